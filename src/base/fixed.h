@@ -1,0 +1,27 @@
+/*
+ * Fixed-point numbers: Q16, a signed 64-bit integer in units of 1/65536.
+ *
+ * The core uses no floating point, so that every machine computes the same windows.
+ */
+#ifndef GW_BASE_FIXED_H
+#define GW_BASE_FIXED_H
+
+#include <stdint.h>
+
+typedef int64_t gw_q16;
+
+#define GW_Q16_ONE ((gw_q16)65536)
+
+/* (a * b) / 65536, rounded down; the product must fit in 128 bits, the result in 64. */
+static inline gw_q16 gw_q16_mul(gw_q16 a, gw_q16 b)
+{
+    return (gw_q16)(((__int128)a * b) >> 16);
+}
+
+/* Q16 of numerator / denominator, rounded towards zero; |numerator| below 2^47. */
+static inline gw_q16 gw_q16_ratio(int64_t numerator, int64_t denominator)
+{
+    return numerator * GW_Q16_ONE / denominator;
+}
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * A scenario: a YAML file, resolved into topology, workload, protocol choices, faults and metrics.
+ *
+ * Loading checks everything that can be checked before a run: every key is known, every value has
+ * the right kind and unit, every name exists, every flow has a route. An error is one line that
+ * names file, line and key ("scenarios/incast.yaml:12: workload.size: wrong or missing unit: 2MX").
+ *
+ * docs/simulator.md describes the keys.
+ */
+#ifndef GW_CONFIG_SCENARIO_H
+#define GW_CONFIG_SCENARIO_H
+
+#include "base/fixed.h"
+#include "core/qdisc/qdisc.h"
+#include "core/transport.h"
+#include "topo/topo.h"
+#include "workload/workload.h"
+
+enum {
+    GW_WHY_MAX = 512, /* bytes that an error line needs at most */
+};
+
+/* The end host, in the scenario's `host:`. */
+struct gw_host_cfg {
+    uint32_t mtu;          /* payload bytes of a full packet */
+    uint32_t header;       /* header bytes; the size of ACKs and trimmed packets */
+    gw_q16 jitter;         /* each packet leaves up to this many of its own packet times late */
+    uint32_t ack_every;    /* packets per ACK */
+    gw_time ack_delay;     /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;        /* packets per train */
+    gw_time stall;         /* a flow without progress for this long fails; 0: never */
+};
+
+/* Egress queues, in `queue:`. */
+struct gw_queue_cfg {
+    const struct gw_qdisc_ops *qdisc;
+    union gw_algo_cfg cfg;
+    uint32_t capacity;     /* bytes per port where a link does not say otherwise; resolved from
+                              "1bdp" or bytes */
+    uint64_t shared_bytes; /* pool that the ports of one switch share; 0: none */
+    gw_q16 shared_alpha;   /* one port may hold this multiple of the pool's free space */
+};
+
+enum gw_fault_kind {
+    GW_FAULT_LINK_DOWN,
+    GW_FAULT_LINK_RATE,    /* the link's rate is multiplied by `factor` */
+    GW_FAULT_LINK_LOSS,    /* each packet is lost with probability `chance_q32` / 2^32 */
+    GW_FAULT_LINK_CORRUPT, /* each packet is damaged: it uses the link, the receiver discards it */
+    GW_FAULT_NODE_DOWN,    /* all links of the node are down; a host loses nothing it knew */
+};
+
+struct gw_fault {
+    enum gw_fault_kind kind;
+    gw_time at;
+    gw_time until;       /* recovery; GW_TIME_NEVER: none */
+    uint32_t link;       /* for link faults; both directions */
+    uint32_t node;       /* for GW_FAULT_NODE_DOWN */
+    gw_q16 factor;
+    uint64_t chance_q32;
+};
+
+/* Sampled series, in `metrics:`. */
+struct gw_metrics_cfg {
+    gw_time sample;      /* interval; 0: no series */
+    bool cwnd;           /* per flow */
+    bool rate;           /* per flow: acknowledged bytes per interval, as bit/s */
+    bool queue;          /* per port: backlog in bytes */
+};
+
+struct gw_scenario {
+    char name[64];       /* file name without directory and suffix */
+    struct gw_topo topo; /* finished and routed */
+    struct gw_workload workload;
+    struct gw_transport transport;
+    struct gw_host_cfg host;
+    struct gw_queue_cfg queue;
+    struct gw_fault *faults; /* in the order of the file */
+    uint32_t fault_count;
+    gw_time convergence;  /* from a link's failure until routes avoid it; GW_TIME_NEVER: not at all */
+    struct gw_metrics_cfg metrics;
+    uint64_t seed;
+    gw_time time_limit;
+    gw_time brtt_max;     /* base RTT of the fabric's longest path */
+    uint64_t host_rate_bps; /* fastest host link */
+    uint32_t bdp;         /* host_rate_bps * brtt_max in bytes */
+};
+
+/* `--set key=value`; the key is a path of the document with dots: "workload.size". */
+struct gw_override {
+    const char *key;
+    const char *value;
+};
+
+/*
+ * Loads and resolves. Overrides are applied to the document before anything is read. Returns 0, or a
+ * negative error with one line in why[GW_WHY_MAX]; the scenario is then empty. gw_scenario_free()
+ * takes it back in either case.
+ */
+int gw_scenario_load(struct gw_scenario *scenario, const char *file,
+                     const struct gw_override *overrides, uint32_t override_count, char *why);
+void gw_scenario_free(struct gw_scenario *scenario);
+
+/* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it has
+ * none. */
+struct gw_sweep {
+    struct gw_override *overrides; /* point_count rows of key_count; strings are owned by the sweep */
+    uint32_t key_count;
+    uint32_t point_count;
+};
+
+/* Keys in `overrides` replace the sweep over the same key. Errors as for gw_scenario_load(). */
+int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_override *overrides,
+                  uint32_t override_count, char *why);
+void gw_sweep_free(struct gw_sweep *sweep);
+
+/*
+ * The resolved document as YAML text (every default written out), to be freed by the caller. NULL
+ * with `why` set on error.
+ */
+char *gw_scenario_describe(const char *file, const struct gw_override *overrides,
+                           uint32_t override_count, char *why);
+
+#endif

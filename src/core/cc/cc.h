@@ -1,0 +1,52 @@
+/*
+ * Congestion control: how many bytes a flow may have in flight, and how fast it may send.
+ *
+ * An algorithm gets zeroed private memory, a read-only sample and `now`; it answers with a window.
+ * It never sees the flow. One file here and one line in cc.def make an algorithm.
+ */
+#ifndef GW_CORE_CC_H
+#define GW_CORE_CC_H
+
+#include "core/algo.h"
+#include "core/path.h"
+
+enum {
+    GW_CC_STATE_MAX = 128, /* bytes of private memory per flow */
+};
+
+/* The decision. */
+struct gw_cc_window {
+    uint64_t cwnd;     /* bytes of payload that may be in flight; one packet is always allowed
+                          when nothing is in flight */
+    gw_byte_time pace; /* least time per wire byte between packets; 0: not paced */
+};
+
+/* Data was acknowledged for the first time. */
+struct gw_cc_ack {
+    uint32_t bytes;     /* payload newly acknowledged */
+    uint32_t in_flight; /* payload in flight, without those bytes */
+    gw_time rtt;        /* of the packet that caused the ACK */
+    bool ce;            /* that packet carried CE */
+};
+
+/* A packet was lost: trimmed, or given up by loss detection. */
+struct gw_cc_loss {
+    uint32_t bytes;     /* payload of the packet */
+    uint32_t in_flight; /* payload in flight, without it */
+    bool trimmed;       /* a NACK told of it; else it was inferred */
+};
+
+struct gw_cc_ops {
+    struct gw_algo algo;
+    /* A flow starts. `path` stays valid and unchanged while the flow lives, as does `cfg`. */
+    void (*init)(void *state, const void *cfg, const struct gw_path *path,
+                 struct gw_cc_window *window, gw_time now);
+    void (*on_ack)(void *state, const void *cfg, const struct gw_path *path,
+                   const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now);
+    void (*on_loss)(void *state, const void *cfg, const struct gw_path *path,
+                    const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now);
+};
+
+extern const struct gw_registry gw_cc_registry;
+
+#endif

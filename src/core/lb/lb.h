@@ -1,0 +1,34 @@
+/*
+ * Load balancing: which entropy the next packet (or train) carries, and so which path ECMP gives it.
+ *
+ * One file here and one line in lb.def make an algorithm. Hooks are called for every ACK, NACK and
+ * timeout, also while congestion control ignores them.
+ */
+#ifndef GW_CORE_LB_H
+#define GW_CORE_LB_H
+
+#include "base/prng.h"
+#include "core/algo.h"
+#include "core/path.h"
+
+enum {
+    GW_LB_STATE_MAX = 64, /* bytes of private memory per flow */
+};
+
+struct gw_lb_ops {
+    struct gw_algo algo;
+    /* A flow starts; `prng` is its own stream, to be copied into the state if needed later. */
+    void (*init)(void *state, const void *cfg, const struct gw_path *path, struct gw_prng prng);
+    /* The entropy for the next `bytes` of payload. */
+    uint16_t (*pick)(void *state, const void *cfg, uint32_t bytes, gw_time now);
+    /* A packet that carried `entropy` was acknowledged, with or without CE. */
+    void (*on_ack)(void *state, const void *cfg, uint16_t entropy, bool ce, gw_time now);
+    /* A packet that carried `entropy` was trimmed. */
+    void (*on_trim)(void *state, const void *cfg, uint16_t entropy, gw_time now);
+    /* A packet was given up; its entropy is not known any more. */
+    void (*on_timeout)(void *state, const void *cfg, gw_time now);
+};
+
+extern const struct gw_registry gw_lb_registry;
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * Packets in decoded form, and the pool that they live in.
+ *
+ * A gw_pkt is one cache line. It is passed by pointer and owned by one holder at a time: the caller
+ * of `input` gives it away, the caller of `output` receives it. Its payload, if any, is a counted
+ * buffer: a multicast copies the packet and adds a reference; a shared payload is immutable. A pool
+ * without buffers (a simulation that carries no payload) leaves `buf` at GW_BUF_NONE.
+ *
+ * Packets and buffers are named by 32-bit index, so that queues and event keys stay small.
+ * A pool is a view of memory that several views may share: each has its own free list, and a packet
+ * may be released into another view than the one it was claimed from.
+ */
+#ifndef GW_CORE_PKT_H
+#define GW_CORE_PKT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+#include "base/time.h"
+
+#define GW_PKT_NONE UINT32_MAX
+#define GW_BUF_NONE UINT32_MAX
+
+/* If you add a kind: give it a layout in wire/, a size there, and a case in the endpoint's input. */
+enum gw_pkt_kind {
+    GW_PKT_DATA = 0, /* one fragment of a flow's message */
+    GW_PKT_ACK = 1,  /* data arrived */
+    GW_PKT_NACK = 2, /* data arrived trimmed */
+    GW_PKT_KINDS,
+};
+
+/* Codepoints of RFC 3168. */
+enum gw_ecn {
+    GW_ECN_NOT_ECT = 0,
+    GW_ECN_ECT1 = 1,
+    GW_ECN_ECT0 = 2,
+    GW_ECN_CE = 3,
+};
+
+enum gw_pkt_flag {
+    GW_PKT_TRIMMABLE = 1, /* a switch may cut the payload */
+    GW_PKT_TRIMMED = 2,   /* a switch has cut the payload */
+    GW_PKT_IMPORTANT = 4, /* immune to selective dropping */
+    GW_PKT_ECHO_CE = 8,   /* on ACK and NACK: the data packet carried CE */
+    GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
+};
+
+/* 0 is best effort and served last, 1 to 6 carry data with higher served first. */
+enum {
+    GW_CLASS_BEST_EFFORT = 0,
+    GW_CLASS_DATA_MAX = 6,
+    GW_CLASS_CONTROL = 7,
+    GW_CLASSES = 8,
+};
+
+/* All that a queue discipline may see of a packet, and the link by which it queues it. */
+struct gw_qpkt {
+    uint32_t next;  /* index of the next packet in the same queue */
+    uint32_t size;  /* bytes on the wire, headers included */
+    uint32_t rank;  /* lower is more urgent (pFabric: remaining bytes); 0 when unused */
+    uint32_t key;   /* flow key: same for all packets of one flow in one direction */
+    uint8_t class;  /* GW_CLASS_* */
+    uint8_t ecn;    /* enum gw_ecn */
+    uint8_t flags;  /* enum gw_pkt_flag */
+    uint8_t kind;   /* enum gw_pkt_kind; here to fill the hole, not for disciplines */
+};
+
+struct gw_pkt {
+    struct gw_qpkt q;
+    uint32_t src;  /* host addresses */
+    uint32_t dst;
+    uint32_t flow; /* chosen by the sender of the data; the same on its ACKs */
+    gw_time sent_at; /* data: when its first bit left; ACK, NACK: echo of that */
+    uint32_t seq;    /* packet number within the flow; ACK, NACK: echo of the packet that caused it */
+    uint16_t entropy;      /* what ECMP hashes */
+    uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
+    uint32_t buf;          /* payload, or GW_BUF_NONE */
+    union {
+        struct {
+            uint32_t total; /* packets in the message */
+            uint16_t len;   /* payload bytes of this packet; stays when the payload is trimmed */
+            uint16_t mss;   /* payload bytes of every packet but the last */
+            uint32_t tag;   /* names the message to the application */
+        } data;
+        struct {
+            uint32_t cum; /* every packet below this one has arrived */
+            /* Coalesced ACK: bit i % 32 of word i / 32 says that packet seq - 32 + i has arrived;
+             * all zero when the ACK speaks of packet `seq` alone. */
+            uint32_t mask[2];
+        } ack;
+    };
+};
+
+_Static_assert(sizeof(struct gw_pkt) == 64, "a packet is one cache line");
+
+enum {
+    GW_ACK_MASK_BEFORE = 32, /* packets before `seq` that ack.mask reaches */
+    GW_ACK_MASK_BITS = 64,
+};
+
+/* Payload buffers: `count` of `size` bytes each, with a reference count per buffer. */
+struct gw_buf_pool {
+    unsigned char *bytes;
+    uint32_t *refs; /* references; when free, the index of the next free buffer */
+    uint32_t size;
+    uint32_t count;
+    uint32_t free_head;
+};
+
+struct gw_pkt_pool {
+    struct gw_pkt *pkts; /* index 0 of the memory that all views share */
+    struct gw_buf_pool *bufs; /* NULL: packets carry no payload */
+    uint32_t free_head;  /* chain through q.next */
+    uint32_t free_count; /* packets on that chain */
+    uint32_t fresh;      /* never used: [fresh, end) */
+    uint32_t end;
+};
+
+/* Makes a view that owns packets [first, first + count) of `pkts`; `bufs` may be NULL. */
+void gw_pkt_pool_init(struct gw_pkt_pool *pool, struct gw_pkt *pkts, uint32_t first, uint32_t count,
+                      struct gw_buf_pool *bufs);
+
+/* Bytes of memory for a pool of `count` buffers of `size` bytes. */
+size_t gw_buf_pool_size(uint32_t count, uint32_t size);
+void gw_buf_pool_init(struct gw_buf_pool *bufs, void *memory, uint32_t count, uint32_t size);
+
+/* A buffer with one reference, or GW_BUF_NONE when none is free. */
+uint32_t gw_buf_claim(struct gw_buf_pool *bufs);
+/* Adds a reference. */
+void gw_buf_share(struct gw_buf_pool *bufs, uint32_t buf);
+/* Drops a reference; the last one frees the buffer. */
+void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf);
+
+static inline unsigned char *gw_buf_bytes(const struct gw_buf_pool *bufs, uint32_t buf)
+{
+    return bufs->bytes + (size_t)buf * bufs->size;
+}
+
+static inline struct gw_pkt *gw_pkt_at(const struct gw_pkt_pool *pool, uint32_t index)
+{
+    return &pool->pkts[index];
+}
+
+static inline uint32_t gw_pkt_index(const struct gw_pkt_pool *pool, const struct gw_pkt *pkt)
+{
+    return (uint32_t)(pkt - pool->pkts);
+}
+
+/* A packet with undefined contents and no payload, or NULL when the pool is empty. */
+static inline struct gw_pkt *gw_pkt_claim(struct gw_pkt_pool *pool)
+{
+    struct gw_pkt *pkt;
+    if (pool->free_head != GW_PKT_NONE) {
+        pkt = &pool->pkts[pool->free_head];
+        pool->free_head = pkt->q.next;
+        pool->free_count--;
+    } else if (pool->fresh != pool->end) {
+        pkt = &pool->pkts[pool->fresh++];
+    } else {
+        return NULL;
+    }
+    pkt->buf = GW_BUF_NONE;
+    return pkt;
+}
+
+/* Gives up the packet's payload, keeps the packet. */
+static inline void gw_pkt_drop_payload(struct gw_pkt_pool *pool, struct gw_pkt *pkt)
+{
+    if (pkt->buf != GW_BUF_NONE) {
+        gw_buf_release(pool->bufs, pkt->buf);
+        pkt->buf = GW_BUF_NONE;
+    }
+}
+
+/* Frees the packet and gives up its payload. */
+static inline void gw_pkt_release(struct gw_pkt_pool *pool, struct gw_pkt *pkt)
+{
+    gw_pkt_drop_payload(pool, pkt);
+    pkt->q.next = pool->free_head;
+    pool->free_head = gw_pkt_index(pool, pkt);
+    pool->free_count++;
+}
+
+/* A first-in first-out queue of packets, linked through q.next. */
+struct gw_pkt_fifo {
+    uint32_t head; /* undefined when count is 0 */
+    uint32_t tail;
+    uint32_t count;
+    uint32_t bytes; /* sum of q.size */
+};
+
+static inline void gw_pkt_fifo_push(struct gw_pkt_fifo *fifo, const struct gw_pkt_pool *pool,
+                                    struct gw_pkt *pkt)
+{
+    uint32_t index = gw_pkt_index(pool, pkt);
+    if (fifo->count++ == 0)
+        fifo->head = index;
+    else
+        pool->pkts[fifo->tail].q.next = index;
+    fifo->tail = index;
+    fifo->bytes += pkt->q.size;
+}
+
+/* The queue must not be empty. */
+static inline struct gw_pkt *gw_pkt_fifo_pop(struct gw_pkt_fifo *fifo,
+                                             const struct gw_pkt_pool *pool)
+{
+    struct gw_pkt *pkt = &pool->pkts[fifo->head];
+    if (--fifo->count != 0) {
+        fifo->head = pkt->q.next;
+        /* It was queued long ago: fetch it while the link is busy with this one. */
+        __builtin_prefetch(&pool->pkts[fifo->head], 1);
+    }
+    fifo->bytes -= pkt->q.size;
+    return pkt;
+}
+
+/*
+ * The key that every packet of a flow in one direction carries (a stand-in for the 5-tuple).
+ * `flow` is unique per sender, so (src, flow) names the flow.
+ */
+uint32_t gw_flow_key(uint32_t src, uint32_t dst, uint32_t flow);
+
+#endif

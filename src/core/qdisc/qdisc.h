@@ -1,0 +1,66 @@
+/*
+ * Queue disciplines: what an egress port of a switch does with packets between input and output.
+ *
+ * A discipline sees struct gw_qpkt, the occupancy of its own queues and the free space of the pool
+ * that the ports share, and nothing else. It changes the packet only by setting CE and by trimming
+ * (gw_qdisc_cut). One file here and one line in qdisc.def make a discipline.
+ *
+ * All disciplines give control packets (class GW_CLASS_CONTROL) a queue of their own that is served
+ * first, so that feedback is not delayed by data.
+ */
+#ifndef GW_CORE_QDISC_H
+#define GW_CORE_QDISC_H
+
+#include "base/prng.h"
+#include "core/algo.h"
+#include "core/pkt.h"
+
+enum {
+    GW_QDISC_STATE_MAX = 192, /* bytes of private memory per port */
+};
+
+enum gw_qdisc_verdict {
+    GW_QDISC_QUEUED,  /* the packet is queued */
+    GW_QDISC_TRIMMED, /* a packet was trimmed and queued: *victim, which may be the arrival or one
+                         queued earlier (then the arrival is queued in full) */
+    GW_QDISC_DROPPED, /* *victim is no longer queued; the caller counts and releases it */
+};
+
+/* What a discipline may use besides its own state. */
+struct gw_qdisc_port {
+    const struct gw_pkt_pool *pool; /* resolves queue links */
+    struct gw_prng *prng;           /* the switch's stream */
+    uint32_t trim_size;             /* bytes of a packet after trimming */
+};
+
+/* First member of every discipline's state. */
+struct gw_qdisc_state {
+    uint32_t backlog; /* bytes queued, control included; 0 exactly when nothing is queued */
+};
+
+struct gw_qdisc_ops {
+    struct gw_algo algo;
+    /* Prepares zeroed `state` for a port whose data queues together hold `capacity` bytes. */
+    void (*init)(void *state, const void *cfg, uint32_t capacity);
+    /*
+     * Takes the packet. When the verdict names a victim, *victim is set. `pool_free` is what the
+     * shared pool still has room for.
+     */
+    enum gw_qdisc_verdict (*enqueue)(void *state, const void *cfg, const struct gw_qdisc_port *port,
+                                     struct gw_pkt *pkt, uint64_t pool_free,
+                                     struct gw_pkt **victim);
+    /* The next packet to send, or NULL. May set CE on it. */
+    struct gw_pkt *(*dequeue)(void *state, const void *cfg, const struct gw_qdisc_port *port);
+};
+
+/* Cuts the payload off: the packet becomes a control packet of `trim_size` bytes. */
+static inline void gw_qdisc_cut(const struct gw_qdisc_port *port, struct gw_pkt *pkt)
+{
+    pkt->q.size = port->trim_size;
+    pkt->q.class = GW_CLASS_CONTROL;
+    pkt->q.flags |= GW_PKT_TRIMMED;
+}
+
+extern const struct gw_registry gw_qdisc_registry;
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * What is asked of the network, and when: a list of flows, and triggers that start flows when
+ * others end.
+ *
+ * A workload kind is one file here and one line in workload.def; it appends flows and triggers and
+ * is a pure function of its options, the topology and a random stream.
+ */
+#ifndef GW_WORKLOAD_WORKLOAD_H
+#define GW_WORKLOAD_WORKLOAD_H
+
+#include "base/prng.h"
+#include "core/algo.h"
+#include "topo/topo.h"
+
+#define GW_TRIGGER_NONE UINT32_MAX
+
+/* One message from one host to another. */
+struct gw_flow_spec {
+    uint32_t src;
+    uint32_t dst;
+    uint64_t bytes;
+    gw_time start;          /* GW_TIME_NEVER: started by a trigger */
+    uint32_t id;            /* as written in the input, else the index; only for reports */
+    uint32_t fires_sent;    /* trigger pulled when the sender knows that all is delivered */
+    uint32_t fires_received; /* trigger pulled when the receiver has everything */
+    bool background;        /* the run does not wait for it */
+};
+
+/* Starts flows once it has been pulled `needs` times. */
+struct gw_trigger_spec {
+    uint32_t needs;       /* 1: a oneshot; n: a barrier of n flows */
+    uint32_t first_start; /* index into `starts` */
+    uint32_t start_count; /* flows to start; with `one_each`, one flow per pull, in order */
+    bool one_each;        /* every pull starts the next flow of the list (a window of flows) */
+};
+
+struct gw_workload {
+    struct gw_flow_spec *flows;
+    struct gw_trigger_spec *triggers;
+    uint32_t *starts; /* flow indices, grouped by trigger */
+    uint32_t flow_count, flow_room;
+    uint32_t trigger_count, trigger_room;
+    uint32_t start_count, start_room;
+};
+
+struct gw_workload_ctx {
+    const struct gw_topo *topo; /* finished and routed */
+    const char *directory;      /* relative file names are relative to this */
+    struct gw_prng prng;        /* this entry's own stream */
+    char *why;                  /* a sentence that names the parameter, or file and line, at fault */
+    size_t why_size;
+};
+
+struct gw_workload_kind {
+    struct gw_algo algo;
+    /* Appends to `workload`. Returns 0, or a negative error with ctx->why set. */
+    int (*generate)(struct gw_workload *workload, const void *cfg, struct gw_workload_ctx *ctx);
+};
+
+extern const struct gw_registry gw_workload_registry;
+
+void gw_workload_init(struct gw_workload *workload);
+void gw_workload_fini(struct gw_workload *workload);
+
+/* For kinds. Each returns the new index; out of memory ends the program with one clear line. */
+uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow_spec *flow);
+uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each);
+/* Adds a flow to the trigger that was added last. */
+void gw_workload_add_start(struct gw_workload *workload, uint32_t flow);
+
+#endif

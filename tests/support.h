@@ -1,0 +1,16 @@
+/* What every test program includes: cmocka with the headers that it needs. */
+#ifndef GW_TESTS_SUPPORT_H
+#define GW_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define GW_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif
