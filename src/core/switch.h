@@ -1,0 +1,78 @@
+/*
+ * The switch: a node that classifies, routes by table with ECMP, and queues at its egress ports.
+ *
+ * Packets of one flow and entropy take one path: port = mix(flow key, entropy, salt) over the
+ * equal-cost set of the destination. A route is data (struct gw_switch_routes), installed at init
+ * and replaced at any time by the control plane. The switch's forwarding latency is the driver's
+ * matter: it is folded into the incoming link.
+ *
+ * Invariant, per port: bytes in = bytes out + bytes trimmed + bytes dropped + backlog.
+ */
+#ifndef GW_CORE_SWITCH_H
+#define GW_CORE_SWITCH_H
+
+#include "base/fixed.h"
+#include "core/node.h"
+#include "core/qdisc/qdisc.h"
+
+/* Next hops: destination d is reached through members[sets[route[d]].first ...]. */
+struct gw_switch_routes {
+    const uint16_t *route; /* per destination; UINT16_MAX: unreachable */
+    const struct gw_switch_set {
+        uint32_t first;
+        uint32_t count;
+    } *sets;
+    const uint16_t *members;    /* ports */
+    uint32_t destination_count;
+};
+
+struct gw_switch_cfg {
+    uint16_t port_count;
+    const struct gw_qdisc_ops *qdisc;
+    const void *qdisc_cfg;
+    const uint32_t *capacity;  /* bytes of data per port, port_count of them; read at init only */
+    uint32_t trim_size;        /* bytes of a trimmed packet */
+    uint64_t shared_bytes;     /* pool shared by the ports; 0: none */
+    gw_q16 shared_alpha;       /* a port may hold this multiple of the pool's free bytes */
+    struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
+    uint64_t seed;             /* of the ECMP salt and of the marking stream */
+    struct gw_pkt_pool *pool;
+};
+
+/* What went through a port's egress queue. */
+struct gw_port_stats {
+    uint64_t in_bytes;      /* offered to the queue */
+    uint64_t out_bytes;
+    uint64_t trimmed_bytes; /* payload cut off */
+    uint64_t dropped_bytes;
+    uint64_t out_packets;
+    uint64_t marks;         /* CE set here */
+    uint64_t trims;
+    uint64_t drops;
+};
+
+struct gw_switch_stats {
+    uint64_t unroutable; /* packets without a route: dropped */
+};
+
+struct gw_switch;
+
+/* Bytes of memory that a switch needs. */
+size_t gw_switch_size(const struct gw_switch_cfg *cfg);
+
+/* Makes a switch in `memory`, aligned to 64. Never fails. */
+struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg);
+
+/* The node, for drivers. */
+struct gw_node *gw_switch_node(struct gw_switch *sw);
+
+/* Replaces the routes from the next packet on. */
+void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *routes);
+
+const struct gw_port_stats *gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
+const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
+
+/* Bytes queued at a port now. */
+uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port);
+
+#endif
