@@ -7,6 +7,7 @@
 
 static uint32_t map_cells(uint32_t entries)
 {
+    GW_ASSERT(entries <= UINT32_MAX / 4);
     uint32_t cells = 4;
     while (cells < 2 * (uint64_t)entries)
         cells *= 2;
@@ -34,7 +35,6 @@ size_t gw_map_size(uint32_t entries)
 
 void gw_map_init(struct gw_map *map, void *memory, uint32_t entries)
 {
-    GW_ASSERT(entries <= UINT32_MAX / 4);
     *map = (struct gw_map){.cells = memory, .mask = map_cells(entries) - 1, .limit = entries};
     for (uint32_t i = 0; i <= map->mask; i++)
         map->cells[i] = (struct gw_map_cell){.value = GW_MAP_NONE};

@@ -120,9 +120,9 @@ int gw_parse_bytes(const char *text, uint64_t *bytes)
 
 int gw_parse_rate(const char *text, uint64_t *rate_bps)
 {
-    static const struct unit units[] = {{"bps", 1},           {"Kbps", 1000},
-                                        {"Mbps", 1000000},    {"Gbps", 1000000000},
-                                        {"Tbps", 1000000000000}, {0}};
+    static const struct unit units[] = {
+        {"bps", 1},           {"Kbps", 1000},          {"Mbps", 1000000},
+        {"Gbps", 1000000000}, {"Tbps", 1000000000000}, {0}};
     uint64_t value;
     int error = parse_with_unit(text, units, &value);
     if (error)
@@ -133,7 +133,8 @@ int gw_parse_rate(const char *text, uint64_t *rate_bps)
     return GW_OK;
 }
 
-int gw_parse_q16(const char *text, gw_q16 *value)
+/* A plain number or a percentage, in units of 1 / `one`; `one` is at most 2^32. */
+static int parse_ratio(const char *text, uint64_t one, uint64_t *value, bool *negative)
 {
     struct decimal decimal;
     int error = parse_decimal(&text, &decimal);
@@ -142,18 +143,40 @@ int gw_parse_q16(const char *text, gw_q16 *value)
     bool percent = text[0] == '%' && text[1] == '\0';
     if (!percent && *text != '\0')
         return GW_ERR_UNIT;
-    bool negative = decimal.negative;
-    decimal.negative = false;
-    /* Whole numbers above 2^40 have no use here and leave room for the arithmetic. */
-    if (decimal.whole >> 40)
+    /* Half the range of a signed result leaves room for the rounding. */
+    if (decimal.whole > INT64_MAX / 2 / one)
         return GW_ERR_RANGE;
-    uint64_t scaled;
-    error = decimal_scale(&decimal, (uint64_t)GW_Q16_ONE, &scaled);
+    /* Whole and fraction are divided by `parts` together, so that only the result is rounded. */
+    uint64_t parts = percent ? 100 : 1;
+    uint64_t divisor = parts * FRACTION_ONE;
+    uint64_t rest = decimal.whole * one % parts * FRACTION_ONE + decimal.fraction * one;
+    *value = decimal.whole * one / parts + (rest + divisor / 2) / divisor;
+    *negative = decimal.negative;
+    return GW_OK;
+}
+
+int gw_parse_q16(const char *text, gw_q16 *value)
+{
+    uint64_t size;
+    bool negative;
+    int error = parse_ratio(text, (uint64_t)GW_Q16_ONE, &size, &negative);
     if (error)
         return error;
-    if (percent)
-        scaled = (scaled + 50) / 100;
-    *value = negative ? -(gw_q16)scaled : (gw_q16)scaled;
+    *value = negative ? -(gw_q16)size : (gw_q16)size;
+    return GW_OK;
+}
+
+int gw_parse_chance(const char *text, uint64_t *chance_q32)
+{
+    static const uint64_t certain = UINT64_C(1) << 32;
+    uint64_t chance;
+    bool negative;
+    int error = parse_ratio(text, certain, &chance, &negative);
+    if (error)
+        return error;
+    if (chance > certain || (negative && chance > 0))
+        return GW_ERR_RANGE;
+    *chance_q32 = chance;
     return GW_OK;
 }
 
@@ -176,7 +199,7 @@ int gw_parse_bool(const char *text, bool *value)
     static const struct {
         const char *name;
         bool value;
-    } words[] = {{"yes", true}, {"true", true}, {"on", true},
+    } words[] = {{"yes", true}, {"true", true},   {"on", true},
                  {"no", false}, {"false", false}, {"off", false}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (gw_text_equal(text, words[i].name)) {

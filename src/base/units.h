@@ -27,6 +27,8 @@ int gw_parse_bytes(const char *text, uint64_t *bytes);
 int gw_parse_rate(const char *text, uint64_t *rate_bps);
 /* A plain decimal number, or a percentage ("25%"), as Q16 rounded to nearest. May be negative. */
 int gw_parse_q16(const char *text, gw_q16 *value);
+/* A probability from 0 to 1, or a percentage, in 1/2^32: 2^32 is certain. */
+int gw_parse_chance(const char *text, uint64_t *chance_q32);
 /* A whole number without unit. */
 int gw_parse_count(const char *text, uint64_t *count);
 /* yes/no, true/false, on/off. */

@@ -65,6 +65,7 @@ struct gw_metrics_cfg {
     bool cwnd;           /* per flow */
     bool rate;           /* per flow: acknowledged bytes per interval, as bit/s */
     bool queue;          /* per port: backlog in bytes */
+    uint32_t pcap_link;  /* what --pcap writes: `pcap: [a, b]` names its ends; default link 0 */
 };
 
 struct gw_scenario {

@@ -87,6 +87,8 @@ void gw_algo_defaults(const struct gw_algo *algo, void *cfg)
 {
     memset(cfg, 0, algo->cfg_size);
     for (uint32_t i = 0; i < algo->param_count; i++) {
+        if (!algo->params[i].initial)
+            continue;
         int error = gw_algo_set(algo, cfg, algo->params[i].name, algo->params[i].initial);
         GW_ASSERT(error == GW_OK);
     }

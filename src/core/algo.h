@@ -2,8 +2,8 @@
  * What every pluggable algorithm says of itself, and the registries that list them.
  *
  * An algorithm is one file that defines one ops table; the table begins with a struct gw_algo. One
- * line in the .def file of its folder makes it known: lookup by name, `--list`, the scenario schema,
- * and the conformance test all read the registry.
+ * line in the .def file of its folder makes it known: lookup by name, `--list`, the scenario
+ * schema, and the conformance test all read the registry.
  *
  * Its options live in a plain struct (the cfg), described by a table of parameters. The cfg is
  * filled with defaults, then a preset, then single settings, and is immutable once a flow or
@@ -30,11 +30,19 @@ enum gw_param_type {
 struct gw_param {
     const char *name; /* as in a scenario: lower case, underscores */
     enum gw_param_type type;
-    size_t offset;       /* of the field in the cfg */
-    const char *initial; /* default, as text */
+    size_t offset; /* of the field in the cfg */
+    const char
+        *initial; /* default, as text; NULL: the field is 0, and `help` says what that means */
     const char *choices; /* GW_PARAM_ENUM: words separated by '|' */
-    const char *help;    /* meaning, unit, and source of the default */
+    const char *help;    /* meaning, unit, and in parentheses at the end the default's source */
 };
+
+/* A row of a parameter table for a field that is called as the parameter. */
+#define GW_PARAM(cfg_type, kind, field, initial_text, help_text)                                   \
+    {                                                                                              \
+        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, field),              \
+        .initial = initial_text, .help = help_text                                                 \
+    }
 
 /* A named set of settings: "fi=1.25 mi=5". */
 struct gw_preset {
@@ -67,7 +75,7 @@ union gw_algo_cfg {
 };
 
 struct gw_registry {
-    const char *kind;                   /* "cc", "lb", ...: the word of the scenario and of --list */
+    const char *kind; /* "cc", "lb", ...: the word of the scenario and of --list */
     const struct gw_algo *const *algos; /* each is the first member of its ops table */
     uint32_t count;
 };

@@ -16,22 +16,22 @@
 #include "core/transport.h"
 
 struct gw_endpoint_cfg {
-    uint32_t address;          /* of this host */
-    uint16_t port_count;       /* at least 1 */
-    uint32_t tx_flows_max;     /* sending at the same time, at most 65536 */
-    uint32_t rx_flows_max;     /* receiving at the same time, at most 2^20 */
-    uint32_t span_max;         /* packets between the oldest unacknowledged and the newest sent of a
-                                  flow: a power of two, 64 to 16384; equal on both ends */
-    uint32_t control_max;      /* control packets queued per port; more are dropped and counted */
-    uint32_t expect_max;       /* receive buffers posted at the same time; may be 0 */
-    uint32_t mtu;              /* payload bytes of a full packet, 1 to 65535 */
-    uint32_t hdr;              /* header bytes of every packet; the size of ACKs */
-    uint32_t ack_every;        /* data packets per ACK, 1 to 32 */
-    gw_time ack_delay;         /* longest time that an ACK is held back when ack_every > 1 */
-    uint32_t train;            /* packets per train, at least 1 */
-    gw_time stall;             /* a flow without progress for this long fails; 0: never */
-    uint64_t seed;             /* of this node's random stream */
-    struct gw_pkt_pool *pool;  /* packets and, if messages carry payload, buffers of >= mtu bytes */
+    uint32_t address;         /* of this host */
+    uint16_t port_count;      /* at least 1 */
+    uint32_t tx_flows_max;    /* sending at the same time, at most 65536 */
+    uint32_t rx_flows_max;    /* receiving at the same time, at most 2^20 */
+    uint32_t span_max;        /* packets between the oldest unacknowledged and the newest sent of a
+                                 flow: a power of two, 64 to 16384; equal on both ends */
+    uint32_t control_max;     /* control packets queued per port; more are dropped and counted */
+    uint32_t expect_max;      /* receive buffers posted at the same time; may be 0 */
+    uint32_t mtu;             /* payload bytes of a full packet, 1 to 65535 */
+    uint32_t hdr;             /* header bytes of every packet; the size of ACKs */
+    uint32_t ack_every;       /* data packets per ACK, 1 to 32 */
+    gw_time ack_delay;        /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;           /* packets per train, at least 1 */
+    gw_time stall;            /* a flow without progress for this long fails; 0: never */
+    uint64_t seed;            /* of this node's random stream */
+    struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
 };
 
 /* A message to send. */
@@ -64,19 +64,19 @@ struct gw_event {
 
 /* Counters; all in packets. */
 struct gw_endpoint_stats {
-    uint64_t data_sent;        /* retransmissions included */
-    uint64_t data_received;    /* duplicates included */
+    uint64_t data_sent;     /* retransmissions included */
+    uint64_t data_received; /* duplicates included */
     uint64_t acks_sent, acks_received;
     uint64_t nacks_sent, nacks_received;
     uint64_t retransmits;
-    uint64_t timeouts;         /* packets given up by loss detection */
-    uint64_t spurious;         /* retransmitted although the peer already had them */
-    uint64_t duplicates;       /* received twice */
-    uint64_t control_dropped;  /* control queue full */
-    uint64_t refused;          /* data without a flow slot, buffer or memory to put it into */
-    uint64_t stray;            /* for an unknown or ended flow, or another host */
-    uint64_t malformed;        /* fields that contradict each other */
-    uint64_t pool_empty;       /* no packet or buffer to send with: tried again later */
+    uint64_t timeouts;        /* packets given up by loss detection */
+    uint64_t spurious;        /* retransmitted although the peer already had them */
+    uint64_t duplicates;      /* received twice */
+    uint64_t control_dropped; /* control queue full */
+    uint64_t refused;         /* data without a flow slot, buffer or memory to put it into */
+    uint64_t stray;           /* for an unknown or ended flow, or another host */
+    uint64_t malformed;       /* fields that contradict each other */
+    uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
 };
 
 struct gw_endpoint;

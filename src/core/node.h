@@ -4,17 +4,18 @@
  * A driver (the simulator, a datapath, a test) owns the clock and the links, and calls:
  *
  *   input    packets arrived on a port. The node takes them; it never sends from here.
- *   output   a port can transmit: hand over the next packets. At most `max`; all packets of one call
- *            share destination, entropy, ECN and class (a train).
- *   deadline when `expire` must be called at the latest; may be early, never late.
- *   expire   that time has come. Calling it at any other time is harmless.
+ *   output   a port can transmit: hand over the next packets. At most `max`; all packets of one
+ * call share destination, entropy, ECN and class (a train). deadline when `expire` must be called
+ * at the latest; may be early, never late. expire   that time has come. Calling it at any other
+ * time is harmless.
  *
  * `now` never goes backwards across the calls on one node, and the verbs are not re-entrant.
  *
  * Readiness. A port is either quiet or ready. input, expire and the applications' calls make ports
  * ready and append them to `ready`; the driver empties that list after each call and pulls each
- * port when its link is free. output says with GW_OUTPUT_MORE that the port stays ready; without
- * it the port is quiet, and the driver does not pull again until the port is reported once more.
+ * port when its link is free. output says with GW_OUTPUT_MORE that the port stays ready (never with
+ * zero packets, unless `max` is zero); without it the port is quiet, and the driver does not pull
+ * again until the port is reported once more.
  * So a driver never polls, and a port is never listed twice.
  */
 #ifndef GW_CORE_NODE_H
@@ -70,7 +71,8 @@ static inline void gw_node_expire(struct gw_node *node, gw_time now)
     node->ops->expire(node, now);
 }
 
-/* For nodes: puts `port` on the ready list; `*is_ready` remembers that it is listed or being pulled. */
+/* For nodes: puts `port` on the ready list; `*is_ready` remembers that it is listed or being
+ * pulled. */
 static inline void gw_node_report(struct gw_node *node, uint16_t port, bool *is_ready)
 {
     if (!*is_ready) {

@@ -23,7 +23,8 @@
 #define GW_PKT_NONE UINT32_MAX
 #define GW_BUF_NONE UINT32_MAX
 
-/* If you add a kind: give it a layout in wire/, a size there, and a case in the endpoint's input. */
+/* If you add a kind: give it a layout in wire/, a size there, and a case in the endpoint's input.
+ */
 enum gw_pkt_kind {
     GW_PKT_DATA = 0, /* one fragment of a flow's message */
     GW_PKT_ACK = 1,  /* data arrived */
@@ -57,23 +58,23 @@ enum {
 
 /* All that a queue discipline may see of a packet, and the link by which it queues it. */
 struct gw_qpkt {
-    uint32_t next;  /* index of the next packet in the same queue */
-    uint32_t size;  /* bytes on the wire, headers included */
-    uint32_t rank;  /* lower is more urgent (pFabric: remaining bytes); 0 when unused */
-    uint32_t key;   /* flow key: same for all packets of one flow in one direction */
-    uint8_t class;  /* GW_CLASS_* */
-    uint8_t ecn;    /* enum gw_ecn */
-    uint8_t flags;  /* enum gw_pkt_flag */
-    uint8_t kind;   /* enum gw_pkt_kind; here to fill the hole, not for disciplines */
+    uint32_t next; /* index of the next packet in the same queue */
+    uint32_t size; /* bytes on the wire, headers included */
+    uint32_t rank; /* lower is more urgent (pFabric: remaining bytes); 0 when unused */
+    uint32_t key;  /* flow key: same for all packets of one flow in one direction */
+    uint8_t class; /* GW_CLASS_* */
+    uint8_t ecn;   /* enum gw_ecn */
+    uint8_t flags; /* enum gw_pkt_flag */
+    uint8_t kind;  /* enum gw_pkt_kind; here to fill the hole, not for disciplines */
 };
 
 struct gw_pkt {
     struct gw_qpkt q;
-    uint32_t src;  /* host addresses */
+    uint32_t src; /* host addresses */
     uint32_t dst;
-    uint32_t flow; /* chosen by the sender of the data; the same on its ACKs */
+    uint32_t flow;   /* chosen by the sender of the data; the same on its ACKs */
     gw_time sent_at; /* data: when its first bit left; ACK, NACK: echo of that */
-    uint32_t seq;    /* packet number within the flow; ACK, NACK: echo of the packet that caused it */
+    uint32_t seq; /* packet number within the flow; ACK, NACK: echo of the packet that caused it */
     uint16_t entropy;      /* what ECMP hashes */
     uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
     uint32_t buf;          /* payload, or GW_BUF_NONE */
@@ -110,11 +111,11 @@ struct gw_buf_pool {
 };
 
 struct gw_pkt_pool {
-    struct gw_pkt *pkts; /* index 0 of the memory that all views share */
+    struct gw_pkt *pkts;      /* index 0 of the memory that all views share */
     struct gw_buf_pool *bufs; /* NULL: packets carry no payload */
-    uint32_t free_head;  /* chain through q.next */
-    uint32_t free_count; /* packets on that chain */
-    uint32_t fresh;      /* never used: [fresh, end) */
+    uint32_t free_head;       /* chain through q.next */
+    uint32_t free_count;      /* packets on that chain */
+    uint32_t fresh;           /* never used: [fresh, end) */
     uint32_t end;
 };
 

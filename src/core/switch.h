@@ -21,8 +21,8 @@ struct gw_switch_routes {
     const struct gw_switch_set {
         uint32_t first;
         uint32_t count;
-    } *sets;
-    const uint16_t *members;    /* ports */
+    } * sets;
+    const uint16_t *members; /* ports */
     uint32_t destination_count;
 };
 
@@ -30,23 +30,23 @@ struct gw_switch_cfg {
     uint16_t port_count;
     const struct gw_qdisc_ops *qdisc;
     const void *qdisc_cfg;
-    const uint32_t *capacity;  /* bytes of data per port, port_count of them; read at init only */
-    uint32_t trim_size;        /* bytes of a trimmed packet */
-    uint64_t shared_bytes;     /* pool shared by the ports; 0: none */
-    gw_q16 shared_alpha;       /* a port may hold this multiple of the pool's free bytes */
+    const uint32_t *capacity; /* bytes of data per port, port_count of them; read at init only */
+    uint32_t trim_size;       /* bytes of a trimmed packet */
+    uint64_t shared_bytes;    /* pool shared by the ports; 0: none */
+    gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
-    uint64_t seed;             /* of the ECMP salt and of the marking stream */
+    uint64_t seed;                  /* of the ECMP salt and of the marking stream */
     struct gw_pkt_pool *pool;
 };
 
 /* What went through a port's egress queue. */
 struct gw_port_stats {
-    uint64_t in_bytes;      /* offered to the queue */
+    uint64_t in_bytes; /* offered to the queue */
     uint64_t out_bytes;
     uint64_t trimmed_bytes; /* payload cut off */
     uint64_t dropped_bytes;
     uint64_t out_packets;
-    uint64_t marks;         /* CE set here */
+    uint64_t marks; /* CE set here */
     uint64_t trims;
     uint64_t drops;
 };
@@ -69,7 +69,7 @@ struct gw_node *gw_switch_node(struct gw_switch *sw);
 /* Replaces the routes from the next packet on. */
 void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *routes);
 
-const struct gw_port_stats *gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
+struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
 
 /* Bytes queued at a port now. */

@@ -1,6 +1,6 @@
 /*
- * A transport: the algorithms that a flow runs, each with its options. Immutable while flows use it,
- * and shared by any number of them.
+ * A transport: the algorithms that a flow runs, each with its options. Immutable while flows use
+ * it, and shared by any number of them.
  */
 #ifndef GW_CORE_TRANSPORT_H
 #define GW_CORE_TRANSPORT_H

@@ -34,8 +34,8 @@ struct gw_link {
 
 struct gw_topo_node {
     char name[24];        /* "host3", "tor0", "agg1", "core0"; unique */
-    uint32_t group;       /* nodes of one group are kept in one partition (pod, rack); GW_GROUP_ANY
-                             for nodes that may go anywhere (core, spine) */
+    uint32_t group;       /* nodes of one group are kept in one partition (pod, rack), numbered from
+                             0; GW_GROUP_ANY for nodes that may go anywhere (core, spine) */
     gw_time delay;        /* switch latency, or a host's own delay per traversal; paid on arrival */
     uint32_t first_port;  /* index into `ports` of port 0; set by gw_topo_finish() */
     uint16_t port_count;  /* set by gw_topo_finish() */
@@ -79,7 +79,7 @@ struct gw_topo_kind {
     struct gw_algo algo; /* name, summary, parameters; the cfg is the kind's own */
     /*
      * Adds nodes and links to the empty `topo`. Returns 0, or a negative error with a sentence in
-     * `why` that names the parameter at fault.
+     * `why` that begins with the name of the parameter at fault ("k must be even, not 7").
      */
     int (*build)(struct gw_topo *topo, const void *cfg, char *why, size_t why_size);
 };
@@ -107,10 +107,12 @@ int gw_topo_finish(struct gw_topo *topo, char *why, size_t why_size);
 
 /*
  * Computes every switch's shortest-path next hops over the links that are not down; replaces earlier
- * routes. Returns 0, or GW_ERR_NO_MEMORY. A host that cannot be reached has no route: it is the
- * caller who decides whether that is an error.
+ * routes. Returns 0, or GW_ERR_NO_ROOM when a switch needs more than 65535 sets of next hops. A host
+ * that cannot be reached has no route: it is the caller who decides whether that is an error.
  */
 int gw_topo_route(struct gw_topo *topo);
+/* Frees the routes; gw_topo_fini() does so too. */
+void gw_topo_routes_free(struct gw_topo *topo);
 
 /* A shortest path between two hosts, and its times. */
 struct gw_topo_path {
@@ -123,6 +125,10 @@ struct gw_topo_path {
 /* `full` and `ack` are packet sizes in wire bytes. Needs routes. */
 struct gw_topo_path gw_topo_path(const struct gw_topo *topo, uint32_t src, uint32_t dst,
                                  uint32_t full, uint32_t ack);
+
+/* Base RTT, out and back, of the longest shortest path between any two hosts; 0: no two hosts are
+ * connected. Needs routes. */
+gw_time gw_topo_brtt_max(const struct gw_topo *topo, uint32_t full, uint32_t ack);
 
 /* Smallest and largest latency (link plus the receiving node's delay) over all links. */
 gw_time gw_topo_latency_min(const struct gw_topo *topo);

@@ -47,7 +47,7 @@ struct gw_workload_ctx {
     const struct gw_topo *topo; /* finished and routed */
     const char *directory;      /* relative file names are relative to this */
     struct gw_prng prng;        /* this entry's own stream */
-    char *why;                  /* a sentence that names the parameter, or file and line, at fault */
+    char *why;                  /* a sentence that begins with the name of the parameter at fault */
     size_t why_size;
 };
 

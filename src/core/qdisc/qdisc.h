@@ -23,7 +23,7 @@ enum gw_qdisc_verdict {
     GW_QDISC_QUEUED,  /* the packet is queued */
     GW_QDISC_TRIMMED, /* a packet was trimmed and queued: *victim, which may be the arrival or one
                          queued earlier (then the arrival is queued in full) */
-    GW_QDISC_DROPPED, /* *victim is no longer queued; the caller counts and releases it */
+    GW_QDISC_DROPPED, /* *victim is not queued; the caller counts and releases it */
 };
 
 /* What a discipline may use besides its own state. */
@@ -36,6 +36,7 @@ struct gw_qdisc_port {
 /* First member of every discipline's state. */
 struct gw_qdisc_state {
     uint32_t backlog; /* bytes queued, control included; 0 exactly when nothing is queued */
+    uint64_t marks;   /* packets on which the discipline set CE */
 };
 
 struct gw_qdisc_ops {
@@ -44,7 +45,9 @@ struct gw_qdisc_ops {
     void (*init)(void *state, const void *cfg, uint32_t capacity);
     /*
      * Takes the packet. When the verdict names a victim, *victim is set. `pool_free` is what the
-     * shared pool still has room for.
+     * shared pool still has room for. A discipline may exchange the contents of two packets, so
+     * afterwards the caller speaks of *victim only, never of `pkt`. The bytes that were trimmed or
+     * dropped are: backlog before + size of the arrival - backlog after.
      */
     enum gw_qdisc_verdict (*enqueue)(void *state, const void *cfg, const struct gw_qdisc_port *port,
                                      struct gw_pkt *pkt, uint64_t pool_free,
@@ -53,10 +56,11 @@ struct gw_qdisc_ops {
     struct gw_pkt *(*dequeue)(void *state, const void *cfg, const struct gw_qdisc_port *port);
 };
 
-/* Cuts the payload off: the packet becomes a control packet of `trim_size` bytes. */
+/* Cuts the payload off: the packet becomes a control packet of at most `trim_size` bytes. */
 static inline void gw_qdisc_cut(const struct gw_qdisc_port *port, struct gw_pkt *pkt)
 {
-    pkt->q.size = port->trim_size;
+    if (pkt->q.size > port->trim_size)
+        pkt->q.size = port->trim_size;
     pkt->q.class = GW_CLASS_CONTROL;
     pkt->q.flags |= GW_PKT_TRIMMED;
 }

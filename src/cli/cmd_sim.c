@@ -1,0 +1,355 @@
+/* `gradwire sim`: arguments, the loop over sweep points and seeds, progress, and what is printed.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/report.h"
+
+enum {
+    OVERRIDES_MAX = 256,
+    THREADS_MAX = 256,
+    SEEDS_MAX = 1000000,
+    BAR_WIDTH = 40,
+    PATH_SIZE = 4096,
+};
+
+struct sim_args {
+    const char *scenario;
+    struct gw_override overrides[OVERRIDES_MAX];
+    uint32_t override_count;
+    uint64_t seed, seeds, threads;
+    bool has_seed;
+    bool wire, json, describe;
+    const char *out, *pcap, *list;
+};
+
+enum {
+    KEY_SET = 256,
+    KEY_SEED,
+    KEY_SEEDS,
+    KEY_THREADS,
+    KEY_OUT,
+    KEY_WIRE,
+    KEY_PCAP,
+    KEY_DESCRIBE,
+    KEY_LIST,
+    KEY_JSON,
+};
+
+static const struct argp_option options[] = {
+    {"set", KEY_SET, "KEY=VALUE", 0, "override a key of the scenario (repeatable)", 0},
+    {"seed", KEY_SEED, "N", 0, "seed of the run (default: the scenario's)", 0},
+    {"seeds", KEY_SEEDS, "K", 0, "run K seeds, from the first upwards", 0},
+    {"threads", KEY_THREADS, "N", 0, "simulate with N threads; the result is the same", 0},
+    {"out", KEY_OUT, "DIR", 0, "write flows.csv, series.csv and result.json there", 0},
+    {"wire", KEY_WIRE, 0, 0, "pass every packet through encode and decode, and compare", 0},
+    {"pcap", KEY_PCAP, "FILE", 0, "write what the link metrics.pcap (default: the first) carried",
+     0},
+    {"describe", KEY_DESCRIBE, 0, 0, "print the resolved scenario and stop", 0},
+    {"list", KEY_LIST, "KIND", 0, "list one of: " GW_REPORT_KINDS, 0},
+    {"json", KEY_JSON, 0, 0, "print one JSON value", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Runs a scenario in the packet-level simulator and prints what its flows did."
+    "\vExample:\n"
+    "  gradwire sim scenarios/permutation-1024.yaml --set topology.oversubscription=4 --seed 7\n"
+    "\nA sweep in the scenario runs every point. docs/simulator.md describes the keys.";
+
+static uint64_t parse_number(struct argp_state *state, const char *option, const char *text,
+                             uint64_t low, uint64_t high)
+{
+    uint64_t value;
+    if (gw_parse_count(text, &value) != GW_OK || value < low || value > high)
+        argp_error(state, "--%s=%s: expected a whole number from %llu to %llu", option, text,
+                   (unsigned long long)low, (unsigned long long)high);
+    return value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct sim_args *args = state->input;
+    switch (key) {
+    case KEY_SET: {
+        char *equals = strchr(text, '=');
+        if (!equals || equals == text)
+            argp_error(state, "--set %s: expected KEY=VALUE", text);
+        if (args->override_count == OVERRIDES_MAX)
+            argp_error(state, "--set: at most %d", OVERRIDES_MAX);
+        *equals = '\0';
+        args->overrides[args->override_count++] =
+            (struct gw_override){.key = text, .value = equals + 1};
+        return 0;
+    }
+    case KEY_SEED:
+        args->seed = parse_number(state, "seed", text, 0, INT64_MAX);
+        args->has_seed = true;
+        return 0;
+    case KEY_SEEDS:
+        args->seeds = parse_number(state, "seeds", text, 1, SEEDS_MAX);
+        return 0;
+    case KEY_THREADS:
+        args->threads = parse_number(state, "threads", text, 1, THREADS_MAX);
+        return 0;
+    case KEY_OUT:
+        args->out = text;
+        return 0;
+    case KEY_WIRE:
+        args->wire = true;
+        return 0;
+    case KEY_PCAP:
+        args->pcap = text;
+        return 0;
+    case KEY_DESCRIBE:
+        args->describe = true;
+        return 0;
+    case KEY_LIST:
+        args->list = text;
+        return 0;
+    case KEY_JSON:
+        args->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (args->scenario)
+            argp_error(state, "'%s': only one scenario can be given", text);
+        args->scenario = text;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void show_progress(void *arg, uint32_t done, uint32_t total, gw_time now)
+{
+    (void)arg;
+    uint32_t filled = total ? (uint32_t)((uint64_t)done * BAR_WIDTH / total) : 0;
+    fprintf(stderr, "\r[%.*s%*s] %u of %u flows, %.1f us ", (int)filled,
+            "########################################", (int)(BAR_WIDTH - filled), "", done, total,
+            (double)now / (double)GW_US);
+}
+
+static void clear_progress(void)
+{
+    fprintf(stderr, "\r%*s\r", BAR_WIDTH + 50, "");
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static double peak_rss_mb(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss * 1024 / 1e6;
+}
+
+/* Makes the directory of run `index` and stores its path. */
+static bool make_directory(const char *out, uint32_t index, bool is_only, char path[PATH_SIZE])
+{
+    if (mkdir(out, 0777) != 0 && errno != EEXIST) {
+        gw_complain("--out %s: %s", out, strerror(errno));
+        return false;
+    }
+    if (is_only) {
+        snprintf(path, PATH_SIZE, "%s", out);
+        return true;
+    }
+    snprintf(path, PATH_SIZE, "%s/%03u", out, index);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        gw_complain("--out %s: %s", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* All runs of one call: where they write, and what they have found so far. */
+struct session {
+    const struct sim_args *args;
+    json_t *results;
+    uint32_t run_index;
+    bool is_only;    /* one point, one seed */
+    bool incomplete; /* a run left flows unfinished */
+};
+
+/* Reports a finished run in every way that was asked for. Returns an exit status. */
+static int report(struct session *session, const struct gw_run_report *run)
+{
+    const struct sim_args *args = session->args;
+    struct gw_sim_totals totals = gw_sim_totals(run->sim);
+    if (totals.completed != totals.flows)
+        session->incomplete = true;
+    if (args->json)
+        json_array_append_new(session->results, gw_report_json(run));
+    else {
+        if (session->run_index)
+            putchar('\n');
+        gw_report_text(run);
+        fflush(stdout);
+    }
+    char directory[PATH_SIZE];
+    if (args->out && (!make_directory(args->out, session->run_index, session->is_only, directory) ||
+                      gw_report_files(run, directory) != GW_OK))
+        return GW_EXIT_FAILURE;
+    session->run_index++;
+    return GW_EXIT_OK;
+}
+
+/* Runs one point with one seed. */
+static int run_once(struct session *session, const struct gw_override *overrides, uint32_t count,
+                    uint64_t seed_offset)
+{
+    const struct sim_args *args = session->args;
+    char why[GW_WHY_MAX];
+    struct gw_scenario scenario;
+    int error = gw_scenario_load(&scenario, args->scenario, overrides, count, why);
+    if (error) {
+        gw_complain("%s", why);
+        gw_scenario_free(&scenario);
+        return GW_EXIT_USAGE;
+    }
+    bool shows = isatty(STDERR_FILENO);
+    struct gw_sim_options sim_options = {
+        .seed = scenario.seed + seed_offset,
+        .threads = (uint32_t)args->threads,
+        .wire = args->wire,
+        .pcap_file = args->pcap,
+        .pcap_link = scenario.metrics.pcap_link,
+        .progress = shows ? show_progress : NULL,
+    };
+    struct gw_sim *sim = NULL;
+    int status = GW_EXIT_USAGE;
+    error = gw_sim_open(&sim, &scenario, &sim_options, why);
+    if (!error) {
+        double start = seconds_now();
+        error = gw_sim_run(sim, why);
+        double wall = seconds_now() - start;
+        if (shows)
+            clear_progress();
+        status = GW_EXIT_FAILURE;
+        if (!error) {
+            struct gw_run_report run = {
+                .scenario = &scenario,
+                .sim = sim,
+                .params = overrides,
+                .param_count = count,
+                .seed = sim_options.seed,
+                .host = {.threads = sim_options.threads,
+                         .wall_s = wall,
+                         .peak_rss_mb = peak_rss_mb()},
+            };
+            status = report(session, &run);
+        }
+    }
+    if (error)
+        gw_complain("%s: %s", args->scenario, why);
+    gw_sim_close(sim);
+    gw_scenario_free(&scenario);
+    return status;
+}
+
+/* Runs all seeds of one point. `overrides` holds the sweep's settings, then those of --set. */
+static int run_point(struct session *session, const struct gw_override *overrides, uint32_t count)
+{
+    for (uint64_t k = 0; k < session->args->seeds; k++) {
+        int status = run_once(session, overrides, count, k);
+        if (status != GW_EXIT_OK)
+            return status;
+    }
+    return GW_EXIT_OK;
+}
+
+static int run_all(const struct sim_args *args)
+{
+    char why[GW_WHY_MAX];
+    struct gw_sweep sweep;
+    if (gw_sweep_load(&sweep, args->scenario, args->overrides, args->override_count, why)) {
+        gw_complain("%s", why);
+        gw_sweep_free(&sweep);
+        return GW_EXIT_USAGE;
+    }
+    struct session session = {
+        .args = args,
+        .results = json_array(),
+        .is_only = sweep.point_count == 1 && args->seeds == 1,
+    };
+    uint32_t count = sweep.key_count + args->override_count;
+    struct gw_override *overrides = calloc(count + 1, sizeof(*overrides));
+    int status = overrides ? GW_EXIT_OK : GW_EXIT_FAILURE;
+    for (uint32_t point = 0; point < sweep.point_count && status == GW_EXIT_OK; point++) {
+        for (uint32_t i = 0; i < sweep.key_count; i++)
+            overrides[i] = sweep.overrides[point * sweep.key_count + i];
+        for (uint32_t i = 0; i < args->override_count; i++)
+            overrides[sweep.key_count + i] = args->overrides[i];
+        status = run_point(&session, overrides, count);
+    }
+    if (args->json && status == GW_EXIT_OK) {
+        json_t *value = session.is_only ? json_array_get(session.results, 0) : session.results;
+        json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        putchar('\n');
+    }
+    if (status == GW_EXIT_OK && session.incomplete) {
+        gw_complain("%s: the run ended with flows unfinished", args->scenario);
+        status = GW_EXIT_FAILURE;
+    }
+    json_decref(session.results);
+    free(overrides);
+    gw_sweep_free(&sweep);
+    return status;
+}
+
+static int describe(const struct sim_args *args)
+{
+    char why[GW_WHY_MAX];
+    char *text = gw_scenario_describe(args->scenario, args->overrides, args->override_count, why);
+    if (!text) {
+        gw_complain("%s", why);
+        return GW_EXIT_USAGE;
+    }
+    fputs(text, stdout);
+    free(text);
+    return GW_EXIT_OK;
+}
+
+int gw_cmd_sim(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse_option, "SCENARIO.yaml", doc, 0, 0, 0};
+    struct sim_args args = {.seeds = 1, .threads = 1};
+    char seed_text[24];
+    argp_err_exit_status = GW_EXIT_USAGE;
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    if (args.list) {
+        if (gw_report_list(args.list, args.json))
+            return GW_EXIT_OK;
+        gw_complain("--list %s: unknown; one of: " GW_REPORT_KINDS, args.list);
+        return GW_EXIT_USAGE;
+    }
+    if (!args.scenario) {
+        gw_complain("sim: no scenario given; try 'gradwire sim --help'");
+        return GW_EXIT_USAGE;
+    }
+    if (args.has_seed) {
+        if (args.override_count == OVERRIDES_MAX) {
+            gw_complain("--set: at most %d with --seed", OVERRIDES_MAX - 1);
+            return GW_EXIT_USAGE;
+        }
+        snprintf(seed_text, sizeof(seed_text), "%llu", (unsigned long long)args.seed);
+        args.overrides[args.override_count++] =
+            (struct gw_override){.key = "seed", .value = seed_text};
+    }
+    return args.describe ? describe(&args) : run_all(&args);
+}

@@ -1,0 +1,76 @@
+/* `gradwire sim --list KIND`: what a registry holds, with parameters, defaults and sources. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+static const struct gw_registry *const registries[] = {
+    &gw_cc_registry,    &gw_lb_registry,   &gw_loss_registry,
+    &gw_qdisc_registry, &gw_topo_registry, &gw_workload_registry,
+};
+
+static const char *type_name(const struct gw_param *param)
+{
+    static const char *const names[] = {
+        [GW_PARAM_BOOL] = "yes|no", [GW_PARAM_COUNT] = "count", [GW_PARAM_Q16] = "number",
+        [GW_PARAM_TIME] = "time",   [GW_PARAM_BYTES] = "bytes", [GW_PARAM_RATE] = "rate",
+        [GW_PARAM_ENUM] = "choice", [GW_PARAM_TEXT] = "text",
+    };
+    return param->type == GW_PARAM_ENUM ? param->choices : names[param->type];
+}
+
+static void print_algo(const struct gw_algo *algo)
+{
+    printf("%s: %s\n", algo->name, algo->summary);
+    if (algo->source)
+        printf("    source: %s\n", algo->source);
+    for (uint32_t i = 0; i < algo->param_count; i++) {
+        const struct gw_param *param = &algo->params[i];
+        printf("    %-18s = %-10s (%s) %s\n", param->name, param->initial, type_name(param),
+               param->help);
+    }
+    for (uint32_t i = 0; i < algo->preset_count; i++)
+        printf("    preset %-11s %s [%s]\n", algo->presets[i].name, algo->presets[i].help,
+               algo->presets[i].settings);
+}
+
+static json_t *algo_json(const struct gw_algo *algo)
+{
+    json_t *params = json_array(), *presets = json_array();
+    for (uint32_t i = 0; i < algo->param_count; i++) {
+        const struct gw_param *param = &algo->params[i];
+        json_array_append_new(params, json_pack("{s:s, s:s, s:s, s:s}", "name", param->name, "type",
+                                                type_name(param), "default", param->initial, "help",
+                                                param->help));
+    }
+    for (uint32_t i = 0; i < algo->preset_count; i++)
+        json_array_append_new(presets, json_pack("{s:s, s:s, s:s}", "name", algo->presets[i].name,
+                                                 "settings", algo->presets[i].settings, "help",
+                                                 algo->presets[i].help));
+    return json_pack("{s:s, s:s, s:s?, s:i, s:o, s:o}", "name", algo->name, "summary",
+                     algo->summary, "source", algo->source, "state_bytes", (int)algo->state_size,
+                     "params", params, "presets", presets);
+}
+
+bool gw_report_list(const char *kind, bool as_json)
+{
+    for (size_t i = 0; i < sizeof(registries) / sizeof(registries[0]); i++) {
+        const struct gw_registry *registry = registries[i];
+        if (strcmp(registry->kind, kind) != 0)
+            continue;
+        json_t *json = json_array();
+        for (uint32_t j = 0; j < registry->count; j++) {
+            if (as_json)
+                json_array_append_new(json, algo_json(registry->algos[j]));
+            else
+                print_algo(registry->algos[j]);
+        }
+        if (as_json) {
+            json_dumpf(json, stdout, JSON_INDENT(2));
+            putchar('\n');
+        }
+        json_decref(json);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,87 @@
+/* The gradwire program: finds the command and runs it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "cli/cli.h"
+
+static int cmd_version(int argc, char **argv);
+static int cmd_help(int argc, char **argv);
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
+    {"version", cmd_version, "print the version"},
+    {"help", cmd_help, "print this text"},
+};
+
+enum {
+    COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]),
+};
+
+void gw_assert_failed(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "gradwire: internal error: %s:%d: %s\n", file, line, condition);
+    abort();
+}
+
+void gw_complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("gradwire: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static int cmd_version(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--json") == 0)
+        puts("{\"version\": \"" GW_VERSION "\"}");
+    else if (argc > 1) {
+        gw_complain("version: unknown argument '%s'; usage: gradwire version [--json]", argv[1]);
+        return GW_EXIT_USAGE;
+    } else
+        puts("gradwire " GW_VERSION);
+    return GW_EXIT_OK;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    puts("Usage: gradwire COMMAND [ARGUMENTS]\n\n"
+         "Moves gradients between workers over shared, lossy Ethernet.\n\nCommands:");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
+    puts("\n'gradwire COMMAND --help' describes a command, with an example.");
+    return GW_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        char full_name[64];
+        snprintf(full_name, sizeof(full_name), "gradwire %s", name);
+        argv[1] = full_name;
+        return commands[i].run(argc - 1, argv + 1);
+    }
+    if (*name)
+        gw_complain("unknown command '%s'; try 'gradwire help'", name);
+    else
+        gw_complain("no command given; try 'gradwire help'");
+    return GW_EXIT_USAGE;
+}

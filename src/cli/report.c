@@ -1,0 +1,262 @@
+/* Reports of simulation runs; see report.h. */
+#include "cli/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+
+enum {
+    HISTOGRAM_ROWS = 12,
+    HISTOGRAM_WIDTH = 50,
+    UNFINISHED_SHOWN = 8, /* flows that are named when a run ends without them */
+    PATH_SIZE = 4096,
+};
+
+/* Completion times of the flows that the run waited for, sorted. */
+struct times {
+    gw_time *values;
+    uint32_t count;
+};
+
+static int compare_times(const void *a, const void *b)
+{
+    gw_time x = *(const gw_time *)a, y = *(const gw_time *)b;
+    return x < y ? -1 : x > y;
+}
+
+static struct times completion_times(const struct gw_run_report *run)
+{
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_flow_result *flows = gw_sim_flows(run->sim);
+    struct times times = {.values = calloc(workload->flow_count + 1, sizeof(gw_time))};
+    if (!times.values)
+        abort();
+    for (uint32_t i = 0; i < workload->flow_count; i++)
+        if (!workload->flows[i].background && flows[i].outcome == GW_FLOW_DONE)
+            times.values[times.count++] = flows[i].end - flows[i].start;
+    qsort(times.values, times.count, sizeof(gw_time), compare_times);
+    return times;
+}
+
+static double in_us(gw_time time)
+{
+    return (double)time / (double)GW_US;
+}
+
+/* The smallest time that `per_mille` of the flows do not exceed; 0 when there are none. */
+static double percentile_us(const struct times *times, uint32_t per_mille)
+{
+    if (times->count == 0)
+        return 0;
+    uint64_t rank = ((uint64_t)times->count * per_mille + 999) / 1000;
+    return in_us(times->values[rank ? rank - 1 : 0]);
+}
+
+static double mean_us(const struct times *times)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < times->count; i++)
+        sum += in_us(times->values[i]);
+    return times->count ? sum / times->count : 0;
+}
+
+json_t *gw_report_json(const struct gw_run_report *run)
+{
+    struct gw_sim_totals totals = gw_sim_totals(run->sim);
+    struct times times = completion_times(run);
+    char hash[24];
+    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)totals.trace_hash);
+    json_t *params = json_object();
+    for (uint32_t i = 0; i < run->param_count; i++)
+        json_object_set_new(params, run->params[i].key, json_string(run->params[i].value));
+    json_t *json = json_pack(
+        "{s:s, s:o, s:I, s:i, s:i, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:f,"
+        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:[], s:{s:i, s:f, s:f, s:f}}",
+        "scenario", run->scenario->name, "params", params, "seed", (json_int_t)run->seed, "flows",
+        (int)totals.flows, "completed", (int)totals.completed, "sim_us", in_us(totals.end),
+        "fct_us", "min", percentile_us(&times, 0), "mean", mean_us(&times), "p50",
+        percentile_us(&times, 500), "p99", percentile_us(&times, 990), "max",
+        percentile_us(&times, 1000), "completion_us", in_us(totals.completion), "data_packets",
+        (json_int_t)totals.data_packets, "hops", (json_int_t)totals.hops, "marks",
+        (json_int_t)totals.marks, "trims", (json_int_t)totals.trims, "drops",
+        (json_int_t)(totals.drops + totals.link_losses + totals.unroutable), "retransmits",
+        (json_int_t)totals.retransmits, "events", (json_int_t)totals.events, "trace_hash", hash,
+        "jobs", "host", "threads", (int)run->host.threads, "wall_s", run->host.wall_s, "hops_per_s",
+        run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0, "peak_rss_mb",
+        run->host.peak_rss_mb);
+    free(times.values);
+    if (!json)
+        abort();
+    return json;
+}
+
+static void print_histogram(const struct times *times)
+{
+    gw_time low = times->values[0], high = times->values[times->count - 1];
+    gw_time width = (high - low) / HISTOGRAM_ROWS + 1;
+    uint32_t rows[HISTOGRAM_ROWS] = {0}, largest = 1;
+    for (uint32_t i = 0; i < times->count; i++) {
+        uint32_t *row = &rows[(times->values[i] - low) / width];
+        if (++*row > largest)
+            largest = *row;
+    }
+    printf("\n  completion time (us)\n");
+    for (uint32_t i = 0; i < HISTOGRAM_ROWS; i++) {
+        uint32_t length = (rows[i] * HISTOGRAM_WIDTH + largest - 1) / largest;
+        printf("  %10.2f  ", in_us(low + i * width));
+        for (uint32_t j = 0; j < length; j++)
+            putchar('#');
+        printf(rows[i] ? " %u\n" : "\n", rows[i]);
+    }
+}
+
+static void print_unfinished(const struct gw_run_report *run)
+{
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_flow_result *flows = gw_sim_flows(run->sim);
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < workload->flow_count; i++) {
+        const struct gw_flow_spec *spec = &workload->flows[i];
+        if (spec->background || flows[i].outcome == GW_FLOW_DONE || shown++ >= UNFINISHED_SHOWN)
+            continue;
+        printf("  %s  flow %u, %s to %s, %llu bytes\n",
+               flows[i].outcome == GW_FLOW_FAILED ? "FAILED    "
+               : flows[i].started                 ? "UNFINISHED"
+                                                  : "NOT BEGUN ",
+               spec->id, run->scenario->topo.nodes[spec->src].name,
+               run->scenario->topo.nodes[spec->dst].name, (unsigned long long)spec->bytes);
+    }
+    if (shown > UNFINISHED_SHOWN)
+        printf("  ... and %u more\n", shown - UNFINISHED_SHOWN);
+}
+
+void gw_report_text(const struct gw_run_report *run)
+{
+    const struct gw_scenario *scenario = run->scenario;
+    struct gw_sim_totals totals = gw_sim_totals(run->sim);
+    struct times times = completion_times(run);
+    printf("%s: %s + %s + %s over %s queues, %u hosts, seed %llu\n", scenario->name,
+           scenario->transport.cc->algo.name, scenario->transport.lb->algo.name,
+           scenario->transport.loss->algo.name, scenario->queue.qdisc->algo.name,
+           scenario->topo.host_count, (unsigned long long)run->seed);
+    for (uint32_t i = 0; i < run->param_count; i++)
+        printf("  %s = %s\n", run->params[i].key, run->params[i].value);
+    printf("  flows        %u of %u completed, all in %.2f us\n", totals.completed, totals.flows,
+           in_us(totals.completion));
+    printf("  time (us)    min %.2f  mean %.2f  p50 %.2f  p99 %.2f  max %.2f\n",
+           percentile_us(&times, 0), mean_us(&times), percentile_us(&times, 500),
+           percentile_us(&times, 990), percentile_us(&times, 1000));
+    printf("  packets      %llu data, %llu retransmits, %llu hops\n",
+           (unsigned long long)totals.data_packets, (unsigned long long)totals.retransmits,
+           (unsigned long long)totals.hops);
+    printf("  switches     %llu marks, %llu trims, %llu drops; links lost %llu\n",
+           (unsigned long long)totals.marks, (unsigned long long)totals.trims,
+           (unsigned long long)totals.drops, (unsigned long long)totals.link_losses);
+    printf("  simulator    %.2f s, %.1f million hops/s, %u thread%s, %.0f MB; trace %016llx\n",
+           run->host.wall_s, (double)totals.hops / (run->host.wall_s + 1e-9) / 1e6,
+           run->host.threads, run->host.threads == 1 ? "" : "s", run->host.peak_rss_mb,
+           (unsigned long long)totals.trace_hash);
+    print_unfinished(run);
+    if (times.count > 1)
+        print_histogram(&times);
+    free(times.values);
+}
+
+static FILE *open_file(const char *directory, const char *name, char path[PATH_SIZE])
+{
+    snprintf(path, PATH_SIZE, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        gw_complain("%s: %s", path, strerror(errno));
+    return file;
+}
+
+static int close_file(FILE *file, const char *path)
+{
+    bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed) {
+        gw_complain("%s: cannot write: %s", path, strerror(errno));
+        return GW_ERR_SYSTEM;
+    }
+    return GW_OK;
+}
+
+static int write_flows(const struct gw_run_report *run, const char *directory)
+{
+    static const char *const outcomes[] = {
+        [GW_FLOW_PENDING] = "unfinished", [GW_FLOW_DONE] = "done", [GW_FLOW_FAILED] = "failed"};
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_flow_result *flows = gw_sim_flows(run->sim);
+    char path[PATH_SIZE];
+    FILE *file = open_file(directory, "flows.csv", path);
+    if (!file)
+        return GW_ERR_SYSTEM;
+    fprintf(file, "id,src,dst,bytes,start_us,end_us,fct_us,retransmits,outcome\n");
+    for (uint32_t i = 0; i < workload->flow_count; i++) {
+        const struct gw_flow_spec *spec = &workload->flows[i];
+        bool ended = flows[i].outcome != GW_FLOW_PENDING;
+        fprintf(file, "%u,%u,%u,%llu,", spec->id, spec->src, spec->dst,
+                (unsigned long long)spec->bytes);
+        if (flows[i].started)
+            fprintf(file, "%.6f", in_us(flows[i].start));
+        if (ended)
+            fprintf(file, ",%.6f,%.6f", in_us(flows[i].end), in_us(flows[i].end - flows[i].start));
+        else
+            fprintf(file, ",,");
+        fprintf(file, ",%llu,%s\n", (unsigned long long)flows[i].retransmits,
+                outcomes[flows[i].outcome]);
+    }
+    return close_file(file, path);
+}
+
+static int write_series(const struct gw_run_report *run, const char *directory)
+{
+    static const char *const names[] = {
+        [GW_SERIES_CWND] = "cwnd", [GW_SERIES_RATE] = "rate", [GW_SERIES_QUEUE] = "queue"};
+    uint64_t count;
+    const struct gw_sample *samples = gw_sim_samples(run->sim, &count);
+    if (count == 0)
+        return GW_OK;
+    char path[PATH_SIZE];
+    FILE *file = open_file(directory, "series.csv", path);
+    if (!file)
+        return GW_ERR_SYSTEM;
+    fprintf(file, "time_us,series,subject,port,value\n");
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gw_sample *sample = &samples[i];
+        fprintf(file, "%.6f,%s,", in_us(sample->at), names[sample->series]);
+        if (sample->series == GW_SERIES_QUEUE)
+            fprintf(file, "%s,%u", run->scenario->topo.nodes[sample->subject].name, sample->port);
+        else
+            fprintf(file, "%u,", run->scenario->workload.flows[sample->subject].id);
+        fprintf(file, ",%llu\n", (unsigned long long)sample->value);
+    }
+    return close_file(file, path);
+}
+
+static int write_result(const struct gw_run_report *run, const char *directory)
+{
+    char path[PATH_SIZE];
+    FILE *file = open_file(directory, "result.json", path);
+    if (!file)
+        return GW_ERR_SYSTEM;
+    json_t *json = gw_report_json(run);
+    json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    fputc('\n', file);
+    json_decref(json);
+    return close_file(file, path);
+}
+
+int gw_report_files(const struct gw_run_report *run, const char *directory)
+{
+    int error = write_flows(run, directory);
+    if (!error)
+        error = write_series(run, directory);
+    if (!error)
+        error = write_result(run, directory);
+    return error;
+}

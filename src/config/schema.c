@@ -1,0 +1,337 @@
+/* Sections of a scenario, read and written by table; see schema.h. */
+#include "config/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum {
+    WORD_MAX = 64,    /* longer keys are compared by their beginning */
+    NEAREST_MAX = 3,  /* valid keys that an error about an unknown one offers */
+    LIST_MAX = 256,   /* bytes of a list of names in an error */
+};
+
+/* Number of single-character edits that turn one word into the other. */
+static uint32_t edit_distance(const char *a, const char *b)
+{
+    uint32_t row[WORD_MAX + 1];
+    uint32_t b_length = (uint32_t)strnlen(b, WORD_MAX);
+    for (uint32_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (uint32_t i = 0; a[i] && i < WORD_MAX; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i + 1;
+        for (uint32_t j = 1; j <= b_length; j++) {
+            uint32_t least = diagonal + (a[i] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < least)
+                least = row[j] + 1;
+            if (row[j - 1] + 1 < least)
+                least = row[j - 1] + 1;
+            row[j] = least;
+        }
+    }
+    return row[b_length];
+}
+
+/* The valid keys that are nearest to an unknown one, the nearest first. */
+struct nearest {
+    const char *names[NEAREST_MAX];
+    uint32_t distances[NEAREST_MAX];
+    uint32_t count;
+};
+
+static void nearest_offer(struct nearest *nearest, const char *key, const char *name)
+{
+    uint32_t distance = edit_distance(key, name);
+    uint32_t at = nearest->count;
+    while (at > 0 && nearest->distances[at - 1] > distance)
+        at--;
+    if (at == NEAREST_MAX)
+        return;
+    if (nearest->count < NEAREST_MAX)
+        nearest->count++;
+    for (uint32_t i = nearest->count - 1; i > at; i--) {
+        nearest->names[i] = nearest->names[i - 1];
+        nearest->distances[i] = nearest->distances[i - 1];
+    }
+    nearest->names[at] = name;
+    nearest->distances[at] = distance;
+}
+
+static int unknown_key(const struct gw_document *document, const struct gw_value *item,
+                       const struct gw_schema *schema)
+{
+    struct nearest nearest = {.count = 0};
+    for (uint32_t p = 0; p < schema->part_count; p++)
+        for (uint32_t i = 0; i < schema->parts[p].algo->param_count; i++)
+            nearest_offer(&nearest, item->key, schema->parts[p].algo->params[i].name);
+    for (const char *const *other = schema->others; other && *other; other++)
+        nearest_offer(&nearest, item->key, *other);
+    char list[LIST_MAX] = "no key is known here";
+    size_t used = 0;
+    for (uint32_t i = 0; i < nearest.count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                 i ? ", " : "the nearest known are: ", nearest.names[i]);
+    return gw_document_error(document, item, GW_ERR_UNKNOWN, "unknown key \"%s\"; %s", item->key,
+                             list);
+}
+
+/* What a parameter takes, in words. */
+static const char *expected_text(const struct gw_param *param, char list[LIST_MAX])
+{
+    switch (param->type) {
+    case GW_PARAM_BOOL:
+        return "yes or no";
+    case GW_PARAM_COUNT:
+        return "a whole number";
+    case GW_PARAM_Q16:
+        return "a number such as 0.25, or 25%";
+    case GW_PARAM_TIME:
+        return "a time such as 600ns";
+    case GW_PARAM_BYTES:
+        return "a size such as 2MiB";
+    case GW_PARAM_RATE:
+        return "a rate such as 800Gbps";
+    case GW_PARAM_TEXT:
+        return "a shorter text";
+    case GW_PARAM_ENUM:
+        break;
+    }
+    snprintf(list, LIST_MAX, "one of %s", param->choices);
+    return list;
+}
+
+const char *gw_schema_text(const struct gw_document *document, const struct gw_value *value)
+{
+    if (value->kind == GW_VALUE_SCALAR)
+        return value->text;
+    gw_document_error(document, value, GW_ERR_INVALID, "expected a single value, not a %s",
+                      value->kind == GW_VALUE_MAP ? "map" : "list");
+    return NULL;
+}
+
+int gw_schema_refuse(const struct gw_document *document, const struct gw_value *value, int error,
+                     const char *expected)
+{
+    return gw_document_error(document, value, error, "%s: %s; expected %s",
+                             error == GW_ERR_INVALID ? "not understood" : gw_error_message(error),
+                             value->text[0] ? value->text : "(nothing)", expected);
+}
+
+static int read_item(const struct gw_document *document, const struct gw_value *item,
+                     const struct gw_schema *schema)
+{
+    for (const char *const *other = schema->others; other && *other; other++)
+        if (strcmp(*other, item->key) == 0)
+            return GW_OK;
+    for (uint32_t p = 0; p < schema->part_count; p++) {
+        const struct gw_algo *algo = schema->parts[p].algo;
+        for (uint32_t i = 0; i < algo->param_count; i++) {
+            const struct gw_param *param = &algo->params[i];
+            if (strcmp(param->name, item->key) != 0)
+                continue;
+            const char *text = gw_schema_text(document, item);
+            if (!text)
+                return GW_ERR_INVALID;
+            int error = gw_algo_set(algo, schema->parts[p].cfg, param->name, text);
+            char list[LIST_MAX];
+            return error ? gw_schema_refuse(document, item, error, expected_text(param, list))
+                         : GW_OK;
+        }
+    }
+    return unknown_key(document, item, schema);
+}
+
+static int read_preset(const struct gw_document *document, const struct gw_value *value,
+                       const struct gw_schema_part *part)
+{
+    const struct gw_value *preset = gw_value_get(value, "preset");
+    if (!preset)
+        return GW_OK;
+    const char *name = gw_schema_text(document, preset);
+    if (!name)
+        return GW_ERR_INVALID;
+    if (gw_algo_preset(part->algo, part->cfg, name) == GW_OK)
+        return GW_OK;
+    char list[LIST_MAX] = "none";
+    size_t used = 0;
+    for (uint32_t i = 0; i < part->algo->preset_count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+                                 part->algo->presets[i].name);
+    return gw_document_error(document, preset, GW_ERR_UNKNOWN,
+                             "unknown preset: %s; the presets of %s are: %s", name,
+                             part->algo->name, list);
+}
+
+/* True when the reader handles `key` itself. */
+static bool has_other(const struct gw_schema *schema, const char *key)
+{
+    for (const char *const *other = schema->others; other && *other; other++)
+        if (strcmp(*other, key) == 0)
+            return true;
+    return false;
+}
+
+int gw_schema_read(const struct gw_document *document, const struct gw_value *value,
+                   const struct gw_schema *schema)
+{
+    for (uint32_t p = 0; p < schema->part_count; p++)
+        gw_algo_defaults(schema->parts[p].algo, schema->parts[p].cfg);
+    if (!value || value->kind == GW_VALUE_SCALAR)
+        return GW_OK;
+    if (value->kind != GW_VALUE_MAP)
+        return gw_document_error(document, value, GW_ERR_INVALID, "expected a map, not a list");
+    int error = GW_OK;
+    if (has_other(schema, "preset"))
+        error = read_preset(document, value, &schema->parts[0]);
+    for (uint32_t i = 0; i < value->count && !error; i++)
+        error = read_item(document, value->items[i], schema);
+    return error;
+}
+
+const struct gw_algo *gw_schema_kind(const struct gw_document *document,
+                                     const struct gw_value *value, const char *section,
+                                     const struct gw_registry *registry, const char *initial)
+{
+    const struct gw_value *kind = value && value->kind == GW_VALUE_MAP ? gw_value_get(value, "kind")
+                                                                       : value;
+    const char *name = kind ? gw_schema_text(document, kind) : initial;
+    if (kind && !name)
+        return NULL;
+    if (!name) {
+        gw_document_error(document, value, GW_ERR_INVALID, "%s%s is missing", section,
+                          value ? ".kind" : "");
+        return NULL;
+    }
+    const struct gw_algo *algo = gw_registry_find(registry, name);
+    if (algo)
+        return algo;
+    char list[LIST_MAX] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < registry->count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+                                 registry->algos[i]->name);
+    gw_document_error(document, kind, GW_ERR_UNKNOWN, "unknown kind: %s; expected one of: %s", name,
+                      list);
+    return NULL;
+}
+
+int gw_schema_blame(const struct gw_document *document, const struct gw_value *section, int error,
+                    const char *sentence)
+{
+    size_t length = strcspn(sentence, " ");
+    if (section && section->kind == GW_VALUE_MAP)
+        for (uint32_t i = 0; i < section->count; i++) {
+            const struct gw_value *item = section->items[i];
+            if (strlen(item->key) == length && strncmp(item->key, sentence, length) == 0)
+                return gw_document_error(document, item, error, "%s", sentence + length + 1);
+        }
+    return gw_document_error(document, section, error, "%s", sentence);
+}
+
+/* A quantity as the largest unit that divides it. */
+static void write_quantity(uint64_t value, const char *const *units, const uint64_t *scales,
+                           FILE *out)
+{
+    uint32_t i = 0;
+    while (scales[i] > 1 && value % scales[i] != 0)
+        i++;
+    if (value == 0)
+        fputc('0', out);
+    else
+        fprintf(out, "%llu%s", (unsigned long long)(value / scales[i]), units[i]);
+}
+
+static void write_time(gw_time time, FILE *out)
+{
+    static const char *const units[] = {"s", "ms", "us", "ns", "ps"};
+    static const uint64_t scales[] = {GW_S, GW_MS, GW_US, GW_NS, 1};
+    write_quantity(time, units, scales, out);
+}
+
+static void write_bytes(uint64_t bytes, FILE *out)
+{
+    static const char *const units[] = {"TiB", "GiB", "MiB", "KiB", "B"};
+    static const uint64_t scales[] = {UINT64_C(1) << 40, 1 << 30, 1 << 20, 1 << 10, 1};
+    write_quantity(bytes, units, scales, out);
+}
+
+static void write_rate(uint64_t rate_bps, FILE *out)
+{
+    static const char *const units[] = {"Tbps", "Gbps", "Mbps", "Kbps", "bps"};
+    static const uint64_t scales[] = {1000000000000, 1000000000, 1000000, 1000, 1};
+    write_quantity(rate_bps, units, scales, out);
+}
+
+/* With the nine digits that gw_parse_q16() reads back to the same value. */
+static void write_q16(gw_q16 value, FILE *out)
+{
+    const uint64_t fraction_one = 1000000000;
+    uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    uint64_t fraction = ((magnitude & 0xffff) * fraction_one + 0x8000) >> 16;
+    char digits[10];
+    snprintf(digits, sizeof(digits), "%09llu", (unsigned long long)fraction);
+    size_t length = sizeof(digits) - 1;
+    while (length > 0 && digits[length - 1] == '0')
+        digits[--length] = '\0';
+    fprintf(out, "%s%llu%s%s", value < 0 ? "-" : "", (unsigned long long)(magnitude >> 16),
+            length ? "." : "", digits);
+}
+
+static void write_choice(const char *choices, uint32_t index, FILE *out)
+{
+    while (index-- > 0)
+        choices = strchr(choices, '|') + 1;
+    fwrite(choices, 1, strcspn(choices, "|"), out);
+}
+
+static void write_param(const struct gw_param *param, const void *field, FILE *out)
+{
+    switch (param->type) {
+    case GW_PARAM_BOOL:
+        fputs(*(const bool *)field ? "yes" : "no", out);
+        break;
+    case GW_PARAM_COUNT:
+        fprintf(out, "%u", *(const uint32_t *)field);
+        break;
+    case GW_PARAM_Q16:
+        write_q16(*(const gw_q16 *)field, out);
+        break;
+    case GW_PARAM_TIME:
+        write_time(*(const gw_time *)field, out);
+        break;
+    case GW_PARAM_BYTES:
+        write_bytes(*(const uint64_t *)field, out);
+        break;
+    case GW_PARAM_RATE:
+        write_rate(*(const uint64_t *)field, out);
+        break;
+    case GW_PARAM_ENUM:
+        write_choice(param->choices, *(const uint32_t *)field, out);
+        break;
+    case GW_PARAM_TEXT:
+        gw_text_write(field, out);
+        break;
+    }
+}
+
+void gw_schema_write(const struct gw_schema *schema, const char *indent, FILE *out)
+{
+    for (uint32_t p = 0; p < schema->part_count; p++) {
+        const struct gw_schema_part *part = &schema->parts[p];
+        for (uint32_t i = 0; i < part->algo->param_count; i++) {
+            const struct gw_param *param = &part->algo->params[i];
+            const char *field = (const char *)part->cfg + param->offset;
+            /* A rate without default that was not set cannot be written: 0 is no rate. */
+            if (!param->initial && param->type == GW_PARAM_RATE &&
+                *(const uint64_t *)(const void *)field == 0)
+                continue;
+            fprintf(out, "%s%s: ", indent, param->name);
+            write_param(param, field, out);
+            fputc('\n', out);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+/*
+ * The endpoint's frame: memory, dispatch of the verbs, flow slots, timers and events. What a flow
+ * does is in flow_tx.c and flow_rx.c, what leaves first is in egress.c.
+ *
+ * Invariant: pending events + running flows <= event_limit, so that a flow that ends can always say
+ * so.
+ */
+#include "core/endpoint_impl.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+enum {
+    ALIGNMENT = 64, /* blocks start on cache lines */
+};
+
+/* Hands out pieces of the caller's memory; with base NULL it only measures. */
+struct arena {
+    unsigned char *base;
+    size_t used;
+};
+
+static void *arena_take(struct arena *arena, size_t size)
+{
+    void *piece = arena->base ? arena->base + arena->used : NULL;
+    arena->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return piece;
+}
+
+static uint32_t slots_per_flow(const struct gw_endpoint_cfg *cfg)
+{
+    return cfg->span_max + 2; /* two list heads */
+}
+
+/* Carves `ep`'s tables out of the arena. The same code measures and builds. */
+static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
+                           struct arena *arena)
+{
+    uint32_t timers = cfg->tx_flows_max + cfg->rx_flows_max;
+    ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
+    ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
+    ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
+    ep->rx_flows = arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_flows));
+    ep->events = arena_take(arena, timers * sizeof(*ep->events));
+    ep->expectations = arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
+    void *heap = arena_take(arena, gw_heap_size(timers));
+    void *map = arena_take(arena, gw_map_size(cfg->rx_flows_max));
+    struct gw_tx_slot *slots = arena_take(arena, (size_t)cfg->tx_flows_max * slots_per_flow(cfg) *
+                                                     sizeof(struct gw_tx_slot));
+    uint64_t *bits = arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
+    if (!arena->base)
+        return;
+    gw_heap_init(&ep->timers, heap, timers);
+    gw_map_init(&ep->rx_map, map, cfg->rx_flows_max);
+    memset(ep->egress, 0, cfg->port_count * sizeof(*ep->egress));
+    memset(ep->tx_flows, 0, cfg->tx_flows_max * sizeof(*ep->tx_flows));
+    memset(ep->rx_flows, 0, cfg->rx_flows_max * sizeof(*ep->rx_flows));
+    memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
+    for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
+        ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
+        ep->tx_flows[i].ring_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
+    }
+    for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
+        ep->rx_flows[i].bits = bits + (size_t)i * cfg->span_max / 64;
+        ep->rx_flows[i].list_next = i + 1 < cfg->rx_flows_max ? i + 1 : GW_SLOT_NONE;
+    }
+}
+
+static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
+{
+    return cfg->port_count >= 1 && cfg->tx_flows_max >= 1 && cfg->tx_flows_max <= GW_TX_FLOWS_MAX &&
+           cfg->rx_flows_max >= 1 && cfg->rx_flows_max <= GW_RX_FLOWS_MAX &&
+           cfg->span_max >= GW_SPAN_MIN && cfg->span_max <= GW_SPAN_MAX &&
+           (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
+           cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE && cfg->train >= 1 &&
+           cfg->pool != NULL;
+}
+
+static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
+                           uint32_t count, gw_time now)
+{
+    struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    (void)port;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_pkt *pkt = pkts[i];
+        if (pkt->dst == ep->cfg.address) {
+            switch (pkt->q.kind) {
+            case GW_PKT_DATA:
+                gw_flow_rx_data(ep, pkt, now);
+                continue;
+            case GW_PKT_ACK:
+                ep->stats.acks_received++;
+                gw_flow_tx_ack(ep, pkt, now);
+                break;
+            case GW_PKT_NACK:
+                ep->stats.nacks_received++;
+                gw_flow_tx_nack(ep, pkt, now);
+                break;
+            default:
+                ep->stats.malformed++;
+            }
+        } else {
+            ep->stats.stray++;
+        }
+        gw_pkt_release(ep->pool, pkt);
+    }
+}
+
+static void endpoint_expire(struct gw_node *node, gw_time now)
+{
+    struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    /* Each timer that fires is moved behind `now` or disarmed, so this ends. */
+    while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
+        uint32_t id = gw_heap_first(&ep->timers);
+        if (id < ep->cfg.tx_flows_max)
+            gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
+        else
+            gw_flow_rx_expire(ep, id - ep->cfg.tx_flows_max, now);
+    }
+    ep->node.deadline = gw_heap_next(&ep->timers);
+}
+
+static const struct gw_node_ops endpoint_ops = {
+    .input = endpoint_input,
+    .output = gw_egress_output,
+    .expire = endpoint_expire,
+};
+
+size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg)
+{
+    if (!cfg_is_valid(cfg))
+        return 0;
+    struct gw_endpoint ep;
+    struct arena arena = {.used = 0};
+    arena_take(&arena, sizeof(ep));
+    endpoint_carve(&ep, cfg, &arena);
+    return arena.used;
+}
+
+struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg *cfg)
+{
+    GW_ASSERT(cfg_is_valid(cfg));
+    GW_ASSERT((uintptr_t)memory % ALIGNMENT == 0);
+    struct arena arena = {.base = memory};
+    struct gw_endpoint *ep = arena_take(&arena, sizeof(*ep));
+    *ep = (struct gw_endpoint){
+        .node = {.ops = &endpoint_ops, .deadline = GW_TIME_NEVER, .port_count = cfg->port_count},
+        .pool = cfg->pool,
+        .prng = gw_prng_derive(cfg->seed, 0),
+        .span_mask = cfg->span_max - 1,
+        .done_head = GW_SLOT_NONE,
+        .done_tail = GW_SLOT_NONE,
+        .event_limit = cfg->tx_flows_max + cfg->rx_flows_max,
+        .cfg = *cfg,
+    };
+    endpoint_carve(ep, cfg, &arena);
+    return ep;
+}
+
+struct gw_node *gw_endpoint_node(struct gw_endpoint *ep)
+{
+    return &ep->node;
+}
+
+int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_t *flow_id,
+                     gw_time now)
+{
+    if (!send->transport || send->class > GW_CLASS_DATA_MAX || send->path.rate_bps == 0 ||
+        send->bytes > (uint64_t)(UINT32_MAX - 1) * ep->cfg.mtu)
+        return GW_ERR_INVALID;
+    if (ep->tx_free == GW_SLOT_NONE || !gw_endpoint_has_event_room(ep))
+        return GW_ERR_NO_ROOM;
+    uint32_t index = ep->tx_free;
+    struct gw_tx_flow *flow = &ep->tx_flows[index];
+    *flow_id = (uint32_t)flow->generation << 16 | index;
+    if (send->bytes == 0) {
+        flow->generation++;
+        gw_endpoint_post(ep, &(struct gw_event){.kind = GW_EVENT_SENT,
+                                                .flow = *flow_id,
+                                                .peer = send->peer,
+                                                .tag = send->tag,
+                                                .at = now});
+        return GW_OK;
+    }
+    ep->tx_free = flow->ring_next;
+    ep->tx_count++;
+    flow->id = *flow_id;
+    gw_flow_tx_start(ep, flow, send, now);
+    return GW_OK;
+}
+
+int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
+                       uint64_t bytes)
+{
+    for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
+        struct gw_expectation *expectation = &ep->expectations[i];
+        if (!expectation->data) {
+            *expectation =
+                (struct gw_expectation){.data = data, .bytes = bytes, .peer = peer, .tag = tag};
+            return GW_OK;
+        }
+    }
+    return GW_ERR_NO_ROOM;
+}
+
+void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)
+{
+    GW_ASSERT(ep->node.event_count < ep->event_limit);
+    uint32_t at = (ep->event_head + ep->node.event_count++) % ep->event_limit;
+    ep->events[at] = *event;
+}
+
+uint32_t gw_endpoint_poll(struct gw_endpoint *ep, struct gw_event *events, uint32_t max)
+{
+    uint32_t count = 0;
+    while (count < max && ep->node.event_count > 0) {
+        events[count++] = ep->events[ep->event_head];
+        ep->event_head = (ep->event_head + 1) % ep->event_limit;
+        ep->node.event_count--;
+    }
+    return count;
+}
+
+bool gw_endpoint_flow_info(const struct gw_endpoint *ep, uint32_t flow_id,
+                           struct gw_flow_info *info)
+{
+    uint32_t index = flow_id & UINT16_MAX;
+    if (index >= ep->cfg.tx_flows_max)
+        return false;
+    const struct gw_tx_flow *flow = &ep->tx_flows[index];
+    if (!flow->transport || flow->id != flow_id)
+        return false;
+    *info = (struct gw_flow_info){
+        .cwnd = flow->window.cwnd,
+        .acked_bytes = flow->acked_bytes,
+        .in_flight_bytes = flow->in_flight,
+        .window_packets = flow->next - flow->una,
+        .cc_state = flow->cc_state,
+    };
+    return true;
+}
+
+const struct gw_endpoint_stats *gw_endpoint_stats(const struct gw_endpoint *ep)
+{
+    return &ep->stats;
+}

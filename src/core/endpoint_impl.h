@@ -1,0 +1,202 @@
+/*
+ * The inside of the endpoint, shared by endpoint.c, flow_tx.c, flow_rx.c and egress.c and by nobody
+ * else.
+ *
+ * Sender half. Every packet between the oldest unacknowledged and the newest sent has a slot
+ * (seq modulo span) that is on one of two lists: in flight, in the order of sending, or lost, in
+ * the order of detection; an acknowledged packet's slot is on neither. So the oldest packet in
+ * flight and the next packet to resend are found at once, and an ACK costs the same however many
+ * are out.
+ *
+ * Flow numbers are (generation << 16 | slot), so an ACK finds its flow without a search and one
+ * for an earlier flow in the same slot is recognised.
+ */
+#ifndef GW_CORE_ENDPOINT_IMPL_H
+#define GW_CORE_ENDPOINT_IMPL_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "core/endpoint.h"
+
+enum {
+    GW_SPAN_MIN = 64,
+    GW_SPAN_MAX = 8192, /* leaves room for the list heads in 14 bits */
+    GW_TX_FLOWS_MAX = 65536,
+    GW_RX_FLOWS_MAX = 1 << 20,
+    GW_TICK_SHIFT = 12, /* send times are kept in units of 4096 ps: 32 bits last 17 s */
+};
+
+/* Longest timeout: half of what a 32-bit tick distinguishes, less a margin. */
+#define GW_RTO_MAX (8 * GW_S)
+
+enum gw_tx_state {
+    GW_TX_ACKED,  /* acknowledged, or not sent yet: seq >= next */
+    GW_TX_FLIGHT, /* sent; an ACK, a NACK or a timeout moves it on */
+    GW_TX_LOST,   /* waits to be sent again; sending or a late ACK moves it on */
+};
+
+struct gw_tx_slot {
+    uint32_t sent; /* tick of the last transmission, rounded up */
+    uint16_t prev : 14;
+    uint16_t state : 2; /* enum gw_tx_state */
+    uint16_t next : 14;
+    uint16_t resent : 1; /* sent more than once */
+};
+
+_Static_assert(sizeof(struct gw_tx_slot) == 8, "slots are the bulk of a flow");
+
+struct gw_tx_flow {
+    const struct gw_transport *transport; /* NULL: the slot is free */
+    struct gw_tx_slot *slots;             /* span of them, then the heads of the two lists */
+    uint32_t next;                        /* first packet never sent */
+    uint32_t una;                         /* first packet not acknowledged */
+    uint32_t total;                       /* packets of the message */
+    uint32_t in_flight;                   /* payload bytes */
+    uint32_t lost_count;                  /* slots on the lost list */
+    uint32_t last_len;                    /* payload bytes of packet total - 1 */
+    struct gw_cc_window window;
+    gw_time rto;     /* loss->period(), cached */
+    gw_time pace_at; /* earliest time of the next packet when paced */
+    gw_byte_time pace;
+    uint32_t train_left; /* packets that the running train may still take */
+    uint16_t train_entropy;
+    uint16_t port;
+    uint32_t id;
+    uint32_t peer;
+    uint32_t key;
+    uint32_t tag;
+    uint32_t ring_next; /* next flow of the same port and class that wants to send */
+    uint16_t generation;
+    uint8_t class;
+    bool in_ring;
+    gw_time progress_at; /* last time that something new was acknowledged */
+    uint64_t bytes;
+    uint64_t acked_bytes;
+    uint64_t resent_packets;
+    const unsigned char *data;
+    struct gw_path path;
+    uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
+    uint64_t lb_state[GW_LB_STATE_MAX / 8];
+    uint64_t cc_state[GW_CC_STATE_MAX / 8];
+};
+
+enum gw_rx_state {
+    GW_RX_FREE,   /* data of an unknown flow moves it on */
+    GW_RX_ACTIVE, /* the last missing packet, or a stall, moves it on */
+    GW_RX_DONE,   /* complete; answers duplicates until another flow needs the slot */
+};
+
+struct gw_rx_flow {
+    uint64_t *bits; /* bit (seq modulo span): packet seq >= cum has arrived */
+    uint32_t peer;
+    uint32_t flow;
+    uint32_t key; /* of our packets to the peer */
+    uint32_t total;
+    uint32_t cum; /* every packet below has arrived */
+    uint32_t tag;
+    uint16_t mss;
+    uint8_t state;      /* enum gw_rx_state */
+    uint8_t held;       /* packets that the next ACK will report; 0 unless coalescing */
+    uint32_t list_next; /* next free or next done slot */
+    gw_time heard_at;   /* last arrival */
+    uint64_t bytes;     /* payload that arrived, without duplicates */
+    unsigned char *data;
+    uint64_t room; /* bytes at `data` */
+    /* The packet that causes the ACK now held back, and the others relative to it. */
+    uint32_t held_seq;
+    uint16_t held_entropy;
+    bool held_ce;
+    gw_time held_sent_at;
+    gw_time held_since;
+    uint64_t held_mask;
+};
+
+struct gw_expectation {
+    unsigned char *data; /* NULL: free */
+    uint64_t bytes;
+    uint32_t peer;
+    uint32_t tag;
+};
+
+/* What waits to leave by one port. */
+struct gw_egress {
+    struct gw_pkt_fifo control;
+    uint32_t ring_tail[GW_CLASS_DATA_MAX + 1]; /* circular list of flows; its head is tail's next */
+    uint8_t classes;                           /* bit c: ring c is not empty */
+    bool is_ready;                             /* see core/node.h */
+};
+
+struct gw_endpoint {
+    struct gw_node node;
+    struct gw_pkt_pool *pool;
+    struct gw_tx_flow *tx_flows;
+    struct gw_rx_flow *rx_flows;
+    struct gw_egress *egress;
+    struct gw_map rx_map;  /* (peer, flow) to slot */
+    struct gw_heap timers; /* ids: tx slots, then rx slots */
+    struct gw_prng prng;
+    uint32_t span_mask;
+    uint32_t tx_free; /* chain through ring_next */
+    uint32_t tx_count;
+    uint32_t rx_free; /* chain through list_next */
+    uint32_t rx_count;
+    uint32_t done_head; /* done rx flows, oldest first */
+    uint32_t done_tail;
+    struct gw_event *events; /* ring */
+    uint32_t event_head;
+    uint32_t event_limit;
+    struct gw_expectation *expectations;
+    struct gw_endpoint_cfg cfg;
+    struct gw_endpoint_stats stats;
+};
+
+#define GW_SLOT_NONE UINT32_MAX
+
+static inline uint32_t gw_tx_index(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
+{
+    return (uint32_t)(flow - ep->tx_flows);
+}
+
+/* Moves the timer `id` to `at`, or disarms it. */
+static inline void gw_endpoint_arm(struct gw_endpoint *ep, uint32_t id, gw_time at)
+{
+    gw_heap_set(&ep->timers, id, at);
+    ep->node.deadline = gw_heap_next(&ep->timers);
+}
+
+/* The same, unless it is armed for an earlier time. */
+static inline void gw_endpoint_arm_by(struct gw_endpoint *ep, uint32_t id, gw_time at)
+{
+    if (gw_deadline_before(at, gw_heap_deadline(&ep->timers, id)))
+        gw_endpoint_arm(ep, id, at);
+}
+
+/* True when another flow can start: its closing event will find room. */
+static inline bool gw_endpoint_has_event_room(const struct gw_endpoint *ep)
+{
+    return ep->node.event_count + ep->tx_count + ep->rx_count < ep->event_limit;
+}
+
+void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
+
+/* egress.c */
+void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);
+void gw_egress_join(struct gw_endpoint *ep, struct gw_tx_flow *flow);
+void gw_egress_leave(struct gw_endpoint *ep, struct gw_tx_flow *flow);
+uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
+                          gw_time now);
+
+/* flow_tx.c */
+void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
+                      gw_time now);
+bool gw_flow_tx_can_send(const struct gw_endpoint *ep, const struct gw_tx_flow *flow, gw_time now);
+struct gw_pkt *gw_flow_tx_emit(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
+void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
+void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
+void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
+
+/* flow_rx.c: takes the packet. */
+void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
+void gw_flow_rx_expire(struct gw_endpoint *ep, uint32_t slot, gw_time now);
+
+#endif

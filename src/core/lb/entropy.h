@@ -1,0 +1,23 @@
+/*
+ * Entropy values of load balancers: numbers in [0, count), where count comes from an option and may
+ * be any number from 1 to 65536.
+ */
+#ifndef GW_CORE_ENTROPY_H
+#define GW_CORE_ENTROPY_H
+
+#include "base/prng.h"
+
+/* The option within its limits. */
+static inline uint32_t gw_entropy_count(uint32_t option)
+{
+    const uint32_t limit = UINT32_C(1) << 16;
+    return option == 0 ? 1 : option < limit ? option : limit;
+}
+
+/* Uniform over the entropies of the option. */
+static inline uint16_t gw_entropy_random(struct gw_prng *prng, uint32_t option)
+{
+    return (uint16_t)gw_prng_below(prng, gw_entropy_count(option));
+}
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * Two lanes: the control queue and one data queue. What fifo, red and trim have in common.
+ *
+ * Invariant: data.bytes <= capacity, control.bytes <= control_capacity, and the backlog is the sum
+ * of the two.
+ */
+#ifndef GW_CORE_LANES_H
+#define GW_CORE_LANES_H
+
+#include "core/qdisc/red.h"
+
+enum {
+    /* Least room for control: 64 headers, so that feedback passes a port without data queue. */
+    GW_CONTROL_CAPACITY_MIN = 4096,
+};
+
+struct gw_lanes {
+    struct gw_qdisc_state base;
+    struct gw_pkt_fifo control;
+    struct gw_pkt_fifo data;
+    uint32_t control_capacity; /* bytes */
+    uint32_t capacity;         /* bytes */
+    struct gw_red red;
+};
+
+_Static_assert(sizeof(struct gw_lanes) <= GW_QDISC_STATE_MAX, "state fits");
+
+/* A row for the size of the control queue, in options with a field `control`. */
+#define GW_CONTROL_PARAM(cfg_type)                                                                 \
+    GW_PARAM(                                                                                      \
+        cfg_type, Q16, control, "2",                                                               \
+        "size of the control queue, multiple of the capacity, at least 4096 bytes (the Ultra "     \
+        "Ethernet simulator)")
+
+/* Bytes that the control queue may hold. */
+static inline uint32_t gw_control_capacity(gw_q16 multiple, uint32_t capacity)
+{
+    uint32_t bytes = gw_red_share(multiple, capacity);
+    return bytes > GW_CONTROL_CAPACITY_MIN ? bytes : GW_CONTROL_CAPACITY_MIN;
+}
+
+static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_red_cfg *red,
+                                 gw_q16 control, uint32_t capacity)
+{
+    *lanes = (struct gw_lanes){
+        .capacity = capacity,
+        .control_capacity = gw_control_capacity(control, capacity),
+    };
+    gw_red_init(&lanes->red, red, capacity);
+}
+
+static inline bool gw_lanes_fits_control(const struct gw_lanes *lanes, uint32_t size,
+                                         uint64_t pool_free)
+{
+    return size <= lanes->control_capacity - lanes->control.bytes && size <= pool_free;
+}
+
+static inline bool gw_lanes_fits_data(const struct gw_lanes *lanes, uint32_t size,
+                                      uint64_t pool_free)
+{
+    return size <= lanes->capacity - lanes->data.bytes && size <= pool_free;
+}
+
+static inline void gw_lanes_push_control(struct gw_lanes *lanes, const struct gw_qdisc_port *port,
+                                         struct gw_pkt *pkt)
+{
+    gw_pkt_fifo_push(&lanes->control, port->pool, pkt);
+    lanes->base.backlog += pkt->q.size;
+}
+
+static inline void gw_lanes_push_data(struct gw_lanes *lanes, const struct gw_qdisc_port *port,
+                                      struct gw_pkt *pkt)
+{
+    gw_pkt_fifo_push(&lanes->data, port->pool, pkt);
+    lanes->base.backlog += pkt->q.size;
+    if (lanes->red.mark == GW_RED_ENQUEUE)
+        gw_red_mark(&lanes->red, &lanes->base, port->prng, pkt, lanes->data.bytes);
+}
+
+/* Queues the packet in its lane. False when it does not fit; it is then untouched. */
+static inline bool gw_lanes_push(struct gw_lanes *lanes, const struct gw_qdisc_port *port,
+                                 struct gw_pkt *pkt, uint64_t pool_free)
+{
+    if (pkt->q.class == GW_CLASS_CONTROL) {
+        if (!gw_lanes_fits_control(lanes, pkt->q.size, pool_free))
+            return false;
+        gw_lanes_push_control(lanes, port, pkt);
+    } else {
+        if (!gw_lanes_fits_data(lanes, pkt->q.size, pool_free))
+            return false;
+        gw_lanes_push_data(lanes, port, pkt);
+    }
+    return true;
+}
+
+/* The next packet, control first; NULL when both lanes are empty. */
+static inline struct gw_pkt *gw_lanes_pop(struct gw_lanes *lanes, const struct gw_qdisc_port *port)
+{
+    struct gw_pkt *pkt;
+    if (lanes->control.count > 0) {
+        pkt = gw_pkt_fifo_pop(&lanes->control, port->pool);
+    } else if (lanes->data.count > 0) {
+        pkt = gw_pkt_fifo_pop(&lanes->data, port->pool);
+        if (lanes->red.mark == GW_RED_DEQUEUE)
+            gw_red_mark(&lanes->red, &lanes->base, port->prng, pkt, lanes->data.bytes);
+    } else {
+        return NULL;
+    }
+    lanes->base.backlog -= pkt->q.size;
+    return pkt;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * Tail drop with random early detection: marks CE by the length of the data queue (red.h).
+ *
+ * Invariant: see lanes.h.
+ */
+#include "core/qdisc/lanes.h"
+
+struct red_cfg {
+    struct gw_red_cfg red;
+    gw_q16 control;
+};
+
+static void red_init(void *state, const void *config, uint32_t capacity)
+{
+    const struct red_cfg *cfg = config;
+    gw_lanes_init(state, &cfg->red, cfg->control, capacity);
+}
+
+static enum gw_qdisc_verdict red_enqueue(void *state, const void *config,
+                                         const struct gw_qdisc_port *port, struct gw_pkt *pkt,
+                                         uint64_t pool_free, struct gw_pkt **victim)
+{
+    (void)config;
+    if (gw_lanes_push(state, port, pkt, pool_free))
+        return GW_QDISC_QUEUED;
+    *victim = pkt;
+    return GW_QDISC_DROPPED;
+}
+
+static struct gw_pkt *red_dequeue(void *state, const void *config, const struct gw_qdisc_port *port)
+{
+    (void)config;
+    return gw_lanes_pop(state, port);
+}
+
+static const struct gw_param params[] = {
+    GW_RED_PARAMS(struct red_cfg, red),
+    GW_CONTROL_PARAM(struct red_cfg),
+};
+
+const struct gw_qdisc_ops gw_qdisc_red = {
+    .algo =
+        {
+            .name = "red",
+            .summary = "tail drop, marks with CE between two thresholds",
+            .source = "SMaRTT-REPS, section 3.5; Floyd and Jacobson, 1993",
+            .params = params,
+            .param_count = sizeof(params) / sizeof(params[0]),
+            .cfg_size = sizeof(struct red_cfg),
+            .state_size = sizeof(struct gw_lanes),
+        },
+    .init = red_init,
+    .enqueue = red_enqueue,
+    .dequeue = red_dequeue,
+};

@@ -1,0 +1,126 @@
+/*
+ * Trimming: a data packet that finds the queue full loses its payload, and its header goes on
+ * through the control queue, so that the receiver can ask for it at once (SMaRTT-REPS, section 3.3;
+ * NDP, section 3.1). Marks like red.
+ *
+ * The victim is the arrival, or at random the packet at the tail of the queue, which breaks the
+ * lockstep in which senders otherwise always hit the same place of a full queue.
+ *
+ * Invariant: a data packet that allows it is never dropped while the control queue has room.
+ */
+#include "core/qdisc/lanes.h"
+
+enum trim_victim {
+    VICTIM_ARRIVAL,
+    VICTIM_RANDOM_TAIL, /* the arrival or the tail, with equal chance */
+};
+
+struct trim_cfg {
+    struct gw_red_cfg red;
+    gw_q16 control;
+    uint32_t victim; /* enum trim_victim */
+};
+
+static void trim_init(void *state, const void *config, uint32_t capacity)
+{
+    const struct trim_cfg *cfg = config;
+    gw_lanes_init(state, &cfg->red, cfg->control, capacity);
+}
+
+static uint32_t cut_size(const struct gw_qdisc_port *port, const struct gw_pkt *pkt)
+{
+    return pkt->q.size < port->trim_size ? pkt->q.size : port->trim_size;
+}
+
+static void trim_push(struct gw_lanes *lanes, const struct gw_qdisc_port *port, struct gw_pkt *pkt)
+{
+    gw_qdisc_cut(port, pkt);
+    gw_lanes_push_control(lanes, port, pkt);
+}
+
+/*
+ * Gives the place of the tail to the arrival and trims the tail. The queue is singly linked, so the
+ * packets stay where they are and exchange contents. False when the tail cannot make room.
+ */
+static bool trim_tail(struct gw_lanes *lanes, const struct gw_qdisc_port *port, struct gw_pkt *pkt,
+                      uint64_t pool_free)
+{
+    if (lanes->data.count == 0)
+        return false;
+    struct gw_pkt *tail = gw_pkt_at(port->pool, lanes->data.tail);
+    uint32_t cut = cut_size(port, tail);
+    uint32_t others = lanes->data.bytes - tail->q.size;
+    if (!(tail->q.flags & GW_PKT_TRIMMABLE) || pkt->q.size > lanes->capacity - others ||
+        pkt->q.size + (uint64_t)cut > pool_free + tail->q.size ||
+        cut > lanes->control_capacity - lanes->control.bytes)
+        return false;
+
+    struct gw_pkt arrival = *pkt;
+    *pkt = *tail;
+    *tail = arrival;
+    lanes->data.bytes = others + tail->q.size;
+    lanes->base.backlog += tail->q.size;
+    lanes->base.backlog -= pkt->q.size;
+    if (lanes->red.mark == GW_RED_ENQUEUE)
+        gw_red_mark(&lanes->red, &lanes->base, port->prng, tail, lanes->data.bytes);
+    trim_push(lanes, port, pkt);
+    return true;
+}
+
+static enum gw_qdisc_verdict trim_enqueue(void *state, const void *config,
+                                          const struct gw_qdisc_port *port, struct gw_pkt *pkt,
+                                          uint64_t pool_free, struct gw_pkt **victim)
+{
+    struct gw_lanes *lanes = state;
+    const struct trim_cfg *cfg = config;
+    if (gw_lanes_push(lanes, port, pkt, pool_free))
+        return GW_QDISC_QUEUED;
+    *victim = pkt;
+    if (pkt->q.class == GW_CLASS_CONTROL)
+        return GW_QDISC_DROPPED;
+    if (cfg->victim == VICTIM_RANDOM_TAIL && gw_prng_next(port->prng) >> 63 &&
+        trim_tail(lanes, port, pkt, pool_free))
+        return GW_QDISC_TRIMMED;
+    if (!(pkt->q.flags & GW_PKT_TRIMMABLE) ||
+        !gw_lanes_fits_control(lanes, cut_size(port, pkt), pool_free))
+        return GW_QDISC_DROPPED;
+    trim_push(lanes, port, pkt);
+    return GW_QDISC_TRIMMED;
+}
+
+static struct gw_pkt *trim_dequeue(void *state, const void *config,
+                                   const struct gw_qdisc_port *port)
+{
+    (void)config;
+    return gw_lanes_pop(state, port);
+}
+
+static const struct gw_param params[] = {
+    GW_RED_PARAMS(struct trim_cfg, red),
+    GW_CONTROL_PARAM(struct trim_cfg),
+    {
+        .name = "victim",
+        .type = GW_PARAM_ENUM,
+        .offset = offsetof(struct trim_cfg, victim),
+        .initial = "arrival",
+        .choices = "arrival|random_tail",
+        .help = "which packet a full queue trims: the arrival, or with chance 1/2 the one at the "
+                "tail (the authors' simulator; NDP)",
+    },
+};
+
+const struct gw_qdisc_ops gw_qdisc_trim = {
+    .algo =
+        {
+            .name = "trim",
+            .summary = "trims instead of dropping, marks with CE between two thresholds",
+            .source = "SMaRTT-REPS, section 3.3; NDP (SIGCOMM 2017), section 3.1",
+            .params = params,
+            .param_count = sizeof(params) / sizeof(params[0]),
+            .cfg_size = sizeof(struct trim_cfg),
+            .state_size = sizeof(struct gw_lanes),
+        },
+    .init = trim_init,
+    .enqueue = trim_enqueue,
+    .dequeue = trim_dequeue,
+};

@@ -1,0 +1,122 @@
+/*
+ * What must hold after every run, whatever the scenario: bytes are conserved on every port, packets
+ * are conserved on the links as a whole, and no packet was lost from the books. And the totals.
+ */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "sim/engine.h"
+
+static int broken(struct gw_sim *sim, const char *invariant, const char *node, uint64_t left,
+                  uint64_t right)
+{
+    snprintf(sim->why, sizeof(sim->why), "invariant broken: %s (%s: %llu, %llu)", invariant, node,
+             (unsigned long long)left, (unsigned long long)right);
+    return GW_ERR_INVALID;
+}
+
+static int audit_ports(struct gw_sim *sim)
+{
+    for (uint32_t place = 0; place < sim->node_count; place++) {
+        const struct gw_sim_node *node = &sim->nodes[place];
+        const struct gw_topo_node *self = &sim->scenario->topo.nodes[node->id];
+        for (uint16_t i = 0; node->sw && i < self->port_count; i++) {
+            struct gw_port_stats stats = gw_switch_port_stats(node->sw, i);
+            uint64_t accounted = stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
+                                 gw_switch_backlog(node->sw, i);
+            if (stats.in_bytes != accounted)
+                return broken(sim, "bytes in = out + trimmed + dropped + queued", self->name,
+                              stats.in_bytes, accounted);
+        }
+    }
+    return GW_OK;
+}
+
+/* Packets that have left a port and have not arrived. */
+static uint64_t count_under_way(const struct gw_sim *sim)
+{
+    uint64_t count = 0;
+    size_t inboxes = ((size_t)sim->ring_mask + 1) * sim->node_count;
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        for (size_t i = 0; i < inboxes; i++)
+            count += sim->parts[p].inboxes[i].count;
+    return count;
+}
+
+int gw_sim_audit(struct gw_sim *sim)
+{
+    uint64_t hops = 0, arrivals = 0, lost = 0, changed = 0, starved = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        hops += sim->parts[p].hops;
+        arrivals += sim->parts[p].arrivals;
+        lost += sim->parts[p].link_losses;
+        changed += sim->parts[p].changed_by_wire;
+    }
+    for (uint32_t place = 0; place < sim->node_count; place++)
+        if (sim->nodes[place].endpoint)
+            starved += gw_endpoint_stats(sim->nodes[place].endpoint)->pool_empty;
+    uint64_t accounted = arrivals + lost + count_under_way(sim);
+    if (hops != accounted)
+        return broken(sim, "packets sent = arrived + lost + under way", "links", hops, accounted);
+    if (changed) {
+        snprintf(sim->why, sizeof(sim->why), "--wire: %llu packets changed in encode and decode",
+                 (unsigned long long)changed);
+        return GW_ERR_MALFORMED;
+    }
+    if (starved) {
+        snprintf(sim->why, sizeof(sim->why), "more than %u packets alive at once",
+                 1u << GW_SIM_INDEX_BITS);
+        return GW_ERR_NO_ROOM;
+    }
+    return audit_ports(sim);
+}
+
+static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
+                       uint16_t port_count)
+{
+    totals->unroutable += gw_switch_stats(sw)->unroutable;
+    for (uint16_t i = 0; i < port_count; i++) {
+        struct gw_port_stats stats = gw_switch_port_stats(sw, i);
+        totals->marks += stats.marks;
+        totals->trims += stats.trims;
+        totals->drops += stats.drops;
+    }
+}
+
+static void add_host(struct gw_sim_totals *totals, const struct gw_endpoint *endpoint)
+{
+    const struct gw_endpoint_stats *stats = gw_endpoint_stats(endpoint);
+    totals->data_packets += stats->data_sent;
+    totals->retransmits += stats->retransmits;
+    totals->spurious += stats->spurious;
+    totals->timeouts += stats->timeouts;
+}
+
+struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    struct gw_sim_totals totals = {.flows = sim->awaited};
+    gw_time first = GW_TIME_NEVER, last = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        const struct gw_sim_part *part = &sim->parts[p];
+        totals.hops += part->hops;
+        totals.events += part->events;
+        totals.link_losses += part->link_losses;
+        first = part->first_start < first ? part->first_start : first;
+        last = part->last_end > last ? part->last_end : last;
+    }
+    for (uint32_t i = 0; i < sim->scenario->workload.flow_count; i++)
+        totals.completed +=
+            !sim->scenario->workload.flows[i].background && sim->flows[i].outcome == GW_FLOW_DONE;
+    totals.completion = first == GW_TIME_NEVER ? 0 : last - first;
+    totals.end = (sim->window_index + 1) * sim->window;
+    for (uint32_t id = 0; id < topo->node_count; id++) {
+        const struct gw_sim_node *node = &sim->nodes[sim->place[id]];
+        if (node->sw)
+            add_switch(&totals, node->sw, topo->nodes[id].port_count);
+        else
+            add_host(&totals, node->endpoint);
+        totals.trace_hash = gw_mix64(totals.trace_hash ^ node->hash);
+    }
+    return totals;
+}

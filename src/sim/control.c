@@ -1,0 +1,141 @@
+/*
+ * Faults and routing: what changes the network in mid-run. Everything here happens in the serial
+ * phase before the first window that begins at or after its time.
+ *
+ * A link that is down takes what its ports send until the routes avoid it, which happens
+ * `convergence` after the failure (and after the recovery). What had left a port before the failure
+ * still arrives.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sim/engine.h"
+
+static int compare_controls(const void *a, const void *b)
+{
+    const struct gw_sim_control *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    if (x->fault != y->fault)
+        return x->fault < y->fault ? -1 : 1;
+    return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+int gw_sim_controls_init(struct gw_sim *sim)
+{
+    const struct gw_scenario *scenario = sim->scenario;
+    /* Begin, end, and a route computation after each. */
+    sim->controls = gw_sim_alloc(4 * (size_t)scenario->fault_count * sizeof(*sim->controls));
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        const struct gw_fault *fault = &scenario->faults[i];
+        bool reroutes = scenario->convergence != GW_TIME_NEVER &&
+                        (fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_DOWN);
+        gw_time times[] = {fault->at, fault->until};
+        for (uint32_t j = 0; j < 2 && times[j] != GW_TIME_NEVER; j++) {
+            sim->controls[sim->control_count++] = (struct gw_sim_control){
+                .at = times[j],
+                .kind = j == 0 ? GW_CONTROL_FAULT_BEGINS : GW_CONTROL_FAULT_ENDS,
+                .fault = i,
+            };
+            if (reroutes)
+                sim->controls[sim->control_count++] = (struct gw_sim_control){
+                    .at = times[j] + scenario->convergence,
+                    .kind = GW_CONTROL_ROUTES,
+                    .fault = i,
+                };
+        }
+    }
+    qsort(sim->controls, sim->control_count, sizeof(*sim->controls), compare_controls);
+    return GW_OK;
+}
+
+static struct gw_sim_port *port_of(struct gw_sim *sim, const struct gw_link_side *side)
+{
+    return &sim->nodes[sim->place[side->node]].ports[side->port];
+}
+
+/* Applies or removes a fault on both directions of a link. */
+static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32_t link_id,
+                        bool begins)
+{
+    struct gw_link *link = &sim->scenario->topo.links[link_id];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct gw_sim_port *port = port_of(sim, &link->side[i]);
+        switch (fault->kind) {
+        case GW_FAULT_LINK_DOWN:
+        case GW_FAULT_NODE_DOWN:
+            port->down = (uint8_t)(begins ? port->down + 1 : port->down - 1);
+            break;
+        case GW_FAULT_LINK_RATE: {
+            gw_byte_time full = gw_byte_time_from_bps(link->side[i].rate_bps);
+            port->byte_time = begins ? full * (uint64_t)GW_Q16_ONE / (uint64_t)fault->factor : full;
+            break;
+        }
+        case GW_FAULT_LINK_LOSS:
+        case GW_FAULT_LINK_CORRUPT:
+            /* The receiver discards a damaged packet, so both take it off the link's far end. */
+            port->loss_q32 =
+                begins ? port->loss_q32 + fault->chance_q32 : port->loss_q32 - fault->chance_q32;
+            break;
+        }
+        port->is_faulty = port->down || port->loss_q32;
+        link->down = port->down != 0;
+    }
+}
+
+static void change_network(struct gw_sim *sim, const struct gw_fault *fault, bool begins)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    if (fault->kind != GW_FAULT_NODE_DOWN) {
+        change_link(sim, fault, fault->link, begins);
+        return;
+    }
+    const struct gw_topo_node *node = &topo->nodes[fault->node];
+    for (uint16_t port = 0; port < node->port_count; port++)
+        change_link(sim, fault, topo->ports[node->first_port + port].link, begins);
+}
+
+void gw_sim_install_routes(struct gw_sim *sim)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    uint32_t switches = topo->node_count - topo->host_count;
+    size_t total = 0;
+    for (uint32_t i = 0; i < switches; i++)
+        total += topo->routes[i].set_count;
+    free(sim->sets);
+    sim->sets = gw_sim_alloc(total * sizeof(*sim->sets));
+    struct gw_switch_set *next = sim->sets;
+    for (uint32_t i = 0; i < switches; i++) {
+        const struct gw_topo_routes *routes = &topo->routes[i];
+        struct gw_switch_routes installed = {
+            .route = routes->route,
+            .sets = next,
+            .members = routes->members,
+            .destination_count = topo->host_count,
+        };
+        for (uint32_t j = 0; j < routes->set_count; j++)
+            *next++ = (struct gw_switch_set){.first = routes->sets[j].first,
+                                             .count = routes->sets[j].count};
+        gw_switch_set_routes(sim->nodes[sim->place[topo->host_count + i]].sw, &installed);
+    }
+}
+
+void gw_sim_controls(struct gw_sim *sim, gw_time now)
+{
+    bool reroute = false;
+    for (; sim->control_next < sim->control_count; sim->control_next++) {
+        const struct gw_sim_control *control = &sim->controls[sim->control_next];
+        if (control->at > now)
+            break;
+        if (control->kind == GW_CONTROL_ROUTES)
+            reroute = true;
+        else
+            change_network(sim, &sim->scenario->faults[control->fault],
+                           control->kind == GW_CONTROL_FAULT_BEGINS);
+    }
+    if (!reroute)
+        return;
+    sim->error = gw_topo_route(&sim->scenario->topo);
+    if (sim->error == GW_OK)
+        gw_sim_install_routes(sim);
+}

@@ -1,0 +1,184 @@
+/*
+ * Windows, threads and the serial phase; see engine.h for the rules that make a run deterministic.
+ *
+ * All threads run the same loop: their part of the window, a barrier, the serial phase (thread 0
+ * only), a barrier. Windows in which nothing can happen are skipped.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sim/engine.h"
+
+enum {
+    SPINS_BEFORE_YIELD = 2000, /* a window is longer than a spin unless threads outnumber cores */
+    WINDOWS_PER_PROGRESS = 64,
+    WINDOWS_PER_BALANCE = 64,
+    POOL_IMBALANCE = 1 << 14, /* free packets: 1 MiB */
+};
+
+static void barrier_wait(struct gw_sim *sim)
+{
+    if (sim->part_count == 1)
+        return;
+    uint32_t phase = atomic_load_explicit(&sim->barrier_phase, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&sim->barrier_count, 1, memory_order_acq_rel) + 1 ==
+        sim->part_count) {
+        atomic_store_explicit(&sim->barrier_count, 0, memory_order_relaxed);
+        atomic_store_explicit(&sim->barrier_phase, phase + 1, memory_order_release);
+        return;
+    }
+    for (uint32_t spins = 0;
+         atomic_load_explicit(&sim->barrier_phase, memory_order_acquire) == phase;)
+        if (++spins > SPINS_BEFORE_YIELD)
+            sched_yield();
+}
+
+/* Runs every own place that is active in the current window. */
+static void run_window(struct gw_sim_part *part)
+{
+    struct gw_sim *sim = part->sim;
+    part->slot = (uint32_t)sim->window_index & sim->ring_mask;
+    part->window_start = sim->window_index * sim->window;
+    while (gw_heap_next(&part->wakes) < part->window_start + sim->window) {
+        uint32_t local = gw_heap_first(&part->wakes);
+        gw_heap_set(&part->wakes, local, GW_TIME_NEVER);
+        gw_sim_activate(part, 0, part->first + local);
+    }
+    if (part->first == part->last)
+        return;
+    for (uint32_t word = part->first / 64; word <= (part->last - 1) / 64; word++) {
+        /* A word at the border of two partitions belongs to both: each takes its own bits. */
+        uint64_t own = UINT64_MAX;
+        if (word == part->first / 64)
+            own &= UINT64_MAX << (part->first % 64);
+        if (word == part->last / 64)
+            own &= ~(UINT64_MAX << (part->last % 64));
+        uint64_t bits = 0;
+        for (uint32_t p = 0; p < sim->part_count; p++)
+            bits |= sim->parts[p].active[(size_t)part->slot * sim->words + word];
+        for (bits &= own; bits; bits &= bits - 1)
+            gw_sim_run_node(part, word * 64 + (uint32_t)__builtin_ctzll(bits));
+    }
+}
+
+/* Windows from the current one to the next in which a place is active; UINT64_MAX: none. */
+static uint64_t windows_to_next(const struct gw_sim *sim)
+{
+    uint64_t nearest = UINT64_MAX;
+    for (uint32_t ahead = 1; ahead <= sim->ring_mask && nearest == UINT64_MAX; ahead++) {
+        size_t slot = (size_t)((sim->window_index + ahead) & sim->ring_mask);
+        for (uint32_t p = 0; p < sim->part_count; p++)
+            for (uint32_t word = 0; word < sim->words; word++)
+                if (sim->parts[p].active[slot * sim->words + word])
+                    nearest = ahead;
+    }
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        gw_time wake = gw_heap_next(&sim->parts[p].wakes);
+        if (wake == GW_TIME_NEVER)
+            continue;
+        uint64_t ahead = wake / sim->window - sim->window_index;
+        if (ahead < nearest)
+            nearest = ahead;
+    }
+    return nearest;
+}
+
+/* Evens out the free packets of the partitions: flows may run mostly one way. */
+static void balance_pools(struct gw_sim *sim)
+{
+    for (uint32_t p = 0; p + 1 < sim->part_count; p++) {
+        struct gw_pkt_pool *a = &sim->parts[p].pool, *b = &sim->parts[p + 1].pool;
+        struct gw_pkt_pool *from = a->free_count > b->free_count ? a : b;
+        struct gw_pkt_pool *to = from == a ? b : a;
+        if (from->free_count - to->free_count < POOL_IMBALANCE)
+            continue;
+        for (uint32_t i = (from->free_count - to->free_count) / 2; i > 0; i--) {
+            struct gw_pkt *pkt = gw_pkt_claim(from);
+            gw_pkt_release(to, pkt);
+        }
+    }
+}
+
+static uint32_t flows_ended(const struct gw_sim *sim)
+{
+    uint32_t ended = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        ended += sim->parts[p].flows_ended;
+    return ended;
+}
+
+static void clear_active(struct gw_sim *sim)
+{
+    size_t slot = (size_t)(sim->window_index & sim->ring_mask);
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        for (uint32_t word = 0; word < sim->words; word++)
+            sim->parts[p].active[slot * sim->words + word] = 0;
+}
+
+/* Between two windows, alone: triggers, the end, the next window, faults and samples before it. */
+static void serial_phase(struct gw_sim *sim)
+{
+    clear_active(sim);
+    gw_sim_triggers(sim);
+    uint32_t ended = flows_ended(sim);
+    if (sim->options.progress && sim->window_index % WINDOWS_PER_PROGRESS == 0)
+        sim->options.progress(sim->options.progress_arg, ended, sim->awaited,
+                              sim->window_index * sim->window);
+    if (sim->window_index % WINDOWS_PER_BALANCE == 0)
+        balance_pools(sim);
+    uint64_t ahead = windows_to_next(sim);
+    if (ended == sim->awaited || ahead == UINT64_MAX || sim->error ||
+        (sim->window_index + ahead) * sim->window >= sim->scenario->time_limit) {
+        sim->is_over = true;
+        return;
+    }
+    sim->window_index += ahead;
+    gw_sim_controls(sim, sim->window_index * sim->window);
+    gw_sim_sample(sim, sim->window_index * sim->window);
+}
+
+static void *part_main(void *arg)
+{
+    struct gw_sim_part *part = arg;
+    struct gw_sim *sim = part->sim;
+    while (!sim->is_over) {
+        run_window(part);
+        barrier_wait(sim);
+        if (part == &sim->parts[0])
+            serial_phase(sim);
+        barrier_wait(sim);
+    }
+    return NULL;
+}
+
+int gw_sim_run(struct gw_sim *sim, char *why)
+{
+    pthread_t *threads = gw_sim_alloc(sim->part_count * sizeof(*threads));
+    gw_sim_controls(sim, 0);
+    gw_sim_sample(sim, 0);
+    for (uint32_t p = 1; p < sim->part_count; p++)
+        if (pthread_create(&threads[p], NULL, part_main, &sim->parts[p]) != 0) {
+            fprintf(stderr, "gradwire: cannot start %u threads\n", sim->part_count);
+            exit(EXIT_FAILURE);
+        }
+    part_main(&sim->parts[0]);
+    for (uint32_t p = 1; p < sim->part_count; p++)
+        pthread_join(threads[p], NULL);
+    free(threads);
+    int error = sim->error;
+    if (!error)
+        error = gw_sim_audit(sim);
+    if (!error)
+        error = gw_capture_write(sim);
+    if (error)
+        snprintf(why, GW_WHY_MAX, "%s", sim->why[0] ? sim->why : gw_error_message(error));
+    return error;
+}
+
+const struct gw_flow_result *gw_sim_flows(const struct gw_sim *sim)
+{
+    return sim->flows;
+}

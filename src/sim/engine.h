@@ -1,0 +1,204 @@
+/*
+ * The inside of the simulator, shared by the files of sim/ and by nobody else.
+ *
+ * Windows. Time advances in windows on a fixed grid, no longer than the smallest link latency, so
+ * nothing that a node does in a window can reach another node in the same window. In a window each
+ * node that has something to do runs once: its arrivals are sorted and merged with its own
+ * departures, timers and application events. There is no global event queue.
+ *
+ * Order. On one node events are ordered by (time, phase, input port, order of sending), phase being
+ * departure, arrival, timer, application. Ports are numbered by peer, so arrivals at the same time
+ * are ordered by source. Nothing else can be observed, so neither the order in which nodes run nor
+ * the number of threads changes a result.
+ *
+ * Partitions. Nodes are renumbered so that each partition is a range ("place"). A partition writes
+ * only its own memory: packets for another partition go into inboxes that belong to the sender and
+ * are emptied by the receiver one window or more later. Between windows one thread runs alone (the
+ * serial phase): faults, triggers, samples, the choice of the next window.
+ */
+#ifndef GW_SIM_ENGINE_H
+#define GW_SIM_ENGINE_H
+
+#include <stdatomic.h>
+
+#include "base/heap.h"
+#include "core/endpoint.h"
+#include "core/switch.h"
+#include "sim/sim.h"
+
+enum {
+    GW_SIM_INDEX_BITS = 26, /* packets alive at once: 2^26 */
+    GW_SIM_RING_MAX = 4096, /* windows that a packet may be under way */
+    GW_SIM_TRAIN_MAX = 64,  /* packets that one pull takes */
+};
+
+/* One direction of a link, seen from its sender. */
+struct gw_sim_port {
+    gw_time busy_until; /* end of the last packet's serialisation */
+    gw_byte_time byte_time;
+    gw_time latency;      /* link and the receiving node's delay */
+    gw_time last_arrival; /* keeps a link first-in first-out under jitter */
+    uint32_t peer;        /* place of the receiving node */
+    uint16_t peer_port;
+    bool is_scheduled; /* a departure event is pending */
+    bool is_faulty;    /* any of the three below is set */
+    bool is_captured;  /* pcap writes what leaves here */
+    uint8_t down;      /* faults that hold this link down */
+    uint32_t link;
+    uint64_t loss_q32; /* chance of losing a packet */
+};
+
+/* Where arrivals of one node in one window wait, unsorted, from one partition. */
+struct gw_sim_inbox {
+    uint64_t *keys;
+    uint32_t count;
+    uint32_t room;
+};
+
+/* A flow that a host is to start. */
+struct gw_sim_start {
+    gw_time at;
+    uint32_t flow; /* index in the workload */
+};
+
+/* What an application on a host still has to start, sorted by (at, flow). */
+struct gw_sim_app {
+    struct gw_sim_start *starts;
+    uint32_t count;
+    uint32_t room;
+    uint32_t cursor; /* starts before it are done */
+    bool is_blocked; /* the endpoint had no room: wait for a flow to end */
+};
+
+struct gw_sim_node {
+    struct gw_node *core;
+    struct gw_sim_port *ports;
+    uint64_t *departures; /* ring of (time << port_bits | port), ascending; room for every port */
+    uint32_t departure_head;
+    uint32_t departure_count;
+    uint32_t departure_mask;
+    uint32_t id; /* in the topology */
+    uint64_t hash;
+    gw_q16 jitter;                /* of packets that leave here; 0 on switches */
+    struct gw_prng prng;          /* jitter and link faults */
+    struct gw_endpoint *endpoint; /* NULL on switches */
+    struct gw_switch *sw;         /* NULL on hosts */
+    struct gw_sim_app app;
+    void *memory; /* of the core node */
+};
+
+/* A trigger pulled in the window that just ran. */
+struct gw_sim_pull {
+    gw_time at;
+    uint32_t flow;
+    uint32_t trigger;
+};
+
+struct gw_sim_part {
+    struct gw_sim *sim;
+    uint32_t first, last; /* places [first, last) run here */
+    struct gw_pkt_pool pool;
+    struct gw_sim_inbox *inboxes; /* [slot][place]: packets sent by this partition */
+    uint64_t *active;             /* [slot][word]: places that must run; set by this partition */
+    struct gw_heap wakes;         /* of own places, beyond the next window */
+    gw_time window_start;
+    uint32_t slot;  /* of the window that runs */
+    uint64_t *keys; /* two areas of key_room, to sort in */
+    uint32_t key_room;
+    struct gw_sim_pull *pulls;
+    uint32_t pull_count, pull_room;
+    uint32_t flows_ended;          /* of those that the run waits for */
+    gw_time first_start, last_end; /* of those flows */
+    uint64_t hops, arrivals, events, link_losses, changed_by_wire;
+    int error;
+} __attribute__((aligned(128)));
+
+/* Something that happens to the network at a given time, in the serial phase. */
+struct gw_sim_control {
+    gw_time at;
+    enum gw_sim_control_kind {
+        GW_CONTROL_FAULT_BEGINS,
+        GW_CONTROL_FAULT_ENDS,
+        GW_CONTROL_ROUTES, /* routing has noticed: compute routes anew */
+    } kind;
+    uint32_t fault;
+};
+
+struct gw_sim {
+    struct gw_scenario *scenario;
+    struct gw_sim_options options;
+    uint32_t node_count;
+    struct gw_sim_node *nodes; /* by place */
+    uint32_t *place;           /* of each node of the topology */
+    struct gw_sim_part *parts;
+    uint32_t part_count;
+    gw_time window; /* length */
+    uint64_t window_index;
+    uint32_t ring_mask; /* slots - 1 */
+    uint32_t words;     /* of one slot's bitmap */
+    uint32_t port_bits;
+    struct gw_pkt *pkts; /* 2^GW_SIM_INDEX_BITS of them, reserved, touched as needed */
+    struct gw_flow_result *flows;
+    uint64_t *acked_before;          /* per flow: at the last sample */
+    uint32_t *flow_numbers;          /* per flow: its number on the sender's endpoint */
+    uint32_t awaited;                /* flows that the run waits for */
+    uint32_t *trigger_pulls;         /* times that each trigger was pulled */
+    struct gw_sim_control *controls; /* sorted by time */
+    uint32_t control_count, control_next;
+    struct gw_switch_set *sets; /* of all switches' current routes */
+    gw_time sample_next;
+    struct gw_sample *samples;
+    uint64_t sample_count;
+    uint32_t sample_room;
+    struct gw_capture *capture; /* NULL: no pcap */
+    bool is_over;
+    int error;
+    char why[GW_WHY_MAX];
+    atomic_uint barrier_count;
+    atomic_uint barrier_phase;
+};
+
+/* node_loop.c: runs a node from the start of the part's window to its end. */
+void gw_sim_run_node(struct gw_sim_part *part, uint32_t place);
+
+/* app.c */
+gw_time gw_sim_app_next(const struct gw_sim_node *node);
+void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
+void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
+void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start);
+void gw_sim_triggers(struct gw_sim *sim);
+
+/* control.c: everything due at or before `now`. */
+int gw_sim_controls_init(struct gw_sim *sim);
+void gw_sim_controls(struct gw_sim *sim, gw_time now);
+void gw_sim_install_routes(struct gw_sim *sim);
+
+/* sample.c */
+void gw_sim_sample(struct gw_sim *sim, gw_time now);
+
+/* audit.c: checks the invariants after a run; 0 or an error with sim->why set. */
+int gw_sim_audit(struct gw_sim *sim);
+
+/* wire_check.c: --wire. True when the packet is the same after encode and decode. */
+bool gw_sim_survives_wire(const struct gw_sim_part *part, const struct gw_pkt *pkt, gw_time now);
+
+/* capture.c: --pcap. Close writes the file; 0, or an error with sim->why set. */
+int gw_capture_open(struct gw_sim *sim, char *why);
+void gw_capture_packet(struct gw_sim *sim, const struct gw_sim_node *node, uint16_t port,
+                       const struct gw_pkt *pkt, gw_time at);
+int gw_capture_write(struct gw_sim *sim);
+void gw_capture_close(struct gw_sim *sim);
+
+/* Zeroed memory, aligned to 64; ends the program with one line when there is none. */
+void *gw_sim_alloc(size_t size);
+/* Doubles a growing array of *room items, or ends the program with one line. */
+void *gw_sim_grow(void *array, uint32_t *room, size_t item_size);
+
+/* Marks a place to run in the window that is `ahead` windows later. */
+static inline void gw_sim_activate(struct gw_sim_part *part, uint32_t ahead, uint32_t place)
+{
+    uint32_t slot = (part->slot + ahead) & part->sim->ring_mask;
+    part->active[(size_t)slot * part->sim->words + place / 64] |= UINT64_C(1) << (place % 64);
+}
+
+#endif

@@ -1,0 +1,334 @@
+/*
+ * The hot loop: one node in one window.
+ *
+ * Its arrivals are gathered from the inboxes of all partitions, sorted, and merged with its
+ * departures, timers and application events. A departure event exists only while a port has more to
+ * send, so a packet costs one arrival and at most one departure.
+ */
+#include <stdlib.h>
+
+#include "sim/engine.h"
+
+enum {
+    SORT_INSERTION_MAX = 24, /* fewer keys are sorted by insertion alone */
+    BUCKET_BITS_MAX = 12,
+    PREFETCH_AHEAD = 8, /* arrivals; about the latency of memory at our speed */
+};
+
+/*
+ * Keys of arrivals: time in the window, input port, packet index. Only the first two order them;
+ * the sorts are stable, so equal ones stay in the order in which they were sent.
+ */
+static inline void sort_by_insertion(uint64_t *keys, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        uint64_t key = keys[i];
+        uint32_t j = i;
+        for (; j > 0 && keys[j - 1] >> GW_SIM_INDEX_BITS > key >> GW_SIM_INDEX_BITS; j--)
+            keys[j] = keys[j - 1];
+        keys[j] = key;
+    }
+}
+
+/* Scatters `keys` into about as many buckets as there are keys, then finishes by insertion. */
+static uint64_t *sort_by_buckets(uint64_t *keys, uint64_t *room, uint32_t count, uint32_t key_bits)
+{
+    uint32_t ends[1 << BUCKET_BITS_MAX];
+    uint32_t bits = 32 - (uint32_t)__builtin_clz(count);
+    if (bits > BUCKET_BITS_MAX)
+        bits = BUCKET_BITS_MAX;
+    uint32_t shift = key_bits - bits;
+    for (uint32_t i = 0; i < 1u << bits; i++)
+        ends[i] = 0;
+    for (uint32_t i = 0; i < count; i++)
+        ends[keys[i] >> shift]++;
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 1u << bits; i++) {
+        uint32_t size = ends[i];
+        ends[i] = sum;
+        sum += size;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        room[ends[keys[i] >> shift]++] = keys[i];
+    sort_by_insertion(room, count);
+    return room;
+}
+
+/* Collects and sorts the arrivals of a place in this window. */
+static uint64_t *take_arrivals(struct gw_sim_part *part, uint32_t place, uint32_t *count)
+{
+    struct gw_sim *sim = part->sim;
+    size_t at = (size_t)part->slot * sim->node_count + place;
+    uint32_t total = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        total += sim->parts[p].inboxes[at].count;
+    *count = total;
+    if (total == 0)
+        return NULL;
+    if (total > part->key_room) {
+        part->key_room = 2 * total;
+        free(part->keys);
+        /* The second half is to sort into. */
+        part->keys = gw_sim_alloc(2 * (size_t)part->key_room * sizeof(*part->keys));
+    }
+    uint32_t filled = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        struct gw_sim_inbox *inbox = &sim->parts[p].inboxes[at];
+        for (uint32_t i = 0; i < inbox->count; i++)
+            part->keys[filled++] = inbox->keys[i];
+        inbox->count = 0;
+    }
+    if (total <= SORT_INSERTION_MAX) {
+        sort_by_insertion(part->keys, total);
+        return part->keys;
+    }
+    uint32_t time_bits = 64 - (uint32_t)__builtin_clzll(sim->window - 1);
+    return sort_by_buckets(part->keys, part->keys + part->key_room, total,
+                           time_bits + sim->port_bits + GW_SIM_INDEX_BITS);
+}
+
+static void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node, uint16_t port,
+                               gw_time at)
+{
+    uint64_t key = at << sim->port_bits | port;
+    uint32_t mask = node->departure_mask;
+    uint32_t i = node->departure_head + node->departure_count++;
+    /* Usually the newest departure is the latest: equal packets on equal links. */
+    for (; i != node->departure_head && node->departures[(i - 1) & mask] > key; i--)
+        node->departures[i & mask] = node->departures[(i - 1) & mask];
+    node->departures[i & mask] = key;
+}
+
+static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
+{
+    hash = (hash ^ a) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 29 ^ b) * UINT64_C(0xbf58476d1ce4e5b9);
+    return hash ^ hash >> 32;
+}
+
+/* Puts a packet on its way to the other end of the link; it left the port completely at `left_at`.
+ */
+static inline void deliver(struct gw_sim_part *part, struct gw_sim_node *node,
+                           struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
+                           gw_time left_at)
+{
+    struct gw_sim *sim = part->sim;
+    gw_time arrival = left_at + port->latency;
+    if (node->jitter) {
+        gw_time most = (gw_time)gw_q16_mul((gw_q16)serialisation, node->jitter);
+        arrival += (gw_prng_next(&node->prng) >> 32) * most >> 32;
+        if (arrival <= port->last_arrival)
+            arrival = port->last_arrival + 1;
+        port->last_arrival = arrival;
+    }
+    gw_time offset = arrival - part->window_start;
+    uint32_t ahead = 0;
+    if (offset < 4 * sim->window) {
+        for (; offset >= sim->window; ahead++)
+            offset -= sim->window;
+    } else {
+        ahead = (uint32_t)(offset / sim->window);
+        offset %= sim->window;
+    }
+    GW_ASSERT(ahead >= 1 && ahead <= sim->ring_mask);
+    uint32_t slot = (part->slot + ahead) & sim->ring_mask;
+    struct gw_sim_inbox *inbox = &part->inboxes[(size_t)slot * sim->node_count + port->peer];
+    if (inbox->count == inbox->room)
+        inbox->keys = gw_sim_grow(inbox->keys, &inbox->room, sizeof(*inbox->keys));
+    inbox->keys[inbox->count++] =
+        ((offset << sim->port_bits | port->peer_port) << GW_SIM_INDEX_BITS) |
+        gw_pkt_index(&part->pool, pkt);
+    if (inbox->count == 1)
+        gw_sim_activate(part, ahead, port->peer);
+}
+
+/* True when a fault takes the packet; it is then released. */
+static bool lost_on_link(struct gw_sim_part *part, struct gw_sim_node *node,
+                         const struct gw_sim_port *port, struct gw_pkt *pkt)
+{
+    if (!port->down && !gw_prng_chance(&node->prng, port->loss_q32))
+        return false;
+    part->link_losses++;
+    gw_pkt_release(&part->pool, pkt);
+    return true;
+}
+
+/* Pulls an idle port and serialises what it gives. */
+static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                        uint32_t max, gw_time now)
+{
+    struct gw_sim *sim = part->sim;
+    struct gw_sim_port *port = &node->ports[index];
+    struct gw_pkt *pkts[GW_SIM_TRAIN_MAX];
+    uint32_t result = gw_node_output(node->core, index, pkts, max, now);
+    uint32_t count = result & ~GW_OUTPUT_MORE;
+    gw_time at = now;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_pkt *pkt = pkts[i];
+        gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
+        at += serialisation;
+        if (__builtin_expect(sim->options.wire, 0) && !gw_sim_survives_wire(part, pkt, at))
+            part->changed_by_wire++;
+        if (__builtin_expect(port->is_captured, 0))
+            gw_capture_packet(sim, node, index, pkt, at);
+        if (__builtin_expect(port->is_faulty, 0) && lost_on_link(part, node, port, pkt))
+            continue;
+        deliver(part, node, port, pkt, serialisation, at);
+    }
+    part->hops += count;
+    port->busy_until = at;
+    if (result & GW_OUTPUT_MORE) {
+        GW_DEBUG_ASSERT(count > 0);
+        port->is_scheduled = true;
+        schedule_departure(sim, node, index, at);
+    }
+}
+
+/* Pulls the ports that the last verb made ready, now or when their links are free. */
+static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
+                               gw_time now)
+{
+    struct gw_node *core = node->core;
+    for (uint32_t i = 0; i < core->ready_count; i++) {
+        uint16_t index = core->ready[i];
+        struct gw_sim_port *port = &node->ports[index];
+        if (port->is_scheduled)
+            continue;
+        if (port->busy_until <= now) {
+            pull(part, node, index, max, now);
+        } else {
+            port->is_scheduled = true;
+            schedule_departure(part->sim, node, index, port->busy_until);
+        }
+    }
+    core->ready_count = 0;
+}
+
+/* The earliest of a node's own departures. */
+static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
+{
+    return node->departure_count
+               ? node->departures[node->departure_head & node->departure_mask] >> sim->port_bits
+               : GW_TIME_NEVER;
+}
+
+static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
+                          gw_time now)
+{
+    uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
+    node->departure_count--;
+    uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
+    node->ports[index].is_scheduled = false;
+    pull(part, node, index, max, now);
+}
+
+static inline struct gw_pkt *key_pkt(const struct gw_sim_part *part, uint64_t key)
+{
+    return gw_pkt_at(&part->pool, key & ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1));
+}
+
+static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
+                          gw_time now)
+{
+    struct gw_pkt *pkt = key_pkt(part, key);
+    uint16_t port =
+        (uint16_t)(key >> GW_SIM_INDEX_BITS & ((UINT64_C(1) << part->sim->port_bits) - 1));
+    node->hash = hash_event(node->hash, now << 12 ^ port,
+                            ((uint64_t)pkt->seq << 32 | pkt->flow) ^ (uint64_t)pkt->src << 17 ^
+                                (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
+                                (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
+    part->arrivals++;
+    gw_node_input(node->core, port, &pkt, 1, now);
+}
+
+/* Sees to it that the node runs again when it must. */
+static inline void schedule_node(struct gw_sim_part *part, uint32_t place, gw_time next)
+{
+    if (next == GW_TIME_NEVER)
+        return;
+    if (next < part->window_start + 2 * part->sim->window)
+        gw_sim_activate(part, 1, place);
+    else if (next < gw_heap_deadline(&part->wakes, place - part->first))
+        gw_heap_set(&part->wakes, place - part->first, next);
+}
+
+/* The merge of a switch: no timers, no application. */
+static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys,
+                          uint32_t count)
+{
+    const struct gw_sim *sim = part->sim;
+    const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
+    const gw_time end = part->window_start + sim->window;
+    uint32_t next = 0;
+    for (;;) {
+        gw_time arrival = next < count ? part->window_start + (keys[next] >> time_shift) : end;
+        gw_time departure = departure_next(sim, node);
+        if (departure <= arrival) {
+            if (departure >= end)
+                return departure;
+            part->events++;
+            depart(part, node, 1, departure);
+        } else {
+            if (next == count)
+                return departure;
+            if (next + PREFETCH_AHEAD < count)
+                __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+            part->events++;
+            arrive(part, node, keys[next++], arrival);
+            serve_ready(part, node, 1, arrival);
+        }
+    }
+}
+
+static gw_time earlier(gw_time a, gw_time b)
+{
+    return a < b ? a : b;
+}
+
+/* The merge of a host, with timers and the application. */
+static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys,
+                        uint32_t count)
+{
+    const struct gw_sim *sim = part->sim;
+    const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
+    const gw_time end = part->window_start + sim->window;
+    const uint32_t max = sim->scenario->host.train;
+    uint32_t next = 0;
+    for (;;) {
+        gw_time departure = departure_next(sim, node);
+        gw_time arrival =
+            next < count ? part->window_start + (keys[next] >> time_shift) : GW_TIME_NEVER;
+        gw_time timer = gw_node_deadline(node->core);
+        gw_time start = gw_sim_app_next(node);
+        gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
+        if (now >= end)
+            return now;
+        part->events++;
+        if (departure == now) {
+            depart(part, node, max, now);
+        } else if (arrival == now) {
+            if (next + PREFETCH_AHEAD < count)
+                __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+            arrive(part, node, keys[next++], now);
+        } else if (timer == now) {
+            gw_node_expire(node->core, now);
+        } else {
+            gw_sim_app_start(part, node, now);
+        }
+        if (node->core->event_count) {
+            node->hash = hash_event(node->hash, now, node->core->event_count);
+            gw_sim_app_poll(part, node, now);
+        }
+        serve_ready(part, node, max, now);
+    }
+}
+
+void gw_sim_run_node(struct gw_sim_part *part, uint32_t place)
+{
+    struct gw_sim_node *node = &part->sim->nodes[place];
+    uint32_t count;
+    const uint64_t *keys = take_arrivals(part, place, &count);
+    gw_time next =
+        node->endpoint ? run_host(part, node, keys, count) : run_switch(part, node, keys, count);
+    schedule_node(part, place, next);
+}

@@ -1,0 +1,74 @@
+/*
+ * Sampled time series: windows, rates and queues, taken in the serial phase at the first window
+ * that begins at or after each multiple of the interval.
+ */
+#include <stdlib.h>
+
+#include "sim/engine.h"
+
+static void add(struct gw_sim *sim, struct gw_sample sample)
+{
+    if (sim->sample_count == sim->sample_room)
+        sim->samples = gw_sim_grow(sim->samples, &sim->sample_room, sizeof(*sim->samples));
+    sim->samples[sim->sample_count++] = sample;
+}
+
+/* The interval is at least a nanosecond, and at most 2^31 bytes are acknowledged in it. */
+static void sample_flows(struct gw_sim *sim, gw_time at, enum gw_series series)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    const gw_time interval = sim->scenario->metrics.sample;
+    for (uint32_t flow = 0; flow < workload->flow_count; flow++) {
+        const struct gw_flow_result *result = &sim->flows[flow];
+        const struct gw_sim_node *node = &sim->nodes[sim->place[workload->flows[flow].src]];
+        struct gw_flow_info info;
+        if (!result->started || result->outcome != GW_FLOW_PENDING ||
+            !gw_endpoint_flow_info(node->endpoint, sim->flow_numbers[flow], &info))
+            continue;
+        uint64_t value = info.cwnd;
+        if (series == GW_SERIES_RATE) {
+            /* Bytes per interval to bit/s: 8e9 bits per byte and nanosecond. */
+            value = (info.acked_bytes - sim->acked_before[flow]) * 8000000000 / (interval / GW_NS);
+            sim->acked_before[flow] = info.acked_bytes;
+        }
+        add(sim, (struct gw_sample){.at = at, .series = series, .subject = flow, .value = value});
+    }
+}
+
+static void sample_queues(struct gw_sim *sim, gw_time at)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    for (uint32_t id = topo->host_count; id < topo->node_count; id++) {
+        const struct gw_sim_node *node = &sim->nodes[sim->place[id]];
+        for (uint16_t port = 0; port < topo->nodes[id].port_count; port++) {
+            uint32_t backlog = gw_switch_backlog(node->sw, port);
+            if (backlog)
+                add(sim, (struct gw_sample){.at = at,
+                                            .series = GW_SERIES_QUEUE,
+                                            .subject = id,
+                                            .port = port,
+                                            .value = backlog});
+        }
+    }
+}
+
+void gw_sim_sample(struct gw_sim *sim, gw_time now)
+{
+    const struct gw_metrics_cfg *metrics = &sim->scenario->metrics;
+    if (metrics->sample == 0)
+        return;
+    for (; sim->sample_next <= now; sim->sample_next += metrics->sample) {
+        if (metrics->cwnd)
+            sample_flows(sim, sim->sample_next, GW_SERIES_CWND);
+        if (metrics->rate)
+            sample_flows(sim, sim->sample_next, GW_SERIES_RATE);
+        if (metrics->queue)
+            sample_queues(sim, sim->sample_next);
+    }
+}
+
+const struct gw_sample *gw_sim_samples(const struct gw_sim *sim, uint64_t *count)
+{
+    *count = sim->sample_count;
+    return sim->samples;
+}

@@ -1,0 +1,96 @@
+/*
+ * The packet-level simulator: a driver of the four verbs at datacenter scale.
+ *
+ * It owns the links, the virtual clock and nothing of any protocol. A run is a pure function of the
+ * scenario and its seed: the same trace hash on every machine and for every number of threads.
+ * engine.h explains windows, order and partitions.
+ */
+#ifndef GW_SIM_SIM_H
+#define GW_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/scenario.h"
+
+struct gw_sim;
+
+struct gw_sim_options {
+    uint64_t seed;         /* of this run */
+    uint32_t threads;      /* partitions run in parallel; at least 1 */
+    bool wire;             /* pass every packet through encode and decode, and compare */
+    const char *pcap_file; /* NULL, or where to write what `pcap_link` carried */
+    uint32_t pcap_link;    /* a link of the topology */
+    /* Called now and then by the thread that runs the simulation; NULL: not at all. */
+    void (*progress)(void *arg, uint32_t flows_done, uint32_t flow_count, gw_time now);
+    void *progress_arg;
+};
+
+enum gw_flow_outcome {
+    GW_FLOW_PENDING, /* not started or not finished when the run ended */
+    GW_FLOW_DONE,
+    GW_FLOW_FAILED, /* no progress for host.stall */
+};
+
+struct gw_flow_result {
+    gw_time start; /* when it was asked for */
+    gw_time end;   /* when its sender knew that all was delivered; valid unless pending */
+    uint64_t retransmits;
+    enum gw_flow_outcome outcome;
+    bool started;
+};
+
+struct gw_sim_totals {
+    uint32_t flows; /* that the run waits for: background flows are not counted */
+    uint32_t completed;
+    gw_time end;                  /* end of the run */
+    gw_time completion;           /* first start to last end of the flows counted above */
+    uint64_t data_packets;        /* data packets sent by hosts, retransmissions included */
+    uint64_t hops;                /* packets that left a port */
+    uint64_t marks, trims, drops; /* in switch queues */
+    uint64_t link_losses;         /* lost on links: down, random loss, corruption */
+    uint64_t retransmits;
+    uint64_t spurious;
+    uint64_t timeouts;
+    uint64_t unroutable;
+    uint64_t events; /* departures, arrivals, timers and application events handled */
+    uint64_t trace_hash;
+};
+
+/*
+ * Builds a simulation. The scenario must outlive it and is not changed, but for `topo`'s routes and
+ * link states when faults say so. Returns 0, or a negative error with a line in why[GW_WHY_MAX].
+ */
+int gw_sim_open(struct gw_sim **sim, struct gw_scenario *scenario,
+                const struct gw_sim_options *options, char *why);
+
+/*
+ * Runs to the end of the window in which the last flow ended, or to the time limit. Returns 0 also
+ * when the limit left flows unfinished (see the totals), or a negative error with a line in `why`:
+ * an invariant broken (conservation of bytes or packets), a packet that --wire changed, no memory.
+ */
+int gw_sim_run(struct gw_sim *sim, char *why);
+
+struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim);
+
+/* Result of each flow of scenario->workload, by index. */
+const struct gw_flow_result *gw_sim_flows(const struct gw_sim *sim);
+
+/* One sampled value; series are in the order of time, then of the list below. */
+struct gw_sample {
+    gw_time at;
+    enum gw_series {
+        GW_SERIES_CWND,  /* subject: flow; value: bytes */
+        GW_SERIES_RATE,  /* subject: flow; value: bit/s acknowledged since the last sample */
+        GW_SERIES_QUEUE, /* subject: node, port; value: bytes */
+    } series;
+    uint32_t subject;
+    uint16_t port;
+    uint64_t value;
+};
+
+const struct gw_sample *gw_sim_samples(const struct gw_sim *sim, uint64_t *count);
+
+void gw_sim_close(struct gw_sim *sim);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * Encode, decode and the gate; the layouts are drawn in wire.h.
+ *
+ * Invariant: after gw_wire_validate() said yes, every offset below lies within the datagram.
+ */
+#include "wire/wire.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+
+enum {
+    OFFSET_MAGIC = 0,
+    OFFSET_VERSION_KIND = 2,
+    OFFSET_FLAGS = 3,
+    OFFSET_COOKIE = 4,
+    OFFSET_SRC = 12,
+    OFFSET_DST = 16,
+    OFFSET_FLOW = 20,
+    OFFSET_SEQ = 24,
+    OFFSET_SENT_AT = 28,
+    OFFSET_COMMON_END = 34,
+
+    OFFSET_DATA_MSS = OFFSET_COMMON_END,
+    OFFSET_DATA_TOTAL_OR_LEN = OFFSET_DATA_MSS + 2,
+    OFFSET_DATA_TAG = OFFSET_DATA_TOTAL_OR_LEN + 4,
+    OFFSET_DATA_END = OFFSET_DATA_TAG + 4,
+
+    OFFSET_ANSWER_ECHO_ENTROPY = OFFSET_COMMON_END,
+    OFFSET_ANSWER_CUM = OFFSET_ANSWER_ECHO_ENTROPY + 2,
+    OFFSET_ANSWER_END = OFFSET_ANSWER_CUM + 4,
+    OFFSET_ANSWER_MASK = OFFSET_ANSWER_END,
+    OFFSET_ANSWER_MASK_END = OFFSET_ANSWER_MASK + 8,
+
+    /* The gate reads no further. */
+    OFFSET_PREFIX_END = OFFSET_COOKIE,
+};
+
+_Static_assert((int)OFFSET_DATA_END == GW_WIRE_DATA_SIZE, "data");
+_Static_assert((int)OFFSET_ANSWER_END == GW_WIRE_ANSWER_SIZE, "answer");
+_Static_assert((int)OFFSET_ANSWER_MASK_END == GW_WIRE_ANSWER_MASK_SIZE, "answer with mask");
+_Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
+_Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
+_Static_assert(GW_WIRE_DATA_SIZE <= 44, "352 float values fit an MTU of 1500 over IPv6");
+_Static_assert(GW_WIRE_VERSION < 16 && GW_WIRE_KINDS <= 16, "four bits each");
+
+static const uint8_t known_flags[GW_WIRE_KINDS] = {
+    [GW_WIRE_DATA] = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
+                     GW_WIRE_LAST,
+    [GW_WIRE_ACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
+    [GW_WIRE_NACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
+};
+
+static uint16_t get16(const uint8_t *bytes)
+{
+    return (uint16_t)(bytes[0] << 8 | bytes[1]);
+}
+
+static uint32_t get32(const uint8_t *bytes)
+{
+    return (uint32_t)get16(bytes) << 16 | get16(bytes + 2);
+}
+
+static uint64_t get48(const uint8_t *bytes)
+{
+    return (uint64_t)get32(bytes) << 16 | get16(bytes + 4);
+}
+
+static uint64_t get64(const uint8_t *bytes)
+{
+    return (uint64_t)get32(bytes) << 32 | get32(bytes + 4);
+}
+
+static void put16(uint8_t *bytes, uint16_t value)
+{
+    bytes[0] = (uint8_t)(value >> 8);
+    bytes[1] = (uint8_t)value;
+}
+
+static void put32(uint8_t *bytes, uint32_t value)
+{
+    put16(bytes, (uint16_t)(value >> 16));
+    put16(bytes + 2, (uint16_t)value);
+}
+
+static void put48(uint8_t *bytes, uint64_t value)
+{
+    put32(bytes, (uint32_t)(value >> 16));
+    put16(bytes + 4, (uint16_t)value);
+}
+
+static void put64(uint8_t *bytes, uint64_t value)
+{
+    put32(bytes, (uint32_t)(value >> 32));
+    put32(bytes + 4, (uint32_t)value);
+}
+
+static bool data_length_fits(uint8_t flags, uint32_t length)
+{
+    if (flags & GW_WIRE_TRIMMED)
+        return (flags & GW_WIRE_TRIMMABLE) && length == GW_WIRE_DATA_SIZE;
+    return length > GW_WIRE_DATA_SIZE && length <= GW_WIRE_DATA_SIZE + GW_WIRE_PAYLOAD_MAX;
+}
+
+static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
+{
+    if (kind == GW_WIRE_DATA)
+        return data_length_fits(flags, length);
+    return length == (flags & GW_WIRE_MASK ? (uint32_t)GW_WIRE_ANSWER_MASK_SIZE
+                                           : (uint32_t)GW_WIRE_ANSWER_SIZE);
+}
+
+int gw_wire_validate(const uint8_t *bytes, uint32_t length, enum gw_wire_kind *kind)
+{
+    if (length < OFFSET_PREFIX_END)
+        return GW_ERR_MALFORMED;
+    if (gw_wire_version(bytes, length) != GW_WIRE_VERSION)
+        return GW_ERR_VERSION;
+    uint8_t number = bytes[OFFSET_VERSION_KIND] & 15;
+    uint8_t flags = bytes[OFFSET_FLAGS];
+    if (number >= GW_WIRE_KINDS || (flags & ~known_flags[number]))
+        return GW_ERR_MALFORMED;
+    if (!length_fits((enum gw_wire_kind)number, flags, length))
+        return GW_ERR_MALFORMED;
+    *kind = (enum gw_wire_kind)number;
+    return GW_OK;
+}
+
+uint32_t gw_wire_version(const uint8_t *bytes, uint32_t length)
+{
+    if (length < OFFSET_PREFIX_END || get16(bytes + OFFSET_MAGIC) != GW_WIRE_MAGIC)
+        return 0;
+    return bytes[OFFSET_VERSION_KIND] >> 4;
+}
+
+uint64_t gw_wire_cookie(const uint8_t *bytes)
+{
+    return get64(bytes + OFFSET_COOKIE);
+}
+
+static int data_decode(const uint8_t *bytes, uint32_t length, uint8_t flags,
+                       struct gw_wire_hdr *hdr)
+{
+    uint32_t word = get32(bytes + OFFSET_DATA_TOTAL_OR_LEN);
+    uint16_t mss = get16(bytes + OFFSET_DATA_MSS);
+    bool is_last = flags & GW_WIRE_LAST;
+    uint32_t len = is_last ? word : mss;
+
+    if (len == 0 || len > mss || mss > GW_WIRE_PAYLOAD_MAX)
+        return GW_ERR_MALFORMED;
+    if (hdr->seq >= UINT32_MAX - 1 || (!is_last && (word <= hdr->seq + 1 || word == UINT32_MAX)))
+        return GW_ERR_MALFORMED;
+    if (!(flags & GW_WIRE_TRIMMED) && length != GW_WIRE_DATA_SIZE + len)
+        return GW_ERR_MALFORMED;
+    hdr->data.total = is_last ? hdr->seq + 1 : word;
+    hdr->data.tag = get32(bytes + OFFSET_DATA_TAG);
+    hdr->data.len = (uint16_t)len;
+    hdr->data.mss = mss;
+    return GW_OK;
+}
+
+static int answer_decode(const uint8_t *bytes, uint8_t flags, struct gw_wire_hdr *hdr)
+{
+    hdr->answer.cum = get32(bytes + OFFSET_ANSWER_CUM);
+    hdr->answer.echo_entropy = get16(bytes + OFFSET_ANSWER_ECHO_ENTROPY);
+    hdr->answer.mask[0] = 0;
+    hdr->answer.mask[1] = 0;
+    if (flags & GW_WIRE_MASK) {
+        hdr->answer.mask[0] = get32(bytes + OFFSET_ANSWER_MASK);
+        hdr->answer.mask[1] = get32(bytes + OFFSET_ANSWER_MASK + 4);
+        if ((hdr->answer.mask[0] | hdr->answer.mask[1]) == 0)
+            return GW_ERR_MALFORMED;
+    }
+    return GW_OK;
+}
+
+int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
+{
+    uint8_t flags = bytes[OFFSET_FLAGS];
+    hdr->cookie = gw_wire_cookie(bytes);
+    hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
+    hdr->src = get32(bytes + OFFSET_SRC);
+    hdr->dst = get32(bytes + OFFSET_DST);
+    hdr->flow = get32(bytes + OFFSET_FLOW);
+    hdr->seq = get32(bytes + OFFSET_SEQ);
+    hdr->kind = bytes[OFFSET_VERSION_KIND] & 15;
+    hdr->flags = flags & (uint8_t) ~(GW_WIRE_LAST | GW_WIRE_MASK);
+    if (hdr->kind == GW_WIRE_DATA)
+        return data_decode(bytes, length, flags, hdr);
+    return answer_decode(bytes, flags, hdr);
+}
+
+static uint8_t data_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
+{
+    bool is_last = hdr->seq + 1 == hdr->data.total;
+    GW_ASSERT(hdr->seq < hdr->data.total && hdr->data.total < UINT32_MAX);
+    GW_ASSERT(hdr->data.len != 0 && hdr->data.mss <= GW_WIRE_PAYLOAD_MAX &&
+              (is_last ? hdr->data.len <= hdr->data.mss : hdr->data.len == hdr->data.mss));
+    put16(bytes + OFFSET_DATA_MSS, hdr->data.mss);
+    put32(bytes + OFFSET_DATA_TOTAL_OR_LEN, is_last ? hdr->data.len : hdr->data.total);
+    put32(bytes + OFFSET_DATA_TAG, hdr->data.tag);
+    return is_last ? GW_WIRE_LAST : 0;
+}
+
+static uint8_t answer_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
+{
+    put16(bytes + OFFSET_ANSWER_ECHO_ENTROPY, hdr->answer.echo_entropy);
+    put32(bytes + OFFSET_ANSWER_CUM, hdr->answer.cum);
+    if ((hdr->answer.mask[0] | hdr->answer.mask[1]) == 0)
+        return 0;
+    put32(bytes + OFFSET_ANSWER_MASK, hdr->answer.mask[0]);
+    put32(bytes + OFFSET_ANSWER_MASK + 4, hdr->answer.mask[1]);
+    return GW_WIRE_MASK;
+}
+
+uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
+{
+    bool is_data = hdr->kind == GW_WIRE_DATA;
+    uint8_t derived = is_data ? data_encode(hdr, bytes) : answer_encode(hdr, bytes);
+    uint8_t flags = hdr->flags | derived;
+    GW_ASSERT(hdr->kind < GW_WIRE_KINDS && (flags & ~known_flags[hdr->kind]) == 0);
+    put16(bytes + OFFSET_MAGIC, GW_WIRE_MAGIC);
+    bytes[OFFSET_VERSION_KIND] = (uint8_t)(GW_WIRE_VERSION << 4 | hdr->kind);
+    bytes[OFFSET_FLAGS] = flags;
+    put64(bytes + OFFSET_COOKIE, hdr->cookie);
+    put32(bytes + OFFSET_SRC, hdr->src);
+    put32(bytes + OFFSET_DST, hdr->dst);
+    put32(bytes + OFFSET_FLOW, hdr->flow);
+    put32(bytes + OFFSET_SEQ, hdr->seq);
+    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
+    if (is_data)
+        return GW_WIRE_DATA_SIZE;
+    return flags & GW_WIRE_MASK ? GW_WIRE_ANSWER_MASK_SIZE : GW_WIRE_ANSWER_SIZE;
+}

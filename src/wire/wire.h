@@ -1,0 +1,165 @@
+/*
+ * The bytes of a packet: layouts, encode, decode, and the gate that every packet passes first.
+ *
+ * A packet is one UDP datagram: a header, then the payload. All numbers are big-endian. What IP and
+ * UDP already say is not said again: the class and ECN are the IP header's TOS byte, the entropy is
+ * the UDP source port, the length is the datagram's.
+ *
+ * Data (44 bytes, then the payload):
+ *
+ *      0                   1                   2                   3
+ *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ *     +-------------------------------+-------+-------+---------------+
+ *   0 |           magic "GW"          |version| kind  |     flags     |
+ *     +-------------------------------+-------+-------+---------------+
+ *   4 |                                                               |
+ *     +                          job cookie                           +
+ *   8 |                                                               |
+ *     +---------------------------------------------------------------+
+ *  12 |                        source address                         |
+ *     +---------------------------------------------------------------+
+ *  16 |                     destination address                       |
+ *     +---------------------------------------------------------------+
+ *  20 |                             flow                              |
+ *     +---------------------------------------------------------------+
+ *  24 |                        packet number                          |
+ *     +---------------------------------------------------------------+
+ *  28 |                   time of sending, low 48 bits                |
+ *     +                               +-------------------------------+
+ *  32 |                               |   payload of a full packet    |
+ *     +-------------------------------+-------------------------------+
+ *  36 |   packets in the message; last packet: its payload length     |
+ *     +---------------------------------------------------------------+
+ *  40 |                              tag                              |
+ *     +---------------------------------------------------------------+
+ *
+ * A packet that is not the message's last is a full one, and the last one's number tells how many
+ * there are; so the word at 36 needs only one of the two. A trimmed packet is this header alone,
+ * with TRIMMED set.
+ *
+ * Answer (ACK and NACK; 40 bytes, or 48 with MASK; no payload): as above up to 34, then
+ *
+ *     +                               +-------------------------------+
+ *  32 |                               |   entropy of the data packet  |
+ *     +-------------------------------+-------------------------------+
+ *  36 |                     cumulative packet number                  |
+ *     +---------------------------------------------------------------+
+ *  40 |                    mask, word 0 (with MASK)                   |
+ *     +---------------------------------------------------------------+
+ *  44 |                    mask, word 1 (with MASK)                   |
+ *     +---------------------------------------------------------------+
+ *
+ * Packet number and time in an answer echo the data packet that caused it.
+ *
+ * There is one encoding of everything: bytes that decode encode to the same bytes.
+ */
+#ifndef GW_WIRE_WIRE_H
+#define GW_WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GW_WIRE_MAGIC 0x4757u /* "GW" */
+
+/* Change it with every change of a layout or of a meaning. */
+#define GW_WIRE_VERSION 1u
+
+enum {
+    GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */
+    GW_WIRE_ANSWER_SIZE = 40,
+    GW_WIRE_ANSWER_MASK_SIZE = 48,
+    GW_WIRE_HDR_MAX = 48,
+    GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
+    GW_WIRE_TIME_BITS = 48,
+};
+
+/* If you add a kind: give it a layout above, a size in wire.c, and a case in core/codec.c. */
+enum gw_wire_kind {
+    GW_WIRE_DATA = 0,
+    GW_WIRE_ACK = 1,
+    GW_WIRE_NACK = 2,
+    GW_WIRE_KINDS,
+};
+
+enum gw_wire_flag {
+    GW_WIRE_TRIMMABLE = 1, /* data: a switch may cut the payload */
+    GW_WIRE_TRIMMED = 2,   /* data: a switch has cut the payload */
+    GW_WIRE_IMPORTANT = 4, /* immune to selective dropping */
+    GW_WIRE_ECHO_CE = 8,   /* answer: the data packet carried CE */
+    GW_WIRE_ACK_NOW = 16,  /* data: acknowledge at once */
+    GW_WIRE_LAST = 32,     /* data: last packet of the message */
+    GW_WIRE_MASK = 64,     /* answer: the mask follows */
+};
+
+/* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
+struct gw_wire_hdr {
+    uint64_t cookie;  /* random, one per job */
+    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that */
+    uint32_t src;     /* host addresses */
+    uint32_t dst;
+    uint32_t flow;
+    uint32_t seq;
+    uint8_t kind;  /* enum gw_wire_kind */
+    uint8_t flags; /* enum gw_wire_flag */
+    union {
+        struct {
+            uint32_t total; /* packets in the message: seq < total < 2^32 - 1 */
+            uint32_t tag;
+            uint16_t len; /* payload before any trimming: mss, the last packet's 1 to mss */
+            uint16_t mss; /* payload of a full packet */
+        } data;
+        struct {
+            uint32_t cum;
+            uint32_t mask[2]; /* both zero: not sent */
+            uint16_t echo_entropy;
+        } answer;
+    };
+};
+
+/*
+ * The gate: nothing else looks at a datagram before it. `length` is the datagram's; only the first
+ * GW_WIRE_HDR_MAX bytes of it are read. Returns 0 and stores the kind when magic, version, kind,
+ * flags and length fit each other; GW_ERR_VERSION (not of this protocol, or of another version) or
+ * GW_ERR_MALFORMED: count it and drop it.
+ */
+int gw_wire_validate(const uint8_t *bytes, uint32_t length, enum gw_wire_kind *kind);
+
+/* The version of a datagram that is refused with GW_ERR_VERSION; 0 when the magic is not ours. */
+uint32_t gw_wire_version(const uint8_t *bytes, uint32_t length);
+
+/* The job of a datagram that passed the gate. */
+uint64_t gw_wire_cookie(const uint8_t *bytes);
+
+/*
+ * Reads the header of a datagram that passed the gate. Returns 0, or GW_ERR_MALFORMED when fields
+ * contradict each other or the length.
+ */
+int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr);
+
+/*
+ * Writes a header; `bytes` has room for GW_WIRE_HDR_MAX. Returns its size: that is where the payload
+ * begins. The fields must be as gw_wire_decode() would accept them.
+ */
+uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes);
+
+/*
+ * The TOS byte (traffic class in IPv6): DSCP in the upper six bits, ECN in the lower two. The DSCP of
+ * a packet is [START:1][ACK:1][4 bits]; with the first two clear, the low three bits are its class.
+ */
+static inline uint8_t gw_wire_tos(uint8_t class, uint8_t ecn)
+{
+    return (uint8_t)(class << 2 | ecn);
+}
+
+/* Class of a packet; 0, best effort, when the network replaced our DSCP by one of its own. */
+static inline uint8_t gw_wire_tos_class(uint8_t tos)
+{
+    return tos >> 5 == 0 ? tos >> 2 : 0;
+}
+
+static inline uint8_t gw_wire_tos_ecn(uint8_t tos)
+{
+    return tos & 3;
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* What the workload kinds share; see generate.h. */
+#include "workload/generate.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "topo/memory.h"
+
+int gw_workload_refuse(struct gw_workload_ctx *ctx, int error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->why, ctx->why_size, format, args);
+    va_end(args);
+    return error;
+}
+
+int gw_workload_check_count(struct gw_workload_ctx *ctx, const char *name, uint64_t flows)
+{
+    if (flows <= GW_WORKLOAD_FLOWS_MAX)
+        return GW_OK;
+    return gw_workload_refuse(ctx, GW_ERR_RANGE, "%s gives %llu flows; the limit is %d", name,
+                              (unsigned long long)flows, GW_WORKLOAD_FLOWS_MAX);
+}
+
+gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time spread)
+{
+    if (spread == 0)
+        return start;
+    return start + (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
+}
+
+void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst,
+                           uint64_t bytes, gw_time start)
+{
+    gw_workload_add_flow(workload, &(struct gw_flow_spec){.src = src,
+                                                          .dst = dst,
+                                                          .bytes = bytes,
+                                                          .start = start,
+                                                          .id = workload->flow_count,
+                                                          .fires_sent = GW_TRIGGER_NONE,
+                                                          .fires_received = GW_TRIGGER_NONE});
+}
+
+uint32_t *gw_workload_groups(const struct gw_topo *topo)
+{
+    uint32_t host_count = topo->host_count;
+    uint32_t *group = gw_memory_zeroed(host_count, sizeof(*group));
+    uint32_t *size = gw_memory_zeroed(topo->node_count, sizeof(*size));
+    bool crossable = true;
+    for (uint32_t h = 0; h < host_count; h++) {
+        group[h] = topo->nodes[h].group;
+        /* A host that may go anywhere is in no group. */
+        if (group[h] != GW_GROUP_ANY && ++size[group[h]] > host_count / 2)
+            crossable = false;
+    }
+    for (uint32_t h = 0; h < host_count; h++)
+        if (!crossable || group[h] == GW_GROUP_ANY)
+            group[h] = topo->node_count + h;
+    free(size);
+    return group;
+}
+
+int gw_workload_open(struct gw_workload_file *file, const char *name, struct gw_workload_ctx *ctx)
+{
+    *file = (struct gw_workload_file){.name = name};
+    if (name[0] == '\0')
+        return gw_workload_refuse(ctx, GW_ERR_INVALID, "file is missing: the name of a file");
+    if (name[0] != '/') {
+        size_t size = strlen(ctx->directory) + strlen(name) + 2;
+        char *path = gw_memory_zeroed(size, 1);
+        snprintf(path, size, "%s/%s", ctx->directory, name);
+        file->stream = fopen(path, "r");
+        free(path);
+    }
+    if (!file->stream)
+        file->stream = fopen(name, "r");
+    if (!file->stream)
+        return gw_workload_refuse(ctx, GW_ERR_SYSTEM, "file %s: %s", name, strerror(errno));
+    return GW_OK;
+}
+
+int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
+{
+    while (fgets(file->text, sizeof(file->text), file->stream)) {
+        file->line++;
+        size_t length = strlen(file->text);
+        if (length + 1 == sizeof(file->text) && file->text[length - 1] != '\n')
+            return gw_workload_file_error(file, ctx, GW_ERR_RANGE,
+                                          "the line is longer than %d characters",
+                                          GW_WORKLOAD_LINE_MAX - 2);
+        file->text[strcspn(file->text, "\r\n")] = '\0';
+        const char *first = file->text + strspn(file->text, " \t");
+        if (*first != '\0' && *first != '#')
+            return 1;
+    }
+    if (ferror(file->stream))
+        return gw_workload_refuse(ctx, GW_ERR_SYSTEM, "file %s: %s", file->name, strerror(errno));
+    return 0;
+}
+
+int gw_workload_file_error(const struct gw_workload_file *file, struct gw_workload_ctx *ctx,
+                           int error, const char *format, ...)
+{
+    int used = snprintf(ctx->why, ctx->why_size, "file %s:%u: ", file->name, file->line);
+    if (used < 0 || (size_t)used >= ctx->why_size)
+        return error;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->why + used, ctx->why_size - (size_t)used, format, args);
+    va_end(args);
+    return error;
+}

@@ -1,0 +1,61 @@
+/*
+ * What the workload kinds share: host groups, start times, files and limits.
+ *
+ * Include this from a kind's file only.
+ */
+#ifndef GW_WORKLOAD_GENERATE_H
+#define GW_WORKLOAD_GENERATE_H
+
+#include <stdio.h>
+
+#include "workload/workload.h"
+
+enum {
+    GW_WORKLOAD_FLOWS_MAX = 1 << 24, /* of one workload: 1 GiB of flow descriptions */
+    GW_WORKLOAD_LINE_MAX = 512,      /* characters of a line in a workload file */
+};
+
+/* Sets ctx->why to a sentence and returns `error`. */
+int gw_workload_refuse(struct gw_workload_ctx *ctx, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* `flows` must not exceed the limit; `name` is the parameter that sets their number. */
+int gw_workload_check_count(struct gw_workload_ctx *ctx, const char *name, uint64_t flows);
+
+/* A flow's start: `start` plus a random offset in [0, spread). */
+gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time spread);
+
+/* Adds a flow that a time starts and that nothing waits for. */
+void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst,
+                           uint64_t bytes, gw_time start);
+
+/*
+ * The group (pod, rack) of every host, to be freed by the caller; every host is a group of its own
+ * when some group holds more than half of the hosts, so that not all traffic could cross groups.
+ */
+uint32_t *gw_workload_groups(const struct gw_topo *topo);
+
+/* A text file that is read line by line. */
+struct gw_workload_file {
+    FILE *stream;
+    const char *name; /* as in the scenario */
+    uint32_t line;    /* number of the line read last; 0 before the first */
+    char text[GW_WORKLOAD_LINE_MAX];
+};
+
+/*
+ * Opens `name`, the value of the parameter "file": relative to the scenario's folder, or else to the
+ * current one. Returns 0 or a negative error with ctx->why set. Ends with fclose().
+ */
+int gw_workload_open(struct gw_workload_file *file, const char *name, struct gw_workload_ctx *ctx);
+
+/* Reads the next line that is neither empty nor a comment (#), without its end. Returns 1, 0 at the
+ * end of the file, or a negative error with ctx->why set. */
+int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx);
+
+/* Sets ctx->why to "file NAME:LINE: sentence" and returns `error`. */
+int gw_workload_file_error(const struct gw_workload_file *file, struct gw_workload_ctx *ctx,
+                           int error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

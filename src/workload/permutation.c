@@ -1,0 +1,101 @@
+/*
+ * Permutation: every host sends one message and receives one, `count` times over.
+ *
+ * Invariant: no host sends to itself, and every flow crosses the core, that is, source and
+ * destination are in different groups, unless one group holds more than half of the hosts.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "topo/memory.h"
+#include "workload/generate.h"
+
+struct permutation {
+    uint64_t size;
+    gw_time start;
+    gw_time start_spread;
+    uint32_t count;
+};
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+    uint32_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/*
+ * Draws a permutation in which group[to[i]] != group[i]. Each host of a random shuffle that violates
+ * this swaps its destination with a host for which that repairs the one without spoiling the other;
+ * it exists because no group holds more than half of the hosts.
+ */
+static void draw(const uint32_t *group, uint32_t *to, uint32_t count, struct gw_prng *prng)
+{
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = i;
+    for (uint32_t i = count; i > 1; i--)
+        swap(&to[i - 1], &to[gw_prng_below(prng, i)]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (group[to[i]] != group[i])
+            continue;
+        uint32_t other = gw_prng_below(prng, count);
+        while (group[to[other]] == group[i] || group[other] == group[i])
+            other = other + 1 == count ? 0 : other + 1;
+        swap(&to[i], &to[other]);
+    }
+}
+
+static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
+{
+    const struct permutation *cfg = options;
+    uint32_t host_count = ctx->topo->host_count;
+    if (host_count < 2)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID, "a permutation needs two hosts");
+    int error = gw_workload_check_count(ctx, "count", (uint64_t)cfg->count * host_count);
+    if (error)
+        return error;
+    uint32_t *group = gw_workload_groups(ctx->topo);
+    uint32_t *to = gw_memory_zeroed(host_count, sizeof(*to));
+    for (uint32_t n = 0; n < cfg->count; n++) {
+        draw(group, to, host_count, &ctx->prng);
+        for (uint32_t h = 0; h < host_count; h++)
+            gw_workload_add_plain(workload, h, to[h], cfg->size,
+                                  gw_workload_start(ctx, cfg->start, cfg->start_spread));
+    }
+    free(to);
+    free(group);
+    return GW_OK;
+}
+
+static const struct gw_param params[] = {
+    {.name = "size",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct permutation, size),
+     .initial = "2MiB",
+     .help = "bytes of each message"},
+    {.name = "count",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct permutation, count),
+     .initial = "1",
+     .help = "permutations at once"},
+    {.name = "start",
+     .type = GW_PARAM_TIME,
+     .offset = offsetof(struct permutation, start),
+     .initial = "0",
+     .help = "when the first flow may start"},
+    {.name = "start_spread",
+     .type = GW_PARAM_TIME,
+     .offset = offsetof(struct permutation, start_spread),
+     .initial = "0",
+     .help = "each flow starts up to this much later, at random"},
+};
+
+const struct gw_workload_kind gw_workload_permutation = {
+    .algo = {.name = "permutation",
+             .summary = "every host sends to one other across the core",
+             .source = "SMaRTT section 4",
+             .params = params,
+             .param_count = sizeof(params) / sizeof(params[0]),
+             .cfg_size = sizeof(struct permutation)},
+    .generate = generate,
+};

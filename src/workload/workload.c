@@ -1,0 +1,63 @@
+/* The lists of flows and triggers, and the registry made from workload.def; see workload.h. */
+#include "workload/workload.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "topo/memory.h"
+
+#define GW_REGISTER(name) extern const struct gw_workload_kind gw_workload_##name;
+#include "workload/workload.def"
+#undef GW_REGISTER
+
+static const struct gw_algo *const algos[] = {
+#define GW_REGISTER(name) &gw_workload_##name.algo,
+#include "workload/workload.def"
+#undef GW_REGISTER
+};
+
+const struct gw_registry gw_workload_registry = {
+    .kind = "workload",
+    .algos = algos,
+    .count = sizeof(algos) / sizeof(algos[0]),
+};
+
+void gw_workload_init(struct gw_workload *workload)
+{
+    *workload = (struct gw_workload){0};
+}
+
+void gw_workload_fini(struct gw_workload *workload)
+{
+    free(workload->starts);
+    free(workload->triggers);
+    free(workload->flows);
+    gw_workload_init(workload);
+}
+
+uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow_spec *flow)
+{
+    workload->flows = gw_memory_grow(workload->flows, &workload->flow_room,
+                                     workload->flow_count + 1, sizeof(workload->flows[0]));
+    workload->flows[workload->flow_count] = *flow;
+    return workload->flow_count++;
+}
+
+uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each)
+{
+    workload->triggers =
+        gw_memory_grow(workload->triggers, &workload->trigger_room, workload->trigger_count + 1,
+                       sizeof(workload->triggers[0]));
+    workload->triggers[workload->trigger_count] = (struct gw_trigger_spec){
+        .needs = needs, .first_start = workload->start_count, .one_each = one_each};
+    return workload->trigger_count++;
+}
+
+void gw_workload_add_start(struct gw_workload *workload, uint32_t flow)
+{
+    GW_ASSERT(workload->trigger_count > 0);
+    workload->starts = gw_memory_grow(workload->starts, &workload->start_room,
+                                      workload->start_count + 1, sizeof(workload->starts[0]));
+    workload->starts[workload->start_count++] = flow;
+    workload->triggers[workload->trigger_count - 1].start_count++;
+}

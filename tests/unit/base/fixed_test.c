@@ -1,0 +1,47 @@
+/* Q16 arithmetic: exact products, and the direction of rounding. */
+#include "support.h"
+
+#include "base/fixed.h"
+
+static void fixed_mul__rounds_down(void **state)
+{
+    static const struct {
+        gw_q16 a, b, product;
+    } cases[] = {
+        {GW_Q16_ONE, GW_Q16_ONE, GW_Q16_ONE},
+        {3 * GW_Q16_ONE, GW_Q16_ONE / 2, 3 * GW_Q16_ONE / 2},
+        {1, GW_Q16_ONE - 1, 0},
+        {-1, GW_Q16_ONE - 1, -1},
+        {-3 * GW_Q16_ONE, GW_Q16_ONE / 4, -3 * GW_Q16_ONE / 4},
+        /* The product of the integers does not fit 64 bits. */
+        {INT64_MAX, GW_Q16_ONE, INT64_MAX},
+        {INT64_MIN, GW_Q16_ONE, INT64_MIN},
+        {INT64_C(1) << 50, INT64_C(1) << 20, INT64_C(1) << 54},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        assert_true(gw_q16_mul(cases[i].a, cases[i].b) == cases[i].product);
+        assert_true(gw_q16_mul(cases[i].b, cases[i].a) == cases[i].product);
+    }
+}
+
+static void fixed_ratio__rounds_towards_zero(void **state)
+{
+    static const int64_t widest = (INT64_C(1) << 47) - 1;
+    (void)state;
+    assert_true(gw_q16_ratio(1, 2) == GW_Q16_ONE / 2);
+    assert_true(gw_q16_ratio(2, 3) == 43690);
+    assert_true(gw_q16_ratio(-2, 3) == -43690);
+    assert_true(gw_q16_ratio(0, 7) == 0);
+    assert_true(gw_q16_ratio(widest, 1) == widest * GW_Q16_ONE);
+    assert_true(gw_q16_ratio(-widest, widest) == -GW_Q16_ONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fixed_mul__rounds_down),
+        cmocka_unit_test(fixed_ratio__rounds_towards_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* Packets survive the way through bytes, field by field. */
+#include "support.h"
+
+#include "base/error.h"
+#include "base/prng.h"
+#include "core/codec.h"
+
+enum {
+    ROUNDS = 20000,
+    OVERHEAD = 28,
+};
+
+static const uint64_t seed = 31;
+static const struct gw_codec codec = {.cookie = UINT64_C(0xfeedface12345678),
+                                      .overhead = OVERHEAD};
+
+/* A packet as an endpoint or a switch may emit it at `now` or up to two minutes earlier. */
+static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
+{
+    struct gw_pkt pkt = {
+        .src = gw_prng_below(prng, UINT32_MAX),
+        .dst = gw_prng_below(prng, UINT32_MAX),
+        .flow = gw_prng_below(prng, UINT32_MAX),
+        .sent_at = now - gw_prng_next(prng) % (120 * GW_S),
+        .entropy = (uint16_t)gw_prng_next(prng),
+        .buf = GW_BUF_NONE,
+    };
+    pkt.q.kind = (uint8_t)gw_prng_below(prng, GW_PKT_KINDS);
+    pkt.q.class = (uint8_t)gw_prng_below(prng, GW_CLASSES);
+    pkt.q.ecn = (uint8_t)gw_prng_below(prng, 4);
+    pkt.q.key = gw_flow_key(pkt.src, pkt.dst, pkt.flow);
+    pkt.q.flags = (uint8_t)gw_prng_next(prng) & GW_PKT_IMPORTANT;
+    if (pkt.q.kind == GW_PKT_DATA) {
+        static const uint8_t choices[] = {0, GW_PKT_TRIMMABLE, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
+                                          GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW};
+        pkt.q.flags |= choices[gw_prng_below(prng, 4)];
+        pkt.data.total = 1 + gw_prng_below(prng, 1000);
+        pkt.seq = gw_prng_below(prng, pkt.data.total);
+        pkt.data.mss = (uint16_t)(1 + gw_prng_below(prng, 9000));
+        pkt.data.len = pkt.data.mss;
+        if (pkt.seq + 1 == pkt.data.total)
+            pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
+        pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
+    } else {
+        pkt.q.flags |= (uint8_t)gw_prng_next(prng) & GW_PKT_ECHO_CE;
+        pkt.seq = gw_prng_below(prng, 100000);
+        pkt.echo_entropy = (uint16_t)gw_prng_next(prng);
+        pkt.ack.cum = gw_prng_below(prng, 100000);
+        if (pkt.q.kind == GW_PKT_ACK && gw_prng_below(prng, 2))
+            pkt.ack.mask[gw_prng_below(prng, 2)] = gw_prng_below(prng, UINT32_MAX);
+    }
+    return pkt;
+}
+
+static void assert_same(const struct gw_pkt *a, const struct gw_pkt *b)
+{
+    assert_int_equal(a->q.rank, b->q.rank);
+    assert_int_equal(a->q.key, b->q.key);
+    assert_int_equal(a->q.class, b->q.class);
+    assert_int_equal(a->q.ecn, b->q.ecn);
+    assert_int_equal(a->q.flags, b->q.flags);
+    assert_int_equal(a->q.kind, b->q.kind);
+    assert_int_equal(a->src, b->src);
+    assert_int_equal(a->dst, b->dst);
+    assert_int_equal(a->flow, b->flow);
+    assert_true(a->sent_at == b->sent_at);
+    assert_int_equal(a->seq, b->seq);
+    assert_int_equal(a->entropy, b->entropy);
+    assert_int_equal(a->echo_entropy, b->echo_entropy);
+    if (a->q.kind == GW_PKT_DATA)
+        assert_memory_equal(&a->data, &b->data, sizeof(a->data));
+    else
+        assert_memory_equal(&a->ack, &b->ack, sizeof(a->ack));
+}
+
+/* The clock starts an hour before it wraps, and passes the wrap half way. */
+static void codec_decode__returns_what_was_encoded(void **state)
+{
+    (void)state;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    struct gw_prng prng = gw_prng_derive(seed, 0);
+    gw_time now = (gw_time)0 - 3600 * GW_S;
+    for (int i = 0; i < ROUNDS; i++, now += 7200 * GW_S / ROUNDS) {
+        struct gw_pkt in = random_pkt(&prng, now), out = {.q.next = 77, .buf = 5};
+        struct gw_frame frame;
+        gw_codec_encode(&codec, &in, &frame);
+        struct gw_frame arrived = {
+            .length = frame.length, .entropy = frame.entropy, .tos = frame.tos};
+        memcpy(arrived.hdr, frame.hdr, frame.hdr_size);
+        assert_int_equal(gw_codec_decode(&codec, &arrived, now, &out), GW_OK);
+        assert_same(&in, &out);
+        assert_int_equal(arrived.hdr_size, frame.hdr_size);
+        assert_int_equal(out.q.size, frame.length + OVERHEAD);
+        assert_int_equal(out.q.next, 77);
+        assert_int_equal(out.buf, GW_BUF_NONE);
+    }
+}
+
+static void codec_encode__sizes_follow_from_kind_and_payload(void **state)
+{
+    (void)state;
+    struct gw_frame frame;
+    struct gw_pkt pkt = {.q.kind = GW_PKT_DATA, .q.flags = GW_PKT_TRIMMABLE};
+    pkt.data.total = 1;
+    pkt.data.len = pkt.data.mss = 1000;
+    gw_codec_encode(&codec, &pkt, &frame);
+    assert_int_equal(frame.hdr_size, GW_WIRE_DATA_SIZE);
+    assert_int_equal(frame.length, GW_WIRE_DATA_SIZE + 1000);
+    pkt.q.flags |= GW_PKT_TRIMMED;
+    gw_codec_encode(&codec, &pkt, &frame);
+    assert_int_equal(frame.length, GW_WIRE_DATA_SIZE);
+
+    struct gw_pkt ack = {.q.kind = GW_PKT_ACK};
+    gw_codec_encode(&codec, &ack, &frame);
+    assert_int_equal(frame.length, GW_WIRE_ANSWER_SIZE);
+    ack.ack.mask[1] = 4;
+    gw_codec_encode(&codec, &ack, &frame);
+    assert_int_equal(frame.length, GW_WIRE_ANSWER_MASK_SIZE);
+}
+
+/* A receiver's clock has nothing to do with the sender's; the echo must still come back exactly. */
+static void codec_decode__an_echo_survives_foreign_clocks(void **state)
+{
+    (void)state;
+    gw_time sender_now = 900 * GW_S + 12345, receiver_now = 86400 * GW_S + 999;
+    struct gw_pkt data = {.q.kind = GW_PKT_DATA, .sent_at = sender_now}, arrived, back;
+    struct gw_frame frame;
+    data.data.total = data.data.len = data.data.mss = 1;
+    gw_codec_encode(&codec, &data, &frame);
+    assert_int_equal(gw_codec_decode(&codec, &frame, receiver_now, &arrived), GW_OK);
+    struct gw_pkt ack = {.q.kind = GW_PKT_ACK, .sent_at = arrived.sent_at};
+    gw_codec_encode(&codec, &ack, &frame);
+    assert_int_equal(gw_codec_decode(&codec, &frame, sender_now + 50 * GW_US, &back), GW_OK);
+    assert_true(back.sent_at == sender_now);
+}
+
+static void codec_decode__refuses_what_is_not_for_us(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t at, value;
+        int error;
+    } cases[] = {
+        {0, 'X', GW_ERR_VERSION},   /* magic */
+        {2, 0x20, GW_ERR_VERSION},  /* version 2 */
+        {4, 0, GW_ERR_UNKNOWN},     /* cookie of another job */
+        {11, 0, GW_ERR_UNKNOWN},
+        {2, 0x1f, GW_ERR_MALFORMED}, /* kind */
+        {3, 0x80, GW_ERR_MALFORMED}, /* flag */
+        {39, 0, GW_ERR_MALFORMED},   /* last packet without payload */
+    };
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_pkt pkt = {.q.kind = GW_PKT_DATA}, out;
+        struct gw_frame frame;
+        pkt.data.total = pkt.data.len = pkt.data.mss = 1;
+        gw_codec_encode(&codec, &pkt, &frame);
+        frame.hdr[cases[i].at] = cases[i].value;
+        assert_int_equal(gw_codec_decode(&codec, &frame, 0, &out), cases[i].error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codec_decode__returns_what_was_encoded),
+        cmocka_unit_test(codec_encode__sizes_follow_from_kind_and_payload),
+        cmocka_unit_test(codec_decode__an_echo_survives_foreign_clocks),
+        cmocka_unit_test(codec_decode__refuses_what_is_not_for_us),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
