@@ -87,11 +87,14 @@ int gw_document_error(const struct gw_document *document, const struct gw_value 
 {
     char path[PATH_MAX_BYTES] = "";
     int used;
-    if (value && value->override) {
-        used = snprintf(document->why, GW_WHY_MAX, "--set %s=%s: ", value->override->key,
-                        value->override->value);
-    } else if (value && value->parent) {
+    if (value && value->parent)
         write_path(value, path, sizeof(path));
+    if (value && value->override) {
+        /* A value below the key that was set is named as well. */
+        bool below = path[0] && strcmp(path, value->override->key) != 0;
+        used = snprintf(document->why, GW_WHY_MAX, "--set %s=%s: %s%s", value->override->key,
+                        value->override->value, below ? path : "", below ? ": " : "");
+    } else if (value && value->parent) {
         used = snprintf(document->why, GW_WHY_MAX, "%s:%u: %s: ", document->file, value->line,
                         path);
     } else {
@@ -186,7 +189,21 @@ static int convert(struct gw_document *document, struct fy_node *node, struct gw
     return error;
 }
 
-/* Parses YAML text into `value`. An error is in `why` without its place; *line tells where. */
+/* Says why the parser gave up, with the line of the file. */
+static int parse_error(const struct gw_document *document, const struct gw_value *value,
+                       const char *text, size_t length, const struct fy_diag_error *first)
+{
+    if (value->override)
+        return gw_document_error(document, value, GW_ERR_INVALID, "%s", first->msg);
+    /* What is missing at the end of the file is reported one line too late. */
+    int line = 1;
+    for (size_t i = 0; i + 1 < length && line < first->line; i++)
+        line += text[i] == '\n';
+    snprintf(document->why, GW_WHY_MAX, "%s:%d: %s", document->file, line, first->msg);
+    return GW_ERR_INVALID;
+}
+
+/* Parses the only document of a YAML text into `value`. */
 static int parse(struct gw_document *document, const char *text, size_t length,
                  struct gw_value *value)
 {
@@ -195,24 +212,24 @@ static int parse(struct gw_document *document, const char *text, size_t length,
     diag_cfg.fp = NULL;
     struct fy_diag *diag = fy_diag_create(&diag_cfg);
     fy_diag_set_collect_errors(diag, true);
-    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET, .diag = diag};
-    struct fy_document *parsed = fy_document_build_from_string(&cfg, text, length);
+    const struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET, .diag = diag};
+    struct fy_parser *parser = fy_parser_create(&cfg);
+    fy_parser_set_string(parser, text, length);
+    struct fy_document *first = fy_parse_load_document(parser);
+    struct fy_document *second = first ? fy_parse_load_document(parser) : NULL;
+    void *cursor = NULL;
+    const struct fy_diag_error *problem = fy_diag_errors_iterate(diag, &cursor);
     int error;
-    if (parsed) {
-        error = convert(document, fy_document_root(parsed), value, 0);
-    } else {
-        void *cursor = NULL;
-        const struct fy_diag_error *first = fy_diag_errors_iterate(diag, &cursor);
-        const char *reason = first ? first->msg : "not YAML";
-        if (value->override)
-            error = gw_document_error(document, value, GW_ERR_INVALID, "%s", reason);
-        else {
-            snprintf(document->why, GW_WHY_MAX, "%s:%d: %s", document->file,
-                     first && first->line > 0 ? first->line : 1, reason);
-            error = GW_ERR_INVALID;
-        }
-    }
-    fy_document_destroy(parsed);
+    if (problem)
+        error = parse_error(document, value, text, length, problem);
+    else if (second)
+        error = gw_document_error(document, value, GW_ERR_INVALID,
+                                  "there must be one YAML document, not several");
+    else
+        error = convert(document, first ? fy_document_root(first) : NULL, value, 0);
+    fy_parse_document_destroy(parser, second);
+    fy_parse_document_destroy(parser, first);
+    fy_parser_destroy(parser);
     fy_diag_destroy(diag);
     return error;
 }
@@ -344,8 +361,8 @@ void gw_text_write(const char *text, FILE *out)
 {
     /* Plain where nothing can be misread; YAML's double quotes otherwise. */
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./+";
-    if (*text && text[strspn(text, plain)] == '\0') {
+                                "_./+-";
+    if (*text && *text != '-' && text[strspn(text, plain)] == '\0') {
         fputs(text, out);
         return;
     }

@@ -121,12 +121,20 @@ int gw_schema_refuse(const struct gw_document *document, const struct gw_value *
                              value->text[0] ? value->text : "(nothing)", expected);
 }
 
+/* True when the reader handles `key` itself. */
+static bool has_other(const struct gw_schema *schema, const char *key)
+{
+    for (const char *const *other = schema->others; other && *other; other++)
+        if (strcmp(*other, key) == 0)
+            return true;
+    return false;
+}
+
 static int read_item(const struct gw_document *document, const struct gw_value *item,
                      const struct gw_schema *schema)
 {
-    for (const char *const *other = schema->others; other && *other; other++)
-        if (strcmp(*other, item->key) == 0)
-            return GW_OK;
+    if (has_other(schema, item->key))
+        return GW_OK;
     for (uint32_t p = 0; p < schema->part_count; p++) {
         const struct gw_algo *algo = schema->parts[p].algo;
         for (uint32_t i = 0; i < algo->param_count; i++) {
@@ -164,15 +172,6 @@ static int read_preset(const struct gw_document *document, const struct gw_value
     return gw_document_error(document, preset, GW_ERR_UNKNOWN,
                              "unknown preset: %s; the presets of %s are: %s", name,
                              part->algo->name, list);
-}
-
-/* True when the reader handles `key` itself. */
-static bool has_other(const struct gw_schema *schema, const char *key)
-{
-    for (const char *const *other = schema->others; other && *other; other++)
-        if (strcmp(*other, key) == 0)
-            return true;
-    return false;
 }
 
 int gw_schema_read(const struct gw_document *document, const struct gw_value *value,
@@ -266,19 +265,21 @@ static void write_rate(uint64_t rate_bps, FILE *out)
     write_quantity(rate_bps, units, scales, out);
 }
 
-/* With the nine digits that gw_parse_q16() reads back to the same value. */
+/* The shortest decimal that gw_parse_q16() reads back to the same value. */
 static void write_q16(gw_q16 value, FILE *out)
 {
-    const uint64_t fraction_one = 1000000000;
     uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    uint64_t fraction = ((magnitude & 0xffff) * fraction_one + 0x8000) >> 16;
-    char digits[10];
-    snprintf(digits, sizeof(digits), "%09llu", (unsigned long long)fraction);
-    size_t length = sizeof(digits) - 1;
-    while (length > 0 && digits[length - 1] == '0')
-        digits[--length] = '\0';
-    fprintf(out, "%s%llu%s%s", value < 0 ? "-" : "", (unsigned long long)(magnitude >> 16),
-            length ? "." : "", digits);
+    uint64_t fraction = magnitude & 0xffff;
+    uint64_t decimal = 0, one = 1; /* the fraction is decimal / one, one is 10 to the `digits` */
+    int digits = 0;
+    while (((decimal << 16) + one / 2) / one != fraction) {
+        one *= 10;
+        digits++;
+        decimal = (fraction * one + 0x8000) >> 16;
+    }
+    fprintf(out, "%s%llu", value < 0 ? "-" : "", (unsigned long long)(magnitude >> 16));
+    if (digits)
+        fprintf(out, ".%0*llu", digits, (unsigned long long)decimal);
 }
 
 static void write_choice(const char *choices, uint32_t index, FILE *out)

@@ -10,11 +10,22 @@ enum {
     ALIGNMENT = 64,
 };
 
+/* What every packet touches, in as few cache lines as possible. */
 struct port {
-    struct gw_port_stats stats;
+    uint64_t in_bytes;
+    uint64_t out_bytes;
+    uint64_t out_packets;
     bool is_ready; /* see core/node.h */
-    uint64_t qdisc_state[GW_QDISC_STATE_MAX / 8];
-} __attribute__((aligned(ALIGNMENT)));
+    uint64_t qdisc_state[];
+};
+
+/* What only losses touch. */
+struct port_losses {
+    uint64_t trimmed_bytes;
+    uint64_t dropped_bytes;
+    uint64_t trims;
+    uint64_t drops;
+};
 
 struct gw_switch {
     struct gw_node node;
@@ -22,7 +33,9 @@ struct gw_switch {
     const void *qdisc_cfg;
     struct gw_qdisc_port qdisc_port;
     struct gw_switch_routes routes;
-    struct port *ports;
+    unsigned char *ports; /* struct port, port_stride apart */
+    size_t port_stride;
+    struct port_losses *losses; /* per port */
     uint32_t salt;
     uint64_t shared_bytes; /* 0: no shared pool */
     uint64_t shared_used;
@@ -35,6 +48,11 @@ struct gw_switch {
 static size_t aligned(size_t size)
 {
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static struct port *port_at(const struct gw_switch *sw, uint16_t index)
+{
+    return (struct port *)(void *)(sw->ports + index * sw->port_stride);
 }
 
 static uint32_t backlog(const struct port *port)
@@ -55,17 +73,19 @@ static uint32_t ecmp_pick(uint32_t key, uint16_t entropy, uint32_t salt, uint32_
     return (uint32_t)(((x >> 32) * count) >> 32);
 }
 
-/* The port towards `pkt`'s destination, or UINT16_MAX. */
+/* The port towards `pkt`'s destination, or GW_ROUTE_NONE. */
 static uint16_t route(const struct gw_switch *sw, const struct gw_pkt *pkt)
 {
-    if (pkt->dst >= sw->routes.destination_count)
-        return UINT16_MAX;
-    uint16_t set_index = sw->routes.route[pkt->dst];
-    if (set_index == UINT16_MAX)
-        return UINT16_MAX;
-    struct gw_switch_set set = sw->routes.sets[set_index];
-    uint32_t choice = set.count == 1 ? 0 : ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count);
-    return sw->routes.members[set.first + choice];
+    const struct gw_switch_routes *routes = &sw->routes;
+    if (pkt->dst >= routes->destination_count)
+        return GW_ROUTE_NONE;
+    uint32_t low = pkt->dst & ((1u << routes->block_shift) - 1);
+    uint32_t leaf = routes->blocks[pkt->dst >> routes->block_shift];
+    uint16_t entry = routes->leaves[leaf << routes->block_shift | low];
+    if (!(entry & GW_ROUTE_SET) || entry == GW_ROUTE_NONE)
+        return entry;
+    struct gw_switch_set set = routes->sets[entry & ~GW_ROUTE_SET];
+    return routes->members[set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count)];
 }
 
 /* Bytes that this port may still take from the shared pool. */
@@ -82,26 +102,26 @@ static uint64_t pool_free(const struct gw_switch *sw, const struct port *port)
 static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
 {
     uint16_t out = route(sw, pkt);
-    if (out == UINT16_MAX) {
+    if (out == GW_ROUTE_NONE) {
         sw->stats.unroutable++;
         gw_pkt_release(sw->pool, pkt);
         return;
     }
-    struct port *port = &sw->ports[out];
+    struct port *port = port_at(sw, out);
     uint32_t before = backlog(port);
     uint32_t size = pkt->q.size;
     struct gw_pkt *victim = NULL;
-    port->stats.in_bytes += size;
+    port->in_bytes += size;
     enum gw_qdisc_verdict verdict = sw->qdisc->enqueue(
         port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port, pkt, pool_free(sw, port), &victim);
     sw->shared_used += backlog(port) - before;
     if (verdict == GW_QDISC_TRIMMED) {
-        port->stats.trims++;
-        port->stats.trimmed_bytes += before + size - backlog(port);
+        sw->losses[out].trims++;
+        sw->losses[out].trimmed_bytes += before + size - backlog(port);
         gw_pkt_drop_payload(sw->pool, victim);
     } else if (verdict == GW_QDISC_DROPPED) {
-        port->stats.drops++;
-        port->stats.dropped_bytes += before + size - backlog(port);
+        sw->losses[out].drops++;
+        sw->losses[out].dropped_bytes += before + size - backlog(port);
         gw_pkt_release(sw->pool, victim);
     }
     if (backlog(port))
@@ -122,15 +142,15 @@ static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt 
 {
     (void)now;
     struct gw_switch *sw = (struct gw_switch *)node;
-    struct port *port = &sw->ports[out];
+    struct port *port = port_at(sw, out);
     uint32_t before = backlog(port);
     if (max == 0 || before == 0) {
         port->is_ready = before != 0;
         return before ? GW_OUTPUT_MORE : 0;
     }
     pkts[0] = sw->qdisc->dequeue(port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port);
-    port->stats.out_packets++;
-    port->stats.out_bytes += before - backlog(port);
+    port->out_packets++;
+    port->out_bytes += before - backlog(port);
     sw->shared_used -= before - backlog(port);
     port->is_ready = backlog(port) != 0;
     return port->is_ready ? 1 | GW_OUTPUT_MORE : 1;
@@ -149,30 +169,39 @@ static const struct gw_node_ops switch_ops = {
     .expire = switch_expire,
 };
 
+static size_t port_stride(const struct gw_switch_cfg *cfg)
+{
+    return aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
+}
+
 size_t gw_switch_size(const struct gw_switch_cfg *cfg)
 {
-    return aligned(sizeof(struct gw_switch)) + cfg->port_count * sizeof(struct port) +
-           aligned(cfg->port_count * sizeof(uint16_t));
+    return aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
+           aligned(cfg->port_count * sizeof(uint16_t)) +
+           aligned(cfg->port_count * sizeof(struct port_losses));
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
 {
     GW_ASSERT((uintptr_t)memory % ALIGNMENT == 0);
     GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
-    unsigned char *bytes = memory;
     struct gw_switch *sw = memory;
-    struct port *ports = (struct port *)(void *)(bytes + aligned(sizeof(*sw)));
-    memset(bytes, 0, gw_switch_size(cfg));
+    memset(memory, 0, gw_switch_size(cfg));
+    unsigned char *ready = (unsigned char *)memory + aligned(sizeof(*sw));
+    unsigned char *ports = ready + aligned(cfg->port_count * sizeof(uint16_t));
+    unsigned char *losses = ports + cfg->port_count * port_stride(cfg);
     *sw = (struct gw_switch){
         .node = {.ops = &switch_ops,
                  .deadline = GW_TIME_NEVER,
-                 .ready = (uint16_t *)(void *)(ports + cfg->port_count),
+                 .ready = (uint16_t *)(void *)ready,
                  .port_count = cfg->port_count},
         .qdisc = cfg->qdisc,
         .qdisc_cfg = cfg->qdisc_cfg,
         .qdisc_port = {.pool = cfg->pool, .prng = &sw->prng, .trim_size = cfg->trim_size},
         .routes = cfg->routes,
         .ports = ports,
+        .port_stride = port_stride(cfg),
+        .losses = (struct port_losses *)(void *)losses,
         .shared_bytes = cfg->shared_bytes,
         .shared_alpha = cfg->shared_alpha,
         .prng = gw_prng_derive(cfg->seed, 0),
@@ -180,7 +209,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     };
     sw->salt = (uint32_t)gw_prng_next(&sw->prng);
     for (uint16_t i = 0; i < cfg->port_count; i++)
-        sw->qdisc->init(ports[i].qdisc_state, sw->qdisc_cfg, cfg->capacity[i]);
+        sw->qdisc->init(port_at(sw, i)->qdisc_state, sw->qdisc_cfg, cfg->capacity[i]);
     return sw;
 }
 
@@ -194,12 +223,20 @@ void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *r
     sw->routes = *routes;
 }
 
-struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port)
+struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t index)
 {
-    const struct gw_qdisc_state *state = (const void *)sw->ports[port].qdisc_state;
-    struct gw_port_stats stats = sw->ports[port].stats;
-    stats.marks = state->marks;
-    return stats;
+    const struct port *port = port_at(sw, index);
+    const struct port_losses *losses = &sw->losses[index];
+    return (struct gw_port_stats){
+        .in_bytes = port->in_bytes,
+        .out_bytes = port->out_bytes,
+        .trimmed_bytes = losses->trimmed_bytes,
+        .dropped_bytes = losses->dropped_bytes,
+        .out_packets = port->out_packets,
+        .marks = ((const struct gw_qdisc_state *)port->qdisc_state)->marks,
+        .trims = losses->trims,
+        .drops = losses->drops,
+    };
 }
 
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)
@@ -209,5 +246,5 @@ const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)
 
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port)
 {
-    return backlog(&sw->ports[port]);
+    return backlog(port_at(sw, port));
 }

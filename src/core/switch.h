@@ -15,16 +15,29 @@
 #include "core/node.h"
 #include "core/qdisc/qdisc.h"
 
-/* Next hops: destination d is reached through members[sets[route[d]].first ...]. */
+/*
+ * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come in
+ * blocks of 2^block_shift, and blocks with the same routes share a leaf:
+ *
+ *   entry = leaves[blocks[d >> block_shift] << block_shift | low bits of d]
+ *
+ * An entry is a port, or GW_ROUTE_SET plus the index of a set of equal-cost ports, or
+ * GW_ROUTE_NONE. With block_shift 31, one block and one leaf make a flat table.
+ */
 struct gw_switch_routes {
-    const uint16_t *route; /* per destination; UINT16_MAX: unreachable */
+    const uint16_t *blocks;
+    const uint16_t *leaves;
     const struct gw_switch_set {
-        uint32_t first;
-        uint32_t count;
-    } * sets;
+        uint32_t first; /* index into `members` */
+        uint32_t count; /* at least 1 */
+    } *sets;
     const uint16_t *members; /* ports */
     uint32_t destination_count;
+    uint32_t block_shift;
 };
+
+#define GW_ROUTE_NONE UINT16_MAX
+#define GW_ROUTE_SET  0x8000u
 
 struct gw_switch_cfg {
     uint16_t port_count;

@@ -165,6 +165,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         return GW_ERR_RANGE;
     }
     node->memory = gw_sim_alloc(size);
+    node->memory_size = size;
     node->endpoint = gw_endpoint_init(node->memory, &cfg);
     node->core = gw_endpoint_node(node->endpoint);
     node->jitter = scenario->host.jitter;
@@ -193,7 +194,8 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
         .seed = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state,
         .pool = &part->pool,
     };
-    node->memory = gw_sim_alloc(gw_switch_size(&cfg));
+    node->memory_size = gw_switch_size(&cfg);
+    node->memory = gw_sim_alloc(node->memory_size);
     node->sw = gw_switch_init(node->memory, &cfg);
     node->core = gw_switch_node(node->sw);
     free(capacity);
@@ -295,6 +297,7 @@ static int build_windows(struct gw_sim *sim, char *why)
         part->inboxes = gw_sim_alloc(slots * sim->node_count * sizeof(*part->inboxes));
         part->active = gw_sim_alloc(slots * sim->words * sizeof(*part->active));
         uint32_t places = part->last - part->first;
+        part->places = gw_sim_alloc(places * sizeof(*part->places));
         gw_heap_init(&part->wakes, gw_sim_alloc(gw_heap_size(places)), places);
     }
     return GW_OK;
@@ -375,7 +378,9 @@ void gw_sim_close(struct gw_sim *sim)
         free(part->inboxes);
         free(part->active);
         free(part->wakes.entries);
-        free(part->keys);
+        free(part->places);
+        free(part->batches[0].room);
+        free(part->batches[1].room);
         free(part->pulls);
     }
     for (uint32_t place = 0; place < sim->node_count; place++) {
@@ -384,6 +389,7 @@ void gw_sim_close(struct gw_sim *sim)
         free(node->departures);
         free(node->app.starts);
         free(node->memory);
+        free(node->routes);
     }
     if (sim->pkts)
         munmap(sim->pkts, sizeof(struct gw_pkt) << GW_SIM_INDEX_BITS);
@@ -396,7 +402,6 @@ void gw_sim_close(struct gw_sim *sim)
     free(sim->acked_before);
     free(sim->trigger_pulls);
     free(sim->controls);
-    free(sim->sets);
     free(sim->samples);
     free(sim);
 }

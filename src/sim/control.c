@@ -95,31 +95,6 @@ static void change_network(struct gw_sim *sim, const struct gw_fault *fault, boo
         change_link(sim, fault, topo->ports[node->first_port + port].link, begins);
 }
 
-void gw_sim_install_routes(struct gw_sim *sim)
-{
-    const struct gw_topo *topo = &sim->scenario->topo;
-    uint32_t switches = topo->node_count - topo->host_count;
-    size_t total = 0;
-    for (uint32_t i = 0; i < switches; i++)
-        total += topo->routes[i].set_count;
-    free(sim->sets);
-    sim->sets = gw_sim_alloc(total * sizeof(*sim->sets));
-    struct gw_switch_set *next = sim->sets;
-    for (uint32_t i = 0; i < switches; i++) {
-        const struct gw_topo_routes *routes = &topo->routes[i];
-        struct gw_switch_routes installed = {
-            .route = routes->route,
-            .sets = next,
-            .members = routes->members,
-            .destination_count = topo->host_count,
-        };
-        for (uint32_t j = 0; j < routes->set_count; j++)
-            *next++ = (struct gw_switch_set){.first = routes->sets[j].first,
-                                             .count = routes->sets[j].count};
-        gw_switch_set_routes(sim->nodes[sim->place[topo->host_count + i]].sw, &installed);
-    }
-}
-
 void gw_sim_controls(struct gw_sim *sim, gw_time now)
 {
     bool reroute = false;

@@ -49,6 +49,7 @@ static void run_window(struct gw_sim_part *part)
     }
     if (part->first == part->last)
         return;
+    uint32_t count = 0;
     for (uint32_t word = part->first / 64; word <= (part->last - 1) / 64; word++) {
         /* A word at the border of two partitions belongs to both: each takes its own bits. */
         uint64_t own = UINT64_MAX;
@@ -60,8 +61,9 @@ static void run_window(struct gw_sim_part *part)
         for (uint32_t p = 0; p < sim->part_count; p++)
             bits |= sim->parts[p].active[(size_t)part->slot * sim->words + word];
         for (bits &= own; bits; bits &= bits - 1)
-            gw_sim_run_node(part, word * 64 + (uint32_t)__builtin_ctzll(bits));
+            part->places[count++] = word * 64 + (uint32_t)__builtin_ctzll(bits);
     }
+    gw_sim_run_places(part, count);
 }
 
 /* Windows from the current one to the next in which a place is active; UINT64_MAX: none. */

@@ -85,6 +85,17 @@ struct gw_sim_node {
     struct gw_switch *sw;         /* NULL on hosts */
     struct gw_sim_app app;
     void *memory; /* of the core node */
+    size_t memory_size;
+    void *routes; /* of a switch: its tables, in one piece */
+    size_t routes_size;
+};
+
+/* The sorted arrivals of one place in one window. */
+struct gw_sim_batch {
+    uint64_t *room; /* two areas of room_keys, to sort in */
+    uint32_t room_keys;
+    uint32_t count;
+    const uint64_t *keys; /* in one of the areas */
 };
 
 /* A trigger pulled in the window that just ran. */
@@ -102,9 +113,9 @@ struct gw_sim_part {
     uint64_t *active;             /* [slot][word]: places that must run; set by this partition */
     struct gw_heap wakes;         /* of own places, beyond the next window */
     gw_time window_start;
-    uint32_t slot;  /* of the window that runs */
-    uint64_t *keys; /* two areas of key_room, to sort in */
-    uint32_t key_room;
+    uint32_t slot;                  /* of the window that runs */
+    uint32_t *places;               /* that run in this window */
+    struct gw_sim_batch batches[2]; /* of the place that runs and of the next one */
     struct gw_sim_pull *pulls;
     uint32_t pull_count, pull_room;
     uint32_t flows_ended;          /* of those that the run waits for */
@@ -145,7 +156,6 @@ struct gw_sim {
     uint32_t *trigger_pulls;         /* times that each trigger was pulled */
     struct gw_sim_control *controls; /* sorted by time */
     uint32_t control_count, control_next;
-    struct gw_switch_set *sets; /* of all switches' current routes */
     gw_time sample_next;
     struct gw_sample *samples;
     uint64_t sample_count;
@@ -158,8 +168,8 @@ struct gw_sim {
     atomic_uint barrier_phase;
 };
 
-/* node_loop.c: runs a node from the start of the part's window to its end. */
-void gw_sim_run_node(struct gw_sim_part *part, uint32_t place);
+/* node_loop.c: runs `count` places of part->places from the start of the window to its end. */
+void gw_sim_run_places(struct gw_sim_part *part, uint32_t count);
 
 /* app.c */
 gw_time gw_sim_app_next(const struct gw_sim_node *node);
@@ -171,6 +181,8 @@ void gw_sim_triggers(struct gw_sim *sim);
 /* control.c: everything due at or before `now`. */
 int gw_sim_controls_init(struct gw_sim *sim);
 void gw_sim_controls(struct gw_sim *sim, gw_time now);
+
+/* routes.c: packs the topology's routes into every switch's tables. */
 void gw_sim_install_routes(struct gw_sim *sim);
 
 /* sample.c */

@@ -12,7 +12,9 @@
 enum {
     SORT_INSERTION_MAX = 24, /* fewer keys are sorted by insertion alone */
     BUCKET_BITS_MAX = 12,
-    PREFETCH_AHEAD = 8, /* arrivals; about the latency of memory at our speed */
+    PREFETCH_AHEAD = 8,    /* arrivals; a few times the latency of memory at our speed */
+    PREFETCH_BYTES = 4096, /* of a node's memory */
+    CACHE_LINE = 64,
 };
 
 /*
@@ -55,36 +57,34 @@ static uint64_t *sort_by_buckets(uint64_t *keys, uint64_t *room, uint32_t count,
 }
 
 /* Collects and sorts the arrivals of a place in this window. */
-static uint64_t *take_arrivals(struct gw_sim_part *part, uint32_t place, uint32_t *count)
+static void take_arrivals(struct gw_sim_part *part, uint32_t place, struct gw_sim_batch *batch)
 {
     struct gw_sim *sim = part->sim;
     size_t at = (size_t)part->slot * sim->node_count + place;
     uint32_t total = 0;
     for (uint32_t p = 0; p < sim->part_count; p++)
         total += sim->parts[p].inboxes[at].count;
-    *count = total;
-    if (total == 0)
-        return NULL;
-    if (total > part->key_room) {
-        part->key_room = 2 * total;
-        free(part->keys);
-        /* The second half is to sort into. */
-        part->keys = gw_sim_alloc(2 * (size_t)part->key_room * sizeof(*part->keys));
+    if (total > batch->room_keys) {
+        free(batch->room);
+        batch->room_keys = 2 * total;
+        batch->room = gw_sim_alloc(2 * (size_t)batch->room_keys * sizeof(*batch->room));
     }
     uint32_t filled = 0;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_inbox *inbox = &sim->parts[p].inboxes[at];
         for (uint32_t i = 0; i < inbox->count; i++)
-            part->keys[filled++] = inbox->keys[i];
+            batch->room[filled++] = inbox->keys[i];
         inbox->count = 0;
     }
+    batch->count = total;
+    batch->keys = batch->room;
     if (total <= SORT_INSERTION_MAX) {
-        sort_by_insertion(part->keys, total);
-        return part->keys;
+        sort_by_insertion(batch->room, total);
+        return;
     }
     uint32_t time_bits = 64 - (uint32_t)__builtin_clzll(sim->window - 1);
-    return sort_by_buckets(part->keys, part->keys + part->key_room, total,
-                           time_bits + sim->port_bits + GW_SIM_INDEX_BITS);
+    batch->keys = sort_by_buckets(batch->room, batch->room + batch->room_keys, total,
+                                  time_bits + sim->port_bits + GW_SIM_INDEX_BITS);
 }
 
 static void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node, uint16_t port,
@@ -323,12 +323,73 @@ static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, cons
     }
 }
 
-void gw_sim_run_node(struct gw_sim_part *part, uint32_t place)
+static void run_place(struct gw_sim_part *part, uint32_t place, const struct gw_sim_batch *batch)
 {
     struct gw_sim_node *node = &part->sim->nodes[place];
-    uint32_t count;
-    const uint64_t *keys = take_arrivals(part, place, &count);
-    gw_time next =
-        node->endpoint ? run_host(part, node, keys, count) : run_switch(part, node, keys, count);
+    gw_time next = node->endpoint ? run_host(part, node, batch->keys, batch->count)
+                                  : run_switch(part, node, batch->keys, batch->count);
     schedule_node(part, place, next);
+}
+
+static void prefetch_range(const void *memory, size_t size)
+{
+    for (size_t i = 0; i < size; i += CACHE_LINE)
+        __builtin_prefetch((const char *)memory + i, 1);
+}
+
+/* First step of fetching a place: what leads to the rest. */
+static void prefetch_place(const struct gw_sim_part *part, uint32_t place)
+{
+    const struct gw_sim *sim = part->sim;
+    prefetch_range(&sim->nodes[place], sizeof(sim->nodes[place]));
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        __builtin_prefetch(&sim->parts[p].inboxes[(size_t)part->slot * sim->node_count + place], 1);
+}
+
+/* Second step: keys, links, and the front of the core node's memory, which is its busiest part. */
+static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
+{
+    const struct gw_sim *sim = part->sim;
+    const struct gw_sim_node *node = &sim->nodes[place];
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        const struct gw_sim_inbox *inbox =
+            &sim->parts[p].inboxes[(size_t)part->slot * sim->node_count + place];
+        prefetch_range(inbox->keys, inbox->count * sizeof(*inbox->keys));
+    }
+    uint32_t ports = node->departure_mask + 1;
+    prefetch_range(node->departures, ports * sizeof(*node->departures));
+    prefetch_range(node->ports, ports * sizeof(*node->ports));
+    prefetch_range(node->memory,
+                   node->memory_size < PREFETCH_BYTES ? node->memory_size : PREFETCH_BYTES);
+    prefetch_range(node->routes, node->routes_size < PREFETCH_BYTES ? node->routes_size : 0);
+}
+
+/* Third step: the arrivals in order, and the first packets. */
+static void prepare_place(struct gw_sim_part *part, uint32_t place, struct gw_sim_batch *batch)
+{
+    take_arrivals(part, place, batch);
+    for (uint32_t i = 0; i < batch->count && i < PREFETCH_AHEAD; i++)
+        __builtin_prefetch(key_pkt(part, batch->keys[i]), 1);
+}
+
+/*
+ * The state of all nodes is far larger than the caches near a core, and each node runs for a
+ * microsecond or so per window. So while one runs, the next three are being fetched.
+ */
+void gw_sim_run_places(struct gw_sim_part *part, uint32_t count)
+{
+    enum {
+        STEPS = 3,
+    };
+    const uint32_t *places = part->places;
+    for (uint32_t i = 0; i < count + STEPS; i++) {
+        if (i < count)
+            prefetch_place(part, places[i]);
+        if (i >= 1 && i - 1 < count)
+            prefetch_state(part, places[i - 1]);
+        if (i >= 2 && i - 2 < count)
+            prepare_place(part, places[i - 2], &part->batches[i % 2]);
+        if (i >= STEPS)
+            run_place(part, places[i - STEPS], &part->batches[(i - 1) % 2]);
+    }
 }

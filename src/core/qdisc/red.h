@@ -60,12 +60,12 @@ struct gw_red {
     uint32_t mark;  /* enum gw_red_mark */
 };
 
-/* `share` of `capacity`, at most UINT32_MAX; shares above 32768 count as 32768. */
+/* `share` of `capacity` to the nearest byte; shares above 16384 count as 16384. */
 static inline uint32_t gw_red_share(gw_q16 share, uint32_t capacity)
 {
-    const gw_q16 largest = 32768 * GW_Q16_ONE;
+    const gw_q16 largest = 16384 * GW_Q16_ONE;
     gw_q16 factor = share < 0 ? 0 : share < largest ? share : largest;
-    gw_q16 bytes = gw_q16_mul(factor, capacity);
+    gw_q16 bytes = (factor * capacity + GW_Q16_ONE / 2) / GW_Q16_ONE;
     return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 

@@ -50,9 +50,10 @@ static bool trim_tail(struct gw_lanes *lanes, const struct gw_qdisc_port *port, 
     struct gw_pkt *tail = gw_pkt_at(port->pool, lanes->data.tail);
     uint32_t cut = cut_size(port, tail);
     uint32_t others = lanes->data.bytes - tail->q.size;
+    uint64_t growth = (uint64_t)pkt->q.size + cut;
+    growth -= growth < tail->q.size ? growth : tail->q.size;
     if (!(tail->q.flags & GW_PKT_TRIMMABLE) || pkt->q.size > lanes->capacity - others ||
-        pkt->q.size + (uint64_t)cut > pool_free + tail->q.size ||
-        cut > lanes->control_capacity - lanes->control.bytes)
+        growth > pool_free || cut > lanes->control_capacity - lanes->control.bytes)
         return false;
 
     struct gw_pkt arrival = *pkt;

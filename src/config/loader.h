@@ -1,0 +1,54 @@
+/*
+ * What the files that load a scenario share. Include this from src/config only.
+ */
+#ifndef GW_CONFIG_LOADER_H
+#define GW_CONFIG_LOADER_H
+
+#include <stdio.h>
+
+#include "config/document.h"
+#include "config/scenario.h"
+#include "config/schema.h"
+
+struct gw_loader {
+    struct gw_document document;
+    struct gw_scenario *scenario;
+    FILE *out; /* the resolved document is written here while it is read; NULL: nowhere */
+};
+
+/* As gw_scenario_load(); writes the resolved document to `out` unless that is NULL. */
+int gw_scenario_resolve(struct gw_scenario *scenario, const char *file,
+                        const struct gw_override *overrides, uint32_t override_count, char *why,
+                        FILE *out);
+
+/* Reads `topology:` into a finished and routed topology. Errors are in document.why. */
+int gw_loader_topology(struct gw_loader *loader);
+
+/* Reads `faults:`; needs the topology. */
+int gw_loader_faults(struct gw_loader *loader);
+
+/* Read the sections of their names; the queue needs the scenario's host and bdp. */
+int gw_loader_host(struct gw_loader *loader);
+int gw_loader_queue(struct gw_loader *loader);
+int gw_loader_transport(struct gw_loader *loader);
+int gw_loader_metrics(struct gw_loader *loader);
+
+/* Parallel links between two nodes: ports [first, first + count) of `from`. */
+struct gw_link_pick {
+    uint32_t from;
+    uint32_t first;
+    uint32_t count; /* at least 1 */
+};
+
+/*
+ * Reads "[tor0, agg1]", all links between two nodes, or "[tor0, agg1, 2]", one of them, from 0.
+ * Needs finished ports.
+ */
+int gw_loader_pick_links(struct gw_loader *loader, const struct gw_value *value,
+                         struct gw_link_pick *pick);
+
+/* The port number `i` of the pick. */
+const struct gw_topo_port *gw_link_pick_port(const struct gw_topo *topo,
+                                             const struct gw_link_pick *pick, uint32_t i);
+
+#endif

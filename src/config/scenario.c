@@ -1,0 +1,283 @@
+/*
+ * Loading a scenario: reads the sections in the order in which they need each other.
+ *
+ * The topology is in topology.c, faults in fault_list.c, what is read by table in sections.c, files
+ * and overrides in document.c.
+ */
+#include "config/scenario.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "config/loader.h"
+
+enum {
+    DIRECTORY_MAX = 4096, /* bytes of the scenario's folder name */
+};
+
+/* Streams of the run's seed: workload entry i has this number plus i; nodes count from 0. */
+#define WORKLOAD_STREAM (UINT64_C(1) << 40)
+
+static const struct gw_schema top_schema = {
+    .others = (const char *const[]){"name", "topology", "workload", "cc", "lb", "loss", "host",
+                                    "queue", "faults", "convergence", "metrics", "seed",
+                                    "time_limit", "sweep", NULL},
+};
+
+static const char *const workload_others[] = {"kind", NULL};
+
+/* Base RTT, fastest host link, and bandwidth-delay product; needs topology and host. */
+static int measure(struct gw_loader *loader)
+{
+    struct gw_scenario *scenario = loader->scenario;
+    const struct gw_topo *topo = &scenario->topo;
+    const struct gw_value *section = gw_value_get(loader->document.root, "topology");
+    uint32_t header = scenario->host.header;
+    scenario->brtt_max = gw_topo_brtt_max(topo, scenario->host.mtu + header, header);
+    if (scenario->brtt_max == 0)
+        return gw_document_error(&loader->document, section, GW_ERR_INVALID,
+                                 "no two hosts are connected");
+    for (uint32_t h = 0; h < topo->host_count; h++)
+        for (uint32_t p = 0; p < topo->nodes[h].port_count; p++) {
+            const struct gw_topo_port *port = &topo->ports[topo->nodes[h].first_port + p];
+            uint64_t rate_bps = topo->links[port->link].side[port->side].rate_bps;
+            if (rate_bps > scenario->host_rate_bps)
+                scenario->host_rate_bps = rate_bps;
+        }
+    const uint64_t bits_ps = 8 * GW_S; /* turns bit/s times picoseconds into bytes */
+    unsigned __int128 bdp =
+        (unsigned __int128)scenario->host_rate_bps * scenario->brtt_max / bits_ps;
+    if (bdp == 0 || bdp > UINT32_MAX)
+        return gw_document_error(&loader->document, section, GW_ERR_RANGE,
+                                 "rate times base RTT must be from 1 byte to 4 GiB");
+    scenario->bdp = (uint32_t)bdp;
+    return GW_OK;
+}
+
+/* The folder of the scenario file. */
+static void directory_of(const char *file, char directory[DIRECTORY_MAX])
+{
+    const char *slash = strrchr(file, '/');
+    size_t length = slash ? (size_t)(slash - file) : 0;
+    if (length == 0 || length >= DIRECTORY_MAX) {
+        strcpy(directory, slash == file ? "/" : ".");
+        return;
+    }
+    memcpy(directory, file, length);
+    directory[length] = '\0';
+}
+
+/* Every flow that an entry has added must be possible. */
+static int check_flows(const struct gw_loader *loader, const struct gw_value *entry,
+                       uint32_t first)
+{
+    const struct gw_scenario *scenario = loader->scenario;
+    const struct gw_topo *topo = &scenario->topo;
+    const uint64_t bytes_max = (UINT64_C(1) << 32) - 2; /* packets that a flow can number */
+    for (uint32_t i = first; i < scenario->workload.flow_count; i++) {
+        const struct gw_flow_spec *flow = &scenario->workload.flows[i];
+        if (flow->src >= topo->host_count || flow->dst >= topo->host_count ||
+            flow->src == flow->dst)
+            return gw_document_error(&loader->document, entry, GW_ERR_INVALID,
+                                     "flow %u from host %u to host %u is not between two of the "
+                                     "%u hosts",
+                                     flow->id, flow->src, flow->dst, topo->host_count);
+        if (gw_topo_path(topo, flow->src, flow->dst, 1, 1).hops == 0)
+            return gw_document_error(&loader->document, entry, GW_ERR_INVALID,
+                                     "no route from %s to %s", topo->nodes[flow->src].name,
+                                     topo->nodes[flow->dst].name);
+        if (flow->bytes / scenario->host.mtu >= bytes_max)
+            return gw_document_error(&loader->document, entry, GW_ERR_RANGE,
+                                     "a flow of %llu bytes has more than 2^32 packets",
+                                     (unsigned long long)flow->bytes);
+    }
+    return GW_OK;
+}
+
+static int load_workload_entry(struct gw_loader *loader, const struct gw_value *entry,
+                               uint32_t index)
+{
+    struct gw_scenario *scenario = loader->scenario;
+    const struct gw_algo *algo =
+        gw_schema_kind(&loader->document, entry, "workload", &gw_workload_registry, NULL);
+    if (!algo)
+        return GW_ERR_INVALID;
+    GW_ASSERT(algo->cfg_size <= sizeof(union gw_algo_cfg));
+    union gw_algo_cfg cfg;
+    const struct gw_schema schema = {
+        .parts = {{algo, &cfg}}, .part_count = 1, .others = workload_others};
+    int error = gw_schema_read(&loader->document, entry, &schema);
+    if (error)
+        return error;
+    char why[GW_WHY_MAX], directory[DIRECTORY_MAX];
+    directory_of(loader->document.file, directory);
+    struct gw_workload_ctx ctx = {
+        .topo = &scenario->topo,
+        .directory = directory,
+        .prng = gw_prng_derive(scenario->seed, WORKLOAD_STREAM + index),
+        .why = why,
+        .why_size = sizeof(why),
+    };
+    uint32_t first = scenario->workload.flow_count;
+    error = ((const struct gw_workload_kind *)algo)->generate(&scenario->workload, &cfg, &ctx);
+    if (error)
+        return gw_schema_blame(&loader->document, entry, error, why);
+    if (loader->out) {
+        fprintf(loader->out, "  - kind: %s\n", algo->name);
+        gw_schema_write(&schema, "    ", loader->out);
+    }
+    return check_flows(loader, entry, first);
+}
+
+static int load_workload(struct gw_loader *loader)
+{
+    const struct gw_value *section = gw_value_get(loader->document.root, "workload");
+    if (loader->out)
+        fprintf(loader->out, "workload:\n");
+    if (!section || section->kind != GW_VALUE_LIST)
+        return load_workload_entry(loader, section, 0);
+    if (section->count == 0)
+        return gw_document_error(&loader->document, section, GW_ERR_INVALID,
+                                 "expected at least one workload");
+    int error = GW_OK;
+    for (uint32_t i = 0; i < section->count && !error; i++)
+        error = load_workload_entry(loader, section->items[i], i);
+    return error;
+}
+
+/* A time at the top level; `otherwise` is its default as text. "never" is allowed with `may_never`. */
+static int load_time(struct gw_loader *loader, const char *key, const char *otherwise,
+                     bool may_never, gw_time *time)
+{
+    const struct gw_value *value = gw_value_get(loader->document.root, key);
+    const char *text = value ? gw_schema_text(&loader->document, value) : otherwise;
+    if (!text)
+        return GW_ERR_INVALID;
+    if (may_never && strcmp(text, "never") == 0) {
+        *time = GW_TIME_NEVER;
+    } else {
+        int error = gw_parse_time(text, time);
+        if (!error && *time == 0 && !may_never)
+            error = GW_ERR_RANGE;
+        if (error)
+            return gw_schema_refuse(&loader->document, value, error,
+                                    may_never ? "a time such as 5ms, or never"
+                                              : "a time such as 1s");
+    }
+    if (loader->out)
+        fprintf(loader->out, "%s: %s\n", key, text);
+    return GW_OK;
+}
+
+static int load_seed(struct gw_loader *loader)
+{
+    const struct gw_value *value = gw_value_get(loader->document.root, "seed");
+    loader->scenario->seed = 1;
+    if (value) {
+        const char *text = gw_schema_text(&loader->document, value);
+        int error = text ? gw_parse_count(text, &loader->scenario->seed) : GW_ERR_INVALID;
+        if (error)
+            return text ? gw_schema_refuse(&loader->document, value, error, "a whole number")
+                        : error;
+    }
+    if (loader->out)
+        fprintf(loader->out, "seed: %llu\n", (unsigned long long)loader->scenario->seed);
+    return GW_OK;
+}
+
+/* `name:`, or the file's name without folder and suffix. */
+static int load_name(struct gw_loader *loader)
+{
+    char *name = loader->scenario->name;
+    const size_t size = sizeof(loader->scenario->name);
+    const struct gw_value *value = gw_value_get(loader->document.root, "name");
+    const char *file = loader->document.file;
+    const char *slash = strrchr(file, '/');
+    const char *text = slash ? slash + 1 : file;
+    const char *dot = strrchr(text, '.');
+    size_t length = dot && dot != text ? (size_t)(dot - text) : strlen(text);
+    if (value) {
+        text = gw_schema_text(&loader->document, value);
+        if (!text)
+            return GW_ERR_INVALID;
+        length = strlen(text);
+        if (length == 0 || length >= size)
+            return gw_document_error(&loader->document, value, GW_ERR_RANGE,
+                                     "a name has 1 to %zu characters", size - 1);
+    }
+    if (length >= size)
+        length = size - 1;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    if (loader->out) {
+        fputs("name: ", loader->out);
+        gw_text_write(name, loader->out);
+        fputc('\n', loader->out);
+    }
+    return GW_OK;
+}
+
+static int load_sections(struct gw_loader *loader)
+{
+    struct gw_scenario *scenario = loader->scenario;
+    int error = gw_schema_read(&loader->document, loader->document.root, &top_schema);
+    if (!error)
+        error = load_name(loader);
+    if (!error)
+        error = load_seed(loader);
+    if (!error)
+        error = load_time(loader, "time_limit", "1s", false, &scenario->time_limit);
+    if (!error)
+        error = load_time(loader, "convergence", "never", true, &scenario->convergence);
+    if (!error)
+        error = gw_loader_topology(loader);
+    if (!error)
+        error = gw_loader_host(loader);
+    if (!error)
+        error = measure(loader);
+    if (!error)
+        error = gw_loader_queue(loader);
+    if (!error)
+        error = gw_loader_transport(loader);
+    if (!error)
+        error = load_workload(loader);
+    if (!error)
+        error = gw_loader_faults(loader);
+    if (!error)
+        error = gw_loader_metrics(loader);
+    return error;
+}
+
+int gw_scenario_resolve(struct gw_scenario *scenario, const char *file,
+                        const struct gw_override *overrides, uint32_t override_count, char *why,
+                        FILE *out)
+{
+    memset(scenario, 0, sizeof(*scenario));
+    gw_topo_init(&scenario->topo);
+    gw_workload_init(&scenario->workload);
+    struct gw_loader loader = {.scenario = scenario, .out = out};
+    int error = gw_document_load(&loader.document, file, overrides, override_count, why);
+    if (!error)
+        error = load_sections(&loader);
+    gw_document_free(&loader.document);
+    if (error)
+        gw_scenario_free(scenario);
+    return error;
+}
+
+int gw_scenario_load(struct gw_scenario *scenario, const char *file,
+                     const struct gw_override *overrides, uint32_t override_count, char *why)
+{
+    return gw_scenario_resolve(scenario, file, overrides, override_count, why, NULL);
+}
+
+void gw_scenario_free(struct gw_scenario *scenario)
+{
+    gw_topo_fini(&scenario->topo);
+    gw_workload_fini(&scenario->workload);
+    free(scenario->faults);
+    memset(scenario, 0, sizeof(*scenario));
+}

@@ -1,0 +1,112 @@
+/*
+ * Sweeps: the points of the cartesian product of a scenario's `sweep:` lists.
+ *
+ *     sweep: {cc: [smartt, fixed], workload.size: [64KiB, 2MiB]}
+ *
+ * The last key changes fastest. Keys are paths as for --set, and so are the points' overrides.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "config/document.h"
+#include "config/schema.h"
+#include "topo/memory.h"
+
+enum {
+    POINTS_MAX = 10000,
+};
+
+static char *copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    return memcpy(gw_memory_zeroed(size, 1), text, size);
+}
+
+static bool is_overridden(const char *key, const struct gw_override *overrides, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(overrides[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* Lists the swept keys that no override replaces, and counts the points. */
+static int list_keys(const struct gw_document *document, const struct gw_override *overrides,
+                     uint32_t override_count, const struct gw_value **lists, uint32_t *list_count,
+                     uint32_t *point_count)
+{
+    const struct gw_value *section = gw_value_get(document->root, "sweep");
+    *list_count = 0;
+    *point_count = 1;
+    if (!section)
+        return GW_OK;
+    if (section->kind != GW_VALUE_MAP)
+        return gw_document_error(document, section, GW_ERR_INVALID,
+                                 "expected a map such as {cc: [smartt, fixed]}");
+    for (uint32_t i = 0; i < section->count; i++) {
+        const struct gw_value *list = section->items[i];
+        if (is_overridden(list->key, overrides, override_count))
+            continue;
+        if (list->kind != GW_VALUE_LIST || list->count == 0)
+            return gw_document_error(document, list, GW_ERR_INVALID, "expected a list of values");
+        for (uint32_t v = 0; v < list->count; v++)
+            if (!gw_schema_text(document, list->items[v]))
+                return GW_ERR_INVALID;
+        if ((uint64_t)*point_count * list->count > POINTS_MAX)
+            return gw_document_error(document, list, GW_ERR_RANGE,
+                                     "the sweep has more than %d points", POINTS_MAX);
+        *point_count *= list->count;
+        lists[(*list_count)++] = list;
+    }
+    return GW_OK;
+}
+
+static void fill(struct gw_sweep *sweep, const struct gw_value *const *lists)
+{
+    for (uint32_t point = 0; point < sweep->point_count; point++) {
+        uint32_t rest = point;
+        for (uint32_t k = sweep->key_count; k-- > 0;) {
+            const struct gw_value *value = lists[k]->items[rest % lists[k]->count];
+            rest /= lists[k]->count;
+            sweep->overrides[point * sweep->key_count + k] =
+                (struct gw_override){.key = copy(lists[k]->key), .value = copy(value->text)};
+        }
+    }
+}
+
+int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_override *overrides,
+                  uint32_t override_count, char *why)
+{
+    *sweep = (struct gw_sweep){0};
+    struct gw_document document;
+    int error = gw_document_load(&document, file, overrides, override_count, why);
+    if (error)
+        return error;
+    const struct gw_value *section = gw_value_get(document.root, "sweep");
+    const struct gw_value **lists =
+        gw_memory_zeroed(section ? section->count : 0, sizeof(*lists));
+    error = list_keys(&document, overrides, override_count, lists, &sweep->key_count,
+                      &sweep->point_count);
+    if (!error) {
+        sweep->overrides = gw_memory_zeroed((size_t)sweep->point_count * sweep->key_count,
+                                            sizeof(sweep->overrides[0]));
+        fill(sweep, lists);
+    } else {
+        *sweep = (struct gw_sweep){0};
+    }
+    free(lists);
+    gw_document_free(&document);
+    return error;
+}
+
+void gw_sweep_free(struct gw_sweep *sweep)
+{
+    for (uint32_t i = 0; i < sweep->point_count * sweep->key_count; i++) {
+        /* The sweep owns its strings; the type has const for those of the command line. */
+        free((void *)(uintptr_t)sweep->overrides[i].key);
+        free((void *)(uintptr_t)sweep->overrides[i].value);
+    }
+    free(sweep->overrides);
+    *sweep = (struct gw_sweep){0};
+}

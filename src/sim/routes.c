@@ -1,0 +1,114 @@
+/*
+ * Packs the topology's routes into the tables of core/switch.h: per switch one piece of memory,
+ * small enough to be fetched whole before the switch runs.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine.h"
+
+enum {
+    BLOCK_SHIFT_MIN = 2,
+    BLOCK_SHIFT_MAX = 8,
+};
+
+/* Blocks as large as the number of hosts on the first host's switch, which mostly route alike. */
+static uint32_t block_shift_of(const struct gw_topo *topo)
+{
+    uint32_t home = topo->ports[topo->nodes[0].first_port].peer;
+    uint32_t together = 0;
+    while (together < topo->host_count &&
+           topo->ports[topo->nodes[together].first_port].peer == home)
+        together++;
+    uint32_t shift = BLOCK_SHIFT_MIN;
+    while (shift < BLOCK_SHIFT_MAX && 2u << shift <= together)
+        shift++;
+    return shift;
+}
+
+static uint16_t entry_of(const struct gw_topo_routes *routes, uint32_t host)
+{
+    uint16_t set = routes->route[host];
+    if (set == GW_PORT_NONE)
+        return GW_ROUTE_NONE;
+    return routes->sets[set].count == 1 ? routes->members[routes->sets[set].first]
+                                        : (uint16_t)(GW_ROUTE_SET | set);
+}
+
+/* Room for one switch's tables while they are made. */
+struct scratch {
+    uint32_t shift;
+    uint32_t block_count;
+    uint16_t *blocks;
+    uint16_t *leaves; /* room for every block to be different */
+};
+
+/* Fills scratch; returns the number of distinct leaves. */
+static uint32_t pack(const struct scratch *scratch, const struct gw_topo *topo,
+                     const struct gw_topo_routes *routes)
+{
+    uint32_t size = 1u << scratch->shift, leaf_count = 0;
+    for (uint32_t block = 0; block < scratch->block_count; block++) {
+        uint16_t *fresh = scratch->leaves + ((size_t)leaf_count << scratch->shift);
+        for (uint32_t i = 0; i < size; i++) {
+            uint32_t host = (block << scratch->shift) + i;
+            fresh[i] = host < topo->host_count ? entry_of(routes, host) : GW_ROUTE_NONE;
+        }
+        uint32_t leaf = 0;
+        while (leaf < leaf_count && memcmp(scratch->leaves + ((size_t)leaf << scratch->shift),
+                                           fresh, size * sizeof(*fresh)) != 0)
+            leaf++;
+        leaf_count += leaf == leaf_count;
+        scratch->blocks[block] = (uint16_t)leaf;
+    }
+    return leaf_count;
+}
+
+/* Copies `size` bytes to *at and moves it behind them, aligned to 8. */
+static void *append(unsigned char **at, const void *bytes, size_t size)
+{
+    void *copy = *at;
+    memcpy(copy, bytes, size);
+    *at += (size + 7) / 8 * 8;
+    return copy;
+}
+
+static void install(struct gw_sim *sim, struct gw_sim_node *node,
+                    const struct gw_topo_routes *routes, const struct scratch *scratch)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    uint32_t leaf_count = pack(scratch, topo, routes);
+    size_t sets_size = routes->set_count * sizeof(struct gw_switch_set);
+    size_t members_size = routes->member_count * sizeof(uint16_t);
+    size_t blocks_size = scratch->block_count * sizeof(uint16_t);
+    size_t leaves_size = ((size_t)leaf_count << scratch->shift) * sizeof(uint16_t);
+    void *old = node->routes;
+    node->routes_size = sets_size + members_size + blocks_size + leaves_size + 4 * 8;
+    node->routes = gw_sim_alloc(node->routes_size);
+    unsigned char *at = node->routes;
+    _Static_assert(sizeof(struct gw_switch_set) == sizeof(struct gw_topo_set), "same layout");
+    struct gw_switch_routes installed = {
+        .destination_count = topo->host_count,
+        .block_shift = scratch->shift,
+    };
+    installed.blocks = append(&at, scratch->blocks, blocks_size);
+    installed.leaves = append(&at, scratch->leaves, leaves_size);
+    installed.sets = append(&at, routes->sets, sets_size);
+    installed.members = append(&at, routes->members, members_size);
+    gw_switch_set_routes(node->sw, &installed);
+    free(old);
+}
+
+void gw_sim_install_routes(struct gw_sim *sim)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    struct scratch scratch = {.shift = block_shift_of(topo)};
+    scratch.block_count = (topo->host_count >> scratch.shift) + 1;
+    scratch.blocks = gw_sim_alloc(scratch.block_count * sizeof(uint16_t));
+    scratch.leaves =
+        gw_sim_alloc(((size_t)scratch.block_count << scratch.shift) * sizeof(uint16_t));
+    for (uint32_t i = topo->host_count; i < topo->node_count; i++)
+        install(sim, &sim->nodes[sim->place[i]], &topo->routes[i - topo->host_count], &scratch);
+    free(scratch.blocks);
+    free(scratch.leaves);
+}

@@ -1,0 +1,273 @@
+/*
+ * Fuzz target: an endpoint with flows under way, fed with any packets at any time.
+ *
+ * The input is a program of small steps: a datagram through the codec, a packet that is almost right,
+ * time passing, packets leaving, a message being sent. Properties: no crash, no packet or buffer is
+ * lost or freed twice, output and expire come to an end, memory posted for a message is not overrun
+ * (the sanitizer sees it), and each flow ends at most once.
+ */
+#include "fuzz/replay.h"
+#include "host.h"
+#include "support.h"
+
+#include "base/assert.h"
+#include "core/codec.h"
+
+enum {
+    OURS = 1,
+    THEIRS = 2,
+    MTU = 64,
+    PKTS = 512,
+    SENDS_MAX = 16,
+    BATCH = 8,
+    OUTPUTS_MAX = 4096, /* packets that a bounded window may emit at one instant */
+    MESSAGE_BYTES = 5 * MTU + 7,
+};
+
+#define COOKIE UINT64_C(0x0123456789abcdef)
+
+/* How far the runs got; a target that reaches nothing tests nothing. */
+static uint64_t total_received, total_sent, total_malformed, total_acked;
+
+struct fuzz {
+    struct gw_test_host host;
+    struct gw_node *node;
+    struct gw_endpoint_cfg cfg;
+    const struct gw_transport *transport;
+    unsigned char *posted[2]; /* memory for the messages of tags 0 and 1 */
+    gw_time now;
+    uint32_t sends;
+    uint32_t ended;
+    const uint8_t *data;
+    size_t left;
+};
+
+static uint8_t take8(struct fuzz *f)
+{
+    if (f->left == 0)
+        return 0;
+    f->left--;
+    return *f->data++;
+}
+
+/* Small, or close to where 32 bits wrap. */
+static uint32_t take_number(struct fuzz *f)
+{
+    uint8_t byte = take8(f);
+    return byte < 192 ? byte : (uint32_t)(int8_t)byte;
+}
+
+static void start_message(struct fuzz *f)
+{
+    static const unsigned char message[MESSAGE_BYTES] = {1, 2, 3};
+    uint32_t flow;
+    struct gw_send send = {
+        .peer = THEIRS,
+        .bytes = take8(f) % (MESSAGE_BYTES + 1),
+        .data = message,
+        .class = take8(f) % (GW_CLASS_DATA_MAX + 1),
+        .transport = f->transport,
+        .path = gw_test_path(&f->cfg, 10000000000, 10 * GW_US),
+    };
+    if (f->sends < SENDS_MAX && gw_endpoint_send(f->host.endpoint, &send, &flow, f->now) == 0)
+        f->sends++;
+}
+
+static void feed(struct fuzz *f, struct gw_pkt *pkt, uint32_t payload)
+{
+    if (payload && payload <= MTU) {
+        pkt->buf = gw_buf_claim(&f->host.bufs);
+        GW_ASSERT(pkt->buf != GW_BUF_NONE);
+        memset(gw_buf_bytes(&f->host.bufs, pkt->buf), 0xaa, MTU);
+    }
+    gw_node_input(f->node, 0, &pkt, 1, f->now);
+}
+
+static void input_datagram(struct fuzz *f)
+{
+    static const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_frame frame = {.tos = take8(f), .entropy = take8(f)};
+    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    GW_ASSERT(pkt != NULL);
+    frame.length = take8(f);
+    uint32_t hdr_size = frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX;
+    for (uint32_t i = 0; i < hdr_size; i++)
+        frame.hdr[i] = take8(f);
+    if (gw_codec_decode(&codec, &frame, f->now, pkt) == 0) {
+        feed(f, pkt, gw_codec_payload(pkt));
+    } else {
+        pkt->buf = GW_BUF_NONE;
+        gw_pkt_release(&f->host.pool, pkt);
+    }
+}
+
+/* A decoded packet whose every field is plausible for itself. */
+static void input_packet(struct fuzz *f)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    GW_ASSERT(pkt != NULL);
+    uint8_t shape = take8(f);
+    pkt->q = (struct gw_qpkt){
+        .size = 100,
+        .kind = shape & 3,
+        .ecn = shape >> 2 & 3,
+        .class = shape >> 4 & 7,
+        .flags = take8(f),
+    };
+    pkt->src = shape >> 7 ? take8(f) : THEIRS;
+    pkt->dst = shape >> 7 ? take8(f) & 3 : OURS;
+    pkt->flow = take_number(f) & 7;
+    if (shape >> 7)
+        pkt->flow |= take_number(f) << 16;
+    pkt->seq = take_number(f);
+    pkt->sent_at = f->now - take_number(f) * GW_US;
+    pkt->entropy = take8(f);
+    pkt->echo_entropy = take8(f);
+    if (pkt->q.kind == GW_PKT_DATA) {
+        static const uint16_t sizes[] = {MTU, 1, 7, 0, 13, MTU + 1, UINT16_MAX, MTU};
+        uint8_t choice = take8(f);
+        pkt->data.total = take_number(f);
+        pkt->data.mss = sizes[choice & 7];
+        pkt->data.len = sizes[choice >> 3 & 7];
+        pkt->data.tag = choice >> 6;
+        feed(f, pkt, gw_codec_payload(pkt));
+    } else {
+        pkt->ack.cum = take_number(f);
+        pkt->ack.mask[0] = take_number(f) * 0x01010101;
+        pkt->ack.mask[1] = take_number(f) * 0x80010101;
+        feed(f, pkt, 0);
+    }
+}
+
+static void pass_time(struct fuzz *f)
+{
+    uint8_t step = take8(f);
+    gw_time deadline = gw_node_deadline(f->node);
+    if (step & 1 && deadline != GW_TIME_NEVER && gw_time_before(f->now, deadline))
+        f->now = deadline;
+    else
+        f->now += (gw_time)step * step * GW_US;
+    gw_node_expire(f->node, f->now);
+    deadline = gw_node_deadline(f->node);
+    GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
+}
+
+/* Lets at most `max` packets leave. */
+static void output(struct fuzz *f, uint32_t max)
+{
+    struct gw_pkt *pkts[BATCH];
+    uint32_t result;
+    f->node->ready_count = 0;
+    do {
+        result = gw_node_output(f->node, 0, pkts, max < BATCH ? max : BATCH, f->now);
+        uint32_t count = result & ~GW_OUTPUT_MORE;
+        GW_ASSERT(count <= max);
+        max -= count;
+        for (uint32_t i = 0; i < count; i++)
+            gw_pkt_release(&f->host.pool, pkts[i]);
+    } while (max && result & GW_OUTPUT_MORE);
+    GW_ASSERT(max || !(result & GW_OUTPUT_MORE) || max < OUTPUTS_MAX);
+}
+
+static void poll_events(struct fuzz *f)
+{
+    struct gw_event event;
+    while (gw_endpoint_poll(f->host.endpoint, &event, 1))
+        f->ended += event.peer == THEIRS && event.kind == GW_EVENT_SENT;
+    GW_ASSERT(f->ended <= f->sends);
+}
+
+static void fuzz_open(struct fuzz *f)
+{
+    static struct gw_transport transport;
+    if (!transport.cc)
+        transport = gw_test_transport("smartt", "reps", "trim");
+    f->transport = &transport;
+    f->cfg = gw_test_host_cfg(OURS, MTU);
+    f->cfg.tx_flows_max = 4;
+    f->cfg.rx_flows_max = 4;
+    f->cfg.span_max = 64;
+    f->cfg.control_max = 16;
+    f->cfg.ack_every = 1 + take8(f) % GW_ACK_MASK_BEFORE;
+    f->cfg.ack_delay = 5 * GW_US;
+    f->cfg.train = 1 + (take8(f) & 3);
+    f->cfg.stall = take8(f) * GW_MS;
+    f->now = (gw_time)0 - GW_MS; /* the clock wraps soon */
+    gw_test_host_open(&f->host, &f->cfg, PKTS);
+    f->node = gw_endpoint_node(f->host.endpoint);
+    for (uint32_t tag = 0; tag < 2; tag++) {
+        f->posted[tag] = malloc(MESSAGE_BYTES);
+        GW_ASSERT(f->posted[tag] != NULL);
+        gw_endpoint_expect(f->host.endpoint, THEIRS, tag, f->posted[tag], MESSAGE_BYTES);
+    }
+}
+
+static void fuzz_close(struct fuzz *f)
+{
+    const struct gw_endpoint_stats *stats = gw_endpoint_stats(f->host.endpoint);
+    poll_events(f);
+    output(f, OUTPUTS_MAX);
+    total_received += stats->data_received;
+    total_sent += stats->data_sent;
+    total_malformed += stats->malformed;
+    total_acked += f->ended;
+    gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
+    free(f->posted[0]);
+    free(f->posted[1]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz f = {.data = data, .left = size};
+    fuzz_open(&f);
+    start_message(&f);
+    while (f.left) {
+        switch (take8(&f) % 8) {
+        case 0:
+        case 1:
+            input_datagram(&f);
+            break;
+        case 2:
+        case 3:
+        case 4:
+            input_packet(&f);
+            break;
+        case 5:
+            pass_time(&f);
+            break;
+        case 6:
+            output(&f, 1 + take8(&f) % BATCH);
+            poll_events(&f);
+            break;
+        default:
+            start_message(&f);
+        }
+    }
+    fuzz_close(&f);
+    return 0;
+}
+
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+
+enum {
+    ROUNDS = 100000,
+};
+
+static void endpoint__survives_mutants(void **state)
+{
+    (void)state;
+    gw_test_replay("endpoint", 2, ROUNDS, LLVMFuzzerTestOneInput);
+    print_message("received %llu, sent %llu, malformed %llu, messages acknowledged %llu\n",
+                  (unsigned long long)total_received, (unsigned long long)total_sent,
+                  (unsigned long long)total_malformed, (unsigned long long)total_acked);
+    assert_true(total_received > ROUNDS && total_sent > ROUNDS);
+    assert_true(total_malformed > ROUNDS / 10 && total_acked > ROUNDS / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(endpoint__survives_mutants)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

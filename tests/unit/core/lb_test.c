@@ -1,0 +1,113 @@
+/* Load balancers that ignore feedback: one path per flow, and one per packet. */
+#include "support.h"
+
+#include "core/lb/lb.h"
+
+static const struct gw_path PATH = {.bdp = 150000, .mtu = 4096, .hdr = 64, .hops = 6};
+
+struct balancer {
+    const struct gw_lb_ops *ops;
+    union gw_algo_cfg cfg;
+    uint64_t state[GW_LB_STATE_MAX / 8];
+};
+
+static struct balancer balancer_make(const char *name, const char *entropies, uint64_t seed)
+{
+    struct balancer b = {.ops = (const void *)gw_registry_find(&gw_lb_registry, name)};
+    gw_algo_defaults(&b.ops->algo, &b.cfg);
+    if (entropies)
+        assert_int_equal(gw_algo_set(&b.ops->algo, &b.cfg, "entropies", entropies), 0);
+    b.ops->init(b.state, &b.cfg, &PATH, gw_prng_derive(seed, 1));
+    return b;
+}
+
+static uint16_t pick(struct balancer *b)
+{
+    return b->ops->pick(b->state, &b->cfg, 4096, 0);
+}
+
+/* Feedback of every kind about `entropy`. */
+static void disturb(struct balancer *b, uint16_t entropy)
+{
+    b->ops->on_ack(b->state, &b->cfg, entropy, false, 0);
+    b->ops->on_ack(b->state, &b->cfg, entropy, true, 0);
+    b->ops->on_trim(b->state, &b->cfg, entropy, 0);
+    b->ops->on_timeout(b->state, &b->cfg, 0);
+}
+
+static void ecmp_pick__never_changes_within_a_flow(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct balancer b = balancer_make("ecmp", NULL, seed);
+        uint16_t entropy = pick(&b);
+        for (int i = 0; i < 100; i++) {
+            disturb(&b, (uint16_t)i);
+            assert_int_equal(pick(&b), entropy);
+        }
+    }
+}
+
+/*
+ * Chi-square over 64 bins and 2^16 flows: 63 degrees of freedom, so the statistic has mean 63 and
+ * deviation 11.2; 108 is four deviations above.
+ */
+static void ecmp_pick__is_uniform_over_flows(void **state)
+{
+    enum { BINS = 64, FLOWS = 1 << 16 };
+    (void)state;
+    uint32_t bins[BINS] = {0};
+    for (uint64_t flow = 0; flow < FLOWS; flow++) {
+        struct balancer b = balancer_make("ecmp", NULL, flow);
+        bins[pick(&b) % BINS]++;
+    }
+    double chi = 0, expected = (double)FLOWS / BINS;
+    for (int i = 0; i < BINS; i++)
+        chi += ((double)bins[i] - expected) * ((double)bins[i] - expected) / expected;
+    assert_true(chi < 108);
+    assert_true(chi > 30); /* too even would not be random either */
+}
+
+static void spray_pick__ignores_feedback(void **state)
+{
+    (void)state;
+    struct balancer calm = balancer_make("spray", NULL, 5), disturbed = calm;
+    for (int i = 0; i < 1000; i++) {
+        disturb(&disturbed, (uint16_t)i);
+        assert_int_equal(pick(&calm), pick(&disturbed));
+    }
+}
+
+/* Each of n paths gets 1/n within three binomial deviations, also when n divides nothing. */
+static void spray_pick__loads_paths_evenly(void **state)
+{
+    static const struct {
+        const char *entropies;
+        uint32_t paths;
+    } cases[] = {{"65536", 8}, {"256", 8}, {"1000", 10}, {"77", 7}};
+    enum { PICKS = 100000 };
+    (void)state;
+    for (size_t c = 0; c < GW_COUNT_OF(cases); c++) {
+        struct balancer b = balancer_make("spray", cases[c].entropies, 3);
+        uint32_t load[16] = {0};
+        for (int i = 0; i < PICKS; i++)
+            load[pick(&b) % cases[c].paths]++;
+        double share = 1.0 / cases[c].paths;
+        double variance = PICKS * share * (1 - share);
+        for (uint32_t path = 0; path < cases[c].paths; path++) {
+            double off = load[path] - PICKS * share;
+            assert_true(off * off <= 9 * variance);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ecmp_pick__never_changes_within_a_flow),
+        cmocka_unit_test(ecmp_pick__is_uniform_over_flows),
+        cmocka_unit_test(spray_pick__ignores_feedback),
+        cmocka_unit_test(spray_pick__loads_paths_evenly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
