@@ -33,6 +33,8 @@ enum {
     HDR = 64,
     BDP = 1145300,
     SWITCH_PORTS = 16,
+    SWITCH_UPLINKS = 8, /* the other ports have a host each */
+    BLOCK_SHIFT = 3,    /* log2 of the hosts of a switch */
     DESTINATIONS = 128, /* hosts of a fat tree of 8-port switches */
     MAP_ENTRIES = 4096,
     HEAP_IDS = 1024,
@@ -322,9 +324,10 @@ struct switch_bench {
     struct gw_pkt_pool pool;
     union gw_algo_cfg qdisc_cfg;
     struct gw_node *node;
-    uint16_t route[DESTINATIONS];
-    uint16_t members[SWITCH_PORTS];
-    struct gw_switch_set sets[SWITCH_PORTS];
+    uint16_t blocks[DESTINATIONS >> BLOCK_SHIFT];
+    uint16_t leaves[2 << BLOCK_SHIFT]; /* the hosts of this switch, then all others */
+    uint16_t members[SWITCH_UPLINKS];
+    struct gw_switch_set uplinks;
     uint32_t destinations[INPUTS];
     uint64_t sequence; /* packets so far */
 };
@@ -361,35 +364,38 @@ static void switch_run(void *state, uint64_t count)
 
 static void add_switch(struct suite *suite)
 {
-    enum {
-        DOWN = SWITCH_PORTS / 2, /* ports with a host; the others lead to all other hosts */
-    };
     struct switch_bench *b = take(sizeof(*b));
     struct gw_prng prng = gw_prng_derive(4, 0);
     const struct gw_algo *trim = gw_registry_find(&gw_qdisc_registry, "trim");
     uint32_t capacity[SWITCH_PORTS];
     gw_algo_defaults(trim, &b->qdisc_cfg);
     gw_pkt_pool_init(&b->pool, take(BATCH * sizeof(struct gw_pkt)), 0, BATCH, NULL);
-    for (uint16_t port = 0; port < SWITCH_PORTS; port++) {
+    const uint32_t hosts = SWITCH_PORTS - SWITCH_UPLINKS;
+    for (uint32_t port = 0; port < SWITCH_PORTS; port++)
         capacity[port] = BDP;
-        b->members[port] = port;
-        b->sets[port] = (struct gw_switch_set){.first = port, .count = 1};
+    for (uint32_t i = 0; i < SWITCH_UPLINKS; i++)
+        b->members[i] = (uint16_t)(hosts + i);
+    b->uplinks.count = SWITCH_UPLINKS;
+    for (uint32_t host = 0; host < hosts; host++) {
+        b->leaves[host] = (uint16_t)host;
+        b->leaves[hosts + host] = GW_ROUTE_SET;
     }
-    b->sets[DOWN].count = SWITCH_PORTS - DOWN;
-    for (uint16_t host = 0; host < DESTINATIONS; host++)
-        b->route[host] = host < DOWN ? host : DOWN;
+    for (uint32_t block = 1; block < DESTINATIONS >> BLOCK_SHIFT; block++)
+        b->blocks[block] = 1;
     for (uint32_t i = 0; i < INPUTS; i++)
-        b->destinations[i] = gw_prng_below(&prng, i % 2 ? DOWN : DESTINATIONS);
+        b->destinations[i] = gw_prng_below(&prng, i % 2 ? hosts : DESTINATIONS);
     struct gw_switch_cfg cfg = {
         .port_count = SWITCH_PORTS,
         .qdisc = (const struct gw_qdisc_ops *)trim,
         .qdisc_cfg = &b->qdisc_cfg,
         .capacity = capacity,
         .trim_size = HDR,
-        .routes = {.route = b->route,
-                   .sets = b->sets,
+        .routes = {.blocks = b->blocks,
+                   .leaves = b->leaves,
+                   .sets = &b->uplinks,
                    .members = b->members,
-                   .destination_count = DESTINATIONS},
+                   .destination_count = DESTINATIONS,
+                   .block_shift = BLOCK_SHIFT},
         .seed = 4,
         .pool = &b->pool,
     };

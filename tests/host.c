@@ -40,8 +40,7 @@ void gw_test_host_open(struct gw_test_host *host, const struct gw_endpoint_cfg *
     struct gw_endpoint_cfg own = *cfg;
     own.pool = &host->pool;
     host->pkt_count = pkt_count;
-    gw_buf_pool_init(&host->bufs, take(gw_buf_pool_size(pkt_count, cfg->mtu)), pkt_count,
-                     cfg->mtu);
+    gw_buf_pool_init(&host->bufs, take(gw_buf_pool_size(pkt_count, cfg->mtu)), pkt_count, cfg->mtu);
     gw_pkt_pool_init(&host->pool, take(pkt_count * sizeof(struct gw_pkt)), 0, pkt_count,
                      &host->bufs);
     size_t size = gw_endpoint_size(&own);

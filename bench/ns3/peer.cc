@@ -83,7 +83,7 @@ class TableRouting : public Ipv4RoutingProtocol
             Ptr<Ipv4Route> route = Create<Ipv4Route>();
             route->SetOutputDevice(m_ipv4->GetNetDevice(interface));
             route->SetSource(m_ipv4->GetAddress(interface, 0).GetLocal());
-            route->SetGateway(Ipv4Address(FIRST_ADDRESS)); // any: the link has one other end
+            route->SetGateway(Ipv4Address("192.0.2.1")); // of nobody: a link has one other end
             set.push_back(route);
         }
         m_sets.push_back(set);

@@ -26,8 +26,8 @@ static void print_algo(const struct gw_algo *algo)
         printf("    source: %s\n", algo->source);
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];
-        printf("    %-18s = %-10s (%s) %s\n", param->name, param->initial, type_name(param),
-               param->help);
+        printf("    %-18s = %-10s (%s) %s\n", param->name, param->initial ? param->initial : "",
+               type_name(param), param->help);
     }
     for (uint32_t i = 0; i < algo->preset_count; i++)
         printf("    preset %-11s %s [%s]\n", algo->presets[i].name, algo->presets[i].help,
@@ -39,9 +39,9 @@ static json_t *algo_json(const struct gw_algo *algo)
     json_t *params = json_array(), *presets = json_array();
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];
-        json_array_append_new(params, json_pack("{s:s, s:s, s:s, s:s}", "name", param->name, "type",
-                                                type_name(param), "default", param->initial, "help",
-                                                param->help));
+        json_array_append_new(params, json_pack("{s:s, s:s, s:s?, s:s}", "name", param->name,
+                                                "type", type_name(param), "default", param->initial,
+                                                "help", param->help));
     }
     for (uint32_t i = 0; i < algo->preset_count; i++)
         json_array_append_new(presets, json_pack("{s:s, s:s, s:s}", "name", algo->presets[i].name,

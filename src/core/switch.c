@@ -114,7 +114,7 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
     port->in_bytes += size;
     enum gw_qdisc_verdict verdict = sw->qdisc->enqueue(
         port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port, pkt, pool_free(sw, port), &victim);
-    sw->shared_used += backlog(port) - before;
+    sw->shared_used += (uint64_t)backlog(port) - before; /* may fall: a tail was cut */
     if (verdict == GW_QDISC_TRIMMED) {
         sw->losses[out].trims++;
         sw->losses[out].trimmed_bytes += before + size - backlog(port);

@@ -5,7 +5,8 @@
  * frame never overtakes the one before it in its list, even when the latency was lowered), so the
  * next frame to arrive is one of two heads.
  *
- * Invariant, per link: sent + doubled = lost + overflow + delivered + malformed + no_room + in flight.
+ * Invariant, per link: sent + doubled = lost + overflow + delivered + malformed + no_room + in
+ * flight.
  */
 #include "net/mem.h"
 
@@ -170,8 +171,8 @@ static struct frame_list *next_list(const struct gw_mem *mem, struct mem_link *l
     uint32_t late = link->late.head;
     if (punctual == FRAME_NONE)
         return late == FRAME_NONE ? NULL : &link->late;
-    if (late == FRAME_NONE || !gw_time_before(mem->frames[late].arrives_at,
-                                              mem->frames[punctual].arrives_at))
+    if (late == FRAME_NONE ||
+        !gw_time_before(mem->frames[late].arrives_at, mem->frames[punctual].arrives_at))
         return &link->punctual;
     return &link->late;
 }
@@ -226,8 +227,7 @@ static void link_pull(struct gw_mem *mem, struct mem_link *link)
     struct gw_node *node = mem->nodes[link->from].node;
     while (link->is_ready && !gw_time_before(mem->now, link->busy_until)) {
         struct gw_pkt *pkts[GW_MEM_BATCH_MAX];
-        uint32_t result =
-            gw_node_output(node, link->from_port, pkts, mem->cfg.batch, mem->now);
+        uint32_t result = gw_node_output(node, link->from_port, pkts, mem->cfg.batch, mem->now);
         uint32_t count = result & ~GW_OUTPUT_MORE;
         GW_ASSERT(count <= mem->cfg.batch);
         link->is_ready = result & GW_OUTPUT_MORE;

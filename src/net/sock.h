@@ -1,6 +1,6 @@
 /*
- * UDP sockets as the datapath needs them: a row of consecutive source ports (an entropy is a place in
- * that row), and what travels in the IP header.
+ * UDP sockets as the datapath needs them: a row of consecutive source ports (an entropy is a place
+ * in that row), and what travels in the IP header.
  *
  * Errors come as text that names the address and the reason, for people to read.
  */
@@ -31,9 +31,9 @@ uint16_t gw_sock_port(const struct gw_sock_addr *addr);
 void gw_sock_format(const struct gw_sock_addr *addr, char *text, size_t size);
 
 /*
- * Opens `count` non-blocking sockets on consecutive ports from `addr`'s port on, or on any free ones
- * when that is 0; `addr` then names the first. All report TOS and kernel drops on receive; none
- * fragments. `buffer_bytes` is asked for as send and receive buffer (0: the system's default).
+ * Opens `count` non-blocking sockets on consecutive ports from `addr`'s port on, or on any free
+ * ones when that is 0; `addr` then names the first. All report TOS and kernel drops on receive;
+ * none fragments. `buffer_bytes` is asked for as send and receive buffer (0: the system's default).
  * Returns 0, or GW_ERR_SYSTEM with `error` filled and no socket left open.
  */
 int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_bytes, int *fds,

@@ -2,12 +2,13 @@
  * The loop of the UDP datapath, and its two directions; see udp.h.
  *
  * Sending: one call of output fills a batch, which is one train and so one socket and one TOS. The
- * batch is kept until the kernel has taken all of it; while it waits, the node is not asked for more.
+ * batch is kept until the kernel has taken all of it; while it waits, the node is not asked for
+ * more.
  *
- * Receiving: each datagram of a batch lands in a place, its header in the frame and its payload in a
- * buffer of the pool. A place whose buffer is handed on gets a fresh one; when there is none the packet
- * is given up and the place keeps its buffer, so that receiving, and with it the feedback that frees
- * buffers, never stops.
+ * Receiving: each datagram of a batch lands in a place, its header in the frame and its payload in
+ * a buffer of the pool. A place whose buffer is handed on gets a fresh one; when there is none the
+ * packet is given up and the place keeps its buffer, so that receiving, and with it the feedback
+ * that frees buffers, never stops.
  */
 #define _GNU_SOURCE
 #include "net/udp.h"
@@ -214,8 +215,7 @@ static void tx_load(struct gw_udp *udp, struct gw_pkt **pkts, uint32_t count)
             tx->fd = udp->fds[frame->entropy % udp->cfg.entropies];
             control_size = gw_sock_write_tos(&udp->peer, frame->tos, tx->control.bytes);
         }
-        GW_DEBUG_ASSERT(frame->entropy == tx->frames[0].entropy &&
-                        frame->tos == tx->frames[0].tos);
+        GW_DEBUG_ASSERT(frame->entropy == tx->frames[0].entropy && frame->tos == tx->frames[0].tos);
         uint32_t payload = frame->length - frame->hdr_size;
         GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
         tx->pkts[at] = pkt;
@@ -373,8 +373,8 @@ static int rx_turn(struct gw_udp *udp, uint32_t *count, char *error)
         };
     }
     int got = recvmmsg(udp->fds[0], rx->msgs, GW_UDP_BATCH, MSG_DONTWAIT, NULL);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
-                    is_transient(errno)))
+    if (got < 0 &&
+        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || is_transient(errno)))
         return GW_OK;
     if (got < 0)
         return fail(error, GW_ERR_SYSTEM, "cannot receive from %s: %s", udp->peer_name,

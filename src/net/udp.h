@@ -3,13 +3,13 @@
  *
  * It drives the four verbs from a loop that sleeps in ppoll() until a datagram, room to send, the
  * node's deadline or the caller's. The entropy of a packet is its place in the row of source ports;
- * datagrams go to the first port of the peer's row. Class and ECN travel in the TOS byte. A datagram
- * that the socket has no room for is kept and sent when it has (back-pressure); nothing is lost here
- * but by request (`lose_q32`).
+ * datagrams go to the first port of the peer's row. Class and ECN travel in the TOS byte. A
+ * datagram that the socket has no room for is kept and sent when it has (back-pressure); nothing is
+ * lost here but by request (`lose_q32`).
  *
- * Use: open, learn the peer's address and connect, start flows at gw_udp_now(), then run and poll the
- * endpoint's events. One thread. Errors are 0 or GW_ERR_* with a text of at most GW_NET_ERROR_MAX
- * bytes that names the address at fault.
+ * Use: open, learn the peer's address and connect, start flows at gw_udp_now(), then run and poll
+ * the endpoint's events. One thread. Errors are 0 or GW_ERR_* with a text of at most
+ * GW_NET_ERROR_MAX bytes that names the address at fault.
  */
 #ifndef GW_NET_UDP_H
 #define GW_NET_UDP_H
@@ -25,15 +25,16 @@ enum {
 
 struct gw_udp_cfg {
     struct gw_node *node;
-    struct gw_pkt_pool *pool; /* with buffers of at least `mtu` bytes and more than GW_UDP_BATCH of them */
-    const char *address;      /* ours, as text: IPv4 or IPv6 */
-    uint16_t port;            /* first of the row; 0: any */
-    uint16_t entropies;       /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
-    uint32_t mtu;             /* payload bytes of a full packet */
-    uint32_t buffer_bytes;    /* kernel buffers to ask for; 0: the system's default */
-    uint64_t cookie;          /* of the job */
-    uint64_t lose_q32;        /* chance / 2^32 that a packet is lost before it is sent; for tests */
-    uint64_t seed;            /* of those losses */
+    struct gw_pkt_pool
+        *pool; /* with buffers of at least `mtu` bytes and more than GW_UDP_BATCH of them */
+    const char *address;   /* ours, as text: IPv4 or IPv6 */
+    uint16_t port;         /* first of the row; 0: any */
+    uint16_t entropies;    /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
+    uint32_t mtu;          /* payload bytes of a full packet */
+    uint32_t buffer_bytes; /* kernel buffers to ask for; 0: the system's default */
+    uint64_t cookie;       /* of the job */
+    uint64_t lose_q32;     /* chance / 2^32 that a packet is lost before it is sent; for tests */
+    uint64_t seed;         /* of those losses */
 };
 
 enum {
@@ -57,7 +58,8 @@ struct gw_udp_stats {
 
 struct gw_udp;
 
-/* Returns 0 and sets *udp; GW_ERR_INVALID, GW_ERR_NO_MEMORY or GW_ERR_SYSTEM with `error` filled. */
+/* Returns 0 and sets *udp; GW_ERR_INVALID, GW_ERR_NO_MEMORY or GW_ERR_SYSTEM with `error` filled.
+ */
 int gw_udp_open(const struct gw_udp_cfg *cfg, struct gw_udp **udp, char *error);
 
 /* Releases the packets that it holds; the node and the pool stay. */

@@ -44,8 +44,8 @@ _Static_assert(GW_WIRE_DATA_SIZE <= 44, "352 float values fit an MTU of 1500 ove
 _Static_assert(GW_WIRE_VERSION < 16 && GW_WIRE_KINDS <= 16, "four bits each");
 
 static const uint8_t known_flags[GW_WIRE_KINDS] = {
-    [GW_WIRE_DATA] = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
-                     GW_WIRE_LAST,
+    [GW_WIRE_DATA] =
+        GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST,
     [GW_WIRE_ACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
     [GW_WIRE_NACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
 };

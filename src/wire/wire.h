@@ -137,14 +137,15 @@ uint64_t gw_wire_cookie(const uint8_t *bytes);
 int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr);
 
 /*
- * Writes a header; `bytes` has room for GW_WIRE_HDR_MAX. Returns its size: that is where the payload
- * begins. The fields must be as gw_wire_decode() would accept them.
+ * Writes a header; `bytes` has room for GW_WIRE_HDR_MAX. Returns its size: that is where the
+ * payload begins. The fields must be as gw_wire_decode() would accept them.
  */
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes);
 
 /*
- * The TOS byte (traffic class in IPv6): DSCP in the upper six bits, ECN in the lower two. The DSCP of
- * a packet is [START:1][ACK:1][4 bits]; with the first two clear, the low three bits are its class.
+ * The TOS byte (traffic class in IPv6): DSCP in the upper six bits, ECN in the lower two. The DSCP
+ * of a packet is [START:1][ACK:1][4 bits]; with the first two clear, the low three bits are its
+ * class.
  */
 static inline uint8_t gw_wire_tos(uint8_t class, uint8_t ecn)
 {

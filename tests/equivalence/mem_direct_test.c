@@ -110,9 +110,9 @@ static bool pair_poll(struct pair *pair)
 {
     struct outcome *outcome = &pair->outcome;
     for (uint32_t i = 0; i < 2; i++)
-        outcome->event_count[i] += gw_endpoint_poll(
-            pair->hosts[i].endpoint, &outcome->events[i][outcome->event_count[i]],
-            EVENTS_MAX - outcome->event_count[i]);
+        outcome->event_count[i] +=
+            gw_endpoint_poll(pair->hosts[i].endpoint, &outcome->events[i][outcome->event_count[i]],
+                             EVENTS_MAX - outcome->event_count[i]);
     return outcome->event_count[0] == pair->test->flows &&
            outcome->event_count[1] == pair->test->flows;
 }
@@ -133,14 +133,14 @@ static struct outcome run_over_bytes(const struct test_case *test)
 {
     struct pair pair;
     pair_open(&pair, test);
-    struct gw_mem *mem = gw_mem_open(
-        &(struct gw_mem_cfg){.cookie = 9, .mtu = MTU, .frames_max = PKTS, .batch = 1});
+    struct gw_mem *mem =
+        gw_mem_open(&(struct gw_mem_cfg){.cookie = 9, .mtu = MTU, .frames_max = PKTS, .batch = 1});
     assert_non_null(mem);
     for (uint32_t i = 0; i < 2; i++)
         gw_mem_add(mem, gw_endpoint_node(pair.hosts[i].endpoint), &pair.hosts[i].pool);
-    gw_mem_connect(mem, 0, 0, 1, 0,
-                   &(struct gw_mem_link){
-                       .latency = LATENCY, .rate_bps = RATE_BPS, .lose = test->lose_data});
+    gw_mem_connect(
+        mem, 0, 0, 1, 0,
+        &(struct gw_mem_link){.latency = LATENCY, .rate_bps = RATE_BPS, .lose = test->lose_data});
     gw_mem_connect(mem, 1, 0, 0, 0,
                    &(struct gw_mem_link){.latency = LATENCY, .lose = test->lose_acks});
     pair_start(&pair, gw_mem_now(mem));

@@ -5,8 +5,8 @@
  * FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) the file is a fuzzer; otherwise its main() replays the
  * committed corpus and then a fixed number of mutants of it, the same in every run.
  */
-#ifndef GW_TESTS_FUZZ_REPLAY_H
-#define GW_TESTS_FUZZ_REPLAY_H
+#ifndef GW_TESTS_REPLAY_H
+#define GW_TESTS_REPLAY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /*
- * One flow between two real processes over UDP on loopback: the same endpoint, smartt and reps as in
- * the simulator, this time under the kernel's clock and sockets.
+ * One flow between two real processes over UDP on loopback: the same endpoint, smartt and reps as
+ * in the simulator, this time under the kernel's clock and sockets.
  *
- * The test runs itself again as the receiving process. A socket pair between the two carries the port
- * numbers, and its end tells the receiver to stop. The clock guards against hanging only.
+ * The test runs itself again as the receiving process. A socket pair between the two carries the
+ * port numbers, and its end tells the receiver to stop. The clock guards against hanging only.
  */
 #define _GNU_SOURCE
 #include "host.h"
@@ -187,8 +187,7 @@ static void send_all(const struct wire_case *test, int control)
     assert_non_null(data);
     gw_test_fill(data, BYTES, seed);
     process_open(&process, test, ADDRESS_SENDER, control);
-    assert_int_equal(gw_algo_set(&transport.lb->algo, transport.lb_cfg.bytes, "entropies", "8"),
-                     0);
+    assert_int_equal(gw_algo_set(&transport.lb->algo, transport.lb_cfg.bytes, "entropies", "8"), 0);
     struct gw_send send = {
         .peer = ADDRESS_RECEIVER,
         .bytes = BYTES,
@@ -198,8 +197,8 @@ static void send_all(const struct wire_case *test, int control)
         .transport = &transport,
         .path = gw_test_path(&process.cfg, RATE_BPS, BRTT),
     };
-    assert_int_equal(
-        gw_endpoint_send(process.host.endpoint, &send, &flow, gw_udp_now(process.udp)), 0);
+    assert_int_equal(gw_endpoint_send(process.host.endpoint, &send, &flow, gw_udp_now(process.udp)),
+                     0);
     struct gw_event event = next_event(&process);
     assert_int_equal(event.kind, GW_EVENT_SENT);
     assert_int_equal(event.flow, flow);
@@ -274,8 +273,8 @@ static void udp_run__survives_lost_packets(void **state)
 static void udp_run__keeps_what_the_socket_has_no_room_for(void **state)
 {
     (void)state;
-    run_case(&(struct wire_case){
-        .address = "127.0.0.1", .train = 8, .ack_every = 2, .choppy = true});
+    run_case(
+        &(struct wire_case){.address = "127.0.0.1", .train = 8, .ack_every = 2, .choppy = true});
 }
 
 int main(int argc, char **argv)

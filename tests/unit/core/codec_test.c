@@ -11,8 +11,7 @@ enum {
 };
 
 static const uint64_t seed = 31;
-static const struct gw_codec codec = {.cookie = UINT64_C(0xfeedface12345678),
-                                      .overhead = OVERHEAD};
+static const struct gw_codec codec = {.cookie = UINT64_C(0xfeedface12345678), .overhead = OVERHEAD};
 
 /* A packet as an endpoint or a switch may emit it at `now` or up to two minutes earlier. */
 static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
@@ -141,13 +140,12 @@ static void codec_decode__refuses_what_is_not_for_us(void **state)
         uint8_t at, value;
         int error;
     } cases[] = {
-        {0, 'X', GW_ERR_VERSION},   /* magic */
-        {2, 0x20, GW_ERR_VERSION},  /* version 2 */
-        {4, 0, GW_ERR_UNKNOWN},     /* cookie of another job */
-        {11, 0, GW_ERR_UNKNOWN},
-        {2, 0x1f, GW_ERR_MALFORMED}, /* kind */
-        {3, 0x80, GW_ERR_MALFORMED}, /* flag */
-        {39, 0, GW_ERR_MALFORMED},   /* last packet without payload */
+        {0, 'X', GW_ERR_VERSION},                                 /* magic */
+        {2, 0x20, GW_ERR_VERSION},                                /* version 2 */
+        {4, 0, GW_ERR_UNKNOWN},                                   /* cookie of another job */
+        {11, 0, GW_ERR_UNKNOWN},     {2, 0x1f, GW_ERR_MALFORMED}, /* kind */
+        {3, 0x80, GW_ERR_MALFORMED},                              /* flag */
+        {39, 0, GW_ERR_MALFORMED},                                /* last packet without payload */
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         struct gw_pkt pkt = {.q.kind = GW_PKT_DATA}, out;

@@ -242,6 +242,25 @@ static void trim_enqueue__drops_what_must_not_be_cut(void **state)
     expect_empty(&port);
 }
 
+/* 64 headers of 64 bytes fit the least control queue; then even trimming cannot help. */
+static void trim_enqueue__drops_when_control_is_full(void **state)
+{
+    static const char *const victims[] = {"arrival", "random_tail"};
+    (void)state;
+    for (size_t v = 0; v < GW_COUNT_OF(victims); v++) {
+        struct port port;
+        port_open(&port, "trim", "victim", victims[v], 2 * SIZE);
+        put_data(&port, 0);
+        put_data(&port, 1);
+        for (uint32_t seq = 2; seq < 2 + 64; seq++)
+            assert_int_equal(put_data(&port, seq), GW_QDISC_TRIMMED);
+        for (uint32_t seq = 66; seq < 166; seq++)
+            assert_int_equal(put_data(&port, seq), GW_QDISC_DROPPED);
+        assert_int_equal(((struct gw_qdisc_state *)port.memory)->backlog,
+                         2 * SIZE + 64 * TRIM_SIZE);
+    }
+}
+
 /* P2: as long as the control queue has room, no data packet that may be cut is dropped. */
 static void trim_enqueue__never_drops_trimmable_data(void **state)
 {
@@ -336,6 +355,7 @@ int main(void)
         cmocka_unit_test(trim_enqueue__cuts_the_tail_at_random),
         cmocka_unit_test(trim_enqueue__spares_a_tail_that_does_not_help),
         cmocka_unit_test(trim_enqueue__drops_what_must_not_be_cut),
+        cmocka_unit_test(trim_enqueue__drops_when_control_is_full),
         cmocka_unit_test(trim_enqueue__never_drops_trimmable_data),
         cmocka_unit_test(prio_dequeue__serves_higher_classes_first),
         cmocka_unit_test(prio_dequeue__never_inverts),

@@ -35,8 +35,8 @@ struct counter_node {
     gw_time times[ARRIVALS_MAX];
 };
 
-static void counter_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
-                          uint32_t count, gw_time now)
+static void counter_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t count,
+                          gw_time now)
 {
     struct counter_node *self = (struct counter_node *)node;
     assert_int_equal(port, 0);

@@ -33,8 +33,8 @@ static struct gw_wire_hdr random_data(struct gw_prng *prng)
     if (hdr.seq + 1 == total)
         hdr.data.len = (uint16_t)(1 + gw_prng_below(prng, hdr.data.mss));
     hdr.data.tag = random32(prng);
-    hdr.flags = (uint8_t)gw_prng_next(prng) & (GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT |
-                                              GW_WIRE_ACK_NOW);
+    hdr.flags =
+        (uint8_t)gw_prng_next(prng) & (GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW);
     if (gw_prng_chance(prng, UINT32_MAX / 4))
         hdr.flags |= GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED;
     return hdr;
@@ -203,8 +203,8 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
 static void wire_validate__knows_the_flags_of_each_kind(void **state)
 {
     (void)state;
-    static const uint8_t data_plain = GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
-                                      GW_WIRE_LAST;
+    static const uint8_t data_plain =
+        GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST;
     static const uint8_t answer_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE;
     for (int which = 0; which < SAMPLES; which++) {
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
@@ -236,16 +236,16 @@ static void wire_decode__refuses_contradictions(void **state)
         int error;
     } cases[] = {
         {0, 24, 7, GW_OK},
-        {0, 24, 8, GW_ERR_MALFORMED},                 /* the last one without LAST */
-        {0, 24, 9, GW_ERR_MALFORMED},                 /* behind the end */
-        {0, 24, UINT32_MAX, GW_ERR_MALFORMED},        /* its successor wraps */
+        {0, 24, 8, GW_ERR_MALFORMED},          /* the last one without LAST */
+        {0, 24, 9, GW_ERR_MALFORMED},          /* behind the end */
+        {0, 24, UINT32_MAX, GW_ERR_MALFORMED}, /* its successor wraps */
         {0, 36, 5, GW_OK},
         {0, 36, 4, GW_ERR_MALFORMED},
         {0, 36, 0, GW_ERR_MALFORMED},
         {0, 36, UINT32_MAX - 1, GW_OK},
-        {0, 36, UINT32_MAX, GW_ERR_MALFORMED},        /* reserved */
-        {0, 34, PAYLOAD - 1, GW_ERR_MALFORMED},       /* longer than a full packet */
-        {0, 34, PAYLOAD + 1, GW_ERR_MALFORMED},       /* shorter, but not the last */
+        {0, 36, UINT32_MAX, GW_ERR_MALFORMED},  /* reserved */
+        {0, 34, PAYLOAD - 1, GW_ERR_MALFORMED}, /* longer than a full packet */
+        {0, 34, PAYLOAD + 1, GW_ERR_MALFORMED}, /* shorter, but not the last */
         {0, 34, 0, GW_ERR_MALFORMED},
         {GW_WIRE_LAST, 36, PAYLOAD, GW_OK},
         {GW_WIRE_LAST, 36, PAYLOAD - 1, GW_ERR_MALFORMED}, /* not the datagram's length */
@@ -322,7 +322,7 @@ static void wire_encode__is_big_endian(void **state)
 static void wire_tos__carries_class_and_ecn(void **state)
 {
     (void)state;
-    for (uint8_t class = 0; class < 8; class++) {
+    for (uint8_t class = 0; class < 8; class ++) {
         for (uint8_t ecn = 0; ecn < 4; ecn++) {
             uint8_t tos = gw_wire_tos(class, ecn);
             assert_int_equal(tos >> 2, class);

@@ -1,0 +1,119 @@
+/* Permutations are derangements that cross groups wherever that is possible. */
+#include "unit/workload/generate.h"
+
+enum {
+    HOSTS_MAX = 1024,
+};
+
+/* Each host sends once and receives once, never to itself. */
+static void check_derangement(const struct gw_flow_spec *flows, uint32_t host_count)
+{
+    bool received[HOSTS_MAX] = {false};
+    for (uint32_t h = 0; h < host_count; h++) {
+        assert_int_equal(flows[h].src, h);
+        assert_int_not_equal(flows[h].dst, h);
+        assert_true(flows[h].dst < host_count);
+        assert_false(received[flows[h].dst]);
+        received[flows[h].dst] = true;
+    }
+}
+
+static void permutation__crosses_the_core_for_many_seeds(void **state)
+{
+    static const char *const cases[][2] = {
+        {"fat-tree", "k=4"},
+        {"fat-tree", "k=8"},
+        {"fat-tree", "k=16 oversubscription=8"},
+        {"dumbbell", "hosts=5"}, /* two groups: each host must hit the other one */
+        {"leaf-spine", "leaves=3 hosts_per_leaf=1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_topo topo;
+        build(&topo, cases[i][0], cases[i][1]);
+        for (uint64_t seed = 0; seed < 50; seed++) {
+            struct generated made;
+            generate(&made, &topo, "permutation", "size=64KiB count=2", seed);
+            assert_int_equal(made.error, GW_OK);
+            assert_int_equal(made.workload.flow_count, 2 * topo.host_count);
+            check_derangement(made.workload.flows, topo.host_count);
+            check_derangement(made.workload.flows + topo.host_count, topo.host_count);
+            for (uint32_t f = 0; f < made.workload.flow_count; f++) {
+                const struct gw_flow_spec *flow = &made.workload.flows[f];
+                assert_int_not_equal(topo.nodes[flow->src].group, topo.nodes[flow->dst].group);
+                assert_int_equal(flow->bytes, 65536);
+                assert_int_equal(flow->start, 0);
+                assert_int_equal(flow->id, f);
+                assert_int_equal(flow->fires_sent, GW_TRIGGER_NONE);
+                assert_false(flow->background);
+            }
+            gw_workload_fini(&made.workload);
+        }
+        gw_topo_fini(&topo);
+    }
+}
+
+static void permutation__is_a_derangement_within_one_group(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 2; hosts < 9; hosts++) {
+        struct gw_topo topo;
+        char settings[16];
+        snprintf(settings, sizeof(settings), "hosts=%u", hosts);
+        build(&topo, "star", settings);
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct generated made;
+            generate(&made, &topo, "permutation", "", seed);
+            assert_int_equal(made.workload.flow_count, hosts);
+            check_derangement(made.workload.flows, hosts);
+            gw_workload_fini(&made.workload);
+        }
+        gw_topo_fini(&topo);
+    }
+}
+
+static void permutation__depends_on_the_seed_alone(void **state)
+{
+    (void)state;
+    struct gw_topo topo;
+    struct generated a, b, c;
+    build(&topo, "fat-tree", "k=8");
+    generate(&a, &topo, "permutation", "start=1us start_spread=1us", 3);
+    generate(&b, &topo, "permutation", "start=1us start_spread=1us", 3);
+    generate(&c, &topo, "permutation", "start=1us start_spread=1us", 4);
+    uint32_t same = 0;
+    for (uint32_t f = 0; f < a.workload.flow_count; f++) {
+        assert_int_equal(a.workload.flows[f].dst, b.workload.flows[f].dst);
+        assert_int_equal(a.workload.flows[f].start, b.workload.flows[f].start);
+        assert_in_range(a.workload.flows[f].start, GW_US, 2 * GW_US - 1);
+        same += a.workload.flows[f].dst == c.workload.flows[f].dst;
+    }
+    assert_true(same < a.workload.flow_count / 8);
+    gw_workload_fini(&a.workload);
+    gw_workload_fini(&b.workload);
+    gw_workload_fini(&c.workload);
+    gw_topo_fini(&topo);
+}
+
+static void permutation__refuses_what_it_cannot_do(void **state)
+{
+    (void)state;
+    struct gw_topo topo;
+    build(&topo, "star", "hosts=1");
+    generate_refused(&topo, "permutation", "", "a permutation needs two hosts");
+    gw_topo_fini(&topo);
+    build(&topo, "star", "hosts=2");
+    generate_refused(&topo, "permutation", "count=4294967295", "count gives 8589934590 flows");
+    gw_topo_fini(&topo);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(permutation__crosses_the_core_for_many_seeds),
+        cmocka_unit_test(permutation__is_a_derangement_within_one_group),
+        cmocka_unit_test(permutation__depends_on_the_seed_alone),
+        cmocka_unit_test(permutation__refuses_what_it_cannot_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
