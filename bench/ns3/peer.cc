@@ -75,7 +75,7 @@ Run run; // ns-3 has one simulation per process, and its trace sinks are plain f
 class TableRouting : public Ipv4RoutingProtocol
 {
   public:
-    /* Adds `host`, the next one, which is reached through any of `count` interfaces from `first`. */
+    /* Adds the next host; it is reached through any of `count` interfaces from `first`. */
     void AddHost(uint32_t first, uint32_t count)
     {
         std::vector<Ptr<Ipv4Route>> set;
@@ -162,7 +162,8 @@ class FatTree
         InternetStackHelper stack;
         stack.SetIpv6StackInstall(false);
         stack.Install(m_nodes);
-        m_link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(options.rateGbps * 1000000000)));
+        m_link.SetDeviceAttribute("DataRate",
+                                  DataRateValue(DataRate(options.rateGbps * 1000000000)));
         m_link.SetDeviceAttribute("Mtu", UintegerValue(DEVICE_MTU));
         m_link.SetChannelAttribute("Delay", TimeValue(NanoSeconds(options.latencyNs)));
         uint32_t packets = options.transport == "udp" ? UINT32_MAX : options.queuePackets;
@@ -293,8 +294,8 @@ void StartUdp(Flow &flow, Ptr<Node> src, const Address &to, const Options &optio
     UdpClientHelper sender(to);
     sender.SetAttribute("MaxPackets", UintegerValue(packets));
     sender.SetAttribute("PacketSize", UintegerValue(PAYLOAD));
-    sender.SetAttribute(
-        "Interval", TimeValue(PicoSeconds((PAYLOAD + UDP_OVERHEAD) * 8000 / options.rateGbps)));
+    sender.SetAttribute("Interval",
+                        TimeValue(PicoSeconds((PAYLOAD + UDP_OVERHEAD) * 8000 / options.rateGbps)));
     sender.Install(src);
     flow.bytes = packets * PAYLOAD;
 }
@@ -305,9 +306,8 @@ void StartFlows(const FatTree &tree, const Options &options)
         Flow &flow = run.flows[i];
         InetSocketAddress to(Ipv4Address(FIRST_ADDRESS + flow.dst * ADDRESSES_PER_LINK),
                              FIRST_PORT + i);
-        PacketSinkHelper receiver(options.transport == "tcp" ? "ns3::TcpSocketFactory"
-                                                             : "ns3::UdpSocketFactory",
-                                  to);
+        PacketSinkHelper receiver(
+            options.transport == "tcp" ? "ns3::TcpSocketFactory" : "ns3::UdpSocketFactory", to);
         ApplicationContainer sink = receiver.Install(tree.Host(flow.dst));
         sink.Get(0)->TraceConnectWithoutContext("Rx", MakeBoundCallback(&CountBytes, &flow));
         if (options.transport == "tcp")

@@ -1,10 +1,10 @@
 /*
  * Assertions for code that must not know stdio.
  *
- * GW_ASSERT states a programming error, never bad input: bad input is counted and dropped, or refused
- * with an error code. A failed assertion calls gw_assert_failed(), which the program provides; it
- * must not return. Assertions stay on in release builds, so keep them cheap on hot paths;
- * GW_DEBUG_ASSERT is for the expensive ones and vanishes under NDEBUG.
+ * GW_ASSERT states a programming error, never bad input: bad input is counted and dropped, or
+ * refused with an error code. A failed assertion calls gw_assert_failed(), which the program
+ * provides; it must not return. Assertions stay on in release builds, so keep them cheap on hot
+ * paths; GW_DEBUG_ASSERT is for the expensive ones and vanishes under NDEBUG.
  */
 #ifndef GW_BASE_ASSERT_H
 #define GW_BASE_ASSERT_H

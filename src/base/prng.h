@@ -1,9 +1,9 @@
 /*
  * Pseudo-random numbers: splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
  *
- * The generator is an explicit 8-byte object; there is no other source of randomness in the project.
- * One seed makes a run: every node, flow and fault draws its own stream with gw_prng_derive(), so
- * what one of them draws never shifts what another sees.
+ * The generator is an explicit 8-byte object; there is no other source of randomness in the
+ * project. One seed makes a run: every node, flow and fault draws its own stream with
+ * gw_prng_derive(), so what one of them draws never shifts what another sees.
  */
 #ifndef GW_BASE_PRNG_H
 #define GW_BASE_PRNG_H

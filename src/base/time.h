@@ -6,8 +6,9 @@
  * less than 106 days apart. GW_TIME_NEVER is no point in time: test for it before comparing;
  * gw_deadline_before() does so.
  *
- * A rate is kept as the time of one byte in 1/65536 ps (gw_byte_time), which turns the serialisation
- * time of a packet into a multiplication and is exact for every rate that divides 8e12 bit/s.
+ * A rate is kept as the time of one byte in 1/65536 ps (gw_byte_time), which turns the
+ * serialisation time of a packet into a multiplication and is exact for every rate that divides
+ * 8e12 bit/s.
  */
 #ifndef GW_BASE_TIME_H
 #define GW_BASE_TIME_H

@@ -1,6 +1,6 @@
 /*
- * The resolved scenario as YAML: what was read, with every default written out. It loads again to the
- * same scenario; a sweep is left out, since it describes many.
+ * The resolved scenario as YAML: what was read, with every default written out. It loads again to
+ * the same scenario; a sweep is left out, since it describes many.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* YAML in, tree of values out; see document.h. libfyaml parses; nothing outside this file sees it. */
+/* YAML in, tree of values out; see document.h. libfyaml parses; nothing outside this file sees it.
+ */
 #include "config/document.h"
 
 #include <errno.h>
@@ -23,8 +24,8 @@ static char *copy_text(const char *text, size_t length)
     return copy;
 }
 
-static struct gw_value *value_new(struct gw_value *parent, enum gw_value_kind kind,
-                                  const char *key, uint32_t line)
+static struct gw_value *value_new(struct gw_value *parent, enum gw_value_kind kind, const char *key,
+                                  uint32_t line)
 {
     struct gw_value *value = gw_memory_zeroed(1, sizeof(*value));
     value->kind = kind;
@@ -95,8 +96,8 @@ int gw_document_error(const struct gw_document *document, const struct gw_value 
         used = snprintf(document->why, GW_WHY_MAX, "--set %s=%s: %s%s", value->override->key,
                         value->override->value, below ? path : "", below ? ": " : "");
     } else if (value && value->parent) {
-        used = snprintf(document->why, GW_WHY_MAX, "%s:%u: %s: ", document->file, value->line,
-                        path);
+        used =
+            snprintf(document->why, GW_WHY_MAX, "%s:%u: %s: ", document->file, value->line, path);
     } else {
         used = snprintf(document->why, GW_WHY_MAX, "%s:1: ", document->file);
     }
@@ -146,11 +147,11 @@ static int convert_map(struct gw_document *document, struct fy_node *node, struc
         const char *key = key_node && fy_node_is_scalar(key_node) && !fy_node_is_alias(key_node)
                               ? fy_node_get_scalar0(key_node)
                               : NULL;
-        if (!key)
-            return gw_document_error(document, value, GW_ERR_INVALID, "a key must be a word");
         struct gw_value *item =
-            value_new(value, GW_VALUE_SCALAR, key, node_line(key_node, value->line));
+            value_new(value, GW_VALUE_SCALAR, key ? key : "?", node_line(key_node, value->line));
         value_append(value, item);
+        if (!key)
+            return gw_document_error(document, item, GW_ERR_INVALID, "a key must be a word");
         error = convert(document, fy_node_pair_value(pair), item, depth + 1);
     }
     return error;

@@ -1,9 +1,9 @@
 /*
  * A YAML document as a tree of values that know where they come from.
  *
- * The tree is made from a file, then changed by `--set key=value`. Each value remembers its line, or
- * the override that set it, so that every error can name its place. Aliases, anchors and tags are
- * refused: a scenario says what it means.
+ * The tree is made from a file, then changed by `--set key=value`. Each value remembers its line,
+ * or the override that set it, so that every error can name its place. Aliases, anchors and tags
+ * are refused: a scenario says what it means.
  */
 #ifndef GW_CONFIG_DOCUMENT_H
 #define GW_CONFIG_DOCUMENT_H

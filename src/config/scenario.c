@@ -71,8 +71,7 @@ static void directory_of(const char *file, char directory[DIRECTORY_MAX])
 }
 
 /* Every flow that an entry has added must be possible. */
-static int check_flows(const struct gw_loader *loader, const struct gw_value *entry,
-                       uint32_t first)
+static int check_flows(const struct gw_loader *loader, const struct gw_value *entry, uint32_t first)
 {
     const struct gw_scenario *scenario = loader->scenario;
     const struct gw_topo *topo = &scenario->topo;
@@ -148,7 +147,8 @@ static int load_workload(struct gw_loader *loader)
     return error;
 }
 
-/* A time at the top level; `otherwise` is its default as text. "never" is allowed with `may_never`. */
+/* A time at the top level; `otherwise` is its default as text. "never" is allowed with `may_never`.
+ */
 static int load_time(struct gw_loader *loader, const char *key, const char *otherwise,
                      bool may_never, gw_time *time)
 {

@@ -22,13 +22,13 @@ enum {
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
-    uint32_t mtu;          /* payload bytes of a full packet */
-    uint32_t header;       /* header bytes; the size of ACKs and trimmed packets */
-    gw_q16 jitter;         /* each packet leaves up to this many of its own packet times late */
-    uint32_t ack_every;    /* packets per ACK */
-    gw_time ack_delay;     /* longest time that an ACK is held back when ack_every > 1 */
-    uint32_t train;        /* packets per train */
-    gw_time stall;         /* a flow without progress for this long fails; 0: never */
+    uint32_t mtu;       /* payload bytes of a full packet */
+    uint32_t header;    /* header bytes; the size of ACKs and trimmed packets */
+    gw_q16 jitter;      /* each packet leaves up to this many of its own packet times late */
+    uint32_t ack_every; /* packets per ACK */
+    gw_time ack_delay;  /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;     /* packets per train */
+    gw_time stall;      /* a flow without progress for this long fails; 0: never */
 };
 
 /* Egress queues, in `queue:`. */
@@ -52,20 +52,20 @@ enum gw_fault_kind {
 struct gw_fault {
     enum gw_fault_kind kind;
     gw_time at;
-    gw_time until;       /* recovery; GW_TIME_NEVER: none */
-    uint32_t link;       /* for link faults; both directions */
-    uint32_t node;       /* for GW_FAULT_NODE_DOWN */
+    gw_time until; /* recovery; GW_TIME_NEVER: none */
+    uint32_t link; /* for link faults; both directions */
+    uint32_t node; /* for GW_FAULT_NODE_DOWN */
     gw_q16 factor;
     uint64_t chance_q32;
 };
 
 /* Sampled series, in `metrics:`. */
 struct gw_metrics_cfg {
-    gw_time sample;      /* interval; 0: no series */
-    bool cwnd;           /* per flow */
-    bool rate;           /* per flow: acknowledged bytes per interval, as bit/s */
-    bool queue;          /* per port: backlog in bytes */
-    uint32_t pcap_link;  /* what --pcap writes: `pcap: [a, b]` names its ends; default link 0 */
+    gw_time sample;     /* interval; 0: no series */
+    bool cwnd;          /* per flow */
+    bool rate;          /* per flow: acknowledged bytes per interval, as bit/s */
+    bool queue;         /* per port: backlog in bytes */
+    uint32_t pcap_link; /* what --pcap writes: `pcap: [a, b]` names its ends; default link 0 */
 };
 
 struct gw_scenario {
@@ -77,13 +77,14 @@ struct gw_scenario {
     struct gw_queue_cfg queue;
     struct gw_fault *faults; /* in the order of the file */
     uint32_t fault_count;
-    gw_time convergence;  /* from a link's failure until routes avoid it; GW_TIME_NEVER: not at all */
+    gw_time
+        convergence; /* from a link's failure until routes avoid it; GW_TIME_NEVER: not at all */
     struct gw_metrics_cfg metrics;
     uint64_t seed;
     gw_time time_limit;
-    gw_time brtt_max;     /* base RTT of the fabric's longest path */
+    gw_time brtt_max;       /* base RTT of the fabric's longest path */
     uint64_t host_rate_bps; /* fastest host link */
-    uint32_t bdp;         /* host_rate_bps * brtt_max in bytes */
+    uint32_t bdp;           /* host_rate_bps * brtt_max in bytes */
 };
 
 /* `--set key=value`; the key is a path of the document with dots: "workload.size". */
@@ -93,18 +94,19 @@ struct gw_override {
 };
 
 /*
- * Loads and resolves. Overrides are applied to the document before anything is read. Returns 0, or a
- * negative error with one line in why[GW_WHY_MAX]; the scenario is then empty. gw_scenario_free()
+ * Loads and resolves. Overrides are applied to the document before anything is read. Returns 0, or
+ * a negative error with one line in why[GW_WHY_MAX]; the scenario is then empty. gw_scenario_free()
  * takes it back in either case.
  */
 int gw_scenario_load(struct gw_scenario *scenario, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why);
 void gw_scenario_free(struct gw_scenario *scenario);
 
-/* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it has
- * none. */
+/* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it
+ * has none. */
 struct gw_sweep {
-    struct gw_override *overrides; /* point_count rows of key_count; strings are owned by the sweep */
+    struct gw_override
+        *overrides; /* point_count rows of key_count; strings are owned by the sweep */
     uint32_t key_count;
     uint32_t point_count;
 };

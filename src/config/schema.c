@@ -8,9 +8,9 @@
 #include "base/units.h"
 
 enum {
-    WORD_MAX = 64,    /* longer keys are compared by their beginning */
-    NEAREST_MAX = 3,  /* valid keys that an error about an unknown one offers */
-    LIST_MAX = 256,   /* bytes of a list of names in an error */
+    WORD_MAX = 64,   /* longer keys are compared by their beginning */
+    NEAREST_MAX = 3, /* valid keys that an error about an unknown one offers */
+    LIST_MAX = 256,  /* bytes of a list of names in an error */
 };
 
 /* Number of single-character edits that turn one word into the other. */
@@ -195,8 +195,8 @@ const struct gw_algo *gw_schema_kind(const struct gw_document *document,
                                      const struct gw_value *value, const char *section,
                                      const struct gw_registry *registry, const char *initial)
 {
-    const struct gw_value *kind = value && value->kind == GW_VALUE_MAP ? gw_value_get(value, "kind")
-                                                                       : value;
+    const struct gw_value *kind =
+        value && value->kind == GW_VALUE_MAP ? gw_value_get(value, "kind") : value;
     const char *name = kind ? gw_schema_text(document, kind) : initial;
     if (kind && !name)
         return NULL;
@@ -221,12 +221,13 @@ const struct gw_algo *gw_schema_kind(const struct gw_document *document,
 int gw_schema_blame(const struct gw_document *document, const struct gw_value *section, int error,
                     const char *sentence)
 {
-    size_t length = strcspn(sentence, " ");
+    size_t length = strcspn(sentence, " :");
+    size_t rest = length + strspn(sentence + length, " :");
     if (section && section->kind == GW_VALUE_MAP)
         for (uint32_t i = 0; i < section->count; i++) {
             const struct gw_value *item = section->items[i];
             if (strlen(item->key) == length && strncmp(item->key, sentence, length) == 0)
-                return gw_document_error(document, item, error, "%s", sentence + length + 1);
+                return gw_document_error(document, item, error, "%s", sentence + rest);
         }
     return gw_document_error(document, section, error, "%s", sentence);
 }

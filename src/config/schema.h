@@ -1,9 +1,9 @@
 /*
  * Sections of a scenario, read and written by table.
  *
- * A section is a map whose keys are the parameters of one or more tables (struct gw_algo), plus keys
- * that its reader handles itself. Reading fills the tables' options; an unknown key or a value that
- * its table refuses is an error that names the place, the key, and what was expected.
+ * A section is a map whose keys are the parameters of one or more tables (struct gw_algo), plus
+ * keys that its reader handles itself. Reading fills the tables' options; an unknown key or a value
+ * that its table refuses is an error that names the place, the key, and what was expected.
  */
 #ifndef GW_CONFIG_SCHEMA_H
 #define GW_CONFIG_SCHEMA_H
@@ -34,8 +34,8 @@ int gw_schema_read(const struct gw_document *document, const struct gw_value *va
                    const struct gw_schema *schema);
 
 /*
- * The algorithm that a section chooses: "cc: smartt" or "cc: {kind: smartt}". `initial` is taken when
- * nothing is said; NULL makes that an error. Returns NULL with document->why set.
+ * The algorithm that a section chooses: "cc: smartt" or "cc: {kind: smartt}". `initial` is taken
+ * when nothing is said; NULL makes that an error. Returns NULL with document->why set.
  */
 const struct gw_algo *gw_schema_kind(const struct gw_document *document,
                                      const struct gw_value *value, const char *section,
@@ -55,7 +55,8 @@ int gw_schema_refuse(const struct gw_document *document, const struct gw_value *
 int gw_schema_blame(const struct gw_document *document, const struct gw_value *section, int error,
                     const char *sentence);
 
-/* Writes "key: value" for every parameter of all parts, each behind `indent` and on its own line. */
+/* Writes "key: value" for every parameter of all parts, each behind `indent` and on its own line.
+ */
 void gw_schema_write(const struct gw_schema *schema, const char *indent, FILE *out);
 
 #endif

@@ -238,8 +238,8 @@ int gw_loader_queue(struct gw_loader *loader)
 
 /* One of `cc:`, `lb:`, `loss:`. */
 static const struct gw_algo *load_algorithm(struct gw_loader *loader,
-                                            const struct gw_registry *registry,
-                                            const char *initial, union gw_algo_cfg *cfg)
+                                            const struct gw_registry *registry, const char *initial,
+                                            union gw_algo_cfg *cfg)
 {
     const struct gw_value *section = gw_value_get(loader->document.root, registry->kind);
     const struct gw_algo *algo =
@@ -266,8 +266,8 @@ int gw_loader_transport(struct gw_loader *loader)
                                                              &transport->lb_cfg);
     if (!transport->lb)
         return GW_ERR_INVALID;
-    transport->loss = (const struct gw_loss_ops *)load_algorithm(
-        loader, &gw_loss_registry, "trim", &transport->loss_cfg);
+    transport->loss = (const struct gw_loss_ops *)load_algorithm(loader, &gw_loss_registry, "trim",
+                                                                 &transport->loss_cfg);
     return transport->loss ? GW_OK : GW_ERR_INVALID;
 }
 
@@ -279,8 +279,7 @@ static int load_series(struct gw_loader *loader, const struct gw_value *list)
     const struct {
         const char *name;
         bool *wanted;
-    } words[] = {
-        {"cwnd", &metrics->cwnd}, {"queue", &metrics->queue}, {"rate", &metrics->rate}};
+    } words[] = {{"cwnd", &metrics->cwnd}, {"queue", &metrics->queue}, {"rate", &metrics->rate}};
     if (list->kind != GW_VALUE_LIST)
         return gw_document_error(document, list, GW_ERR_INVALID,
                                  "expected a list of cwnd, queue and rate");

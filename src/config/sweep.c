@@ -84,8 +84,7 @@ int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_over
     if (error)
         return error;
     const struct gw_value *section = gw_value_get(document.root, "sweep");
-    const struct gw_value **lists =
-        gw_memory_zeroed(section ? section->count : 0, sizeof(*lists));
+    const struct gw_value **lists = gw_memory_zeroed(section ? section->count : 0, sizeof(*lists));
     error = list_keys(&document, overrides, override_count, lists, &sweep->key_count,
                       &sweep->point_count);
     if (!error) {

@@ -1,8 +1,8 @@
 /*
  * The endpoint's egress: what leaves next by a port. Control first, then the highest class, then
- * round robin over the flows of that class, one train each.
+ * round robin over the senders of that class, one train each.
  *
- * A flow is in its ring while it may have something to send. Whether it really may is asked when
+ * A sender is in its ring while it may have something to send. Whether it really may is asked when
  * its turn comes, so a window that shrinks costs nothing here.
  */
 #include "core/endpoint_impl.h"
@@ -20,76 +20,70 @@ void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt)
     gw_node_report(&ep->node, port, &egress->is_ready);
 }
 
-void gw_egress_join(struct gw_endpoint *ep, struct gw_tx_flow *flow)
+void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender)
 {
-    if (flow->in_ring)
+    if (sender->in_ring)
         return;
-    flow->in_ring = true;
-    struct gw_egress *egress = &ep->egress[flow->port];
-    uint32_t index = gw_tx_index(ep, flow);
-    uint32_t *tail = &egress->ring_tail[flow->class];
-    if (egress->classes & 1u << flow->class) {
-        flow->ring_next = ep->tx_flows[*tail].ring_next;
-        ep->tx_flows[*tail].ring_next = index;
+    sender->in_ring = true;
+    struct gw_egress *egress = &ep->egress[sender->port];
+    struct gw_sender **tail = &egress->ring_tail[sender->class];
+    if (egress->classes & 1u << sender->class) {
+        sender->ring_next = (*tail)->ring_next;
+        (*tail)->ring_next = sender;
     } else {
-        flow->ring_next = index;
-        egress->classes |= (uint8_t)(1u << flow->class);
+        sender->ring_next = sender;
+        egress->classes |= (uint8_t)(1u << sender->class);
     }
-    *tail = index;
-    gw_node_report(&ep->node, flow->port, &egress->is_ready);
+    *tail = sender;
+    gw_node_report(&ep->node, sender->port, &egress->is_ready);
 }
 
-/* Removes the flow behind `before` from its ring. */
-static void ring_remove_after(struct gw_endpoint *ep, struct gw_egress *egress, uint32_t before)
+/* Removes the sender behind `before` from its ring. */
+static void ring_remove_after(struct gw_egress *egress, struct gw_sender *before)
 {
-    struct gw_tx_flow *previous = &ep->tx_flows[before];
-    struct gw_tx_flow *flow = &ep->tx_flows[previous->ring_next];
-    uint32_t *tail = &egress->ring_tail[flow->class];
-    if (previous == flow) {
-        egress->classes &= (uint8_t) ~(1u << flow->class);
-    } else {
-        if (*tail == gw_tx_index(ep, flow))
-            *tail = before;
-        previous->ring_next = flow->ring_next;
-    }
-    flow->in_ring = false;
-    flow->train_left = 0;
+    struct gw_sender *sender = before->ring_next;
+    struct gw_sender **tail = &egress->ring_tail[sender->class];
+    if (before == sender)
+        egress->classes &= (uint8_t) ~(1u << sender->class);
+    else if (*tail == sender)
+        *tail = before;
+    before->ring_next = sender->ring_next;
+    sender->in_ring = false;
+    sender->train_left = 0;
 }
 
-void gw_egress_leave(struct gw_endpoint *ep, struct gw_tx_flow *flow)
+void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender)
 {
-    if (!flow->in_ring)
+    if (!sender->in_ring)
         return;
-    uint32_t index = gw_tx_index(ep, flow);
-    uint32_t before = index;
-    while (ep->tx_flows[before].ring_next != index)
-        before = ep->tx_flows[before].ring_next;
-    ring_remove_after(ep, &ep->egress[flow->port], before);
+    struct gw_sender *before = sender;
+    while (before->ring_next != sender)
+        before = before->ring_next;
+    ring_remove_after(&ep->egress[sender->port], before);
 }
 
-/* One train, or the part of it that `max` allows, of the first flow in the ring that can send. */
+/* One train, or the part of it that `max` allows, of the first in the ring that can send. */
 static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, uint32_t class,
                             struct gw_pkt **pkts, uint32_t max, gw_time now)
 {
     uint32_t count = 0;
     while (count == 0 && egress->classes & 1u << class) {
-        uint32_t *tail = &egress->ring_tail[class];
-        struct gw_tx_flow *flow = &ep->tx_flows[ep->tx_flows[*tail].ring_next];
-        bool can_send;
-        while ((can_send = gw_flow_tx_can_send(ep, flow, now)) && count < max) {
-            struct gw_pkt *pkt = gw_flow_tx_emit(ep, flow, now);
-            if (!pkt) {
-                can_send = false;
-                break;
-            }
-            pkts[count++] = pkt;
-            if (flow->train_left == 0)
+        struct gw_sender **tail = &egress->ring_tail[class];
+        struct gw_sender *sender = (*tail)->ring_next;
+        const struct gw_sender_ops *ops = sender->ops;
+        bool can_send = ops->can_send(ep, sender, now);
+        while (can_send && count < max) {
+            struct gw_pkt *pkt = ops->emit(ep, sender, now);
+            if (pkt)
+                pkts[count++] = pkt;
+            can_send = pkt && ops->can_send(ep, sender, now);
+            if (sender->train_left == 0)
                 break;
         }
-        if (!can_send || !gw_flow_tx_can_send(ep, flow, now))
-            ring_remove_after(ep, egress, *tail);
-        else if (flow->train_left == 0)
-            *tail = gw_tx_index(ep, flow);
+        if (!can_send)
+            ring_remove_after(egress, *tail);
+        else if (sender->train_left == 0)
+            *tail = sender;
     }
     return count;
 }

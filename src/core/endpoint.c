@@ -59,7 +59,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
     for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
         ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
-        ep->tx_flows[i].ring_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
+        ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
     }
     for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
         ep->rx_flows[i].bits = bits + (size_t)i * cfg->span_max / 64;
@@ -169,6 +169,8 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
     if (!send->transport || send->class > GW_CLASS_DATA_MAX || send->path.rate_bps == 0 ||
         send->bytes > (uint64_t)(UINT32_MAX - 1) * ep->cfg.mtu)
         return GW_ERR_INVALID;
+    if (send->data && (!ep->pool->bufs || ep->pool->bufs->size < ep->cfg.mtu))
+        return GW_ERR_INVALID;
     if (ep->tx_free == GW_SLOT_NONE || !gw_endpoint_has_event_room(ep))
         return GW_ERR_NO_ROOM;
     uint32_t index = ep->tx_free;
@@ -183,7 +185,7 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
                                                 .at = now});
         return GW_OK;
     }
-    ep->tx_free = flow->ring_next;
+    ep->tx_free = flow->free_next;
     ep->tx_count++;
     flow->id = *flow_id;
     gw_flow_tx_start(ep, flow, send, now);

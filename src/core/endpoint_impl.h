@@ -45,7 +45,26 @@ struct gw_tx_slot {
 
 _Static_assert(sizeof(struct gw_tx_slot) == 8, "slots are the bulk of a flow");
 
+/*
+ * Whatever has packets of its own to send by a port: a flow's sender half, and later other
+ * applications of the endpoint. First member of each.
+ */
+struct gw_sender {
+    const struct gw_sender_ops {
+        /* Whether emit() would give a packet now. */
+        bool (*can_send)(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now);
+        /* The next packet, or NULL when the pool is empty; it then sees to being woken itself. */
+        struct gw_pkt *(*emit)(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now);
+    } * ops;
+    struct gw_sender *ring_next; /* of the same port and class that wants to send */
+    uint32_t train_left;         /* packets that the running train may still take */
+    uint16_t port;
+    uint8_t class;
+    bool in_ring;
+};
+
 struct gw_tx_flow {
+    struct gw_sender sender;
     const struct gw_transport *transport; /* NULL: the slot is free */
     struct gw_tx_slot *slots;             /* span of them, then the heads of the two lists */
     uint32_t next;                        /* first packet never sent */
@@ -58,17 +77,13 @@ struct gw_tx_flow {
     gw_time rto;     /* loss->period(), cached */
     gw_time pace_at; /* earliest time of the next packet when paced */
     gw_byte_time pace;
-    uint32_t train_left; /* packets that the running train may still take */
     uint16_t train_entropy;
-    uint16_t port;
+    uint16_t generation;
     uint32_t id;
     uint32_t peer;
     uint32_t key;
     uint32_t tag;
-    uint32_t ring_next; /* next flow of the same port and class that wants to send */
-    uint16_t generation;
-    uint8_t class;
-    bool in_ring;
+    uint32_t free_next;  /* next free slot */
     gw_time progress_at; /* last time that something new was acknowledged */
     uint64_t bytes;
     uint64_t acked_bytes;
@@ -121,9 +136,9 @@ struct gw_expectation {
 /* What waits to leave by one port. */
 struct gw_egress {
     struct gw_pkt_fifo control;
-    uint32_t ring_tail[GW_CLASS_DATA_MAX + 1]; /* circular list of flows; its head is tail's next */
-    uint8_t classes;                           /* bit c: ring c is not empty */
-    bool is_ready;                             /* see core/node.h */
+    struct gw_sender *ring_tail[GW_CLASS_DATA_MAX + 1]; /* circular; the head is the tail's next */
+    uint8_t classes;                                    /* bit c: ring c is not empty */
+    bool is_ready;                                      /* see core/node.h */
 };
 
 struct gw_endpoint {
@@ -136,7 +151,7 @@ struct gw_endpoint {
     struct gw_heap timers; /* ids: tx slots, then rx slots */
     struct gw_prng prng;
     uint32_t span_mask;
-    uint32_t tx_free; /* chain through ring_next */
+    uint32_t tx_free; /* chain through free_next */
     uint32_t tx_count;
     uint32_t rx_free; /* chain through list_next */
     uint32_t rx_count;
@@ -181,16 +196,14 @@ void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
 
 /* egress.c */
 void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);
-void gw_egress_join(struct gw_endpoint *ep, struct gw_tx_flow *flow);
-void gw_egress_leave(struct gw_endpoint *ep, struct gw_tx_flow *flow);
+void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender);
+void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender);
 uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
                           gw_time now);
 
 /* flow_tx.c */
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
                       gw_time now);
-bool gw_flow_tx_can_send(const struct gw_endpoint *ep, const struct gw_tx_flow *flow, gw_time now);
-struct gw_pkt *gw_flow_tx_emit(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);

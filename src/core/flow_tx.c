@@ -95,7 +95,7 @@ static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_ev
                      gw_time now)
 {
     uint32_t index = gw_tx_index(ep, flow);
-    gw_egress_leave(ep, flow);
+    gw_egress_leave(ep, &flow->sender);
     gw_endpoint_arm(ep, index, GW_TIME_NEVER);
     ep->tx_count--;
     gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
@@ -107,19 +107,19 @@ static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_ev
                                             .at = now});
     flow->transport = NULL;
     flow->generation++;
-    flow->ring_next = ep->tx_free;
+    flow->free_next = ep->tx_free;
     ep->tx_free = index;
 }
 
 /* Joins the egress ring, or waits for the pacer, if there is something that may be sent. */
 static void flow_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
-    if (flow->in_ring || !window_allows(ep, flow))
+    if (flow->sender.in_ring || !window_allows(ep, flow))
         return;
     if (flow->pace && gw_time_before(now, flow->pace_at))
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->pace_at);
     else
-        gw_egress_join(ep, flow);
+        gw_egress_join(ep, &flow->sender);
 }
 
 static void refresh_rto(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
@@ -137,6 +137,8 @@ static void refresh_rto(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time
     }
 }
 
+static const struct gw_sender_ops tx_sender_ops;
+
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
                       gw_time now)
 {
@@ -148,13 +150,15 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->path.hdr = ep->cfg.hdr;
     flow->total = (uint32_t)((send->bytes + mtu - 1) / mtu);
     flow->last_len = (uint32_t)(send->bytes - (uint64_t)(flow->total - 1) * mtu);
-    flow->next = flow->una = flow->in_flight = flow->lost_count = flow->train_left = 0;
-    flow->in_ring = false;
+    flow->next = flow->una = flow->in_flight = flow->lost_count = 0;
     flow->peer = send->peer;
     flow->tag = send->tag;
-    flow->class = send->class;
     flow->key = gw_flow_key(ep->cfg.address, send->peer, flow->id);
-    flow->port = (uint16_t)(flow->key % ep->node.port_count);
+    flow->sender = (struct gw_sender){
+        .ops = &tx_sender_ops,
+        .port = (uint16_t)(flow->key % ep->node.port_count),
+        .class = send->class,
+    };
     flow->bytes = send->bytes;
     flow->data = send->data;
     flow->acked_bytes = flow->resent_packets = 0;
@@ -173,11 +177,6 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->rto = GW_RTO_MAX;
     refresh_rto(ep, flow, now);
     flow_wake(ep, flow, now);
-}
-
-bool gw_flow_tx_can_send(const struct gw_endpoint *ep, const struct gw_tx_flow *flow, gw_time now)
-{
-    return window_allows(ep, flow) && !(flow->pace && gw_time_before(now, flow->pace_at));
 }
 
 /* A packet with its payload buffer, or NULL. */
@@ -211,8 +210,9 @@ static uint32_t take_seq(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 }
 
 /* The next packet of a flow that can send; NULL when the pool is empty (a timer tries again). */
-struct gw_pkt *gw_flow_tx_emit(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
+    struct gw_tx_flow *flow = (struct gw_tx_flow *)sender;
     uint32_t index = gw_tx_index(ep, flow);
     struct gw_pkt *pkt = claim_pkt(ep, flow);
     if (!pkt) {
@@ -223,12 +223,12 @@ struct gw_pkt *gw_flow_tx_emit(struct gw_endpoint *ep, struct gw_tx_flow *flow, 
     const struct gw_transport *transport = flow->transport;
     uint32_t seq = take_seq(ep, flow);
     uint32_t len = payload_of(flow, seq);
-    if (flow->train_left == 0) {
-        flow->train_left = ep->cfg.train;
+    if (flow->sender.train_left == 0) {
+        flow->sender.train_left = ep->cfg.train;
         flow->train_entropy =
             transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
     }
-    flow->train_left--;
+    flow->sender.train_left--;
 
     struct gw_tx_slot *slot = &flow->slots[seq & ep->span_mask];
     slot->sent = tick_of(now);
@@ -241,7 +241,7 @@ struct gw_pkt *gw_flow_tx_emit(struct gw_endpoint *ep, struct gw_tx_flow *flow, 
     pkt->q = (struct gw_qpkt){
         .size = len + ep->cfg.hdr,
         .key = flow->key,
-        .class = flow->class,
+        .class = flow->sender.class,
         .ecn = GW_ECN_ECT0,
         .flags = GW_PKT_TRIMMABLE,
         .kind = GW_PKT_DATA,
@@ -271,6 +271,17 @@ struct gw_pkt *gw_flow_tx_emit(struct gw_endpoint *ep, struct gw_tx_flow *flow, 
     ep->stats.data_sent++;
     return pkt;
 }
+
+static bool tx_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now)
+{
+    const struct gw_tx_flow *flow = (const struct gw_tx_flow *)sender;
+    return window_allows(ep, flow) && !(flow->pace && gw_time_before(now, flow->pace_at));
+}
+
+static const struct gw_sender_ops tx_sender_ops = {
+    .can_send = tx_can_send,
+    .emit = tx_emit,
+};
 
 /* The flow that feedback is for, or NULL: it ended, or the packet is none of ours. */
 static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_pkt *pkt)

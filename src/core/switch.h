@@ -16,8 +16,8 @@
 #include "core/qdisc/qdisc.h"
 
 /*
- * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come in
- * blocks of 2^block_shift, and blocks with the same routes share a leaf:
+ * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come
+ * in blocks of 2^block_shift, and blocks with the same routes share a leaf:
  *
  *   entry = leaves[blocks[d >> block_shift] << block_shift | low bits of d]
  *
@@ -30,7 +30,7 @@ struct gw_switch_routes {
     const struct gw_switch_set {
         uint32_t first; /* index into `members` */
         uint32_t count; /* at least 1 */
-    } *sets;
+    } * sets;
     const uint16_t *members; /* ports */
     uint32_t destination_count;
     uint32_t block_shift;

@@ -25,16 +25,15 @@ enum {
 
 struct gw_udp_cfg {
     struct gw_node *node;
-    struct gw_pkt_pool
-        *pool; /* with buffers of at least `mtu` bytes and more than GW_UDP_BATCH of them */
-    const char *address;   /* ours, as text: IPv4 or IPv6 */
-    uint16_t port;         /* first of the row; 0: any */
-    uint16_t entropies;    /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
-    uint32_t mtu;          /* payload bytes of a full packet */
-    uint32_t buffer_bytes; /* kernel buffers to ask for; 0: the system's default */
-    uint64_t cookie;       /* of the job */
-    uint64_t lose_q32;     /* chance / 2^32 that a packet is lost before it is sent; for tests */
-    uint64_t seed;         /* of those losses */
+    struct gw_pkt_pool *pool; /* more than GW_UDP_BATCH buffers of at least `mtu` bytes */
+    const char *address;      /* ours, as text: IPv4 or IPv6 */
+    uint16_t port;            /* first of the row; 0: any */
+    uint16_t entropies;       /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
+    uint32_t mtu;             /* payload bytes of a full packet */
+    uint32_t buffer_bytes;    /* kernel buffers to ask for; 0: the system's default */
+    uint64_t cookie;          /* of the job */
+    uint64_t lose_q32;        /* chance / 2^32 that a packet is lost before it is sent; for tests */
+    uint64_t seed;            /* of those losses */
 };
 
 enum {

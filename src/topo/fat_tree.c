@@ -6,8 +6,9 @@
  * the k/2 core switches of plane j, so that a core switch reaches each pod once. Two tiers: k ToRs
  * and k/2 aggregation switches, all linked.
  *
- * Oversubscription takes switches away: `oversubscription` r leaves (k/2)/r core switches to a plane
- * (k * k / 4 / r in all), `tor_oversubscription` r leaves (k/2)/r aggregation switches to a pod.
+ * Oversubscription takes switches away: `oversubscription` r leaves (k/2)/r core switches to a
+ * plane (k * k / 4 / r in all), `tor_oversubscription` r leaves (k/2)/r aggregation switches to a
+ * pod.
  */
 #include <stdio.h>
 
@@ -54,8 +55,9 @@ static int shape_of(const struct fat_tree *cfg, struct shape *shape, char *why, 
         error = gw_topo_check_divides("oversubscription", cfg->oversubscription, half,
                                       "uplinks of an aggregation switch (k/2)", why, why_size);
     if (!error && cfg->tiers == 2 && cfg->oversubscription != 1) {
-        snprintf(why, why_size, "oversubscription must be 1 with two tiers, which have no core; "
-                                "tor_oversubscription is what you want");
+        snprintf(why, why_size,
+                 "oversubscription must be 1 with two tiers, which have no core; "
+                 "tor_oversubscription is what you want");
         error = GW_ERR_INVALID;
     }
     if (error)

@@ -26,8 +26,8 @@ int gw_topo_check_range(const char *name, uint64_t value, uint64_t min, uint64_t
 {
     if (value >= min && value <= max)
         return GW_OK;
-    snprintf(why, why_size, "%s must be from %llu to %llu, not %llu", name,
-             (unsigned long long)min, (unsigned long long)max, (unsigned long long)value);
+    snprintf(why, why_size, "%s must be from %llu to %llu, not %llu", name, (unsigned long long)min,
+             (unsigned long long)max, (unsigned long long)value);
     return GW_ERR_INVALID;
 }
 

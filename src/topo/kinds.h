@@ -38,9 +38,8 @@ struct gw_topo_fabric {
          .initial = "400ns",                                                                       \
          .help = "time that a packet needs to cross a switch, besides queueing"},                  \
     {                                                                                              \
-        .name = "host_delay", .type = GW_PARAM_TIME,                                               \
-        .offset = offsetof(cfg, fabric.host_delay), .initial = "0",                                \
-        .help = "time that a packet needs to reach the transport in a host"                        \
+        .name = "host_delay", .type = GW_PARAM_TIME, .offset = offsetof(cfg, fabric.host_delay),   \
+        .initial = "0", .help = "time that a packet needs to reach the transport in a host"        \
     }
 
 /* Both return 0, or GW_ERR_INVALID with a sentence that begins with `name`. */

@@ -42,8 +42,7 @@ static int build(struct gw_topo *topo, const void *options, char *why, size_t wh
     uint32_t host_count = cfg->leaves * cfg->hosts_per_leaf;
     uint32_t first_spine = host_count + cfg->leaves;
     for (uint32_t h = 0; h < host_count; h++)
-        gw_topo_add_node(topo, false, h / cfg->hosts_per_leaf, cfg->fabric.host_delay, "host%u",
-                         h);
+        gw_topo_add_node(topo, false, h / cfg->hosts_per_leaf, cfg->fabric.host_delay, "host%u", h);
     for (uint32_t l = 0; l < cfg->leaves; l++)
         gw_topo_add_node(topo, true, l, cfg->fabric.switch_latency, "leaf%u", l);
     for (uint32_t s = 0; s < cfg->spines; s++)

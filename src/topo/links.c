@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 
-static int add_nodes(struct gw_topo *topo, const char *const *names, uint32_t count,
-                     bool is_switch, gw_time delay, char *why, size_t why_size)
+static int add_nodes(struct gw_topo *topo, const char *const *names, uint32_t count, bool is_switch,
+                     gw_time delay, char *why, size_t why_size)
 {
     const char *list = is_switch ? "switches" : "hosts";
     for (uint32_t i = 0; i < count; i++) {
@@ -73,8 +73,8 @@ static int build(struct gw_topo *topo, const void *options, char *why, size_t wh
         error = add_nodes(topo, cfg->hosts, cfg->host_count, false, cfg->fabric.host_delay, why,
                           why_size);
     if (!error)
-        error = add_nodes(topo, cfg->switches, cfg->switch_count, true,
-                          cfg->fabric.switch_latency, why, why_size);
+        error = add_nodes(topo, cfg->switches, cfg->switch_count, true, cfg->fabric.switch_latency,
+                          why, why_size);
     for (uint32_t i = 0; i < cfg->link_count && !error; i++)
         error = add_link(topo, &cfg->links[i], why, why_size);
     return error;

@@ -1,8 +1,9 @@
 /*
  * Partitions: nodes that one thread runs.
  *
- * Groups are placed whole, the heaviest first, each where there is least so far; then the nodes that
- * may go anywhere. Ties go to the lower number, so that the result depends on the topology only.
+ * Groups are placed whole, the heaviest first, each where there is least so far; then the nodes
+ * that may go anywhere. Ties go to the lower number, so that the result depends on the topology
+ * only.
  */
 #include <stdlib.h>
 

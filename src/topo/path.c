@@ -1,9 +1,9 @@
 /*
  * Times of a shortest path in an empty network, to the picosecond as the simulator runs it.
  *
- * Each link costs its propagation, the serialisation of the whole packet (store and forward) and the
- * receiving node's delay. With equal links and switches the round trip is
- * H * (2 * latency + ser(full) + ser(ack)) + 2 * (H - 1) * switch latency for H links one way.
+ * Each link costs its propagation, the serialisation of the whole packet (store and forward) and
+ * the receiving node's delay. With equal links and switches the round trip is H * (2 * latency +
+ * ser(full) + ser(ack)) + 2 * (H - 1) * switch latency for H links one way.
  */
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * Shortest-path routes: for every switch, the equal-cost next hops towards every host.
  *
  * Hosts never forward. All hosts that hang on one switch and no other share one breadth-first
- * search; a host with several switches has its own. Sets of next hops that are equal are stored once
- * per switch, so a switch holds two bytes per host and a handful of sets.
+ * search; a host with several switches has its own. Sets of next hops that are equal are stored
+ * once per switch, so a switch holds two bytes per host and a handful of sets.
  *
  * Invariant: a port is in the set for a host exactly if its link is up and its peer is the host or
  * one hop nearer to it.
@@ -26,18 +26,18 @@ struct hop {
 struct builder {
     struct gw_topo *topo;
     uint32_t switch_count;
-    struct hop *hops;        /* of all switches, grouped by switch, ports ascending */
-    uint32_t *first_hop;     /* switch_count + 1 indices into `hops` */
-    uint32_t *home;          /* per host: its only switch, HOME_NONE or HOME_SEVERAL */
-    uint32_t *distance;      /* per switch: links to the target host; DISTANCE_NONE: not reached */
-    uint32_t *reached;       /* switches in the order in which the search reached them */
+    struct hop *hops;    /* of all switches, grouped by switch, ports ascending */
+    uint32_t *first_hop; /* switch_count + 1 indices into `hops` */
+    uint32_t *home;      /* per host: its only switch, HOME_NONE or HOME_SEVERAL */
+    uint32_t *distance;  /* per switch: links to the target host; DISTANCE_NONE: not reached */
+    uint32_t *reached;   /* switches in the order in which the search reached them */
     uint32_t reached_count;
-    uint16_t *members;       /* the set that is being made */
-    uint32_t *hosts;         /* hosts that share the search */
-    struct growing {         /* room of a switch's tables, and the hash of each of its sets */
+    uint16_t *members; /* the set that is being made */
+    uint32_t *hosts;   /* hosts that share the search */
+    struct growing {   /* room of a switch's tables, and the hash of each of its sets */
         uint64_t *hashes;
         uint32_t hash_room, set_room, member_room;
-    } *growing;
+    } * growing;
 };
 
 #define HOME_NONE     UINT32_MAX

@@ -36,8 +36,8 @@ uint32_t gw_topo_add_node(struct gw_topo *topo, bool is_switch, uint32_t group, 
                           const char *name_format, ...)
 {
     GW_ASSERT(is_switch || topo->host_count == topo->node_count);
-    topo->nodes = gw_memory_grow(topo->nodes, &topo->node_room, topo->node_count + 1,
-                                 sizeof(topo->nodes[0]));
+    topo->nodes =
+        gw_memory_grow(topo->nodes, &topo->node_room, topo->node_count + 1, sizeof(topo->nodes[0]));
     struct gw_topo_node *node = &topo->nodes[topo->node_count];
     *node = (struct gw_topo_node){.group = group, .delay = delay};
     va_list args;
@@ -52,8 +52,8 @@ uint32_t gw_topo_add_link(struct gw_topo *topo, uint32_t a, uint32_t b, uint64_t
                           gw_time latency)
 {
     GW_ASSERT(a < topo->node_count && b < topo->node_count && a != b);
-    topo->links = gw_memory_grow(topo->links, &topo->link_room, topo->link_count + 1,
-                                 sizeof(topo->links[0]));
+    topo->links =
+        gw_memory_grow(topo->links, &topo->link_room, topo->link_count + 1, sizeof(topo->links[0]));
     topo->links[topo->link_count] = (struct gw_link){
         .side = {{.node = a, .rate_bps = rate_bps}, {.node = b, .rate_bps = rate_bps}},
         .latency = latency,
@@ -135,8 +135,7 @@ int gw_topo_finish(struct gw_topo *topo, char *why, size_t why_size)
         return GW_ERR_INVALID;
     }
     for (uint32_t i = 0; i < topo->node_count; i++)
-        GW_ASSERT(topo->nodes[i].group == GW_GROUP_ANY ||
-                  topo->nodes[i].group < topo->node_count);
+        GW_ASSERT(topo->nodes[i].group == GW_GROUP_ANY || topo->nodes[i].group < topo->node_count);
     int error = place_ports(topo, why, why_size);
     if (error)
         return error;

@@ -20,8 +20,8 @@
 
 /* One direction of a link. */
 struct gw_link_side {
-    uint32_t node;     /* the end that sends in this direction */
-    uint16_t port;     /* its port; set by gw_topo_finish() */
+    uint32_t node; /* the end that sends in this direction */
+    uint16_t port; /* its port; set by gw_topo_finish() */
     uint64_t rate_bps;
     uint32_t queue_bytes; /* capacity of the sender's queue for data; 0: the scenario's default */
 };
@@ -33,12 +33,12 @@ struct gw_link {
 };
 
 struct gw_topo_node {
-    char name[24];        /* "host3", "tor0", "agg1", "core0"; unique */
-    uint32_t group;       /* nodes of one group are kept in one partition (pod, rack), numbered from
-                             0; GW_GROUP_ANY for nodes that may go anywhere (core, spine) */
-    gw_time delay;        /* switch latency, or a host's own delay per traversal; paid on arrival */
-    uint32_t first_port;  /* index into `ports` of port 0; set by gw_topo_finish() */
-    uint16_t port_count;  /* set by gw_topo_finish() */
+    char name[24];       /* "host3", "tor0", "agg1", "core0"; unique */
+    uint32_t group;      /* nodes of one group are kept in one partition (pod, rack), numbered from
+                            0; GW_GROUP_ANY for nodes that may go anywhere (core, spine) */
+    gw_time delay;       /* switch latency, or a host's own delay per traversal; paid on arrival */
+    uint32_t first_port; /* index into `ports` of port 0; set by gw_topo_finish() */
+    uint16_t port_count; /* set by gw_topo_finish() */
 };
 
 #define GW_GROUP_ANY UINT32_MAX
@@ -46,19 +46,19 @@ struct gw_topo_node {
 /* What is attached to a port. */
 struct gw_topo_port {
     uint32_t link;
-    uint8_t side;       /* links[link].side[side] is this port's */
-    uint32_t peer;      /* node at the other end */
+    uint8_t side;  /* links[link].side[side] is this port's */
+    uint32_t peer; /* node at the other end */
     uint16_t peer_port;
 };
 
 /* Next hops of one switch. route[host] is an index into `sets`. */
 struct gw_topo_routes {
-    uint16_t *route;       /* one per host; GW_PORT_NONE: unreachable */
+    uint16_t *route; /* one per host; GW_PORT_NONE: unreachable */
     struct gw_topo_set {
         uint32_t first; /* index into `members` */
         uint32_t count;
-    } *sets;               /* distinct sets of equal-cost next hops */
-    uint16_t *members;     /* port numbers, ascending within a set */
+    } * sets;          /* distinct sets of equal-cost next hops */
+    uint16_t *members; /* port numbers, ascending within a set */
     uint32_t set_count;
     uint32_t member_count;
 };
@@ -67,12 +67,12 @@ struct gw_topo {
     uint32_t host_count;
     uint32_t node_count; /* hosts and switches */
     uint32_t link_count;
-    uint32_t node_room;  /* allocated */
+    uint32_t node_room; /* allocated */
     uint32_t link_room;
     struct gw_topo_node *nodes;
     struct gw_link *links;
-    struct gw_topo_port *ports;     /* set by gw_topo_finish() */
-    struct gw_topo_routes *routes;  /* one per switch: [node - host_count]; set by gw_topo_route() */
+    struct gw_topo_port *ports;    /* set by gw_topo_finish() */
+    struct gw_topo_routes *routes; /* one per switch: [node - host_count]; set by gw_topo_route() */
 };
 
 struct gw_topo_kind {
@@ -106,9 +106,10 @@ uint32_t gw_topo_find(const struct gw_topo *topo, const char *name);
 int gw_topo_finish(struct gw_topo *topo, char *why, size_t why_size);
 
 /*
- * Computes every switch's shortest-path next hops over the links that are not down; replaces earlier
- * routes. Returns 0, or GW_ERR_NO_ROOM when a switch needs more than 65535 sets of next hops. A host
- * that cannot be reached has no route: it is the caller who decides whether that is an error.
+ * Computes every switch's shortest-path next hops over the links that are not down; replaces
+ * earlier routes. Returns 0, or GW_ERR_NO_ROOM when a switch needs more than 65535 sets of next
+ * hops. A host that cannot be reached has no route: it is the caller who decides whether that is an
+ * error.
  */
 int gw_topo_route(struct gw_topo *topo);
 /* Frees the routes; gw_topo_fini() does so too. */
@@ -116,9 +117,9 @@ void gw_topo_routes_free(struct gw_topo *topo);
 
 /* A shortest path between two hosts, and its times. */
 struct gw_topo_path {
-    uint16_t hops;     /* links one way; 0: unreachable */
-    gw_time one_way_full; /* a full packet's last bit, out */
-    gw_time one_way_ack;  /* a header-only packet's last bit, back */
+    uint16_t hops;         /* links one way; 0: unreachable */
+    gw_time one_way_full;  /* a full packet's last bit, out */
+    gw_time one_way_ack;   /* a header-only packet's last bit, back */
     uint64_t rate_bps_min; /* slowest link on the way out */
 };
 

@@ -1,6 +1,7 @@
 /*
- * Tree: one root, `depth` levels of switches with `fanout` children each, hosts on the lowest level.
- * Switches are numbered level by level from the root, sw0. A lowest switch and its hosts are a group.
+ * Tree: one root, `depth` levels of switches with `fanout` children each, hosts on the lowest
+ * level. Switches are numbered level by level from the root, sw0. A lowest switch and its hosts are
+ * a group.
  */
 #include <stdio.h>
 
@@ -54,8 +55,7 @@ static int build(struct gw_topo *topo, const void *options, char *why, size_t wh
     uint64_t uplink_rate_bps = cfg->uplink_rate_bps ? cfg->uplink_rate_bps : cfg->fabric.rate_bps;
     uint32_t host_count = leaves * cfg->hosts_per_leaf;
     for (uint32_t h = 0; h < host_count; h++)
-        gw_topo_add_node(topo, false, h / cfg->hosts_per_leaf, cfg->fabric.host_delay, "host%u",
-                         h);
+        gw_topo_add_node(topo, false, h / cfg->hosts_per_leaf, cfg->fabric.host_delay, "host%u", h);
     for (uint32_t s = 0; s < inner + leaves; s++)
         gw_topo_add_node(topo, true, s < inner ? GW_GROUP_ANY : s - inner,
                          cfg->fabric.switch_latency, "sw%u", s);
@@ -63,8 +63,8 @@ static int build(struct gw_topo *topo, const void *options, char *why, size_t wh
         gw_topo_add_link(topo, h, host_count + inner + h / cfg->hosts_per_leaf,
                          cfg->fabric.rate_bps, cfg->fabric.latency);
     for (uint32_t s = 1; s < inner + leaves; s++)
-        gw_topo_add_link(topo, host_count + s, host_count + (s - 1) / cfg->fanout,
-                         uplink_rate_bps, cfg->fabric.latency);
+        gw_topo_add_link(topo, host_count + s, host_count + (s - 1) / cfg->fanout, uplink_rate_bps,
+                         cfg->fabric.latency);
     return GW_OK;
 }
 

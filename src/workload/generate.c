@@ -33,8 +33,8 @@ gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time sp
     return start + (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
 }
 
-void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst,
-                           uint64_t bytes, gw_time start)
+void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
+                           gw_time start)
 {
     gw_workload_add_flow(workload, &(struct gw_flow_spec){.src = src,
                                                           .dst = dst,

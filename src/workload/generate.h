@@ -26,8 +26,8 @@ int gw_workload_check_count(struct gw_workload_ctx *ctx, const char *name, uint6
 gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time spread);
 
 /* Adds a flow that a time starts and that nothing waits for. */
-void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst,
-                           uint64_t bytes, gw_time start);
+void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
+                           gw_time start);
 
 /*
  * The group (pod, rack) of every host, to be freed by the caller; every host is a group of its own
@@ -44,8 +44,8 @@ struct gw_workload_file {
 };
 
 /*
- * Opens `name`, the value of the parameter "file": relative to the scenario's folder, or else to the
- * current one. Returns 0 or a negative error with ctx->why set. Ends with fclose().
+ * Opens `name`, the value of the parameter "file": relative to the scenario's folder, or else to
+ * the current one. Returns 0 or a negative error with ctx->why set. Ends with fclose().
  */
 int gw_workload_open(struct gw_workload_file *file, const char *name, struct gw_workload_ctx *ctx);
 

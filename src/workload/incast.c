@@ -1,8 +1,8 @@
 /*
  * Incast: `degree` hosts send one message each to the same receiver.
  *
- * Invariant: senders are distinct and random, and come from other groups than the receiver's as long
- * as these have hosts left.
+ * Invariant: senders are distinct and random, and come from other groups than the receiver's as
+ * long as these have hosts left.
  */
 #include <stdlib.h>
 

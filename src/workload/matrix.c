@@ -9,9 +9,9 @@
  *     trigger id 1 oneshot
  *
  * Start times are picoseconds. A flow has either a start or a trigger that starts it; it may pull
- * one trigger when its sender is done and one when its receiver is. A oneshot starts all its flows at
- * the first pull, a multishot one more flow with every pull, a barrier all of them at the last of
- * `count` pulls. `prio` is read and has no effect. Lines of failed links are refused: what fails
+ * one trigger when its sender is done and one when its receiver is. A oneshot starts all its flows
+ * at the first pull, a multishot one more flow with every pull, a barrier all of them at the last
+ * of `count` pulls. `prio` is read and has no effect. Lines of failed links are refused: what fails
  * belongs in the scenario, where it has a time.
  */
 #include <stdlib.h>
@@ -267,10 +267,10 @@ static int find_trigger(struct matrix *matrix, uint32_t id, uint32_t line, uint3
     if (id == 0)
         return GW_OK;
     const struct trigger key = {.id = id};
-    const struct trigger *found = matrix->trigger_count
-                                      ? bsearch(&key, matrix->triggers, matrix->trigger_count,
-                                                sizeof(key), compare_triggers)
-                                      : NULL;
+    const struct trigger *found =
+        matrix->trigger_count
+            ? bsearch(&key, matrix->triggers, matrix->trigger_count, sizeof(key), compare_triggers)
+            : NULL;
     if (!found) {
         matrix->file.line = line;
         return refuse(matrix, "trigger %u is not defined", id);

@@ -25,9 +25,9 @@ static void swap(uint32_t *a, uint32_t *b)
 }
 
 /*
- * Draws a permutation in which group[to[i]] != group[i]. Each host of a random shuffle that violates
- * this swaps its destination with a host for which that repairs the one without spoiling the other;
- * it exists because no group holds more than half of the hosts.
+ * Draws a permutation in which group[to[i]] != group[i]. Each host of a random shuffle that
+ * violates this swaps its destination with a host for which that repairs the one without spoiling
+ * the other; it exists because no group holds more than half of the hosts.
  */
 static void draw(const uint32_t *group, uint32_t *to, uint32_t count, struct gw_prng *prng)
 {

@@ -1,11 +1,11 @@
 /*
- * Poisson flows: messages between random pairs of hosts, with exponential gaps and with sizes from a
- * distribution file.
+ * Poisson flows: messages between random pairs of hosts, with exponential gaps and with sizes from
+ * a distribution file.
  *
  * The file has lines `bytes cumulative_probability`, both ascending, the last with probability 1;
- * between two lines the distribution is linear. Gaps are such that all hosts together send at `load`
- * times the sum of their rates. All arithmetic is on integers, so that the flows are the same on
- * every machine.
+ * between two lines the distribution is linear. Gaps are such that all hosts together send at
+ * `load` times the sum of their rates. All arithmetic is on integers, so that the flows are the
+ * same on every machine.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ struct poisson {
     char file[GW_PARAM_TEXT_MAX];
 };
 
-#define CHANCE_ONE (UINT64_C(1) << 32)
+#define CHANCE_ONE     (UINT64_C(1) << 32)
 #define SIZE_MAX_BYTES (UINT64_C(1) << 40) /* keeps sums of sizes and probabilities in 128 bits */
 
 struct point {
@@ -56,8 +56,7 @@ static int read_point(struct gw_workload_file *file, struct distribution *sizes,
     if (last && (point.bytes < last->bytes || point.chance < last->chance))
         return gw_workload_file_error(file, ctx, GW_ERR_INVALID,
                                       "bytes and cumulative_probability must not fall");
-    sizes->points =
-        gw_memory_grow(sizes->points, &sizes->room, sizes->count + 1, sizeof(point));
+    sizes->points = gw_memory_grow(sizes->points, &sizes->room, sizes->count + 1, sizeof(point));
     sizes->points[sizes->count++] = point;
     return GW_OK;
 }
@@ -108,8 +107,9 @@ static unsigned __int128 size_mean(const struct distribution *sizes)
 }
 
 /*
- * -ln(x / 2^32) in 1/2^32 for x from 1 to 2^32. The logarithm to base 2 is taken bit by bit: squaring
- * a number in [1, 2) doubles its logarithm, and the result is 2 or more when the next bit is 1.
+ * -ln(x / 2^32) in 1/2^32 for x from 1 to 2^32. The logarithm to base 2 is taken bit by bit:
+ * squaring a number in [1, 2) doubles its logarithm, and the result is 2 or more when the next bit
+ * is 1.
  */
 static uint64_t minus_log(uint64_t x)
 {
@@ -162,8 +162,7 @@ static int draw_flows(struct gw_workload *workload, const struct poisson *cfg,
         uint32_t src = gw_prng_below(&ctx->prng, host_count);
         uint32_t dst = gw_prng_below(&ctx->prng, host_count - 1);
         gw_workload_add_plain(workload, src, dst + (dst >= src),
-                              size_at(sizes, gw_prng_next(&ctx->prng) >> 32),
-                              cfg->start + offset);
+                              size_at(sizes, gw_prng_next(&ctx->prng) >> 32), cfg->start + offset);
     }
     return GW_OK;
 }

@@ -45,9 +45,8 @@ uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow
 
 uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each)
 {
-    workload->triggers =
-        gw_memory_grow(workload->triggers, &workload->trigger_room, workload->trigger_count + 1,
-                       sizeof(workload->triggers[0]));
+    workload->triggers = gw_memory_grow(workload->triggers, &workload->trigger_room,
+                                        workload->trigger_count + 1, sizeof(workload->triggers[0]));
     workload->triggers[workload->trigger_count] = (struct gw_trigger_spec){
         .needs = needs, .first_start = workload->start_count, .one_each = one_each};
     return workload->trigger_count++;

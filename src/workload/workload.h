@@ -19,11 +19,11 @@ struct gw_flow_spec {
     uint32_t src;
     uint32_t dst;
     uint64_t bytes;
-    gw_time start;          /* GW_TIME_NEVER: started by a trigger */
-    uint32_t id;            /* as written in the input, else the index; only for reports */
-    uint32_t fires_sent;    /* trigger pulled when the sender knows that all is delivered */
+    gw_time start;           /* GW_TIME_NEVER: started by a trigger */
+    uint32_t id;             /* as written in the input, else the index; only for reports */
+    uint32_t fires_sent;     /* trigger pulled when the sender knows that all is delivered */
     uint32_t fires_received; /* trigger pulled when the receiver has everything */
-    bool background;        /* the run does not wait for it */
+    bool background;         /* the run does not wait for it */
 };
 
 /* Starts flows once it has been pulled `needs` times. */

@@ -1,9 +1,9 @@
 /*
  * Fuzz targets in the ordinary test run.
  *
- * A target has libFuzzer's form. Built with clang -fsanitize=fuzzer (which defines
- * FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) the file is a fuzzer; otherwise its main() replays the
- * committed corpus and then a fixed number of mutants of it, the same in every run.
+ * A target has libFuzzer's form. Built with clang, -fsanitize=fuzzer and
+ * -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION, the file is a fuzzer; otherwise its main() replays
+ * the committed corpus and then a fixed number of mutants of it, the same in every run.
  */
 #ifndef GW_TESTS_REPLAY_H
 #define GW_TESTS_REPLAY_H

@@ -1,5 +1,6 @@
 /*
- * Load balancing: which entropy the next packet (or train) carries, and so which path ECMP gives it.
+ * Load balancing: which entropy the next packet (or train) carries, and so which path ECMP gives
+ * it.
  *
  * One file here and one line in lb.def make an algorithm. Hooks are called for every ACK, NACK and
  * timeout, also while congestion control ignores them.

@@ -1,11 +1,13 @@
-/* Routes: complete, minimal, by next-hop sets that hold exactly the nearer peers, around failures. */
+/* Routes: complete, minimal, by next-hop sets that hold exactly the nearer peers, around failures.
+ */
 #include "unit/topo/build.h"
 
 #include "base/prng.h"
 
 #define FAR UINT32_MAX
 
-/* Links from every node to `dst` over links that are up, hosts not forwarding: the plain definition. */
+/* Links from every node to `dst` over links that are up, hosts not forwarding: the plain
+ * definition. */
 static void distances_to(const struct gw_topo *topo, uint32_t dst, uint32_t *distance)
 {
     for (uint32_t n = 0; n < topo->node_count; n++)
@@ -17,7 +19,8 @@ static void distances_to(const struct gw_topo *topo, uint32_t dst, uint32_t *dis
             const struct gw_link *link = &topo->links[i / 2];
             uint32_t from = link->side[i % 2].node, to = link->side[!(i % 2)].node;
             bool forwards = to == dst || to >= topo->host_count;
-            if (link->down || !forwards || distance[to] == FAR || distance[to] + 1 >= distance[from])
+            if (link->down || !forwards || distance[to] == FAR ||
+                distance[to] + 1 >= distance[from])
                 continue;
             distance[from] = distance[to] + 1;
             changed = true;
@@ -84,10 +87,10 @@ static void topo_route__stores_equal_sets_once(void **state)
     struct gw_topo topo;
     build(&topo, "fat-tree", "k=4");
     uint32_t tor = gw_topo_find(&topo, "tor0") - topo.host_count;
-    assert_int_equal(topo.routes[tor].set_count, 2 + 1);     /* its hosts, and upwards */
+    assert_int_equal(topo.routes[tor].set_count, 2 + 1); /* its hosts, and upwards */
     assert_int_equal(topo.routes[tor].member_count, 2 + 2);
     uint32_t core = gw_topo_find(&topo, "core0") - topo.host_count;
-    assert_int_equal(topo.routes[core].set_count, 4);        /* one per pod */
+    assert_int_equal(topo.routes[core].set_count, 4); /* one per pod */
     gw_topo_fini(&topo);
 }
 

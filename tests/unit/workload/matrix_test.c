@@ -100,8 +100,8 @@ static void matrix__appends(void **state)
     gw_algo_set(algo, &cfg, "file", name);
     struct gw_workload_ctx ctx = {
         .topo = &topo, .directory = ".", .why = made.why, .why_size = sizeof(made.why)};
-    assert_int_equal(
-        ((const struct gw_workload_kind *)algo)->generate(&made.workload, &cfg, &ctx), GW_OK);
+    assert_int_equal(((const struct gw_workload_kind *)algo)->generate(&made.workload, &cfg, &ctx),
+                     GW_OK);
     unlink(name);
     assert_int_equal(made.workload.flow_count, 6 + 2);
     assert_int_equal(made.workload.flows[6].fires_sent, 3);
