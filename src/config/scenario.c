@@ -61,13 +61,10 @@ static int measure(struct gw_loader *loader)
 static void directory_of(const char *file, char directory[DIRECTORY_MAX])
 {
     const char *slash = strrchr(file, '/');
-    size_t length = slash ? (size_t)(slash - file) : 0;
-    if (length == 0 || length >= DIRECTORY_MAX) {
-        strcpy(directory, slash == file ? "/" : ".");
-        return;
-    }
-    memcpy(directory, file, length);
-    directory[length] = '\0';
+    if (!slash)
+        snprintf(directory, DIRECTORY_MAX, ".");
+    else
+        snprintf(directory, DIRECTORY_MAX, "%.*s", slash == file ? 1 : (int)(slash - file), file);
 }
 
 /* Every flow that an entry has added must be possible. */

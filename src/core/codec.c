@@ -10,7 +10,7 @@
 _Static_assert((int)GW_PKT_DATA == GW_WIRE_DATA, "kinds agree");
 _Static_assert((int)GW_PKT_ACK == GW_WIRE_ACK, "kinds agree");
 _Static_assert((int)GW_PKT_NACK == GW_WIRE_NACK, "kinds agree");
-_Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
+_Static_assert((int)GW_PKT_NACK + 1 == GW_WIRE_KINDS, "every kind of a flow has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
 _Static_assert((int)GW_PKT_IMPORTANT == GW_WIRE_IMPORTANT, "flags agree");

@@ -26,9 +26,11 @@
 /* If you add a kind: give it a layout in wire/, a size there, and a case in the endpoint's input.
  */
 enum gw_pkt_kind {
-    GW_PKT_DATA = 0, /* one fragment of a flow's message */
-    GW_PKT_ACK = 1,  /* data arrived */
-    GW_PKT_NACK = 2, /* data arrived trimmed */
+    GW_PKT_DATA = 0,  /* one fragment of a flow's message */
+    GW_PKT_ACK = 1,   /* data arrived */
+    GW_PKT_NACK = 2,  /* data arrived trimmed */
+    GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
+    GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
     GW_PKT_KINDS,
 };
 
@@ -46,6 +48,18 @@ enum gw_pkt_flag {
     GW_PKT_IMPORTANT = 4, /* immune to selective dropping */
     GW_PKT_ECHO_CE = 8,   /* on ACK and NACK: the data packet carried CE */
     GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
+};
+
+/* What a gradient or parameter packet says of itself (ATP, section 3.3). */
+enum gw_agg_flag {
+    GW_AGG_RESEND = 1, /* gradient: sent again; takes partial sums along, is never held */
+    GW_AGG_COLLISION =
+        2,          /* the fragment's aggregator was taken; parameter: `bitmap` is a new index */
+    GW_AGG_RAW = 4, /* the payload is in the tensor's own type, not fixed point: do not add */
+    GW_AGG_ECN = 8, /* a contributor met congestion */
+    GW_AGG_REQUEST = 16, /* parameter: no result; send this fragment again, raw */
+    GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
+    GW_AGG_FAILED = 64,  /* parameter: the sum does not fit the tensor's type */
 };
 
 /* 0 is best effort and served last, 1 to 6 carry data with higher served first. */
@@ -72,12 +86,24 @@ struct gw_pkt {
     struct gw_qpkt q;
     uint32_t src; /* host addresses */
     uint32_t dst;
-    uint32_t flow;   /* chosen by the sender of the data; the same on its ACKs */
-    gw_time sent_at; /* data: when its first bit left; ACK, NACK: echo of that */
+    uint32_t
+        flow; /* chosen by the sender of the data; the same on its ACKs. Gradient, parameter: job */
+    union {
+        gw_time sent_at;       /* data: when its first bit left; ACK, NACK: echo of that */
+        struct {               /* gradient, parameter */
+            uint32_t key;      /* tensor and iteration; the server checks that workers agree */
+            uint16_t epoch;    /* of the job: packets of another one are stale */
+            uint8_t scale;     /* dynamic scaling: exponent that the sender could use; 255: none */
+            uint8_t agg_flags; /* enum gw_agg_flag */
+        };
+    };
     uint32_t seq; /* packet number within the flow; ACK, NACK: echo of the packet that caused it */
-    uint16_t entropy;      /* what ECMP hashes */
-    uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
-    uint32_t buf;          /* payload, or GW_BUF_NONE */
+    uint16_t entropy; /* what ECMP hashes */
+    union {
+        uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
+        uint16_t index;        /* gradient, parameter: which aggregator */
+    };
+    uint32_t buf; /* payload, or GW_BUF_NONE */
     union {
         struct {
             uint32_t total; /* packets in the message */
@@ -91,6 +117,12 @@ struct gw_pkt {
              * all zero when the ACK speaks of packet `seq` alone. */
             uint32_t mask[2];
         } ack;
+        struct {
+            uint32_t bitmap;  /* gradient: contributors, as positions below one switch of `level` */
+            uint16_t values;  /* in the payload, four bytes each */
+            uint8_t level;    /* switches of lower levels have added up all their workers */
+            uint8_t above[2]; /* position of that switch below the next one, and so on */
+        } agg;
     };
 };
 

@@ -12,7 +12,7 @@
 #include "sim/engine.h"
 
 enum {
-    ALIGNMENT = 64,
+    ALIGNMENT = 128,   /* of a partition */
     TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
     TX_FLOWS_MAX = 65536, /* the endpoint's limit */
     RX_FLOWS_MAX = 4096,

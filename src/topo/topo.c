@@ -1,7 +1,8 @@
 /*
  * Nodes, links and ports of a topology; see topo.h.
  *
- * Routes are in route.c, path times in path.c, partitions in partition.c, the kinds in kinds.c.
+ * Routes are in route.c, path times in path_time.c, partitions in partition.c, the kinds in
+ * kinds.c.
  */
 #include "topo/topo.h"
 

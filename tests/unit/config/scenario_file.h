@@ -1,6 +1,6 @@
 /* Scenario texts for tests: written to a file, loaded, and the error that must come of it. */
-#ifndef GW_TESTS_CONFIG_SCENARIO_FILE_H
-#define GW_TESTS_CONFIG_SCENARIO_FILE_H
+#ifndef GW_TESTS_SCENARIO_FILE_H
+#define GW_TESTS_SCENARIO_FILE_H
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Every topology kind: counts, names and groups; and parameters that make no network. */
-#include "unit/topo/build.h"
+#include "unit/topo/topo_fixture.h"
 
 /* What a kind must give. */
 struct expected {

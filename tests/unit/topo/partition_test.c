@@ -1,5 +1,5 @@
 /* Partitions: groups whole, work balanced, and the same every time. */
-#include "unit/topo/build.h"
+#include "unit/topo/topo_fixture.h"
 
 enum {
     PARTS_MAX = 8,

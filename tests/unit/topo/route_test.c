@@ -1,6 +1,6 @@
 /* Routes: complete, minimal, by next-hop sets that hold exactly the nearer peers, around failures.
  */
-#include "unit/topo/build.h"
+#include "unit/topo/topo_fixture.h"
 
 #include "base/prng.h"
 

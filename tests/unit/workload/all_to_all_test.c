@@ -1,5 +1,5 @@
 /* All-to-all: every ordered pair once, and a window of flows at a time. */
-#include "unit/workload/generate.h"
+#include "unit/workload/workload_fixture.h"
 
 enum {
     HOSTS = 6,

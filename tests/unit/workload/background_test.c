@@ -1,5 +1,5 @@
 /* Background flows: given pairs, random pairs, and never waited for. */
-#include "unit/workload/generate.h"
+#include "unit/workload/workload_fixture.h"
 
 #include "workload/workload.h"
 

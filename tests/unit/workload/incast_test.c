@@ -1,5 +1,5 @@
 /* Incasts: distinct senders, from other groups than the receiver's while these have hosts. */
-#include "unit/workload/generate.h"
+#include "unit/workload/workload_fixture.h"
 
 static void incast__takes_distinct_senders_from_other_groups_first(void **state)
 {

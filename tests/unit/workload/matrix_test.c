@@ -1,5 +1,5 @@
 /* Connection matrices: the grammar, the three kinds of triggers, and errors that name the line. */
-#include "unit/workload/generate.h"
+#include "unit/workload/workload_fixture.h"
 
 static void make(struct generated *made, const struct gw_topo *topo, const char *text)
 {

@@ -1,5 +1,5 @@
 /* Permutations are derangements that cross groups wherever that is possible. */
-#include "unit/workload/generate.h"
+#include "unit/workload/workload_fixture.h"
 
 enum {
     HOSTS_MAX = 1024,

@@ -1,5 +1,5 @@
 /* Poisson flows: load, gaps and sizes follow their distributions, and files are checked. */
-#include "unit/workload/generate.h"
+#include "unit/workload/workload_fixture.h"
 
 enum {
     FLOWS = 20000,

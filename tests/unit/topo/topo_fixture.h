@@ -1,6 +1,6 @@
 /* Builds a topology of a registered kind for a test: build(&topo, "fat-tree", "k=4 tiers=3"). */
-#ifndef GW_TESTS_TOPO_BUILD_H
-#define GW_TESTS_TOPO_BUILD_H
+#ifndef GW_TESTS_TOPO_FIXTURE_H
+#define GW_TESTS_TOPO_FIXTURE_H
 
 #include "support.h"
 

@@ -2,7 +2,7 @@
  * Path times against SMaRTT's base RTT, H * (2 * t_l + ser(mtu + hdr) + ser(64)) + 2 * (H - 1) *
  * t_s, with the figures of its two settings for 2, 4 and 6 links.
  */
-#include "unit/topo/build.h"
+#include "unit/topo/topo_fixture.h"
 
 enum {
     FULL = 4096 + 64,

@@ -1,11 +1,11 @@
 /* Runs a workload kind for a test, and files for those that read one. */
-#ifndef GW_TESTS_WORKLOAD_GENERATE_H
-#define GW_TESTS_WORKLOAD_GENERATE_H
+#ifndef GW_TESTS_WORKLOAD_FIXTURE_H
+#define GW_TESTS_WORKLOAD_FIXTURE_H
 
 #include <stdio.h>
 #include <unistd.h>
 
-#include "unit/topo/build.h"
+#include "unit/topo/topo_fixture.h"
 
 #include "workload/workload.h"
 
