@@ -2,7 +2,7 @@
  * The endpoint's frame: memory, dispatch of the verbs, flow slots, timers and events. What a flow
  * does is in flow_tx.c and flow_rx.c, what leaves first is in egress.c.
  *
- * Invariant: pending events + running flows <= event_limit, so that a flow that ends can always say
+ * Invariant: pending events + promised events <= event_limit, so that what ends can always say
  * so.
  */
 #include "core/endpoint_impl.h"
@@ -13,6 +13,8 @@
 
 enum {
     ALIGNMENT = 64, /* blocks start on cache lines */
+    APPS_MAX = 4096,
+    APP_EVENTS_MAX = 1 << 20,
 };
 
 /* Hands out pieces of the caller's memory; with base NULL it only measures. */
@@ -37,12 +39,15 @@ static uint32_t slots_per_flow(const struct gw_endpoint_cfg *cfg)
 static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
                            struct arena *arena)
 {
-    uint32_t timers = cfg->tx_flows_max + cfg->rx_flows_max;
+    uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
+    uint32_t timers = flows + cfg->apps_max;
     ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
     ep->rx_flows = arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_flows));
-    ep->events = arena_take(arena, timers * sizeof(*ep->events));
+    ep->events = arena_take(arena, (flows + cfg->app_events_max) * sizeof(*ep->events));
+    ep->apps = arena_take(arena, cfg->apps_max * sizeof(*ep->apps));
+    void *app_map = arena_take(arena, gw_map_size(cfg->apps_max));
     ep->expectations = arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
     void *heap = arena_take(arena, gw_heap_size(timers));
     void *map = arena_take(arena, gw_map_size(cfg->rx_flows_max));
@@ -53,6 +58,8 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
         return;
     gw_heap_init(&ep->timers, heap, timers);
     gw_map_init(&ep->rx_map, map, cfg->rx_flows_max);
+    gw_map_init(&ep->app_map, app_map, cfg->apps_max);
+    memset(ep->apps, 0, cfg->apps_max * sizeof(*ep->apps));
     memset(ep->egress, 0, cfg->port_count * sizeof(*ep->egress));
     memset(ep->tx_flows, 0, cfg->tx_flows_max * sizeof(*ep->tx_flows));
     memset(ep->rx_flows, 0, cfg->rx_flows_max * sizeof(*ep->rx_flows));
@@ -74,7 +81,25 @@ static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
            cfg->span_max >= GW_SPAN_MIN && cfg->span_max <= GW_SPAN_MAX &&
            (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
            cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE && cfg->train >= 1 &&
-           cfg->pool != NULL;
+           cfg->apps_max <= APPS_MAX && cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL;
+}
+
+static uint64_t app_key(uint32_t job, enum gw_app_role role)
+{
+    return (uint64_t)role << 32 | job;
+}
+
+/* Hands the packet to the application of its job; false: there is none. */
+static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
+{
+    enum gw_app_role role = pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
+    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
+    if (index == GW_MAP_NONE) {
+        ep->stats.stray++;
+        return false;
+    }
+    ep->apps[index]->ops->input(ep, ep->apps[index], pkt, now);
+    return true;
 }
 
 static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
@@ -89,6 +114,11 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
             case GW_PKT_DATA:
                 gw_flow_rx_data(ep, pkt, now);
                 continue;
+            case GW_PKT_GRAD:
+            case GW_PKT_PARAM:
+                if (app_input(ep, pkt, now))
+                    continue;
+                break;
             case GW_PKT_ACK:
                 ep->stats.acks_received++;
                 gw_flow_tx_ack(ep, pkt, now);
@@ -113,10 +143,13 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
     /* Each timer that fires is moved behind `now` or disarmed, so this ends. */
     while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
         uint32_t id = gw_heap_first(&ep->timers);
-        if (id < ep->cfg.tx_flows_max)
+        uint32_t first_rx = ep->cfg.tx_flows_max, first_app = first_rx + ep->cfg.rx_flows_max;
+        if (id < first_rx)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
+        else if (id < first_app)
+            gw_flow_rx_expire(ep, id - first_rx, now);
         else
-            gw_flow_rx_expire(ep, id - ep->cfg.tx_flows_max, now);
+            ep->apps[id - first_app]->ops->expire(ep, ep->apps[id - first_app], now);
     }
     ep->node.deadline = gw_heap_next(&ep->timers);
 }
@@ -151,7 +184,7 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
         .span_mask = cfg->span_max - 1,
         .done_head = GW_SLOT_NONE,
         .done_tail = GW_SLOT_NONE,
-        .event_limit = cfg->tx_flows_max + cfg->rx_flows_max,
+        .event_limit = cfg->tx_flows_max + cfg->rx_flows_max + cfg->app_events_max,
         .cfg = *cfg,
     };
     endpoint_carve(ep, cfg, &arena);
@@ -186,7 +219,7 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
         return GW_OK;
     }
     ep->tx_free = flow->free_next;
-    ep->tx_count++;
+    ep->promised++;
     flow->id = *flow_id;
     gw_flow_tx_start(ep, flow, send, now);
     return GW_OK;
@@ -204,6 +237,29 @@ int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void
         }
     }
     return GW_ERR_NO_ROOM;
+}
+
+int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app)
+{
+    uint64_t key = app_key(app->job, app->ops->role);
+    if (gw_map_get(&ep->app_map, key) != GW_MAP_NONE)
+        return GW_ERR_INVALID;
+    uint32_t index = 0;
+    while (index < ep->cfg.apps_max && ep->apps[index])
+        index++;
+    if (index == ep->cfg.apps_max || gw_map_put(&ep->app_map, key, index) != GW_OK)
+        return GW_ERR_NO_ROOM;
+    ep->apps[index] = app;
+    app->timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + index;
+    return GW_OK;
+}
+
+void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app)
+{
+    gw_egress_leave(ep, &app->sender);
+    gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    gw_map_remove(&ep->app_map, app_key(app->job, app->ops->role));
+    ep->apps[app->timer - ep->cfg.tx_flows_max - ep->cfg.rx_flows_max] = NULL;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)

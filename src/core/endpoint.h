@@ -24,6 +24,8 @@ struct gw_endpoint_cfg {
                                  flow: a power of two, 64 to 16384; equal on both ends */
     uint32_t control_max;     /* control packets queued per port; more are dropped and counted */
     uint32_t expect_max;      /* receive buffers posted at the same time; may be 0 */
+    uint32_t apps_max;        /* workers and servers attached at the same time; may be 0 */
+    uint32_t app_events_max;  /* events that these may have promised or posted; may be 0 */
     uint32_t mtu;             /* payload bytes of a full packet, 1 to 65535 */
     uint32_t hdr;             /* header bytes of every packet; the size of ACKs */
     uint32_t ack_every;       /* data packets per ACK, 1 to 32 */

@@ -63,6 +63,25 @@ struct gw_sender {
     bool in_ring;
 };
 
+enum gw_app_role {
+    GW_APP_WORKER, /* takes parameter packets of its job */
+    GW_APP_SERVER, /* takes gradient packets of its job */
+};
+
+/* An application that speaks for one job: a worker or a server. First member of each. */
+struct gw_app {
+    struct gw_sender sender;
+    const struct gw_app_ops {
+        enum gw_app_role role;
+        /* A packet of the job arrived; the application takes it. */
+        void (*input)(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt, gw_time now);
+        /* Its timer fired; it must move the timer behind `now` or disarm it. */
+        void (*expire)(struct gw_endpoint *ep, struct gw_app *app, gw_time now);
+    } * ops;
+    uint32_t job;
+    uint32_t timer; /* id, for gw_endpoint_arm() */
+};
+
 struct gw_tx_flow {
     struct gw_sender sender;
     const struct gw_transport *transport; /* NULL: the slot is free */
@@ -148,13 +167,14 @@ struct gw_endpoint {
     struct gw_rx_flow *rx_flows;
     struct gw_egress *egress;
     struct gw_map rx_map;  /* (peer, flow) to slot */
-    struct gw_heap timers; /* ids: tx slots, then rx slots */
+    struct gw_map app_map; /* (job, role) to index in `apps` */
+    struct gw_app **apps;  /* NULL: free */
+    struct gw_heap timers; /* ids: tx slots, then rx slots, then apps */
     struct gw_prng prng;
     uint32_t span_mask;
-    uint32_t tx_free; /* chain through free_next */
-    uint32_t tx_count;
-    uint32_t rx_free; /* chain through list_next */
-    uint32_t rx_count;
+    uint32_t tx_free;   /* chain through free_next */
+    uint32_t promised;  /* events that will be posted: running flows, tensors in work */
+    uint32_t rx_free;   /* chain through list_next */
     uint32_t done_head; /* done rx flows, oldest first */
     uint32_t done_tail;
     struct gw_event *events; /* ring */
@@ -186,13 +206,20 @@ static inline void gw_endpoint_arm_by(struct gw_endpoint *ep, uint32_t id, gw_ti
         gw_endpoint_arm(ep, id, at);
 }
 
-/* True when another flow can start: its closing event will find room. */
+/* True when another flow or tensor can start: its closing event will find room. */
 static inline bool gw_endpoint_has_event_room(const struct gw_endpoint *ep)
 {
-    return ep->node.event_count + ep->tx_count + ep->rx_count < ep->event_limit;
+    return ep->node.event_count + ep->promised < ep->event_limit;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
+
+/*
+ * Connects an application whose ops, job and sender are set. It must stay where it is until
+ * gw_endpoint_detach(). Returns 0; GW_ERR_NO_ROOM; or GW_ERR_INVALID when the job has one already.
+ */
+int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app);
+void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
 
 /* egress.c */
 void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);

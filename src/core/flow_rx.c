@@ -85,7 +85,7 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
         .heard_at = now,
     };
     memset(flow->bits, 0, (ep->span_mask + 1) / 8);
-    ep->rx_count++;
+    ep->promised++;
     int error = gw_map_put(&ep->rx_map, rx_key(flow->peer, flow->flow), slot);
     GW_ASSERT(error == GW_OK);
     if (ep->cfg.stall)
@@ -98,7 +98,7 @@ static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_
 {
     uint32_t slot = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, rx_timer(ep, slot), GW_TIME_NEVER);
-    ep->rx_count--;
+    ep->promised--;
     gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
                                             .flow = flow->flow,
                                             .peer = flow->peer,

@@ -97,7 +97,7 @@ static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_ev
     uint32_t index = gw_tx_index(ep, flow);
     gw_egress_leave(ep, &flow->sender);
     gw_endpoint_arm(ep, index, GW_TIME_NEVER);
-    ep->tx_count--;
+    ep->promised--;
     gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
                                             .flow = flow->id,
                                             .peer = flow->peer,

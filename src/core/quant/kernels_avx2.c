@@ -1,0 +1,15 @@
+/* The kernels for processors with AVX2. */
+#if defined(__x86_64__)
+
+#define GW_LOOP __attribute__((target("avx2")))
+#include "base/cpu.h"
+#include "core/quant/kernels_list.h"
+#include "core/quant/loops.h"
+
+const struct gw_kernels gw_kernels_avx2 = {
+    .name = "avx2",
+    .needs = GW_CPU_AVX2,
+    GW_LOOP_TABLE,
+};
+
+#endif

@@ -1,0 +1,16 @@
+/* The kernels for processors with AVX-512. */
+#if defined(__x86_64__)
+
+#define GW_LOOP                                                                                    \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#include "base/cpu.h"
+#include "core/quant/kernels_list.h"
+#include "core/quant/loops.h"
+
+const struct gw_kernels gw_kernels_avx512 = {
+    .name = "avx512",
+    .needs = GW_CPU_AVX512,
+    GW_LOOP_TABLE,
+};
+
+#endif

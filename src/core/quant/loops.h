@@ -1,0 +1,256 @@
+/*
+ * The loops of the kernels in plain C, to be compiled for the processor that GW_LOOP names.
+ *
+ * A file that includes this defines GW_LOOP as the target attribute of its functions, or as nothing,
+ * and GW_LOOP_NAME; it gets every loop as a static function and GW_LOOP_TABLE, the kernels made of
+ * them. The loops are written so that compilers vectorise them: no early exit, no branches, and
+ * conditions gathered in a word that is looked at once.
+ */
+#ifndef GW_CORE_LOOPS_H
+#define GW_CORE_LOOPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/quant/kernels.h"
+#include "core/quant/number.h"
+
+#ifndef GW_LOOP
+#define GW_LOOP
+#endif
+
+#define GW_LOOP_INLINE static inline __attribute__((always_inline))
+
+/* Has a nonzero upper half unless q is a value: 32 bits and no mark. */
+GW_LOOP_INLINE uint64_t no_value(int64_t q)
+{
+    uint64_t above_mark = (uint64_t)q + INT32_MAX; /* 0 for the least value */
+    return above_mark | (above_mark + 2);
+}
+
+GW_LOOP_INLINE bool quantise(unsigned char *restrict wire, const unsigned char *restrict x,
+                             uint32_t count, double up, double (*load)(const unsigned char *),
+                             size_t size)
+{
+    uint64_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t q = gw_f64_to_integer(load(x + size * i) * up);
+        bad |= no_value(q);
+        gw_wire_store(wire + sizeof(int32_t) * i, (uint32_t)q);
+    }
+    return bad >> 32 == 0;
+}
+
+GW_LOOP static bool quantise_f32(void *wire, const void *x, uint32_t count,
+                                 const struct gw_scale *scale)
+{
+    return quantise(wire, x, count, scale->up, gw_f32_load, 4);
+}
+
+GW_LOOP static bool quantise_f16(void *wire, const void *x, uint32_t count,
+                                 const struct gw_scale *scale)
+{
+    return quantise(wire, x, count, scale->up, gw_f16_load, 2);
+}
+
+GW_LOOP static bool quantise_bf16(void *wire, const void *x, uint32_t count,
+                                  const struct gw_scale *scale)
+{
+    return quantise(wire, x, count, scale->up, gw_bf16_load, 2);
+}
+
+GW_LOOP static bool is_saturated(const void *wire, uint32_t count)
+{
+    const unsigned char *from = wire;
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        int32_t q = gw_wire_load(from + sizeof(int32_t) * i);
+        found |= (q == INT32_MAX) | (q == INT32_MIN);
+    }
+    return found;
+}
+
+GW_LOOP static bool quantise_i32(void *restrict wire, const void *restrict x, uint32_t count,
+                                 const struct gw_scale *scale)
+{
+    (void)scale;
+    unsigned char *to = wire;
+    const unsigned char *from = x;
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        int32_t q = (int32_t)gw_u32_load(from + sizeof(int32_t) * i);
+        found |= (q == INT32_MAX) | (q == INT32_MIN);
+        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)q);
+    }
+    return !found;
+}
+
+GW_LOOP_INLINE void i32_store(unsigned char *to, double x)
+{
+    gw_u32_store(to, (uint32_t)gw_f64_to_integer(x));
+}
+
+/* Division is slow, and for a power of two the product with its inverse is the same. */
+GW_LOOP_INLINE void dequantise(unsigned char *restrict x, const unsigned char *restrict wire,
+                               uint32_t count, double down, void (*store)(unsigned char *, double),
+                               size_t size)
+{
+    double inverse = 1 / down;
+    if (gw_f64_bits(down) << 12) {
+        for (size_t i = 0; i < count; i++)
+            store(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i) / down);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            store(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i) * inverse);
+    }
+}
+
+GW_LOOP static void dequantise_f32(void *x, const void *wire, uint32_t count,
+                                   const struct gw_scale *scale)
+{
+    dequantise(x, wire, count, scale->down, gw_f32_store, 4);
+}
+
+GW_LOOP static void dequantise_f16(void *x, const void *wire, uint32_t count,
+                                   const struct gw_scale *scale)
+{
+    dequantise(x, wire, count, scale->down, gw_f16_store, 2);
+}
+
+GW_LOOP static void dequantise_bf16(void *x, const void *wire, uint32_t count,
+                                    const struct gw_scale *scale)
+{
+    dequantise(x, wire, count, scale->down, gw_bf16_store, 2);
+}
+
+GW_LOOP static void dequantise_i32(void *x, const void *wire, uint32_t count,
+                                   const struct gw_scale *scale)
+{
+    dequantise(x, wire, count, scale->down, i32_store, 4);
+}
+
+/* The sum wraps around when its sign differs from that of both operands. */
+GW_LOOP static void add(void *restrict sum, const void *restrict wire, uint32_t count)
+{
+    unsigned char *to = sum;
+    const unsigned char *from = wire;
+    for (size_t i = 0; i < count; i++) {
+        int32_t a = gw_wire_load(to + sizeof(int32_t) * i);
+        int32_t b = gw_wire_load(from + sizeof(int32_t) * i);
+        int32_t r = (int32_t)((uint32_t)a + (uint32_t)b);
+        int32_t limit = (a >> 31) ^ INT32_MAX;
+        r = ((a ^ r) & (b ^ r)) < 0 ? limit : r;
+        r = (a == INT32_MIN) | (b == INT32_MIN) ? INT32_MIN : r;
+        r = (a == INT32_MAX) | (b == INT32_MAX) ? INT32_MAX : r;
+        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)r);
+    }
+}
+
+GW_LOOP static void add_wide(int64_t *restrict sum, const void *restrict wire, uint32_t count)
+{
+    const unsigned char *from = wire;
+    for (size_t i = 0; i < count; i++)
+        sum[i] += gw_wire_load(from + sizeof(int32_t) * i);
+}
+
+GW_LOOP static bool narrow(void *restrict wire, const int64_t *restrict sum, uint32_t count)
+{
+    unsigned char *to = wire;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        bad |= (uint64_t)sum[i] + (UINT64_C(1) << 31);
+        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)sum[i]);
+    }
+    return bad >> 32 == 0;
+}
+
+GW_LOOP_INLINE void add_real(double *restrict sum, const unsigned char *restrict x, uint32_t count,
+                             double (*load)(const unsigned char *), size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        sum[i] += load(x + size * i);
+}
+
+GW_LOOP static void add_real_f32(gw_real *sum, const void *x, uint32_t count)
+{
+    add_real(sum, x, count, gw_f32_load, 4);
+}
+
+GW_LOOP static void add_real_f16(gw_real *sum, const void *x, uint32_t count)
+{
+    add_real(sum, x, count, gw_f16_load, 2);
+}
+
+GW_LOOP static void add_real_bf16(gw_real *sum, const void *x, uint32_t count)
+{
+    add_real(sum, x, count, gw_bf16_load, 2);
+}
+
+GW_LOOP_INLINE void narrow_real(unsigned char *restrict x, const double *restrict sum,
+                                uint32_t count, double shares,
+                                void (*store)(unsigned char *, double), size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        store(x + size * i, sum[i] / shares);
+}
+
+GW_LOOP static void narrow_real_f32(void *x, const gw_real *sum, uint32_t count, uint32_t shares)
+{
+    narrow_real(x, sum, count, shares, gw_f32_store, 4);
+}
+
+GW_LOOP static void narrow_real_f16(void *x, const gw_real *sum, uint32_t count, uint32_t shares)
+{
+    narrow_real(x, sum, count, shares, gw_f16_store, 2);
+}
+
+GW_LOOP static void narrow_real_bf16(void *x, const gw_real *sum, uint32_t count, uint32_t shares)
+{
+    narrow_real(x, sum, count, shares, gw_bf16_store, 2);
+}
+
+GW_LOOP static uint32_t max_abs_f32(const void *x, uint32_t count)
+{
+    const unsigned char *from = x;
+    int32_t most = 0; /* the bits without sign are in the order of the magnitudes */
+    for (size_t i = 0; i < count; i++) {
+        int32_t magnitude = gw_u32_load(from + sizeof(float) * i) & INT32_MAX;
+        most = magnitude > most ? magnitude : most;
+    }
+    return (uint32_t)most;
+}
+
+GW_LOOP_INLINE uint16_t max_abs_u16(const unsigned char *x, uint32_t count)
+{
+    int16_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        int16_t magnitude = gw_u16_load(x + sizeof(int16_t) * i) & INT16_MAX;
+        most = magnitude > most ? magnitude : most;
+    }
+    return (uint16_t)most;
+}
+
+GW_LOOP static uint32_t max_abs_f16(const void *x, uint32_t count)
+{
+    uint16_t most = max_abs_u16(x, count);
+    unsigned char bytes[sizeof(most)];
+    gw_u16_store(bytes, most);
+    return gw_f32_bits((float)gw_f16_load(bytes));
+}
+
+GW_LOOP static uint32_t max_abs_bf16(const void *x, uint32_t count)
+{
+    return (uint32_t)max_abs_u16(x, count) << 16;
+}
+
+/* The kernels of this file; a file that has faster ones for its processor sets them behind it. */
+#define GW_LOOP_TABLE                                                                              \
+    .quantise = {quantise_f32, quantise_f16, quantise_bf16, quantise_i32},                         \
+    .dequantise = {dequantise_f32, dequantise_f16, dequantise_bf16, dequantise_i32}, .add = add,   \
+    .is_saturated = is_saturated, .add_wide = add_wide, .narrow = narrow,                          \
+    .add_real = {add_real_f32, add_real_f16, add_real_bf16},                                       \
+    .narrow_real = {narrow_real_f32, narrow_real_f16, narrow_real_bf16},                           \
+    .max_abs = {max_abs_f32, max_abs_f16, max_abs_bf16}
+
+#endif

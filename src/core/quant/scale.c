@@ -1,0 +1,58 @@
+/* Scales: powers of two, integers, and the greatest one that is safe for given values. */
+#include "core/quant/scale.h"
+
+#include "base/assert.h"
+#include "core/quant/number.h"
+
+/* 2^exponent for an exponent that a double has. */
+static double power_of_two(int exponent)
+{
+    return gw_f64_of_bits((uint64_t)(exponent + GW_F64_BIAS) << GW_F64_MANTISSA_BITS);
+}
+
+static struct gw_scale scale_of(double up, uint32_t shares)
+{
+    GW_ASSERT(shares >= 1 && shares <= GW_SCALE_SHARES_MAX);
+    return (struct gw_scale){.up = up, .down = up * shares};
+}
+
+struct gw_scale gw_scale_power(int exponent, uint32_t shares)
+{
+    GW_ASSERT(exponent >= GW_SCALE_EXPONENT_MIN && exponent <= GW_SCALE_EXPONENT_MAX);
+    return scale_of(power_of_two(exponent), shares);
+}
+
+struct gw_scale gw_scale_integer(uint32_t units, uint32_t shares)
+{
+    GW_ASSERT(units >= 1 && units <= GW_SCALE_INTEGER_MAX);
+    return scale_of(units, shares);
+}
+
+/* The greatest t with product * 2^t <= limit; both are positive and below 2^57. */
+static int greatest_shift(uint64_t product, uint64_t limit)
+{
+    int shift = __builtin_clzll(product) - __builtin_clzll(limit);
+    uint64_t left = shift > 0 ? product << shift : product;
+    uint64_t right = shift < 0 ? limit << -shift : limit;
+    return left <= right ? shift : shift - 1;
+}
+
+int gw_scale_exponent_max(uint32_t abs_bits, uint32_t workers)
+{
+    const uint32_t sum_end = UINT32_C(1) << 31;
+    GW_ASSERT(workers >= 1 && workers <= GW_SCALE_SHARES_MAX);
+    if (abs_bits == 0 || abs_bits >= GW_F32_INFINITY)
+        return GW_SCALE_EXPONENT_MAX;
+    /* |x| = significand * 2^(exponent - bias - bits of the mantissa). */
+    int exponent = (int)(abs_bits >> GW_F32_MANTISSA_BITS);
+    uint64_t significand = abs_bits & ((UINT32_C(1) << GW_F32_MANTISSA_BITS) - 1);
+    if (exponent)
+        significand |= UINT32_C(1) << GW_F32_MANTISSA_BITS;
+    else
+        exponent = 1;
+    int shift = greatest_shift(significand * workers, sum_end - workers) -
+                (exponent - GW_F32_BIAS - GW_F32_MANTISSA_BITS);
+    if (shift > GW_SCALE_EXPONENT_MAX)
+        return GW_SCALE_EXPONENT_MAX;
+    return shift < GW_SCALE_EXPONENT_MIN ? GW_SCALE_EXPONENT_MIN : shift;
+}
