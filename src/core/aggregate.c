@@ -322,8 +322,15 @@ void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt 
     }
 }
 
+gw_time gw_aggregate_leak(const struct gw_aggregate *aggregate)
+{
+    return aggregate->cfg.leak;
+}
+
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now)
 {
+    if (count > aggregate->cfg.aggregators)
+        count = aggregate->cfg.aggregators;
     for (uint32_t i = 0; i < count && aggregate->taken; i++) {
         struct slot *slot = &aggregate->slots[aggregate->sweep_at];
         aggregate->sweep_at = (aggregate->sweep_at + 1) % aggregate->cfg.aggregators;

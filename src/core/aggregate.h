@@ -90,10 +90,10 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
 /* Handles a parameter packet, which is then forwarded or multicast: frees its aggregator. */
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now);
 
-/*
- * Reclaims leaked aggregators among the next `count`, round robin. Call now and then when idle;
- * gw_aggregate_deadline() says when it is worth it.
- */
+/* cfg.leak. */
+gw_time gw_aggregate_leak(const struct gw_aggregate *aggregate);
+
+/* Reclaims leaked aggregators among the next `count`, round robin, each at most once. */
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now);
 
 /* Aggregators taken now. */

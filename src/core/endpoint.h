@@ -51,6 +51,7 @@ struct gw_send {
 enum gw_event_kind {
     GW_EVENT_SENT,     /* the peer has all of the message */
     GW_EVENT_RECEIVED, /* a message is complete */
+    GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
     GW_EVENT_FAILED,   /* no progress for cfg.stall: the message may or may not have arrived */
 };
 

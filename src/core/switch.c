@@ -40,6 +40,8 @@ struct gw_switch {
     uint64_t shared_bytes; /* 0: no shared pool */
     uint64_t shared_used;
     gw_q16 shared_alpha;
+    struct gw_aggregate *aggregate; /* or NULL */
+    gw_time leak;                   /* its cfg.leak */
     struct gw_prng prng;
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;
@@ -128,13 +130,66 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
         gw_node_report(&sw->node, out, &port->is_ready);
 }
 
+/* One more packet like `pkt` towards `dst`, sharing its payload; NULL when the pool is empty. */
+static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
+{
+    struct gw_pkt *copy = gw_pkt_claim(sw->pool);
+    if (!copy) {
+        sw->stats.copies_lost++;
+        return NULL;
+    }
+    *copy = *pkt;
+    if (copy->buf != GW_BUF_NONE)
+        gw_buf_share(sw->pool->bufs, copy->buf);
+    return copy;
+}
+
+static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst)
+{
+    pkt->dst = dst;
+    pkt->q.key = gw_flow_key(pkt->src, dst, pkt->flow);
+    forward(sw, pkt);
+}
+
+/* A result frees its aggregator here and goes on to all members of its job below this switch. */
+static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    gw_aggregate_parameter(sw->aggregate, pkt, now);
+    const struct gw_aggregate_job *job = gw_aggregate_job(sw->aggregate, pkt->flow);
+    if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST) {
+        forward(sw, pkt);
+        return;
+    }
+    for (uint32_t i = 0; i + 1 < job->member_count; i++) {
+        struct gw_pkt *copy = copy_pkt(sw, pkt);
+        if (copy)
+            forward_to(sw, copy, job->members[i]);
+    }
+    forward_to(sw, pkt, job->members[job->member_count - 1]);
+}
+
+static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    if (pkt->q.kind == GW_PKT_PARAM)
+        multiply(sw, pkt, now);
+    else if (gw_aggregate_gradient(sw->aggregate, pkt, now))
+        forward(sw, pkt);
+    /* While anything is held, the sweep looks after what nobody will come for. */
+    if (sw->node.deadline == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate))
+        sw->node.deadline = gw_time_add(now, sw->leak);
+}
+
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
     (void)in;
-    (void)now;
-    for (uint32_t i = 0; i < count; i++)
-        forward((struct gw_switch *)node, pkts[i]);
+    struct gw_switch *sw = (struct gw_switch *)node;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sw->aggregate && (pkts[i]->q.kind == GW_PKT_GRAD || pkts[i]->q.kind == GW_PKT_PARAM))
+            aggregate(sw, pkts[i], now);
+        else
+            forward(sw, pkts[i]);
+    }
 }
 
 static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt **pkts,
@@ -156,11 +211,14 @@ static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt 
     return port->is_ready ? 1 | GW_OUTPUT_MORE : 1;
 }
 
-/* A switch has no timers. */
+/* The only timer of a switch: the sweep for aggregators that nobody will come for. */
 static void switch_expire(struct gw_node *node, gw_time now)
 {
-    (void)node;
-    (void)now;
+    struct gw_switch *sw = (struct gw_switch *)node;
+    if (node->deadline == GW_TIME_NEVER || gw_time_before(now, node->deadline))
+        return;
+    gw_aggregate_sweep(sw->aggregate, GW_AGGREGATORS_MAX, now);
+    node->deadline = gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
 }
 
 static const struct gw_node_ops switch_ops = {
@@ -202,6 +260,8 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .ports = ports,
         .port_stride = port_stride(cfg),
         .losses = (struct port_losses *)(void *)losses,
+        .aggregate = cfg->aggregate,
+        .leak = cfg->aggregate ? gw_aggregate_leak(cfg->aggregate) : 0,
         .shared_bytes = cfg->shared_bytes,
         .shared_alpha = cfg->shared_alpha,
         .prng = gw_prng_derive(cfg->seed, 0),

@@ -12,6 +12,7 @@
 #define GW_CORE_SWITCH_H
 
 #include "base/fixed.h"
+#include "core/aggregate.h"
 #include "core/node.h"
 #include "core/qdisc/qdisc.h"
 
@@ -48,6 +49,7 @@ struct gw_switch_cfg {
     uint64_t shared_bytes;    /* pool shared by the ports; 0: none */
     gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
+    struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
     uint64_t seed;                  /* of the ECMP salt and of the marking stream */
     struct gw_pkt_pool *pool;
 };
@@ -65,7 +67,8 @@ struct gw_port_stats {
 };
 
 struct gw_switch_stats {
-    uint64_t unroutable; /* packets without a route: dropped */
+    uint64_t copies_lost; /* copies of results that found the pool empty */
+    uint64_t unroutable;  /* packets without a route: dropped */
 };
 
 struct gw_switch;

@@ -121,6 +121,9 @@ void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time
                 record_end(part, flow, now, failed ? GW_FLOW_FAILED : GW_FLOW_DONE,
                            events[i].retransmits);
                 pull_trigger(part, spec->fires_sent, flow, now);
+                /* An empty message completes without its receiver. */
+                if (spec->bytes == 0)
+                    pull_trigger(part, spec->fires_received, flow, now);
             }
         }
     }

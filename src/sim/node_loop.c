@@ -252,7 +252,12 @@ static inline void schedule_node(struct gw_sim_part *part, uint32_t place, gw_ti
         gw_heap_set(&part->wakes, place - part->first, next);
 }
 
-/* The merge of a switch: no timers, no application. */
+static gw_time earlier(gw_time a, gw_time b)
+{
+    return a < b ? a : b;
+}
+
+/* The merge of a switch: no application. */
 static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys,
                           uint32_t count)
 {
@@ -261,28 +266,27 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
     const gw_time end = part->window_start + sim->window;
     uint32_t next = 0;
     for (;;) {
-        gw_time arrival = next < count ? part->window_start + (keys[next] >> time_shift) : end;
         gw_time departure = departure_next(sim, node);
-        if (departure <= arrival) {
-            if (departure >= end)
-                return departure;
-            part->events++;
-            depart(part, node, 1, departure);
-        } else {
-            if (next == count)
-                return departure;
+        gw_time arrival =
+            next < count ? part->window_start + (keys[next] >> time_shift) : GW_TIME_NEVER;
+        gw_time timer = gw_node_deadline(node->core);
+        gw_time now = earlier(earlier(departure, arrival), timer);
+        if (now >= end)
+            return now;
+        part->events++;
+        if (departure == now) {
+            depart(part, node, 1, now);
+            continue; /* a switch that sends makes no other port ready */
+        }
+        if (arrival == now) {
             if (next + PREFETCH_AHEAD < count)
                 __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
-            part->events++;
-            arrive(part, node, keys[next++], arrival);
-            serve_ready(part, node, 1, arrival);
+            arrive(part, node, keys[next++], now);
+        } else {
+            gw_node_expire(node->core, now);
         }
+        serve_ready(part, node, 1, now);
     }
-}
-
-static gw_time earlier(gw_time a, gw_time b)
-{
-    return a < b ? a : b;
 }
 
 /* The merge of a host, with timers and the application. */

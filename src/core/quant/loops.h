@@ -22,6 +22,12 @@
 
 #define GW_LOOP_INLINE static inline __attribute__((always_inline))
 
+/* Marks are the two patterns that a step up takes to the two lowest. */
+GW_LOOP_INLINE bool is_mark(int32_t q)
+{
+    return (int32_t)((uint32_t)q + 1) < INT32_MIN + 2;
+}
+
 /* Has a nonzero upper half unless q is a value: 32 bits and no mark. */
 GW_LOOP_INLINE uint64_t no_value(int64_t q)
 {
@@ -66,7 +72,7 @@ GW_LOOP static bool is_saturated(const void *wire, uint32_t count)
     uint32_t found = 0;
     for (size_t i = 0; i < count; i++) {
         int32_t q = gw_wire_load(from + sizeof(int32_t) * i);
-        found |= (q == INT32_MAX) | (q == INT32_MIN);
+        found |= is_mark(q);
     }
     return found;
 }
@@ -80,54 +86,56 @@ GW_LOOP static bool quantise_i32(void *restrict wire, const void *restrict x, ui
     uint32_t found = 0;
     for (size_t i = 0; i < count; i++) {
         int32_t q = (int32_t)gw_u32_load(from + sizeof(int32_t) * i);
-        found |= (q == INT32_MAX) | (q == INT32_MIN);
+        found |= is_mark(q);
         gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)q);
     }
     return !found;
 }
 
-GW_LOOP_INLINE void i32_store(unsigned char *to, double x)
-{
-    gw_u32_store(to, (uint32_t)gw_f64_to_integer(x));
-}
-
-/* Division is slow, and for a power of two the product with its inverse is the same. */
+/* Division is slow, and by a power of two not needed. */
 GW_LOOP_INLINE void dequantise(unsigned char *restrict x, const unsigned char *restrict wire,
                                uint32_t count, double down, void (*store)(unsigned char *, double),
-                               size_t size)
+                               void (*store_units)(unsigned char *, int32_t, float), size_t size)
 {
-    double inverse = 1 / down;
-    if (gw_f64_bits(down) << 12) {
+    bool is_power = gw_f64_bits(down) << (64 - GW_F64_MANTISSA_BITS) == 0;
+    if (is_power && down >= 0x1p-126 && down <= 0x1p126) {
+        float unit = (float)(1 / down);
         for (size_t i = 0; i < count; i++)
-            store(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i) / down);
+            store_units(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i), unit);
     } else {
         for (size_t i = 0; i < count; i++)
-            store(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i) * inverse);
+            store(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i) / down);
     }
 }
 
 GW_LOOP static void dequantise_f32(void *x, const void *wire, uint32_t count,
                                    const struct gw_scale *scale)
 {
-    dequantise(x, wire, count, scale->down, gw_f32_store, 4);
+    dequantise(x, wire, count, scale->down, gw_f32_store, gw_f32_store_units, 4);
 }
 
 GW_LOOP static void dequantise_f16(void *x, const void *wire, uint32_t count,
                                    const struct gw_scale *scale)
 {
-    dequantise(x, wire, count, scale->down, gw_f16_store, 2);
+    dequantise(x, wire, count, scale->down, gw_f16_store, gw_f16_store_units, 2);
 }
 
 GW_LOOP static void dequantise_bf16(void *x, const void *wire, uint32_t count,
                                     const struct gw_scale *scale)
 {
-    dequantise(x, wire, count, scale->down, gw_bf16_store, 2);
+    dequantise(x, wire, count, scale->down, gw_bf16_store, gw_bf16_store_units, 2);
 }
 
-GW_LOOP static void dequantise_i32(void *x, const void *wire, uint32_t count,
+GW_LOOP static void dequantise_i32(void *restrict x, const void *restrict wire, uint32_t count,
                                    const struct gw_scale *scale)
 {
-    dequantise(x, wire, count, scale->down, i32_store, 4);
+    unsigned char *to = x;
+    const unsigned char *from = wire;
+    double down = scale->down;
+    for (size_t i = 0; i < count; i++) {
+        double quotient = gw_wire_load(from + sizeof(int32_t) * i) / down;
+        gw_u32_store(to + sizeof(int32_t) * i, (uint32_t)gw_f64_to_integer(quotient));
+    }
 }
 
 /* The sum wraps around when its sign differs from that of both operands. */
@@ -139,11 +147,9 @@ GW_LOOP static void add(void *restrict sum, const void *restrict wire, uint32_t 
         int32_t a = gw_wire_load(to + sizeof(int32_t) * i);
         int32_t b = gw_wire_load(from + sizeof(int32_t) * i);
         int32_t r = (int32_t)((uint32_t)a + (uint32_t)b);
-        int32_t limit = (a >> 31) ^ INT32_MAX;
-        r = ((a ^ r) & (b ^ r)) < 0 ? limit : r;
-        r = (a == INT32_MIN) | (b == INT32_MIN) ? INT32_MIN : r;
-        r = (a == INT32_MAX) | (b == INT32_MAX) ? INT32_MAX : r;
-        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)r);
+        int32_t mark = ((a | b) >> 31) ^ INT32_MAX;
+        bool lost = (((a ^ r) & (b ^ r)) < 0) | is_mark(a) | is_mark(b);
+        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)(lost ? mark : r));
     }
 }
 

@@ -11,6 +11,7 @@
 #ifndef GW_CORE_NUMBER_H
 #define GW_CORE_NUMBER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -101,6 +102,12 @@ static inline void gw_wire_store(unsigned char *to, uint32_t bits)
     gw_u32_store(to, bits);
 }
 
+/* yes or no, in a form that compilers do not turn into a branch around what computes them. */
+static inline uint32_t gw_select(bool condition, uint32_t yes, uint32_t no)
+{
+    return no ^ ((no ^ yes) & -(uint32_t)condition);
+}
+
 /*
  * The integer nearest to x, when |x| < 2^51; else, and for NaN, some number of at least 2^33 in
  * magnitude. Adding 1.5 * 2^52 pushes the fraction out of the mantissa, which is then the integer.
@@ -128,65 +135,128 @@ static inline double gw_f16_load(const unsigned char *from)
     const int32_t normal_min = 1 << GW_F16_MANTISSA_BITS;
     int32_t bits = gw_u16_load(from);
     int32_t magnitude = bits & 0x7fff;
-    int32_t exact = (magnitude << widen) + rebias;
-    /* Infinity and NaN: the exponent becomes all ones in the wider format too. */
-    exact += magnitude >= GW_F16_INFINITY ? rebias : 0;
-    int32_t denormal = (int32_t)gw_f32_bits((float)magnitude * 0x1p-24f);
-    uint32_t wide = (uint32_t)(magnitude < normal_min ? denormal : exact);
+    /* Infinity and NaN have an exponent of all ones in the wider format too. */
+    int32_t beyond = -(magnitude >= GW_F16_INFINITY) & rebias;
+    uint32_t normal = (uint32_t)((magnitude << widen) + rebias + beyond);
+    uint32_t denormal = gw_f32_bits((float)magnitude * 0x1p-24f);
+    uint32_t wide = gw_select(magnitude < normal_min, denormal, normal);
     return gw_f32_of_bits(wide | (uint32_t)(bits & 0x8000) << 16);
-}
-
-/*
- * Rounds a magnitude to a format with `precision` significant bits whose least normal number is
- * `least`. Added to a power of two that is so much larger, the bits below the format's drop out;
- * below `least` the position of the last bit stays. Infinity, NaN and magnitudes near the end of
- * double give NaN.
- */
-static inline double gw_f64_round(double magnitude, double least, int precision)
-{
-    const uint64_t exponent = UINT64_C(0x7ff) << GW_F64_MANTISSA_BITS;
-    const int bits = GW_F64_MANTISSA_BITS + 1 - precision;
-    double large = magnitude > least ? magnitude : least;
-    double shifter =
-        gw_f64_of_bits(gw_f64_bits(large) & exponent) * (double)(UINT64_C(1) << bits);
-    return (magnitude + shifter) - shifter;
 }
 
 static inline void gw_f32_store(unsigned char *to, double x)
 {
     uint32_t bits = gw_f32_bits((float)x);
-    gw_u32_store(to, x == x ? bits : GW_F32_NAN);
+    gw_u32_store(to, gw_select((int32_t)(bits & INT32_MAX) > GW_F32_INFINITY, GW_F32_NAN, bits));
 }
 
-static inline void gw_bf16_store(unsigned char *to, double x)
+/*
+ * x with 24 significant bits, the last one set if any of the bits cut off was (rounded "to odd"). To
+ * round that again to less than 23 bits is to round x.
+ */
+static inline double gw_f64_to_odd(double x)
 {
-    const double overflow = 0x1.ffp127; /* half way from the largest number to the next */
-    uint64_t sign = gw_f64_bits(x) >> 63;
-    double magnitude = gw_f64_of_bits(gw_f64_bits(x) << 1 >> 1);
-    float rounded = (float)gw_f64_round(magnitude, 0x1p-126, GW_BF16_MANTISSA_BITS + 1);
-    uint32_t bits = gw_f32_bits(rounded) >> 16;
-    bits = magnitude < overflow ? bits : GW_BF16_INFINITY;
-    bits |= (uint32_t)sign << 15;
-    gw_u16_store(to, x == x ? bits : GW_BF16_NAN);
+    const uint64_t last = UINT64_C(1) << (GW_F64_MANTISSA_BITS - GW_F32_MANTISSA_BITS);
+    uint64_t bits = gw_f64_bits(x);
+    uint64_t any = ((bits & (last - 1)) + (last - 1)) & last;
+    return gw_f64_of_bits((bits & ~(last - 1)) | any);
+}
+
+/* The same of an integer. One of less than 24 bits stays; of a longer one 7 bits may be cut off. */
+static inline float gw_i32_to_odd(int32_t v)
+{
+    const uint32_t last = 1 << 7;
+    uint32_t sign = v < 0 ? UINT32_MAX : 0;
+    uint32_t magnitude = ((uint32_t)v ^ sign) - sign;
+    uint32_t any = ((magnitude & (last - 1)) + (last - 1)) & last;
+    uint32_t cut = (magnitude & ~(last - 1)) | any;
+    uint32_t odd = gw_select(magnitude < UINT32_C(1) << 24, magnitude, cut);
+    return (float)(int32_t)((odd ^ sign) - sign);
+}
+
+/* A floating-point format of 16 bits, and how to round to it. */
+struct gw_format16 {
+    int shift;         /* bits of a float32's mantissa that it lacks */
+    uint32_t rebias;   /* difference of the exponents' biases, in place in a float32 */
+    uint32_t overflow; /* least float32, as bits, that is infinite without looking further */
+    float lift;        /* makes denormal numbers normal in a float32 */
+    float shifter;     /* a float32 whose last bit is that of a denormal number, lifted */
+    uint32_t infinity;
+    uint32_t nan;
+};
+
+#define GW_FORMAT16_F16                                                                            \
+    ((struct gw_format16){                                                                         \
+        .shift = GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS,                                      \
+        .rebias = (GW_F32_BIAS - GW_F16_BIAS) << GW_F32_MANTISSA_BITS,                             \
+        .overflow = (GW_F32_BIAS + GW_F16_BIAS + 1) << GW_F32_MANTISSA_BITS,                       \
+        .lift = 1,                                                                                 \
+        .shifter = 0x1p-1f,                                                                        \
+        .infinity = GW_F16_INFINITY,                                                               \
+        .nan = GW_F16_NAN,                                                                         \
+    })
+
+#define GW_FORMAT16_BF16                                                                           \
+    ((struct gw_format16){                                                                         \
+        .shift = GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS,                                     \
+        .rebias = 0,                                                                               \
+        .overflow = GW_F32_INFINITY,                                                               \
+        .lift = 0x1p100f,                                                                          \
+        .shifter = 0x1p-10f,                                                                       \
+        .infinity = GW_BF16_INFINITY,                                                              \
+        .nan = GW_BF16_NAN,                                                                        \
+    })
+
+/* Rounds a number that was rounded to odd; `lifted` is that times format.lift. */
+static inline void gw_format16_store(unsigned char *to, float odd, float lifted,
+                                     struct gw_format16 format)
+{
+    uint32_t bits = gw_f32_bits(odd);
+    uint32_t magnitude = bits & INT32_MAX;
+    float raised = gw_f32_of_bits(gw_f32_bits(lifted) & INT32_MAX) + format.shifter;
+    uint32_t denormal = gw_f32_bits(raised) - gw_f32_bits(format.shifter);
+    uint32_t even = (magnitude >> format.shift) & 1;
+    uint32_t half = (UINT32_C(1) << format.shift >> 1) - 1;
+    uint32_t normal = (magnitude - format.rebias + half + even) >> format.shift;
+    uint32_t least = format.rebias + (UINT32_C(1) << GW_F32_MANTISSA_BITS);
+    /* Signed comparisons are the cheap ones in vectors. */
+    uint32_t result = gw_select((int32_t)magnitude < (int32_t)least, denormal, normal);
+    result = gw_select((int32_t)magnitude >= (int32_t)format.overflow, format.infinity, result);
+    result |= bits >> 31 << 15;
+    result = gw_select((int32_t)magnitude > GW_F32_INFINITY, format.nan, result);
+    gw_u16_store(to, result);
 }
 
 static inline void gw_f16_store(unsigned char *to, double x)
 {
-    const double overflow = 65520; /* half way from the largest number to the next */
-    const double least = 0x1p-14;
-    const int narrow = GW_F64_MANTISSA_BITS - GW_F16_MANTISSA_BITS;
-    const uint32_t rebias = (GW_F64_BIAS - GW_F16_BIAS) << GW_F16_MANTISSA_BITS;
-    uint64_t sign = gw_f64_bits(x) >> 63;
-    double magnitude = gw_f64_of_bits(gw_f64_bits(x) << 1 >> 1);
-    double rounded = gw_f64_round(magnitude, least, GW_F16_MANTISSA_BITS + 1);
-    uint32_t normal = (uint32_t)(gw_f64_bits(rounded) >> narrow) - rebias;
-    /* With the least normal number added, a denormal's mantissa is in place: one exponent less. */
-    uint32_t denormal = (uint32_t)(gw_f64_bits(rounded + least) >> narrow) - rebias -
-                        (UINT32_C(1) << GW_F16_MANTISSA_BITS);
-    uint32_t bits = rounded < least ? denormal : normal;
-    bits = magnitude < overflow ? bits : GW_F16_INFINITY;
-    bits |= (uint32_t)sign << 15;
-    gw_u16_store(to, x == x ? bits : GW_F16_NAN);
+    float odd = (float)gw_f64_to_odd(x);
+    gw_format16_store(to, odd, odd, GW_FORMAT16_F16);
+}
+
+static inline void gw_bf16_store(unsigned char *to, double x)
+{
+    double odd = gw_f64_to_odd(x);
+    gw_format16_store(to, (float)odd, (float)(odd * GW_FORMAT16_BF16.lift), GW_FORMAT16_BF16);
+}
+
+/*
+ * As the functions above do with x = v * unit, where unit is a power of two from 2^-126 to 2^126:
+ * faster, because a float32 is wide enough on the way.
+ */
+static inline void gw_f32_store_units(unsigned char *to, int32_t v, float unit)
+{
+    gw_u32_store(to, gw_f32_bits((float)v * unit));
+}
+
+static inline void gw_f16_store_units(unsigned char *to, int32_t v, float unit)
+{
+    float odd = gw_i32_to_odd(v) * unit;
+    gw_format16_store(to, odd, odd, GW_FORMAT16_F16);
+}
+
+static inline void gw_bf16_store_units(unsigned char *to, int32_t v, float unit)
+{
+    float odd = gw_i32_to_odd(v) * unit;
+    gw_format16_store(to, odd, odd, GW_FORMAT16_BF16);
 }
 
 #endif

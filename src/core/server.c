@@ -1,0 +1,635 @@
+/*
+ * The server; see server.h.
+ *
+ * Invariants: slot i holds at most one fragment, with seq modulo window = i; the set of a fragment
+ * names exactly the workers whose values are in its sum (or raw list); a finished fragment never
+ * changes.
+ */
+#include "core/server.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "core/agg_key.h"
+#include "core/endpoint_impl.h"
+
+enum {
+    ALIGNMENT = 64,
+    SET_WORDS = GW_WORLD_MAX / 64,
+    GROUP_POSITIONS = 32,
+    NO_RAW = UINT32_MAX,
+    NO_SCALE = 255,
+    RANK_NONE = UINT16_MAX,
+};
+
+struct set {
+    uint64_t words[SET_WORDS];
+};
+
+enum fragment_state {
+    FRAGMENT_EMPTY,   /* the first contribution moves it on */
+    FRAGMENT_SUMMING, /* collects integers */
+    FRAGMENT_RAW,     /* a sum saturated, or a worker sent raw values: collects raw ones */
+    FRAGMENT_DONE,    /* has a result; a newer fragment takes the slot */
+};
+
+struct fragment {
+    struct set set;
+    uint32_t seq;
+    uint32_t key;
+    uint32_t buf; /* the result, once done */
+    uint32_t raw; /* row of raw buffers, or NO_RAW */
+    uint16_t values;
+    uint16_t index;     /* aggregator that its packets use */
+    uint16_t new_index; /* after a collision */
+    uint8_t state;      /* enum fragment_state */
+    uint8_t flags;      /* enum gw_agg_flag of the result */
+    bool was_sent;
+    gw_time sent_at; /* last time that the result was sent */
+};
+
+/* The workers below one place of the tree, for packets of one level. */
+struct group {
+    struct set all;                  /* packets that carry everybody below */
+    uint16_t ranks[GROUP_POSITIONS]; /* level 0: by position; RANK_NONE: nobody */
+};
+
+/* A packet to send. */
+struct job_order {
+    uint32_t seq;
+    uint32_t dst;
+    uint8_t flags; /* enum gw_agg_flag, besides those of the result */
+};
+
+struct gw_server {
+    struct gw_app app;
+    struct gw_endpoint *ep;
+    struct gw_server_cfg cfg;
+    struct gw_agg_index index;
+    struct gw_map group_map; /* (level, above) to group */
+    struct group *groups;    /* one per worker and level, at most */
+    uint32_t group_count;
+    uint32_t *addresses; /* of workers, by rank */
+    struct fragment *fragments;
+    int64_t *sums;      /* window rows of `values` */
+    uint32_t *raw_bufs; /* raw_max rows of `world` */
+    uint32_t *raw_free; /* stack */
+    uint32_t raw_free_count;
+    gw_real *real_sum;        /* one row of `values` */
+    struct job_order *orders; /* ring */
+    uint32_t order_head, order_count, order_room;
+    struct set everybody;
+    struct gw_server_stats stats;
+};
+
+static bool set_overlaps(const struct set *a, const struct set *b)
+{
+    uint64_t both = 0;
+    for (uint32_t i = 0; i < SET_WORDS; i++)
+        both |= a->words[i] & b->words[i];
+    return both != 0;
+}
+
+static void set_join(struct set *a, const struct set *b)
+{
+    for (uint32_t i = 0; i < SET_WORDS; i++)
+        a->words[i] |= b->words[i];
+}
+
+static bool set_equals(const struct set *a, const struct set *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static void set_add(struct set *set, uint32_t rank)
+{
+    set->words[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+static bool set_has(const struct set *set, uint32_t rank)
+{
+    return set->words[rank / 64] >> (rank % 64) & 1;
+}
+
+/* A place of the tree: packets of `level` that come from below it. */
+static uint64_t group_key(uint32_t level, const uint8_t above[2])
+{
+    uint32_t low = level <= 1 ? above[0] : 0;
+    return (uint64_t)level << 16 | (uint64_t)above[1] << 8 | low;
+}
+
+static struct group *group_make(struct gw_server *server, uint32_t level, const uint8_t above[2])
+{
+    uint64_t key = group_key(level, above);
+    uint32_t at = gw_map_get(&server->group_map, key);
+    if (at == GW_MAP_NONE) {
+        at = server->group_count++;
+        int error = gw_map_put(&server->group_map, key, at);
+        GW_ASSERT(error == GW_OK);
+        memset(&server->groups[at], 0, sizeof(server->groups[at]));
+        memset(server->groups[at].ranks, 0xff, sizeof(server->groups[at].ranks));
+    }
+    return &server->groups[at];
+}
+
+/* Enters a worker into the groups of its own level and of those above. */
+static void group_enter(struct gw_server *server, uint32_t rank,
+                        const struct gw_server_worker *worker)
+{
+    if (worker->level == 0) {
+        struct group *group = group_make(server, 0, worker->above);
+        group->ranks[__builtin_ctz(worker->bitmap)] = (uint16_t)rank;
+    }
+    for (uint32_t level = 1; level < server->cfg.levels; level++)
+        if (level >= worker->level)
+            set_add(&group_make(server, level, worker->above)->all, rank);
+}
+
+/* Whose values a packet carries. False: a place that is not in the tree. */
+static bool contributors(const struct gw_server *server, const struct gw_pkt *pkt, struct set *set)
+{
+    if (pkt->agg.level >= server->cfg.levels && pkt->agg.level > 0) {
+        *set = server->everybody;
+        return pkt->agg.level == server->cfg.levels;
+    }
+    uint32_t at = gw_map_get(&server->group_map, group_key(pkt->agg.level, pkt->agg.above));
+    if (at == GW_MAP_NONE)
+        return false;
+    const struct group *group = &server->groups[at];
+    if (pkt->agg.level > 0) {
+        *set = group->all;
+        return true;
+    }
+    memset(set, 0, sizeof(*set));
+    for (uint32_t bits = pkt->agg.bitmap; bits; bits &= bits - 1) {
+        uint16_t rank = group->ranks[__builtin_ctz(bits)];
+        if (rank == RANK_NONE)
+            return false;
+        set_add(set, rank);
+    }
+    return pkt->agg.bitmap != 0;
+}
+
+static int64_t *sum_of(const struct gw_server *server, const struct fragment *fragment)
+{
+    return server->sums + (size_t)(fragment->seq & (server->cfg.window - 1)) * server->cfg.values;
+}
+
+static struct gw_buf_pool *bufs_of(const struct gw_server *server)
+{
+    return server->ep->pool->bufs;
+}
+
+static void release_buf(struct gw_server *server, uint32_t *buf)
+{
+    if (*buf != GW_BUF_NONE)
+        gw_buf_release(bufs_of(server), *buf);
+    *buf = GW_BUF_NONE;
+}
+
+static void raw_release(struct gw_server *server, struct fragment *fragment)
+{
+    if (fragment->raw == NO_RAW)
+        return;
+    uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        release_buf(server, &row[rank]);
+    server->raw_free[server->raw_free_count++] = fragment->raw;
+    fragment->raw = NO_RAW;
+}
+
+/* Queues a packet; when the queue is full the workers will ask again. */
+static void order(struct gw_server *server, uint32_t seq, uint32_t dst, uint8_t flags)
+{
+    if (server->order_count == server->order_room) {
+        server->stats.refused++;
+        return;
+    }
+    server->orders[(server->order_head + server->order_count++) % server->order_room] =
+        (struct job_order){.seq = seq, .dst = dst, .flags = flags};
+    gw_egress_join(server->ep, &server->app.sender);
+}
+
+/* To all workers: through the tree, or one by one. */
+static void order_all(struct gw_server *server, uint32_t seq, uint8_t flags)
+{
+    if (server->cfg.levels > 0) {
+        order(server, seq, server->addresses[0], flags);
+        return;
+    }
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        order(server, seq, server->addresses[rank], flags | GW_AGG_UNICAST);
+}
+
+static void fragment_start(struct gw_server *server, struct fragment *fragment,
+                           const struct gw_pkt *pkt)
+{
+    release_buf(server, &fragment->buf);
+    *fragment = (struct fragment){
+        .seq = pkt->seq,
+        .key = pkt->key,
+        .buf = GW_BUF_NONE,
+        .raw = NO_RAW,
+        .values = pkt->agg.values,
+        .index = pkt->index,
+        .state = FRAGMENT_SUMMING,
+    };
+    if (pkt->buf != GW_BUF_NONE)
+        memset(sum_of(server, fragment), 0, fragment->values * sizeof(int64_t));
+}
+
+/*
+ * The fragment that a packet is for, or NULL: too old to be kept, or so new that an unfinished one
+ * would have to go, which no worker that keeps to its window can cause.
+ */
+static struct fragment *fragment_of(struct gw_server *server, const struct gw_pkt *pkt)
+{
+    struct fragment *fragment = &server->fragments[pkt->seq & (server->cfg.window - 1)];
+    if (fragment->state != FRAGMENT_EMPTY && fragment->seq == pkt->seq)
+        return fragment->key == pkt->key && fragment->values == pkt->agg.values ? fragment : NULL;
+    if (fragment->state != FRAGMENT_EMPTY &&
+        ((int32_t)(pkt->seq - fragment->seq) < 0 || fragment->state != FRAGMENT_DONE))
+        return NULL;
+    fragment_start(server, fragment, pkt);
+    return fragment;
+}
+
+static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags,
+                   gw_time now)
+{
+    raw_release(server, fragment);
+    fragment->buf = buf;
+    fragment->flags |= flags;
+    fragment->state = FRAGMENT_DONE;
+    fragment->set = server->everybody;
+    fragment->sent_at = now;
+    server->stats.results++;
+    if (fragment->flags & GW_AGG_COLLISION) {
+        uint32_t seq = fragment->seq;
+        fragment->new_index = gw_agg_index_of(&server->index, seq);
+        /* Only if nobody moved the position since this fragment was sent. */
+        if (fragment->new_index == fragment->index) {
+            fragment->new_index = gw_agg_index_unused(&server->index, seq);
+            gw_agg_index_move(&server->index, seq, fragment->new_index);
+        }
+    }
+    order_all(server, fragment->seq, 0);
+}
+
+/* Gives the integers up and asks everybody for raw values. */
+static void turn_raw(struct gw_server *server, struct fragment *fragment)
+{
+    fragment->state = FRAGMENT_RAW;
+    memset(&fragment->set, 0, sizeof(fragment->set));
+    server->stats.overflowed++;
+    order_all(server, fragment->seq, GW_AGG_REQUEST);
+}
+
+static bool claim_raw_row(struct gw_server *server, struct fragment *fragment)
+{
+    if (fragment->raw != NO_RAW)
+        return true;
+    if (server->raw_free_count == 0)
+        return false;
+    fragment->raw = server->raw_free[--server->raw_free_count];
+    uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        row[rank] = GW_BUF_NONE;
+    return true;
+}
+
+/* Adds up the raw contributions in rank order. */
+static void finish_raw(struct gw_server *server, struct fragment *fragment, gw_time now)
+{
+    const struct gw_kernels *kernels = server->cfg.kernels;
+    const uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
+    enum gw_dtype type = gw_agg_key_type(fragment->key);
+    uint32_t values = fragment->values;
+    uint32_t buf = row[0] == GW_BUF_NONE ? GW_BUF_NONE : gw_buf_claim(bufs_of(server));
+    if (row[0] == GW_BUF_NONE) {
+        finish(server, fragment, GW_BUF_NONE, GW_AGG_RAW, now);
+        return;
+    }
+    if (buf == GW_BUF_NONE) {
+        /* Forget the last contribution: its worker will send again. */
+        server->stats.refused++;
+        return;
+    }
+    uint8_t flags = GW_AGG_RAW;
+    unsigned char *out = gw_buf_bytes(bufs_of(server), buf);
+    if (type == GW_DTYPE_I32) {
+        int64_t *sum = sum_of(server, fragment);
+        memset(sum, 0, values * sizeof(*sum));
+        for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+            kernels->add_wide(sum, gw_buf_bytes(bufs_of(server), row[rank]), values);
+        if (!kernels->narrow(out, sum, values))
+            flags |= GW_AGG_FAILED;
+    } else {
+        memset(server->real_sum, 0, values * sizeof(*server->real_sum));
+        for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+            kernels->add_real[type](server->real_sum, gw_buf_bytes(bufs_of(server), row[rank]),
+                                    values);
+        memset(out, 0, 4 * (size_t)values);
+        kernels->narrow_real[type](out, server->real_sum, values,
+                                   gw_agg_key_average(fragment->key) ? server->cfg.world : 1);
+    }
+    finish(server, fragment, buf, flags, now);
+}
+
+/* A raw packet: one worker's own values. */
+static void add_raw(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
+                    const struct set *from, gw_time now)
+{
+    if (fragment->state != FRAGMENT_RAW)
+        turn_raw(server, fragment);
+    uint32_t rank = 0;
+    while (rank < server->cfg.world && !set_has(from, rank))
+        rank++;
+    if (set_overlaps(&fragment->set, from)) {
+        server->stats.overlaps++;
+        if (!set_equals(&fragment->set, &server->everybody))
+            return;
+    } else if (!claim_raw_row(server, fragment)) {
+        server->stats.refused++;
+        return;
+    } else {
+        uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
+        row[rank] = pkt->buf;
+        pkt->buf = GW_BUF_NONE;
+        set_join(&fragment->set, from);
+    }
+    if (set_equals(&fragment->set, &server->everybody))
+        finish_raw(server, fragment, now);
+}
+
+/* A sum of everybody: its buffer is the result. */
+static void take_complete(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
+                          gw_time now)
+{
+    uint32_t buf = pkt->buf;
+    server->stats.complete++;
+    pkt->buf = GW_BUF_NONE;
+    finish(server, fragment, buf, 0, now);
+}
+
+/* Adds a partial sum, and finishes when everybody is in. */
+static void add_partial(struct gw_server *server, struct fragment *fragment,
+                        const struct gw_pkt *pkt, const struct set *from, gw_time now)
+{
+    const struct gw_kernels *kernels = server->cfg.kernels;
+    int64_t *sum = sum_of(server, fragment);
+    struct set joined = fragment->set;
+    set_join(&joined, from);
+    bool is_last = set_equals(&joined, &server->everybody);
+    uint32_t buf = GW_BUF_NONE;
+    if (pkt->buf != GW_BUF_NONE) {
+        if (is_last && (buf = gw_buf_claim(bufs_of(server))) == GW_BUF_NONE) {
+            server->stats.refused++;
+            return;
+        }
+        kernels->add_wide(sum, gw_buf_bytes(bufs_of(server), pkt->buf), fragment->values);
+    }
+    server->stats.partial++;
+    fragment->set = joined;
+    if (!is_last)
+        return;
+    if (buf != GW_BUF_NONE) {
+        void *out = gw_buf_bytes(bufs_of(server), buf);
+        if (!kernels->narrow(out, sum, fragment->values) ||
+            kernels->is_saturated(out, fragment->values)) {
+            release_buf(server, &buf);
+            turn_raw(server, fragment);
+            return;
+        }
+    }
+    finish(server, fragment, buf, 0, now);
+}
+
+/* An integer packet for a fragment that collects integers. */
+static void add_integers(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
+                         const struct set *from, gw_time now)
+{
+    if (pkt->buf != GW_BUF_NONE && server->cfg.kernels->is_saturated(
+                                       gw_buf_bytes(bufs_of(server), pkt->buf), fragment->values))
+        turn_raw(server, fragment);
+    else if (set_equals(from, &server->everybody))
+        take_complete(server, fragment, pkt, now);
+    else if (set_overlaps(&fragment->set, from))
+        server->stats.overlaps++;
+    else
+        add_partial(server, fragment, pkt, from, now);
+}
+
+/* A packet for a finished fragment: its worker may have missed the result. */
+static void answer(struct gw_server *server, struct fragment *fragment, const struct gw_pkt *pkt,
+                   gw_time now)
+{
+    if (!(pkt->agg_flags & GW_AGG_RESEND))
+        return;
+    (void)now;
+    server->stats.answered++;
+    order(server, fragment->seq, pkt->src, GW_AGG_UNICAST);
+}
+
+static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
+{
+    struct set from;
+    server->stats.received++;
+    server->stats.bytes += pkt->q.size;
+    struct fragment *fragment = NULL;
+    if (pkt->epoch == server->cfg.epoch && pkt->agg.values <= server->cfg.values &&
+        pkt->agg.values > 0 && contributors(server, pkt, &from))
+        fragment = fragment_of(server, pkt);
+    if (!fragment) {
+        server->stats.stale++;
+        return;
+    }
+    if (fragment->state == FRAGMENT_DONE) {
+        answer(server, fragment, pkt, now);
+        return;
+    }
+    fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
+    if (pkt->agg_flags & GW_AGG_COLLISION)
+        fragment->index = pkt->index;
+    if (pkt->agg_flags & GW_AGG_RAW)
+        add_raw(server, fragment, pkt, &from, now);
+    else if (fragment->state == FRAGMENT_RAW)
+        order(server, fragment->seq, pkt->src, GW_AGG_REQUEST | GW_AGG_UNICAST);
+    else
+        add_integers(server, fragment, pkt, &from, now);
+}
+
+static void server_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
+                         gw_time now)
+{
+    server_gradient((struct gw_server *)app, pkt, now);
+    gw_pkt_release(ep->pool, pkt);
+}
+
+static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
+                            gw_time now)
+{
+    (void)ep;
+    (void)now;
+    return ((const struct gw_server *)sender)->order_count > 0;
+}
+
+/* Tries again when buffers may be free. */
+static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+{
+    (void)now;
+    gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    if (((struct gw_server *)app)->order_count)
+        gw_egress_join(ep, &app->sender);
+}
+
+static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
+{
+    struct gw_server *server = (struct gw_server *)sender;
+    struct job_order next = server->orders[server->order_head];
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (!pkt) {
+        ep->stats.pool_empty++;
+        gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.resend_gap));
+        return NULL;
+    }
+    server->order_head = (server->order_head + 1) % server->order_room;
+    server->order_count--;
+    struct fragment *fragment = &server->fragments[next.seq & (server->cfg.window - 1)];
+    bool is_result = !(next.flags & GW_AGG_REQUEST);
+    pkt->agg_flags = next.flags;
+    if (is_result) {
+        pkt->agg_flags |= fragment->flags;
+        fragment->sent_at = now;
+        if (fragment->buf != GW_BUF_NONE && !(fragment->flags & GW_AGG_FAILED)) {
+            gw_buf_share(bufs_of(server), fragment->buf);
+            pkt->buf = fragment->buf;
+        }
+    }
+    uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
+    pkt->q = (struct gw_qpkt){
+        .size = 4 * values + ep->cfg.hdr,
+        .key = gw_flow_key(ep->cfg.address, next.dst, server->cfg.job),
+        .class = server->cfg.class,
+        .ecn = GW_ECN_ECT0,
+        .kind = GW_PKT_PARAM,
+    };
+    pkt->src = ep->cfg.address;
+    pkt->dst = next.dst;
+    pkt->flow = server->cfg.job;
+    pkt->key = fragment->key;
+    pkt->epoch = server->cfg.epoch;
+    pkt->scale = NO_SCALE;
+    pkt->seq = next.seq;
+    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
+    pkt->index = fragment->index;
+    memset(&pkt->agg, 0, sizeof(pkt->agg));
+    pkt->agg.values = (uint16_t)values;
+    if (pkt->agg_flags & GW_AGG_COLLISION)
+        pkt->agg.bitmap = fragment->new_index;
+    return pkt;
+}
+
+static const struct gw_sender_ops server_sender_ops = {
+    .can_send = server_can_send,
+    .emit = server_emit,
+};
+
+static const struct gw_app_ops server_app_ops = {
+    .role = GW_APP_SERVER,
+    .input = server_input,
+    .expire = server_expire,
+};
+
+static size_t aligned(size_t size)
+{
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static uint32_t groups_max(const struct gw_server_cfg *cfg)
+{
+    return cfg->world * (cfg->levels ? cfg->levels : 1u);
+}
+
+static uint32_t orders_max(const struct gw_server_cfg *cfg)
+{
+    return 2 * cfg->window + 4 * (uint32_t)cfg->world;
+}
+
+/* Carves the tables out of `at`, or with NULL only measures them. */
+static size_t server_carve(struct gw_server *server, const struct gw_server_cfg *cfg,
+                           unsigned char *at)
+{
+    size_t used = aligned(sizeof(*server));
+#define TAKE(field, count)                                                                         \
+    do {                                                                                           \
+        server->field = at ? (void *)(at + used) : NULL;                                           \
+        used += aligned((size_t)(count) * sizeof(*server->field));                                 \
+    } while (0)
+    TAKE(groups, groups_max(cfg));
+    TAKE(addresses, cfg->world);
+    TAKE(fragments, cfg->window);
+    TAKE(sums, (size_t)cfg->window * cfg->values);
+    TAKE(raw_bufs, (size_t)cfg->raw_max * cfg->world);
+    TAKE(raw_free, cfg->raw_max);
+    TAKE(real_sum, cfg->values);
+    TAKE(orders, orders_max(cfg));
+#undef TAKE
+    if (at) {
+        gw_map_init(&server->group_map, at + used, groups_max(cfg));
+        gw_agg_index_init(&server->index, at + used + aligned(gw_map_size(groups_max(cfg))),
+                          cfg->positions, cfg->aggregators, cfg->indexing, cfg->job, cfg->share);
+    }
+    return used + aligned(gw_map_size(groups_max(cfg))) +
+           aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
+}
+
+size_t gw_server_size(const struct gw_server_cfg *cfg)
+{
+    struct gw_server server;
+    return server_carve(&server, cfg, NULL);
+}
+
+int gw_server_init(struct gw_server **result, void *memory, const struct gw_server_cfg *cfg,
+                   struct gw_endpoint *ep)
+{
+    GW_ASSERT(cfg->world >= 1 && cfg->world <= GW_WORLD_MAX);
+    GW_ASSERT(cfg->window && (cfg->window & (cfg->window - 1)) == 0);
+    GW_ASSERT(cfg->window >= 2 * cfg->positions && cfg->resend_gap > 0);
+    struct gw_server *server = memory;
+    *server = (struct gw_server){
+        .app = {.ops = &server_app_ops,
+                .job = cfg->job,
+                .sender = {.ops = &server_sender_ops, .class = cfg->class}},
+        .ep = ep,
+        .cfg = *cfg,
+        .order_room = orders_max(cfg),
+        .raw_free_count = cfg->raw_max,
+    };
+    server_carve(server, cfg, memory);
+    for (uint32_t i = 0; i < cfg->window; i++)
+        server->fragments[i] = (struct fragment){.buf = GW_BUF_NONE, .raw = NO_RAW};
+    for (uint32_t i = 0; i < cfg->raw_max; i++)
+        server->raw_free[i] = i;
+    for (uint32_t rank = 0; rank < cfg->world; rank++) {
+        server->addresses[rank] = cfg->workers[rank].address;
+        set_add(&server->everybody, rank);
+        group_enter(server, rank, &cfg->workers[rank]);
+    }
+    *result = server;
+    return gw_endpoint_attach(ep, &server->app);
+}
+
+void gw_server_fini(struct gw_server *server)
+{
+    gw_endpoint_detach(server->ep, &server->app);
+    for (uint32_t i = 0; i < server->cfg.window; i++) {
+        raw_release(server, &server->fragments[i]);
+        release_buf(server, &server->fragments[i].buf);
+    }
+}
+
+const struct gw_server_stats *gw_server_stats(const struct gw_server *server)
+{
+    return &server->stats;
+}

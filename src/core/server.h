@@ -1,0 +1,82 @@
+/*
+ * The parameter server of a job: completes what the switches could not add up, and sends the
+ * results (ATP, sections 3.4 to 3.6; the values are not stored as parameters: a result is a sum).
+ *
+ * Per fragment it keeps whose contributions it has. A packet is added if it brings only new ones,
+ * replaces everything if it brings all, and is dropped if it overlaps: the workers that are missing
+ * then send again. So every sum contains every worker exactly once, whatever was lost, repeated
+ * or reordered on the way. Memory is a window of fragments, never a tensor.
+ *
+ * A fragment whose integers saturate is asked for again raw: raw floats are kept per worker and
+ * added in rank order, as doubles; raw int32 are added in 64 bits, and a sum that does not fit
+ * fails the call on all workers.
+ *
+ * A result goes to the first switch of the job's tree, which multiplies it; without a tree, or to a
+ * worker that asks again, it goes to single workers.
+ */
+#ifndef GW_CORE_SERVER_H
+#define GW_CORE_SERVER_H
+
+#include "core/agg_index.h"
+#include "core/endpoint.h"
+#include "core/quant/kernels.h"
+
+enum {
+    GW_WORLD_MAX = 1024, /* workers of a job */
+};
+
+/* Where a worker sits in the job's tree, as in its own configuration. */
+struct gw_server_worker {
+    uint32_t address;
+    uint8_t level;
+    uint32_t bitmap;
+    uint8_t above[2];
+};
+
+struct gw_server_cfg {
+    uint32_t job;
+    uint16_t epoch;
+    uint16_t world;
+    const struct gw_server_worker *workers; /* by rank; read at init only */
+    uint8_t levels;     /* of switches in the tree; 0: none, results go to single workers */
+    uint8_t class;      /* of parameter packets */
+    uint32_t values;    /* elements per fragment, at most */
+    uint32_t window;    /* fragments kept: a power of two, at least twice the workers' window */
+    uint32_t positions; /* the workers' window_max */
+    uint32_t aggregators;
+    enum gw_agg_indexing indexing;
+    uint32_t share;
+    uint32_t raw_max;   /* fragments that can be collected raw at the same time */
+    gw_time resend_gap; /* a result is sent again at most once per this time */
+    uint32_t first_seq;
+    const struct gw_kernels *kernels;
+};
+
+struct gw_server_stats {
+    uint64_t received;   /* gradient packets */
+    uint64_t complete;   /* of these, sums of all workers: nothing was left to do */
+    uint64_t partial;    /* added here */
+    uint64_t overlaps;   /* dropped: some of it was there already */
+    uint64_t stale;      /* of another epoch, a fragment too old or too new, or malformed */
+    uint64_t results;    /* fragments finished */
+    uint64_t answered;   /* results sent again on request */
+    uint64_t overflowed; /* fragments collected raw */
+    uint64_t refused;    /* no room for raw contributions, or no buffer: sent again later */
+    uint64_t bytes;      /* received, on the wire */
+};
+
+struct gw_server;
+
+/* Bytes of memory that a server needs. */
+size_t gw_server_size(const struct gw_server_cfg *cfg);
+
+/* Makes a server in `memory`, aligned to 64, and attaches it. Errors as for gw_worker_init(). */
+int gw_server_init(struct gw_server **server, void *memory, const struct gw_server_cfg *cfg,
+                   struct gw_endpoint *endpoint);
+
+/* Detaches and releases all buffers. */
+void gw_server_fini(struct gw_server *server);
+
+const struct gw_server_stats *gw_server_stats(const struct gw_server *server);
+
+#endif

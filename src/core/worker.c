@@ -1,0 +1,497 @@
+/*
+ * The worker; see worker.h.
+ *
+ * Invariants: expected <= next <= end; next - expected <= window_max; the fragment `expected` has
+ * no result; a fragment's slot is its sequence number modulo window_max.
+ */
+#include "core/worker.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fixed.h"
+#include "core/agg_key.h"
+#include "core/endpoint_impl.h"
+
+enum {
+    ALIGNMENT = 64,
+    OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
+    INCREASE_BYTES = 1500, /* per window, or per result in slow start (ATP, section 3.7) */
+    KEY_TYPE_BITS = 2,
+    NO_SCALE = 255,
+};
+
+/* What is known of a fragment in the window. */
+enum slot_flag {
+    SLOT_DONE = 1,   /* its result came */
+    SLOT_RAW = 2,    /* it travels in the tensor's own type */
+    SLOT_QUEUED = 4, /* it waits to be sent again */
+};
+
+struct work {
+    struct gw_tensor tensor;
+    struct gw_scale scale;
+    uint32_t key;
+    uint32_t first; /* sequence number */
+    uint32_t fragments;
+    uint32_t results;
+};
+
+struct gw_worker {
+    struct gw_app app;
+    struct gw_endpoint *ep;
+    struct gw_worker_cfg cfg;
+    struct gw_agg_index index;
+    uint8_t *slots;   /* enum slot_flag, window_max of them */
+    uint32_t *resend; /* ring of sequence numbers, window_max */
+    uint32_t resend_head;
+    uint32_t resend_count;
+    struct work *works; /* ring, tensors_max */
+    uint32_t work_head;
+    uint32_t work_count;
+    uint32_t tensor_number;
+    uint32_t expected;  /* first fragment without result */
+    uint32_t next;      /* first never sent */
+    uint32_t end;       /* behind the last fragment of all tensors */
+    uint32_t overtaken; /* results since `expected` became overdue */
+    uint32_t cut_at;    /* `next` at the last cut: no other until a window has passed */
+    bool was_cut;
+    uint64_t window;     /* 1/65536 fragments */
+    uint64_t threshold;  /* of slow start, likewise */
+    uint64_t increase;   /* likewise */
+    gw_time progress_at; /* last result, or last resend by timeout */
+    gw_time result_at;   /* last result, or start of work */
+    struct gw_worker_stats stats;
+};
+
+static uint8_t *slot_of(const struct gw_worker *worker, uint32_t seq)
+{
+    return &worker->slots[seq & (worker->cfg.window_max - 1)];
+}
+
+static bool seq_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* The tensor that a fragment belongs to; there is one for every seq in [expected, end). */
+static struct work *work_of(struct gw_worker *worker, uint32_t seq)
+{
+    for (uint32_t i = 0; i < worker->work_count; i++) {
+        struct work *work = &worker->works[(worker->work_head + i) % worker->cfg.tensors_max];
+        if (seq - work->first < work->fragments)
+            return work;
+    }
+    return NULL;
+}
+
+/* Elements of a fragment. */
+static uint32_t values_of(const struct gw_worker *worker, const struct work *work, uint32_t seq)
+{
+    uint64_t left = work->tensor.count - (uint64_t)(seq - work->first) * worker->cfg.values;
+    return left < worker->cfg.values ? (uint32_t)left : worker->cfg.values;
+}
+
+static size_t offset_of(const struct gw_worker *worker, const struct work *work, uint32_t seq)
+{
+    return (size_t)(seq - work->first) * worker->cfg.values * gw_dtype_size(work->tensor.type);
+}
+
+static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
+                            gw_time now)
+{
+    const struct gw_worker *worker = (const struct gw_worker *)sender;
+    (void)ep;
+    (void)now;
+    return worker->resend_count ||
+           (worker->next != worker->end &&
+            worker->next - worker->expected < (uint32_t)(worker->window >> 16));
+}
+
+static void worker_wake(struct gw_worker *worker, gw_time now)
+{
+    if (worker_can_send(worker->ep, &worker->app.sender, now))
+        gw_egress_join(worker->ep, &worker->app.sender);
+}
+
+static void queue_resend(struct gw_worker *worker, uint32_t seq)
+{
+    uint8_t *slot = slot_of(worker, seq);
+    if (*slot & (SLOT_QUEUED | SLOT_DONE))
+        return;
+    *slot |= SLOT_QUEUED;
+    uint32_t at = (worker->resend_head + worker->resend_count++) % worker->cfg.window_max;
+    worker->resend[at] = seq;
+}
+
+/* The next fragment to send: one to be sent again, else a new one. False: none. */
+static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
+{
+    while (worker->resend_count) {
+        *seq = worker->resend[worker->resend_head];
+        worker->resend_head = (worker->resend_head + 1) % worker->cfg.window_max;
+        worker->resend_count--;
+        uint8_t *slot = slot_of(worker, *seq);
+        /* Its result may have come, and the slot may be another fragment's by now. */
+        if (seq_before(*seq, worker->expected) || !(*slot & SLOT_QUEUED))
+            continue;
+        *slot &= (uint8_t)~SLOT_QUEUED;
+        if (*slot & SLOT_DONE)
+            continue;
+        *again = true;
+        return true;
+    }
+    if (worker->next == worker->end ||
+        worker->next - worker->expected >= (uint32_t)(worker->window >> 16))
+        return false;
+    *slot_of(worker, worker->next) = 0;
+    *seq = worker->next++;
+    *again = false;
+    return true;
+}
+
+/* Writes the payload, as integers if they all fit, else raw. */
+static void fill_payload(struct gw_worker *worker, const struct work *work, uint32_t seq,
+                         struct gw_pkt *pkt)
+{
+    uint8_t *slot = slot_of(worker, seq);
+    uint32_t size = gw_dtype_size(work->tensor.type);
+    const unsigned char *in = work->tensor.in;
+    if (in) {
+        unsigned char *out = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
+        in += offset_of(worker, work, seq);
+        if (!(*slot & SLOT_RAW) && !worker->cfg.kernels->quantise[work->tensor.type](
+                                       out, in, pkt->agg.values, &work->scale))
+            *slot |= SLOT_RAW;
+        if (*slot & SLOT_RAW) {
+            memset(out, 0, 4 * (size_t)pkt->agg.values);
+            memcpy(out, in, (size_t)pkt->agg.values * size);
+        }
+    }
+    if (*slot & SLOT_RAW) {
+        pkt->agg_flags |= GW_AGG_RAW | GW_AGG_RESEND;
+        worker->stats.raw++;
+    }
+}
+
+static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
+{
+    struct gw_worker *worker = (struct gw_worker *)sender;
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    uint32_t seq = 0;
+    bool again = false;
+    if (pkt && ep->pool->bufs && (pkt->buf = gw_buf_claim(ep->pool->bufs)) == GW_BUF_NONE) {
+        gw_pkt_release(ep->pool, pkt);
+        pkt = NULL;
+    }
+    if (!pkt) {
+        ep->stats.pool_empty++;
+        gw_endpoint_arm_by(ep, worker->app.timer, gw_time_add(now, worker->cfg.timeout));
+        return NULL;
+    }
+    if (!take_seq(worker, &seq, &again)) {
+        gw_pkt_release(ep->pool, pkt);
+        return NULL;
+    }
+    const struct work *work = work_of(worker, seq);
+    uint32_t values = values_of(worker, work, seq);
+    pkt->q = (struct gw_qpkt){
+        .size = 4 * values + ep->cfg.hdr,
+        .key = gw_flow_key(ep->cfg.address, worker->cfg.server, worker->cfg.job),
+        .class = worker->cfg.class,
+        .ecn = GW_ECN_ECT0,
+        .kind = GW_PKT_GRAD,
+    };
+    pkt->src = ep->cfg.address;
+    pkt->dst = worker->cfg.server;
+    pkt->flow = worker->cfg.job;
+    pkt->key = work->key;
+    pkt->epoch = worker->cfg.epoch;
+    pkt->scale = NO_SCALE;
+    pkt->agg_flags = again ? GW_AGG_RESEND : 0;
+    pkt->seq = seq;
+    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
+    pkt->index = gw_agg_index_of(&worker->index, seq);
+    memset(&pkt->agg, 0, sizeof(pkt->agg));
+    pkt->agg.bitmap = worker->cfg.bitmap;
+    pkt->agg.values = (uint16_t)values;
+    pkt->agg.level = worker->cfg.level;
+    memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
+    fill_payload(worker, work, seq, pkt);
+    worker->stats.sent++;
+    worker->stats.resent += again;
+    if (gw_heap_deadline(&ep->timers, worker->app.timer) == GW_TIME_NEVER)
+        gw_endpoint_arm(ep, worker->app.timer, gw_time_add(now, worker->cfg.timeout));
+    return pkt;
+}
+
+/* Halves the window, at most once per window of fragments. */
+static void window_cut(struct gw_worker *worker)
+{
+    if (!worker->cfg.congestion_control ||
+        (worker->was_cut && seq_before(worker->expected, worker->cut_at)))
+        return;
+    worker->window = worker->window / 2 > GW_Q16_ONE ? worker->window / 2 : GW_Q16_ONE;
+    worker->threshold = worker->window;
+    worker->cut_at = worker->next;
+    worker->was_cut = true;
+    worker->stats.cuts++;
+}
+
+static void window_grow(struct gw_worker *worker)
+{
+    if (!worker->cfg.congestion_control)
+        return;
+    uint64_t limit = (uint64_t)worker->cfg.window_max << 16;
+    worker->window += worker->window < worker->threshold
+                          ? worker->increase
+                          : (worker->increase << 16) / worker->window;
+    if (worker->window > limit)
+        worker->window = limit;
+}
+
+static void work_end(struct gw_worker *worker, const struct work *work, enum gw_event_kind kind,
+                     gw_time now)
+{
+    struct gw_endpoint *ep = worker->ep;
+    ep->promised--;
+    gw_endpoint_post(ep, &(struct gw_event){
+                             .kind = kind,
+                             .flow = worker->cfg.job,
+                             .peer = worker->cfg.server,
+                             .tag = work->tensor.tag,
+                             .bytes = work->tensor.count * gw_dtype_size(work->tensor.type),
+                             .retransmits = worker->stats.resent,
+                             .at = now,
+                         });
+}
+
+/* Gives up all tensors in work. */
+static void worker_fail(struct gw_worker *worker, gw_time now)
+{
+    for (; worker->work_count; worker->work_count--) {
+        work_end(worker, &worker->works[worker->work_head], GW_EVENT_FAILED, now);
+        worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
+    }
+    gw_egress_leave(worker->ep, &worker->app.sender);
+    gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
+    worker->expected = worker->next = worker->end;
+    worker->resend_count = 0;
+}
+
+/* Stores a fragment's result into the tensor. */
+static void store_result(struct gw_worker *worker, const struct work *work,
+                         const struct gw_pkt *pkt)
+{
+    if (!work->tensor.out || pkt->buf == GW_BUF_NONE)
+        return;
+    unsigned char *out = (unsigned char *)work->tensor.out + offset_of(worker, work, pkt->seq);
+    const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
+    enum gw_dtype type = work->tensor.type;
+    if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)
+        memcpy(out, in, (size_t)pkt->agg.values * gw_dtype_size(type));
+    else
+        worker->cfg.kernels->dequantise[type](out, in, pkt->agg.values, &work->scale);
+}
+
+/* Moves `expected` over all fragments that have results, and ends the tensors that are complete. */
+static void advance(struct gw_worker *worker, gw_time now)
+{
+    while (worker->expected != worker->next && *slot_of(worker, worker->expected) & SLOT_DONE)
+        worker->expected++;
+    while (worker->work_count) {
+        const struct work *work = &worker->works[worker->work_head];
+        if (work->results != work->fragments)
+            break;
+        work_end(worker, work, GW_EVENT_REDUCED, now);
+        worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
+        worker->work_count--;
+    }
+}
+
+/* Notices what a result out of order says of the expected fragment. */
+static void detect_loss(struct gw_worker *worker, uint32_t seq)
+{
+    if (seq == worker->expected) {
+        worker->overtaken = 0;
+    } else if (++worker->overtaken == OVERTAKEN_MAX) {
+        worker->overtaken = 0;
+        queue_resend(worker, worker->expected);
+        window_cut(worker);
+    }
+}
+
+static void take_result(struct gw_worker *worker, struct work *work, const struct gw_pkt *pkt,
+                        gw_time now)
+{
+    worker->stats.results++;
+    store_result(worker, work, pkt);
+    *slot_of(worker, pkt->seq) |= SLOT_DONE;
+    work->results++;
+    worker->progress_at = worker->result_at = now;
+    if (pkt->agg_flags & GW_AGG_COLLISION && worker->cfg.indexing == GW_AGG_INDEX_HASH) {
+        gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
+        worker->stats.remaps++;
+    }
+    if (pkt->agg_flags & GW_AGG_ECN)
+        window_cut(worker);
+    else
+        window_grow(worker);
+    detect_loss(worker, pkt->seq);
+    advance(worker, now);
+}
+
+static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
+                         gw_time now)
+{
+    struct gw_worker *worker = (struct gw_worker *)app;
+    bool is_known = pkt->seq - worker->expected < worker->next - worker->expected;
+    struct work *work = is_known ? work_of(worker, pkt->seq) : NULL;
+    if (pkt->epoch != worker->cfg.epoch || (work && pkt->key != work->key)) {
+        worker->stats.stale++;
+    } else if (!work || *slot_of(worker, pkt->seq) & SLOT_DONE) {
+        worker->stats.duplicates++;
+    } else if (pkt->agg_flags & GW_AGG_FAILED) {
+        worker_fail(worker, now);
+    } else if (pkt->agg_flags & GW_AGG_REQUEST) {
+        *slot_of(worker, pkt->seq) |= SLOT_RAW;
+        queue_resend(worker, pkt->seq);
+    } else if (pkt->agg.values != values_of(worker, work, pkt->seq)) {
+        worker->stats.stale++;
+    } else {
+        take_result(worker, work, pkt, now);
+    }
+    gw_pkt_release(ep->pool, pkt);
+    worker_wake(worker, now);
+}
+
+static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+{
+    struct gw_worker *worker = (struct gw_worker *)app;
+    if (worker->cfg.stall && worker->work_count && now - worker->result_at >= worker->cfg.stall) {
+        worker_fail(worker, now);
+        return;
+    }
+    if (worker->expected == worker->next && worker->next == worker->end) {
+        gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+        return;
+    }
+    if (worker->expected != worker->next && now - worker->progress_at >= worker->cfg.timeout) {
+        worker->progress_at = now;
+        queue_resend(worker, worker->expected);
+        window_cut(worker);
+    }
+    gw_time since = worker->expected == worker->next ? now : worker->progress_at;
+    gw_endpoint_arm(ep, app->timer, gw_time_add(since, worker->cfg.timeout));
+    worker_wake(worker, now);
+}
+
+static const struct gw_sender_ops worker_sender_ops = {
+    .can_send = worker_can_send,
+    .emit = worker_emit,
+};
+
+static const struct gw_app_ops worker_app_ops = {
+    .role = GW_APP_WORKER,
+    .input = worker_input,
+    .expire = worker_expire,
+};
+
+static size_t aligned(size_t size)
+{
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+size_t gw_worker_size(const struct gw_worker_cfg *cfg)
+{
+    return aligned(sizeof(struct gw_worker)) +
+           aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
+           aligned(cfg->tensors_max * sizeof(struct work)) +
+           aligned(cfg->window_max * sizeof(uint32_t)) + aligned(cfg->window_max);
+}
+
+int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_worker_cfg *cfg,
+                   struct gw_endpoint *ep)
+{
+    GW_ASSERT(cfg->window_max && (cfg->window_max & (cfg->window_max - 1)) == 0);
+    GW_ASSERT(cfg->window_initial >= 1 && cfg->window_initial <= cfg->window_max);
+    GW_ASSERT(cfg->values >= 1 && cfg->tensors_max >= 1 && cfg->timeout > 0);
+    unsigned char *at = memory;
+    memset(memory, 0, gw_worker_size(cfg));
+    struct gw_worker *worker = memory;
+    uint64_t packet = 4 * (uint64_t)cfg->values + ep->cfg.hdr;
+    uint64_t increase = (INCREASE_BYTES + packet / 2) / packet;
+    *worker = (struct gw_worker){
+        .app = {.ops = &worker_app_ops,
+                .job = cfg->job,
+                .sender = {.ops = &worker_sender_ops, .class = cfg->class}},
+        .ep = ep,
+        .cfg = *cfg,
+        .expected = cfg->first_seq,
+        .next = cfg->first_seq,
+        .end = cfg->first_seq,
+        .window = (uint64_t)cfg->window_initial << 16,
+        .threshold = UINT64_MAX,
+        .increase = (increase ? increase : 1) << 16,
+    };
+    at += aligned(sizeof(*worker));
+    gw_agg_index_init(&worker->index, at, cfg->window_max, cfg->aggregators, cfg->indexing,
+                      cfg->job, cfg->share);
+    at += aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators));
+    worker->works = (void *)at;
+    at += aligned(cfg->tensors_max * sizeof(struct work));
+    worker->resend = (void *)at;
+    at += aligned(cfg->window_max * sizeof(uint32_t));
+    worker->slots = at;
+    *result = worker;
+    return gw_endpoint_attach(ep, &worker->app);
+}
+
+void gw_worker_fini(struct gw_worker *worker)
+{
+    worker->ep->promised -= worker->work_count;
+    gw_endpoint_detach(worker->ep, &worker->app);
+}
+
+int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, gw_time now)
+{
+    uint64_t fragments = (tensor->count + worker->cfg.values - 1) / worker->cfg.values;
+    if (tensor->count == 0 || fragments > INT32_MAX / 2 || tensor->type >= GW_DTYPES ||
+        (tensor->in && !worker->ep->pool->bufs))
+        return GW_ERR_INVALID;
+    if (worker->work_count == worker->cfg.tensors_max ||
+        worker->end - worker->expected > INT32_MAX / 2 || !gw_endpoint_has_event_room(worker->ep))
+        return GW_ERR_NO_ROOM;
+    uint32_t shares = tensor->average ? worker->cfg.world : 1;
+    struct work *work =
+        &worker->works[(worker->work_head + worker->work_count++) % worker->cfg.tensors_max];
+    *work = (struct work){
+        .tensor = *tensor,
+        .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
+                                              : gw_scale_power(worker->cfg.scale_exponent, shares),
+        .key = gw_agg_key(worker->tensor_number++, tensor->type, tensor->average),
+        .first = worker->end,
+        .fragments = (uint32_t)fragments,
+    };
+    if (worker->expected == worker->end)
+        worker->progress_at = worker->result_at = now;
+    worker->end += (uint32_t)fragments;
+    worker->ep->promised++;
+    worker_wake(worker, now);
+    return GW_OK;
+}
+
+uint64_t gw_worker_window(const struct gw_worker *worker)
+{
+    return worker->window;
+}
+
+uint32_t gw_worker_expected(const struct gw_worker *worker)
+{
+    return worker->expected;
+}
+
+const struct gw_worker_stats *gw_worker_stats(const struct gw_worker *worker)
+{
+    return &worker->stats;
+}

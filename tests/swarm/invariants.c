@@ -1,0 +1,336 @@
+/* Checks of a finished simulation; see invariants.h. */
+#include "swarm/invariants.h"
+
+#include <stdio.h>
+
+#include "support.h"
+
+enum {
+    WORKLOADS = 50,              /* times that the whole workload fits in the limit */
+    TIMEOUTS = 100000,           /* base RTTs in the limit: hundreds of the longest timeouts */
+    TIMEOUTS_LASTING = 5000,     /* the same when something may never end */
+    CONTROL_CAPACITY_MIN = 4096, /* of a control queue, see core/qdisc/lanes.h */
+};
+
+#define CERTAIN (UINT64_C(1) << 32)
+
+/* What the checks need to know of a run. */
+struct facts {
+    const struct gw_scenario *scenario;
+    const struct gw_topo *topo;
+    const struct gw_flow_result *flows;
+    struct gw_sim_totals totals;
+    bool *dead;          /* per link: nothing passes from some time on, for ever */
+    bool any_dead;       /* some link is */
+    bool any_lossy;      /* some fault can take a packet */
+    bool any_failed;     /* some flow gave up */
+    bool any_down;       /* some fault can change routes */
+    uint32_t *distances; /* room for two rows of distances */
+};
+
+static uint64_t packets_of(const struct gw_scenario *scenario, uint64_t bytes)
+{
+    return (bytes + scenario->host.mtu - 1) / scenario->host.mtu;
+}
+
+static bool fault_is_lasting(const struct gw_fault *fault)
+{
+    return fault->until == GW_TIME_NEVER;
+}
+
+gw_time gw_invariants_time_limit(const struct gw_scenario *scenario)
+{
+    const struct gw_topo *topo = &scenario->topo;
+    uint64_t slowest = UINT64_MAX, packets = 0;
+    gw_time last = 0, factor = GW_Q16_ONE;
+    bool lasting = false;
+    for (uint32_t i = 0; i < topo->link_count; i++)
+        for (uint32_t side = 0; side < 2; side++)
+            if (topo->links[i].side[side].rate_bps < slowest)
+                slowest = topo->links[i].side[side].rate_bps;
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        const struct gw_fault *fault = &scenario->faults[i];
+        gw_time end = fault_is_lasting(fault) ? fault->at : fault->until;
+        last = end > last ? end : last;
+        lasting |= fault_is_lasting(fault);
+        if (fault->kind == GW_FAULT_LINK_RATE && (gw_time)fault->factor < factor)
+            factor = (gw_time)fault->factor;
+    }
+    for (uint32_t i = 0; i < scenario->workload.flow_count; i++) {
+        const struct gw_flow_spec *flow = &scenario->workload.flows[i];
+        packets += packets_of(scenario, flow->bytes) + 1;
+        if (flow->start != GW_TIME_NEVER && flow->start > last)
+            last = flow->start;
+    }
+    gw_time packet = gw_serialisation(gw_byte_time_from_bps(slowest),
+                                      scenario->host.mtu + scenario->host.header);
+    packet = packet * GW_Q16_ONE / factor;
+    if (scenario->convergence != GW_TIME_NEVER)
+        last += scenario->convergence;
+    return last + WORKLOADS * packets * packet +
+           scenario->workload.flow_count * scenario->host.stall +
+           (lasting ? TIMEOUTS_LASTING : TIMEOUTS) * scenario->brtt_max;
+}
+
+/* Links over which nothing passes once all faults that last have begun. */
+static void find_dead_links(struct facts *facts)
+{
+    const struct gw_topo *topo = facts->topo;
+    uint64_t *chance = calloc(topo->link_count, sizeof(*chance));
+    assert_non_null(chance);
+    for (uint32_t i = 0; i < facts->scenario->fault_count; i++) {
+        const struct gw_fault *fault = &facts->scenario->faults[i];
+        bool downs = fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_DOWN;
+        facts->any_down |= downs;
+        facts->any_lossy |= fault->kind != GW_FAULT_LINK_RATE;
+        if (!fault_is_lasting(fault))
+            continue;
+        for (uint32_t link = 0; link < topo->link_count; link++) {
+            const struct gw_link *l = &topo->links[link];
+            bool hit = fault->kind == GW_FAULT_NODE_DOWN
+                           ? l->side[0].node == fault->node || l->side[1].node == fault->node
+                           : link == fault->link;
+            if (hit && fault->kind != GW_FAULT_LINK_RATE)
+                chance[link] += downs ? CERTAIN : fault->chance_q32;
+        }
+    }
+    for (uint32_t link = 0; link < topo->link_count; link++) {
+        facts->dead[link] = chance[link] >= CERTAIN;
+        facts->any_dead |= facts->dead[link];
+    }
+    free(chance);
+}
+
+/* Links from `host` to every node; UINT32_MAX: none. Hosts do not forward. */
+static void measure(const struct facts *facts, uint32_t host, bool avoid_dead, uint32_t *distance)
+{
+    const struct gw_topo *topo = facts->topo;
+    memset(distance, 0xff, topo->node_count * sizeof(*distance));
+    distance[host] = 0;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < 2 * topo->link_count; i++) {
+            const struct gw_link *link = &topo->links[i / 2];
+            uint32_t from = link->side[i % 2].node, to = link->side[1 - i % 2].node;
+            if (distance[from] == UINT32_MAX || (from < topo->host_count && from != host) ||
+                (avoid_dead && facts->dead[i / 2]) || distance[to] <= distance[from] + 1)
+                continue;
+            distance[to] = distance[from] + 1;
+            changed = true;
+        }
+    }
+}
+
+/* Whether a link that died for good lies on a shortest path between the hosts. */
+static bool is_cut_off(const struct facts *facts, uint32_t src, uint32_t dst)
+{
+    const struct gw_topo *topo = facts->topo;
+    uint32_t *from = facts->distances, *to = from + topo->node_count;
+    measure(facts, src, false, from);
+    measure(facts, dst, false, to);
+    for (uint32_t i = 0; i < 2 * topo->link_count; i++) {
+        uint32_t a = topo->links[i / 2].side[i % 2].node,
+                 b = topo->links[i / 2].side[1 - i % 2].node;
+        /* Every link of the hosts themselves counts: which one a flow uses is a hash. */
+        bool own = a == src || a == dst;
+        if (facts->dead[i / 2] && (own || (from[a] != UINT32_MAX && to[b] != UINT32_MAX &&
+                                           from[a] + 1 + to[b] == from[dst])))
+            return true;
+    }
+    return false;
+}
+
+/* Why a flow may be unfinished at the end of the run; NULL: for no reason. */
+static const char *excuse(const struct facts *facts, uint32_t flow)
+{
+    const struct gw_flow_spec *spec = &facts->scenario->workload.flows[flow];
+    bool waits = spec->start == GW_TIME_NEVER && !facts->flows[flow].started;
+    if (waits && facts->any_failed)
+        return "waits for the receiver of a flow that failed";
+    if (!facts->any_dead)
+        return NULL;
+    if (facts->scenario->convergence != GW_TIME_NEVER && facts->any_down)
+        return "paths may have moved to a dead link";
+    if (waits)
+        return "waits for a flow that is cut off";
+    return is_cut_off(facts, spec->src, spec->dst) ? "cut off" : NULL;
+}
+
+/* Least time of a flow: every byte leaves the host, the last one and its ACK cross the network. */
+static gw_time least_time(const struct facts *facts, const struct gw_flow_spec *spec)
+{
+    const struct gw_scenario *scenario = facts->scenario;
+    const struct gw_topo *topo = facts->topo;
+    uint64_t packets = packets_of(scenario, spec->bytes), fastest = 0, fastest_host = 0;
+    if (packets == 0)
+        return 0;
+    for (uint32_t i = 0; i < 2 * topo->link_count; i++) {
+        const struct gw_link_side *side = &topo->links[i / 2].side[i % 2];
+        fastest = side->rate_bps > fastest ? side->rate_bps : fastest;
+        if (side->node == spec->src && side->rate_bps > fastest_host)
+            fastest_host = side->rate_bps;
+    }
+    measure(facts, spec->src, false, facts->distances);
+    uint32_t hops = facts->distances[spec->dst];
+    uint32_t last = (uint32_t)(spec->bytes - (packets - 1) * scenario->host.mtu);
+    gw_byte_time host = gw_byte_time_from_bps(fastest_host), link = gw_byte_time_from_bps(fastest);
+    uint32_t header = scenario->host.header;
+    gw_time sending = (packets - 1) * gw_serialisation(host, scenario->host.mtu + header) +
+                      gw_serialisation(host, last + header);
+    gw_time crossing = (hops - 1) * gw_serialisation(link, last + header);
+    return sending + crossing + hops * gw_serialisation(link, header) +
+           2 * hops * gw_topo_latency_min(topo);
+}
+
+static void check_flow(const struct facts *facts, uint32_t flow)
+{
+    const struct gw_scenario *scenario = facts->scenario;
+    const struct gw_flow_spec *spec = &scenario->workload.flows[flow];
+    const struct gw_flow_result *result = &facts->flows[flow];
+    if (result->outcome == GW_FLOW_PENDING) {
+        if (!spec->background && !excuse(facts, flow))
+            fail_msg("flow %u of %u bytes is unfinished and nothing is in its way%s", flow,
+                     (unsigned)spec->bytes, result->started ? "" : "; it was not started");
+        return;
+    }
+    if (!result->started)
+        fail_msg("flow %u ended without a start", flow);
+    if (result->outcome == GW_FLOW_FAILED && scenario->host.stall == 0)
+        fail_msg("flow %u failed although flows may stall for ever", flow);
+    if (spec->start != GW_TIME_NEVER && result->start < spec->start)
+        fail_msg("flow %u started too early", flow);
+    if (result->end < result->start || result->end >= facts->totals.end)
+        fail_msg("flow %u ended before its start or after the run", flow);
+    gw_time took = result->end - result->start;
+    if (result->outcome == GW_FLOW_FAILED && took < scenario->host.stall)
+        fail_msg("flow %u failed before it can have stalled", flow);
+    if (result->outcome == GW_FLOW_DONE && took < least_time(facts, spec))
+        fail_msg("flow %u took %llu ps, less than the %llu ps that are possible", flow,
+                 (unsigned long long)took, (unsigned long long)least_time(facts, spec));
+}
+
+/* Totals that are sums over the flows. */
+static void check_sums(const struct facts *facts)
+{
+    const struct gw_workload *workload = &facts->scenario->workload;
+    const struct gw_sim_totals *totals = &facts->totals;
+    uint64_t retransmits = 0, packets = 0;
+    uint32_t awaited = 0, completed = 0;
+    bool all_done = true, all_ended = true;
+    gw_time first = GW_TIME_NEVER, last = 0;
+    for (uint32_t i = 0; i < workload->flow_count; i++) {
+        const struct gw_flow_result *result = &facts->flows[i];
+        all_done &= result->outcome == GW_FLOW_DONE;
+        all_ended &= result->outcome != GW_FLOW_PENDING || !result->started;
+        retransmits += result->retransmits;
+        packets += packets_of(facts->scenario, workload->flows[i].bytes);
+        if (workload->flows[i].background)
+            continue;
+        awaited++;
+        completed += result->outcome == GW_FLOW_DONE;
+        if (result->outcome == GW_FLOW_PENDING)
+            continue;
+        first = result->start < first ? result->start : first;
+        last = result->end > last ? result->end : last;
+    }
+    assert_int_equal(totals->flows, awaited);
+    assert_int_equal(totals->completed, completed);
+    assert_true(totals->completion == (first == GW_TIME_NEVER ? 0 : last - first));
+    assert_true(all_ended ? totals->retransmits == retransmits
+                          : totals->retransmits >= retransmits);
+    if (all_done && totals->data_packets != packets + retransmits)
+        fail_msg("%llu data packets were sent, not %llu", (unsigned long long)totals->data_packets,
+                 (unsigned long long)(packets + retransmits));
+}
+
+/* A parameter of the queue discipline, by name; 0 when it has none. */
+static gw_q16 queue_q16(const struct gw_scenario *scenario, const char *name)
+{
+    const struct gw_algo *algo = &scenario->queue.qdisc->algo;
+    gw_q16 value = 0;
+    for (uint32_t i = 0; i < algo->param_count; i++)
+        if (algo->params[i].type == GW_PARAM_Q16 && strcmp(algo->params[i].name, name) == 0)
+            memcpy(&value, scenario->queue.cfg.bytes + algo->params[i].offset, sizeof(value));
+    return value;
+}
+
+/* Whether the control queue of every port would hold all control packets of the run at once. */
+static bool control_always_fits(const struct facts *facts)
+{
+    const struct gw_scenario *scenario = facts->scenario;
+    uint64_t least = scenario->queue.capacity;
+    for (uint32_t i = 0; i < 2 * facts->topo->link_count; i++) {
+        uint32_t own = facts->topo->links[i / 2].side[i % 2].queue_bytes;
+        least = own && own < least ? own : least;
+    }
+    uint64_t control = (uint64_t)gw_q16_mul(queue_q16(scenario, "control"), (gw_q16)least);
+    control = control > CONTROL_CAPACITY_MIN ? control : CONTROL_CAPACITY_MIN;
+    return 2 * facts->totals.data_packets * scenario->host.header <= control;
+}
+
+static void check_losses(const struct facts *facts)
+{
+    const struct gw_scenario *scenario = facts->scenario;
+    const struct gw_sim_totals *totals = &facts->totals;
+    bool trims = strcmp(scenario->queue.qdisc->algo.name, "trim") == 0;
+    bool believes = strcmp(scenario->transport.loss->algo.name, "trim") == 0;
+    if (!trims)
+        assert_true(totals->trims == 0);
+    else if (scenario->queue.shared_bytes == 0 && control_always_fits(facts))
+        assert_true(totals->drops == 0);
+    if (!facts->any_lossy)
+        assert_true(totals->link_losses == 0);
+    if (!facts->any_down || scenario->convergence == GW_TIME_NEVER)
+        assert_true(totals->unroutable == 0);
+    if (strcmp(scenario->queue.qdisc->algo.name, "fifo") == 0)
+        assert_true(totals->marks == 0);
+    /* Each retransmission has a cause, and each needless one was caused by a timer. */
+    assert_true(totals->retransmits <= totals->timeouts + (believes ? totals->trims : 0));
+    assert_true(totals->spurious <= totals->timeouts);
+}
+
+static void check_samples(const struct facts *facts, const struct gw_sim *sim)
+{
+    uint64_t count;
+    const struct gw_sample *samples = gw_sim_samples(sim, &count);
+    gw_time interval = facts->scenario->metrics.sample;
+    assert_true(interval != 0 || count == 0);
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gw_sample *sample = &samples[i];
+        assert_true(sample->at % interval == 0 && sample->at < facts->totals.end);
+        if (i > 0)
+            assert_true(sample[-1].at < sample->at ||
+                        (sample[-1].at == sample->at && sample[-1].series <= sample->series));
+        if (sample->series != GW_SERIES_QUEUE) {
+            assert_true(sample->subject < facts->scenario->workload.flow_count);
+            continue;
+        }
+        assert_true(sample->subject >= facts->topo->host_count &&
+                    sample->subject < facts->topo->node_count);
+        assert_true(sample->port < facts->topo->nodes[sample->subject].port_count);
+    }
+}
+
+void gw_invariants_check(const struct gw_scenario *scenario, const struct gw_sim *sim)
+{
+    struct facts facts = {
+        .scenario = scenario,
+        .topo = &scenario->topo,
+        .flows = gw_sim_flows(sim),
+        .totals = gw_sim_totals(sim),
+        .dead = calloc(scenario->topo.link_count, sizeof(bool)),
+        .distances = calloc(2 * scenario->topo.node_count, sizeof(uint32_t)),
+    };
+    assert_non_null(facts.dead);
+    assert_non_null(facts.distances);
+    find_dead_links(&facts);
+    for (uint32_t i = 0; i < scenario->workload.flow_count; i++)
+        facts.any_failed |= facts.flows[i].outcome == GW_FLOW_FAILED;
+    for (uint32_t i = 0; i < scenario->workload.flow_count; i++)
+        check_flow(&facts, i);
+    check_sums(&facts);
+    check_losses(&facts);
+    check_samples(&facts, sim);
+    free(facts.distances);
+    free(facts.dead);
+}

@@ -1,0 +1,621 @@
+/*
+ * Writes random scenarios; see random_scenario.h.
+ *
+ * The network is drawn first and loaded, so that faults, overrides and queues can speak of its
+ * nodes and of its bandwidth-delay product; then the rest is appended and the file is complete.
+ *
+ * Invariant: every file loads, and without a lasting fault every message can be delivered.
+ */
+#include "swarm/random_scenario.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#include "base/prng.h"
+
+enum {
+    HOSTS_MAX = 12,       /* of a list of links; the other kinds are bounded by name */
+    SWITCHES_MAX = 6,     /* of a list of links */
+    PACKETS_MAX = 2500,   /* of all messages together, about */
+    FLIGHT_WINDOWS = 800, /* the longest packet, in smallest latencies: the engine's ring is 4096 */
+    MESSAGE_MAX = 1 << 20,
+    FAULTS_MAX = 5,
+    ENTRIES_MAX = 3,
+    NAME_MAX_CHARS = 24,
+    LASTING_ONCE_IN = 2, /* besides the chance of every feature */
+};
+
+/* What a scenario has at all; each with chance 1/2. */
+enum feature {
+    HAS_OVERRIDES,
+    HAS_SLOW_LINKS,
+    HAS_DOWN,
+    HAS_RATE,
+    HAS_LOSS,
+    HAS_CORRUPT,
+    HAS_NODE_DOWN,
+    HAS_LASTING_FAULTS, /* with a chance of its own */
+    HAS_CONVERGENCE,
+    HAS_JITTER,
+    HAS_COALESCING,
+    HAS_TRAINS,
+    HAS_STALL,
+    HAS_SHARED_POOL,
+    HAS_SMALL_QUEUES,
+    HAS_ALGORITHM_PARAMS,
+    HAS_SAMPLES,
+    FEATURES,
+};
+
+struct writer {
+    FILE *out;
+    struct gw_prng prng;
+    const char *directory;
+    uint32_t features; /* bit per enum feature */
+    uint32_t mtu, header;
+    uint32_t packets;                  /* that all messages may have together */
+    uint64_t rate_bps;                 /* of most links */
+    gw_time latency;                   /* of most links; others are longer */
+    const struct gw_scenario *network; /* the loaded first part */
+    gw_time horizon;                   /* about how long the run takes */
+};
+
+/* Uniform in [low, high]. */
+static uint64_t between(struct writer *w, uint64_t low, uint64_t high)
+{
+    return high <= low ? low : low + gw_prng_next(&w->prng) % (high - low + 1);
+}
+
+/* Small values as often as large ones: uniform in the number of bits. */
+static uint64_t between_log(struct writer *w, uint64_t low, uint64_t high)
+{
+    uint32_t bits = (uint32_t)between(w, 0, 63 - (uint32_t)__builtin_clzll(high | 1));
+    uint64_t value = between(w, UINT64_C(1) << bits, (UINT64_C(2) << bits) - 1);
+    return value < low ? low : value > high ? high : value;
+}
+
+/* True once in `of` times. */
+static bool once_in(struct writer *w, uint32_t of)
+{
+    return gw_prng_below(&w->prng, of) == 0;
+}
+
+static bool has(const struct writer *w, enum feature feature)
+{
+    return w->features >> feature & 1;
+}
+
+/* `value` times a factor from 1/4 to 4. */
+static uint64_t around(struct writer *w, uint64_t value)
+{
+    return value / 4 + between(w, 0, value / 4 * 15);
+}
+
+static void write_time(struct writer *w, const char *key, gw_time time)
+{
+    if (time == GW_TIME_NEVER)
+        fprintf(w->out, "%s: never", key);
+    else
+        fprintf(w->out, "%s: %" PRIu64 "ps", key, time);
+}
+
+/* The word number `index` of "a|b|c". */
+static void write_choice(struct writer *w, const char *choices)
+{
+    uint32_t count = 1;
+    for (const char *c = choices; *c; c++)
+        count += *c == '|';
+    for (uint32_t skip = gw_prng_below(&w->prng, count); skip > 0; skip--)
+        choices = strchr(choices, '|') + 1;
+    fprintf(w->out, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+/* One parameter by its type, around its default. Nothing is written for what has no scale. */
+static void write_param(struct writer *w, const struct gw_algo *algo, const struct gw_param *param)
+{
+    union gw_algo_cfg defaults;
+    gw_algo_defaults(algo, &defaults);
+    const void *field = defaults.bytes + param->offset;
+    const uint64_t bdp = w->network->bdp;
+    if (param->type == GW_PARAM_TEXT)
+        return;
+    fprintf(w->out, "  %s: ", param->name);
+    switch (param->type) {
+    case GW_PARAM_BOOL:
+        fputs(once_in(w, 2) ? "yes" : "no", w->out);
+        break;
+    case GW_PARAM_COUNT:
+        fprintf(w->out, "%" PRIu64,
+                between_log(w, 1, 2 * (uint64_t) * (const uint32_t *)field + 2));
+        break;
+    case GW_PARAM_Q16: {
+        uint64_t value = (uint64_t) * (const gw_q16 *)field;
+        uint64_t milli = (value ? around(w, value) : between(w, 0, GW_Q16_ONE)) * 1000 / GW_Q16_ONE;
+        fprintf(w->out, "%" PRIu64 ".%03" PRIu64, milli / 1000, milli % 1000);
+        break;
+    }
+    case GW_PARAM_TIME:
+        fprintf(w->out, "%" PRIu64 "ps", around(w, *(const gw_time *)field));
+        break;
+    case GW_PARAM_BYTES: {
+        uint64_t value = *(const uint64_t *)field;
+        fprintf(w->out, "%" PRIu64, value ? around(w, value) : between(w, w->mtu / 2 + 1, 2 * bdp));
+        break;
+    }
+    case GW_PARAM_RATE:
+        fprintf(w->out, "%" PRIu64 "bps", between(w, w->rate_bps / 8, w->rate_bps));
+        break;
+    case GW_PARAM_ENUM:
+        write_choice(w, param->choices);
+        break;
+    case GW_PARAM_TEXT:
+        break;
+    }
+    fputc('\n', w->out);
+}
+
+/* Kind, preset and parameters of one of the registry's entries, as the inside of a section. */
+static void write_algorithm(struct writer *w, const struct gw_registry *registry)
+{
+    const struct gw_algo *algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    fprintf(w->out, "  kind: %s\n", algo->name);
+    if (algo->preset_count && once_in(w, 3))
+        fprintf(w->out, "  preset: %s\n",
+                algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
+    for (uint32_t i = 0; has(w, HAS_ALGORITHM_PARAMS) && i < algo->param_count; i++)
+        if (once_in(w, 3))
+            write_param(w, algo, &algo->params[i]);
+}
+
+/* Bounds of what decides the size of a network. Kinds that are not listed keep their defaults. */
+static const struct bound {
+    const char *kind, *name;
+    uint32_t low, high;
+} bounds[] = {
+    {"star", "hosts", 2, 16},
+    {"dumbbell", "hosts", 1, 8},
+    {"tree", "depth", 1, 3},
+    {"tree", "fanout", 1, 3},
+    {"tree", "hosts_per_leaf", 2, 3},
+    {"leaf-spine", "leaves", 1, 4},
+    {"leaf-spine", "spines", 1, 4},
+    {"leaf-spine", "hosts_per_leaf", 2, 6},
+    {"leaf-spine", "links_per_pair", 1, 3},
+    {"fat-tree", "hosts_per_tor", 1, 3},
+};
+
+static void write_sizes(struct writer *w, const struct gw_algo *algo)
+{
+    for (uint32_t i = 0; i < GW_COUNT_OF(bounds); i++)
+        if (strcmp(bounds[i].kind, algo->name) == 0)
+            fprintf(w->out, "  %s: %" PRIu64 "\n", bounds[i].name,
+                    between(w, bounds[i].low, bounds[i].high));
+    for (uint32_t i = 0; i < algo->param_count; i++)
+        if (algo->params[i].type == GW_PARAM_RATE && !algo->params[i].initial && once_in(w, 3))
+            fprintf(w->out, "  %s: %" PRIu64 "bps\n", algo->params[i].name,
+                    between(w, w->rate_bps / 4, 2 * w->rate_bps));
+    if (strcmp(algo->name, "fat-tree") != 0)
+        return;
+    bool wide = once_in(w, 2), deep = once_in(w, 2);
+    fprintf(w->out, "  k: %d\n  tiers: %d\n", wide ? 4 : 2, deep ? 3 : 2);
+    fprintf(w->out, "  oversubscription: %d\n", wide && deep && once_in(w, 2) ? 2 : 1);
+    fprintf(w->out, "  tor_oversubscription: %d\n", wide && once_in(w, 2) ? 2 : 1);
+}
+
+static void write_link(struct writer *w, const char *a, uint32_t i, const char *b, uint32_t j)
+{
+    fprintf(w->out, "    - {between: [%s%u, %s%u]", a, i, b, j);
+    if (has(w, HAS_OVERRIDES) && once_in(w, 3))
+        fprintf(w->out, ", rate: %" PRIu64 "bps", between(w, w->rate_bps / 4, 2 * w->rate_bps));
+    if (has(w, HAS_OVERRIDES) && once_in(w, 3))
+        write_time(w, ", latency", between(w, w->latency, 4 * w->latency));
+    fputs("}\n", w->out);
+}
+
+static void write_names(struct writer *w, const char *key, const char *name, uint32_t count)
+{
+    fprintf(w->out, "  %s: [", key);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(w->out, "%s%s%u", i ? ", " : "", name, i);
+    fputs("]\n", w->out);
+}
+
+/* A random connected graph of switches, on which hosts hang with one or two links. */
+static void write_lists(struct writer *w)
+{
+    if (once_in(w, 8)) {
+        write_names(w, "hosts", "h", 2);
+        fputs("  links:\n", w->out);
+        write_link(w, "h", 0, "h", 1);
+        return;
+    }
+    uint32_t hosts = (uint32_t)between(w, 2, HOSTS_MAX);
+    uint32_t switches = (uint32_t)between(w, 1, SWITCHES_MAX);
+    write_names(w, "hosts", "h", hosts);
+    write_names(w, "switches", "s", switches);
+    fputs("  links:\n", w->out);
+    for (uint32_t s = 1; s < switches; s++)
+        write_link(w, "s", s, "s", gw_prng_below(&w->prng, s));
+    for (uint32_t extra = (uint32_t)between(w, 0, switches); switches > 1 && extra > 0; extra--) {
+        uint32_t s = (uint32_t)between(w, 1, switches - 1);
+        write_link(w, "s", s, "s", gw_prng_below(&w->prng, s));
+    }
+    for (uint32_t h = 0; h < hosts; h++)
+        for (uint32_t links = once_in(w, 3) ? 2 : 1; links > 0; links--)
+            write_link(w, "h", h, "s", gw_prng_below(&w->prng, switches));
+}
+
+static void write_topology(struct writer *w)
+{
+    const struct gw_registry *registry = &gw_topo_registry;
+    const struct gw_algo *algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    fprintf(w->out, "topology:\n  kind: %s\n  rate: %" PRIu64 "bps\n", algo->name, w->rate_bps);
+    write_time(w, "  latency", w->latency);
+    write_time(w, "\n  switch_latency", once_in(w, 3) ? 0 : between(w, 1, 2 * w->latency));
+    write_time(w, "\n  host_delay", once_in(w, 2) ? 0 : between(w, 1, 2 * w->latency));
+    fputc('\n', w->out);
+    if (strcmp(algo->name, "links") == 0)
+        write_lists(w);
+    else
+        write_sizes(w, algo);
+}
+
+static void write_host(struct writer *w)
+{
+    uint32_t train = has(w, HAS_TRAINS) ? (uint32_t)between_log(w, 1, 64) : 1;
+    uint32_t jitter_milli = has(w, HAS_JITTER) ? (uint32_t)between(w, 0, 2000) : 0;
+    w->mtu = (uint32_t)(once_in(w, 6) ? between(w, 1, 64) : between_log(w, 65, 9000));
+    w->header = once_in(w, 3) ? (uint32_t)between(w, 1, 256) : 64;
+    w->rate_bps = between_log(w, UINT64_C(20000000), UINT64_C(800000000000));
+    /* Slowest link at its slowest, and a train with its jitter. */
+    gw_time packet = gw_serialisation(gw_byte_time_from_bps(w->rate_bps), w->mtu + w->header);
+    gw_time longest = packet * 4 * 10 * train * (1 + jitter_milli / 500);
+    gw_time least = longest / FLIGHT_WINDOWS;
+    w->latency = between_log(w, least > GW_NS ? least : GW_NS, 20 * packet + 2 * least + GW_NS);
+    fprintf(w->out, "host:\n  mtu: %u\n  header: %u\n  train: %u\n  jitter: %u.%03u\n", w->mtu,
+            w->header, train, jitter_milli / 1000, jitter_milli % 1000);
+    if (has(w, HAS_COALESCING)) {
+        fprintf(w->out, "  ack_every: %" PRIu64 "\n", between_log(w, 1, 32));
+        write_time(w, "  ack_delay", between(w, 1, 20 * packet));
+        fputc('\n', w->out);
+    }
+    if (has(w, HAS_STALL)) {
+        write_time(w, "  stall", between_log(w, 20 * packet, 20000 * (packet + w->latency)));
+        fputc('\n', w->out);
+    }
+}
+
+/* Two nodes with a link between them, by name. */
+static void write_link_name(struct writer *w)
+{
+    const struct gw_topo *topo = &w->network->topo;
+    const struct gw_link *link = &topo->links[gw_prng_below(&w->prng, topo->link_count)];
+    bool swapped = once_in(w, 2);
+    fprintf(w->out, "[%s, %s%s]", topo->nodes[link->side[swapped].node].name,
+            topo->nodes[link->side[!swapped].node].name, once_in(w, 4) ? ", 0" : "");
+}
+
+/* The last keys of the section `topology`. */
+static void write_overrides(struct writer *w)
+{
+    const uint32_t full = w->mtu + w->header;
+    fputs("  override:\n", w->out);
+    for (uint32_t i = (uint32_t)between(w, 1, 4); i > 0; i--) {
+        fputs("    - {between: ", w->out);
+        write_link_name(w);
+        bool both = once_in(w, 2);
+        if (!both)
+            fputs(", direction: forward", w->out);
+        if (once_in(w, 2))
+            fprintf(w->out, ", rate: %" PRIu64 "bps",
+                    between(w, w->rate_bps / (has(w, HAS_SLOW_LINKS) ? 4 : 1), 2 * w->rate_bps));
+        if (both && once_in(w, 2))
+            write_time(w, ", latency", between(w, w->latency, 4 * w->latency));
+        if (once_in(w, 2))
+            fprintf(w->out, ", queue: %" PRIu64, between_log(w, full, 40 * full));
+        fputs("}\n", w->out);
+    }
+}
+
+static void write_queue(struct writer *w)
+{
+    const uint64_t full = w->mtu + w->header, bdp = w->network->bdp;
+    fputs("queue:\n", w->out);
+    write_algorithm(w, &gw_qdisc_registry);
+    if (has(w, HAS_SMALL_QUEUES))
+        fprintf(w->out, "  capacity: %" PRIu64 "B\n", between(w, full, 8 * full));
+    else if (once_in(w, 2))
+        fprintf(w->out, "  capacity: %" PRIu64 ".%" PRIu64 "bdp\n", between(w, 1, 4),
+                between(w, 0, 9));
+    if (!has(w, HAS_SHARED_POOL))
+        return;
+    /* One port alone may hold a packet, whatever alpha. */
+    uint64_t alpha_quarters = between(w, 1, 16);
+    fprintf(w->out, "  shared: %" PRIu64 "\n  shared_alpha: %" PRIu64 ".%02" PRIu64 "\n",
+            between(w, 4 * full, 4 * full + 4 * bdp), alpha_quarters / 4, alpha_quarters % 4 * 25);
+}
+
+/* A message of at most `packets` packets; borders are as likely as anything between. */
+static uint64_t draw_size(struct writer *w, uint32_t packets)
+{
+    uint64_t whole = between_log(w, 1, packets ? packets : 1) * w->mtu;
+    uint64_t size = whole;
+    switch (between(w, 0, 7)) {
+    case 0:
+        size = 0;
+        break;
+    case 1:
+        size = 1;
+        break;
+    case 2:
+        size = whole - 1;
+        break;
+    case 3:
+        size = whole + 1;
+        break;
+    case 4:
+    case 5:
+        size = whole - between(w, 0, w->mtu - 1);
+        break;
+    default:
+        break;
+    }
+    return size < MESSAGE_MAX ? size : MESSAGE_MAX;
+}
+
+static FILE *open_beside(const struct writer *w, const char *name)
+{
+    char path[GW_RANDOM_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", w->directory, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    return file;
+}
+
+static void write_distribution(struct writer *w, const char *name)
+{
+    FILE *file = open_beside(w, name);
+    uint64_t small = between(w, 1, 4 * w->mtu);
+    uint64_t large = small + draw_size(w, w->packets / 8);
+    fprintf(file, "# bytes cumulative_probability\n%" PRIu64 " 0.%02" PRIu64 "\n%" PRIu64 " 1\n",
+            small, between(w, 0, 99), large);
+    fclose(file);
+}
+
+/* A flow list in which each trigger is pulled by earlier flows and starts later ones. */
+struct matrix {
+    FILE *connections; /* text without the counts, which come first in the file */
+    uint32_t flows, triggers;
+    uint32_t sent[64], received[64]; /* trigger that a flow pulls; 0: none */
+    uint32_t started_by[64];         /* 0: the clock */
+};
+
+static void draw_trigger(struct writer *w, struct matrix *m, uint32_t flows_max, FILE *triggers)
+{
+    static const char *const kinds[] = {"oneshot", "multishot", "barrier"};
+    uint32_t id = m->triggers + 1, pulls = 0, kind = (uint32_t)between(w, 0, 2);
+    for (uint32_t tries = (uint32_t)between(w, 1, 4); tries > 0; tries--) {
+        uint32_t flow = gw_prng_below(&w->prng, m->flows);
+        uint32_t *pulled = once_in(w, 2) ? &m->sent[flow] : &m->received[flow];
+        pulls += *pulled == 0;
+        *pulled = *pulled ? *pulled : id;
+    }
+    if (pulls == 0)
+        return;
+    m->triggers++;
+    uint32_t starts = (uint32_t)between(w, 1, kind == 1 ? pulls : 3);
+    for (; starts > 0 && m->flows < flows_max; starts--)
+        m->started_by[m->flows++] = id;
+    fprintf(triggers, "trigger id %u %s", id, kinds[kind]);
+    if (kind == 2)
+        fprintf(triggers, " count %u", pulls);
+    fputc('\n', triggers);
+}
+
+static void write_matrix(struct writer *w, const char *name)
+{
+    struct matrix m = {0};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *triggers = open_memstream(&text, &size);
+    assert_non_null(triggers);
+    const uint32_t hosts = w->network->topo.host_count;
+    m.flows = (uint32_t)between(w, 1, 10);
+    for (uint32_t t = (uint32_t)between(w, 0, 4); t > 0; t--)
+        draw_trigger(w, &m, GW_COUNT_OF(m.sent), triggers);
+    fclose(triggers);
+    FILE *file = open_beside(w, name);
+    fprintf(file, "Nodes %u\nConnections %u\nTriggers %u\n", hosts, m.flows, m.triggers);
+    for (uint32_t i = 0; i < m.flows; i++) {
+        uint32_t src = gw_prng_below(&w->prng, hosts);
+        uint32_t dst = (src + (uint32_t)between(w, 1, hosts - 1)) % hosts;
+        fprintf(file, "%u->%u id %u size %" PRIu64, src, dst, i + 1,
+                draw_size(w, w->packets / m.flows));
+        if (m.started_by[i])
+            fprintf(file, " trigger %u", m.started_by[i]);
+        else
+            fprintf(file, " start %" PRIu64, between(w, 0, w->horizon / 2));
+        if (m.sent[i])
+            fprintf(file, " send_done_trigger %u", m.sent[i]);
+        if (m.received[i])
+            fprintf(file, " recv_done_trigger %u", m.received[i]);
+        fputc('\n', file);
+    }
+    fputs(text, file);
+    free(text);
+    fclose(file);
+}
+
+/* A count of a workload by its name; 0: the default is fine. */
+static uint64_t draw_count(struct writer *w, const char *name)
+{
+    const uint32_t hosts = w->network->topo.host_count;
+    if (strcmp(name, "degree") == 0)
+        return between(w, 1, hosts - 1);
+    if (strcmp(name, "receiver") == 0)
+        return between(w, 0, hosts - 1);
+    if (strcmp(name, "hosts") == 0)
+        return between(w, 2, hosts < 6 ? hosts : 6);
+    return between(w, 1, 4);
+}
+
+static void write_workload_entry(struct writer *w, uint32_t number)
+{
+    const struct gw_registry *registry = &gw_workload_registry;
+    const struct gw_algo *algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    fprintf(w->out, "  - kind: %s\n", algo->name);
+    for (uint32_t i = 0; i < algo->param_count; i++) {
+        const struct gw_param *param = &algo->params[i];
+        char file[NAME_MAX_CHARS];
+        if (strcmp(param->name, "file") == 0) {
+            snprintf(file, sizeof(file), "swarm%u.txt", number);
+            if (strcmp(algo->name, "matrix") == 0)
+                write_matrix(w, file);
+            else
+                write_distribution(w, file);
+            fprintf(w->out, "    file: %s\n", file);
+        } else if (strcmp(param->name, "duration") == 0) {
+            continue;
+        } else if (param->type == GW_PARAM_BYTES) {
+            fprintf(w->out, "    %s: %" PRIu64 "\n", param->name,
+                    draw_size(w, w->packets / (2 * w->network->topo.host_count)));
+        } else if (param->type == GW_PARAM_COUNT) {
+            fprintf(w->out, "    %s: %" PRIu64 "\n", param->name, draw_count(w, param->name));
+        } else if (param->type == GW_PARAM_TIME && once_in(w, 2)) {
+            fprintf(w->out, "    %s: %" PRIu64 "ps\n", param->name, between(w, 0, w->horizon / 4));
+        } else if (param->type == GW_PARAM_Q16) {
+            fprintf(w->out, "    %s: 0.%" PRIu64 "\n", param->name, between(w, 1, 9));
+        }
+    }
+}
+
+static void write_fault(struct writer *w, enum feature feature)
+{
+    gw_time at = once_in(w, 6) ? 0 : between(w, 0, w->horizon);
+    bool lasts = has(w, HAS_LASTING_FAULTS) && once_in(w, 2);
+    write_time(w, "  - {at", at);
+    if (!lasts)
+        write_time(w, ", until", at + 1 + between_log(w, 1, w->horizon));
+    const struct gw_topo *topo = &w->network->topo;
+    if (feature == HAS_NODE_DOWN) {
+        fprintf(w->out, ", node: %s, down: yes}\n",
+                topo->nodes[gw_prng_below(&w->prng, topo->node_count)].name);
+        return;
+    }
+    fputs(", link: ", w->out);
+    write_link_name(w);
+    if (feature == HAS_DOWN)
+        fputs(", down: yes}\n", w->out);
+    else if (feature == HAS_RATE)
+        fprintf(w->out, ", rate: 0.%03" PRIu64 "}\n", between(w, 100, 999));
+    else if (once_in(w, 12))
+        fprintf(w->out, ", %s: 1}\n", feature == HAS_LOSS ? "loss" : "corrupt");
+    else
+        fprintf(w->out, ", %s: 0.%03" PRIu64 "}\n", feature == HAS_LOSS ? "loss" : "corrupt",
+                between(w, 1, 300));
+}
+
+static void write_faults(struct writer *w)
+{
+    static const enum feature kinds[] = {HAS_DOWN, HAS_RATE, HAS_LOSS, HAS_CORRUPT, HAS_NODE_DOWN};
+    bool any = false;
+    for (uint32_t i = (uint32_t)between(w, 0, FAULTS_MAX); i > 0; i--) {
+        enum feature kind = kinds[gw_prng_below(&w->prng, GW_COUNT_OF(kinds))];
+        if (!has(w, kind))
+            continue;
+        if (!any)
+            fputs("faults:\n", w->out);
+        any = true;
+        write_fault(w, kind);
+    }
+    if (!has(w, HAS_CONVERGENCE))
+        return;
+    write_time(w, "convergence", once_in(w, 6) ? 0 : between(w, 0, w->horizon));
+    fputc('\n', w->out);
+}
+
+/* Loads what is written so far, with a workload that every network can run. */
+static void load_network(const char *file, struct gw_scenario *network)
+{
+    static const struct gw_override plain[] = {{"workload.kind", "permutation"},
+                                               {"workload.size", "0"}};
+    char why[GW_WHY_MAX] = "";
+    if (gw_scenario_load(network, file, plain, GW_COUNT_OF(plain), why) != 0)
+        fail_msg("the network does not load: %s", why);
+}
+
+static void write_algorithms(struct writer *w)
+{
+    static const struct gw_registry *const registries[] = {&gw_cc_registry, &gw_lb_registry,
+                                                           &gw_loss_registry};
+    for (uint32_t i = 0; i < GW_COUNT_OF(registries); i++) {
+        fprintf(w->out, "%s:\n", registries[i]->kind);
+        write_algorithm(w, registries[i]);
+    }
+}
+
+static void write_workload(struct writer *w)
+{
+    fputs("workload:\n", w->out);
+    uint32_t entries = (uint32_t)between(w, 1, ENTRIES_MAX);
+    for (uint32_t i = 0; i < entries; i++)
+        write_workload_entry(w, i);
+}
+
+static void write_metrics(struct writer *w)
+{
+    write_time(w, "metrics:\n  sample", between(w, w->horizon / 30 + GW_NS, w->horizon + GW_NS));
+    fputs(once_in(w, 2) ? "\n" : "\n  series: [rate, queue]\n", w->out);
+}
+
+static void draw_features(struct writer *w)
+{
+    w->features = (uint32_t)gw_prng_next(&w->prng) & ((1u << FEATURES) - 1);
+    w->packets = (uint32_t)between_log(w, 16, PACKETS_MAX);
+    if (!once_in(w, LASTING_ONCE_IN))
+        w->features &= ~(1u << HAS_LASTING_FAULTS);
+}
+
+void gw_random_scenario_write(struct gw_random_scenario *random, const char *directory,
+                              uint64_t seed)
+{
+    struct writer w = {.prng = gw_prng_derive(seed, 0), .directory = directory};
+    struct gw_scenario network;
+    draw_features(&w);
+    *random = (struct gw_random_scenario){.options = {.wire = !once_in(&w, 4)}};
+    snprintf(random->file, sizeof(random->file), "%s/swarm.yaml", directory);
+    w.out = open_beside(&w, "swarm.yaml");
+    fprintf(w.out, "name: swarm-%" PRIu64 "\nseed: %" PRIu64 "\n", seed, seed);
+    write_host(&w);
+    write_topology(&w);
+    fflush(w.out);
+    load_network(random->file, &network);
+    w.network = &network;
+    gw_time packet = gw_serialisation(gw_byte_time_from_bps(w.rate_bps), w.mtu + w.header);
+    w.horizon = 4 * network.brtt_max + w.packets * packet / network.topo.host_count;
+    random->options.seed = gw_prng_next(&w.prng) >> 1;
+    random->options.pcap_link = gw_prng_below(&w.prng, network.topo.link_count);
+    if (has(&w, HAS_OVERRIDES))
+        write_overrides(&w);
+    write_queue(&w);
+    write_algorithms(&w);
+    write_workload(&w);
+    write_faults(&w);
+    if (has(&w, HAS_SAMPLES))
+        write_metrics(&w);
+    fclose(w.out);
+    gw_scenario_free(&network);
+}
+
+void gw_random_scenario_remove(const char *directory)
+{
+    static const char *const names[] = {"swarm.yaml", "swarm0.txt", "swarm1.txt", "swarm2.txt"};
+    for (uint32_t i = 0; i < GW_COUNT_OF(names); i++) {
+        char path[GW_RANDOM_PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
+        unlink(path);
+    }
+}
