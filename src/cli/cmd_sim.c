@@ -191,7 +191,7 @@ static int report(struct session *session, const struct gw_run_report *run)
 {
     const struct sim_args *args = session->args;
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
-    if (totals.completed != totals.flows)
+    if (totals.completed != totals.flows || totals.members_completed != totals.members)
         session->incomplete = true;
     if (args->json)
         json_array_append_new(session->results, gw_report_json(run));
@@ -303,7 +303,7 @@ static int run_all(const struct sim_args *args)
         putchar('\n');
     }
     if (status == GW_EXIT_OK && session.incomplete) {
-        gw_complain("%s: the run ended with flows unfinished", args->scenario);
+        gw_complain("%s: the run ended with flows or jobs unfinished", args->scenario);
         status = GW_EXIT_FAILURE;
     }
     json_decref(session.results);

@@ -64,6 +64,82 @@ static double mean_us(const struct times *times)
     return times->count ? sum / times->count : 0;
 }
 
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+/* Iterations per second, over the whole run of the job. */
+static double job_rate(const struct gw_job_result *job)
+{
+    return job->end > job->start ? job->iterations / (in_us(job->end - job->start) / 1e6) : 0;
+}
+
+/* Bits of tensor that each worker summed per second. */
+static double job_algbw_gbps(const struct gw_job_spec *spec, const struct gw_job_result *job)
+{
+    return job_rate(job) * (double)spec->bytes * 8 / 1e9;
+}
+
+/* The results of all jobs, to be freed by the caller. */
+static struct gw_job_result *job_results(const struct gw_run_report *run, uint32_t *count)
+{
+    *count = gw_sim_jobs(run->sim, NULL, 0);
+    struct gw_job_result *results = calloc(*count + 1, sizeof(*results));
+    if (!results)
+        abort();
+    gw_sim_jobs(run->sim, results, *count);
+    return results;
+}
+
+static const char *via_name(const struct gw_job_spec *spec)
+{
+    static const char *const names[] = {
+        [GW_JOB_VIA_INA] = "ina", [GW_JOB_VIA_RSS] = "rss", [GW_JOB_VIA_PS] = "ps"};
+    return names[spec->via];
+}
+
+static json_t *jobs_json(const struct gw_run_report *run)
+{
+    uint32_t count;
+    struct gw_job_result *results = job_results(run, &count);
+    json_t *json = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
+        const struct gw_job_result *job = &results[i];
+        json_array_append_new(
+            json,
+            json_pack("{s:i, s:s, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "id",
+                      (int)i, "model", "allreduce", "samples_per_s", job_rate(job),
+                      "server_link_bytes", (json_int_t)job->server_bytes, "via", via_name(spec),
+                      "workers", (int)job->workers, "completed", (int)job->completed, "iterations",
+                      (int)job->iterations, "completion_us", in_us(job->end - job->start),
+                      "algbw_gbps", job_algbw_gbps(spec, job), "aggregated_in_switch",
+                      share(job->aggregated, job->fragments), "server_packets_per_fragment",
+                      share(job->server_packets, job->fragments), "resent",
+                      (json_int_t)job->resent));
+    }
+    free(results);
+    return json;
+}
+
+static void print_jobs(const struct gw_run_report *run)
+{
+    uint32_t count;
+    struct gw_job_result *results = job_results(run, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
+        const struct gw_job_result *job = &results[i];
+        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s; "
+               "%.1f %% added up in switches, %.2f packets per fragment into the server's link\n",
+               i, via_name(spec), job->completed, job->workers, job->iterations,
+               in_us(job->end - job->start), job_algbw_gbps(spec, job),
+               100 * share(job->aggregated, job->fragments),
+               share(job->server_packets, job->fragments));
+    }
+    free(results);
+}
+
 json_t *gw_report_json(const struct gw_run_report *run)
 {
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
@@ -75,7 +151,7 @@ json_t *gw_report_json(const struct gw_run_report *run)
         json_object_set_new(params, run->params[i].key, json_string(run->params[i].value));
     json_t *json = json_pack(
         "{s:s, s:o, s:I, s:i, s:i, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:f,"
-        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:[], s:{s:i, s:f, s:f, s:f}}",
+        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:{s:i, s:f, s:f, s:f}}",
         "scenario", run->scenario->name, "params", params, "seed", (json_int_t)run->seed, "flows",
         (int)totals.flows, "completed", (int)totals.completed, "sim_us", in_us(totals.end),
         "fct_us", "min", percentile_us(&times, 0), "mean", mean_us(&times), "p50",
@@ -85,7 +161,8 @@ json_t *gw_report_json(const struct gw_run_report *run)
         (json_int_t)totals.marks, "trims", (json_int_t)totals.trims, "drops",
         (json_int_t)(totals.drops + totals.link_losses + totals.unroutable), "retransmits",
         (json_int_t)totals.retransmits, "events", (json_int_t)totals.events, "trace_hash", hash,
-        "jobs", "host", "threads", (int)run->host.threads, "wall_s", run->host.wall_s, "hops_per_s",
+        "jobs", jobs_json(run), "host", "threads", (int)run->host.threads, "wall_s",
+        run->host.wall_s, "hops_per_s",
         run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0, "peak_rss_mb",
         run->host.peak_rss_mb);
     free(times.values);
@@ -145,11 +222,14 @@ void gw_report_text(const struct gw_run_report *run)
            scenario->topo.host_count, (unsigned long long)run->seed);
     for (uint32_t i = 0; i < run->param_count; i++)
         printf("  %s = %s\n", run->params[i].key, run->params[i].value);
-    printf("  flows        %u of %u completed, all in %.2f us\n", totals.completed, totals.flows,
-           in_us(totals.completion));
-    printf("  time (us)    min %.2f  mean %.2f  p50 %.2f  p99 %.2f  max %.2f\n",
-           percentile_us(&times, 0), mean_us(&times), percentile_us(&times, 500),
-           percentile_us(&times, 990), percentile_us(&times, 1000));
+    if (totals.flows) {
+        printf("  flows        %u of %u completed, all in %.2f us\n", totals.completed,
+               totals.flows, in_us(totals.completion));
+        printf("  time (us)    min %.2f  mean %.2f  p50 %.2f  p99 %.2f  max %.2f\n",
+               percentile_us(&times, 0), mean_us(&times), percentile_us(&times, 500),
+               percentile_us(&times, 990), percentile_us(&times, 1000));
+    }
+    print_jobs(run);
     printf("  packets      %llu data, %llu retransmits, %llu hops\n",
            (unsigned long long)totals.data_packets, (unsigned long long)totals.retransmits,
            (unsigned long long)totals.hops);

@@ -298,17 +298,46 @@ static int load_series(struct gw_loader *loader, const struct gw_value *list)
     return GW_OK;
 }
 
+/* `metrics.pcap`: the link that --pcap writes. */
+static int load_pcap(struct gw_loader *loader, const struct gw_value *pcap)
+{
+    const struct gw_topo *topo = &loader->scenario->topo;
+    struct gw_link_pick pick;
+    int error = gw_loader_pick_links(loader, pcap, &pick);
+    if (error)
+        return error;
+    const struct gw_topo_port *port = gw_link_pick_port(topo, &pick, 0);
+    loader->scenario->metrics.pcap_link = port->link;
+    return GW_OK;
+}
+
+/* The same as text: both ends, and which of their links it is. */
+static void write_pcap(const struct gw_loader *loader)
+{
+    const struct gw_topo *topo = &loader->scenario->topo;
+    uint32_t wanted = loader->scenario->metrics.pcap_link, number = 0;
+    const struct gw_link *link = &topo->links[wanted];
+    const struct gw_topo_node *from = &topo->nodes[link->side[0].node];
+    for (uint16_t i = 0; i < link->side[0].port; i++)
+        number += topo->ports[from->first_port + i].peer == link->side[1].node;
+    fprintf(loader->out, "  pcap: [%s, %s, %u]\n", from->name, topo->nodes[link->side[1].node].name,
+            number);
+}
+
 int gw_loader_metrics(struct gw_loader *loader)
 {
-    static const char *const others[] = {"series", NULL};
+    static const char *const others[] = {"series", "pcap", NULL};
     struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
     const struct gw_value *section = gw_value_get(loader->document.root, "metrics");
     const struct gw_value *series = gw_value_get(section, "series");
+    const struct gw_value *pcap = gw_value_get(section, "pcap");
     const struct gw_schema schema = {
         .parts = {{&metrics_table, metrics}}, .part_count = 1, .others = others};
     int error = gw_schema_read(&loader->document, section, &schema);
     if (!error && series)
         error = load_series(loader, series);
+    if (!error && pcap)
+        error = load_pcap(loader, pcap);
     if (error)
         return error;
     if (series && series->count && metrics->sample == 0)
@@ -317,10 +346,12 @@ int gw_loader_metrics(struct gw_loader *loader)
     if (!series && metrics->sample)
         metrics->cwnd = metrics->queue = metrics->rate = true;
     write_section(loader, "metrics", NULL, &schema);
-    if (loader->out)
-        fprintf(loader->out, "  series: [%s%s%s%s%s]\n", metrics->cwnd ? "cwnd" : "",
-                metrics->cwnd && (metrics->queue || metrics->rate) ? ", " : "",
-                metrics->queue ? "queue" : "", metrics->queue && metrics->rate ? ", " : "",
-                metrics->rate ? "rate" : "");
+    if (!loader->out)
+        return GW_OK;
+    fprintf(loader->out, "  series: [%s%s%s%s%s]\n", metrics->cwnd ? "cwnd" : "",
+            metrics->cwnd && (metrics->queue || metrics->rate) ? ", " : "",
+            metrics->queue ? "queue" : "", metrics->queue && metrics->rate ? ", " : "",
+            metrics->rate ? "rate" : "");
+    write_pcap(loader);
     return GW_OK;
 }

@@ -5,17 +5,28 @@
  */
 #include "core/codec.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 _Static_assert((int)GW_PKT_DATA == GW_WIRE_DATA, "kinds agree");
 _Static_assert((int)GW_PKT_ACK == GW_WIRE_ACK, "kinds agree");
 _Static_assert((int)GW_PKT_NACK == GW_WIRE_NACK, "kinds agree");
-_Static_assert((int)GW_PKT_NACK + 1 == GW_WIRE_KINDS, "every kind of a flow has a layout");
+_Static_assert((int)GW_PKT_GRAD == GW_WIRE_GRAD, "kinds agree");
+_Static_assert((int)GW_PKT_PARAM == GW_WIRE_PARAM, "kinds agree");
+_Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
 _Static_assert((int)GW_PKT_IMPORTANT == GW_WIRE_IMPORTANT, "flags agree");
 _Static_assert((int)GW_PKT_ECHO_CE == GW_WIRE_ECHO_CE, "flags agree");
 _Static_assert((int)GW_PKT_ACK_NOW == GW_WIRE_ACK_NOW, "flags agree");
+_Static_assert((int)GW_AGG_RESEND == GW_WIRE_AGG_RESEND, "flags agree");
+_Static_assert((int)GW_AGG_COLLISION == GW_WIRE_AGG_COLLISION, "flags agree");
+_Static_assert((int)GW_AGG_RAW == GW_WIRE_AGG_RAW, "flags agree");
+_Static_assert((int)GW_AGG_ECN == GW_WIRE_AGG_ECN, "flags agree");
+_Static_assert((int)GW_AGG_REQUEST == GW_WIRE_AGG_REQUEST, "flags agree");
+_Static_assert((int)GW_AGG_UNICAST == GW_WIRE_AGG_UNICAST, "flags agree");
+_Static_assert((int)GW_AGG_FAILED == GW_WIRE_AGG_FAILED, "flags agree");
 
 enum {
     TIME_SHIFT = 64 - GW_WIRE_TIME_BITS,
@@ -29,11 +40,76 @@ static gw_time time_expand(uint64_t low, gw_time now)
     return now + (uint64_t)ahead;
 }
 
+static void data_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+{
+    hdr->sent_at = pkt->sent_at;
+    hdr->data.total = pkt->data.total;
+    hdr->data.len = pkt->data.len;
+    hdr->data.mss = pkt->data.mss;
+    hdr->data.tag = pkt->data.tag;
+}
+
+static void data_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
+{
+    pkt->sent_at = time_expand(hdr->sent_at, now);
+    pkt->echo_entropy = 0;
+    pkt->data.total = hdr->data.total;
+    pkt->data.len = hdr->data.len;
+    pkt->data.mss = hdr->data.mss;
+    pkt->data.tag = hdr->data.tag;
+}
+
+static void answer_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+{
+    hdr->sent_at = pkt->sent_at;
+    hdr->answer.cum = pkt->ack.cum;
+    hdr->answer.mask[0] = pkt->ack.mask[0];
+    hdr->answer.mask[1] = pkt->ack.mask[1];
+    hdr->answer.echo_entropy = pkt->echo_entropy;
+}
+
+static void answer_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
+{
+    pkt->sent_at = time_expand(hdr->sent_at, now);
+    pkt->echo_entropy = hdr->answer.echo_entropy;
+    pkt->ack.cum = hdr->answer.cum;
+    pkt->ack.mask[0] = hdr->answer.mask[0];
+    pkt->ack.mask[1] = hdr->answer.mask[1];
+}
+
+static void agg_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+{
+    hdr->agg.key = pkt->key;
+    hdr->agg.bitmap = pkt->agg.bitmap;
+    hdr->agg.epoch = pkt->epoch;
+    hdr->agg.index = pkt->index;
+    hdr->agg.values = pkt->agg.values;
+    hdr->agg.scale = pkt->scale;
+    hdr->agg.agg_flags = pkt->agg_flags;
+    hdr->agg.level = pkt->agg.level;
+    hdr->agg.above[0] = pkt->agg.above[0];
+    hdr->agg.above[1] = pkt->agg.above[1];
+}
+
+static void agg_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
+{
+    pkt->key = hdr->agg.key;
+    pkt->epoch = hdr->agg.epoch;
+    pkt->scale = hdr->agg.scale;
+    pkt->agg_flags = hdr->agg.agg_flags;
+    pkt->index = hdr->agg.index;
+    memset(&pkt->agg, 0, sizeof(pkt->agg)); /* it has padding */
+    pkt->agg.bitmap = hdr->agg.bitmap;
+    pkt->agg.values = hdr->agg.values;
+    pkt->agg.level = hdr->agg.level;
+    pkt->agg.above[0] = hdr->agg.above[0];
+    pkt->agg.above[1] = hdr->agg.above[1];
+}
+
 void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, struct gw_frame *frame)
 {
     struct gw_wire_hdr hdr = {
         .cookie = codec->cookie,
-        .sent_at = pkt->sent_at,
         .src = pkt->src,
         .dst = pkt->dst,
         .flow = pkt->flow,
@@ -41,17 +117,12 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         .kind = pkt->q.kind,
         .flags = pkt->q.flags,
     };
-    if (pkt->q.kind == GW_PKT_DATA) {
-        hdr.data.total = pkt->data.total;
-        hdr.data.len = pkt->data.len;
-        hdr.data.mss = pkt->data.mss;
-        hdr.data.tag = pkt->data.tag;
-    } else {
-        hdr.answer.cum = pkt->ack.cum;
-        hdr.answer.mask[0] = pkt->ack.mask[0];
-        hdr.answer.mask[1] = pkt->ack.mask[1];
-        hdr.answer.echo_entropy = pkt->echo_entropy;
-    }
+    if (pkt->q.kind == GW_PKT_DATA)
+        data_to_hdr(pkt, &hdr);
+    else if (pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
+        agg_to_hdr(pkt, &hdr);
+    else
+        answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
     frame->length = frame->hdr_size + gw_codec_payload(pkt);
     frame->entropy = pkt->entropy;
@@ -82,23 +153,15 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
     pkt->src = hdr.src;
     pkt->dst = hdr.dst;
     pkt->flow = hdr.flow;
-    pkt->sent_at = time_expand(hdr.sent_at, now);
     pkt->seq = hdr.seq;
     pkt->entropy = frame->entropy;
     pkt->buf = GW_BUF_NONE;
-    if (kind == GW_WIRE_DATA) {
-        frame->hdr_size = GW_WIRE_DATA_SIZE;
-        pkt->echo_entropy = 0;
-        pkt->data.total = hdr.data.total;
-        pkt->data.len = hdr.data.len;
-        pkt->data.mss = hdr.data.mss;
-        pkt->data.tag = hdr.data.tag;
-    } else {
-        frame->hdr_size = frame->length;
-        pkt->echo_entropy = hdr.answer.echo_entropy;
-        pkt->ack.cum = hdr.answer.cum;
-        pkt->ack.mask[0] = hdr.answer.mask[0];
-        pkt->ack.mask[1] = hdr.answer.mask[1];
-    }
+    if (kind == GW_WIRE_DATA)
+        data_from_hdr(&hdr, now, pkt);
+    else if (kind == GW_WIRE_GRAD || kind == GW_WIRE_PARAM)
+        agg_from_hdr(&hdr, pkt);
+    else
+        answer_from_hdr(&hdr, now, pkt);
+    frame->hdr_size = frame->length - gw_codec_payload(pkt);
     return GW_OK;
 }

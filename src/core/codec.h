@@ -30,7 +30,15 @@ struct gw_frame {
 /* Payload bytes of the datagram that carries `pkt`. */
 static inline uint32_t gw_codec_payload(const struct gw_pkt *pkt)
 {
-    return pkt->q.kind == GW_PKT_DATA && !(pkt->q.flags & GW_PKT_TRIMMED) ? pkt->data.len : 0;
+    switch (pkt->q.kind) {
+    case GW_PKT_DATA:
+        return pkt->q.flags & GW_PKT_TRIMMED ? 0 : pkt->data.len;
+    case GW_PKT_GRAD:
+    case GW_PKT_PARAM:
+        return (uint32_t)GW_WIRE_VALUE_SIZE * pkt->agg.values;
+    default:
+        return 0;
+    }
 }
 
 /* Fills the frame of a well-formed packet. */
@@ -40,7 +48,7 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt,
 /*
  * Fills `pkt` from a frame in which a driver has set hdr (as much of the datagram as fits), length,
  * entropy and tos; sets frame->hdr_size. The packet has no payload yet: q.next is untouched and buf
- * is GW_BUF_NONE.
+ * is GW_BUF_NONE. All other bytes are set; those that its kind does not use are 0.
  *
  * The time of sending comes back as the one nearest to `now` whose low 48 bits match. That is exact
  * for an answer that took less than 140 s, and a receiver only echoes it.

@@ -118,6 +118,8 @@ enum gw_rx_state {
     GW_RX_FREE,   /* data of an unknown flow moves it on */
     GW_RX_ACTIVE, /* the last missing packet, or a stall, moves it on */
     GW_RX_DONE,   /* complete; answers duplicates until another flow needs the slot */
+    GW_RX_FAILED, /* gave up; answers nothing, so that the sender does not complete either, until
+                     another flow needs the slot */
 };
 
 struct gw_rx_flow {
@@ -175,7 +177,7 @@ struct gw_endpoint {
     uint32_t tx_free;   /* chain through free_next */
     uint32_t promised;  /* events that will be posted: running flows, tensors in work */
     uint32_t rx_free;   /* chain through list_next */
-    uint32_t done_head; /* done rx flows, oldest first */
+    uint32_t done_head; /* done and failed rx flows, oldest first */
     uint32_t done_tail;
     struct gw_event *events; /* ring */
     uint32_t event_head;

@@ -5,7 +5,8 @@
  * answered: at once, by turning it into its own ACK or NACK, or, with ack_every > 1, by the ACK of
  * a later packet (flushed at once when the CE bit changes, as in RFC 8257 section 3.2, when the
  * packet asks for it, when the message is complete, or when the ACK's mask cannot reach). A
- * complete flow stays as long as its slot is not needed, to answer duplicates.
+ * complete flow stays as long as its slot is not needed, to answer duplicates; one that failed, to
+ * leave its packets unanswered.
  *
  * Invariant: bit (seq modulo span) is set only for arrived packets with cum < seq < cum + span.
  */
@@ -37,7 +38,7 @@ static void bit_flip(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint
     flow->bits[at / 64] ^= UINT64_C(1) << (at % 64);
 }
 
-/* Oldest complete flow gives up its slot. */
+/* The flow that ended first gives up its slot. */
 static uint32_t slot_recycle(struct gw_endpoint *ep)
 {
     uint32_t slot = ep->done_head;
@@ -106,20 +107,13 @@ static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_
                                             .bytes = flow->bytes,
                                             .at = now});
     flow->data = NULL;
-    if (kind == GW_EVENT_RECEIVED) {
-        flow->state = GW_RX_DONE;
-        flow->list_next = GW_SLOT_NONE;
-        if (ep->done_head == GW_SLOT_NONE)
-            ep->done_head = slot;
-        else
-            ep->rx_flows[ep->done_tail].list_next = slot;
-        ep->done_tail = slot;
-    } else {
-        flow->state = GW_RX_FREE;
-        gw_map_remove(&ep->rx_map, rx_key(flow->peer, flow->flow));
-        flow->list_next = ep->rx_free;
-        ep->rx_free = slot;
-    }
+    flow->state = kind == GW_EVENT_RECEIVED ? GW_RX_DONE : GW_RX_FAILED;
+    flow->list_next = GW_SLOT_NONE;
+    if (ep->done_head == GW_SLOT_NONE)
+        ep->done_head = slot;
+    else
+        ep->rx_flows[ep->done_tail].list_next = slot;
+    ep->done_tail = slot;
 }
 
 /* Turns a packet into an ACK or NACK on its way back, without the ACK's own fields. */
@@ -248,6 +242,10 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, const struct gw_pkt 
     }
     if (pkt->data.total != flow->total || pkt->data.mss != flow->mss) {
         ep->stats.malformed++;
+        return NULL;
+    }
+    if (flow->state == GW_RX_FAILED) {
+        ep->stats.refused++;
         return NULL;
     }
     return flow;

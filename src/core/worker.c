@@ -309,6 +309,14 @@ static void advance(struct gw_worker *worker, gw_time now)
     }
 }
 
+/* Sends the expected fragment again, or all without result before `seq`. */
+static void resend_overdue(struct gw_worker *worker, uint32_t seq)
+{
+    queue_resend(worker, worker->expected);
+    for (uint32_t at = worker->expected + 1; worker->cfg.resend_gap && seq_before(at, seq); at++)
+        queue_resend(worker, at);
+}
+
 /* Notices what a result out of order says of the expected fragment. */
 static void detect_loss(struct gw_worker *worker, uint32_t seq)
 {
@@ -316,7 +324,7 @@ static void detect_loss(struct gw_worker *worker, uint32_t seq)
         worker->overtaken = 0;
     } else if (++worker->overtaken == OVERTAKEN_MAX) {
         worker->overtaken = 0;
-        queue_resend(worker, worker->expected);
+        resend_overdue(worker, seq);
         window_cut(worker);
     }
 }
@@ -378,7 +386,7 @@ static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
     }
     if (worker->expected != worker->next && now - worker->progress_at >= worker->cfg.timeout) {
         worker->progress_at = now;
-        queue_resend(worker, worker->expected);
+        resend_overdue(worker, worker->next);
         window_cut(worker);
     }
     gw_time since = worker->expected == worker->next ? now : worker->progress_at;

@@ -35,6 +35,7 @@ struct gw_worker_cfg {
     uint32_t tensors_max;    /* in work at the same time */
     gw_time timeout;         /* without progress: send the expected fragment again */
     gw_time stall;           /* without progress: fail; 0: never */
+    bool resend_gap;         /* send every overdue fragment again, not only the expected one */
     bool congestion_control; /* else the window stays at window_initial */
     int scale_exponent;      /* values travel as multiples of 2^-exponent */
     uint32_t first_seq;      /* of the first fragment; equal on all workers and the server */

@@ -72,6 +72,14 @@ void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_tim
     struct gw_sim_app *app = &node->app;
     while (app->cursor < app->count && app->starts[app->cursor].at <= now) {
         uint32_t flow = app->starts[app->cursor].flow;
+        if (flow >= sim->scenario->workload.flow_count) {
+            if (!gw_sim_member_start(sim, flow - sim->scenario->workload.flow_count, now)) {
+                app->is_blocked = true;
+                return;
+            }
+            app->cursor++;
+            continue;
+        }
         const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
         struct gw_send send = {
             .peer = spec->dst,
@@ -100,32 +108,44 @@ static void pull_trigger(struct gw_sim_part *part, uint32_t trigger, uint32_t fl
         (struct gw_sim_pull){.at = at, .flow = flow, .trigger = trigger};
 }
 
+/* True for an event of a flow's sender half; else `node` is the receiver, or a job's member. */
+static bool is_of_sender(const struct gw_sim *sim, const struct gw_sim_node *node,
+                         const struct gw_event *event)
+{
+    const struct gw_flow_spec *spec = &sim->scenario->workload.flows[event->tag];
+    return spec->src == node->id && spec->dst == event->peer &&
+           sim->flow_numbers[event->tag] == event->flow;
+}
+
+static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
+                       const struct gw_event *event, gw_time now)
+{
+    const struct gw_sim *sim = part->sim;
+    uint32_t index = event->tag;
+    if (index >= sim->scenario->workload.flow_count) {
+        gw_sim_member_event(part, event, now);
+        return;
+    }
+    const struct gw_flow_spec *spec = &sim->scenario->workload.flows[index];
+    if (event->kind == GW_EVENT_RECEIVED) {
+        pull_trigger(part, spec->fires_received, index, now);
+    } else if (is_of_sender(sim, node, event)) {
+        record_end(part, index, now, event->kind == GW_EVENT_FAILED ? GW_FLOW_FAILED : GW_FLOW_DONE,
+                   event->retransmits);
+        pull_trigger(part, spec->fires_sent, index, now);
+    }
+}
+
 void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now)
 {
     enum {
         BATCH = 16,
     };
-    const struct gw_workload *workload = &part->sim->scenario->workload;
     struct gw_event events[BATCH];
     uint32_t count;
     while ((count = gw_endpoint_poll(node->endpoint, events, BATCH)) > 0) {
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t flow = events[i].tag;
-            const struct gw_flow_spec *spec = &workload->flows[flow];
-            bool is_ours = spec->src == node->id && events[i].kind != GW_EVENT_RECEIVED;
-            if (events[i].kind == GW_EVENT_RECEIVED) {
-                pull_trigger(part, spec->fires_received, flow, now);
-            } else if (is_ours && events[i].flow == part->sim->flow_numbers[flow] &&
-                       events[i].peer == spec->dst) {
-                bool failed = events[i].kind == GW_EVENT_FAILED;
-                record_end(part, flow, now, failed ? GW_FLOW_FAILED : GW_FLOW_DONE,
-                           events[i].retransmits);
-                pull_trigger(part, spec->fires_sent, flow, now);
-                /* An empty message completes without its receiver. */
-                if (spec->bytes == 0)
-                    pull_trigger(part, spec->fires_received, flow, now);
-            }
-        }
+        for (uint32_t i = 0; i < count; i++)
+            take_event(part, node, &events[i], now);
     }
     /* A flow that ended makes room for one that waits. */
     if (node->app.is_blocked) {

@@ -95,7 +95,8 @@ static void add_host(struct gw_sim_totals *totals, const struct gw_endpoint *end
 struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
-    struct gw_sim_totals totals = {.flows = sim->awaited};
+    const uint32_t members = sim->scenario->workload.job_host_count;
+    struct gw_sim_totals totals = {.flows = sim->awaited - members, .members = members};
     gw_time first = GW_TIME_NEVER, last = 0;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         const struct gw_sim_part *part = &sim->parts[p];
@@ -108,6 +109,8 @@ struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
     for (uint32_t i = 0; i < sim->scenario->workload.flow_count; i++)
         totals.completed +=
             !sim->scenario->workload.flows[i].background && sim->flows[i].outcome == GW_FLOW_DONE;
+    for (uint32_t i = 0; i < members; i++)
+        totals.members_completed += sim->members[i].outcome == GW_FLOW_DONE;
     totals.completion = first == GW_TIME_NEVER ? 0 : last - first;
     totals.end = (sim->window_index + 1) * sim->window;
     for (uint32_t id = 0; id < topo->node_count; id++) {

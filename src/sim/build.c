@@ -16,6 +16,7 @@ enum {
     TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
     TX_FLOWS_MAX = 65536, /* the endpoint's limit */
     RX_FLOWS_MAX = 4096,
+    APP_EVENTS = 4,  /* per worker or server of a job */
     SPAN_MAX = 8192, /* the endpoint's limit */
     SPAN_MIN = 64,
     SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
@@ -102,6 +103,7 @@ struct demand {
     uint32_t timed; /* flows it sends that start by the clock */
     uint32_t sends;
     uint32_t receives;
+    uint32_t apps; /* workers and servers of jobs */
 };
 
 static struct demand *count_demand(const struct gw_sim *sim)
@@ -114,6 +116,10 @@ static struct demand *count_demand(const struct gw_sim *sim)
         demand[spec->src].timed += spec->start != GW_TIME_NEVER;
         demand[spec->dst].receives++;
     }
+    for (uint32_t i = 0; i < workload->job_host_count; i++)
+        demand[workload->job_hosts[i]].apps++;
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        demand[workload->jobs[i].server].apps++;
     return demand;
 }
 
@@ -150,6 +156,8 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .rx_flows_max = clamp(demand->receives, 1, RX_FLOWS_MAX),
         .span_max = span,
         .control_max = UINT32_MAX,
+        .apps_max = demand->apps,
+        .app_events_max = APP_EVENTS * demand->apps,
         .mtu = scenario->host.mtu,
         .hdr = scenario->host.header,
         .ack_every = scenario->host.ack_every,
@@ -183,7 +191,9 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
         uint32_t own = topo->links[port->link].side[port->side].queue_bytes;
         capacity[i] = own ? own : scenario->queue.capacity;
     }
+    node->aggregate = gw_sim_aggregate(sim, &part->pool, node->id);
     struct gw_switch_cfg cfg = {
+        .aggregate = node->aggregate,
         .port_count = self->port_count,
         .qdisc = scenario->queue.qdisc,
         .qdisc_cfg = &scenario->queue.cfg,
@@ -353,6 +363,8 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
         error = build_pool(sim, why);
     if (!error)
         error = build_nodes(sim, why);
+    if (!error)
+        error = gw_sim_jobs_open(sim, why);
     if (!error && options->pcap_file)
         error = gw_capture_open(sim, why);
     if (error) {
@@ -390,10 +402,12 @@ void gw_sim_close(struct gw_sim *sim)
         free(node->app.starts);
         free(node->memory);
         free(node->routes);
+        free(node->aggregate);
     }
     if (sim->pkts)
         munmap(sim->pkts, sizeof(struct gw_pkt) << GW_SIM_INDEX_BITS);
     gw_capture_close(sim);
+    gw_sim_jobs_close(sim);
     free(sim->parts);
     free(sim->nodes);
     free(sim->place);

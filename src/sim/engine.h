@@ -23,7 +23,9 @@
 
 #include "base/heap.h"
 #include "core/endpoint.h"
+#include "core/server.h"
 #include "core/switch.h"
+#include "core/worker.h"
 #include "sim/sim.h"
 
 enum {
@@ -86,8 +88,26 @@ struct gw_sim_node {
     struct gw_sim_app app;
     void *memory; /* of the core node */
     size_t memory_size;
-    void *routes; /* of a switch: its tables, in one piece */
+    struct gw_aggregate *aggregate; /* of a switch that adds up; also the start of its memory */
+    void *routes;                   /* of a switch: its tables, in one piece */
     size_t routes_size;
+};
+
+/* A worker of a training job. */
+struct gw_sim_member {
+    uint32_t job;
+    uint32_t place;
+    struct gw_worker *worker;
+    void *memory;
+    uint32_t iterations; /* finished */
+    gw_time start, end;
+    enum gw_flow_outcome outcome;
+    bool is_started;
+};
+
+struct gw_sim_job {
+    struct gw_server *server;
+    void *memory;
 };
 
 /* The sorted arrivals of one place in one window. */
@@ -150,9 +170,11 @@ struct gw_sim {
     uint32_t port_bits;
     struct gw_pkt *pkts; /* 2^GW_SIM_INDEX_BITS of them, reserved, touched as needed */
     struct gw_flow_result *flows;
-    uint64_t *acked_before;          /* per flow: at the last sample */
-    uint32_t *flow_numbers;          /* per flow: its number on the sender's endpoint */
-    uint32_t awaited;                /* flows that the run waits for */
+    uint64_t *acked_before;        /* per flow: at the last sample */
+    uint32_t *flow_numbers;        /* per flow: its number on the sender's endpoint */
+    uint32_t awaited;              /* flows and members that the run waits for */
+    struct gw_sim_member *members; /* workers of all jobs, as in workload.job_hosts */
+    struct gw_sim_job *jobs;
     uint32_t *trigger_pulls;         /* times that each trigger was pulled */
     struct gw_sim_control *controls; /* sorted by time */
     uint32_t control_count, control_next;
@@ -177,6 +199,16 @@ void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_tim
 void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start);
 void gw_sim_triggers(struct gw_sim *sim);
+
+/* jobs.c */
+int gw_sim_jobs_open(struct gw_sim *sim, char *why);
+void gw_sim_jobs_close(struct gw_sim *sim);
+/* The aggregation stage of switch `id`, or NULL when it needs none. */
+struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_pool *pool,
+                                      uint32_t id);
+/* Starts a member's next sum; false when its endpoint has no room. */
+bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now);
+void gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event, gw_time now);
 
 /* control.c: everything due at or before `now`. */
 int gw_sim_controls_init(struct gw_sim *sim);

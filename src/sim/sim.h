@@ -43,6 +43,8 @@ struct gw_flow_result {
 struct gw_sim_totals {
     uint32_t flows; /* that the run waits for: background flows are not counted */
     uint32_t completed;
+    uint32_t members; /* workers of training jobs */
+    uint32_t members_completed;
     gw_time end;                  /* end of the run */
     gw_time completion;           /* first start to last end of the flows counted above */
     uint64_t data_packets;        /* data packets sent by hosts, retransmissions included */
@@ -72,6 +74,23 @@ int gw_sim_open(struct gw_sim **sim, struct gw_scenario *scenario,
 int gw_sim_run(struct gw_sim *sim, char *why);
 
 struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim);
+
+/* What became of a training job. */
+struct gw_job_result {
+    uint32_t workers;
+    uint32_t completed;    /* workers that finished all iterations */
+    uint32_t iterations;   /* that all workers finished, on average */
+    gw_time start, end;    /* of the first worker, and of the last iteration that ended */
+    uint64_t server_bytes; /* into the server's link: gradient packets */
+    uint64_t server_packets;
+    uint64_t fragments;  /* that the server finished */
+    uint64_t aggregated; /* of these, that reached it as one sum of all workers */
+    uint64_t resent;     /* packets, by all workers */
+};
+
+/* Stores up to `max` results in the order of scenario->workload.jobs; returns how many there are.
+ */
+uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max);
 
 /* Result of each flow of scenario->workload, by index. */
 const struct gw_flow_result *gw_sim_flows(const struct gw_sim *sim);

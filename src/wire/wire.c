@@ -17,30 +17,54 @@ enum {
     OFFSET_DST = 16,
     OFFSET_FLOW = 20,
     OFFSET_SEQ = 24,
-    OFFSET_SENT_AT = 28,
-    OFFSET_COMMON_END = 34,
+    OFFSET_COMMON_END = 28,
 
-    OFFSET_DATA_MSS = OFFSET_COMMON_END,
+    OFFSET_SENT_AT = OFFSET_COMMON_END,
+    OFFSET_SENT_AT_END = OFFSET_SENT_AT + 6,
+
+    OFFSET_DATA_MSS = OFFSET_SENT_AT_END,
     OFFSET_DATA_TOTAL_OR_LEN = OFFSET_DATA_MSS + 2,
     OFFSET_DATA_TAG = OFFSET_DATA_TOTAL_OR_LEN + 4,
     OFFSET_DATA_END = OFFSET_DATA_TAG + 4,
 
-    OFFSET_ANSWER_ECHO_ENTROPY = OFFSET_COMMON_END,
+    OFFSET_ANSWER_ECHO_ENTROPY = OFFSET_SENT_AT_END,
     OFFSET_ANSWER_CUM = OFFSET_ANSWER_ECHO_ENTROPY + 2,
     OFFSET_ANSWER_END = OFFSET_ANSWER_CUM + 4,
     OFFSET_ANSWER_MASK = OFFSET_ANSWER_END,
     OFFSET_ANSWER_MASK_END = OFFSET_ANSWER_MASK + 8,
 
+    OFFSET_AGG_KEY = OFFSET_COMMON_END,
+    OFFSET_AGG_BITMAP = OFFSET_AGG_KEY + 4,
+    OFFSET_AGG_EPOCH = OFFSET_AGG_BITMAP + 4,
+    OFFSET_AGG_INDEX = OFFSET_AGG_EPOCH + 2,
+    OFFSET_AGG_SCALE = OFFSET_AGG_INDEX + 2,
+    OFFSET_AGG_FLAGS = OFFSET_AGG_SCALE + 1,
+    OFFSET_AGG_PLACE = OFFSET_AGG_FLAGS + 1, /* level and positions above it */
+    OFFSET_AGG_END = OFFSET_AGG_PLACE + 2,
+
     /* The gate reads no further. */
     OFFSET_PREFIX_END = OFFSET_COOKIE,
+};
+
+/* Where the numbers are in a place. */
+enum {
+    PLACE_ABOVE1_SHIFT = 0,
+    PLACE_ABOVE0_SHIFT = 5,
+    PLACE_LEVEL_SHIFT = 10,
+    PLACE_BITS = 12,
 };
 
 _Static_assert((int)OFFSET_DATA_END == GW_WIRE_DATA_SIZE, "data");
 _Static_assert((int)OFFSET_ANSWER_END == GW_WIRE_ANSWER_SIZE, "answer");
 _Static_assert((int)OFFSET_ANSWER_MASK_END == GW_WIRE_ANSWER_MASK_SIZE, "answer with mask");
+_Static_assert((int)OFFSET_AGG_END == GW_WIRE_AGG_SIZE, "gradient and parameter");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
-_Static_assert(GW_WIRE_DATA_SIZE <= 44, "352 float values fit an MTU of 1500 over IPv6");
+_Static_assert((int)OFFSET_AGG_END <= GW_WIRE_HDR_MAX, "room for gradients");
+_Static_assert((int)GW_WIRE_AGG_SIZE <= GW_WIRE_DATA_SIZE, "the payload of data fits");
+_Static_assert(GW_WIRE_DATA_SIZE <= 44, "352 values fit an MTU of 1500 over IPv6");
+_Static_assert(GW_WIRE_LEVEL_MAX + 1 == 1 << (PLACE_BITS - PLACE_LEVEL_SHIFT), "bits of a level");
+_Static_assert(GW_WIRE_POSITION_MAX + 1 == 1 << PLACE_ABOVE0_SHIFT, "bits of a position");
 _Static_assert(GW_WIRE_VERSION < 16 && GW_WIRE_KINDS <= 16, "four bits each");
 
 static const uint8_t known_flags[GW_WIRE_KINDS] = {
@@ -48,6 +72,14 @@ static const uint8_t known_flags[GW_WIRE_KINDS] = {
         GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST,
     [GW_WIRE_ACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
     [GW_WIRE_NACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
+    [GW_WIRE_GRAD] = GW_WIRE_IMPORTANT,
+    [GW_WIRE_PARAM] = GW_WIRE_IMPORTANT,
+};
+
+static const uint8_t known_agg_flags[GW_WIRE_KINDS] = {
+    [GW_WIRE_GRAD] = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN,
+    [GW_WIRE_PARAM] = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
+                      GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED,
 };
 
 static uint16_t get16(const uint8_t *bytes)
@@ -101,12 +133,28 @@ static bool data_length_fits(uint8_t flags, uint32_t length)
     return length > GW_WIRE_DATA_SIZE && length <= GW_WIRE_DATA_SIZE + GW_WIRE_PAYLOAD_MAX;
 }
 
+static uint32_t answer_size(uint8_t flags)
+{
+    return flags & GW_WIRE_MASK ? GW_WIRE_ANSWER_MASK_SIZE : GW_WIRE_ANSWER_SIZE;
+}
+
+static bool agg_length_fits(uint32_t length)
+{
+    return length >= GW_WIRE_AGG_SIZE && (length - GW_WIRE_AGG_SIZE) % GW_WIRE_VALUE_SIZE == 0 &&
+           (length - GW_WIRE_AGG_SIZE) / GW_WIRE_VALUE_SIZE <= GW_WIRE_VALUES_MAX;
+}
+
 static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
 {
-    if (kind == GW_WIRE_DATA)
+    switch (kind) {
+    case GW_WIRE_DATA:
         return data_length_fits(flags, length);
-    return length == (flags & GW_WIRE_MASK ? (uint32_t)GW_WIRE_ANSWER_MASK_SIZE
-                                           : (uint32_t)GW_WIRE_ANSWER_SIZE);
+    case GW_WIRE_GRAD:
+    case GW_WIRE_PARAM:
+        return agg_length_fits(length);
+    default:
+        return length == answer_size(flags);
+    }
 }
 
 int gw_wire_validate(const uint8_t *bytes, uint32_t length, enum gw_wire_kind *kind)
@@ -173,51 +221,118 @@ static int answer_decode(const uint8_t *bytes, uint8_t flags, struct gw_wire_hdr
     return GW_OK;
 }
 
+/* Only a parameter can say so; see known_agg_flags. */
+static bool is_without_values(uint8_t agg_flags)
+{
+    return agg_flags & (GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED);
+}
+
+static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
+{
+    uint32_t values = (length - GW_WIRE_AGG_SIZE) / GW_WIRE_VALUE_SIZE;
+    uint16_t place = get16(bytes + OFFSET_AGG_PLACE);
+    uint8_t agg_flags = bytes[OFFSET_AGG_FLAGS];
+
+    if (place >> PLACE_BITS || (agg_flags & ~known_agg_flags[hdr->kind]))
+        return GW_ERR_MALFORMED;
+    if (is_without_values(agg_flags) != (values == 0))
+        return GW_ERR_MALFORMED;
+    hdr->agg.key = get32(bytes + OFFSET_AGG_KEY);
+    hdr->agg.bitmap = get32(bytes + OFFSET_AGG_BITMAP);
+    hdr->agg.epoch = get16(bytes + OFFSET_AGG_EPOCH);
+    hdr->agg.index = get16(bytes + OFFSET_AGG_INDEX);
+    hdr->agg.values = (uint16_t)values;
+    hdr->agg.scale = bytes[OFFSET_AGG_SCALE];
+    hdr->agg.agg_flags = agg_flags;
+    hdr->agg.level = (uint8_t)(place >> PLACE_LEVEL_SHIFT);
+    hdr->agg.above[0] = place >> PLACE_ABOVE0_SHIFT & GW_WIRE_POSITION_MAX;
+    hdr->agg.above[1] = place >> PLACE_ABOVE1_SHIFT & GW_WIRE_POSITION_MAX;
+    return GW_OK;
+}
+
 int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
 {
     uint8_t flags = bytes[OFFSET_FLAGS];
     hdr->cookie = gw_wire_cookie(bytes);
-    hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
+    hdr->sent_at = 0;
     hdr->src = get32(bytes + OFFSET_SRC);
     hdr->dst = get32(bytes + OFFSET_DST);
     hdr->flow = get32(bytes + OFFSET_FLOW);
     hdr->seq = get32(bytes + OFFSET_SEQ);
     hdr->kind = bytes[OFFSET_VERSION_KIND] & 15;
     hdr->flags = flags & (uint8_t) ~(GW_WIRE_LAST | GW_WIRE_MASK);
+    if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
+        return agg_decode(bytes, length, hdr);
+    hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
     if (hdr->kind == GW_WIRE_DATA)
         return data_decode(bytes, length, flags, hdr);
     return answer_decode(bytes, flags, hdr);
 }
 
-static uint8_t data_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
+/* The encoders return the flags that follow from other fields, and set the size. */
+
+static uint8_t data_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
 {
     bool is_last = hdr->seq + 1 == hdr->data.total;
     GW_ASSERT(hdr->seq < hdr->data.total && hdr->data.total < UINT32_MAX);
     GW_ASSERT(hdr->data.len != 0 && hdr->data.mss <= GW_WIRE_PAYLOAD_MAX &&
               (is_last ? hdr->data.len <= hdr->data.mss : hdr->data.len == hdr->data.mss));
+    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
     put16(bytes + OFFSET_DATA_MSS, hdr->data.mss);
     put32(bytes + OFFSET_DATA_TOTAL_OR_LEN, is_last ? hdr->data.len : hdr->data.total);
     put32(bytes + OFFSET_DATA_TAG, hdr->data.tag);
+    *size = GW_WIRE_DATA_SIZE;
     return is_last ? GW_WIRE_LAST : 0;
 }
 
-static uint8_t answer_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
+static uint8_t answer_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
 {
+    uint8_t flags = hdr->answer.mask[0] | hdr->answer.mask[1] ? GW_WIRE_MASK : 0;
+    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
     put16(bytes + OFFSET_ANSWER_ECHO_ENTROPY, hdr->answer.echo_entropy);
     put32(bytes + OFFSET_ANSWER_CUM, hdr->answer.cum);
-    if ((hdr->answer.mask[0] | hdr->answer.mask[1]) == 0)
-        return 0;
-    put32(bytes + OFFSET_ANSWER_MASK, hdr->answer.mask[0]);
-    put32(bytes + OFFSET_ANSWER_MASK + 4, hdr->answer.mask[1]);
-    return GW_WIRE_MASK;
+    if (flags & GW_WIRE_MASK) {
+        put32(bytes + OFFSET_ANSWER_MASK, hdr->answer.mask[0]);
+        put32(bytes + OFFSET_ANSWER_MASK + 4, hdr->answer.mask[1]);
+    }
+    *size = answer_size(flags);
+    return flags;
+}
+
+static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+{
+    uint8_t level = hdr->agg.level;
+    const uint8_t *above = hdr->agg.above;
+    GW_ASSERT((hdr->agg.agg_flags & ~known_agg_flags[hdr->kind]) == 0);
+    GW_ASSERT(hdr->agg.values <= GW_WIRE_VALUES_MAX &&
+              is_without_values(hdr->agg.agg_flags) == (hdr->agg.values == 0));
+    GW_ASSERT(level <= GW_WIRE_LEVEL_MAX && above[0] <= GW_WIRE_POSITION_MAX &&
+              above[1] <= GW_WIRE_POSITION_MAX);
+    put32(bytes + OFFSET_AGG_KEY, hdr->agg.key);
+    put32(bytes + OFFSET_AGG_BITMAP, hdr->agg.bitmap);
+    put16(bytes + OFFSET_AGG_EPOCH, hdr->agg.epoch);
+    put16(bytes + OFFSET_AGG_INDEX, hdr->agg.index);
+    bytes[OFFSET_AGG_SCALE] = hdr->agg.scale;
+    bytes[OFFSET_AGG_FLAGS] = hdr->agg.agg_flags;
+    put16(bytes + OFFSET_AGG_PLACE,
+          (uint16_t)(level << PLACE_LEVEL_SHIFT | above[0] << PLACE_ABOVE0_SHIFT |
+                     above[1] << PLACE_ABOVE1_SHIFT));
+    *size = GW_WIRE_AGG_SIZE;
+    return 0;
 }
 
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
-    bool is_data = hdr->kind == GW_WIRE_DATA;
-    uint8_t derived = is_data ? data_encode(hdr, bytes) : answer_encode(hdr, bytes);
-    uint8_t flags = hdr->flags | derived;
-    GW_ASSERT(hdr->kind < GW_WIRE_KINDS && (flags & ~known_flags[hdr->kind]) == 0);
+    uint32_t size;
+    uint8_t flags = hdr->flags;
+    GW_ASSERT(hdr->kind < GW_WIRE_KINDS);
+    if (hdr->kind == GW_WIRE_DATA)
+        flags |= data_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
+        flags |= agg_encode(hdr, bytes, &size);
+    else
+        flags |= answer_encode(hdr, bytes, &size);
+    GW_ASSERT((flags & ~known_flags[hdr->kind]) == 0);
     put16(bytes + OFFSET_MAGIC, GW_WIRE_MAGIC);
     bytes[OFFSET_VERSION_KIND] = (uint8_t)(GW_WIRE_VERSION << 4 | hdr->kind);
     bytes[OFFSET_FLAGS] = flags;
@@ -226,8 +341,5 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
     put32(bytes + OFFSET_DST, hdr->dst);
     put32(bytes + OFFSET_FLOW, hdr->flow);
     put32(bytes + OFFSET_SEQ, hdr->seq);
-    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
-    if (is_data)
-        return GW_WIRE_DATA_SIZE;
-    return flags & GW_WIRE_MASK ? GW_WIRE_ANSWER_MASK_SIZE : GW_WIRE_ANSWER_SIZE;
+    return size;
 }

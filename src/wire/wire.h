@@ -1,9 +1,9 @@
 /*
  * The bytes of a packet: layouts, encode, decode, and the gate that every packet passes first.
  *
- * A packet is one UDP datagram: a header, then the payload. All numbers are big-endian. What IP and
- * UDP already say is not said again: the class and ECN are the IP header's TOS byte, the entropy is
- * the UDP source port, the length is the datagram's.
+ * A packet is one UDP datagram: a header, then the payload. A header's numbers are big-endian. What
+ * IP and UDP already say is not said again: the class and ECN are the IP header's TOS byte, the
+ * entropy is the UDP source port, the length is the datagram's.
  *
  * Data (44 bytes, then the payload):
  *
@@ -51,6 +51,23 @@
  *
  * Packet number and time in an answer echo the data packet that caused it.
  *
+ * Gradient and parameter (44 bytes, then the values): as above up to 28, where the flow is the job
+ * and the packet number that of the fragment, then
+ *
+ *     +---------------------------------------------------------------+
+ *  28 |                              key                              |
+ *     +---------------------------------------------------------------+
+ *  32 |              bitmap; parameter: index of next use             |
+ *     +-------------------------------+-------------------------------+
+ *  36 |             epoch             |       aggregator's index      |
+ *     +---------------+---------------+-------+---+---------+---------+
+ *  40 |     scale     |   flags (2)   |   0   |lev| above 0 | above 1 |
+ *     +---------------+---------------+-------+---+---------+---------+
+ *
+ * Four bytes per value follow, to the end of the datagram: little-endian fixed point or, with RAW,
+ * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
+ * have no values, all others at least one.
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -68,8 +85,13 @@ enum {
     GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */
     GW_WIRE_ANSWER_SIZE = 40,
     GW_WIRE_ANSWER_MASK_SIZE = 48,
+    GW_WIRE_AGG_SIZE = 44,
     GW_WIRE_HDR_MAX = 48,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
+    GW_WIRE_VALUE_SIZE = 4, /* bytes per value of a gradient or parameter */
+    GW_WIRE_VALUES_MAX = GW_WIRE_PAYLOAD_MAX / GW_WIRE_VALUE_SIZE,
+    GW_WIRE_LEVEL_MAX = 3,
+    GW_WIRE_POSITION_MAX = 31, /* below a switch */
     GW_WIRE_TIME_BITS = 48,
 };
 
@@ -78,6 +100,8 @@ enum gw_wire_kind {
     GW_WIRE_DATA = 0,
     GW_WIRE_ACK = 1,
     GW_WIRE_NACK = 2,
+    GW_WIRE_GRAD = 3,
+    GW_WIRE_PARAM = 4,
     GW_WIRE_KINDS,
 };
 
@@ -91,13 +115,24 @@ enum gw_wire_flag {
     GW_WIRE_MASK = 64,     /* answer: the mask follows */
 };
 
+/* The second flags of a gradient or parameter. */
+enum gw_wire_agg_flag {
+    GW_WIRE_AGG_RESEND = 1,    /* gradient: sent again */
+    GW_WIRE_AGG_COLLISION = 2, /* the aggregator was taken */
+    GW_WIRE_AGG_RAW = 4,       /* values are in the tensor's own type */
+    GW_WIRE_AGG_ECN = 8,       /* a contributor met congestion */
+    GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again, raw */
+    GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
+    GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
+};
+
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
 struct gw_wire_hdr {
     uint64_t cookie;  /* random, one per job */
-    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that */
+    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; else 0 */
     uint32_t src;     /* host addresses */
     uint32_t dst;
-    uint32_t flow;
+    uint32_t flow; /* gradient, parameter: job */
     uint32_t seq;
     uint8_t kind;  /* enum gw_wire_kind */
     uint8_t flags; /* enum gw_wire_flag */
@@ -113,6 +148,17 @@ struct gw_wire_hdr {
             uint32_t mask[2]; /* both zero: not sent */
             uint16_t echo_entropy;
         } answer;
+        struct {
+            uint32_t key;
+            uint32_t bitmap;
+            uint16_t epoch;
+            uint16_t index;
+            uint16_t values; /* in the payload */
+            uint8_t scale;
+            uint8_t agg_flags; /* enum gw_wire_agg_flag */
+            uint8_t level;     /* up to GW_WIRE_LEVEL_MAX */
+            uint8_t above[2];  /* up to GW_WIRE_POSITION_MAX */
+        } agg;                 /* gradient, parameter */
     };
 };
 

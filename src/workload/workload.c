@@ -32,6 +32,8 @@ void gw_workload_fini(struct gw_workload *workload)
     free(workload->starts);
     free(workload->triggers);
     free(workload->flows);
+    free(workload->jobs);
+    free(workload->job_hosts);
     gw_workload_init(workload);
 }
 
@@ -59,4 +61,26 @@ void gw_workload_add_start(struct gw_workload *workload, uint32_t flow)
                                       workload->start_count + 1, sizeof(workload->starts[0]));
     workload->starts[workload->start_count++] = flow;
     workload->triggers[workload->trigger_count - 1].start_count++;
+}
+
+uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job)
+{
+    workload->jobs = gw_memory_grow(workload->jobs, &workload->job_room, workload->job_count + 1,
+                                    sizeof(workload->jobs[0]));
+    struct gw_job_spec *added = &workload->jobs[workload->job_count];
+    uint32_t first = 0;
+    if (workload->job_count)
+        first = added[-1].first_worker + added[-1].worker_count;
+    *added = *job;
+    added->first_worker = first;
+    added->worker_count = workload->job_host_count - first;
+    return workload->job_count++;
+}
+
+void gw_workload_add_worker(struct gw_workload *workload, uint32_t host)
+{
+    workload->job_hosts =
+        gw_memory_grow(workload->job_hosts, &workload->job_host_room, workload->job_host_count + 1,
+                       sizeof(workload->job_hosts[0]));
+    workload->job_hosts[workload->job_host_count++] = host;
 }

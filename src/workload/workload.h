@@ -34,7 +34,40 @@ struct gw_trigger_spec {
     bool one_each;        /* every pull starts the next flow of the list (a window of flows) */
 };
 
+/* Who adds up a job's fragments on their way to its server. */
+enum gw_job_via {
+    GW_JOB_VIA_INA, /* every switch of its tree (ATP) */
+    GW_JOB_VIA_RSS, /* the switches of its racks, each for itself */
+    GW_JOB_VIA_PS,  /* nobody: the server does it all */
+};
+
+/* A training job: workers that sum a float32 tensor over and over, each when its last one is done.
+ */
+struct gw_job_spec {
+    uint32_t first_worker; /* index into `job_hosts` */
+    uint32_t worker_count;
+    uint32_t server; /* host */
+    enum gw_job_via via;
+    uint64_t bytes; /* of the tensor */
+    uint32_t iterations;
+    uint32_t values; /* elements per fragment */
+    uint32_t window; /* fragments, a power of two; also the positions of the index map */
+    uint32_t window_initial;
+    uint32_t aggregators; /* of every switch that adds up */
+    uint32_t indexing;    /* enum gw_agg_indexing */
+    uint32_t share;       /* number of the job's range for static indexing */
+    bool congestion_control;
+    bool resend_gap;
+    gw_time timeout;
+    gw_time leak; /* of aggregators */
+    gw_time start;
+};
+
 struct gw_workload {
+    struct gw_job_spec *jobs;
+    uint32_t *job_hosts; /* workers, grouped by job, by rank */
+    uint32_t job_count, job_room;
+    uint32_t job_host_count, job_host_room;
     struct gw_flow_spec *flows;
     struct gw_trigger_spec *triggers;
     uint32_t *starts; /* flow indices, grouped by trigger */
@@ -65,6 +98,9 @@ void gw_workload_fini(struct gw_workload *workload);
 /* For kinds. Each returns the new index; out of memory ends the program with one clear line. */
 uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow_spec *flow);
 uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each);
+/* Adds a job, whose workers are those added since the last job. */
+uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job);
+void gw_workload_add_worker(struct gw_workload *workload, uint32_t host);
 /* Adds a flow to the trigger that was added last. */
 void gw_workload_add_start(struct gw_workload *workload, uint32_t flow);
 

@@ -17,4 +17,12 @@ gw_time gw_invariants_time_limit(const struct gw_scenario *scenario);
 /* Fails the test when a run that ended without an error broke an invariant. */
 void gw_invariants_check(const struct gw_scenario *scenario, const struct gw_sim *sim);
 
+/*
+ * True of a run in which trimmed headers took all of a link: with strict priority for control they
+ * can, when many senders meet on a slow link and headers are not far smaller than packets. Flows
+ * may then never end.
+ */
+bool gw_invariants_is_starved(const struct gw_scenario *scenario,
+                              const struct gw_sim_totals *totals);
+
 #endif

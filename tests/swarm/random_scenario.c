@@ -19,7 +19,7 @@
 enum {
     HOSTS_MAX = 12,       /* of a list of links; the other kinds are bounded by name */
     SWITCHES_MAX = 6,     /* of a list of links */
-    PACKETS_MAX = 2500,   /* of all messages together, about */
+    PACKETS_MAX = 8000,   /* of all messages together, about */
     FLIGHT_WINDOWS = 800, /* the longest packet, in smallest latencies: the engine's ring is 4096 */
     MESSAGE_MAX = 1 << 20,
     FAULTS_MAX = 5,
@@ -341,7 +341,8 @@ static void write_queue(struct writer *w)
 /* A message of at most `packets` packets; borders are as likely as anything between. */
 static uint64_t draw_size(struct writer *w, uint32_t packets)
 {
-    uint64_t whole = between_log(w, 1, packets ? packets : 1) * w->mtu;
+    uint64_t most = packets ? packets : 1;
+    uint64_t whole = (once_in(w, 2) ? between_log(w, 1, most) : between(w, 1, most)) * w->mtu;
     uint64_t size = whole;
     switch (between(w, 0, 7)) {
     case 0:

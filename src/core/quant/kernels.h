@@ -6,8 +6,8 @@
  *
  * In a packet, a fragment is `count` little-endian 32-bit integers ("wire"). The two extreme
  * patterns, INT32_MAX and INT32_MIN, are marks: that element has saturated, its sum is lost, and
- * the fragment must travel again as raw user values. Every other pattern is a value. docs/numbers.md
- * has the reasons.
+ * the fragment must travel again as raw user values. Every other pattern is a value.
+ * docs/numbers.md has the reasons.
  *
  * Any count is allowed, also 0, and any alignment; input and output must not overlap. Nothing is
  * written behind the last element. The processor must be in its default floating-point mode (round
@@ -53,9 +53,9 @@ struct gw_kernels {
                                   const struct gw_scale *scale);
 
     /*
-     * sum[i] += wire[i], sticky: when either is a mark the result is one (INT32_MAX if either is
-     * INT32_MAX), and so is a sum at or beyond a mark. So an element that is no mark is the exact
-     * sum of all that was added, in whatever order.
+     * sum[i] += wire[i], sticky: when either is a mark, or the sum is one or beyond, the result is
+     * a mark. So an element that is no mark is the exact sum of all that was added, in whatever
+     * order. Which mark means nothing; it is the same when the operands are swapped.
      */
     void (*add)(void *sum, const void *wire, uint32_t count);
     /* Is any element a mark? */
@@ -67,7 +67,8 @@ struct gw_kernels {
      * that equals a mark fits; is_saturated() tells. */
     bool (*narrow)(void *wire, const int64_t *sum, uint32_t count);
 
-    /* sum[i] += x[i] for raw floats: the caller adds in rank order, so that arrival cannot matter. */
+    /* sum[i] += x[i] for raw floats: the caller adds in rank order, so that arrival cannot matter.
+     */
     void (*add_real[GW_DTYPE_FLOATS])(gw_real *sum, const void *x, uint32_t count);
     /* x[i] = sum[i] / shares, rounded as by dequantise; every NaN becomes the same one. */
     void (*narrow_real[GW_DTYPE_FLOATS])(void *x, const gw_real *sum, uint32_t count,

@@ -1,8 +1,13 @@
 /* The kernels for processors with AVX-512. */
 #if defined(__x86_64__)
 
+#if defined(__clang__)
+#define GW_LOOP __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#else /* GCC takes half the width unless told otherwise. */
 #define GW_LOOP                                                                                    \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"
 #include "core/quant/loops.h"

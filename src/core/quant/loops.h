@@ -1,10 +1,10 @@
 /*
- * The loops of the kernels in plain C, to be compiled for the processor that GW_LOOP names.
+ * The loops of the kernels in plain C, compiled once for each kind of processor.
  *
- * A file that includes this defines GW_LOOP as the target attribute of its functions, or as nothing,
- * and GW_LOOP_NAME; it gets every loop as a static function and GW_LOOP_TABLE, the kernels made of
- * them. The loops are written so that compilers vectorise them: no early exit, no branches, and
- * conditions gathered in a word that is looked at once.
+ * A file that includes this may define GW_LOOP as the target attribute of its functions; it gets
+ * every loop as a static function, and GW_LOOP_TABLE, the kernels made of them. The loops are
+ * written so that compilers vectorise them: no early exit, no branches, and conditions gathered in
+ * a word that is looked at once. So no implementation needs instructions written by hand.
  */
 #ifndef GW_CORE_LOOPS_H
 #define GW_CORE_LOOPS_H
@@ -148,7 +148,9 @@ GW_LOOP static void add(void *restrict sum, const void *restrict wire, uint32_t 
         int32_t b = gw_wire_load(from + sizeof(int32_t) * i);
         int32_t r = (int32_t)((uint32_t)a + (uint32_t)b);
         int32_t mark = ((a | b) >> 31) ^ INT32_MAX;
-        bool lost = (((a ^ r) & (b ^ r)) < 0) | is_mark(a) | is_mark(b);
+        uint32_t lost = ((a ^ r) & (b ^ r)) < 0;
+        lost |= is_mark(a);
+        lost |= is_mark(b);
         gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)(lost ? mark : r));
     }
 }
@@ -250,7 +252,7 @@ GW_LOOP static uint32_t max_abs_bf16(const void *x, uint32_t count)
     return (uint32_t)max_abs_u16(x, count) << 16;
 }
 
-/* The kernels of this file; a file that has faster ones for its processor sets them behind it. */
+/* The members of a struct gw_kernels that are functions. */
 #define GW_LOOP_TABLE                                                                              \
     .quantise = {quantise_f32, quantise_f16, quantise_bf16, quantise_i32},                         \
     .dequantise = {dequantise_f32, dequantise_f16, dequantise_bf16, dequantise_i32}, .add = add,   \

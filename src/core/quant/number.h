@@ -150,8 +150,8 @@ static inline void gw_f32_store(unsigned char *to, double x)
 }
 
 /*
- * x with 24 significant bits, the last one set if any of the bits cut off was (rounded "to odd"). To
- * round that again to less than 23 bits is to round x.
+ * x with 24 significant bits, the last one set if any of the bits cut off was (rounded "to odd").
+ * To round that again to less than 23 bits is to round x.
  */
 static inline double gw_f64_to_odd(double x)
 {
@@ -161,86 +161,68 @@ static inline double gw_f64_to_odd(double x)
     return gw_f64_of_bits((bits & ~(last - 1)) | any);
 }
 
-/* The same of an integer. One of less than 24 bits stays; of a longer one 7 bits may be cut off. */
+/* The same of |v|: below 2^24 it is exact, and of a longer number 7 bits can be cut off. The
+ * sign of INT32_MIN stays. */
 static inline float gw_i32_to_odd(int32_t v)
 {
     const uint32_t last = 1 << 7;
-    uint32_t sign = v < 0 ? UINT32_MAX : 0;
+    uint32_t sign = -((uint32_t)v >> 31);
     uint32_t magnitude = ((uint32_t)v ^ sign) - sign;
     uint32_t any = ((magnitude & (last - 1)) + (last - 1)) & last;
-    uint32_t cut = (magnitude & ~(last - 1)) | any;
-    uint32_t odd = gw_select(magnitude < UINT32_C(1) << 24, magnitude, cut);
-    return (float)(int32_t)((odd ^ sign) - sign);
+    uint32_t cut = (magnitude & -last) | any;
+    return (float)(int32_t)gw_select((int32_t)magnitude < 1 << 24, magnitude, cut);
 }
 
-/* A floating-point format of 16 bits, and how to round to it. */
-struct gw_format16 {
-    int shift;         /* bits of a float32's mantissa that it lacks */
-    uint32_t rebias;   /* difference of the exponents' biases, in place in a float32 */
-    uint32_t overflow; /* least float32, as bits, that is infinite without looking further */
-    float lift;        /* makes denormal numbers normal in a float32 */
-    float shifter;     /* a float32 whose last bit is that of a denormal number, lifted */
-    uint32_t infinity;
-    uint32_t nan;
-};
-
-#define GW_FORMAT16_F16                                                                            \
-    ((struct gw_format16){                                                                         \
-        .shift = GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS,                                      \
-        .rebias = (GW_F32_BIAS - GW_F16_BIAS) << GW_F32_MANTISSA_BITS,                             \
-        .overflow = (GW_F32_BIAS + GW_F16_BIAS + 1) << GW_F32_MANTISSA_BITS,                       \
-        .lift = 1,                                                                                 \
-        .shifter = 0x1p-1f,                                                                        \
-        .infinity = GW_F16_INFINITY,                                                               \
-        .nan = GW_F16_NAN,                                                                         \
-    })
-
-#define GW_FORMAT16_BF16                                                                           \
-    ((struct gw_format16){                                                                         \
-        .shift = GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS,                                     \
-        .rebias = 0,                                                                               \
-        .overflow = GW_F32_INFINITY,                                                               \
-        .lift = 0x1p100f,                                                                          \
-        .shifter = 0x1p-10f,                                                                       \
-        .infinity = GW_BF16_INFINITY,                                                              \
-        .nan = GW_BF16_NAN,                                                                        \
-    })
-
-/* Rounds a number that was rounded to odd; `lifted` is that times format.lift. */
-static inline void gw_format16_store(unsigned char *to, float odd, float lifted,
-                                     struct gw_format16 format)
+/* Cuts off the low bits, to nearest with ties to even. */
+static inline uint32_t gw_round_off(uint32_t bits, int count)
 {
-    uint32_t bits = gw_f32_bits(odd);
-    uint32_t magnitude = bits & INT32_MAX;
-    float raised = gw_f32_of_bits(gw_f32_bits(lifted) & INT32_MAX) + format.shifter;
-    uint32_t denormal = gw_f32_bits(raised) - gw_f32_bits(format.shifter);
-    uint32_t even = (magnitude >> format.shift) & 1;
-    uint32_t half = (UINT32_C(1) << format.shift >> 1) - 1;
-    uint32_t normal = (magnitude - format.rebias + half + even) >> format.shift;
-    uint32_t least = format.rebias + (UINT32_C(1) << GW_F32_MANTISSA_BITS);
-    /* Signed comparisons are the cheap ones in vectors. */
-    uint32_t result = gw_select((int32_t)magnitude < (int32_t)least, denormal, normal);
-    result = gw_select((int32_t)magnitude >= (int32_t)format.overflow, format.infinity, result);
-    result |= bits >> 31 << 15;
-    result = gw_select((int32_t)magnitude > GW_F32_INFINITY, format.nan, result);
-    gw_u16_store(to, result);
+    uint32_t even = (bits >> count) & 1;
+    return (bits + (UINT32_C(1) << count >> 1) - 1 + even) >> count;
+}
+
+/* The float16 nearest to a positive number that was rounded to odd, given as the bits of a float32.
+ */
+static inline uint32_t gw_f16_round(uint32_t magnitude)
+{
+    const int32_t overflow = (GW_F32_BIAS + GW_F16_BIAS + 1) << GW_F32_MANTISSA_BITS;
+    const int32_t rebias = (GW_F32_BIAS - GW_F16_BIAS) << GW_F32_MANTISSA_BITS;
+    const int32_t least = rebias + (1 << GW_F32_MANTISSA_BITS);
+    const float shifter = 0x1p-1f; /* its last bit is the last bit of a denormal float16 */
+    /* Infinity has the bits that the number 2^16 would have. Comparisons are of signed numbers,
+     * which vectors have. */
+    int32_t bits = (int32_t)gw_select((int32_t)magnitude < overflow, magnitude, overflow);
+    uint32_t normal =
+        gw_round_off((uint32_t)(bits - rebias), GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
+    uint32_t denormal = gw_f32_bits(gw_f32_of_bits(magnitude) + shifter) - gw_f32_bits(shifter);
+    return gw_select(bits < least, denormal, normal);
 }
 
 static inline void gw_f16_store(unsigned char *to, double x)
 {
-    float odd = (float)gw_f64_to_odd(x);
-    gw_format16_store(to, odd, odd, GW_FORMAT16_F16);
+    uint32_t bits = gw_f32_bits((float)gw_f64_to_odd(x));
+    uint32_t magnitude = bits & INT32_MAX;
+    uint32_t result = gw_f16_round(magnitude) | bits >> 31 << 15;
+    gw_u16_store(to, gw_select((int32_t)magnitude > GW_F32_INFINITY, GW_F16_NAN, result));
 }
 
 static inline void gw_bf16_store(unsigned char *to, double x)
 {
+    const double lift = 0x1p100;    /* so that a denormal number is normal in a float32 */
+    const float shifter = 0x1p-10f; /* its last bit is that of a denormal bfloat16, lifted */
+    const int32_t least = 1 << GW_F32_MANTISSA_BITS;
     double odd = gw_f64_to_odd(x);
-    gw_format16_store(to, (float)odd, (float)(odd * GW_FORMAT16_BF16.lift), GW_FORMAT16_BF16);
+    uint32_t bits = gw_f32_bits((float)odd);
+    uint32_t lifted = gw_f32_bits((float)(odd * lift)) & INT32_MAX;
+    uint32_t magnitude = bits & INT32_MAX;
+    uint32_t denormal = gw_f32_bits(gw_f32_of_bits(lifted) + shifter) - gw_f32_bits(shifter);
+    uint32_t normal = gw_round_off(magnitude, GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS);
+    uint32_t result = gw_select((int32_t)magnitude < least, denormal, normal) | bits >> 31 << 15;
+    gw_u16_store(to, gw_select((int32_t)magnitude > GW_F32_INFINITY, GW_BF16_NAN, result));
 }
 
 /*
  * As the functions above do with x = v * unit, where unit is a power of two from 2^-126 to 2^126:
- * faster, because a float32 is wide enough on the way.
+ * faster, because a float32 is wide enough on the way, and never denormal.
  */
 static inline void gw_f32_store_units(unsigned char *to, int32_t v, float unit)
 {
@@ -249,14 +231,15 @@ static inline void gw_f32_store_units(unsigned char *to, int32_t v, float unit)
 
 static inline void gw_f16_store_units(unsigned char *to, int32_t v, float unit)
 {
-    float odd = gw_i32_to_odd(v) * unit;
-    gw_format16_store(to, odd, odd, GW_FORMAT16_F16);
+    uint32_t magnitude = gw_f32_bits(gw_i32_to_odd(v) * unit) & INT32_MAX;
+    gw_u16_store(to, gw_f16_round(magnitude) | (uint32_t)v >> 31 << 15);
 }
 
 static inline void gw_bf16_store_units(unsigned char *to, int32_t v, float unit)
 {
-    float odd = gw_i32_to_odd(v) * unit;
-    gw_format16_store(to, odd, odd, GW_FORMAT16_BF16);
+    uint32_t magnitude = gw_f32_bits(gw_i32_to_odd(v) * unit) & INT32_MAX;
+    uint32_t result = gw_round_off(magnitude, GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS);
+    gw_u16_store(to, result | (uint32_t)v >> 31 << 15);
 }
 
 #endif

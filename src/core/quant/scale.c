@@ -40,19 +40,18 @@ static int greatest_shift(uint64_t product, uint64_t limit)
 int gw_scale_exponent_max(uint32_t abs_bits, uint32_t workers)
 {
     const uint32_t sum_end = UINT32_C(1) << 31;
+    const uint32_t least_normal = UINT32_C(1) << GW_F32_MANTISSA_BITS;
     GW_ASSERT(workers >= 1 && workers <= GW_SCALE_SHARES_MAX);
-    if (abs_bits == 0 || abs_bits >= GW_F32_INFINITY)
+    /* Zero and denormal numbers: GW_SCALE_SHARES_MAX of them are below 2^-102, safe at any scale.
+     */
+    if (abs_bits < least_normal || abs_bits >= GW_F32_INFINITY)
         return GW_SCALE_EXPONENT_MAX;
-    /* |x| = significand * 2^(exponent - bias - bits of the mantissa). */
-    int exponent = (int)(abs_bits >> GW_F32_MANTISSA_BITS);
-    uint64_t significand = abs_bits & ((UINT32_C(1) << GW_F32_MANTISSA_BITS) - 1);
-    if (exponent)
-        significand |= UINT32_C(1) << GW_F32_MANTISSA_BITS;
-    else
-        exponent = 1;
-    int shift = greatest_shift(significand * workers, sum_end - workers) -
-                (exponent - GW_F32_BIAS - GW_F32_MANTISSA_BITS);
-    if (shift > GW_SCALE_EXPONENT_MAX)
+    /* |x| is the significand times 2^(exponent - bits of the mantissa). */
+    uint64_t significand = (abs_bits & (least_normal - 1)) | least_normal;
+    int exponent = (int)(abs_bits >> GW_F32_MANTISSA_BITS) - GW_F32_BIAS;
+    int shift = greatest_shift(significand * workers, sum_end - workers);
+    int greatest = shift - exponent + GW_F32_MANTISSA_BITS;
+    if (greatest > GW_SCALE_EXPONENT_MAX)
         return GW_SCALE_EXPONENT_MAX;
-    return shift < GW_SCALE_EXPONENT_MIN ? GW_SCALE_EXPONENT_MIN : shift;
+    return greatest < GW_SCALE_EXPONENT_MIN ? GW_SCALE_EXPONENT_MIN : greatest;
 }

@@ -6,7 +6,8 @@
  * docs/numbers.md derives the bound of the error. Every function here computes exactly: a scale
  * has at most 29 significant bits, so that its product with a float is a double.
  *
- * Core code outside this folder keeps and passes scales and gw_real, and does not compute with them.
+ * Core code outside this folder keeps and passes scales and gw_real, and does not compute with
+ * them.
  */
 #ifndef GW_CORE_SCALE_H
 #define GW_CORE_SCALE_H

@@ -13,23 +13,47 @@ enum {
 static const uint64_t seed = 31;
 static const struct gw_codec codec = {.cookie = UINT64_C(0xfeedface12345678), .overhead = OVERHEAD};
 
-/* A packet as an endpoint or a switch may emit it at `now` or up to two minutes earlier. */
+static void fill_agg(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    static const uint8_t common = GW_AGG_COLLISION | GW_AGG_RAW | GW_AGG_ECN;
+    static const uint8_t of_param = GW_AGG_REQUEST | GW_AGG_UNICAST | GW_AGG_FAILED;
+    bool is_grad = pkt->q.kind == GW_PKT_GRAD;
+    pkt->key = gw_prng_below(prng, UINT32_MAX);
+    pkt->epoch = (uint16_t)gw_prng_next(prng);
+    pkt->scale = (uint8_t)gw_prng_next(prng);
+    pkt->agg_flags = (uint8_t)gw_prng_next(prng) & (common | (is_grad ? GW_AGG_RESEND : of_param));
+    pkt->seq = gw_prng_below(prng, UINT32_MAX);
+    pkt->index = (uint16_t)gw_prng_next(prng);
+    pkt->agg.bitmap = gw_prng_below(prng, UINT32_MAX);
+    if (!(pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED)))
+        pkt->agg.values = (uint16_t)(1 + gw_prng_below(prng, 2048));
+    pkt->agg.level = (uint8_t)gw_prng_below(prng, 4);
+    pkt->agg.above[0] = (uint8_t)gw_prng_below(prng, 32);
+    pkt->agg.above[1] = (uint8_t)gw_prng_below(prng, 32);
+}
+
+/*
+ * A packet as an endpoint or a switch may emit it at `now` or up to two minutes earlier. Bytes that
+ * its kind does not use are 0.
+ */
 static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
 {
-    struct gw_pkt pkt = {
-        .src = gw_prng_below(prng, UINT32_MAX),
-        .dst = gw_prng_below(prng, UINT32_MAX),
-        .flow = gw_prng_below(prng, UINT32_MAX),
-        .sent_at = now - gw_prng_next(prng) % (120 * GW_S),
-        .entropy = (uint16_t)gw_prng_next(prng),
-        .buf = GW_BUF_NONE,
-    };
+    struct gw_pkt pkt;
+    memset(&pkt, 0, sizeof(pkt));
+    pkt.src = gw_prng_below(prng, UINT32_MAX);
+    pkt.dst = gw_prng_below(prng, UINT32_MAX);
+    pkt.flow = gw_prng_below(prng, UINT32_MAX);
+    pkt.sent_at = now - gw_prng_next(prng) % (120 * GW_S);
+    pkt.entropy = (uint16_t)gw_prng_next(prng);
+    pkt.buf = GW_BUF_NONE;
     pkt.q.kind = (uint8_t)gw_prng_below(prng, GW_PKT_KINDS);
     pkt.q.class = (uint8_t)gw_prng_below(prng, GW_CLASSES);
     pkt.q.ecn = (uint8_t)gw_prng_below(prng, 4);
     pkt.q.key = gw_flow_key(pkt.src, pkt.dst, pkt.flow);
     pkt.q.flags = (uint8_t)gw_prng_next(prng) & GW_PKT_IMPORTANT;
-    if (pkt.q.kind == GW_PKT_DATA) {
+    if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM) {
+        fill_agg(prng, &pkt);
+    } else if (pkt.q.kind == GW_PKT_DATA) {
         static const uint8_t choices[] = {0, GW_PKT_TRIMMABLE, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
                                           GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW};
         pkt.q.flags |= choices[gw_prng_below(prng, 4)];
@@ -66,10 +90,9 @@ static void assert_same(const struct gw_pkt *a, const struct gw_pkt *b)
     assert_int_equal(a->seq, b->seq);
     assert_int_equal(a->entropy, b->entropy);
     assert_int_equal(a->echo_entropy, b->echo_entropy);
-    if (a->q.kind == GW_PKT_DATA)
-        assert_memory_equal(&a->data, &b->data, sizeof(a->data));
-    else
-        assert_memory_equal(&a->ack, &b->ack, sizeof(a->ack));
+    /* The union includes what the kind does not use. */
+    _Static_assert(sizeof(a->agg) == sizeof(a->data) && sizeof(a->agg) == sizeof(a->ack), "union");
+    assert_memory_equal(&a->agg, &b->agg, sizeof(a->agg));
 }
 
 /* The clock starts an hour before it wraps, and passes the wrap half way. */
@@ -80,8 +103,10 @@ static void codec_decode__returns_what_was_encoded(void **state)
     struct gw_prng prng = gw_prng_derive(seed, 0);
     gw_time now = (gw_time)0 - 3600 * GW_S;
     for (int i = 0; i < ROUNDS; i++, now += 7200 * GW_S / ROUNDS) {
-        struct gw_pkt in = random_pkt(&prng, now), out = {.q.next = 77, .buf = 5};
+        struct gw_pkt in = random_pkt(&prng, now), out;
         struct gw_frame frame;
+        memset(&out, 0xaa, sizeof(out));
+        out.q.next = 77;
         gw_codec_encode(&codec, &in, &frame);
         struct gw_frame arrived = {
             .length = frame.length, .entropy = frame.entropy, .tos = frame.tos};
@@ -115,6 +140,23 @@ static void codec_encode__sizes_follow_from_kind_and_payload(void **state)
     ack.ack.mask[1] = 4;
     gw_codec_encode(&codec, &ack, &frame);
     assert_int_equal(frame.length, GW_WIRE_ANSWER_MASK_SIZE);
+}
+
+/* A worker's fragment of the default size fills an Ethernet frame over IPv6. */
+static void codec_encode__352_values_fit_the_mtu(void **state)
+{
+    (void)state;
+    struct gw_frame frame;
+    struct gw_pkt pkt = {.q.kind = GW_PKT_GRAD};
+    pkt.agg.values = 352;
+    assert_int_equal(gw_codec_payload(&pkt), 1408);
+    gw_codec_encode(&codec, &pkt, &frame);
+    assert_int_equal(frame.hdr_size, GW_WIRE_AGG_SIZE);
+    assert_int_equal(40 + 8 + frame.length, 1500);
+
+    struct gw_pkt request = {.q.kind = GW_PKT_PARAM, .agg_flags = GW_AGG_REQUEST};
+    gw_codec_encode(&codec, &request, &frame);
+    assert_int_equal(frame.length, GW_WIRE_AGG_SIZE);
 }
 
 /* A receiver's clock has nothing to do with the sender's; the echo must still come back exactly. */
@@ -162,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codec_decode__returns_what_was_encoded),
         cmocka_unit_test(codec_encode__sizes_follow_from_kind_and_payload),
+        cmocka_unit_test(codec_encode__352_values_fit_the_mtu),
         cmocka_unit_test(codec_decode__an_echo_survives_foreign_clocks),
         cmocka_unit_test(codec_decode__refuses_what_is_not_for_us),
     };

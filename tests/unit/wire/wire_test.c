@@ -13,6 +13,17 @@ enum {
 
 static const uint64_t seed = 2026;
 
+static const uint8_t grad_flags =
+    GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN;
+static const uint8_t param_flags = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
+                                   GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED;
+static const uint8_t empty_flags = GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED; /* no values */
+
+static bool is_agg(const struct gw_wire_hdr *hdr)
+{
+    return hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM;
+}
+
 static uint32_t random32(struct gw_prng *prng)
 {
     /* Extremes and small numbers are where codecs break. */
@@ -56,12 +67,37 @@ static struct gw_wire_hdr random_answer(struct gw_prng *prng)
     return hdr;
 }
 
+static struct gw_wire_hdr random_agg(struct gw_prng *prng)
+{
+    bool is_grad = gw_prng_below(prng, 2);
+    struct gw_wire_hdr hdr = {
+        .kind = is_grad ? GW_WIRE_GRAD : GW_WIRE_PARAM,
+        .flags = (uint8_t)gw_prng_next(prng) & GW_WIRE_IMPORTANT,
+        .seq = random32(prng),
+    };
+    hdr.agg.key = random32(prng);
+    hdr.agg.bitmap = random32(prng);
+    hdr.agg.epoch = (uint16_t)random32(prng);
+    hdr.agg.index = (uint16_t)random32(prng);
+    hdr.agg.scale = (uint8_t)random32(prng);
+    hdr.agg.agg_flags = (uint8_t)gw_prng_next(prng) & (is_grad ? grad_flags : param_flags);
+    hdr.agg.level = (uint8_t)gw_prng_below(prng, GW_WIRE_LEVEL_MAX + 1);
+    for (int i = 0; i < 2; i++)
+        hdr.agg.above[i] = (uint8_t)gw_prng_below(prng, GW_WIRE_POSITION_MAX + 1);
+    if (!(hdr.agg.agg_flags & empty_flags))
+        hdr.agg.values = (uint16_t)(1 + gw_prng_below(prng, GW_WIRE_VALUES_MAX));
+    return hdr;
+}
+
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    bool is_data = gw_prng_below(prng, 2);
-    struct gw_wire_hdr hdr = is_data ? random_data(prng) : random_answer(prng);
+    uint32_t layout = gw_prng_below(prng, 3);
+    struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
+                             : layout == 1 ? random_answer(prng)
+                                           : random_agg(prng);
     hdr.cookie = gw_prng_next(prng);
-    hdr.sent_at = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
+    if (!is_agg(&hdr))
+        hdr.sent_at = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     hdr.src = random32(prng);
     hdr.dst = random32(prng);
     hdr.flow = random32(prng);
@@ -71,6 +107,8 @@ static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 static uint32_t length_of(const struct gw_wire_hdr *hdr, uint32_t hdr_size)
 {
     bool has_payload = hdr->kind == GW_WIRE_DATA && !(hdr->flags & GW_WIRE_TRIMMED);
+    if (is_agg(hdr))
+        return hdr_size + (uint32_t)GW_WIRE_VALUE_SIZE * hdr->agg.values;
     return hdr_size + (has_payload ? hdr->data.len : 0);
 }
 
@@ -88,6 +126,16 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->data.tag, b->data.tag);
         assert_int_equal(a->data.len, b->data.len);
         assert_int_equal(a->data.mss, b->data.mss);
+    } else if (is_agg(a)) {
+        assert_int_equal(a->agg.key, b->agg.key);
+        assert_int_equal(a->agg.bitmap, b->agg.bitmap);
+        assert_int_equal(a->agg.epoch, b->agg.epoch);
+        assert_int_equal(a->agg.index, b->agg.index);
+        assert_int_equal(a->agg.values, b->agg.values);
+        assert_int_equal(a->agg.scale, b->agg.scale);
+        assert_int_equal(a->agg.agg_flags, b->agg.agg_flags);
+        assert_int_equal(a->agg.level, b->agg.level);
+        assert_memory_equal(a->agg.above, b->agg.above, sizeof(a->agg.above));
     } else {
         assert_int_equal(a->answer.cum, b->answer.cum);
         assert_int_equal(a->answer.mask[0], b->answer.mask[0]);
@@ -137,44 +185,85 @@ static void wire_decode__accepts_one_encoding_only(void **state)
     assert_true(accepted > 0);
 }
 
+enum sample {
+    DATA,
+    DATA_TRIMMED,
+    ACK,
+    ACK_MASK,
+    NACK,
+    GRAD,
+    PARAM,
+    PARAM_REQUEST,
+    SAMPLES,
+};
+
 /* A well-formed packet of each layout, for the tables below. */
-static uint32_t make_sample(int which, uint8_t *bytes)
+static uint32_t make_sample(enum sample which, uint8_t *bytes)
 {
-    struct gw_wire_hdr hdr = {.kind = GW_WIRE_DATA, .cookie = 7, .seq = 3};
-    hdr.data.total = 9;
-    hdr.data.mss = hdr.data.len = PAYLOAD;
-    if (which == 1)
-        hdr.flags = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED;
-    if (which >= 2) {
-        hdr.kind = which == 4 ? GW_WIRE_NACK : GW_WIRE_ACK;
+    static const uint8_t kinds[SAMPLES] = {
+        [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
+        [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
+        [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM,
+    };
+    struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
+    if (hdr.kind == GW_WIRE_DATA) {
+        hdr.data.total = 9;
+        hdr.data.mss = hdr.data.len = PAYLOAD;
+        hdr.flags = which == DATA_TRIMMED ? GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED : 0;
+    } else if (is_agg(&hdr)) {
+        hdr.agg.epoch = 1;
+        hdr.agg.agg_flags = which == PARAM_REQUEST ? GW_WIRE_AGG_REQUEST : 0;
+        hdr.agg.values = which == PARAM_REQUEST ? 0 : PAYLOAD / GW_WIRE_VALUE_SIZE;
+    } else {
         hdr.answer.cum = 2;
         hdr.answer.echo_entropy = 5;
-        hdr.answer.mask[0] = hdr.answer.mask[1] = 0;
-        if (which == 3)
-            hdr.answer.mask[1] = 1;
+        hdr.answer.mask[1] = which == ACK_MASK;
     }
     return length_of(&hdr, gw_wire_encode(&hdr, bytes));
 }
 
-enum {
-    SAMPLES = 5, /* data, trimmed data, ACK, ACK with mask, NACK */
-};
+/* What a receiver says of a datagram of this length. */
+static int receive(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
+{
+    enum gw_wire_kind kind;
+    int error = gw_wire_validate(bytes, length, &kind);
+    return error ? error : gw_wire_decode(bytes, length, hdr);
+}
 
 static void wire_validate__accepts_one_length_per_packet(void **state)
 {
     (void)state;
-    static const uint32_t expected[SAMPLES] = {44 + PAYLOAD, 44, 40, 48, 40};
+    static const uint32_t expected[SAMPLES] = {
+        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,
+        [ACK_MASK] = 48,       [NACK] = 40,         [PARAM_REQUEST] = 44,
+    };
     for (int which = 0; which < SAMPLES; which++) {
+        if (which == GRAD || which == PARAM)
+            continue; /* their length says how many values there are */
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
         uint32_t right = make_sample(which, bytes);
         assert_int_equal(right, expected[which]);
         for (uint32_t length = 0; length < LENGTH_MAX; length++) {
-            enum gw_wire_kind kind;
             struct gw_wire_hdr hdr;
-            int error = gw_wire_validate(bytes, length, &kind);
-            if (!error)
-                error = gw_wire_decode(bytes, length, &hdr);
-            assert_int_equal(error, length == right ? GW_OK : GW_ERR_MALFORMED);
+            assert_int_equal(receive(bytes, length, &hdr),
+                             length == right ? GW_OK : GW_ERR_MALFORMED);
+        }
+    }
+}
+
+static void wire_decode__counts_values_by_the_length(void **state)
+{
+    (void)state;
+    static const enum sample samples[] = {GRAD, PARAM};
+    for (size_t i = 0; i < GW_COUNT_OF(samples); i++) {
+        uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
+        make_sample(samples[i], bytes);
+        for (uint32_t length = 0; length < 70000; length++) {
+            struct gw_wire_hdr hdr;
+            bool good = length > 44 && length % 4 == 0 && length <= 65535 - 8 - 40;
+            assert_int_equal(receive(bytes, length, &hdr), good ? GW_OK : GW_ERR_MALFORMED);
+            if (good)
+                assert_int_equal(hdr.agg.values, (length - 44) / 4);
         }
     }
 }
@@ -192,8 +281,9 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
             int error = gw_wire_validate(bytes, length, &kind);
             if (bit < 20)
                 assert_int_equal(error, GW_ERR_VERSION);
-            else if (!error) /* ACK and NACK may turn into each other, and into nothing else */
-                assert_true(which >= 2 && kind != GW_WIRE_DATA);
+            else if (!error) /* these may turn into each other, and into nothing else */
+                assert_true((which == DATA && kind == GW_WIRE_PARAM) ||
+                            (which == PARAM && kind == GW_WIRE_DATA));
             else
                 assert_int_equal(error, GW_ERR_MALFORMED);
         }
@@ -206,18 +296,21 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
     static const uint8_t data_plain =
         GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST;
     static const uint8_t answer_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE;
+    static const uint8_t agg_plain = GW_WIRE_IMPORTANT;
     for (int which = 0; which < SAMPLES; which++) {
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
         uint32_t length = make_sample(which, bytes);
         for (uint32_t flags = 0; flags < 256; flags++) {
             enum gw_wire_kind kind;
             bool good;
-            if (which == 0)
+            if (which == DATA)
                 good = (flags & ~data_plain) == 0;
-            else if (which == 1)
+            else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE;
+            else if (which >= GRAD)
+                good = (flags & ~agg_plain) == 0;
             else
-                good = (flags & ~answer_plain) == (which == 3 ? GW_WIRE_MASK : 0);
+                good = (flags & ~answer_plain) == (which == ACK_MASK ? GW_WIRE_MASK : 0);
             bytes[3] = (uint8_t)flags;
             assert_int_equal(gw_wire_validate(bytes, length, &kind),
                              good ? GW_OK : GW_ERR_MALFORMED);
@@ -255,7 +348,7 @@ static void wire_decode__refuses_contradictions(void **state)
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
         struct gw_wire_hdr hdr;
-        uint32_t length = make_sample(0, bytes);
+        uint32_t length = make_sample(DATA, bytes);
         uint8_t *field = bytes + cases[i].at;
         bytes[3] = cases[i].flags;
         if (cases[i].at == 34) {
@@ -275,17 +368,57 @@ static void wire_decode__refuses_an_empty_mask(void **state)
     (void)state;
     uint8_t bytes[GW_WIRE_HDR_MAX];
     struct gw_wire_hdr hdr;
-    uint32_t length = make_sample(3, bytes);
+    uint32_t length = make_sample(ACK_MASK, bytes);
     assert_int_equal(gw_wire_decode(bytes, length, &hdr), GW_OK);
     memset(bytes + 40, 0, 8);
     assert_int_equal(gw_wire_decode(bytes, length, &hdr), GW_ERR_MALFORMED);
+}
+
+/* Byte 41; and the flags that say that there are no values must be right about that. */
+static void wire_decode__knows_the_aggregation_flags_of_each_kind(void **state)
+{
+    (void)state;
+    static const enum sample samples[] = {GRAD, PARAM, PARAM_REQUEST};
+    for (size_t i = 0; i < GW_COUNT_OF(samples); i++) {
+        uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
+        uint32_t length = make_sample(samples[i], bytes);
+        uint8_t known = samples[i] == GRAD ? grad_flags : param_flags;
+        for (uint32_t flags = 0; flags < 256; flags++) {
+            struct gw_wire_hdr hdr;
+            bool has_values = samples[i] != PARAM_REQUEST;
+            bool good = (flags & ~known) == 0 && has_values == !(flags & empty_flags);
+            bytes[41] = (uint8_t)flags;
+            assert_int_equal(receive(bytes, length, &hdr), good ? GW_OK : GW_ERR_MALFORMED);
+            if (good)
+                assert_int_equal(hdr.agg.agg_flags, flags);
+        }
+    }
+}
+
+/* Bytes 42 and 43: all that they can say. */
+static void wire_decode__reads_every_place_and_no_reserved_bit(void **state)
+{
+    (void)state;
+    uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
+    uint32_t length = make_sample(GRAD, bytes);
+    for (uint32_t place = 0; place < 65536; place++) {
+        struct gw_wire_hdr hdr;
+        bytes[42] = (uint8_t)(place >> 8);
+        bytes[43] = (uint8_t)place;
+        assert_int_equal(receive(bytes, length, &hdr), place < 4096 ? GW_OK : GW_ERR_MALFORMED);
+        if (place >= 4096)
+            continue;
+        assert_int_equal(hdr.agg.level, place / 1024);
+        assert_int_equal(hdr.agg.above[0], place / 32 % 32);
+        assert_int_equal(hdr.agg.above[1], place % 32);
+    }
 }
 
 static void wire_version__tells_ours_from_others(void **state)
 {
     (void)state;
     uint8_t bytes[GW_WIRE_HDR_MAX];
-    uint32_t length = make_sample(2, bytes);
+    uint32_t length = make_sample(ACK, bytes);
     assert_int_equal(gw_wire_version(bytes, length), GW_WIRE_VERSION);
     bytes[2] = 0x91;
     assert_int_equal(gw_wire_version(bytes, length), 9);
@@ -319,6 +452,38 @@ static void wire_encode__is_big_endian(void **state)
     assert_memory_equal(bytes, expected, sizeof(expected));
 }
 
+static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
+{
+    (void)state;
+    struct gw_wire_hdr hdr = {
+        .cookie = UINT64_C(0x0102030405060708),
+        .src = 0x090a0b0c,
+        .dst = 0x0d0e0f10,
+        .flow = 0x11121314,
+        .seq = 0x15161718,
+        .kind = GW_WIRE_GRAD,
+        .flags = GW_WIRE_IMPORTANT,
+    };
+    hdr.agg.key = 0x191a1b1c;
+    hdr.agg.bitmap = 0x1d1e1f20;
+    hdr.agg.epoch = 0x2122;
+    hdr.agg.index = 0x2324;
+    hdr.agg.values = 1;
+    hdr.agg.scale = 0x25;
+    hdr.agg.agg_flags = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_ECN;
+    hdr.agg.level = 2;
+    hdr.agg.above[0] = 17;
+    hdr.agg.above[1] = 9;
+    static const uint8_t expected[GW_WIRE_AGG_SIZE] = {
+        'G',  'W',  0x13, 4,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
+        12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
+        0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x09, 0x0a, 0x29,
+    };
+    uint8_t bytes[GW_WIRE_HDR_MAX];
+    assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_AGG_SIZE);
+    assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
 static void wire_tos__carries_class_and_ecn(void **state)
 {
     (void)state;
@@ -346,12 +511,16 @@ int main(void)
         cmocka_unit_test(wire_decode__returns_what_was_encoded),
         cmocka_unit_test(wire_decode__accepts_one_encoding_only),
         cmocka_unit_test(wire_validate__accepts_one_length_per_packet),
+        cmocka_unit_test(wire_decode__counts_values_by_the_length),
         cmocka_unit_test(wire_validate__refuses_every_change_of_magic_version_and_kind),
         cmocka_unit_test(wire_validate__knows_the_flags_of_each_kind),
         cmocka_unit_test(wire_decode__refuses_contradictions),
         cmocka_unit_test(wire_decode__refuses_an_empty_mask),
+        cmocka_unit_test(wire_decode__knows_the_aggregation_flags_of_each_kind),
+        cmocka_unit_test(wire_decode__reads_every_place_and_no_reserved_bit),
         cmocka_unit_test(wire_version__tells_ours_from_others),
         cmocka_unit_test(wire_encode__is_big_endian),
+        cmocka_unit_test(wire_encode__lays_a_gradient_out_as_drawn),
         cmocka_unit_test(wire_tos__carries_class_and_ecn),
         cmocka_unit_test(wire_tos__foreign_dscp_is_best_effort),
     };

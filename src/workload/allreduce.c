@@ -1,0 +1,258 @@
+/*
+ * All-reduce: jobs whose workers sum a tensor over and over, through the switches, at a server, or
+ * around a ring.
+ *
+ * Workers are spread evenly over the racks (groups of the topology), a job's server is in the rack
+ * after its last worker's. Through switches or a server a job is a struct gw_job_spec that the
+ * simulator runs with the core's worker and server (ATP). A ring is flows and triggers: 2 (n - 1)
+ * steps of 1/n of the tensor to the right neighbour, each started by the arrival of the one before.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "core/agg_index.h"
+#include "topo/memory.h"
+#include "workload/generate.h"
+
+struct allreduce {
+    uint64_t size;
+    gw_time start;
+    gw_time start_spread;
+    gw_time timeout;
+    gw_time leak;
+    uint32_t via;
+    uint32_t workers;
+    uint32_t jobs;
+    uint32_t iterations;
+    uint32_t values;
+    uint32_t window;
+    uint32_t window_initial;
+    uint32_t aggregators;
+    uint32_t indexing;
+    bool congestion_control;
+    bool resend_gap;
+};
+
+enum {
+    VIA_RING = 3, /* behind enum gw_job_via */
+    WORLD_MAX = 1024,
+    VALUES_MAX = 16000,
+    WINDOW_MAX = 65536,
+    ITERATIONS_MAX = 1000000,
+};
+
+/* Which hosts are taken, by rack. */
+struct racks {
+    uint32_t *group; /* of each host */
+    uint32_t *names; /* distinct groups in the order of their hosts */
+    bool *is_taken;
+    uint32_t count;
+    uint32_t host_count;
+};
+
+static void racks_init(struct racks *racks, const struct gw_topo *topo)
+{
+    *racks = (struct racks){
+        .group = gw_workload_groups(topo),
+        .names = gw_memory_zeroed(topo->host_count, sizeof(uint32_t)),
+        .is_taken = gw_memory_zeroed(topo->host_count, sizeof(bool)),
+        .host_count = topo->host_count,
+    };
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        uint32_t i = 0;
+        while (i < racks->count && racks->names[i] != racks->group[h])
+            i++;
+        if (i == racks->count)
+            racks->names[racks->count++] = racks->group[h];
+    }
+}
+
+static void racks_fini(struct racks *racks)
+{
+    free(racks->group);
+    free(racks->names);
+    free(racks->is_taken);
+}
+
+/* Takes a free host of rack `rack` or of the next ones; UINT32_MAX when none is left. */
+static uint32_t racks_take(struct racks *racks, uint32_t rack)
+{
+    for (uint32_t i = 0; i < racks->count; i++) {
+        uint32_t name = racks->names[(rack + i) % racks->count];
+        for (uint32_t h = 0; h < racks->host_count; h++)
+            if (!racks->is_taken[h] && racks->group[h] == name) {
+                racks->is_taken[h] = true;
+                return h;
+            }
+    }
+    return UINT32_MAX;
+}
+
+static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
+{
+    uint64_t hosts = (uint64_t)cfg->jobs * (cfg->workers + (cfg->via != VIA_RING));
+    if (cfg->workers == 0 || cfg->workers > WORLD_MAX || (cfg->via == VIA_RING && cfg->workers < 2))
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
+                                  cfg->via == VIA_RING ? 2u : 1u, WORLD_MAX, cfg->workers);
+    if (cfg->jobs == 0 || hosts > ctx->topo->host_count)
+        return gw_workload_refuse(
+            ctx, GW_ERR_RANGE, "jobs: %u of %u workers (and servers) need %llu hosts of %u",
+            cfg->jobs, cfg->workers, (unsigned long long)hosts, ctx->topo->host_count);
+    if (cfg->size < 4 || cfg->size % 4)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "size must be a multiple of 4 bytes");
+    if (cfg->iterations == 0 || cfg->iterations > ITERATIONS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "iterations must be from 1 to %d, not %u",
+                                  ITERATIONS_MAX, cfg->iterations);
+    if (cfg->values == 0 || cfg->values > VALUES_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "values must be from 1 to %d, not %u",
+                                  VALUES_MAX, cfg->values);
+    if (cfg->window == 0 || cfg->window > WINDOW_MAX || (cfg->window & (cfg->window - 1)))
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "window must be a power of two up to %d",
+                                  WINDOW_MAX);
+    if (cfg->window_initial == 0 || cfg->window_initial > cfg->window)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "window_initial must be from 1 to window");
+    if (cfg->aggregators == 0 || cfg->aggregators > 65536)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "aggregators must be from 1 to 65536, not %u",
+                                  cfg->aggregators);
+    if (cfg->timeout == 0 || cfg->leak == 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout and leak must not be 0");
+    return GW_OK;
+}
+
+static void add_flow(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
+                     gw_time start, uint32_t trigger)
+{
+    struct gw_flow_spec flow = {
+        .src = src,
+        .dst = dst,
+        .bytes = bytes,
+        .start = start,
+        .id = workload->flow_count,
+        .fires_sent = GW_TRIGGER_NONE,
+        .fires_received = trigger,
+    };
+    gw_workload_add_flow(workload, &flow);
+}
+
+/*
+ * Flow (step, rank) has index first + step * n + rank; its arrival starts the next step of the
+ * neighbour, which is flow (step + 1, rank + 1).
+ */
+static void add_ring(struct gw_workload *workload, const struct allreduce *cfg,
+                     const uint32_t *hosts, gw_time start)
+{
+    uint32_t n = cfg->workers, steps = 2 * (n - 1) * cfg->iterations;
+    uint32_t first_flow = workload->flow_count, first_trigger = workload->trigger_count;
+    for (uint32_t step = 0; step + 1 < steps; step++)
+        for (uint32_t rank = 0; rank < n; rank++) {
+            gw_workload_add_trigger(workload, 1, false);
+            gw_workload_add_start(workload, first_flow + (step + 1) * n + (rank + 1) % n);
+        }
+    for (uint32_t step = 0; step < steps; step++)
+        for (uint32_t rank = 0; rank < n; rank++) {
+            /* Chunks differ by at most one element. */
+            uint64_t elements = cfg->size / 4;
+            uint32_t chunk = (rank + n - step % n) % n;
+            uint64_t bytes = 4 * (elements / n + (chunk < elements % n));
+            add_flow(workload, hosts[rank], hosts[(rank + 1) % n], bytes,
+                     step ? GW_TIME_NEVER : start,
+                     step + 1 < steps ? first_trigger + step * n + rank : GW_TRIGGER_NONE);
+        }
+}
+
+static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
+                    const uint32_t *hosts, uint32_t server, uint32_t share, gw_time start)
+{
+    struct gw_job_spec job = {
+        .server = server,
+        .via = (enum gw_job_via)cfg->via,
+        .bytes = cfg->size,
+        .iterations = cfg->iterations,
+        .values = cfg->values,
+        .window = cfg->window,
+        .window_initial = cfg->window_initial,
+        .aggregators = cfg->aggregators,
+        .indexing = cfg->indexing,
+        .share = share,
+        .congestion_control = cfg->congestion_control,
+        .resend_gap = cfg->resend_gap,
+        .timeout = cfg->timeout,
+        .leak = cfg->leak,
+        .start = start,
+    };
+    for (uint32_t rank = 0; rank < cfg->workers; rank++)
+        gw_workload_add_worker(workload, hosts[rank]);
+    gw_workload_add_job(workload, &job);
+}
+
+static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
+{
+    const struct allreduce *cfg = options;
+    int error = check(cfg, ctx);
+    if (!error && cfg->via == VIA_RING)
+        error = gw_workload_check_count(ctx, "workers",
+                                        2ull * cfg->workers * cfg->workers * cfg->iterations);
+    if (error)
+        return error;
+    struct racks racks;
+    racks_init(&racks, ctx->topo);
+    uint32_t *hosts = gw_memory_zeroed(cfg->workers, sizeof(*hosts));
+    for (uint32_t j = 0; j < cfg->jobs; j++) {
+        gw_time start = gw_workload_start(ctx, cfg->start, cfg->start_spread);
+        for (uint32_t rank = 0; rank < cfg->workers; rank++)
+            hosts[rank] =
+                racks_take(&racks, (uint32_t)((uint64_t)rank * racks.count / cfg->workers));
+        if (cfg->via == VIA_RING)
+            add_ring(workload, cfg, hosts, start);
+        else
+            add_job(workload, cfg, hosts, racks_take(&racks, racks.count - 1), j, start);
+    }
+    free(hosts);
+    racks_fini(&racks);
+    return GW_OK;
+}
+
+#define ALLREDUCE_PARAM(kind, field, initial_text, help_text)                                      \
+    GW_PARAM(struct allreduce, kind, field, initial_text, help_text)
+
+static const struct gw_param params[] = {
+    {.name = "via",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct allreduce, via),
+     .initial = "ina",
+     .choices = "ina|rss|ps|ring",
+     .help = "who adds up: all switches of the job's tree, those of its racks only, the server, or "
+             "the workers in a ring"},
+    ALLREDUCE_PARAM(COUNT, workers, "8", "of each job"),
+    ALLREDUCE_PARAM(COUNT, jobs, "1", "that run at the same time"),
+    ALLREDUCE_PARAM(BYTES, size, "100MB", "of each worker's tensor of float32"),
+    ALLREDUCE_PARAM(COUNT, iterations, "1", "sums, one after the other"),
+    ALLREDUCE_PARAM(COUNT, values, "352", "elements per fragment; the ATP paper's packet has 62"),
+    ALLREDUCE_PARAM(COUNT, window, "256", "most fragments of a job that are out at once"),
+    ALLREDUCE_PARAM(COUNT, window_initial, "200", "fragments at the start (ATP section 3.7)"),
+    ALLREDUCE_PARAM(COUNT, aggregators, "4096", "of each switch"),
+    {.name = "indexing",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct allreduce, indexing),
+     .initial = "hash",
+     .choices = "hash|linear|static",
+     .help = "how a job finds its aggregators (ATP section 3.6 and figure 14)"},
+    ALLREDUCE_PARAM(BOOL, congestion_control, "yes", "AIMD on marks and losses (ATP section 3.7)"),
+    ALLREDUCE_PARAM(BOOL, resend_gap, "no",
+                    "send all overdue fragments again at a loss, not only the first (ATP section "
+                    "3.6 has the first; the authors' code all)"),
+    ALLREDUCE_PARAM(TIME, timeout, "1ms", "without progress: send again (ATP section 5.2.3)"),
+    ALLREDUCE_PARAM(TIME, leak, "10ms", "after which an aggregator counts as forgotten"),
+    ALLREDUCE_PARAM(TIME, start, "0", "when the first job may start"),
+    ALLREDUCE_PARAM(TIME, start_spread, "0", "each job starts up to this much later, at random"),
+};
+
+const struct gw_workload_kind gw_workload_allreduce = {
+    .algo = {.name = "allreduce",
+             .summary = "jobs that sum tensors through switches, at a server, or in a ring",
+             .source = "ATP (NSDI 2021) sections 3 and 5",
+             .params = params,
+             .param_count = sizeof(params) / sizeof(params[0]),
+             .cfg_size = sizeof(struct allreduce)},
+    .generate = generate,
+};

@@ -1,0 +1,59 @@
+/*
+ * A job's workers, its server and the switches of its tree, joined by the in-memory datapath: every
+ * packet passes through its bytes, and links lose, double and delay packets as a seed says.
+ *
+ * The tree has a root switch with the server; below it racks of workers, or workers directly.
+ */
+#ifndef GW_TESTS_ALLREDUCE_MODEL_H
+#define GW_TESTS_ALLREDUCE_MODEL_H
+
+#include "core/aggregate.h"
+#include "core/server.h"
+#include "core/worker.h"
+
+enum {
+    GW_MODEL_WORKERS_MAX = 24,
+    GW_MODEL_RACKS_MAX = 4,
+};
+
+struct gw_model_cfg {
+    uint64_t seed;
+    uint32_t racks; /* 0: all workers are at the root */
+    uint32_t rack_workers[GW_MODEL_RACKS_MAX];
+    uint32_t root_workers;
+    uint32_t aggregators; /* per switch */
+    uint32_t values;      /* per fragment */
+    uint32_t window;
+    uint32_t first_seq;
+    uint32_t tensors;
+    uint32_t counts[8]; /* elements of each */
+    enum gw_dtype type;
+    bool average;
+    bool aggregates;                                /* else the switches only forward */
+    uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
+    gw_time stall;                                  /* 0: never give up */
+    /* Element `index` of a worker's tensor, as the bits of the type. */
+    uint32_t (*element)(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                        uint32_t index);
+};
+
+struct gw_model_result {
+    uint32_t world;
+    uint32_t reduced[GW_MODEL_WORKERS_MAX]; /* tensors that ended well */
+    uint32_t failed[GW_MODEL_WORKERS_MAX];
+    unsigned char *out[GW_MODEL_WORKERS_MAX]; /* all tensors one after the other */
+    unsigned char *in[GW_MODEL_WORKERS_MAX];
+    size_t bytes;
+    struct gw_server_stats server;
+    struct gw_worker_stats workers;     /* summed */
+    struct gw_aggregate_stats switches; /* summed */
+    uint32_t taken;                     /* aggregators still taken at the end */
+    bool windows_equal;                 /* all workers ended with one window */
+    gw_time time;
+};
+
+/* Runs to the end (or fails the test after too many steps). */
+void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result);
+void gw_model_free(struct gw_model_result *result);
+
+#endif

@@ -1,0 +1,332 @@
+/*
+ * All-reduce through the tree, exact under faults: every replica's result equals the sum of the
+ * rounded integers (or, for fragments that do not fit them, the sum of the raw values in rank
+ * order), whatever the links lose, double and delay and however little memory the switches have.
+ */
+#include "allreduce_model.h"
+
+#include "support.h"
+
+#include "base/prng.h"
+
+enum {
+    VALUES = 32,
+    WINDOW = 16,
+    AMPLE = 256, /* aggregators */
+};
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+static uint64_t random_of(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                          uint32_t index)
+{
+    struct gw_prng prng =
+        gw_prng_derive(cfg->seed, (uint64_t)rank << 48 | (uint64_t)tensor << 40 | index);
+    return gw_prng_next(&prng);
+}
+
+/* In [-0.25, 0.25): 24 workers cannot reach 16. */
+static uint32_t small_float(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                            uint32_t index)
+{
+    int32_t r = (int32_t)(random_of(cfg, rank, tensor, index) >> 32);
+    return bits_of((float)r / 8589934592.0f);
+}
+
+static uint32_t small_bfloat16(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                               uint32_t index)
+{
+    return small_float(cfg, rank, tensor, index) >> 16;
+}
+
+/* Exponents up to 12, which is below 0.25. */
+static uint32_t small_float16(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                              uint32_t index)
+{
+    uint32_t r = (uint32_t)random_of(cfg, rank, tensor, index);
+    return (r & 0x83ff) | (r >> 16) % 13 << 10;
+}
+
+/* Every fourth fragment has elements of about 15.9 on every worker: two of them do not fit. */
+static uint32_t overflowing_float(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                                  uint32_t index)
+{
+    if (index / VALUES % 4 == 1 && index % 7 == 0)
+        return bits_of(15.9f + (float)(rank % 3) / 64);
+    return small_float(cfg, rank, tensor, index);
+}
+
+/* One worker has what no integer can say. */
+static uint32_t special_float(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                              uint32_t index)
+{
+    if (rank == 1 && index == VALUES + 3)
+        return UINT32_C(0x7f800000); /* infinity */
+    if (rank == 0 && index == 2 * VALUES)
+        return UINT32_C(0x7fc00000); /* not a number */
+    if (rank == 0 && index == 5)
+        return bits_of(1e20f);
+    return small_float(cfg, rank, tensor, index);
+}
+
+static uint32_t small_int(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                          uint32_t index)
+{
+    return (uint32_t)((int32_t)(random_of(cfg, rank, tensor, index) >> 32) / 64);
+}
+
+static uint32_t overflowing_int(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
+                                uint32_t index)
+{
+    return index == 40 ? (uint32_t)INT32_MAX : small_int(cfg, rank, tensor, index);
+}
+
+static struct gw_model_cfg basic(uint64_t seed)
+{
+    return (struct gw_model_cfg){
+        .seed = seed,
+        .racks = 2,
+        .rack_workers = {2, 2},
+        .root_workers = 2,
+        .aggregators = AMPLE,
+        .values = VALUES,
+        .window = WINDOW,
+        .first_seq = UINT32_MAX - 20, /* wraps soon */
+        .tensors = 2,
+        .counts = {1000, 77},
+        .type = GW_DTYPE_F32,
+        .aggregates = true,
+        .element = small_float,
+    };
+}
+
+static struct gw_scale scale_of(const struct gw_model_cfg *cfg, uint32_t world)
+{
+    uint32_t shares = cfg->average ? world : 1;
+    return cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
+                                     : gw_scale_power(GW_SCALE_EXPONENT, shares);
+}
+
+/* The result that one fragment must have; `in` points to each worker's fragment. */
+static void expect_fragment(const struct gw_model_cfg *cfg, uint32_t world,
+                            const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    const struct gw_scale scale = scale_of(cfg, world);
+    int32_t wire[VALUES];
+    int64_t sum[VALUES] = {0};
+    bool fits = true;
+    for (uint32_t rank = 0; rank < world; rank++) {
+        fits = fits && kernels->quantise[cfg->type](wire, in[rank], count, &scale);
+        if (fits)
+            kernels->add_wide(sum, wire, count);
+    }
+    if (fits && kernels->narrow(wire, sum, count) && !kernels->is_saturated(wire, count)) {
+        kernels->dequantise[cfg->type](out, wire, count, &scale);
+        return;
+    }
+    assert_int_not_equal(cfg->type, GW_DTYPE_I32);
+    gw_real real[VALUES] = {0};
+    for (uint32_t rank = 0; rank < world; rank++)
+        kernels->add_real[cfg->type](real, in[rank], count);
+    kernels->narrow_real[cfg->type](out, real, count, cfg->average ? world : 1);
+}
+
+static void check_sums(const struct gw_model_cfg *cfg, const struct gw_model_result *result)
+{
+    uint32_t size = gw_dtype_size(cfg->type);
+    size_t base = 0;
+    for (uint32_t t = 0; t < cfg->tensors; t++) {
+        for (uint32_t first = 0; first < cfg->counts[t]; first += VALUES) {
+            uint32_t left = cfg->counts[t] - first;
+            uint32_t count = left < VALUES ? left : VALUES;
+            size_t at = base + (size_t)first * size;
+            const unsigned char *in[GW_MODEL_WORKERS_MAX];
+            unsigned char expected[4 * VALUES];
+            for (uint32_t rank = 0; rank < result->world; rank++)
+                in[rank] = result->in[rank] + at;
+            expect_fragment(cfg, result->world, in, count, expected);
+            for (uint32_t rank = 0; rank < result->world; rank++)
+                if (memcmp(result->out[rank] + at, expected, (size_t)count * size) != 0)
+                    fail_msg("seed %llu: rank %u, tensor %u, fragment at %u is wrong",
+                             (unsigned long long)cfg->seed, rank, t, first);
+        }
+        base += (size_t)cfg->counts[t] * size;
+    }
+}
+
+/* Runs and checks; the caller looks at the counters and frees the result. */
+static void run_exact(const struct gw_model_cfg *cfg, struct gw_model_result *result)
+{
+    gw_model_run(cfg, result);
+    for (uint32_t rank = 0; rank < result->world; rank++)
+        if (result->reduced[rank] != cfg->tensors || result->failed[rank] != 0)
+            fail_msg("seed %llu: rank %u: %u reduced, %u failed", (unsigned long long)cfg->seed,
+                     rank, result->reduced[rank], result->failed[rank]);
+    check_sums(cfg, result);
+    assert_int_equal(result->taken, 0);
+}
+
+static uint32_t fragments_of(const struct gw_model_cfg *cfg)
+{
+    uint32_t fragments = 0;
+    for (uint32_t t = 0; t < cfg->tensors; t++)
+        fragments += (cfg->counts[t] + cfg->values - 1) / cfg->values;
+    return fragments;
+}
+
+/* ATP property P4: with enough memory the server gets one packet per fragment. */
+static void allreduce__one_packet_per_fragment_reaches_the_server(void **state)
+{
+    (void)state;
+    struct gw_model_cfg cfg = basic(1);
+    struct gw_model_result result;
+    run_exact(&cfg, &result);
+    assert_int_equal(result.server.received, fragments_of(&cfg));
+    assert_int_equal(result.server.complete, fragments_of(&cfg));
+    assert_int_equal(result.workers.resent, 0);
+    assert_true(result.windows_equal); /* P5 */
+    gw_model_free(&result);
+}
+
+/* ATP figure 9: without aggregation at the root, three packets per fragment reach the server. */
+static void allreduce__without_switches_the_server_adds_everything(void **state)
+{
+    (void)state;
+    struct gw_model_cfg cfg = basic(2);
+    struct gw_model_result result;
+    cfg.aggregates = false;
+    run_exact(&cfg, &result);
+    assert_int_equal(result.server.received, result.world * fragments_of(&cfg));
+    assert_int_equal(result.server.partial, result.world * fragments_of(&cfg));
+    gw_model_free(&result);
+}
+
+static void allreduce__a_single_worker_and_a_single_rack(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 1; workers <= 5; workers++) {
+        struct gw_model_cfg cfg = basic(workers);
+        struct gw_model_result result;
+        cfg.racks = 0;
+        cfg.root_workers = workers;
+        run_exact(&cfg, &result);
+        assert_int_equal(result.server.complete, fragments_of(&cfg));
+        gw_model_free(&result);
+    }
+}
+
+/* P1 and P2: any schedule of loss, doubling and reordering. */
+static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
+{
+    (void)state;
+    struct gw_aggregate_stats seen = {0};
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct gw_model_cfg cfg = basic(seed);
+        struct gw_model_result result;
+        cfg.lose_of_64 = (uint32_t)(seed % 5);
+        cfg.double_of_64 = (uint32_t)(seed / 2 % 4);
+        cfg.delay_of_64 = (uint32_t)(seed / 3 % 6);
+        cfg.aggregators = seed % 3 ? AMPLE : 10;
+        cfg.rack_workers[0] = 1 + (uint32_t)(seed % 4);
+        cfg.root_workers = (uint32_t)(seed % 3);
+        run_exact(&cfg, &result);
+        seen.partials += result.switches.partials;
+        seen.duplicates += result.switches.duplicates;
+        seen.collisions += result.switches.collisions;
+        seen.discarded += result.switches.discarded;
+        seen.leaked += result.switches.leaked;
+        gw_model_free(&result);
+    }
+    /* The rules that this is about were all at work. */
+    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.discarded &&
+                seen.leaked);
+}
+
+static void allreduce__too_little_memory_costs_the_server_work_only(void **state)
+{
+    (void)state;
+    struct gw_model_cfg cfg = basic(5);
+    struct gw_model_result result;
+    cfg.aggregators = 5;
+    run_exact(&cfg, &result);
+    assert_true(result.switches.collisions > 0);
+    assert_true(result.server.received > fragments_of(&cfg));
+    gw_model_free(&result);
+}
+
+static void allreduce__fragments_that_overflow_travel_raw(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct gw_model_cfg cfg = basic(seed);
+        struct gw_model_result result;
+        cfg.element = seed % 2 ? overflowing_float : special_float;
+        cfg.average = seed % 4 == 0;
+        cfg.lose_of_64 = (uint32_t)(seed % 3);
+        run_exact(&cfg, &result);
+        assert_true(result.server.overflowed > 0);
+        gw_model_free(&result);
+    }
+}
+
+static void allreduce__every_type_sums_and_averages(void **state)
+{
+    static uint32_t (*const elements[GW_DTYPES])(const struct gw_model_cfg *, uint32_t, uint32_t,
+                                                 uint32_t) = {
+        [GW_DTYPE_F32] = small_float,
+        [GW_DTYPE_F16] = small_float16,
+        [GW_DTYPE_BF16] = small_bfloat16,
+        [GW_DTYPE_I32] = small_int,
+    };
+    (void)state;
+    for (uint32_t type = 0; type < GW_DTYPES; type++) {
+        for (uint32_t average = 0; average < 2; average++) {
+            struct gw_model_cfg cfg = basic(type + 1);
+            struct gw_model_result result;
+            cfg.type = (enum gw_dtype)type;
+            cfg.average = average && type != GW_DTYPE_I32;
+            cfg.element = elements[type];
+            cfg.lose_of_64 = 1;
+            run_exact(&cfg, &result);
+            gw_model_free(&result);
+        }
+    }
+}
+
+/* A sum of int32 that does not fit fails the call on every worker. */
+static void allreduce__integer_overflow_fails_everywhere(void **state)
+{
+    (void)state;
+    struct gw_model_cfg cfg = basic(9);
+    struct gw_model_result result;
+    cfg.type = GW_DTYPE_I32;
+    cfg.element = overflowing_int;
+    cfg.tensors = 1;
+    gw_model_run(&cfg, &result);
+    for (uint32_t rank = 0; rank < result.world; rank++) {
+        assert_int_equal(result.reduced[rank], 0);
+        assert_int_equal(result.failed[rank], 1);
+    }
+    gw_model_free(&result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allreduce__one_packet_per_fragment_reaches_the_server),
+        cmocka_unit_test(allreduce__without_switches_the_server_adds_everything),
+        cmocka_unit_test(allreduce__a_single_worker_and_a_single_rack),
+        cmocka_unit_test(allreduce__is_exact_under_loss_doubling_and_reordering),
+        cmocka_unit_test(allreduce__too_little_memory_costs_the_server_work_only),
+        cmocka_unit_test(allreduce__fragments_that_overflow_travel_raw),
+        cmocka_unit_test(allreduce__every_type_sums_and_averages),
+        cmocka_unit_test(allreduce__integer_overflow_fails_everywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
