@@ -20,11 +20,12 @@ void gw_test_write_file(char path[GW_TEST_PATH_MAX], const char *text)
     close(fd);
 }
 
-/* Splits "key=value key=value" in place. */
+/* Splits "key=value; key=value" in place. */
 static uint32_t split_overrides(char *text, struct gw_override overrides[OVERRIDES_MAX])
 {
     uint32_t count = 0;
-    for (char *rest, *item = strtok_r(text, " ", &rest); item; item = strtok_r(NULL, " ", &rest)) {
+    for (char *rest, *item = strtok_r(text, ";", &rest); item; item = strtok_r(NULL, ";", &rest)) {
+        item += strspn(item, " ");
         char *equals = strchr(item, '=');
         assert_non_null(equals);
         assert_true(count < OVERRIDES_MAX);

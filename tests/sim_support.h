@@ -26,8 +26,8 @@ struct gw_test_sim {
 
 /*
  * Loads a scenario, the text of a file or the name of one below the source folder, with overrides
- * "key=value key=value", formatted as by printf; "" for none. The simulation is open, not run. Which
- * link a pcap file records is said by the scenario, as on the command line.
+ * "key=value; key=value", formatted as by printf; "" for none. The simulation is open, not run.
+ * Which link a pcap file records is said by the scenario, as on the command line.
  */
 void gw_test_sim_open(struct gw_test_sim *run, const struct gw_sim_options *options,
                       const char *scenario, const char *set, ...)

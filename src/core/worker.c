@@ -53,8 +53,10 @@ struct gw_worker {
     uint32_t expected;  /* first fragment without result */
     uint32_t next;      /* first never sent */
     uint32_t end;       /* behind the last fragment of all tensors */
-    uint32_t overtaken; /* results since `expected` became overdue */
-    uint32_t cut_at;    /* `next` at the last cut: no other until a window has passed */
+    uint32_t ahead;     /* results that came for fragments behind `expected` */
+    uint32_t overtaken; /* fragment last found lost that way */
+    bool was_overtaken;
+    uint32_t cut_at; /* `next` at the last cut: no other until a window has passed */
     bool was_cut;
     uint64_t window;     /* 1/65536 fragments */
     uint64_t threshold;  /* of slow start, likewise */
@@ -277,6 +279,7 @@ static void worker_fail(struct gw_worker *worker, gw_time now)
     gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
     worker->expected = worker->next = worker->end;
     worker->resend_count = 0;
+    worker->ahead = 0;
 }
 
 /* Stores a fragment's result into the tensor. */
@@ -297,8 +300,10 @@ static void store_result(struct gw_worker *worker, const struct work *work,
 /* Moves `expected` over all fragments that have results, and ends the tensors that are complete. */
 static void advance(struct gw_worker *worker, gw_time now)
 {
-    while (worker->expected != worker->next && *slot_of(worker, worker->expected) & SLOT_DONE)
+    while (worker->expected != worker->next && *slot_of(worker, worker->expected) & SLOT_DONE) {
         worker->expected++;
+        worker->ahead--;
+    }
     while (worker->work_count) {
         const struct work *work = &worker->works[worker->work_head];
         if (work->results != work->fragments)
@@ -317,16 +322,20 @@ static void resend_overdue(struct gw_worker *worker, uint32_t seq)
         queue_resend(worker, at);
 }
 
-/* Notices what a result out of order says of the expected fragment. */
+/*
+ * Notices that the expected fragment has been overtaken; once per fragment, since a resend that is
+ * lost as well shows only by timeout. A fragment that becomes the expected one may have been
+ * overtaken long ago.
+ */
 static void detect_loss(struct gw_worker *worker, uint32_t seq)
 {
-    if (seq == worker->expected) {
-        worker->overtaken = 0;
-    } else if (++worker->overtaken == OVERTAKEN_MAX) {
-        worker->overtaken = 0;
-        resend_overdue(worker, seq);
-        window_cut(worker);
-    }
+    if (worker->ahead < OVERTAKEN_MAX ||
+        (worker->was_overtaken && worker->overtaken == worker->expected))
+        return;
+    worker->overtaken = worker->expected;
+    worker->was_overtaken = true;
+    resend_overdue(worker, seq);
+    window_cut(worker);
 }
 
 static void take_result(struct gw_worker *worker, struct work *work, const struct gw_pkt *pkt,
@@ -335,6 +344,7 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
     worker->stats.results++;
     store_result(worker, work, pkt);
     *slot_of(worker, pkt->seq) |= SLOT_DONE;
+    worker->ahead++;
     work->results++;
     worker->progress_at = worker->result_at = now;
     if (pkt->agg_flags & GW_AGG_COLLISION && worker->cfg.indexing == GW_AGG_INDEX_HASH) {
@@ -345,8 +355,8 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
         window_cut(worker);
     else
         window_grow(worker);
-    detect_loss(worker, pkt->seq);
     advance(worker, now);
+    detect_loss(worker, pkt->seq);
 }
 
 static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,

@@ -306,6 +306,7 @@ static int build_windows(struct gw_sim *sim, char *why)
         struct gw_sim_part *part = &sim->parts[p];
         part->inboxes = gw_sim_alloc(slots * sim->node_count * sizeof(*part->inboxes));
         part->active = gw_sim_alloc(slots * sim->words * sizeof(*part->active));
+        part->woken = gw_sim_alloc(sim->words * sizeof(*part->woken));
         uint32_t places = part->last - part->first;
         part->places = gw_sim_alloc(places * sizeof(*part->places));
         gw_heap_init(&part->wakes, gw_sim_alloc(gw_heap_size(places)), places);
@@ -389,6 +390,7 @@ void gw_sim_close(struct gw_sim *sim)
             free(part->inboxes[i].keys);
         free(part->inboxes);
         free(part->active);
+        free(part->woken);
         free(part->wakes.entries);
         free(part->places);
         free(part->batches[0].room);

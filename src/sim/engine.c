@@ -45,7 +45,8 @@ static void run_window(struct gw_sim_part *part)
     while (gw_heap_next(&part->wakes) < part->window_start + sim->window) {
         uint32_t local = gw_heap_first(&part->wakes);
         gw_heap_set(&part->wakes, local, GW_TIME_NEVER);
-        gw_sim_activate(part, 0, part->first + local);
+        uint32_t place = part->first + local;
+        part->woken[place / 64] |= UINT64_C(1) << (place % 64);
     }
     if (part->first == part->last)
         return;
@@ -57,7 +58,8 @@ static void run_window(struct gw_sim_part *part)
             own &= UINT64_MAX << (part->first % 64);
         if (word == part->last / 64)
             own &= ~(UINT64_MAX << (part->last % 64));
-        uint64_t bits = 0;
+        uint64_t bits = part->woken[word];
+        part->woken[word] = 0;
         for (uint32_t p = 0; p < sim->part_count; p++)
             bits |= sim->parts[p].active[(size_t)part->slot * sim->words + word];
         for (bits &= own; bits; bits &= bits - 1)

@@ -132,6 +132,8 @@ struct gw_sim_part {
     struct gw_sim_inbox *inboxes; /* [slot][place]: packets sent by this partition */
     uint64_t *active;             /* [slot][word]: places that must run; set by this partition */
     struct gw_heap wakes;         /* of own places, beyond the next window */
+    uint64_t *woken;              /* [word]: own places whose wake is due in this window; apart from
+                                     `active`, which the other partitions read meanwhile */
     gw_time window_start;
     uint32_t slot;                  /* of the window that runs */
     uint32_t *places;               /* that run in this window */

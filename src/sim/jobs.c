@@ -20,8 +20,7 @@ enum {
     RAW_MAX = 8,
     TENSORS_MAX = 2,
     EPOCH = 1,
-    /* Per switch: every job may use every switch, with all of its workers. */
-    RSS_ROOT_LEVEL = GW_LEVELS_MAX - 1, /* matches no packet: the root only multiplies results */
+    LEVEL_NONE = GW_LEVELS_MAX - 1, /* matches no packet: the switch only multiplies results */
 };
 
 /* The switch that a host hangs on. */
@@ -83,12 +82,15 @@ static void tree_make(const struct gw_sim *sim, const struct gw_job_spec *spec, 
         places[rank].bitmap = UINT32_C(1) << (tree->rack_sizes[rack]++ % 32);
         places[rank].above[0] = (uint8_t)rack;
     }
+    /* Workers at the root are positions of the root, or with racks on their own, another rack. */
+    bool is_rack = tree->rack_count == 0 || spec->via == GW_JOB_VIA_RSS;
     uint32_t own = 0;
     for (uint32_t rank = 0; rank < n; rank++)
         if (home_of(sim, workers[rank]) == tree->root) {
-            places[rank].level = tree->rack_count > 0;
+            places[rank].level = !is_rack;
             places[rank].bitmap = UINT32_C(1) << (own % 32);
-            places[rank].above[0] = (uint8_t)(tree->rack_count + own++);
+            places[rank].above[0] = (uint8_t)(tree->rack_count + (is_rack ? 0 : own));
+            own++;
         }
 }
 
@@ -146,13 +148,16 @@ static int tree_install(struct gw_sim *sim, const struct gw_job_spec *spec, uint
         error = install(sim, tree->racks[rack], &entry, why);
     }
     free(locals);
+    bool is_rack = tree->rack_count == 0 || spec->via == GW_JOB_VIA_RSS;
     struct gw_aggregate_job root = {
         .job = job,
         .epoch = EPOCH,
-        .level = tree->rack_count == 0         ? 0
-                 : spec->via == GW_JOB_VIA_RSS ? RSS_ROOT_LEVEL
-                                               : 1,
-        .fan_in = (uint8_t)tree->member_count,
+        .level = !is_rack          ? 1
+                 : tree->own_count ? 0
+                                   : LEVEL_NONE,
+        .fan_in = (uint8_t)(!is_rack          ? tree->member_count
+                            : tree->own_count ? tree->own_count
+                                              : 1),
         .member_count = (uint16_t)tree->member_count,
         .members = tree->members,
     };

@@ -28,9 +28,9 @@ struct route {
 
 /* Same ToR, another leaf, another pod. */
 static const struct route routes[] = {
-    {"topology.kind=star topology.hosts=4", 3, 2},
-    {"topology.kind=leaf-spine topology.leaves=2 topology.spines=2", 5, 4},
-    {"topology.kind=fat-tree topology.tiers=3 topology.k=4", 15, 6},
+    {"topology.kind=star; topology.hosts=4", 3, 2},
+    {"topology.kind=leaf-spine; topology.leaves=2; topology.spines=2", 5, 4},
+    {"topology.kind=fat-tree; topology.tiers=3; topology.k=4", 15, 6},
 };
 
 struct fabric {
@@ -68,8 +68,8 @@ static void check(const struct route *route, const struct fabric *fabric, uint64
     gw_test_write_file(path, matrix);
     struct gw_test_sim run;
     gw_test_sim_run(&run, &options, scenario,
-                    "%s topology.rate=%s topology.latency=%s topology.switch_latency=%s "
-                    "host.header=%s lb=%s workload.file=%s",
+                    "%s; topology.rate=%s; topology.latency=%s; topology.switch_latency=%s; "
+                    "host.header=%s; lb=%s; workload.file=%s",
                     route->topology, fabric->rate, fabric->latency, fabric->switch_latency,
                     fabric->header, lb, path);
     unlink(path);
@@ -79,10 +79,10 @@ static void check(const struct route *route, const struct fabric *fabric, uint64
     gw_time last = gw_test_exact_time(bytes - (packets - 1) * MTU + header, fabric->rate_bps);
     gw_time waits = packets > 1 ? full : last; /* per hop after the first */
     gw_time switches = (hops - 1) * fabric->switch_latency_ps;
-    gw_time received = (packets - 1) * full + (hops - 1) * waits + last +
-                       hops * fabric->latency_ps + switches;
-    gw_time back = hops * (gw_test_exact_time(header, fabric->rate_bps) + fabric->latency_ps) +
-                   switches;
+    gw_time received =
+        (packets - 1) * full + (hops - 1) * waits + last + hops * fabric->latency_ps + switches;
+    gw_time back =
+        hops * (gw_test_exact_time(header, fabric->rate_bps) + fabric->latency_ps) + switches;
 
     assert_int_equal(run.totals.completed, 2);
     assert_true(run.totals.retransmits == 0);

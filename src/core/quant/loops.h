@@ -98,7 +98,7 @@ GW_LOOP_INLINE void dequantise(unsigned char *restrict x, const unsigned char *r
                                void (*store_units)(unsigned char *, int32_t, float), size_t size)
 {
     bool is_power = gw_f64_bits(down) << (64 - GW_F64_MANTISSA_BITS) == 0;
-    if (is_power && down >= 0x1p-126 && down <= 0x1p126) {
+    if (is_power) {
         float unit = (float)(1 / down);
         for (size_t i = 0; i < count; i++)
             store_units(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i), unit);

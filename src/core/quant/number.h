@@ -221,8 +221,9 @@ static inline void gw_bf16_store(unsigned char *to, double x)
 }
 
 /*
- * As the functions above do with x = v * unit, where unit is a power of two from 2^-126 to 2^126:
- * faster, because a float32 is wide enough on the way, and never denormal.
+ * As the functions above do with x = v * unit, where unit is a power of two as 1 / down of a scale
+ * may be, 2^-134 to 2^110. Faster, because a float32 is wide enough on the way: a product that is
+ * denormal comes from |v| < 2^8 and is exact.
  */
 static inline void gw_f32_store_units(unsigned char *to, int32_t v, float unit)
 {
