@@ -299,11 +299,18 @@ static int step(struct gw_document *document, struct gw_value **at, const char *
     return GW_OK;
 }
 
+/* The path that the file's `aliases:` give a short key, else the key itself. */
+static const char *resolve(const struct gw_document *document, const char *key)
+{
+    const struct gw_value *alias = gw_value_get(gw_value_get(document->root, "aliases"), key);
+    return alias && alias->kind == GW_VALUE_SCALAR ? alias->text : key;
+}
+
 static int apply(struct gw_document *document, const struct gw_override *override)
 {
     struct gw_value *at = document->root;
     const struct gw_value origin = {.override = override};
-    const char *key = override->key;
+    const char *key = resolve(document, override->key);
     uint32_t depth = 0;
     while (key) {
         char word[PATH_MAX_BYTES];

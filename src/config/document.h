@@ -37,9 +37,9 @@ struct gw_document {
 };
 
 /*
- * Reads `file` and applies the overrides; the strings must outlive the document. Returns 0, or a
- * negative error with one line in `why`; the document is then empty. gw_document_free() takes it
- * back in either case.
+ * Reads `file` and applies the overrides; a key that the file's `aliases:` map to a path stands for
+ * that path. The strings must outlive the document. Returns 0, or a negative error with one line in
+ * `why`; the document is then empty. gw_document_free() takes it back in either case.
  */
 int gw_document_load(struct gw_document *document, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why);

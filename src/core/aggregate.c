@@ -20,6 +20,7 @@ struct slot {
     uint16_t epoch;
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
+    uint8_t count; /* contributors: bits of `bitmap` */
     bool taken;
     bool ecn;
 };
@@ -169,6 +170,7 @@ static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct 
         .epoch = pkt->epoch,
         .values = pkt->agg.values,
         .scale = pkt->scale,
+        .count = 1,
         .taken = true,
         .ecn = pkt->agg_flags & GW_AGG_ECN,
     };
@@ -203,6 +205,7 @@ static bool slot_add(struct gw_aggregate *aggregate, struct slot *slot, const st
                                     slot->values);
     }
     slot->bitmap |= bit;
+    slot->count++;
     slot->touched = now;
     slot->ecn |= pkt->agg_flags & GW_AGG_ECN;
     if (pkt->scale < slot->scale)
@@ -250,7 +253,7 @@ static uint32_t position_bit(const struct gw_pkt *pkt)
 
 static bool is_complete(const struct gw_aggregate_job *job, const struct slot *slot)
 {
-    return (uint32_t)__builtin_popcount(slot->bitmap) == job->fan_in;
+    return slot->count == job->fan_in;
 }
 
 /* The last contribution came: it leaves with the sum, one level up. */

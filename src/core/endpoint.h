@@ -21,7 +21,7 @@ struct gw_endpoint_cfg {
     uint32_t tx_flows_max;    /* sending at the same time, at most 65536 */
     uint32_t rx_flows_max;    /* receiving at the same time, at most 2^20 */
     uint32_t span_max;        /* packets between the oldest unacknowledged and the newest sent of a
-                                 flow: a power of two, 64 to 16384; equal on both ends */
+                                 flow: a power of two, 64 to 8192; equal on both ends */
     uint32_t control_max;     /* control packets queued per port; more are dropped and counted */
     uint32_t expect_max;      /* receive buffers posted at the same time; may be 0 */
     uint32_t apps_max;        /* workers and servers attached at the same time; may be 0 */

@@ -7,7 +7,8 @@
  * without the packet that it is told of.
  *
  * Invariants: una <= next <= total; next - una <= span; in_flight is the payload of the slots in
- * flight; a running flow has a timer armed while anything is in flight.
+ * flight; a running flow has a timer armed while anything is in flight, and always when it may
+ * stall.
  */
 #include "core/endpoint_impl.h"
 
@@ -137,6 +138,12 @@ static void refresh_rto(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time
     }
 }
 
+/* When the flow fails unless something is acknowledged before. */
+static gw_time stall_at(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
+{
+    return ep->cfg.stall ? gw_time_add(flow->progress_at, ep->cfg.stall) : GW_TIME_NEVER;
+}
+
 static const struct gw_sender_ops tx_sender_ops;
 
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
@@ -176,6 +183,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->pace = flow->window.pace;
     flow->rto = GW_RTO_MAX;
     refresh_rto(ep, flow, now);
+    gw_endpoint_arm(ep, gw_tx_index(ep, flow), stall_at(ep, flow));
     flow_wake(ep, flow, now);
 }
 
@@ -235,8 +243,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     slot->state = GW_TX_FLIGHT;
     list_append(flow->slots, flight_head(ep), (uint16_t)(seq & ep->span_mask));
     flow->in_flight += len;
-    if (gw_heap_deadline(&ep->timers, index) == GW_TIME_NEVER)
-        gw_endpoint_arm(ep, index, gw_time_add(now, flow->rto));
+    gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto));
 
     pkt->q = (struct gw_qpkt){
         .size = len + ep->cfg.hdr,
@@ -325,7 +332,7 @@ static uint32_t ack_all(struct gw_endpoint *ep, struct gw_tx_flow *flow, const s
     for (; mask; mask &= mask - 1)
         bytes += ack_one(ep, flow, pkt->seq - GW_ACK_MASK_BEFORE + (uint32_t)__builtin_ctzll(mask));
     uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
-    for (uint32_t seq = flow->una; (int32_t)(cum - seq) > 0; seq++)
+    for (uint32_t seq = flow->una; seq < cum; seq++)
         bytes += ack_one(ep, flow, seq);
     while (flow->una != flow->next && flow->slots[flow->una & ep->span_mask].state == GW_TX_ACKED)
         flow->una++;
@@ -425,10 +432,10 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
         if (flow->rto > GW_RTO_MAX)
             flow->rto = GW_RTO_MAX;
     }
-    gw_endpoint_arm(ep, index, GW_TIME_NEVER);
+    gw_endpoint_arm(ep, index, stall_at(ep, flow));
     if (oldest != flight_head(ep)) {
         gw_time age = slot_age(&flow->slots[oldest], now);
-        gw_endpoint_arm(ep, index, gw_time_add(now, flow->rto - age));
+        gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto - age));
     }
     flow_wake(ep, flow, now);
 }

@@ -340,11 +340,17 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment, gw_t
 static void add_raw(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
                     const struct set *from, gw_time now)
 {
-    if (fragment->state != FRAGMENT_RAW)
-        turn_raw(server, fragment);
+    struct set own = {0};
     uint32_t rank = 0;
     while (rank < server->cfg.world && !set_has(from, rank))
         rank++;
+    set_add(&own, rank);
+    if (!set_equals(from, &own)) {
+        server->stats.stale++;
+        return;
+    }
+    if (fragment->state != FRAGMENT_RAW)
+        turn_raw(server, fragment);
     if (set_overlaps(&fragment->set, from)) {
         server->stats.overlaps++;
         if (!set_equals(&fragment->set, &server->everybody))
@@ -483,19 +489,37 @@ static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         gw_egress_join(ep, &app->sender);
 }
 
+/* The fragment of the next order that still holds; false when there is none. */
+static bool next_order(struct gw_server *server, struct job_order *next, struct fragment **fragment)
+{
+    while (server->order_count) {
+        *next = server->orders[server->order_head];
+        server->order_head = (server->order_head + 1) % server->order_room;
+        server->order_count--;
+        *fragment = &server->fragments[next->seq & (server->cfg.window - 1)];
+        enum fragment_state wanted = next->flags & GW_AGG_REQUEST ? FRAGMENT_RAW : FRAGMENT_DONE;
+        /* A newer fragment may have the slot by now, or the request may have been met. */
+        if ((*fragment)->seq == next->seq && (*fragment)->state == wanted)
+            return true;
+    }
+    return false;
+}
+
 static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)sender;
-    struct job_order next = server->orders[server->order_head];
+    struct job_order next;
+    struct fragment *fragment;
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
     if (!pkt) {
         ep->stats.pool_empty++;
         gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.resend_gap));
         return NULL;
     }
-    server->order_head = (server->order_head + 1) % server->order_room;
-    server->order_count--;
-    struct fragment *fragment = &server->fragments[next.seq & (server->cfg.window - 1)];
+    if (!next_order(server, &next, &fragment)) {
+        gw_pkt_release(ep->pool, pkt);
+        return NULL;
+    }
     bool is_result = !(next.flags & GW_AGG_REQUEST);
     pkt->agg_flags = next.flags;
     if (is_result) {

@@ -133,6 +133,9 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
         record_end(part, index, now, event->kind == GW_EVENT_FAILED ? GW_FLOW_FAILED : GW_FLOW_DONE,
                    event->retransmits);
         pull_trigger(part, spec->fires_sent, index, now);
+        /* An empty message completes without its receiver. */
+        if (spec->bytes == 0)
+            pull_trigger(part, spec->fires_received, index, now);
     }
 }
 

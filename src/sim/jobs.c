@@ -35,6 +35,23 @@ static const uint32_t *workers_of(const struct gw_sim *sim, const struct gw_job_
     return sim->scenario->workload.job_hosts + spec->first_worker;
 }
 
+/* Hosts must hang on one switch each: what is added up there must come through there. */
+static int hosts_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    for (uint32_t i = 0; i <= spec->worker_count; i++) {
+        uint32_t host = i < spec->worker_count ? workers_of(sim, spec)[i] : spec->server;
+        if (topo->nodes[host].port_count == 1 && home_of(sim, host) >= topo->host_count)
+            continue;
+        snprintf(why, GW_WHY_MAX,
+                 "workload: via: %s has several ways into the network (or no switch), so no point "
+                 "of aggregation is fixed",
+                 topo->nodes[host].name);
+        return GW_ERR_INVALID;
+    }
+    return GW_OK;
+}
+
 /* A job's tree while it is made. */
 struct tree {
     uint32_t root;
@@ -231,10 +248,13 @@ static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_serve
 static int job_open(struct gw_sim *sim, uint32_t job, char *why)
 {
     const struct gw_job_spec *spec = &sim->scenario->workload.jobs[job];
+    int error = hosts_check(sim, spec, why);
+    if (error)
+        return error;
     struct gw_server_worker *places = gw_sim_alloc(spec->worker_count * sizeof(*places));
     struct tree tree;
     tree_make(sim, spec, &tree, places);
-    int error = tree_check(spec, &tree, job, why);
+    error = tree_check(spec, &tree, job, why);
     if (!error && spec->via != GW_JOB_VIA_PS)
         error = tree_install(sim, spec, job, &tree, why);
     uint32_t levels = spec->via == GW_JOB_VIA_PS ? 0 : tree.rack_count ? 2 : 1;
@@ -319,7 +339,7 @@ void gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event,
     part->flows_ended++;
 }
 
-/* Bytes of memory for the aggregation stage of a switch: 0 when no job adds up anything. */
+/* Options of every aggregation stage; no aggregators when no job adds up anything. */
 static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw_pkt_pool *pool)
 {
     const struct gw_workload *workload = &sim->scenario->workload;

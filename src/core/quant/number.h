@@ -15,6 +15,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The x87 unit computes with more bits than the types have; 16 is about narrower types only. */
+_Static_assert(__FLT_EVAL_METHOD__ == 0 || __FLT_EVAL_METHOD__ == 16, "needs IEEE arithmetic");
+
 enum {
     GW_F32_MANTISSA_BITS = 23,
     GW_F32_BIAS = 127,

@@ -1,0 +1,428 @@
+/*
+ * Fuzz target: a worker, its server and the aggregation stage between them, fed with any gradient
+ * and parameter packets at any time.
+ *
+ * The job has two workers. One of them and the server run on one endpoint, whose packets come back
+ * to it through the stage or are lost; the other worker is the input. That is a program of small
+ * steps: a datagram through the codec, a packet that is almost right, time passing, packets
+ * leaving, a tensor to reduce. Properties: no crash, no packet or buffer is lost or freed twice,
+ * output and expire come to an end, what leaves survives the codec, tensors are not overrun (the
+ * sanitizer sees it), and each tensor ends at most once.
+ */
+#include "fuzz/replay.h"
+#include "host.h"
+#include "support.h"
+
+#include "base/assert.h"
+#include "base/cpu.h"
+#include "core/aggregate.h"
+#include "core/codec.h"
+#include "core/server.h"
+#include "core/worker.h"
+
+enum {
+    OURS = 1,
+    THEIRS = 2,
+    JOB = 3,
+    EPOCH = 9,
+    VALUES = 8,
+    MTU = 4 * 2 * VALUES, /* a packet may have more values than a fragment */
+    WINDOW = 8,
+    AGGREGATORS = 5, /* collisions are common */
+    TENSORS_MAX = 3,
+    REDUCTIONS_MAX = 16,
+    COUNT_MAX = 3 * VALUES + 5,
+    PKTS = 256,
+    BATCH = 8,
+    OUTPUTS_MAX = 4096, /* packets that bounded windows may emit at one instant */
+    KEPT = 4,           /* packets that others are made from */
+    STORAGE = 16384,
+};
+
+#define COOKIE UINT64_C(0x0123456789abcdef)
+
+/* How far the runs got; a target that reaches nothing tests nothing. */
+static uint64_t total_reduced, total_failed, total_raw, total_completed, total_refused;
+
+struct fuzz {
+    struct gw_test_host host;
+    struct gw_node *node;
+    struct gw_aggregate *aggregate;
+    struct gw_worker *worker;
+    struct gw_server *server;
+    unsigned char *tensors[REDUCTIONS_MAX];
+    struct gw_pkt kept[KEPT]; /* copies of the last packets that left */
+    uint32_t kept_count;
+    gw_time now;
+    uint32_t reductions;
+    uint32_t ended;
+    const uint8_t *data;
+    size_t left;
+};
+
+static uint8_t take8(struct fuzz *f)
+{
+    if (f->left == 0)
+        return 0;
+    f->left--;
+    return *f->data++;
+}
+
+/* Values that all fit, that saturate, or that are no numbers. */
+static void fill(unsigned char *bytes, size_t size, uint8_t choice)
+{
+    static const uint32_t patterns[] = {1,          0x3f800000, 0x7fffffff, 0x80000000,
+                                        0x7f800000, 0x7fc00000, 0x40000000, 0xffffffff};
+    for (size_t i = 0; i + 4 <= size; i += 4)
+        memcpy(bytes + i, &patterns[choice & 7], 4);
+}
+
+static void reduce(struct fuzz *f)
+{
+    uint8_t shape = take8(f), count = take8(f);
+    struct gw_tensor tensor = {
+        .count = 1 + count % COUNT_MAX,
+        .type = shape & 3,
+        .average = shape >> 2 & 1,
+        .tag = f->reductions,
+    };
+    size_t size = tensor.count * gw_dtype_size(tensor.type);
+    if (f->reductions == REDUCTIONS_MAX)
+        return;
+    unsigned char *bytes = malloc(size);
+    GW_ASSERT(bytes != NULL);
+    memset(bytes, 0, size);
+    fill(bytes, size, shape >> 3);
+    tensor.in = tensor.out = bytes;
+    if (gw_worker_reduce(f->worker, &tensor, f->now) == 0)
+        f->tensors[f->reductions++] = bytes;
+    else
+        free(bytes);
+}
+
+/* Through the switch, and to the endpoint if the packet goes on. */
+static void deliver(struct fuzz *f, struct gw_pkt *pkt)
+{
+    if (pkt->q.kind == GW_PKT_GRAD && !gw_aggregate_gradient(f->aggregate, pkt, f->now))
+        return;
+    if (pkt->q.kind == GW_PKT_PARAM)
+        gw_aggregate_parameter(f->aggregate, pkt, f->now);
+    gw_node_input(f->node, 0, &pkt, 1, f->now);
+}
+
+/* As a driver does: what is larger than a buffer is no packet. */
+static void feed(struct fuzz *f, struct gw_pkt *pkt)
+{
+    uint32_t payload = gw_codec_payload(pkt);
+    uint8_t choice = payload ? take8(f) : 0;
+    pkt->buf = payload && payload <= MTU ? gw_buf_claim(&f->host.bufs) : GW_BUF_NONE;
+    if (payload && pkt->buf == GW_BUF_NONE) {
+        gw_pkt_release(&f->host.pool, pkt);
+        return;
+    }
+    if (payload)
+        fill(gw_buf_bytes(&f->host.bufs, pkt->buf), MTU, choice);
+    deliver(f, pkt);
+}
+
+static struct gw_pkt *claim(struct fuzz *f)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    GW_ASSERT(pkt != NULL);
+    return pkt;
+}
+
+static void input_datagram(struct fuzz *f)
+{
+    static const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_frame frame = {.tos = take8(f), .entropy = take8(f)};
+    struct gw_pkt *pkt = claim(f);
+    frame.length = take8(f);
+    uint32_t hdr_size = frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX;
+    for (uint32_t i = 0; i < hdr_size; i++)
+        frame.hdr[i] = take8(f);
+    if (gw_codec_decode(&codec, &frame, f->now, pkt) == 0) {
+        feed(f, pkt);
+    } else {
+        pkt->buf = GW_BUF_NONE;
+        gw_pkt_release(&f->host.pool, pkt);
+    }
+}
+
+/* Changes fields of a packet in ways that the codec lets pass. */
+static void change_pkt(struct fuzz *f, struct gw_pkt *pkt, uint8_t what)
+{
+    if (what & 1)
+        pkt->q.kind = take8(f) & 1 ? GW_PKT_PARAM : GW_PKT_GRAD;
+    if (what & 2)
+        pkt->agg_flags = take8(f);
+    if (what & 4)
+        pkt->seq += (uint32_t)(int8_t)take8(f);
+    if (what & 8)
+        pkt->agg.values = take8(f);
+    if (what & 16) {
+        uint8_t place = take8(f);
+        pkt->agg.level = place & 3;
+        pkt->agg.bitmap = place >> 2 == 63 ? UINT32_MAX : place >> 2;
+    }
+    if (what & 32) {
+        pkt->agg.above[0] = take8(f) & 31;
+        pkt->agg.above[1] = take8(f) & 31;
+    }
+    if (what & 64) {
+        uint8_t identity = take8(f);
+        pkt->epoch += identity & 1;
+        pkt->flow += identity >> 1 & 1;
+        pkt->q.ecn = identity >> 2 & 3;
+        pkt->index = identity >> 4;
+    }
+    if (what & 128)
+        pkt->key ^= take8(f);
+}
+
+/* What the other worker, or a server that is not ours, could say in answer to a packet of ours. */
+static void input_packet(struct fuzz *f)
+{
+    uint8_t which = take8(f), what = take8(f);
+    struct gw_pkt *pkt = claim(f);
+    *pkt = f->kept[which % KEPT];
+    pkt->src = THEIRS;
+    pkt->dst = OURS;
+    pkt->agg.bitmap = 2;
+    change_pkt(f, pkt, what);
+    pkt->agg_flags &= pkt->q.kind == GW_PKT_GRAD ? 15 : 126;
+    if (pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED))
+        pkt->agg.values = 0;
+    else if (pkt->agg.values == 0)
+        pkt->agg.values = 1;
+    feed(f, pkt);
+}
+
+static void pass_time(struct fuzz *f)
+{
+    uint8_t step = take8(f);
+    gw_time deadline = gw_node_deadline(f->node);
+    if (step & 1 && deadline != GW_TIME_NEVER && gw_time_before(f->now, deadline))
+        f->now = deadline;
+    else
+        f->now += (gw_time)step * step * GW_US;
+    gw_node_expire(f->node, f->now);
+    gw_aggregate_sweep(f->aggregate, 1, f->now);
+    deadline = gw_node_deadline(f->node);
+    GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
+}
+
+/* What leaves survives the way through bytes, to the last of its own. */
+static void check_codec(struct fuzz *f, const struct gw_pkt *pkt)
+{
+    static const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_pkt decoded = {.q.next = pkt->q.next};
+    struct gw_frame frame;
+    gw_codec_encode(&codec, pkt, &frame);
+    GW_ASSERT(gw_codec_decode(&codec, &frame, f->now, &decoded) == 0);
+    decoded.q.size = pkt->q.size;
+    decoded.q.rank = pkt->q.rank;
+    decoded.buf = pkt->buf;
+    GW_ASSERT(memcmp(&decoded, pkt, sizeof(decoded)) == 0);
+}
+
+/*
+ * Lets at most `max` packets leave; those that `lost` does not name come back if they are for us.
+ * True when nothing more wants to leave.
+ */
+static bool output(struct fuzz *f, uint32_t max, uint32_t lost)
+{
+    struct gw_pkt *pkts[BATCH];
+    uint32_t result;
+    do {
+        uint32_t room = max < BATCH ? max : BATCH;
+        f->node->ready_count = 0;
+        result = gw_node_output(f->node, 0, pkts, room, f->now);
+        uint32_t count = result & ~GW_OUTPUT_MORE;
+        GW_ASSERT(count <= room);
+        max -= count;
+        for (uint32_t i = 0; i < count; i++) {
+            check_codec(f, pkts[i]);
+            f->kept[f->kept_count++ % KEPT] = *pkts[i];
+            if (pkts[i]->dst == OURS && !(lost >> i & 1))
+                deliver(f, pkts[i]);
+            else
+                gw_pkt_release(&f->host.pool, pkts[i]);
+        }
+    } while (max && result & GW_OUTPUT_MORE);
+    return !(result & GW_OUTPUT_MORE);
+}
+
+static void poll_events(struct fuzz *f)
+{
+    struct gw_event event;
+    while (gw_endpoint_poll(f->host.endpoint, &event, 1)) {
+        GW_ASSERT(event.kind == GW_EVENT_REDUCED || event.kind == GW_EVENT_FAILED);
+        GW_ASSERT(event.tag < f->reductions && f->tensors[event.tag] != NULL);
+        total_reduced += event.kind == GW_EVENT_REDUCED;
+        total_failed += event.kind == GW_EVENT_FAILED;
+        free(f->tensors[event.tag]); /* nobody may touch it any more */
+        f->tensors[event.tag] = NULL;
+        f->ended++;
+    }
+}
+
+static void output_some(struct fuzz *f)
+{
+    uint32_t max = 1 + take8(f) % BATCH;
+    output(f, max, take8(f));
+    poll_events(f);
+}
+
+/* Room for one of the job's three parts, which clear it themselves. */
+static void *take_room(size_t size)
+{
+    static _Alignas(64) unsigned char storage[3][STORAGE];
+    static uint32_t next;
+    GW_ASSERT(size <= STORAGE);
+    return storage[next++ % 3];
+}
+
+static void open_job(struct fuzz *f)
+{
+    static const uint32_t members[] = {OURS, THEIRS};
+    static const struct gw_server_worker workers[] = {{.address = OURS, .bitmap = 1},
+                                                      {.address = THEIRS, .bitmap = 2}};
+    const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
+    uint8_t shape = take8(f);
+    uint32_t first_seq = (uint32_t)(int8_t)take8(f);
+    struct gw_aggregate_cfg aggregate = {.aggregators = AGGREGATORS,
+                                         .jobs_max = 1,
+                                         .members_max = GW_COUNT_OF(members),
+                                         .leak = GW_MS,
+                                         .kernels = kernels,
+                                         .pool = &f->host.pool};
+    struct gw_aggregate_job job = {.job = JOB,
+                                   .epoch = EPOCH,
+                                   .fan_in = GW_COUNT_OF(members),
+                                   .member_count = GW_COUNT_OF(members),
+                                   .members = members};
+    struct gw_worker_cfg worker = {.job = JOB,
+                                   .epoch = EPOCH,
+                                   .world = GW_COUNT_OF(workers),
+                                   .server = OURS,
+                                   .bitmap = 1,
+                                   .values = VALUES,
+                                   .window_max = WINDOW,
+                                   .window_initial = 1 + shape % WINDOW,
+                                   .aggregators = AGGREGATORS,
+                                   .tensors_max = TENSORS_MAX,
+                                   .timeout = 50 * GW_US,
+                                   .stall = shape & 32 ? 10 * GW_MS : 0,
+                                   .congestion_control = shape & 64,
+                                   .scale_exponent = 20,
+                                   .first_seq = first_seq,
+                                   .kernels = kernels};
+    struct gw_server_cfg server = {.job = JOB,
+                                   .epoch = EPOCH,
+                                   .world = GW_COUNT_OF(workers),
+                                   .workers = workers,
+                                   .levels = shape >> 4 & 1,
+                                   .values = VALUES,
+                                   .window = 2 * WINDOW,
+                                   .positions = WINDOW,
+                                   .aggregators = AGGREGATORS,
+                                   .raw_max = 2,
+                                   .resend_gap = 20 * GW_US,
+                                   .first_seq = first_seq,
+                                   .kernels = kernels};
+    f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&aggregate)), &aggregate);
+    if (server.levels)
+        GW_ASSERT(gw_aggregate_install(f->aggregate, &job) == 0);
+    GW_ASSERT(gw_worker_init(&f->worker, take_room(gw_worker_size(&worker)), &worker,
+                             f->host.endpoint) == 0);
+    GW_ASSERT(gw_server_init(&f->server, take_room(gw_server_size(&server)), &server,
+                             f->host.endpoint) == 0);
+}
+
+static void fuzz_open(struct fuzz *f)
+{
+    struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, MTU);
+    cfg.apps_max = 2;
+    cfg.app_events_max = 2 * TENSORS_MAX;
+    f->now = (gw_time)0 - GW_MS; /* the clock wraps soon */
+    gw_test_host_open(&f->host, &cfg, PKTS);
+    f->node = gw_endpoint_node(f->host.endpoint);
+    open_job(f);
+    for (uint32_t i = 0; i < KEPT; i++)
+        f->kept[i] =
+            (struct gw_pkt){.q.kind = GW_PKT_GRAD, .flow = JOB, .epoch = EPOCH, .buf = GW_BUF_NONE};
+}
+
+static void fuzz_close(struct fuzz *f)
+{
+    poll_events(f);
+    GW_ASSERT(output(f, OUTPUTS_MAX, UINT32_MAX));
+    total_raw += gw_server_stats(f->server)->overflowed;
+    total_refused += gw_server_stats(f->server)->stale + gw_worker_stats(f->worker)->stale;
+    total_completed += gw_aggregate_stats(f->aggregate)->completed;
+    gw_worker_fini(f->worker);
+    gw_server_fini(f->server);
+    gw_aggregate_remove(f->aggregate, JOB);
+    gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
+    for (uint32_t i = 0; i < f->reductions; i++)
+        free(f->tensors[i]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz f = {.data = data, .left = size};
+    fuzz_open(&f);
+    reduce(&f);
+    while (f.left) {
+        switch (take8(&f) % 8) {
+        case 0:
+            input_datagram(&f);
+            break;
+        case 1:
+        case 2:
+        case 3:
+            input_packet(&f);
+            break;
+        case 4:
+            pass_time(&f);
+            break;
+        case 5:
+        case 6:
+            output_some(&f);
+            break;
+        default:
+            reduce(&f);
+        }
+    }
+    fuzz_close(&f);
+    return 0;
+}
+
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+
+enum {
+    ROUNDS = 100000,
+};
+
+static void aggregate__survives_mutants(void **state)
+{
+    (void)state;
+    gw_test_replay("aggregate", 3, ROUNDS, LLVMFuzzerTestOneInput);
+    print_message(
+        "reduced %llu, failed %llu, raw %llu, added up in the switch %llu, refused %llu\n",
+        (unsigned long long)total_reduced, (unsigned long long)total_failed,
+        (unsigned long long)total_raw, (unsigned long long)total_completed,
+        (unsigned long long)total_refused);
+    assert_true(total_reduced > ROUNDS / 10 && total_completed > ROUNDS / 10);
+    assert_true(total_failed > ROUNDS / 100 && total_raw > ROUNDS / 100);
+    assert_true(total_refused > ROUNDS / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(aggregate__survives_mutants)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
