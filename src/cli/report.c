@@ -149,22 +149,23 @@ json_t *gw_report_json(const struct gw_run_report *run)
     json_t *params = json_object();
     for (uint32_t i = 0; i < run->param_count; i++)
         json_object_set_new(params, run->params[i].key, json_string(run->params[i].value));
-    json_t *json = json_pack(
-        "{s:s, s:o, s:I, s:i, s:i, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:f,"
-        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:{s:i, s:f, s:f, s:f}}",
-        "scenario", run->scenario->name, "params", params, "seed", (json_int_t)run->seed, "flows",
-        (int)totals.flows, "completed", (int)totals.completed, "sim_us", in_us(totals.end),
-        "fct_us", "min", percentile_us(&times, 0), "mean", mean_us(&times), "p50",
-        percentile_us(&times, 500), "p99", percentile_us(&times, 990), "max",
-        percentile_us(&times, 1000), "completion_us", in_us(totals.completion), "data_packets",
-        (json_int_t)totals.data_packets, "hops", (json_int_t)totals.hops, "marks",
-        (json_int_t)totals.marks, "trims", (json_int_t)totals.trims, "drops",
-        (json_int_t)(totals.drops + totals.link_losses + totals.unroutable), "retransmits",
-        (json_int_t)totals.retransmits, "events", (json_int_t)totals.events, "trace_hash", hash,
-        "jobs", jobs_json(run), "host", "threads", (int)run->host.threads, "wall_s",
-        run->host.wall_s, "hops_per_s",
-        run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0, "peak_rss_mb",
-        run->host.peak_rss_mb);
+    json_t *json =
+        json_pack("{s:s, s:o, s:I, s:i, s:i, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:f, s:f,"
+                  " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:{s:i, s:f, s:f, s:f}}",
+                  "scenario", run->scenario->name, "params", params, "seed", (json_int_t)run->seed,
+                  "flows", (int)totals.flows, "completed", (int)totals.completed, "sim_us",
+                  in_us(totals.end), "fct_us", "min", percentile_us(&times, 0), "mean",
+                  mean_us(&times), "p50", percentile_us(&times, 500), "p99",
+                  percentile_us(&times, 990), "max", percentile_us(&times, 1000), "completion_us",
+                  in_us(totals.completion), "ideal_us", in_us(gw_sim_bound(run->scenario)),
+                  "data_packets", (json_int_t)totals.data_packets, "hops", (json_int_t)totals.hops,
+                  "marks", (json_int_t)totals.marks, "trims", (json_int_t)totals.trims, "drops",
+                  (json_int_t)(totals.drops + totals.link_losses + totals.unroutable),
+                  "retransmits", (json_int_t)totals.retransmits, "events",
+                  (json_int_t)totals.events, "trace_hash", hash, "jobs", jobs_json(run), "host",
+                  "threads", (int)run->host.threads, "wall_s", run->host.wall_s, "hops_per_s",
+                  run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0,
+                  "peak_rss_mb", run->host.peak_rss_mb);
     free(times.values);
     if (!json)
         abort();
@@ -223,8 +224,10 @@ void gw_report_text(const struct gw_run_report *run)
     for (uint32_t i = 0; i < run->param_count; i++)
         printf("  %s = %s\n", run->params[i].key, run->params[i].value);
     if (totals.flows) {
-        printf("  flows        %u of %u completed, all in %.2f us\n", totals.completed,
-               totals.flows, in_us(totals.completion));
+        gw_time bound = gw_sim_bound(scenario);
+        printf("  flows        %u of %u completed, all in %.2f us: %.3f of the ideal %.2f us\n",
+               totals.completed, totals.flows, in_us(totals.completion),
+               share(totals.completion, bound), in_us(bound));
         printf("  time (us)    min %.2f  mean %.2f  p50 %.2f  p99 %.2f  max %.2f\n",
                percentile_us(&times, 0), mean_us(&times), percentile_us(&times, 500),
                percentile_us(&times, 990), percentile_us(&times, 1000));

@@ -1,9 +1,9 @@
 /*
  * The receiver half of a flow: which packets have arrived, where their payload goes, and the ACKs.
  *
- * Any data packet opens a flow, since each carries all that is needed. Every data packet is
- * answered: at once, by turning it into its own ACK or NACK, or, with ack_every > 1, by the ACK of
- * a later packet (flushed at once when the CE bit changes, as in RFC 8257 section 3.2, when the
+ * Any data packet that can be stored opens a flow, since each carries all that is needed. Every one
+ * is answered: at once, by turning it into its own ACK or NACK, or, with ack_every > 1, by the ACK
+ * of a later packet (flushed at once when the CE bit changes, as in RFC 8257 section 3.2, when the
  * packet asks for it, when the message is complete, or when the ACK's mask cannot reach). A
  * complete flow stays as long as its slot is not needed, to answer duplicates; one that failed, to
  * leave its packets unanswered.
@@ -50,23 +50,22 @@ static uint32_t slot_recycle(struct gw_endpoint *ep)
     return slot;
 }
 
-/* Takes the posted memory for the flow's message, if there is any. */
-static void claim_memory(struct gw_endpoint *ep, struct gw_rx_flow *flow)
+/* The memory posted for a message, or NULL. */
+static struct gw_expectation *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
         struct gw_expectation *expectation = &ep->expectations[i];
-        if (expectation->data && expectation->peer == flow->peer && expectation->tag == flow->tag) {
-            flow->data = expectation->data;
-            flow->room = expectation->bytes;
-            expectation->data = NULL;
-            return;
-        }
+        if (expectation->data && expectation->peer == peer && expectation->tag == tag)
+            return expectation;
     }
+    return NULL;
 }
 
+/* Opens a flow for a packet that can be stored: a flow without memory would hold its slot idle. */
 static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
-    if (!gw_endpoint_has_event_room(ep))
+    if (!gw_endpoint_has_event_room(ep) ||
+        (pkt->buf != GW_BUF_NONE && !find_memory(ep, pkt->src, pkt->data.tag)))
         return NULL;
     uint32_t slot = ep->rx_free;
     if (slot != GW_SLOT_NONE)
@@ -214,8 +213,12 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
 {
     if (pkt->buf == GW_BUF_NONE)
         return true;
-    if (!flow->data)
-        claim_memory(ep, flow);
+    struct gw_expectation *posted = flow->data ? NULL : find_memory(ep, flow->peer, flow->tag);
+    if (posted) {
+        flow->data = posted->data;
+        flow->room = posted->bytes;
+        posted->data = NULL;
+    }
     uint64_t offset = (uint64_t)pkt->seq * flow->mss;
     if (!flow->data || offset + pkt->data.len > flow->room)
         return false;
@@ -223,42 +226,55 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
     return true;
 }
 
-/* The flow of a data packet, opened if need be; NULL with the reason counted. */
-static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
+static void send_nack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt)
+{
+    turn_around(ep, flow, pkt, GW_PKT_NACK);
+    ep->stats.nacks_sent++;
+    gw_egress_control(ep, pkt);
+}
+
+/* True when the packet's own fields do not contradict each other. */
+static bool data_is_sound(const struct gw_pkt *pkt)
 {
     bool is_last = pkt->seq + 1 == pkt->data.total;
-    if (pkt->seq >= pkt->data.total || pkt->data.len == 0 || pkt->data.len > pkt->data.mss ||
-        (!is_last && pkt->data.len != pkt->data.mss) || pkt->data.total == UINT32_MAX) {
-        ep->stats.malformed++;
-        return NULL;
-    }
-    struct gw_rx_flow *flow;
+    return pkt->seq < pkt->data.total && pkt->data.len > 0 && pkt->data.len <= pkt->data.mss &&
+           (is_last || pkt->data.len == pkt->data.mss) && pkt->data.total != UINT32_MAX;
+}
+
+/*
+ * The flow of a data packet, opened if need be. NULL: the packet has been dealt with, and the
+ * reason is counted.
+ */
+static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
+{
     uint32_t slot = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
-    if (slot != GW_MAP_NONE) {
-        flow = &ep->rx_flows[slot];
-    } else if ((flow = flow_open(ep, pkt, now)) == NULL) {
-        ep->stats.refused++;
-        return NULL;
-    }
-    if (pkt->data.total != flow->total || pkt->data.mss != flow->mss) {
+    struct gw_rx_flow *flow = slot == GW_MAP_NONE ? NULL : &ep->rx_flows[slot];
+    if (!data_is_sound(pkt) ||
+        (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss))) {
         ep->stats.malformed++;
+    } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED) {
+        /* There is nothing to remember of it. */
+        send_nack(ep,
+                  &(struct gw_rx_flow){.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)},
+                  pkt);
         return NULL;
-    }
-    if (flow->state == GW_RX_FAILED) {
+    } else if (!flow && (flow = flow_open(ep, pkt, now)) == NULL) {
         ep->stats.refused++;
-        return NULL;
+    } else if (flow->state == GW_RX_FAILED) {
+        ep->stats.refused++;
+    } else {
+        return flow;
     }
-    return flow;
+    gw_pkt_release(ep->pool, pkt);
+    return NULL;
 }
 
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     ep->stats.data_received++;
     struct gw_rx_flow *flow = data_flow(ep, pkt, now);
-    if (!flow) {
-        gw_pkt_release(ep->pool, pkt);
+    if (!flow)
         return;
-    }
     flow->heard_at = now;
     uint32_t ahead = pkt->seq - flow->cum; /* wraps to a large number when seq < cum */
     bool is_duplicate =
@@ -274,9 +290,7 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         return;
     }
     if (pkt->q.flags & GW_PKT_TRIMMED) {
-        turn_around(ep, flow, pkt, GW_PKT_NACK);
-        ep->stats.nacks_sent++;
-        gw_egress_control(ep, pkt);
+        send_nack(ep, flow, pkt);
         return;
     }
     flow->bytes += pkt->data.len;

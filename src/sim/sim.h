@@ -92,6 +92,12 @@ struct gw_job_result {
  */
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max);
 
+/*
+ * The least time in which the scenario's flows can complete, from what must cross the links of each
+ * host and group, headers included, plus the shortest base RTT. Triggers and start times are ignored.
+ */
+gw_time gw_sim_bound(const struct gw_scenario *scenario);
+
 /* Result of each flow of scenario->workload, by index. */
 const struct gw_flow_result *gw_sim_flows(const struct gw_sim *sim);
 
