@@ -275,7 +275,7 @@ static int run_point(struct session *session, const struct gw_override *override
 
 static int run_all(const struct sim_args *args)
 {
-    char why[GW_WHY_MAX];
+    char why[GW_WHY_MAX], directory[PATH_SIZE];
     struct gw_sweep sweep;
     if (gw_sweep_load(&sweep, args->scenario, args->overrides, args->override_count, why)) {
         gw_complain("%s", why);
@@ -287,6 +287,18 @@ static int run_all(const struct sim_args *args)
         .results = json_array(),
         .is_only = sweep.point_count == 1 && args->seeds == 1,
     };
+    if (args->pcap && !session.is_only) {
+        gw_complain("--pcap: needs a single run, not a sweep or several seeds");
+        gw_sweep_free(&sweep);
+        json_decref(session.results);
+        return GW_EXIT_USAGE;
+    }
+    /* Before the work, so that nothing is lost when the results have nowhere to go. */
+    if (args->out && !make_directory(args->out, 0, true, directory)) {
+        gw_sweep_free(&sweep);
+        json_decref(session.results);
+        return GW_EXIT_USAGE;
+    }
     uint32_t count = sweep.key_count + args->override_count;
     struct gw_override *overrides = calloc(count + 1, sizeof(*overrides));
     int status = overrides ? GW_EXIT_OK : GW_EXIT_FAILURE;

@@ -224,10 +224,12 @@ void gw_report_text(const struct gw_run_report *run)
     for (uint32_t i = 0; i < run->param_count; i++)
         printf("  %s = %s\n", run->params[i].key, run->params[i].value);
     if (totals.flows) {
+        printf("  flows        %u of %u completed, all in %.2f us", totals.completed, totals.flows,
+               in_us(totals.completion));
         gw_time bound = gw_sim_bound(scenario);
-        printf("  flows        %u of %u completed, all in %.2f us: %.3f of the ideal %.2f us\n",
-               totals.completed, totals.flows, in_us(totals.completion),
-               share(totals.completion, bound), in_us(bound));
+        if (totals.completed == totals.flows && bound)
+            printf(": %.3f of the ideal %.2f us", share(totals.completion, bound), in_us(bound));
+        putchar('\n');
         printf("  time (us)    min %.2f  mean %.2f  p50 %.2f  p99 %.2f  max %.2f\n",
                percentile_us(&times, 0), mean_us(&times), percentile_us(&times, 500),
                percentile_us(&times, 990), percentile_us(&times, 1000));

@@ -134,7 +134,8 @@ static void serial_phase(struct gw_sim *sim)
     if (sim->window_index % WINDOWS_PER_BALANCE == 0)
         balance_pools(sim);
     uint64_t ahead = windows_to_next(sim);
-    if (ended == sim->awaited || ahead == UINT64_MAX || sim->error ||
+    bool is_done = sim->awaited > 0 && ended == sim->awaited;
+    if (is_done || ahead == UINT64_MAX || sim->error ||
         (sim->window_index + ahead) * sim->window >= sim->scenario->time_limit) {
         sim->is_over = true;
         return;

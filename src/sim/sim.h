@@ -67,7 +67,8 @@ int gw_sim_open(struct gw_sim **sim, struct gw_scenario *scenario,
                 const struct gw_sim_options *options, char *why);
 
 /*
- * Runs to the end of the window in which the last flow ended, or to the time limit. Returns 0 also
+ * Runs to the end of the window in which the last flow ended (if any is waited for), or to the time
+ * limit. Returns 0 also
  * when the limit left flows unfinished (see the totals), or a negative error with a line in `why`:
  * an invariant broken (conservation of bytes or packets), a packet that --wire changed, no memory.
  */
@@ -94,7 +95,8 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
 
 /*
  * The least time in which the scenario's flows can complete, from what must cross the links of each
- * host and group, headers included, plus the shortest base RTT. Triggers and start times are ignored.
+ * host and group, headers included, plus the shortest base RTT. Triggers and start times are
+ * ignored.
  */
 gw_time gw_sim_bound(const struct gw_scenario *scenario);
 

@@ -11,8 +11,9 @@
  * Start times are picoseconds. A flow has either a start or a trigger that starts it; it may pull
  * one trigger when its sender is done and one when its receiver is. A oneshot starts all its flows
  * at the first pull, a multishot one more flow with every pull, a barrier all of them at the last
- * of `count` pulls. `prio` is read and has no effect. Lines of failed links are refused: what fails
- * belongs in the scenario, where it has a time.
+ * of `count` pulls. A size of 0 is a flow without end: it runs in the background. `prio` is read
+ * and has no effect. Lines of failed links are refused: what fails belongs in the scenario, where
+ * it has a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@
 #include "workload/generate.h"
 
 #define SIZE_MISSING UINT64_MAX
+/* More than a run moves, and few enough packets for any MTU. */
+#define SIZE_ENDLESS UINT64_C(4294967294)
 
 struct matrix_cfg {
     char file[GW_PARAM_TEXT_MAX];
@@ -320,7 +323,11 @@ static void append(const struct matrix *matrix, struct gw_workload *workload)
     uint32_t *first = gw_memory_zeroed(matrix->trigger_count + 1, sizeof(*first));
     uint32_t *started = gw_memory_zeroed(matrix->connection_count, sizeof(*started));
     for (uint32_t i = 0; i < matrix->connection_count; i++) {
-        gw_workload_add_flow(workload, &matrix->connections[i].flow);
+        struct gw_flow_spec flow = matrix->connections[i].flow;
+        flow.background = flow.bytes == 0;
+        if (flow.background)
+            flow.bytes = SIZE_ENDLESS;
+        gw_workload_add_flow(workload, &flow);
         if (matrix->connections[i].trigger != GW_TRIGGER_NONE)
             first[matrix->connections[i].trigger + 1]++;
     }

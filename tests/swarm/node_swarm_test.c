@@ -36,6 +36,8 @@ enum {
     MESSAGES_MAX = 24,
     MESSAGE_PACKETS_MAX = 150,
     MTU_MAX = 256,
+    MTU_TRIM_MIN = 64, /* with trimming headers must be far smaller, or they fill the links */
+    HDR = 8,
     BATCH_MAX = 8,
     FLIGHTS_MAX = 8192,
     GUARD = 32, /* bytes before and after the memory of a message */
@@ -47,6 +49,7 @@ enum {
 #define DELAY_MAX (2 * GW_US)
 #define RATE_BPS  UINT64_C(10000000000)
 #define BRTT      (12 * GW_US)
+#define BYTE_TIME (4 * GW_NS) /* of a port, on average */
 #define RETRY     (5 * GW_US) /* of a call that found no room */
 #define COOKIE    UINT64_C(0x5eed)
 
@@ -102,6 +105,7 @@ struct world {
     struct message messages[MESSAGES_MAX];
     struct flight flights[FLIGHTS_MAX];
     uint32_t flight_count;
+    const struct gw_algo *qdisc;
     /* The switch's tables. */
     union gw_algo_cfg qdisc_cfg;
     uint16_t leaves[HOSTS_MAX];
@@ -204,12 +208,15 @@ static void pull(struct world *w, uint32_t node, uint16_t index)
     uint32_t result = gw_node_output(w->nodes[node], index, pkts, max, w->now);
     uint32_t count = result & ~GW_OUTPUT_MORE;
     port->is_ready = result & GW_OUTPUT_MORE;
-    port->pull_at = w->now + between(w, 0, GW_US);
+    port->pull_at = w->now;
+    for (uint32_t i = 0; i < count; i++)
+        port->pull_at += between(w, 0, 2 * pkts[i]->q.size) * BYTE_TIME;
     assert_true(count <= max && (count > 0 || !port->is_ready));
+    for (uint32_t i = 1; i < count; i++)
+        assert_true(pkts[i]->dst == pkts[0]->dst && pkts[i]->entropy == pkts[0]->entropy &&
+                    pkts[i]->q.class == pkts[0]->q.class && pkts[i]->q.ecn == pkts[0]->q.ecn);
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        assert_true(pkt->dst == pkts[0]->dst && pkt->entropy == pkts[0]->entropy &&
-                    pkt->q.class == pkts[0]->q.class);
         if (percent(w, w->duplicate_percent))
             duplicate(w, node, index, pkt);
         if (percent(w, w->drop_percent) || (percent(w, w->flip_percent) && !flip(w, pkt)))
@@ -280,6 +287,8 @@ static void handle_received(struct world *w, uint32_t host, const struct gw_even
     check_content(message);
 }
 
+static void poll_host(struct world *w, uint32_t host);
+
 static void handle_sent(struct world *w, struct message *message, const struct gw_event *event)
 {
     bool failed = event->kind == GW_EVENT_FAILED;
@@ -292,6 +301,7 @@ static void handle_sent(struct world *w, struct message *message, const struct g
         assert_true(w->stall > 0);
     } else if (w->flip_percent == 0 && message->bytes > 0) {
         swarm.received++;
+        poll_host(w, message->dst); /* which said so earlier */
         assert_true(message->was_received);
     }
 }
@@ -441,10 +451,15 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
     *cfg = gw_test_host_cfg(h, mtu);
     cfg->port_count = (uint16_t)between(w, 1, HOST_PORTS_MAX);
     cfg->tx_flows_max = (uint32_t)between(w, 1, 8);
-    cfg->rx_flows_max = (uint32_t)between(w, 1, 8);
-    cfg->expect_max = (uint32_t)between(w, 1, 8);
+    /*
+     * Without a stall there must be room for all: a slot that is needed anew forgets a message
+     * whose last ACK may be lost, and memory that is posted late may be what all others wait for.
+     */
+    cfg->expect_max = w->stall ? (uint32_t)between(w, 1, 8) : MESSAGES_MAX;
+    cfg->rx_flows_max = w->stall ? (uint32_t)between(w, 1, 8) : MESSAGES_MAX;
     cfg->span_max = 64;
     cfg->control_max = (uint32_t)(percent(w, 20) ? between(w, 1, 8) : 256);
+    cfg->hdr = HDR;
     cfg->ack_every = (uint32_t)(percent(w, 50) ? 1 : between(w, 2, 32));
     cfg->ack_delay = between(w, 0, 4 * GW_US);
     cfg->train = (uint32_t)(percent(w, 50) ? 1 : between(w, 2, 64));
@@ -474,17 +489,15 @@ static void open_switch(struct world *w, uint32_t mtu)
             w->members[ports] = ports;
             w->ports[h][p] = (struct port){.peer = w->host_count, .peer_port = ports};
             w->ports[w->host_count][ports] = (struct port){.peer = h, .peer_port = p};
-            capacity[ports] = (uint32_t)between(w, mtu + 64, 30 * (mtu + 64));
+            capacity[ports] = (uint32_t)between(w, mtu + HDR, 30 * (mtu + HDR));
         }
     }
-    const struct gw_algo *qdisc = draw_algo(w, &gw_qdisc_registry);
-    gw_algo_defaults(qdisc, w->qdisc_cfg.bytes);
     struct gw_switch_cfg cfg = {
         .port_count = ports,
-        .qdisc = (const struct gw_qdisc_ops *)qdisc,
+        .qdisc = (const struct gw_qdisc_ops *)w->qdisc,
         .qdisc_cfg = w->qdisc_cfg.bytes,
         .capacity = capacity,
-        .trim_size = 64,
+        .trim_size = HDR,
         .routes = {.blocks = blocks,
                    .leaves = w->leaves,
                    .sets = w->sets,
@@ -528,6 +541,10 @@ static void open_world(struct world *w, uint64_t seed)
     /* Without a stall a wrong header could leave a flow waiting for ever. */
     w->stall = w->flip_percent || percent(w, 30) ? between(w, 20 * GW_US, 2 * GW_MS) : 0;
     uint32_t mtu = (uint32_t)(percent(w, 20) ? between(w, 1, 16) : between(w, 17, MTU_MAX));
+    w->qdisc = draw_algo(w, &gw_qdisc_registry);
+    gw_algo_defaults(w->qdisc, w->qdisc_cfg.bytes);
+    if (strcmp(w->qdisc->name, "trim") == 0 && mtu < MTU_TRIM_MIN)
+        mtu = MTU_TRIM_MIN;
     open_pool(w);
     for (uint32_t h = 0; h < w->host_count; h++)
         open_host(w, h, mtu);

@@ -433,8 +433,9 @@ static void write_matrix(struct writer *w, const char *name)
     for (uint32_t i = 0; i < m.flows; i++) {
         uint32_t src = gw_prng_below(&w->prng, hosts);
         uint32_t dst = (src + (uint32_t)between(w, 1, hosts - 1)) % hosts;
-        fprintf(file, "%u->%u id %u size %" PRIu64, src, dst, i + 1,
-                draw_size(w, w->packets / m.flows));
+        uint64_t bytes = draw_size(w, w->packets / m.flows);
+        /* A size of 0 is a flow without end here, and the triggers of one are never pulled. */
+        fprintf(file, "%u->%u id %u size %" PRIu64, src, dst, i + 1, bytes ? bytes : 1);
         if (m.started_by[i])
             fprintf(file, " trigger %u", m.started_by[i]);
         else

@@ -17,7 +17,6 @@ enum {
     HDR = 64,
     PKTS = 1024,
     PULLS_MAX = 4096,
-    PAYLOAD_NONE = -1,
 };
 
 #define RATE_BPS UINT64_C(10000000000)
@@ -42,7 +41,8 @@ static inline struct gw_endpoint_cfg fixture_cfg(void)
     return cfg;
 }
 
-/* An endpoint whose flows have a fixed window of `window` bytes. Time begins an hour before 2^64. */
+/* An endpoint whose flows have a fixed window of `window` bytes. Time begins an hour before 2^64.
+ */
 static inline void fixture_open(struct endpoint_fixture *f, const struct gw_endpoint_cfg *cfg,
                                 const char *window)
 {

@@ -1,0 +1,219 @@
+/* The endpoint's frame: options, starting flows, events, dispatch. */
+#include "unit/core/endpoint_fixture.h"
+
+static void endpoint_size__refuses_options_out_of_range(void **state)
+{
+    (void)state;
+    struct gw_pkt_pool pool;
+    struct gw_endpoint_cfg good = fixture_cfg(), bad[16];
+    uint32_t count = 0;
+    good.pool = &pool;
+    assert_true(gw_endpoint_size(&good) > 0);
+    for (uint32_t i = 0; i < GW_COUNT_OF(bad); i++)
+        bad[i] = good;
+    bad[count++].port_count = 0;
+    bad[count++].tx_flows_max = 0;
+    bad[count++].tx_flows_max = 65537;
+    bad[count++].rx_flows_max = 0;
+    bad[count++].rx_flows_max = (1 << 20) + 1;
+    bad[count++].span_max = 32;
+    bad[count++].span_max = 100;
+    bad[count++].span_max = 16384;
+    bad[count++].mtu = 0;
+    bad[count++].mtu = 65536;
+    bad[count++].ack_every = 0;
+    bad[count++].ack_every = 33;
+    bad[count++].train = 0;
+    bad[count++].pool = NULL;
+    bad[count++].apps_max = 4097;
+    bad[count++].app_events_max = (1 << 20) + 1;
+    for (uint32_t i = 0; i < count; i++)
+        if (gw_endpoint_size(&bad[i]) != 0)
+            fail_msg("option %u", i);
+}
+
+static void endpoint_send__refuses_what_it_cannot_send(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    unsigned char byte = 0;
+    uint32_t flow;
+    fixture_open(&f, &cfg, "1000");
+    struct gw_send good = {.peer = THEIRS,
+                           .bytes = 1,
+                           .transport = &f.transport,
+                           .path = gw_test_path(&f.cfg, RATE_BPS, BRTT)};
+    struct gw_send bad[4] = {good, good, good, good};
+    bad[0].transport = NULL;
+    bad[1].class = GW_CLASS_CONTROL;
+    bad[2].path.rate_bps = 0;
+    bad[3].bytes = (UINT64_C(1) << 32) * MTU;
+    for (uint32_t i = 0; i < GW_COUNT_OF(bad); i++)
+        assert_int_equal(gw_endpoint_send(f.endpoint, &bad[i], &flow, f.now), GW_ERR_INVALID);
+    /* Payload needs buffers of a full packet. */
+    struct gw_buf_pool *bufs = f.host.pool.bufs;
+    f.host.pool.bufs = NULL;
+    good.data = &byte;
+    assert_int_equal(gw_endpoint_send(f.endpoint, &good, &flow, f.now), GW_ERR_INVALID);
+    f.host.pool.bufs = bufs;
+    assert_int_equal(f.node->ready_count, 0);
+    fixture_no_event(&f);
+    fixture_close(&f);
+}
+
+static void endpoint_send__completes_an_empty_message_at_once(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "1000");
+    uint32_t first = fixture_send(&f, 0);
+    struct gw_event event = fixture_event(&f);
+    assert_int_equal(event.kind, GW_EVENT_SENT);
+    assert_int_equal(event.flow, first);
+    assert_true(event.at == f.now && event.bytes == 0);
+    assert_int_equal(f.node->ready_count, 0);
+    assert_int_not_equal(fixture_send(&f, 0), first); /* numbers are not reused at once */
+    fixture_event(&f);
+    fixture_close(&f);
+}
+
+/* As many flows as slots; the next one is refused until one has ended. */
+static void endpoint_send__has_a_limit(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_pkt pkts[4];
+    uint32_t flow, flows[3];
+    cfg.tx_flows_max = 3;
+    fixture_open(&f, &cfg, "1000");
+    for (uint32_t i = 0; i < 3; i++)
+        flows[i] = fixture_send(&f, MTU);
+    assert_int_equal(fixture_try_send(&f, MTU, 0, &flow), GW_ERR_NO_ROOM);
+    assert_int_equal(fixture_pull(&f, pkts, 4), 3);
+    fixture_ack(&f, &pkts[1], 1);
+    assert_int_equal(fixture_event(&f).flow, flows[1]);
+    assert_int_equal(fixture_try_send(&f, MTU, 0, &flow), GW_OK);
+    assert_int_not_equal(flow, flows[1]); /* the same slot, another number */
+    fixture_ack(&f, &pkts[1], 1);         /* late, for the flow that was there before */
+    assert_true(fixture_stats(&f)->stray == 1);
+    assert_int_equal(fixture_pull(&f, pkts + 3, 1), 1);
+    fixture_ack(&f, &pkts[0], 1);
+    fixture_ack(&f, &pkts[2], 1);
+    fixture_ack(&f, &pkts[3], 1);
+    struct gw_event events[4];
+    assert_int_equal(gw_endpoint_poll(f.endpoint, events, 4), 3);
+    fixture_close(&f);
+}
+
+/*
+ * Nobody polls: what would end with an event that finds no room does not begin. After a poll all
+ * goes on.
+ */
+static void endpoint_events__never_overflow(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_pkt pkt;
+    uint32_t flow;
+    cfg.tx_flows_max = 2;
+    cfg.rx_flows_max = 2; /* so there is room for 4 events */
+    fixture_open(&f, &cfg, "1000");
+    for (uint32_t i = 0; i < 3; i++)
+        fixture_send(&f, 0);
+    uint32_t running = fixture_send(&f, MTU); /* promised */
+    assert_int_equal(fixture_try_send(&f, 0, 0, &flow), GW_ERR_NO_ROOM);
+    assert_int_equal(fixture_try_send(&f, MTU, 0, &flow), GW_ERR_NO_ROOM);
+    struct gw_pkt data = fixture_data(1, 0, 1);
+    fixture_input(&f, &data);
+    assert_true(fixture_stats(&f)->refused == 1);
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+    fixture_ack(&f, &pkt, 1);
+    assert_int_equal(f.node->event_count, 4);
+
+    struct gw_event events[8];
+    assert_int_equal(gw_endpoint_poll(f.endpoint, events, 1), 1);
+    fixture_input(&f, &data);
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+    assert_int_equal(pkt.q.kind, GW_PKT_ACK);
+    assert_int_equal(gw_endpoint_poll(f.endpoint, events, 8), 4);
+    assert_int_equal(events[2].flow, running);
+    assert_int_equal(events[3].kind, GW_EVENT_RECEIVED);
+    assert_int_equal(f.node->event_count, 0);
+    fixture_close(&f);
+}
+
+static void endpoint_input__counts_what_is_not_for_it(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_pkt pkt = fixture_data(1, 0, 1);
+    fixture_open(&f, &cfg, "1000");
+    pkt.dst = THEIRS;
+    fixture_input(&f, &pkt);
+    assert_true(fixture_stats(&f)->stray == 1);
+    pkt.dst = OURS;
+    pkt.q.kind = GW_PKT_KINDS;
+    fixture_input(&f, &pkt);
+    assert_true(fixture_stats(&f)->malformed == 1);
+    pkt.q.kind = GW_PKT_GRAD; /* of a job that nobody here has */
+    fixture_input(&f, &pkt);
+    assert_true(fixture_stats(&f)->stray == 2);
+    assert_int_equal(f.ready_count, 0);
+    fixture_no_event(&f);
+    fixture_close(&f);
+}
+
+static void endpoint_expect__has_a_limit(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    unsigned char memory[4];
+    cfg.expect_max = 2;
+    fixture_open(&f, &cfg, "1000");
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, 1, memory, 4), GW_OK);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, 2, memory, 4), GW_OK);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, 3, memory, 4), GW_ERR_NO_ROOM);
+    fixture_close(&f);
+}
+
+static void endpoint_flow_info__knows_no_strangers(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_flow_info info;
+    struct gw_pkt pkt;
+    fixture_open(&f, &cfg, "1000");
+    assert_false(gw_endpoint_flow_info(f.endpoint, 0, &info));
+    assert_false(gw_endpoint_flow_info(f.endpoint, UINT32_MAX, &info));
+    uint32_t flow = fixture_send(&f, MTU);
+    assert_true(gw_endpoint_flow_info(f.endpoint, flow, &info));
+    assert_true(info.cwnd == 1000 && info.window_packets == 0);
+    assert_false(gw_endpoint_flow_info(f.endpoint, flow + (1 << 16), &info));
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+    fixture_ack(&f, &pkt, 1);
+    assert_false(gw_endpoint_flow_info(f.endpoint, flow, &info));
+    fixture_event(&f);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(endpoint_size__refuses_options_out_of_range),
+        cmocka_unit_test(endpoint_send__refuses_what_it_cannot_send),
+        cmocka_unit_test(endpoint_send__completes_an_empty_message_at_once),
+        cmocka_unit_test(endpoint_send__has_a_limit),
+        cmocka_unit_test(endpoint_events__never_overflow),
+        cmocka_unit_test(endpoint_input__counts_what_is_not_for_it),
+        cmocka_unit_test(endpoint_expect__has_a_limit),
+        cmocka_unit_test(endpoint_flow_info__knows_no_strangers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
