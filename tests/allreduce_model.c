@@ -114,15 +114,16 @@ static void open_hosts(struct model *m)
     }
 }
 
-static void install_job(struct model *m, struct model_switch *s, uint8_t level, uint8_t fan_in,
-                        const uint32_t *members, uint16_t member_count)
+static void install_job(struct model *m, struct model_switch *s, uint8_t level, uint32_t rack,
+                        const uint32_t *members, uint32_t member_count)
 {
     struct gw_aggregate_job job = {
         .job = JOB,
         .epoch = EPOCH,
         .level = level,
-        .fan_in = fan_in,
-        .member_count = member_count,
+        .fan_in = (uint8_t)member_count,
+        .above = {(uint8_t)rack},
+        .member_count = (uint16_t)member_count,
         .members = members,
     };
     if (m->cfg->aggregates)
@@ -183,7 +184,7 @@ static void open_switches(struct model *m)
             members[i] = first + i;
         }
         open_switch(m, s, (uint16_t)(count + 1));
-        install_job(m, s, 0, (uint8_t)count, members, (uint16_t)count);
+        install_job(m, s, 0, rack, members, count);
         first += count;
     }
     for (uint32_t i = 0; i <= m->cfg->root_workers; i++) /* the last one is the server */
@@ -193,7 +194,7 @@ static void open_switches(struct model *m)
     for (uint32_t rank = 0; rank < m->world; rank++)
         if (m->rack_of[rank] == UINT32_MAX || m->place[rank] == 0)
             members[member_count++] = rank;
-    install_job(m, root, racks ? 1 : 0, (uint8_t)member_count, members, (uint16_t)member_count);
+    install_job(m, root, racks ? 1 : 0, 0, members, member_count);
 }
 
 static void connect_all(struct model *m)

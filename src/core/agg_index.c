@@ -60,6 +60,7 @@ void gw_agg_index_init(struct gw_agg_index *index, void *memory, uint32_t positi
         .positions = positions,
         .aggregators = aggregators,
         .salt = job,
+        .is_fixed = indexing != GW_AGG_INDEX_HASH,
     };
     memset(used, 0, used_words(aggregators) * sizeof(*used));
     for (uint32_t position = 0; position < positions; position++) {
@@ -78,17 +79,20 @@ void gw_agg_index_init(struct gw_agg_index *index, void *memory, uint32_t positi
 
 uint16_t gw_agg_index_unused(struct gw_agg_index *index, uint32_t seq)
 {
+    if (index->is_fixed)
+        return gw_agg_index_of(index, seq);
     struct gw_prng prng = gw_prng_derive(index->salt++, SEARCH_STREAM);
     uint32_t at = next_unused(index, gw_prng_below(&prng, index->aggregators));
     return at == UINT32_MAX ? gw_agg_index_of(index, seq) : (uint16_t)at;
 }
 
-void gw_agg_index_move(struct gw_agg_index *index, uint32_t seq, uint16_t to)
+bool gw_agg_index_move(struct gw_agg_index *index, uint32_t seq, uint16_t to)
 {
-    if (to >= index->aggregators || is_used(index, to))
-        return;
     uint16_t *at = &index->map[seq & (index->positions - 1)];
+    if (index->is_fixed || to >= index->aggregators || to == *at)
+        return false;
     set_used(index, *at, false);
     set_used(index, to, true);
     *at = to;
+    return true;
 }

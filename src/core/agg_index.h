@@ -3,8 +3,9 @@
  *
  * A job of window M uses M positions, sequence number modulo M, and so a fixed working set of
  * indices; collisions move single positions elsewhere until the sets of the jobs that share a
- * switch are disjoint (ATP, section 3.6). Workers and server start from the same map and change it
- * by the same news, so they agree without being told the map.
+ * switch are disjoint (ATP, section 3.6). Workers and server start from the same map. The server
+ * alone decides on a move, and a position's next fragment leaves no worker before the news that
+ * came with its last one. So they agree on every fragment, in whatever order results arrive.
  */
 #ifndef GW_CORE_AGG_INDEX_H
 #define GW_CORE_AGG_INDEX_H
@@ -25,6 +26,7 @@ struct gw_agg_index {
     uint32_t positions; /* a power of two */
     uint32_t aggregators;
     uint32_t salt; /* of the search for unused indices */
+    bool is_fixed; /* not hashed: positions never move */
 };
 
 /* Bytes of memory for gw_agg_index_init(). */
@@ -43,10 +45,10 @@ static inline uint16_t gw_agg_index_of(const struct gw_agg_index *index, uint32_
     return index->map[seq & (index->positions - 1)];
 }
 
-/* An index that the job does not use yet, for the server; the present one when all are used. */
+/* For the server: an index that the job does not use, or the present one if there is none. */
 uint16_t gw_agg_index_unused(struct gw_agg_index *index, uint32_t seq);
 
-/* Moves the position of `seq` to aggregator `to`; ignored when the job uses it already. */
-void gw_agg_index_move(struct gw_agg_index *index, uint32_t seq, uint16_t to);
+/* Moves the position of `seq` to aggregator `to`. False: it is there, or must not or cannot be. */
+bool gw_agg_index_move(struct gw_agg_index *index, uint32_t seq, uint16_t to);
 
 #endif

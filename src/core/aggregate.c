@@ -152,6 +152,12 @@ static bool slot_holds(const struct slot *slot, const struct gw_pkt *pkt)
            slot->epoch == pkt->epoch;
 }
 
+/* The same, for a packet whose values can be added to the slot's. */
+static bool slot_matches(const struct slot *slot, const struct gw_pkt *pkt)
+{
+    return slot_holds(slot, pkt) && slot->values == pkt->agg.values;
+}
+
 static bool is_leaked(const struct gw_aggregate *aggregate, const struct slot *slot, gw_time now)
 {
     return slot->taken && now - slot->touched > aggregate->cfg.leak;
@@ -228,7 +234,7 @@ static void slot_export(struct gw_aggregate *aggregate, const struct slot *slot,
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                    struct slot *slot, struct gw_pkt *pkt, gw_time now)
 {
-    if (!slot_holds(slot, pkt))
+    if (!slot_matches(slot, pkt))
         return true;
     if (job->level > 0) {
         /* What it carries is of a lower level, so the two cannot be told apart in one packet. */
@@ -247,8 +253,26 @@ static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job
 /* The position of a packet's contribution below a switch of the packet's level. */
 static uint32_t position_bit(const struct gw_pkt *pkt)
 {
-    return pkt->agg.level == 0 ? pkt->agg.bitmap
-                               : UINT32_C(1) << (pkt->agg.above[pkt->agg.level - 1] & 31);
+    return pkt->agg.level == 0
+               ? pkt->agg.bitmap
+               : UINT32_C(1) << (pkt->agg.above[pkt->agg.level - 1] % GW_FAN_IN_MAX);
+}
+
+/*
+ * Whether a packet comes from below this switch, and if it is to be added here, from positions that
+ * exist. A packet may pass switches where others of its job are added up, with the same bitmaps.
+ */
+static bool is_from_below(const struct gw_aggregate_job *job, const struct gw_pkt *pkt)
+{
+    for (uint32_t level = job->level; level < GW_LEVELS_MAX - 1; level++)
+        if (pkt->agg.above[level] != job->above[level])
+            return false;
+    if (pkt->agg.level != job->level)
+        return pkt->agg.level < job->level;
+    uint32_t positions = UINT32_MAX >> (GW_FAN_IN_MAX - job->fan_in);
+    uint32_t bits = position_bit(pkt);
+    bool is_single = (bits & (bits - 1)) == 0;
+    return bits && !(bits & ~positions) && (is_single || pkt->agg_flags & GW_AGG_RESEND);
 }
 
 static bool is_complete(const struct gw_aggregate_job *job, const struct slot *slot)
@@ -279,6 +303,10 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     }
     aggregate->stats.gradients++;
     struct slot *slot = &aggregate->slots[pkt->index % aggregate->cfg.aggregators];
+    if (!is_from_below(job, pkt)) {
+        aggregate->stats.misplaced++;
+        return true;
+    }
     if (pkt->agg_flags & GW_AGG_RESEND)
         return resent(aggregate, job, slot, pkt, now);
     if (pkt->agg.level != job->level)
@@ -290,7 +318,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
             complete(aggregate, job, slot, pkt);
             return true;
         }
-    } else if (!slot_holds(slot, pkt) || slot->values != pkt->agg.values) {
+    } else if (!slot_matches(slot, pkt)) {
         aggregate->stats.collisions++;
         pkt->agg_flags |= GW_AGG_COLLISION | GW_AGG_RESEND;
         return true;

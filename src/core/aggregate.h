@@ -31,7 +31,9 @@ struct gw_aggregate_job {
     uint32_t job;
     uint16_t epoch;
     uint8_t level;  /* of this switch in the job's tree: 0 adds up workers */
-    uint8_t fan_in; /* positions below it, 1 to GW_FAN_IN_MAX */
+    uint8_t fan_in; /* positions below it, numbered from 0: 1 to GW_FAN_IN_MAX */
+    /* Entry i: position below the next one of the switch of level i that is here or above. */
+    uint8_t above[GW_LEVELS_MAX - 1];
     uint16_t member_count;
     /* Where copies of a result go: hosts right below, and one host for each switch below. */
     const uint32_t *members;
@@ -59,6 +61,7 @@ struct gw_aggregate_stats {
     uint64_t freed;      /* by results */
     uint64_t leaked;     /* reclaimed after cfg.leak */
     uint64_t foreign;    /* of a job or epoch that is not known here: forwarded */
+    uint64_t misplaced;  /* from a place that is not below this switch: forwarded */
     uint64_t no_buffer;  /* forwarded because a shared sum could not be copied */
 };
 
@@ -72,7 +75,7 @@ struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_c
 
 /*
  * Installs a job or replaces it (a new epoch): aggregators of its earlier epochs are freed. Copies
- * the members. Returns 0, or GW_ERR_NO_ROOM.
+ * the members, which must not be those of gw_aggregate_job(). Returns 0, or GW_ERR_NO_ROOM.
  */
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job);
 

@@ -60,6 +60,19 @@ static gw_time slot_age(const struct gw_tx_slot *slot, gw_time now)
     return ticks < 0 ? 0 : (gw_time)ticks << GW_TICK_SHIFT;
 }
 
+/*
+ * When the slot's age reaches `rto`: at the beginning of a tick, since the age does not change
+ * within one and a timer in between would fire in vain, again and again.
+ */
+static gw_time timeout_at(const struct gw_tx_slot *slot, gw_time rto, gw_time now)
+{
+    gw_time age = slot_age(slot, now);
+    if (age >= rto)
+        return now;
+    gw_time ticks = (rto - age + (1u << GW_TICK_SHIFT) - 1) >> GW_TICK_SHIFT;
+    return ((now >> GW_TICK_SHIFT) + ticks) << GW_TICK_SHIFT;
+}
+
 static uint32_t payload_of(const struct gw_tx_flow *flow, uint32_t seq)
 {
     return seq + 1 == flow->total ? flow->last_len : flow->path.mtu;
@@ -132,10 +145,8 @@ static void refresh_rto(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time
     bool sooner = rto < flow->rto;
     flow->rto = rto;
     uint16_t oldest = flow->slots[flight_head(ep)].next;
-    if (sooner && oldest != flight_head(ep)) {
-        gw_time age = slot_age(&flow->slots[oldest], now);
-        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), age >= rto ? now : now + (rto - age));
-    }
+    if (sooner && oldest != flight_head(ep))
+        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), timeout_at(&flow->slots[oldest], rto, now));
 }
 
 /* When the flow fails unless something is acknowledged before. */
@@ -433,9 +444,7 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
             flow->rto = GW_RTO_MAX;
     }
     gw_endpoint_arm(ep, index, stall_at(ep, flow));
-    if (oldest != flight_head(ep)) {
-        gw_time age = slot_age(&flow->slots[oldest], now);
-        gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto - age));
-    }
+    if (oldest != flight_head(ep))
+        gw_endpoint_arm_by(ep, index, timeout_at(&flow->slots[oldest], flow->rto, now));
     flow_wake(ep, flow, now);
 }

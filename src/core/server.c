@@ -3,7 +3,8 @@
  *
  * Invariants: slot i holds at most one fragment, with seq modulo window = i; the set of a fragment
  * names exactly the workers whose values are in its sum (or raw list); a finished fragment never
- * changes.
+ * changes; every fragment before `expected` is finished, and none at or behind expected + positions
+ * has begun. So a fragment's slot holds nothing that anybody still needs.
  */
 #include "core/server.h"
 
@@ -44,8 +45,6 @@ struct fragment {
     uint16_t new_index; /* after a collision */
     uint8_t state;      /* enum fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
-    bool was_sent;
-    gw_time sent_at; /* last time that the result was sent */
 };
 
 /* The workers below one place of the tree, for packets of one level. */
@@ -73,11 +72,13 @@ struct gw_server {
     struct fragment *fragments;
     int64_t *sums;      /* window rows of `values` */
     uint32_t *raw_bufs; /* raw_max rows of `world` */
+    uint32_t *raw_seqs; /* raw_max: the fragment that has the row */
     uint32_t *raw_free; /* stack */
     uint32_t raw_free_count;
     gw_real *real_sum;        /* one row of `values` */
     struct job_order *orders; /* ring */
     uint32_t order_head, order_count, order_room;
+    uint32_t expected; /* first fragment without result */
     struct set everybody;
     struct gw_server_stats stats;
 };
@@ -238,31 +239,41 @@ static void fragment_start(struct gw_server *server, struct fragment *fragment,
         memset(sum_of(server, fragment), 0, fragment->values * sizeof(int64_t));
 }
 
+static struct fragment *fragment_at(const struct gw_server *server, uint32_t seq)
+{
+    return &server->fragments[seq & (server->cfg.window - 1)];
+}
+
 /*
- * The fragment that a packet is for, or NULL: too old to be kept, or so new that an unfinished one
- * would have to go, which no worker that keeps to its window can cause.
+ * The fragment that a packet is for, or NULL: too old to be kept, or newer than what a worker that
+ * keeps to its window can send.
  */
 static struct fragment *fragment_of(struct gw_server *server, const struct gw_pkt *pkt)
 {
-    struct fragment *fragment = &server->fragments[pkt->seq & (server->cfg.window - 1)];
+    struct fragment *fragment = fragment_at(server, pkt->seq);
     if (fragment->state != FRAGMENT_EMPTY && fragment->seq == pkt->seq)
         return fragment->key == pkt->key && fragment->values == pkt->agg.values ? fragment : NULL;
-    if (fragment->state != FRAGMENT_EMPTY &&
-        ((int32_t)(pkt->seq - fragment->seq) < 0 || fragment->state != FRAGMENT_DONE))
+    if (pkt->seq - server->expected >= server->cfg.positions)
         return NULL;
     fragment_start(server, fragment, pkt);
     return fragment;
 }
 
-static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags,
-                   gw_time now)
+/* Moves `expected` over all fragments that are finished. */
+static void advance(struct gw_server *server)
+{
+    const struct fragment *fragment = fragment_at(server, server->expected);
+    while (fragment->state == FRAGMENT_DONE && fragment->seq == server->expected)
+        fragment = fragment_at(server, ++server->expected);
+}
+
+static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags)
 {
     raw_release(server, fragment);
     fragment->buf = buf;
     fragment->flags |= flags;
     fragment->state = FRAGMENT_DONE;
     fragment->set = server->everybody;
-    fragment->sent_at = now;
     server->stats.results++;
     if (fragment->flags & GW_AGG_COLLISION) {
         uint32_t seq = fragment->seq;
@@ -274,6 +285,7 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
         }
     }
     order_all(server, fragment->seq, 0);
+    advance(server);
 }
 
 /* Gives the integers up and asks everybody for raw values. */
@@ -285,13 +297,33 @@ static void turn_raw(struct gw_server *server, struct fragment *fragment)
     order_all(server, fragment->seq, GW_AGG_REQUEST);
 }
 
+/*
+ * Takes a row away from the newest fragment that has one, if it is newer than `fragment`; else
+ * false. So the oldest always gets on, whatever the others wait for.
+ */
+static bool yield_raw_row(struct gw_server *server, const struct fragment *fragment)
+{
+    uint32_t newest = fragment->seq;
+    for (uint32_t i = 0; i < server->cfg.raw_max; i++)
+        if ((int32_t)(server->raw_seqs[i] - newest) > 0)
+            newest = server->raw_seqs[i];
+    if (newest == fragment->seq)
+        return false;
+    struct fragment *loser = fragment_at(server, newest);
+    raw_release(server, loser);
+    memset(&loser->set, 0, sizeof(loser->set));
+    server->stats.refused++;
+    return true;
+}
+
 static bool claim_raw_row(struct gw_server *server, struct fragment *fragment)
 {
     if (fragment->raw != NO_RAW)
         return true;
-    if (server->raw_free_count == 0)
+    if (server->raw_free_count == 0 && !yield_raw_row(server, fragment))
         return false;
     fragment->raw = server->raw_free[--server->raw_free_count];
+    server->raw_seqs[fragment->raw] = fragment->seq;
     uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
         row[rank] = GW_BUF_NONE;
@@ -299,7 +331,7 @@ static bool claim_raw_row(struct gw_server *server, struct fragment *fragment)
 }
 
 /* Adds up the raw contributions in rank order. */
-static void finish_raw(struct gw_server *server, struct fragment *fragment, gw_time now)
+static void finish_raw(struct gw_server *server, struct fragment *fragment)
 {
     const struct gw_kernels *kernels = server->cfg.kernels;
     const uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
@@ -307,11 +339,11 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment, gw_t
     uint32_t values = fragment->values;
     uint32_t buf = row[0] == GW_BUF_NONE ? GW_BUF_NONE : gw_buf_claim(bufs_of(server));
     if (row[0] == GW_BUF_NONE) {
-        finish(server, fragment, GW_BUF_NONE, GW_AGG_RAW, now);
+        finish(server, fragment, GW_BUF_NONE, GW_AGG_RAW);
         return;
     }
     if (buf == GW_BUF_NONE) {
-        /* Forget the last contribution: its worker will send again. */
+        /* It stays complete: whoever sends again makes us try again. */
         server->stats.refused++;
         return;
     }
@@ -333,12 +365,12 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment, gw_t
         kernels->narrow_real[type](out, server->real_sum, values,
                                    gw_agg_key_average(fragment->key) ? server->cfg.world : 1);
     }
-    finish(server, fragment, buf, flags, now);
+    finish(server, fragment, buf, flags);
 }
 
 /* A raw packet: one worker's own values. */
 static void add_raw(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
-                    const struct set *from, gw_time now)
+                    const struct set *from)
 {
     struct set own = {0};
     uint32_t rank = 0;
@@ -365,22 +397,21 @@ static void add_raw(struct gw_server *server, struct fragment *fragment, struct 
         set_join(&fragment->set, from);
     }
     if (set_equals(&fragment->set, &server->everybody))
-        finish_raw(server, fragment, now);
+        finish_raw(server, fragment);
 }
 
 /* A sum of everybody: its buffer is the result. */
-static void take_complete(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
-                          gw_time now)
+static void take_complete(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt)
 {
     uint32_t buf = pkt->buf;
     server->stats.complete++;
     pkt->buf = GW_BUF_NONE;
-    finish(server, fragment, buf, 0, now);
+    finish(server, fragment, buf, 0);
 }
 
 /* Adds a partial sum, and finishes when everybody is in. */
 static void add_partial(struct gw_server *server, struct fragment *fragment,
-                        const struct gw_pkt *pkt, const struct set *from, gw_time now)
+                        const struct gw_pkt *pkt, const struct set *from)
 {
     const struct gw_kernels *kernels = server->cfg.kernels;
     int64_t *sum = sum_of(server, fragment);
@@ -408,36 +439,35 @@ static void add_partial(struct gw_server *server, struct fragment *fragment,
             return;
         }
     }
-    finish(server, fragment, buf, 0, now);
+    finish(server, fragment, buf, 0);
 }
 
 /* An integer packet for a fragment that collects integers. */
 static void add_integers(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
-                         const struct set *from, gw_time now)
+                         const struct set *from)
 {
     if (pkt->buf != GW_BUF_NONE && server->cfg.kernels->is_saturated(
                                        gw_buf_bytes(bufs_of(server), pkt->buf), fragment->values))
         turn_raw(server, fragment);
     else if (set_equals(from, &server->everybody))
-        take_complete(server, fragment, pkt, now);
+        take_complete(server, fragment, pkt);
     else if (set_overlaps(&fragment->set, from))
         server->stats.overlaps++;
     else
-        add_partial(server, fragment, pkt, from, now);
+        add_partial(server, fragment, pkt, from);
 }
 
 /* A packet for a finished fragment: its worker may have missed the result. */
-static void answer(struct gw_server *server, struct fragment *fragment, const struct gw_pkt *pkt,
-                   gw_time now)
+static void answer(struct gw_server *server, const struct fragment *fragment,
+                   const struct gw_pkt *pkt)
 {
     if (!(pkt->agg_flags & GW_AGG_RESEND))
         return;
-    (void)now;
     server->stats.answered++;
     order(server, fragment->seq, pkt->src, GW_AGG_UNICAST);
 }
 
-static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
+static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
 {
     struct set from;
     server->stats.received++;
@@ -451,24 +481,28 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
         return;
     }
     if (fragment->state == FRAGMENT_DONE) {
-        answer(server, fragment, pkt, now);
+        answer(server, fragment, pkt);
         return;
     }
+    /* The last link's queue marks the packet itself: no switch has seen that. */
+    if (pkt->q.ecn == GW_ECN_CE)
+        fragment->flags |= GW_AGG_ECN;
     fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
     if (pkt->agg_flags & GW_AGG_COLLISION)
         fragment->index = pkt->index;
     if (pkt->agg_flags & GW_AGG_RAW)
-        add_raw(server, fragment, pkt, &from, now);
+        add_raw(server, fragment, pkt, &from);
     else if (fragment->state == FRAGMENT_RAW)
         order(server, fragment->seq, pkt->src, GW_AGG_REQUEST | GW_AGG_UNICAST);
     else
-        add_integers(server, fragment, pkt, &from, now);
+        add_integers(server, fragment, pkt, &from);
 }
 
 static void server_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
                          gw_time now)
 {
-    server_gradient((struct gw_server *)app, pkt, now);
+    (void)now;
+    server_gradient((struct gw_server *)app, pkt);
     gw_pkt_release(ep->pool, pkt);
 }
 
@@ -496,7 +530,7 @@ static bool next_order(struct gw_server *server, struct job_order *next, struct 
         *next = server->orders[server->order_head];
         server->order_head = (server->order_head + 1) % server->order_room;
         server->order_count--;
-        *fragment = &server->fragments[next->seq & (server->cfg.window - 1)];
+        *fragment = fragment_at(server, next->seq);
         enum fragment_state wanted = next->flags & GW_AGG_REQUEST ? FRAGMENT_RAW : FRAGMENT_DONE;
         /* A newer fragment may have the slot by now, or the request may have been met. */
         if ((*fragment)->seq == next->seq && (*fragment)->state == wanted)
@@ -524,7 +558,6 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     pkt->agg_flags = next.flags;
     if (is_result) {
         pkt->agg_flags |= fragment->flags;
-        fragment->sent_at = now;
         if (fragment->buf != GW_BUF_NONE && !(fragment->flags & GW_AGG_FAILED)) {
             gw_buf_share(bufs_of(server), fragment->buf);
             pkt->buf = fragment->buf;
@@ -595,6 +628,7 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
     TAKE(fragments, cfg->window);
     TAKE(sums, (size_t)cfg->window * cfg->values);
     TAKE(raw_bufs, (size_t)cfg->raw_max * cfg->world);
+    TAKE(raw_seqs, cfg->raw_max);
     TAKE(raw_free, cfg->raw_max);
     TAKE(real_sum, cfg->values);
     TAKE(orders, orders_max(cfg));
@@ -629,6 +663,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
         .cfg = *cfg,
         .order_room = orders_max(cfg),
         .raw_free_count = cfg->raw_max,
+        .expected = cfg->first_seq,
     };
     server_carve(server, cfg, memory);
     for (uint32_t i = 0; i < cfg->window; i++)

@@ -347,10 +347,9 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
     worker->ahead++;
     work->results++;
     worker->progress_at = worker->result_at = now;
-    if (pkt->agg_flags & GW_AGG_COLLISION && worker->cfg.indexing == GW_AGG_INDEX_HASH) {
-        gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
-        worker->stats.remaps++;
-    }
+    if (pkt->agg_flags & GW_AGG_COLLISION)
+        worker->stats.remaps +=
+            gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
     if (pkt->agg_flags & GW_AGG_ECN)
         window_cut(worker);
     else
@@ -434,6 +433,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     GW_ASSERT(cfg->window_max && (cfg->window_max & (cfg->window_max - 1)) == 0);
     GW_ASSERT(cfg->window_initial >= 1 && cfg->window_initial <= cfg->window_max);
     GW_ASSERT(cfg->values >= 1 && cfg->tensors_max >= 1 && cfg->timeout > 0);
+    GW_ASSERT(!ep->pool->bufs || ep->pool->bufs->size / 4 >= cfg->values);
     unsigned char *at = memory;
     memset(memory, 0, gw_worker_size(cfg));
     struct gw_worker *worker = memory;
@@ -473,9 +473,10 @@ void gw_worker_fini(struct gw_worker *worker)
 
 int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, gw_time now)
 {
-    uint64_t fragments = (tensor->count + worker->cfg.values - 1) / worker->cfg.values;
+    uint64_t fragments = (tensor->count - 1) / worker->cfg.values + 1;
+    bool has_payload = tensor->in != NULL;
     if (tensor->count == 0 || fragments > INT32_MAX / 2 || tensor->type >= GW_DTYPES ||
-        (tensor->in && !worker->ep->pool->bufs))
+        has_payload != (worker->ep->pool->bufs != NULL))
         return GW_ERR_INVALID;
     if (worker->work_count == worker->cfg.tensors_max ||
         worker->end - worker->expected > INT32_MAX / 2 || !gw_endpoint_has_event_room(worker->ep))

@@ -159,6 +159,7 @@ static int tree_install(struct gw_sim *sim, const struct gw_job_spec *spec, uint
             .job = job,
             .epoch = EPOCH,
             .fan_in = (uint8_t)count,
+            .above = {(uint8_t)rack},
             .member_count = (uint16_t)count,
             .members = locals,
         };
@@ -175,6 +176,7 @@ static int tree_install(struct gw_sim *sim, const struct gw_job_spec *spec, uint
         .fan_in = (uint8_t)(!is_rack          ? tree->member_count
                             : tree->own_count ? tree->own_count
                                               : 1),
+        .above = {(uint8_t)(is_rack ? tree->rack_count : 0)},
         .member_count = (uint16_t)tree->member_count,
         .members = tree->members,
     };

@@ -131,7 +131,7 @@ static void run_is_the_same__with_triggers(void **state)
         "4->9 id 2 start 700000 size 100000 recv_done_trigger 1 send_done_trigger 2\n"
         "13->4 id 3 trigger 1 size 50000 send_done_trigger 3\n"
         "8->0 id 4 trigger 2 size 50000 send_done_trigger 3\n"
-        "1->15 id 5 trigger 3 size 0 send_done_trigger 3\n"
+        "1->15 id 5 trigger 3 size 1 send_done_trigger 3\n"
         "2->14 id 6 trigger 3 size 9000\n"
         "trigger id 1 barrier count 2\ntrigger id 2 oneshot\ntrigger id 3 multishot\n";
     char path[GW_TEST_PATH_MAX], set[SET_MAX];

@@ -18,31 +18,52 @@ static const char star[] = "topology: {kind: star, hosts: 4}\n"
                            "workload: {kind: incast, degree: 1, size: 1MiB}\n"
                            "time_limit: 10ms\n";
 
-/* Runs the flows of a connection matrix between four hosts. */
-static void run_matrix(struct gw_test_sim *run, const char *matrix)
+/* Prepares the flows of a connection matrix between four hosts. */
+static void open_matrix(struct gw_test_sim *run, const char *matrix)
 {
     const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
     char path[GW_TEST_PATH_MAX], text[TEXT_MAX];
     gw_test_write_file(path, matrix);
     snprintf(text, sizeof(text), "%sworkload: {kind: matrix, file: %s}\n",
              "topology: {kind: star, hosts: 4}\n", path);
-    gw_test_sim_run(run, &options, text, "%s", "");
+    gw_test_sim_open(run, &options, text, "%s", "");
     unlink(path);
+}
+
+static void run_matrix(struct gw_test_sim *run, const char *matrix)
+{
+    open_matrix(run, matrix);
+    gw_test_sim_finish(run);
     assert_int_equal(run->totals.completed, run->totals.flows);
 }
 
+/* It is sent and received at once, and pulls both of its triggers. */
 static void empty_flow__completes_when_it_starts(void **state)
 {
     (void)state;
     struct gw_test_sim run;
-    run_matrix(&run, "Connections 3\nTriggers 2\n"
-                     "0->1 id 1 start 5000000 size 0 send_done_trigger 1 recv_done_trigger 2\n"
-                     "1->2 id 2 trigger 1 size 1\n2->3 id 3 trigger 2 size 1\n"
-                     "trigger id 1 oneshot\ntrigger id 2 oneshot\n");
+    open_matrix(&run, "Connections 3\nTriggers 2\n"
+                      "0->1 id 1 start 5000000 size 1 send_done_trigger 1 recv_done_trigger 2\n"
+                      "1->2 id 2 trigger 1 size 1\n2->3 id 3 trigger 2 size 1\n"
+                      "trigger id 1 oneshot\ntrigger id 2 oneshot\n");
+    run.scenario.workload.flows[0].bytes = 0; /* in a matrix, size 0 means a flow without end */
+    gw_test_sim_finish(&run);
+    assert_int_equal(run.totals.completed, 3);
     assert_true(run.flows[0].start == 5 * GW_US && run.flows[0].end == 5 * GW_US);
     assert_true(run.flows[1].start == 5 * GW_US + run.sim->window);
     assert_true(run.flows[2].start == 5 * GW_US + run.sim->window);
     assert_true(run.totals.data_packets == 2);
+    gw_test_sim_close(&run);
+}
+
+static void endless_flow__runs_in_the_background(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    run_matrix(&run, "Connections 2\n0->1 id 1 start 0 size 0\n2->3 id 2 start 0 size 100000\n");
+    assert_int_equal(run.totals.flows, 1);
+    assert_true(run.scenario.workload.flows[0].background);
+    assert_int_equal(run.flows[0].outcome, GW_FLOW_PENDING);
     gw_test_sim_close(&run);
 }
 
@@ -202,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_flow__completes_when_it_starts),
+        cmocka_unit_test(endless_flow__runs_in_the_background),
         cmocka_unit_test(trigger__oneshot_starts_all_once),
         cmocka_unit_test(trigger__barrier_waits_for_the_last),
         cmocka_unit_test(trigger__multishot_starts_one_per_pull),

@@ -103,7 +103,7 @@ static void find_dead_links(struct facts *facts)
 }
 
 /* Links from `host` to every node; UINT32_MAX: none. Hosts do not forward. */
-static void measure(const struct facts *facts, uint32_t host, bool avoid_dead, uint32_t *distance)
+static void measure(const struct facts *facts, uint32_t host, uint32_t *distance)
 {
     const struct gw_topo *topo = facts->topo;
     memset(distance, 0xff, topo->node_count * sizeof(*distance));
@@ -114,7 +114,7 @@ static void measure(const struct facts *facts, uint32_t host, bool avoid_dead, u
             const struct gw_link *link = &topo->links[i / 2];
             uint32_t from = link->side[i % 2].node, to = link->side[1 - i % 2].node;
             if (distance[from] == UINT32_MAX || (from < topo->host_count && from != host) ||
-                (avoid_dead && facts->dead[i / 2]) || distance[to] <= distance[from] + 1)
+                distance[to] <= distance[from] + 1)
                 continue;
             distance[to] = distance[from] + 1;
             changed = true;
@@ -122,29 +122,33 @@ static void measure(const struct facts *facts, uint32_t host, bool avoid_dead, u
     }
 }
 
-/* Whether a link that died for good lies on a shortest path between the hosts. */
-static bool is_cut_off(const struct facts *facts, uint32_t src, uint32_t dst)
+/*
+ * Whether packets from `src` to `dst` may need a link that died for good: one of the source's own,
+ * whichever it takes, or one that leads nearer to the destination from there on.
+ */
+static bool may_die(const struct facts *facts, uint32_t src, uint32_t dst)
 {
     const struct gw_topo *topo = facts->topo;
-    uint32_t *from = facts->distances, *to = from + topo->node_count;
-    measure(facts, src, false, from);
-    measure(facts, dst, false, to);
-    for (uint32_t i = 0; i < 2 * topo->link_count; i++) {
-        uint32_t a = topo->links[i / 2].side[i % 2].node,
-                 b = topo->links[i / 2].side[1 - i % 2].node;
-        /* Every link of the hosts themselves counts: which one a flow uses is a hash. */
-        bool own = a == src || a == dst;
-        if (facts->dead[i / 2] && (own || (from[a] != UINT32_MAX && to[b] != UINT32_MAX &&
-                                           from[a] + 1 + to[b] == from[dst])))
-            return true;
+    uint32_t *left = facts->distances, *visited = left + topo->node_count;
+    measure(facts, dst, left);
+    memset(visited, 0, topo->node_count * sizeof(*visited));
+    visited[src] = true;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < 2 * topo->link_count; i++) {
+            const struct gw_link *link = &topo->links[i / 2];
+            uint32_t from = link->side[i % 2].node, to = link->side[1 - i % 2].node;
+            if (!visited[from] || (from != src && left[to] + 1 != left[from]))
+                continue;
+            if (facts->dead[i / 2])
+                return true;
+            changed |= !visited[to];
+            visited[to] = true;
+        }
     }
     return false;
 }
 
-/*
- * With strict priority for control, trimmed headers alone can fill a link: when many senders meet
- * on a slow one and headers are not far smaller than packets. Then next to nothing arrives in full.
- */
 bool gw_invariants_is_starved(const struct gw_scenario *scenario,
                               const struct gw_sim_totals *totals)
 {
@@ -170,7 +174,8 @@ static const char *excuse(const struct facts *facts, uint32_t flow)
     /* Timers have equal periods, so that flows of one host resend in step, always in one order. */
     if (facts->totals.drops)
         return "flows that are cut off may fill a queue just before it, every time";
-    return is_cut_off(facts, spec->src, spec->dst) ? "cut off" : NULL;
+    bool cut_off = may_die(facts, spec->src, spec->dst) || may_die(facts, spec->dst, spec->src);
+    return cut_off ? "cut off" : NULL;
 }
 
 /* Least time of a flow: every byte leaves the host, the last one and its ACK cross the network. */
@@ -187,7 +192,7 @@ static gw_time least_time(const struct facts *facts, const struct gw_flow_spec *
         if (side->node == spec->src && side->rate_bps > fastest_host)
             fastest_host = side->rate_bps;
     }
-    measure(facts, spec->src, false, facts->distances);
+    measure(facts, spec->src, facts->distances);
     uint32_t hops = facts->distances[spec->dst];
     uint32_t last = (uint32_t)(spec->bytes - (packets - 1) * scenario->host.mtu);
     gw_byte_time host = gw_byte_time_from_bps(fastest_host), link = gw_byte_time_from_bps(fastest);

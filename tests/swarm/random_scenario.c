@@ -283,7 +283,8 @@ static void write_host(struct writer *w)
         fputc('\n', w->out);
     }
     if (has(w, HAS_STALL)) {
-        write_time(w, "  stall", between_log(w, 20 * packet, 20000 * (packet + w->latency)));
+        write_time(w, "  stall",
+                   between_log(w, 200 * (packet + w->latency), 40000 * (packet + w->latency)));
         fputc('\n', w->out);
     }
 }
@@ -601,7 +602,7 @@ void gw_random_scenario_write(struct gw_random_scenario *random, const char *dir
     w.network = &network;
     gw_time packet = gw_serialisation(gw_byte_time_from_bps(w.rate_bps), w.mtu + w.header);
     w.horizon = 4 * network.brtt_max + w.packets * packet / network.topo.host_count;
-    random->options.seed = gw_prng_next(&w.prng) >> 1;
+    random->options.seed = seed; /* the scenario's own, so that `gradwire sim` runs the same */
     random->options.pcap_link = gw_prng_below(&w.prng, network.topo.link_count);
     if (has(&w, HAS_OVERRIDES))
         write_overrides(&w);

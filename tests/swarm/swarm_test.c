@@ -24,7 +24,7 @@
 
 #define FIRST_SEED UINT64_C(20240801)
 
-/* How many scenarios fit in about half a minute of one core. */
+/* How many scenarios take about 20 seconds of one core. */
 #if defined(__SANITIZE_THREAD__)
 enum { SCENARIOS = 60 };
 #elif defined(__SANITIZE_ADDRESS__)

@@ -333,17 +333,13 @@ static void flow_rx_coalesce__survives_an_empty_pool(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
-    struct gw_pkt *hoard[PKTS];
-    uint32_t hoarded = 0;
     open_ack_every(&f, 4);
     feed(&f, 0, 9);
-    while ((hoard[hoarded] = gw_pkt_claim(&f.host.pool)) != NULL)
-        hoarded++;
+    struct gw_pkt_fifo hoard = fixture_hoard(&f);
     fixture_expire(&f);
     no_answer(&f);
     assert_true(fixture_stats(&f)->pool_empty == 1);
-    while (hoarded > 0)
-        gw_pkt_release(&f.host.pool, hoard[--hoarded]);
+    fixture_give_back(&f, &hoard);
     for (uint32_t seq = 1; seq < 5; seq++)
         feed(&f, seq, 9);
     assert_int_equal(answer(&f).ack.cum, 5);
@@ -358,7 +354,7 @@ static void flow_rx_malformed__is_counted_and_dropped(void **state)
     feed(&f, 0, 3);
     answer(&f);
     const struct gw_pkt good = fixture_data(FLOW, 1, 3);
-    struct gw_pkt bad[9];
+    struct gw_pkt bad[10];
     for (uint32_t i = 0; i < GW_COUNT_OF(bad); i++)
         bad[i] = good;
     bad[0].seq = 3;                              /* beyond the end */
@@ -370,6 +366,8 @@ static void flow_rx_malformed__is_counted_and_dropped(void **state)
     bad[6].data.mss = bad[6].data.len = MTU - 1; /* consistent, but not with packet 0 */
     bad[7].data.total = UINT32_MAX;              /* longer than a message may be */
     bad[8].data.total = 0;
+    bad[9].seq = 2;
+    bad[9].data.len++; /* the last one, but longer than a full one */
     for (uint32_t i = 0; i < GW_COUNT_OF(bad); i++) {
         fixture_input(&f, &bad[i]);
         no_answer(&f);
@@ -476,6 +474,28 @@ static void flow_rx_slots__are_recycled(void **state)
     fixture_close(&f);
 }
 
+/* However many messages came before, every slot can be used again. */
+static void flow_rx_slots__are_never_used_up(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkt;
+    open_ack_every(&f, 1);
+    for (uint32_t flow = 0; flow < 10; flow++) {
+        pkt = fixture_data(flow, 0, 1);
+        fixture_input(&f, &pkt);
+        answer(&f);
+        assert_int_equal(fixture_event(&f).flow, flow);
+    }
+    for (uint32_t flow = 10; flow < 12; flow++) { /* two at once */
+        pkt = fixture_data(flow, 0, 2);
+        fixture_input(&f, &pkt);
+        answer(&f);
+    }
+    assert_true(fixture_stats(&f)->refused == 0);
+    fixture_close(&f);
+}
+
 /* The same number from two peers is two messages. */
 static void flow_rx_slots__tell_peers_apart(void **state)
 {
@@ -557,6 +577,7 @@ int main(void)
         cmocka_unit_test(flow_rx_payload__goes_to_its_place),
         cmocka_unit_test(flow_rx_payload__stays_within_its_memory),
         cmocka_unit_test(flow_rx_slots__are_recycled),
+        cmocka_unit_test(flow_rx_slots__are_never_used_up),
         cmocka_unit_test(flow_rx_slots__tell_peers_apart),
         cmocka_unit_test(flow_rx_stall__fails_on_time),
         cmocka_unit_test(flow_rx_control__overflow_is_counted),

@@ -583,20 +583,16 @@ static void flow_tx_pool__empty_recovers(void **state)
     (void)state;
     struct endpoint_fixture f;
     struct gw_pkt copy;
-    struct gw_pkt *hoard[PKTS];
-    uint32_t hoarded = 0;
     open_span(&f, "2000");
     fixture_send(&f, 3 * MTU);
-    while ((hoard[hoarded] = gw_pkt_claim(&f.host.pool)) != NULL)
-        hoarded++;
-    assert_int_equal(hoarded, PKTS);
+    struct gw_pkt_fifo hoard = fixture_hoard(&f);
+    assert_int_equal(hoard.count, PKTS);
     assert_int_equal(fixture_pull(&f, &copy, 1), 0);
     assert_true(fixture_stats(&f)->pool_empty == 1);
     fixture_expire(&f);
     assert_int_equal(fixture_pull(&f, &copy, 1), 0);
     assert_true(fixture_stats(&f)->pool_empty == 2);
-    while (hoarded > 0)
-        gw_pkt_release(&f.host.pool, hoard[--hoarded]);
+    fixture_give_back(&f, &hoard);
     fixture_expire(&f);
     assert_int_equal(fixture_pull(&f, &copy, 1), 1);
     fixture_ack(&f, &copy, 1);

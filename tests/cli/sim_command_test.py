@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""The command line of `gradwire sim`, as scripts see it: exit statuses, one line per error, JSON,
+files. Called with the path of the program."""
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+
+# 16 hosts; 8 flows; a few thousand packets.
+SCENARIO = """\
+topology: {kind: fat-tree, tiers: 3, k: 4}
+workload:
+  kind: incast
+  degree: 8
+  size: 256KiB
+"""
+
+KEYS = {
+    "scenario", "params", "seed", "flows", "completed", "sim_us", "fct_us", "completion_us",
+    "data_packets", "hops", "marks", "trims", "drops", "retransmits", "events", "trace_hash",
+    "jobs", "host",
+}  # fmt: skip
+TIMES = {"min", "mean", "p50", "p99", "max"}
+HOST_KEYS = {"threads", "wall_s", "hops_per_s", "peak_rss_mb"}
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_cli_")
+        self.addCleanup(self.folder.cleanup)
+        self.scenario = self.file("small.yaml", SCENARIO)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def file(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def call(self, *words):
+        return subprocess.run(
+            [PROGRAM, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
+
+    def sim(self, *words, status=0):
+        done = self.call("sim", self.scenario, *words)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def json(self, *words):
+        done = self.sim("--json", *words)
+        self.assertEqual(done.stderr, "")
+        return json.loads(done.stdout)
+
+    def assert_one_line(self, text, *parts):
+        self.assertTrue(text.endswith("\n") and text.count("\n") == 1, text)
+        self.assertTrue(text.startswith("gradwire: "), text)
+        for part in parts:
+            self.assertIn(part, text)
+
+    # Bad usage and bad input: status 2, one line, nothing on standard output.
+
+    def refuse(self, words, *parts):
+        done = self.call(*words)
+        self.assertEqual(done.returncode, 2, words)
+        self.assertEqual(done.stdout, "")
+        self.assert_one_line(done.stderr, *parts)
+
+    def refuse_scenario(self, text, line, *parts):
+        bad = self.file("bad.yaml", text)
+        self.refuse(["sim", bad], f"{bad}:{line}: ", *parts)
+
+    def test_scenario_errors__name_file_line_and_key(self):
+        self.refuse_scenario(SCENARIO + "speed: 3\n", 6, "speed")
+        self.refuse_scenario(SCENARIO.replace("size:", "sizes:"), 5, "sizes", "size")
+        self.refuse_scenario(SCENARIO.replace("256KiB", "256KX"), 5, "size", "256KX")
+        self.refuse_scenario(SCENARIO.replace("k: 4", "k: 5"), 1, "topology.k: ", "must be even")
+        self.refuse_scenario(SCENARIO.replace("degree: 8", "degree: 16"), 4, "degree")
+        self.refuse_scenario(SCENARIO.replace("incast", "outcast"), 3, "outcast")
+        self.refuse_scenario(SCENARIO + "cc: [smartt\n", 6)
+        self.refuse_scenario(SCENARIO + "lb: nothing\n", 6, "nothing")
+        self.refuse_scenario(SCENARIO + "metrics: {pcap: [host0, host1]}\n", 6, "host0", "host1")
+        matrix = self.file("bad.cm", "Connections 1\n0->99 id 1 start 0 size 5\n")
+        self.refuse_scenario(
+            f"topology: {{kind: star}}\nworkload: {{kind: matrix, file: {matrix}}}\n",
+            2, f"{matrix}:2: ", "99",
+        )  # fmt: skip
+
+    def test_overrides__are_named_in_errors(self):
+        name = self.scenario
+        self.refuse(["sim", name, "--set", "workload.sizes=1"], "--set workload.sizes=1", "sizes")
+        self.refuse(["sim", name, "--set", "workload.size=1X"], "--set workload.size=1X", "1X")
+        self.refuse(["sim", name, "--set", "topology.k=7"], "topology.k=7", "even")
+        self.refuse(["sim", name, "--set", "host.mtu=0"], "mtu")
+
+    def test_files_that_are_missing__are_named(self):
+        self.refuse(["sim", self.path("none.yaml")], "none.yaml", "No such file")
+        missing = "topology: {kind: star}\nworkload: {kind: matrix, file: none.cm}\n"
+        self.refuse_scenario(missing, 2, "none.cm", "No such file")
+        self.refuse(["sim", self.scenario, "--pcap", "/nowhere/x.pcap"], "/nowhere/x.pcap")
+
+    def test_commands__that_are_unknown_or_absent(self):
+        self.refuse(["simulate"], "unknown command 'simulate'")
+        self.refuse([], "no command given")
+        self.refuse(["sim"], "no scenario given")
+        self.refuse(["sim", "--list", "tests"], "--list tests", "cc, lb, loss")
+        self.refuse(["version", "--verbose"], "--verbose")
+
+    def test_flags__that_are_wrong(self):
+        for words, part in [
+            (["--fast"], "--fast"),
+            (["--seed", "x"], "--seed=x"),
+            (["--seed", "-1"], "--seed=-1"),
+            (["--seeds", "0"], "--seeds=0"),
+            (["--threads", "0"], "--threads=0"),
+            (["--set", "workload.size"], "workload.size"),
+            (["another.yaml"], "another.yaml"),
+            (["--out"], "--out"),
+        ]:
+            done = self.call("sim", self.scenario, *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stdout, "")
+            first, *hint = done.stderr.splitlines()
+            self.assertIn(part, first)
+            for line in hint:  # argp adds where help is
+                self.assertRegex(line, "^Try `gradwire sim --help'")
+
+    # What works.
+
+    def test_help_and_version__succeed(self):
+        for words in (["help"], ["--help"], ["version"], ["--version"], ["sim", "--help"]):
+            done = self.call(*words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("gradwire", done.stdout)
+        self.assertIn("gradwire sim scenarios/", self.call("sim", "--help").stdout)
+        self.assertIn("version", json.loads(self.call("version", "--json").stdout))
+
+    def test_text__says_what_happened(self):
+        done = self.sim()
+        self.assertEqual(done.stderr, "")  # no progress bar where nobody looks
+        self.assertIn("8 of 8 completed", done.stdout)
+        self.assertIn("completion time (us)", done.stdout)
+
+    def test_json__has_all_keys(self):
+        result = self.json("--seed", "7")
+        self.assertEqual(KEYS - set(result), set())
+        self.assertEqual(set(result["fct_us"]), TIMES)
+        self.assertEqual(set(result["host"]), HOST_KEYS)
+        self.assertEqual(result["scenario"], "small")
+        self.assertEqual(result["params"], {"seed": "7"})
+        self.assertEqual(result["seed"], 7)
+        self.assertEqual((result["flows"], result["completed"]), (8, 8))
+        self.assertEqual(result["data_packets"], 8 * 64 + result["retransmits"])
+        self.assertRegex(result["trace_hash"], "^[0-9a-f]{16}$")
+        times = result["fct_us"]
+        self.assertTrue(0 < times["min"] <= times["p50"] <= times["p99"] <= times["max"])
+        self.assertTrue(times["min"] <= times["mean"] <= times["max"])
+        self.assertTrue(times["max"] <= result["completion_us"] <= result["sim_us"])
+
+    def test_json__is_the_same_for_the_same_seed(self):
+        first, again, threads = self.json(), self.json(), self.json("--threads", "3", "--wire")
+        for result in (first, again, threads):
+            del result["host"]
+        self.assertEqual(first, again)
+        self.assertEqual(first, threads)
+        self.assertNotEqual(first["trace_hash"], self.json("--seed", "2")["trace_hash"])
+
+    def test_json__is_an_array_for_seeds_and_sweeps(self):
+        results = self.json("--seeds", "3", "--seed", "5")
+        self.assertEqual([result["seed"] for result in results], [5, 6, 7])
+        self.assertEqual(len({result["trace_hash"] for result in results}), 3)
+        self.scenario = self.file(
+            "sweep.yaml", SCENARIO + "sweep: {workload.degree: [2, 4], lb: [reps, ecmp]}\n"
+        )
+        results = self.json("--set", "workload.size=64KiB")
+        params = [result["params"] for result in results]
+        self.assertEqual(len(params), 4)
+        self.assertEqual(len({json.dumps(each, sort_keys=True) for each in params}), 4)
+        for result in results:
+            self.assertEqual(result["params"]["workload.size"], "64KiB")
+            self.assertEqual(result["flows"], int(result["params"]["workload.degree"]))
+        # A key that is set is not swept.
+        self.assertEqual(len(self.json("--set", "lb=spray")), 2)
+
+    def test_unfinished_flows__are_a_failure_that_names_them(self):
+        done = self.sim("--set", "time_limit=5us", status=1)
+        self.assertIn("0 of 8 completed", done.stdout)
+        self.assertEqual(done.stdout.count("UNFINISHED"), 8)
+        self.assert_one_line(done.stderr, self.scenario, "unfinished")
+        done = self.sim("--json", "--set", "time_limit=5us", status=1)
+        self.assertEqual(json.loads(done.stdout)["completed"], 0)
+        failing = "faults=[{at: 0, link: [host0, tor0], down: yes}]"
+        done = self.sim("--set", "host.stall=50us", "--set", failing, status=1)
+        self.assertEqual(done.stdout.count("FAILED"), 8)
+
+    def test_list__prints_every_registry(self):
+        for kind, name in {
+            "cc": "smartt", "lb": "reps", "loss": "trim", "qdisc": "red", "topo": "fat-tree",
+            "workload": "permutation",
+        }.items():  # fmt: skip
+            done = self.call("sim", "--list", kind)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(f"{name}: ", done.stdout)
+            entries = json.loads(self.call("sim", "--list", kind, "--json").stdout)
+            self.assertIn(name, [entry["name"] for entry in entries])
+            for entry in entries:
+                self.assertTrue(entry["summary"])
+                for parameter in entry["params"]:
+                    self.assertTrue(parameter["name"] and parameter["type"] and parameter["help"])
+
+    def test_describe__loads_again_as_the_same_scenario(self):
+        settings = ["--set", "cc.md=3", "--set", "host.ack_every=4", "--set", "metrics.sample=2us"]
+        settings += ["--set", "metrics.pcap=[tor1, agg0]"]
+        done = self.sim("--describe", *settings)
+        expected = self.json(*settings)["trace_hash"]
+        self.scenario = self.file("described.yaml", done.stdout)
+        self.assertEqual(self.json()["trace_hash"], expected)
+        self.assertEqual(self.sim("--describe").stdout, done.stdout)
+        self.assertIn("pcap: [tor1, agg0, 0]", done.stdout)
+
+    # Files.
+
+    def read_csv(self, *names):
+        with open(os.path.join(self.path("out"), *names), encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def read_result(self, *names):
+        with open(os.path.join(self.path("out"), *names), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_out__writes_flows_and_result(self):
+        printed = self.json("--out", self.path("out"))
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["flows.csv", "result.json"])
+        flows = self.read_csv("flows.csv")
+        self.assertEqual(
+            list(flows[0]),
+            ["id", "src", "dst", "bytes", "start_us", "end_us", "fct_us", "retransmits", "outcome"],
+        )
+        self.assertEqual(len(flows), 8)
+        self.assertEqual({flow["dst"] for flow in flows}, {"0"})
+        self.assertEqual({flow["bytes"] for flow in flows}, {str(256 << 10)})
+        self.assertEqual({flow["outcome"] for flow in flows}, {"done"})
+        self.assertEqual(sum(int(flow["retransmits"]) for flow in flows), printed["retransmits"])
+        self.assertAlmostEqual(
+            max(float(flow["fct_us"]) for flow in flows), printed["fct_us"]["max"], places=5
+        )
+        self.assertEqual(self.read_result("result.json"), printed)
+
+    def test_out__writes_series_when_asked(self):
+        self.sim("--out", self.path("out"), "--set", "metrics.sample=2us")
+        series = self.read_csv("series.csv")
+        self.assertEqual(list(series[0]), ["time_us", "series", "subject", "port", "value"])
+        self.assertEqual({row["series"] for row in series}, {"cwnd", "rate", "queue"})
+        for row in series:
+            self.assertEqual(float(row["time_us"]) % 2, 0)
+            self.assertGreaterEqual(int(row["value"]), 0)
+            self.assertEqual(row["port"] != "", row["series"] == "queue")
+        self.assertIn("tor0", {row["subject"] for row in series if row["series"] == "queue"})
+
+    def test_out__has_a_folder_per_run(self):
+        self.sim("--out", self.path("out"), "--seeds", "3")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["000", "001", "002"])
+        for index in range(3):
+            self.assertEqual(self.read_result(f"{index:03}", "result.json")["seed"], 1 + index)
+            self.assertEqual(len(self.read_csv(f"{index:03}", "flows.csv")), 8)
+
+    def test_out__leaves_out_what_did_not_happen(self):
+        self.sim("--out", self.path("out"), "--set", "time_limit=5us", status=1)
+        for flow in self.read_csv("flows.csv"):
+            self.assertEqual((flow["end_us"], flow["fct_us"]), ("", ""))
+            self.assertEqual(flow["outcome"], "unfinished")
+
+    def test_out__that_cannot_be_written_is_refused(self):
+        self.refuse(["sim", self.scenario, "--json", "--out", "/nowhere/at/all"], "/nowhere/at/all")
+
+    def test_pcap__writes_the_link_of_the_scenario(self):
+        sizes = []
+        for link in ("[tor0, host0]", "[tor0, host1]"):  # host 0 receives; host 1 may be idle
+            self.sim("--pcap", self.path("x.pcap"), "--set", f"metrics.pcap={link}")
+            with open(self.path("x.pcap"), "rb") as file:
+                data = file.read()
+            self.assertEqual(int.from_bytes(data[:4], sys.byteorder), 0xA1B23C4D)
+            sizes.append(len(data))
+        self.assertGreater(sizes[0], 100 * 8 * 64)
+        self.assertLess(sizes[1], sizes[0] / 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
