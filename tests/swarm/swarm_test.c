@@ -36,7 +36,7 @@ enum { SCENARIOS = 1500 };
 enum {
     EVENTS_MAX = 2000000,  /* of one run, about; few need a tenth. What needs more does not end. */
     CPU_SECONDS_MAX = 200, /* of one scenario: guards against an endless loop only */
-    COVERED_FROM = 50,     /* scenarios from which on every kind of loss must have been met */
+    COVERED_FROM = 250,    /* scenarios from which on every kind of loss must have been met */
 };
 
 /* What a run left behind. */
