@@ -30,6 +30,7 @@ struct sim_args {
     uint64_t seed, seeds, threads;
     bool has_seed;
     bool wire, json, describe;
+    FILE *no_hint;
     const char *out, *pcap, *list;
 };
 
@@ -67,41 +68,51 @@ static const char doc[] =
     "  gradwire sim scenarios/permutation-1024.yaml --set topology.oversubscription=4 --seed 7\n"
     "\nA sweep in the scenario runs every point. docs/simulator.md describes the keys.";
 
-static uint64_t parse_number(struct argp_state *state, const char *option, const char *text,
-                             uint64_t low, uint64_t high)
+static error_t parse_number(const char *option, const char *text, uint64_t low, uint64_t high,
+                            uint64_t *number)
 {
-    uint64_t value;
-    if (gw_parse_count(text, &value) != GW_OK || value < low || value > high)
-        argp_error(state, "--%s=%s: expected a whole number from %llu to %llu", option, text,
-                   (unsigned long long)low, (unsigned long long)high);
-    return value;
+    if (gw_parse_count(text, number) == GW_OK && *number >= low && *number <= high)
+        return 0;
+    gw_complain("--%s=%s: expected a whole number from %llu to %llu", option, text,
+                (unsigned long long)low, (unsigned long long)high);
+    return EINVAL;
 }
 
+static error_t add_override(struct sim_args *args, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text) {
+        gw_complain("--set %s: expected KEY=VALUE", text);
+        return EINVAL;
+    }
+    if (args->override_count == OVERRIDES_MAX) {
+        gw_complain("--set: at most %d", OVERRIDES_MAX);
+        return EINVAL;
+    }
+    *equals = '\0';
+    args->overrides[args->override_count++] =
+        (struct gw_override){.key = text, .value = equals + 1};
+    return 0;
+}
+
+/* Complains itself of a value, in one line, and returns EINVAL. */
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct sim_args *args = state->input;
     switch (key) {
-    case KEY_SET: {
-        char *equals = strchr(text, '=');
-        if (!equals || equals == text)
-            argp_error(state, "--set %s: expected KEY=VALUE", text);
-        if (args->override_count == OVERRIDES_MAX)
-            argp_error(state, "--set: at most %d", OVERRIDES_MAX);
-        *equals = '\0';
-        args->overrides[args->override_count++] =
-            (struct gw_override){.key = text, .value = equals + 1};
+    case ARGP_KEY_INIT:
+        if (args->no_hint)
+            state->err_stream = args->no_hint;
         return 0;
-    }
+    case KEY_SET:
+        return add_override(args, text);
     case KEY_SEED:
-        args->seed = parse_number(state, "seed", text, 0, INT64_MAX);
         args->has_seed = true;
-        return 0;
+        return parse_number("seed", text, 0, INT64_MAX, &args->seed);
     case KEY_SEEDS:
-        args->seeds = parse_number(state, "seeds", text, 1, SEEDS_MAX);
-        return 0;
+        return parse_number("seeds", text, 1, SEEDS_MAX, &args->seeds);
     case KEY_THREADS:
-        args->threads = parse_number(state, "threads", text, 1, THREADS_MAX);
-        return 0;
+        return parse_number("threads", text, 1, THREADS_MAX, &args->threads);
     case KEY_OUT:
         args->out = text;
         return 0;
@@ -121,8 +132,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         args->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (args->scenario)
-            argp_error(state, "'%s': only one scenario can be given", text);
+        if (args->scenario) {
+            gw_complain("sim: '%s': only one scenario can be given", text);
+            return EINVAL;
+        }
         args->scenario = text;
         return 0;
     default:
@@ -342,8 +355,14 @@ int gw_cmd_sim(int argc, char **argv)
     static const struct argp argp = {options, parse_option, "SCENARIO.yaml", doc, 0, 0, 0};
     struct sim_args args = {.seeds = 1, .threads = 1};
     char seed_text[24];
+    /* getopt says in one line what is wrong with an option; argp's second line goes nowhere. */
+    args.no_hint = fopen("/dev/null", "w");
     argp_err_exit_status = GW_EXIT_USAGE;
-    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    error_t error = argp_parse(&argp, argc, argv, 0, NULL, &args);
+    if (args.no_hint)
+        fclose(args.no_hint);
+    if (error)
+        return GW_EXIT_USAGE;
     if (args.list) {
         if (gw_report_list(args.list, args.json))
             return GW_EXIT_OK;

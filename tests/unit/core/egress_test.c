@@ -243,6 +243,31 @@ static void egress_ring__survives_leaving(void **state)
     fixture_close(&f);
 }
 
+/* The same for the last in the ring: here a flow that is acknowledged while it waits to resend. */
+static void egress_ring__survives_the_last_one_leaving(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt first, pkts[SENT_MAX];
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "1000000");
+    uint32_t flows[4];
+    send_class(&f, 1, 0);
+    assert_int_equal(fixture_pull(&f, &first, 1), 1);
+    flows[0] = send_class(&f, 2, 0);
+    flows[1] = send_class(&f, 2, 0);
+    fixture_nack(&f, &first); /* joins as the last */
+    fixture_ack(&f, &first, 1);
+    assert_int_equal(fixture_event(&f).flow, first.flow);
+    flows[2] = send_class(&f, 2, 0);
+    flows[3] = send_class(&f, 2, 0);
+    assert_int_equal(fixture_pull(&f, pkts, SENT_MAX), 8);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(pkts[i].flow, flows[i % 4]);
+    settle(&f, pkts, 8);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +279,7 @@ int main(void)
         cmocka_unit_test(egress_ready__is_reported_once),
         cmocka_unit_test(egress_ports__are_all_used),
         cmocka_unit_test(egress_ring__survives_leaving),
+        cmocka_unit_test(egress_ring__survives_the_last_one_leaving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,12 +41,14 @@ static inline struct gw_endpoint_cfg fixture_cfg(void)
     return cfg;
 }
 
-/* An endpoint whose flows have a fixed window of `window` bytes. Time begins an hour before 2^64.
+/*
+ * An endpoint whose flows have a fixed window of `window` bytes. Time begins an hour before 2^64,
+ * and between two ticks of the send times.
  */
 static inline void fixture_open(struct endpoint_fixture *f, const struct gw_endpoint_cfg *cfg,
                                 const char *window)
 {
-    *f = (struct endpoint_fixture){.cfg = *cfg, .now = (gw_time)0 - 3600 * GW_S + 1234};
+    *f = (struct endpoint_fixture){.cfg = *cfg, .now = (gw_time)0 - 3600 * GW_S + 3000};
     gw_test_host_open(&f->host, cfg, PKTS);
     f->endpoint = f->host.endpoint;
     f->node = gw_endpoint_node(f->endpoint);

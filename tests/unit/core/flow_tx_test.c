@@ -390,6 +390,9 @@ static void flow_tx_expire__at_any_time_is_harmless(void **state)
         gw_node_expire(f.node, f.now);
         assert_int_equal(fixture_pull(&f, &more, 1), 0);
     }
+    f.now = gw_node_deadline(f.node) - 1;
+    gw_node_expire(f.node, f.now);
+    assert_int_equal(fixture_pull(&f, &more, 1), 0);
     assert_true(fixture_stats(&f)->timeouts == 0);
     finish(&f);
     assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
