@@ -3,12 +3,9 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/error.h"
 #include "base/map.h"
-
-enum {
-    ALIGNMENT = 64,
-};
 
 /* One aggregator: half a cache line, so that a fragment costs one miss besides its values. */
 struct slot {
@@ -37,33 +34,29 @@ struct gw_aggregate {
     struct gw_aggregate_stats stats;
 };
 
-static size_t aligned(size_t size)
-{
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 size_t gw_aggregate_size(const struct gw_aggregate_cfg *cfg)
 {
-    return aligned(sizeof(struct gw_aggregate)) + aligned(cfg->aggregators * sizeof(struct slot)) +
-           aligned(cfg->jobs_max * sizeof(struct gw_aggregate_job)) +
-           aligned(cfg->members_max * sizeof(uint32_t)) + aligned(gw_map_size(cfg->jobs_max));
+    return gw_aligned(sizeof(struct gw_aggregate)) +
+           gw_aligned(cfg->aggregators * sizeof(struct slot)) +
+           gw_aligned(cfg->jobs_max * sizeof(struct gw_aggregate_job)) +
+           gw_aligned(cfg->members_max * sizeof(uint32_t)) + gw_aligned(gw_map_size(cfg->jobs_max));
 }
 
 struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_cfg *cfg)
 {
-    GW_ASSERT((uintptr_t)memory % ALIGNMENT == 0);
+    GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     GW_ASSERT(cfg->aggregators >= 1 && cfg->aggregators <= GW_AGGREGATORS_MAX);
     unsigned char *at = memory;
     memset(memory, 0, gw_aggregate_size(cfg));
     struct gw_aggregate *aggregate = memory;
     aggregate->cfg = *cfg;
-    at += aligned(sizeof(*aggregate));
+    at += gw_aligned(sizeof(*aggregate));
     aggregate->slots = (void *)at;
-    at += aligned(cfg->aggregators * sizeof(struct slot));
+    at += gw_aligned(cfg->aggregators * sizeof(struct slot));
     aggregate->jobs = (void *)at;
-    at += aligned(cfg->jobs_max * sizeof(struct gw_aggregate_job));
+    at += gw_aligned(cfg->jobs_max * sizeof(struct gw_aggregate_job));
     aggregate->members = (void *)at;
-    at += aligned(cfg->members_max * sizeof(uint32_t));
+    at += gw_aligned(cfg->members_max * sizeof(uint32_t));
     gw_map_init(&aggregate->job_map, at, cfg->jobs_max);
     return aggregate;
 }

@@ -9,10 +9,10 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/error.h"
 
 enum {
-    ALIGNMENT = 64, /* blocks start on cache lines */
     APPS_MAX = 4096,
     APP_EVENTS_MAX = 1 << 20,
 };
@@ -26,7 +26,7 @@ struct arena {
 static void *arena_take(struct arena *arena, size_t size)
 {
     void *piece = arena->base ? arena->base + arena->used : NULL;
-    arena->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    arena->used += gw_aligned(size);
     return piece;
 }
 
@@ -174,7 +174,7 @@ size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg)
 struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg *cfg)
 {
     GW_ASSERT(cfg_is_valid(cfg));
-    GW_ASSERT((uintptr_t)memory % ALIGNMENT == 0);
+    GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     struct arena arena = {.base = memory};
     struct gw_endpoint *ep = arena_take(&arena, sizeof(*ep));
     *ep = (struct gw_endpoint){

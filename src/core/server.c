@@ -10,12 +10,12 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/error.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
 
 enum {
-    ALIGNMENT = 64,
     SET_WORDS = GW_WORLD_MAX / 64,
     GROUP_POSITIONS = 32,
     NO_RAW = UINT32_MAX,
@@ -598,11 +598,6 @@ static const struct gw_app_ops server_app_ops = {
     .expire = server_expire,
 };
 
-static size_t aligned(size_t size)
-{
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 static uint32_t groups_max(const struct gw_server_cfg *cfg)
 {
     return cfg->world * (cfg->levels ? cfg->levels : 1u);
@@ -617,11 +612,11 @@ static uint32_t orders_max(const struct gw_server_cfg *cfg)
 static size_t server_carve(struct gw_server *server, const struct gw_server_cfg *cfg,
                            unsigned char *at)
 {
-    size_t used = aligned(sizeof(*server));
+    size_t used = gw_aligned(sizeof(*server));
 #define TAKE(field, count)                                                                         \
     do {                                                                                           \
         server->field = at ? (void *)(at + used) : NULL;                                           \
-        used += aligned((size_t)(count) * sizeof(*server->field));                                 \
+        used += gw_aligned((size_t)(count) * sizeof(*server->field));                              \
     } while (0)
     TAKE(groups, groups_max(cfg));
     TAKE(addresses, cfg->world);
@@ -635,11 +630,11 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
 #undef TAKE
     if (at) {
         gw_map_init(&server->group_map, at + used, groups_max(cfg));
-        gw_agg_index_init(&server->index, at + used + aligned(gw_map_size(groups_max(cfg))),
+        gw_agg_index_init(&server->index, at + used + gw_aligned(gw_map_size(groups_max(cfg))),
                           cfg->positions, cfg->aggregators, cfg->indexing, cfg->job, cfg->share);
     }
-    return used + aligned(gw_map_size(groups_max(cfg))) +
-           aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
+    return used + gw_aligned(gw_map_size(groups_max(cfg))) +
+           gw_aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
 }
 
 size_t gw_server_size(const struct gw_server_cfg *cfg)

@@ -6,9 +6,7 @@
 
 #include <string.h>
 
-enum {
-    ALIGNMENT = 64,
-};
+#include "base/align.h"
 
 /* What every packet touches, in as few cache lines as possible. */
 struct port {
@@ -46,11 +44,6 @@ struct gw_switch {
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;
 };
-
-static size_t aligned(size_t size)
-{
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
 
 static struct port *port_at(const struct gw_switch *sw, uint16_t index)
 {
@@ -229,24 +222,24 @@ static const struct gw_node_ops switch_ops = {
 
 static size_t port_stride(const struct gw_switch_cfg *cfg)
 {
-    return aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
+    return gw_aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
 }
 
 size_t gw_switch_size(const struct gw_switch_cfg *cfg)
 {
-    return aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
-           aligned(cfg->port_count * sizeof(uint16_t)) +
-           aligned(cfg->port_count * sizeof(struct port_losses));
+    return gw_aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
+           gw_aligned(cfg->port_count * sizeof(uint16_t)) +
+           gw_aligned(cfg->port_count * sizeof(struct port_losses));
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
 {
-    GW_ASSERT((uintptr_t)memory % ALIGNMENT == 0);
+    GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
     struct gw_switch *sw = memory;
     memset(memory, 0, gw_switch_size(cfg));
-    unsigned char *ready = (unsigned char *)memory + aligned(sizeof(*sw));
-    unsigned char *ports = ready + aligned(cfg->port_count * sizeof(uint16_t));
+    unsigned char *ready = (unsigned char *)memory + gw_aligned(sizeof(*sw));
+    unsigned char *ports = ready + gw_aligned(cfg->port_count * sizeof(uint16_t));
     unsigned char *losses = ports + cfg->port_count * port_stride(cfg);
     *sw = (struct gw_switch){
         .node = {.ops = &switch_ops,

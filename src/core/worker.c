@@ -8,13 +8,13 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/error.h"
 #include "base/fixed.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
 
 enum {
-    ALIGNMENT = 64,
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
     INCREASE_BYTES = 1500, /* per window, or per result in slow start (ATP, section 3.7) */
     KEY_TYPE_BITS = 2,
@@ -414,17 +414,12 @@ static const struct gw_app_ops worker_app_ops = {
     .expire = worker_expire,
 };
 
-static size_t aligned(size_t size)
-{
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 size_t gw_worker_size(const struct gw_worker_cfg *cfg)
 {
-    return aligned(sizeof(struct gw_worker)) +
-           aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
-           aligned(cfg->tensors_max * sizeof(struct work)) +
-           aligned(cfg->window_max * sizeof(uint32_t)) + aligned(cfg->window_max);
+    return gw_aligned(sizeof(struct gw_worker)) +
+           gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
+           gw_aligned(cfg->tensors_max * sizeof(struct work)) +
+           gw_aligned(cfg->window_max * sizeof(uint32_t)) + gw_aligned(cfg->window_max);
 }
 
 int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_worker_cfg *cfg,
@@ -452,14 +447,14 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .threshold = UINT64_MAX,
         .increase = (increase ? increase : 1) << 16,
     };
-    at += aligned(sizeof(*worker));
+    at += gw_aligned(sizeof(*worker));
     gw_agg_index_init(&worker->index, at, cfg->window_max, cfg->aggregators, cfg->indexing,
                       cfg->job, cfg->share);
-    at += aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators));
+    at += gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators));
     worker->works = (void *)at;
-    at += aligned(cfg->tensors_max * sizeof(struct work));
+    at += gw_aligned(cfg->tensors_max * sizeof(struct work));
     worker->resend = (void *)at;
-    at += aligned(cfg->window_max * sizeof(uint32_t));
+    at += gw_aligned(cfg->window_max * sizeof(uint32_t));
     worker->slots = at;
     *result = worker;
     return gw_endpoint_attach(ep, &worker->app);

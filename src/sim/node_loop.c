@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/align.h"
 #include "sim/engine.h"
 
 enum {
@@ -14,7 +15,6 @@ enum {
     BUCKET_BITS_MAX = 12,
     PREFETCH_AHEAD = 8,    /* arrivals; a few times the latency of memory at our speed */
     PREFETCH_BYTES = 4096, /* of a node's memory */
-    CACHE_LINE = 64,
 };
 
 /*
@@ -337,7 +337,7 @@ static void run_place(struct gw_sim_part *part, uint32_t place, const struct gw_
 
 static void prefetch_range(const void *memory, size_t size)
 {
-    for (size_t i = 0; i < size; i += CACHE_LINE)
+    for (size_t i = 0; i < size; i += GW_CACHE_LINE)
         __builtin_prefetch((const char *)memory + i, 1);
 }
 

@@ -91,6 +91,7 @@ struct world {
     struct gw_prng prng;
     gw_time now;
     uint32_t host_count, message_count;
+    uint32_t span; /* the same on all hosts */
     uint32_t drop_percent, duplicate_percent, flip_percent;
     gw_time stall;
     struct gw_pkt_pool pool; /* of all nodes */
@@ -457,7 +458,7 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
      */
     cfg->expect_max = w->stall ? (uint32_t)between(w, 1, 8) : MESSAGES_MAX;
     cfg->rx_flows_max = w->stall ? (uint32_t)between(w, 1, 8) : MESSAGES_MAX;
-    cfg->span_max = 64;
+    cfg->span_max = w->span;
     cfg->control_max = (uint32_t)(percent(w, 20) ? between(w, 1, 8) : 256);
     cfg->hdr = HDR;
     cfg->ack_every = (uint32_t)(percent(w, 50) ? 1 : between(w, 2, 32));
@@ -535,6 +536,7 @@ static void open_world(struct world *w, uint64_t seed)
     w->now = (gw_time)0 - between(w, 0, 2 * GW_MS);
     w->host_count = (uint32_t)between(w, 2, HOSTS_MAX);
     w->message_count = (uint32_t)between(w, 1, MESSAGES_MAX);
+    w->span = 64u << between(w, 0, 3);
     w->drop_percent = percent(w, 50) ? (uint32_t)between(w, 1, 25) : 0;
     w->duplicate_percent = percent(w, 50) ? (uint32_t)between(w, 1, 25) : 0;
     w->flip_percent = percent(w, 25) ? (uint32_t)between(w, 1, 25) : 0;
