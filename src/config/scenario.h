@@ -43,7 +43,7 @@ struct gw_queue_cfg {
 
 enum gw_fault_kind {
     GW_FAULT_LINK_DOWN,
-    GW_FAULT_LINK_RATE,    /* the link's rate is multiplied by `factor` */
+    GW_FAULT_LINK_RATE,    /* the rate is multiplied by `factor`; of several the worst counts */
     GW_FAULT_LINK_LOSS,    /* each packet is lost with probability `chance_q32` / 2^32 */
     GW_FAULT_LINK_CORRUPT, /* each packet is damaged: it uses the link, the receiver discards it */
     GW_FAULT_NODE_DOWN,    /* all links of the node are down; a host loses nothing it knew */

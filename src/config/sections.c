@@ -194,6 +194,31 @@ static int parse_capacity(const char *text, uint32_t bdp, uint64_t *bytes)
     return GW_OK;
 }
 
+/* What an idle pool lets one port hold. */
+static uint64_t shared_part(uint64_t shared, gw_q16 alpha)
+{
+    return alpha >= GW_Q16_ONE ? shared : (uint64_t)gw_q16_mul((gw_q16)shared, alpha);
+}
+
+/* A queue that a link has of its own must hold a packet, too. */
+static int check_link_queues(const struct gw_loader *loader, uint32_t full)
+{
+    const struct gw_topo *topo = &loader->scenario->topo;
+    for (uint32_t i = 0; i < topo->link_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            uint32_t bytes = topo->links[i].side[side].queue_bytes;
+            if (bytes != 0 && bytes < full)
+                return gw_document_error(
+                    &loader->document, gw_value_get(loader->document.root, "topology"),
+                    GW_ERR_RANGE,
+                    "the queue of the link between %s and %s is %u bytes; it "
+                    "must hold a packet of %u bytes",
+                    topo->nodes[topo->links[i].side[0].node].name,
+                    topo->nodes[topo->links[i].side[1].node].name, bytes, full);
+        }
+    return GW_OK;
+}
+
 int gw_loader_queue(struct gw_loader *loader)
 {
     const struct gw_document *document = &loader->document;
@@ -227,6 +252,14 @@ int gw_loader_queue(struct gw_loader *loader)
     if (options.shared_alpha <= 0)
         return gw_document_error(document, place_of(section, "shared_alpha"), GW_ERR_RANGE,
                                  "shared_alpha must be above 0");
+    if (options.shared &&
+        (options.shared < full || shared_part(options.shared, options.shared_alpha) < full))
+        return gw_document_error(document, place_of(section, "shared"), GW_ERR_RANGE,
+                                 "one port's part of the pool must hold a packet of %u bytes",
+                                 full);
+    error = check_link_queues(loader, full);
+    if (error)
+        return error;
     scenario->queue.qdisc = (const struct gw_qdisc_ops *)algo;
     scenario->queue.capacity = (uint32_t)capacity;
     scenario->queue.shared_bytes = options.shared;
@@ -343,6 +376,9 @@ int gw_loader_metrics(struct gw_loader *loader)
     if (series && series->count && metrics->sample == 0)
         return gw_document_error(&loader->document, series, GW_ERR_INVALID,
                                  "a series needs metrics.sample, its interval");
+    if (metrics->sample && metrics->sample < GW_NS)
+        return gw_document_error(&loader->document, place_of(section, "sample"), GW_ERR_RANGE,
+                                 "sample must be at least 1ns");
     if (!series && metrics->sample)
         metrics->cwnd = metrics->queue = metrics->rate = true;
     write_section(loader, "metrics", NULL, &schema);

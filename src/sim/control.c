@@ -54,9 +54,22 @@ static struct gw_sim_port *port_of(struct gw_sim *sim, const struct gw_link_side
     return &sim->nodes[sim->place[side->node]].ports[side->port];
 }
 
+/* What is left of a link's rate: of faults that overlap, the worst counts. */
+static gw_q16 link_factor(const struct gw_sim *sim, uint32_t link_id, gw_time now)
+{
+    gw_q16 factor = GW_Q16_ONE;
+    for (uint32_t i = 0; i < sim->scenario->fault_count; i++) {
+        const struct gw_fault *fault = &sim->scenario->faults[i];
+        if (fault->kind == GW_FAULT_LINK_RATE && fault->link == link_id && fault->at <= now &&
+            now < fault->until && fault->factor < factor)
+            factor = fault->factor;
+    }
+    return factor;
+}
+
 /* Applies or removes a fault on both directions of a link. */
 static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32_t link_id,
-                        bool begins)
+                        bool begins, gw_time now)
 {
     struct gw_link *link = &sim->scenario->topo.links[link_id];
     for (uint32_t i = 0; i < 2; i++) {
@@ -66,11 +79,10 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
         case GW_FAULT_NODE_DOWN:
             port->down = (uint8_t)(begins ? port->down + 1 : port->down - 1);
             break;
-        case GW_FAULT_LINK_RATE: {
-            gw_byte_time full = gw_byte_time_from_bps(link->side[i].rate_bps);
-            port->byte_time = begins ? full * (uint64_t)GW_Q16_ONE / (uint64_t)fault->factor : full;
+        case GW_FAULT_LINK_RATE:
+            port->byte_time = gw_byte_time_from_bps(link->side[i].rate_bps) * (uint64_t)GW_Q16_ONE /
+                              (uint64_t)link_factor(sim, link_id, now);
             break;
-        }
         case GW_FAULT_LINK_LOSS:
         case GW_FAULT_LINK_CORRUPT:
             /* The receiver discards a damaged packet, so both take it off the link's far end. */
@@ -83,16 +95,17 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
     }
 }
 
-static void change_network(struct gw_sim *sim, const struct gw_fault *fault, bool begins)
+static void change_network(struct gw_sim *sim, const struct gw_fault *fault, bool begins,
+                           gw_time now)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
     if (fault->kind != GW_FAULT_NODE_DOWN) {
-        change_link(sim, fault, fault->link, begins);
+        change_link(sim, fault, fault->link, begins, now);
         return;
     }
     const struct gw_topo_node *node = &topo->nodes[fault->node];
     for (uint16_t port = 0; port < node->port_count; port++)
-        change_link(sim, fault, topo->ports[node->first_port + port].link, begins);
+        change_link(sim, fault, topo->ports[node->first_port + port].link, begins, now);
 }
 
 void gw_sim_controls(struct gw_sim *sim, gw_time now)
@@ -106,7 +119,7 @@ void gw_sim_controls(struct gw_sim *sim, gw_time now)
             reroute = true;
         else
             change_network(sim, &sim->scenario->faults[control->fault],
-                           control->kind == GW_CONTROL_FAULT_BEGINS);
+                           control->kind == GW_CONTROL_FAULT_BEGINS, now);
     }
     if (!reroute)
         return;

@@ -139,6 +139,22 @@ static void link_rate__recovers(void **state)
     gw_test_sim_close(&run);
 }
 
+/* While two faults overlap the worse counts, and the end of one is not the end of the other. */
+static void link_rate__the_worst_fault_counts(void **state)
+{
+    (void)state;
+    struct gw_test_sim one, both;
+    run_with(
+        &one, star,
+        "cc=fixed; loss.rto=100; faults=[{at: 0, until: 6us, link: [host1, sw0], rate: 0.25}]");
+    run_with(&both, star,
+             "cc=fixed; loss.rto=100; faults=[{at: 0, until: 6us, link: [host1, sw0], rate: 0.25}, "
+             "{at: 1us, until: 3us, link: [host1, sw0], rate: 0.5}]");
+    assert_true(both.totals.completion == one.totals.completion);
+    gw_test_sim_close(&one);
+    gw_test_sim_close(&both);
+}
+
 /* Loss and corruption: about the share that was said, of data and of ACKs. */
 static void link_loss__takes_its_share(void **state)
 {
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(link_down__twice_needs_both_to_end),
         cmocka_unit_test(link_rate__stretches_the_rest_of_the_flow),
         cmocka_unit_test(link_rate__recovers),
+        cmocka_unit_test(link_rate__the_worst_fault_counts),
         cmocka_unit_test(link_loss__takes_its_share),
         cmocka_unit_test(link_loss__ends_at_its_time),
         cmocka_unit_test(node_down__takes_all_links_and_recovers),

@@ -26,9 +26,9 @@
 
 /* How many scenarios take about 20 seconds of one core. */
 #if defined(__SANITIZE_THREAD__)
-enum { SCENARIOS = 60 };
+enum { SCENARIOS = 100 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SCENARIOS = 300 };
+enum { SCENARIOS = 1000 };
 #else
 enum { SCENARIOS = 1500 };
 #endif

@@ -142,6 +142,12 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "queue: {capacity: 1KiB}\n", ":3: queue.capacity: capacity is 1024 bytes"},
         {SCENARIO "queue: {capacity: -1bdp}\n", ":3: queue.capacity: value out of range: -1bdp"},
         {SCENARIO "queue: {shared_alpha: 0}\n", ":3: queue.shared_alpha: shared_alpha must be"},
+        {SCENARIO "queue: {shared: 1KB}\n", ":3: queue.shared: one port's part of the pool must"},
+        {SCENARIO "queue: {shared: 8KiB, shared_alpha: 0.5}\n", "queue.shared: one port's part"},
+        {SCENARIO "metrics: {sample: 999ps}\n", "metrics.sample: sample must be at least 1ns"},
+        {"topology: {kind: star, hosts: 4, override: [{between: [host0, sw0], queue: 1KB}]}\n"
+         "workload: {kind: permutation}\n",
+         "topology: the queue of the link between host0 and sw0 is 1000 bytes; it must hold"},
         {SCENARIO "queue: {kind: fifo, colour: 3}\n", ":3: queue.colour: unknown key"},
         {SCENARIO "host: {mtu: 0}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {mtu: 65535}\n", ":3: host.mtu: mtu must be"},

@@ -496,6 +496,35 @@ static void flow_rx_slots__are_never_used_up(void **state)
     fixture_close(&f);
 }
 
+/* What cannot be stored takes no slot: neither payload without memory, nor a header alone. */
+static void flow_rx_slots__are_for_what_is_stored(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_ack_every(&f, 1);
+    for (uint32_t flow = 0; flow < 4; flow++) {
+        struct gw_pkt *pkt = gw_pkt_claim(&f.host.pool);
+        *pkt = fixture_data(flow, 0, 2);
+        if (flow % 2 == 0)
+            pkt->buf = gw_buf_claim(&f.host.bufs);
+        else
+            pkt->q.flags |= GW_PKT_TRIMMED;
+        gw_node_input(f.node, 0, &pkt, 1, f.now);
+        fixture_take_ready(&f);
+        if (flow % 2 == 0)
+            no_answer(&f);
+        else
+            assert_int_equal(answer(&f).q.kind, GW_PKT_NACK);
+    }
+    assert_true(fixture_stats(&f)->refused == 2);
+    for (uint32_t flow = 10; flow < 12; flow++) { /* both slots are free */
+        struct gw_pkt pkt = fixture_data(flow, 0, 2);
+        fixture_input(&f, &pkt);
+        assert_int_equal(answer(&f).q.kind, GW_PKT_ACK);
+    }
+    fixture_close(&f);
+}
+
 /* The same number from two peers is two messages. */
 static void flow_rx_slots__tell_peers_apart(void **state)
 {
@@ -578,6 +607,7 @@ int main(void)
         cmocka_unit_test(flow_rx_payload__stays_within_its_memory),
         cmocka_unit_test(flow_rx_slots__are_recycled),
         cmocka_unit_test(flow_rx_slots__are_never_used_up),
+        cmocka_unit_test(flow_rx_slots__are_for_what_is_stored),
         cmocka_unit_test(flow_rx_slots__tell_peers_apart),
         cmocka_unit_test(flow_rx_stall__fails_on_time),
         cmocka_unit_test(flow_rx_control__overflow_is_counted),

@@ -3,6 +3,8 @@
 
 #include "core/loss/rto.h"
 
+#include <stdio.h>
+
 enum {
     SPAN = 64,
     TICK = 4096, /* ps: how exactly send times are kept */
@@ -350,6 +352,27 @@ static void flow_tx_timeout__starts_over_after_an_ack(void **state)
     fixture_close(&f);
 }
 
+/* Send times are kept in ticks; whatever the period, the timer does not fire within one in vain. */
+static void flow_tx_timeout__takes_few_expiries(void **state)
+{
+    (void)state;
+    for (uint32_t percent = 101; percent < 200; percent++) {
+        struct endpoint_fixture f;
+        struct gw_pkt pkt;
+        char text[8];
+        open_span(&f, "1000");
+        snprintf(text, sizeof(text), "%u%%", percent);
+        assert_int_equal(
+            gw_algo_set(&f.transport.loss->algo, f.transport.loss_cfg.bytes, "rto", text), GW_OK);
+        f.now += percent; /* somewhere within a tick */
+        fixture_send(&f, MTU);
+        assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+        time_out(&f, &pkt);
+        finish(&f);
+        fixture_close(&f);
+    }
+}
+
 /* All packets of a burst are lost: each times out once, at its own time, and nothing hangs. */
 static void flow_tx_timeout__covers_a_whole_window(void **state)
 {
@@ -649,6 +672,7 @@ int main(void)
         cmocka_unit_test(flow_tx_ack__of_the_first_copy_is_spurious),
         cmocka_unit_test(flow_tx_timeout__backs_off_to_64_times),
         cmocka_unit_test(flow_tx_timeout__starts_over_after_an_ack),
+        cmocka_unit_test(flow_tx_timeout__takes_few_expiries),
         cmocka_unit_test(flow_tx_timeout__covers_a_whole_window),
         cmocka_unit_test(flow_tx_expire__at_any_time_is_harmless),
         cmocka_unit_test(flow_tx_end__cancels_the_timer),
