@@ -12,6 +12,7 @@ struct slot {
     gw_time touched;
     uint32_t job;
     uint32_t seq;
+    uint32_t key; /* of the tensor: only fragments of one are added */
     uint32_t bitmap;
     uint32_t buf; /* the sum, or GW_BUF_NONE in a simulation without payload */
     uint16_t epoch;
@@ -148,7 +149,7 @@ static bool slot_holds(const struct slot *slot, const struct gw_pkt *pkt)
 /* The same, for a packet whose values can be added to the slot's. */
 static bool slot_matches(const struct slot *slot, const struct gw_pkt *pkt)
 {
-    return slot_holds(slot, pkt) && slot->values == pkt->agg.values;
+    return slot_holds(slot, pkt) && slot->key == pkt->key && slot->values == pkt->agg.values;
 }
 
 static bool is_leaked(const struct gw_aggregate *aggregate, const struct slot *slot, gw_time now)
@@ -164,6 +165,7 @@ static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct 
         .touched = now,
         .job = pkt->flow,
         .seq = pkt->seq,
+        .key = pkt->key,
         .bitmap = bit,
         .buf = pkt->buf,
         .epoch = pkt->epoch,

@@ -457,6 +457,15 @@ static void add_integers(struct gw_server *server, struct fragment *fragment, st
         add_partial(server, fragment, pkt, from);
 }
 
+/* True when the packet was sent by a worker whose values it claims to carry. */
+static bool is_from_worker(const struct gw_server *server, const struct set *from, uint32_t address)
+{
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        if (set_has(from, rank) && server->addresses[rank] == address)
+            return true;
+    return false;
+}
+
 /* A packet for a finished fragment: its worker may have missed the result. */
 static void answer(struct gw_server *server, const struct fragment *fragment,
                    const struct gw_pkt *pkt)
@@ -478,6 +487,12 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;
+        return;
+    }
+    bool is_for_reply = fragment->state == FRAGMENT_DONE ||
+                        (fragment->state == FRAGMENT_RAW && !(pkt->agg_flags & GW_AGG_RAW));
+    if (is_for_reply && !is_from_worker(server, &from, pkt->src)) {
+        server->stats.stale++; /* replies go to workers only */
         return;
     }
     if (fragment->state == FRAGMENT_DONE) {

@@ -181,8 +181,11 @@ static void gradient__collisions_go_on(void **state)
     struct gw_pkt *shorter = gradient(&s, 2, 9);
     shorter->agg.values--;
     expect_passed(&s, shorter, 2, collided, 9);
+    struct gw_pkt *other_tensor = gradient(&s, 2, 9);
+    other_tensor->key++;
+    expect_passed(&s, other_tensor, 2, collided, 9);
     expect_passed(&s, gradient(&s, 2, 2), 3, 0, 3);
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->collisions, 3);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->collisions, 4);
     stage_close(&s);
 }
 
