@@ -164,6 +164,7 @@ int main(int argc, char **argv)
     gw_bench_add_algos(&suite);
     gw_bench_add_nodes(&suite);
     gw_bench_add_data(&suite);
+    gw_bench_add_aggregate(&suite);
     run_suite(&suite);
     print_suite(&suite, json);
     return 0;

@@ -1,9 +1,9 @@
 /*
- * The least time that the flows of a scenario can take: what must cross each host's links and each
- * group's links to the rest, with headers, at their rates, plus the shortest base RTT of any flow.
+ * The ideal time of a scenario's flows: what must cross each host's links and each group's links to
+ * the rest, with headers, at their rates, plus the shortest base RTT of any flow.
  *
  * It knows nothing of triggers or start times, so it is an ideal to compare with where all flows
- * begin together and a lower bound elsewhere.
+ * begin together; elsewhere a run takes longer.
  */
 #include <stdlib.h>
 

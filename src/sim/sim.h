@@ -94,9 +94,9 @@ struct gw_job_result {
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max);
 
 /*
- * The least time in which the scenario's flows can complete, from what must cross the links of each
- * host and group, headers included, plus the shortest base RTT. Triggers and start times are
- * ignored.
+ * The ideal time in which the scenario's flows complete, from what must cross the links of each
+ * host and group, headers included, plus the shortest base RTT, in which one packet counts twice.
+ * Triggers and start times are ignored.
  */
 gw_time gw_sim_bound(const struct gw_scenario *scenario);
 
