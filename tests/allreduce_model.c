@@ -17,6 +17,7 @@ enum {
     JOB = 7,
     EPOCH = 3,
     LEVELS_WITH_RACKS = 2,
+    LEVEL_NONE = GW_LEVELS_MAX - 1, /* of no packet */
     STEPS_MAX = 20000000,
 };
 
@@ -114,14 +115,14 @@ static void open_hosts(struct model *m)
     }
 }
 
-static void install_job(struct model *m, struct model_switch *s, uint8_t level, uint32_t rack,
-                        const uint32_t *members, uint32_t member_count)
+static void install_job(struct model *m, struct model_switch *s, uint8_t level, uint32_t fan_in,
+                        uint32_t rack, const uint32_t *members, uint32_t member_count)
 {
     struct gw_aggregate_job job = {
         .job = JOB,
         .epoch = EPOCH,
         .level = level,
-        .fan_in = (uint8_t)member_count,
+        .fan_in = (uint8_t)fan_in,
         .above = {(uint8_t)rack},
         .member_count = (uint16_t)member_count,
         .members = members,
@@ -184,7 +185,7 @@ static void open_switches(struct model *m)
             members[i] = first + i;
         }
         open_switch(m, s, (uint16_t)(count + 1));
-        install_job(m, s, 0, rack, members, count);
+        install_job(m, s, 0, count, rack, members, count);
         first += count;
     }
     for (uint32_t i = 0; i <= m->cfg->root_workers; i++) /* the last one is the server */
@@ -194,7 +195,11 @@ static void open_switches(struct model *m)
     for (uint32_t rank = 0; rank < m->world; rank++)
         if (m->rack_of[rank] == UINT32_MAX || m->place[rank] == 0)
             members[member_count++] = rank;
-    install_job(m, root, racks ? 1 : 0, 0, members, member_count);
+    uint32_t own = m->cfg->root_workers;
+    if (racks && m->cfg->rack_scale)
+        install_job(m, root, own ? 0 : LEVEL_NONE, own ? own : 1, racks, members, member_count);
+    else
+        install_job(m, root, racks ? 1 : 0, member_count, 0, members, member_count);
 }
 
 static void connect_all(struct model *m)
@@ -222,8 +227,9 @@ static struct gw_server_worker place_of(const struct model *m, uint32_t rank)
     else if (m->rack_of[rank] != UINT32_MAX) {
         place.bitmap = 1u << m->place[rank];
         place.above[0] = (uint8_t)m->rack_of[rank];
-    } else if (m->cfg->racks == 0) {
+    } else if (m->cfg->racks == 0 || m->cfg->rack_scale) {
         place.bitmap = 1u << m->place[rank];
+        place.above[0] = (uint8_t)m->cfg->racks;
     } else {
         place.level = 1;
         place.above[0] = (uint8_t)(m->cfg->racks + m->place[rank]);

@@ -29,7 +29,8 @@ struct gw_model_cfg {
     uint32_t counts[8]; /* elements of each */
     enum gw_dtype type;
     bool average;
-    bool aggregates;                                /* else the switches only forward */
+    bool aggregates; /* else the switches only forward */
+    bool rack_scale; /* every rack for itself: the root adds up its own workers only */
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
     gw_time stall;                                  /* 0: never give up */
     /* Element `index` of a worker's tensor, as the bits of the type. */

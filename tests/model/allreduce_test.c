@@ -207,6 +207,26 @@ static void allreduce__without_switches_the_server_adds_everything(void **state)
     gw_model_free(&result);
 }
 
+/* Rack-scale aggregation: one packet per rack, and the same sums, also under faults. */
+static void allreduce__rack_scale_sends_one_packet_per_rack(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        struct gw_model_cfg cfg = basic(seed);
+        struct gw_model_result result;
+        bool is_clean = seed == 1;
+        cfg.rack_scale = true;
+        cfg.lose_of_64 = is_clean ? 0 : (uint32_t)(seed % 4);
+        cfg.double_of_64 = is_clean ? 0 : (uint32_t)(seed % 3);
+        cfg.delay_of_64 = is_clean ? 0 : (uint32_t)(seed % 5);
+        cfg.root_workers = is_clean ? 2 : (uint32_t)(seed % 3);
+        run_exact(&cfg, &result);
+        if (is_clean)
+            assert_int_equal(result.server.received, 3 * fragments_of(&cfg));
+        gw_model_free(&result);
+    }
+}
+
 static void allreduce__a_single_worker_and_a_single_rack(void **state)
 {
     (void)state;
@@ -321,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allreduce__one_packet_per_fragment_reaches_the_server),
         cmocka_unit_test(allreduce__without_switches_the_server_adds_everything),
+        cmocka_unit_test(allreduce__rack_scale_sends_one_packet_per_rack),
         cmocka_unit_test(allreduce__a_single_worker_and_a_single_rack),
         cmocka_unit_test(allreduce__is_exact_under_loss_doubling_and_reordering),
         cmocka_unit_test(allreduce__too_little_memory_costs_the_server_work_only),

@@ -150,7 +150,7 @@ static void collect_ready(struct world *w, uint32_t node)
         if (port->is_ready)
             fail_msg("port %u of node %u was listed twice", core->ready[i], node);
         port->is_ready = true;
-        port->pull_at = w->now + between(w, 0, GW_US);
+        port->pull_at = gw_time_add(w->now, between(w, 0, GW_US));
     }
     core->ready_count = 0;
 }
@@ -163,7 +163,7 @@ static void launch(struct world *w, uint32_t node, uint16_t port, struct gw_pkt 
         return;
     }
     w->flights[w->flight_count++] = (struct flight){
-        .at = w->now + between(w, 1, DELAY_MAX),
+        .at = gw_time_add(w->now, between(w, 1, DELAY_MAX)),
         .node = from->peer,
         .port = from->peer_port,
         .pkt = pkt,
@@ -211,7 +211,7 @@ static void pull(struct world *w, uint32_t node, uint16_t index)
     port->is_ready = result & GW_OUTPUT_MORE;
     port->pull_at = w->now;
     for (uint32_t i = 0; i < count; i++)
-        port->pull_at += between(w, 0, 2 * pkts[i]->q.size) * BYTE_TIME;
+        port->pull_at = gw_time_add(port->pull_at, between(w, 0, 2 * pkts[i]->q.size) * BYTE_TIME);
     assert_true(count <= max && (count > 0 || !port->is_ready));
     for (uint32_t i = 1; i < count; i++)
         assert_true(pkts[i]->dst == pkts[0]->dst && pkts[i]->entropy == pkts[0]->entropy &&
@@ -353,7 +353,7 @@ static void message_act(struct world *w, uint32_t tag)
     if (!message->is_posted && !gw_time_before(w->now, message->post_at)) {
         message->is_posted = gw_endpoint_expect(w->hosts[message->dst], message->src, tag,
                                                 message->memory + GUARD, message->bytes) == 0;
-        message->post_at = w->now + RETRY;
+        message->post_at = gw_time_add(w->now, RETRY);
     }
     if (message->state != MESSAGE_WAITS || gw_time_before(w->now, message->send_at))
         return;
@@ -369,7 +369,7 @@ static void message_act(struct world *w, uint32_t tag)
     send.path.hops = 2;
     if (gw_endpoint_send(w->hosts[message->src], &send, &message->flow, w->now) == 0)
         message->state = MESSAGE_RUNS;
-    message->send_at = w->now + RETRY;
+    message->send_at = gw_time_add(w->now, RETRY);
     collect_ready(w, message->src);
 }
 
@@ -410,7 +410,7 @@ static bool step(struct world *w)
     if (choice.at == GW_TIME_NEVER)
         return poll_all(w);
     if (gw_time_before(w->now, choice.at))
-        w->now = choice.at + (choice.at == GW_TIME_NEVER);
+        w->now = choice.at;
     switch (choice.kind) {
     case CHOOSE_FLIGHT:
         deliver(w, choice.index);
@@ -525,8 +525,8 @@ static void open_message(struct world *w, struct message *message, uint32_t mtu)
     assert_non_null(message->memory);
     memset(message->memory, GUARD_BYTE, message->bytes + 2 * GUARD);
     gw_test_fill(message->data, message->bytes, gw_prng_next(&w->prng));
-    message->send_at = w->now + between(w, 0, 100 * GW_US);
-    message->post_at = w->now + between(w, 0, 100 * GW_US);
+    message->send_at = gw_time_add(w->now, between(w, 0, 100 * GW_US));
+    message->post_at = gw_time_add(w->now, between(w, 0, 100 * GW_US));
     message->is_posted = message->bytes == 0; /* nothing arrives of it */
 }
 
