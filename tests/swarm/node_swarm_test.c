@@ -235,7 +235,7 @@ static void deliver(struct world *w, uint32_t first)
     uint32_t node = w->flights[first].node, count = 0;
     uint16_t port = w->flights[first].port;
     uint32_t max = (uint32_t)between(w, 1, BATCH_MAX);
-    gw_time until = w->now + between(w, 0, GW_US / 10);
+    gw_time until = gw_time_add(w->now, between(w, 0, GW_US / 10));
     for (uint32_t i = first; count < max && w->flight_count > 0;) {
         pkts[count++] = w->flights[i].pkt;
         w->flights[i] = w->flights[--w->flight_count];
