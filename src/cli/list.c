@@ -24,6 +24,8 @@ static void print_algo(const struct gw_algo *algo)
     printf("%s: %s\n", algo->name, algo->summary);
     if (algo->source)
         printf("    source: %s\n", algo->source);
+    if (algo->state_size)
+        printf("    state: %u bytes per flow or port\n", algo->state_size);
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];
         printf("    %-18s = %-10s (%s) %s\n", param->name, param->initial ? param->initial : "",
