@@ -110,4 +110,25 @@ static inline struct gw_pkt *gw_lanes_pop(struct gw_lanes *lanes, const struct g
     return pkt;
 }
 
+/* Tail drop: the enqueue of disciplines that treat all data alike. */
+static inline enum gw_qdisc_verdict gw_lanes_enqueue(void *state, const void *config,
+                                                     const struct gw_qdisc_port *port,
+                                                     struct gw_pkt *pkt, uint64_t pool_free,
+                                                     struct gw_pkt **victim)
+{
+    (void)config;
+    if (gw_lanes_push(state, port, pkt, pool_free))
+        return GW_QDISC_QUEUED;
+    *victim = pkt;
+    return GW_QDISC_DROPPED;
+}
+
+/* Control first: the dequeue of all disciplines with two lanes. */
+static inline struct gw_pkt *gw_lanes_dequeue(void *state, const void *config,
+                                              const struct gw_qdisc_port *port)
+{
+    (void)config;
+    return gw_lanes_pop(state, port);
+}
+
 #endif

@@ -16,23 +16,6 @@ static void red_init(void *state, const void *config, uint32_t capacity)
     gw_lanes_init(state, &cfg->red, cfg->control, capacity);
 }
 
-static enum gw_qdisc_verdict red_enqueue(void *state, const void *config,
-                                         const struct gw_qdisc_port *port, struct gw_pkt *pkt,
-                                         uint64_t pool_free, struct gw_pkt **victim)
-{
-    (void)config;
-    if (gw_lanes_push(state, port, pkt, pool_free))
-        return GW_QDISC_QUEUED;
-    *victim = pkt;
-    return GW_QDISC_DROPPED;
-}
-
-static struct gw_pkt *red_dequeue(void *state, const void *config, const struct gw_qdisc_port *port)
-{
-    (void)config;
-    return gw_lanes_pop(state, port);
-}
-
 static const struct gw_param params[] = {
     GW_RED_PARAMS(struct red_cfg, red),
     GW_CONTROL_PARAM(struct red_cfg),
@@ -50,6 +33,6 @@ const struct gw_qdisc_ops gw_qdisc_red = {
             .state_size = sizeof(struct gw_lanes),
         },
     .init = red_init,
-    .enqueue = red_enqueue,
-    .dequeue = red_dequeue,
+    .enqueue = gw_lanes_enqueue,
+    .dequeue = gw_lanes_dequeue,
 };

@@ -89,13 +89,6 @@ static enum gw_qdisc_verdict trim_enqueue(void *state, const void *config,
     return GW_QDISC_TRIMMED;
 }
 
-static struct gw_pkt *trim_dequeue(void *state, const void *config,
-                                   const struct gw_qdisc_port *port)
-{
-    (void)config;
-    return gw_lanes_pop(state, port);
-}
-
 static const struct gw_param params[] = {
     GW_RED_PARAMS(struct trim_cfg, red),
     GW_CONTROL_PARAM(struct trim_cfg),
@@ -123,5 +116,5 @@ const struct gw_qdisc_ops gw_qdisc_trim = {
         },
     .init = trim_init,
     .enqueue = trim_enqueue,
-    .dequeue = trim_dequeue,
+    .dequeue = gw_lanes_dequeue,
 };
