@@ -280,7 +280,7 @@ static void open_job(struct model *m)
         .positions = m->cfg->window,
         .aggregators = m->cfg->aggregators,
         .raw_max = 8,
-        .resend_gap = 50 * GW_US,
+        .retry = 50 * GW_US,
         .first_seq = m->cfg->first_seq,
         .kernels = kernels,
     };

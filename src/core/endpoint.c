@@ -14,6 +14,7 @@
 
 enum {
     APPS_MAX = 4096,
+    NO_SCALE = 255, /* in a packet's `scale`: no exponent */
     APP_EVENTS_MAX = 1 << 20,
 };
 
@@ -260,6 +261,26 @@ void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app)
     gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
     gw_map_remove(&ep->app_map, app_key(app->job, app->ops->role));
     ep->apps[app->timer - ep->cfg.tx_flows_max - ep->cfg.rx_flows_max] = NULL;
+}
+
+void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
+                         uint32_t dst, uint32_t seq, uint32_t values)
+{
+    pkt->q = (struct gw_qpkt){
+        .size = 4 * values + ep->cfg.hdr,
+        .key = gw_flow_key(ep->cfg.address, dst, app->job),
+        .class = app->sender.class,
+        .ecn = GW_ECN_ECT0,
+        .kind = app->ops->role == GW_APP_WORKER ? GW_PKT_GRAD : GW_PKT_PARAM,
+    };
+    pkt->src = ep->cfg.address;
+    pkt->dst = dst;
+    pkt->flow = app->job;
+    pkt->scale = NO_SCALE;
+    pkt->seq = seq;
+    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
+    memset(&pkt->agg, 0, sizeof(pkt->agg));
+    pkt->agg.values = (uint16_t)values;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)

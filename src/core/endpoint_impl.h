@@ -223,6 +223,13 @@ void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
 int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app);
 void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
 
+/*
+ * Fills a packet of an application's job towards `dst`: a gradient from a worker, a parameter from
+ * a server. Left to the caller: key, epoch, agg_flags, index, and of `agg` all but `values`.
+ */
+void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
+                         uint32_t dst, uint32_t seq, uint32_t values);
+
 /* egress.c */
 void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);
 void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender);

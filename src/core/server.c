@@ -19,7 +19,6 @@ enum {
     SET_WORDS = GW_WORLD_MAX / 64,
     GROUP_POSITIONS = 32,
     NO_RAW = UINT32_MAX,
-    NO_SCALE = 255,
     RANK_NONE = UINT16_MAX,
 };
 
@@ -337,11 +336,11 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment)
     const uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
     enum gw_dtype type = gw_agg_key_type(fragment->key);
     uint32_t values = fragment->values;
-    uint32_t buf = row[0] == GW_BUF_NONE ? GW_BUF_NONE : gw_buf_claim(bufs_of(server));
     if (row[0] == GW_BUF_NONE) {
         finish(server, fragment, GW_BUF_NONE, GW_AGG_RAW);
         return;
     }
+    uint32_t buf = gw_buf_claim(bufs_of(server));
     if (buf == GW_BUF_NONE) {
         /* It stays complete: whoever sends again makes us try again. */
         server->stats.refused++;
@@ -562,7 +561,7 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
     if (!pkt) {
         ep->stats.pool_empty++;
-        gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.resend_gap));
+        gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.retry));
         return NULL;
     }
     if (!next_order(server, &next, &fragment)) {
@@ -579,24 +578,10 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
         }
     }
     uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
-    pkt->q = (struct gw_qpkt){
-        .size = 4 * values + ep->cfg.hdr,
-        .key = gw_flow_key(ep->cfg.address, next.dst, server->cfg.job),
-        .class = server->cfg.class,
-        .ecn = GW_ECN_ECT0,
-        .kind = GW_PKT_PARAM,
-    };
-    pkt->src = ep->cfg.address;
-    pkt->dst = next.dst;
-    pkt->flow = server->cfg.job;
+    gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
     pkt->key = fragment->key;
     pkt->epoch = server->cfg.epoch;
-    pkt->scale = NO_SCALE;
-    pkt->seq = next.seq;
-    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
     pkt->index = fragment->index;
-    memset(&pkt->agg, 0, sizeof(pkt->agg));
-    pkt->agg.values = (uint16_t)values;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         pkt->agg.bitmap = fragment->new_index;
     return pkt;
@@ -663,7 +648,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
 {
     GW_ASSERT(cfg->world >= 1 && cfg->world <= GW_WORLD_MAX);
     GW_ASSERT(cfg->window && (cfg->window & (cfg->window - 1)) == 0);
-    GW_ASSERT(cfg->window >= 2 * cfg->positions && cfg->resend_gap > 0);
+    GW_ASSERT(cfg->window >= 2 * cfg->positions && cfg->retry > 0);
     struct gw_server *server = memory;
     *server = (struct gw_server){
         .app = {.ops = &server_app_ops,

@@ -47,7 +47,7 @@ struct gw_server_cfg {
     enum gw_agg_indexing indexing;
     uint32_t share;
     uint32_t raw_max;   /* fragments that can be collected raw at the same time */
-    gw_time resend_gap; /* when packets have run out: time until it tries again */
+    gw_time retry;      /* when packets have run out: time until it tries again */
     uint32_t first_seq; /* as the workers' */
     const struct gw_kernels *kernels;
 };

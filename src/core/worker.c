@@ -18,7 +18,6 @@ enum {
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
     INCREASE_BYTES = 1500, /* per window, or per result in slow start (ATP, section 3.7) */
     KEY_TYPE_BITS = 2,
-    NO_SCALE = 255,
 };
 
 /* What is known of a fragment in the window. */
@@ -196,27 +195,13 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
         return NULL;
     }
     const struct work *work = work_of(worker, seq);
-    uint32_t values = values_of(worker, work, seq);
-    pkt->q = (struct gw_qpkt){
-        .size = 4 * values + ep->cfg.hdr,
-        .key = gw_flow_key(ep->cfg.address, worker->cfg.server, worker->cfg.job),
-        .class = worker->cfg.class,
-        .ecn = GW_ECN_ECT0,
-        .kind = GW_PKT_GRAD,
-    };
-    pkt->src = ep->cfg.address;
-    pkt->dst = worker->cfg.server;
-    pkt->flow = worker->cfg.job;
+    gw_endpoint_app_pkt(ep, &worker->app, pkt, worker->cfg.server, seq,
+                        values_of(worker, work, seq));
     pkt->key = work->key;
     pkt->epoch = worker->cfg.epoch;
-    pkt->scale = NO_SCALE;
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
-    pkt->seq = seq;
-    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
     pkt->index = gw_agg_index_of(&worker->index, seq);
-    memset(&pkt->agg, 0, sizeof(pkt->agg));
     pkt->agg.bitmap = worker->cfg.bitmap;
-    pkt->agg.values = (uint16_t)values;
     pkt->agg.level = worker->cfg.level;
     memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
     fill_payload(worker, work, seq, pkt);

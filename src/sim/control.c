@@ -21,7 +21,7 @@ static int compare_controls(const void *a, const void *b)
     return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-int gw_sim_controls_init(struct gw_sim *sim)
+void gw_sim_controls_init(struct gw_sim *sim)
 {
     const struct gw_scenario *scenario = sim->scenario;
     /* Begin, end, and a route computation after each. */
@@ -46,7 +46,6 @@ int gw_sim_controls_init(struct gw_sim *sim)
         }
     }
     qsort(sim->controls, sim->control_count, sizeof(*sim->controls), compare_controls);
-    return GW_OK;
 }
 
 static struct gw_sim_port *port_of(struct gw_sim *sim, const struct gw_link_side *side)

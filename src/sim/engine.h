@@ -213,7 +213,7 @@ bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now);
 void gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event, gw_time now);
 
 /* control.c: everything due at or before `now`. */
-int gw_sim_controls_init(struct gw_sim *sim);
+void gw_sim_controls_init(struct gw_sim *sim);
 void gw_sim_controls(struct gw_sim *sim, gw_time now);
 
 /* routes.c: packs the topology's routes into every switch's tables. */

@@ -238,7 +238,7 @@ static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_serve
         .indexing = (enum gw_agg_indexing)spec->indexing,
         .share = spec->share,
         .raw_max = RAW_MAX,
-        .resend_gap = spec->timeout / 8 + 1,
+        .retry = spec->timeout / 8 + 1,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     struct gw_sim_job *run = &sim->jobs[job];

@@ -227,6 +227,14 @@ static inline struct gw_pkt *key_pkt(const struct gw_sim_part *part, uint64_t ke
     return gw_pkt_at(&part->pool, key & ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1));
 }
 
+/* Fetches the packet whose turn comes a little later than that of arrival `next`. */
+static inline void prefetch_ahead(const struct gw_sim_part *part, const uint64_t *keys,
+                                  uint32_t next, uint32_t count)
+{
+    if (next + PREFETCH_AHEAD < count)
+        __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+}
+
 static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
                           gw_time now)
 {
@@ -279,8 +287,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
             continue; /* a switch that sends makes no other port ready */
         }
         if (arrival == now) {
-            if (next + PREFETCH_AHEAD < count)
-                __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+            prefetch_ahead(part, keys, next, count);
             arrive(part, node, keys[next++], now);
         } else {
             gw_node_expire(node->core, now);
@@ -311,8 +318,7 @@ static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, cons
         if (departure == now) {
             depart(part, node, max, now);
         } else if (arrival == now) {
-            if (next + PREFETCH_AHEAD < count)
-                __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+            prefetch_ahead(part, keys, next, count);
             arrive(part, node, keys[next++], now);
         } else if (timer == now) {
             gw_node_expire(node->core, now);

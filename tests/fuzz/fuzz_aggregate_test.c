@@ -328,7 +328,7 @@ static void open_job(struct fuzz *f)
                                    .positions = WINDOW,
                                    .aggregators = AGGREGATORS,
                                    .raw_max = 2,
-                                   .resend_gap = 20 * GW_US,
+                                   .retry = 20 * GW_US,
                                    .first_seq = first_seq,
                                    .kernels = kernels};
     f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&aggregate)), &aggregate);

@@ -46,7 +46,7 @@ static void bench_open(struct bench *b, uint8_t levels)
                                 .positions = POSITIONS,
                                 .aggregators = AGGREGATORS,
                                 .raw_max = RAW_MAX,
-                                .resend_gap = GW_US,
+                                .retry = GW_US,
                                 .first_seq = first_seq,
                                 .kernels = gw_kernels_best(gw_cpu_features())};
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
