@@ -18,10 +18,4 @@ static inline gw_q16 gw_q16_mul(gw_q16 a, gw_q16 b)
     return (gw_q16)(((__int128)a * b) >> 16);
 }
 
-/* Q16 of numerator / denominator, rounded towards zero; |numerator| below 2^47. */
-static inline gw_q16 gw_q16_ratio(int64_t numerator, int64_t denominator)
-{
-    return numerator * GW_Q16_ONE / denominator;
-}
-
 #endif

@@ -25,23 +25,10 @@ static void fixed_mul__rounds_down(void **state)
     }
 }
 
-static void fixed_ratio__rounds_towards_zero(void **state)
-{
-    static const int64_t widest = (INT64_C(1) << 47) - 1;
-    (void)state;
-    assert_true(gw_q16_ratio(1, 2) == GW_Q16_ONE / 2);
-    assert_true(gw_q16_ratio(2, 3) == 43690);
-    assert_true(gw_q16_ratio(-2, 3) == -43690);
-    assert_true(gw_q16_ratio(0, 7) == 0);
-    assert_true(gw_q16_ratio(widest, 1) == widest * GW_Q16_ONE);
-    assert_true(gw_q16_ratio(-widest, widest) == -GW_Q16_ONE);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_mul__rounds_down),
-        cmocka_unit_test(fixed_ratio__rounds_towards_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
