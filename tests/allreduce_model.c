@@ -219,9 +219,9 @@ static void connect_all(struct model *m)
 }
 
 /* Where a worker sits in the tree, for itself and for the server. */
-static struct gw_server_worker place_of(const struct model *m, uint32_t rank)
+static struct gw_place place_of(const struct model *m, uint32_t rank)
 {
-    struct gw_server_worker place = {.address = rank};
+    struct gw_place place = {.address = rank};
     if (!m->cfg->aggregates)
         place.bitmap = 1u << rank; /* no tree: workers are told apart by rank */
     else if (m->rack_of[rank] != UINT32_MAX) {
@@ -239,7 +239,7 @@ static struct gw_server_worker place_of(const struct model *m, uint32_t rank)
 
 static void open_job(struct model *m)
 {
-    struct gw_server_worker places[GW_MODEL_WORKERS_MAX];
+    struct gw_place places[GW_MODEL_WORKERS_MAX];
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
     for (uint32_t rank = 0; rank < m->world; rank++) {
         places[rank] = place_of(m, rank);

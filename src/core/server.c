@@ -16,14 +16,7 @@
 #include "core/endpoint_impl.h"
 
 enum {
-    SET_WORDS = GW_WORLD_MAX / 64,
-    GROUP_POSITIONS = 32,
     NO_RAW = UINT32_MAX,
-    RANK_NONE = UINT16_MAX,
-};
-
-struct set {
-    uint64_t words[SET_WORDS];
 };
 
 enum fragment_state {
@@ -34,7 +27,7 @@ enum fragment_state {
 };
 
 struct fragment {
-    struct set set;
+    struct gw_rank_set set;
     uint32_t seq;
     uint32_t key;
     uint32_t buf; /* the result, once done */
@@ -44,12 +37,6 @@ struct fragment {
     uint16_t new_index; /* after a collision */
     uint8_t state;      /* enum fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
-};
-
-/* The workers below one place of the tree, for packets of one level. */
-struct group {
-    struct set all;                  /* packets that carry everybody below */
-    uint16_t ranks[GROUP_POSITIONS]; /* level 0: by position; RANK_NONE: nobody */
 };
 
 /* A packet to send. */
@@ -64,9 +51,7 @@ struct gw_server {
     struct gw_endpoint *ep;
     struct gw_server_cfg cfg;
     struct gw_agg_index index;
-    struct gw_map group_map; /* (level, above) to group */
-    struct group *groups;    /* one per worker and level, at most */
-    uint32_t group_count;
+    struct gw_contributors contributors;
     uint32_t *addresses; /* of workers, by rank */
     struct fragment *fragments;
     int64_t *sums;      /* window rows of `values` */
@@ -78,97 +63,8 @@ struct gw_server {
     struct job_order *orders; /* ring */
     uint32_t order_head, order_count, order_room;
     uint32_t expected; /* first fragment without result */
-    struct set everybody;
     struct gw_server_stats stats;
 };
-
-static bool set_overlaps(const struct set *a, const struct set *b)
-{
-    uint64_t both = 0;
-    for (uint32_t i = 0; i < SET_WORDS; i++)
-        both |= a->words[i] & b->words[i];
-    return both != 0;
-}
-
-static void set_join(struct set *a, const struct set *b)
-{
-    for (uint32_t i = 0; i < SET_WORDS; i++)
-        a->words[i] |= b->words[i];
-}
-
-static bool set_equals(const struct set *a, const struct set *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
-
-static void set_add(struct set *set, uint32_t rank)
-{
-    set->words[rank / 64] |= UINT64_C(1) << (rank % 64);
-}
-
-static bool set_has(const struct set *set, uint32_t rank)
-{
-    return set->words[rank / 64] >> (rank % 64) & 1;
-}
-
-/* A place of the tree: packets of `level` that come from below it. */
-static uint64_t group_key(uint32_t level, const uint8_t above[2])
-{
-    uint32_t low = level <= 1 ? above[0] : 0;
-    return (uint64_t)level << 16 | (uint64_t)above[1] << 8 | low;
-}
-
-static struct group *group_make(struct gw_server *server, uint32_t level, const uint8_t above[2])
-{
-    uint64_t key = group_key(level, above);
-    uint32_t at = gw_map_get(&server->group_map, key);
-    if (at == GW_MAP_NONE) {
-        at = server->group_count++;
-        int error = gw_map_put(&server->group_map, key, at);
-        GW_ASSERT(error == GW_OK);
-        memset(&server->groups[at], 0, sizeof(server->groups[at]));
-        memset(server->groups[at].ranks, 0xff, sizeof(server->groups[at].ranks));
-    }
-    return &server->groups[at];
-}
-
-/* Enters a worker into the groups of its own level and of those above. */
-static void group_enter(struct gw_server *server, uint32_t rank,
-                        const struct gw_server_worker *worker)
-{
-    if (worker->level == 0) {
-        struct group *group = group_make(server, 0, worker->above);
-        group->ranks[__builtin_ctz(worker->bitmap)] = (uint16_t)rank;
-    }
-    for (uint32_t level = 1; level < server->cfg.levels; level++)
-        if (level >= worker->level)
-            set_add(&group_make(server, level, worker->above)->all, rank);
-}
-
-/* Whose values a packet carries. False: a place that is not in the tree. */
-static bool contributors(const struct gw_server *server, const struct gw_pkt *pkt, struct set *set)
-{
-    if (pkt->agg.level >= server->cfg.levels && pkt->agg.level > 0) {
-        *set = server->everybody;
-        return pkt->agg.level == server->cfg.levels;
-    }
-    uint32_t at = gw_map_get(&server->group_map, group_key(pkt->agg.level, pkt->agg.above));
-    if (at == GW_MAP_NONE)
-        return false;
-    const struct group *group = &server->groups[at];
-    if (pkt->agg.level > 0) {
-        *set = group->all;
-        return true;
-    }
-    memset(set, 0, sizeof(*set));
-    for (uint32_t bits = pkt->agg.bitmap; bits; bits &= bits - 1) {
-        uint16_t rank = group->ranks[__builtin_ctz(bits)];
-        if (rank == RANK_NONE)
-            return false;
-        set_add(set, rank);
-    }
-    return pkt->agg.bitmap != 0;
-}
 
 static int64_t *sum_of(const struct gw_server *server, const struct fragment *fragment)
 {
@@ -272,7 +168,7 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
     fragment->buf = buf;
     fragment->flags |= flags;
     fragment->state = FRAGMENT_DONE;
-    fragment->set = server->everybody;
+    fragment->set = server->contributors.everybody;
     server->stats.results++;
     if (fragment->flags & GW_AGG_COLLISION) {
         uint32_t seq = fragment->seq;
@@ -369,22 +265,22 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment)
 
 /* A raw packet: one worker's own values. */
 static void add_raw(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
-                    const struct set *from)
+                    const struct gw_rank_set *from)
 {
-    struct set own = {0};
+    struct gw_rank_set own = {0};
     uint32_t rank = 0;
-    while (rank < server->cfg.world && !set_has(from, rank))
+    while (rank < server->cfg.world && !gw_rank_set_has(from, rank))
         rank++;
-    set_add(&own, rank);
-    if (!set_equals(from, &own)) {
+    gw_rank_set_add(&own, rank);
+    if (!gw_rank_set_equals(from, &own)) {
         server->stats.stale++;
         return;
     }
     if (fragment->state != FRAGMENT_RAW)
         turn_raw(server, fragment);
-    if (set_overlaps(&fragment->set, from)) {
+    if (gw_rank_set_overlaps(&fragment->set, from)) {
         server->stats.overlaps++;
-        if (!set_equals(&fragment->set, &server->everybody))
+        if (!gw_rank_set_equals(&fragment->set, &server->contributors.everybody))
             return;
     } else if (!claim_raw_row(server, fragment)) {
         server->stats.refused++;
@@ -393,9 +289,9 @@ static void add_raw(struct gw_server *server, struct fragment *fragment, struct 
         uint32_t *row = server->raw_bufs + (size_t)fragment->raw * server->cfg.world;
         row[rank] = pkt->buf;
         pkt->buf = GW_BUF_NONE;
-        set_join(&fragment->set, from);
+        gw_rank_set_join(&fragment->set, from);
     }
-    if (set_equals(&fragment->set, &server->everybody))
+    if (gw_rank_set_equals(&fragment->set, &server->contributors.everybody))
         finish_raw(server, fragment);
 }
 
@@ -410,13 +306,13 @@ static void take_complete(struct gw_server *server, struct fragment *fragment, s
 
 /* Adds a partial sum, and finishes when everybody is in. */
 static void add_partial(struct gw_server *server, struct fragment *fragment,
-                        const struct gw_pkt *pkt, const struct set *from)
+                        const struct gw_pkt *pkt, const struct gw_rank_set *from)
 {
     const struct gw_kernels *kernels = server->cfg.kernels;
     int64_t *sum = sum_of(server, fragment);
-    struct set joined = fragment->set;
-    set_join(&joined, from);
-    bool is_last = set_equals(&joined, &server->everybody);
+    struct gw_rank_set joined = fragment->set;
+    gw_rank_set_join(&joined, from);
+    bool is_last = gw_rank_set_equals(&joined, &server->contributors.everybody);
     uint32_t buf = GW_BUF_NONE;
     if (pkt->buf != GW_BUF_NONE) {
         if (is_last && (buf = gw_buf_claim(bufs_of(server))) == GW_BUF_NONE) {
@@ -443,24 +339,25 @@ static void add_partial(struct gw_server *server, struct fragment *fragment,
 
 /* An integer packet for a fragment that collects integers. */
 static void add_integers(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
-                         const struct set *from)
+                         const struct gw_rank_set *from)
 {
     if (pkt->buf != GW_BUF_NONE && server->cfg.kernels->is_saturated(
                                        gw_buf_bytes(bufs_of(server), pkt->buf), fragment->values))
         turn_raw(server, fragment);
-    else if (set_equals(from, &server->everybody))
+    else if (gw_rank_set_equals(from, &server->contributors.everybody))
         take_complete(server, fragment, pkt);
-    else if (set_overlaps(&fragment->set, from))
+    else if (gw_rank_set_overlaps(&fragment->set, from))
         server->stats.overlaps++;
     else
         add_partial(server, fragment, pkt, from);
 }
 
 /* True when the packet was sent by a worker whose values it claims to carry. */
-static bool is_from_worker(const struct gw_server *server, const struct set *from, uint32_t address)
+static bool is_from_worker(const struct gw_server *server, const struct gw_rank_set *from,
+                           uint32_t address)
 {
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
-        if (set_has(from, rank) && server->addresses[rank] == address)
+        if (gw_rank_set_has(from, rank) && server->addresses[rank] == address)
             return true;
     return false;
 }
@@ -477,12 +374,12 @@ static void answer(struct gw_server *server, const struct fragment *fragment,
 
 static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
 {
-    struct set from;
+    struct gw_rank_set from;
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct fragment *fragment = NULL;
     if (pkt->epoch == server->cfg.epoch && pkt->agg.values <= server->cfg.values &&
-        pkt->agg.values > 0 && contributors(server, pkt, &from))
+        pkt->agg.values > 0 && gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;
@@ -598,11 +495,6 @@ static const struct gw_app_ops server_app_ops = {
     .expire = server_expire,
 };
 
-static uint32_t groups_max(const struct gw_server_cfg *cfg)
-{
-    return cfg->world * (cfg->levels ? cfg->levels : 1u);
-}
-
 static uint32_t orders_max(const struct gw_server_cfg *cfg)
 {
     return 2 * cfg->window + 4 * (uint32_t)cfg->world;
@@ -618,7 +510,6 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
         server->field = at ? (void *)(at + used) : NULL;                                           \
         used += gw_aligned((size_t)(count) * sizeof(*server->field));                              \
     } while (0)
-    TAKE(groups, groups_max(cfg));
     TAKE(addresses, cfg->world);
     TAKE(fragments, cfg->window);
     TAKE(sums, (size_t)cfg->window * cfg->values);
@@ -628,13 +519,13 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
     TAKE(real_sum, cfg->values);
     TAKE(orders, orders_max(cfg));
 #undef TAKE
+    size_t contributors = gw_aligned(gw_contributors_size(cfg->world, cfg->levels));
     if (at) {
-        gw_map_init(&server->group_map, at + used, groups_max(cfg));
-        gw_agg_index_init(&server->index, at + used + gw_aligned(gw_map_size(groups_max(cfg))),
-                          cfg->positions, cfg->aggregators, cfg->indexing, cfg->job, cfg->share);
+        gw_contributors_init(&server->contributors, at + used, cfg->world, cfg->levels);
+        gw_agg_index_init(&server->index, at + used + contributors, cfg->positions,
+                          cfg->aggregators, cfg->indexing, cfg->job, cfg->share);
     }
-    return used + gw_aligned(gw_map_size(groups_max(cfg))) +
-           gw_aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
+    return used + contributors + gw_aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
 }
 
 size_t gw_server_size(const struct gw_server_cfg *cfg)
@@ -667,8 +558,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
         server->raw_free[i] = i;
     for (uint32_t rank = 0; rank < cfg->world; rank++) {
         server->addresses[rank] = cfg->workers[rank].address;
-        set_add(&server->everybody, rank);
-        group_enter(server, rank, &cfg->workers[rank]);
+        gw_contributors_enter(&server->contributors, rank, &cfg->workers[rank]);
     }
     *result = server;
     return gw_endpoint_attach(ep, &server->app);

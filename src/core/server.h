@@ -18,26 +18,15 @@
 #define GW_CORE_SERVER_H
 
 #include "core/agg_index.h"
+#include "core/contributors.h"
 #include "core/endpoint.h"
 #include "core/quant/kernels.h"
-
-enum {
-    GW_WORLD_MAX = 1024, /* workers of a job */
-};
-
-/* Where a worker sits in the job's tree, as in its own configuration. */
-struct gw_server_worker {
-    uint32_t address;
-    uint8_t level;
-    uint32_t bitmap;
-    uint8_t above[2];
-};
 
 struct gw_server_cfg {
     uint32_t job;
     uint16_t epoch;
     uint16_t world;
-    const struct gw_server_worker *workers; /* by rank; read at init only */
+    const struct gw_place *workers; /* by rank; read at init only */
     uint8_t levels;     /* of switches in the tree; 0: none, results go to single workers */
     uint8_t class;      /* of parameter packets */
     uint32_t values;    /* elements per fragment, at most */

@@ -73,7 +73,7 @@ static uint32_t rack_index(const struct tree *tree, uint32_t home)
 
 /* Fills the tree and every worker's place in it. */
 static void tree_make(const struct gw_sim *sim, const struct gw_job_spec *spec, struct tree *tree,
-                      struct gw_server_worker *places)
+                      struct gw_place *places)
 {
     const uint32_t *workers = workers_of(sim, spec);
     uint32_t n = spec->worker_count;
@@ -85,7 +85,7 @@ static void tree_make(const struct gw_sim *sim, const struct gw_job_spec *spec, 
     };
     for (uint32_t rank = 0; rank < n; rank++) {
         uint32_t home = home_of(sim, workers[rank]);
-        places[rank] = (struct gw_server_worker){.address = workers[rank]};
+        places[rank] = (struct gw_place){.address = workers[rank]};
         if (home == tree->root) {
             tree->members[tree->member_count++] = workers[rank];
             tree->own_count++;
@@ -183,7 +183,7 @@ static int tree_install(struct gw_sim *sim, const struct gw_job_spec *spec, uint
     return error ? error : install(sim, tree->root, &root, why);
 }
 
-static int attach_workers(struct gw_sim *sim, uint32_t job, const struct gw_server_worker *places)
+static int attach_workers(struct gw_sim *sim, uint32_t job, const struct gw_place *places)
 {
     const struct gw_job_spec *spec = &sim->scenario->workload.jobs[job];
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
@@ -221,7 +221,7 @@ static int attach_workers(struct gw_sim *sim, uint32_t job, const struct gw_serv
     return GW_OK;
 }
 
-static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_server_worker *places,
+static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_place *places,
                          uint32_t levels)
 {
     const struct gw_job_spec *spec = &sim->scenario->workload.jobs[job];
@@ -253,7 +253,7 @@ static int job_open(struct gw_sim *sim, uint32_t job, char *why)
     int error = hosts_check(sim, spec, why);
     if (error)
         return error;
-    struct gw_server_worker *places = gw_sim_alloc(spec->worker_count * sizeof(*places));
+    struct gw_place *places = gw_sim_alloc(spec->worker_count * sizeof(*places));
     struct tree tree;
     tree_make(sim, spec, &tree, places);
     error = tree_check(spec, &tree, job, why);
@@ -263,7 +263,7 @@ static int job_open(struct gw_sim *sim, uint32_t job, char *why)
     if (!error && levels == 0)
         /* Nobody adds up, and the server tells workers apart by rank alone. */
         for (uint32_t rank = 0; rank < spec->worker_count; rank++)
-            places[rank] = (struct gw_server_worker){.address = places[rank].address,
+            places[rank] = (struct gw_place){.address = places[rank].address,
                                                      .bitmap = UINT32_C(1) << (rank % 32),
                                                      .above = {(uint8_t)(rank / 32)}};
     if (!error)

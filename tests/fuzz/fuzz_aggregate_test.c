@@ -286,7 +286,7 @@ static void *take_room(size_t size)
 static void open_job(struct fuzz *f)
 {
     static const uint32_t members[] = {OURS, THEIRS};
-    static const struct gw_server_worker workers[] = {{.address = OURS, .bitmap = 1},
+    static const struct gw_place workers[] = {{.address = OURS, .bitmap = 1},
                                                       {.address = THEIRS, .bitmap = 2}};
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
     uint8_t shape = take8(f);

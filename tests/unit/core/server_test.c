@@ -31,7 +31,7 @@ struct bench {
 /* Workers 0 and 1 share a rack, worker 2 has one of its own; their addresses are 10 and on. */
 static void bench_open(struct bench *b, uint8_t levels)
 {
-    static const struct gw_server_worker workers[WORLD] = {
+    static const struct gw_place workers[WORLD] = {
         {.address = 10, .bitmap = 1},
         {.address = 11, .bitmap = 2},
         {.address = 12, .bitmap = 1, .above = {1}},

@@ -1,0 +1,96 @@
+/* Contributors of packets; see contributors.h. */
+#include "core/contributors.h"
+
+#include "base/align.h"
+#include "base/assert.h"
+#include "base/error.h"
+
+enum {
+    POSITIONS = 32, /* below a switch */
+};
+
+/* The workers below one place of the tree, for packets of one level. */
+struct gw_group {
+    struct gw_rank_set all;    /* packets that carry everybody below */
+    uint16_t ranks[POSITIONS]; /* level 0: by position; GW_RANK_NONE: nobody */
+};
+
+static uint32_t groups_max(uint32_t world, uint32_t levels)
+{
+    return world * (levels ? levels : 1);
+}
+
+size_t gw_contributors_size(uint32_t world, uint32_t levels)
+{
+    uint32_t max = groups_max(world, levels);
+    return gw_aligned(max * sizeof(struct gw_group)) + gw_map_size(max);
+}
+
+void gw_contributors_init(struct gw_contributors *tree, void *memory, uint32_t world,
+                          uint32_t levels)
+{
+    uint32_t max = groups_max(world, levels);
+    *tree = (struct gw_contributors){.groups = memory, .levels = levels};
+    gw_map_init(&tree->map, (unsigned char *)memory + gw_aligned(max * sizeof(struct gw_group)),
+                max);
+}
+
+/* A place of the tree: packets of `level` that come from below it. */
+static uint64_t group_key(uint32_t level, const uint8_t above[2])
+{
+    uint32_t low = level <= 1 ? above[0] : 0;
+    return (uint64_t)level << 16 | (uint64_t)above[1] << 8 | low;
+}
+
+static struct gw_group *group_make(struct gw_contributors *tree, uint32_t level,
+                                   const uint8_t above[2])
+{
+    uint64_t key = group_key(level, above);
+    uint32_t at = gw_map_get(&tree->map, key);
+    if (at == GW_MAP_NONE) {
+        at = tree->count++;
+        int error = gw_map_put(&tree->map, key, at);
+        GW_ASSERT(error == GW_OK);
+        memset(&tree->groups[at], 0, sizeof(tree->groups[at]));
+        memset(tree->groups[at].ranks, 0xff, sizeof(tree->groups[at].ranks));
+    }
+    return &tree->groups[at];
+}
+
+void gw_contributors_enter(struct gw_contributors *tree, uint32_t rank,
+                           const struct gw_place *worker)
+{
+    gw_rank_set_add(&tree->everybody, rank);
+    if (worker->level == 0) {
+        struct gw_group *group = group_make(tree, 0, worker->above);
+        group->ranks[__builtin_ctz(worker->bitmap)] = (uint16_t)rank;
+    }
+    for (uint32_t level = 1; level < tree->levels; level++)
+        if (level >= worker->level)
+            gw_rank_set_add(&group_make(tree, level, worker->above)->all, rank);
+}
+
+bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt *pkt,
+                        struct gw_rank_set *set)
+{
+    if (pkt->agg.level >= tree->levels && pkt->agg.level > 0) {
+        *set = tree->everybody;
+        return pkt->agg.level == tree->levels;
+    }
+    uint32_t at = gw_map_get(&tree->map, group_key(pkt->agg.level, pkt->agg.above));
+    if (at == GW_MAP_NONE)
+        return false;
+    const struct gw_group *group = &tree->groups[at];
+    if (pkt->agg.level > 0) {
+        *set = group->all;
+        return true;
+    }
+    memset(set, 0, sizeof(*set));
+    for (uint32_t bits = pkt->agg.bitmap; bits; bits &= bits - 1) {
+        uint16_t rank = group->ranks[__builtin_ctz(bits)];
+        if (rank == GW_RANK_NONE)
+            return false;
+        gw_rank_set_add(set, rank);
+    }
+    return pkt->agg.bitmap != 0;
+}

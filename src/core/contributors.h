@@ -1,0 +1,87 @@
+/*
+ * Whose values a gradient packet carries: from its place in the job's tree to a set of ranks.
+ *
+ * A tree has up to GW_LEVELS_MAX levels of switches. The root is of level `levels - 1`, switches
+ * below it are of the levels below; level 0 is as far from the root as any. A worker hangs on a
+ * switch of any level. A packet of level l carries the sum of some workers below one switch of
+ * level l - 1, or of level 0 those of its bitmap.
+ */
+#ifndef GW_CORE_CONTRIBUTORS_H
+#define GW_CORE_CONTRIBUTORS_H
+
+#include <string.h>
+
+#include "base/map.h"
+#include "core/pkt.h"
+
+enum {
+    GW_WORLD_MAX = 1024, /* workers of a job */
+    GW_RANK_WORDS = GW_WORLD_MAX / 64,
+    GW_RANK_NONE = UINT16_MAX,
+};
+
+/* Where a worker sits in the job's tree. */
+struct gw_place {
+    uint32_t address;
+    uint8_t level;    /* of the switch that it hangs on */
+    uint32_t bitmap;  /* its position there, if level is 0: one bit */
+    uint8_t above[2]; /* position of its switch, or if level is 1 of itself, and so on up */
+};
+
+struct gw_rank_set {
+    uint64_t words[GW_RANK_WORDS];
+};
+
+static inline bool gw_rank_set_overlaps(const struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    uint64_t both = 0;
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        both |= a->words[i] & b->words[i];
+    return both != 0;
+}
+
+static inline void gw_rank_set_join(struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        a->words[i] |= b->words[i];
+}
+
+static inline bool gw_rank_set_equals(const struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static inline void gw_rank_set_add(struct gw_rank_set *set, uint32_t rank)
+{
+    set->words[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+static inline bool gw_rank_set_has(const struct gw_rank_set *set, uint32_t rank)
+{
+    return set->words[rank / 64] >> (rank % 64) & 1;
+}
+
+struct gw_contributors {
+    struct gw_rank_set everybody;
+    struct gw_map map;       /* (level, above) to group */
+    struct gw_group *groups; /* one per worker and level, at most */
+    uint32_t count;
+    uint32_t levels;
+};
+
+/* Bytes of memory for gw_contributors_init(). */
+size_t gw_contributors_size(uint32_t world, uint32_t levels);
+
+/* An empty tree in `memory`, aligned to 64. Without levels workers are told apart by rank alone. */
+void gw_contributors_init(struct gw_contributors *tree, void *memory, uint32_t world,
+                          uint32_t levels);
+
+/* Adds a worker; at most `world` of them. */
+void gw_contributors_enter(struct gw_contributors *tree, uint32_t rank,
+                           const struct gw_place *place);
+
+/* Whose values a packet carries. False: it names a place that is not in the tree. */
+bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt *pkt,
+                        struct gw_rank_set *set);
+
+#endif
