@@ -1,0 +1,110 @@
+/*
+ * Job control: how workers, a server and the switches between them become a job, and stop being
+ * one.
+ *
+ * A worker sends JOIN to the server until it hears back. Every switch on the way that is sure to
+ * see all of the worker's packets adds its address. When the last worker of the job has joined, the
+ * server makes a tree of those switches (job_tree.h), tells each switch its place and its members
+ * (INSTALL, one packet per member), and when all have confirmed, WELCOMEs every worker. From then
+ * on workers report (READY), which also tells the server that they live; INSTALL is repeated, which
+ * tells a switch that the job lives, and the server that the switch does.
+ *
+ * An epoch is one tree and one set of workers. It ends when a worker comes back by another way, or
+ * the server restarts: workers report what they expect (JOIN), and a new epoch begins at the
+ * smallest. It fails when a worker is lost: all others are told (FAILED), and to go on, all join
+ * again.
+ *
+ * All packets of job control are as long as a header, repeatable, and safe in any order: what they
+ * are about is named by job, epoch and incarnation. Those for a switch travel to a worker below it.
+ */
+#ifndef GW_CORE_JOB_H
+#define GW_CORE_JOB_H
+
+#include "core/pkt.h"
+
+/*
+ * What a packet of kind GW_PKT_JOB says. In all: flow: job; key: incarnation, a random number of
+ * the life of the worker (of the server in packets to and from switches), echoed in answers; epoch:
+ * 0 when there is none.
+ */
+enum gw_job_op {
+    /* Worker to server. seq: first fragment without result; index: rank, or GW_RANK_NONE for any;
+     * epoch: the worker's last; scale: GW_JOB_PATH_*; word: the switches on the way. */
+    GW_JOB_JOIN,
+    /* Server to worker. index: enum gw_job_reason; word[0]: rank or switch that it is about. */
+    GW_JOB_REFUSED,
+    /* Server to switch word[2], by way of a worker below. index: number of the member; seq: how
+     * many there are; word[0]: its address; word[1]: gw_job_spot. */
+    GW_JOB_INSTALL,
+    /* Switch to server. seq: members known; index: enum gw_job_reason; word[2]: the switch. */
+    GW_JOB_INSTALLED,
+    /* Server to switch word[2], by way of a worker below: forget the job. Answered by INSTALLED
+     * with seq 0. */
+    GW_JOB_REMOVE,
+    /* Server to worker. seq: first fragment of the epoch; index: share of static indexing; scale:
+     * exponent, as int8_t; word: struct gw_job_terms. */
+    GW_JOB_WELCOME,
+    /* Worker to server, again and again. seq: first fragment without result; index: rank. */
+    GW_JOB_READY,
+    /* Server to worker: I do not know you, or need to know more: join. */
+    GW_JOB_REPORT,
+    /* Worker to server: no more of me. index: rank. Answered by LEFT. */
+    GW_JOB_LEAVE,
+    GW_JOB_LEFT,
+    /* Server to worker: the epoch is over. index: enum gw_job_reason; word[0]: rank that was lost.
+     */
+    GW_JOB_FAILED,
+    GW_JOB_OPS,
+};
+
+/* Why there is no job, or no more. */
+enum gw_job_reason {
+    GW_JOB_OK,
+    GW_JOB_FULL,   /* all ranks are taken */
+    GW_JOB_RANK,   /* the rank is taken, or not below the number of workers */
+    GW_JOB_TREE,   /* too many workers or switches below one switch, or too many levels */
+    GW_JOB_PATH,   /* the ways of the workers do not make a tree */
+    GW_JOB_ROOM,   /* a switch has no room for the job */
+    GW_JOB_TAKEN,  /* a switch knows another job of the same number */
+    GW_JOB_LOST,   /* a worker is silent */
+    GW_JOB_LIMIT,  /* the terms exceed what the worker was made for */
+    GW_JOB_SILENT, /* the server is */
+    GW_JOB_REASONS,
+};
+
+/* JOIN's `scale`: what is known of the way so far. */
+enum {
+    GW_JOB_PATH_COUNT = 3,  /* mask: switches in `word` */
+    GW_JOB_PATH_SPREAD = 4, /* there were several ways on: not every packet comes by here */
+};
+
+/* Where a switch is in the tree, as INSTALL's word[1]. */
+struct gw_job_spot {
+    uint8_t level;
+    uint8_t fan_in;
+    uint8_t above[2];
+};
+
+/* What a worker must know, as WELCOME's words. */
+struct gw_job_terms {
+    uint16_t rank;
+    uint16_t world;
+    uint16_t values;      /* elements per fragment */
+    uint16_t aggregators; /* less 1 */
+    uint8_t level;
+    uint8_t position; /* bit of the bitmap, if level is 0 */
+    uint8_t above[2]; /* 5 bits each; level and position take 2 and 5 */
+    uint8_t window_log2;
+    uint8_t indexing;
+};
+
+/* Sentence for a reason, without full stop. */
+const char *gw_job_reason_text(enum gw_job_reason reason);
+
+uint32_t gw_job_spot_pack(const struct gw_job_spot *spot);
+struct gw_job_spot gw_job_spot_unpack(uint32_t word);
+
+void gw_job_terms_pack(const struct gw_job_terms *terms, uint32_t word[3]);
+struct gw_job_terms gw_job_terms_unpack(const uint32_t word[3]);
+
+#endif
