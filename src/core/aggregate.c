@@ -18,7 +18,6 @@ struct slot {
     uint16_t epoch;
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
-    uint8_t count; /* contributors: bits of `bitmap` */
     bool taken;
     bool ecn;
 };
@@ -171,7 +170,6 @@ static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct 
         .epoch = pkt->epoch,
         .values = pkt->agg.values,
         .scale = pkt->scale,
-        .count = 1,
         .taken = true,
         .ecn = pkt->agg_flags & GW_AGG_ECN,
     };
@@ -206,7 +204,6 @@ static bool slot_add(struct gw_aggregate *aggregate, struct slot *slot, const st
                                     slot->values);
     }
     slot->bitmap |= bit;
-    slot->count++;
     slot->touched = now;
     slot->ecn |= pkt->agg_flags & GW_AGG_ECN;
     if (pkt->scale < slot->scale)
@@ -214,8 +211,29 @@ static bool slot_add(struct gw_aggregate *aggregate, struct slot *slot, const st
     return true;
 }
 
-/* Lets `pkt` carry the slot's sum and say whose it is. The slot keeps the sum, too. */
-static void slot_export(struct gw_aggregate *aggregate, const struct slot *slot, struct gw_pkt *pkt)
+/* All positions below a switch. */
+static uint32_t positions_of(const struct gw_aggregate_job *job)
+{
+    return UINT32_MAX >> (GW_FAN_IN_MAX - job->fan_in);
+}
+
+static bool is_complete(const struct gw_aggregate_job *job, const struct slot *slot)
+{
+    return slot->bitmap == positions_of(job);
+}
+
+/* A position of a switch of `level` below the next one. */
+static uint32_t above_bit(const uint8_t above[GW_LEVELS_MAX - 1], uint32_t level)
+{
+    return level < GW_LEVELS_MAX - 1 ? UINT32_C(1) << above[level] % GW_FAN_IN_MAX : 1;
+}
+
+/*
+ * Lets `pkt` carry the slot's sum and say whose it is: when it is complete, one position below the
+ * next switch. The slot keeps the sum, too.
+ */
+static void slot_export(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+                        const struct slot *slot, struct gw_pkt *pkt)
 {
     gw_pkt_drop_payload(aggregate->cfg.pool, pkt);
     pkt->buf = slot->buf;
@@ -223,34 +241,34 @@ static void slot_export(struct gw_aggregate *aggregate, const struct slot *slot,
         gw_buf_share(aggregate->cfg.pool->bufs, slot->buf);
     pkt->agg_flags |= slot->ecn ? GW_AGG_ECN : 0;
     pkt->scale = slot->scale;
+    pkt->agg.level = job->level;
+    pkt->agg.bitmap = slot->bitmap;
+    if (is_complete(job, slot)) {
+        pkt->agg.bitmap = above_bit(job->above, job->level);
+        pkt->agg.level++;
+    }
 }
 
-/* A resent packet: takes the partial sum along, or at a higher level gives it up. */
+/*
+ * A resent packet takes the sum along. One of a lower level can only if the sum has its position
+ * already, since what it carries is not all of that position; else the sum waits for another.
+ */
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                    struct slot *slot, struct gw_pkt *pkt, gw_time now)
 {
     if (!slot_matches(slot, pkt))
         return true;
-    if (job->level > 0) {
-        /* What it carries is of a lower level, so the two cannot be told apart in one packet. */
-        aggregate->stats.discarded++;
-    } else if ((slot->bitmap & pkt->agg.bitmap) == pkt->agg.bitmap ||
-               ((slot->bitmap & pkt->agg.bitmap) == 0 &&
-                slot_add(aggregate, slot, pkt, pkt->agg.bitmap, now))) {
-        aggregate->stats.partials++;
-        slot_export(aggregate, slot, pkt);
-        pkt->agg.bitmap = slot->bitmap;
+    bool is_lower = pkt->agg.level < job->level;
+    uint32_t bits = is_lower ? above_bit(pkt->agg.above, job->level - 1) : pkt->agg.bitmap;
+    if ((slot->bitmap & bits) != bits &&
+        (is_lower || slot->bitmap & bits || !slot_add(aggregate, slot, pkt, bits, now))) {
+        aggregate->stats.passed++;
+        return true;
     }
+    aggregate->stats.partials++;
+    slot_export(aggregate, job, slot, pkt);
     slot_free(aggregate, slot);
     return true;
-}
-
-/* The position of a packet's contribution below a switch of the packet's level. */
-static uint32_t position_bit(const struct gw_pkt *pkt)
-{
-    return pkt->agg.level == 0
-               ? pkt->agg.bitmap
-               : UINT32_C(1) << (pkt->agg.above[pkt->agg.level - 1] % GW_FAN_IN_MAX);
 }
 
 /*
@@ -264,25 +282,17 @@ static bool is_from_below(const struct gw_aggregate_job *job, const struct gw_pk
             return false;
     if (pkt->agg.level != job->level)
         return pkt->agg.level < job->level;
-    uint32_t positions = UINT32_MAX >> (GW_FAN_IN_MAX - job->fan_in);
-    uint32_t bits = position_bit(pkt);
+    uint32_t bits = pkt->agg.bitmap;
     bool is_single = (bits & (bits - 1)) == 0;
-    return bits && !(bits & ~positions) && (is_single || pkt->agg_flags & GW_AGG_RESEND);
+    return bits && !(bits & ~positions_of(job)) && (is_single || pkt->agg_flags & GW_AGG_RESEND);
 }
 
-static bool is_complete(const struct gw_aggregate_job *job, const struct slot *slot)
-{
-    return slot->count == job->fan_in;
-}
-
-/* The last contribution came: it leaves with the sum, one level up. */
+/* The last contribution came: it leaves with the sum. */
 static void complete(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                      const struct slot *slot, struct gw_pkt *pkt)
 {
     aggregate->stats.completed++;
-    slot_export(aggregate, slot, pkt);
-    pkt->agg.level = job->level + 1;
-    pkt->agg.bitmap = slot->bitmap;
+    slot_export(aggregate, job, slot, pkt);
 }
 
 bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, gw_time now)
@@ -306,7 +316,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return resent(aggregate, job, slot, pkt, now);
     if (pkt->agg.level != job->level)
         return true; /* another switch of the tree on its way */
-    uint32_t bit = position_bit(pkt);
+    uint32_t bit = pkt->agg.bitmap;
     if (!slot->taken) {
         slot_take(aggregate, slot, pkt, bit, now);
         if (is_complete(job, slot)) {

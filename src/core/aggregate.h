@@ -57,7 +57,7 @@ struct gw_aggregate_stats {
     uint64_t collisions; /* found the aggregator taken by another fragment */
     uint64_t duplicates; /* were there already */
     uint64_t partials;   /* resent ones that took a partial sum along */
-    uint64_t discarded;  /* partial sums given up because a resent one passed at a higher level */
+    uint64_t passed;     /* resent ones that had to leave a partial sum where it was */
     uint64_t freed;      /* by results */
     uint64_t leaked;     /* reclaimed after cfg.leak */
     uint64_t foreign;    /* of a job or epoch that is not known here: forwarded */

@@ -15,6 +15,12 @@ struct gw_group {
     uint16_t ranks[POSITIONS]; /* level 0: by position; GW_RANK_NONE: nobody */
 };
 
+/* The first switch that a worker's packets reach. */
+struct gw_origin {
+    uint16_t number; /* of the switch, as the tree counts them */
+    uint8_t position;
+};
+
 static uint32_t groups_max(uint32_t world, uint32_t levels)
 {
     return world * (levels ? levels : 1);
@@ -23,16 +29,20 @@ static uint32_t groups_max(uint32_t world, uint32_t levels)
 size_t gw_contributors_size(uint32_t world, uint32_t levels)
 {
     uint32_t max = groups_max(world, levels);
-    return gw_aligned(max * sizeof(struct gw_group)) + gw_map_size(max);
+    return gw_aligned(max * sizeof(struct gw_group)) +
+           gw_aligned(world * sizeof(struct gw_origin)) + gw_map_size(max + world);
 }
 
 void gw_contributors_init(struct gw_contributors *tree, void *memory, uint32_t world,
                           uint32_t levels)
 {
     uint32_t max = groups_max(world, levels);
+    unsigned char *at = memory;
     *tree = (struct gw_contributors){.groups = memory, .levels = levels};
-    gw_map_init(&tree->map, (unsigned char *)memory + gw_aligned(max * sizeof(struct gw_group)),
-                max);
+    at += gw_aligned(max * sizeof(struct gw_group));
+    tree->origins = (void *)at;
+    at += gw_aligned(world * sizeof(struct gw_origin));
+    gw_map_init(&tree->map, at, max + world);
 }
 
 /* A place of the tree: packets of `level` that come from below it. */
@@ -57,10 +67,35 @@ static struct gw_group *group_make(struct gw_contributors *tree, uint32_t level,
     return &tree->groups[at];
 }
 
+/* Notes the first switch of `rank`, which may be known from others. */
+static void origin_enter(struct gw_contributors *tree, uint32_t rank, const struct gw_place *worker)
+{
+    uint8_t above[2] = {worker->above[0], worker->above[1]};
+    struct gw_origin origin = {0};
+    if (worker->level == 0) {
+        origin.position = (uint8_t)__builtin_ctz(worker->bitmap);
+    } else {
+        origin.position = above[worker->level - 1];
+        above[worker->level - 1] = 0;
+    }
+    uint64_t key = UINT64_C(1) << 32 | group_key(worker->level, above);
+    uint32_t number = gw_map_get(&tree->map, key);
+    if (number == GW_MAP_NONE) {
+        number = tree->switch_count++;
+        int error = gw_map_put(&tree->map, key, number);
+        GW_ASSERT(error == GW_OK);
+    }
+    origin.number = (uint16_t)number;
+    tree->origins[rank] = origin;
+    if (rank >= tree->world)
+        tree->world = rank + 1;
+}
+
 void gw_contributors_enter(struct gw_contributors *tree, uint32_t rank,
                            const struct gw_place *worker)
 {
     gw_rank_set_add(&tree->everybody, rank);
+    origin_enter(tree, rank, worker);
     if (worker->level == 0) {
         struct gw_group *group = group_make(tree, 0, worker->above);
         group->ranks[__builtin_ctz(worker->bitmap)] = (uint16_t)rank;
@@ -77,20 +112,36 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
         *set = tree->everybody;
         return pkt->agg.level == tree->levels;
     }
-    uint32_t at = gw_map_get(&tree->map, group_key(pkt->agg.level, pkt->agg.above));
-    if (at == GW_MAP_NONE)
-        return false;
-    const struct gw_group *group = &tree->groups[at];
-    if (pkt->agg.level > 0) {
-        *set = group->all;
-        return true;
-    }
     memset(set, 0, sizeof(*set));
+    uint8_t above[2] = {pkt->agg.above[0], pkt->agg.above[1]};
     for (uint32_t bits = pkt->agg.bitmap; bits; bits &= bits - 1) {
-        uint16_t rank = group->ranks[__builtin_ctz(bits)];
-        if (rank == GW_RANK_NONE)
+        uint32_t position = (uint32_t)__builtin_ctz(bits);
+        if (pkt->agg.level > 0)
+            above[pkt->agg.level - 1] = (uint8_t)position;
+        uint32_t at = gw_map_get(&tree->map, group_key(pkt->agg.level, above));
+        if (at == GW_MAP_NONE)
             return false;
-        gw_rank_set_add(set, rank);
+        const struct gw_group *group = &tree->groups[at];
+        if (pkt->agg.level > 0)
+            gw_rank_set_join(set, &group->all);
+        else if (group->ranks[position] == GW_RANK_NONE)
+            return false;
+        else
+            gw_rank_set_add(set, group->ranks[position]);
     }
     return pkt->agg.bitmap != 0;
+}
+
+uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set)
+{
+    struct gw_rank_set asked = {0}; /* switches */
+    uint32_t positions = 0;
+    for (uint32_t rank = 0; rank < tree->world; rank++) {
+        const struct gw_origin *origin = &tree->origins[rank];
+        if (gw_rank_set_has(set, rank) || gw_rank_set_has(&asked, origin->number))
+            continue;
+        gw_rank_set_add(&asked, origin->number);
+        positions |= UINT32_C(1) << origin->position;
+    }
+    return positions;
 }

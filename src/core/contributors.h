@@ -67,6 +67,9 @@ struct gw_contributors {
     struct gw_group *groups; /* one per worker and level, at most */
     uint32_t count;
     uint32_t levels;
+    struct gw_origin *origins; /* by rank: the first switch of its packets */
+    uint32_t world;
+    uint32_t switch_count;
 };
 
 /* Bytes of memory for gw_contributors_init(). */
@@ -83,5 +86,11 @@ void gw_contributors_enter(struct gw_contributors *tree, uint32_t rank,
 /* Whose values a packet carries. False: it names a place that is not in the tree. */
 bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt *pkt,
                         struct gw_rank_set *set);
+
+/*
+ * Whom to ask for what `set` lacks: positions at first switches, such that of every switch's
+ * workers that are missing the first is among them. (One is enough to bring what its switch holds.)
+ */
+uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set);
 
 #endif

@@ -98,6 +98,13 @@ static size_t offset_of(const struct gw_worker *worker, const struct work *work,
     return (size_t)(seq - work->first) * worker->cfg.values * gw_dtype_size(work->tensor.type);
 }
 
+/* The worker's position below its first switch. */
+static uint32_t position_bit(const struct gw_worker *worker)
+{
+    const struct gw_worker_cfg *cfg = &worker->cfg;
+    return cfg->level == 0 ? cfg->bitmap : UINT32_C(1) << cfg->above[cfg->level - 1];
+}
+
 static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
                             gw_time now)
 {
@@ -201,7 +208,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     pkt->epoch = worker->cfg.epoch;
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
     pkt->index = gw_agg_index_of(&worker->index, seq);
-    pkt->agg.bitmap = worker->cfg.bitmap;
+    pkt->agg.bitmap = position_bit(worker);
     pkt->agg.level = worker->cfg.level;
     memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
     fill_payload(worker, work, seq, pkt);
