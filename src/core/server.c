@@ -19,6 +19,10 @@ enum {
     NO_RAW = UINT32_MAX,
 };
 
+enum {
+    ROUNDS_MAX = 6, /* of requests that double the wait for the next, while a worker is late */
+};
+
 enum fragment_state {
     FRAGMENT_EMPTY,   /* the first contribution moves it on */
     FRAGMENT_SUMMING, /* collects integers */
@@ -62,7 +66,11 @@ struct gw_server {
     gw_real *real_sum;        /* one row of `values` */
     struct job_order *orders; /* ring */
     uint32_t order_head, order_count, order_room;
-    uint32_t expected; /* first fragment without result */
+    uint32_t expected;   /* first fragment without result */
+    uint32_t open;       /* fragments begun and not done */
+    uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
+    uint8_t rounds;      /* of requests since the last result */
+    gw_time progress_at; /* last result or round, or when the first of `open` began */
     struct gw_server_stats stats;
 };
 
@@ -130,6 +138,7 @@ static void fragment_start(struct gw_server *server, struct fragment *fragment,
         .index = pkt->index,
         .state = FRAGMENT_SUMMING,
     };
+    server->open++;
     if (pkt->buf != GW_BUF_NONE)
         memset(sum_of(server, fragment), 0, fragment->values * sizeof(int64_t));
 }
@@ -162,6 +171,38 @@ static void advance(struct gw_server *server)
         fragment = fragment_at(server, ++server->expected);
 }
 
+static bool asks(const struct gw_server *server)
+{
+    return server->cfg.quiet > 0 && server->cfg.levels > 0;
+}
+
+/* Asks for what fragments in [first, end) lack that were in a collision. */
+static void ask(struct gw_server *server, uint32_t first, uint32_t end)
+{
+    for (uint32_t seq = first; seq != end; seq++) {
+        const struct fragment *fragment = fragment_at(server, seq);
+        if (fragment->seq != seq || fragment->state != FRAGMENT_SUMMING ||
+            !(fragment->flags & GW_AGG_COLLISION))
+            continue;
+        server->stats.asked++;
+        order_all(server, seq, GW_AGG_REQUEST);
+    }
+}
+
+/*
+ * Every worker has sent what comes before the complete fragment `seq`: what the others lack is in
+ * switches, or lost. The request leaves before the result, or workers would infer a loss from it.
+ */
+static void ask_overtaken(struct gw_server *server, uint32_t seq)
+{
+    if ((int32_t)(server->overtaken - server->expected) < 0)
+        server->overtaken = server->expected;
+    if (!asks(server) || (int32_t)(seq - server->overtaken) <= 0)
+        return;
+    ask(server, server->overtaken, seq);
+    server->overtaken = seq;
+}
+
 static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags)
 {
     raw_release(server, fragment);
@@ -170,6 +211,8 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
     fragment->state = FRAGMENT_DONE;
     fragment->set = server->contributors.everybody;
     server->stats.results++;
+    server->open--;
+    ask_overtaken(server, fragment->seq);
     if (fragment->flags & GW_AGG_COLLISION) {
         uint32_t seq = fragment->seq;
         fragment->new_index = gw_agg_index_of(&server->index, seq);
@@ -189,7 +232,7 @@ static void turn_raw(struct gw_server *server, struct fragment *fragment)
     fragment->state = FRAGMENT_RAW;
     memset(&fragment->set, 0, sizeof(fragment->set));
     server->stats.overflowed++;
-    order_all(server, fragment->seq, GW_AGG_REQUEST);
+    order_all(server, fragment->seq, GW_AGG_REQUEST | GW_AGG_RAW);
 }
 
 /*
@@ -404,16 +447,31 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     if (pkt->agg_flags & GW_AGG_RAW)
         add_raw(server, fragment, pkt, &from);
     else if (fragment->state == FRAGMENT_RAW)
-        order(server, fragment->seq, pkt->src, GW_AGG_REQUEST | GW_AGG_UNICAST);
+        order(server, fragment->seq, pkt->src, GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST);
     else
         add_integers(server, fragment, pkt, &from);
+}
+
+/* When to ask next. The timer may be early: it does not follow every result. */
+static void arm_quiet(struct gw_server *server)
+{
+    if (asks(server) && server->open)
+        gw_endpoint_arm_by(server->ep, server->app.timer,
+                           gw_time_add(server->progress_at, server->cfg.quiet << server->rounds));
 }
 
 static void server_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
                          gw_time now)
 {
-    (void)now;
-    server_gradient((struct gw_server *)app, pkt);
+    struct gw_server *server = (struct gw_server *)app;
+    bool was_idle = server->open == 0;
+    uint64_t results = server->stats.results;
+    server_gradient(server, pkt);
+    if (was_idle || server->stats.results != results) {
+        server->progress_at = now;
+        server->rounds = 0;
+    }
+    arm_quiet(server);
     gw_pkt_release(ep->pool, pkt);
 }
 
@@ -425,13 +483,21 @@ static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender
     return ((const struct gw_server *)sender)->order_count > 0;
 }
 
-/* Tries again when buffers may be free. */
+/* Tries again when buffers may be free, and asks when it has been quiet for long. */
 static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
 {
-    (void)now;
+    struct gw_server *server = (struct gw_server *)app;
     gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
-    if (((struct gw_server *)app)->order_count)
+    if (server->order_count)
         gw_egress_join(ep, &app->sender);
+    if (server->open && asks(server) &&
+        now - server->progress_at >= server->cfg.quiet << server->rounds) {
+        if (server->order_count == 0) /* else it is the server that holds things up */
+            ask(server, server->expected, server->expected + server->cfg.positions);
+        server->progress_at = now;
+        server->rounds += server->rounds < ROUNDS_MAX;
+    }
+    arm_quiet(server);
 }
 
 /* The fragment of the next order that still holds; false when there is none. */
@@ -442,7 +508,9 @@ static bool next_order(struct gw_server *server, struct job_order *next, struct 
         server->order_head = (server->order_head + 1) % server->order_room;
         server->order_count--;
         *fragment = fragment_at(server, next->seq);
-        enum fragment_state wanted = next->flags & GW_AGG_REQUEST ? FRAGMENT_RAW : FRAGMENT_DONE;
+        enum fragment_state wanted = !(next->flags & GW_AGG_REQUEST) ? FRAGMENT_DONE
+                                     : next->flags & GW_AGG_RAW      ? FRAGMENT_RAW
+                                                                     : FRAGMENT_SUMMING;
         /* A newer fragment may have the slot by now, or the request may have been met. */
         if ((*fragment)->seq == next->seq && (*fragment)->state == wanted)
             return true;
@@ -481,6 +549,8 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     pkt->index = fragment->index;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         pkt->agg.bitmap = fragment->new_index;
+    else if (!is_result)
+        pkt->agg.bitmap = gw_contributors_missing(&server->contributors, &fragment->set);
     return pkt;
 }
 
@@ -550,6 +620,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
         .order_room = orders_max(cfg),
         .raw_free_count = cfg->raw_max,
         .expected = cfg->first_seq,
+        .overtaken = cfg->first_seq,
     };
     server_carve(server, cfg, memory);
     for (uint32_t i = 0; i < cfg->window; i++)

@@ -7,6 +7,14 @@
  * then send again. So every sum contains every worker exactly once, whatever was lost, repeated
  * or reordered on the way. Memory is a window of fragments, never a tensor.
  *
+ * A collision divides a fragment: some contributions come here, others stay in switches as a sum
+ * that nothing completes. ATP leaves it to the workers to notice, by overtaking results or a
+ * timeout, and then all of them send again and halve their windows. Here the server asks as soon as
+ * a later fragment is complete, or it has been quiet for a while; one worker below each switch
+ * sends again, which brings all that the switch holds, and windows stay as they are. (Three jobs of
+ * 8 workers in half the memory that they want get 1.3 times, in a twelfth twice the throughput of
+ * before.)
+ *
  * A fragment whose integers saturate is asked for again raw: raw floats are kept per worker and
  * added in rank order, as doubles; raw int32 are added in 64 bits, and a sum that does not fit
  * fails the call on all workers.
@@ -37,6 +45,7 @@ struct gw_server_cfg {
     uint32_t share;
     uint32_t raw_max;   /* fragments that can be collected raw at the same time */
     gw_time retry;      /* when packets have run out: time until it tries again */
+    gw_time quiet;      /* without a result: ask for what collisions left behind; 0: never ask */
     uint32_t first_seq; /* as the workers' */
     const struct gw_kernels *kernels;
 };
@@ -49,6 +58,7 @@ struct gw_server_stats {
     uint64_t stale;      /* of another epoch, a fragment too old or too new, or malformed */
     uint64_t results;    /* fragments finished */
     uint64_t answered;   /* results sent again on request */
+    uint64_t asked;      /* requests for what a fragment lacks that was in a collision */
     uint64_t overflowed; /* fragments collected raw */
     uint64_t refused;    /* no room for raw contributions, or no buffer: sent again later */
     uint64_t bytes;      /* received, on the wire */

@@ -25,6 +25,7 @@ enum slot_flag {
     SLOT_DONE = 1,   /* its result came */
     SLOT_RAW = 2,    /* it travels in the tensor's own type */
     SLOT_QUEUED = 4, /* it waits to be sent again */
+    SLOT_ASKED = 8,  /* it was in a collision, and the server asks for what it lacks */
 };
 
 struct work {
@@ -55,7 +56,9 @@ struct gw_worker {
     uint32_t ahead;     /* results that came for fragments behind `expected` */
     uint32_t overtaken; /* fragment last found lost that way */
     bool was_overtaken;
-    uint32_t cut_at; /* `next` at the last cut: no other until a window has passed */
+    uint32_t behind;       /* `next` at that time: the resend left before it */
+    uint32_t behind_count; /* results since then of what was sent later */
+    uint32_t cut_at;       /* `next` at the last cut: no other until a window has passed */
     bool was_cut;
     uint64_t window;     /* 1/65536 fragments */
     uint64_t threshold;  /* of slow start, likewise */
@@ -315,17 +318,20 @@ static void resend_overdue(struct gw_worker *worker, uint32_t seq)
 }
 
 /*
- * Notices that the expected fragment has been overtaken; once per fragment, since a resend that is
- * lost as well shows only by timeout. A fragment that becomes the expected one may have been
- * overtaken long ago.
+ * Notices that the expected fragment has been overtaken, and then that its resend has been, by what
+ * was sent after it. A fragment that becomes the expected one may have been overtaken long ago. One
+ * that the server has asked for is held up by a collision, which is no loss and no congestion.
  */
 static void detect_loss(struct gw_worker *worker, uint32_t seq)
 {
-    if (worker->ahead < OVERTAKEN_MAX ||
-        (worker->was_overtaken && worker->overtaken == worker->expected))
+    bool is_resent = worker->was_overtaken && worker->overtaken == worker->expected;
+    uint32_t by = is_resent ? worker->behind_count : worker->ahead;
+    if (by < OVERTAKEN_MAX || *slot_of(worker, worker->expected) & SLOT_ASKED)
         return;
     worker->overtaken = worker->expected;
     worker->was_overtaken = true;
+    worker->behind = worker->next;
+    worker->behind_count = 0;
     resend_overdue(worker, seq);
     window_cut(worker);
 }
@@ -337,6 +343,7 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
     store_result(worker, work, pkt);
     *slot_of(worker, pkt->seq) |= SLOT_DONE;
     worker->ahead++;
+    worker->behind_count += !seq_before(pkt->seq, worker->behind);
     work->results++;
     worker->progress_at = worker->result_at = now;
     if (pkt->agg_flags & GW_AGG_COLLISION)
@@ -348,6 +355,18 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
         window_grow(worker);
     advance(worker, now);
     detect_loss(worker, pkt->seq);
+}
+
+/*
+ * The server wants a fragment again: raw, or because of a collision what some of the workers sent.
+ * All hear of a collision, so that none takes the fragment's being overtaken for a loss.
+ */
+static void take_request(struct gw_worker *worker, const struct gw_pkt *pkt)
+{
+    bool is_raw = pkt->agg_flags & GW_AGG_RAW;
+    *slot_of(worker, pkt->seq) |= is_raw ? SLOT_RAW : SLOT_ASKED;
+    if (is_raw || pkt->agg.bitmap & position_bit(worker))
+        queue_resend(worker, pkt->seq);
 }
 
 static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
@@ -363,8 +382,7 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
     } else if (pkt->agg_flags & GW_AGG_FAILED) {
         worker_fail(worker, now);
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {
-        *slot_of(worker, pkt->seq) |= SLOT_RAW;
-        queue_resend(worker, pkt->seq);
+        take_request(worker, pkt);
     } else if (pkt->agg.values != values_of(worker, work, pkt->seq)) {
         worker->stats.stale++;
     } else {

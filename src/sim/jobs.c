@@ -239,6 +239,7 @@ static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_place
         .share = spec->share,
         .raw_max = RAW_MAX,
         .retry = spec->timeout / 8 + 1,
+        .quiet = spec->timeout / 16 + 1,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     struct gw_sim_job *run = &sim->jobs[job];
@@ -264,8 +265,8 @@ static int job_open(struct gw_sim *sim, uint32_t job, char *why)
         /* Nobody adds up, and the server tells workers apart by rank alone. */
         for (uint32_t rank = 0; rank < spec->worker_count; rank++)
             places[rank] = (struct gw_place){.address = places[rank].address,
-                                                     .bitmap = UINT32_C(1) << (rank % 32),
-                                                     .above = {(uint8_t)(rank / 32)}};
+                                             .bitmap = UINT32_C(1) << (rank % 32),
+                                             .above = {(uint8_t)(rank / 32)}};
     if (!error)
         error = attach_workers(sim, job, places);
     if (!error)

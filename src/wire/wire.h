@@ -57,7 +57,7 @@
  *     +---------------------------------------------------------------+
  *  28 |                              key                              |
  *     +---------------------------------------------------------------+
- *  32 |              bitmap; parameter: index of next use             |
+ *  32 |     bitmap; parameter: index of next use, or who is asked     |
  *     +-------------------------------+-------------------------------+
  *  36 |             epoch             |       aggregator's index      |
  *     +---------------+---------------+-------+---+---------+---------+
@@ -121,7 +121,7 @@ enum gw_wire_agg_flag {
     GW_WIRE_AGG_COLLISION = 2, /* the aggregator was taken */
     GW_WIRE_AGG_RAW = 4,       /* values are in the tensor's own type */
     GW_WIRE_AGG_ECN = 8,       /* a contributor met congestion */
-    GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again, raw */
+    GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again; with RAW: raw */
     GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
     GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
 };
