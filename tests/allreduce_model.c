@@ -269,24 +269,28 @@ static void open_job(struct model *m)
     }
     struct gw_server_cfg cfg = {
         .job = JOB,
-        .epoch = EPOCH,
         .world = (uint16_t)m->world,
-        .workers = places,
-        .levels = !m->cfg->aggregates ? 0
-                  : m->cfg->racks     ? LEVELS_WITH_RACKS
-                                      : 1,
+        .levels = LEVELS_WITH_RACKS,
         .values = m->cfg->values,
         .window = 2 * m->cfg->window,
         .positions = m->cfg->window,
         .aggregators = m->cfg->aggregators,
         .raw_max = 8,
         .retry = 50 * GW_US,
-        .first_seq = m->cfg->first_seq,
         .kernels = kernels,
     };
     assert_int_equal(gw_server_init(&m->server, take(gw_server_size(&cfg)), &cfg,
                                     m->hosts[m->server_host].endpoint),
                      0);
+    struct gw_server_epoch epoch = {
+        .epoch = EPOCH,
+        .levels = !m->cfg->aggregates ? 0
+                  : m->cfg->racks     ? LEVELS_WITH_RACKS
+                                      : 1,
+        .first_seq = m->cfg->first_seq,
+        .places = places,
+    };
+    gw_server_begin(m->server, &epoch);
 }
 
 static void start(struct model *m, struct gw_model_result *result)

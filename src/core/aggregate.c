@@ -290,7 +290,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     const struct gw_aggregate_job *job = job_find(aggregate, pkt->flow);
     if (pkt->q.ecn == GW_ECN_CE)
         pkt->agg_flags |= GW_AGG_ECN;
-    if (pkt->agg_flags & GW_AGG_RAW)
+    if (pkt->agg_flags & (GW_AGG_RAW | GW_AGG_FINAL))
         return true;
     if (!job || job->epoch != pkt->epoch) {
         aggregate->stats.foreign++;

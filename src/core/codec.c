@@ -26,6 +26,7 @@ _Static_assert((int)GW_AGG_RAW == GW_WIRE_AGG_RAW, "flags agree");
 _Static_assert((int)GW_AGG_ECN == GW_WIRE_AGG_ECN, "flags agree");
 _Static_assert((int)GW_AGG_REQUEST == GW_WIRE_AGG_REQUEST, "flags agree");
 _Static_assert((int)GW_AGG_UNICAST == GW_WIRE_AGG_UNICAST, "flags agree");
+_Static_assert((int)GW_AGG_FINAL == GW_WIRE_AGG_FINAL, "flags agree");
 _Static_assert((int)GW_AGG_FAILED == GW_WIRE_AGG_FAILED, "flags agree");
 
 enum {

@@ -64,8 +64,10 @@ struct gw_sender {
 };
 
 enum gw_app_role {
-    GW_APP_WORKER, /* takes parameter packets of its job */
-    GW_APP_SERVER, /* takes gradient packets of its job */
+    GW_APP_WORKER,      /* takes parameter packets of its job */
+    GW_APP_SERVER,      /* takes gradient packets of its job */
+    GW_APP_MEMBER,      /* takes what job control says to workers */
+    GW_APP_COORDINATOR, /* takes what job control says to the server */
 };
 
 /* An application that speaks for one job: a worker or a server. First member of each. */

@@ -59,7 +59,8 @@ enum gw_agg_flag {
     GW_AGG_ECN = 8, /* a contributor met congestion */
     GW_AGG_REQUEST = 16, /* parameter: no result; send this fragment again, raw */
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
-    GW_AGG_FAILED = 64,  /* parameter: the sum does not fit the tensor's type */
+    GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
+    GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
 };
 
 /* 0 is best effort and served last, 1 to 6 carry data with higher served first. */

@@ -51,6 +51,11 @@ struct gw_server {
     struct gw_endpoint *ep;
     struct gw_server_cfg cfg;
     struct gw_agg_index index;
+    void *index_memory;
+    void *contributors_memory;
+    uint16_t epoch;
+    uint8_t levels; /* of switches in the tree */
+    bool is_stopped;
     struct gw_contributors contributors;
     uint32_t *addresses; /* of workers, by rank */
     struct fragment *fragments;
@@ -109,12 +114,20 @@ static void order(struct gw_server *server, uint32_t seq, uint32_t dst, uint8_t 
 /* To all workers: through the tree, or one by one. */
 static void order_all(struct gw_server *server, uint32_t seq, uint8_t flags)
 {
-    if (server->cfg.levels > 0) {
+    if (server->levels > 0) {
         order(server, seq, server->addresses[0], flags);
         return;
     }
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
         order(server, seq, server->addresses[rank], flags | GW_AGG_UNICAST);
+}
+
+/* Nobody needs it any more, or all begin it anew. */
+static void fragment_forget(struct gw_server *server, struct fragment *fragment)
+{
+    raw_release(server, fragment);
+    release_buf(server, &fragment->buf);
+    fragment->state = FRAGMENT_EMPTY;
 }
 
 static void fragment_start(struct gw_server *server, struct fragment *fragment,
@@ -337,6 +350,15 @@ static void add_partial(struct gw_server *server, struct fragment *fragment,
     finish(server, fragment, buf, 0);
 }
 
+/* The result itself, from a worker that had it before this server forgot it. */
+static void take_final(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt)
+{
+    uint32_t buf = pkt->buf;
+    server->stats.restored++;
+    pkt->buf = GW_BUF_NONE;
+    finish(server, fragment, buf, pkt->agg_flags & GW_AGG_RAW);
+}
+
 /* An integer packet for a fragment that collects integers. */
 static void add_integers(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
                          const struct gw_rank_set *from)
@@ -378,14 +400,15 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct fragment *fragment = NULL;
-    if (pkt->epoch == server->cfg.epoch && pkt->agg.values <= server->cfg.values &&
-        pkt->agg.values > 0 && gw_contributors_of(&server->contributors, pkt, &from))
+    if (!server->is_stopped && pkt->epoch == server->epoch &&
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 &&
+        gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;
         return;
     }
-    bool is_for_reply = fragment->state == FRAGMENT_DONE ||
+    bool is_for_reply = fragment->state == FRAGMENT_DONE || pkt->agg_flags & GW_AGG_FINAL ||
                         (fragment->state == FRAGMENT_RAW && !(pkt->agg_flags & GW_AGG_RAW));
     if (is_for_reply && !is_from_worker(server, &from, pkt->src)) {
         server->stats.stale++; /* replies go to workers only */
@@ -401,7 +424,9 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
     if (pkt->agg_flags & GW_AGG_COLLISION)
         fragment->index = pkt->index;
-    if (pkt->agg_flags & GW_AGG_RAW)
+    if (pkt->agg_flags & GW_AGG_FINAL)
+        take_final(server, fragment, pkt);
+    else if (pkt->agg_flags & GW_AGG_RAW)
         add_raw(server, fragment, pkt, &from);
     else if (fragment->state == FRAGMENT_RAW)
         order(server, fragment->seq, pkt->src, GW_AGG_REQUEST | GW_AGG_UNICAST);
@@ -477,7 +502,7 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
     gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
     pkt->key = fragment->key;
-    pkt->epoch = server->cfg.epoch;
+    pkt->epoch = server->epoch;
     pkt->index = fragment->index;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         pkt->agg.bitmap = fragment->new_index;
@@ -521,9 +546,8 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
 #undef TAKE
     size_t contributors = gw_aligned(gw_contributors_size(cfg->world, cfg->levels));
     if (at) {
-        gw_contributors_init(&server->contributors, at + used, cfg->world, cfg->levels);
-        gw_agg_index_init(&server->index, at + used + contributors, cfg->positions,
-                          cfg->aggregators, cfg->indexing, cfg->job, cfg->share);
+        server->contributors_memory = at + used;
+        server->index_memory = at + used + contributors;
     }
     return used + contributors + gw_aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
 }
@@ -549,28 +573,57 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
         .cfg = *cfg,
         .order_room = orders_max(cfg),
         .raw_free_count = cfg->raw_max,
-        .expected = cfg->first_seq,
+        .is_stopped = true,
     };
     server_carve(server, cfg, memory);
     for (uint32_t i = 0; i < cfg->window; i++)
         server->fragments[i] = (struct fragment){.buf = GW_BUF_NONE, .raw = NO_RAW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)
         server->raw_free[i] = i;
-    for (uint32_t rank = 0; rank < cfg->world; rank++) {
-        server->addresses[rank] = cfg->workers[rank].address;
-        gw_contributors_enter(&server->contributors, rank, &cfg->workers[rank]);
-    }
     *result = server;
     return gw_endpoint_attach(ep, &server->app);
+}
+
+void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epoch)
+{
+    const struct gw_server_cfg *cfg = &server->cfg;
+    GW_ASSERT(epoch->levels <= cfg->levels);
+    server->epoch = epoch->epoch;
+    server->levels = epoch->levels;
+    server->is_stopped = false;
+    server->order_count = 0;
+    gw_contributors_init(&server->contributors, server->contributors_memory, cfg->world,
+                         epoch->levels);
+    gw_agg_index_init(&server->index, server->index_memory, cfg->positions, cfg->aggregators,
+                      cfg->indexing, cfg->job, cfg->share);
+    for (uint32_t rank = 0; rank < cfg->world; rank++) {
+        server->addresses[rank] = epoch->places[rank].address;
+        gw_contributors_enter(&server->contributors, rank, &epoch->places[rank]);
+    }
+    for (uint32_t i = 0; i < cfg->window; i++) {
+        struct fragment *fragment = &server->fragments[i];
+        bool is_kept =
+            fragment->state == FRAGMENT_DONE && (int32_t)(fragment->seq - epoch->first_seq) >= 0;
+        fragment->flags &= GW_AGG_RAW | GW_AGG_FAILED; /* the map of aggregators is a new one */
+        if (!is_kept)
+            fragment_forget(server, fragment);
+    }
+    server->expected = epoch->first_seq;
+    advance(server);
+}
+
+void gw_server_stop(struct gw_server *server)
+{
+    server->is_stopped = true;
+    server->order_count = 0;
+    for (uint32_t i = 0; i < server->cfg.window; i++)
+        fragment_forget(server, &server->fragments[i]);
 }
 
 void gw_server_fini(struct gw_server *server)
 {
     gw_endpoint_detach(server->ep, &server->app);
-    for (uint32_t i = 0; i < server->cfg.window; i++) {
-        raw_release(server, &server->fragments[i]);
-        release_buf(server, &server->fragments[i].buf);
-    }
+    gw_server_stop(server);
 }
 
 const struct gw_server_stats *gw_server_stats(const struct gw_server *server)

@@ -13,6 +13,8 @@
 #include "base/fixed.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
+#include "core/job.h"
+#include "core/result_log.h"
 
 enum {
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
@@ -41,6 +43,7 @@ struct gw_worker {
     struct gw_endpoint *ep;
     struct gw_worker_cfg cfg;
     struct gw_agg_index index;
+    void *index_memory;
     uint8_t *slots;   /* enum slot_flag, window_max of them */
     uint32_t *resend; /* ring of sequence numbers, window_max */
     uint32_t resend_head;
@@ -48,7 +51,9 @@ struct gw_worker {
     struct work *works; /* ring, tensors_max */
     uint32_t work_head;
     uint32_t work_count;
-    uint32_t tensor_number;
+    struct gw_result_log log;
+    bool is_paused;     /* between two epochs */
+    bool is_out;        /* failed: an epoch must begin before the next call */
     uint32_t expected;  /* first fragment without result */
     uint32_t next;      /* first never sent */
     uint32_t end;       /* behind the last fragment of all tensors */
@@ -104,7 +109,9 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
     const struct gw_worker *worker = (const struct gw_worker *)sender;
     (void)ep;
     (void)now;
-    return worker->resend_count ||
+    if (worker->is_paused)
+        return false;
+    return worker->resend_count || gw_result_log_has_next(&worker->log) ||
            (worker->next != worker->end &&
             worker->next - worker->expected < (uint32_t)(worker->window >> 16));
 }
@@ -151,6 +158,13 @@ static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
     return true;
 }
 
+static void write_place(const struct gw_worker *worker, struct gw_pkt *pkt)
+{
+    pkt->agg.bitmap = worker->cfg.bitmap;
+    pkt->agg.level = worker->cfg.level;
+    memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
+}
+
 /* Writes the payload, as integers if they all fit, else raw. */
 static void fill_payload(struct gw_worker *worker, const struct work *work, uint32_t seq,
                          struct gw_pkt *pkt)
@@ -175,10 +189,36 @@ static void fill_payload(struct gw_worker *worker, const struct work *work, uint
     }
 }
 
+/* Fills a packet that gives a result back to the server; false when none is owed. */
+static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
+{
+    const struct gw_kept_result *kept = gw_result_log_next(&worker->log);
+    if (!kept)
+        return false;
+    gw_endpoint_app_pkt(worker->ep, &worker->app, pkt, worker->cfg.server, kept->seq, kept->values);
+    pkt->key = kept->key;
+    pkt->epoch = worker->cfg.epoch;
+    pkt->scale = kept->scale;
+    pkt->agg_flags = kept->flags | GW_AGG_FINAL | GW_AGG_RESEND;
+    pkt->index = gw_agg_index_of(&worker->index, kept->seq);
+    write_place(worker, pkt);
+    pkt->buf = kept->buf;
+    if (kept->buf != GW_BUF_NONE)
+        gw_buf_share(worker->ep->pool->bufs, kept->buf);
+    worker->stats.supplied++;
+    return true;
+}
+
 static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)sender;
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (pkt && gw_result_log_has_next(&worker->log)) {
+        if (supply(worker, pkt))
+            return pkt;
+        gw_pkt_release(ep->pool, pkt);
+        return NULL;
+    }
     uint32_t seq = 0;
     bool again = false;
     if (pkt && ep->pool->bufs && (pkt->buf = gw_buf_claim(ep->pool->bufs)) == GW_BUF_NONE) {
@@ -201,9 +241,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     pkt->epoch = worker->cfg.epoch;
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
     pkt->index = gw_agg_index_of(&worker->index, seq);
-    pkt->agg.bitmap = worker->cfg.bitmap;
-    pkt->agg.level = worker->cfg.level;
-    memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
+    write_place(worker, pkt);
     fill_payload(worker, work, seq, pkt);
     worker->stats.sent++;
     worker->stats.resent += again;
@@ -237,31 +275,31 @@ static void window_grow(struct gw_worker *worker)
         worker->window = limit;
 }
 
-static void work_end(struct gw_worker *worker, const struct work *work, enum gw_event_kind kind,
-                     gw_time now)
+static void work_end(struct gw_worker *worker, const struct work *work, const struct gw_event *how)
 {
     struct gw_endpoint *ep = worker->ep;
     ep->promised--;
-    gw_endpoint_post(ep, &(struct gw_event){
-                             .kind = kind,
-                             .flow = worker->cfg.job,
-                             .peer = worker->cfg.server,
-                             .tag = work->tensor.tag,
-                             .bytes = work->tensor.count * gw_dtype_size(work->tensor.type),
-                             .retransmits = worker->stats.resent,
-                             .at = now,
-                         });
+    struct gw_event event = *how;
+    event.flow = worker->cfg.job;
+    event.peer = worker->cfg.server;
+    event.tag = work->tensor.tag;
+    event.bytes = work->tensor.count * gw_dtype_size(work->tensor.type);
+    event.retransmits = worker->stats.resent;
+    gw_endpoint_post(ep, &event);
 }
 
-/* Gives up all tensors in work. */
-static void worker_fail(struct gw_worker *worker, gw_time now)
+void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, gw_time now)
 {
+    struct gw_event how = {
+        .kind = GW_EVENT_FAILED, .about = about, .reason = (uint8_t)reason, .at = now};
     for (; worker->work_count; worker->work_count--) {
-        work_end(worker, &worker->works[worker->work_head], GW_EVENT_FAILED, now);
+        work_end(worker, &worker->works[worker->work_head], &how);
         worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
     }
     gw_egress_leave(worker->ep, &worker->app.sender);
     gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
+    gw_result_log_clear(&worker->log);
+    worker->is_out = true;
     worker->expected = worker->next = worker->end;
     worker->resend_count = 0;
     worker->ahead = 0;
@@ -293,7 +331,7 @@ static void advance(struct gw_worker *worker, gw_time now)
         const struct work *work = &worker->works[worker->work_head];
         if (work->results != work->fragments)
             break;
-        work_end(worker, work, GW_EVENT_REDUCED, now);
+        work_end(worker, work, &(struct gw_event){.kind = GW_EVENT_REDUCED, .at = now});
         worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
         worker->work_count--;
     }
@@ -323,7 +361,7 @@ static void detect_loss(struct gw_worker *worker, uint32_t seq)
     window_cut(worker);
 }
 
-static void take_result(struct gw_worker *worker, struct work *work, const struct gw_pkt *pkt,
+static void take_result(struct gw_worker *worker, struct work *work, struct gw_pkt *pkt,
                         gw_time now)
 {
     worker->stats.results++;
@@ -341,6 +379,7 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
         window_grow(worker);
     advance(worker, now);
     detect_loss(worker, pkt->seq);
+    gw_result_log_keep(&worker->log, pkt);
 }
 
 static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
@@ -353,8 +392,9 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
         worker->stats.stale++;
     } else if (!work || *slot_of(worker, pkt->seq) & SLOT_DONE) {
         worker->stats.duplicates++;
+        gw_result_log_confirm(&worker->log, pkt->seq);
     } else if (pkt->agg_flags & GW_AGG_FAILED) {
-        worker_fail(worker, now);
+        gw_worker_fail(worker, GW_JOB_OVERFLOW, 0, now);
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {
         *slot_of(worker, pkt->seq) |= SLOT_RAW;
         queue_resend(worker, pkt->seq);
@@ -371,13 +411,17 @@ static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
 {
     struct gw_worker *worker = (struct gw_worker *)app;
     if (worker->cfg.stall && worker->work_count && now - worker->result_at >= worker->cfg.stall) {
-        worker_fail(worker, now);
+        gw_worker_fail(worker, GW_JOB_STALLED, worker->cfg.server, now);
         return;
     }
-    if (worker->expected == worker->next && worker->next == worker->end) {
-        gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    if ((worker->expected == worker->end && worker->log.owed == 0) || worker->is_paused) {
+        gw_endpoint_arm(ep, app->timer,
+                        worker->work_count && worker->cfg.stall
+                            ? gw_time_add(worker->result_at, worker->cfg.stall)
+                            : GW_TIME_NEVER);
         return;
     }
+    gw_result_log_repeat(&worker->log);
     if (worker->expected != worker->next && now - worker->progress_at >= worker->cfg.timeout) {
         worker->progress_at = now;
         resend_overdue(worker, worker->next);
@@ -399,12 +443,29 @@ static const struct gw_app_ops worker_app_ops = {
     .expire = worker_expire,
 };
 
+static uint32_t log_count(const struct gw_worker_cfg *cfg)
+{
+    return cfg->keeps_results ? 2 * cfg->window_max : 0;
+}
+
 size_t gw_worker_size(const struct gw_worker_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_worker)) +
            gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
            gw_aligned(cfg->tensors_max * sizeof(struct work)) +
-           gw_aligned(cfg->window_max * sizeof(uint32_t)) + gw_aligned(cfg->window_max);
+           gw_aligned(cfg->window_max * sizeof(uint32_t)) + gw_aligned(cfg->window_max) +
+           gw_aligned(gw_result_log_size(log_count(cfg)));
+}
+
+/* What begins with an epoch: the window, and the map of aggregators. All workers have the same. */
+static void reset(struct gw_worker *worker)
+{
+    const struct gw_worker_cfg *cfg = &worker->cfg;
+    worker->window = (uint64_t)cfg->window_initial << 16;
+    worker->threshold = UINT64_MAX;
+    worker->was_cut = worker->was_overtaken = false;
+    gw_agg_index_init(&worker->index, worker->index_memory, cfg->window_max, cfg->aggregators,
+                      cfg->indexing, cfg->job, cfg->share);
 }
 
 int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_worker_cfg *cfg,
@@ -428,19 +489,19 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .expected = cfg->first_seq,
         .next = cfg->first_seq,
         .end = cfg->first_seq,
-        .window = (uint64_t)cfg->window_initial << 16,
-        .threshold = UINT64_MAX,
         .increase = (increase ? increase : 1) << 16,
     };
     at += gw_aligned(sizeof(*worker));
-    gw_agg_index_init(&worker->index, at, cfg->window_max, cfg->aggregators, cfg->indexing,
-                      cfg->job, cfg->share);
+    worker->index_memory = at;
+    reset(worker);
     at += gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators));
     worker->works = (void *)at;
     at += gw_aligned(cfg->tensors_max * sizeof(struct work));
     worker->resend = (void *)at;
     at += gw_aligned(cfg->window_max * sizeof(uint32_t));
     worker->slots = at;
+    at += gw_aligned(cfg->window_max);
+    gw_result_log_init(&worker->log, at, log_count(cfg), ep->pool);
     *result = worker;
     return gw_endpoint_attach(ep, &worker->app);
 }
@@ -448,6 +509,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
 void gw_worker_fini(struct gw_worker *worker)
 {
     worker->ep->promised -= worker->work_count;
+    gw_result_log_clear(&worker->log);
     gw_endpoint_detach(worker->ep, &worker->app);
 }
 
@@ -458,6 +520,8 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
     if (tensor->count == 0 || fragments > INT32_MAX / 2 || tensor->type >= GW_DTYPES ||
         has_payload != (worker->ep->pool->bufs != NULL))
         return GW_ERR_INVALID;
+    if (worker->is_out)
+        return GW_ERR_OUT;
     if (worker->work_count == worker->cfg.tensors_max ||
         worker->end - worker->expected > INT32_MAX / 2 || !gw_endpoint_has_event_room(worker->ep))
         return GW_ERR_NO_ROOM;
@@ -468,7 +532,7 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
         .tensor = *tensor,
         .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
                                               : gw_scale_power(worker->cfg.scale_exponent, shares),
-        .key = gw_agg_key(worker->tensor_number++, tensor->type, tensor->average),
+        .key = gw_agg_key(worker->end, tensor->type, tensor->average),
         .first = worker->end,
         .fragments = (uint32_t)fragments,
     };
@@ -478,6 +542,49 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
     worker->ep->promised++;
     worker_wake(worker, now);
     return GW_OK;
+}
+
+void gw_worker_pause(struct gw_worker *worker)
+{
+    worker->is_paused = true;
+    gw_egress_leave(worker->ep, &worker->app.sender);
+}
+
+/* All that is out was sent to the last epoch: it is sent again, but for what has its result. */
+static void start_over(struct gw_worker *worker)
+{
+    worker->resend_count = 0;
+    for (uint32_t seq = worker->expected; seq != worker->next; seq++) {
+        *slot_of(worker, seq) &= (uint8_t)~SLOT_QUEUED;
+        queue_resend(worker, seq);
+    }
+}
+
+void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *place, gw_time now)
+{
+    struct gw_worker_cfg *cfg = &worker->cfg;
+    cfg->epoch = place->epoch;
+    cfg->level = place->level;
+    cfg->bitmap = place->bitmap;
+    memcpy(cfg->above, place->above, sizeof(cfg->above));
+    if (place->is_fresh) {
+        GW_ASSERT(worker->work_count == 0);
+        worker->expected = worker->next = worker->end = place->first_seq;
+        gw_result_log_clear(&worker->log);
+    }
+    worker->is_out = worker->is_paused = false;
+    reset(worker);
+    start_over(worker);
+    gw_result_log_owe(&worker->log, place->first_seq, worker->next);
+    worker->progress_at = worker->result_at = now;
+    if (worker->work_count || worker->log.owed)
+        gw_endpoint_arm(worker->ep, worker->app.timer, gw_time_add(now, cfg->timeout));
+    worker_wake(worker, now);
+}
+
+bool gw_worker_is_out(const struct gw_worker *worker)
+{
+    return worker->is_out;
 }
 
 uint64_t gw_worker_window(const struct gw_worker *worker)

@@ -227,9 +227,7 @@ static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_place
     const struct gw_job_spec *spec = &sim->scenario->workload.jobs[job];
     struct gw_server_cfg cfg = {
         .job = job,
-        .epoch = EPOCH,
         .world = (uint16_t)spec->worker_count,
-        .workers = places,
         .levels = (uint8_t)levels,
         .values = spec->values,
         .window = 2 * spec->window,
@@ -243,8 +241,12 @@ static int attach_server(struct gw_sim *sim, uint32_t job, const struct gw_place
     };
     struct gw_sim_job *run = &sim->jobs[job];
     run->memory = gw_sim_alloc(gw_server_size(&cfg));
-    return gw_server_init(&run->server, run->memory, &cfg,
-                          sim->nodes[sim->place[spec->server]].endpoint);
+    int error = gw_server_init(&run->server, run->memory, &cfg,
+                               sim->nodes[sim->place[spec->server]].endpoint);
+    struct gw_server_epoch epoch = {.epoch = EPOCH, .levels = (uint8_t)levels, .places = places};
+    if (!error)
+        gw_server_begin(run->server, &epoch);
+    return error;
 }
 
 static int job_open(struct gw_sim *sim, uint32_t job, char *why)

@@ -123,6 +123,7 @@ enum gw_wire_agg_flag {
     GW_WIRE_AGG_ECN = 8,       /* a contributor met congestion */
     GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again, raw */
     GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
+    GW_WIRE_AGG_FINAL = 32,    /* gradient: the result itself */
     GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
 };
 

@@ -287,7 +287,7 @@ static void open_job(struct fuzz *f)
 {
     static const uint32_t members[] = {OURS, THEIRS};
     static const struct gw_place workers[] = {{.address = OURS, .bitmap = 1},
-                                                      {.address = THEIRS, .bitmap = 2}};
+                                              {.address = THEIRS, .bitmap = 2}};
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
     uint8_t shape = take8(f);
     uint32_t first_seq = (uint32_t)(int8_t)take8(f);
@@ -319,9 +319,7 @@ static void open_job(struct fuzz *f)
                                    .first_seq = first_seq,
                                    .kernels = kernels};
     struct gw_server_cfg server = {.job = JOB,
-                                   .epoch = EPOCH,
                                    .world = GW_COUNT_OF(workers),
-                                   .workers = workers,
                                    .levels = shape >> 4 & 1,
                                    .values = VALUES,
                                    .window = 2 * WINDOW,
@@ -329,7 +327,6 @@ static void open_job(struct fuzz *f)
                                    .aggregators = AGGREGATORS,
                                    .raw_max = 2,
                                    .retry = 20 * GW_US,
-                                   .first_seq = first_seq,
                                    .kernels = kernels};
     f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&aggregate)), &aggregate);
     if (server.levels)
@@ -338,6 +335,9 @@ static void open_job(struct fuzz *f)
                              f->host.endpoint) == 0);
     GW_ASSERT(gw_server_init(&f->server, take_room(gw_server_size(&server)), &server,
                              f->host.endpoint) == 0);
+    struct gw_server_epoch epoch = {
+        .epoch = EPOCH, .levels = server.levels, .first_seq = first_seq, .places = workers};
+    gw_server_begin(f->server, &epoch);
 }
 
 static void fuzz_open(struct fuzz *f)

@@ -13,8 +13,8 @@ enum {
 
 static const uint64_t seed = 2026;
 
-static const uint8_t grad_flags =
-    GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN;
+static const uint8_t grad_flags = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
+                                  GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL;
 static const uint8_t param_flags = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
                                    GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED;
 static const uint8_t empty_flags = GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED; /* no values */
