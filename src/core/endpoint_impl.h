@@ -17,6 +17,7 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "core/endpoint.h"
+#include "core/job.h"
 
 enum {
     GW_SPAN_MIN = 64,
@@ -64,8 +65,8 @@ struct gw_sender {
 };
 
 enum gw_app_role {
-    GW_APP_WORKER, /* takes parameter packets of its job */
-    GW_APP_SERVER, /* takes gradient packets of its job */
+    GW_APP_WORKER, /* takes parameter packets of its job, and what job control says to workers */
+    GW_APP_SERVER, /* takes gradient packets of its job, and what job control says to the server */
 };
 
 /* An application that speaks for one job: a worker or a server. First member of each. */
@@ -229,6 +230,10 @@ void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
  */
 void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
                          uint32_t dst, uint32_t seq, uint32_t values);
+
+/* Fills a packet of job control for an application's job; what `op` does not need stays 0. */
+void gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
+                         uint32_t dst, enum gw_job_op op);
 
 /* egress.c */
 void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);

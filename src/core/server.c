@@ -412,8 +412,12 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
 static void server_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
                          gw_time now)
 {
+    struct gw_server *server = (struct gw_server *)app;
     (void)now;
-    server_gradient((struct gw_server *)app, pkt);
+    if (pkt->q.kind == GW_PKT_JOB)
+        server->stats.stale++;
+    else
+        server_gradient(server, pkt);
     gw_pkt_release(ep->pool, pkt);
 }
 

@@ -347,6 +347,11 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
                          gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
+    if (pkt->q.kind == GW_PKT_JOB) {
+        worker->stats.stale++;
+        gw_pkt_release(ep->pool, pkt);
+        return;
+    }
     bool is_known = pkt->seq - worker->expected < worker->next - worker->expected;
     struct work *work = is_known ? work_of(worker, pkt->seq) : NULL;
     if (pkt->epoch != worker->cfg.epoch || (work && pkt->key != work->key)) {
