@@ -90,11 +90,26 @@ static uint64_t app_key(uint32_t job, enum gw_app_role role)
     return (uint64_t)role << 32 | job;
 }
 
+/* Whom a packet of a job is for. */
+static enum gw_app_role role_of(const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind != GW_PKT_JOB)
+        return pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
+    switch (pkt->agg_flags) {
+    case GW_JOB_JOIN:
+    case GW_JOB_INSTALLED:
+    case GW_JOB_READY:
+    case GW_JOB_LEAVE:
+        return GW_APP_COORDINATOR;
+    default:
+        return GW_APP_MEMBER;
+    }
+}
+
 /* Hands the packet to the application of its job; false: there is none. */
 static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
-    enum gw_app_role role = pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
-    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
+    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role_of(pkt)));
     if (index == GW_MAP_NONE) {
         ep->stats.stray++;
         return false;
@@ -117,6 +132,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                 continue;
             case GW_PKT_GRAD:
             case GW_PKT_PARAM:
+            case GW_PKT_JOB:
                 if (app_input(ep, pkt, now))
                     continue;
                 break;
@@ -281,6 +297,30 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
     pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
     memset(&pkt->agg, 0, sizeof(pkt->agg));
     pkt->agg.values = (uint16_t)values;
+}
+
+struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
+                                   enum gw_job_op op)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (!pkt) {
+        ep->stats.pool_empty++;
+        return NULL;
+    }
+    *pkt = (struct gw_pkt){
+        .q = {.size = ep->cfg.hdr,
+              .key = gw_flow_key(ep->cfg.address, dst, app->job),
+              .class = GW_CLASS_CONTROL,
+              .ecn = GW_ECN_ECT0,
+              .kind = GW_PKT_JOB},
+        .src = ep->cfg.address,
+        .dst = dst,
+        .flow = app->job,
+        .agg_flags = op,
+        .entropy = (uint16_t)gw_prng_next(&ep->prng),
+        .buf = GW_BUF_NONE,
+    };
+    return pkt;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)

@@ -17,6 +17,7 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "core/endpoint.h"
+#include "core/job.h"
 
 enum {
     GW_SPAN_MIN = 64,
@@ -231,6 +232,13 @@ void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
  */
 void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
                          uint32_t dst, uint32_t seq, uint32_t values);
+
+/*
+ * A packet of job control towards `dst`, to be filled in and given to gw_egress_control(); NULL
+ * when the pool is empty, which is counted.
+ */
+struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
+                                   enum gw_job_op op);
 
 /* egress.c */
 void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);

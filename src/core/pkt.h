@@ -31,6 +31,7 @@ enum gw_pkt_kind {
     GW_PKT_NACK = 2,  /* data arrived trimmed */
     GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
+    GW_PKT_JOB = 5,   /* job control; see core/job.h */
     GW_PKT_KINDS,
 };
 
@@ -87,11 +88,10 @@ struct gw_pkt {
     struct gw_qpkt q;
     uint32_t src; /* host addresses */
     uint32_t dst;
-    uint32_t
-        flow; /* chosen by the sender of the data; the same on its ACKs. Gradient, parameter: job */
+    uint32_t flow; /* chosen by the sender of the data; the same on its ACKs. All of a job's: job */
     union {
         gw_time sent_at;       /* data: when its first bit left; ACK, NACK: echo of that */
-        struct {               /* gradient, parameter */
+        struct {               /* gradient, parameter; job control: as core/job.h says */
             uint32_t key;      /* tensor and iteration; the server checks that workers agree */
             uint16_t epoch;    /* of the job: packets of another one are stale */
             uint8_t scale;     /* dynamic scaling: exponent that the sender could use; 255: none */
@@ -102,7 +102,7 @@ struct gw_pkt {
     uint16_t entropy; /* what ECMP hashes */
     union {
         uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
-        uint16_t index;        /* gradient, parameter: which aggregator */
+        uint16_t index;        /* gradient, parameter: which aggregator; job control: see there */
     };
     uint32_t buf; /* payload, or GW_BUF_NONE */
     union {
@@ -124,6 +124,9 @@ struct gw_pkt {
             uint8_t level;    /* switches of lower levels have added up all their workers */
             uint8_t above[2]; /* position of that switch below the next one, and so on */
         } agg;
+        struct {
+            uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */
+        } job;
     };
 };
 
