@@ -22,6 +22,7 @@ enum {
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
+    bool payload;       /* packets carry their bytes */
     uint32_t mtu;       /* payload bytes of a full packet */
     uint32_t header;    /* header bytes; the size of ACKs and trimmed packets */
     gw_q16 jitter;      /* each packet leaves up to this many of its own packet times late */

@@ -94,11 +94,17 @@ uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **p
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
     struct gw_egress *egress = &ep->egress[port];
     uint32_t count = 0;
-    if (max > 0 && egress->control.count)
-        pkts[count++] = gw_pkt_fifo_pop(&egress->control, ep->pool);
-    while (max > 0 && count == 0 && egress->classes) {
-        uint32_t class = 31 - (uint32_t)__builtin_clz(egress->classes);
-        count = ring_output(ep, egress, class, pkts, max, now);
+    while (max > 0 && count == 0 && (egress->control.count || egress->classes)) {
+        if (egress->control.count) {
+            pkts[count++] = gw_pkt_fifo_pop(&egress->control, ep->pool);
+        } else {
+            uint32_t class = 31 - (uint32_t)__builtin_clz(egress->classes);
+            count = ring_output(ep, egress, class, pkts, max, now);
+        }
+        if (count && pkts[0]->dst == ep->cfg.address) {
+            gw_node_input(node, port, pkts, count, now); /* to this host: it takes no link */
+            count = 0;
+        }
     }
     egress->is_ready = egress->control.count || egress->classes;
     return egress->is_ready ? count | GW_OUTPUT_MORE : count;

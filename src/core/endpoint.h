@@ -54,7 +54,7 @@ enum gw_event_kind {
     GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
     GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
                           tensor: `reason` and `about` say why there is no sum */
-    GW_EVENT_JOINED,   /* a member is in its job; `tag` is its rank */
+    GW_EVENT_JOINED,   /* a member is in its job, as `rank` */
     GW_EVENT_REFUSED,  /* it is not, or no more; `reason` and `about` say why */
     GW_EVENT_LEFT,     /* it has left on its own wish */
 };
@@ -68,6 +68,7 @@ struct gw_event {
     uint64_t retransmits; /* packets sent again; 0 on the receiver */
     gw_time at;
     uint32_t about; /* rank or address that the reason is about */
+    uint16_t rank;  /* of the member, or the one that it asked for */
     uint8_t reason; /* enum gw_job_reason */
 };
 

@@ -38,6 +38,8 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
         [GW_JOB_LOST] = "a worker fell silent",
         [GW_JOB_LIMIT] = "the job needs more than the worker was made for",
         [GW_JOB_SILENT] = "the server fell silent",
+        [GW_JOB_STALLED] = "no result came for too long",
+        [GW_JOB_OVERFLOW] = "a sum does not fit its type",
     };
     return (uint32_t)reason < GW_JOB_REASONS ? texts[reason] : "unknown reason";
 }

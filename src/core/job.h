@@ -46,9 +46,10 @@ enum gw_job_op {
     GW_JOB_WELCOME,
     /* Worker to server, again and again. seq: first fragment without result; index: rank. */
     GW_JOB_READY,
-    /* Server to worker: I do not know you, or need to know more: join. */
+    /* Server to worker: your epoch is to end, or I do not know it: join. */
     GW_JOB_REPORT,
-    /* Worker to server: no more of me. index: rank. Answered by LEFT. */
+    /* Worker to server: no more of me. index: rank; seq: first fragment without result. Answered by
+     * LEFT. */
     GW_JOB_LEAVE,
     GW_JOB_LEFT,
     /* Server to worker: the epoch is over. index: enum gw_job_reason; word[0]: rank that was lost.

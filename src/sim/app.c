@@ -122,10 +122,8 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
 {
     const struct gw_sim *sim = part->sim;
     uint32_t index = event->tag;
-    if (index >= sim->scenario->workload.flow_count) {
-        gw_sim_member_event(part, event, now);
+    if (gw_sim_member_event(part, event, now))
         return;
-    }
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[index];
     if (event->kind == GW_EVENT_RECEIVED) {
         pull_trigger(part, spec->fires_received, index, now);

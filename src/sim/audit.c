@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/jobs.h"
 
 static int broken(struct gw_sim *sim, const char *invariant, const char *node, uint64_t left,
                   uint64_t right)
@@ -45,12 +45,13 @@ static uint64_t count_under_way(const struct gw_sim *sim)
 
 int gw_sim_audit(struct gw_sim *sim)
 {
-    uint64_t hops = 0, arrivals = 0, lost = 0, changed = 0, starved = 0;
+    uint64_t hops = 0, arrivals = 0, lost = 0, changed = 0, starved = 0, wrong = 0;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         hops += sim->parts[p].hops;
         arrivals += sim->parts[p].arrivals;
         lost += sim->parts[p].link_losses;
         changed += sim->parts[p].changed_by_wire;
+        wrong += sim->parts[p].wrong_payloads;
     }
     for (uint32_t place = 0; place < sim->node_count; place++)
         if (sim->nodes[place].endpoint)
@@ -63,6 +64,8 @@ int gw_sim_audit(struct gw_sim *sim)
                  (unsigned long long)changed);
         return GW_ERR_MALFORMED;
     }
+    if (wrong)
+        return broken(sim, "every sum is right", "wrong sums", wrong, 0);
     if (starved) {
         snprintf(sim->why, sizeof(sim->why), "more than %u packets alive at once",
                  1u << GW_SIM_INDEX_BITS);

@@ -16,8 +16,9 @@ enum {
     TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
     TX_FLOWS_MAX = 65536, /* the endpoint's limit */
     RX_FLOWS_MAX = 4096,
-    APP_EVENTS = 4,  /* per worker or server of a job */
-    SPAN_MAX = 8192, /* the endpoint's limit */
+    APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
+    APP_EVENTS = 4,     /* per application of a job */
+    SPAN_MAX = 8192,    /* the endpoint's limit */
     SPAN_MIN = 64,
     SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
 };
@@ -116,10 +117,12 @@ static struct demand *count_demand(const struct gw_sim *sim)
         demand[spec->src].timed += spec->start != GW_TIME_NEVER;
         demand[spec->dst].receives++;
     }
-    for (uint32_t i = 0; i < workload->job_host_count; i++)
-        demand[workload->job_hosts[i]].apps++;
     for (uint32_t i = 0; i < workload->job_count; i++)
-        demand[workload->jobs[i].server].apps++;
+        for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
+            demand[workload->job_hosts[workload->jobs[i].first_worker + rank]].apps +=
+                APPS_PER_SHARD * workload->jobs[i].server_count;
+    for (uint32_t i = 0; i < workload->job_server_count; i++)
+        demand[workload->job_servers[i]].apps += APPS_PER_SHARD;
     return demand;
 }
 

@@ -23,9 +23,7 @@
 
 #include "base/heap.h"
 #include "core/endpoint.h"
-#include "core/server.h"
 #include "core/switch.h"
-#include "core/worker.h"
 #include "sim/sim.h"
 
 enum {
@@ -93,23 +91,6 @@ struct gw_sim_node {
     size_t routes_size;
 };
 
-/* A worker of a training job. */
-struct gw_sim_member {
-    uint32_t job;
-    uint32_t place;
-    struct gw_worker *worker;
-    void *memory;
-    uint32_t iterations; /* finished */
-    gw_time start, end;
-    enum gw_flow_outcome outcome;
-    bool is_started;
-};
-
-struct gw_sim_job {
-    struct gw_server *server;
-    void *memory;
-};
-
 /* The sorted arrivals of one place in one window. */
 struct gw_sim_batch {
     uint64_t *room; /* two areas of room_keys, to sort in */
@@ -142,7 +123,7 @@ struct gw_sim_part {
     uint32_t pull_count, pull_room;
     uint32_t flows_ended;          /* of those that the run waits for */
     gw_time first_start, last_end; /* of those flows */
-    uint64_t hops, arrivals, events, link_losses, changed_by_wire;
+    uint64_t hops, arrivals, events, link_losses, changed_by_wire, wrong_payloads;
     int error;
 } __attribute__((aligned(128)));
 
@@ -172,11 +153,11 @@ struct gw_sim {
     uint32_t port_bits;
     struct gw_pkt *pkts; /* 2^GW_SIM_INDEX_BITS of them, reserved, touched as needed */
     struct gw_flow_result *flows;
-    uint64_t *acked_before;        /* per flow: at the last sample */
-    uint32_t *flow_numbers;        /* per flow: its number on the sender's endpoint */
-    uint32_t awaited;              /* flows and members that the run waits for */
-    struct gw_sim_member *members; /* workers of all jobs, as in workload.job_hosts */
-    struct gw_sim_job *jobs;
+    uint64_t *acked_before;          /* per flow: at the last sample */
+    uint32_t *flow_numbers;          /* per flow: its number on the sender's endpoint */
+    uint32_t awaited;                /* flows and members that the run waits for */
+    struct gw_sim_member *members;   /* workers of all jobs, as in workload.job_hosts */
+    struct gw_sim_shard *shards;     /* servers of all jobs, as in workload.job_servers */
     uint32_t *trigger_pulls;         /* times that each trigger was pulled */
     struct gw_sim_control *controls; /* sorted by time */
     uint32_t control_count, control_next;
@@ -208,9 +189,15 @@ void gw_sim_jobs_close(struct gw_sim *sim);
 /* The aggregation stage of switch `id`, or NULL when it needs none. */
 struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_pool *pool,
                                       uint32_t id);
-/* Starts a member's next sum; false when its endpoint has no room. */
+
+/* job_life.c */
+/* Lets a member join its job; false when its endpoint has no room. */
 bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now);
-void gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event, gw_time now);
+/* True for an event of a job; it has then been handled. */
+bool gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event, gw_time now);
+/* In the serial phase: what ran at a place is gone; it may run again. */
+void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now);
+void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place, gw_time now);
 
 /* control.c: everything due at or before `now`. */
 void gw_sim_controls_init(struct gw_sim *sim);

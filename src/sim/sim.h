@@ -78,6 +78,8 @@ struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim);
 
 /* What became of a training job. */
 struct gw_job_result {
+    uint32_t reason; /* of the first failure: enum gw_job_reason */
+    uint32_t about;  /* rank or address that it is about */
     uint32_t workers;
     uint32_t completed;    /* workers that finished all iterations */
     uint32_t iterations;   /* that all workers finished, on average */

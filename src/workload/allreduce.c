@@ -29,6 +29,11 @@ struct allreduce {
     uint32_t window_initial;
     uint32_t aggregators;
     uint32_t indexing;
+    uint32_t servers;
+    uint32_t levels;
+    gw_time beat;
+    gw_time lost;
+    bool colocated;
     bool congestion_control;
     bool resend_gap;
 };
@@ -36,6 +41,7 @@ struct allreduce {
 enum {
     VIA_RING = 3, /* behind enum gw_job_via */
     WORLD_MAX = 1024,
+    LEVELS_MAX = 3,
     VALUES_MAX = 16000,
     WINDOW_MAX = 65536,
     ITERATIONS_MAX = 1000000,
@@ -90,7 +96,9 @@ static uint32_t racks_take(struct racks *racks, uint32_t rack)
 
 static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
 {
-    uint64_t hosts = (uint64_t)cfg->jobs * (cfg->workers + (cfg->via != VIA_RING));
+    bool has_servers = cfg->via != VIA_RING;
+    uint64_t hosts =
+        (uint64_t)cfg->jobs * (cfg->workers + (has_servers && !cfg->colocated ? cfg->servers : 0));
     if (cfg->workers == 0 || cfg->workers > WORLD_MAX || (cfg->via == VIA_RING && cfg->workers < 2))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
                                   cfg->via == VIA_RING ? 2u : 1u, WORLD_MAX, cfg->workers);
@@ -114,8 +122,22 @@ static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
     if (cfg->aggregators == 0 || cfg->aggregators > 65536)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "aggregators must be from 1 to 65536, not %u",
                                   cfg->aggregators);
-    if (cfg->timeout == 0 || cfg->leak == 0)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout and leak must not be 0");
+    if (cfg->timeout == 0 || cfg->leak == 0 || cfg->beat == 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout, leak and beat must not be 0");
+    if (cfg->lost <= cfg->beat)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
+    if (cfg->levels < 1 || cfg->levels > LEVELS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "levels must be from 1 to %d, not %u",
+                                  LEVELS_MAX, cfg->levels);
+    if (cfg->servers == 0 || cfg->servers > cfg->size / 4 || cfg->servers > WORLD_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "servers must be from 1 to %d, and not more than elements, not "
+                                  "%u",
+                                  WORLD_MAX, cfg->servers);
+    if (cfg->colocated && (cfg->via != GW_JOB_VIA_PS || cfg->servers > cfg->workers))
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "colocated: needs via: ps (what a worker sends to its own host "
+                                  "passes no switch) and no more servers than workers");
     return GW_OK;
 }
 
@@ -161,11 +183,13 @@ static void add_ring(struct gw_workload *workload, const struct allreduce *cfg,
 }
 
 static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
-                    const uint32_t *hosts, uint32_t server, uint32_t share, gw_time start)
+                    const uint32_t *hosts, struct racks *racks, uint32_t share, gw_time start)
 {
     struct gw_job_spec job = {
-        .server = server,
         .via = (enum gw_job_via)cfg->via,
+        .levels = (uint8_t)(cfg->via == GW_JOB_VIA_PS    ? 0
+                            : cfg->via == GW_JOB_VIA_RSS ? 1
+                                                         : cfg->levels),
         .bytes = cfg->size,
         .iterations = cfg->iterations,
         .values = cfg->values,
@@ -178,10 +202,16 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
         .resend_gap = cfg->resend_gap,
         .timeout = cfg->timeout,
         .leak = cfg->leak,
+        .beat = cfg->beat,
+        .lost = cfg->lost,
         .start = start,
     };
     for (uint32_t rank = 0; rank < cfg->workers; rank++)
         gw_workload_add_worker(workload, hosts[rank]);
+    for (uint32_t i = 0; i < cfg->servers; i++)
+        gw_workload_add_server(workload, cfg->colocated
+                                             ? hosts[(uint64_t)i * cfg->workers / cfg->servers]
+                                             : racks_take(racks, racks->count - 1));
     gw_workload_add_job(workload, &job);
 }
 
@@ -205,7 +235,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         if (cfg->via == VIA_RING)
             add_ring(workload, cfg, hosts, start);
         else
-            add_job(workload, cfg, hosts, racks_take(&racks, racks.count - 1), j, start);
+            add_job(workload, cfg, hosts, &racks, j, start);
     }
     free(hosts);
     racks_fini(&racks);
@@ -237,6 +267,13 @@ static const struct gw_param params[] = {
      .initial = "hash",
      .choices = "hash|linear|static",
      .help = "how a job finds its aggregators (ATP section 3.6 and figure 14)"},
+    ALLREDUCE_PARAM(COUNT, servers, "1", "of each job; each has a part of the tensor"),
+    ALLREDUCE_PARAM(BOOL, colocated, "no",
+                    "servers share the hosts of workers (via: ps); with as many as workers this is "
+                    "BytePS' N-to-N"),
+    ALLREDUCE_PARAM(COUNT, levels, "2", "of switches that add up, at most (via: ina)"),
+    ALLREDUCE_PARAM(TIME, beat, "5ms", "between signs of life of a worker"),
+    ALLREDUCE_PARAM(TIME, lost, "25ms", "a worker silent for so long ends the job"),
     ALLREDUCE_PARAM(BOOL, congestion_control, "yes", "AIMD on marks and losses (ATP section 3.7)"),
     ALLREDUCE_PARAM(BOOL, resend_gap, "no",
                     "send all overdue fragments again at a loss, not only the first (ATP section "

@@ -46,8 +46,10 @@ enum gw_job_via {
 struct gw_job_spec {
     uint32_t first_worker; /* index into `job_hosts` */
     uint32_t worker_count;
-    uint32_t server; /* host */
+    uint32_t first_server; /* index into `job_servers` */
+    uint32_t server_count; /* each has a part of the tensor */
     enum gw_job_via via;
+    uint8_t levels; /* of switches that add up, at most */
     uint64_t bytes; /* of the tensor */
     uint32_t iterations;
     uint32_t values; /* elements per fragment */
@@ -60,13 +62,17 @@ struct gw_job_spec {
     bool resend_gap;
     gw_time timeout;
     gw_time leak; /* of aggregators */
+    gw_time beat; /* between signs of life of a worker */
+    gw_time lost; /* a worker silent for so long is lost */
     gw_time start;
 };
 
 struct gw_workload {
     struct gw_job_spec *jobs;
-    uint32_t *job_hosts; /* workers, grouped by job, by rank */
+    uint32_t *job_hosts;   /* workers, grouped by job, by rank */
+    uint32_t *job_servers; /* hosts, grouped by job; the index is the shard's job number */
     uint32_t job_count, job_room;
+    uint32_t job_server_count, job_server_room;
     uint32_t job_host_count, job_host_room;
     struct gw_flow_spec *flows;
     struct gw_trigger_spec *triggers;
@@ -98,9 +104,10 @@ void gw_workload_fini(struct gw_workload *workload);
 /* For kinds. Each returns the new index; out of memory ends the program with one clear line. */
 uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow_spec *flow);
 uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each);
-/* Adds a job, whose workers are those added since the last job. */
+/* Adds a job, whose workers and servers are those added since the last job. */
 uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job);
 void gw_workload_add_worker(struct gw_workload *workload, uint32_t host);
+void gw_workload_add_server(struct gw_workload *workload, uint32_t host);
 /* Adds a flow to the trigger that was added last. */
 void gw_workload_add_start(struct gw_workload *workload, uint32_t flow);
 
