@@ -348,9 +348,9 @@ void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt 
     }
 }
 
-gw_time gw_aggregate_leak(const struct gw_aggregate *aggregate)
+const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggregate)
 {
-    return aggregate->cfg.leak;
+    return &aggregate->cfg;
 }
 
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now)

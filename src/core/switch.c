@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "core/job.h"
+#include "core/switch_jobs.h"
 
 /* What every packet touches, in as few cache lines as possible. */
 struct port {
@@ -14,6 +16,7 @@ struct port {
     uint64_t out_bytes;
     uint64_t out_packets;
     bool is_ready; /* see core/node.h */
+    bool is_edge;
     uint64_t qdisc_state[];
 };
 
@@ -43,6 +46,8 @@ struct gw_switch {
     struct gw_prng prng;
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;
+    gw_time sweep_at; /* next sweep of aggregators, or never */
+    struct gw_switch_jobs jobs;
 };
 
 static struct port *port_at(const struct gw_switch *sw, uint16_t index)
@@ -68,19 +73,29 @@ static uint32_t ecmp_pick(uint32_t key, uint16_t entropy, uint32_t salt, uint32_
     return (uint32_t)(((x >> 32) * count) >> 32);
 }
 
+static uint16_t route_entry(const struct gw_switch *sw, uint32_t dst)
+{
+    const struct gw_switch_routes *routes = &sw->routes;
+    if (dst >= routes->destination_count)
+        return GW_ROUTE_NONE;
+    uint32_t low = dst & ((1u << routes->block_shift) - 1);
+    uint32_t leaf = routes->blocks[dst >> routes->block_shift];
+    return routes->leaves[leaf << routes->block_shift | low];
+}
+
+static bool is_set(uint16_t entry)
+{
+    return entry & GW_ROUTE_SET && entry != GW_ROUTE_NONE;
+}
+
 /* The port towards `pkt`'s destination, or GW_ROUTE_NONE. */
 static uint16_t route(const struct gw_switch *sw, const struct gw_pkt *pkt)
 {
-    const struct gw_switch_routes *routes = &sw->routes;
-    if (pkt->dst >= routes->destination_count)
-        return GW_ROUTE_NONE;
-    uint32_t low = pkt->dst & ((1u << routes->block_shift) - 1);
-    uint32_t leaf = routes->blocks[pkt->dst >> routes->block_shift];
-    uint16_t entry = routes->leaves[leaf << routes->block_shift | low];
-    if (!(entry & GW_ROUTE_SET) || entry == GW_ROUTE_NONE)
+    uint16_t entry = route_entry(sw, pkt->dst);
+    if (!is_set(entry))
         return entry;
-    struct gw_switch_set set = routes->sets[entry & ~GW_ROUTE_SET];
-    return routes->members[set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count)];
+    struct gw_switch_set set = sw->routes.sets[entry & ~GW_ROUTE_SET];
+    return sw->routes.members[set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count)];
 }
 
 /* Bytes that this port may still take from the shared pool. */
@@ -161,6 +176,13 @@ static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     forward_to(sw, pkt, job->members[job->member_count - 1]);
 }
 
+/* The next call of expire: for the sweep, or for a job that nobody refreshes. */
+static void arm(struct gw_switch *sw)
+{
+    bool sweep_first = gw_deadline_before(sw->sweep_at, sw->jobs.deadline);
+    sw->node.deadline = sweep_first ? sw->sweep_at : sw->jobs.deadline;
+}
+
 static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
     if (pkt->q.kind == GW_PKT_PARAM)
@@ -168,8 +190,34 @@ static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     else if (gw_aggregate_gradient(sw->aggregate, pkt, now))
         forward(sw, pkt);
     /* While anything is held, the sweep looks after what nobody will come for. */
-    if (sw->node.deadline == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate))
-        sw->node.deadline = gw_time_add(now, sw->leak);
+    if (sw->sweep_at == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate)) {
+        sw->sweep_at = gw_time_add(now, sw->leak);
+        arm(sw);
+    }
+}
+
+static bool join(const struct gw_switch *sw, struct gw_pkt *pkt)
+{
+    uint16_t entry = route_entry(sw, pkt->dst), out = route(sw, pkt);
+    bool spreads = is_set(entry) && sw->routes.sets[entry & ~GW_ROUTE_SET].count > 1;
+    bool is_edge = out != GW_ROUTE_NONE && port_at(sw, out)->is_edge;
+    return gw_switch_jobs_join(&sw->jobs, pkt, is_edge, spreads);
+}
+
+static void job_control(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    bool is_good = true;
+    if (pkt->agg_flags == GW_JOB_JOIN)
+        is_good = join(sw, pkt);
+    else if (gw_switch_jobs_is_addressed(&sw->jobs, pkt))
+        is_good = gw_switch_jobs_input(&sw->jobs, pkt, now);
+    if (is_good) {
+        forward(sw, pkt);
+    } else {
+        sw->stats.malformed++;
+        gw_pkt_release(sw->pool, pkt);
+    }
+    arm(sw);
 }
 
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
@@ -180,6 +228,8 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
     for (uint32_t i = 0; i < count; i++) {
         if (sw->aggregate && (pkts[i]->q.kind == GW_PKT_GRAD || pkts[i]->q.kind == GW_PKT_PARAM))
             aggregate(sw, pkts[i], now);
+        else if (pkts[i]->q.kind == GW_PKT_JOB)
+            job_control(sw, pkts[i], now);
         else
             forward(sw, pkts[i]);
     }
@@ -204,14 +254,16 @@ static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt 
     return port->is_ready ? 1 | GW_OUTPUT_MORE : 1;
 }
 
-/* The only timer of a switch: the sweep for aggregators that nobody will come for. */
+/* The timers of a switch: for aggregators that nobody will come for, and jobs likewise. */
 static void switch_expire(struct gw_node *node, gw_time now)
 {
     struct gw_switch *sw = (struct gw_switch *)node;
     if (node->deadline == GW_TIME_NEVER || gw_time_before(now, node->deadline))
         return;
+    sw->stats.jobs_idle += gw_switch_jobs_expire(&sw->jobs, now);
     gw_aggregate_sweep(sw->aggregate, GW_AGGREGATORS_MAX, now);
-    node->deadline = gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
+    sw->sweep_at = gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
+    arm(sw);
 }
 
 static const struct gw_node_ops switch_ops = {
@@ -229,7 +281,8 @@ size_t gw_switch_size(const struct gw_switch_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
            gw_aligned(cfg->port_count * sizeof(uint16_t)) +
-           gw_aligned(cfg->port_count * sizeof(struct port_losses));
+           gw_aligned(cfg->port_count * sizeof(struct port_losses)) +
+           gw_switch_jobs_size(cfg->aggregate);
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
@@ -254,15 +307,20 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .port_stride = port_stride(cfg),
         .losses = (struct port_losses *)(void *)losses,
         .aggregate = cfg->aggregate,
-        .leak = cfg->aggregate ? gw_aggregate_leak(cfg->aggregate) : 0,
+        .leak = cfg->aggregate ? gw_aggregate_cfg(cfg->aggregate)->leak : 0,
+        .sweep_at = GW_TIME_NEVER,
         .shared_bytes = cfg->shared_bytes,
         .shared_alpha = cfg->shared_alpha,
         .prng = gw_prng_derive(cfg->seed, 0),
         .pool = cfg->pool,
     };
     sw->salt = (uint32_t)gw_prng_next(&sw->prng);
-    for (uint16_t i = 0; i < cfg->port_count; i++)
+    gw_switch_jobs_init(&sw->jobs, losses + gw_aligned(cfg->port_count * sizeof(*sw->losses)),
+                        cfg->aggregate, cfg->address);
+    for (uint16_t i = 0; i < cfg->port_count; i++) {
+        port_at(sw, i)->is_edge = cfg->is_edge && cfg->is_edge[i];
         sw->qdisc->init(port_at(sw, i)->qdisc_state, sw->qdisc_cfg, cfg->capacity[i]);
+    }
     return sw;
 }
 

@@ -50,7 +50,9 @@ struct gw_switch_cfg {
     gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
     struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
-    uint64_t seed;                  /* of the ECMP salt and of the marking stream */
+    uint32_t address;               /* of the switch, for job control */
+    const bool *is_edge; /* per port: a host hangs on it; NULL: on none; read at init only */
+    uint64_t seed;       /* of the ECMP salt and of the marking stream */
     struct gw_pkt_pool *pool;
 };
 
@@ -69,6 +71,8 @@ struct gw_port_stats {
 struct gw_switch_stats {
     uint64_t copies_lost; /* copies of results that found the pool empty */
     uint64_t unroutable;  /* packets without a route: dropped */
+    uint64_t malformed;   /* packets of job control with impossible contents: dropped */
+    uint64_t jobs_idle;   /* jobs forgotten because their server fell silent */
 };
 
 struct gw_switch;

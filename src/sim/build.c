@@ -189,14 +189,18 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
     const struct gw_topo *topo = &scenario->topo;
     const struct gw_topo_node *self = &topo->nodes[node->id];
     uint32_t *capacity = gw_sim_alloc(self->port_count * sizeof(*capacity));
+    bool *is_edge = gw_sim_alloc(self->port_count * sizeof(*is_edge));
     for (uint16_t i = 0; i < self->port_count; i++) {
         const struct gw_topo_port *port = &topo->ports[self->first_port + i];
         uint32_t own = topo->links[port->link].side[port->side].queue_bytes;
         capacity[i] = own ? own : scenario->queue.capacity;
+        is_edge[i] = port->peer < topo->host_count;
     }
     node->aggregate = gw_sim_aggregate(sim, &part->pool, node->id);
     struct gw_switch_cfg cfg = {
         .aggregate = node->aggregate,
+        .address = node->id,
+        .is_edge = is_edge,
         .port_count = self->port_count,
         .qdisc = scenario->queue.qdisc,
         .qdisc_cfg = &scenario->queue.cfg,
@@ -212,6 +216,7 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
     node->sw = gw_switch_init(node->memory, &cfg);
     node->core = gw_switch_node(node->sw);
     free(capacity);
+    free(is_edge);
 }
 
 static int build_nodes(struct gw_sim *sim, char *why)
