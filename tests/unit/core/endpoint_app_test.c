@@ -32,28 +32,39 @@ static void recorder_input(struct gw_endpoint *ep, struct gw_app *app, struct gw
 
 static const struct gw_app_ops worker_ops = {.role = GW_APP_WORKER, .input = recorder_input};
 static const struct gw_app_ops server_ops = {.role = GW_APP_SERVER, .input = recorder_input};
+static const struct gw_app_ops member_ops = {.role = GW_APP_MEMBER, .input = recorder_input};
+static const struct gw_app_ops coordinator_ops = {.role = GW_APP_COORDINATOR,
+                                                  .input = recorder_input};
 
 struct fixture {
     struct gw_test_host host;
     struct recorder worker;
     struct recorder server;
+    struct recorder member;
+    struct recorder coordinator;
 };
 
 static void fixture_open(struct fixture *f)
 {
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(ADDRESS, MTU);
-    cfg.apps_max = 2;
+    cfg.apps_max = 4;
     *f = (struct fixture){.worker.app = {.ops = &worker_ops, .job = JOB},
-                          .server.app = {.ops = &server_ops, .job = JOB}};
+                          .server.app = {.ops = &server_ops, .job = JOB},
+                          .member.app = {.ops = &member_ops, .job = JOB},
+                          .coordinator.app = {.ops = &coordinator_ops, .job = JOB}};
     gw_test_host_open(&f->host, &cfg, PKTS);
     assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->worker.app), 0);
     assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->server.app), 0);
+    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->member.app), 0);
+    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->coordinator.app), 0);
 }
 
 static void fixture_close(struct fixture *f)
 {
     gw_endpoint_detach(f->host.endpoint, &f->worker.app);
     gw_endpoint_detach(f->host.endpoint, &f->server.app);
+    gw_endpoint_detach(f->host.endpoint, &f->member.app);
+    gw_endpoint_detach(f->host.endpoint, &f->coordinator.app);
     gw_test_host_close(&f->host);
 }
 
@@ -82,13 +93,13 @@ static void app_input__goes_by_kind_and_operation(void **state)
     struct fixture f;
     fixture_open(&f);
     for (uint32_t op = 0; op < GW_JOB_OPS; op++) {
-        f.worker.count = f.server.count = 0;
+        f.member.count = f.coordinator.count = 0;
         feed(&f, JOB, GW_PKT_JOB, (uint8_t)op);
-        assert_int_equal(f.server.count, is_for_server[op]);
-        assert_int_equal(f.worker.count, !is_for_server[op]);
-        assert_int_equal((is_for_server[op] ? &f.server : &f.worker)->last_op, op);
+        assert_int_equal(f.coordinator.count, is_for_server[op]);
+        assert_int_equal(f.member.count, !is_for_server[op]);
+        assert_int_equal((is_for_server[op] ? &f.coordinator : &f.member)->last_op, op);
     }
-    f.worker.count = f.server.count = 0;
+    assert_true(f.server.count == 0 && f.worker.count == 0);
     feed(&f, JOB, GW_PKT_GRAD, 0);
     assert_true(f.server.count == 1 && f.worker.count == 0);
     feed(&f, JOB, GW_PKT_PARAM, 0);
@@ -114,22 +125,28 @@ static void job_pkt__is_complete(void **state)
     (void)state;
     static const struct gw_codec codec = {.cookie = 5};
     struct fixture f;
-    struct gw_pkt pkt, decoded;
+    struct gw_pkt decoded;
     struct gw_frame frame;
     fixture_open(&f);
-    memset(&pkt, 0xaa, sizeof(pkt));
-    gw_endpoint_job_pkt(f.host.endpoint, &f.worker.app, &pkt, OTHER, GW_JOB_LEAVE);
-    assert_int_equal(pkt.q.class, GW_CLASS_CONTROL);
-    assert_int_equal(pkt.q.ecn, GW_ECN_ECT0);
-    assert_int_equal(pkt.q.size, gw_test_host_cfg(ADDRESS, MTU).hdr);
-    assert_true(pkt.src == ADDRESS && pkt.dst == OTHER && pkt.flow == JOB);
-    assert_true(pkt.agg_flags == GW_JOB_LEAVE && pkt.epoch == 0 && pkt.key == 0 && pkt.seq == 0);
-    gw_codec_encode(&codec, &pkt, &frame);
+    struct gw_pkt *pkt = gw_pkt_claim(&f.host.pool);
+    memset(pkt, 0xaa, sizeof(*pkt));
+    pkt->buf = GW_BUF_NONE;
+    gw_pkt_release(&f.host.pool, pkt);
+    pkt = gw_endpoint_job_pkt(f.host.endpoint, &f.member.app, OTHER, GW_JOB_LEAVE);
+    assert_non_null(pkt);
+    assert_int_equal(pkt->q.class, GW_CLASS_CONTROL);
+    assert_int_equal(pkt->q.ecn, GW_ECN_ECT0);
+    assert_int_equal(pkt->q.size, gw_test_host_cfg(ADDRESS, MTU).hdr);
+    assert_true(pkt->src == ADDRESS && pkt->dst == OTHER && pkt->flow == JOB);
+    assert_true(pkt->agg_flags == GW_JOB_LEAVE && pkt->epoch == 0 && pkt->key == 0 &&
+                pkt->seq == 0);
+    gw_codec_encode(&codec, pkt, &frame);
     memset(&decoded, 0, sizeof(decoded));
     assert_int_equal(gw_codec_decode(&codec, &frame, 0, &decoded), 0);
-    decoded.q.size = pkt.q.size;
-    decoded.q.next = pkt.q.next;
-    assert_memory_equal(&decoded, &pkt, sizeof(pkt));
+    decoded.q.size = pkt->q.size;
+    decoded.q.next = pkt->q.next;
+    assert_memory_equal(&decoded, pkt, sizeof(*pkt));
+    gw_pkt_release(&f.host.pool, pkt);
     fixture_close(&f);
 }
 

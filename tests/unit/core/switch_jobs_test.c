@@ -225,16 +225,16 @@ static void join__keeps_the_last_of_too_many(void **state)
     (void)state;
     struct chain c;
     struct gw_pkt pkt = job_pkt(GW_JOB_JOIN, 2, SERVER), arrived;
-    pkt.scale = 2;
+    pkt.scale = GW_JOB_PATH_FRESH | 2;
     pkt.job.word[0] = 7;
     pkt.job.word[1] = 8;
     chain_open(&c, &(struct shape){0});
     assert_int_equal(travel(&c, &pkt, 1, &arrived), SERVER);
-    assert_int_equal(arrived.scale, 3);
+    assert_int_equal(arrived.scale, GW_JOB_PATH_FRESH | 3);
     assert_int_equal(arrived.job.word[0], 7);
     assert_int_equal(arrived.job.word[1], 8);
     assert_int_equal(arrived.job.word[2], ADDRESS + 2); /* and not ADDRESS + 1 */
-    pkt.scale = 8;
+    pkt.scale = 16;
     assert_int_equal(travel(&c, &pkt, 1, &arrived), NOBODY);
     assert_true(gw_switch_stats(c.sw[1])->malformed == 1);
     chain_close(&c);
