@@ -77,6 +77,14 @@ static void ask_to_join(struct gw_member *member, gw_time now)
     gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
 }
 
+/* Once the server has all that only this worker may have. */
+static void ask_to_leave(struct gw_member *member, gw_time now)
+{
+    if (!member->worker || !gw_worker_owes(member->worker))
+        send(member, GW_JOB_LEAVE);
+    gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
+}
+
 static struct gw_worker_place place_of(const struct gw_member *member)
 {
     const struct gw_job_terms *terms = &member->terms;
@@ -144,6 +152,8 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
             gw_endpoint_arm(member->ep, member->app.timer, GW_TIME_NEVER);
             enter(member, GW_MEMBER_OUT, now);
             member->is_fresh = true;
+            if (member->worker)
+                gw_worker_pause(member->worker);
             post(member, GW_EVENT_LEFT, GW_JOB_OK, 0, now);
         }
         break;
@@ -172,8 +182,7 @@ static void member_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         ask_to_join(member, now);
         break;
     case GW_MEMBER_LEAVING:
-        send(member, GW_JOB_LEAVE);
-        gw_endpoint_arm(ep, app->timer, gw_time_add(now, member->cfg.retry));
+        ask_to_leave(member, now);
         break;
     case GW_MEMBER_IN:
         if (member->worker && gw_worker_is_out(member->worker)) {
@@ -246,8 +255,7 @@ int gw_member_leave(struct gw_member *member, gw_time now)
     member->ep->promised++;
     member->has_promise = true;
     enter(member, GW_MEMBER_LEAVING, now);
-    send(member, GW_JOB_LEAVE);
-    gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
+    ask_to_leave(member, now);
     return GW_OK;
 }
 

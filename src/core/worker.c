@@ -582,6 +582,11 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     worker_wake(worker, now);
 }
 
+bool gw_worker_owes(const struct gw_worker *worker)
+{
+    return worker->log.owed > 0;
+}
+
 bool gw_worker_is_out(const struct gw_worker *worker)
 {
     return worker->is_out;

@@ -112,6 +112,9 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
  */
 void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, gw_time now);
 
+/* True while results were given back that the server has not confirmed: do not leave. */
+bool gw_worker_owes(const struct gw_worker *worker);
+
 /* True after a failure: no call is taken. */
 bool gw_worker_is_out(const struct gw_worker *worker);
 
