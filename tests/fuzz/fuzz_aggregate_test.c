@@ -23,6 +23,8 @@
 enum {
     OURS = 1,
     THEIRS = 2,
+    OURS_OUTSIDE = 3, /* what ours is called on the other side of the switch, so that the worker's
+                         packets pass it on their way to the server on the same host */
     JOB = 3,
     EPOCH = 9,
     VALUES = 8,
@@ -44,6 +46,9 @@ enum {
 /* How far the runs got; a target that reaches nothing tests nothing. */
 static uint64_t total_reduced, total_failed, total_raw, total_completed, total_refused;
 
+static const struct gw_place workers[] = {{.address = OURS_OUTSIDE, .bitmap = 1},
+                                          {.address = THEIRS, .bitmap = 2}};
+
 struct fuzz {
     struct gw_test_host host;
     struct gw_node *node;
@@ -54,6 +59,8 @@ struct fuzz {
     struct gw_pkt kept[KEPT]; /* copies of the last packets that left */
     uint32_t kept_count;
     gw_time now;
+    uint32_t first_seq;
+    uint8_t levels;
     uint32_t reductions;
     uint32_t ended;
     const uint8_t *data;
@@ -77,6 +84,28 @@ static void fill(unsigned char *bytes, size_t size, uint8_t choice)
         memcpy(bytes + i, &patterns[choice & 7], 4);
 }
 
+/* Another epoch for the worker, the server or both: after a failure, or in the middle. */
+static void begin_epoch(struct fuzz *f, uint8_t how)
+{
+    bool is_fresh = gw_worker_is_out(f->worker);
+    struct gw_worker_place place = {
+        .epoch = EPOCH,
+        .level = how >> 2 & 1,
+        .bitmap = 2,
+        .above = {1},
+        .first_seq = is_fresh ? f->first_seq : gw_worker_expected(f->worker) - (how >> 4),
+        .is_fresh = is_fresh,
+    };
+    struct gw_server_epoch epoch = {
+        .epoch = EPOCH, .levels = f->levels, .first_seq = place.first_seq, .places = workers};
+    if (how & 1)
+        gw_worker_pause(f->worker);
+    if (how & 2)
+        gw_server_stop(f->server);
+    gw_worker_place(f->worker, &place, f->now);
+    gw_server_begin(f->server, &epoch);
+}
+
 static void reduce(struct fuzz *f)
 {
     uint8_t shape = take8(f), count = take8(f);
@@ -94,6 +123,8 @@ static void reduce(struct fuzz *f)
     memset(bytes, 0, size);
     fill(bytes, size, shape >> 3);
     tensor.in = tensor.out = bytes;
+    if (gw_worker_is_out(f->worker) || count == 255)
+        begin_epoch(f, shape);
     if (gw_worker_reduce(f->worker, &tensor, f->now) == 0)
         f->tensors[f->reductions++] = bytes;
     else
@@ -107,6 +138,10 @@ static void deliver(struct fuzz *f, struct gw_pkt *pkt)
         return;
     if (pkt->q.kind == GW_PKT_PARAM)
         gw_aggregate_parameter(f->aggregate, pkt, f->now);
+    if (pkt->src == OURS)
+        pkt->src = OURS_OUTSIDE;
+    if (pkt->dst == OURS_OUTSIDE)
+        pkt->dst = OURS;
     gw_node_input(f->node, 0, &pkt, 1, f->now);
 }
 
@@ -190,7 +225,7 @@ static void input_packet(struct fuzz *f)
     pkt->dst = OURS;
     pkt->agg.bitmap = 2;
     change_pkt(f, pkt, what);
-    pkt->agg_flags &= pkt->q.kind == GW_PKT_GRAD ? 15 : 126;
+    pkt->agg_flags &= pkt->q.kind == GW_PKT_GRAD ? 47 : 126;
     if (pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED))
         pkt->agg.values = 0;
     else if (pkt->agg.values == 0)
@@ -244,7 +279,7 @@ static bool output(struct fuzz *f, uint32_t max, uint32_t lost)
         for (uint32_t i = 0; i < count; i++) {
             check_codec(f, pkts[i]);
             f->kept[f->kept_count++ % KEPT] = *pkts[i];
-            if (pkts[i]->dst == OURS && !(lost >> i & 1))
+            if (pkts[i]->dst == OURS_OUTSIDE && !(lost >> i & 1))
                 deliver(f, pkts[i]);
             else
                 gw_pkt_release(&f->host.pool, pkts[i]);
@@ -285,12 +320,10 @@ static void *take_room(size_t size)
 
 static void open_job(struct fuzz *f)
 {
-    static const uint32_t members[] = {OURS, THEIRS};
-    static const struct gw_place workers[] = {{.address = OURS, .bitmap = 1},
-                                              {.address = THEIRS, .bitmap = 2}};
+    static const uint32_t members[] = {OURS_OUTSIDE, THEIRS};
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
     uint8_t shape = take8(f);
-    uint32_t first_seq = (uint32_t)(int8_t)take8(f);
+    uint32_t first_seq = f->first_seq = (uint32_t)(int8_t)take8(f);
     struct gw_aggregate_cfg aggregate = {.aggregators = AGGREGATORS,
                                          .jobs_max = 1,
                                          .members_max = GW_COUNT_OF(members),
@@ -305,7 +338,7 @@ static void open_job(struct fuzz *f)
     struct gw_worker_cfg worker = {.job = JOB,
                                    .epoch = EPOCH,
                                    .world = GW_COUNT_OF(workers),
-                                   .server = OURS,
+                                   .server = OURS_OUTSIDE,
                                    .bitmap = 1,
                                    .values = VALUES,
                                    .window_max = WINDOW,
@@ -315,12 +348,14 @@ static void open_job(struct fuzz *f)
                                    .timeout = 50 * GW_US,
                                    .stall = shape & 32 ? 10 * GW_MS : 0,
                                    .congestion_control = shape & 64,
+                                   .keeps_results = shape & 128,
                                    .scale_exponent = 20,
                                    .first_seq = first_seq,
                                    .kernels = kernels};
+    f->levels = shape >> 4 & 1;
     struct gw_server_cfg server = {.job = JOB,
                                    .world = GW_COUNT_OF(workers),
-                                   .levels = shape >> 4 & 1,
+                                   .levels = f->levels,
                                    .values = VALUES,
                                    .window = 2 * WINDOW,
                                    .positions = WINDOW,
