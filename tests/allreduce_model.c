@@ -260,6 +260,8 @@ static void open_job(struct model *m)
             .stall = m->cfg->stall,
             .congestion_control = true,
             .scale_exponent = GW_SCALE_EXPONENT,
+            .offers_exponents = m->cfg->dynamic,
+            .proactive = m->cfg->proactive,
             .first_seq = m->cfg->first_seq,
             .kernels = kernels,
         };
@@ -277,6 +279,9 @@ static void open_job(struct model *m)
         .aggregators = m->cfg->aggregators,
         .raw_max = 8,
         .retry = 50 * GW_US,
+        .scale_exponent = GW_SCALE_EXPONENT,
+        .agrees_exponents = m->cfg->dynamic,
+        .proactive = m->cfg->proactive,
         .kernels = kernels,
     };
     assert_int_equal(gw_server_init(&m->server, take(gw_server_size(&cfg)), &cfg,
@@ -293,32 +298,44 @@ static void open_job(struct model *m)
     gw_server_begin(m->server, &epoch);
 }
 
+/* The bytes of the tensors before tensor `t`. */
+static size_t offset_of(const struct gw_model_cfg *cfg, uint32_t t)
+{
+    size_t offset = 0;
+    while (t-- > 0)
+        offset += (size_t)cfg->counts[t] * gw_dtype_size(cfg->type);
+    return offset;
+}
+
+static void reduce(struct model *m, const struct gw_model_result *result, uint32_t rank, uint32_t t)
+{
+    struct gw_tensor tensor = {.in = result->in[rank] + offset_of(m->cfg, t),
+                               .out = result->out[rank] + offset_of(m->cfg, t),
+                               .count = m->cfg->counts[t],
+                               .type = m->cfg->type,
+                               .average = m->cfg->average,
+                               .tag = t};
+    assert_int_equal(gw_worker_reduce(m->workers[rank], &tensor, gw_mem_now(m->mem)), 0);
+}
+
 static void start(struct model *m, struct gw_model_result *result)
 {
     const struct gw_model_cfg *cfg = m->cfg;
     uint32_t size = gw_dtype_size(cfg->type);
-    result->bytes = 0;
-    for (uint32_t t = 0; t < cfg->tensors; t++)
-        result->bytes += (size_t)cfg->counts[t] * size;
+    result->bytes = offset_of(cfg, cfg->tensors);
     for (uint32_t rank = 0; rank < m->world; rank++) {
         unsigned char *in = result->in[rank] = malloc(result->bytes);
-        unsigned char *out = result->out[rank] = calloc(1, result->bytes);
+        result->out[rank] = calloc(1, result->bytes);
         assert_non_null(in);
-        assert_non_null(out);
+        assert_non_null(result->out[rank]);
         for (uint32_t t = 0; t < cfg->tensors; t++) {
             for (uint32_t i = 0; i < cfg->counts[t]; i++) {
                 uint32_t bits = cfg->element(cfg, rank, t, i);
-                memcpy(in + (size_t)i * size, &bits, size);
+                memcpy(in, &bits, size);
+                in += size;
             }
-            struct gw_tensor tensor = {.in = in,
-                                       .out = out,
-                                       .count = cfg->counts[t],
-                                       .type = cfg->type,
-                                       .average = cfg->average,
-                                       .tag = t};
-            assert_int_equal(gw_worker_reduce(m->workers[rank], &tensor, gw_mem_now(m->mem)), 0);
-            in += (size_t)cfg->counts[t] * size;
-            out += (size_t)cfg->counts[t] * size;
+            if (t == 0 || !cfg->one_by_one)
+                reduce(m, result, rank, t);
         }
     }
 }
@@ -331,10 +348,13 @@ static void run(struct model *m, struct gw_model_result *result)
         for (uint32_t rank = 0; rank < m->world; rank++)
             while (gw_endpoint_poll(m->hosts[rank].endpoint, &event, 1)) {
                 assert_int_equal(event.flow, JOB);
-                if (event.kind == GW_EVENT_REDUCED)
-                    assert_int_equal(event.tag, result->reduced[rank]++);
-                else
+                if (event.kind != GW_EVENT_REDUCED) {
                     result->failed[rank]++;
+                    continue;
+                }
+                assert_int_equal(event.tag, result->reduced[rank]++);
+                if (m->cfg->one_by_one && event.tag + 1 < m->cfg->tensors)
+                    reduce(m, result, rank, event.tag + 1);
             }
     }
     result->time = gw_mem_now(m->mem);
@@ -410,4 +430,37 @@ void gw_model_free(struct gw_model_result *result)
         free(result->in[rank]);
         free(result->out[rank]);
     }
+}
+
+bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t world,
+                          const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    uint32_t shares = cfg->average ? world : 1;
+    const struct gw_scale scale =
+        cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares) : gw_scale_power(exponent, shares);
+    int32_t wire[GW_MODEL_VALUES_MAX];
+    int64_t sum[GW_MODEL_VALUES_MAX] = {0};
+    assert_in_range(count, 1, GW_MODEL_VALUES_MAX);
+    for (uint32_t rank = 0; rank < world; rank++) {
+        if (!kernels->quantise[cfg->type](wire, in[rank], count, &scale))
+            return false;
+        kernels->add_wide(sum, wire, count);
+    }
+    if (!kernels->narrow(wire, sum, count) || kernels->is_saturated(wire, count))
+        return false;
+    kernels->dequantise[cfg->type](out, wire, count, &scale);
+    return true;
+}
+
+void gw_model_raw_sum(const struct gw_model_cfg *cfg, uint32_t world,
+                      const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    gw_real real[GW_MODEL_VALUES_MAX] = {0};
+    assert_in_range(count, 1, GW_MODEL_VALUES_MAX);
+    assert_int_not_equal(cfg->type, GW_DTYPE_I32);
+    for (uint32_t rank = 0; rank < world; rank++)
+        kernels->add_real[cfg->type](real, in[rank], count);
+    kernels->narrow_real[cfg->type](out, real, count, cfg->average ? world : 1);
 }

@@ -14,6 +14,7 @@
 enum {
     GW_MODEL_WORKERS_MAX = 24,
     GW_MODEL_RACKS_MAX = 4,
+    GW_MODEL_VALUES_MAX = 64,
 };
 
 struct gw_model_cfg {
@@ -31,6 +32,9 @@ struct gw_model_cfg {
     bool average;
     bool aggregates; /* else the switches only forward */
     bool rack_scale; /* every rack for itself: the root adds up its own workers only */
+    bool one_by_one; /* a worker has one tensor in work, not all from the start */
+    bool proactive;  /* fragments that might saturate travel raw */
+    bool dynamic;    /* exponents are agreed on */
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
     gw_time stall;                                  /* 0: never give up */
     /* Element `index` of a worker's tensor, as the bits of the type. */
@@ -56,5 +60,16 @@ struct gw_model_result {
 /* Runs to the end (or fails the test after too many steps). */
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result);
 void gw_model_free(struct gw_model_result *result);
+
+/*
+ * What one fragment must become, by portable kernels: `in` points to each worker's `count`
+ * elements. With integers, scaled by 2^exponent unless they are int32; false: they or their sum do
+ * not fit.
+ */
+bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t world,
+                          const unsigned char *const *in, uint32_t count, unsigned char *out);
+/* With raw floats, in rank order. */
+void gw_model_raw_sum(const struct gw_model_cfg *cfg, uint32_t world,
+                      const unsigned char *const *in, uint32_t count, unsigned char *out);
 
 #endif
