@@ -309,6 +309,9 @@ static void server_start(struct model *m)
         .aggregators = m->cfg->aggregators,
         .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
+        .scale_exponent = GW_SCALE_EXPONENT,
+        .agrees_exponents = m->cfg->dynamic,
+        .proactive = m->cfg->proactive,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     m->server_memory = take(gw_server_size(&server));
@@ -372,27 +375,29 @@ static void actor_free(struct actor *actor)
     free(actor->member_memory);
 }
 
-/* Queues all tensors. */
-static void round_start(struct model *m, struct actor *actor)
+static void reduce(struct model *m, struct actor *actor, uint32_t t)
 {
     const struct gw_model_cfg *cfg = m->cfg;
-    struct gw_model_result *result = m->result;
-    uint32_t size = gw_dtype_size(cfg->type);
-    unsigned char *in = result->in[actor->rank], *out = result->out[actor->rank];
-    memset(out, 0, result->bytes);
-    result->reduced[actor->rank] = actor->round * cfg->tensors;
-    for (uint32_t t = 0; t < cfg->tensors; t++) {
-        struct gw_tensor tensor = {.in = in,
-                                   .out = out,
-                                   .count = cfg->counts[t],
-                                   .type = cfg->type,
-                                   .average = cfg->average,
-                                   .tag = t};
-        assert_int_equal(gw_worker_reduce(actor->worker, &tensor, now_of(m)), 0);
-        in += (size_t)cfg->counts[t] * size;
-        out += (size_t)cfg->counts[t] * size;
-        actor->pending++;
-    }
+    size_t at = 0;
+    for (uint32_t i = 0; i < t; i++)
+        at += (size_t)cfg->counts[i] * gw_dtype_size(cfg->type);
+    struct gw_tensor tensor = {.in = m->result->in[actor->rank] + at,
+                               .out = m->result->out[actor->rank] + at,
+                               .count = cfg->counts[t],
+                               .type = cfg->type,
+                               .average = cfg->average,
+                               .tag = t};
+    assert_int_equal(gw_worker_reduce(actor->worker, &tensor, now_of(m)), 0);
+    actor->pending++;
+}
+
+/* Queues all tensors, or the first one. */
+static void round_start(struct model *m, struct actor *actor)
+{
+    memset(m->result->out[actor->rank], 0, m->result->bytes);
+    m->result->reduced[actor->rank] = actor->round * m->cfg->tensors;
+    for (uint32_t t = 0; t < (m->cfg->one_by_one ? 1 : m->cfg->tensors); t++)
+        reduce(m, actor, t);
 }
 
 static void joined(struct model *m, struct actor *actor)
@@ -406,6 +411,8 @@ static void joined(struct model *m, struct actor *actor)
             .stall = m->cfg->stall,
             .congestion_control = true,
             .keeps_results = true,
+            .offers_exponents = m->cfg->dynamic,
+            .proactive = m->cfg->proactive,
             .kernels = gw_kernels_best(gw_cpu_features()),
         };
         gw_member_worker_cfg(actor->member, &cfg);
@@ -464,7 +471,10 @@ static void handle(struct model *m, struct actor *actor, const struct gw_event *
         break;
     case GW_EVENT_REDUCED:
         assert_int_equal(event->tag, m->result->reduced[actor->rank]++ % m->cfg->tensors);
-        if (--actor->pending == 0)
+        actor->pending--;
+        if (m->cfg->one_by_one && event->tag + 1 < m->cfg->tensors)
+            reduce(m, actor, event->tag + 1);
+        else if (actor->pending == 0)
             round_ended(m, actor);
         break;
     case GW_EVENT_FAILED:
@@ -698,4 +708,37 @@ void gw_model_free(struct gw_model_result *result)
         free(result->in[rank]);
         free(result->out[rank]);
     }
+}
+
+bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t world,
+                          const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    uint32_t shares = cfg->average ? world : 1;
+    const struct gw_scale scale =
+        cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares) : gw_scale_power(exponent, shares);
+    int32_t wire[GW_MODEL_VALUES_MAX];
+    int64_t sum[GW_MODEL_VALUES_MAX] = {0};
+    assert_in_range(count, 1, GW_MODEL_VALUES_MAX);
+    for (uint32_t rank = 0; rank < world; rank++) {
+        if (!kernels->quantise[cfg->type](wire, in[rank], count, &scale))
+            return false;
+        kernels->add_wide(sum, wire, count);
+    }
+    if (!kernels->narrow(wire, sum, count) || kernels->is_saturated(wire, count))
+        return false;
+    kernels->dequantise[cfg->type](out, wire, count, &scale);
+    return true;
+}
+
+void gw_model_raw_sum(const struct gw_model_cfg *cfg, uint32_t world,
+                      const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    gw_real real[GW_MODEL_VALUES_MAX] = {0};
+    assert_in_range(count, 1, GW_MODEL_VALUES_MAX);
+    assert_int_not_equal(cfg->type, GW_DTYPE_I32);
+    for (uint32_t rank = 0; rank < world; rank++)
+        kernels->add_real[cfg->type](real, in[rank], count);
+    kernels->narrow_real[cfg->type](out, real, count, cfg->average ? world : 1);
 }

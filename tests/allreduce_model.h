@@ -17,6 +17,7 @@ enum {
     GW_MODEL_WORKERS_MAX = 24,
     GW_MODEL_RACKS_MAX = 4,
     GW_MODEL_FAULTS_MAX = 4,
+    GW_MODEL_VALUES_MAX = 64,
 };
 
 /* A process that dies. */
@@ -48,6 +49,9 @@ struct gw_model_cfg {
     bool average;
     bool aggregates; /* else the switches only forward */
     bool rack_scale; /* every rack for itself: what is above only multiplies */
+    bool one_by_one; /* a worker has one tensor in work, not all from the start */
+    bool proactive;  /* fragments that might saturate travel raw */
+    bool dynamic;    /* exponents are agreed on */
     bool rejoins;    /* workers whose calls failed join again and begin with the first round */
     uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */
     struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];
@@ -80,5 +84,16 @@ struct gw_model_result {
 /* Runs to the end (or fails the test after too many steps). */
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result);
 void gw_model_free(struct gw_model_result *result);
+
+/*
+ * What one fragment must become, by portable kernels: `in` points to each worker's `count`
+ * elements. With integers, scaled by 2^exponent unless they are int32; false: they or their sum do
+ * not fit.
+ */
+bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t world,
+                          const unsigned char *const *in, uint32_t count, unsigned char *out);
+/* With raw floats, in rank order. */
+void gw_model_raw_sum(const struct gw_model_cfg *cfg, uint32_t world,
+                      const unsigned char *const *in, uint32_t count, unsigned char *out);
 
 #endif

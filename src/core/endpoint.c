@@ -14,7 +14,6 @@
 
 enum {
     APPS_MAX = 4096,
-    NO_SCALE = 255, /* in a packet's `scale`: no exponent */
     APP_EVENTS_MAX = 1 << 20,
 };
 
@@ -292,7 +291,7 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
     pkt->src = ep->cfg.address;
     pkt->dst = dst;
     pkt->flow = app->job;
-    pkt->scale = NO_SCALE;
+    pkt->scale = GW_PKT_SCALE_NONE;
     pkt->seq = seq;
     pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
     memset(&pkt->agg, 0, sizeof(pkt->agg));

@@ -64,6 +64,10 @@ enum gw_agg_flag {
     GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
 };
 
+enum {
+    GW_PKT_SCALE_NONE = 255, /* in `scale`: no exponent, above all others */
+};
+
 /* 0 is best effort and served last, 1 to 6 carry data with higher served first. */
 enum {
     GW_CLASS_BEST_EFFORT = 0,
@@ -94,7 +98,7 @@ struct gw_pkt {
         struct {               /* gradient, parameter; job control: as core/job.h says */
             uint32_t key;      /* tensor and iteration; the server checks that workers agree */
             uint16_t epoch;    /* of the job: packets of another one are stale */
-            uint8_t scale;     /* dynamic scaling: exponent that the sender could use; 255: none */
+            uint8_t scale;     /* exponent for the fragment one window later, see scaling.h */
             uint8_t agg_flags; /* enum gw_agg_flag */
         };
     };

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
+#include "core/scaling.h"
 
 enum {
     NO_RAW = UINT32_MAX,
@@ -37,6 +38,7 @@ struct fragment {
     uint16_t new_index; /* after a collision */
     uint8_t state;      /* enum fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
+    uint8_t scale;      /* least offer of the contributors; once done: what the result says */
 };
 
 /* A packet to send. */
@@ -68,6 +70,7 @@ struct gw_server {
     struct job_order *orders; /* ring */
     uint32_t order_head, order_count, order_room;
     uint32_t expected; /* first fragment without result */
+    struct gw_overflow_rate overflow_rate;
     struct gw_server_stats stats;
 };
 
@@ -142,6 +145,7 @@ static void fragment_start(struct gw_server *server, struct fragment *fragment,
         .values = pkt->agg.values,
         .index = pkt->index,
         .state = FRAGMENT_SUMMING,
+        .scale = GW_PKT_SCALE_NONE,
     };
     if (pkt->buf != GW_BUF_NONE)
         memset(sum_of(server, fragment), 0, fragment->values * sizeof(int64_t));
@@ -175,9 +179,19 @@ static void advance(struct gw_server *server)
         fragment = fragment_at(server, ++server->expected);
 }
 
+/* Decides what the result says of the exponent one window later. */
+static void agree(struct gw_server *server, struct fragment *fragment, bool overflowed)
+{
+    gw_overflow_rate_note(&server->overflow_rate, overflowed);
+    if (!server->cfg.agrees_exponents || !gw_overflow_rate_is_high(&server->overflow_rate))
+        fragment->scale = GW_PKT_SCALE_NONE;
+    server->stats.scaled += fragment->scale != GW_PKT_SCALE_NONE;
+}
+
 static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags)
 {
     raw_release(server, fragment);
+    agree(server, fragment, flags & GW_AGG_RAW);
     fragment->buf = buf;
     fragment->flags |= flags;
     fragment->state = FRAGMENT_DONE;
@@ -238,6 +252,29 @@ static bool claim_raw_row(struct gw_server *server, struct fragment *fragment)
     return true;
 }
 
+/* Whether raw floats could have travelled as integers; `room` is for one worker's. */
+static bool would_fit(const struct gw_server *server, const struct fragment *fragment,
+                      const uint32_t *row, void *room)
+{
+    const struct gw_kernels *kernels = server->cfg.kernels;
+    const struct fragment *before = fragment_at(server, fragment->seq - server->cfg.positions);
+    bool is_known =
+        before->state == FRAGMENT_DONE && before->seq + server->cfg.positions == fragment->seq;
+    int exponent = gw_scaling_exponent(is_known ? before->scale : GW_PKT_SCALE_NONE,
+                                       server->cfg.scale_exponent);
+    const struct gw_scale scale = gw_scale_power(exponent, 1);
+    int64_t *sum = sum_of(server, fragment);
+    memset(sum, 0, fragment->values * sizeof(*sum));
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++) {
+        if (!kernels->quantise[gw_agg_key_type(fragment->key)](
+                room, gw_buf_bytes(bufs_of(server), row[rank]), fragment->values, &scale))
+            return false;
+        kernels->add_wide(sum, room, fragment->values);
+    }
+    return kernels->narrow(room, sum, fragment->values) &&
+           !kernels->is_saturated(room, fragment->values);
+}
+
 /* Adds up the raw contributions in rank order. */
 static void finish_raw(struct gw_server *server, struct fragment *fragment)
 {
@@ -265,6 +302,8 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment)
         if (!kernels->narrow(out, sum, values))
             flags |= GW_AGG_FAILED;
     } else {
+        if (server->cfg.proactive)
+            server->stats.needless += would_fit(server, fragment, row, out);
         memset(server->real_sum, 0, values * sizeof(*server->real_sum));
         for (uint32_t rank = 0; rank < server->cfg.world; rank++)
             kernels->add_real[type](server->real_sum, gw_buf_bytes(bufs_of(server), row[rank]),
@@ -357,6 +396,7 @@ static void take_final(struct gw_server *server, struct fragment *fragment, stru
     server->stats.restored++;
     pkt->buf = GW_BUF_NONE;
     finish(server, fragment, buf, pkt->agg_flags & GW_AGG_RAW);
+    fragment->scale = pkt->scale; /* some workers go by that already */
 }
 
 /* An integer packet for a fragment that collects integers. */
@@ -422,6 +462,8 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     if (pkt->q.ecn == GW_ECN_CE)
         fragment->flags |= GW_AGG_ECN;
     fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
+    if (pkt->scale < fragment->scale)
+        fragment->scale = pkt->scale;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         fragment->index = pkt->index;
     if (pkt->agg_flags & GW_AGG_FINAL)
@@ -503,6 +545,7 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
     pkt->key = fragment->key;
     pkt->epoch = server->epoch;
+    pkt->scale = is_result ? fragment->scale : GW_PKT_SCALE_NONE;
     pkt->index = fragment->index;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         pkt->agg.bitmap = fragment->new_index;

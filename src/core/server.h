@@ -33,8 +33,11 @@ struct gw_server_cfg {
     uint32_t aggregators;
     enum gw_agg_indexing indexing;
     uint32_t share;
-    uint32_t raw_max; /* fragments that can be collected raw at the same time */
-    gw_time retry;    /* when packets have run out: time until it tries again */
+    uint32_t raw_max;      /* fragments that can be collected raw at the same time */
+    gw_time retry;         /* when packets have run out: time until it tries again */
+    int scale_exponent;    /* as the workers' */
+    bool agrees_exponents; /* dynamic scaling, while more than 0.1 % of the fragments overflow */
+    bool proactive;        /* as the workers': counts what that makes raw for nothing */
     const struct gw_kernels *kernels;
 };
 
@@ -56,6 +59,9 @@ struct gw_server_stats {
     uint64_t answered;   /* results sent again on request */
     uint64_t restored;   /* results that workers gave back */
     uint64_t overflowed; /* fragments collected raw */
+    uint64_t needless;   /* of these, the ones whose integers would have had a sum; counted if
+                            cfg.proactive, but for int32 */
+    uint64_t scaled;     /* results that say an exponent for the fragment one window later */
     uint64_t refused;    /* no room for raw contributions, or no buffer: sent again later */
     uint64_t bytes;      /* received, on the wire */
 };

@@ -15,6 +15,7 @@
 #include "core/endpoint_impl.h"
 #include "core/job.h"
 #include "core/result_log.h"
+#include "core/scaling.h"
 
 enum {
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
@@ -45,6 +46,7 @@ struct gw_worker {
     struct gw_agg_index index;
     void *index_memory;
     uint8_t *slots;   /* enum slot_flag, window_max of them */
+    uint8_t *agreed;  /* likewise: what the result one window before says of the exponent */
     uint32_t *resend; /* ring of sequence numbers, window_max */
     uint32_t resend_head;
     uint32_t resend_count;
@@ -73,6 +75,12 @@ struct gw_worker {
 static uint8_t *slot_of(const struct gw_worker *worker, uint32_t seq)
 {
     return &worker->slots[seq & (worker->cfg.window_max - 1)];
+}
+
+/* Valid from the result one window before until the fragment's own result. */
+static uint8_t *agreed_of(const struct gw_worker *worker, uint32_t seq)
+{
+    return &worker->agreed[seq & (worker->cfg.window_max - 1)];
 }
 
 static bool seq_before(uint32_t a, uint32_t b)
@@ -165,6 +173,51 @@ static void write_place(const struct gw_worker *worker, struct gw_pkt *pkt)
     memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
 }
 
+/* The scale of a fragment; there is no result one window before those of the first window. */
+static struct gw_scale scale_of(const struct gw_worker *worker, const struct work *work,
+                                uint32_t seq)
+{
+    int exponent = gw_scaling_exponent(*agreed_of(worker, seq), worker->cfg.scale_exponent);
+    if (work->tensor.type == GW_DTYPE_I32 || exponent == worker->cfg.scale_exponent)
+        return work->scale;
+    return gw_scale_power(exponent, work->tensor.average ? worker->cfg.world : 1);
+}
+
+/* The greatest exponent up to `exponent` that is safe for a fragment of floats. */
+static int safe_exponent(const struct gw_worker *worker, const struct work *work, uint32_t seq,
+                         int exponent)
+{
+    struct gw_scaling_values values = {
+        .x = (const unsigned char *)work->tensor.in + offset_of(worker, work, seq),
+        .count = values_of(worker, work, seq),
+        .type = work->tensor.type,
+        .workers = worker->cfg.world,
+    };
+    return gw_scaling_safe(worker->cfg.kernels, &values, exponent);
+}
+
+static bool has_floats(const struct work *work)
+{
+    return work && work->tensor.in && work->tensor.type != GW_DTYPE_I32;
+}
+
+/* What a packet of fragment `seq` offers for the fragment one window later, if that is known. */
+static uint8_t offer_of(struct gw_worker *worker, uint32_t seq)
+{
+    uint32_t later = seq + worker->cfg.window_max;
+    const struct work *work = worker->cfg.offers_exponents ? work_of(worker, later) : NULL;
+    if (!has_floats(work))
+        return GW_PKT_SCALE_NONE;
+    return gw_scaling_byte(safe_exponent(worker, work, later, worker->cfg.scale_exponent));
+}
+
+/* Whether the sum of this fragment might saturate in a switch. */
+static bool might_saturate(const struct gw_worker *worker, const struct work *work, uint32_t seq)
+{
+    int exponent = gw_scaling_exponent(*agreed_of(worker, seq), worker->cfg.scale_exponent);
+    return has_floats(work) && safe_exponent(worker, work, seq, exponent) < exponent;
+}
+
 /* Writes the payload, as integers if they all fit, else raw. */
 static void fill_payload(struct gw_worker *worker, const struct work *work, uint32_t seq,
                          struct gw_pkt *pkt)
@@ -172,11 +225,16 @@ static void fill_payload(struct gw_worker *worker, const struct work *work, uint
     uint8_t *slot = slot_of(worker, seq);
     uint32_t size = gw_dtype_size(work->tensor.type);
     const unsigned char *in = work->tensor.in;
+    if (worker->cfg.proactive && !(*slot & SLOT_RAW) && might_saturate(worker, work, seq)) {
+        *slot |= SLOT_RAW;
+        worker->stats.flagged++;
+    }
     if (in) {
+        const struct gw_scale scale = scale_of(worker, work, seq);
         unsigned char *out = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
         in += offset_of(worker, work, seq);
-        if (!(*slot & SLOT_RAW) && !worker->cfg.kernels->quantise[work->tensor.type](
-                                       out, in, pkt->agg.values, &work->scale))
+        if (!(*slot & SLOT_RAW) &&
+            !worker->cfg.kernels->quantise[work->tensor.type](out, in, pkt->agg.values, &scale))
             *slot |= SLOT_RAW;
         if (*slot & SLOT_RAW) {
             memset(out, 0, 4 * (size_t)pkt->agg.values);
@@ -239,6 +297,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
                         values_of(worker, work, seq));
     pkt->key = work->key;
     pkt->epoch = worker->cfg.epoch;
+    pkt->scale = offer_of(worker, seq);
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
     pkt->index = gw_agg_index_of(&worker->index, seq);
     write_place(worker, pkt);
@@ -288,6 +347,12 @@ static void work_end(struct gw_worker *worker, const struct work *work, const st
     gw_endpoint_post(ep, &event);
 }
 
+/* No result counts any more: the first window begins, on all workers alike. */
+static void forget_agreed(struct gw_worker *worker)
+{
+    memset(worker->agreed, GW_PKT_SCALE_NONE, worker->cfg.window_max);
+}
+
 void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, gw_time now)
 {
     struct gw_event how = {
@@ -299,6 +364,7 @@ void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, g
     gw_egress_leave(worker->ep, &worker->app.sender);
     gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
     gw_result_log_clear(&worker->log);
+    forget_agreed(worker);
     worker->is_out = true;
     worker->expected = worker->next = worker->end;
     worker->resend_count = 0;
@@ -314,10 +380,11 @@ static void store_result(struct gw_worker *worker, const struct work *work,
     unsigned char *out = (unsigned char *)work->tensor.out + offset_of(worker, work, pkt->seq);
     const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
     enum gw_dtype type = work->tensor.type;
+    const struct gw_scale scale = scale_of(worker, work, pkt->seq);
     if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)
         memcpy(out, in, (size_t)pkt->agg.values * gw_dtype_size(type));
     else
-        worker->cfg.kernels->dequantise[type](out, in, pkt->agg.values, &work->scale);
+        worker->cfg.kernels->dequantise[type](out, in, pkt->agg.values, &scale);
 }
 
 /* Moves `expected` over all fragments that have results, and ends the tensors that are complete. */
@@ -366,6 +433,7 @@ static void take_result(struct gw_worker *worker, struct work *work, struct gw_p
 {
     worker->stats.results++;
     store_result(worker, work, pkt);
+    *agreed_of(worker, pkt->seq) = pkt->scale; /* of the fragment that has the slot next */
     *slot_of(worker, pkt->seq) |= SLOT_DONE;
     worker->ahead++;
     work->results++;
@@ -453,7 +521,7 @@ size_t gw_worker_size(const struct gw_worker_cfg *cfg)
     return gw_aligned(sizeof(struct gw_worker)) +
            gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
            gw_aligned(cfg->tensors_max * sizeof(struct work)) +
-           gw_aligned(cfg->window_max * sizeof(uint32_t)) + gw_aligned(cfg->window_max) +
+           gw_aligned(cfg->window_max * sizeof(uint32_t)) + 2 * gw_aligned(cfg->window_max) +
            gw_aligned(gw_result_log_size(log_count(cfg)));
 }
 
@@ -501,6 +569,9 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     at += gw_aligned(cfg->window_max * sizeof(uint32_t));
     worker->slots = at;
     at += gw_aligned(cfg->window_max);
+    worker->agreed = at;
+    at += gw_aligned(cfg->window_max);
+    forget_agreed(worker);
     gw_result_log_init(&worker->log, at, log_count(cfg), ep->pool);
     *result = worker;
     return gw_endpoint_attach(ep, &worker->app);
@@ -571,6 +642,7 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
         GW_ASSERT(worker->work_count == 0);
         worker->expected = worker->next = worker->end = place->first_seq;
         gw_result_log_clear(&worker->log);
+        forget_agreed(worker);
     }
     worker->is_out = worker->is_paused = false;
     reset(worker);

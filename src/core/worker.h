@@ -6,7 +6,8 @@
  * window of them is out; the result of a fragment is its acknowledgement. A fragment is sent again
  * when three later results have overtaken it or nothing came for `timeout`; the window follows the
  * congestion marks that results carry, by additive increase and multiplicative decrease. All
- * workers of a job see the same results and so have the same window.
+ * workers of a job see the same results and so have the same window. They scale a fragment by the
+ * exponent that the result one window before it says (scaling.h).
  *
  * Attach it to an endpoint, reduce tensors, poll GW_EVENT_REDUCED or GW_EVENT_FAILED.
  */
@@ -39,7 +40,10 @@ struct gw_worker_cfg {
     bool congestion_control; /* else the window stays at window_initial */
     bool keeps_results;      /* the last 2 * window_max, in their buffers: to supply a server that
                                 restarts */
-    int scale_exponent;      /* values travel as multiples of 2^-exponent */
+    int scale_exponent;      /* values travel as multiples of 2^-exponent, unless a result says a
+                                smaller one */
+    bool offers_exponents;   /* dynamic scaling: says which exponents later fragments could use */
+    bool proactive;          /* floats whose sum might saturate travel raw from the start */
     uint32_t first_seq;      /* of the first fragment; equal on all workers and the server */
     const struct gw_kernels *kernels;
 };
@@ -60,6 +64,7 @@ struct gw_worker_stats {
     uint64_t results;    /* fragments finished */
     uint64_t duplicates; /* results that were known */
     uint64_t raw;        /* fragments sent raw */
+    uint64_t flagged;    /* fragments that `proactive` made raw */
     uint64_t remaps;     /* positions moved to another aggregator */
     uint64_t cuts;       /* of the window */
     uint64_t supplied;   /* results given back to a server that restarted */
@@ -73,7 +78,8 @@ struct gw_worker_place {
     uint32_t bitmap;
     uint8_t above[2];
     uint32_t first_seq; /* of the epoch; not behind what the worker expects, unless is_fresh */
-    bool is_fresh;      /* it has no calls in work, and begins with first_seq */
+    bool is_fresh;      /* it has no calls in work, and begins with first_seq; so do all workers of
+                           the epoch, or none: they forget the exponents that results said */
 };
 
 struct gw_worker;

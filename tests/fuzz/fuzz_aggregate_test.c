@@ -210,6 +210,7 @@ static void change_pkt(struct fuzz *f, struct gw_pkt *pkt, uint8_t what)
         pkt->flow += identity >> 1 & 1;
         pkt->q.ecn = identity >> 2 & 3;
         pkt->index = identity >> 4;
+        pkt->scale = identity;
     }
     if (what & 128)
         pkt->key ^= take8(f);
@@ -349,6 +350,8 @@ static void open_job(struct fuzz *f)
                                    .stall = shape & 32 ? 10 * GW_MS : 0,
                                    .congestion_control = shape & 64,
                                    .keeps_results = shape & 128,
+                                   .offers_exponents = shape & 128,
+                                   .proactive = shape & 128,
                                    .scale_exponent = 20,
                                    .first_seq = first_seq,
                                    .kernels = kernels};
@@ -362,6 +365,9 @@ static void open_job(struct fuzz *f)
                                    .aggregators = AGGREGATORS,
                                    .raw_max = 2,
                                    .retry = 20 * GW_US,
+                                   .scale_exponent = 20,
+                                   .agrees_exponents = shape & 128,
+                                   .proactive = shape & 128,
                                    .kernels = kernels};
     f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&aggregate)), &aggregate);
     if (server.levels)
