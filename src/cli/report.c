@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/job.h"
 #include "base/error.h"
 #include "cli/cli.h"
 
@@ -99,6 +100,12 @@ static const char *via_name(const struct gw_job_spec *spec)
     return names[spec->via];
 }
 
+/* Why a job failed; NULL: it did not. */
+static const char *failure_of(const struct gw_job_result *job)
+{
+    return job->reason ? gw_job_reason_text((enum gw_job_reason)job->reason) : NULL;
+}
+
 static json_t *jobs_json(const struct gw_run_report *run)
 {
     uint32_t count;
@@ -109,15 +116,15 @@ static json_t *jobs_json(const struct gw_run_report *run)
         const struct gw_job_result *job = &results[i];
         json_array_append_new(
             json,
-            json_pack("{s:i, s:s, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "id",
-                      (int)i, "model", "allreduce", "samples_per_s", job_rate(job),
+            json_pack("{s:i, s:s, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:s?}",
+                      "id", (int)i, "model", "allreduce", "samples_per_s", job_rate(job),
                       "server_link_bytes", (json_int_t)job->server_bytes, "via", via_name(spec),
                       "workers", (int)job->workers, "completed", (int)job->completed, "iterations",
                       (int)job->iterations, "completion_us", in_us(job->end - job->start),
                       "algbw_gbps", job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
-                      share(job->server_packets, job->fragments), "resent",
-                      (json_int_t)job->resent));
+                      share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
+                      "failure", failure_of(job)));
     }
     free(results);
     return json;
@@ -136,6 +143,8 @@ static void print_jobs(const struct gw_run_report *run)
                in_us(job->end - job->start), job_algbw_gbps(spec, job),
                100 * share(job->aggregated, job->fragments),
                share(job->server_packets, job->fragments));
+        if (failure_of(job))
+            printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
     }
     free(results);
 }

@@ -259,7 +259,7 @@ static void form_when_complete(struct gw_coordinator *co, gw_time now)
         if (seat->state != SEAT_JOINED)
             return;
         has_history |= !seat->is_fresh;
-        if (seat->is_fresh && !seat->resumes)
+        if (seat->is_fresh && (!seat->resumes || co->cfg.agrees_exponents))
             misfit = rank;
     }
     if (has_history && misfit != GW_RANK_NONE)

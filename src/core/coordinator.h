@@ -21,11 +21,13 @@ struct gw_coordinator_cfg {
     uint32_t aggregators;
     enum gw_agg_indexing indexing;
     int8_t scale_exponent;
-    uint32_t incarnation; /* random, not 0 */
-    uint32_t first_seq;   /* of the first epoch */
-    gw_time retry;        /* until an unanswered packet is sent again */
-    gw_time beat;         /* between refreshes of the switches */
-    gw_time lost;         /* a worker silent for so long is lost: several of the workers' beats */
+    uint32_t incarnation;  /* random, not 0 */
+    uint32_t first_seq;    /* of the first epoch */
+    gw_time retry;         /* until an unanswered packet is sent again */
+    gw_time beat;          /* between refreshes of the switches */
+    gw_time lost;          /* a worker silent for so long is lost: several of the workers' beats */
+    bool agrees_exponents; /* as the server's: workers then hold what no newcomer has, so one that
+                              leaves can only come back after the calls of all have failed */
     struct gw_server *server; /* of the same job, on the same endpoint */
 };
 
