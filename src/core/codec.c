@@ -27,6 +27,7 @@ _Static_assert((int)GW_AGG_ECN == GW_WIRE_AGG_ECN, "flags agree");
 _Static_assert((int)GW_AGG_REQUEST == GW_WIRE_AGG_REQUEST, "flags agree");
 _Static_assert((int)GW_AGG_UNICAST == GW_WIRE_AGG_UNICAST, "flags agree");
 _Static_assert((int)GW_AGG_FAILED == GW_WIRE_AGG_FAILED, "flags agree");
+_Static_assert((int)GW_AGG_SLOT == GW_WIRE_AGG_SLOT, "flags agree");
 
 enum {
     TIME_SHIFT = 64 - GW_WIRE_TIME_BITS,

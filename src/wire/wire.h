@@ -68,6 +68,9 @@
  * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
  * have no values, all others at least one.
  *
+ * With SLOT, the index is a slot of the job, the level the version of its sum (0 or 1), the bitmap
+ * a worker's bit (parameter: all workers' bits).
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -124,6 +127,7 @@ enum gw_wire_agg_flag {
     GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again, raw */
     GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
     GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
+    GW_WIRE_AGG_SLOT = 128,    /* of a pool of slots */
 };
 
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
