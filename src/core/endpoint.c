@@ -94,8 +94,12 @@ static uint64_t app_key(uint32_t job, enum gw_app_role role)
 static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     enum gw_app_role role = pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
+    bool is_slots = pkt->agg_flags & GW_AGG_SLOT;
+    if (is_slots)
+        role = GW_APP_SLOT_WORKER;
     uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
-    if (index == GW_MAP_NONE) {
+    /* A gradient for slots has missed its switch. */
+    if (index == GW_MAP_NONE || (is_slots && pkt->q.kind == GW_PKT_GRAD)) {
         ep->stats.stray++;
         return false;
     }
@@ -271,7 +275,7 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
         .key = gw_flow_key(ep->cfg.address, dst, app->job),
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,
-        .kind = app->ops->role == GW_APP_WORKER ? GW_PKT_GRAD : GW_PKT_PARAM,
+        .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,
     };
     pkt->src = ep->cfg.address;
     pkt->dst = dst;

@@ -64,8 +64,9 @@ struct gw_sender {
 };
 
 enum gw_app_role {
-    GW_APP_WORKER, /* takes parameter packets of its job */
-    GW_APP_SERVER, /* takes gradient packets of its job */
+    GW_APP_WORKER,      /* takes parameter packets of its job */
+    GW_APP_SERVER,      /* takes gradient packets of its job */
+    GW_APP_SLOT_WORKER, /* takes parameter packets of its job's slots */
 };
 
 /* An application that speaks for one job: a worker or a server. First member of each. */
