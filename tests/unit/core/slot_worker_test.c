@@ -373,7 +373,7 @@ static void slot_worker__fails_without_any_result(void **state)
     struct bench b;
     bench_open(&b, 3 * TIMEOUT);
     reduce(&b, 7, 0, 0); /* fragments 0 to 6 */
-    reduce(&b, 4, 1, 0); /* 7 to 10 */
+    reduce(&b, 7, 1, 0); /* 7 to 13 */
     drain(&b, 0);
     struct gw_pkt late = b.sent[2];
     answer(&b, &b.sent[0], TIMEOUT / 2);
@@ -388,13 +388,13 @@ static void slot_worker__fails_without_any_result(void **state)
     assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER);
     assert_int_equal(drain(&b, 4 * TIMEOUT), 0);
     answer(&b, &late, 4 * TIMEOUT);
-    reduce(&b, 12, 2, 4 * TIMEOUT); /* 11 to 22 */
+    reduce(&b, 12, 2, 4 * TIMEOUT); /* 14 to 25 */
     assert_int_equal(drain(&b, 4 * TIMEOUT), SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++)
-        expect_fragment(&b.sent[i], 11 + i);
+        expect_fragment(&b.sent[i], 14 + i);
     answer(&b, &b.sent[4], 4 * TIMEOUT);
     assert_int_equal(drain(&b, 4 * TIMEOUT), 1);
-    expect_fragment(&b.sent[0], 20);
+    expect_fragment(&b.sent[0], 23);
     bench_close(&b);
 }
 
