@@ -38,7 +38,7 @@ struct gw_slots_model {
     struct gw_slot_worker *workers[GW_SLOTS_MODEL_HOSTS];
     unsigned char *in[GW_SLOTS_MODEL_HOSTS];  /* all tensors one after the other */
     unsigned char *out[GW_SLOTS_MODEL_HOSTS]; /* likewise */
-    uint32_t ended[GW_SLOTS_MODEL_HOSTS]; /* tensors, failed ones included */
+    uint32_t ended[GW_SLOTS_MODEL_HOSTS];     /* tensors, failed ones included */
     uint32_t failed[GW_SLOTS_MODEL_HOSTS];
 };
 
