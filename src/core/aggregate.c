@@ -183,14 +183,10 @@ static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct 
 static bool slot_own_sum(struct gw_aggregate *aggregate, struct slot *slot)
 {
     struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
-    if (bufs->refs[slot->buf] == 1)
-        return true;
-    uint32_t copy = gw_buf_claim(bufs);
-    if (copy == GW_BUF_NONE)
+    uint32_t own = gw_buf_own(bufs, slot->buf, 4 * (size_t)slot->values);
+    if (own == GW_BUF_NONE)
         return false;
-    memcpy(gw_buf_bytes(bufs, copy), gw_buf_bytes(bufs, slot->buf), 4 * (size_t)slot->values);
-    gw_buf_release(bufs, slot->buf);
-    slot->buf = copy;
+    slot->buf = own;
     return true;
 }
 

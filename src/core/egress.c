@@ -88,6 +88,13 @@ static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, ui
     return count;
 }
 
+/* For this host; a gradient for slots is for the switch, whatever its address. */
+static bool stays_here(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    return pkt->dst == ep->cfg.address &&
+           !(pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT);
+}
+
 uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
                           gw_time now)
 {
@@ -101,7 +108,7 @@ uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **p
             uint32_t class = 31 - (uint32_t)__builtin_clz(egress->classes);
             count = ring_output(ep, egress, class, pkts, max, now);
         }
-        if (count && pkts[0]->dst == ep->cfg.address) {
+        if (count && stays_here(ep, pkts[0])) {
             gw_node_input(node, port, pkts, count, now); /* to this host: it takes no link */
             count = 0;
         }

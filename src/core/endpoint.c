@@ -92,6 +92,8 @@ static uint64_t app_key(uint32_t job, enum gw_app_role role)
 /* Whom a packet of a job is for. */
 static enum gw_app_role role_of(const struct gw_pkt *pkt)
 {
+    if (pkt->q.kind != GW_PKT_JOB && pkt->agg_flags & GW_AGG_SLOT)
+        return GW_APP_SLOT_WORKER;
     if (pkt->q.kind != GW_PKT_JOB)
         return pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
     switch (pkt->agg_flags) {
@@ -109,7 +111,8 @@ static enum gw_app_role role_of(const struct gw_pkt *pkt)
 static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role_of(pkt)));
-    if (index == GW_MAP_NONE) {
+    /* A gradient for slots has missed its switch. */
+    if (index == GW_MAP_NONE || (pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT)) {
         ep->stats.stray++;
         return false;
     }
@@ -286,7 +289,7 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
         .key = gw_flow_key(ep->cfg.address, dst, app->job),
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,
-        .kind = app->ops->role == GW_APP_WORKER ? GW_PKT_GRAD : GW_PKT_PARAM,
+        .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,
     };
     pkt->src = ep->cfg.address;
     pkt->dst = dst;

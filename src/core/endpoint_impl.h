@@ -69,6 +69,7 @@ enum gw_app_role {
     GW_APP_SERVER,      /* takes gradient packets of its job */
     GW_APP_MEMBER,      /* takes what job control says to workers */
     GW_APP_COORDINATOR, /* takes what job control says to the server */
+    GW_APP_SLOT_WORKER, /* takes parameter packets of its job's slots */
 };
 
 /* An application that speaks for one job: a worker or a server. First member of each. */

@@ -62,6 +62,9 @@ enum gw_agg_flag {
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
     GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
     GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
+    /* Of a pool of slots (core/slots.h): `index` is the slot of the job, agg.level the version,
+     * agg.bitmap the worker's bit; nothing else of agg_flags and agg.above is used. */
+    GW_AGG_SLOT = 128,
 };
 
 enum {
@@ -174,6 +177,13 @@ void gw_buf_share(struct gw_buf_pool *bufs, uint32_t buf);
 /* Drops a reference; the last one frees the buffer. */
 void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf);
 
+/*
+ * A buffer that begins with the first `size` bytes of `buf` and that nobody else refers to: `buf`
+ * itself, or a copy that takes the place of the caller's reference. GW_BUF_NONE when none is free;
+ * nothing has changed then.
+ */
+uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size);
+
 static inline unsigned char *gw_buf_bytes(const struct gw_buf_pool *bufs, uint32_t buf)
 {
     return bufs->bytes + (size_t)buf * bufs->size;
@@ -256,6 +266,12 @@ static inline struct gw_pkt *gw_pkt_fifo_pop(struct gw_pkt_fifo *fifo,
     }
     fifo->bytes -= pkt->q.size;
     return pkt;
+}
+
+/* Whether packet number `a` comes before `b`. Numbers wrap: the two are less than 2^31 apart. */
+static inline bool gw_seq_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
 }
 
 /*

@@ -43,6 +43,7 @@ struct gw_switch {
     gw_q16 shared_alpha;
     struct gw_aggregate *aggregate; /* or NULL */
     gw_time leak;                   /* its cfg.leak */
+    struct gw_slots *slots;         /* or NULL */
     struct gw_prng prng;
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;
@@ -159,6 +160,18 @@ static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst)
     forward(sw, pkt);
 }
 
+/* Sends the packet to each of `count` addresses, at least one. */
+static void forward_to_each(struct gw_switch *sw, struct gw_pkt *pkt, const uint32_t *dsts,
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        struct gw_pkt *copy = copy_pkt(sw, pkt);
+        if (copy)
+            forward_to(sw, copy, dsts[i]);
+    }
+    forward_to(sw, pkt, dsts[count - 1]);
+}
+
 /* A result frees its aggregator here and goes on to all members of its job below this switch. */
 static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
@@ -168,12 +181,7 @@ static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
         forward(sw, pkt);
         return;
     }
-    for (uint32_t i = 0; i + 1 < job->member_count; i++) {
-        struct gw_pkt *copy = copy_pkt(sw, pkt);
-        if (copy)
-            forward_to(sw, copy, job->members[i]);
-    }
-    forward_to(sw, pkt, job->members[job->member_count - 1]);
+    forward_to_each(sw, pkt, job->members, job->member_count);
 }
 
 /* The next call of expire: for the sweep, or for a job that nobody refreshes. */
@@ -220,18 +228,33 @@ static void job_control(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     arm(sw);
 }
 
+/* A gradient for slots ends here, or turns into a result. */
+static void aggregate_in_slot(struct gw_switch *sw, struct gw_pkt *pkt)
+{
+    const uint32_t *dsts;
+    uint32_t count = gw_slots_gradient(sw->slots, pkt, &dsts);
+    if (count)
+        forward_to_each(sw, pkt, dsts, count);
+}
+
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
     (void)in;
     struct gw_switch *sw = (struct gw_switch *)node;
     for (uint32_t i = 0; i < count; i++) {
-        if (sw->aggregate && (pkts[i]->q.kind == GW_PKT_GRAD || pkts[i]->q.kind == GW_PKT_PARAM))
-            aggregate(sw, pkts[i], now);
-        else if (pkts[i]->q.kind == GW_PKT_JOB)
-            job_control(sw, pkts[i], now);
+        struct gw_pkt *pkt = pkts[i];
+        bool is_gradient = pkt->q.kind == GW_PKT_GRAD;
+        bool is_tensor = is_gradient || pkt->q.kind == GW_PKT_PARAM;
+        bool is_slots = is_tensor && pkt->agg_flags & GW_AGG_SLOT;
+        if (sw->slots && is_slots && is_gradient)
+            aggregate_in_slot(sw, pkt);
+        else if (sw->aggregate && is_tensor && !is_slots)
+            aggregate(sw, pkt, now);
+        else if (pkt->q.kind == GW_PKT_JOB)
+            job_control(sw, pkt, now);
         else
-            forward(sw, pkts[i]);
+            forward(sw, pkt);
     }
 }
 
@@ -309,6 +332,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .aggregate = cfg->aggregate,
         .leak = cfg->aggregate ? gw_aggregate_cfg(cfg->aggregate)->leak : 0,
         .sweep_at = GW_TIME_NEVER,
+        .slots = cfg->slots,
         .shared_bytes = cfg->shared_bytes,
         .shared_alpha = cfg->shared_alpha,
         .prng = gw_prng_derive(cfg->seed, 0),

@@ -15,6 +15,7 @@
 #include "core/aggregate.h"
 #include "core/node.h"
 #include "core/qdisc/qdisc.h"
+#include "core/slots.h"
 
 /*
  * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come
@@ -50,6 +51,7 @@ struct gw_switch_cfg {
     gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
     struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
+    struct gw_slots *slots;         /* stage of slots, or NULL; outlives the switch */
     uint32_t address;               /* of the switch, for job control */
     const bool *is_edge; /* per port: a host hangs on it; NULL: on none; read at init only */
     uint64_t seed;       /* of the ECMP salt and of the marking stream */

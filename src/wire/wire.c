@@ -90,9 +90,10 @@ static const uint8_t known_flags[GW_WIRE_KINDS] = {
 
 static const uint8_t known_agg_flags[GW_WIRE_KINDS] = {
     [GW_WIRE_GRAD] = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
-                     GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL,
+                     GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT,
     [GW_WIRE_PARAM] = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
-                      GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED,
+                      GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED |
+                      GW_WIRE_AGG_SLOT,
 };
 
 static uint16_t get16(const uint8_t *bytes)

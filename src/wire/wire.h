@@ -68,6 +68,9 @@
  * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
  * have no values, all others at least one.
  *
+ * With SLOT, the index is a slot of the job, the level the version of its sum (0 or 1), the bitmap
+ * a worker's bit (parameter: all workers' bits).
+ *
  * Job control (52 bytes, no payload): as above up to 28, where the flow is the job, then
  *
  *     +---------------------------------------------------------------+
@@ -147,6 +150,7 @@ enum gw_wire_agg_flag {
     GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
     GW_WIRE_AGG_FINAL = 32,    /* gradient: the result itself */
     GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
+    GW_WIRE_AGG_SLOT = 128,    /* of a pool of slots */
 };
 
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */

@@ -14,9 +14,10 @@ enum {
 static const uint64_t seed = 2026;
 
 static const uint8_t grad_flags = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
-                                  GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL;
+                                  GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT;
 static const uint8_t param_flags = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
-                                   GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED;
+                                   GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED |
+                                   GW_WIRE_AGG_SLOT;
 static const uint8_t empty_flags = GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED; /* no values */
 
 static bool is_agg(const struct gw_wire_hdr *hdr)
