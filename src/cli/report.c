@@ -95,8 +95,10 @@ static struct gw_job_result *job_results(const struct gw_run_report *run, uint32
 
 static const char *via_name(const struct gw_job_spec *spec)
 {
-    static const char *const names[] = {
-        [GW_JOB_VIA_INA] = "ina", [GW_JOB_VIA_RSS] = "rss", [GW_JOB_VIA_PS] = "ps"};
+    static const char *const names[] = {[GW_JOB_VIA_INA] = "ina",
+                                        [GW_JOB_VIA_RSS] = "rss",
+                                        [GW_JOB_VIA_PS] = "ps",
+                                        [GW_JOB_VIA_SWITCHML] = "switchml"};
     return names[spec->via];
 }
 

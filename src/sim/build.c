@@ -120,7 +120,7 @@ static struct demand *count_demand(const struct gw_sim *sim)
     for (uint32_t i = 0; i < workload->job_count; i++)
         for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
             demand[workload->job_hosts[workload->jobs[i].first_worker + rank]].apps +=
-                APPS_PER_SHARD * workload->jobs[i].server_count;
+                APPS_PER_SHARD * workload->jobs[i].server_count + 1;
     for (uint32_t i = 0; i < workload->job_server_count; i++)
         demand[workload->job_servers[i]].apps += APPS_PER_SHARD;
     return demand;
@@ -197,8 +197,10 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
         is_edge[i] = port->peer < topo->host_count;
     }
     node->aggregate = gw_sim_aggregate(sim, &part->pool, node->id);
+    node->slots = gw_sim_slots(sim, &part->pool, node->id);
     struct gw_switch_cfg cfg = {
         .aggregate = node->aggregate,
+        .slots = node->slots,
         .address = node->id,
         .is_edge = is_edge,
         .port_count = self->port_count,
@@ -413,6 +415,7 @@ void gw_sim_close(struct gw_sim *sim)
         free(node->memory);
         free(node->routes);
         free(node->aggregate);
+        free(node->slots);
     }
     if (sim->pkts)
         munmap(sim->pkts, sizeof(struct gw_pkt) << GW_SIM_INDEX_BITS);

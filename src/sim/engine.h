@@ -87,6 +87,7 @@ struct gw_sim_node {
     void *memory; /* of the core node */
     size_t memory_size;
     struct gw_aggregate *aggregate; /* of a switch that adds up; also the start of its memory */
+    struct gw_slots *slots;         /* likewise, of slots */
     void *routes;                   /* of a switch: its tables, in one piece */
     size_t routes_size;
 };
@@ -189,6 +190,9 @@ void gw_sim_jobs_close(struct gw_sim *sim);
 /* The aggregation stage of switch `id`, or NULL when it needs none. */
 struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_pool *pool,
                                       uint32_t id);
+
+/* job_slots.c: likewise, of slots, with all jobs installed. */
+struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool, uint32_t id);
 
 /* job_life.c */
 /* Lets a member join its job; false when its endpoint has no room. */

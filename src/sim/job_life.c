@@ -13,17 +13,6 @@ enum {
     TENSORS_MAX = 2,
 };
 
-bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now)
-{
-    struct gw_sim_member *member = &sim->members[index];
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint32_t i = 0; member->stakes && i < spec->server_count; i++)
-        if (gw_member_state(member->stakes[i].member) == GW_MEMBER_OUT &&
-            gw_member_join(member->stakes[i].member, now) != GW_OK)
-            return false;
-    return true;
-}
-
 static void end(struct gw_sim_part *part, struct gw_sim_member *member,
                 enum gw_flow_outcome outcome, gw_time now)
 {
@@ -39,15 +28,23 @@ static void iterate(struct gw_sim *sim, struct gw_sim_member *member, gw_time no
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     if (member->in)
         gw_sim_payload_fill(sim, member);
+    struct gw_tensor tensor = {
+        .in = member->in,
+        .out = member->out,
+        .count = spec->bytes / sizeof(float),
+        .type = GW_DTYPE_F32,
+        .tag = sim->scenario->workload.flow_count + (uint32_t)(member - sim->members),
+    };
+    if (spec->server_count == 0) {
+        int error = gw_slot_worker_reduce(member->stakes[0].slot_worker, &tensor, now);
+        GW_ASSERT(error == GW_OK);
+        member->pending++;
+    }
     for (uint32_t i = 0; i < spec->server_count; i++) {
         const struct gw_sim_shard *shard = &sim->shards[spec->first_server + i];
-        struct gw_tensor tensor = {
-            .in = member->in ? member->in + shard->first : NULL,
-            .out = member->out ? member->out + shard->first : NULL,
-            .count = shard->count,
-            .type = GW_DTYPE_F32,
-            .tag = sim->scenario->workload.flow_count + (uint32_t)(member - sim->members),
-        };
+        tensor.in = member->in ? member->in + shard->first : NULL;
+        tensor.out = member->out ? member->out + shard->first : NULL;
+        tensor.count = shard->count;
         int error = gw_worker_reduce(member->stakes[i].worker, &tensor, now);
         /* The event that was just polled has made room; a failure elsewhere ends the member. */
         GW_ASSERT(error == GW_OK || error == GW_ERR_OUT);
@@ -56,6 +53,19 @@ static void iterate(struct gw_sim *sim, struct gw_sim_member *member, gw_time no
     if (!member->is_started)
         member->start = now;
     member->is_started = true;
+}
+
+bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now)
+{
+    struct gw_sim_member *member = &sim->members[index];
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    if (spec->server_count == 0 && member->stakes)
+        iterate(sim, member, now);
+    for (uint32_t i = 0; member->stakes && i < spec->server_count; i++)
+        if (gw_member_state(member->stakes[i].member) == GW_MEMBER_OUT &&
+            gw_member_join(member->stakes[i].member, now) != GW_OK)
+            return false;
+    return true;
 }
 
 static void joined(struct gw_sim *sim, struct gw_sim_member *member, uint32_t shard, gw_time now)

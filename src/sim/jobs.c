@@ -13,13 +13,6 @@ enum {
     IDLE_LOSTS = 8, /* a switch forgets a job when so many times `lost` have passed in silence */
 };
 
-/* The switch that a host hangs on. */
-static uint32_t home_of(const struct gw_sim *sim, uint32_t host)
-{
-    const struct gw_topo *topo = &sim->scenario->topo;
-    return topo->ports[topo->nodes[host].first_port].peer;
-}
-
 static const uint32_t *workers_of(const struct gw_sim *sim, const struct gw_job_spec *spec)
 {
     return sim->scenario->workload.job_hosts + spec->first_worker;
@@ -30,8 +23,8 @@ static uint32_t neighbours(const struct gw_sim *sim, const struct gw_job_spec *s
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < spec->worker_count; i++)
-        count +=
-            home_of(sim, workers_of(sim, spec)[i]) == home_of(sim, workers_of(sim, spec)[rank]);
+        count += gw_sim_home_of(sim, workers_of(sim, spec)[i]) ==
+                 gw_sim_home_of(sim, workers_of(sim, spec)[rank]);
     return count;
 }
 
@@ -43,7 +36,7 @@ static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, 
     for (uint32_t i = 0; i < spec->worker_count + spec->server_count; i++) {
         uint32_t host =
             i < spec->worker_count ? workers_of(sim, spec)[i] : servers[i - spec->worker_count];
-        if (topo->nodes[host].port_count == 1 && home_of(sim, host) >= topo->host_count)
+        if (topo->nodes[host].port_count == 1 && gw_sim_home_of(sim, host) >= topo->host_count)
             continue;
         snprintf(why, GW_WHY_MAX,
                  "workload: via: %s has several ways into the network (or no switch), so no point "
@@ -51,7 +44,7 @@ static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, 
                  topo->nodes[host].name);
         return GW_ERR_INVALID;
     }
-    for (uint32_t rank = 0; spec->via != GW_JOB_VIA_PS && rank < spec->worker_count; rank++) {
+    for (uint32_t rank = 0; spec->levels > 0 && rank < spec->worker_count; rank++) {
         if (neighbours(sim, spec, rank) <= GW_FAN_IN_MAX)
             continue;
         snprintf(why, GW_WHY_MAX,
@@ -59,7 +52,7 @@ static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, 
                  neighbours(sim, spec, rank), GW_FAN_IN_MAX);
         return GW_ERR_RANGE;
     }
-    return GW_OK;
+    return spec->via == GW_JOB_VIA_SWITCHML ? gw_sim_slots_check(sim, spec, why) : GW_OK;
 }
 
 /* Random, not 0, and another one for every life. */
@@ -142,8 +135,10 @@ void gw_sim_shard_close(struct gw_sim *sim, uint32_t index, bool dead)
 void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool dead)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint32_t i = 0; member->stakes && i < spec->server_count; i++) {
+    for (uint32_t i = 0; member->stakes && i < gw_sim_stakes(spec); i++) {
         struct gw_sim_stake *stake = &member->stakes[i];
+        if (stake->slot_worker && !dead)
+            gw_slot_worker_fini(stake->slot_worker);
         if (stake->worker) {
             add_stats(&member->past, gw_worker_stats(stake->worker), sizeof(member->past));
             if (!dead)
@@ -164,12 +159,13 @@ static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
     uint32_t index = spec->first_worker + rank, host = workers_of(sim, spec)[rank];
     struct gw_sim_member *member = &sim->members[index];
     *member = (struct gw_sim_member){.job = job, .rank = rank, .place = sim->place[host]};
-    member->stakes = gw_sim_alloc(spec->server_count * sizeof(*member->stakes));
+    member->stakes = gw_sim_alloc(gw_sim_stakes(spec) * sizeof(*member->stakes));
     if (sim->scenario->host.payload) {
         member->in = gw_sim_alloc(spec->bytes);
         member->out = gw_sim_alloc(spec->bytes);
     }
-    for (uint32_t i = 0; i < spec->server_count; i++) {
+    int error = GW_OK;
+    for (uint32_t i = 0; i < spec->server_count && !error; i++) {
         struct gw_sim_stake *stake = &member->stakes[i];
         uint32_t shard = spec->first_server + i;
         struct gw_member_cfg cfg = {
@@ -182,11 +178,13 @@ static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
             .patience = sim->scenario->host.stall,
         };
         stake->memory[0] = gw_sim_alloc(gw_member_size());
-        int error = gw_member_init(&stake->member, stake->memory[0], &cfg,
-                                   sim->nodes[member->place].endpoint);
-        if (error)
-            return error;
+        error = gw_member_init(&stake->member, stake->memory[0], &cfg,
+                               sim->nodes[member->place].endpoint);
     }
+    if (!error && spec->server_count == 0)
+        error = gw_sim_slot_worker_open(sim, member);
+    if (error)
+        return error;
     struct gw_sim_start start = {.at = spec->start,
                                  .flow = sim->scenario->workload.flow_count + index};
     gw_sim_app_add(&sim->nodes[member->place].app, start);
@@ -272,10 +270,10 @@ static bool can_add_up(const struct gw_sim *sim, uint32_t id)
         if (workload->jobs[i].levels == GW_LEVELS_MAX)
             return true;
     for (uint32_t i = 0; i < workload->job_server_count; i++)
-        if (home_of(sim, workload->job_servers[i]) == id)
+        if (gw_sim_home_of(sim, workload->job_servers[i]) == id)
             return true;
     for (uint32_t i = 0; i < workload->job_host_count; i++)
-        if (home_of(sim, workload->job_hosts[i]) == id)
+        if (gw_sim_home_of(sim, workload->job_hosts[i]) == id)
             return true;
     return false;
 }
@@ -289,6 +287,15 @@ struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_po
     return gw_aggregate_init(gw_sim_alloc(gw_aggregate_size(&cfg)), &cfg);
 }
 
+/* Sums in slots have no server to count them. */
+static void add_slots(const struct gw_sim_member *member, struct gw_job_result *result)
+{
+    const struct gw_slot_worker_stats *stats = gw_slot_worker_stats(member->stakes[0].slot_worker);
+    result->resent += stats->resent;
+    if (member->rank == 0)
+        result->fragments = result->aggregated = stats->results;
+}
+
 static void add_member(const struct gw_sim *sim, const struct gw_sim_member *member,
                        struct gw_job_result *result)
 {
@@ -297,6 +304,8 @@ static void add_member(const struct gw_sim *sim, const struct gw_sim_member *mem
     for (uint32_t i = 0; member->stakes && i < spec->server_count; i++)
         if (member->stakes[i].worker)
             add_stats(&stats, gw_worker_stats(member->stakes[i].worker), sizeof(stats));
+    if (member->stakes && member->stakes[0].slot_worker)
+        add_slots(member, result);
     result->completed += member->outcome == GW_FLOW_DONE;
     result->resent += stats.resent;
     result->iterations += member->iterations;

@@ -11,6 +11,7 @@
 
 #include "core/coordinator.h"
 #include "core/member.h"
+#include "core/slot_worker.h"
 #include "sim/engine.h"
 
 /* One server's part of a job. */
@@ -30,6 +31,8 @@ struct gw_sim_shard {
 struct gw_sim_stake {
     struct gw_member *member;
     struct gw_worker *worker; /* NULL before it has joined */
+    struct gw_slot_worker
+        *slot_worker; /* of a job that sums in slots: it has no member, no worker */
     void *memory[2];
 };
 
@@ -38,7 +41,7 @@ struct gw_sim_member {
     uint32_t job; /* index into the workload's jobs */
     uint32_t rank;
     uint32_t place;
-    struct gw_sim_stake *stakes; /* one per shard of the job */
+    struct gw_sim_stake *stakes; /* one per shard of the job, or one in slots */
     uint32_t joined;             /* shards */
     uint32_t pending;            /* shards whose part of this iteration is in work */
     uint32_t iterations;         /* finished */
@@ -56,6 +59,19 @@ static inline const struct gw_job_spec *gw_sim_job_spec(const struct gw_sim *sim
     return &sim->scenario->workload.jobs[job];
 }
 
+/* A job of slots has no shard, and its members one stake. */
+static inline uint32_t gw_sim_stakes(const struct gw_job_spec *spec)
+{
+    return spec->server_count ? spec->server_count : 1;
+}
+
+/* The switch that a host hangs on. */
+static inline uint32_t gw_sim_home_of(const struct gw_sim *sim, uint32_t host)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    return topo->ports[topo->nodes[host].first_port].peer;
+}
+
 /* Attaches a shard's server and coordinator to their host; 0 or an error. */
 int gw_sim_shard_open(struct gw_sim *sim, uint32_t shard);
 
@@ -64,6 +80,10 @@ void gw_sim_shard_close(struct gw_sim *sim, uint32_t shard, bool dead);
 
 /* Frees what a member has on its host. */
 void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool dead);
+
+/* job_slots.c: 0, or an error with `why` set. */
+int gw_sim_slots_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why);
+int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member);
 
 /* job_payload.c: the member's part of the tensor for its next iteration. */
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member);

@@ -2,10 +2,11 @@
  * All-reduce: jobs whose workers sum a tensor over and over, through the switches, at a server, or
  * around a ring.
  *
- * Workers are spread evenly over the racks (groups of the topology), a job's server is in the rack
- * after its last worker's. Through switches or a server a job is a struct gw_job_spec that the
- * simulator runs with the core's worker and server (ATP). A ring is flows and triggers: 2 (n - 1)
- * steps of 1/n of the tensor to the right neighbour, each started by the arrival of the one before.
+ * Workers are spread evenly over the racks (groups of the topology), or for SwitchML are in one; a
+ * job's servers are in the last rack, or on the hosts of workers. Through switches or a server a
+ * job is a struct gw_job_spec that the simulator runs with the core's worker and server (ATP). A
+ * ring is flows and triggers: 2 (n - 1) steps of 1/n of the tensor to the right neighbour, each
+ * started by the arrival of the one before.
  */
 #include <stdlib.h>
 
@@ -39,9 +40,10 @@ struct allreduce {
 };
 
 enum {
-    VIA_RING = 3, /* behind enum gw_job_via */
+    VIA_RING = 4, /* behind enum gw_job_via */
     WORLD_MAX = 1024,
     LEVELS_MAX = 3,
+    SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
     WINDOW_MAX = 65536,
     ITERATIONS_MAX = 1000000,
@@ -94,9 +96,16 @@ static uint32_t racks_take(struct racks *racks, uint32_t rack)
     return UINT32_MAX;
 }
 
+/* SwitchML divides the memory between the jobs; a slot has two sums. */
+static uint32_t slots_of(const struct allreduce *cfg)
+{
+    uint32_t share = cfg->aggregators / cfg->jobs / 2;
+    return share < cfg->window ? share : cfg->window;
+}
+
 static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
 {
-    bool has_servers = cfg->via != VIA_RING;
+    bool has_servers = cfg->via != VIA_RING && cfg->via != GW_JOB_VIA_SWITCHML;
     uint64_t hosts =
         (uint64_t)cfg->jobs * (cfg->workers + (has_servers && !cfg->colocated ? cfg->servers : 0));
     if (cfg->workers == 0 || cfg->workers > WORLD_MAX || (cfg->via == VIA_RING && cfg->workers < 2))
@@ -134,6 +143,12 @@ static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
                                   "servers must be from 1 to %d, and not more than elements, not "
                                   "%u",
                                   WORLD_MAX, cfg->servers);
+    if (cfg->via == GW_JOB_VIA_SWITCHML && cfg->workers > SLOTS_WORLD_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be at most %d via switchml",
+                                  SLOTS_WORLD_MAX);
+    if (cfg->via == GW_JOB_VIA_SWITCHML && slots_of(cfg) == 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "aggregators must be at least 2 per job via switchml");
     if (cfg->colocated && (cfg->via != GW_JOB_VIA_PS || cfg->servers > cfg->workers))
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "colocated: needs via: ps (what a worker sends to its own host "
@@ -187,9 +202,10 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
 {
     struct gw_job_spec job = {
         .via = (enum gw_job_via)cfg->via,
-        .levels = (uint8_t)(cfg->via == GW_JOB_VIA_PS    ? 0
+        .levels = (uint8_t)(cfg->via == GW_JOB_VIA_INA   ? cfg->levels
                             : cfg->via == GW_JOB_VIA_RSS ? 1
-                                                         : cfg->levels),
+                                                         : 0),
+        .slots = slots_of(cfg),
         .bytes = cfg->size,
         .iterations = cfg->iterations,
         .values = cfg->values,
@@ -208,7 +224,7 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
     };
     for (uint32_t rank = 0; rank < cfg->workers; rank++)
         gw_workload_add_worker(workload, hosts[rank]);
-    for (uint32_t i = 0; i < cfg->servers; i++)
+    for (uint32_t i = 0; i < cfg->servers && cfg->via != GW_JOB_VIA_SWITCHML; i++)
         gw_workload_add_server(workload, cfg->colocated
                                              ? hosts[(uint64_t)i * cfg->workers / cfg->servers]
                                              : racks_take(racks, racks->count - 1));
@@ -229,9 +245,12 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     uint32_t *hosts = gw_memory_zeroed(cfg->workers, sizeof(*hosts));
     for (uint32_t j = 0; j < cfg->jobs; j++) {
         gw_time start = gw_workload_start(ctx, cfg->start, cfg->start_spread);
-        for (uint32_t rank = 0; rank < cfg->workers; rank++)
-            hosts[rank] =
-                racks_take(&racks, (uint32_t)((uint64_t)rank * racks.count / cfg->workers));
+        for (uint32_t rank = 0; rank < cfg->workers; rank++) {
+            uint32_t rack = cfg->via == GW_JOB_VIA_SWITCHML
+                                ? j /* one switch adds up */
+                                : (uint32_t)((uint64_t)rank * racks.count / cfg->workers);
+            hosts[rank] = racks_take(&racks, rack);
+        }
         if (cfg->via == VIA_RING)
             add_ring(workload, cfg, hosts, start);
         else
@@ -250,7 +269,7 @@ static const struct gw_param params[] = {
      .type = GW_PARAM_ENUM,
      .offset = offsetof(struct allreduce, via),
      .initial = "ina",
-     .choices = "ina|rss|ps|ring",
+     .choices = "ina|rss|ps|switchml|ring",
      .help = "who adds up: all switches of the job's tree, those of its racks only, the server, or "
              "the workers in a ring"},
     ALLREDUCE_PARAM(COUNT, workers, "8", "of each job"),

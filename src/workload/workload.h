@@ -36,9 +36,10 @@ struct gw_trigger_spec {
 
 /* Who adds up a job's fragments on their way to its server. */
 enum gw_job_via {
-    GW_JOB_VIA_INA, /* every switch of its tree (ATP) */
-    GW_JOB_VIA_RSS, /* the switches of its racks, each for itself */
-    GW_JOB_VIA_PS,  /* nobody: the server does it all */
+    GW_JOB_VIA_INA,      /* every switch of its tree (ATP) */
+    GW_JOB_VIA_RSS,      /* the switches of its racks, each for itself */
+    GW_JOB_VIA_PS,       /* nobody: the server does it all */
+    GW_JOB_VIA_SWITCHML, /* the switch of its rack, in slots of the job's own; no server */
 };
 
 /* A training job: workers that sum a float32 tensor over and over, each when its last one is done.
@@ -56,6 +57,7 @@ struct gw_job_spec {
     uint32_t window; /* fragments, a power of two; also the positions of the index map */
     uint32_t window_initial;
     uint32_t aggregators; /* of every switch that adds up */
+    uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
     uint32_t share;       /* number of the job's range for static indexing */
     bool congestion_control;
