@@ -444,7 +444,9 @@ static void out_of_job(struct model *m, struct actor *actor, const struct gw_eve
     m->result->about[actor->rank] = event->about;
     if (actor->pending)
         return;
-    if (m->cfg->rejoins && event->kind == GW_EVENT_FAILED) {
+    /* The same numbers would overflow again. */
+    bool is_hopeless = event->reason == GW_JOB_OVERFLOW;
+    if (m->cfg->rejoins && event->kind == GW_EVENT_FAILED && !is_hopeless) {
         actor->round = 0;
         assert_int_equal(gw_member_join(actor->member, now_of(m)), 0);
     } else {
@@ -603,6 +605,7 @@ static void close_actors(struct model *m)
     result->windows_equal = true;
     for (uint32_t rank = 0; rank < m->world; rank++) {
         struct actor *actor = &m->actors[rank];
+        result->died[rank] = actor->is_dead;
         if (actor->is_dead)
             continue;
         if (actor->worker) {

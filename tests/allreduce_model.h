@@ -68,6 +68,7 @@ struct gw_model_result {
     uint32_t failed[GW_MODEL_WORKERS_MAX];  /* tensors that did not, of all attempts */
     uint8_t reason[GW_MODEL_WORKERS_MAX];   /* of the last failure: enum gw_job_reason */
     uint32_t about[GW_MODEL_WORKERS_MAX];
+    bool died[GW_MODEL_WORKERS_MAX]; /* and nobody has come back for it */
     unsigned char *out[GW_MODEL_WORKERS_MAX]; /* all tensors one after the other */
     unsigned char *in[GW_MODEL_WORKERS_MAX];
     size_t bytes;

@@ -293,9 +293,10 @@ static struct seat *seat_of(const struct gw_coordinator *co, uint32_t incarnatio
  * A seat for a worker that has none, or NULL and a reason; GW_JOB_OK: it is too early to tell,
  * because whoever has the seat may be dead.
  */
-static struct seat *seat_for(struct gw_coordinator *co, uint16_t wanted, gw_time now,
+static struct seat *seat_for(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now,
                              enum gw_job_reason *reason)
 {
+    uint16_t wanted = pkt->index;
     *reason = GW_JOB_FULL;
     if (wanted == GW_RANK_NONE) {
         for (uint32_t rank = 0; rank < co->cfg.world; rank++)
@@ -309,6 +310,10 @@ static struct seat *seat_for(struct gw_coordinator *co, uint16_t wanted, gw_time
     struct seat *seat = &co->seats[wanted];
     if (is_vacant(seat))
         return seat;
+    if (seat->address == pkt->src && (int32_t)(pkt->key - seat->incarnation) > 0) {
+        dissolve(co, false, GW_JOB_LOST, wanted, now); /* another life on the same host */
+        return seat;
+    }
     if (!seat->is_claimed) {
         seat->is_claimed = true;
         seat->claimed_at = now;
@@ -339,7 +344,7 @@ static void take_seat(struct seat *seat, const struct gw_pkt *pkt, gw_time now)
 static void join_new(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now)
 {
     enum gw_job_reason reason;
-    struct seat *seat = seat_for(co, pkt->index, now, &reason);
+    struct seat *seat = seat_for(co, pkt, now, &reason);
     if (!seat) {
         co->stats.refused += reason != GW_JOB_OK;
         if (reason != GW_JOB_OK)

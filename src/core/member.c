@@ -12,6 +12,7 @@ struct gw_member {
     enum gw_member_state state;
     uint16_t epoch;   /* the last; 0: none */
     bool is_fresh;    /* has nothing to go on with: its calls failed, or it never had any */
+    bool is_to_leave; /* as soon as the next epoch has begun, which may need its results */
     bool has_promise; /* of an event, while joining on request or leaving */
     uint32_t incarnation;
     uint32_t first_seq;
@@ -66,6 +67,7 @@ static void go_out(struct gw_member *member, enum gw_job_reason reason, uint32_t
     gw_endpoint_arm(member->ep, member->app.timer, GW_TIME_NEVER);
     enter(member, GW_MEMBER_OUT, now);
     member->is_fresh = true;
+    member->is_to_leave = false;
     if (member->worker)
         gw_worker_fail(member->worker, reason, about, now);
     post(member, GW_EVENT_REFUSED, reason, about, now);
@@ -112,10 +114,16 @@ static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time 
         member->is_fresh = false;
         enter(member, GW_MEMBER_IN, now);
         gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.beat));
-        post(member, GW_EVENT_JOINED, GW_JOB_OK, 0, now);
+        if (!member->is_to_leave)
+            post(member, GW_EVENT_JOINED, GW_JOB_OK, 0, now);
     }
     if (member->state == GW_MEMBER_IN && pkt->epoch == member->epoch)
         send(member, GW_JOB_READY);
+    if (member->state == GW_MEMBER_IN && member->is_to_leave) {
+        member->is_to_leave = false;
+        enter(member, GW_MEMBER_LEAVING, now);
+        ask_to_leave(member, now);
+    }
 }
 
 static void report(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
@@ -169,12 +177,23 @@ static void member_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
     gw_pkt_release(ep->pool, pkt);
 }
 
+/* Its worker has failed by itself. */
+static bool is_failed(const struct gw_member *member)
+{
+    return member->state != GW_MEMBER_OUT && !member->has_promise && member->worker &&
+           gw_worker_is_out(member->worker);
+}
+
 static void member_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
 {
     struct gw_member *member = (struct gw_member *)app;
     bool waits = member->state == GW_MEMBER_JOINING || member->state == GW_MEMBER_LEAVING;
     if (waits && member->cfg.patience && now - member->since >= member->cfg.patience) {
         go_out(member, GW_JOB_SILENT, 0, now);
+        return;
+    }
+    if (is_failed(member)) {
+        go_out(member, GW_JOB_STALLED, 0, now);
         return;
     }
     switch (member->state) {
@@ -185,10 +204,6 @@ static void member_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         ask_to_leave(member, now);
         break;
     case GW_MEMBER_IN:
-        if (member->worker && gw_worker_is_out(member->worker)) {
-            go_out(member, GW_JOB_STALLED, 0, now); /* it failed by itself */
-            break;
-        }
         send(member, GW_JOB_READY);
         gw_endpoint_arm(ep, app->timer, gw_time_add(now, member->cfg.beat));
         break;
@@ -233,6 +248,8 @@ void gw_member_fini(struct gw_member *member)
 
 int gw_member_join(struct gw_member *member, gw_time now)
 {
+    if (is_failed(member))
+        go_out(member, GW_JOB_STALLED, 0, now);
     if (member->state != GW_MEMBER_OUT)
         return GW_ERR_INVALID;
     if (!gw_endpoint_has_event_room(member->ep))
@@ -248,14 +265,19 @@ int gw_member_join(struct gw_member *member, gw_time now)
 
 int gw_member_leave(struct gw_member *member, gw_time now)
 {
-    if (member->state != GW_MEMBER_IN)
+    bool is_between = member->state == GW_MEMBER_JOINING && !member->has_promise;
+    if (member->state != GW_MEMBER_IN && !is_between)
         return GW_ERR_INVALID;
     if (!gw_endpoint_has_event_room(member->ep))
         return GW_ERR_NO_ROOM;
     member->ep->promised++;
     member->has_promise = true;
-    enter(member, GW_MEMBER_LEAVING, now);
-    ask_to_leave(member, now);
+    if (is_between) {
+        member->is_to_leave = true;
+    } else {
+        enter(member, GW_MEMBER_LEAVING, now);
+        ask_to_leave(member, now);
+    }
     return GW_OK;
 }
 

@@ -51,8 +51,8 @@ void gw_member_fini(struct gw_member *member);
 int gw_member_join(struct gw_member *member, gw_time now);
 
 /*
- * Leaves; ends with GW_EVENT_LEFT. The worker must have no calls in work. Errors as for join; the
- * member must be in.
+ * Leaves; ends with GW_EVENT_LEFT, or with GW_EVENT_REFUSED when the job ends first. The worker
+ * must have no calls in work. Errors as for join; the member must be in, or between two epochs.
  */
 int gw_member_leave(struct gw_member *member, gw_time now);
 
