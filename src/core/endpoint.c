@@ -41,7 +41,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
                            struct arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
-    uint32_t timers = flows + cfg->apps_max;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count;
     ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -107,10 +107,11 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                            uint32_t count, gw_time now)
 {
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
-    (void)port;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        if (pkt->dst == ep->cfg.address) {
+        if (pkt->q.kind == GW_PKT_PAUSE) {
+            gw_egress_obey(ep, port, pkt->pause, now);
+        } else if (pkt->dst == ep->cfg.address) {
             switch (pkt->q.kind) {
             case GW_PKT_DATA:
                 gw_flow_rx_data(ep, pkt, now);
@@ -145,10 +146,13 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
     while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
         uint32_t id = gw_heap_first(&ep->timers);
         uint32_t first_rx = ep->cfg.tx_flows_max, first_app = first_rx + ep->cfg.rx_flows_max;
+        uint32_t first_port = first_app + ep->cfg.apps_max;
         if (id < first_rx)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
         else if (id < first_app)
             gw_flow_rx_expire(ep, id - first_rx, now);
+        else if (id >= first_port)
+            gw_egress_expire(ep, (uint16_t)(id - first_port), now);
         else
             ep->apps[id - first_app]->ops->expire(ep, ep->apps[id - first_app], now);
     }
@@ -281,6 +285,14 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
     pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
     memset(&pkt->agg, 0, sizeof(pkt->agg));
     pkt->agg.values = (uint16_t)values;
+}
+
+gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
+{
+    gw_time total = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        total += ep->egress[port].gate.total;
+    return total;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)

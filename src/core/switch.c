@@ -40,6 +40,8 @@ struct gw_switch {
     gw_q16 shared_alpha;
     struct gw_aggregate *aggregate; /* or NULL */
     gw_time leak;                   /* its cfg.leak */
+    gw_time sweep_at;               /* when it is swept next; GW_TIME_NEVER: it is empty */
+    struct gw_lossless *lossless;   /* or NULL */
     struct gw_prng prng;
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;
@@ -94,7 +96,7 @@ static uint64_t pool_free(const struct gw_switch *sw, const struct port *port)
     return own < room ? own : room;
 }
 
-static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
+static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
     uint16_t out = route(sw, pkt);
     if (out == GW_ROUTE_NONE) {
@@ -107,16 +109,23 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
     uint32_t size = pkt->q.size;
     struct gw_pkt *victim = NULL;
     port->in_bytes += size;
+    if (sw->lossless)
+        gw_lossless_queued(sw->lossless, out, pkt, now);
     enum gw_qdisc_verdict verdict = sw->qdisc->enqueue(
         port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port, pkt, pool_free(sw, port), &victim);
     sw->shared_used += (uint64_t)backlog(port) - before; /* may fall: a tail was cut */
     if (verdict == GW_QDISC_TRIMMED) {
         sw->losses[out].trims++;
         sw->losses[out].trimmed_bytes += before + size - backlog(port);
+        if (sw->lossless)
+            gw_lossless_trimmed(sw->lossless, out, victim,
+                                before + size - backlog(port) + victim->q.size, now);
         gw_pkt_drop_payload(sw->pool, victim);
     } else if (verdict == GW_QDISC_DROPPED) {
         sw->losses[out].drops++;
         sw->losses[out].dropped_bytes += before + size - backlog(port);
+        if (sw->lossless)
+            gw_lossless_left(sw->lossless, out, victim, now);
         gw_pkt_release(sw->pool, victim);
     }
     if (backlog(port))
@@ -137,11 +146,11 @@ static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
     return copy;
 }
 
-static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst)
+static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst, gw_time now)
 {
     pkt->dst = dst;
     pkt->q.key = gw_flow_key(pkt->src, dst, pkt->flow);
-    forward(sw, pkt);
+    forward(sw, pkt, now);
 }
 
 /* A result frees its aggregator here and goes on to all members of its job below this switch. */
@@ -150,15 +159,22 @@ static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     gw_aggregate_parameter(sw->aggregate, pkt, now);
     const struct gw_aggregate_job *job = gw_aggregate_job(sw->aggregate, pkt->flow);
     if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST) {
-        forward(sw, pkt);
+        forward(sw, pkt, now);
         return;
     }
     for (uint32_t i = 0; i + 1 < job->member_count; i++) {
         struct gw_pkt *copy = copy_pkt(sw, pkt);
         if (copy)
-            forward_to(sw, copy, job->members[i]);
+            forward_to(sw, copy, job->members[i], now);
     }
-    forward_to(sw, pkt, job->members[job->member_count - 1]);
+    forward_to(sw, pkt, job->members[job->member_count - 1], now);
+}
+
+/* The earliest of the switch's timers. */
+static void set_deadline(struct gw_switch *sw)
+{
+    gw_time at = sw->lossless ? gw_lossless_deadline(sw->lossless) : GW_TIME_NEVER;
+    sw->node.deadline = gw_deadline_before(at, sw->sweep_at) ? at : sw->sweep_at;
 }
 
 static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
@@ -166,10 +182,12 @@ static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     if (pkt->q.kind == GW_PKT_PARAM)
         multiply(sw, pkt, now);
     else if (gw_aggregate_gradient(sw->aggregate, pkt, now))
-        forward(sw, pkt);
+        forward(sw, pkt, now);
     /* While anything is held, the sweep looks after what nobody will come for. */
-    if (sw->node.deadline == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate))
-        sw->node.deadline = gw_time_add(now, sw->leak);
+    if (sw->sweep_at == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate)) {
+        sw->sweep_at = gw_time_add(now, sw->leak);
+        set_deadline(sw);
+    }
 }
 
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
@@ -181,7 +199,7 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
         if (sw->aggregate && (pkts[i]->q.kind == GW_PKT_GRAD || pkts[i]->q.kind == GW_PKT_PARAM))
             aggregate(sw, pkts[i], now);
         else
-            forward(sw, pkts[i]);
+            forward(sw, pkts[i], now);
     }
 }
 
@@ -204,19 +222,80 @@ static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt 
     return port->is_ready ? 1 | GW_OUTPUT_MORE : 1;
 }
 
-/* The only timer of a switch: the sweep for aggregators that nobody will come for. */
+/* Makes `out` ready if it has anything that it may send now. */
+static void report_lossless(struct gw_switch *sw, uint16_t out)
+{
+    struct port *port = port_at(sw, out);
+    if (gw_lossless_is_ready(sw->lossless, out, backlog(port)))
+        gw_node_report(&sw->node, out, &port->is_ready);
+}
+
+static void lossless_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
+                           gw_time now)
+{
+    struct gw_switch *sw = (struct gw_switch *)node;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pkts[i]->q.kind == GW_PKT_PAUSE) {
+            if (gw_lossless_obey(sw->lossless, in, pkts[i]->pause, now))
+                report_lossless(sw, in);
+            gw_pkt_release(sw->pool, pkts[i]);
+        } else {
+            pkts[i]->q.rank = in;
+            switch_input(node, in, &pkts[i], 1, now);
+        }
+    }
+    set_deadline(sw);
+}
+
+/* A PAUSE first; then, while the port is shut, control alone, which every discipline serves first.
+ */
+static uint32_t lossless_output(struct gw_node *node, uint16_t out, struct gw_pkt **pkts,
+                                uint32_t max, gw_time now)
+{
+    struct gw_switch *sw = (struct gw_switch *)node;
+    struct port *port = port_at(sw, out);
+    uint32_t count = 0;
+    if (max > 0 && (pkts[0] = gw_lossless_pause(sw->lossless, out, sw->pool,
+                                                sw->qdisc_port.trim_size, now)) != NULL) {
+        count = 1;
+    } else if (gw_lossless_is_ready(sw->lossless, out, backlog(port))) {
+        count = switch_output(node, out, pkts, max, now) & ~GW_OUTPUT_MORE;
+        if (count) {
+            gw_lossless_left(sw->lossless, out, pkts[0], now);
+            pkts[0]->q.rank = 0;
+        }
+    }
+    set_deadline(sw);
+    port->is_ready = gw_lossless_is_ready(sw->lossless, out, backlog(port));
+    return port->is_ready ? count | GW_OUTPUT_MORE : count;
+}
+
+/* The timers of a switch: the sweep for aggregators that nobody will come for, and the pauses. */
 static void switch_expire(struct gw_node *node, gw_time now)
 {
     struct gw_switch *sw = (struct gw_switch *)node;
     if (node->deadline == GW_TIME_NEVER || gw_time_before(now, node->deadline))
         return;
-    gw_aggregate_sweep(sw->aggregate, GW_AGGREGATORS_MAX, now);
-    node->deadline = gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
+    if (sw->sweep_at != GW_TIME_NEVER && !gw_time_before(now, sw->sweep_at)) {
+        gw_aggregate_sweep(sw->aggregate, GW_AGGREGATORS_MAX, now);
+        sw->sweep_at =
+            gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
+    }
+    uint16_t port;
+    while (sw->lossless && (port = gw_lossless_expire(sw->lossless, now)) != GW_LOSSLESS_NONE)
+        report_lossless(sw, port);
+    set_deadline(sw);
 }
 
 static const struct gw_node_ops switch_ops = {
     .input = switch_input,
     .output = switch_output,
+    .expire = switch_expire,
+};
+
+static const struct gw_node_ops lossless_ops = {
+    .input = lossless_input,
+    .output = lossless_output,
     .expire = switch_expire,
 };
 
@@ -229,7 +308,8 @@ size_t gw_switch_size(const struct gw_switch_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
            gw_aligned(cfg->port_count * sizeof(uint16_t)) +
-           gw_aligned(cfg->port_count * sizeof(struct port_losses));
+           gw_aligned(cfg->port_count * sizeof(struct port_losses)) +
+           (cfg->lossless ? gw_lossless_size(cfg->port_count) : 0);
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
@@ -242,7 +322,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     unsigned char *ports = ready + gw_aligned(cfg->port_count * sizeof(uint16_t));
     unsigned char *losses = ports + cfg->port_count * port_stride(cfg);
     *sw = (struct gw_switch){
-        .node = {.ops = &switch_ops,
+        .node = {.ops = cfg->lossless ? &lossless_ops : &switch_ops,
                  .deadline = GW_TIME_NEVER,
                  .ready = (uint16_t *)(void *)ready,
                  .port_count = cfg->port_count},
@@ -255,11 +335,16 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .losses = (struct port_losses *)(void *)losses,
         .aggregate = cfg->aggregate,
         .leak = cfg->aggregate ? gw_aggregate_leak(cfg->aggregate) : 0,
+        .sweep_at = GW_TIME_NEVER,
         .shared_bytes = cfg->shared_bytes,
         .shared_alpha = cfg->shared_alpha,
         .prng = gw_prng_derive(cfg->seed, 0),
         .pool = cfg->pool,
     };
+    if (cfg->lossless)
+        sw->lossless =
+            gw_lossless_init(losses + gw_aligned(cfg->port_count * sizeof(struct port_losses)),
+                             cfg->lossless, cfg->port_count);
     sw->salt = (uint32_t)gw_prng_next(&sw->prng);
     for (uint16_t i = 0; i < cfg->port_count; i++)
         sw->qdisc->init(port_at(sw, i)->qdisc_state, sw->qdisc_cfg, cfg->capacity[i]);
@@ -280,7 +365,7 @@ struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t i
 {
     const struct port *port = port_at(sw, index);
     const struct port_losses *losses = &sw->losses[index];
-    return (struct gw_port_stats){
+    struct gw_port_stats stats = {
         .in_bytes = port->in_bytes,
         .out_bytes = port->out_bytes,
         .trimmed_bytes = losses->trimmed_bytes,
@@ -290,6 +375,11 @@ struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t i
         .trims = losses->trims,
         .drops = losses->drops,
     };
+    if (sw->lossless) {
+        stats.pauses = gw_lossless_meter(sw->lossless, index)->pauses;
+        stats.paused = gw_lossless_gate(sw->lossless, index)->total;
+    }
+    return stats;
 }
 
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)

@@ -68,6 +68,9 @@
  * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
  * have no values, all others at least one.
  *
+ * Pause (34 bytes; no payload): as data up to 34, where the time is for how long the receiver is to
+ * hold its data back; 0 lets it go on.
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -86,6 +89,7 @@ enum {
     GW_WIRE_ANSWER_SIZE = 40,
     GW_WIRE_ANSWER_MASK_SIZE = 48,
     GW_WIRE_AGG_SIZE = 44,
+    GW_WIRE_PAUSE_SIZE = 34,
     GW_WIRE_HDR_MAX = 48,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
     GW_WIRE_VALUE_SIZE = 4, /* bytes per value of a gradient or parameter */
@@ -102,6 +106,7 @@ enum gw_wire_kind {
     GW_WIRE_NACK = 2,
     GW_WIRE_GRAD = 3,
     GW_WIRE_PARAM = 4,
+    GW_WIRE_PAUSE = 6,
     GW_WIRE_KINDS,
 };
 
@@ -129,7 +134,8 @@ enum gw_wire_agg_flag {
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
 struct gw_wire_hdr {
     uint64_t cookie;  /* random, one per job */
-    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; else 0 */
+    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; pause: how
+                         long; else 0 */
     uint32_t src;     /* host addresses */
     uint32_t dst;
     uint32_t flow; /* gradient, parameter: job */
