@@ -153,9 +153,9 @@ static bool lost_on_link(struct gw_sim_part *part, struct gw_sim_node *node,
     return true;
 }
 
-/* Pulls an idle port and serialises what it gives. */
+/* Pulls an idle port and serialises what it gives; each packet takes the node at least `cost`. */
 static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                        uint32_t max, gw_time now)
+                        uint32_t max, gw_time cost, gw_time now)
 {
     struct gw_sim *sim = part->sim;
     struct gw_sim_port *port = &node->ports[index];
@@ -176,6 +176,8 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
         deliver(part, node, port, pkt, serialisation, at);
     }
     part->hops += count;
+    if (at < now + count * cost)
+        at = now + count * cost;
     port->busy_until = at;
     if (result & GW_OUTPUT_MORE) {
         GW_DEBUG_ASSERT(count > 0);
@@ -186,7 +188,7 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
 
 /* Pulls the ports that the last verb made ready, now or when their links are free. */
 static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
-                               gw_time now)
+                               gw_time cost, gw_time now)
 {
     struct gw_node *core = node->core;
     for (uint32_t i = 0; i < core->ready_count; i++) {
@@ -195,7 +197,7 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
         if (port->is_scheduled)
             continue;
         if (port->busy_until <= now) {
-            pull(part, node, index, max, now);
+            pull(part, node, index, max, cost, now);
         } else {
             port->is_scheduled = true;
             schedule_departure(part->sim, node, index, port->busy_until);
@@ -213,13 +215,13 @@ static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_s
 }
 
 static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
-                          gw_time now)
+                          gw_time cost, gw_time now)
 {
     uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
     node->departure_count--;
     uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
     node->ports[index].is_scheduled = false;
-    pull(part, node, index, max, now);
+    pull(part, node, index, max, cost, now);
 }
 
 static inline struct gw_pkt *key_pkt(const struct gw_sim_part *part, uint64_t key)
@@ -236,7 +238,7 @@ static inline void prefetch_ahead(const struct gw_sim_part *part, const uint64_t
 }
 
 static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
-                          gw_time now)
+                          bool has_cost, gw_time now)
 {
     struct gw_pkt *pkt = key_pkt(part, key);
     uint16_t port =
@@ -246,7 +248,10 @@ static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, ui
                                 (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
                                 (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
     part->arrivals++;
-    gw_node_input(node->core, port, &pkt, 1, now);
+    if (has_cost)
+        gw_sim_host_put(part, node, port, pkt, now);
+    else
+        gw_node_input(node->core, port, &pkt, 1, now);
 }
 
 /* Sees to it that the node runs again when it must. */
@@ -283,27 +288,33 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
             return now;
         part->events++;
         if (departure == now) {
-            depart(part, node, 1, now);
+            depart(part, node, 1, 0, now);
             continue; /* a switch that sends makes no other port ready */
         }
         if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
-            arrive(part, node, keys[next++], now);
+            arrive(part, node, keys[next++], false, now);
         } else {
             gw_node_expire(node->core, now);
         }
-        serve_ready(part, node, 1, now);
+        serve_ready(part, node, 1, 0, now);
     }
 }
 
-/* The merge of a host, with timers and the application. */
-static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys,
-                        uint32_t count)
+/*
+ * The merge of a host, with timers and the application. `has_cost` is known where this is called,
+ * so that hosts without a cost do not pay for it.
+ */
+static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part *part,
+                                                              struct gw_sim_node *node,
+                                                              const uint64_t *keys, uint32_t count,
+                                                              const bool has_cost)
 {
     const struct gw_sim *sim = part->sim;
     const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
     const gw_time end = part->window_start + sim->window;
     const uint32_t max = sim->scenario->host.train;
+    const gw_time tx_cost = has_cost ? node->cost->tx_cost : 0;
     uint32_t next = 0;
     for (;;) {
         gw_time departure = departure_next(sim, node);
@@ -312,14 +323,19 @@ static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, cons
         gw_time timer = gw_node_deadline(node->core);
         gw_time start = gw_sim_app_next(node);
         gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
+        gw_time served = has_cost ? gw_sim_host_next(node->cost) : GW_TIME_NEVER;
+        if (has_cost)
+            now = earlier(now, served);
         if (now >= end)
             return now;
         part->events++;
         if (departure == now) {
-            depart(part, node, max, now);
+            depart(part, node, max, tx_cost, now);
+        } else if (has_cost && served == now) {
+            gw_sim_host_serve(part, node, now);
         } else if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
-            arrive(part, node, keys[next++], now);
+            arrive(part, node, keys[next++], has_cost, now);
         } else if (timer == now) {
             gw_node_expire(node->core, now);
         } else {
@@ -329,15 +345,20 @@ static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, cons
             node->hash = hash_event(node->hash, now, node->core->event_count);
             gw_sim_app_poll(part, node, now);
         }
-        serve_ready(part, node, max, now);
+        serve_ready(part, node, max, tx_cost, now);
     }
 }
 
 static void run_place(struct gw_sim_part *part, uint32_t place, const struct gw_sim_batch *batch)
 {
     struct gw_sim_node *node = &part->sim->nodes[place];
-    gw_time next = node->endpoint ? run_host(part, node, batch->keys, batch->count)
-                                  : run_switch(part, node, batch->keys, batch->count);
+    gw_time next;
+    if (!node->endpoint)
+        next = run_switch(part, node, batch->keys, batch->count);
+    else if (!node->cost)
+        next = run_host(part, node, batch->keys, batch->count, false);
+    else
+        next = run_host(part, node, batch->keys, batch->count, true);
     schedule_node(part, place, next);
 }
 
