@@ -89,11 +89,17 @@ static struct gw_wire_hdr random_agg(struct gw_prng *prng)
     return hdr;
 }
 
+static struct gw_wire_hdr random_pause(struct gw_prng *prng)
+{
+    return (struct gw_wire_hdr){.kind = GW_WIRE_PAUSE, .seq = random32(prng)};
+}
+
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    uint32_t layout = gw_prng_below(prng, 3);
+    uint32_t layout = gw_prng_below(prng, 4);
     struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
                              : layout == 1 ? random_answer(prng)
+                             : layout == 2 ? random_pause(prng)
                                            : random_agg(prng);
     hdr.cookie = gw_prng_next(prng);
     if (!is_agg(&hdr))
@@ -136,7 +142,7 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->agg.agg_flags, b->agg.agg_flags);
         assert_int_equal(a->agg.level, b->agg.level);
         assert_memory_equal(a->agg.above, b->agg.above, sizeof(a->agg.above));
-    } else {
+    } else if (a->kind != GW_WIRE_PAUSE) {
         assert_int_equal(a->answer.cum, b->answer.cum);
         assert_int_equal(a->answer.mask[0], b->answer.mask[0]);
         assert_int_equal(a->answer.mask[1], b->answer.mask[1]);
@@ -191,6 +197,7 @@ enum sample {
     ACK,
     ACK_MASK,
     NACK,
+    PAUSE,
     GRAD,
     PARAM,
     PARAM_REQUEST,
@@ -201,9 +208,9 @@ enum sample {
 static uint32_t make_sample(enum sample which, uint8_t *bytes)
 {
     static const uint8_t kinds[SAMPLES] = {
-        [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
-        [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
-        [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM,
+        [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA, [ACK] = GW_WIRE_ACK,
+        [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,         [GRAD] = GW_WIRE_GRAD,
+        [PAUSE] = GW_WIRE_PAUSE,  [PARAM] = GW_WIRE_PARAM,       [PARAM_REQUEST] = GW_WIRE_PARAM,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -214,7 +221,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         hdr.agg.epoch = 1;
         hdr.agg.agg_flags = which == PARAM_REQUEST ? GW_WIRE_AGG_REQUEST : 0;
         hdr.agg.values = which == PARAM_REQUEST ? 0 : PAYLOAD / GW_WIRE_VALUE_SIZE;
-    } else {
+    } else if (hdr.kind != GW_WIRE_PAUSE) {
         hdr.answer.cum = 2;
         hdr.answer.echo_entropy = 5;
         hdr.answer.mask[1] = which == ACK_MASK;
@@ -234,7 +241,7 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
 {
     (void)state;
     static const uint32_t expected[SAMPLES] = {
-        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,
+        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,           [PAUSE] = 34,
         [ACK_MASK] = 48,       [NACK] = 40,         [PARAM_REQUEST] = 44,
     };
     for (int which = 0; which < SAMPLES; which++) {
@@ -307,6 +314,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
                 good = (flags & ~data_plain) == 0;
             else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE;
+            else if (which == PAUSE)
+                good = flags == 0;
             else if (which >= GRAD)
                 good = (flags & ~agg_plain) == 0;
             else
