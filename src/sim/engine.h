@@ -98,13 +98,13 @@ struct gw_sim_node {
     uint32_t departure_mask;
     uint32_t id; /* in the topology */
     uint64_t hash;
-    gw_q16 jitter;                /* of packets that leave here; 0 on switches */
-    struct gw_prng prng;          /* jitter and link faults */
-    struct gw_endpoint *endpoint; /* NULL on switches */
-    struct gw_switch *sw;         /* NULL on hosts */
-    struct gw_sim_app app;
+    gw_q16 jitter;                 /* of packets that leave here; 0 on switches */
     struct gw_sim_host_cost *cost; /* NULL: packets cost a host nothing */
-    void *memory;                  /* of the core node */
+    struct gw_prng prng;           /* jitter and link faults */
+    struct gw_endpoint *endpoint;  /* NULL on switches */
+    struct gw_switch *sw;          /* NULL on hosts */
+    struct gw_sim_app app;
+    void *memory; /* of the core node */
     size_t memory_size;
     struct gw_aggregate *aggregate; /* of a switch that adds up; also the start of its memory */
     void *routes;                   /* of a switch: its tables, in one piece */

@@ -153,9 +153,9 @@ static bool lost_on_link(struct gw_sim_part *part, struct gw_sim_node *node,
     return true;
 }
 
-/* Pulls an idle port and serialises what it gives; each packet takes the node at least `cost`. */
+/* Pulls an idle port and serialises what it gives. */
 static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                        uint32_t max, gw_time cost, gw_time now)
+                        uint32_t max, gw_time now)
 {
     struct gw_sim *sim = part->sim;
     struct gw_sim_port *port = &node->ports[index];
@@ -176,8 +176,8 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
         deliver(part, node, port, pkt, serialisation, at);
     }
     part->hops += count;
-    if (at < now + count * cost)
-        at = now + count * cost;
+    if (__builtin_expect(node->cost != NULL, 0) && at < now + count * node->cost->tx_cost)
+        at = now + count * node->cost->tx_cost;
     port->busy_until = at;
     if (result & GW_OUTPUT_MORE) {
         GW_DEBUG_ASSERT(count > 0);
@@ -188,7 +188,7 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
 
 /* Pulls the ports that the last verb made ready, now or when their links are free. */
 static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
-                               gw_time cost, gw_time now)
+                               gw_time now)
 {
     struct gw_node *core = node->core;
     for (uint32_t i = 0; i < core->ready_count; i++) {
@@ -197,7 +197,7 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
         if (port->is_scheduled)
             continue;
         if (port->busy_until <= now) {
-            pull(part, node, index, max, cost, now);
+            pull(part, node, index, max, now);
         } else {
             port->is_scheduled = true;
             schedule_departure(part->sim, node, index, port->busy_until);
@@ -215,13 +215,13 @@ static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_s
 }
 
 static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
-                          gw_time cost, gw_time now)
+                          gw_time now)
 {
     uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
     node->departure_count--;
     uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
     node->ports[index].is_scheduled = false;
-    pull(part, node, index, max, cost, now);
+    pull(part, node, index, max, now);
 }
 
 static inline struct gw_pkt *key_pkt(const struct gw_sim_part *part, uint64_t key)
@@ -288,7 +288,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
             return now;
         part->events++;
         if (departure == now) {
-            depart(part, node, 1, 0, now);
+            depart(part, node, 1, now);
             continue; /* a switch that sends makes no other port ready */
         }
         if (arrival == now) {
@@ -297,7 +297,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
         } else {
             gw_node_expire(node->core, now);
         }
-        serve_ready(part, node, 1, 0, now);
+        serve_ready(part, node, 1, now);
     }
 }
 
@@ -314,7 +314,6 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
     const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
     const gw_time end = part->window_start + sim->window;
     const uint32_t max = sim->scenario->host.train;
-    const gw_time tx_cost = has_cost ? node->cost->tx_cost : 0;
     uint32_t next = 0;
     for (;;) {
         gw_time departure = departure_next(sim, node);
@@ -330,7 +329,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
             return now;
         part->events++;
         if (departure == now) {
-            depart(part, node, max, tx_cost, now);
+            depart(part, node, max, now);
         } else if (has_cost && served == now) {
             gw_sim_host_serve(part, node, now);
         } else if (arrival == now) {
@@ -345,7 +344,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
             node->hash = hash_event(node->hash, now, node->core->event_count);
             gw_sim_app_poll(part, node, now);
         }
-        serve_ready(part, node, max, tx_cost, now);
+        serve_ready(part, node, max, now);
     }
 }
 
