@@ -144,28 +144,29 @@ json_t *gw_report_json(const struct gw_run_report *run)
 {
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
     struct times times = completion_times(run);
+    totals.drops += totals.host_drops; /* wherever it was dropped */
     char hash[24];
     snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)totals.trace_hash);
     json_t *params = json_object();
     for (uint32_t i = 0; i < run->param_count; i++)
         json_object_set_new(params, run->params[i].key, json_string(run->params[i].value));
-    json_t *json = json_pack(
-        "{s:s, s:o, s:I, s:i, s:i, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:f, s:f,"
-        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:{s:i, s:f, s:f, s:f}}",
-        "scenario", run->scenario->name, "params", params, "seed", (json_int_t)run->seed, "flows",
-        (int)totals.flows, "completed", (int)totals.completed, "sim_us", in_us(totals.end),
-        "fct_us", "min", percentile_us(&times, 0), "mean", mean_us(&times), "p50",
-        percentile_us(&times, 500), "p99", percentile_us(&times, 990), "max",
-        percentile_us(&times, 1000), "completion_us", in_us(totals.completion), "ideal_us",
-        in_us(gw_sim_bound(run->scenario)), "data_packets", (json_int_t)totals.data_packets, "hops",
-        (json_int_t)totals.hops, "marks", (json_int_t)totals.marks, "trims",
-        (json_int_t)totals.trims, "drops",
-        (json_int_t)(totals.drops + totals.link_losses + totals.unroutable + totals.host_drops),
-        "retransmits", (json_int_t)totals.retransmits, "events", (json_int_t)totals.events,
-        "trace_hash", hash, "jobs", jobs_json(run), "host", "threads", (int)run->host.threads,
-        "wall_s", run->host.wall_s, "hops_per_s",
-        run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0, "peak_rss_mb",
-        run->host.peak_rss_mb);
+    json_t *json =
+        json_pack("{s:s, s:o, s:I, s:i, s:i, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:f, s:f,"
+                  " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:{s:i, s:f, s:f, s:f}}",
+                  "scenario", run->scenario->name, "params", params, "seed", (json_int_t)run->seed,
+                  "flows", (int)totals.flows, "completed", (int)totals.completed, "sim_us",
+                  in_us(totals.end), "fct_us", "min", percentile_us(&times, 0), "mean",
+                  mean_us(&times), "p50", percentile_us(&times, 500), "p99",
+                  percentile_us(&times, 990), "max", percentile_us(&times, 1000), "completion_us",
+                  in_us(totals.completion), "ideal_us", in_us(gw_sim_bound(run->scenario)),
+                  "data_packets", (json_int_t)totals.data_packets, "hops", (json_int_t)totals.hops,
+                  "marks", (json_int_t)totals.marks, "trims", (json_int_t)totals.trims, "drops",
+                  (json_int_t)(totals.drops + totals.link_losses + totals.unroutable),
+                  "retransmits", (json_int_t)totals.retransmits, "events",
+                  (json_int_t)totals.events, "trace_hash", hash, "jobs", jobs_json(run), "host",
+                  "threads", (int)run->host.threads, "wall_s", run->host.wall_s, "hops_per_s",
+                  run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0,
+                  "peak_rss_mb", run->host.peak_rss_mb);
     free(times.values);
     if (!json)
         abort();
