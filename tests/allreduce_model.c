@@ -583,8 +583,8 @@ static void run(struct model *m)
     m->result->time = now_of(m) - m->begin;
     for (uint32_t rank = 0; rank < m->world; rank++) {
         struct actor *actor = &m->actors[rank];
-        if (!actor->is_dead && gw_member_state(actor->member) == GW_MEMBER_IN)
-            gw_member_leave(actor->member, now_of(m));
+        if (!actor->is_dead)
+            gw_member_leave(actor->member, now_of(m)); /* refused if it is not in */
     }
     while (gw_mem_step(m->mem, GW_TIME_NEVER)) {
         assert_true(steps++ < STEPS_MAX);

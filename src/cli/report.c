@@ -155,6 +155,7 @@ json_t *gw_report_json(const struct gw_run_report *run)
 {
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
     struct times times = completion_times(run);
+    totals.drops += totals.host_drops; /* wherever it was dropped */
     char hash[24];
     snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)totals.trace_hash);
     json_t *params = json_object();
@@ -180,6 +181,8 @@ json_t *gw_report_json(const struct gw_run_report *run)
     free(times.values);
     if (!json)
         abort();
+    json_object_set_new(json, "pauses", json_integer((json_int_t)totals.pauses));
+    json_object_set_new(json, "paused_us", json_real(in_us(totals.paused)));
     return json;
 }
 
@@ -252,6 +255,11 @@ void gw_report_text(const struct gw_run_report *run)
     printf("  switches     %llu marks, %llu trims, %llu drops; links lost %llu\n",
            (unsigned long long)totals.marks, (unsigned long long)totals.trims,
            (unsigned long long)totals.drops, (unsigned long long)totals.link_losses);
+    if (scenario->queue.lossless)
+        printf("  lossless     %llu pauses; ports were paused for %.2f us in total\n",
+               (unsigned long long)totals.pauses, in_us(totals.paused));
+    if (gw_host_has_cost(&scenario->host.cost))
+        printf("  hosts        %llu drops\n", (unsigned long long)totals.host_drops);
     printf("  simulator    %.2f s, %.1f million hops/s, %u thread%s, %.0f MB; trace %016llx\n",
            run->host.wall_s, (double)totals.hops / (run->host.wall_s + 1e-9) / 1e6,
            run->host.threads, run->host.threads == 1 ? "" : "s", run->host.peak_rss_mb,

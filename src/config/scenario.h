@@ -11,6 +11,7 @@
 #define GW_CONFIG_SCENARIO_H
 
 #include "base/fixed.h"
+#include "core/pause.h"
 #include "core/qdisc/qdisc.h"
 #include "core/transport.h"
 #include "topo/topo.h"
@@ -19,6 +20,27 @@
 enum {
     GW_WHY_MAX = 512, /* bytes that an error line needs at most */
 };
+
+/* Which hosts packets cost something, in the order of the words of the option. */
+enum gw_cost_hosts {
+    GW_COST_ALL,
+    GW_COST_SERVERS, /* those that run a job's server */
+};
+
+/* What a packet costs the host that sends or receives it. */
+struct gw_host_cost_cfg {
+    gw_time rx_cost;           /* time per packet received */
+    uint64_t rx_rate_bps;      /* wire bytes received are worked off at this rate; 0: at once */
+    gw_time tx_cost;           /* least time from one packet sent by a port to the next */
+    uint64_t rx_queue;         /* bytes of data that wait to be worked off; 0: no limit */
+    uint32_t hosts;            /* enum gw_cost_hosts */
+    struct gw_pause_cfg pause; /* when the queue is lossless and rx_queue is set */
+};
+
+static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
+{
+    return cost->rx_cost || cost->rx_rate_bps || cost->tx_cost || cost->rx_queue;
+}
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
@@ -30,6 +52,7 @@ struct gw_host_cfg {
     gw_time ack_delay;  /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t train;     /* packets per train */
     gw_time stall;      /* a flow without progress for this long fails; 0: never */
+    struct gw_host_cost_cfg cost;
 };
 
 /* Egress queues, in `queue:`. */
@@ -40,6 +63,8 @@ struct gw_queue_cfg {
                               "1bdp" or bytes */
     uint64_t shared_bytes; /* pool that the ports of one switch share; 0: none */
     gw_q16 shared_alpha;   /* one port may hold this multiple of the pool's free space */
+    bool lossless;
+    struct gw_pause_cfg pause; /* of a lossless switch, for each port */
 };
 
 enum gw_fault_kind {

@@ -16,6 +16,7 @@ _Static_assert((int)GW_PKT_NACK == GW_WIRE_NACK, "kinds agree");
 _Static_assert((int)GW_PKT_GRAD == GW_WIRE_GRAD, "kinds agree");
 _Static_assert((int)GW_PKT_PARAM == GW_WIRE_PARAM, "kinds agree");
 _Static_assert((int)GW_PKT_JOB == GW_WIRE_JOB, "kinds agree");
+_Static_assert((int)GW_PKT_PAUSE == GW_WIRE_PAUSE, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
@@ -131,6 +132,13 @@ static void job_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     memcpy(pkt->job.word, hdr->job.word, sizeof(pkt->job.word));
 }
 
+static void pause_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
+{
+    pkt->pause = hdr->sent_at;
+    pkt->echo_entropy = 0;
+    memset(&pkt->data, 0, sizeof(pkt->data));
+}
+
 void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, struct gw_frame *frame)
 {
     struct gw_wire_hdr hdr = {
@@ -148,6 +156,8 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         agg_to_hdr(pkt, &hdr);
     else if (pkt->q.kind == GW_PKT_JOB)
         job_to_hdr(pkt, &hdr);
+    else if (pkt->q.kind == GW_PKT_PAUSE)
+        hdr.sent_at = pkt->pause;
     else
         answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
@@ -189,6 +199,8 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         agg_from_hdr(&hdr, pkt);
     else if (kind == GW_WIRE_JOB)
         job_from_hdr(&hdr, pkt);
+    else if (kind == GW_WIRE_PAUSE)
+        pause_from_hdr(&hdr, pkt);
     else
         answer_from_hdr(&hdr, now, pkt);
     frame->hdr_size = frame->length - gw_codec_payload(pkt);

@@ -40,7 +40,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
                            struct arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
-    uint32_t timers = flows + cfg->apps_max;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count;
     ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -124,10 +124,11 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                            uint32_t count, gw_time now)
 {
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
-    (void)port;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        if (pkt->dst == ep->cfg.address) {
+        if (pkt->q.kind == GW_PKT_PAUSE) {
+            gw_egress_obey(ep, port, pkt->pause, now);
+        } else if (pkt->dst == ep->cfg.address) {
             switch (pkt->q.kind) {
             case GW_PKT_DATA:
                 gw_flow_rx_data(ep, pkt, now);
@@ -163,10 +164,13 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
     while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
         uint32_t id = gw_heap_first(&ep->timers);
         uint32_t first_rx = ep->cfg.tx_flows_max, first_app = first_rx + ep->cfg.rx_flows_max;
+        uint32_t first_port = first_app + ep->cfg.apps_max;
         if (id < first_rx)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
         else if (id < first_app)
             gw_flow_rx_expire(ep, id - first_rx, now);
+        else if (id >= first_port)
+            gw_egress_expire(ep, (uint16_t)(id - first_port), now);
         else
             ep->apps[id - first_app]->ops->expire(ep, ep->apps[id - first_app], now);
     }
@@ -323,6 +327,14 @@ struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *
         .buf = GW_BUF_NONE,
     };
     return pkt;
+}
+
+gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
+{
+    gw_time total = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        total += ep->egress[port].gate.total;
+    return total;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)

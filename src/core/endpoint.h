@@ -114,6 +114,16 @@ int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, u
 int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
                        uint64_t bytes);
 
+/*
+ * Tells the other end of `port`'s link to hold its data back for `time`, or, with 0, no longer: for
+ * a driver whose receive buffer fills up (pause.h). What was told before and has not left yet is
+ * forgotten. False when the pool is empty: try again later.
+ */
+bool gw_endpoint_pause(struct gw_endpoint *endpoint, uint16_t port, gw_time time);
+
+/* Time that data was held back by PAUSEs, over all ports, until it last flowed again. */
+gw_time gw_endpoint_paused(const struct gw_endpoint *endpoint);
+
 /* Takes up to `max` events in the order in which they happened; returns how many. */
 uint32_t gw_endpoint_poll(struct gw_endpoint *endpoint, struct gw_event *events, uint32_t max);
 

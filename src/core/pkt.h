@@ -32,6 +32,7 @@ enum gw_pkt_kind {
     GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
     GW_PKT_JOB = 5,   /* job control; see core/job.h */
+    GW_PKT_PAUSE = 6, /* the other end of the link holds data back for a time; see pause.h */
     GW_PKT_KINDS,
 };
 
@@ -83,7 +84,8 @@ enum {
 struct gw_qpkt {
     uint32_t next; /* index of the next packet in the same queue */
     uint32_t size; /* bytes on the wire, headers included */
-    uint32_t rank; /* lower is more urgent (pFabric: remaining bytes); 0 when unused */
+    uint32_t rank; /* lower is more urgent (pFabric: remaining bytes); 0 when unused. A lossless
+                      switch keeps the port of arrival here instead */
     uint32_t key;  /* flow key: same for all packets of one flow in one direction */
     uint8_t class; /* GW_CLASS_* */
     uint8_t ecn;   /* enum gw_ecn */
@@ -98,6 +100,7 @@ struct gw_pkt {
     uint32_t flow; /* chosen by the sender of the data; the same on its ACKs. All of a job's: job */
     union {
         gw_time sent_at;       /* data: when its first bit left; ACK, NACK: echo of that */
+        gw_time pause;         /* pause: how long to hold data back; 0: no longer */
         struct {               /* gradient, parameter; job control: as core/job.h says */
             uint32_t key;      /* tensor and iteration; the server checks that workers agree */
             uint16_t epoch;    /* of the job: packets of another one are stale */

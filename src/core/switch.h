@@ -6,6 +6,10 @@
  * and replaced at any time by the control plane. The switch's forwarding latency is the driver's
  * matter: it is folded into the incoming link.
  *
+ * A lossless switch tells the other ends of its links to hold their data back while it holds too
+ * much of what they sent, and does as it is told itself (pause.h). Its own PAUSEs pass by the
+ * queues and are not in the books of a port.
+ *
  * Invariant, per port: bytes in = bytes out + bytes trimmed + bytes dropped + backlog.
  */
 #ifndef GW_CORE_SWITCH_H
@@ -13,6 +17,7 @@
 
 #include "base/fixed.h"
 #include "core/aggregate.h"
+#include "core/lossless.h"
 #include "core/node.h"
 #include "core/qdisc/qdisc.h"
 #include "core/slots.h"
@@ -54,7 +59,10 @@ struct gw_switch_cfg {
     struct gw_slots *slots;         /* stage of slots, or NULL; outlives the switch */
     uint32_t address;               /* of the switch, for job control */
     const bool *is_edge; /* per port: a host hangs on it; NULL: on none; read at init only */
-    uint64_t seed;       /* of the ECMP salt and of the marking stream */
+    const struct gw_pause_cfg *lossless; /* holds senders back before a queue is full; NULL: drops.
+                                            `capacity` must then have room for what all ports may
+                                            hold at xoff, and still receive; read at init only */
+    uint64_t seed;                       /* of the ECMP salt and of the marking stream */
     struct gw_pkt_pool *pool;
 };
 
@@ -68,6 +76,8 @@ struct gw_port_stats {
     uint64_t marks; /* CE set here */
     uint64_t trims;
     uint64_t drops;
+    uint64_t pauses; /* times that the sender at the other end was told to hold its data back */
+    gw_time paused;  /* time that data was held back here, until it last flowed again */
 };
 
 struct gw_switch_stats {

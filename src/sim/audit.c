@@ -83,12 +83,19 @@ static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
         totals->marks += stats.marks;
         totals->trims += stats.trims;
         totals->drops += stats.drops;
+        totals->pauses += stats.pauses;
+        totals->paused += stats.paused;
     }
 }
 
-static void add_host(struct gw_sim_totals *totals, const struct gw_endpoint *endpoint)
+static void add_host(struct gw_sim_totals *totals, const struct gw_sim_node *node)
 {
-    const struct gw_endpoint_stats *stats = gw_endpoint_stats(endpoint);
+    const struct gw_endpoint_stats *stats = gw_endpoint_stats(node->endpoint);
+    const struct gw_sim_host_cost *cost = node->cost;
+    totals->host_drops += cost ? cost->drops : 0;
+    for (uint16_t port = 0; cost && cost->meters && port < cost->port_count; port++)
+        totals->pauses += cost->meters[port].pauses;
+    totals->paused += gw_endpoint_paused(node->endpoint);
     totals->data_packets += stats->data_sent;
     totals->retransmits += stats->retransmits;
     totals->spurious += stats->spurious;
@@ -121,7 +128,7 @@ struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
         if (node->sw)
             add_switch(&totals, node->sw, topo->nodes[id].port_count);
         else
-            add_host(&totals, node->endpoint);
+            add_host(&totals, node);
         totals.trace_hash = gw_mix64(totals.trace_hash ^ node->hash);
     }
     return totals;

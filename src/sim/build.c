@@ -104,7 +104,8 @@ struct demand {
     uint32_t timed; /* flows it sends that start by the clock */
     uint32_t sends;
     uint32_t receives;
-    uint32_t apps; /* workers and servers of jobs */
+    uint32_t apps;    /* workers and servers of jobs */
+    uint32_t servers; /* of these */
 };
 
 static struct demand *count_demand(const struct gw_sim *sim)
@@ -121,8 +122,10 @@ static struct demand *count_demand(const struct gw_sim *sim)
         for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
             demand[workload->job_hosts[workload->jobs[i].first_worker + rank]].apps +=
                 APPS_PER_SHARD * workload->jobs[i].server_count + 1;
-    for (uint32_t i = 0; i < workload->job_server_count; i++)
+    for (uint32_t i = 0; i < workload->job_server_count; i++) {
         demand[workload->job_servers[i]].apps += APPS_PER_SHARD;
+        demand[workload->job_servers[i]].servers++;
+    }
     return demand;
 }
 
@@ -180,6 +183,9 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
     node->endpoint = gw_endpoint_init(node->memory, &cfg);
     node->core = gw_endpoint_node(node->endpoint);
     node->jitter = scenario->host.jitter;
+    if (gw_host_has_cost(&scenario->host.cost) &&
+        (scenario->host.cost.hosts == GW_COST_ALL || demand->servers))
+        node->cost = gw_sim_host_cost_open(scenario, cfg.port_count);
     return GW_OK;
 }
 
@@ -210,6 +216,7 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
         .trim_size = scenario->host.header,
         .shared_bytes = scenario->queue.shared_bytes,
         .shared_alpha = scenario->queue.shared_alpha,
+        .lossless = scenario->queue.lossless ? &scenario->queue.pause : NULL,
         .seed = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state,
         .pool = &part->pool,
     };
@@ -412,6 +419,7 @@ void gw_sim_close(struct gw_sim *sim)
         free(node->ports);
         free(node->departures);
         free(node->app.starts);
+        gw_sim_host_cost_close(node->cost);
         free(node->memory);
         free(node->routes);
         free(node->aggregate);

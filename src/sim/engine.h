@@ -23,6 +23,7 @@
 
 #include "base/heap.h"
 #include "core/endpoint.h"
+#include "core/pause.h"
 #include "core/switch.h"
 #include "sim/sim.h"
 
@@ -70,6 +71,22 @@ struct gw_sim_app {
     bool is_blocked; /* the endpoint had no room: wait for a flow to end */
 };
 
+/* A host whose packets cost time; see host_cost.c. */
+struct gw_sim_host_cost {
+    gw_time done_at;          /* the front of the queue goes to the endpoint; or never */
+    gw_time tell_at;          /* links must be told something; or never */
+    struct gw_pkt_fifo queue; /* the front is in work */
+    gw_time rx_cost;          /* per packet received */
+    gw_byte_time rx_byte_time;
+    gw_time tx_cost;     /* per packet sent: the next one waits */
+    uint64_t rx_queue;   /* bytes of data; 0: no limit */
+    uint64_t data_bytes; /* in the queue */
+    uint64_t drops;
+    struct gw_pause_meter *meters; /* per port, or NULL: never pauses */
+    struct gw_pause_cfg pause;
+    uint16_t port_count;
+};
+
 struct gw_sim_node {
     struct gw_node *core;
     struct gw_sim_port *ports;
@@ -79,10 +96,11 @@ struct gw_sim_node {
     uint32_t departure_mask;
     uint32_t id; /* in the topology */
     uint64_t hash;
-    gw_q16 jitter;                /* of packets that leave here; 0 on switches */
-    struct gw_prng prng;          /* jitter and link faults */
-    struct gw_endpoint *endpoint; /* NULL on switches */
-    struct gw_switch *sw;         /* NULL on hosts */
+    gw_q16 jitter;                 /* of packets that leave here; 0 on switches */
+    struct gw_sim_host_cost *cost; /* NULL: packets cost a host nothing */
+    struct gw_prng prng;           /* jitter and link faults */
+    struct gw_endpoint *endpoint;  /* NULL on switches */
+    struct gw_switch *sw;          /* NULL on hosts */
     struct gw_sim_app app;
     void *memory; /* of the core node */
     size_t memory_size;
@@ -183,6 +201,18 @@ void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_tim
 void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start);
 void gw_sim_triggers(struct gw_sim *sim);
+
+/* host_cost.c: a host's packets are given to put when they arrive; serve must be called at next. */
+struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_scenario *scenario,
+                                               uint16_t port_count);
+void gw_sim_host_cost_close(struct gw_sim_host_cost *cost);
+void gw_sim_host_put(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t port,
+                     struct gw_pkt *pkt, gw_time now);
+void gw_sim_host_serve(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
+static inline gw_time gw_sim_host_next(const struct gw_sim_host_cost *cost)
+{
+    return cost->done_at < cost->tell_at ? cost->done_at : cost->tell_at;
+}
 
 /* jobs.c */
 int gw_sim_jobs_open(struct gw_sim *sim, char *why);

@@ -51,6 +51,9 @@ struct gw_sim_totals {
     uint64_t hops;                /* packets that left a port */
     uint64_t marks, trims, drops; /* in switch queues */
     uint64_t link_losses;         /* lost on links: down, random loss, corruption */
+    uint64_t host_drops;          /* found a host's receive queue full */
+    uint64_t pauses; /* times that a node told another one to hold its data back; see paused */
+    gw_time paused;  /* time that data was held back, over all ports, until it flowed again */
     uint64_t retransmits;
     uint64_t spurious;
     uint64_t timeouts;

@@ -68,6 +68,7 @@ _Static_assert((int)OFFSET_ANSWER_END == GW_WIRE_ANSWER_SIZE, "answer");
 _Static_assert((int)OFFSET_ANSWER_MASK_END == GW_WIRE_ANSWER_MASK_SIZE, "answer with mask");
 _Static_assert((int)OFFSET_AGG_END == GW_WIRE_AGG_SIZE, "gradient and parameter");
 _Static_assert((int)OFFSET_JOB_END == GW_WIRE_JOB_SIZE, "job control");
+_Static_assert((int)OFFSET_SENT_AT_END == GW_WIRE_PAUSE_SIZE, "pause");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
 _Static_assert((int)OFFSET_AGG_END <= GW_WIRE_HDR_MAX, "room for gradients");
@@ -168,8 +169,13 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
         return agg_length_fits(length);
     case GW_WIRE_JOB:
         return length == GW_WIRE_JOB_SIZE;
-    default:
+    case GW_WIRE_ACK:
+    case GW_WIRE_NACK:
         return length == answer_size(flags);
+    case GW_WIRE_PAUSE:
+        return length == GW_WIRE_PAUSE_SIZE;
+    default:
+        return false;
     }
 }
 
@@ -299,6 +305,8 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
     hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
     if (hdr->kind == GW_WIRE_DATA)
         return data_decode(bytes, length, flags, hdr);
+    if (hdr->kind == GW_WIRE_PAUSE)
+        return GW_OK;
     return answer_decode(bytes, flags, hdr);
 }
 
@@ -369,6 +377,13 @@ static uint8_t job_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_
     return 0;
 }
 
+static uint8_t pause_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+{
+    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
+    *size = GW_WIRE_PAUSE_SIZE;
+    return 0;
+}
+
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
     uint32_t size;
@@ -380,6 +395,8 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
         flags |= agg_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_JOB)
         flags |= job_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_PAUSE)
+        flags |= pause_encode(hdr, bytes, &size);
     else
         flags |= answer_encode(hdr, bytes, &size);
     GW_ASSERT((flags & ~known_flags[hdr->kind]) == 0);

@@ -89,6 +89,9 @@
  *
  * What the numbers mean depends on the operation; core/job.h says it.
  *
+ * Pause (34 bytes; no payload): as data up to 34, where the time is for how long the receiver is to
+ * hold its data back; 0 lets it go on.
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -108,6 +111,7 @@ enum {
     GW_WIRE_ANSWER_MASK_SIZE = 48,
     GW_WIRE_AGG_SIZE = 44,
     GW_WIRE_JOB_SIZE = 52,
+    GW_WIRE_PAUSE_SIZE = 34,
     GW_WIRE_HDR_MAX = 52,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
     GW_WIRE_VALUE_SIZE = 4, /* bytes per value of a gradient or parameter */
@@ -127,6 +131,7 @@ enum gw_wire_kind {
     GW_WIRE_GRAD = 3,
     GW_WIRE_PARAM = 4,
     GW_WIRE_JOB = 5,
+    GW_WIRE_PAUSE = 6,
     GW_WIRE_KINDS,
 };
 
@@ -156,7 +161,8 @@ enum gw_wire_agg_flag {
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
 struct gw_wire_hdr {
     uint64_t cookie;  /* random, one per job */
-    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; else 0 */
+    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; pause: how
+                         long; else 0 */
     uint32_t src;     /* host addresses */
     uint32_t dst;
     uint32_t flow; /* gradient, parameter, job control: job */

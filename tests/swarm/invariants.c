@@ -302,6 +302,11 @@ static void check_losses(const struct facts *facts)
         assert_true(totals->drops == 0);
     if (!facts->any_lossy)
         assert_true(totals->link_losses == 0);
+    /* The headroom is that of the links as they were built, and of PAUSEs that arrive. */
+    if (scenario->queue.lossless && scenario->fault_count == 0)
+        assert_true(totals->drops == 0 && totals->trims == 0);
+    if (!scenario->queue.lossless)
+        assert_true(totals->pauses == 0 && totals->paused == 0);
     if (!facts->any_down || scenario->convergence == GW_TIME_NEVER)
         assert_true(totals->unroutable == 0);
     if (strcmp(scenario->queue.qdisc->algo.name, "fifo") == 0)

@@ -47,6 +47,7 @@ enum feature {
     HAS_SMALL_QUEUES,
     HAS_ALGORITHM_PARAMS,
     HAS_SAMPLES,
+    HAS_LOSSLESS, /* where routes only lead up and then down: others can lock each other */
     FEATURES,
 };
 
@@ -257,10 +258,12 @@ static void write_topology(struct writer *w)
     write_time(w, "\n  switch_latency", once_in(w, 3) ? 0 : between(w, 1, 2 * w->latency));
     write_time(w, "\n  host_delay", once_in(w, 2) ? 0 : between(w, 1, 2 * w->latency));
     fputc('\n', w->out);
-    if (strcmp(algo->name, "links") == 0)
+    if (strcmp(algo->name, "links") == 0) {
         write_lists(w);
-    else
+        w->features &= ~(1u << HAS_LOSSLESS);
+    } else {
         write_sizes(w, algo);
+    }
 }
 
 static void write_host(struct writer *w)
@@ -315,7 +318,7 @@ static void write_overrides(struct writer *w)
                     between(w, w->rate_bps / (has(w, HAS_SLOW_LINKS) ? 4 : 1), 2 * w->rate_bps));
         if (both && once_in(w, 2))
             write_time(w, ", latency", between(w, w->latency, 4 * w->latency));
-        if (once_in(w, 2))
+        if (!has(w, HAS_LOSSLESS) && once_in(w, 2))
             fprintf(w->out, ", queue: %" PRIu64, between_log(w, full, 40 * full));
         fputs("}\n", w->out);
     }
@@ -326,6 +329,12 @@ static void write_queue(struct writer *w)
     const uint64_t full = w->mtu + w->header, bdp = w->network->bdp;
     fputs("queue:\n", w->out);
     write_algorithm(w, &gw_qdisc_registry);
+    if (has(w, HAS_LOSSLESS)) {
+        fputs("  lossless: yes\n", w->out);
+        if (once_in(w, 2)) /* so that small messages meet it */
+            fprintf(w->out, "  xoff: %" PRIu64 "\n", between(w, 2 * full + 1, 9 * full));
+        return;
+    }
     if (has(w, HAS_SMALL_QUEUES))
         fprintf(w->out, "  capacity: %" PRIu64 "B\n", between(w, full, 8 * full));
     else if (once_in(w, 2))
@@ -583,6 +592,8 @@ static void draw_features(struct writer *w)
     w->packets = (uint32_t)between_log(w, 16, PACKETS_MAX);
     if (!once_in(w, LASTING_ONCE_IN))
         w->features &= ~(1u << HAS_LASTING_FAULTS);
+    if (has(w, HAS_DOWN) || has(w, HAS_NODE_DOWN))
+        w->features &= ~(1u << HAS_LOSSLESS);
 }
 
 void gw_random_scenario_write(struct gw_random_scenario *random, const char *directory,

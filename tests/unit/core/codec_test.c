@@ -79,6 +79,9 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         if (pkt.seq + 1 == pkt.data.total)
             pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
         pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
+    } else if (pkt.q.kind == GW_PKT_PAUSE) {
+        pkt.q.flags = 0;
+        pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     } else {
         pkt.q.flags |= (uint8_t)gw_prng_next(prng) & GW_PKT_ECHO_CE;
         pkt.seq = gw_prng_below(prng, 100000);

@@ -107,13 +107,19 @@ static struct gw_wire_hdr random_job(struct gw_prng *prng)
     return hdr;
 }
 
+static struct gw_wire_hdr random_pause(struct gw_prng *prng)
+{
+    return (struct gw_wire_hdr){.kind = GW_WIRE_PAUSE, .seq = random32(prng)};
+}
+
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    uint32_t layout = gw_prng_below(prng, 4);
+    uint32_t layout = gw_prng_below(prng, 5);
     struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
                              : layout == 1 ? random_answer(prng)
                              : layout == 2 ? random_agg(prng)
-                                           : random_job(prng);
+                             : layout == 3 ? random_job(prng)
+                                           : random_pause(prng);
     hdr.cookie = gw_prng_next(prng);
     if (!is_agg(&hdr) && hdr.kind != GW_WIRE_JOB)
         hdr.sent_at = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
@@ -162,7 +168,7 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->job.scale, b->job.scale);
         assert_int_equal(a->job.op, b->job.op);
         assert_memory_equal(a->job.word, b->job.word, sizeof(a->job.word));
-    } else {
+    } else if (a->kind != GW_WIRE_PAUSE) {
         assert_int_equal(a->answer.cum, b->answer.cum);
         assert_int_equal(a->answer.mask[0], b->answer.mask[0]);
         assert_int_equal(a->answer.mask[1], b->answer.mask[1]);
@@ -218,6 +224,7 @@ enum sample {
     ACK,
     ACK_MASK,
     NACK,
+    PAUSE,
     GRAD,
     PARAM,
     PARAM_REQUEST,
@@ -232,6 +239,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
         [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
         [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
+        [PAUSE] = GW_WIRE_PAUSE,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -244,7 +252,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         hdr.agg.values = which == PARAM_REQUEST ? 0 : PAYLOAD / GW_WIRE_VALUE_SIZE;
     } else if (which == JOB) {
         hdr.job.epoch = 1;
-    } else {
+    } else if (hdr.kind != GW_WIRE_PAUSE) {
         hdr.answer.cum = 2;
         hdr.answer.echo_entropy = 5;
         hdr.answer.mask[1] = which == ACK_MASK;
@@ -265,7 +273,7 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
     (void)state;
     static const uint32_t expected[SAMPLES] = {
         [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44,  [ACK] = 40, [ACK_MASK] = 48,
-        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52,
+        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52, [PAUSE] = 34,
     };
     for (int which = 0; which < SAMPLES; which++) {
         if (which == GRAD || which == PARAM)
@@ -338,6 +346,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
                 good = (flags & ~data_plain) == 0;
             else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE;
+            else if (which == PAUSE)
+                good = flags == 0;
             else if (which >= GRAD)
                 good = (flags & ~agg_plain) == 0;
             else
