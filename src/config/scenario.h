@@ -29,6 +29,7 @@ struct gw_host_cfg {
     gw_time ack_delay;  /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t train;     /* packets per train */
     gw_time stall;      /* a flow without progress for this long fails; 0: never */
+    bool payload;       /* messages have contents, which are checked on arrival */
 };
 
 /* Egress queues, in `queue:`. */
@@ -46,7 +47,10 @@ enum gw_fault_kind {
     GW_FAULT_LINK_RATE,    /* the rate is multiplied by `factor`; of several the worst counts */
     GW_FAULT_LINK_LOSS,    /* each packet is lost with probability `chance_q32` / 2^32 */
     GW_FAULT_LINK_CORRUPT, /* each packet is damaged: it uses the link, the receiver discards it */
-    GW_FAULT_NODE_DOWN,    /* all links of the node are down; a host loses nothing it knew */
+    GW_FAULT_LINK_DUPLICATE, /* each packet arrives twice with that probability */
+    GW_FAULT_LINK_REORDER,   /* each packet arrives `delay` late with that probability */
+    GW_FAULT_NODE_DOWN,      /* all links of the node are down; a host loses nothing it knew */
+    GW_FAULT_NODE_CRASH,     /* the node loses all it knew and held, and its links are down */
 };
 
 struct gw_fault {
@@ -54,9 +58,10 @@ struct gw_fault {
     gw_time at;
     gw_time until; /* recovery; GW_TIME_NEVER: none */
     uint32_t link; /* for link faults; both directions */
-    uint32_t node; /* for GW_FAULT_NODE_DOWN */
+    uint32_t node; /* for node faults */
     gw_q16 factor;
     uint64_t chance_q32;
+    gw_time delay; /* of GW_FAULT_LINK_REORDER; above 0 */
 };
 
 /* Sampled series, in `metrics:`. */

@@ -407,3 +407,21 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
     }
     return workload->job_count;
 }
+
+/*
+ * What becomes of jobs when a node crashes; see engine.h. A worker or server that was on it stays
+ * silent from then on, and a switch no longer adds up.
+ */
+void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now)
+{
+    (void)sim;
+    (void)place;
+    (void)now;
+}
+
+void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place, gw_time now)
+{
+    (void)sim;
+    (void)place;
+    (void)now;
+}
