@@ -3,6 +3,7 @@
  * comes back as if new, and that nothing of it escapes the books.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "sim_support.h"
 #include "support.h"
@@ -211,6 +212,35 @@ static void host_crash__does_not_reuse_flow_numbers(void **state)
     expect_no_leak(&run);
 }
 
+/*
+ * A message whose last ACK was lost is received by both lives of its receiver, but pulls its
+ * trigger once: the barrier waits for the other message, at 200 us.
+ */
+static void host_crash__pulls_a_trigger_once(void **state)
+{
+    (void)state;
+    static const char matrix[] = "Connections 3\nTriggers 1\n"
+                                 "1->0 id 1 start 0 size 1 recv_done_trigger 1\n"
+                                 "2->0 id 2 start 200000000 size 1 recv_done_trigger 1\n"
+                                 "3->1 id 3 trigger 1 size 1\n"
+                                 "trigger id 1 barrier count 2\n";
+    struct gw_test_sim run;
+    char path[GW_TEST_PATH_MAX], set[256];
+    gw_test_write_file(path, matrix);
+    snprintf(set, sizeof(set),
+             "workload={kind: matrix, file: %s};"
+             "faults=[{at: 1us, until: 20us, link: [host1, sw0], loss: 1},"
+             " {at: 10us, until: 11us, node: host0, crash: yes}]",
+             path);
+    run_with(&run, star, set);
+    unlink(path);
+    assert_int_equal(run.totals.completed, 3);
+    assert_true(run.flows[0].retransmits > 0 && run.flows[0].end > 20 * GW_US);
+    assert_true(node_of(&run, 0)->lives == 2 && node_of(&run, 0)->app.sends == 0);
+    assert_true(run.flows[2].start > 200 * GW_US);
+    expect_no_leak(&run);
+}
+
 /* A full queue goes down with the switch; the flows send again and end. */
 static void switch_crash__loses_its_queues(void **state)
 {
@@ -333,6 +363,7 @@ int main(void)
         cmocka_unit_test(host_crash__for_good_fails_what_was_to_start),
         cmocka_unit_test(host_crash__twice_needs_both_to_end),
         cmocka_unit_test(host_crash__does_not_reuse_flow_numbers),
+        cmocka_unit_test(host_crash__pulls_a_trigger_once),
         cmocka_unit_test(switch_crash__loses_its_queues),
         cmocka_unit_test(switch_crash__comes_back_with_routes),
         cmocka_unit_test(switch_crash__keeps_the_totals),
