@@ -51,6 +51,12 @@ static const struct {
     {"faults=[{at: 5us, until: 50us, node: core1, down: yes}]", MUST_LOSE | MUST_FINISH},
     {"workload.size=1MiB; faults=[{at: 5us, link: [tor0, agg0], rate: 0.1}]",
      MUST_MARK | MUST_FINISH},
+    {"faults=[{at: 3us, until: 20us, node: agg1, crash: yes}]; convergence=10us",
+     MUST_LOSE | MUST_FINISH},
+    {"faults=[{at: 0, link: [tor0, agg0], duplicate: 5%},"
+     " {at: 0, link: [tor1, agg0], reorder: 5%, delay: 4us}]",
+     MUST_FINISH},
+    {"host.payload=yes; workload.kind=incast; workload.size=1MiB", MUST_TRIM | MUST_FINISH},
     {"metrics.sample=3us", MUST_FINISH | MUST_SAMPLE},
 };
 
