@@ -305,7 +305,7 @@ static int write_flows(const struct gw_run_report *run, const char *directory)
         bool ended = flows[i].outcome != GW_FLOW_PENDING;
         fprintf(file, "%u,%u,%u,%llu,", spec->id, spec->src, spec->dst,
                 (unsigned long long)spec->bytes);
-        if (flows[i].started)
+        if (flows[i].started || ended)
             fprintf(file, "%.6f", in_us(flows[i].start));
         if (ended)
             fprintf(file, ",%.6f,%.6f", in_us(flows[i].end), in_us(flows[i].end - flows[i].start));

@@ -44,7 +44,6 @@ static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
-    bool payload;       /* packets carry their bytes */
     uint32_t mtu;       /* payload bytes of a full packet */
     uint32_t header;    /* header bytes; the size of ACKs and trimmed packets */
     gw_q16 jitter;      /* each packet leaves up to this many of its own packet times late */
@@ -53,6 +52,7 @@ struct gw_host_cfg {
     uint32_t train;     /* packets per train */
     gw_time stall;      /* a flow without progress for this long fails; 0: never */
     struct gw_host_cost_cfg cost;
+    bool payload; /* messages have contents, which are checked on arrival */
 };
 
 /* Egress queues, in `queue:`. */
@@ -72,7 +72,10 @@ enum gw_fault_kind {
     GW_FAULT_LINK_RATE,    /* the rate is multiplied by `factor`; of several the worst counts */
     GW_FAULT_LINK_LOSS,    /* each packet is lost with probability `chance_q32` / 2^32 */
     GW_FAULT_LINK_CORRUPT, /* each packet is damaged: it uses the link, the receiver discards it */
-    GW_FAULT_NODE_DOWN,    /* all links of the node are down; a host loses nothing it knew */
+    GW_FAULT_LINK_DUPLICATE, /* each packet arrives twice with that probability */
+    GW_FAULT_LINK_REORDER,   /* each packet arrives `delay` late with that probability */
+    GW_FAULT_NODE_DOWN,      /* all links of the node are down; a host loses nothing it knew */
+    GW_FAULT_NODE_CRASH,     /* the node loses all it knew and held, and its links are down */
 };
 
 struct gw_fault {
@@ -80,9 +83,10 @@ struct gw_fault {
     gw_time at;
     gw_time until; /* recovery; GW_TIME_NEVER: none */
     uint32_t link; /* for link faults; both directions */
-    uint32_t node; /* for GW_FAULT_NODE_DOWN */
+    uint32_t node; /* for node faults */
     gw_q16 factor;
     uint64_t chance_q32;
+    gw_time delay; /* of GW_FAULT_LINK_REORDER; above 0 */
 };
 
 /* Sampled series, in `metrics:`. */

@@ -24,6 +24,7 @@ struct host_options {
     gw_q16 jitter;
     gw_time ack_delay, stall;
     uint32_t ack_every, train;
+    bool payload;
 };
 
 static const struct gw_param host_params[] = {
@@ -62,6 +63,11 @@ static const struct gw_param host_params[] = {
      .offset = offsetof(struct host_options, stall),
      .initial = "0",
      .help = "a flow without progress for this long fails; 0: never"},
+    {.name = "payload",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct host_options, payload),
+     .initial = "no",
+     .help = "messages have contents, which are checked on arrival; the run takes one thread"},
 };
 
 static const struct gw_algo host_table = {
@@ -189,6 +195,7 @@ int gw_loader_host(struct gw_loader *loader)
         .train = options.train,
         .stall = options.stall,
         .cost = cost,
+        .payload = options.payload,
     };
     write_section(loader, "host", NULL, &schema);
     return GW_OK;

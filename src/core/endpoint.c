@@ -66,6 +66,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
     for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
         ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
+        ep->tx_flows[i].generation = cfg->generation;
         ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
     }
     for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
@@ -212,6 +213,15 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
     };
     endpoint_carve(ep, cfg, &arena);
     return ep;
+}
+
+uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
+{
+    uint32_t count = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        for (struct gw_pkt_fifo *control = &ep->egress[port].control; control->count; count++)
+            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(control, ep->pool));
+    return count;
 }
 
 struct gw_node *gw_endpoint_node(struct gw_endpoint *ep)
@@ -367,6 +377,7 @@ bool gw_endpoint_flow_info(const struct gw_endpoint *ep, uint32_t flow_id,
     *info = (struct gw_flow_info){
         .cwnd = flow->window.cwnd,
         .acked_bytes = flow->acked_bytes,
+        .retransmits = flow->resent_packets,
         .in_flight_bytes = flow->in_flight,
         .window_packets = flow->next - flow->una,
         .cc_state = flow->cc_state,

@@ -33,6 +33,8 @@ struct gw_endpoint_cfg {
     uint32_t train;           /* packets per train, at least 1 */
     gw_time stall;            /* a flow without progress for this long fails; 0: never */
     uint64_t seed;            /* of this node's random stream */
+    uint16_t generation;      /* of the first flow numbers: a host that starts again must not use
+                                 those of its earlier flows, which peers may remember */
     struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
 };
 
@@ -97,6 +99,12 @@ size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg);
 /* Makes an endpoint in `memory`, aligned to 64 and gw_endpoint_size() long. Never fails. */
 struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg *cfg);
 
+/*
+ * Releases the packets that the endpoint holds and returns how many. Applications must have
+ * detached; then the memory may be used for something else.
+ */
+uint32_t gw_endpoint_fini(struct gw_endpoint *endpoint);
+
 /* The node, for drivers. */
 struct gw_node *gw_endpoint_node(struct gw_endpoint *endpoint);
 
@@ -131,6 +139,7 @@ uint32_t gw_endpoint_poll(struct gw_endpoint *endpoint, struct gw_event *events,
 struct gw_flow_info {
     uint64_t cwnd;
     uint64_t acked_bytes;
+    uint64_t retransmits; /* packets sent again */
     uint32_t in_flight_bytes;
     uint32_t window_packets; /* sent but not yet below the cumulative acknowledgement */
     const void *cc_state;

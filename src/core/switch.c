@@ -424,6 +424,16 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     return sw;
 }
 
+uint32_t gw_switch_fini(struct gw_switch *sw)
+{
+    uint32_t count = 0;
+    for (uint16_t i = 0; i < sw->node.port_count; i++)
+        for (struct port *port = port_at(sw, i); backlog(port); count++)
+            gw_pkt_release(sw->pool,
+                           sw->qdisc->dequeue(port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port));
+    return count;
+}
+
 struct gw_node *gw_switch_node(struct gw_switch *sw)
 {
     return &sw->node;

@@ -95,6 +95,12 @@ size_t gw_switch_size(const struct gw_switch_cfg *cfg);
 /* Makes a switch in `memory`, aligned to 64. Never fails. */
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg);
 
+/*
+ * Releases the packets that are queued and returns how many; then the memory may be used for
+ * something else. The aggregation stage is the caller's.
+ */
+uint32_t gw_switch_fini(struct gw_switch *sw);
+
 /* The node, for drivers. */
 struct gw_node *gw_switch_node(struct gw_switch *sw);
 

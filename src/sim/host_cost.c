@@ -40,6 +40,18 @@ void gw_sim_host_cost_close(struct gw_sim_host_cost *cost)
     free(cost);
 }
 
+uint64_t gw_sim_host_cost_crash(struct gw_sim *sim, struct gw_sim_node *node)
+{
+    struct gw_sim_host_cost *old = node->cost;
+    struct gw_pkt_pool *pool = &gw_sim_part_of(sim, sim->place[node->id])->pool;
+    uint64_t lost = old->queue.count;
+    while (old->queue.count)
+        gw_pkt_release(pool, gw_pkt_fifo_pop(&old->queue, pool));
+    node->cost = gw_sim_host_cost_open(sim->scenario, old->port_count);
+    gw_sim_host_cost_close(old); /* its drops are in the books already */
+    return lost;
+}
+
 static bool is_control(const struct gw_pkt *pkt)
 {
     return pkt->q.class == GW_CLASS_CONTROL;

@@ -155,15 +155,6 @@ bool gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event,
     }
 }
 
-/* The partition that a place runs in. */
-static struct gw_sim_part *part_of(struct gw_sim *sim, uint32_t place)
-{
-    uint32_t p = 0;
-    while (place >= sim->parts[p].last)
-        p++;
-    return &sim->parts[p];
-}
-
 void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
@@ -174,7 +165,7 @@ void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now)
         member->reason = GW_JOB_LOST;
         member->about = member->rank;
         gw_sim_member_close(sim, member, true);
-        end(part_of(sim, place), member, GW_FLOW_FAILED, now);
+        end(gw_sim_part_of(sim, place), member, GW_FLOW_FAILED, now);
     }
     for (uint32_t i = 0; i < workload->job_server_count; i++)
         if (sim->place[sim->shards[i].host] == place)

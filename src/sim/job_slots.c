@@ -53,6 +53,13 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
     if (cfg.jobs_max == 0)
         return NULL;
     struct gw_slots *slots = gw_slots_init(gw_sim_alloc(gw_slots_size(&cfg)), &cfg);
+    gw_sim_slots_install(sim, slots, id);
+    return slots;
+}
+
+void gw_sim_slots_install(const struct gw_sim *sim, struct gw_slots *slots, uint32_t id)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
     uint32_t first = 0;
     for (uint32_t i = 0; i < workload->job_count; i++) {
         const struct gw_job_spec *spec = &workload->jobs[i];
@@ -70,7 +77,6 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
         GW_ASSERT(error == GW_OK); /* the pool is as large as all of them */
         first += spec->slots;
     }
-    return slots;
 }
 
 int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member)

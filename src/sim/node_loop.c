@@ -142,15 +142,52 @@ static inline void deliver(struct gw_sim_part *part, struct gw_sim_node *node,
         gw_sim_activate(part, ahead, port->peer);
 }
 
-/* True when a fault takes the packet; it is then released. */
-static bool lost_on_link(struct gw_sim_part *part, struct gw_sim_node *node,
-                         const struct gw_sim_port *port, struct gw_pkt *pkt)
+/* One more packet like `pkt`, which shares its payload; NULL when the pool is empty. */
+static struct gw_pkt *copy_pkt(struct gw_sim_part *part, const struct gw_pkt *pkt)
 {
-    if (!port->down && !gw_prng_chance(&node->prng, port->loss_q32))
-        return false;
-    part->link_losses++;
-    gw_pkt_release(&part->pool, pkt);
-    return true;
+    struct gw_pkt *copy = gw_pkt_claim(&part->pool);
+    if (!copy)
+        return NULL;
+    *copy = *pkt;
+    if (copy->buf != GW_BUF_NONE)
+        gw_buf_share(part->pool.bufs, copy->buf);
+    return copy;
+}
+
+/* Delivers a packet, or lets others overtake it. */
+static void deliver_reordered(struct gw_sim_part *part, struct gw_sim_node *node,
+                              struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
+                              gw_time left_at)
+{
+    const struct gw_sim_port_faults *faults = port->faults;
+    if (!faults->reorder_q32 || !gw_prng_chance(&node->prng, faults->reorder_q32)) {
+        deliver(part, node, port, pkt, serialisation, left_at);
+        return;
+    }
+    gw_time last_arrival = port->last_arrival;
+    deliver(part, node, port, pkt, serialisation, left_at + faults->delay);
+    port->last_arrival = last_arrival;
+}
+
+/* The same as deliver() on a link with faults: the packet may be lost, copied or late. */
+static void deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
+                           struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
+                           gw_time left_at)
+{
+    const struct gw_sim_port_faults *faults = port->faults;
+    if (faults->down || gw_prng_chance(&node->prng, faults->loss_q32)) {
+        part->link_losses++;
+        gw_pkt_release(&part->pool, pkt);
+        return;
+    }
+    struct gw_pkt *copy = NULL;
+    if (faults->duplicate_q32 && gw_prng_chance(&node->prng, faults->duplicate_q32))
+        copy = copy_pkt(part, pkt);
+    deliver_reordered(part, node, port, pkt, serialisation, left_at);
+    if (copy) {
+        part->link_copies++;
+        deliver_reordered(part, node, port, copy, serialisation, left_at);
+    }
 }
 
 /* Pulls an idle port and serialises what it gives. */
@@ -171,9 +208,10 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
             part->changed_by_wire++;
         if (__builtin_expect(port->is_captured, 0))
             gw_capture_packet(sim, node, index, pkt, at);
-        if (__builtin_expect(port->is_faulty, 0) && lost_on_link(part, node, port, pkt))
-            continue;
-        deliver(part, node, port, pkt, serialisation, at);
+        if (__builtin_expect(port->is_faulty, 0))
+            deliver_faulty(part, node, port, pkt, serialisation, at);
+        else
+            deliver(part, node, port, pkt, serialisation, at);
     }
     part->hops += count;
     if (__builtin_expect(node->cost != NULL, 0) && at < now + count * node->cost->tx_cost)

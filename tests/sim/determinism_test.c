@@ -58,6 +58,12 @@ static const struct {
      "host.rx_rate=300Gbps; "
      "host.rx_queue=1MiB; host.tx_cost=50ns",
      MUST_PAUSE | MUST_FINISH},
+    {"faults=[{at: 3us, until: 20us, node: agg1, crash: yes}]; convergence=10us",
+     MUST_LOSE | MUST_FINISH},
+    {"faults=[{at: 0, link: [tor0, agg0], duplicate: 5%},"
+     " {at: 0, link: [tor1, agg0], reorder: 5%, delay: 4us}]",
+     MUST_FINISH},
+    {"host.payload=yes; workload.kind=incast; workload.size=1MiB", MUST_TRIM | MUST_FINISH},
     {"metrics.sample=3us", MUST_FINISH | MUST_SAMPLE},
 };
 

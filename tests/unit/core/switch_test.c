@@ -434,6 +434,26 @@ static void switch_losses__release_memory(void **state)
     }
 }
 
+/* Of all ports, in every discipline. */
+static void switch_fini__releases_what_is_queued(void **state)
+{
+    (void)state;
+    for (uint32_t q = 0; q < gw_qdisc_registry.count; q++) {
+        struct fixture f;
+        struct gw_switch_cfg cfg = cfg_of(&f, gw_qdisc_registry.algos[q]->name);
+        fixture_open(&f, &cfg);
+        feed_many(&f, 0, 2 * CAPACITY / SIZE);
+        feed_many(&f, 1, 3);
+        uint32_t queued = PKTS - free_pkts(&f);
+        assert_true(queued > CAPACITY / SIZE);
+        assert_int_equal(gw_switch_fini(f.sw), queued);
+        assert_int_equal(free_pkts(&f), PKTS);
+        assert_int_equal(backlog(&f), 0);
+        free(f.pool.pkts);
+        free(f.sw);
+    }
+}
+
 /* A port is listed when it gets its first packet, once, and again only after it went quiet. */
 static void switch_ready__is_reported_once(void **state)
 {
@@ -577,6 +597,7 @@ int main(void)
         cmocka_unit_test(switch_pool__is_never_exceeded),
         cmocka_unit_test(switch_trimmed__passes_a_second_congested_switch),
         cmocka_unit_test(switch_losses__release_memory),
+        cmocka_unit_test(switch_fini__releases_what_is_queued),
         cmocka_unit_test(switch_ready__is_reported_once),
         cmocka_unit_test(switch_slots__results_go_to_the_workers),
         cmocka_unit_test(switch_slots__gradients_pass_without_the_stage),
