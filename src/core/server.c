@@ -188,8 +188,22 @@ static void agree(struct gw_server *server, struct fragment *fragment, bool over
     server->stats.scaled += fragment->scale != GW_PKT_SCALE_NONE;
 }
 
+/* A row for raw contributions is free: asks again for the oldest fragment that found none. */
+static void invite_raw(struct gw_server *server)
+{
+    for (uint32_t i = 0; i < server->cfg.positions; i++) {
+        uint32_t seq = server->expected + i;
+        const struct fragment *fragment = fragment_at(server, seq);
+        if (fragment->seq == seq && fragment->state == FRAGMENT_RAW && fragment->raw == NO_RAW) {
+            order_all(server, seq, GW_AGG_REQUEST);
+            return;
+        }
+    }
+}
+
 static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags)
 {
+    bool frees_row = fragment->raw != NO_RAW;
     raw_release(server, fragment);
     agree(server, fragment, flags & GW_AGG_RAW);
     fragment->buf = buf;
@@ -208,6 +222,8 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
     }
     order_all(server, fragment->seq, 0);
     advance(server);
+    if (frees_row)
+        invite_raw(server);
 }
 
 /* Gives the integers up and asks everybody for raw values. */

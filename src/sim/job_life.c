@@ -79,6 +79,8 @@ static void joined(struct gw_sim *sim, struct gw_sim_member *member, uint32_t sh
         .stall = sim->scenario->host.stall,
         .congestion_control = spec->congestion_control,
         .resend_gap = spec->resend_gap,
+        .offers_exponents = spec->dynamic_scaling,
+        .proactive = spec->proactive,
         .keeps_results = true,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 enum {
-    RAW_MAX = 8,
+    RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
     INCARNATION_STREAM = 0x10b,
     IDLE_LOSTS = 8, /* a switch forgets a job when so many times `lost` have passed in silence */
 };
@@ -63,6 +63,13 @@ static uint32_t incarnation(const struct gw_sim *sim, uint32_t number, uint32_t 
     return (uint32_t)gw_prng_next(&prng) | 1;
 }
 
+/* Fragments that can be collected raw at the same time. */
+static uint32_t raw_max(const struct gw_job_spec *spec)
+{
+    uint32_t most = RAW_BUFS / spec->worker_count;
+    return most < spec->window ? most : spec->window;
+}
+
 int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
 {
     struct gw_sim_shard *shard = &sim->shards[index];
@@ -78,7 +85,10 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .aggregators = spec->aggregators,
         .indexing = (enum gw_agg_indexing)spec->indexing,
         .share = spec->share,
-        .raw_max = RAW_MAX,
+        .raw_max = raw_max(spec),
+        .agrees_exponents = spec->dynamic_scaling,
+        .proactive = spec->proactive,
+        .scale_exponent = GW_SCALE_EXPONENT,
         .retry = spec->timeout / 8 + 1,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
@@ -100,6 +110,7 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .retry = spec->timeout,
         .beat = spec->beat,
         .lost = spec->lost,
+        .agrees_exponents = spec->dynamic_scaling,
         .server = shard->server,
     };
     shard->memory[1] = gw_sim_alloc(gw_coordinator_size(&cfg));

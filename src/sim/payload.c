@@ -19,7 +19,7 @@ enum {
     BUFS_MAX = 1 << 22, /* 16 GiB of address space at the usual 4 KiB */
     BUF_ALIGNMENT = 64, /* of buffers, for the kernels that add up */
     HALF_FULL = 2,      /* packets at the end of a message may be nearly empty */
-    RAW_BUFS = 8,       /* per worker, at a job's server */
+    RAW_BUFS = 4096,    /* raw contributions at a server, see jobs.c */
 };
 
 /* A flow without end has no contents, nor has any message above this. */
@@ -66,8 +66,9 @@ static uint64_t count_bufs(const struct gw_sim *sim)
     }
     for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
         const struct gw_job_spec *job = &scenario->workload.jobs[i];
+        uint64_t log = 2 * (uint64_t)job->window; /* results that a worker or a server keeps */
         count += (uint64_t)(topo->node_count - topo->host_count) * job->aggregators +
-                 (uint64_t)RAW_BUFS * job->worker_count + job->window;
+                 job->server_count * (RAW_BUFS + log + log * job->worker_count) + 2 * job->slots;
     }
     count = (count + BUF_ALIGNMENT - 1) / BUF_ALIGNMENT * BUF_ALIGNMENT;
     return count < BUFS_MAX ? count : BUFS_MAX;

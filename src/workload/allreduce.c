@@ -40,12 +40,16 @@ struct allreduce {
     bool colocated;
     bool congestion_control;
     bool resend_gap;
+    bool proactive;
+    bool dynamic_scaling;
+    uint32_t magnitude;
 };
 
 enum {
     ELEMENT_SIZE = 4, /* bytes of a float32 */
     WORLD_MAX = 1024,
     LEVELS_MAX = 3,
+    MAGNITUDE_MAX = 64,
     SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
     WINDOW_MAX = 65536,
@@ -172,6 +176,9 @@ static int check(const struct allreduce *cfg, const struct via *via, struct gw_w
                                   cfg->aggregators);
     if (cfg->timeout == 0 || cfg->leak == 0 || cfg->beat == 0)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout, leak and beat must not be 0");
+    if (cfg->magnitude > MAGNITUDE_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
+                                  MAGNITUDE_MAX, cfg->magnitude);
     if (cfg->lost <= cfg->beat)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
     if (cfg->levels < 1 || cfg->levels > LEVELS_MAX)
@@ -215,6 +222,9 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
         .share = share,
         .congestion_control = cfg->congestion_control,
         .resend_gap = cfg->resend_gap,
+        .proactive = cfg->proactive,
+        .dynamic_scaling = cfg->dynamic_scaling,
+        .magnitude = cfg->magnitude,
         .timeout = cfg->timeout,
         .leak = cfg->leak,
         .beat = cfg->beat,
@@ -308,6 +318,15 @@ static const struct gw_param params[] = {
     ALLREDUCE_PARAM(BOOL, resend_gap, "no",
                     "send all overdue fragments again at a loss, not only the first (ATP section "
                     "3.6 has the first; the authors' code all)"),
+    ALLREDUCE_PARAM(BOOL, proactive, "no",
+                    "fragments whose sum might saturate travel raw from the start (ATP appendix "
+                    "B.2); matters with host.payload"),
+    ALLREDUCE_PARAM(BOOL, dynamic_scaling, "no",
+                    "scale fragments as the workers agree one window before (ATP appendix B.3); "
+                    "matters with host.payload"),
+    ALLREDUCE_PARAM(COUNT, magnitude, "0",
+                    "with host.payload: values are below 2 to the power of this; from 4 on, sums "
+                    "saturate"),
     ALLREDUCE_PARAM(TIME, timeout, "1ms", "without progress: send again (ATP section 5.2.3)"),
     ALLREDUCE_PARAM(TIME, leak, "10ms", "after which an aggregator counts as forgotten"),
     ALLREDUCE_PARAM(TIME, start, "0", "when the first job may start"),
