@@ -18,6 +18,7 @@
 #include "core/scaling.h"
 
 enum {
+    CRAWL_MAX = 2,         /* results between two timeouts that mean a burst of losses */
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
     INCREASE_BYTES = 1500, /* per window, or per result in slow start (ATP, section 3.7) */
     KEY_TYPE_BITS = 2,
@@ -62,6 +63,8 @@ struct gw_worker {
     uint32_t ahead;     /* results that came for fragments behind `expected` */
     uint32_t overtaken; /* fragment last found lost that way */
     bool was_overtaken;
+    bool had_timeout; /* and so many results before */
+    uint64_t results_then;
     uint32_t cut_at; /* `next` at the last cut: no other until a window has passed */
     bool was_cut;
     uint64_t window;     /* 1/65536 fragments */
@@ -271,12 +274,8 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
 {
     struct gw_worker *worker = (struct gw_worker *)sender;
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && gw_result_log_has_next(&worker->log)) {
-        if (supply(worker, pkt))
-            return pkt;
-        gw_pkt_release(ep->pool, pkt);
-        return NULL;
-    }
+    if (pkt && supply(worker, pkt))
+        return pkt;
     uint32_t seq = 0;
     bool again = false;
     if (pkt && ep->pool->bufs && (pkt->buf = gw_buf_claim(ep->pool->bufs)) == GW_BUF_NONE) {
@@ -393,6 +392,8 @@ static void advance(struct gw_worker *worker, gw_time now)
     while (worker->expected != worker->next && *slot_of(worker, worker->expected) & SLOT_DONE) {
         worker->expected++;
         worker->ahead--;
+        /* All workers have what is a window behind, or this one could not be here. */
+        gw_result_log_confirm(&worker->log, worker->expected - worker->cfg.window_max - 1);
     }
     while (worker->work_count) {
         const struct work *work = &worker->works[worker->work_head];
@@ -404,11 +405,11 @@ static void advance(struct gw_worker *worker, gw_time now)
     }
 }
 
-/* Sends the expected fragment again, or all without result before `seq`. */
-static void resend_overdue(struct gw_worker *worker, uint32_t seq)
+/* Sends the expected fragment again, or `all` without result before `seq`. */
+static void resend_overdue(struct gw_worker *worker, uint32_t seq, bool all)
 {
     queue_resend(worker, worker->expected);
-    for (uint32_t at = worker->expected + 1; worker->cfg.resend_gap && seq_before(at, seq); at++)
+    for (uint32_t at = worker->expected + 1; all && seq_before(at, seq); at++)
         queue_resend(worker, at);
 }
 
@@ -424,7 +425,7 @@ static void detect_loss(struct gw_worker *worker, uint32_t seq)
         return;
     worker->overtaken = worker->expected;
     worker->was_overtaken = true;
-    resend_overdue(worker, seq);
+    resend_overdue(worker, seq, worker->cfg.resend_gap);
     window_cut(worker);
 }
 
@@ -475,6 +476,16 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
     worker_wake(worker, now);
 }
 
+/*
+ * Since the last timeout hardly more than what it resent has come back: all that was out is lost,
+ * by a switch that died or a burst, and need not wait for a timeout each.
+ */
+static bool is_crawling(const struct gw_worker *worker)
+{
+    uint64_t results = worker->stats.results - worker->results_then;
+    return worker->had_timeout && results >= 1 && results <= CRAWL_MAX;
+}
+
 static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
@@ -492,8 +503,10 @@ static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
     gw_result_log_repeat(&worker->log);
     if (worker->expected != worker->next && now - worker->progress_at >= worker->cfg.timeout) {
         worker->progress_at = now;
-        resend_overdue(worker, worker->next);
+        resend_overdue(worker, worker->next, worker->cfg.resend_gap || is_crawling(worker));
         window_cut(worker);
+        worker->had_timeout = true;
+        worker->results_then = worker->stats.results;
     }
     gw_time since = worker->expected == worker->next ? now : worker->progress_at;
     gw_endpoint_arm(ep, app->timer, gw_time_add(since, worker->cfg.timeout));
@@ -531,7 +544,7 @@ static void reset(struct gw_worker *worker)
     const struct gw_worker_cfg *cfg = &worker->cfg;
     worker->window = (uint64_t)cfg->window_initial << 16;
     worker->threshold = UINT64_MAX;
-    worker->was_cut = worker->was_overtaken = false;
+    worker->was_cut = worker->was_overtaken = worker->had_timeout = false;
     gw_agg_index_init(&worker->index, worker->index_memory, cfg->window_max, cfg->aggregators,
                       cfg->indexing, cfg->job, cfg->share);
 }

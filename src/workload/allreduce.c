@@ -202,10 +202,21 @@ static int check(const struct allreduce *cfg, const struct via *via, struct gw_w
     return GW_OK;
 }
 
+/* A static share of the memory bounds the window: a job then never leaves its own range. */
+static uint32_t window_of(const struct allreduce *cfg)
+{
+    uint32_t window = cfg->window;
+    while (cfg->indexing == GW_AGG_INDEX_STATIC && window > 1 &&
+           window > cfg->aggregators / cfg->jobs)
+        window /= 2;
+    return window;
+}
+
 static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
                     const struct via *via, const uint32_t *hosts, struct racks *racks,
                     uint32_t share, gw_time start)
 {
+    uint32_t window = window_of(cfg);
     struct gw_job_spec job = {
         .via = via->job,
         .levels = (uint8_t)(via->job == GW_JOB_VIA_INA   ? cfg->levels
@@ -215,8 +226,8 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
         .bytes = cfg->size,
         .iterations = cfg->iterations,
         .values = cfg->values,
-        .window = cfg->window,
-        .window_initial = cfg->window_initial,
+        .window = window,
+        .window_initial = cfg->window_initial < window ? cfg->window_initial : window,
         .aggregators = cfg->aggregators,
         .indexing = cfg->indexing,
         .share = share,
@@ -306,7 +317,9 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct allreduce, indexing),
      .initial = "hash",
      .choices = "hash|linear|static",
-     .help = "how a job finds its aggregators (ATP section 3.6 and figure 14)"},
+     .help =
+         "how a job finds its aggregators (ATP section 3.6 and figure 14); static: in its equal "
+         "share of them, which bounds its window"},
     ALLREDUCE_PARAM(COUNT, servers, "1", "of each job; each has a part of the tensor"),
     ALLREDUCE_PARAM(BOOL, colocated, "no",
                     "servers share the hosts of workers (via: ps); with as many as workers this is "

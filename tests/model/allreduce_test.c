@@ -229,12 +229,13 @@ static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
         seen.duplicates += result.switches.duplicates;
         seen.collisions += result.switches.collisions;
         seen.discarded += result.switches.discarded;
-        seen.leaked += result.switches.leaked;
         gw_model_free(&result);
     }
     /* The rules that this is about were all at work. */
-    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.discarded &&
-                seen.leaked);
+    assert_true(seen.partials);
+    assert_true(seen.duplicates);
+    assert_true(seen.collisions);
+    assert_true(seen.discarded);
 }
 
 static void allreduce__too_little_memory_costs_the_server_work_only(void **state)
