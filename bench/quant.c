@@ -40,166 +40,106 @@ struct arrays {
     unsigned char *wire; /* integers */
     unsigned char *sum;  /* integers */
     uint64_t *wide;      /* zeros: integers or reals of 64 bits */
-    struct gw_scale scale;
 };
 
 /* What a kernel found out goes here, so that the compiler cannot leave it out. */
 static volatile uint32_t sink;
 
-/* Works on `count` values of the arrays from `first` on. */
-typedef void run_fn(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                    uint32_t count);
+/* Not known to the compiler, which would write out another memcpy than the library's, a slower one.
+ */
+static volatile uint32_t fragment_values = FRAGMENT;
 
-static void run_memcpy(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                       uint32_t count)
-{
-    (void)k;
-    memcpy(a->wire + 4 * first, a->x + 4 * first, 4 * (size_t)count);
-}
-
-static void quantise(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                     uint32_t count, enum gw_dtype type)
-{
-    const unsigned char *x = a->x + gw_dtype_size(type) * first;
-    sink += k->quantise[type](a->wire + 4 * first, x, count, &a->scale);
-}
-
-static void run_quantise_f32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                             uint32_t count)
-{
-    quantise(k, a, first, count, GW_DTYPE_F32);
-}
-
-static void run_quantise_f16(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                             uint32_t count)
-{
-    quantise(k, a, first, count, GW_DTYPE_F16);
-}
-
-static void run_quantise_bf16(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                              uint32_t count)
-{
-    quantise(k, a, first, count, GW_DTYPE_BF16);
-}
-
-static void run_quantise_i32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                             uint32_t count)
-{
-    quantise(k, a, first, count, GW_DTYPE_I32);
-}
-
-static void dequantise(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                       uint32_t count, enum gw_dtype type)
-{
-    unsigned char *x = a->x + gw_dtype_size(type) * first;
-    k->dequantise[type](x, a->wire + 4 * first, count, &a->scale);
-}
-
-static void run_dequantise_f32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                               uint32_t count)
-{
-    dequantise(k, a, first, count, GW_DTYPE_F32);
-}
-
-static void run_average_f32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                            uint32_t count)
-{
-    struct gw_scale average = gw_scale_power(GW_SCALE_EXPONENT, 3);
-    k->dequantise[GW_DTYPE_F32](a->x + 4 * first, a->wire + 4 * first, count, &average);
-}
-
-static void run_dequantise_f16(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                               uint32_t count)
-{
-    dequantise(k, a, first, count, GW_DTYPE_F16);
-}
-
-static void run_dequantise_bf16(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                                uint32_t count)
-{
-    dequantise(k, a, first, count, GW_DTYPE_BF16);
-}
-
-static void run_dequantise_i32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                               uint32_t count)
-{
-    struct gw_scale one = gw_scale_integer(1, 1);
-    k->dequantise[GW_DTYPE_I32](a->x + 4 * first, a->wire + 4 * first, count, &one);
-}
-
-static void run_add(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                    uint32_t count)
-{
-    k->add(a->sum + 4 * first, a->wire + 4 * first, count);
-}
-
-static void run_is_saturated(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                             uint32_t count)
-{
-    sink += k->is_saturated(a->wire + 4 * first, count);
-}
-
-static void run_add_wide(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                         uint32_t count)
-{
-    k->add_wide((int64_t *)a->wide + first, a->wire + 4 * first, count);
-}
-
-static void run_narrow(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                       uint32_t count)
-{
-    sink += k->narrow(a->sum + 4 * first, (int64_t *)a->wide + first, count);
-}
-
-static void run_add_real_f32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                             uint32_t count)
-{
-    k->add_real[GW_DTYPE_F32]((gw_real *)(void *)a->wide + first, a->x + 4 * first, count);
-}
-
-static void run_narrow_real_f32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                                uint32_t count)
-{
-    const gw_real *sum = (const gw_real *)(const void *)a->wide + first;
-    k->narrow_real[GW_DTYPE_F32](a->x + 4 * first, sum, count, 1);
-}
-
-static void run_max_abs_f32(const struct gw_kernels *k, const struct arrays *a, size_t first,
-                            uint32_t count)
-{
-    sink += k->max_abs[GW_DTYPE_F32](a->x + 4 * first, count);
-}
+enum kind {
+    COPY, /* by memcpy, no kernel */
+    QUANTISE,
+    ADD,
+    IS_SATURATED,
+    DEQUANTISE,
+    ADD_WIDE,
+    NARROW,
+    ADD_REAL,
+    NARROW_REAL,
+    MAX_ABS,
+};
 
 static const struct operation {
     const char *name;
-    run_fn *run;
-    uint32_t bytes; /* read and written per value */
+    enum kind kind;
+    enum gw_dtype type; /* of the user's values, where there are some */
+    uint32_t shares;    /* dequantising: the number of workers, 1 for a sum */
+    uint32_t bytes;     /* read and written per value */
 } operations[] = {
-    {"quantise f32", run_quantise_f32, 4 + 4},
-    {"quantise f16", run_quantise_f16, 2 + 4},
-    {"quantise bf16", run_quantise_bf16, 2 + 4},
-    {"quantise i32", run_quantise_i32, 4 + 4},
-    {"add", run_add, 4 + 4 + 4},
-    {"is_saturated", run_is_saturated, 4},
-    {"dequantise f32", run_dequantise_f32, 4 + 4},
-    {"dequantise f32, average of 3", run_average_f32, 4 + 4},
-    {"dequantise f16", run_dequantise_f16, 4 + 2},
-    {"dequantise bf16", run_dequantise_bf16, 4 + 2},
-    {"dequantise i32", run_dequantise_i32, 4 + 4},
-    {"add_wide", run_add_wide, 4 + 8 + 8},
-    {"narrow", run_narrow, 8 + 4},
-    {"add_real f32", run_add_real_f32, 4 + 8 + 8},
-    {"narrow_real f32", run_narrow_real_f32, 8 + 4},
-    {"max_abs f32", run_max_abs_f32, 4},
+    {"quantise f32", QUANTISE, GW_DTYPE_F32, .bytes = 4 + 4},
+    {"quantise f16", QUANTISE, GW_DTYPE_F16, .bytes = 2 + 4},
+    {"quantise bf16", QUANTISE, GW_DTYPE_BF16, .bytes = 2 + 4},
+    {"quantise i32", QUANTISE, GW_DTYPE_I32, .bytes = 4 + 4},
+    {"add", ADD, .bytes = 4 + 4 + 4},
+    {"is_saturated", IS_SATURATED, .bytes = 4},
+    {"dequantise f32", DEQUANTISE, GW_DTYPE_F32, 1, 4 + 4},
+    {"dequantise f32, average of 3", DEQUANTISE, GW_DTYPE_F32, 3, 4 + 4},
+    {"dequantise f16", DEQUANTISE, GW_DTYPE_F16, 1, 4 + 2},
+    {"dequantise bf16", DEQUANTISE, GW_DTYPE_BF16, 1, 4 + 2},
+    {"dequantise i32", DEQUANTISE, GW_DTYPE_I32, 1, 4 + 4},
+    {"add_wide", ADD_WIDE, .bytes = 4 + 8 + 8},
+    {"narrow", NARROW, .bytes = 8 + 4},
+    {"add_real f32", ADD_REAL, GW_DTYPE_F32, .bytes = 4 + 8 + 8},
+    {"narrow_real f32", NARROW_REAL, GW_DTYPE_F32, .bytes = 8 + 4},
+    {"max_abs f32", MAX_ABS, GW_DTYPE_F32, .bytes = 4},
 };
+
+static const struct operation copy = {"memcpy", COPY, .bytes = 4 + 4};
 
 /* One line of the result: an operation of an implementation. */
 struct row {
     const struct operation *operation;
     const struct gw_kernels *kernels; /* NULL: memcpy */
-    double cached_ns[REPETITIONS];    /* per fragment */
-    double beyond_ns[REPETITIONS];    /* per fragment */
+    struct gw_scale scale;
+    double cached_ns[REPETITIONS]; /* per fragment */
+    double beyond_ns[REPETITIONS]; /* per fragment */
 };
+
+/* Works on `count` values of the arrays from `first` on. */
+static void run(const struct row *row, const struct arrays *a, size_t first, uint32_t count)
+{
+    const struct operation *op = row->operation;
+    const struct gw_kernels *k = row->kernels;
+    unsigned char *x = a->x + gw_dtype_size(op->type) * first;
+    unsigned char *wire = a->wire + 4 * first, *sum = a->sum + 4 * first;
+    int64_t *wide = (int64_t *)a->wide + first;
+    gw_real *real = (gw_real *)(void *)a->wide + first;
+    switch (op->kind) {
+    case COPY:
+        memcpy(wire, x, 4 * (size_t)count);
+        break;
+    case QUANTISE:
+        sink += k->quantise[op->type](wire, x, count, &row->scale);
+        break;
+    case ADD:
+        k->add(sum, wire, count);
+        break;
+    case IS_SATURATED:
+        sink += k->is_saturated(wire, count);
+        break;
+    case DEQUANTISE:
+        k->dequantise[op->type](x, wire, count, &row->scale);
+        break;
+    case ADD_WIDE:
+        k->add_wide(wide, wire, count);
+        break;
+    case NARROW:
+        sink += k->narrow(sum, wide, count);
+        break;
+    case ADD_REAL:
+        k->add_real[op->type](real, x, count);
+        break;
+    case NARROW_REAL:
+        k->narrow_real[op->type](x, real, count, 1);
+        break;
+    case MAX_ABS:
+        sink += k->max_abs[op->type](x, count);
+        break;
+    }
+}
 
 static double now_ns(void)
 {
@@ -223,15 +163,15 @@ static double median(double *values)
 /* memcpy gets 64 MB in one call, the better for it. */
 static void measure(struct row *row, const struct arrays *a, uint32_t repetition)
 {
-    run_fn *run = row->operation->run;
+    const uint32_t fragment = fragment_values;
     double begin = now_ns();
     for (uint32_t call = 0; call < CACHED_CALLS; call++)
-        run(row->kernels, a, 0, FRAGMENT);
+        run(row, a, 0, fragment);
     row->cached_ns[repetition] = (now_ns() - begin) / CACHED_CALLS;
-    uint32_t step = row->kernels ? FRAGMENT : VALUES;
+    uint32_t step = row->kernels ? fragment : VALUES;
     begin = now_ns();
     for (size_t first = 0; first < VALUES; first += step)
-        run(row->kernels, a, first, step);
+        run(row, a, first, step);
     row->beyond_ns[repetition] = (now_ns() - begin) / FRAGMENTS;
 }
 
@@ -259,20 +199,27 @@ static void fill(struct arrays *a)
     }
 }
 
-static void print_row(struct row *row, const struct row *copy)
+/* Int32 values are not scaled. */
+static struct gw_scale scale_of(const struct operation *op)
+{
+    uint32_t shares = op->shares ? op->shares : 1;
+    return op->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
+                                    : gw_scale_power(GW_SCALE_EXPONENT, shares);
+}
+
+static void print_row(struct row *row, const struct row *reference)
 {
     double cached = median(row->cached_ns), beyond = median(row->beyond_ns);
     double bytes = (double)row->operation->bytes * FRAGMENT;
-    double copy_bytes = (double)copy->operation->bytes * FRAGMENT;
+    double copy_bytes = (double)reference->operation->bytes * FRAGMENT;
     printf("%-30s %-9s %8.1f %8.1f %8.2f %10.1f %8.2f\n", row->operation->name,
            row->kernels ? row->kernels->name : "-", cached, bytes / cached,
-           bytes / cached / (copy_bytes / copy->cached_ns[REPETITIONS / 2]), bytes / beyond,
-           bytes / beyond / (copy_bytes / copy->beyond_ns[REPETITIONS / 2]));
+           bytes / cached / (copy_bytes / reference->cached_ns[REPETITIONS / 2]), bytes / beyond,
+           bytes / beyond / (copy_bytes / reference->beyond_ns[REPETITIONS / 2]));
 }
 
 int main(void)
 {
-    static const struct operation copy = {"memcpy", run_memcpy, 4 + 4};
     static struct row rows[ROWS_MAX];
     const uint32_t operation_count = sizeof(operations) / sizeof(operations[0]);
     uint32_t features = gw_cpu_features(), count = 0;
@@ -281,14 +228,14 @@ int main(void)
         .wire = take(4 * (size_t)VALUES),
         .sum = take(4 * (size_t)VALUES),
         .wide = take(8 * (size_t)VALUES),
-        .scale = gw_scale_power(GW_SCALE_EXPONENT, 1),
     };
     rows[count++].operation = &copy;
     for (uint32_t o = 0; o < operation_count; o++)
         for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++)
             if (!((*k)->needs & ~features)) {
                 GW_ASSERT(count < ROWS_MAX);
-                rows[count++] = (struct row){.operation = &operations[o], .kernels = *k};
+                rows[count++] = (struct row){
+                    .operation = &operations[o], .kernels = *k, .scale = scale_of(&operations[o])};
             }
     for (uint32_t r = 0; r < REPETITIONS; r++)
         for (uint32_t i = 0; i < count; i++) {

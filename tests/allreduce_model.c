@@ -9,20 +9,26 @@
 #include "net/mem.h"
 
 enum {
-    SWITCHES_MAX = GW_MODEL_RACKS_MAX + 1,
-    HOSTS_MAX = GW_MODEL_WORKERS_MAX + 1,
-    PORTS_MAX = HOSTS_MAX + GW_MODEL_RACKS_MAX,
+    SWITCHES_MAX = 2 * GW_MODEL_RACKS_MAX + 1,
+    HOSTS_MAX = GW_MODEL_WORKERS_MAX + 2,
+    PORTS_MAX = HOSTS_MAX + GW_MODEL_RACKS_MAX + 1,
     PKTS = 4096,
     HDR = 44,
     JOB = 7,
-    EPOCH = 3,
-    LEVELS_WITH_RACKS = 2,
-    LEVEL_NONE = GW_LEVELS_MAX - 1, /* of no packet */
+    SWITCH_ADDRESS = 1000, /* and on */
+    RAW_MAX = 8,
+    TENSORS_MAX = 8,
     STEPS_MAX = 20000000,
+    NO_SWITCH = UINT32_MAX,
 };
 
-#define LATENCY (2 * GW_US)
-#define LEAK    (2 * GW_MS)
+#define LATENCY  (2 * GW_US)
+#define LEAK     (2 * GW_MS)
+#define TIMEOUT  (200 * GW_US)
+#define RETRY    (100 * GW_US)
+#define BEAT     GW_MS
+#define LOST     (30 * GW_MS)
+#define PATIENCE (200 * GW_MS)
 
 struct model_switch {
     struct gw_switch *sw;
@@ -31,23 +37,51 @@ struct model_switch {
     struct gw_buf_pool bufs;
     uint16_t leaf[HOSTS_MAX]; /* port per destination */
     uint16_t block[1];
+    bool is_edge[PORTS_MAX];
     uint16_t ports;
-    uint32_t node; /* in the datapath */
+    uint32_t parent; /* or NO_SWITCH; port 0 leads there */
+    uint32_t node;   /* in the datapath */
+    bool is_dead;
+};
+
+/* A process with an endpoint. */
+struct model_host {
+    struct gw_test_host host;
+    uint32_t home; /* switch */
+    uint32_t node;
+    bool is_up;
+};
+
+/* A worker's life. */
+struct actor {
+    struct gw_member *member;
+    struct gw_worker *worker;
+    void *member_memory, *worker_memory;
+    uint32_t host;
+    uint32_t rank;
+    uint32_t pending; /* tensors in work */
+    uint32_t round;
+    bool is_finished;
+    bool is_dead;
 };
 
 struct model {
     const struct gw_model_cfg *cfg;
+    struct gw_model_result *result;
     struct gw_mem *mem;
     struct gw_prng prng;
-    uint32_t world;
-    uint32_t server_host;
-    uint32_t rack_of[GW_MODEL_WORKERS_MAX]; /* or UINT32_MAX */
-    uint32_t place[GW_MODEL_WORKERS_MAX];   /* within the rack, or among the root's workers */
-    struct gw_test_host hosts[HOSTS_MAX];
-    uint32_t host_node[HOSTS_MAX];
-    struct model_switch switches[SWITCHES_MAX]; /* racks, then the root */
-    struct gw_worker *workers[GW_MODEL_WORKERS_MAX];
+    gw_time begin;
+    uint32_t world, host_count, switch_count;
+    uint32_t spare; /* host */
+    struct model_host hosts[HOSTS_MAX];
+    struct model_switch switches[SWITCHES_MAX]; /* racks, pods, the root */
+    struct actor actors[GW_MODEL_WORKERS_MAX];
+    struct gw_coordinator *coordinator;
     struct gw_server *server;
+    void *coordinator_memory, *server_memory;
+    uint32_t lives; /* of processes, for their random numbers */
+    uint32_t faults_done[GW_MODEL_FAULTS_MAX];
+    uint32_t epochs; /* of coordinators that have died */
 };
 
 static void *take(size_t size)
@@ -81,60 +115,93 @@ static void connect(struct model *m, uint32_t from, uint16_t from_port, uint32_t
     gw_mem_connect(m->mem, from, from_port, to, to_port, &link);
 }
 
-static struct model_switch *root_of(struct model *m)
+static uint32_t server_host(const struct model *m)
 {
-    return &m->switches[m->cfg->racks];
+    return m->world;
 }
 
-static void open_hosts(struct model *m)
+/* Where everybody hangs. */
+static void lay_out(struct model *m)
 {
-    m->world = m->cfg->root_workers;
-    for (uint32_t rack = 0; rack < m->cfg->racks; rack++)
-        m->world += m->cfg->rack_workers[rack];
+    const struct gw_model_cfg *cfg = m->cfg;
+    uint32_t root = cfg->racks + cfg->pods;
+    m->switch_count = root + 1;
+    m->switches[root].parent = NO_SWITCH;
+    for (uint32_t i = 0; i < root; i++)
+        m->switches[i].parent = i < cfg->racks && cfg->pods ? cfg->racks + i % cfg->pods : root;
+    for (uint32_t rack = 0; rack < cfg->racks; rack++)
+        for (uint32_t i = 0; i < cfg->rack_workers[rack]; i++)
+            m->hosts[m->world++].home = rack;
+    for (uint32_t i = 0; i < cfg->root_workers; i++)
+        m->hosts[m->world++].home = root;
     assert_in_range(m->world, 1, GW_MODEL_WORKERS_MAX);
-    uint32_t rank = 0;
-    for (uint32_t rack = 0; rack < m->cfg->racks; rack++)
-        for (uint32_t i = 0; i < m->cfg->rack_workers[rack]; i++, rank++) {
-            m->rack_of[rank] = rack;
-            m->place[rank] = i;
-        }
-    for (uint32_t i = 0; i < m->cfg->root_workers; i++, rank++) {
-        m->rack_of[rank] = UINT32_MAX;
-        m->place[rank] = i;
-    }
-    m->server_host = m->world;
-    for (uint32_t i = 0; i <= m->world; i++) {
-        struct gw_endpoint_cfg cfg = gw_test_host_cfg(i, 4 * m->cfg->values);
-        cfg.hdr = HDR;
-        cfg.apps_max = 2;
-        cfg.app_events_max = 16;
-        cfg.seed = gw_prng_next(&m->prng);
-        gw_test_host_open(&m->hosts[i], &cfg, PKTS);
-        m->host_node[i] =
-            gw_mem_add(m->mem, gw_endpoint_node(m->hosts[i].endpoint), &m->hosts[i].pool);
-    }
+    m->hosts[m->world].home = root; /* the server */
+    m->spare = m->world + 1;
+    m->hosts[m->spare].home = cfg->racks ? cfg->racks - 1 : root;
+    m->host_count = m->world + 2;
 }
 
-static void install_job(struct model *m, struct model_switch *s, uint8_t level, uint32_t fan_in,
-                        uint32_t rack, const uint32_t *members, uint32_t member_count)
+static void host_start(struct model *m, uint32_t id)
 {
-    struct gw_aggregate_job job = {
-        .job = JOB,
-        .epoch = EPOCH,
-        .level = level,
-        .fan_in = (uint8_t)fan_in,
-        .above = {(uint8_t)rack},
-        .member_count = (uint16_t)member_count,
-        .members = members,
-    };
-    if (m->cfg->aggregates)
-        assert_int_equal(gw_aggregate_install(s->aggregate, &job), 0);
+    struct model_host *host = &m->hosts[id];
+    struct gw_endpoint_cfg cfg = gw_test_host_cfg(id, 4 * m->cfg->values);
+    cfg.hdr = HDR;
+    cfg.apps_max = 2;
+    cfg.app_events_max = 16;
+    cfg.seed = gw_prng_next(&m->prng);
+    gw_test_host_open(&host->host, &cfg, PKTS);
+    host->is_up = true;
 }
 
-static void open_switch(struct model *m, struct model_switch *s, uint16_t ports)
+/* Dies with all that it has in hand. */
+static void host_kill(struct model *m, uint32_t id)
+{
+    struct model_host *host = &m->hosts[id];
+    gw_mem_replace(m->mem, host->node, NULL, NULL);
+    free(host->host.endpoint);
+    free(host->host.pool.pkts);
+    free(host->host.bufs.refs);
+    host->is_up = false;
+}
+
+static void host_restart(struct model *m, uint32_t id)
+{
+    struct model_host *host = &m->hosts[id];
+    host_start(m, id);
+    gw_mem_replace(m->mem, host->node, gw_endpoint_node(host->host.endpoint), &host->host.pool);
+}
+
+/* Ports: 0 up (if there is an up), then switches below, then hosts. */
+static void switch_ports(struct model *m, uint32_t index)
+{
+    struct model_switch *s = &m->switches[index];
+    s->ports = s->parent != NO_SWITCH;
+    for (uint32_t id = 0; id < m->host_count; id++)
+        s->leaf[id] = 0;
+    for (uint32_t below = 0; below < m->switch_count; below++) {
+        if (m->switches[below].parent != index)
+            continue;
+        for (uint32_t id = 0; id < m->host_count; id++) {
+            uint32_t at = m->hosts[id].home;
+            while (at != NO_SWITCH && at != below)
+                at = m->switches[at].parent;
+            if (at == below)
+                s->leaf[id] = s->ports;
+        }
+        s->ports++;
+    }
+    for (uint32_t id = 0; id < m->host_count; id++)
+        if (m->hosts[id].home == index) {
+            s->is_edge[s->ports] = true;
+            s->leaf[id] = s->ports++;
+        }
+}
+
+static void switch_start(struct model *m, uint32_t index)
 {
     static union gw_algo_cfg qdisc_cfg;
     static uint32_t capacity[PORTS_MAX];
+    struct model_switch *s = &m->switches[index];
     const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, "red");
     gw_algo_defaults(algo, qdisc_cfg.bytes);
     for (uint32_t i = 0; i < PORTS_MAX; i++)
@@ -147,193 +214,382 @@ static void open_switch(struct model *m, struct model_switch *s, uint16_t ports)
         .jobs_max = 4,
         .members_max = 64,
         .leak = LEAK,
+        .job_idle = LOST,
         .kernels = gw_kernels_best(gw_cpu_features()),
         .pool = &s->pool,
     };
     s->aggregate = gw_aggregate_init(take(gw_aggregate_size(&aggregate)), &aggregate);
     struct gw_switch_cfg cfg = {
-        .port_count = ports,
+        .port_count = s->ports,
         .qdisc = (const struct gw_qdisc_ops *)algo,
         .qdisc_cfg = qdisc_cfg.bytes,
         .capacity = capacity,
         .trim_size = HDR,
         .aggregate = s->aggregate,
+        .address = SWITCH_ADDRESS + index,
+        .is_edge = s->is_edge,
         .routes = {.blocks = s->block,
                    .leaves = s->leaf,
-                   .destination_count = m->world + 1,
+                   .destination_count = m->host_count,
                    .block_shift = 31},
         .seed = gw_prng_next(&m->prng),
         .pool = &s->pool,
     };
-    s->ports = ports;
     s->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
-    s->node = gw_mem_add(m->mem, gw_switch_node(s->sw), &s->pool);
+    s->is_dead = false;
 }
 
-/* Rack switches: port 0 up, then workers. The root: racks, its own workers, the server. */
-static void open_switches(struct model *m)
+static void switch_free(struct model_switch *s)
 {
-    uint32_t racks = m->cfg->racks, first = 0;
-    struct model_switch *root = root_of(m);
-    uint32_t members[GW_MODEL_WORKERS_MAX];
-    for (uint32_t rack = 0; rack < racks; rack++) {
-        struct model_switch *s = &m->switches[rack];
-        uint32_t count = m->cfg->rack_workers[rack];
-        for (uint32_t i = 0; i < count; i++) {
-            s->leaf[first + i] = (uint16_t)(1 + i);
-            root->leaf[first + i] = (uint16_t)rack;
-            members[i] = first + i;
+    free(s->sw);
+    free(s->aggregate);
+    free(s->pool.pkts);
+    free(s->bufs.refs);
+}
+
+static void switch_kill(struct model *m, uint32_t index)
+{
+    struct model_switch *s = &m->switches[index];
+    gw_mem_replace(m->mem, s->node, NULL, NULL);
+    switch_free(s);
+    s->is_dead = true;
+}
+
+static void switch_restart(struct model *m, uint32_t index)
+{
+    struct model_switch *s = &m->switches[index];
+    switch_start(m, index);
+    gw_mem_replace(m->mem, s->node, gw_switch_node(s->sw), &s->pool);
+}
+
+static void open_network(struct model *m)
+{
+    lay_out(m);
+    for (uint32_t i = 0; i < m->switch_count; i++) {
+        switch_ports(m, i);
+        switch_start(m, i);
+        m->switches[i].node =
+            gw_mem_add(m->mem, gw_switch_node(m->switches[i].sw), &m->switches[i].pool);
+    }
+    for (uint32_t id = 0; id < m->host_count; id++) {
+        struct model_host *host = &m->hosts[id];
+        const struct model_switch *home = &m->switches[host->home];
+        host_start(m, id);
+        host->node = gw_mem_add(m->mem, gw_endpoint_node(host->host.endpoint), &host->host.pool);
+        connect(m, host->node, 0, home->node, home->leaf[id]);
+        connect(m, home->node, home->leaf[id], host->node, 0);
+    }
+    for (uint32_t i = 0; i < m->switch_count; i++) {
+        uint32_t up = m->switches[i].parent;
+        uint16_t port = up != NO_SWITCH && m->switches[up].parent != NO_SWITCH;
+        for (uint32_t other = 0; up != NO_SWITCH && other < i; other++)
+            port += m->switches[other].parent == up;
+        if (up != NO_SWITCH) {
+            connect(m, m->switches[i].node, 0, m->switches[up].node, port);
+            connect(m, m->switches[up].node, port, m->switches[i].node, 0);
         }
-        open_switch(m, s, (uint16_t)(count + 1));
-        install_job(m, s, 0, count, rack, members, count);
-        first += count;
-    }
-    for (uint32_t i = 0; i <= m->cfg->root_workers; i++) /* the last one is the server */
-        root->leaf[first + i] = (uint16_t)(racks + i);
-    open_switch(m, root, (uint16_t)(racks + m->cfg->root_workers + 1));
-    uint32_t member_count = 0;
-    for (uint32_t rank = 0; rank < m->world; rank++)
-        if (m->rack_of[rank] == UINT32_MAX || m->place[rank] == 0)
-            members[member_count++] = rank;
-    uint32_t own = m->cfg->root_workers;
-    if (racks && m->cfg->rack_scale)
-        install_job(m, root, own ? 0 : LEVEL_NONE, own ? own : 1, racks, members, member_count);
-    else
-        install_job(m, root, racks ? 1 : 0, member_count, 0, members, member_count);
-}
-
-static void connect_all(struct model *m)
-{
-    struct model_switch *root = root_of(m);
-    for (uint32_t rack = 0; rack < m->cfg->racks; rack++) {
-        connect(m, m->switches[rack].node, 0, root->node, (uint16_t)rack);
-        connect(m, root->node, (uint16_t)rack, m->switches[rack].node, 0);
-    }
-    for (uint32_t i = 0; i <= m->world; i++) {
-        struct model_switch *s = root;
-        if (i < m->world && m->rack_of[i] != UINT32_MAX)
-            s = &m->switches[m->rack_of[i]];
-        connect(m, m->host_node[i], 0, s->node, s->leaf[i]);
-        connect(m, s->node, s->leaf[i], m->host_node[i], 0);
     }
 }
 
-/* Where a worker sits in the tree, for itself and for the server. */
-static struct gw_place place_of(const struct model *m, uint32_t rank)
+static uint32_t random_number(struct model *m)
 {
-    struct gw_place place = {.address = rank};
-    if (!m->cfg->aggregates)
-        place.bitmap = 1u << rank; /* no tree: workers are told apart by rank */
-    else if (m->rack_of[rank] != UINT32_MAX) {
-        place.bitmap = 1u << m->place[rank];
-        place.above[0] = (uint8_t)m->rack_of[rank];
-    } else if (m->cfg->racks == 0 || m->cfg->rack_scale) {
-        place.bitmap = 1u << m->place[rank];
-        place.above[0] = (uint8_t)m->cfg->racks;
-    } else {
-        place.level = 1;
-        place.above[0] = (uint8_t)(m->cfg->racks + m->place[rank]);
-    }
-    return place;
+    return (uint32_t)gw_prng_derive(m->cfg->seed, 1000 + m->lives++).state | 1;
 }
 
-static void open_job(struct model *m)
+static void server_start(struct model *m)
 {
-    struct gw_place places[GW_MODEL_WORKERS_MAX];
-    const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
-    for (uint32_t rank = 0; rank < m->world; rank++) {
-        places[rank] = place_of(m, rank);
-        struct gw_worker_cfg cfg = {
-            .job = JOB,
-            .epoch = EPOCH,
-            .world = (uint16_t)m->world,
-            .server = m->server_host,
-            .level = places[rank].level,
-            .bitmap = places[rank].bitmap,
-            .above = {places[rank].above[0], places[rank].above[1]},
-            .values = m->cfg->values,
-            .window_max = m->cfg->window,
-            .window_initial = m->cfg->window,
-            .aggregators = m->cfg->aggregators,
-            .tensors_max = 8,
-            .timeout = 200 * GW_US,
-            .stall = m->cfg->stall,
-            .congestion_control = true,
-            .scale_exponent = GW_SCALE_EXPONENT,
-            .first_seq = m->cfg->first_seq,
-            .kernels = kernels,
-        };
-        assert_int_equal(gw_worker_init(&m->workers[rank], take(gw_worker_size(&cfg)), &cfg,
-                                        m->hosts[rank].endpoint),
-                         0);
-    }
-    struct gw_server_cfg cfg = {
+    struct gw_endpoint *ep = m->hosts[server_host(m)].host.endpoint;
+    struct gw_server_cfg server = {
         .job = JOB,
-        .epoch = EPOCH,
         .world = (uint16_t)m->world,
-        .workers = places,
-        .levels = !m->cfg->aggregates ? 0
-                  : m->cfg->racks     ? LEVELS_WITH_RACKS
-                                      : 1,
+        .levels = GW_LEVELS_MAX,
         .values = m->cfg->values,
         .window = 2 * m->cfg->window,
         .positions = m->cfg->window,
         .aggregators = m->cfg->aggregators,
-        .raw_max = 8,
+        .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
-        .first_seq = m->cfg->first_seq,
-        .kernels = kernels,
+        .scale_exponent = GW_SCALE_EXPONENT,
+        .agrees_exponents = m->cfg->dynamic,
+        .proactive = m->cfg->proactive,
+        .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    assert_int_equal(gw_server_init(&m->server, take(gw_server_size(&cfg)), &cfg,
-                                    m->hosts[m->server_host].endpoint),
-                     0);
+    m->server_memory = take(gw_server_size(&server));
+    assert_int_equal(gw_server_init(&m->server, m->server_memory, &server, ep), 0);
+    struct gw_coordinator_cfg cfg = {
+        .job = JOB,
+        .world = (uint16_t)m->world,
+        .levels = !m->cfg->aggregates  ? 0
+                  : m->cfg->rack_scale ? 1
+                                       : GW_LEVELS_MAX,
+        .window_log2 = (uint8_t)__builtin_ctz(m->cfg->window),
+        .values = (uint16_t)m->cfg->values,
+        .aggregators = m->cfg->aggregators,
+        .scale_exponent = GW_SCALE_EXPONENT,
+        .incarnation = random_number(m),
+        .first_seq = m->cfg->first_seq,
+        .retry = RETRY,
+        .beat = BEAT,
+        .lost = LOST,
+        .server = m->server,
+    };
+    m->coordinator_memory = take(gw_coordinator_size(&cfg));
+    assert_int_equal(gw_coordinator_init(&m->coordinator, m->coordinator_memory, &cfg, ep), 0);
 }
 
-static void start(struct model *m, struct gw_model_result *result)
+static void server_kill(struct model *m)
+{
+    m->epochs += (uint32_t)gw_coordinator_stats(m->coordinator)->epochs;
+    host_kill(m, server_host(m));
+    free(m->server_memory);
+    free(m->coordinator_memory);
+    m->server = NULL;
+}
+
+static gw_time now_of(const struct model *m)
+{
+    return gw_mem_now(m->mem);
+}
+
+static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uint32_t host)
+{
+    *actor = (struct actor){.rank = rank, .host = host, .member_memory = take(gw_member_size())};
+    struct gw_member_cfg cfg = {
+        .job = JOB,
+        .server = server_host(m),
+        .rank = (uint16_t)rank,
+        .incarnation = random_number(m),
+        .retry = RETRY,
+        .beat = BEAT,
+        .patience = PATIENCE,
+    };
+    assert_int_equal(
+        gw_member_init(&actor->member, actor->member_memory, &cfg, m->hosts[host].host.endpoint),
+        0);
+    assert_int_equal(gw_member_join(actor->member, now_of(m)), 0);
+}
+
+static void actor_free(struct actor *actor)
+{
+    free(actor->worker_memory);
+    free(actor->member_memory);
+}
+
+static void reduce(struct model *m, struct actor *actor, uint32_t t)
 {
     const struct gw_model_cfg *cfg = m->cfg;
-    uint32_t size = gw_dtype_size(cfg->type);
-    result->bytes = 0;
-    for (uint32_t t = 0; t < cfg->tensors; t++)
-        result->bytes += (size_t)cfg->counts[t] * size;
-    for (uint32_t rank = 0; rank < m->world; rank++) {
-        unsigned char *in = result->in[rank] = malloc(result->bytes);
-        unsigned char *out = result->out[rank] = calloc(1, result->bytes);
-        assert_non_null(in);
-        assert_non_null(out);
-        for (uint32_t t = 0; t < cfg->tensors; t++) {
-            for (uint32_t i = 0; i < cfg->counts[t]; i++) {
-                uint32_t bits = cfg->element(cfg, rank, t, i);
-                memcpy(in + (size_t)i * size, &bits, size);
-            }
-            struct gw_tensor tensor = {.in = in,
-                                       .out = out,
-                                       .count = cfg->counts[t],
-                                       .type = cfg->type,
-                                       .average = cfg->average,
-                                       .tag = t};
-            assert_int_equal(gw_worker_reduce(m->workers[rank], &tensor, gw_mem_now(m->mem)), 0);
-            in += (size_t)cfg->counts[t] * size;
-            out += (size_t)cfg->counts[t] * size;
-        }
+    size_t at = 0;
+    for (uint32_t i = 0; i < t; i++)
+        at += (size_t)cfg->counts[i] * gw_dtype_size(cfg->type);
+    struct gw_tensor tensor = {.in = m->result->in[actor->rank] + at,
+                               .out = m->result->out[actor->rank] + at,
+                               .count = cfg->counts[t],
+                               .type = cfg->type,
+                               .average = cfg->average,
+                               .tag = t};
+    assert_int_equal(gw_worker_reduce(actor->worker, &tensor, now_of(m)), 0);
+    actor->pending++;
+}
+
+/* Queues all tensors, or the first one. */
+static void round_start(struct model *m, struct actor *actor)
+{
+    memset(m->result->out[actor->rank], 0, m->result->bytes);
+    m->result->reduced[actor->rank] = actor->round * m->cfg->tensors;
+    for (uint32_t t = 0; t < (m->cfg->one_by_one ? 1 : m->cfg->tensors); t++)
+        reduce(m, actor, t);
+}
+
+static void joined(struct model *m, struct actor *actor)
+{
+    assert_int_equal(gw_member_rank(actor->member), actor->rank);
+    if (!actor->worker) {
+        struct gw_worker_cfg cfg = {
+            .window_initial = m->cfg->window,
+            .tensors_max = TENSORS_MAX,
+            .timeout = TIMEOUT,
+            .stall = m->cfg->stall,
+            .congestion_control = true,
+            .keeps_results = true,
+            .offers_exponents = m->cfg->dynamic,
+            .proactive = m->cfg->proactive,
+            .kernels = gw_kernels_best(gw_cpu_features()),
+        };
+        gw_member_worker_cfg(actor->member, &cfg);
+        actor->worker_memory = take(gw_worker_size(&cfg));
+        assert_int_equal(gw_worker_init(&actor->worker, actor->worker_memory, &cfg,
+                                        m->hosts[actor->host].host.endpoint),
+                         0);
+        gw_member_bind(actor->member, actor->worker);
+    }
+    round_start(m, actor);
+}
+
+static void round_ended(struct model *m, struct actor *actor)
+{
+    uint32_t rounds = m->cfg->rounds ? m->cfg->rounds : 1;
+    actor->round++;
+    if (actor->round == rounds)
+        actor->is_finished = true;
+    else if (m->cfg->mover == actor->rank + 1 && actor->host != m->spare)
+        assert_int_equal(gw_member_leave(actor->member, now_of(m)), 0);
+    else
+        round_start(m, actor);
+}
+
+/* Its worker failed: joins again, or is done. */
+static void out_of_job(struct model *m, struct actor *actor, const struct gw_event *event)
+{
+    m->result->reason[actor->rank] = event->reason;
+    m->result->about[actor->rank] = event->about;
+    if (actor->pending)
+        return;
+    /* The same numbers would overflow again. */
+    bool is_hopeless = event->reason == GW_JOB_OVERFLOW;
+    if (m->cfg->rejoins && event->kind == GW_EVENT_FAILED && !is_hopeless) {
+        actor->round = 0;
+        assert_int_equal(gw_member_join(actor->member, now_of(m)), 0);
+    } else {
+        actor->is_finished = true;
     }
 }
 
-static void run(struct model *m, struct gw_model_result *result)
+/* The mover has left: another process takes its rank, elsewhere. */
+static void move(struct model *m, struct actor *actor)
 {
-    struct gw_event event;
-    for (uint32_t steps = 0; gw_mem_step(m->mem, GW_TIME_NEVER); steps++) {
-        assert_true(steps < STEPS_MAX);
-        for (uint32_t rank = 0; rank < m->world; rank++)
-            while (gw_endpoint_poll(m->hosts[rank].endpoint, &event, 1)) {
-                assert_int_equal(event.flow, JOB);
-                if (event.kind == GW_EVENT_REDUCED)
-                    assert_int_equal(event.tag, result->reduced[rank]++);
-                else
-                    result->failed[rank]++;
-            }
+    uint32_t round = actor->round;
+    host_kill(m, actor->host);
+    actor_free(actor);
+    actor_start(m, actor, actor->rank, m->spare);
+    actor->round = round;
+}
+
+static void handle(struct model *m, struct actor *actor, const struct gw_event *event)
+{
+    assert_int_equal(event->flow, JOB);
+    switch (event->kind) {
+    case GW_EVENT_JOINED:
+        joined(m, actor);
+        break;
+    case GW_EVENT_REDUCED:
+        assert_int_equal(event->tag, m->result->reduced[actor->rank]++ % m->cfg->tensors);
+        actor->pending--;
+        if (m->cfg->one_by_one && event->tag + 1 < m->cfg->tensors)
+            reduce(m, actor, event->tag + 1);
+        else if (actor->pending == 0)
+            round_ended(m, actor);
+        break;
+    case GW_EVENT_FAILED:
+        m->result->failed[actor->rank]++;
+        actor->pending--;
+        out_of_job(m, actor, event);
+        break;
+    case GW_EVENT_REFUSED:
+        out_of_job(m, actor, event);
+        break;
+    case GW_EVENT_LEFT:
+        if (!actor->is_finished)
+            move(m, actor);
+        break;
+    default:
+        fail();
     }
-    result->time = gw_mem_now(m->mem);
+}
+
+static void fault_begin(struct model *m, const struct gw_model_fault *fault)
+{
+    struct actor *actor = &m->actors[fault->which];
+    switch (fault->victim) {
+    case GW_MODEL_SERVER:
+        server_kill(m);
+        break;
+    case GW_MODEL_SWITCH:
+        switch_kill(m, fault->which);
+        break;
+    case GW_MODEL_WORKER:
+        host_kill(m, actor->host);
+        actor_free(actor);
+        *actor = (struct actor){.is_finished = true, .is_dead = true};
+        break;
+    }
+}
+
+static void fault_end(struct model *m, const struct gw_model_fault *fault)
+{
+    switch (fault->victim) {
+    case GW_MODEL_SERVER:
+        host_restart(m, server_host(m));
+        server_start(m);
+        break;
+    case GW_MODEL_SWITCH:
+        switch_restart(m, fault->which);
+        break;
+    case GW_MODEL_WORKER:
+        actor_start(m, &m->actors[fault->which], fault->which, m->spare);
+        break;
+    }
+}
+
+/* The next time at which the script does something, and does what is due. */
+static gw_time script(struct model *m)
+{
+    gw_time next = GW_TIME_NEVER;
+    for (uint32_t i = 0; i < GW_MODEL_FAULTS_MAX; i++) {
+        const struct gw_model_fault *fault = &m->cfg->faults[i];
+        gw_time times[2] = {fault->at, fault->back};
+        while (m->faults_done[i] < 2 && times[m->faults_done[i]]) {
+            gw_time at = m->begin + times[m->faults_done[i]];
+            if (gw_time_before(now_of(m), at)) {
+                next = gw_deadline_before(at, next) ? at : next;
+                break;
+            }
+            if (m->faults_done[i]++ == 0)
+                fault_begin(m, fault);
+            else
+                fault_end(m, fault);
+        }
+    }
+    return next;
+}
+
+static bool is_over(const struct model *m)
+{
+    for (uint32_t rank = 0; rank < m->world; rank++)
+        if (!m->actors[rank].is_finished)
+            return false;
+    return true;
+}
+
+static void poll_all(struct model *m)
+{
+    for (uint32_t rank = 0; rank < m->world; rank++) {
+        struct actor *actor = &m->actors[rank];
+        struct gw_event event;
+        while (!actor->is_dead && gw_endpoint_poll(m->hosts[actor->host].host.endpoint, &event, 1))
+            handle(m, actor, &event);
+    }
+}
+
+static void run(struct model *m)
+{
+    uint32_t steps = 0;
+    gw_time next = script(m);
+    while (!is_over(m) || next != GW_TIME_NEVER) {
+        assert_true(gw_mem_step(m->mem, next) || next != GW_TIME_NEVER);
+        assert_true(steps++ < STEPS_MAX);
+        poll_all(m);
+        next = script(m);
+    }
+    m->result->time = now_of(m) - m->begin;
+    for (uint32_t rank = 0; rank < m->world; rank++) {
+        struct actor *actor = &m->actors[rank];
+        if (!actor->is_dead)
+            gw_member_leave(actor->member, now_of(m)); /* refused if it is not in */
+    }
+    while (gw_mem_step(m->mem, GW_TIME_NEVER)) {
+        assert_true(steps++ < STEPS_MAX);
+        poll_all(m);
+    }
 }
 
 static void add_stats(uint64_t *sum, const uint64_t *stats, size_t size)
@@ -342,39 +598,86 @@ static void add_stats(uint64_t *sum, const uint64_t *stats, size_t size)
         sum[i] += stats[i];
 }
 
-static void close_all(struct model *m, struct gw_model_result *result)
+static void close_actors(struct model *m)
 {
-    uint64_t window = gw_worker_window(m->workers[0]);
+    struct gw_model_result *result = m->result;
+    const struct actor *first = NULL;
     result->windows_equal = true;
     for (uint32_t rank = 0; rank < m->world; rank++) {
-        add_stats((uint64_t *)&result->workers, (const uint64_t *)gw_worker_stats(m->workers[rank]),
-                  sizeof(result->workers));
-        result->windows_equal &= gw_worker_window(m->workers[rank]) == window;
-        gw_worker_fini(m->workers[rank]);
-        free(m->workers[rank]);
+        struct actor *actor = &m->actors[rank];
+        result->died[rank] = actor->is_dead;
+        if (actor->is_dead)
+            continue;
+        if (actor->worker) {
+            first = first ? first : actor;
+            result->windows_equal &=
+                gw_worker_window(actor->worker) == gw_worker_window(first->worker);
+            add_stats((uint64_t *)&result->workers,
+                      (const uint64_t *)gw_worker_stats(actor->worker), sizeof(result->workers));
+        }
     }
-    result->server = *gw_server_stats(m->server);
-    gw_server_fini(m->server);
-    free(m->server);
-    for (uint32_t i = 0; i <= m->cfg->racks; i++) {
+    for (uint32_t rank = 0; rank < m->world; rank++) {
+        struct actor *actor = &m->actors[rank];
+        if (actor->worker)
+            gw_worker_fini(actor->worker);
+        if (!actor->is_dead)
+            gw_member_fini(actor->member);
+        actor_free(actor);
+    }
+}
+
+static void close_all(struct model *m)
+{
+    struct gw_model_result *result = m->result;
+    close_actors(m);
+    result->epochs = m->epochs;
+    if (m->server) {
+        result->epochs += (uint32_t)gw_coordinator_stats(m->coordinator)->epochs;
+        result->server = *gw_server_stats(m->server);
+        gw_coordinator_fini(m->coordinator);
+        gw_server_fini(m->server);
+        free(m->server_memory);
+        free(m->coordinator_memory);
+    }
+    for (uint32_t i = 0; i < m->switch_count; i++) {
         struct model_switch *s = &m->switches[i];
+        if (s->is_dead)
+            continue;
         add_stats((uint64_t *)&result->switches, (const uint64_t *)gw_aggregate_stats(s->aggregate),
                   sizeof(result->switches));
         result->taken += gw_aggregate_taken(s->aggregate);
+        result->jobs_left += gw_aggregate_job(s->aggregate, JOB) != NULL;
         gw_aggregate_remove(s->aggregate, JOB);
-        assert_int_equal(gw_aggregate_taken(s->aggregate), 0);
         /* Nothing may be missing: all packets and buffers are back. */
         assert_int_equal(s->pool.free_count + (s->pool.end - s->pool.fresh), PKTS);
         for (uint32_t j = 0; j < PKTS; j++)
             assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
-        free(s->sw);
-        free(s->aggregate);
-        free(s->pool.pkts);
-        free(s->bufs.refs);
+        switch_free(s);
     }
-    for (uint32_t i = 0; i <= m->world; i++)
-        gw_test_host_close(&m->hosts[i]);
+    for (uint32_t i = 0; i < m->host_count; i++)
+        if (m->hosts[i].is_up)
+            gw_test_host_close(&m->hosts[i].host);
     gw_mem_close(m->mem);
+}
+
+static void fill_inputs(struct model *m)
+{
+    const struct gw_model_cfg *cfg = m->cfg;
+    struct gw_model_result *result = m->result;
+    uint32_t size = gw_dtype_size(cfg->type);
+    for (uint32_t t = 0; t < cfg->tensors; t++)
+        result->bytes += (size_t)cfg->counts[t] * size;
+    for (uint32_t rank = 0; rank < m->world; rank++) {
+        unsigned char *in = result->in[rank] = malloc(result->bytes);
+        result->out[rank] = calloc(1, result->bytes);
+        assert_non_null(in);
+        assert_non_null(result->out[rank]);
+        for (uint32_t t = 0; t < cfg->tensors; t++)
+            for (uint32_t i = 0; i < cfg->counts[t]; i++, in += size) {
+                uint32_t bits = cfg->element(cfg, rank, t, i);
+                memcpy(in, &bits, size);
+            }
+    }
 }
 
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result)
@@ -382,6 +685,7 @@ void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result
     struct model *m = take(sizeof(*m));
     *result = (struct gw_model_result){0};
     m->cfg = cfg;
+    m->result = result;
     m->prng = gw_prng_derive(cfg->seed, 1);
     m->mem = gw_mem_open(&(struct gw_mem_cfg){.cookie = 3,
                                               .mtu = 4 * cfg->values,
@@ -389,14 +693,15 @@ void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result
                                               .batch = 1,
                                               .start = (gw_time)0 - GW_MS}); /* wraps soon */
     assert_non_null(m->mem);
-    open_hosts(m);
+    m->begin = now_of(m);
+    open_network(m);
     result->world = m->world;
-    open_switches(m);
-    connect_all(m);
-    open_job(m);
-    start(m, result);
-    run(m, result);
-    close_all(m, result);
+    fill_inputs(m);
+    server_start(m);
+    for (uint32_t rank = 0; rank < m->world; rank++)
+        actor_start(m, &m->actors[rank], rank, rank);
+    run(m);
+    close_all(m);
     free(m);
 }
 
@@ -406,4 +711,37 @@ void gw_model_free(struct gw_model_result *result)
         free(result->in[rank]);
         free(result->out[rank]);
     }
+}
+
+bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t world,
+                          const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    uint32_t shares = cfg->average ? world : 1;
+    const struct gw_scale scale =
+        cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares) : gw_scale_power(exponent, shares);
+    int32_t wire[GW_MODEL_VALUES_MAX];
+    int64_t sum[GW_MODEL_VALUES_MAX] = {0};
+    assert_in_range(count, 1, GW_MODEL_VALUES_MAX);
+    for (uint32_t rank = 0; rank < world; rank++) {
+        if (!kernels->quantise[cfg->type](wire, in[rank], count, &scale))
+            return false;
+        kernels->add_wide(sum, wire, count);
+    }
+    if (!kernels->narrow(wire, sum, count) || kernels->is_saturated(wire, count))
+        return false;
+    kernels->dequantise[cfg->type](out, wire, count, &scale);
+    return true;
+}
+
+void gw_model_raw_sum(const struct gw_model_cfg *cfg, uint32_t world,
+                      const unsigned char *const *in, uint32_t count, unsigned char *out)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    gw_real real[GW_MODEL_VALUES_MAX] = {0};
+    assert_in_range(count, 1, GW_MODEL_VALUES_MAX);
+    assert_int_not_equal(cfg->type, GW_DTYPE_I32);
+    for (uint32_t rank = 0; rank < world; rank++)
+        kernels->add_real[cfg->type](real, in[rank], count);
+    kernels->narrow_real[cfg->type](out, real, count, cfg->average ? world : 1);
 }

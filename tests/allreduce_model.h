@@ -1,36 +1,60 @@
 /*
  * A job's workers, its server and the switches of its tree, joined by the in-memory datapath: every
- * packet passes through its bytes, and links lose, double and delay packets as a seed says.
+ * packet passes through its bytes, and links lose, double and delay packets as a seed says. The job
+ * forms by job control, and processes die and come back as a script says.
  *
- * The tree has a root switch with the server; below it racks of workers, or workers directly.
+ * The root switch has the server, workers of its own and, below it, racks of workers or pods of
+ * racks.
  */
 #ifndef GW_TESTS_ALLREDUCE_MODEL_H
 #define GW_TESTS_ALLREDUCE_MODEL_H
 
 #include "core/aggregate.h"
-#include "core/server.h"
-#include "core/worker.h"
+#include "core/coordinator.h"
+#include "core/member.h"
 
 enum {
     GW_MODEL_WORKERS_MAX = 24,
     GW_MODEL_RACKS_MAX = 4,
+    GW_MODEL_FAULTS_MAX = 4,
+    GW_MODEL_VALUES_MAX = 64,
+};
+
+/* A process that dies. */
+struct gw_model_fault {
+    gw_time at;   /* since the beginning; 0: no fault */
+    gw_time back; /* when it comes back; 0: never */
+    enum gw_model_victim {
+        GW_MODEL_SERVER,
+        GW_MODEL_SWITCH, /* comes back empty */
+        GW_MODEL_WORKER, /* comes back as another process of the same rank, on the spare host */
+    } victim;
+    uint32_t which; /* rank; switch: racks, then pods, then the root */
 };
 
 struct gw_model_cfg {
     uint64_t seed;
     uint32_t racks; /* 0: all workers are at the root */
     uint32_t rack_workers[GW_MODEL_RACKS_MAX];
+    uint32_t pods; /* racks are spread over so many switches of a level in between; 0: no such */
     uint32_t root_workers;
     uint32_t aggregators; /* per switch */
     uint32_t values;      /* per fragment */
-    uint32_t window;
+    uint32_t window;      /* a power of two */
     uint32_t first_seq;
     uint32_t tensors;
     uint32_t counts[8]; /* elements of each */
+    uint32_t rounds;    /* times that all tensors are reduced; 0 is 1 */
     enum gw_dtype type;
     bool average;
     bool aggregates; /* else the switches only forward */
-    bool rack_scale; /* every rack for itself: the root adds up its own workers only */
+    bool rack_scale; /* every rack for itself: what is above only multiplies */
+    bool one_by_one; /* a worker has one tensor in work, not all from the start */
+    bool proactive;  /* fragments that might saturate travel raw */
+    bool dynamic;    /* exponents are agreed on */
+    bool rejoins;    /* workers whose calls failed join again and begin with the first round */
+    uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */
+    struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
     gw_time stall;                                  /* 0: never give up */
     /* Element `index` of a worker's tensor, as the bits of the type. */
@@ -40,15 +64,20 @@ struct gw_model_cfg {
 
 struct gw_model_result {
     uint32_t world;
-    uint32_t reduced[GW_MODEL_WORKERS_MAX]; /* tensors that ended well */
-    uint32_t failed[GW_MODEL_WORKERS_MAX];
+    uint32_t reduced[GW_MODEL_WORKERS_MAX]; /* tensors that ended well, of the last attempt */
+    uint32_t failed[GW_MODEL_WORKERS_MAX];  /* tensors that did not, of all attempts */
+    uint8_t reason[GW_MODEL_WORKERS_MAX];   /* of the last failure: enum gw_job_reason */
+    uint32_t about[GW_MODEL_WORKERS_MAX];
+    bool died[GW_MODEL_WORKERS_MAX]; /* and nobody has come back for it */
     unsigned char *out[GW_MODEL_WORKERS_MAX]; /* all tensors one after the other */
     unsigned char *in[GW_MODEL_WORKERS_MAX];
     size_t bytes;
-    struct gw_server_stats server;
+    uint32_t epochs;
+    struct gw_server_stats server;      /* of the last life */
     struct gw_worker_stats workers;     /* summed */
     struct gw_aggregate_stats switches; /* summed */
     uint32_t taken;                     /* aggregators still taken at the end */
+    uint32_t jobs_left;                 /* switches that still know the job at the end */
     bool windows_equal;                 /* all workers ended with one window */
     gw_time time;
 };
@@ -56,5 +85,16 @@ struct gw_model_result {
 /* Runs to the end (or fails the test after too many steps). */
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result);
 void gw_model_free(struct gw_model_result *result);
+
+/*
+ * What one fragment must become, by portable kernels: `in` points to each worker's `count`
+ * elements. With integers, scaled by 2^exponent unless they are int32; false: they or their sum do
+ * not fit.
+ */
+bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t world,
+                          const unsigned char *const *in, uint32_t count, unsigned char *out);
+/* With raw floats, in rank order. */
+void gw_model_raw_sum(const struct gw_model_cfg *cfg, uint32_t world,
+                      const unsigned char *const *in, uint32_t count, unsigned char *out);
 
 #endif

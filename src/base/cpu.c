@@ -17,6 +17,7 @@ enum {
     LEAF_EXTENDED = 7,
     ECX_XGETBV = 1 << 27, /* leaf 1: the system manages extended registers */
     ECX_AVX = 1 << 28,
+    ECX_F16C = 1 << 29,
     EBX_AVX2 = 1 << 5, /* leaf 7 */
     EBX_AVX512F = 1 << 16,
     EBX_AVX512DQ = 1 << 17,
@@ -53,7 +54,8 @@ uint32_t gw_cpu_features(void)
 {
     const uint32_t avx512 = EBX_AVX2 | EBX_AVX512F | EBX_AVX512DQ | EBX_AVX512BW | ebx_avx512vl;
     uint32_t features = 0;
-    if (ask(0).eax < LEAF_EXTENDED || !has_all(ask(LEAF_BASIC).ecx, ECX_XGETBV | ECX_AVX))
+    if (ask(0).eax < LEAF_EXTENDED ||
+        !has_all(ask(LEAF_BASIC).ecx, ECX_XGETBV | ECX_AVX | ECX_F16C))
         return 0;
     uint32_t states = saved_states();
     uint32_t extended = ask(LEAF_EXTENDED).ebx;

@@ -10,7 +10,7 @@
 
 /* A bit is set when the processor has the instructions and the system saves their registers. */
 enum gw_cpu_feature {
-    GW_CPU_AVX2 = 1,
+    GW_CPU_AVX2 = 1,   /* and F16C, which came before it */
     GW_CPU_AVX512 = 2, /* F, BW, DQ and VL: all that servers have had since 2017 */
 };
 

@@ -17,7 +17,8 @@
     X(TIMED_OUT, -7, "no progress before the deadline")                                            \
     X(SYSTEM, -8, "the operating system refused")                                                  \
     X(RANGE, -9, "value out of range")                                                             \
-    X(UNIT, -10, "wrong or missing unit")
+    X(UNIT, -10, "wrong or missing unit")                                                          \
+    X(OUT, -11, "the job has failed and must be joined again")
 
 enum gw_error {
     GW_OK = 0,

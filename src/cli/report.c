@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/job.h"
 #include "base/error.h"
 #include "cli/cli.h"
 
@@ -94,9 +95,17 @@ static struct gw_job_result *job_results(const struct gw_run_report *run, uint32
 
 static const char *via_name(const struct gw_job_spec *spec)
 {
-    static const char *const names[] = {
-        [GW_JOB_VIA_INA] = "ina", [GW_JOB_VIA_RSS] = "rss", [GW_JOB_VIA_PS] = "ps"};
+    static const char *const names[] = {[GW_JOB_VIA_INA] = "ina",
+                                        [GW_JOB_VIA_RSS] = "rss",
+                                        [GW_JOB_VIA_PS] = "ps",
+                                        [GW_JOB_VIA_SWITCHML] = "switchml"};
     return names[spec->via];
+}
+
+/* Why a job failed; NULL: it did not. */
+static const char *failure_of(const struct gw_job_result *job)
+{
+    return job->reason ? gw_job_reason_text((enum gw_job_reason)job->reason) : NULL;
 }
 
 static json_t *jobs_json(const struct gw_run_report *run)
@@ -109,15 +118,15 @@ static json_t *jobs_json(const struct gw_run_report *run)
         const struct gw_job_result *job = &results[i];
         json_array_append_new(
             json,
-            json_pack("{s:i, s:s, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "id",
-                      (int)i, "model", "allreduce", "samples_per_s", job_rate(job),
+            json_pack("{s:i, s:s, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:s?}",
+                      "id", (int)i, "model", "allreduce", "samples_per_s", job_rate(job),
                       "server_link_bytes", (json_int_t)job->server_bytes, "via", via_name(spec),
                       "workers", (int)job->workers, "completed", (int)job->completed, "iterations",
                       (int)job->iterations, "completion_us", in_us(job->end - job->start),
                       "algbw_gbps", job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
-                      share(job->server_packets, job->fragments), "resent",
-                      (json_int_t)job->resent));
+                      share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
+                      "failure", failure_of(job)));
     }
     free(results);
     return json;
@@ -136,6 +145,8 @@ static void print_jobs(const struct gw_run_report *run)
                in_us(job->end - job->start), job_algbw_gbps(spec, job),
                100 * share(job->aggregated, job->fragments),
                share(job->server_packets, job->fragments));
+        if (failure_of(job))
+            printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
     }
     free(results);
 }
@@ -144,6 +155,7 @@ json_t *gw_report_json(const struct gw_run_report *run)
 {
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
     struct times times = completion_times(run);
+    totals.drops += totals.host_drops; /* wherever it was dropped */
     char hash[24];
     snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)totals.trace_hash);
     json_t *params = json_object();
@@ -169,6 +181,8 @@ json_t *gw_report_json(const struct gw_run_report *run)
     free(times.values);
     if (!json)
         abort();
+    json_object_set_new(json, "pauses", json_integer((json_int_t)totals.pauses));
+    json_object_set_new(json, "paused_us", json_real(in_us(totals.paused)));
     return json;
 }
 
@@ -241,6 +255,11 @@ void gw_report_text(const struct gw_run_report *run)
     printf("  switches     %llu marks, %llu trims, %llu drops; links lost %llu\n",
            (unsigned long long)totals.marks, (unsigned long long)totals.trims,
            (unsigned long long)totals.drops, (unsigned long long)totals.link_losses);
+    if (scenario->queue.lossless)
+        printf("  lossless     %llu pauses; ports were paused for %.2f us in total\n",
+               (unsigned long long)totals.pauses, in_us(totals.paused));
+    if (gw_host_has_cost(&scenario->host.cost))
+        printf("  hosts        %llu drops\n", (unsigned long long)totals.host_drops);
     printf("  simulator    %.2f s, %.1f million hops/s, %u thread%s, %.0f MB; trace %016llx\n",
            run->host.wall_s, (double)totals.hops / (run->host.wall_s + 1e-9) / 1e6,
            run->host.threads, run->host.threads == 1 ? "" : "s", run->host.peak_rss_mb,
@@ -286,7 +305,7 @@ static int write_flows(const struct gw_run_report *run, const char *directory)
         bool ended = flows[i].outcome != GW_FLOW_PENDING;
         fprintf(file, "%u,%u,%u,%llu,", spec->id, spec->src, spec->dst,
                 (unsigned long long)spec->bytes);
-        if (flows[i].started)
+        if (flows[i].started || ended)
             fprintf(file, "%.6f", in_us(flows[i].start));
         if (ended)
             fprintf(file, ",%.6f,%.6f", in_us(flows[i].end), in_us(flows[i].end - flows[i].start));

@@ -3,8 +3,10 @@
  *
  *     - {at: 20us, until: 1ms, link: [tor0, agg1], down: yes}
  *     - {at: 0, link: [tor0, agg1], rate: 0.25}       the link's rate is multiplied
- *     - {at: 0, link: [tor0, agg1], loss: 0.01}       or corrupt: 0.01
+ *     - {at: 0, link: [tor0, agg1], loss: 0.01}       or corrupt, duplicate
+ *     - {at: 0, link: [tor0, agg1], reorder: 0.01, delay: 5us}
  *     - {at: 50us, node: core0, down: yes}
+ *     - {at: 50us, until: 1ms, node: host3, crash: yes}
  */
 #include <string.h>
 
@@ -15,7 +17,7 @@
 
 static const struct gw_schema fault_schema = {
     .others = (const char *const[]){"at", "until", "link", "node", "down", "rate", "loss",
-                                    "corrupt", NULL},
+                                    "corrupt", "duplicate", "reorder", "delay", "crash", NULL},
 };
 
 /* Reads the time `key` of a fault; "never" is allowed where `otherwise` is GW_TIME_NEVER. */
@@ -35,17 +37,35 @@ static int read_time(const struct gw_document *document, const struct gw_value *
     return error ? gw_schema_refuse(document, value, error, "a time such as 20us") : GW_OK;
 }
 
-/* What happens: the one key of down, rate, loss and corrupt. */
+/* `delay`, which belongs to `reorder` alone. */
+static int read_delay(const struct gw_document *document, const struct gw_value *item,
+                      struct gw_fault *fault)
+{
+    const struct gw_value *delay = gw_value_get(item, "delay");
+    bool reorders = fault->kind == GW_FAULT_LINK_REORDER;
+    if (delay && !reorders)
+        return gw_document_error(document, delay, GW_ERR_INVALID,
+                                 "only a fault with reorder has a delay");
+    if (reorders && !delay)
+        return gw_document_error(document, item, GW_ERR_INVALID,
+                                 "reorder needs delay: how late a packet is");
+    int error = read_time(document, item, "delay", 0, &fault->delay);
+    if (!error && reorders && fault->delay == 0)
+        error = gw_document_error(document, delay, GW_ERR_RANGE, "delay must be above 0");
+    return error;
+}
+
+/* What happens: the one key that names a kind of fault. */
 static int read_kind(const struct gw_document *document, const struct gw_value *item,
                      struct gw_fault *fault)
 {
     static const struct {
         const char *key;
         enum gw_fault_kind kind;
-    } kinds[] = {{"down", GW_FAULT_LINK_DOWN},
-                 {"rate", GW_FAULT_LINK_RATE},
-                 {"loss", GW_FAULT_LINK_LOSS},
-                 {"corrupt", GW_FAULT_LINK_CORRUPT}};
+    } kinds[] = {{"down", GW_FAULT_LINK_DOWN},           {"rate", GW_FAULT_LINK_RATE},
+                 {"loss", GW_FAULT_LINK_LOSS},           {"corrupt", GW_FAULT_LINK_CORRUPT},
+                 {"duplicate", GW_FAULT_LINK_DUPLICATE}, {"reorder", GW_FAULT_LINK_REORDER},
+                 {"crash", GW_FAULT_NODE_CRASH}};
     const struct gw_value *value = NULL;
     for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const struct gw_value *found = gw_value_get(item, kinds[i].key);
@@ -59,12 +79,13 @@ static int read_kind(const struct gw_document *document, const struct gw_value *
     }
     if (!value)
         return gw_document_error(document, item, GW_ERR_INVALID,
-                                 "one of down, rate, loss and corrupt is missing");
+                                 "one of down, rate, loss, corrupt, duplicate, reorder and crash "
+                                 "is missing");
     const char *text = gw_schema_text(document, value);
     bool yes = false;
     if (!text)
         return GW_ERR_INVALID;
-    if (fault->kind == GW_FAULT_LINK_DOWN)
+    if (fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_CRASH)
         return gw_parse_bool(text, &yes) == GW_OK && yes
                    ? GW_OK
                    : gw_schema_refuse(document, value, GW_ERR_INVALID, "yes");
@@ -94,9 +115,11 @@ static int add_node_fault(struct gw_loader *loader, const struct gw_value *node,
     const char *name = gw_schema_text(document, node);
     if (!name)
         return GW_ERR_INVALID;
-    if (fault->kind != GW_FAULT_LINK_DOWN)
-        return gw_document_error(document, node, GW_ERR_INVALID, "a node can only be down");
-    fault->kind = GW_FAULT_NODE_DOWN;
+    if (fault->kind == GW_FAULT_LINK_DOWN)
+        fault->kind = GW_FAULT_NODE_DOWN;
+    if (fault->kind != GW_FAULT_NODE_DOWN && fault->kind != GW_FAULT_NODE_CRASH)
+        return gw_document_error(document, node, GW_ERR_INVALID,
+                                 "a node can only be down or crash");
     fault->node = gw_topo_find(&loader->scenario->topo, name);
     if (fault->node == UINT32_MAX)
         return gw_document_error(document, node, GW_ERR_UNKNOWN, "no node is called %s", name);
@@ -110,6 +133,9 @@ static int add_link_faults(struct gw_loader *loader, const struct gw_value *valu
 {
     const struct gw_topo *topo = &loader->scenario->topo;
     struct gw_link_pick pick;
+    if (fault->kind == GW_FAULT_NODE_CRASH)
+        return gw_document_error(&loader->document, value, GW_ERR_INVALID,
+                                 "a link cannot crash; a node can");
     int error = gw_loader_pick_links(loader, value, &pick);
     if (error)
         return error;
@@ -147,6 +173,8 @@ static int read_fault(struct gw_loader *loader, const struct gw_value *item, uin
                                   "must be later than at");
     if (!error)
         error = read_kind(document, item, &fault);
+    if (!error)
+        error = read_delay(document, item, &fault);
     if (error)
         return error;
     const struct gw_value *link = gw_value_get(item, "link");

@@ -33,6 +33,23 @@ int gw_loader_queue(struct gw_loader *loader);
 int gw_loader_transport(struct gw_loader *loader);
 int gw_loader_metrics(struct gw_loader *loader);
 
+/* packet_cost.c: the keys of struct gw_host_cost_cfg in the section of the host. */
+extern const struct gw_algo gw_loader_packet_cost;
+
+/* Keys of the section of the queue, in bytes; 0: follows from the links. */
+struct gw_lossless_options {
+    bool lossless;
+    uint64_t xoff, xon;
+};
+
+/*
+ * headroom.c: resolves them, and with them the sizes at which switches and hosts pause their links;
+ * needs host and topology. *capacity is checked or, if the section does not say it, set to what is
+ * needed.
+ */
+int gw_loader_lossless(struct gw_loader *loader, const struct gw_value *section,
+                       struct gw_lossless_options *options, uint64_t *capacity);
+
 /* Parallel links between two nodes: ports [first, first + count) of `from`. */
 struct gw_link_pick {
     uint32_t from;

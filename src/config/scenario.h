@@ -11,6 +11,7 @@
 #define GW_CONFIG_SCENARIO_H
 
 #include "base/fixed.h"
+#include "core/pause.h"
 #include "core/qdisc/qdisc.h"
 #include "core/transport.h"
 #include "topo/topo.h"
@@ -19,6 +20,27 @@
 enum {
     GW_WHY_MAX = 512, /* bytes that an error line needs at most */
 };
+
+/* Which hosts packets cost something, in the order of the words of the option. */
+enum gw_cost_hosts {
+    GW_COST_ALL,
+    GW_COST_SERVERS, /* those that run a job's server */
+};
+
+/* What a packet costs the host that sends or receives it. */
+struct gw_host_cost_cfg {
+    gw_time rx_cost;           /* time per packet received */
+    uint64_t rx_rate_bps;      /* wire bytes received are worked off at this rate; 0: at once */
+    gw_time tx_cost;           /* least time from one packet sent by a port to the next */
+    uint64_t rx_queue;         /* bytes of data that wait to be worked off; 0: no limit */
+    uint32_t hosts;            /* enum gw_cost_hosts */
+    struct gw_pause_cfg pause; /* when the queue is lossless and rx_queue is set */
+};
+
+static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
+{
+    return cost->rx_cost || cost->rx_rate_bps || cost->tx_cost || cost->rx_queue;
+}
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
@@ -29,6 +51,8 @@ struct gw_host_cfg {
     gw_time ack_delay;  /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t train;     /* packets per train */
     gw_time stall;      /* a flow without progress for this long fails; 0: never */
+    struct gw_host_cost_cfg cost;
+    bool payload; /* messages have contents, which are checked on arrival */
 };
 
 /* Egress queues, in `queue:`. */
@@ -39,6 +63,8 @@ struct gw_queue_cfg {
                               "1bdp" or bytes */
     uint64_t shared_bytes; /* pool that the ports of one switch share; 0: none */
     gw_q16 shared_alpha;   /* one port may hold this multiple of the pool's free space */
+    bool lossless;
+    struct gw_pause_cfg pause; /* of a lossless switch, for each port */
 };
 
 enum gw_fault_kind {
@@ -46,7 +72,10 @@ enum gw_fault_kind {
     GW_FAULT_LINK_RATE,    /* the rate is multiplied by `factor`; of several the worst counts */
     GW_FAULT_LINK_LOSS,    /* each packet is lost with probability `chance_q32` / 2^32 */
     GW_FAULT_LINK_CORRUPT, /* each packet is damaged: it uses the link, the receiver discards it */
-    GW_FAULT_NODE_DOWN,    /* all links of the node are down; a host loses nothing it knew */
+    GW_FAULT_LINK_DUPLICATE, /* each packet arrives twice with that probability */
+    GW_FAULT_LINK_REORDER,   /* each packet arrives `delay` late with that probability */
+    GW_FAULT_NODE_DOWN,      /* all links of the node are down; a host loses nothing it knew */
+    GW_FAULT_NODE_CRASH,     /* the node loses all it knew and held, and its links are down */
 };
 
 struct gw_fault {
@@ -54,9 +83,10 @@ struct gw_fault {
     gw_time at;
     gw_time until; /* recovery; GW_TIME_NEVER: none */
     uint32_t link; /* for link faults; both directions */
-    uint32_t node; /* for GW_FAULT_NODE_DOWN */
+    uint32_t node; /* for node faults */
     gw_q16 factor;
     uint64_t chance_q32;
+    gw_time delay; /* of GW_FAULT_LINK_REORDER; above 0 */
 };
 
 /* Sampled series, in `metrics:`. */

@@ -24,6 +24,7 @@ struct host_options {
     gw_q16 jitter;
     gw_time ack_delay, stall;
     uint32_t ack_every, train;
+    bool payload;
 };
 
 static const struct gw_param host_params[] = {
@@ -62,6 +63,11 @@ static const struct gw_param host_params[] = {
      .offset = offsetof(struct host_options, stall),
      .initial = "0",
      .help = "a flow without progress for this long fails; 0: never"},
+    {.name = "payload",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct host_options, payload),
+     .initial = "no",
+     .help = "messages have contents, which are checked on arrival; the run takes one thread"},
 };
 
 static const struct gw_algo host_table = {
@@ -76,6 +82,7 @@ struct queue_options {
     char capacity[GW_PARAM_TEXT_MAX];
     uint64_t shared;
     gw_q16 shared_alpha;
+    struct gw_lossless_options pause;
 };
 
 static const struct gw_param queue_params[] = {
@@ -94,6 +101,22 @@ static const struct gw_param queue_params[] = {
      .offset = offsetof(struct queue_options, shared_alpha),
      .initial = "1",
      .help = "one port may hold this multiple of the pool's free space"},
+    {.name = "lossless",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct queue_options, pause.lossless),
+     .initial = "no",
+     .help = "hold data back on the links instead of dropping it (IEEE 802.1Qbb)"},
+    {.name = "xoff",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct queue_options, pause.xoff),
+     .initial = "0",
+     .help = "a link is paused when a switch holds more than this of its data; 0: what the longest "
+             "link needs to stay busy and two packets"},
+    {.name = "xon",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct queue_options, pause.xon),
+     .initial = "0",
+     .help = "and goes on when it holds no more than this; 0: two packets below xoff"},
 };
 
 static const struct gw_algo queue_table = {
@@ -141,7 +164,9 @@ int gw_loader_host(struct gw_loader *loader)
     const struct gw_document *document = &loader->document;
     const struct gw_value *section = gw_value_get(loader->document.root, "host");
     struct host_options options;
-    const struct gw_schema schema = {.parts = {{&host_table, &options}}, .part_count = 1};
+    struct gw_host_cost_cfg cost = {0};
+    const struct gw_schema schema = {
+        .parts = {{&host_table, &options}, {&gw_loader_packet_cost, &cost}}, .part_count = 2};
     int error = gw_schema_read(document, section, &schema);
     if (error)
         return error;
@@ -169,6 +194,8 @@ int gw_loader_host(struct gw_loader *loader)
         .ack_delay = options.ack_delay,
         .train = options.train,
         .stall = options.stall,
+        .cost = cost,
+        .payload = options.payload,
     };
     write_section(loader, "host", NULL, &schema);
     return GW_OK;
@@ -244,6 +271,9 @@ int gw_loader_queue(struct gw_loader *loader)
         return gw_document_error(document, place_of(section, "capacity"), error,
                                  "%s: %s; expected a size such as 1MiB or 1bdp",
                                  gw_error_message(error), options.capacity);
+    error = gw_loader_lossless(loader, section, &options.pause, &capacity);
+    if (error)
+        return error;
     if (capacity < full || capacity > UINT32_MAX)
         return gw_document_error(document, place_of(section, "capacity"), GW_ERR_RANGE,
                                  "capacity is %llu bytes; it must hold a packet of %u bytes and "
@@ -257,6 +287,9 @@ int gw_loader_queue(struct gw_loader *loader)
         return gw_document_error(document, place_of(section, "shared"), GW_ERR_RANGE,
                                  "one port's part of the pool must hold a packet of %u bytes",
                                  full);
+    if (options.shared && options.pause.lossless)
+        return gw_document_error(document, place_of(section, "shared"), GW_ERR_INVALID,
+                                 "shared needs lossless: no; a pool can run out");
     error = check_link_queues(loader, full);
     if (error)
         return error;

@@ -181,14 +181,10 @@ static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct 
 static bool slot_own_sum(struct gw_aggregate *aggregate, struct slot *slot)
 {
     struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
-    if (bufs->refs[slot->buf] == 1)
-        return true;
-    uint32_t copy = gw_buf_claim(bufs);
-    if (copy == GW_BUF_NONE)
+    uint32_t own = gw_buf_own(bufs, slot->buf, 4 * (size_t)slot->values);
+    if (own == GW_BUF_NONE)
         return false;
-    memcpy(gw_buf_bytes(bufs, copy), gw_buf_bytes(bufs, slot->buf), 4 * (size_t)slot->values);
-    gw_buf_release(bufs, slot->buf);
-    slot->buf = copy;
+    slot->buf = own;
     return true;
 }
 
@@ -300,7 +296,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     const struct gw_aggregate_job *job = job_find(aggregate, pkt->flow);
     if (pkt->q.ecn == GW_ECN_CE)
         pkt->agg_flags |= GW_AGG_ECN;
-    if (pkt->agg_flags & GW_AGG_RAW)
+    if (pkt->agg_flags & (GW_AGG_RAW | GW_AGG_FINAL))
         return true;
     if (!job || job->epoch != pkt->epoch) {
         aggregate->stats.foreign++;
@@ -358,9 +354,9 @@ void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt 
     }
 }
 
-gw_time gw_aggregate_leak(const struct gw_aggregate *aggregate)
+const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggregate)
 {
-    return aggregate->cfg.leak;
+    return &aggregate->cfg;
 }
 
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now)

@@ -45,6 +45,8 @@ struct gw_aggregate_cfg {
     uint32_t members_max; /* of all jobs together */
     gw_time leak;         /* an aggregator untouched for this long may be taken over by
                              a result or the sweep; above the largest skew of workers */
+    gw_time job_idle;     /* a job that its server has not INSTALLed again for this long is
+                             forgotten; 0: never; above several of the server's repetitions */
     const struct gw_kernels *kernels;
     struct gw_pkt_pool *pool;
 };
@@ -93,8 +95,8 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
 /* Handles a parameter packet, which is then forwarded or multicast: frees its aggregator. */
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now);
 
-/* cfg.leak. */
-gw_time gw_aggregate_leak(const struct gw_aggregate *aggregate);
+/* What it was made with. */
+const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggregate);
 
 /* Reclaims leaked aggregators among the next `count`, round robin, each at most once. */
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now);

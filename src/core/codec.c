@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/job.h"
 
 _Static_assert((int)GW_PKT_DATA == GW_WIRE_DATA, "kinds agree");
 _Static_assert((int)GW_PKT_ACK == GW_WIRE_ACK, "kinds agree");
 _Static_assert((int)GW_PKT_NACK == GW_WIRE_NACK, "kinds agree");
 _Static_assert((int)GW_PKT_GRAD == GW_WIRE_GRAD, "kinds agree");
 _Static_assert((int)GW_PKT_PARAM == GW_WIRE_PARAM, "kinds agree");
+_Static_assert((int)GW_PKT_JOB == GW_WIRE_JOB, "kinds agree");
+_Static_assert((int)GW_PKT_PAUSE == GW_WIRE_PAUSE, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
@@ -26,7 +29,10 @@ _Static_assert((int)GW_AGG_RAW == GW_WIRE_AGG_RAW, "flags agree");
 _Static_assert((int)GW_AGG_ECN == GW_WIRE_AGG_ECN, "flags agree");
 _Static_assert((int)GW_AGG_REQUEST == GW_WIRE_AGG_REQUEST, "flags agree");
 _Static_assert((int)GW_AGG_UNICAST == GW_WIRE_AGG_UNICAST, "flags agree");
+_Static_assert((int)GW_AGG_FINAL == GW_WIRE_AGG_FINAL, "flags agree");
 _Static_assert((int)GW_AGG_FAILED == GW_WIRE_AGG_FAILED, "flags agree");
+_Static_assert((int)GW_AGG_SLOT == GW_WIRE_AGG_SLOT, "flags agree");
+_Static_assert((int)GW_JOB_OPS == GW_WIRE_JOB_OPS, "operations agree");
 
 enum {
     TIME_SHIFT = 64 - GW_WIRE_TIME_BITS,
@@ -106,6 +112,33 @@ static void agg_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     pkt->agg.above[1] = hdr->agg.above[1];
 }
 
+static void job_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+{
+    hdr->job.key = pkt->key;
+    hdr->job.epoch = pkt->epoch;
+    hdr->job.index = pkt->index;
+    hdr->job.scale = pkt->scale;
+    hdr->job.op = pkt->agg_flags;
+    memcpy(hdr->job.word, pkt->job.word, sizeof(hdr->job.word));
+}
+
+static void job_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
+{
+    pkt->key = hdr->job.key;
+    pkt->epoch = hdr->job.epoch;
+    pkt->index = hdr->job.index;
+    pkt->scale = hdr->job.scale;
+    pkt->agg_flags = hdr->job.op;
+    memcpy(pkt->job.word, hdr->job.word, sizeof(pkt->job.word));
+}
+
+static void pause_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
+{
+    pkt->pause = hdr->sent_at;
+    pkt->echo_entropy = 0;
+    memset(&pkt->data, 0, sizeof(pkt->data));
+}
+
 void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, struct gw_frame *frame)
 {
     struct gw_wire_hdr hdr = {
@@ -121,6 +154,10 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         data_to_hdr(pkt, &hdr);
     else if (pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
         agg_to_hdr(pkt, &hdr);
+    else if (pkt->q.kind == GW_PKT_JOB)
+        job_to_hdr(pkt, &hdr);
+    else if (pkt->q.kind == GW_PKT_PAUSE)
+        hdr.sent_at = pkt->pause;
     else
         answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
@@ -160,6 +197,10 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         data_from_hdr(&hdr, now, pkt);
     else if (kind == GW_WIRE_GRAD || kind == GW_WIRE_PARAM)
         agg_from_hdr(&hdr, pkt);
+    else if (kind == GW_WIRE_JOB)
+        job_from_hdr(&hdr, pkt);
+    else if (kind == GW_WIRE_PAUSE)
+        pause_from_hdr(&hdr, pkt);
     else
         answer_from_hdr(&hdr, now, pkt);
     frame->hdr_size = frame->length - gw_codec_payload(pkt);

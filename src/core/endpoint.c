@@ -14,7 +14,6 @@
 
 enum {
     APPS_MAX = 4096,
-    NO_SCALE = 255, /* in a packet's `scale`: no exponent */
     APP_EVENTS_MAX = 1 << 20,
 };
 
@@ -41,7 +40,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
                            struct arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
-    uint32_t timers = flows + cfg->apps_max;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count;
     ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -67,6 +66,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
     for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
         ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
+        ep->tx_flows[i].generation = cfg->generation;
         ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
     }
     for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
@@ -90,12 +90,30 @@ static uint64_t app_key(uint32_t job, enum gw_app_role role)
     return (uint64_t)role << 32 | job;
 }
 
+/* Whom a packet of a job is for. */
+static enum gw_app_role role_of(const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind != GW_PKT_JOB && pkt->agg_flags & GW_AGG_SLOT)
+        return GW_APP_SLOT_WORKER;
+    if (pkt->q.kind != GW_PKT_JOB)
+        return pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
+    switch (pkt->agg_flags) {
+    case GW_JOB_JOIN:
+    case GW_JOB_INSTALLED:
+    case GW_JOB_READY:
+    case GW_JOB_LEAVE:
+        return GW_APP_COORDINATOR;
+    default:
+        return GW_APP_MEMBER;
+    }
+}
+
 /* Hands the packet to the application of its job; false: there is none. */
 static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
-    enum gw_app_role role = pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
-    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
-    if (index == GW_MAP_NONE) {
+    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role_of(pkt)));
+    /* A gradient for slots has missed its switch. */
+    if (index == GW_MAP_NONE || (pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT)) {
         ep->stats.stray++;
         return false;
     }
@@ -107,16 +125,18 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                            uint32_t count, gw_time now)
 {
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
-    (void)port;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        if (pkt->dst == ep->cfg.address) {
+        if (pkt->q.kind == GW_PKT_PAUSE) {
+            gw_egress_obey(ep, port, pkt->pause, now);
+        } else if (pkt->dst == ep->cfg.address) {
             switch (pkt->q.kind) {
             case GW_PKT_DATA:
                 gw_flow_rx_data(ep, pkt, now);
                 continue;
             case GW_PKT_GRAD:
             case GW_PKT_PARAM:
+            case GW_PKT_JOB:
                 if (app_input(ep, pkt, now))
                     continue;
                 break;
@@ -145,10 +165,13 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
     while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
         uint32_t id = gw_heap_first(&ep->timers);
         uint32_t first_rx = ep->cfg.tx_flows_max, first_app = first_rx + ep->cfg.rx_flows_max;
+        uint32_t first_port = first_app + ep->cfg.apps_max;
         if (id < first_rx)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
         else if (id < first_app)
             gw_flow_rx_expire(ep, id - first_rx, now);
+        else if (id >= first_port)
+            gw_egress_expire(ep, (uint16_t)(id - first_port), now);
         else
             ep->apps[id - first_app]->ops->expire(ep, ep->apps[id - first_app], now);
     }
@@ -190,6 +213,15 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
     };
     endpoint_carve(ep, cfg, &arena);
     return ep;
+}
+
+uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
+{
+    uint32_t count = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        for (struct gw_pkt_fifo *control = &ep->egress[port].control; control->count; count++)
+            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(control, ep->pool));
+    return count;
 }
 
 struct gw_node *gw_endpoint_node(struct gw_endpoint *ep)
@@ -271,16 +303,48 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
         .key = gw_flow_key(ep->cfg.address, dst, app->job),
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,
-        .kind = app->ops->role == GW_APP_WORKER ? GW_PKT_GRAD : GW_PKT_PARAM,
+        .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,
     };
     pkt->src = ep->cfg.address;
     pkt->dst = dst;
     pkt->flow = app->job;
-    pkt->scale = NO_SCALE;
+    pkt->scale = GW_PKT_SCALE_NONE;
     pkt->seq = seq;
     pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
     memset(&pkt->agg, 0, sizeof(pkt->agg));
     pkt->agg.values = (uint16_t)values;
+}
+
+struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
+                                   enum gw_job_op op)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (!pkt) {
+        ep->stats.pool_empty++;
+        return NULL;
+    }
+    *pkt = (struct gw_pkt){
+        .q = {.size = ep->cfg.hdr,
+              .key = gw_flow_key(ep->cfg.address, dst, app->job),
+              .class = GW_CLASS_CONTROL,
+              .ecn = GW_ECN_ECT0,
+              .kind = GW_PKT_JOB},
+        .src = ep->cfg.address,
+        .dst = dst,
+        .flow = app->job,
+        .agg_flags = op,
+        .entropy = (uint16_t)gw_prng_next(&ep->prng),
+        .buf = GW_BUF_NONE,
+    };
+    return pkt;
+}
+
+gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
+{
+    gw_time total = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        total += ep->egress[port].gate.total;
+    return total;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)
@@ -313,6 +377,7 @@ bool gw_endpoint_flow_info(const struct gw_endpoint *ep, uint32_t flow_id,
     *info = (struct gw_flow_info){
         .cwnd = flow->window.cwnd,
         .acked_bytes = flow->acked_bytes,
+        .retransmits = flow->resent_packets,
         .in_flight_bytes = flow->in_flight,
         .window_packets = flow->next - flow->una,
         .cc_state = flow->cc_state,

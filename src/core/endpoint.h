@@ -33,6 +33,8 @@ struct gw_endpoint_cfg {
     uint32_t train;           /* packets per train, at least 1 */
     gw_time stall;            /* a flow without progress for this long fails; 0: never */
     uint64_t seed;            /* of this node's random stream */
+    uint16_t generation;      /* of the first flow numbers: a host that starts again must not use
+                                 those of its earlier flows, which peers may remember */
     struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
 };
 
@@ -52,7 +54,11 @@ enum gw_event_kind {
     GW_EVENT_SENT,     /* the peer has all of the message */
     GW_EVENT_RECEIVED, /* a message is complete */
     GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
-    GW_EVENT_FAILED,   /* no progress for cfg.stall: the message may or may not have arrived */
+    GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
+                          tensor: `reason` and `about` say why there is no sum */
+    GW_EVENT_JOINED,   /* a member is in its job, as `rank` */
+    GW_EVENT_REFUSED,  /* it is not, or no more; `reason` and `about` say why */
+    GW_EVENT_LEFT,     /* it has left on its own wish */
 };
 
 struct gw_event {
@@ -63,6 +69,9 @@ struct gw_event {
     uint64_t bytes;
     uint64_t retransmits; /* packets sent again; 0 on the receiver */
     gw_time at;
+    uint32_t about; /* rank or address that the reason is about */
+    uint16_t rank;  /* of the member, or the one that it asked for */
+    uint8_t reason; /* enum gw_job_reason */
 };
 
 /* Counters; all in packets. */
@@ -90,6 +99,12 @@ size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg);
 /* Makes an endpoint in `memory`, aligned to 64 and gw_endpoint_size() long. Never fails. */
 struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg *cfg);
 
+/*
+ * Releases the packets that the endpoint holds and returns how many. Applications must have
+ * detached; then the memory may be used for something else.
+ */
+uint32_t gw_endpoint_fini(struct gw_endpoint *endpoint);
+
 /* The node, for drivers. */
 struct gw_node *gw_endpoint_node(struct gw_endpoint *endpoint);
 
@@ -107,6 +122,16 @@ int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, u
 int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
                        uint64_t bytes);
 
+/*
+ * Tells the other end of `port`'s link to hold its data back for `time`, or, with 0, no longer: for
+ * a driver whose receive buffer fills up (pause.h). What was told before and has not left yet is
+ * forgotten. False when the pool is empty: try again later.
+ */
+bool gw_endpoint_pause(struct gw_endpoint *endpoint, uint16_t port, gw_time time);
+
+/* Time that data was held back by PAUSEs, over all ports, until it last flowed again. */
+gw_time gw_endpoint_paused(const struct gw_endpoint *endpoint);
+
 /* Takes up to `max` events in the order in which they happened; returns how many. */
 uint32_t gw_endpoint_poll(struct gw_endpoint *endpoint, struct gw_event *events, uint32_t max);
 
@@ -114,6 +139,7 @@ uint32_t gw_endpoint_poll(struct gw_endpoint *endpoint, struct gw_event *events,
 struct gw_flow_info {
     uint64_t cwnd;
     uint64_t acked_bytes;
+    uint64_t retransmits; /* packets sent again */
     uint32_t in_flight_bytes;
     uint32_t window_packets; /* sent but not yet below the cumulative acknowledgement */
     const void *cc_state;

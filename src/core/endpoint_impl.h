@@ -17,6 +17,8 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "core/endpoint.h"
+#include "core/job.h"
+#include "core/pause.h"
 
 enum {
     GW_SPAN_MIN = 64,
@@ -64,8 +66,11 @@ struct gw_sender {
 };
 
 enum gw_app_role {
-    GW_APP_WORKER, /* takes parameter packets of its job */
-    GW_APP_SERVER, /* takes gradient packets of its job */
+    GW_APP_WORKER,      /* takes parameter packets of its job */
+    GW_APP_SERVER,      /* takes gradient packets of its job */
+    GW_APP_MEMBER,      /* takes what job control says to workers */
+    GW_APP_COORDINATOR, /* takes what job control says to the server */
+    GW_APP_SLOT_WORKER, /* takes parameter packets of its job's slots */
 };
 
 /* An application that speaks for one job: a worker or a server. First member of each. */
@@ -160,6 +165,8 @@ struct gw_egress {
     struct gw_sender *ring_tail[GW_CLASS_DATA_MAX + 1]; /* circular; the head is the tail's next */
     uint8_t classes;                                    /* bit c: ring c is not empty */
     bool is_ready;                                      /* see core/node.h */
+    struct gw_pkt *pause;      /* goes first: the latest of our PAUSEs that has not left; or NULL */
+    struct gw_pause_gate gate; /* shut: data waits */
 };
 
 struct gw_endpoint {
@@ -171,7 +178,7 @@ struct gw_endpoint {
     struct gw_map rx_map;  /* (peer, flow) to slot */
     struct gw_map app_map; /* (job, role) to index in `apps` */
     struct gw_app **apps;  /* NULL: free */
-    struct gw_heap timers; /* ids: tx slots, then rx slots, then apps */
+    struct gw_heap timers; /* ids: tx slots, then rx slots, then apps, then ports */
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */
@@ -230,10 +237,21 @@ void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
 void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
                          uint32_t dst, uint32_t seq, uint32_t values);
 
+/*
+ * A packet of job control towards `dst`, to be filled in and given to gw_egress_control(); NULL
+ * when the pool is empty, which is counted.
+ */
+struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
+                                   enum gw_job_op op);
+
 /* egress.c */
 void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);
 void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender);
 void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender);
+/* A PAUSE for `time` arrived by `port`. */
+void gw_egress_obey(struct gw_endpoint *ep, uint16_t port, gw_time time, gw_time now);
+/* The time of the last PAUSE is over. */
+void gw_egress_expire(struct gw_endpoint *ep, uint16_t port, gw_time now);
 uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
                           gw_time now);
 

@@ -46,9 +46,10 @@ enum gw_job_op {
     GW_JOB_WELCOME,
     /* Worker to server, again and again. seq: first fragment without result; index: rank. */
     GW_JOB_READY,
-    /* Server to worker: I do not know you, or need to know more: join. */
+    /* Server to worker: your epoch is to end, or I do not know it: join. */
     GW_JOB_REPORT,
-    /* Worker to server: no more of me. index: rank. Answered by LEFT. */
+    /* Worker to server: no more of me. index: rank; seq: first fragment without result. Answered by
+     * LEFT. */
     GW_JOB_LEAVE,
     GW_JOB_LEFT,
     /* Server to worker: the epoch is over. index: enum gw_job_reason; word[0]: rank that was lost.
@@ -60,15 +61,17 @@ enum gw_job_op {
 /* Why there is no job, or no more. */
 enum gw_job_reason {
     GW_JOB_OK,
-    GW_JOB_FULL,   /* all ranks are taken */
-    GW_JOB_RANK,   /* the rank is taken, or not below the number of workers */
-    GW_JOB_TREE,   /* too many workers or switches below one switch, or too many levels */
-    GW_JOB_PATH,   /* the ways of the workers do not make a tree */
-    GW_JOB_ROOM,   /* a switch has no room for the job */
-    GW_JOB_TAKEN,  /* a switch knows another job of the same number */
-    GW_JOB_LOST,   /* a worker is silent */
-    GW_JOB_LIMIT,  /* the terms exceed what the worker was made for */
-    GW_JOB_SILENT, /* the server is */
+    GW_JOB_FULL,     /* all ranks are taken */
+    GW_JOB_RANK,     /* the rank is taken, or not below the number of workers */
+    GW_JOB_TREE,     /* too many workers or switches below one switch, or too many levels */
+    GW_JOB_PATH,     /* the ways of the workers do not make a tree */
+    GW_JOB_ROOM,     /* a switch has no room for the job */
+    GW_JOB_TAKEN,    /* a switch knows another job of the same number */
+    GW_JOB_LOST,     /* a worker is silent */
+    GW_JOB_LIMIT,    /* the terms exceed what the worker was made for */
+    GW_JOB_SILENT,   /* the server is */
+    GW_JOB_STALLED,  /* no result for too long */
+    GW_JOB_OVERFLOW, /* a sum does not fit its type */
     GW_JOB_REASONS,
 };
 
@@ -76,6 +79,7 @@ enum gw_job_reason {
 enum {
     GW_JOB_PATH_COUNT = 3,  /* mask: switches in `word` */
     GW_JOB_PATH_SPREAD = 4, /* there were several ways on: not every packet comes by here */
+    GW_JOB_PATH_FRESH = 8,  /* the worker has nothing to go on with: `seq` means nothing */
 };
 
 /* Where a switch is in the tree, as INSTALL's word[1]. */

@@ -1,6 +1,8 @@
 /* Pools of packets and of payload buffers; see pkt.h. */
 #include "core/pkt.h"
 
+#include <string.h>
+
 #include "base/prng.h"
 
 void gw_pkt_pool_init(struct gw_pkt_pool *pool, struct gw_pkt *pkts, uint32_t first, uint32_t count,
@@ -58,6 +60,18 @@ void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf)
         bufs->refs[buf] = bufs->free_head;
         bufs->free_head = buf;
     }
+}
+
+uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size)
+{
+    if (bufs->refs[buf] == 1)
+        return buf;
+    uint32_t copy = gw_buf_claim(bufs);
+    if (copy == GW_BUF_NONE)
+        return GW_BUF_NONE;
+    memcpy(gw_buf_bytes(bufs, copy), gw_buf_bytes(bufs, buf), size);
+    gw_buf_release(bufs, buf);
+    return copy;
 }
 
 uint32_t gw_flow_key(uint32_t src, uint32_t dst, uint32_t flow)

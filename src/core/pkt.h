@@ -31,6 +31,8 @@ enum gw_pkt_kind {
     GW_PKT_NACK = 2,  /* data arrived trimmed */
     GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
+    GW_PKT_JOB = 5,   /* job control; see core/job.h */
+    GW_PKT_PAUSE = 6, /* the other end of the link holds data back for a time; see pause.h */
     GW_PKT_KINDS,
 };
 
@@ -60,7 +62,15 @@ enum gw_agg_flag {
     GW_AGG_REQUEST = 16, /* parameter: no result; with RAW, send this fragment again raw; without, it
                             was in a collision, and positions in `bitmap` are to send it again */
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
-    GW_AGG_FAILED = 64,  /* parameter: the sum does not fit the tensor's type */
+    GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
+    GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
+    /* Of a pool of slots (core/slots.h): `index` is the slot of the job, agg.level the version,
+     * agg.bitmap the worker's bit; nothing else of agg_flags and agg.above is used. */
+    GW_AGG_SLOT = 128,
+};
+
+enum {
+    GW_PKT_SCALE_NONE = 255, /* in `scale`: no exponent, above all others */
 };
 
 /* 0 is best effort and served last, 1 to 6 carry data with higher served first. */
@@ -75,7 +85,8 @@ enum {
 struct gw_qpkt {
     uint32_t next; /* index of the next packet in the same queue */
     uint32_t size; /* bytes on the wire, headers included */
-    uint32_t rank; /* lower is more urgent (pFabric: remaining bytes); 0 when unused */
+    uint32_t rank; /* lower is more urgent (pFabric: remaining bytes); 0 when unused. A lossless
+                      switch keeps the port of arrival here instead */
     uint32_t key;  /* flow key: same for all packets of one flow in one direction */
     uint8_t class; /* GW_CLASS_* */
     uint8_t ecn;   /* enum gw_ecn */
@@ -87,14 +98,14 @@ struct gw_pkt {
     struct gw_qpkt q;
     uint32_t src; /* host addresses */
     uint32_t dst;
-    uint32_t
-        flow; /* chosen by the sender of the data; the same on its ACKs. Gradient, parameter: job */
+    uint32_t flow; /* chosen by the sender of the data; the same on its ACKs. All of a job's: job */
     union {
         gw_time sent_at;       /* data: when its first bit left; ACK, NACK: echo of that */
-        struct {               /* gradient, parameter */
+        gw_time pause;         /* pause: how long to hold data back; 0: no longer */
+        struct {               /* gradient, parameter; job control: as core/job.h says */
             uint32_t key;      /* tensor and iteration; the server checks that workers agree */
             uint16_t epoch;    /* of the job: packets of another one are stale */
-            uint8_t scale;     /* dynamic scaling: exponent that the sender could use; 255: none */
+            uint8_t scale;     /* exponent for the fragment one window later, see scaling.h */
             uint8_t agg_flags; /* enum gw_agg_flag */
         };
     };
@@ -102,7 +113,7 @@ struct gw_pkt {
     uint16_t entropy; /* what ECMP hashes */
     union {
         uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
-        uint16_t index;        /* gradient, parameter: which aggregator */
+        uint16_t index;        /* gradient, parameter: which aggregator; job control: see there */
     };
     uint32_t buf; /* payload, or GW_BUF_NONE */
     union {
@@ -124,6 +135,9 @@ struct gw_pkt {
             uint8_t level;    /* switches of lower levels have added up all their workers */
             uint8_t above[2]; /* position of that switch below the next one, and so on */
         } agg;
+        struct {
+            uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */
+        } job;
     };
 };
 
@@ -166,6 +180,13 @@ uint32_t gw_buf_claim(struct gw_buf_pool *bufs);
 void gw_buf_share(struct gw_buf_pool *bufs, uint32_t buf);
 /* Drops a reference; the last one frees the buffer. */
 void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf);
+
+/*
+ * A buffer that begins with the first `size` bytes of `buf` and that nobody else refers to: `buf`
+ * itself, or a copy that takes the place of the caller's reference. GW_BUF_NONE when none is free;
+ * nothing has changed then.
+ */
+uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size);
 
 static inline unsigned char *gw_buf_bytes(const struct gw_buf_pool *bufs, uint32_t buf)
 {
@@ -249,6 +270,12 @@ static inline struct gw_pkt *gw_pkt_fifo_pop(struct gw_pkt_fifo *fifo,
     }
     fifo->bytes -= pkt->q.size;
     return pkt;
+}
+
+/* Whether packet number `a` comes before `b`. Numbers wrap: the two are less than 2^31 apart. */
+static inline bool gw_seq_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
 }
 
 /*

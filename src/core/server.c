@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
+#include "core/scaling.h"
 
 enum {
     NO_RAW = UINT32_MAX,
@@ -41,6 +42,7 @@ struct fragment {
     uint16_t new_index; /* after a collision */
     uint8_t state;      /* enum fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
+    uint8_t scale;      /* least offer of the contributors; once done: what the result says */
 };
 
 /* A packet to send. */
@@ -55,6 +57,11 @@ struct gw_server {
     struct gw_endpoint *ep;
     struct gw_server_cfg cfg;
     struct gw_agg_index index;
+    void *index_memory;
+    void *contributors_memory;
+    uint16_t epoch;
+    uint8_t levels; /* of switches in the tree */
+    bool is_stopped;
     struct gw_contributors contributors;
     uint32_t *addresses; /* of workers, by rank */
     struct fragment *fragments;
@@ -71,6 +78,7 @@ struct gw_server {
     uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
     uint8_t rounds;      /* of requests since the last result */
     gw_time progress_at; /* last result or round, or when the first of `open` began */
+    struct gw_overflow_rate overflow_rate;
     struct gw_server_stats stats;
 };
 
@@ -117,12 +125,20 @@ static void order(struct gw_server *server, uint32_t seq, uint32_t dst, uint8_t 
 /* To all workers: through the tree, or one by one. */
 static void order_all(struct gw_server *server, uint32_t seq, uint8_t flags)
 {
-    if (server->cfg.levels > 0) {
+    if (server->levels > 0) {
         order(server, seq, server->addresses[0], flags);
         return;
     }
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
         order(server, seq, server->addresses[rank], flags | GW_AGG_UNICAST);
+}
+
+/* Nobody needs it any more, or all begin it anew. */
+static void fragment_forget(struct gw_server *server, struct fragment *fragment)
+{
+    raw_release(server, fragment);
+    release_buf(server, &fragment->buf);
+    fragment->state = FRAGMENT_EMPTY;
 }
 
 static void fragment_start(struct gw_server *server, struct fragment *fragment,
@@ -137,6 +153,7 @@ static void fragment_start(struct gw_server *server, struct fragment *fragment,
         .values = pkt->agg.values,
         .index = pkt->index,
         .state = FRAGMENT_SUMMING,
+        .scale = GW_PKT_SCALE_NONE,
     };
     server->open++;
     if (pkt->buf != GW_BUF_NONE)
@@ -173,7 +190,7 @@ static void advance(struct gw_server *server)
 
 static bool asks(const struct gw_server *server)
 {
-    return server->cfg.quiet > 0 && server->cfg.levels > 0;
+    return server->cfg.quiet > 0 && server->levels > 0;
 }
 
 /* Asks for what fragments in [first, end) lack that were in a collision. */
@@ -203,9 +220,33 @@ static void ask_overtaken(struct gw_server *server, uint32_t seq)
     server->overtaken = seq;
 }
 
+/* Decides what the result says of the exponent one window later. */
+static void agree(struct gw_server *server, struct fragment *fragment, bool overflowed)
+{
+    gw_overflow_rate_note(&server->overflow_rate, overflowed);
+    if (!server->cfg.agrees_exponents || !gw_overflow_rate_is_high(&server->overflow_rate))
+        fragment->scale = GW_PKT_SCALE_NONE;
+    server->stats.scaled += fragment->scale != GW_PKT_SCALE_NONE;
+}
+
+/* A row for raw contributions is free: asks again for the oldest fragment that found none. */
+static void invite_raw(struct gw_server *server)
+{
+    for (uint32_t i = 0; i < server->cfg.positions; i++) {
+        uint32_t seq = server->expected + i;
+        const struct fragment *fragment = fragment_at(server, seq);
+        if (fragment->seq == seq && fragment->state == FRAGMENT_RAW && fragment->raw == NO_RAW) {
+            order_all(server, seq, GW_AGG_REQUEST | GW_AGG_RAW);
+            return;
+        }
+    }
+}
+
 static void finish(struct gw_server *server, struct fragment *fragment, uint32_t buf, uint8_t flags)
 {
+    bool frees_row = fragment->raw != NO_RAW;
     raw_release(server, fragment);
+    agree(server, fragment, flags & GW_AGG_RAW);
     fragment->buf = buf;
     fragment->flags |= flags;
     fragment->state = FRAGMENT_DONE;
@@ -224,6 +265,8 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
     }
     order_all(server, fragment->seq, 0);
     advance(server);
+    if (frees_row)
+        invite_raw(server);
 }
 
 /* Gives the integers up and asks everybody for raw values. */
@@ -268,6 +311,29 @@ static bool claim_raw_row(struct gw_server *server, struct fragment *fragment)
     return true;
 }
 
+/* Whether raw floats could have travelled as integers; `room` is for one worker's. */
+static bool would_fit(const struct gw_server *server, const struct fragment *fragment,
+                      const uint32_t *row, void *room)
+{
+    const struct gw_kernels *kernels = server->cfg.kernels;
+    const struct fragment *before = fragment_at(server, fragment->seq - server->cfg.positions);
+    bool is_known =
+        before->state == FRAGMENT_DONE && before->seq + server->cfg.positions == fragment->seq;
+    int exponent = gw_scaling_exponent(is_known ? before->scale : GW_PKT_SCALE_NONE,
+                                       server->cfg.scale_exponent);
+    const struct gw_scale scale = gw_scale_power(exponent, 1);
+    int64_t *sum = sum_of(server, fragment);
+    memset(sum, 0, fragment->values * sizeof(*sum));
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++) {
+        if (!kernels->quantise[gw_agg_key_type(fragment->key)](
+                room, gw_buf_bytes(bufs_of(server), row[rank]), fragment->values, &scale))
+            return false;
+        kernels->add_wide(sum, room, fragment->values);
+    }
+    return kernels->narrow(room, sum, fragment->values) &&
+           !kernels->is_saturated(room, fragment->values);
+}
+
 /* Adds up the raw contributions in rank order. */
 static void finish_raw(struct gw_server *server, struct fragment *fragment)
 {
@@ -295,6 +361,8 @@ static void finish_raw(struct gw_server *server, struct fragment *fragment)
         if (!kernels->narrow(out, sum, values))
             flags |= GW_AGG_FAILED;
     } else {
+        if (server->cfg.proactive)
+            server->stats.needless += would_fit(server, fragment, row, out);
         memset(server->real_sum, 0, values * sizeof(*server->real_sum));
         for (uint32_t rank = 0; rank < server->cfg.world; rank++)
             kernels->add_real[type](server->real_sum, gw_buf_bytes(bufs_of(server), row[rank]),
@@ -380,6 +448,16 @@ static void add_partial(struct gw_server *server, struct fragment *fragment,
     finish(server, fragment, buf, 0);
 }
 
+/* The result itself, from a worker that had it before this server forgot it. */
+static void take_final(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt)
+{
+    uint32_t buf = pkt->buf;
+    server->stats.restored++;
+    pkt->buf = GW_BUF_NONE;
+    finish(server, fragment, buf, pkt->agg_flags & GW_AGG_RAW);
+    fragment->scale = pkt->scale; /* some workers go by that already */
+}
+
 /* An integer packet for a fragment that collects integers. */
 static void add_integers(struct gw_server *server, struct fragment *fragment, struct gw_pkt *pkt,
                          const struct gw_rank_set *from)
@@ -421,14 +499,15 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct fragment *fragment = NULL;
-    if (pkt->epoch == server->cfg.epoch && pkt->agg.values <= server->cfg.values &&
-        pkt->agg.values > 0 && gw_contributors_of(&server->contributors, pkt, &from))
+    if (!server->is_stopped && pkt->epoch == server->epoch &&
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 &&
+        gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;
         return;
     }
-    bool is_for_reply = fragment->state == FRAGMENT_DONE ||
+    bool is_for_reply = fragment->state == FRAGMENT_DONE || pkt->agg_flags & GW_AGG_FINAL ||
                         (fragment->state == FRAGMENT_RAW && !(pkt->agg_flags & GW_AGG_RAW));
     if (is_for_reply && !is_from_worker(server, &from, pkt->src)) {
         server->stats.stale++; /* replies go to workers only */
@@ -442,9 +521,13 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     if (pkt->q.ecn == GW_ECN_CE)
         fragment->flags |= GW_AGG_ECN;
     fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
+    if (pkt->scale < fragment->scale)
+        fragment->scale = pkt->scale;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         fragment->index = pkt->index;
-    if (pkt->agg_flags & GW_AGG_RAW)
+    if (pkt->agg_flags & GW_AGG_FINAL)
+        take_final(server, fragment, pkt);
+    else if (pkt->agg_flags & GW_AGG_RAW)
         add_raw(server, fragment, pkt, &from);
     else if (fragment->state == FRAGMENT_RAW)
         order(server, fragment->seq, pkt->src, GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST);
@@ -545,7 +628,8 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
     gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
     pkt->key = fragment->key;
-    pkt->epoch = server->cfg.epoch;
+    pkt->epoch = server->epoch;
+    pkt->scale = is_result ? fragment->scale : GW_PKT_SCALE_NONE;
     pkt->index = fragment->index;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         pkt->agg.bitmap = fragment->new_index;
@@ -591,9 +675,8 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
 #undef TAKE
     size_t contributors = gw_aligned(gw_contributors_size(cfg->world, cfg->levels));
     if (at) {
-        gw_contributors_init(&server->contributors, at + used, cfg->world, cfg->levels);
-        gw_agg_index_init(&server->index, at + used + contributors, cfg->positions,
-                          cfg->aggregators, cfg->indexing, cfg->job, cfg->share);
+        server->contributors_memory = at + used;
+        server->index_memory = at + used + contributors;
     }
     return used + contributors + gw_aligned(gw_agg_index_size(cfg->positions, cfg->aggregators));
 }
@@ -619,29 +702,59 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
         .cfg = *cfg,
         .order_room = orders_max(cfg),
         .raw_free_count = cfg->raw_max,
-        .expected = cfg->first_seq,
-        .overtaken = cfg->first_seq,
+        .is_stopped = true,
     };
     server_carve(server, cfg, memory);
     for (uint32_t i = 0; i < cfg->window; i++)
         server->fragments[i] = (struct fragment){.buf = GW_BUF_NONE, .raw = NO_RAW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)
         server->raw_free[i] = i;
-    for (uint32_t rank = 0; rank < cfg->world; rank++) {
-        server->addresses[rank] = cfg->workers[rank].address;
-        gw_contributors_enter(&server->contributors, rank, &cfg->workers[rank]);
-    }
     *result = server;
     return gw_endpoint_attach(ep, &server->app);
+}
+
+void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epoch)
+{
+    const struct gw_server_cfg *cfg = &server->cfg;
+    GW_ASSERT(epoch->levels <= cfg->levels);
+    server->epoch = epoch->epoch;
+    server->levels = epoch->levels;
+    server->is_stopped = false;
+    server->order_count = 0;
+    gw_contributors_init(&server->contributors, server->contributors_memory, cfg->world,
+                         epoch->levels);
+    gw_agg_index_init(&server->index, server->index_memory, cfg->positions, cfg->aggregators,
+                      cfg->indexing, cfg->job, cfg->share);
+    for (uint32_t rank = 0; rank < cfg->world; rank++) {
+        server->addresses[rank] = epoch->places[rank].address;
+        gw_contributors_enter(&server->contributors, rank, &epoch->places[rank]);
+    }
+    for (uint32_t i = 0; i < cfg->window; i++) {
+        struct fragment *fragment = &server->fragments[i];
+        bool is_kept =
+            fragment->state == FRAGMENT_DONE && (int32_t)(fragment->seq - epoch->first_seq) >= 0;
+        fragment->flags &= GW_AGG_RAW | GW_AGG_FAILED; /* the map of aggregators is a new one */
+        if (!is_kept)
+            fragment_forget(server, fragment);
+    }
+    server->expected = server->overtaken = epoch->first_seq;
+    server->open = 0;
+    advance(server);
+}
+
+void gw_server_stop(struct gw_server *server)
+{
+    server->is_stopped = true;
+    server->order_count = 0;
+    server->open = 0;
+    for (uint32_t i = 0; i < server->cfg.window; i++)
+        fragment_forget(server, &server->fragments[i]);
 }
 
 void gw_server_fini(struct gw_server *server)
 {
     gw_endpoint_detach(server->ep, &server->app);
-    for (uint32_t i = 0; i < server->cfg.window; i++) {
-        raw_release(server, &server->fragments[i]);
-        release_buf(server, &server->fragments[i].buf);
-    }
+    gw_server_stop(server);
 }
 
 const struct gw_server_stats *gw_server_stats(const struct gw_server *server)

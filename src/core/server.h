@@ -32,10 +32,8 @@
 
 struct gw_server_cfg {
     uint32_t job;
-    uint16_t epoch;
     uint16_t world;
-    const struct gw_place *workers; /* by rank; read at init only */
-    uint8_t levels;     /* of switches in the tree; 0: none, results go to single workers */
+    uint8_t levels;     /* of switches in a tree, at most */
     uint8_t class;      /* of parameter packets */
     uint32_t values;    /* elements per fragment, at most */
     uint32_t window;    /* fragments kept: a power of two, at least twice the workers' window */
@@ -43,11 +41,21 @@ struct gw_server_cfg {
     uint32_t aggregators;
     enum gw_agg_indexing indexing;
     uint32_t share;
-    uint32_t raw_max;   /* fragments that can be collected raw at the same time */
-    gw_time retry;      /* when packets have run out: time until it tries again */
-    gw_time quiet;      /* without a result: ask for what collisions left behind; 0: never ask */
-    uint32_t first_seq; /* as the workers' */
+    uint32_t raw_max;      /* fragments that can be collected raw at the same time */
+    gw_time retry;         /* when packets have run out: time until it tries again */
+    gw_time quiet;         /* without a result: ask for what collisions left; 0: never ask */
+    int scale_exponent;    /* as the workers' */
+    bool agrees_exponents; /* dynamic scaling, while more than 0.1 % of the fragments overflow */
+    bool proactive;        /* as the workers': counts what that makes raw for nothing */
     const struct gw_kernels *kernels;
+};
+
+/* One tree and one set of workers. */
+struct gw_server_epoch {
+    uint16_t epoch;
+    uint8_t levels;                /* of switches; 0: none, results go to single workers */
+    uint32_t first_seq;            /* first fragment that some worker lacks */
+    const struct gw_place *places; /* of the workers, by rank; read at once */
 };
 
 struct gw_server_stats {
@@ -59,7 +67,11 @@ struct gw_server_stats {
     uint64_t results;    /* fragments finished */
     uint64_t answered;   /* results sent again on request */
     uint64_t asked;      /* requests for what a fragment lacks that was in a collision */
+    uint64_t restored;   /* results that workers gave back */
     uint64_t overflowed; /* fragments collected raw */
+    uint64_t needless;   /* of these, the ones whose integers would have had a sum; counted if
+                            cfg.proactive, but for int32 */
+    uint64_t scaled;     /* results that say an exponent for the fragment one window later */
     uint64_t refused;    /* no room for raw contributions, or no buffer: sent again later */
     uint64_t bytes;      /* received, on the wire */
 };
@@ -69,9 +81,21 @@ struct gw_server;
 /* Bytes of memory that a server needs. */
 size_t gw_server_size(const struct gw_server_cfg *cfg);
 
-/* Makes a server in `memory`, aligned to 64, and attaches it. Errors as for gw_worker_init(). */
+/*
+ * Makes a server in `memory`, aligned to 64, and attaches it; all gradients are stale until the
+ * first epoch. Errors as for gw_worker_init().
+ */
 int gw_server_init(struct gw_server **server, void *memory, const struct gw_server_cfg *cfg,
                    struct gw_endpoint *endpoint);
+
+/*
+ * Begins an epoch. Results that some worker may lack are kept, sums that were not finished are
+ * given up: the workers send again.
+ */
+void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epoch);
+
+/* Ends the epoch: all gradients are stale until the next. */
+void gw_server_stop(struct gw_server *server);
 
 /* Detaches and releases all buffers. */
 void gw_server_fini(struct gw_server *server);

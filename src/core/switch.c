@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "core/job.h"
+#include "core/switch_jobs.h"
 
 /* What every packet touches, in as few cache lines as possible. */
 struct port {
@@ -14,6 +16,7 @@ struct port {
     uint64_t out_bytes;
     uint64_t out_packets;
     bool is_ready; /* see core/node.h */
+    bool is_edge;
     uint64_t qdisc_state[];
 };
 
@@ -40,9 +43,13 @@ struct gw_switch {
     gw_q16 shared_alpha;
     struct gw_aggregate *aggregate; /* or NULL */
     gw_time leak;                   /* its cfg.leak */
+    struct gw_slots *slots;         /* or NULL */
+    struct gw_lossless *lossless;   /* or NULL */
     struct gw_prng prng;
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;
+    gw_time sweep_at; /* next sweep of aggregators, or never */
+    struct gw_switch_jobs jobs;
 };
 
 static struct port *port_at(const struct gw_switch *sw, uint16_t index)
@@ -68,19 +75,29 @@ static uint32_t ecmp_pick(uint32_t key, uint16_t entropy, uint32_t salt, uint32_
     return (uint32_t)(((x >> 32) * count) >> 32);
 }
 
+static uint16_t route_entry(const struct gw_switch *sw, uint32_t dst)
+{
+    const struct gw_switch_routes *routes = &sw->routes;
+    if (dst >= routes->destination_count)
+        return GW_ROUTE_NONE;
+    uint32_t low = dst & ((1u << routes->block_shift) - 1);
+    uint32_t leaf = routes->blocks[dst >> routes->block_shift];
+    return routes->leaves[leaf << routes->block_shift | low];
+}
+
+static bool is_set(uint16_t entry)
+{
+    return entry & GW_ROUTE_SET && entry != GW_ROUTE_NONE;
+}
+
 /* The port towards `pkt`'s destination, or GW_ROUTE_NONE. */
 static uint16_t route(const struct gw_switch *sw, const struct gw_pkt *pkt)
 {
-    const struct gw_switch_routes *routes = &sw->routes;
-    if (pkt->dst >= routes->destination_count)
-        return GW_ROUTE_NONE;
-    uint32_t low = pkt->dst & ((1u << routes->block_shift) - 1);
-    uint32_t leaf = routes->blocks[pkt->dst >> routes->block_shift];
-    uint16_t entry = routes->leaves[leaf << routes->block_shift | low];
-    if (!(entry & GW_ROUTE_SET) || entry == GW_ROUTE_NONE)
+    uint16_t entry = route_entry(sw, pkt->dst);
+    if (!is_set(entry))
         return entry;
-    struct gw_switch_set set = routes->sets[entry & ~GW_ROUTE_SET];
-    return routes->members[set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count)];
+    struct gw_switch_set set = sw->routes.sets[entry & ~GW_ROUTE_SET];
+    return sw->routes.members[set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count)];
 }
 
 /* Bytes that this port may still take from the shared pool. */
@@ -94,7 +111,7 @@ static uint64_t pool_free(const struct gw_switch *sw, const struct port *port)
     return own < room ? own : room;
 }
 
-static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
+static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
     uint16_t out = route(sw, pkt);
     if (out == GW_ROUTE_NONE) {
@@ -107,16 +124,23 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt)
     uint32_t size = pkt->q.size;
     struct gw_pkt *victim = NULL;
     port->in_bytes += size;
+    if (sw->lossless)
+        gw_lossless_queued(sw->lossless, out, pkt, now);
     enum gw_qdisc_verdict verdict = sw->qdisc->enqueue(
         port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port, pkt, pool_free(sw, port), &victim);
     sw->shared_used += (uint64_t)backlog(port) - before; /* may fall: a tail was cut */
     if (verdict == GW_QDISC_TRIMMED) {
         sw->losses[out].trims++;
         sw->losses[out].trimmed_bytes += before + size - backlog(port);
+        if (sw->lossless)
+            gw_lossless_trimmed(sw->lossless, out, victim,
+                                before + size - backlog(port) + victim->q.size, now);
         gw_pkt_drop_payload(sw->pool, victim);
     } else if (verdict == GW_QDISC_DROPPED) {
         sw->losses[out].drops++;
         sw->losses[out].dropped_bytes += before + size - backlog(port);
+        if (sw->lossless)
+            gw_lossless_left(sw->lossless, out, victim, now);
         gw_pkt_release(sw->pool, victim);
     }
     if (backlog(port))
@@ -137,11 +161,23 @@ static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
     return copy;
 }
 
-static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst)
+static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst, gw_time now)
 {
     pkt->dst = dst;
     pkt->q.key = gw_flow_key(pkt->src, dst, pkt->flow);
-    forward(sw, pkt);
+    forward(sw, pkt, now);
+}
+
+/* Sends the packet to each of `count` addresses, at least one. */
+static void forward_to_each(struct gw_switch *sw, struct gw_pkt *pkt, const uint32_t *dsts,
+                            uint32_t count, gw_time now)
+{
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        struct gw_pkt *copy = copy_pkt(sw, pkt);
+        if (copy)
+            forward_to(sw, copy, dsts[i], now);
+    }
+    forward_to(sw, pkt, dsts[count - 1], now);
 }
 
 /* A result frees its aggregator here and goes on to all members of its job below this switch. */
@@ -150,15 +186,19 @@ static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     gw_aggregate_parameter(sw->aggregate, pkt, now);
     const struct gw_aggregate_job *job = gw_aggregate_job(sw->aggregate, pkt->flow);
     if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST) {
-        forward(sw, pkt);
+        forward(sw, pkt, now);
         return;
     }
-    for (uint32_t i = 0; i + 1 < job->member_count; i++) {
-        struct gw_pkt *copy = copy_pkt(sw, pkt);
-        if (copy)
-            forward_to(sw, copy, job->members[i]);
-    }
-    forward_to(sw, pkt, job->members[job->member_count - 1]);
+    forward_to_each(sw, pkt, job->members, job->member_count, now);
+}
+
+/* The earliest of the switch's timers. */
+static void set_deadline(struct gw_switch *sw)
+{
+    gw_time at = sw->lossless ? gw_lossless_deadline(sw->lossless) : GW_TIME_NEVER;
+    if (gw_deadline_before(sw->sweep_at, at))
+        at = sw->sweep_at;
+    sw->node.deadline = gw_deadline_before(sw->jobs.deadline, at) ? sw->jobs.deadline : at;
 }
 
 static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
@@ -166,10 +206,45 @@ static void aggregate(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     if (pkt->q.kind == GW_PKT_PARAM)
         multiply(sw, pkt, now);
     else if (gw_aggregate_gradient(sw->aggregate, pkt, now))
-        forward(sw, pkt);
+        forward(sw, pkt, now);
     /* While anything is held, the sweep looks after what nobody will come for. */
-    if (sw->node.deadline == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate))
-        sw->node.deadline = gw_time_add(now, sw->leak);
+    if (sw->sweep_at == GW_TIME_NEVER && gw_aggregate_taken(sw->aggregate)) {
+        sw->sweep_at = gw_time_add(now, sw->leak);
+        set_deadline(sw);
+    }
+}
+
+static bool join(const struct gw_switch *sw, struct gw_pkt *pkt)
+{
+    uint16_t entry = route_entry(sw, pkt->dst), out = route(sw, pkt);
+    bool spreads = is_set(entry) && sw->routes.sets[entry & ~GW_ROUTE_SET].count > 1;
+    bool is_edge = out != GW_ROUTE_NONE && port_at(sw, out)->is_edge;
+    return gw_switch_jobs_join(&sw->jobs, pkt, is_edge, spreads);
+}
+
+static void job_control(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    bool is_good = true;
+    if (pkt->agg_flags == GW_JOB_JOIN)
+        is_good = join(sw, pkt);
+    else if (gw_switch_jobs_is_addressed(&sw->jobs, pkt))
+        is_good = gw_switch_jobs_input(&sw->jobs, pkt, now);
+    if (is_good) {
+        forward(sw, pkt, now);
+    } else {
+        sw->stats.malformed++;
+        gw_pkt_release(sw->pool, pkt);
+    }
+    set_deadline(sw);
+}
+
+/* A gradient for slots ends here, or turns into a result. */
+static void aggregate_in_slot(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    const uint32_t *dsts;
+    uint32_t count = gw_slots_gradient(sw->slots, pkt, &dsts);
+    if (count)
+        forward_to_each(sw, pkt, dsts, count, now);
 }
 
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
@@ -178,10 +253,18 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
     (void)in;
     struct gw_switch *sw = (struct gw_switch *)node;
     for (uint32_t i = 0; i < count; i++) {
-        if (sw->aggregate && (pkts[i]->q.kind == GW_PKT_GRAD || pkts[i]->q.kind == GW_PKT_PARAM))
-            aggregate(sw, pkts[i], now);
+        struct gw_pkt *pkt = pkts[i];
+        bool is_gradient = pkt->q.kind == GW_PKT_GRAD;
+        bool is_tensor = is_gradient || pkt->q.kind == GW_PKT_PARAM;
+        bool is_slots = is_tensor && pkt->agg_flags & GW_AGG_SLOT;
+        if (sw->slots && is_slots && is_gradient)
+            aggregate_in_slot(sw, pkt, now);
+        else if (sw->aggregate && is_tensor && !is_slots)
+            aggregate(sw, pkt, now);
+        else if (pkt->q.kind == GW_PKT_JOB)
+            job_control(sw, pkt, now);
         else
-            forward(sw, pkts[i]);
+            forward(sw, pkt, now);
     }
 }
 
@@ -204,19 +287,81 @@ static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt 
     return port->is_ready ? 1 | GW_OUTPUT_MORE : 1;
 }
 
-/* The only timer of a switch: the sweep for aggregators that nobody will come for. */
+/* Makes `out` ready if it has anything that it may send now. */
+static void report_lossless(struct gw_switch *sw, uint16_t out)
+{
+    struct port *port = port_at(sw, out);
+    if (gw_lossless_is_ready(sw->lossless, out, backlog(port)))
+        gw_node_report(&sw->node, out, &port->is_ready);
+}
+
+static void lossless_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
+                           gw_time now)
+{
+    struct gw_switch *sw = (struct gw_switch *)node;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pkts[i]->q.kind == GW_PKT_PAUSE) {
+            if (gw_lossless_obey(sw->lossless, in, pkts[i]->pause, now))
+                report_lossless(sw, in);
+            gw_pkt_release(sw->pool, pkts[i]);
+        } else {
+            pkts[i]->q.rank = in;
+            switch_input(node, in, &pkts[i], 1, now);
+        }
+    }
+    set_deadline(sw);
+}
+
+/* A PAUSE first; then, while the port is shut, control alone, which every discipline serves first.
+ */
+static uint32_t lossless_output(struct gw_node *node, uint16_t out, struct gw_pkt **pkts,
+                                uint32_t max, gw_time now)
+{
+    struct gw_switch *sw = (struct gw_switch *)node;
+    struct port *port = port_at(sw, out);
+    uint32_t count = 0;
+    if (max > 0 && (pkts[0] = gw_lossless_pause(sw->lossless, out, sw->pool,
+                                                sw->qdisc_port.trim_size, now)) != NULL) {
+        count = 1;
+    } else if (gw_lossless_is_ready(sw->lossless, out, backlog(port))) {
+        count = switch_output(node, out, pkts, max, now) & ~GW_OUTPUT_MORE;
+        if (count) {
+            gw_lossless_left(sw->lossless, out, pkts[0], now);
+            pkts[0]->q.rank = 0;
+        }
+    }
+    set_deadline(sw);
+    port->is_ready = gw_lossless_is_ready(sw->lossless, out, backlog(port));
+    return port->is_ready ? count | GW_OUTPUT_MORE : count;
+}
+
+/* The timers of a switch: for aggregators that nobody will come for, jobs likewise, and pauses. */
 static void switch_expire(struct gw_node *node, gw_time now)
 {
     struct gw_switch *sw = (struct gw_switch *)node;
     if (node->deadline == GW_TIME_NEVER || gw_time_before(now, node->deadline))
         return;
-    gw_aggregate_sweep(sw->aggregate, GW_AGGREGATORS_MAX, now);
-    node->deadline = gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
+    sw->stats.jobs_idle += gw_switch_jobs_expire(&sw->jobs, now);
+    if (sw->sweep_at != GW_TIME_NEVER && !gw_time_before(now, sw->sweep_at)) {
+        gw_aggregate_sweep(sw->aggregate, GW_AGGREGATORS_MAX, now);
+        sw->sweep_at =
+            gw_aggregate_taken(sw->aggregate) ? gw_time_add(now, sw->leak) : GW_TIME_NEVER;
+    }
+    uint16_t port;
+    while (sw->lossless && (port = gw_lossless_expire(sw->lossless, now)) != GW_LOSSLESS_NONE)
+        report_lossless(sw, port);
+    set_deadline(sw);
 }
 
 static const struct gw_node_ops switch_ops = {
     .input = switch_input,
     .output = switch_output,
+    .expire = switch_expire,
+};
+
+static const struct gw_node_ops lossless_ops = {
+    .input = lossless_input,
+    .output = lossless_output,
     .expire = switch_expire,
 };
 
@@ -229,7 +374,9 @@ size_t gw_switch_size(const struct gw_switch_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
            gw_aligned(cfg->port_count * sizeof(uint16_t)) +
-           gw_aligned(cfg->port_count * sizeof(struct port_losses));
+           gw_aligned(cfg->port_count * sizeof(struct port_losses)) +
+           gw_switch_jobs_size(cfg->aggregate) +
+           (cfg->lossless ? gw_lossless_size(cfg->port_count) : 0);
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
@@ -242,7 +389,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     unsigned char *ports = ready + gw_aligned(cfg->port_count * sizeof(uint16_t));
     unsigned char *losses = ports + cfg->port_count * port_stride(cfg);
     *sw = (struct gw_switch){
-        .node = {.ops = &switch_ops,
+        .node = {.ops = cfg->lossless ? &lossless_ops : &switch_ops,
                  .deadline = GW_TIME_NEVER,
                  .ready = (uint16_t *)(void *)ready,
                  .port_count = cfg->port_count},
@@ -254,16 +401,37 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .port_stride = port_stride(cfg),
         .losses = (struct port_losses *)(void *)losses,
         .aggregate = cfg->aggregate,
-        .leak = cfg->aggregate ? gw_aggregate_leak(cfg->aggregate) : 0,
+        .leak = cfg->aggregate ? gw_aggregate_cfg(cfg->aggregate)->leak : 0,
+        .sweep_at = GW_TIME_NEVER,
+        .slots = cfg->slots,
         .shared_bytes = cfg->shared_bytes,
         .shared_alpha = cfg->shared_alpha,
         .prng = gw_prng_derive(cfg->seed, 0),
         .pool = cfg->pool,
     };
+    if (cfg->lossless)
+        sw->lossless =
+            gw_lossless_init(losses + gw_aligned(cfg->port_count * sizeof(struct port_losses)) +
+                                 gw_switch_jobs_size(cfg->aggregate),
+                             cfg->lossless, cfg->port_count);
     sw->salt = (uint32_t)gw_prng_next(&sw->prng);
-    for (uint16_t i = 0; i < cfg->port_count; i++)
+    gw_switch_jobs_init(&sw->jobs, losses + gw_aligned(cfg->port_count * sizeof(*sw->losses)),
+                        cfg->aggregate, cfg->address);
+    for (uint16_t i = 0; i < cfg->port_count; i++) {
+        port_at(sw, i)->is_edge = cfg->is_edge && cfg->is_edge[i];
         sw->qdisc->init(port_at(sw, i)->qdisc_state, sw->qdisc_cfg, cfg->capacity[i]);
+    }
     return sw;
+}
+
+uint32_t gw_switch_fini(struct gw_switch *sw)
+{
+    uint32_t count = 0;
+    for (uint16_t i = 0; i < sw->node.port_count; i++)
+        for (struct port *port = port_at(sw, i); backlog(port); count++)
+            gw_pkt_release(sw->pool,
+                           sw->qdisc->dequeue(port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port));
+    return count;
 }
 
 struct gw_node *gw_switch_node(struct gw_switch *sw)
@@ -280,7 +448,7 @@ struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t i
 {
     const struct port *port = port_at(sw, index);
     const struct port_losses *losses = &sw->losses[index];
-    return (struct gw_port_stats){
+    struct gw_port_stats stats = {
         .in_bytes = port->in_bytes,
         .out_bytes = port->out_bytes,
         .trimmed_bytes = losses->trimmed_bytes,
@@ -290,6 +458,11 @@ struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t i
         .trims = losses->trims,
         .drops = losses->drops,
     };
+    if (sw->lossless) {
+        stats.pauses = gw_lossless_meter(sw->lossless, index)->pauses;
+        stats.paused = gw_lossless_gate(sw->lossless, index)->total;
+    }
+    return stats;
 }
 
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)

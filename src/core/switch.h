@@ -6,6 +6,10 @@
  * and replaced at any time by the control plane. The switch's forwarding latency is the driver's
  * matter: it is folded into the incoming link.
  *
+ * A lossless switch tells the other ends of its links to hold their data back while it holds too
+ * much of what they sent, and does as it is told itself (pause.h). Its own PAUSEs pass by the
+ * queues and are not in the books of a port.
+ *
  * Invariant, per port: bytes in = bytes out + bytes trimmed + bytes dropped + backlog.
  */
 #ifndef GW_CORE_SWITCH_H
@@ -13,8 +17,10 @@
 
 #include "base/fixed.h"
 #include "core/aggregate.h"
+#include "core/lossless.h"
 #include "core/node.h"
 #include "core/qdisc/qdisc.h"
+#include "core/slots.h"
 
 /*
  * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come
@@ -50,7 +56,13 @@ struct gw_switch_cfg {
     gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
     struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
-    uint64_t seed;                  /* of the ECMP salt and of the marking stream */
+    struct gw_slots *slots;         /* stage of slots, or NULL; outlives the switch */
+    uint32_t address;               /* of the switch, for job control */
+    const bool *is_edge; /* per port: a host hangs on it; NULL: on none; read at init only */
+    const struct gw_pause_cfg *lossless; /* holds senders back before a queue is full; NULL: drops.
+                                            `capacity` must then have room for what all ports may
+                                            hold at xoff, and still receive; read at init only */
+    uint64_t seed;                       /* of the ECMP salt and of the marking stream */
     struct gw_pkt_pool *pool;
 };
 
@@ -64,11 +76,15 @@ struct gw_port_stats {
     uint64_t marks; /* CE set here */
     uint64_t trims;
     uint64_t drops;
+    uint64_t pauses; /* times that the sender at the other end was told to hold its data back */
+    gw_time paused;  /* time that data was held back here, until it last flowed again */
 };
 
 struct gw_switch_stats {
     uint64_t copies_lost; /* copies of results that found the pool empty */
     uint64_t unroutable;  /* packets without a route: dropped */
+    uint64_t malformed;   /* packets of job control with impossible contents: dropped */
+    uint64_t jobs_idle;   /* jobs forgotten because their server fell silent */
 };
 
 struct gw_switch;
@@ -78,6 +94,12 @@ size_t gw_switch_size(const struct gw_switch_cfg *cfg);
 
 /* Makes a switch in `memory`, aligned to 64. Never fails. */
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg);
+
+/*
+ * Releases the packets that are queued and returns how many; then the memory may be used for
+ * something else. The aggregation stage is the caller's.
+ */
+uint32_t gw_switch_fini(struct gw_switch *sw);
 
 /* The node, for drivers. */
 struct gw_node *gw_switch_node(struct gw_switch *sw);

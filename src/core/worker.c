@@ -13,8 +13,12 @@
 #include "base/fixed.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
+#include "core/job.h"
+#include "core/result_log.h"
+#include "core/scaling.h"
 
 enum {
+    CRAWL_MAX = 2,         /* results between two timeouts that mean a burst of losses */
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
     INCREASE_BYTES = 1500, /* per window, or per result in slow start (ATP, section 3.7) */
     KEY_TYPE_BITS = 2,
@@ -42,14 +46,18 @@ struct gw_worker {
     struct gw_endpoint *ep;
     struct gw_worker_cfg cfg;
     struct gw_agg_index index;
+    void *index_memory;
     uint8_t *slots;   /* enum slot_flag, window_max of them */
+    uint8_t *agreed;  /* likewise: what the result one window before says of the exponent */
     uint32_t *resend; /* ring of sequence numbers, window_max */
     uint32_t resend_head;
     uint32_t resend_count;
     struct work *works; /* ring, tensors_max */
     uint32_t work_head;
     uint32_t work_count;
-    uint32_t tensor_number;
+    struct gw_result_log log;
+    bool is_paused;     /* between two epochs */
+    bool is_out;        /* failed: an epoch must begin before the next call */
     uint32_t expected;  /* first fragment without result */
     uint32_t next;      /* first never sent */
     uint32_t end;       /* behind the last fragment of all tensors */
@@ -58,7 +66,9 @@ struct gw_worker {
     bool was_overtaken;
     uint32_t behind;       /* `next` at that time: the resend left before it */
     uint32_t behind_count; /* results since then of what was sent later */
-    uint32_t cut_at;       /* `next` at the last cut: no other until a window has passed */
+    bool had_timeout;      /* and so many results before */
+    uint64_t results_then;
+    uint32_t cut_at; /* `next` at the last cut: no other until a window has passed */
     bool was_cut;
     uint64_t window;     /* 1/65536 fragments */
     uint64_t threshold;  /* of slow start, likewise */
@@ -71,6 +81,12 @@ struct gw_worker {
 static uint8_t *slot_of(const struct gw_worker *worker, uint32_t seq)
 {
     return &worker->slots[seq & (worker->cfg.window_max - 1)];
+}
+
+/* Valid from the result one window before until the fragment's own result. */
+static uint8_t *agreed_of(const struct gw_worker *worker, uint32_t seq)
+{
+    return &worker->agreed[seq & (worker->cfg.window_max - 1)];
 }
 
 static bool seq_before(uint32_t a, uint32_t b)
@@ -114,7 +130,9 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
     const struct gw_worker *worker = (const struct gw_worker *)sender;
     (void)ep;
     (void)now;
-    return worker->resend_count ||
+    if (worker->is_paused)
+        return false;
+    return worker->resend_count || gw_result_log_has_next(&worker->log) ||
            (worker->next != worker->end &&
             worker->next - worker->expected < (uint32_t)(worker->window >> 16));
 }
@@ -161,6 +179,58 @@ static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
     return true;
 }
 
+static void write_place(const struct gw_worker *worker, struct gw_pkt *pkt)
+{
+    pkt->agg.bitmap = position_bit(worker);
+    pkt->agg.level = worker->cfg.level;
+    memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
+}
+
+/* The scale of a fragment; there is no result one window before those of the first window. */
+static struct gw_scale scale_of(const struct gw_worker *worker, const struct work *work,
+                                uint32_t seq)
+{
+    int exponent = gw_scaling_exponent(*agreed_of(worker, seq), worker->cfg.scale_exponent);
+    if (work->tensor.type == GW_DTYPE_I32 || exponent == worker->cfg.scale_exponent)
+        return work->scale;
+    return gw_scale_power(exponent, work->tensor.average ? worker->cfg.world : 1);
+}
+
+/* The greatest exponent up to `exponent` that is safe for a fragment of floats. */
+static int safe_exponent(const struct gw_worker *worker, const struct work *work, uint32_t seq,
+                         int exponent)
+{
+    struct gw_scaling_values values = {
+        .x = (const unsigned char *)work->tensor.in + offset_of(worker, work, seq),
+        .count = values_of(worker, work, seq),
+        .type = work->tensor.type,
+        .workers = worker->cfg.world,
+    };
+    return gw_scaling_safe(worker->cfg.kernels, &values, exponent);
+}
+
+static bool has_floats(const struct work *work)
+{
+    return work && work->tensor.in && work->tensor.type != GW_DTYPE_I32;
+}
+
+/* What a packet of fragment `seq` offers for the fragment one window later, if that is known. */
+static uint8_t offer_of(struct gw_worker *worker, uint32_t seq)
+{
+    uint32_t later = seq + worker->cfg.window_max;
+    const struct work *work = worker->cfg.offers_exponents ? work_of(worker, later) : NULL;
+    if (!has_floats(work))
+        return GW_PKT_SCALE_NONE;
+    return gw_scaling_byte(safe_exponent(worker, work, later, worker->cfg.scale_exponent));
+}
+
+/* Whether the sum of this fragment might saturate in a switch. */
+static bool might_saturate(const struct gw_worker *worker, const struct work *work, uint32_t seq)
+{
+    int exponent = gw_scaling_exponent(*agreed_of(worker, seq), worker->cfg.scale_exponent);
+    return has_floats(work) && safe_exponent(worker, work, seq, exponent) < exponent;
+}
+
 /* Writes the payload, as integers if they all fit, else raw. */
 static void fill_payload(struct gw_worker *worker, const struct work *work, uint32_t seq,
                          struct gw_pkt *pkt)
@@ -168,11 +238,16 @@ static void fill_payload(struct gw_worker *worker, const struct work *work, uint
     uint8_t *slot = slot_of(worker, seq);
     uint32_t size = gw_dtype_size(work->tensor.type);
     const unsigned char *in = work->tensor.in;
+    if (worker->cfg.proactive && !(*slot & SLOT_RAW) && might_saturate(worker, work, seq)) {
+        *slot |= SLOT_RAW;
+        worker->stats.flagged++;
+    }
     if (in) {
+        const struct gw_scale scale = scale_of(worker, work, seq);
         unsigned char *out = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
         in += offset_of(worker, work, seq);
-        if (!(*slot & SLOT_RAW) && !worker->cfg.kernels->quantise[work->tensor.type](
-                                       out, in, pkt->agg.values, &work->scale))
+        if (!(*slot & SLOT_RAW) &&
+            !worker->cfg.kernels->quantise[work->tensor.type](out, in, pkt->agg.values, &scale))
             *slot |= SLOT_RAW;
         if (*slot & SLOT_RAW) {
             memset(out, 0, 4 * (size_t)pkt->agg.values);
@@ -185,10 +260,32 @@ static void fill_payload(struct gw_worker *worker, const struct work *work, uint
     }
 }
 
+/* Fills a packet that gives a result back to the server; false when none is owed. */
+static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
+{
+    const struct gw_kept_result *kept = gw_result_log_next(&worker->log);
+    if (!kept)
+        return false;
+    gw_endpoint_app_pkt(worker->ep, &worker->app, pkt, worker->cfg.server, kept->seq, kept->values);
+    pkt->key = kept->key;
+    pkt->epoch = worker->cfg.epoch;
+    pkt->scale = kept->scale;
+    pkt->agg_flags = kept->flags | GW_AGG_FINAL | GW_AGG_RESEND;
+    pkt->index = gw_agg_index_of(&worker->index, kept->seq);
+    write_place(worker, pkt);
+    pkt->buf = kept->buf;
+    if (kept->buf != GW_BUF_NONE)
+        gw_buf_share(worker->ep->pool->bufs, kept->buf);
+    worker->stats.supplied++;
+    return true;
+}
+
 static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)sender;
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (pkt && supply(worker, pkt))
+        return pkt;
     uint32_t seq = 0;
     bool again = false;
     if (pkt && ep->pool->bufs && (pkt->buf = gw_buf_claim(ep->pool->bufs)) == GW_BUF_NONE) {
@@ -209,11 +306,10 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
                         values_of(worker, work, seq));
     pkt->key = work->key;
     pkt->epoch = worker->cfg.epoch;
+    pkt->scale = offer_of(worker, seq);
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
     pkt->index = gw_agg_index_of(&worker->index, seq);
-    pkt->agg.bitmap = position_bit(worker);
-    pkt->agg.level = worker->cfg.level;
-    memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
+    write_place(worker, pkt);
     fill_payload(worker, work, seq, pkt);
     worker->stats.sent++;
     worker->stats.resent += again;
@@ -247,31 +343,38 @@ static void window_grow(struct gw_worker *worker)
         worker->window = limit;
 }
 
-static void work_end(struct gw_worker *worker, const struct work *work, enum gw_event_kind kind,
-                     gw_time now)
+static void work_end(struct gw_worker *worker, const struct work *work, const struct gw_event *how)
 {
     struct gw_endpoint *ep = worker->ep;
     ep->promised--;
-    gw_endpoint_post(ep, &(struct gw_event){
-                             .kind = kind,
-                             .flow = worker->cfg.job,
-                             .peer = worker->cfg.server,
-                             .tag = work->tensor.tag,
-                             .bytes = work->tensor.count * gw_dtype_size(work->tensor.type),
-                             .retransmits = worker->stats.resent,
-                             .at = now,
-                         });
+    struct gw_event event = *how;
+    event.flow = worker->cfg.job;
+    event.peer = worker->cfg.server;
+    event.tag = work->tensor.tag;
+    event.bytes = work->tensor.count * gw_dtype_size(work->tensor.type);
+    event.retransmits = worker->stats.resent;
+    gw_endpoint_post(ep, &event);
 }
 
-/* Gives up all tensors in work. */
-static void worker_fail(struct gw_worker *worker, gw_time now)
+/* No result counts any more: the first window begins, on all workers alike. */
+static void forget_agreed(struct gw_worker *worker)
 {
+    memset(worker->agreed, GW_PKT_SCALE_NONE, worker->cfg.window_max);
+}
+
+void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, gw_time now)
+{
+    struct gw_event how = {
+        .kind = GW_EVENT_FAILED, .about = about, .reason = (uint8_t)reason, .at = now};
     for (; worker->work_count; worker->work_count--) {
-        work_end(worker, &worker->works[worker->work_head], GW_EVENT_FAILED, now);
+        work_end(worker, &worker->works[worker->work_head], &how);
         worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
     }
     gw_egress_leave(worker->ep, &worker->app.sender);
     gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
+    gw_result_log_clear(&worker->log);
+    forget_agreed(worker);
+    worker->is_out = true;
     worker->expected = worker->next = worker->end;
     worker->resend_count = 0;
     worker->ahead = 0;
@@ -286,10 +389,11 @@ static void store_result(struct gw_worker *worker, const struct work *work,
     unsigned char *out = (unsigned char *)work->tensor.out + offset_of(worker, work, pkt->seq);
     const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
     enum gw_dtype type = work->tensor.type;
+    const struct gw_scale scale = scale_of(worker, work, pkt->seq);
     if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)
         memcpy(out, in, (size_t)pkt->agg.values * gw_dtype_size(type));
     else
-        worker->cfg.kernels->dequantise[type](out, in, pkt->agg.values, &work->scale);
+        worker->cfg.kernels->dequantise[type](out, in, pkt->agg.values, &scale);
 }
 
 /* Moves `expected` over all fragments that have results, and ends the tensors that are complete. */
@@ -298,22 +402,24 @@ static void advance(struct gw_worker *worker, gw_time now)
     while (worker->expected != worker->next && *slot_of(worker, worker->expected) & SLOT_DONE) {
         worker->expected++;
         worker->ahead--;
+        /* All workers have what is a window behind, or this one could not be here. */
+        gw_result_log_confirm(&worker->log, worker->expected - worker->cfg.window_max - 1);
     }
     while (worker->work_count) {
         const struct work *work = &worker->works[worker->work_head];
         if (work->results != work->fragments)
             break;
-        work_end(worker, work, GW_EVENT_REDUCED, now);
+        work_end(worker, work, &(struct gw_event){.kind = GW_EVENT_REDUCED, .at = now});
         worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
         worker->work_count--;
     }
 }
 
-/* Sends the expected fragment again, or all without result before `seq`. */
-static void resend_overdue(struct gw_worker *worker, uint32_t seq)
+/* Sends the expected fragment again, or `all` without result before `seq`. */
+static void resend_overdue(struct gw_worker *worker, uint32_t seq, bool all)
 {
     queue_resend(worker, worker->expected);
-    for (uint32_t at = worker->expected + 1; worker->cfg.resend_gap && seq_before(at, seq); at++)
+    for (uint32_t at = worker->expected + 1; all && seq_before(at, seq); at++)
         queue_resend(worker, at);
 }
 
@@ -332,15 +438,16 @@ static void detect_loss(struct gw_worker *worker, uint32_t seq)
     worker->was_overtaken = true;
     worker->behind = worker->next;
     worker->behind_count = 0;
-    resend_overdue(worker, seq);
+    resend_overdue(worker, seq, worker->cfg.resend_gap);
     window_cut(worker);
 }
 
-static void take_result(struct gw_worker *worker, struct work *work, const struct gw_pkt *pkt,
+static void take_result(struct gw_worker *worker, struct work *work, struct gw_pkt *pkt,
                         gw_time now)
 {
     worker->stats.results++;
     store_result(worker, work, pkt);
+    *agreed_of(worker, pkt->seq) = pkt->scale; /* of the fragment that has the slot next */
     *slot_of(worker, pkt->seq) |= SLOT_DONE;
     worker->ahead++;
     worker->behind_count += !seq_before(pkt->seq, worker->behind);
@@ -355,6 +462,7 @@ static void take_result(struct gw_worker *worker, struct work *work, const struc
         window_grow(worker);
     advance(worker, now);
     detect_loss(worker, pkt->seq);
+    gw_result_log_keep(&worker->log, pkt);
 }
 
 /*
@@ -379,8 +487,9 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
         worker->stats.stale++;
     } else if (!work || *slot_of(worker, pkt->seq) & SLOT_DONE) {
         worker->stats.duplicates++;
+        gw_result_log_confirm(&worker->log, pkt->seq);
     } else if (pkt->agg_flags & GW_AGG_FAILED) {
-        worker_fail(worker, now);
+        gw_worker_fail(worker, GW_JOB_OVERFLOW, 0, now);
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {
         take_request(worker, pkt);
     } else if (pkt->agg.values != values_of(worker, work, pkt->seq)) {
@@ -392,21 +501,37 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
     worker_wake(worker, now);
 }
 
+/*
+ * Since the last timeout hardly more than what it resent has come back: all that was out is lost,
+ * by a switch that died or a burst, and need not wait for a timeout each.
+ */
+static bool is_crawling(const struct gw_worker *worker)
+{
+    uint64_t results = worker->stats.results - worker->results_then;
+    return worker->had_timeout && results >= 1 && results <= CRAWL_MAX;
+}
+
 static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
     if (worker->cfg.stall && worker->work_count && now - worker->result_at >= worker->cfg.stall) {
-        worker_fail(worker, now);
+        gw_worker_fail(worker, GW_JOB_STALLED, worker->cfg.server, now);
         return;
     }
-    if (worker->expected == worker->next && worker->next == worker->end) {
-        gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    if ((worker->expected == worker->end && worker->log.owed == 0) || worker->is_paused) {
+        gw_endpoint_arm(ep, app->timer,
+                        worker->work_count && worker->cfg.stall
+                            ? gw_time_add(worker->result_at, worker->cfg.stall)
+                            : GW_TIME_NEVER);
         return;
     }
+    gw_result_log_repeat(&worker->log);
     if (worker->expected != worker->next && now - worker->progress_at >= worker->cfg.timeout) {
         worker->progress_at = now;
-        resend_overdue(worker, worker->next);
+        resend_overdue(worker, worker->next, worker->cfg.resend_gap || is_crawling(worker));
         window_cut(worker);
+        worker->had_timeout = true;
+        worker->results_then = worker->stats.results;
     }
     gw_time since = worker->expected == worker->next ? now : worker->progress_at;
     gw_endpoint_arm(ep, app->timer, gw_time_add(since, worker->cfg.timeout));
@@ -424,12 +549,29 @@ static const struct gw_app_ops worker_app_ops = {
     .expire = worker_expire,
 };
 
+static uint32_t log_count(const struct gw_worker_cfg *cfg)
+{
+    return cfg->keeps_results ? 2 * cfg->window_max : 0;
+}
+
 size_t gw_worker_size(const struct gw_worker_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_worker)) +
            gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
            gw_aligned(cfg->tensors_max * sizeof(struct work)) +
-           gw_aligned(cfg->window_max * sizeof(uint32_t)) + gw_aligned(cfg->window_max);
+           gw_aligned(cfg->window_max * sizeof(uint32_t)) + 2 * gw_aligned(cfg->window_max) +
+           gw_aligned(gw_result_log_size(log_count(cfg)));
+}
+
+/* What begins with an epoch: the window, and the map of aggregators. All workers have the same. */
+static void reset(struct gw_worker *worker)
+{
+    const struct gw_worker_cfg *cfg = &worker->cfg;
+    worker->window = (uint64_t)cfg->window_initial << 16;
+    worker->threshold = UINT64_MAX;
+    worker->was_cut = worker->was_overtaken = worker->had_timeout = false;
+    gw_agg_index_init(&worker->index, worker->index_memory, cfg->window_max, cfg->aggregators,
+                      cfg->indexing, cfg->job, cfg->share);
 }
 
 int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_worker_cfg *cfg,
@@ -453,19 +595,22 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .expected = cfg->first_seq,
         .next = cfg->first_seq,
         .end = cfg->first_seq,
-        .window = (uint64_t)cfg->window_initial << 16,
-        .threshold = UINT64_MAX,
         .increase = (increase ? increase : 1) << 16,
     };
     at += gw_aligned(sizeof(*worker));
-    gw_agg_index_init(&worker->index, at, cfg->window_max, cfg->aggregators, cfg->indexing,
-                      cfg->job, cfg->share);
+    worker->index_memory = at;
+    reset(worker);
     at += gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators));
     worker->works = (void *)at;
     at += gw_aligned(cfg->tensors_max * sizeof(struct work));
     worker->resend = (void *)at;
     at += gw_aligned(cfg->window_max * sizeof(uint32_t));
     worker->slots = at;
+    at += gw_aligned(cfg->window_max);
+    worker->agreed = at;
+    at += gw_aligned(cfg->window_max);
+    forget_agreed(worker);
+    gw_result_log_init(&worker->log, at, log_count(cfg), ep->pool);
     *result = worker;
     return gw_endpoint_attach(ep, &worker->app);
 }
@@ -473,6 +618,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
 void gw_worker_fini(struct gw_worker *worker)
 {
     worker->ep->promised -= worker->work_count;
+    gw_result_log_clear(&worker->log);
     gw_endpoint_detach(worker->ep, &worker->app);
 }
 
@@ -483,6 +629,8 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
     if (tensor->count == 0 || fragments > INT32_MAX / 2 || tensor->type >= GW_DTYPES ||
         has_payload != (worker->ep->pool->bufs != NULL))
         return GW_ERR_INVALID;
+    if (worker->is_out)
+        return GW_ERR_OUT;
     if (worker->work_count == worker->cfg.tensors_max ||
         worker->end - worker->expected > INT32_MAX / 2 || !gw_endpoint_has_event_room(worker->ep))
         return GW_ERR_NO_ROOM;
@@ -493,7 +641,7 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
         .tensor = *tensor,
         .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
                                               : gw_scale_power(worker->cfg.scale_exponent, shares),
-        .key = gw_agg_key(worker->tensor_number++, tensor->type, tensor->average),
+        .key = gw_agg_key(worker->end, tensor->type, tensor->average),
         .first = worker->end,
         .fragments = (uint32_t)fragments,
     };
@@ -503,6 +651,55 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
     worker->ep->promised++;
     worker_wake(worker, now);
     return GW_OK;
+}
+
+void gw_worker_pause(struct gw_worker *worker)
+{
+    worker->is_paused = true;
+    gw_egress_leave(worker->ep, &worker->app.sender);
+}
+
+/* All that is out was sent to the last epoch: it is sent again, but for what has its result. */
+static void start_over(struct gw_worker *worker)
+{
+    worker->resend_count = 0;
+    for (uint32_t seq = worker->expected; seq != worker->next; seq++) {
+        *slot_of(worker, seq) &= (uint8_t)~SLOT_QUEUED;
+        queue_resend(worker, seq);
+    }
+}
+
+void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *place, gw_time now)
+{
+    struct gw_worker_cfg *cfg = &worker->cfg;
+    cfg->epoch = place->epoch;
+    cfg->level = place->level;
+    cfg->bitmap = place->bitmap;
+    memcpy(cfg->above, place->above, sizeof(cfg->above));
+    if (place->is_fresh) {
+        GW_ASSERT(worker->work_count == 0);
+        worker->expected = worker->next = worker->end = place->first_seq;
+        gw_result_log_clear(&worker->log);
+        forget_agreed(worker);
+    }
+    worker->is_out = worker->is_paused = false;
+    reset(worker);
+    start_over(worker);
+    gw_result_log_owe(&worker->log, place->first_seq, worker->next);
+    worker->progress_at = worker->result_at = now;
+    if (worker->work_count || worker->log.owed)
+        gw_endpoint_arm(worker->ep, worker->app.timer, gw_time_add(now, cfg->timeout));
+    worker_wake(worker, now);
+}
+
+bool gw_worker_owes(const struct gw_worker *worker)
+{
+    return worker->log.owed > 0;
+}
+
+bool gw_worker_is_out(const struct gw_worker *worker)
+{
+    return worker->is_out;
 }
 
 uint64_t gw_worker_window(const struct gw_worker *worker)

@@ -6,7 +6,8 @@
  * window of them is out; the result of a fragment is its acknowledgement. A fragment is sent again
  * when three later results have overtaken it or nothing came for `timeout`; the window follows the
  * congestion marks that results carry, by additive increase and multiplicative decrease. All
- * workers of a job see the same results and so have the same window.
+ * workers of a job see the same results and so have the same window. They scale a fragment by the
+ * exponent that the result one window before it says (scaling.h).
  *
  * Attach it to an endpoint, reduce tensors, poll GW_EVENT_REDUCED or GW_EVENT_FAILED.
  */
@@ -37,7 +38,12 @@ struct gw_worker_cfg {
     gw_time stall;           /* without progress: fail; 0: never */
     bool resend_gap;         /* send every overdue fragment again, not only the expected one */
     bool congestion_control; /* else the window stays at window_initial */
-    int scale_exponent;      /* values travel as multiples of 2^-exponent */
+    bool keeps_results;      /* the last 2 * window_max, in their buffers: to supply a server that
+                                restarts */
+    int scale_exponent;      /* values travel as multiples of 2^-exponent, unless a result says a
+                                smaller one */
+    bool offers_exponents;   /* dynamic scaling: says which exponents later fragments could use */
+    bool proactive;          /* floats whose sum might saturate travel raw from the start */
     uint32_t first_seq;      /* of the first fragment; equal on all workers and the server */
     const struct gw_kernels *kernels;
 };
@@ -58,9 +64,22 @@ struct gw_worker_stats {
     uint64_t results;    /* fragments finished */
     uint64_t duplicates; /* results that were known */
     uint64_t raw;        /* fragments sent raw */
+    uint64_t flagged;    /* fragments that `proactive` made raw */
     uint64_t remaps;     /* positions moved to another aggregator */
     uint64_t cuts;       /* of the window */
+    uint64_t supplied;   /* results given back to a server that restarted */
     uint64_t stale;      /* packets of another epoch, or malformed */
+};
+
+/* What an epoch tells a worker. */
+struct gw_worker_place {
+    uint16_t epoch;
+    uint8_t level; /* these three as in gw_worker_cfg */
+    uint32_t bitmap;
+    uint8_t above[2];
+    uint32_t first_seq; /* of the epoch; not behind what the worker expects, unless is_fresh */
+    bool is_fresh;      /* it has no calls in work, and begins with first_seq; so do all workers of
+                           the epoch, or none: they forget the exponents that results said */
 };
 
 struct gw_worker;
@@ -80,9 +99,30 @@ void gw_worker_fini(struct gw_worker *worker);
 
 /*
  * Queues a tensor. Returns 0, GW_ERR_NO_ROOM (tensors_max are in work, or events wait to be
- * polled), or GW_ERR_INVALID.
+ * polled), GW_ERR_INVALID, or GW_ERR_OUT (a call has failed: the job must begin another epoch).
  */
 int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, gw_time now);
+
+/* Sends nothing more until the next gw_worker_place(). Calls in work wait. */
+void gw_worker_pause(struct gw_worker *worker);
+
+/*
+ * Begins an epoch: what has no result is sent again, by the new place; results since
+ * `place->first_seq` that the worker keeps are supplied to the server until it confirms them.
+ */
+void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *place, gw_time now);
+
+/*
+ * Fails all calls in work, with enum gw_job_reason and the rank or address that it is about.
+ * The worker is out, as after a failure of its own: gw_worker_place() brings it back.
+ */
+void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, gw_time now);
+
+/* True while results were given back that the server has not confirmed: do not leave. */
+bool gw_worker_owes(const struct gw_worker *worker);
+
+/* True after a failure: no call is taken. */
+bool gw_worker_is_out(const struct gw_worker *worker);
 
 /* Window in 1/65536 fragments. */
 uint64_t gw_worker_window(const struct gw_worker *worker);

@@ -41,7 +41,7 @@ struct mem_link {
 };
 
 struct mem_node {
-    struct gw_node *node;
+    struct gw_node *node; /* NULL: nobody is there */
     struct gw_pkt_pool *pool;
 };
 
@@ -91,6 +91,15 @@ uint32_t gw_mem_add(struct gw_mem *mem, struct gw_node *node, struct gw_pkt_pool
     GW_ASSERT(mem->node_count < GW_MEM_NODES_MAX);
     mem->nodes[mem->node_count] = (struct mem_node){.node = node, .pool = pool};
     return mem->node_count++;
+}
+
+void gw_mem_replace(struct gw_mem *mem, uint32_t number, struct gw_node *node,
+                    struct gw_pkt_pool *pool)
+{
+    mem->nodes[number] = (struct mem_node){.node = node, .pool = pool};
+    for (uint32_t i = 0; i < mem->link_count; i++)
+        if (mem->links[i].from == number)
+            mem->links[i].is_ready = false;
 }
 
 static struct mem_link *link_of_port(struct gw_mem *mem, uint32_t node, uint16_t port)
@@ -242,7 +251,7 @@ static struct gw_pkt *frame_receive(struct gw_mem *mem, struct mem_link *link, u
 {
     struct gw_pkt_pool *pool = mem->nodes[link->to].pool;
     struct gw_frame *frame = &mem->frames[index].frame;
-    struct gw_pkt *pkt = gw_pkt_claim(pool);
+    struct gw_pkt *pkt = pool ? gw_pkt_claim(pool) : NULL;
     if (!pkt) {
         link->stats.no_room++;
         return NULL;
@@ -293,12 +302,13 @@ static void collect_ready(struct gw_mem *mem)
 {
     for (uint32_t i = 0; i < mem->node_count; i++) {
         struct gw_node *node = mem->nodes[i].node;
-        for (uint16_t j = 0; j < node->ready_count; j++) {
+        for (uint16_t j = 0; node && j < node->ready_count; j++) {
             struct mem_link *link = link_of_port(mem, i, node->ready[j]);
             GW_ASSERT(link != NULL);
             link->is_ready = true;
         }
-        node->ready_count = 0;
+        if (node)
+            node->ready_count = 0;
     }
 }
 
@@ -312,7 +322,8 @@ static gw_time next_instant(struct gw_mem *mem)
 {
     gw_time next = GW_TIME_NEVER;
     for (uint32_t i = 0; i < mem->node_count; i++)
-        next = earlier(gw_node_deadline(mem->nodes[i].node), next);
+        if (mem->nodes[i].node)
+            next = earlier(gw_node_deadline(mem->nodes[i].node), next);
     for (uint32_t i = 0; i < mem->link_count; i++) {
         struct mem_link *link = &mem->links[i];
         struct frame_list *list = next_list(mem, link);
@@ -340,7 +351,7 @@ bool gw_mem_step(struct gw_mem *mem, gw_time until)
         link_deliver(mem, &mem->links[i]);
     for (uint32_t i = 0; i < mem->node_count; i++) {
         struct gw_node *node = mem->nodes[i].node;
-        gw_time deadline = gw_node_deadline(node);
+        gw_time deadline = node ? gw_node_deadline(node) : GW_TIME_NEVER;
         if (deadline != GW_TIME_NEVER && !gw_time_before(mem->now, deadline))
             gw_node_expire(node, mem->now);
     }

@@ -51,7 +51,7 @@ struct gw_mem_stats {
     uint64_t overflow;  /* lost because frames_max was reached */
     uint64_t delivered; /* given to the node */
     uint64_t malformed; /* refused by the codec */
-    uint64_t no_room;   /* the receiver's pool was empty */
+    uint64_t no_room;   /* the receiver's pool was empty, or nobody was there */
 };
 
 struct gw_mem;
@@ -62,6 +62,13 @@ void gw_mem_close(struct gw_mem *mem);
 
 /* Adds a node whose packets live in `pool`, and returns its number. Both must outlive `mem`. */
 uint32_t gw_mem_add(struct gw_mem *mem, struct gw_node *node, struct gw_pkt_pool *pool);
+
+/*
+ * Puts another node in the place of `number`, as when a process dies and comes back: what is under
+ * way to it arrives there. NULL: nobody is there, and what arrives is lost.
+ */
+void gw_mem_replace(struct gw_mem *mem, uint32_t number, struct gw_node *node,
+                    struct gw_pkt_pool *pool);
 
 /* Connects one direction and returns the link's number. A port has at most one link out. */
 uint32_t gw_mem_connect(struct gw_mem *mem, uint32_t from, uint16_t from_port, uint32_t to,

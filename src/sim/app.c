@@ -13,8 +13,10 @@
 gw_time gw_sim_app_next(const struct gw_sim_node *node)
 {
     const struct gw_sim_app *app = &node->app;
-    return app->cursor < app->count && !app->is_blocked ? app->starts[app->cursor].at
-                                                        : GW_TIME_NEVER;
+    if (app->cursor == app->count || app->is_blocked)
+        return GW_TIME_NEVER;
+    gw_time at = app->starts[app->cursor].at;
+    return at > app->ready_at ? at : app->ready_at;
 }
 
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start)
@@ -66,6 +68,47 @@ static void record_end(struct gw_sim_part *part, uint32_t flow, gw_time at,
         part->last_end = at;
 }
 
+static void pull_trigger(struct gw_sim_part *part, uint32_t trigger, uint32_t flow, gw_time at)
+{
+    if (trigger == GW_TRIGGER_NONE)
+        return;
+    if (part->pull_count == part->pull_room)
+        part->pulls = gw_sim_grow(part->pulls, &part->pull_room, sizeof(*part->pulls));
+    part->pulls[part->pull_count++] =
+        (struct gw_sim_pull){.at = at, .flow = flow, .trigger = trigger};
+}
+
+/* A flow ends at its sender, which is done with it whether it failed or not. */
+static void end_flow(struct gw_sim_part *part, uint32_t flow, gw_time at,
+                     enum gw_flow_outcome outcome, uint64_t retransmits)
+{
+    record_end(part, flow, at, outcome, retransmits);
+    pull_trigger(part, part->sim->scenario->workload.flows[flow].fires_sent, flow, at);
+    if (part->sim->payload)
+        gw_sim_payload_sent(part->sim, flow);
+}
+
+/* Starts a flow; false when the endpoint has no room. */
+static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t flow, gw_time now)
+{
+    const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
+    struct gw_send send = {
+        .peer = spec->dst,
+        .bytes = spec->bytes,
+        .data = sim->payload ? gw_sim_payload_message(sim, flow) : NULL,
+        .tag = flow,
+        .transport = &sim->scenario->transport,
+        .path = path_of(sim, spec->src, spec->dst),
+    };
+    if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)
+        return false;
+    if (sim->payload)
+        gw_sim_payload_expect(sim, flow);
+    node->app.sends++;
+    sim->flows[flow].started = true;
+    return true;
+}
+
 void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now)
 {
     struct gw_sim *sim = part->sim;
@@ -80,32 +123,15 @@ void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_tim
             app->cursor++;
             continue;
         }
-        const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
-        struct gw_send send = {
-            .peer = spec->dst,
-            .bytes = spec->bytes,
-            .tag = flow,
-            .transport = &sim->scenario->transport,
-            .path = path_of(sim, spec->src, spec->dst),
-        };
-        if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK) {
+        if (!app->is_gone && !start_flow(sim, node, flow, now)) {
             app->is_blocked = true;
             return;
         }
         sim->flows[flow].start = app->starts[app->cursor].at;
-        sim->flows[flow].started = true;
+        if (app->is_gone)
+            end_flow(part, flow, now, GW_FLOW_FAILED, 0);
         app->cursor++;
     }
-}
-
-static void pull_trigger(struct gw_sim_part *part, uint32_t trigger, uint32_t flow, gw_time at)
-{
-    if (trigger == GW_TRIGGER_NONE)
-        return;
-    if (part->pull_count == part->pull_room)
-        part->pulls = gw_sim_grow(part->pulls, &part->pull_room, sizeof(*part->pulls));
-    part->pulls[part->pull_count++] =
-        (struct gw_sim_pull){.at = at, .flow = flow, .trigger = trigger};
 }
 
 /* True for an event of a flow's sender half; else `node` is the receiver, or a job's member. */
@@ -120,19 +146,23 @@ static bool is_of_sender(const struct gw_sim *sim, const struct gw_sim_node *nod
 static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
                        const struct gw_event *event, gw_time now)
 {
-    const struct gw_sim *sim = part->sim;
+    struct gw_sim *sim = part->sim;
     uint32_t index = event->tag;
-    if (index >= sim->scenario->workload.flow_count) {
-        gw_sim_member_event(part, event, now);
+    if (gw_sim_member_event(part, event, now))
         return;
-    }
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[index];
+    struct gw_flow_result *result = &sim->flows[index];
     if (event->kind == GW_EVENT_RECEIVED) {
-        pull_trigger(part, spec->fires_received, index, now);
+        if (sim->payload && !gw_sim_payload_received(sim, index))
+            part->changed_messages++;
+        /* A host that crashed may receive for the second time what it had received before. */
+        if (!result->received)
+            pull_trigger(part, spec->fires_received, index, now);
+        result->received = true;
     } else if (is_of_sender(sim, node, event)) {
-        record_end(part, index, now, event->kind == GW_EVENT_FAILED ? GW_FLOW_FAILED : GW_FLOW_DONE,
-                   event->retransmits);
-        pull_trigger(part, spec->fires_sent, index, now);
+        /* A receiver that crashed acknowledges the rest of a message whose beginning it lost. */
+        bool is_done = event->kind == GW_EVENT_SENT && (spec->bytes == 0 || result->received);
+        end_flow(part, index, now, is_done ? GW_FLOW_DONE : GW_FLOW_FAILED, event->retransmits);
         /* An empty message completes without its receiver. */
         if (spec->bytes == 0)
             pull_trigger(part, spec->fires_received, index, now);
@@ -157,6 +187,39 @@ void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time
     }
 }
 
+/* Jobs start their members anew, if they do. */
+static void forget_members(const struct gw_sim *sim, struct gw_sim_app *app)
+{
+    uint32_t kept = app->cursor;
+    for (uint32_t i = app->cursor; i < app->count; i++)
+        if (app->starts[i].flow < sim->scenario->workload.flow_count)
+            app->starts[kept++] = app->starts[i];
+    app->count = kept;
+}
+
+void gw_sim_app_crash(struct gw_sim *sim, uint32_t place, gw_time now, gw_time until)
+{
+    struct gw_sim_part *part = gw_sim_part_of(sim, place);
+    struct gw_sim_node *node = &sim->nodes[place];
+    struct gw_sim_app *app = &node->app;
+    for (uint32_t i = 0; i < sim->scenario->workload.flow_count; i++) {
+        if (sim->scenario->workload.flows[i].src != node->id || !sim->flows[i].started ||
+            sim->flows[i].outcome != GW_FLOW_PENDING)
+            continue;
+        struct gw_flow_info info = {0};
+        gw_endpoint_flow_info(node->endpoint, sim->flow_numbers[i], &info);
+        end_flow(part, i, now, GW_FLOW_FAILED, info.retransmits);
+    }
+    forget_members(sim, app);
+    app->is_blocked = false;
+    app->is_gone |= until == GW_TIME_NEVER;
+    /* The restart takes effect at a window's beginning, and time never goes back. */
+    gw_time back = app->is_gone ? now : (until + sim->window - 1) / sim->window * sim->window;
+    back = back > now ? back : now;
+    app->ready_at = back > app->ready_at ? back : app->ready_at;
+    gw_heap_set(&part->wakes, place - part->first, gw_sim_app_next(node));
+}
+
 static int compare_pulls(const void *a, const void *b)
 {
     const struct gw_sim_pull *x = a, *y = b;
@@ -173,12 +236,9 @@ static void start_later(struct gw_sim *sim, uint32_t flow, gw_time pulled_at)
     uint32_t place = sim->place[sim->scenario->workload.flows[flow].src];
     gw_time at = pulled_at + sim->window;
     gw_sim_app_add(&sim->nodes[place].app, (struct gw_sim_start){.at = at, .flow = flow});
-    for (uint32_t p = 0; p < sim->part_count; p++) {
-        struct gw_sim_part *part = &sim->parts[p];
-        if (place >= part->first && place < part->last &&
-            at < gw_heap_deadline(&part->wakes, place - part->first))
-            gw_heap_set(&part->wakes, place - part->first, at);
-    }
+    struct gw_sim_part *part = gw_sim_part_of(sim, place);
+    if (at < gw_heap_deadline(&part->wakes, place - part->first))
+        gw_heap_set(&part->wakes, place - part->first, at);
 }
 
 static void fire(struct gw_sim *sim, const struct gw_sim_pull *pull)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/jobs.h"
 
 static int broken(struct gw_sim *sim, const char *invariant, const char *node, uint64_t left,
                   uint64_t right)
@@ -15,19 +15,17 @@ static int broken(struct gw_sim *sim, const char *invariant, const char *node, u
     return GW_ERR_INVALID;
 }
 
-static int audit_ports(struct gw_sim *sim)
+static int audit_ports(struct gw_sim *sim, uint32_t place)
 {
-    for (uint32_t place = 0; place < sim->node_count; place++) {
-        const struct gw_sim_node *node = &sim->nodes[place];
-        const struct gw_topo_node *self = &sim->scenario->topo.nodes[node->id];
-        for (uint16_t i = 0; node->sw && i < self->port_count; i++) {
-            struct gw_port_stats stats = gw_switch_port_stats(node->sw, i);
-            uint64_t accounted = stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
-                                 gw_switch_backlog(node->sw, i);
-            if (stats.in_bytes != accounted)
-                return broken(sim, "bytes in = out + trimmed + dropped + queued", self->name,
-                              stats.in_bytes, accounted);
-        }
+    const struct gw_sim_node *node = &sim->nodes[place];
+    const struct gw_topo_node *self = &sim->scenario->topo.nodes[node->id];
+    for (uint16_t i = 0; node->sw && i < self->port_count; i++) {
+        struct gw_port_stats stats = gw_switch_port_stats(node->sw, i);
+        uint64_t accounted = stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
+                             gw_switch_backlog(node->sw, i);
+        if (stats.in_bytes != accounted)
+            return broken(sim, "bytes in = out + trimmed + dropped + queued", self->name,
+                          stats.in_bytes, accounted);
     }
     return GW_OK;
 }
@@ -45,30 +43,46 @@ static uint64_t count_under_way(const struct gw_sim *sim)
 
 int gw_sim_audit(struct gw_sim *sim)
 {
-    uint64_t hops = 0, arrivals = 0, lost = 0, changed = 0, starved = 0;
+    uint64_t hops = 0, arrivals = 0, lost = 0, copies = 0, changed = 0, messages = 0, wrong = 0;
+    uint64_t starved = sim->past_pool_empty;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         hops += sim->parts[p].hops;
         arrivals += sim->parts[p].arrivals;
         lost += sim->parts[p].link_losses;
+        copies += sim->parts[p].link_copies;
         changed += sim->parts[p].changed_by_wire;
+        wrong += sim->parts[p].wrong_payloads;
+        messages += sim->parts[p].changed_messages;
     }
     for (uint32_t place = 0; place < sim->node_count; place++)
         if (sim->nodes[place].endpoint)
             starved += gw_endpoint_stats(sim->nodes[place].endpoint)->pool_empty;
     uint64_t accounted = arrivals + lost + count_under_way(sim);
-    if (hops != accounted)
-        return broken(sim, "packets sent = arrived + lost + under way", "links", hops, accounted);
+    if (hops + copies != accounted)
+        return broken(sim, "packets sent = arrived + lost + under way", "links", hops + copies,
+                      accounted);
     if (changed) {
         snprintf(sim->why, sizeof(sim->why), "--wire: %llu packets changed in encode and decode",
                  (unsigned long long)changed);
         return GW_ERR_MALFORMED;
     }
-    if (starved) {
+    if (wrong)
+        return broken(sim, "every sum is right", "wrong sums", wrong, 0);
+    if (messages) {
+        snprintf(sim->why, sizeof(sim->why), "payload: %llu messages changed on their way",
+                 (unsigned long long)messages);
+        return GW_ERR_MALFORMED;
+    }
+    /* With payload it may also have been a buffer that was missing; senders have tried again. */
+    if (starved && !sim->payload) {
         snprintf(sim->why, sizeof(sim->why), "more than %u packets alive at once",
                  1u << GW_SIM_INDEX_BITS);
         return GW_ERR_NO_ROOM;
     }
-    return audit_ports(sim);
+    int error = GW_OK;
+    for (uint32_t place = 0; place < sim->node_count && !error; place++)
+        error = audit_ports(sim, place);
+    return error;
 }
 
 static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
@@ -80,29 +94,58 @@ static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
         totals->marks += stats.marks;
         totals->trims += stats.trims;
         totals->drops += stats.drops;
+        totals->pauses += stats.pauses;
+        totals->paused += stats.paused;
     }
 }
 
-static void add_host(struct gw_sim_totals *totals, const struct gw_endpoint *endpoint)
+static void add_host(struct gw_sim_totals *totals, const struct gw_sim_node *node)
 {
-    const struct gw_endpoint_stats *stats = gw_endpoint_stats(endpoint);
+    const struct gw_endpoint_stats *stats = gw_endpoint_stats(node->endpoint);
+    const struct gw_sim_host_cost *cost = node->cost;
+    totals->host_drops += cost ? cost->drops : 0;
+    for (uint16_t port = 0; cost && cost->meters && port < cost->port_count; port++)
+        totals->pauses += cost->meters[port].pauses;
+    totals->paused += gw_endpoint_paused(node->endpoint);
     totals->data_packets += stats->data_sent;
     totals->retransmits += stats->retransmits;
     totals->spurious += stats->spurious;
     totals->timeouts += stats->timeouts;
 }
 
+static void add_node(struct gw_sim_totals *totals, const struct gw_sim *sim,
+                     const struct gw_sim_node *node)
+{
+    if (node->sw)
+        add_switch(totals, node->sw, sim->scenario->topo.nodes[node->id].port_count);
+    else
+        add_host(totals, node);
+}
+
+void gw_sim_audit_crash(struct gw_sim *sim, uint32_t place)
+{
+    const struct gw_sim_node *node = &sim->nodes[place];
+    if (!sim->error)
+        sim->error = audit_ports(sim, place);
+    if (node->endpoint)
+        sim->past_pool_empty += gw_endpoint_stats(node->endpoint)->pool_empty;
+    add_node(&sim->past, sim, node);
+}
+
 struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
     const uint32_t members = sim->scenario->workload.job_host_count;
-    struct gw_sim_totals totals = {.flows = sim->awaited - members, .members = members};
+    struct gw_sim_totals totals = sim->past;
+    totals.flows = sim->awaited - members;
+    totals.members = members;
     gw_time first = GW_TIME_NEVER, last = 0;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         const struct gw_sim_part *part = &sim->parts[p];
         totals.hops += part->hops;
         totals.events += part->events;
         totals.link_losses += part->link_losses;
+        totals.link_copies += part->link_copies;
         first = part->first_start < first ? part->first_start : first;
         last = part->last_end > last ? part->last_end : last;
     }
@@ -115,10 +158,7 @@ struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
     totals.end = (sim->window_index + 1) * sim->window;
     for (uint32_t id = 0; id < topo->node_count; id++) {
         const struct gw_sim_node *node = &sim->nodes[sim->place[id]];
-        if (node->sw)
-            add_switch(&totals, node->sw, topo->nodes[id].port_count);
-        else
-            add_host(&totals, node->endpoint);
+        add_node(&totals, sim, node);
         totals.trace_hash = gw_mix64(totals.trace_hash ^ node->hash);
     }
     return totals;

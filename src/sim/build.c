@@ -16,8 +16,9 @@ enum {
     TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
     TX_FLOWS_MAX = 65536, /* the endpoint's limit */
     RX_FLOWS_MAX = 4096,
-    APP_EVENTS = 4,  /* per worker or server of a job */
-    SPAN_MAX = 8192, /* the endpoint's limit */
+    APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
+    APP_EVENTS = 4,     /* per application of a job */
+    SPAN_MAX = 8192,    /* the endpoint's limit */
     SPAN_MIN = 64,
     SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
 };
@@ -103,7 +104,8 @@ struct demand {
     uint32_t timed; /* flows it sends that start by the clock */
     uint32_t sends;
     uint32_t receives;
-    uint32_t apps; /* workers and servers of jobs */
+    uint32_t apps;    /* workers and servers of jobs */
+    uint32_t servers; /* of these */
 };
 
 static struct demand *count_demand(const struct gw_sim *sim)
@@ -116,10 +118,14 @@ static struct demand *count_demand(const struct gw_sim *sim)
         demand[spec->src].timed += spec->start != GW_TIME_NEVER;
         demand[spec->dst].receives++;
     }
-    for (uint32_t i = 0; i < workload->job_host_count; i++)
-        demand[workload->job_hosts[i]].apps++;
     for (uint32_t i = 0; i < workload->job_count; i++)
-        demand[workload->jobs[i].server].apps++;
+        for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
+            demand[workload->job_hosts[workload->jobs[i].first_worker + rank]].apps +=
+                APPS_PER_SHARD * workload->jobs[i].server_count + 1;
+    for (uint32_t i = 0; i < workload->job_server_count; i++) {
+        demand[workload->job_servers[i]].apps += APPS_PER_SHARD;
+        demand[workload->job_servers[i]].servers++;
+    }
     return demand;
 }
 
@@ -148,7 +154,8 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
 {
     const struct gw_scenario *scenario = sim->scenario;
     uint32_t concurrent = demand->timed > TX_FLOWS_MIN ? demand->timed : TX_FLOWS_MIN;
-    struct gw_endpoint_cfg cfg = {
+    node->cfg = gw_sim_alloc(sizeof(*node->cfg));
+    *node->cfg = (struct gw_endpoint_cfg){
         .address = node->id,
         .port_count = scenario->topo.nodes[node->id].port_count,
         .tx_flows_max =
@@ -156,6 +163,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .rx_flows_max = clamp(demand->receives, 1, RX_FLOWS_MAX),
         .span_max = span,
         .control_max = UINT32_MAX,
+        .expect_max = scenario->host.payload ? demand->receives : 0,
         .apps_max = demand->apps,
         .app_events_max = APP_EVENTS * demand->apps,
         .mtu = scenario->host.mtu,
@@ -164,36 +172,52 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .ack_delay = scenario->host.ack_delay,
         .train = scenario->host.train,
         .stall = scenario->host.stall,
-        .seed = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state,
         .pool = &part->pool,
     };
-    size_t size = gw_endpoint_size(&cfg);
+    size_t size = gw_endpoint_size(node->cfg);
     if (size == 0) {
         snprintf(why, GW_WHY_MAX, "host: mtu, header, ack_every or train is out of range");
         return GW_ERR_RANGE;
     }
     node->memory = gw_sim_alloc(size);
     node->memory_size = size;
-    node->endpoint = gw_endpoint_init(node->memory, &cfg);
-    node->core = gw_endpoint_node(node->endpoint);
     node->jitter = scenario->host.jitter;
+    if (gw_host_has_cost(&scenario->host.cost) &&
+        (scenario->host.cost.hosts == GW_COST_ALL || demand->servers))
+        node->cost = gw_sim_host_cost_open(scenario, node->cfg->port_count);
     return GW_OK;
 }
 
-static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node)
+/* The seed of a node's streams: another one for each of its lives. */
+static uint64_t node_seed(const struct gw_sim *sim, const struct gw_sim_node *node)
+{
+    uint64_t seed = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state;
+    return node->lives ? gw_prng_derive(seed, node->lives).state : seed;
+}
+
+static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
 {
     const struct gw_scenario *scenario = sim->scenario;
     const struct gw_topo *topo = &scenario->topo;
     const struct gw_topo_node *self = &topo->nodes[node->id];
     uint32_t *capacity = gw_sim_alloc(self->port_count * sizeof(*capacity));
+    bool *is_edge = gw_sim_alloc(self->port_count * sizeof(*is_edge));
     for (uint16_t i = 0; i < self->port_count; i++) {
         const struct gw_topo_port *port = &topo->ports[self->first_port + i];
         uint32_t own = topo->links[port->link].side[port->side].queue_bytes;
         capacity[i] = own ? own : scenario->queue.capacity;
+        is_edge[i] = port->peer < topo->host_count;
     }
-    node->aggregate = gw_sim_aggregate(sim, &part->pool, node->id);
+    struct gw_pkt_pool *pool = &gw_sim_part_of(sim, sim->place[node->id])->pool;
+    if (!node->memory) {
+        node->aggregate = gw_sim_aggregate(sim, pool, node->id);
+        node->slots = gw_sim_slots(sim, pool, node->id);
+    }
     struct gw_switch_cfg cfg = {
         .aggregate = node->aggregate,
+        .slots = node->slots,
+        .address = node->id,
+        .is_edge = is_edge,
         .port_count = self->port_count,
         .qdisc = scenario->queue.qdisc,
         .qdisc_cfg = &scenario->queue.cfg,
@@ -201,14 +225,31 @@ static void build_switch(struct gw_sim *sim, struct gw_sim_part *part, struct gw
         .trim_size = scenario->host.header,
         .shared_bytes = scenario->queue.shared_bytes,
         .shared_alpha = scenario->queue.shared_alpha,
-        .seed = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state,
-        .pool = &part->pool,
+        .lossless = scenario->queue.lossless ? &scenario->queue.pause : NULL,
+        .seed = node_seed(sim, node),
+        .pool = pool,
     };
     node->memory_size = gw_switch_size(&cfg);
-    node->memory = gw_sim_alloc(node->memory_size);
+    if (!node->memory)
+        node->memory = gw_sim_alloc(node->memory_size);
     node->sw = gw_switch_init(node->memory, &cfg);
     node->core = gw_switch_node(node->sw);
     free(capacity);
+    free(is_edge);
+}
+
+void gw_sim_node_make(struct gw_sim *sim, uint32_t place)
+{
+    struct gw_sim_node *node = &sim->nodes[place];
+    if (node->cfg) {
+        node->cfg->seed = node_seed(sim, node);
+        node->cfg->generation = (uint16_t)node->app.sends;
+        node->endpoint = gw_endpoint_init(node->memory, node->cfg);
+        node->core = gw_endpoint_node(node->endpoint);
+    } else {
+        make_switch(sim, node);
+    }
+    node->lives++;
 }
 
 static int build_nodes(struct gw_sim *sim, char *why)
@@ -224,8 +265,8 @@ static int build_nodes(struct gw_sim *sim, char *why)
             build_ports(sim, node);
             if (node->id < sim->scenario->topo.host_count)
                 error = build_host(sim, part, node, &demand[node->id], span, why);
-            else
-                build_switch(sim, part, node);
+            if (!error)
+                gw_sim_node_make(sim, place);
         }
     }
     free(demand);
@@ -250,15 +291,27 @@ static void build_starts(struct gw_sim *sim)
     }
 }
 
+struct gw_sim_part *gw_sim_part_of(struct gw_sim *sim, uint32_t place)
+{
+    struct gw_sim_part *part = sim->parts;
+    while (place >= part->last)
+        part++;
+    return part;
+}
+
 /* Longest time that a packet can be under way to the next node. */
 static gw_time longest_flight(const struct gw_sim *sim)
 {
     const struct gw_scenario *scenario = sim->scenario;
     const struct gw_topo *topo = &scenario->topo;
     gw_q16 slowest = GW_Q16_ONE;
-    for (uint32_t i = 0; i < scenario->fault_count; i++)
-        if (scenario->faults[i].kind == GW_FAULT_LINK_RATE && scenario->faults[i].factor < slowest)
-            slowest = scenario->faults[i].factor;
+    gw_time delay = 0;
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        const struct gw_fault *fault = &scenario->faults[i];
+        if (fault->kind == GW_FAULT_LINK_RATE && fault->factor < slowest)
+            slowest = fault->factor;
+        delay = fault->delay > delay ? fault->delay : delay;
+    }
     gw_time serialisation = 0;
     for (uint32_t i = 0; i < topo->link_count; i++)
         for (uint32_t side = 0; side < 2; side++) {
@@ -270,7 +323,7 @@ static gw_time longest_flight(const struct gw_sim *sim)
         }
     serialisation = serialisation * (uint64_t)GW_Q16_ONE / (uint64_t)slowest + 1;
     gw_time jitter = (gw_time)gw_q16_mul((gw_q16)serialisation, scenario->host.jitter);
-    return gw_topo_latency_max(topo) + serialisation * scenario->host.train + 2 * jitter;
+    return gw_topo_latency_max(topo) + serialisation * scenario->host.train + 2 * jitter + delay;
 }
 
 /* Chooses the window and makes the inboxes. */
@@ -296,7 +349,7 @@ static int build_windows(struct gw_sim *sim, char *why)
     if (slots > GW_SIM_RING_MAX || headers > INBOX_BYTES_MAX) {
         snprintf(why, GW_WHY_MAX,
                  "topology: the longest packet flight is %llu times the smallest link latency; "
-                 "raise the smallest latency",
+                 "raise the smallest latency, or lower the delay of faults",
                  (unsigned long long)slots);
         return GW_ERR_RANGE;
     }
@@ -344,7 +397,7 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     sim->scenario = scenario;
     sim->options = *options;
     sim->node_count = topo->node_count;
-    sim->part_count = options->threads;
+    sim->part_count = scenario->host.payload ? 1 : options->threads;
     sim->parts = gw_sim_alloc(sim->part_count * sizeof(*sim->parts));
     sim->nodes = gw_sim_alloc(sim->node_count * sizeof(*sim->nodes));
     sim->place = gw_sim_alloc(sim->node_count * sizeof(*sim->place));
@@ -362,6 +415,8 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     int error = build_windows(sim, why);
     if (!error)
         error = build_pool(sim, why);
+    if (!error && scenario->host.payload)
+        error = gw_sim_payload_open(sim, why);
     if (!error)
         error = build_nodes(sim, why);
     if (!error)
@@ -399,17 +454,23 @@ void gw_sim_close(struct gw_sim *sim)
     }
     for (uint32_t place = 0; place < sim->node_count; place++) {
         struct gw_sim_node *node = &sim->nodes[place];
+        for (uint16_t i = 0; node->ports && i < sim->scenario->topo.nodes[node->id].port_count; i++)
+            free(node->ports[i].faults);
         free(node->ports);
         free(node->departures);
         free(node->app.starts);
+        gw_sim_host_cost_close(node->cost);
         free(node->memory);
+        free(node->cfg);
         free(node->routes);
         free(node->aggregate);
+        free(node->slots);
     }
     if (sim->pkts)
         munmap(sim->pkts, sizeof(struct gw_pkt) << GW_SIM_INDEX_BITS);
     gw_capture_close(sim);
     gw_sim_jobs_close(sim);
+    gw_sim_payload_close(sim);
     free(sim->parts);
     free(sim->nodes);
     free(sim->place);

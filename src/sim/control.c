@@ -4,7 +4,7 @@
  *
  * A link that is down takes what its ports send until the routes avoid it, which happens
  * `convergence` after the failure (and after the recovery). What had left a port before the failure
- * still arrives.
+ * still arrives. crash.c has what a crash does besides.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,8 @@ void gw_sim_controls_init(struct gw_sim *sim)
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct gw_fault *fault = &scenario->faults[i];
         bool reroutes = scenario->convergence != GW_TIME_NEVER &&
-                        (fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_DOWN);
+                        (fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_DOWN ||
+                         fault->kind == GW_FAULT_NODE_CRASH);
         gw_time times[] = {fault->at, fault->until};
         for (uint32_t j = 0; j < 2 && times[j] != GW_TIME_NEVER; j++) {
             sim->controls[sim->control_count++] = (struct gw_sim_control){
@@ -66,6 +67,25 @@ static gw_q16 link_factor(const struct gw_sim *sim, uint32_t link_id, gw_time no
     return factor;
 }
 
+/* How late a link's reordered packets are: of faults that overlap, the latest counts. */
+static gw_time link_delay(const struct gw_sim *sim, uint32_t link_id, gw_time now)
+{
+    gw_time delay = 0;
+    for (uint32_t i = 0; i < sim->scenario->fault_count; i++) {
+        const struct gw_fault *fault = &sim->scenario->faults[i];
+        if (fault->kind == GW_FAULT_LINK_REORDER && fault->link == link_id && fault->at <= now &&
+            now < fault->until && fault->delay > delay)
+            delay = fault->delay;
+    }
+    return delay;
+}
+
+/* Adds a fault's chance to those of others that overlap it, or takes it away. */
+static void change_chance(uint64_t *chance_q32, const struct gw_fault *fault, bool begins)
+{
+    *chance_q32 = begins ? *chance_q32 + fault->chance_q32 : *chance_q32 - fault->chance_q32;
+}
+
 /* Applies or removes a fault on both directions of a link. */
 static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32_t link_id,
                         bool begins, gw_time now)
@@ -73,10 +93,14 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
     struct gw_link *link = &sim->scenario->topo.links[link_id];
     for (uint32_t i = 0; i < 2; i++) {
         struct gw_sim_port *port = port_of(sim, &link->side[i]);
+        if (!port->faults)
+            port->faults = gw_sim_alloc(sizeof(*port->faults));
+        struct gw_sim_port_faults *faults = port->faults;
         switch (fault->kind) {
         case GW_FAULT_LINK_DOWN:
         case GW_FAULT_NODE_DOWN:
-            port->down = (uint8_t)(begins ? port->down + 1 : port->down - 1);
+        case GW_FAULT_NODE_CRASH:
+            faults->down = begins ? faults->down + 1 : faults->down - 1;
             break;
         case GW_FAULT_LINK_RATE:
             port->byte_time = gw_byte_time_from_bps(link->side[i].rate_bps) * (uint64_t)GW_Q16_ONE /
@@ -85,12 +109,19 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
         case GW_FAULT_LINK_LOSS:
         case GW_FAULT_LINK_CORRUPT:
             /* The receiver discards a damaged packet, so both take it off the link's far end. */
-            port->loss_q32 =
-                begins ? port->loss_q32 + fault->chance_q32 : port->loss_q32 - fault->chance_q32;
+            change_chance(&faults->loss_q32, fault, begins);
+            break;
+        case GW_FAULT_LINK_DUPLICATE:
+            change_chance(&faults->duplicate_q32, fault, begins);
+            break;
+        case GW_FAULT_LINK_REORDER:
+            change_chance(&faults->reorder_q32, fault, begins);
+            faults->delay = link_delay(sim, link_id, now);
             break;
         }
-        port->is_faulty = port->down || port->loss_q32;
-        link->down = port->down != 0;
+        port->is_faulty =
+            faults->down || faults->loss_q32 || faults->duplicate_q32 || faults->reorder_q32;
+        link->down = faults->down != 0;
     }
 }
 
@@ -98,13 +129,19 @@ static void change_network(struct gw_sim *sim, const struct gw_fault *fault, boo
                            gw_time now)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
-    if (fault->kind != GW_FAULT_NODE_DOWN) {
+    if (fault->kind != GW_FAULT_NODE_DOWN && fault->kind != GW_FAULT_NODE_CRASH) {
         change_link(sim, fault, fault->link, begins, now);
         return;
     }
     const struct gw_topo_node *node = &topo->nodes[fault->node];
     for (uint16_t port = 0; port < node->port_count; port++)
         change_link(sim, fault, topo->ports[node->first_port + port].link, begins, now);
+    if (fault->kind == GW_FAULT_NODE_DOWN)
+        return;
+    if (begins)
+        gw_sim_crash(sim, sim->place[fault->node], now, fault->until);
+    else
+        gw_sim_restart(sim, sim->place[fault->node], now);
 }
 
 void gw_sim_controls(struct gw_sim *sim, gw_time now)

@@ -142,15 +142,52 @@ static inline void deliver(struct gw_sim_part *part, struct gw_sim_node *node,
         gw_sim_activate(part, ahead, port->peer);
 }
 
-/* True when a fault takes the packet; it is then released. */
-static bool lost_on_link(struct gw_sim_part *part, struct gw_sim_node *node,
-                         const struct gw_sim_port *port, struct gw_pkt *pkt)
+/* One more packet like `pkt`, which shares its payload; NULL when the pool is empty. */
+static struct gw_pkt *copy_pkt(struct gw_sim_part *part, const struct gw_pkt *pkt)
 {
-    if (!port->down && !gw_prng_chance(&node->prng, port->loss_q32))
-        return false;
-    part->link_losses++;
-    gw_pkt_release(&part->pool, pkt);
-    return true;
+    struct gw_pkt *copy = gw_pkt_claim(&part->pool);
+    if (!copy)
+        return NULL;
+    *copy = *pkt;
+    if (copy->buf != GW_BUF_NONE)
+        gw_buf_share(part->pool.bufs, copy->buf);
+    return copy;
+}
+
+/* Delivers a packet, or lets others overtake it. */
+static void deliver_reordered(struct gw_sim_part *part, struct gw_sim_node *node,
+                              struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
+                              gw_time left_at)
+{
+    const struct gw_sim_port_faults *faults = port->faults;
+    if (!faults->reorder_q32 || !gw_prng_chance(&node->prng, faults->reorder_q32)) {
+        deliver(part, node, port, pkt, serialisation, left_at);
+        return;
+    }
+    gw_time last_arrival = port->last_arrival;
+    deliver(part, node, port, pkt, serialisation, left_at + faults->delay);
+    port->last_arrival = last_arrival;
+}
+
+/* The same as deliver() on a link with faults: the packet may be lost, copied or late. */
+static void deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
+                           struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
+                           gw_time left_at)
+{
+    const struct gw_sim_port_faults *faults = port->faults;
+    if (faults->down || gw_prng_chance(&node->prng, faults->loss_q32)) {
+        part->link_losses++;
+        gw_pkt_release(&part->pool, pkt);
+        return;
+    }
+    struct gw_pkt *copy = NULL;
+    if (faults->duplicate_q32 && gw_prng_chance(&node->prng, faults->duplicate_q32))
+        copy = copy_pkt(part, pkt);
+    deliver_reordered(part, node, port, pkt, serialisation, left_at);
+    if (copy) {
+        part->link_copies++;
+        deliver_reordered(part, node, port, copy, serialisation, left_at);
+    }
 }
 
 /* Pulls an idle port and serialises what it gives. */
@@ -171,11 +208,14 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
             part->changed_by_wire++;
         if (__builtin_expect(port->is_captured, 0))
             gw_capture_packet(sim, node, index, pkt, at);
-        if (__builtin_expect(port->is_faulty, 0) && lost_on_link(part, node, port, pkt))
-            continue;
-        deliver(part, node, port, pkt, serialisation, at);
+        if (__builtin_expect(port->is_faulty, 0))
+            deliver_faulty(part, node, port, pkt, serialisation, at);
+        else
+            deliver(part, node, port, pkt, serialisation, at);
     }
     part->hops += count;
+    if (__builtin_expect(node->cost != NULL, 0) && at < now + count * node->cost->tx_cost)
+        at = now + count * node->cost->tx_cost;
     port->busy_until = at;
     if (result & GW_OUTPUT_MORE) {
         GW_DEBUG_ASSERT(count > 0);
@@ -236,7 +276,7 @@ static inline void prefetch_ahead(const struct gw_sim_part *part, const uint64_t
 }
 
 static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
-                          gw_time now)
+                          bool has_cost, gw_time now)
 {
     struct gw_pkt *pkt = key_pkt(part, key);
     uint16_t port =
@@ -246,7 +286,10 @@ static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, ui
                                 (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
                                 (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
     part->arrivals++;
-    gw_node_input(node->core, port, &pkt, 1, now);
+    if (has_cost)
+        gw_sim_host_put(part, node, port, pkt, now);
+    else
+        gw_node_input(node->core, port, &pkt, 1, now);
 }
 
 /* Sees to it that the node runs again when it must. */
@@ -288,7 +331,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
         }
         if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
-            arrive(part, node, keys[next++], now);
+            arrive(part, node, keys[next++], false, now);
         } else {
             gw_node_expire(node->core, now);
         }
@@ -296,9 +339,14 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
     }
 }
 
-/* The merge of a host, with timers and the application. */
-static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys,
-                        uint32_t count)
+/*
+ * The merge of a host, with timers and the application. `has_cost` is known where this is called,
+ * so that hosts without a cost do not pay for it.
+ */
+static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part *part,
+                                                              struct gw_sim_node *node,
+                                                              const uint64_t *keys, uint32_t count,
+                                                              const bool has_cost)
 {
     const struct gw_sim *sim = part->sim;
     const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
@@ -312,14 +360,19 @@ static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, cons
         gw_time timer = gw_node_deadline(node->core);
         gw_time start = gw_sim_app_next(node);
         gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
+        gw_time served = has_cost ? gw_sim_host_next(node->cost) : GW_TIME_NEVER;
+        if (has_cost)
+            now = earlier(now, served);
         if (now >= end)
             return now;
         part->events++;
         if (departure == now) {
             depart(part, node, max, now);
+        } else if (has_cost && served == now) {
+            gw_sim_host_serve(part, node, now);
         } else if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
-            arrive(part, node, keys[next++], now);
+            arrive(part, node, keys[next++], has_cost, now);
         } else if (timer == now) {
             gw_node_expire(node->core, now);
         } else {
@@ -336,8 +389,13 @@ static gw_time run_host(struct gw_sim_part *part, struct gw_sim_node *node, cons
 static void run_place(struct gw_sim_part *part, uint32_t place, const struct gw_sim_batch *batch)
 {
     struct gw_sim_node *node = &part->sim->nodes[place];
-    gw_time next = node->endpoint ? run_host(part, node, batch->keys, batch->count)
-                                  : run_switch(part, node, batch->keys, batch->count);
+    gw_time next;
+    if (!node->endpoint)
+        next = run_switch(part, node, batch->keys, batch->count);
+    else if (!node->cost)
+        next = run_host(part, node, batch->keys, batch->count, false);
+    else
+        next = run_host(part, node, batch->keys, batch->count, true);
     schedule_node(part, place, next);
 }
 

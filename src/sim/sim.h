@@ -29,7 +29,7 @@ struct gw_sim_options {
 enum gw_flow_outcome {
     GW_FLOW_PENDING, /* not started or not finished when the run ended */
     GW_FLOW_DONE,
-    GW_FLOW_FAILED, /* no progress for host.stall */
+    GW_FLOW_FAILED, /* no progress for host.stall, or lost in the crash of a host */
 };
 
 struct gw_flow_result {
@@ -38,6 +38,7 @@ struct gw_flow_result {
     uint64_t retransmits;
     enum gw_flow_outcome outcome;
     bool started;
+    bool received; /* all of it has arrived; an empty message never does */
 };
 
 struct gw_sim_totals {
@@ -50,7 +51,13 @@ struct gw_sim_totals {
     uint64_t data_packets;        /* data packets sent by hosts, retransmissions included */
     uint64_t hops;                /* packets that left a port */
     uint64_t marks, trims, drops; /* in switch queues */
-    uint64_t link_losses;         /* lost on links: down, random loss, corruption */
+    uint64_t link_losses;         /* lost on links: down, random loss, corruption; or on the way
+                                     to a node that crashed */
+    uint64_t link_copies;         /* delivered twice by links */
+    uint64_t crash_losses;        /* lost in the queues of nodes that crashed */
+    uint64_t host_drops;          /* found a host's receive queue full */
+    uint64_t pauses; /* times that a node told another one to hold its data back; see paused */
+    gw_time paused;  /* time that data was held back, over all ports, until it flowed again */
     uint64_t retransmits;
     uint64_t spurious;
     uint64_t timeouts;
@@ -78,6 +85,8 @@ struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim);
 
 /* What became of a training job. */
 struct gw_job_result {
+    uint32_t reason; /* of the first failure: enum gw_job_reason */
+    uint32_t about;  /* rank or address that it is about */
     uint32_t workers;
     uint32_t completed;    /* workers that finished all iterations */
     uint32_t iterations;   /* that all workers finished, on average */

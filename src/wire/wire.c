@@ -42,6 +42,15 @@ enum {
     OFFSET_AGG_PLACE = OFFSET_AGG_FLAGS + 1, /* level and positions above it */
     OFFSET_AGG_END = OFFSET_AGG_PLACE + 2,
 
+    OFFSET_JOB_KEY = OFFSET_COMMON_END,
+    OFFSET_JOB_EPOCH = OFFSET_JOB_KEY + 4,
+    OFFSET_JOB_INDEX = OFFSET_JOB_EPOCH + 2,
+    OFFSET_JOB_SCALE = OFFSET_JOB_INDEX + 2,
+    OFFSET_JOB_OP = OFFSET_JOB_SCALE + 1,
+    OFFSET_JOB_RESERVED = OFFSET_JOB_OP + 1,
+    OFFSET_JOB_WORDS = OFFSET_JOB_RESERVED + 2,
+    OFFSET_JOB_END = OFFSET_JOB_WORDS + 4 * GW_WIRE_JOB_WORDS,
+
     /* The gate reads no further. */
     OFFSET_PREFIX_END = OFFSET_COOKIE,
 };
@@ -58,9 +67,12 @@ _Static_assert((int)OFFSET_DATA_END == GW_WIRE_DATA_SIZE, "data");
 _Static_assert((int)OFFSET_ANSWER_END == GW_WIRE_ANSWER_SIZE, "answer");
 _Static_assert((int)OFFSET_ANSWER_MASK_END == GW_WIRE_ANSWER_MASK_SIZE, "answer with mask");
 _Static_assert((int)OFFSET_AGG_END == GW_WIRE_AGG_SIZE, "gradient and parameter");
+_Static_assert((int)OFFSET_JOB_END == GW_WIRE_JOB_SIZE, "job control");
+_Static_assert((int)OFFSET_SENT_AT_END == GW_WIRE_PAUSE_SIZE, "pause");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
 _Static_assert((int)OFFSET_AGG_END <= GW_WIRE_HDR_MAX, "room for gradients");
+_Static_assert((int)OFFSET_JOB_END <= GW_WIRE_HDR_MAX, "room for job control");
 _Static_assert((int)GW_WIRE_AGG_SIZE <= GW_WIRE_DATA_SIZE, "the payload of data fits");
 _Static_assert(GW_WIRE_DATA_SIZE <= 44, "352 values fit an MTU of 1500 over IPv6");
 _Static_assert(GW_WIRE_LEVEL_MAX + 1 == 1 << (PLACE_BITS - PLACE_LEVEL_SHIFT), "bits of a level");
@@ -74,12 +86,15 @@ static const uint8_t known_flags[GW_WIRE_KINDS] = {
     [GW_WIRE_NACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
     [GW_WIRE_GRAD] = GW_WIRE_IMPORTANT,
     [GW_WIRE_PARAM] = GW_WIRE_IMPORTANT,
+    [GW_WIRE_JOB] = GW_WIRE_IMPORTANT,
 };
 
 static const uint8_t known_agg_flags[GW_WIRE_KINDS] = {
-    [GW_WIRE_GRAD] = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN,
+    [GW_WIRE_GRAD] = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
+                     GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT,
     [GW_WIRE_PARAM] = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
-                      GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED,
+                      GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED |
+                      GW_WIRE_AGG_SLOT,
 };
 
 static uint16_t get16(const uint8_t *bytes)
@@ -152,8 +167,15 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
     case GW_WIRE_GRAD:
     case GW_WIRE_PARAM:
         return agg_length_fits(length);
-    default:
+    case GW_WIRE_JOB:
+        return length == GW_WIRE_JOB_SIZE;
+    case GW_WIRE_ACK:
+    case GW_WIRE_NACK:
         return length == answer_size(flags);
+    case GW_WIRE_PAUSE:
+        return length == GW_WIRE_PAUSE_SIZE;
+    default:
+        return false;
     }
 }
 
@@ -250,6 +272,21 @@ static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr 
     return GW_OK;
 }
 
+static int job_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
+{
+    uint8_t op = bytes[OFFSET_JOB_OP];
+    if (op >= GW_WIRE_JOB_OPS || get16(bytes + OFFSET_JOB_RESERVED) != 0)
+        return GW_ERR_MALFORMED;
+    hdr->job.key = get32(bytes + OFFSET_JOB_KEY);
+    hdr->job.epoch = get16(bytes + OFFSET_JOB_EPOCH);
+    hdr->job.index = get16(bytes + OFFSET_JOB_INDEX);
+    hdr->job.scale = bytes[OFFSET_JOB_SCALE];
+    hdr->job.op = op;
+    for (int i = 0; i < GW_WIRE_JOB_WORDS; i++)
+        hdr->job.word[i] = get32(bytes + OFFSET_JOB_WORDS + 4 * i);
+    return GW_OK;
+}
+
 int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
 {
     uint8_t flags = bytes[OFFSET_FLAGS];
@@ -263,9 +300,13 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
     hdr->flags = flags & (uint8_t) ~(GW_WIRE_LAST | GW_WIRE_MASK);
     if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
         return agg_decode(bytes, length, hdr);
+    if (hdr->kind == GW_WIRE_JOB)
+        return job_decode(bytes, hdr);
     hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
     if (hdr->kind == GW_WIRE_DATA)
         return data_decode(bytes, length, flags, hdr);
+    if (hdr->kind == GW_WIRE_PAUSE)
+        return GW_OK;
     return answer_decode(bytes, flags, hdr);
 }
 
@@ -321,6 +362,28 @@ static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_
     return 0;
 }
 
+static uint8_t job_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+{
+    GW_ASSERT(hdr->job.op < GW_WIRE_JOB_OPS);
+    put32(bytes + OFFSET_JOB_KEY, hdr->job.key);
+    put16(bytes + OFFSET_JOB_EPOCH, hdr->job.epoch);
+    put16(bytes + OFFSET_JOB_INDEX, hdr->job.index);
+    bytes[OFFSET_JOB_SCALE] = hdr->job.scale;
+    bytes[OFFSET_JOB_OP] = hdr->job.op;
+    put16(bytes + OFFSET_JOB_RESERVED, 0);
+    for (int i = 0; i < GW_WIRE_JOB_WORDS; i++)
+        put32(bytes + OFFSET_JOB_WORDS + 4 * i, hdr->job.word[i]);
+    *size = GW_WIRE_JOB_SIZE;
+    return 0;
+}
+
+static uint8_t pause_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+{
+    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
+    *size = GW_WIRE_PAUSE_SIZE;
+    return 0;
+}
+
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
     uint32_t size;
@@ -330,6 +393,10 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
         flags |= data_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
         flags |= agg_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_JOB)
+        flags |= job_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_PAUSE)
+        flags |= pause_encode(hdr, bytes, &size);
     else
         flags |= answer_encode(hdr, bytes, &size);
     GW_ASSERT((flags & ~known_flags[hdr->kind]) == 0);

@@ -68,6 +68,30 @@
  * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
  * have no values, all others at least one.
  *
+ * With SLOT, the index is a slot of the job, the level the version of its sum (0 or 1), the bitmap
+ * a worker's bit (parameter: all workers' bits).
+ *
+ * Job control (52 bytes, no payload): as above up to 28, where the flow is the job, then
+ *
+ *     +---------------------------------------------------------------+
+ *  28 |                              key                              |
+ *     +-------------------------------+-------------------------------+
+ *  32 |             epoch             |             index             |
+ *     +---------------+---------------+-------------------------------+
+ *  36 |     scale     |   operation   |               0               |
+ *     +---------------+---------------+-------------------------------+
+ *  40 |                            word 0                             |
+ *     +---------------------------------------------------------------+
+ *  44 |                            word 1                             |
+ *     +---------------------------------------------------------------+
+ *  48 |                            word 2                             |
+ *     +---------------------------------------------------------------+
+ *
+ * What the numbers mean depends on the operation; core/job.h says it.
+ *
+ * Pause (34 bytes; no payload): as data up to 34, where the time is for how long the receiver is to
+ * hold its data back; 0 lets it go on.
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -86,12 +110,16 @@ enum {
     GW_WIRE_ANSWER_SIZE = 40,
     GW_WIRE_ANSWER_MASK_SIZE = 48,
     GW_WIRE_AGG_SIZE = 44,
-    GW_WIRE_HDR_MAX = 48,
+    GW_WIRE_JOB_SIZE = 52,
+    GW_WIRE_PAUSE_SIZE = 34,
+    GW_WIRE_HDR_MAX = 52,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
     GW_WIRE_VALUE_SIZE = 4, /* bytes per value of a gradient or parameter */
     GW_WIRE_VALUES_MAX = GW_WIRE_PAYLOAD_MAX / GW_WIRE_VALUE_SIZE,
     GW_WIRE_LEVEL_MAX = 3,
     GW_WIRE_POSITION_MAX = 31, /* below a switch */
+    GW_WIRE_JOB_OPS = 11,      /* operations of job control are below it */
+    GW_WIRE_JOB_WORDS = 3,
     GW_WIRE_TIME_BITS = 48,
 };
 
@@ -102,6 +130,8 @@ enum gw_wire_kind {
     GW_WIRE_NACK = 2,
     GW_WIRE_GRAD = 3,
     GW_WIRE_PARAM = 4,
+    GW_WIRE_JOB = 5,
+    GW_WIRE_PAUSE = 6,
     GW_WIRE_KINDS,
 };
 
@@ -123,16 +153,19 @@ enum gw_wire_agg_flag {
     GW_WIRE_AGG_ECN = 8,       /* a contributor met congestion */
     GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again; with RAW: raw */
     GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
+    GW_WIRE_AGG_FINAL = 32,    /* gradient: the result itself */
     GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
+    GW_WIRE_AGG_SLOT = 128,    /* of a pool of slots */
 };
 
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
 struct gw_wire_hdr {
     uint64_t cookie;  /* random, one per job */
-    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; else 0 */
+    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; pause: how
+                         long; else 0 */
     uint32_t src;     /* host addresses */
     uint32_t dst;
-    uint32_t flow; /* gradient, parameter: job */
+    uint32_t flow; /* gradient, parameter, job control: job */
     uint32_t seq;
     uint8_t kind;  /* enum gw_wire_kind */
     uint8_t flags; /* enum gw_wire_flag */
@@ -159,6 +192,14 @@ struct gw_wire_hdr {
             uint8_t level;     /* up to GW_WIRE_LEVEL_MAX */
             uint8_t above[2];  /* up to GW_WIRE_POSITION_MAX */
         } agg;                 /* gradient, parameter */
+        struct {
+            uint32_t key;
+            uint32_t word[GW_WIRE_JOB_WORDS];
+            uint16_t epoch;
+            uint16_t index;
+            uint8_t scale;
+            uint8_t op; /* below GW_WIRE_JOB_OPS */
+        } job;
     };
 };
 

@@ -2,16 +2,20 @@
  * All-reduce: jobs whose workers sum a tensor over and over, through the switches, at a server, or
  * around a ring.
  *
- * Workers are spread evenly over the racks (groups of the topology), a job's server is in the rack
- * after its last worker's. Through switches or a server a job is a struct gw_job_spec that the
- * simulator runs with the core's worker and server (ATP). A ring is flows and triggers: 2 (n - 1)
- * steps of 1/n of the tensor to the right neighbour, each started by the arrival of the one before.
+ * Workers are spread evenly over the racks (groups of the topology), or for SwitchML are in one; a
+ * job's servers are in the last rack, or on the hosts of workers. Through switches or a server a
+ * job is a struct gw_job_spec that the simulator runs with the core's worker and server (ATP). A
+ * ring is flows and triggers: 2 (n - 1) steps of 1/n of the tensor to the right neighbour, each
+ * started by the arrival of the one before.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "core/agg_index.h"
 #include "topo/memory.h"
+#include "workload/collective.h"
 #include "workload/generate.h"
 
 struct allreduce {
@@ -20,7 +24,7 @@ struct allreduce {
     gw_time start_spread;
     gw_time timeout;
     gw_time leak;
-    uint32_t via;
+    char via[GW_PARAM_TEXT_MAX];
     uint32_t workers;
     uint32_t jobs;
     uint32_t iterations;
@@ -29,16 +33,33 @@ struct allreduce {
     uint32_t window_initial;
     uint32_t aggregators;
     uint32_t indexing;
+    uint32_t servers;
+    uint32_t levels;
+    gw_time beat;
+    gw_time lost;
+    bool colocated;
     bool congestion_control;
     bool resend_gap;
+    bool proactive;
+    bool dynamic_scaling;
+    uint32_t magnitude;
 };
 
 enum {
-    VIA_RING = 3, /* behind enum gw_job_via */
+    ELEMENT_SIZE = 4, /* bytes of a float32 */
     WORLD_MAX = 1024,
+    LEVELS_MAX = 3,
+    MAGNITUDE_MAX = 64,
+    SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
     WINDOW_MAX = 65536,
     ITERATIONS_MAX = 1000000,
+};
+
+/* Who adds up: a kind of job, or with `coll` the workers by that schedule. */
+struct via {
+    const struct gw_coll_ops *coll;
+    enum gw_job_via job;
 };
 
 /* Which hosts are taken, by rack. */
@@ -88,12 +109,51 @@ static uint32_t racks_take(struct racks *racks, uint32_t rack)
     return UINT32_MAX;
 }
 
-static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
+/* SwitchML divides the memory between the jobs; a slot has two sums. */
+static uint32_t slots_of(const struct allreduce *cfg)
 {
-    uint64_t hosts = (uint64_t)cfg->jobs * (cfg->workers + (cfg->via != VIA_RING));
-    if (cfg->workers == 0 || cfg->workers > WORLD_MAX || (cfg->via == VIA_RING && cfg->workers < 2))
+    uint32_t share = cfg->aggregators / cfg->jobs / 2;
+    return share < cfg->window ? share : cfg->window;
+}
+
+/* Reads `via`: a kind of job or a schedule of the registry. */
+static int find_via(const struct allreduce *cfg, struct gw_workload_ctx *ctx, struct via *via)
+{
+    static const char *const jobs[] = {
+        [GW_JOB_VIA_INA] = "ina",
+        [GW_JOB_VIA_RSS] = "rss",
+        [GW_JOB_VIA_PS] = "ps",
+        [GW_JOB_VIA_SWITCHML] = "switchml",
+    };
+    *via = (struct via){
+        .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, cfg->via)};
+    if (via->coll && cfg->workers >= 2 && !via->coll->allows(cfg->workers))
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers: %s does not allow %u", cfg->via,
+                                  cfg->workers);
+    if (via->coll)
+        return GW_OK;
+    for (uint32_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+        if (strcmp(cfg->via, jobs[i]) == 0) {
+            via->job = (enum gw_job_via)i;
+            return GW_OK;
+        }
+    char names[GW_PARAM_TEXT_MAX] = "";
+    for (uint32_t i = 0; i < gw_coll_registry.count; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), ", %s",
+                 gw_coll_registry.algos[i]->name);
+    return gw_workload_refuse(ctx, GW_ERR_UNKNOWN,
+                              "via: unknown: %s; expected ina, rss, ps, switchml%s", cfg->via,
+                              names);
+}
+
+static int check(const struct allreduce *cfg, const struct via *via, struct gw_workload_ctx *ctx)
+{
+    bool has_servers = !via->coll && via->job != GW_JOB_VIA_SWITCHML;
+    uint64_t hosts =
+        (uint64_t)cfg->jobs * (cfg->workers + (has_servers && !cfg->colocated ? cfg->servers : 0));
+    if (cfg->workers == 0 || cfg->workers > WORLD_MAX || (via->coll && cfg->workers < 2))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
-                                  cfg->via == VIA_RING ? 2u : 1u, WORLD_MAX, cfg->workers);
+                                  via->coll ? 2u : 1u, WORLD_MAX, cfg->workers);
     if (cfg->jobs == 0 || hosts > ctx->topo->host_count)
         return gw_workload_refuse(
             ctx, GW_ERR_RANGE, "jobs: %u of %u workers (and servers) need %llu hosts of %u",
@@ -114,84 +174,94 @@ static int check(const struct allreduce *cfg, struct gw_workload_ctx *ctx)
     if (cfg->aggregators == 0 || cfg->aggregators > 65536)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "aggregators must be from 1 to 65536, not %u",
                                   cfg->aggregators);
-    if (cfg->timeout == 0 || cfg->leak == 0)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout and leak must not be 0");
+    if (cfg->timeout == 0 || cfg->leak == 0 || cfg->beat == 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout, leak and beat must not be 0");
+    if (cfg->magnitude > MAGNITUDE_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
+                                  MAGNITUDE_MAX, cfg->magnitude);
+    if (cfg->lost <= cfg->beat)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
+    if (cfg->levels < 1 || cfg->levels > LEVELS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "levels must be from 1 to %d, not %u",
+                                  LEVELS_MAX, cfg->levels);
+    if (cfg->servers == 0 || cfg->servers > cfg->size / 4 || cfg->servers > WORLD_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "servers must be from 1 to %d, and not more than elements, not "
+                                  "%u",
+                                  WORLD_MAX, cfg->servers);
+    if (via->job == GW_JOB_VIA_SWITCHML && cfg->workers > SLOTS_WORLD_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be at most %d via switchml",
+                                  SLOTS_WORLD_MAX);
+    if (via->job == GW_JOB_VIA_SWITCHML && slots_of(cfg) == 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "aggregators must be at least 2 per job via switchml");
+    if (cfg->colocated && (via->job != GW_JOB_VIA_PS || cfg->servers > cfg->workers))
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "colocated: needs via: ps (what a worker sends to its own host "
+                                  "passes no switch) and no more servers than workers");
     return GW_OK;
 }
 
-static void add_flow(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
-                     gw_time start, uint32_t trigger)
+/* A static share of the memory bounds the window: a job then never leaves its own range. */
+static uint32_t window_of(const struct allreduce *cfg)
 {
-    struct gw_flow_spec flow = {
-        .src = src,
-        .dst = dst,
-        .bytes = bytes,
-        .start = start,
-        .id = workload->flow_count,
-        .fires_sent = GW_TRIGGER_NONE,
-        .fires_received = trigger,
-    };
-    gw_workload_add_flow(workload, &flow);
-}
-
-/*
- * Flow (step, rank) has index first + step * n + rank; its arrival starts the next step of the
- * neighbour, which is flow (step + 1, rank + 1).
- */
-static void add_ring(struct gw_workload *workload, const struct allreduce *cfg,
-                     const uint32_t *hosts, gw_time start)
-{
-    uint32_t n = cfg->workers, steps = 2 * (n - 1) * cfg->iterations;
-    uint32_t first_flow = workload->flow_count, first_trigger = workload->trigger_count;
-    for (uint32_t step = 0; step + 1 < steps; step++)
-        for (uint32_t rank = 0; rank < n; rank++) {
-            gw_workload_add_trigger(workload, 1, false);
-            gw_workload_add_start(workload, first_flow + (step + 1) * n + (rank + 1) % n);
-        }
-    for (uint32_t step = 0; step < steps; step++)
-        for (uint32_t rank = 0; rank < n; rank++) {
-            /* Chunks differ by at most one element. */
-            uint64_t elements = cfg->size / 4;
-            uint32_t chunk = (rank + n - step % n) % n;
-            uint64_t bytes = 4 * (elements / n + (chunk < elements % n));
-            add_flow(workload, hosts[rank], hosts[(rank + 1) % n], bytes,
-                     step ? GW_TIME_NEVER : start,
-                     step + 1 < steps ? first_trigger + step * n + rank : GW_TRIGGER_NONE);
-        }
+    uint32_t window = cfg->window;
+    while (cfg->indexing == GW_AGG_INDEX_STATIC && window > 1 &&
+           window > cfg->aggregators / cfg->jobs)
+        window /= 2;
+    return window;
 }
 
 static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
-                    const uint32_t *hosts, uint32_t server, uint32_t share, gw_time start)
+                    const struct via *via, const uint32_t *hosts, struct racks *racks,
+                    uint32_t share, gw_time start)
 {
+    uint32_t window = window_of(cfg);
     struct gw_job_spec job = {
-        .server = server,
-        .via = (enum gw_job_via)cfg->via,
+        .via = via->job,
+        .levels = (uint8_t)(via->job == GW_JOB_VIA_INA   ? cfg->levels
+                            : via->job == GW_JOB_VIA_RSS ? 1
+                                                         : 0),
+        .slots = slots_of(cfg),
         .bytes = cfg->size,
         .iterations = cfg->iterations,
         .values = cfg->values,
-        .window = cfg->window,
-        .window_initial = cfg->window_initial,
+        .window = window,
+        .window_initial = cfg->window_initial < window ? cfg->window_initial : window,
         .aggregators = cfg->aggregators,
         .indexing = cfg->indexing,
         .share = share,
         .congestion_control = cfg->congestion_control,
         .resend_gap = cfg->resend_gap,
+        .proactive = cfg->proactive,
+        .dynamic_scaling = cfg->dynamic_scaling,
+        .magnitude = cfg->magnitude,
         .timeout = cfg->timeout,
         .leak = cfg->leak,
+        .beat = cfg->beat,
+        .lost = cfg->lost,
         .start = start,
     };
     for (uint32_t rank = 0; rank < cfg->workers; rank++)
         gw_workload_add_worker(workload, hosts[rank]);
+    for (uint32_t i = 0; i < cfg->servers && via->job != GW_JOB_VIA_SWITCHML; i++)
+        gw_workload_add_server(workload, cfg->colocated
+                                             ? hosts[(uint64_t)i * cfg->workers / cfg->servers]
+                                             : racks_take(racks, racks->count - 1));
     gw_workload_add_job(workload, &job);
 }
 
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
 {
     const struct allreduce *cfg = options;
-    int error = check(cfg, ctx);
-    if (!error && cfg->via == VIA_RING)
+    struct via via;
+    int error = find_via(cfg, ctx, &via);
+    if (!error)
+        error = check(cfg, &via, ctx);
+    if (!error && via.coll)
         error = gw_workload_check_count(ctx, "workers",
-                                        2ull * cfg->workers * cfg->workers * cfg->iterations);
+                                        (uint64_t)via.coll->steps(cfg->workers) * cfg->workers *
+                                            cfg->iterations);
     if (error)
         return error;
     struct racks racks;
@@ -199,13 +269,23 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     uint32_t *hosts = gw_memory_zeroed(cfg->workers, sizeof(*hosts));
     for (uint32_t j = 0; j < cfg->jobs; j++) {
         gw_time start = gw_workload_start(ctx, cfg->start, cfg->start_spread);
-        for (uint32_t rank = 0; rank < cfg->workers; rank++)
-            hosts[rank] =
-                racks_take(&racks, (uint32_t)((uint64_t)rank * racks.count / cfg->workers));
-        if (cfg->via == VIA_RING)
-            add_ring(workload, cfg, hosts, start);
+        for (uint32_t rank = 0; rank < cfg->workers; rank++) {
+            uint32_t rack = !via.coll && via.job == GW_JOB_VIA_SWITCHML
+                                ? j /* one switch adds up */
+                                : (uint32_t)((uint64_t)rank * racks.count / cfg->workers);
+            hosts[rank] = racks_take(&racks, rack);
+        }
+        struct gw_collective collective = {.coll = via.coll,
+                                           .n = cfg->workers,
+                                           .hosts = hosts,
+                                           .elements = cfg->size / ELEMENT_SIZE,
+                                           .element_size = ELEMENT_SIZE,
+                                           .iterations = cfg->iterations,
+                                           .start = start};
+        if (via.coll)
+            gw_collective_add(workload, &collective);
         else
-            add_job(workload, cfg, hosts, racks_take(&racks, racks.count - 1), j, start);
+            add_job(workload, cfg, &via, hosts, &racks, j, start);
     }
     free(hosts);
     racks_fini(&racks);
@@ -217,12 +297,13 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
 
 static const struct gw_param params[] = {
     {.name = "via",
-     .type = GW_PARAM_ENUM,
+     .type = GW_PARAM_TEXT,
      .offset = offsetof(struct allreduce, via),
      .initial = "ina",
-     .choices = "ina|rss|ps|ring",
-     .help = "who adds up: all switches of the job's tree, those of its racks only, the server, or "
-             "the workers in a ring"},
+     .help =
+         "who adds up: all switches of the job's tree (ina), those of its racks only (rss), the "
+         "server (ps), one switch in slots (switchml), or the workers by a schedule (see --list "
+         "coll)"},
     ALLREDUCE_PARAM(COUNT, workers, "8", "of each job"),
     ALLREDUCE_PARAM(COUNT, jobs, "1", "that run at the same time"),
     ALLREDUCE_PARAM(BYTES, size, "100MB", "of each worker's tensor of float32"),
@@ -236,11 +317,29 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct allreduce, indexing),
      .initial = "hash",
      .choices = "hash|linear|static",
-     .help = "how a job finds its aggregators (ATP section 3.6 and figure 14)"},
+     .help =
+         "how a job finds its aggregators (ATP section 3.6 and figure 14); static: in its equal "
+         "share of them, which bounds its window"},
+    ALLREDUCE_PARAM(COUNT, servers, "1", "of each job; each has a part of the tensor"),
+    ALLREDUCE_PARAM(BOOL, colocated, "no",
+                    "servers share the hosts of workers (via: ps); with as many as workers this is "
+                    "BytePS' N-to-N"),
+    ALLREDUCE_PARAM(COUNT, levels, "2", "of switches that add up, at most (via: ina)"),
+    ALLREDUCE_PARAM(TIME, beat, "5ms", "between signs of life of a worker"),
+    ALLREDUCE_PARAM(TIME, lost, "25ms", "a worker silent for so long ends the job"),
     ALLREDUCE_PARAM(BOOL, congestion_control, "yes", "AIMD on marks and losses (ATP section 3.7)"),
     ALLREDUCE_PARAM(BOOL, resend_gap, "no",
                     "send all overdue fragments again at a loss, not only the first (ATP section "
                     "3.6 has the first; the authors' code all)"),
+    ALLREDUCE_PARAM(BOOL, proactive, "no",
+                    "fragments whose sum might saturate travel raw from the start (ATP appendix "
+                    "B.2); matters with host.payload"),
+    ALLREDUCE_PARAM(BOOL, dynamic_scaling, "no",
+                    "scale fragments as the workers agree one window before (ATP appendix B.3); "
+                    "matters with host.payload"),
+    ALLREDUCE_PARAM(COUNT, magnitude, "0",
+                    "with host.payload: values are below 2 to the power of this; from 4 on, sums "
+                    "saturate"),
     ALLREDUCE_PARAM(TIME, timeout, "1ms", "without progress: send again (ATP section 5.2.3)"),
     ALLREDUCE_PARAM(TIME, leak, "10ms", "after which an aggregator counts as forgotten"),
     ALLREDUCE_PARAM(TIME, start, "0", "when the first job may start"),

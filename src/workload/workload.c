@@ -34,6 +34,7 @@ void gw_workload_fini(struct gw_workload *workload)
     free(workload->flows);
     free(workload->jobs);
     free(workload->job_hosts);
+    free(workload->job_servers);
     gw_workload_init(workload);
 }
 
@@ -68,13 +69,25 @@ uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_s
     workload->jobs = gw_memory_grow(workload->jobs, &workload->job_room, workload->job_count + 1,
                                     sizeof(workload->jobs[0]));
     struct gw_job_spec *added = &workload->jobs[workload->job_count];
-    uint32_t first = 0;
-    if (workload->job_count)
-        first = added[-1].first_worker + added[-1].worker_count;
+    uint32_t worker = 0, server = 0;
+    if (workload->job_count) {
+        worker = added[-1].first_worker + added[-1].worker_count;
+        server = added[-1].first_server + added[-1].server_count;
+    }
     *added = *job;
-    added->first_worker = first;
-    added->worker_count = workload->job_host_count - first;
+    added->first_worker = worker;
+    added->worker_count = workload->job_host_count - worker;
+    added->first_server = server;
+    added->server_count = workload->job_server_count - server;
     return workload->job_count++;
+}
+
+void gw_workload_add_server(struct gw_workload *workload, uint32_t host)
+{
+    workload->job_servers =
+        gw_memory_grow(workload->job_servers, &workload->job_server_room,
+                       workload->job_server_count + 1, sizeof(workload->job_servers[0]));
+    workload->job_servers[workload->job_server_count++] = host;
 }
 
 void gw_workload_add_worker(struct gw_workload *workload, uint32_t host)

@@ -36,9 +36,10 @@ struct gw_trigger_spec {
 
 /* Who adds up a job's fragments on their way to its server. */
 enum gw_job_via {
-    GW_JOB_VIA_INA, /* every switch of its tree (ATP) */
-    GW_JOB_VIA_RSS, /* the switches of its racks, each for itself */
-    GW_JOB_VIA_PS,  /* nobody: the server does it all */
+    GW_JOB_VIA_INA,      /* every switch of its tree (ATP) */
+    GW_JOB_VIA_RSS,      /* the switches of its racks, each for itself */
+    GW_JOB_VIA_PS,       /* nobody: the server does it all */
+    GW_JOB_VIA_SWITCHML, /* the switch of its rack, in slots of the job's own; no server */
 };
 
 /* A training job: workers that sum a float32 tensor over and over, each when its last one is done.
@@ -46,27 +47,37 @@ enum gw_job_via {
 struct gw_job_spec {
     uint32_t first_worker; /* index into `job_hosts` */
     uint32_t worker_count;
-    uint32_t server; /* host */
+    uint32_t first_server; /* index into `job_servers` */
+    uint32_t server_count; /* each has a part of the tensor */
     enum gw_job_via via;
+    uint8_t levels; /* of switches that add up, at most */
     uint64_t bytes; /* of the tensor */
     uint32_t iterations;
     uint32_t values; /* elements per fragment */
     uint32_t window; /* fragments, a power of two; also the positions of the index map */
     uint32_t window_initial;
     uint32_t aggregators; /* of every switch that adds up */
+    uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
     uint32_t share;       /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
+    bool proactive;       /* fragments that might saturate travel raw */
+    bool dynamic_scaling; /* exponents are agreed on */
+    uint32_t magnitude;   /* payload: values are below 2^magnitude */
     gw_time timeout;
     gw_time leak; /* of aggregators */
+    gw_time beat; /* between signs of life of a worker */
+    gw_time lost; /* a worker silent for so long is lost */
     gw_time start;
 };
 
 struct gw_workload {
     struct gw_job_spec *jobs;
-    uint32_t *job_hosts; /* workers, grouped by job, by rank */
+    uint32_t *job_hosts;   /* workers, grouped by job, by rank */
+    uint32_t *job_servers; /* hosts, grouped by job; the index is the shard's job number */
     uint32_t job_count, job_room;
+    uint32_t job_server_count, job_server_room;
     uint32_t job_host_count, job_host_room;
     struct gw_flow_spec *flows;
     struct gw_trigger_spec *triggers;
@@ -98,9 +109,10 @@ void gw_workload_fini(struct gw_workload *workload);
 /* For kinds. Each returns the new index; out of memory ends the program with one clear line. */
 uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow_spec *flow);
 uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each);
-/* Adds a job, whose workers are those added since the last job. */
+/* Adds a job, whose workers and servers are those added since the last job. */
 uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job);
 void gw_workload_add_worker(struct gw_workload *workload, uint32_t host);
+void gw_workload_add_server(struct gw_workload *workload, uint32_t host);
 /* Adds a flow to the trigger that was added last. */
 void gw_workload_add_start(struct gw_workload *workload, uint32_t flow);
 

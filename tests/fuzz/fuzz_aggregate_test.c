@@ -1,9 +1,9 @@
 /*
- * Fuzz target: a worker, its server and the aggregation stage between them, fed with any gradient
- * and parameter packets at any time.
+ * Fuzz target: a worker, its server and the aggregation stage between them, or a worker of slots
+ * and their stage, fed with any gradient and parameter packets at any time.
  *
  * The job has two workers. One of them and the server run on one endpoint, whose packets come back
- * to it through the stage or are lost; the other worker is the input. That is a program of small
+ * to it through the stages or are lost; the other worker is the input. That is a program of small
  * steps: a datagram through the codec, a packet that is almost right, time passing, packets
  * leaving, a tensor to reduce. Properties: no crash, no packet or buffer is lost or freed twice,
  * output and expire come to an end, what leaves survives the codec, tensors are not overrun (the
@@ -18,17 +18,21 @@
 #include "core/aggregate.h"
 #include "core/codec.h"
 #include "core/server.h"
-#include "core/worker.h"
+#include "core/slot_worker.h"
+#include "core/slots.h"
 
 enum {
     OURS = 1,
     THEIRS = 2,
+    OURS_OUTSIDE = 3, /* what ours is called on the other side of the switch, so that the worker's
+                         packets pass it on their way to the server on the same host */
     JOB = 3,
     EPOCH = 9,
     VALUES = 8,
     MTU = 4 * 2 * VALUES, /* a packet may have more values than a fragment */
     WINDOW = 8,
     AGGREGATORS = 5, /* collisions are common */
+    SLOTS = 3,
     TENSORS_MAX = 3,
     REDUCTIONS_MAX = 16,
     COUNT_MAX = 3 * VALUES + 5,
@@ -43,6 +47,10 @@ enum {
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
 static uint64_t total_reduced, total_failed, total_raw, total_completed, total_refused;
+static uint64_t slots_reduced, slots_failed, slots_completed, slots_stale, slots_refused;
+
+static const struct gw_place workers[] = {{.address = OURS_OUTSIDE, .bitmap = 1},
+                                          {.address = THEIRS, .bitmap = 2}};
 
 struct fuzz {
     struct gw_test_host host;
@@ -50,10 +58,15 @@ struct fuzz {
     struct gw_aggregate *aggregate;
     struct gw_worker *worker;
     struct gw_server *server;
+    struct gw_slots *slots;
+    struct gw_slot_worker *slot_worker;
+    bool is_in_slots; /* the job's tensors are added up there */
     unsigned char *tensors[REDUCTIONS_MAX];
     struct gw_pkt kept[KEPT]; /* copies of the last packets that left */
     uint32_t kept_count;
     gw_time now;
+    uint32_t first_seq;
+    uint8_t levels;
     uint32_t reductions;
     uint32_t ended;
     const uint8_t *data;
@@ -77,6 +90,28 @@ static void fill(unsigned char *bytes, size_t size, uint8_t choice)
         memcpy(bytes + i, &patterns[choice & 7], 4);
 }
 
+/* Another epoch for the worker, the server or both: after a failure, or in the middle. */
+static void begin_epoch(struct fuzz *f, uint8_t how)
+{
+    bool is_fresh = gw_worker_is_out(f->worker);
+    struct gw_worker_place place = {
+        .epoch = EPOCH,
+        .level = how >> 2 & 1,
+        .bitmap = 2,
+        .above = {1},
+        .first_seq = is_fresh ? f->first_seq : gw_worker_expected(f->worker) - (how >> 4),
+        .is_fresh = is_fresh,
+    };
+    struct gw_server_epoch epoch = {
+        .epoch = EPOCH, .levels = f->levels, .first_seq = place.first_seq, .places = workers};
+    if (how & 1)
+        gw_worker_pause(f->worker);
+    if (how & 2)
+        gw_server_stop(f->server);
+    gw_worker_place(f->worker, &place, f->now);
+    gw_server_begin(f->server, &epoch);
+}
+
 static void reduce(struct fuzz *f)
 {
     uint8_t shape = take8(f), count = take8(f);
@@ -94,19 +129,46 @@ static void reduce(struct fuzz *f)
     memset(bytes, 0, size);
     fill(bytes, size, shape >> 3);
     tensor.in = tensor.out = bytes;
-    if (gw_worker_reduce(f->worker, &tensor, f->now) == 0)
+    if (!f->is_in_slots && (gw_worker_is_out(f->worker) || count == 255))
+        begin_epoch(f, shape);
+    if ((f->is_in_slots ? gw_slot_worker_reduce(f->slot_worker, &tensor, f->now)
+                        : gw_worker_reduce(f->worker, &tensor, f->now)) == 0)
         f->tensors[f->reductions++] = bytes;
     else
         free(bytes);
 }
 
+/* Whether a gradient has become a result for us. */
+static bool is_answered(struct fuzz *f, struct gw_pkt *pkt)
+{
+    const uint32_t *dsts;
+    uint32_t count = gw_slots_gradient(f->slots, pkt, &dsts);
+    for (uint32_t i = 0; i < count; i++)
+        if (dsts[i] == OURS_OUTSIDE) {
+            pkt->dst = OURS;
+            return true;
+        }
+    if (count)
+        gw_pkt_release(&f->host.pool, pkt);
+    return false;
+}
+
 /* Through the switch, and to the endpoint if the packet goes on. */
 static void deliver(struct fuzz *f, struct gw_pkt *pkt)
 {
+    if (pkt->agg_flags & GW_AGG_SLOT) {
+        if (pkt->q.kind == GW_PKT_PARAM || is_answered(f, pkt))
+            gw_node_input(f->node, 0, &pkt, 1, f->now);
+        return;
+    }
     if (pkt->q.kind == GW_PKT_GRAD && !gw_aggregate_gradient(f->aggregate, pkt, f->now))
         return;
     if (pkt->q.kind == GW_PKT_PARAM)
         gw_aggregate_parameter(f->aggregate, pkt, f->now);
+    if (pkt->src == OURS)
+        pkt->src = OURS_OUTSIDE;
+    if (pkt->dst == OURS_OUTSIDE)
+        pkt->dst = OURS;
     gw_node_input(f->node, 0, &pkt, 1, f->now);
 }
 
@@ -175,6 +237,7 @@ static void change_pkt(struct fuzz *f, struct gw_pkt *pkt, uint8_t what)
         pkt->flow += identity >> 1 & 1;
         pkt->q.ecn = identity >> 2 & 3;
         pkt->index = identity >> 4;
+        pkt->scale = identity;
     }
     if (what & 128)
         pkt->key ^= take8(f);
@@ -190,7 +253,7 @@ static void input_packet(struct fuzz *f)
     pkt->dst = OURS;
     pkt->agg.bitmap = 2;
     change_pkt(f, pkt, what);
-    pkt->agg_flags &= pkt->q.kind == GW_PKT_GRAD ? 15 : 126;
+    pkt->agg_flags &= pkt->q.kind == GW_PKT_GRAD ? 175 : 254;
     if (pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED))
         pkt->agg.values = 0;
     else if (pkt->agg.values == 0)
@@ -244,7 +307,7 @@ static bool output(struct fuzz *f, uint32_t max, uint32_t lost)
         for (uint32_t i = 0; i < count; i++) {
             check_codec(f, pkts[i]);
             f->kept[f->kept_count++ % KEPT] = *pkts[i];
-            if (pkts[i]->dst == OURS && !(lost >> i & 1))
+            if (pkts[i]->dst == OURS_OUTSIDE && !(lost >> i & 1))
                 deliver(f, pkts[i]);
             else
                 gw_pkt_release(&f->host.pool, pkts[i]);
@@ -259,8 +322,8 @@ static void poll_events(struct fuzz *f)
     while (gw_endpoint_poll(f->host.endpoint, &event, 1)) {
         GW_ASSERT(event.kind == GW_EVENT_REDUCED || event.kind == GW_EVENT_FAILED);
         GW_ASSERT(event.tag < f->reductions && f->tensors[event.tag] != NULL);
-        total_reduced += event.kind == GW_EVENT_REDUCED;
-        total_failed += event.kind == GW_EVENT_FAILED;
+        *(f->is_in_slots ? &slots_reduced : &total_reduced) += event.kind == GW_EVENT_REDUCED;
+        *(f->is_in_slots ? &slots_failed : &total_failed) += event.kind == GW_EVENT_FAILED;
         free(f->tensors[event.tag]); /* nobody may touch it any more */
         f->tensors[event.tag] = NULL;
         f->ended++;
@@ -274,23 +337,19 @@ static void output_some(struct fuzz *f)
     poll_events(f);
 }
 
-/* Room for one of the job's three parts, which clear it themselves. */
+/* Room for one of the job's parts, which clear it themselves. */
 static void *take_room(size_t size)
 {
-    static _Alignas(64) unsigned char storage[3][STORAGE];
+    static _Alignas(64) unsigned char storage[5][STORAGE];
     static uint32_t next;
     GW_ASSERT(size <= STORAGE);
-    return storage[next++ % 3];
+    return storage[next++ % 5];
 }
 
-static void open_job(struct fuzz *f)
+static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
 {
-    static const uint32_t members[] = {OURS, THEIRS};
-    static const struct gw_place workers[] = {{.address = OURS, .bitmap = 1},
-                                                      {.address = THEIRS, .bitmap = 2}};
+    static const uint32_t members[] = {OURS_OUTSIDE, THEIRS};
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
-    uint8_t shape = take8(f);
-    uint32_t first_seq = (uint32_t)(int8_t)take8(f);
     struct gw_aggregate_cfg aggregate = {.aggregators = AGGREGATORS,
                                          .jobs_max = 1,
                                          .members_max = GW_COUNT_OF(members),
@@ -305,7 +364,7 @@ static void open_job(struct fuzz *f)
     struct gw_worker_cfg worker = {.job = JOB,
                                    .epoch = EPOCH,
                                    .world = GW_COUNT_OF(workers),
-                                   .server = OURS,
+                                   .server = OURS_OUTSIDE,
                                    .bitmap = 1,
                                    .values = VALUES,
                                    .window_max = WINDOW,
@@ -315,21 +374,25 @@ static void open_job(struct fuzz *f)
                                    .timeout = 50 * GW_US,
                                    .stall = shape & 32 ? 10 * GW_MS : 0,
                                    .congestion_control = shape & 64,
+                                   .keeps_results = shape & 1,
+                                   .offers_exponents = shape & 2,
+                                   .proactive = shape & 2,
                                    .scale_exponent = 20,
                                    .first_seq = first_seq,
                                    .kernels = kernels};
+    f->levels = shape >> 4 & 1;
     struct gw_server_cfg server = {.job = JOB,
-                                   .epoch = EPOCH,
                                    .world = GW_COUNT_OF(workers),
-                                   .workers = workers,
-                                   .levels = shape >> 4 & 1,
+                                   .levels = f->levels,
                                    .values = VALUES,
                                    .window = 2 * WINDOW,
                                    .positions = WINDOW,
                                    .aggregators = AGGREGATORS,
                                    .raw_max = 2,
                                    .retry = 20 * GW_US,
-                                   .first_seq = first_seq,
+                                   .scale_exponent = 20,
+                                   .agrees_exponents = shape & 128,
+                                   .proactive = shape & 2,
                                    .kernels = kernels};
     f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&aggregate)), &aggregate);
     if (server.levels)
@@ -338,17 +401,53 @@ static void open_job(struct fuzz *f)
                              f->host.endpoint) == 0);
     GW_ASSERT(gw_server_init(&f->server, take_room(gw_server_size(&server)), &server,
                              f->host.endpoint) == 0);
+    struct gw_server_epoch epoch = {
+        .epoch = EPOCH, .levels = server.levels, .first_seq = first_seq, .places = workers};
+    gw_server_begin(f->server, &epoch);
+}
+
+static void open_slots(struct fuzz *f, uint8_t shape, uint32_t first_seq)
+{
+    static const uint32_t members[] = {OURS_OUTSIDE, THEIRS};
+    const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
+    struct gw_slots_cfg stage = {
+        .slots = SLOTS, .jobs_max = 1, .kernels = kernels, .pool = &f->host.pool};
+    struct gw_slots_job job = {.job = JOB,
+                               .epoch = EPOCH,
+                               .world = GW_COUNT_OF(members),
+                               .count = SLOTS,
+                               .members = members};
+    struct gw_slot_worker_cfg worker = {.job = JOB,
+                                        .epoch = EPOCH,
+                                        .world = GW_COUNT_OF(members),
+                                        .peer = OURS_OUTSIDE,
+                                        .slots = SLOTS,
+                                        .values = VALUES,
+                                        .tensors_max = TENSORS_MAX,
+                                        .timeout = 50 * GW_US,
+                                        .stall = shape & 32 ? 10 * GW_MS : 0,
+                                        .scale_exponent = 20,
+                                        .first_seq = first_seq,
+                                        .kernels = kernels};
+    f->is_in_slots = shape & 128;
+    f->slots = gw_slots_init(take_room(gw_slots_size(&stage)), &stage);
+    GW_ASSERT(gw_slots_install(f->slots, &job) == 0);
+    GW_ASSERT(gw_slot_worker_init(&f->slot_worker, take_room(gw_slot_worker_size(&worker)), &worker,
+                                  f->host.endpoint) == 0);
 }
 
 static void fuzz_open(struct fuzz *f)
 {
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, MTU);
-    cfg.apps_max = 2;
+    cfg.apps_max = 3;
     cfg.app_events_max = 2 * TENSORS_MAX;
     f->now = (gw_time)0 - GW_MS; /* the clock wraps soon */
     gw_test_host_open(&f->host, &cfg, PKTS);
     f->node = gw_endpoint_node(f->host.endpoint);
-    open_job(f);
+    uint8_t shape = take8(f);
+    uint32_t first_seq = f->first_seq = (uint32_t)(int8_t)take8(f);
+    open_job(f, shape, first_seq);
+    open_slots(f, shape, first_seq);
     for (uint32_t i = 0; i < KEPT; i++)
         f->kept[i] =
             (struct gw_pkt){.q.kind = GW_PKT_GRAD, .flow = JOB, .epoch = EPOCH, .buf = GW_BUF_NONE};
@@ -361,9 +460,15 @@ static void fuzz_close(struct fuzz *f)
     total_raw += gw_server_stats(f->server)->overflowed;
     total_refused += gw_server_stats(f->server)->stale + gw_worker_stats(f->worker)->stale;
     total_completed += gw_aggregate_stats(f->aggregate)->completed;
+    slots_completed += gw_slots_stats(f->slots)->completed;
+    slots_stale += gw_slots_stats(f->slots)->stale;
+    slots_refused +=
+        gw_slots_stats(f->slots)->malformed + gw_slot_worker_stats(f->slot_worker)->stale;
     gw_worker_fini(f->worker);
+    gw_slot_worker_fini(f->slot_worker);
     gw_server_fini(f->server);
     gw_aggregate_remove(f->aggregate, JOB);
+    gw_slots_remove(f->slots, JOB);
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
     for (uint32_t i = 0; i < f->reductions; i++)
         free(f->tensors[i]);
@@ -414,9 +519,16 @@ static void aggregate__survives_mutants(void **state)
         (unsigned long long)total_reduced, (unsigned long long)total_failed,
         (unsigned long long)total_raw, (unsigned long long)total_completed,
         (unsigned long long)total_refused);
+    print_message("in slots: reduced %llu, failed %llu, added up %llu, stale %llu, refused %llu\n",
+                  (unsigned long long)slots_reduced, (unsigned long long)slots_failed,
+                  (unsigned long long)slots_completed, (unsigned long long)slots_stale,
+                  (unsigned long long)slots_refused);
     assert_true(total_reduced > ROUNDS / 10 && total_completed > ROUNDS / 10);
     assert_true(total_failed > ROUNDS / 100 && total_raw > ROUNDS / 100);
     assert_true(total_refused > ROUNDS / 10);
+    assert_true(slots_reduced > ROUNDS / 20 && slots_completed > ROUNDS / 10);
+    assert_true(slots_failed > ROUNDS / 100 && slots_stale > ROUNDS / 100);
+    assert_true(slots_refused > ROUNDS / 100);
 }
 
 int main(void)

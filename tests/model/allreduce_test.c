@@ -105,38 +105,6 @@ static struct gw_model_cfg basic(uint64_t seed)
     };
 }
 
-static struct gw_scale scale_of(const struct gw_model_cfg *cfg, uint32_t world)
-{
-    uint32_t shares = cfg->average ? world : 1;
-    return cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
-                                     : gw_scale_power(GW_SCALE_EXPONENT, shares);
-}
-
-/* The result that one fragment must have; `in` points to each worker's fragment. */
-static void expect_fragment(const struct gw_model_cfg *cfg, uint32_t world,
-                            const unsigned char *const *in, uint32_t count, unsigned char *out)
-{
-    const struct gw_kernels *kernels = gw_kernels_best(0);
-    const struct gw_scale scale = scale_of(cfg, world);
-    int32_t wire[VALUES];
-    int64_t sum[VALUES] = {0};
-    bool fits = true;
-    for (uint32_t rank = 0; rank < world; rank++) {
-        fits = fits && kernels->quantise[cfg->type](wire, in[rank], count, &scale);
-        if (fits)
-            kernels->add_wide(sum, wire, count);
-    }
-    if (fits && kernels->narrow(wire, sum, count) && !kernels->is_saturated(wire, count)) {
-        kernels->dequantise[cfg->type](out, wire, count, &scale);
-        return;
-    }
-    assert_int_not_equal(cfg->type, GW_DTYPE_I32);
-    gw_real real[VALUES] = {0};
-    for (uint32_t rank = 0; rank < world; rank++)
-        kernels->add_real[cfg->type](real, in[rank], count);
-    kernels->narrow_real[cfg->type](out, real, count, cfg->average ? world : 1);
-}
-
 static void check_sums(const struct gw_model_cfg *cfg, const struct gw_model_result *result)
 {
     uint32_t size = gw_dtype_size(cfg->type);
@@ -150,7 +118,8 @@ static void check_sums(const struct gw_model_cfg *cfg, const struct gw_model_res
             unsigned char expected[4 * VALUES];
             for (uint32_t rank = 0; rank < result->world; rank++)
                 in[rank] = result->in[rank] + at;
-            expect_fragment(cfg, result->world, in, count, expected);
+            if (!gw_model_integer_sum(cfg, GW_SCALE_EXPONENT, result->world, in, count, expected))
+                gw_model_raw_sum(cfg, result->world, in, count, expected);
             for (uint32_t rank = 0; rank < result->world; rank++)
                 if (memcmp(result->out[rank] + at, expected, (size_t)count * size) != 0)
                     fail_msg("seed %llu: rank %u, tensor %u, fragment at %u is wrong",
@@ -260,12 +229,13 @@ static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
         seen.duplicates += result.switches.duplicates;
         seen.collisions += result.switches.collisions;
         seen.discarded += result.switches.discarded;
-        seen.leaked += result.switches.leaked;
         gw_model_free(&result);
     }
     /* The rules that this is about were all at work. */
-    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.discarded &&
-                seen.leaked);
+    assert_true(seen.partials);
+    assert_true(seen.duplicates);
+    assert_true(seen.collisions);
+    assert_true(seen.discarded);
 }
 
 static void allreduce__too_little_memory_costs_the_server_work_only(void **state)

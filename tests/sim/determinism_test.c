@@ -26,6 +26,7 @@ enum must {
     MUST_MARK = 8,
     MUST_FINISH = 16,
     MUST_SAMPLE = 32,
+    MUST_PAUSE = 64,
 };
 
 static const struct {
@@ -51,6 +52,18 @@ static const struct {
     {"faults=[{at: 5us, until: 50us, node: core1, down: yes}]", MUST_LOSE | MUST_FINISH},
     {"workload.size=1MiB; faults=[{at: 5us, link: [tor0, agg0], rate: 0.1}]",
      MUST_MARK | MUST_FINISH},
+    {"workload.kind=incast; workload.size=1MiB; queue.lossless=yes; cc=fixed",
+     MUST_PAUSE | MUST_FINISH},
+    {"workload.kind=incast; workload.size=1MiB; queue.lossless=yes; cc=fixed; "
+     "host.rx_rate=300Gbps; "
+     "host.rx_queue=1MiB; host.tx_cost=50ns",
+     MUST_PAUSE | MUST_FINISH},
+    {"faults=[{at: 3us, until: 20us, node: agg1, crash: yes}]; convergence=10us",
+     MUST_LOSE | MUST_FINISH},
+    {"faults=[{at: 0, link: [tor0, agg0], duplicate: 5%},"
+     " {at: 0, link: [tor1, agg0], reorder: 5%, delay: 4us}]",
+     MUST_FINISH},
+    {"host.payload=yes; workload.kind=incast; workload.size=1MiB", MUST_TRIM | MUST_FINISH},
     {"metrics.sample=3us", MUST_FINISH | MUST_SAMPLE},
 };
 
@@ -115,7 +128,7 @@ static void run_is_the_same__on_any_number_of_threads(void **state)
         uint32_t met = (totals->trims ? MUST_TRIM : 0) | (totals->drops ? MUST_DROP : 0) |
                        (totals->link_losses ? MUST_LOSE : 0) | (totals->marks ? MUST_MARK : 0) |
                        (totals->completed == totals->flows ? MUST_FINISH : 0) |
-                       (outcome.sample_count ? MUST_SAMPLE : 0);
+                       (outcome.sample_count ? MUST_SAMPLE : 0) | (totals->pauses ? MUST_PAUSE : 0);
         if ((met & cases[i].must) != cases[i].must)
             fail_msg("%s: met only %u of %u", cases[i].set, met, cases[i].must);
         free(outcome.flows);

@@ -7,6 +7,7 @@
 #include "sim_support.h"
 #include "support.h"
 
+#include "base/error.h"
 #include "sim/engine.h"
 
 /* Two leaves, two spines: half of what crosses uses each spine. 2 MiB take 21 us and an RTT. */
@@ -186,6 +187,84 @@ static void link_loss__ends_at_its_time(void **state)
     gw_test_sim_close(&run);
 }
 
+/* On the last link, where no queue follows: copies cost nothing but an answer each. */
+static void link_duplicate__delivers_twice(void **state)
+{
+    (void)state;
+    gw_time whole = undisturbed(star, "cc=fixed");
+    struct gw_test_sim run;
+    run_with(&run, star, "cc=fixed; faults=[{at: 0, link: [host0, sw0], duplicate: 1}]");
+    const struct gw_sim_node *receiver = &run.sim->nodes[run.sim->place[0]];
+    assert_int_equal(run.totals.completed, 1);
+    assert_true(run.totals.link_losses == 0 && run.totals.retransmits == 0);
+    assert_true(run.totals.data_packets == 256);
+    assert_true(gw_endpoint_stats(receiver->endpoint)->duplicates == 256);
+    /* Of each data packet, and of the two answers to it and its copy. */
+    assert_true(run.totals.link_copies == 3 * 256);
+    assert_true(run.totals.completion == whole);
+    gw_test_sim_close(&run);
+}
+
+static void link_duplicate__copies_its_share(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    run_with(&run, star, "workload.size=8MiB; faults=[{at: 0, link: [host1, sw0], duplicate: 5%}]");
+    assert_int_equal(run.totals.completed, 1);
+    double expected = (double)run.totals.hops / 2 * 0.05;
+    assert_true((double)run.totals.link_copies > expected * 0.75);
+    assert_true((double)run.totals.link_copies < expected * 1.25);
+    gw_test_sim_close(&run);
+}
+
+/* When every packet is late, the last one is, and so is its ACK. */
+static void link_reorder__is_late_by_its_delay(void **state)
+{
+    (void)state;
+    static const char set[] = "cc=fixed; cc.window=2MiB; loss.rto=100; faults=[%s]";
+    char text[128];
+    snprintf(text, sizeof(text), set, "");
+    gw_time whole = undisturbed(star, text);
+    snprintf(text, sizeof(text), set, "{at: 0, link: [host1, sw0], reorder: 1, delay: 2us}");
+    struct gw_test_sim run;
+    run_with(&run, star, text);
+    assert_int_equal(run.totals.completed, 1);
+    assert_true(run.totals.link_losses == 0 && run.totals.retransmits == 0);
+    assert_true(run.totals.completion == whole + 4 * GW_US);
+    gw_test_sim_close(&run);
+}
+
+/* The others overtake those that are late, although jitter keeps a link in order. */
+static void link_reorder__lets_others_pass(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    run_with(&run, star,
+             "host.jitter=1; cc=fixed; cc.window=2MiB; time_limit=12us;"
+             "faults=[{at: 0, link: [host1, sw0], reorder: 50%, delay: 100us}]");
+    const struct gw_sim_node *receiver = &run.sim->nodes[run.sim->place[0]];
+    uint64_t received = gw_endpoint_stats(receiver->endpoint)->data_received;
+    /* Of 240 that have arrived half were on time; 4 standard deviations are 31. */
+    assert_true(received > 120 - 31 && received < 120 + 31);
+    gw_test_sim_close(&run);
+}
+
+/* A delay that no ring of windows can hold is refused in one line. */
+static void link_reorder__has_a_limit(void **state)
+{
+    (void)state;
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    struct gw_test_sim run;
+    char why[GW_WHY_MAX] = "";
+    struct gw_sim *sim;
+    gw_test_sim_open(&run, &options, star, "%s",
+                     "faults=[{at: 0, link: [host1, sw0], reorder: 1%, delay: 1us}]");
+    run.scenario.faults[0].delay = 10 * GW_MS;
+    assert_int_equal(gw_sim_open(&sim, &run.scenario, &options, why), GW_ERR_RANGE);
+    assert_non_null(strstr(why, "lower the delay of faults"));
+    gw_test_sim_close(&run);
+}
+
 /* A spine that dies takes both of its links; after its recovery the run ends. */
 static void node_down__takes_all_links_and_recovers(void **state)
 {
@@ -237,6 +316,11 @@ int main(void)
         cmocka_unit_test(link_rate__the_worst_fault_counts),
         cmocka_unit_test(link_loss__takes_its_share),
         cmocka_unit_test(link_loss__ends_at_its_time),
+        cmocka_unit_test(link_duplicate__delivers_twice),
+        cmocka_unit_test(link_duplicate__copies_its_share),
+        cmocka_unit_test(link_reorder__is_late_by_its_delay),
+        cmocka_unit_test(link_reorder__lets_others_pass),
+        cmocka_unit_test(link_reorder__has_a_limit),
         cmocka_unit_test(node_down__takes_all_links_and_recovers),
         cmocka_unit_test(node_down__host_keeps_its_flows),
     };

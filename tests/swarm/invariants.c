@@ -26,6 +26,8 @@ struct facts {
     bool any_lossy;      /* some fault can take a packet */
     bool any_failed;     /* some flow gave up */
     bool any_down;       /* some fault can change routes */
+    bool *crashes;       /* per node: it crashes at some time */
+    bool any_crash;      /* some node does */
     uint32_t *distances; /* room for two rows of distances */
 };
 
@@ -53,7 +55,8 @@ gw_time gw_invariants_time_limit(const struct gw_scenario *scenario)
         const struct gw_fault *fault = &scenario->faults[i];
         gw_time end = fault_is_lasting(fault) ? fault->at : fault->until;
         last = end > last ? end : last;
-        lasting |= fault_is_lasting(fault);
+        /* What a receiver has forgotten may never be sent again. */
+        lasting |= fault_is_lasting(fault) || fault->kind == GW_FAULT_NODE_CRASH;
         if (fault->kind == GW_FAULT_LINK_RATE && (gw_time)fault->factor < factor)
             factor = (gw_time)fault->factor;
     }
@@ -73,25 +76,30 @@ gw_time gw_invariants_time_limit(const struct gw_scenario *scenario)
            (lasting ? TIMEOUTS_LASTING : TIMEOUTS) * scenario->brtt_max;
 }
 
-/* Links over which nothing passes once all faults that last have begun. */
-static void find_dead_links(struct facts *facts)
+/* What faults do, and the links over which nothing passes once all that last have begun. */
+static void read_faults(struct facts *facts)
 {
     const struct gw_topo *topo = facts->topo;
     uint64_t *chance = calloc(topo->link_count, sizeof(*chance));
     assert_non_null(chance);
     for (uint32_t i = 0; i < facts->scenario->fault_count; i++) {
         const struct gw_fault *fault = &facts->scenario->faults[i];
-        bool downs = fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_DOWN;
+        bool is_crash = fault->kind == GW_FAULT_NODE_CRASH;
+        bool is_node = fault->kind == GW_FAULT_NODE_DOWN || is_crash;
+        bool downs = fault->kind == GW_FAULT_LINK_DOWN || is_node;
+        bool loses = fault->kind == GW_FAULT_LINK_LOSS || fault->kind == GW_FAULT_LINK_CORRUPT;
         facts->any_down |= downs;
-        facts->any_lossy |= fault->kind != GW_FAULT_LINK_RATE;
-        if (!fault_is_lasting(fault))
+        facts->any_lossy |= downs || loses;
+        facts->any_crash |= is_crash;
+        if (is_crash)
+            facts->crashes[fault->node] = true;
+        if (!fault_is_lasting(fault) || (!downs && !loses))
             continue;
         for (uint32_t link = 0; link < topo->link_count; link++) {
             const struct gw_link *l = &topo->links[link];
-            bool hit = fault->kind == GW_FAULT_NODE_DOWN
-                           ? l->side[0].node == fault->node || l->side[1].node == fault->node
-                           : link == fault->link;
-            if (hit && fault->kind != GW_FAULT_LINK_RATE)
+            bool hit = is_node ? l->side[0].node == fault->node || l->side[1].node == fault->node
+                               : link == fault->link;
+            if (hit)
                 chance[link] += downs ? CERTAIN : fault->chance_q32;
         }
     }
@@ -163,6 +171,8 @@ static const char *excuse(const struct facts *facts, uint32_t flow)
     bool waits = spec->start == GW_TIME_NEVER && !facts->flows[flow].started;
     if (waits && facts->any_failed)
         return "waits for the receiver of a flow that failed";
+    if (facts->crashes[spec->dst] || (waits && facts->any_crash))
+        return "its receiver, or that of a flow that it waits for, has forgotten a part";
     if (gw_invariants_is_starved(facts->scenario, &facts->totals))
         return "trimmed headers take all of a link";
     if (!facts->any_dead)
@@ -215,16 +225,19 @@ static void check_flow(const struct facts *facts, uint32_t flow)
                      (unsigned)spec->bytes, result->started ? "" : "; it was not started");
         return;
     }
-    if (!result->started)
+    bool crashed = facts->crashes[spec->src] || facts->crashes[spec->dst];
+    if (!result->started && !facts->crashes[spec->src])
         fail_msg("flow %u ended without a start", flow);
-    if (result->outcome == GW_FLOW_FAILED && scenario->host.stall == 0)
+    if (result->outcome == GW_FLOW_DONE && spec->bytes > 0 && !result->received)
+        fail_msg("flow %u is done and was not received", flow);
+    if (result->outcome == GW_FLOW_FAILED && scenario->host.stall == 0 && !crashed)
         fail_msg("flow %u failed although flows may stall for ever", flow);
     if (spec->start != GW_TIME_NEVER && result->start < spec->start)
         fail_msg("flow %u started too early", flow);
     if (result->end < result->start || result->end >= facts->totals.end)
         fail_msg("flow %u ended before its start or after the run", flow);
     gw_time took = result->end - result->start;
-    if (result->outcome == GW_FLOW_FAILED && took < scenario->host.stall)
+    if (result->outcome == GW_FLOW_FAILED && took < scenario->host.stall && !crashed)
         fail_msg("flow %u failed before it can have stalled", flow);
     if (result->outcome == GW_FLOW_DONE && took < least_time(facts, spec))
         fail_msg("flow %u took %llu ps, less than the %llu ps that are possible", flow,
@@ -298,17 +311,26 @@ static void check_losses(const struct facts *facts)
     bool believes = strcmp(scenario->transport.loss->algo.name, "trim") == 0;
     if (!trims)
         assert_true(totals->trims == 0);
-    else if (scenario->queue.shared_bytes == 0 && control_always_fits(facts))
+    else if (scenario->queue.shared_bytes == 0 && totals->link_copies == 0 &&
+             control_always_fits(facts))
         assert_true(totals->drops == 0);
     if (!facts->any_lossy)
         assert_true(totals->link_losses == 0);
+    /* The headroom is that of the links as they were built, and of PAUSEs that arrive. */
+    if (scenario->queue.lossless && scenario->fault_count == 0)
+        assert_true(totals->drops == 0 && totals->trims == 0);
+    if (!scenario->queue.lossless)
+        assert_true(totals->pauses == 0 && totals->paused == 0);
     if (!facts->any_down || scenario->convergence == GW_TIME_NEVER)
         assert_true(totals->unroutable == 0);
     if (strcmp(scenario->queue.qdisc->algo.name, "fifo") == 0)
         assert_true(totals->marks == 0);
     /* Each retransmission has a cause, and each needless one was caused by a timer. */
     assert_true(totals->retransmits <= totals->timeouts + (believes ? totals->trims : 0));
-    assert_true(totals->spurious <= totals->timeouts);
+    if (totals->link_copies == 0) /* else a copy may have been trimmed, and the other not */
+        assert_true(totals->spurious <= totals->timeouts);
+    if (!facts->any_crash)
+        assert_true(totals->crash_losses == 0);
 }
 
 static void check_samples(const struct facts *facts, const struct gw_sim *sim)
@@ -341,11 +363,13 @@ void gw_invariants_check(const struct gw_scenario *scenario, const struct gw_sim
         .flows = gw_sim_flows(sim),
         .totals = gw_sim_totals(sim),
         .dead = calloc(scenario->topo.link_count, sizeof(bool)),
+        .crashes = calloc(scenario->topo.node_count, sizeof(bool)),
         .distances = calloc(2 * scenario->topo.node_count, sizeof(uint32_t)),
     };
     assert_non_null(facts.dead);
+    assert_non_null(facts.crashes);
     assert_non_null(facts.distances);
-    find_dead_links(&facts);
+    read_faults(&facts);
     for (uint32_t i = 0; i < scenario->workload.flow_count; i++)
         facts.any_failed |= facts.flows[i].outcome == GW_FLOW_FAILED;
     for (uint32_t i = 0; i < scenario->workload.flow_count; i++)
@@ -354,5 +378,6 @@ void gw_invariants_check(const struct gw_scenario *scenario, const struct gw_sim
     check_losses(&facts);
     check_samples(&facts, sim);
     free(facts.distances);
+    free(facts.crashes);
     free(facts.dead);
 }

@@ -25,7 +25,8 @@ enum {
     FAULTS_MAX = 5,
     ENTRIES_MAX = 3,
     NAME_MAX_CHARS = 24,
-    LASTING_ONCE_IN = 2, /* besides the chance of every feature */
+    DELAY_LATENCIES = 200, /* of a reordered packet, at most */
+    LASTING_ONCE_IN = 2,   /* besides the chance of every feature */
 };
 
 /* What a scenario has at all; each with chance 1/2. */
@@ -37,16 +38,21 @@ enum feature {
     HAS_LOSS,
     HAS_CORRUPT,
     HAS_NODE_DOWN,
+    HAS_CRASH,
+    HAS_DUPLICATE,
+    HAS_REORDER,
     HAS_LASTING_FAULTS, /* with a chance of its own */
     HAS_CONVERGENCE,
     HAS_JITTER,
     HAS_COALESCING,
     HAS_TRAINS,
     HAS_STALL,
+    HAS_PAYLOAD,
     HAS_SHARED_POOL,
     HAS_SMALL_QUEUES,
     HAS_ALGORITHM_PARAMS,
     HAS_SAMPLES,
+    HAS_LOSSLESS, /* where routes only lead up and then down: others can lock each other */
     FEATURES,
 };
 
@@ -257,10 +263,12 @@ static void write_topology(struct writer *w)
     write_time(w, "\n  switch_latency", once_in(w, 3) ? 0 : between(w, 1, 2 * w->latency));
     write_time(w, "\n  host_delay", once_in(w, 2) ? 0 : between(w, 1, 2 * w->latency));
     fputc('\n', w->out);
-    if (strcmp(algo->name, "links") == 0)
+    if (strcmp(algo->name, "links") == 0) {
         write_lists(w);
-    else
+        w->features &= ~(1u << HAS_LOSSLESS);
+    } else {
         write_sizes(w, algo);
+    }
 }
 
 static void write_host(struct writer *w)
@@ -282,6 +290,8 @@ static void write_host(struct writer *w)
         write_time(w, "  ack_delay", between(w, 1, 20 * packet));
         fputc('\n', w->out);
     }
+    if (has(w, HAS_PAYLOAD) && once_in(w, 3)) /* it takes one thread */
+        fputs("  payload: yes\n", w->out);
     if (has(w, HAS_STALL)) {
         write_time(w, "  stall",
                    between_log(w, 200 * (packet + w->latency), 40000 * (packet + w->latency)));
@@ -315,7 +325,7 @@ static void write_overrides(struct writer *w)
                     between(w, w->rate_bps / (has(w, HAS_SLOW_LINKS) ? 4 : 1), 2 * w->rate_bps));
         if (both && once_in(w, 2))
             write_time(w, ", latency", between(w, w->latency, 4 * w->latency));
-        if (once_in(w, 2))
+        if (!has(w, HAS_LOSSLESS) && once_in(w, 2))
             fprintf(w->out, ", queue: %" PRIu64, between_log(w, full, 40 * full));
         fputs("}\n", w->out);
     }
@@ -326,6 +336,12 @@ static void write_queue(struct writer *w)
     const uint64_t full = w->mtu + w->header, bdp = w->network->bdp;
     fputs("queue:\n", w->out);
     write_algorithm(w, &gw_qdisc_registry);
+    if (has(w, HAS_LOSSLESS)) {
+        fputs("  lossless: yes\n", w->out);
+        if (once_in(w, 2)) /* so that small messages meet it */
+            fprintf(w->out, "  xoff: %" PRIu64 "\n", between(w, 2 * full + 1, 9 * full));
+        return;
+    }
     if (has(w, HAS_SMALL_QUEUES))
         fprintf(w->out, "  capacity: %" PRIu64 "B\n", between(w, full, 8 * full));
     else if (once_in(w, 2))
@@ -498,6 +514,21 @@ static void write_workload_entry(struct writer *w, uint32_t number)
     }
 }
 
+/* The key of a fault whose value is a chance. */
+static const char *chance_key(enum feature feature)
+{
+    switch (feature) {
+    case HAS_LOSS:
+        return "loss";
+    case HAS_CORRUPT:
+        return "corrupt";
+    case HAS_DUPLICATE:
+        return "duplicate";
+    default:
+        return "reorder";
+    }
+}
+
 static void write_fault(struct writer *w, enum feature feature)
 {
     gw_time at = once_in(w, 6) ? 0 : between(w, 0, w->horizon);
@@ -506,27 +537,30 @@ static void write_fault(struct writer *w, enum feature feature)
     if (!lasts)
         write_time(w, ", until", at + 1 + between_log(w, 1, w->horizon));
     const struct gw_topo *topo = &w->network->topo;
-    if (feature == HAS_NODE_DOWN) {
-        fprintf(w->out, ", node: %s, down: yes}\n",
-                topo->nodes[gw_prng_below(&w->prng, topo->node_count)].name);
+    if (feature == HAS_NODE_DOWN || feature == HAS_CRASH) {
+        fprintf(w->out, ", node: %s, %s: yes}\n",
+                topo->nodes[gw_prng_below(&w->prng, topo->node_count)].name,
+                feature == HAS_CRASH ? "crash" : "down");
         return;
     }
     fputs(", link: ", w->out);
     write_link_name(w);
+    if (feature == HAS_REORDER)
+        write_time(w, ", delay", between_log(w, 1, DELAY_LATENCIES * w->latency));
     if (feature == HAS_DOWN)
         fputs(", down: yes}\n", w->out);
     else if (feature == HAS_RATE)
         fprintf(w->out, ", rate: 0.%03" PRIu64 "}\n", between(w, 100, 999));
     else if (once_in(w, 12))
-        fprintf(w->out, ", %s: 1}\n", feature == HAS_LOSS ? "loss" : "corrupt");
+        fprintf(w->out, ", %s: 1}\n", chance_key(feature));
     else
-        fprintf(w->out, ", %s: 0.%03" PRIu64 "}\n", feature == HAS_LOSS ? "loss" : "corrupt",
-                between(w, 1, 300));
+        fprintf(w->out, ", %s: 0.%03" PRIu64 "}\n", chance_key(feature), between(w, 1, 300));
 }
 
 static void write_faults(struct writer *w)
 {
-    static const enum feature kinds[] = {HAS_DOWN, HAS_RATE, HAS_LOSS, HAS_CORRUPT, HAS_NODE_DOWN};
+    static const enum feature kinds[] = {HAS_DOWN,      HAS_RATE,  HAS_LOSS,      HAS_CORRUPT,
+                                         HAS_NODE_DOWN, HAS_CRASH, HAS_DUPLICATE, HAS_REORDER};
     bool any = false;
     for (uint32_t i = (uint32_t)between(w, 0, FAULTS_MAX); i > 0; i--) {
         enum feature kind = kinds[gw_prng_below(&w->prng, GW_COUNT_OF(kinds))];
@@ -583,6 +617,8 @@ static void draw_features(struct writer *w)
     w->packets = (uint32_t)between_log(w, 16, PACKETS_MAX);
     if (!once_in(w, LASTING_ONCE_IN))
         w->features &= ~(1u << HAS_LASTING_FAULTS);
+    if (has(w, HAS_DOWN) || has(w, HAS_NODE_DOWN))
+        w->features &= ~(1u << HAS_LOSSLESS);
 }
 
 void gw_random_scenario_write(struct gw_random_scenario *random, const char *directory,

@@ -211,6 +211,8 @@ static void add_to_sum(const struct gw_sim_totals *totals)
     swarm.sum.trims += totals->trims;
     swarm.sum.drops += totals->drops;
     swarm.sum.link_losses += totals->link_losses;
+    swarm.sum.link_copies += totals->link_copies;
+    swarm.sum.crash_losses += totals->crash_losses;
     swarm.sum.spurious += totals->spurious;
     swarm.sum.timeouts += totals->timeouts;
     swarm.sum.unroutable += totals->unroutable;
@@ -260,15 +262,17 @@ static void swarm__keeps_the_invariants(void **state)
     const struct gw_sim_totals *sum = &swarm.sum;
     printf("swarm: %" PRIu64 " scenarios from seed %" PRIu64 ": %u of %u flows, %" PRIu64
            " hops, %" PRIu64 " marks, %" PRIu64 " trims, %" PRIu64 " drops, %" PRIu64
-           " lost on links, %" PRIu64 " timeouts, %" PRIu64 " spurious, %" PRIu64
-           " unroutable; %u starved, at most %" PRIu64 " events\n",
+           " lost on links, %" PRIu64 " in crashes, %" PRIu64 " copies, %" PRIu64
+           " timeouts, %" PRIu64 " spurious, %" PRIu64 " unroutable; %u starved, at most %" PRIu64
+           " events\n",
            swarm.count, swarm.first, sum->completed, sum->flows, sum->hops, sum->marks, sum->trims,
-           sum->drops, sum->link_losses, sum->timeouts, sum->spurious, sum->unroutable,
-           swarm.starved, swarm.events_max);
+           sum->drops, sum->link_losses, sum->crash_losses, sum->link_copies, sum->timeouts,
+           sum->spurious, sum->unroutable, swarm.starved, swarm.events_max);
     /* A swarm in which nothing goes wrong proves nothing. */
     if (swarm.count >= COVERED_FROM)
         assert_true(sum->marks && sum->trims && sum->drops && sum->link_losses && sum->timeouts &&
-                    sum->spurious && sum->unroutable && sum->completed < sum->flows);
+                    sum->spurious && sum->unroutable && sum->link_copies && sum->crash_losses &&
+                    sum->completed < sum->flows);
 }
 
 static bool parse_arguments(int argc, char **argv)

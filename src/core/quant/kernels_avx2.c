@@ -1,7 +1,8 @@
 /* The kernels for processors with AVX2. */
 #if defined(__x86_64__)
 
-#define GW_LOOP __attribute__((target("avx2")))
+#define GW_LOOP __attribute__((target("avx2,f16c")))
+#define GW_LOOP_F16C
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"
 #include "core/quant/loops.h"

@@ -2,11 +2,12 @@
 #if defined(__x86_64__)
 
 #if defined(__clang__)
-#define GW_LOOP __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define GW_LOOP __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl")))
 #else /* GCC takes half the width unless told otherwise. */
 #define GW_LOOP                                                                                    \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+    __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
+#define GW_LOOP_F16C
 
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"

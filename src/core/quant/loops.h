@@ -4,7 +4,8 @@
  * A file that includes this may define GW_LOOP as the target attribute of its functions; it gets
  * every loop as a static function, and GW_LOOP_TABLE, the kernels made of them. The loops are
  * written so that compilers vectorise them: no early exit, no branches, and conditions gathered in
- * a word that is looked at once. So no implementation needs instructions written by hand.
+ * a word that is looked at once. So no implementation needs instructions written by hand, but for
+ * the conversion of float16 numbers, see halves.h.
  */
 #ifndef GW_CORE_LOOPS_H
 #define GW_CORE_LOOPS_H
@@ -13,14 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/quant/halves.h"
 #include "core/quant/kernels.h"
 #include "core/quant/number.h"
-
-#ifndef GW_LOOP
-#define GW_LOOP
-#endif
-
-#define GW_LOOP_INLINE static inline __attribute__((always_inline))
 
 /* Marks are the two patterns that a step up takes to the two lowest. */
 GW_LOOP_INLINE bool is_mark(int32_t q)
@@ -35,8 +31,9 @@ GW_LOOP_INLINE uint64_t no_value(int64_t q)
     return above_mark | (above_mark + 2);
 }
 
+/* For any scale. */
 GW_LOOP_INLINE bool quantise(unsigned char *restrict wire, const unsigned char *restrict x,
-                             uint32_t count, double up, double (*load)(const unsigned char *),
+                             uint32_t count, double up, float (*load)(const unsigned char *),
                              size_t size)
 {
     uint64_t bad = 0;
@@ -48,22 +45,59 @@ GW_LOOP_INLINE bool quantise(unsigned char *restrict wire, const unsigned char *
     return bad >> 32 == 0;
 }
 
+/*
+ * For a power of two, which leaves the product a float32, unless it is so small that it counts as
+ * zero. False when a product is `end` or more in magnitude, or NaN; at 2^31 the marks begin, and
+ * the float32 before it is far from them. Magnitudes are in the order of their bits.
+ */
+GW_LOOP_INLINE bool quantise_power(unsigned char *restrict wire, const unsigned char *restrict x,
+                                   uint32_t count, float up, float end,
+                                   float (*load)(const unsigned char *),
+                                   int32_t (*to_integer)(float), size_t size)
+{
+    uint32_t below_end = UINT32_MAX; /* in its highest bit */
+    for (size_t i = 0; i < count; i++) {
+        float product = load(x + size * i) * up;
+        below_end &= (gw_f32_bits(product) & INT32_MAX) - gw_f32_bits(end);
+        gw_wire_store(wire + sizeof(int32_t) * i, (uint32_t)to_integer(product));
+    }
+    return below_end >> 31;
+}
+
 GW_LOOP static bool quantise_f32(void *wire, const void *x, uint32_t count,
                                  const struct gw_scale *scale)
 {
-    return quantise(wire, x, count, scale->up, gw_f32_load, 4);
+    if (!gw_f64_is_power(scale->up))
+        return quantise(wire, x, count, scale->up, gw_f32_load, 4);
+    return quantise_power(wire, x, count, (float)scale->up, 0x1p31f, gw_f32_load, gw_f32_to_integer,
+                          4);
 }
 
 GW_LOOP static bool quantise_f16(void *wire, const void *x, uint32_t count,
                                  const struct gw_scale *scale)
 {
-    return quantise(wire, x, count, scale->up, gw_f16_load, 2);
+    if (!gw_f64_is_power(scale->up))
+        return quantise(wire, x, count, scale->up, gw_f16_load, 2);
+    /* Finite numbers are below 2^16, and what floats_of_halves() makes of the others is not. */
+    float up = (float)scale->up, end = up * 0x1p16f < 0x1p31f ? up * 0x1p16f : 0x1p31f;
+    float floats[HALVES];
+    bool fits = true;
+    for (size_t first = 0; first < count; first += HALVES) {
+        uint32_t step = halves_from(first, count);
+        floats_of_halves(floats, (const unsigned char *)x + 2 * first, step);
+        fits &= quantise_power((unsigned char *)wire + 4 * first, (const unsigned char *)floats,
+                               step, up, end, gw_f32_load, gw_f32_short_to_integer, 4);
+    }
+    return fits;
 }
 
 GW_LOOP static bool quantise_bf16(void *wire, const void *x, uint32_t count,
                                   const struct gw_scale *scale)
 {
-    return quantise(wire, x, count, scale->up, gw_bf16_load, 2);
+    if (!gw_f64_is_power(scale->up))
+        return quantise(wire, x, count, scale->up, gw_bf16_load, 2);
+    return quantise_power(wire, x, count, (float)scale->up, 0x1p31f, gw_bf16_load,
+                          gw_f32_short_to_integer, 2);
 }
 
 GW_LOOP static bool is_saturated(const void *wire, uint32_t count)
@@ -97,8 +131,7 @@ GW_LOOP_INLINE void dequantise(unsigned char *restrict x, const unsigned char *r
                                uint32_t count, double down, void (*store)(unsigned char *, double),
                                void (*store_units)(unsigned char *, int32_t, float), size_t size)
 {
-    bool is_power = gw_f64_bits(down) << (64 - GW_F64_MANTISSA_BITS) == 0;
-    if (is_power) {
+    if (gw_f64_is_power(down)) {
         float unit = (float)(1 / down);
         for (size_t i = 0; i < count; i++)
             store_units(x + size * i, gw_wire_load(wire + sizeof(int32_t) * i), unit);
@@ -117,7 +150,13 @@ GW_LOOP static void dequantise_f32(void *x, const void *wire, uint32_t count,
 GW_LOOP static void dequantise_f16(void *x, const void *wire, uint32_t count,
                                    const struct gw_scale *scale)
 {
-    dequantise(x, wire, count, scale->down, gw_f16_store, gw_f16_store_units, 2);
+    float odd[HALVES];
+    for (size_t first = 0; first < count; first += HALVES) {
+        uint32_t step = halves_from(first, count);
+        dequantise((unsigned char *)odd, (const unsigned char *)wire + 4 * first, step, scale->down,
+                   gw_f32_store_odd, gw_f32_store_odd_units, 4);
+        halves_of_floats((unsigned char *)x + 2 * first, odd, step);
+    }
 }
 
 GW_LOOP static void dequantise_bf16(void *x, const void *wire, uint32_t count,
@@ -132,9 +171,13 @@ GW_LOOP static void dequantise_i32(void *restrict x, const void *restrict wire, 
     unsigned char *to = x;
     const unsigned char *from = wire;
     double down = scale->down;
-    for (size_t i = 0; i < count; i++) {
-        double quotient = gw_wire_load(from + sizeof(int32_t) * i) / down;
-        gw_u32_store(to + sizeof(int32_t) * i, (uint32_t)gw_f64_to_integer(quotient));
+    if (gw_f64_is_power(down)) {
+        double unit = 1 / down;
+        for (size_t i = 0; i < count; i++)
+            gw_i32_store(to + sizeof(int32_t) * i, gw_wire_load(from + sizeof(int32_t) * i) * unit);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            gw_i32_store(to + sizeof(int32_t) * i, gw_wire_load(from + sizeof(int32_t) * i) / down);
     }
 }
 
@@ -174,7 +217,7 @@ GW_LOOP static bool narrow(void *restrict wire, const int64_t *restrict sum, uin
 }
 
 GW_LOOP_INLINE void add_real(double *restrict sum, const unsigned char *restrict x, uint32_t count,
-                             double (*load)(const unsigned char *), size_t size)
+                             float (*load)(const unsigned char *), size_t size)
 {
     for (size_t i = 0; i < count; i++)
         sum[i] += load(x + size * i);

@@ -105,6 +105,12 @@ static inline void gw_wire_store(unsigned char *to, uint32_t bits)
     gw_u32_store(to, bits);
 }
 
+/* All ones or none, for the same reason as gw_select(). */
+static inline uint32_t gw_mask(bool condition)
+{
+    return -(uint32_t)condition;
+}
+
 /* yes or no, in a form that compilers do not turn into a branch around what computes them. */
 static inline uint32_t gw_select(bool condition, uint32_t yes, uint32_t no)
 {
@@ -121,17 +127,51 @@ static inline int64_t gw_f64_to_integer(double x)
     return (int64_t)(gw_f64_bits(x + shifter) - gw_f64_bits(shifter));
 }
 
-static inline double gw_f32_load(const unsigned char *from)
+/*
+ * The integer nearest to x, when |x| < 2^31; else, and for NaN, some integer. Adding 2^23 with the
+ * sign of x pushes the fraction out of the mantissa; from there on a float32 has none.
+ */
+static inline int32_t gw_f32_to_integer(float x)
+{
+    const int32_t whole = (GW_F32_BIAS + GW_F32_MANTISSA_BITS) << GW_F32_MANTISSA_BITS; /* 2^23 */
+    uint32_t bits = gw_f32_bits(x), sign = bits & ~(uint32_t)INT32_MAX;
+    uint32_t is_whole = gw_mask((int32_t)(bits & INT32_MAX) > whole - 1);
+    float shifter = gw_f32_of_bits((sign | (uint32_t)whole) & ~is_whole);
+    return (int32_t)((x + shifter) - shifter);
+}
+
+/*
+ * The same when x has at most 12 significant bits, as the 16-bit types have: from 2^22 on it is a
+ * multiple of 2^11, the sum is below 2^32, and so it is exact.
+ */
+static inline int32_t gw_f32_short_to_integer(float x)
+{
+    const float shifter = 0x1.8p23f;
+    return (int32_t)((x + shifter) - shifter);
+}
+
+/* Is x, a positive number, a power of two? */
+static inline bool gw_f64_is_power(double x)
+{
+    return gw_f64_bits(x) << (64 - GW_F64_MANTISSA_BITS) == 0;
+}
+
+static inline void gw_i32_store(unsigned char *to, double x)
+{
+    gw_u32_store(to, (uint32_t)gw_f64_to_integer(x));
+}
+
+static inline float gw_f32_load(const unsigned char *from)
 {
     return gw_f32_of_bits(gw_u32_load(from));
 }
 
-static inline double gw_bf16_load(const unsigned char *from)
+static inline float gw_bf16_load(const unsigned char *from)
 {
     return gw_f32_of_bits((uint32_t)gw_u16_load(from) << 16);
 }
 
-static inline double gw_f16_load(const unsigned char *from)
+static inline float gw_f16_load(const unsigned char *from)
 {
     const int widen = GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS;
     const int32_t rebias = (GW_F32_BIAS - GW_F16_BIAS) << GW_F32_MANTISSA_BITS;
@@ -144,6 +184,19 @@ static inline double gw_f16_load(const unsigned char *from)
     uint32_t denormal = gw_f32_bits((float)magnitude * 0x1p-24f);
     uint32_t wide = gw_select(magnitude < normal_min, denormal, normal);
     return gw_f32_of_bits(wide | (uint32_t)(bits & 0x8000) << 16);
+}
+
+/*
+ * The same for finite numbers, faster where denormal operands are: a float16's bits in the places
+ * that they have in a float32 are the number times 2^-112, be it denormal or not. Of infinity and
+ * NaN it makes some number of at least 2^16 in magnitude.
+ */
+static inline float gw_f16_load_finite(const unsigned char *from)
+{
+    const int widen = GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS;
+    const uint32_t places = UINT32_C(0x8fffe000);
+    int32_t bits = (int16_t)gw_u16_load(from);
+    return gw_f32_of_bits((uint32_t)bits << widen & places) * 0x1p112f;
 }
 
 static inline void gw_f32_store(unsigned char *to, double x)
@@ -164,16 +217,17 @@ static inline double gw_f64_to_odd(double x)
     return gw_f64_of_bits((bits & ~(last - 1)) | any);
 }
 
-/* The same of |v|: below 2^24 it is exact, and of a longer number 7 bits can be cut off. The
- * sign of INT32_MIN stays. */
+/*
+ * The same of v, only that more is cut off where 24 bits do not suffice: 7 bits. A number of less
+ * than 16 bits that lies between two neighbours, or a tie, is no multiple of 2^7 either.
+ */
 static inline float gw_i32_to_odd(int32_t v)
 {
-    const uint32_t last = 1 << 7;
-    uint32_t sign = -((uint32_t)v >> 31);
-    uint32_t magnitude = ((uint32_t)v ^ sign) - sign;
-    uint32_t any = ((magnitude & (last - 1)) + (last - 1)) & last;
-    uint32_t cut = (magnitude & -last) | any;
-    return (float)(int32_t)gw_select((int32_t)magnitude < 1 << 24, magnitude, cut);
+    const int32_t end = 1 << 24;
+    int32_t cut =
+        gw_mask((int32_t)((uint32_t)v + end + INT32_MIN) > INT32_MIN + 2 * end - 1) & 0x7f;
+    int32_t any = (v & cut) + cut; /* bit 7 is set if any of the bits cut off is */
+    return (float)((v | any) & ~cut);
 }
 
 /* Cuts off the low bits, to nearest with ties to even. */
@@ -198,6 +252,13 @@ static inline uint32_t gw_f16_round(uint32_t magnitude)
         gw_round_off((uint32_t)(bits - rebias), GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
     uint32_t denormal = gw_f32_bits(gw_f32_of_bits(magnitude) + shifter) - gw_f32_bits(shifter);
     return gw_select(bits < least, denormal, normal);
+}
+
+/* The same of either sign; not for NaN. */
+static inline void gw_f16_store_odd(unsigned char *to, float odd)
+{
+    uint32_t bits = gw_f32_bits(odd);
+    gw_u16_store(to, gw_f16_round(bits & INT32_MAX) | bits >> 31 << 15);
 }
 
 static inline void gw_f16_store(unsigned char *to, double x)
@@ -233,17 +294,21 @@ static inline void gw_f32_store_units(unsigned char *to, int32_t v, float unit)
     gw_u32_store(to, gw_f32_bits((float)v * unit));
 }
 
-static inline void gw_f16_store_units(unsigned char *to, int32_t v, float unit)
-{
-    uint32_t magnitude = gw_f32_bits(gw_i32_to_odd(v) * unit) & INT32_MAX;
-    gw_u16_store(to, gw_f16_round(magnitude) | (uint32_t)v >> 31 << 15);
-}
-
 static inline void gw_bf16_store_units(unsigned char *to, int32_t v, float unit)
 {
-    uint32_t magnitude = gw_f32_bits(gw_i32_to_odd(v) * unit) & INT32_MAX;
-    uint32_t result = gw_round_off(magnitude, GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS);
-    gw_u16_store(to, result | (uint32_t)v >> 31 << 15);
+    uint32_t bits = gw_f32_bits(gw_i32_to_odd(v) * unit);
+    gw_u16_store(to, gw_round_off(bits, GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS));
+}
+
+/* A float32 rounded to odd on the way to a float16. */
+static inline void gw_f32_store_odd(unsigned char *to, double x)
+{
+    gw_u32_store(to, gw_f32_bits((float)gw_f64_to_odd(x)));
+}
+
+static inline void gw_f32_store_odd_units(unsigned char *to, int32_t v, float unit)
+{
+    gw_u32_store(to, gw_f32_bits(gw_i32_to_odd(v) * unit));
 }
 
 #endif

@@ -27,6 +27,8 @@ static void check_round_trip(const char *file, const char *copy, const char *set
     assert_memory_equal(&a.transport, &b.transport, sizeof(a.transport));
     assert_memory_equal(&a.host, &b.host, sizeof(a.host));
     assert_int_equal(a.queue.capacity, b.queue.capacity);
+    assert_int_equal(a.queue.lossless, b.queue.lossless);
+    assert_memory_equal(&a.queue.pause, &b.queue.pause, sizeof(a.queue.pause));
     assert_memory_equal(&a.queue.cfg, &b.queue.cfg, a.queue.qdisc->algo.cfg_size);
     assert_int_equal(a.bdp, b.bdp);
     assert_int_equal(a.topo.link_count, b.topo.link_count);
@@ -54,6 +56,8 @@ static void scenario_describe__round_trips_the_shipped_files(void **state)
         {"permutation-1024", "cc.preset=author800"},
         {"incast", "workload.start_spread=1500ps"},
         {"link-failure", "convergence=30ms"},
+        {"incast", "queue.lossless=yes"},
+        {"incast", "host={rx_rate: 60Gbps, rx_cost: 5ns, cost_hosts: servers}"},
         {"flows", "workload.file=" GW_SOURCE_DIR "/scenarios/example.cm"},
     };
     (void)state;

@@ -15,9 +15,13 @@ static void faults_load__reads_every_kind(void **state)
                            "  - {at: 0, link: [leaf0, spine2, 0], rate: 25%}\n"
                            "  - {at: 1ns, until: never, link: [host0, leaf0], loss: 0.000001}\n"
                            "  - {at: 1ns, link: [leaf0, host0], corrupt: 50%}\n"
-                           "  - {at: 5us, node: spine3, down: on}\n",
+                           "  - {at: 5us, node: spine3, down: on}\n"
+                           "  - {at: 0, link: [leaf0, host0], duplicate: 25%}\n"
+                           "  - {at: 0, link: [leaf0, host0], reorder: 0.5, delay: 3us}\n"
+                           "  - {at: 5us, until: 6us, node: host3, crash: yes}\n"
+                           "  - {at: 5us, node: leaf1, crash: yes}\n",
                   NULL);
-    assert_int_equal(scenario.fault_count, 5);
+    assert_int_equal(scenario.fault_count, 9);
     const struct gw_fault *faults = scenario.faults;
     const struct gw_topo *topo = &scenario.topo;
     assert_int_equal(faults[0].kind, GW_FAULT_LINK_DOWN);
@@ -38,6 +42,18 @@ static void faults_load__reads_every_kind(void **state)
     assert_int_equal(faults[3].link, faults[2].link);
     assert_int_equal(faults[4].kind, GW_FAULT_NODE_DOWN);
     assert_int_equal(faults[4].node, gw_topo_find(topo, "spine3"));
+    assert_int_equal(faults[5].kind, GW_FAULT_LINK_DUPLICATE);
+    assert_int_equal(faults[5].chance_q32, UINT64_C(1) << 30);
+    assert_int_equal(faults[5].delay, 0);
+    assert_int_equal(faults[6].kind, GW_FAULT_LINK_REORDER);
+    assert_int_equal(faults[6].chance_q32, UINT64_C(1) << 31);
+    assert_int_equal(faults[6].delay, 3 * GW_US);
+    assert_int_equal(faults[7].kind, GW_FAULT_NODE_CRASH);
+    assert_int_equal(faults[7].node, 3);
+    assert_int_equal(faults[7].until, 6 * GW_US);
+    assert_int_equal(faults[8].kind, GW_FAULT_NODE_CRASH);
+    assert_int_equal(faults[8].node, gw_topo_find(topo, "leaf1"));
+    assert_int_equal(faults[8].until, GW_TIME_NEVER);
     gw_scenario_free(&scenario);
 }
 
@@ -64,7 +80,8 @@ static void faults_load__names_what_is_wrong(void **state)
         {"{at: 0, link: [leaf0, leaf1], down: yes}", "link: no link between leaf0 and leaf1"},
         {"{at: 0, link: leaf0, down: yes}", "link: expected two nodes that are linked"},
         {"{at: 0, link: [leaf0, spine0, 2], down: yes}", "the number of one of 2 links"},
-        {"{at: 0, link: [leaf0, spine0]}", "one of down, rate, loss and corrupt is missing"},
+        {"{at: 0, link: [leaf0, spine0]}",
+         "one of down, rate, loss, corrupt, duplicate, reorder and crash is missing"},
         {"{at: 0, link: [leaf0, spine0], down: yes, loss: 1%}", "loss: down is already said"},
         {"{at: 0, link: [leaf0, spine0], down: no}", "down: not understood: no; expected yes"},
         {"{at: 0, link: [leaf0, spine0], rate: 0}", "rate: value out of range: 0"},
@@ -73,7 +90,18 @@ static void faults_load__names_what_is_wrong(void **state)
         {"{at: 0, link: [leaf0, spine0], loss: 101%}", "loss: value out of range: 101%"},
         {"{at: 0, link: [leaf0, spine0], corrupt: -1}", "corrupt: value out of range: -1"},
         {"{at: 0, node: spine9, down: yes}", "node: no node is called spine9"},
-        {"{at: 0, node: spine0, loss: 1%}", "node: a node can only be down"},
+        {"{at: 0, node: spine0, loss: 1%}", "node: a node can only be down or crash"},
+        {"{at: 0, node: spine0, reorder: 1%, delay: 1us}", "node: a node can only be down or cr"},
+        {"{at: 0, node: host99, crash: yes}", "node: no node is called host99"},
+        {"{at: 2us, until: 1us, node: host0, crash: yes}", "until: must be later than at"},
+        {"{at: 2us, node: host0, crash: no}", "crash: not understood: no; expected yes"},
+        {"{at: 2us, node: host0, crash: yes, down: yes}", "crash: down is already said"},
+        {"{at: 2us, link: [leaf0, spine0], crash: yes}", "link: a link cannot crash; a node can"},
+        {"{at: 0, link: [leaf0, spine0], duplicate: 2}", "duplicate: value out of range: 2"},
+        {"{at: 0, link: [leaf0, spine0], reorder: 1%}", "faults.0: reorder needs delay"},
+        {"{at: 0, link: [leaf0, spine0], reorder: 1%, delay: 0}", "delay: delay must be above 0"},
+        {"{at: 0, link: [leaf0, spine0], reorder: 1%, delay: 5}", "delay: wrong or missing unit"},
+        {"{at: 0, link: [leaf0, spine0], loss: 1%, delay: 5us}", "delay: only a fault with reor"},
         {"{at: 0, down: yes}", "either link or node must be given"},
         {"{at: 0, node: spine0, link: [leaf0, spine0], down: yes}", "either link or node"},
         {"{at: 0, node: spine0, dwon: yes}", "unknown key \"dwon\"; the nearest known are: down"},

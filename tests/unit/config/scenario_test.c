@@ -27,6 +27,7 @@ static void scenario_load__fills_in_the_defaults(void **state)
     assert_int_equal(scenario.host.ack_every, 1);
     assert_int_equal(scenario.host.train, 1);
     assert_int_equal(scenario.host.stall, 0);
+    assert_false(scenario.host.payload);
     assert_int_equal(scenario.seed, 1);
     assert_int_equal(scenario.time_limit, GW_S);
     assert_int_equal(scenario.convergence, GW_TIME_NEVER);
@@ -51,7 +52,7 @@ static void scenario_load__reads_every_section(void **state)
                            "loss: timeout\n"
                            "queue: {kind: fifo, capacity: 0.5bdp, shared: 1MiB, shared_alpha: 2}\n"
                            "host: {mtu: 1500, header: 40B, jitter: 0, ack_every: 4,\n"
-                           "       ack_delay: 2us, train: 8, stall: 1ms}\n"
+                           "       ack_delay: 2us, train: 8, stall: 1ms, payload: yes}\n"
                            "metrics: {sample: 1us, series: [rate, cwnd]}\n"
                            "seed: 18446744073709551615\n"
                            "time_limit: 5ms\n"
@@ -73,6 +74,7 @@ static void scenario_load__reads_every_section(void **state)
     assert_int_equal(scenario.host.ack_delay, 2 * GW_US);
     assert_int_equal(scenario.host.train, 8);
     assert_int_equal(scenario.host.stall, GW_MS);
+    assert_true(scenario.host.payload);
     assert_int_equal(scenario.metrics.sample, GW_US);
     assert_true(scenario.metrics.cwnd && scenario.metrics.rate && !scenario.metrics.queue);
     assert_int_equal(scenario.seed, UINT64_MAX);
@@ -152,6 +154,7 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "host: {mtu: 0}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {mtu: 65535}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {header: 0}\n", ":3: host.header: header must be"},
+        {SCENARIO "host: {payload: maybe}\n", ":3: host.payload: not understood: maybe"},
         {SCENARIO "host: {ack_every: 33}\n", ":3: host.ack_every: ack_every must be"},
         {SCENARIO "host: {train: 0}\n", ":3: host.train: train must be"},
         {SCENARIO "host: {jitter: -1}\n", ":3: host.jitter: jitter must not be negative"},

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/prng.h"
 #include "core/codec.h"
+#include "core/job.h"
 
 enum {
     ROUNDS = 20000,
@@ -32,6 +33,18 @@ static void fill_agg(struct gw_prng *prng, struct gw_pkt *pkt)
     pkt->agg.above[1] = (uint8_t)gw_prng_below(prng, 32);
 }
 
+static void fill_job(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    pkt->key = gw_prng_below(prng, UINT32_MAX);
+    pkt->epoch = (uint16_t)gw_prng_next(prng);
+    pkt->scale = (uint8_t)gw_prng_next(prng);
+    pkt->agg_flags = (uint8_t)gw_prng_below(prng, GW_JOB_OPS);
+    pkt->seq = gw_prng_below(prng, UINT32_MAX);
+    pkt->index = (uint16_t)gw_prng_next(prng);
+    for (uint32_t i = 0; i < GW_COUNT_OF(pkt->job.word); i++)
+        pkt->job.word[i] = gw_prng_below(prng, UINT32_MAX);
+}
+
 /*
  * A packet as an endpoint or a switch may emit it at `now` or up to two minutes earlier. Bytes that
  * its kind does not use are 0.
@@ -53,6 +66,8 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
     pkt.q.flags = (uint8_t)gw_prng_next(prng) & GW_PKT_IMPORTANT;
     if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM) {
         fill_agg(prng, &pkt);
+    } else if (pkt.q.kind == GW_PKT_JOB) {
+        fill_job(prng, &pkt);
     } else if (pkt.q.kind == GW_PKT_DATA) {
         static const uint8_t choices[] = {0, GW_PKT_TRIMMABLE, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
                                           GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW};
@@ -64,6 +79,9 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         if (pkt.seq + 1 == pkt.data.total)
             pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
         pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
+    } else if (pkt.q.kind == GW_PKT_PAUSE) {
+        pkt.q.flags = 0;
+        pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     } else {
         pkt.q.flags |= (uint8_t)gw_prng_next(prng) & GW_PKT_ECHO_CE;
         pkt.seq = gw_prng_below(prng, 100000);
@@ -91,6 +109,7 @@ static void assert_same(const struct gw_pkt *a, const struct gw_pkt *b)
     assert_int_equal(a->entropy, b->entropy);
     assert_int_equal(a->echo_entropy, b->echo_entropy);
     /* The union includes what the kind does not use. */
+    _Static_assert(sizeof(a->agg) == sizeof(a->job), "union");
     _Static_assert(sizeof(a->agg) == sizeof(a->data) && sizeof(a->agg) == sizeof(a->ack), "union");
     assert_memory_equal(&a->agg, &b->agg, sizeof(a->agg));
 }
@@ -140,6 +159,10 @@ static void codec_encode__sizes_follow_from_kind_and_payload(void **state)
     ack.ack.mask[1] = 4;
     gw_codec_encode(&codec, &ack, &frame);
     assert_int_equal(frame.length, GW_WIRE_ANSWER_MASK_SIZE);
+
+    struct gw_pkt job = {.q.kind = GW_PKT_JOB, .agg_flags = GW_JOB_JOIN};
+    gw_codec_encode(&codec, &job, &frame);
+    assert_int_equal(frame.length, GW_WIRE_JOB_SIZE);
 }
 
 /* A worker's fragment of the default size fills an Ethernet frame over IPv6. */

@@ -203,6 +203,40 @@ static void endpoint_flow_info__knows_no_strangers(void **state)
     fixture_close(&f);
 }
 
+/* What a crash of the host does: nothing stays, and what is made in the same memory is new. */
+static void endpoint_fini__releases_and_can_be_made_again(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_flow_info info;
+    struct gw_pkt pkt;
+    fixture_open(&f, &cfg, "4000");
+    uint32_t first = fixture_send(&f, 4 * MTU);
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+    for (uint32_t seq = 0; seq < 3; seq++) {
+        struct gw_pkt data = fixture_data(1, seq, 4);
+        fixture_input(&f, &data);
+    }
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 3);
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 0);
+    cfg.pool = &f.host.pool;
+    cfg.generation = 7;
+    assert_ptr_equal(gw_endpoint_init(f.endpoint, &cfg), f.endpoint);
+    f.ready_count = 0;
+    assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+    assert_false(gw_endpoint_flow_info(f.endpoint, first, &info));
+    uint32_t again = fixture_send(&f, MTU);
+    assert_int_equal(again >> 16, 7);
+    assert_int_equal(again & UINT16_MAX, first & UINT16_MAX);
+    fixture_ack(&f, &pkt, 1); /* late, for the flow of the earlier life */
+    assert_true(fixture_stats(&f)->stray == 1);
+    assert_int_equal(fixture_pull(&f, &pkt, 2), 1);
+    fixture_ack(&f, &pkt, 1);
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_SENT);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +248,7 @@ int main(void)
         cmocka_unit_test(endpoint_input__counts_what_is_not_for_it),
         cmocka_unit_test(endpoint_expect__has_a_limit),
         cmocka_unit_test(endpoint_flow_info__knows_no_strangers),
+        cmocka_unit_test(endpoint_fini__releases_and_can_be_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

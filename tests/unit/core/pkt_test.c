@@ -134,6 +134,37 @@ static void pkt_release__frees_a_shared_payload_last(void **state)
     assert_int_equal(gw_buf_claim(&f->bufs), buf);
 }
 
+/* A buffer of one owner stays; a shared one is copied, and the other owners' stays as it is. */
+static void buf_own__copies_only_what_is_shared(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t buf = gw_buf_claim(&f->bufs);
+    memset(gw_buf_bytes(&f->bufs, buf), 7, BUF_SIZE);
+    assert_int_equal(gw_buf_own(&f->bufs, buf, BUF_SIZE), buf);
+    gw_buf_share(&f->bufs, buf);
+    uint32_t copy = gw_buf_own(&f->bufs, buf, BUF_SIZE);
+    assert_int_not_equal(copy, buf);
+    assert_memory_equal(gw_buf_bytes(&f->bufs, copy), gw_buf_bytes(&f->bufs, buf), BUF_SIZE);
+    assert_int_equal(gw_buf_own(&f->bufs, buf, BUF_SIZE), buf); /* one reference is left */
+    gw_buf_share(&f->bufs, buf);
+    while (gw_buf_claim(&f->bufs) != GW_BUF_NONE)
+        ;
+    assert_int_equal(gw_buf_own(&f->bufs, buf, BUF_SIZE), GW_BUF_NONE);
+    assert_int_equal(f->bufs.refs[buf], 2);
+}
+
+static void seq_before__holds_around_the_wrap(void **state)
+{
+    (void)state;
+    for (uint32_t a = UINT32_MAX - 3; a != 4; a++) {
+        assert_false(gw_seq_before(a, a));
+        assert_true(gw_seq_before(a, a + 1));
+        assert_true(gw_seq_before(a, a + INT32_MAX));
+        assert_false(gw_seq_before(a + 1, a));
+        assert_false(gw_seq_before(a + INT32_MAX, a));
+    }
+}
+
 static void pool_init__accepts_empty_pools(void **state)
 {
     struct fixture *f = *state;
@@ -191,6 +222,8 @@ int main(void)
         TEST(pkt_release__moves_packets_between_views),
         TEST(buf_claim__gives_disjoint_buffers_until_empty),
         TEST(pkt_release__frees_a_shared_payload_last),
+        TEST(buf_own__copies_only_what_is_shared),
+        cmocka_unit_test(seq_before__holds_around_the_wrap),
         TEST(pool_init__accepts_empty_pools),
         TEST(pkt_fifo__keeps_order_and_counts_bytes),
         cmocka_unit_test(flow_key__tells_flows_and_directions_apart),

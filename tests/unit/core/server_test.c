@@ -37,9 +37,7 @@ static void bench_open(struct bench *b, uint8_t levels)
         {.address = 12, .bitmap = 1, .above = {1}},
     };
     struct gw_server_cfg cfg = {.job = JOB,
-                                .epoch = EPOCH,
                                 .world = WORLD,
-                                .workers = workers,
                                 .levels = levels,
                                 .values = VALUES,
                                 .window = WINDOW,
@@ -47,7 +45,6 @@ static void bench_open(struct bench *b, uint8_t levels)
                                 .aggregators = AGGREGATORS,
                                 .raw_max = RAW_MAX,
                                 .retry = GW_US,
-                                .first_seq = first_seq,
                                 .kernels = gw_kernels_best(gw_cpu_features())};
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
     host.apps_max = 1;
@@ -55,6 +52,9 @@ static void bench_open(struct bench *b, uint8_t levels)
     b->node = gw_endpoint_node(b->host.endpoint);
     b->memory = aligned_alloc(64, (gw_server_size(&cfg) + 63) / 64 * 64);
     assert_int_equal(gw_server_init(&b->server, b->memory, &cfg, b->host.endpoint), 0);
+    struct gw_server_epoch epoch = {
+        .epoch = EPOCH, .levels = levels, .first_seq = first_seq, .places = workers};
+    gw_server_begin(b->server, &epoch);
 }
 
 static void bench_close(struct bench *b)

@@ -434,6 +434,26 @@ static void switch_losses__release_memory(void **state)
     }
 }
 
+/* Of all ports, in every discipline. */
+static void switch_fini__releases_what_is_queued(void **state)
+{
+    (void)state;
+    for (uint32_t q = 0; q < gw_qdisc_registry.count; q++) {
+        struct fixture f;
+        struct gw_switch_cfg cfg = cfg_of(&f, gw_qdisc_registry.algos[q]->name);
+        fixture_open(&f, &cfg);
+        feed_many(&f, 0, 2 * CAPACITY / SIZE);
+        feed_many(&f, 1, 3);
+        uint32_t queued = PKTS - free_pkts(&f);
+        assert_true(queued > CAPACITY / SIZE);
+        assert_int_equal(gw_switch_fini(f.sw), queued);
+        assert_int_equal(free_pkts(&f), PKTS);
+        assert_int_equal(backlog(&f), 0);
+        free(f.pool.pkts);
+        free(f.sw);
+    }
+}
+
 /* A port is listed when it gets its first packet, once, and again only after it went quiet. */
 static void switch_ready__is_reported_once(void **state)
 {
@@ -458,6 +478,92 @@ static void switch_ready__is_reported_once(void **state)
     assert_int_equal(gw_node_output(f.node, 3, &none, 0, 0), 0);
     assert_null(none);
     f.node->ready_count = 0;
+    fixture_close(&f);
+}
+
+/* Takes the only packet of a port. */
+static struct gw_pkt pull_one(struct fixture *f, uint16_t port)
+{
+    struct gw_pkt pkt, none;
+    assert_true(pull(f, port, &pkt));
+    assert_false(pull(f, port, &none));
+    return pkt;
+}
+
+/* The stage of slots answers gradients: all workers when a sum is complete, one that repeats. Other
+ * packets pass. */
+static void switch_slots__results_go_to_the_workers(void **state)
+{
+    (void)state;
+    static const uint32_t workers[] = {0, 1, 3};
+    struct fixture f;
+    struct gw_slots_cfg stage = {
+        .slots = 1, .jobs_max = 1, .kernels = gw_kernels_best(0), .pool = &f.pool};
+    struct gw_slots_job job = {.job = 5, .world = 3, .count = 1, .members = workers};
+    struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
+    cfg.slots = gw_slots_init(take(gw_slots_size(&stage)), &stage);
+    assert_int_equal(gw_slots_install(cfg.slots, &job), 0);
+    fixture_open(&f, &cfg);
+    struct gw_pkt pkt = packet(2, 0, 0);
+    pkt.q.kind = GW_PKT_GRAD;
+    pkt.flow = 5;
+    pkt.agg_flags = GW_AGG_SLOT;
+    pkt.agg.values = 1;
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assert_int_equal(backlog(&f), 0);
+        pkt.src = workers[rank];
+        pkt.agg.bitmap = 1u << rank;
+        feed(&f, &pkt);
+    }
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct gw_pkt result = pull_one(&f, (uint16_t)workers[rank]);
+        assert_int_equal(result.q.kind, GW_PKT_PARAM);
+        assert_int_equal(result.dst, workers[rank]);
+        assert_int_equal(result.src, 2);
+        assert_int_equal(result.q.key, gw_flow_key(2, workers[rank], 5));
+    }
+    feed(&f, &pkt);
+    assert_int_equal(pull_one(&f, 3).dst, 3);
+    assert_int_equal(backlog(&f), 0);
+    pkt.q.kind = GW_PKT_PARAM; /* another switch's result */
+    feed(&f, &pkt);
+    assert_int_equal(pull_one(&f, 2).dst, 2);
+    pkt.q.kind = GW_PKT_GRAD; /* not for slots */
+    pkt.agg_flags = 0;
+    feed(&f, &pkt);
+    assert_int_equal(pull_one(&f, 2).q.kind, GW_PKT_GRAD);
+    free(cfg.slots);
+    fixture_close(&f);
+}
+
+/* Without the stage they are packets like others, and no matter of the other stage. */
+static void switch_slots__gradients_pass_without_the_stage(void **state)
+{
+    (void)state;
+    static const uint32_t worker = 0;
+    struct fixture f;
+    struct gw_aggregate_cfg stage = {.aggregators = 1,
+                                     .jobs_max = 1,
+                                     .members_max = 1,
+                                     .leak = GW_MS,
+                                     .kernels = gw_kernels_best(0),
+                                     .pool = &f.pool};
+    struct gw_aggregate_job job = {.job = 5, .fan_in = 2, .member_count = 1, .members = &worker};
+    struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
+    cfg.aggregate = gw_aggregate_init(take(gw_aggregate_size(&stage)), &stage);
+    assert_int_equal(gw_aggregate_install(cfg.aggregate, &job), 0);
+    fixture_open(&f, &cfg);
+    struct gw_pkt pkt = packet(2, 0, 0);
+    pkt.q.kind = GW_PKT_GRAD;
+    pkt.flow = 5;
+    pkt.agg_flags = GW_AGG_SLOT;
+    pkt.agg.bitmap = 1;
+    pkt.agg.values = 1;
+    feed(&f, &pkt);
+    assert_int_equal(pull_one(&f, 2).q.kind, GW_PKT_GRAD);
+    assert_int_equal(gw_aggregate_stats(cfg.aggregate)->gradients, 0);
+    assert_int_equal(gw_aggregate_taken(cfg.aggregate), 0);
+    free(cfg.aggregate);
     fixture_close(&f);
 }
 
@@ -491,7 +597,10 @@ int main(void)
         cmocka_unit_test(switch_pool__is_never_exceeded),
         cmocka_unit_test(switch_trimmed__passes_a_second_congested_switch),
         cmocka_unit_test(switch_losses__release_memory),
+        cmocka_unit_test(switch_fini__releases_what_is_queued),
         cmocka_unit_test(switch_ready__is_reported_once),
+        cmocka_unit_test(switch_slots__results_go_to_the_workers),
+        cmocka_unit_test(switch_slots__gradients_pass_without_the_stage),
         cmocka_unit_test(switch_expire__is_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static struct gw_pkt *result_of(struct bench *b, uint32_t fragment, uint8_t flag
                            .src = SERVER,
                            .dst = 1,
                            .flow = JOB,
-                           .key = gw_agg_key(0, GW_DTYPE_F32, false),
+                           .key = gw_agg_key(first_seq, GW_DTYPE_F32, false),
                            .epoch = EPOCH,
                            .agg_flags = flags,
                            .seq = first_seq + fragment,

@@ -45,6 +45,15 @@ static void audit__finds_a_loss_that_was_not_counted(void **state)
     expect_broken(&run, GW_ERR_INVALID, "packets sent = arrived + lost + under way");
 }
 
+static void audit__finds_a_copy_that_did_not_arrive(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    open_run(&run);
+    run.sim->parts[0].link_copies++;
+    expect_broken(&run, GW_ERR_INVALID, "packets sent = arrived + lost + under way");
+}
+
 /* Adds a byte to what went into the port, wherever in its memory the switch keeps that. */
 static void cook_port(struct gw_sim_node *node, uint16_t port)
 {
@@ -68,6 +77,20 @@ static void audit__finds_bytes_that_a_port_lost(void **state)
     uint32_t sw = run.sim->place[run.scenario.topo.host_count];
     cook_port(&run.sim->nodes[sw], 0);
     expect_broken(&run, GW_ERR_INVALID, "bytes in = out + trimmed + dropped + queued (sw0");
+}
+
+/* The last moment to look at a switch is its crash. */
+static void audit__finds_bytes_that_a_switch_lost_before_it_crashed(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    open_run(&run);
+    uint32_t sw = run.sim->place[run.scenario.topo.host_count];
+    cook_port(&run.sim->nodes[sw], 0);
+    gw_sim_crash(run.sim, sw, run.totals.end, GW_TIME_NEVER);
+    assert_int_equal(run.sim->error, GW_ERR_INVALID);
+    assert_non_null(strstr(run.sim->why, "bytes in = out + trimmed + dropped + queued (sw0"));
+    gw_test_sim_close(&run);
 }
 
 static void audit__finds_packets_that_the_wire_changed(void **state)
@@ -99,7 +122,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(audit__finds_a_packet_that_vanished),
         cmocka_unit_test(audit__finds_a_loss_that_was_not_counted),
+        cmocka_unit_test(audit__finds_a_copy_that_did_not_arrive),
         cmocka_unit_test(audit__finds_bytes_that_a_port_lost),
+        cmocka_unit_test(audit__finds_bytes_that_a_switch_lost_before_it_crashed),
         cmocka_unit_test(audit__finds_packets_that_the_wire_changed),
         cmocka_unit_test(audit__fails_the_run),
     };

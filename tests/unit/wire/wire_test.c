@@ -13,10 +13,11 @@ enum {
 
 static const uint64_t seed = 2026;
 
-static const uint8_t grad_flags =
-    GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN;
+static const uint8_t grad_flags = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
+                                  GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT;
 static const uint8_t param_flags = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
-                                   GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED;
+                                   GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED |
+                                   GW_WIRE_AGG_SLOT;
 static const uint8_t empty_flags = GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED; /* no values */
 
 static bool is_agg(const struct gw_wire_hdr *hdr)
@@ -89,14 +90,38 @@ static struct gw_wire_hdr random_agg(struct gw_prng *prng)
     return hdr;
 }
 
+static struct gw_wire_hdr random_job(struct gw_prng *prng)
+{
+    struct gw_wire_hdr hdr = {
+        .kind = GW_WIRE_JOB,
+        .flags = (uint8_t)gw_prng_next(prng) & GW_WIRE_IMPORTANT,
+        .seq = random32(prng),
+    };
+    hdr.job.key = random32(prng);
+    hdr.job.epoch = (uint16_t)random32(prng);
+    hdr.job.index = (uint16_t)random32(prng);
+    hdr.job.scale = (uint8_t)random32(prng);
+    hdr.job.op = (uint8_t)gw_prng_below(prng, GW_WIRE_JOB_OPS);
+    for (int i = 0; i < GW_WIRE_JOB_WORDS; i++)
+        hdr.job.word[i] = random32(prng);
+    return hdr;
+}
+
+static struct gw_wire_hdr random_pause(struct gw_prng *prng)
+{
+    return (struct gw_wire_hdr){.kind = GW_WIRE_PAUSE, .seq = random32(prng)};
+}
+
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    uint32_t layout = gw_prng_below(prng, 3);
+    uint32_t layout = gw_prng_below(prng, 5);
     struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
                              : layout == 1 ? random_answer(prng)
-                                           : random_agg(prng);
+                             : layout == 2 ? random_agg(prng)
+                             : layout == 3 ? random_job(prng)
+                                           : random_pause(prng);
     hdr.cookie = gw_prng_next(prng);
-    if (!is_agg(&hdr))
+    if (!is_agg(&hdr) && hdr.kind != GW_WIRE_JOB)
         hdr.sent_at = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     hdr.src = random32(prng);
     hdr.dst = random32(prng);
@@ -136,7 +161,14 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->agg.agg_flags, b->agg.agg_flags);
         assert_int_equal(a->agg.level, b->agg.level);
         assert_memory_equal(a->agg.above, b->agg.above, sizeof(a->agg.above));
-    } else {
+    } else if (a->kind == GW_WIRE_JOB) {
+        assert_int_equal(a->job.key, b->job.key);
+        assert_int_equal(a->job.epoch, b->job.epoch);
+        assert_int_equal(a->job.index, b->job.index);
+        assert_int_equal(a->job.scale, b->job.scale);
+        assert_int_equal(a->job.op, b->job.op);
+        assert_memory_equal(a->job.word, b->job.word, sizeof(a->job.word));
+    } else if (a->kind != GW_WIRE_PAUSE) {
         assert_int_equal(a->answer.cum, b->answer.cum);
         assert_int_equal(a->answer.mask[0], b->answer.mask[0]);
         assert_int_equal(a->answer.mask[1], b->answer.mask[1]);
@@ -179,7 +211,8 @@ static void wire_decode__accepts_one_encoding_only(void **state)
         if (gw_wire_validate(bytes, length, &kind) || gw_wire_decode(bytes, length, &out))
             continue;
         accepted++;
-        assert_int_equal(gw_wire_encode(&out, again), hdr_size);
+        hdr_size = gw_wire_encode(&out, again); /* another one if the kind was hit */
+        assert_int_equal(length_of(&out, hdr_size), length);
         assert_memory_equal(bytes, again, hdr_size);
     }
     assert_true(accepted > 0);
@@ -191,9 +224,11 @@ enum sample {
     ACK,
     ACK_MASK,
     NACK,
+    PAUSE,
     GRAD,
     PARAM,
     PARAM_REQUEST,
+    JOB,
     SAMPLES,
 };
 
@@ -203,7 +238,8 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
     static const uint8_t kinds[SAMPLES] = {
         [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
         [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
-        [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM,
+        [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
+        [PAUSE] = GW_WIRE_PAUSE,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -214,7 +250,9 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         hdr.agg.epoch = 1;
         hdr.agg.agg_flags = which == PARAM_REQUEST ? GW_WIRE_AGG_REQUEST : 0;
         hdr.agg.values = which == PARAM_REQUEST ? 0 : PAYLOAD / GW_WIRE_VALUE_SIZE;
-    } else {
+    } else if (which == JOB) {
+        hdr.job.epoch = 1;
+    } else if (hdr.kind != GW_WIRE_PAUSE) {
         hdr.answer.cum = 2;
         hdr.answer.echo_entropy = 5;
         hdr.answer.mask[1] = which == ACK_MASK;
@@ -234,8 +272,8 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
 {
     (void)state;
     static const uint32_t expected[SAMPLES] = {
-        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,
-        [ACK_MASK] = 48,       [NACK] = 40,         [PARAM_REQUEST] = 44,
+        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44,  [ACK] = 40, [ACK_MASK] = 48,
+        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52, [PAUSE] = 34,
     };
     for (int which = 0; which < SAMPLES; which++) {
         if (which == GRAD || which == PARAM)
@@ -283,7 +321,8 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
                 assert_int_equal(error, GW_ERR_VERSION);
             else if (!error) /* these may turn into each other, and into nothing else */
                 assert_true((which == DATA && kind == GW_WIRE_PARAM) ||
-                            (which == PARAM && kind == GW_WIRE_DATA));
+                            (which == PARAM && kind == GW_WIRE_DATA) ||
+                            (which == JOB && kind == GW_WIRE_PARAM));
             else
                 assert_int_equal(error, GW_ERR_MALFORMED);
         }
@@ -307,6 +346,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
                 good = (flags & ~data_plain) == 0;
             else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE;
+            else if (which == PAUSE)
+                good = flags == 0;
             else if (which >= GRAD)
                 good = (flags & ~agg_plain) == 0;
             else
@@ -414,6 +455,27 @@ static void wire_decode__reads_every_place_and_no_reserved_bit(void **state)
     }
 }
 
+/* Bytes 37 to 39: the operation, and what is reserved. */
+static void wire_decode__knows_the_operations_of_job_control(void **state)
+{
+    (void)state;
+    uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
+    uint32_t length = make_sample(JOB, bytes);
+    struct gw_wire_hdr hdr;
+    for (uint32_t op = 0; op < 256; op++) {
+        bytes[37] = (uint8_t)op;
+        assert_int_equal(receive(bytes, length, &hdr), op < 11 ? GW_OK : GW_ERR_MALFORMED);
+        if (op < 11)
+            assert_int_equal(hdr.job.op, op);
+    }
+    bytes[37] = 0;
+    for (uint32_t reserved = 1; reserved < 65536; reserved++) {
+        bytes[38] = (uint8_t)(reserved >> 8);
+        bytes[39] = (uint8_t)reserved;
+        assert_int_equal(receive(bytes, length, &hdr), GW_ERR_MALFORMED);
+    }
+}
+
 static void wire_version__tells_ours_from_others(void **state)
 {
     (void)state;
@@ -484,6 +546,34 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
     assert_memory_equal(bytes, expected, sizeof(expected));
 }
 
+static void wire_encode__lays_job_control_out_as_drawn(void **state)
+{
+    (void)state;
+    struct gw_wire_hdr hdr = {
+        .cookie = UINT64_C(0x0102030405060708),
+        .src = 0x090a0b0c,
+        .dst = 0x0d0e0f10,
+        .flow = 0x11121314,
+        .seq = 0x15161718,
+        .kind = GW_WIRE_JOB,
+        .job = {.key = 0x191a1b1c,
+                .word = {0x25262728, 0x292a2b2c, 0x2d2e2f30},
+                .epoch = 0x1d1e,
+                .index = 0x1f20,
+                .scale = 0x21,
+                .op = 10},
+    };
+    static const uint8_t expected[GW_WIRE_JOB_SIZE] = {
+        'G',  'W',  0x15, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
+        10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
+        0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 10,   0,
+        0,    0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,
+    };
+    uint8_t bytes[GW_WIRE_HDR_MAX];
+    assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_JOB_SIZE);
+    assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
 static void wire_tos__carries_class_and_ecn(void **state)
 {
     (void)state;
@@ -518,9 +608,11 @@ int main(void)
         cmocka_unit_test(wire_decode__refuses_an_empty_mask),
         cmocka_unit_test(wire_decode__knows_the_aggregation_flags_of_each_kind),
         cmocka_unit_test(wire_decode__reads_every_place_and_no_reserved_bit),
+        cmocka_unit_test(wire_decode__knows_the_operations_of_job_control),
         cmocka_unit_test(wire_version__tells_ours_from_others),
         cmocka_unit_test(wire_encode__is_big_endian),
         cmocka_unit_test(wire_encode__lays_a_gradient_out_as_drawn),
+        cmocka_unit_test(wire_encode__lays_job_control_out_as_drawn),
         cmocka_unit_test(wire_tos__carries_class_and_ecn),
         cmocka_unit_test(wire_tos__foreign_dscp_is_best_effort),
     };

@@ -1,0 +1,51 @@
+/*
+ * The numbers that members sum in runs that carry payload, and the check of what comes out.
+ *
+ * Values are whole multiples of a power of two, so few that any sum of them is exact in single
+ * precision, in fixed point as well as raw. So there is one right result to the last bit, whatever
+ * way a fragment took.
+ */
+#include <math.h>
+
+#include "sim/jobs.h"
+
+enum {
+    STEPS = 1024, /* per 2^magnitude */
+    RANGE = 1000, /* values are within this many steps of 0 */
+};
+
+/* What a step is worth. */
+static float step_of(const struct gw_job_spec *spec)
+{
+    return ldexpf(1, (int)spec->magnitude) / STEPS;
+}
+
+/* What worker `rank` of a job contributes to element `index` of an iteration. */
+static int32_t steps_of(const struct gw_sim *sim, const struct gw_sim_member *member, uint32_t rank,
+                        uint64_t index)
+{
+    uint64_t where = (uint64_t)member->iterations << 42 | index;
+    uint64_t who = (uint64_t)member->job << 16 | rank;
+    uint64_t bits = gw_mix64(where ^ gw_mix64(who ^ gw_mix64(sim->options.seed)));
+    return (int32_t)(bits % (2 * RANGE + 1)) - RANGE;
+}
+
+void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    for (uint64_t i = 0; i < spec->bytes / sizeof(float); i++)
+        member->in[i] = (float)steps_of(sim, member, member->rank, i) * step_of(spec);
+}
+
+bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_member *member)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    for (uint64_t i = 0; i < spec->bytes / sizeof(float); i++) {
+        int32_t sum = 0;
+        for (uint32_t rank = 0; rank < spec->worker_count; rank++)
+            sum += steps_of(sim, member, rank, i);
+        if (member->out[i] != (float)sum * step_of(spec))
+            return false;
+    }
+    return true;
+}

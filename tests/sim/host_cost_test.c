@@ -1,0 +1,165 @@
+/*
+ * What packets cost a host. A lone flow with jitter 0 ends when arithmetic says, to the picosecond:
+ * with n full packets over two links and a switch, each costing the receiver c and each ACK the
+ * sender a, where c is above a packet's time on a link,
+ *
+ *   the first packet arrives at    2 * F + 2 * l + s
+ *   and the sender knows later by  n * c + 2 * A + 2 * l + s + a
+ *
+ * since ACKs then come every c, and none waits. F and A are the times of a packet and an ACK on a
+ * link, l and s the latencies of link and switch.
+ */
+#include "sim_support.h"
+#include "support.h"
+
+#include "sim/engine.h"
+
+enum {
+    PACKETS = 200,
+};
+
+static const gw_time full = 41600 * GW_NS / 1000; /* 4160 bytes at 800 Gb/s */
+static const gw_time ack = 640 * GW_NS / 1000;    /* 64 bytes */
+static const gw_time one_way = 2 * 600 * GW_NS + 400 * GW_NS;
+
+/* One flow of PACKETS full packets, all of which may be under way. */
+static const char lone[] = "topology: {kind: star, hosts: 2}\n"
+                           "workload: {kind: incast, degree: 1, size: 800KiB}\n"
+                           "host: {jitter: 0}\n"
+                           "queue: {kind: fifo, capacity: 4MiB}\n"
+                           "cc: {kind: fixed, bdp: 100}\n"
+                           "loss: {kind: timeout, rto: 10000}\n";
+
+static gw_time lone_flow_time(const char *set)
+{
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    struct gw_test_sim run;
+    gw_test_sim_run(&run, &options, lone, "%s", set);
+    assert_int_equal(run.totals.completed, 1);
+    assert_true(run.totals.data_packets == PACKETS && run.totals.host_drops == 0);
+    gw_time time = run.flows[0].end;
+    gw_test_sim_close(&run);
+    return time;
+}
+
+static void rx_cost__spaces_packets(void **state)
+{
+    (void)state;
+    gw_time cost = 300 * GW_NS;
+    assert_true(lone_flow_time("host.rx_cost=300ns") ==
+                2 * full + one_way + PACKETS * cost + 2 * ack + one_way + cost);
+}
+
+/* 40 Gb/s: 832 ns for a packet, 12.8 ns for an ACK. */
+static void rx_rate__spaces_packets(void **state)
+{
+    (void)state;
+    gw_time cost = 20 * full, ack_cost = 20 * ack;
+    assert_true(lone_flow_time("host.rx_rate=40Gbps") ==
+                2 * full + one_way + PACKETS * cost + 2 * ack + one_way + ack_cost);
+    /* Both: they add up. */
+    assert_true(lone_flow_time("host.rx_rate=40Gbps; host.rx_cost=100ns") ==
+                2 * full + one_way + PACKETS * (cost + 100 * GW_NS) + 2 * ack + one_way + ack_cost +
+                    100 * GW_NS);
+}
+
+/* The last packet leaves after all but one of the costs, and ACKs come no faster. */
+static void tx_cost__spaces_packets(void **state)
+{
+    (void)state;
+    gw_time cost = 150 * GW_NS;
+    assert_true(lone_flow_time("host.tx_cost=150ns") ==
+                (PACKETS - 1) * cost + 2 * full + one_way + 2 * ack + one_way);
+    /* Below the time of a packet it is hidden. */
+    assert_true(lone_flow_time("host.tx_cost=41ns") == lone_flow_time("seed=1"));
+}
+
+static const char incast[] = "topology: {kind: star, hosts: 9}\n"
+                             "workload: {kind: incast, degree: 8, size: 1MiB}\n"
+                             "queue: {kind: fifo, capacity: 16MiB}\n"
+                             "cc: {kind: fixed, bdp: 4}\n"
+                             "loss: {kind: timeout, rto: 30}\n"
+                             "time_limit: 100ms\n";
+
+static void rx_queue__drops_what_is_too_much(void **state)
+{
+    (void)state;
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    struct gw_test_sim run;
+    gw_test_sim_run(&run, &options, incast, "host.rx_rate=200Gbps; host.rx_queue=256KiB");
+    assert_int_equal(run.totals.completed, 8);
+    assert_true(run.totals.host_drops > 0 && run.totals.drops == 0);
+    assert_true(run.totals.retransmits >= run.totals.host_drops);
+    gw_test_sim_close(&run);
+    gw_test_sim_run(&run, &options, incast, "host.rx_rate=200Gbps");
+    assert_true(run.totals.completed == 8 && run.totals.host_drops == 0);
+    gw_test_sim_close(&run);
+}
+
+/* The host pauses its switch, the switch the senders, and the host never waits for data. */
+static void rx_queue__pauses_a_lossless_link(void **state)
+{
+    static const char *const sets[] = {"host.jitter=1", "host.jitter=0; host.train=8",
+                                       "host.tx_cost=100ns; host.train=4"};
+    (void)state;
+    for (uint32_t i = 0; i < GW_COUNT_OF(sets); i++) {
+        const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+        struct gw_test_sim run;
+        gw_test_sim_run(&run, &options, incast,
+                        "host.rx_rate=200Gbps; host.rx_queue=640KiB; queue={kind: fifo, lossless: "
+                        "yes}; loss.rto=10000; %s",
+                        sets[i]);
+        assert_int_equal(run.totals.completed, 8);
+        assert_true(run.totals.host_drops == 0 && run.totals.drops == 0);
+        assert_true(run.totals.retransmits == 0);
+        const struct gw_sim_node *receiver = &run.sim->nodes[run.sim->place[0]];
+        assert_true(receiver->cost->meters[0].pauses > 0);
+        assert_true(run.totals.pauses > receiver->cost->meters[0].pauses);
+        gw_time work = 8 * 256 * 4 * full; /* a quarter of the rate of a link */
+        assert_true(run.totals.completion >= work);
+        assert_true(run.totals.completion <= work + work / 50);
+        gw_test_sim_close(&run);
+    }
+}
+
+/* Workers of a job are as fast as ever; the server works off all gradients at its rate. */
+static void cost_hosts__can_be_the_servers_alone(void **state)
+{
+    (void)state;
+    static const char *const vias[] = {"ps", "ring"};
+    for (uint32_t i = 0; i < GW_COUNT_OF(vias); i++) {
+        const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+        struct gw_test_sim run;
+        struct gw_job_result job;
+        gw_test_sim_run(&run, &options, "scenarios/allreduce.yaml",
+                        "via=%s; size=1MB; workers=4; host.rx_rate=10Gbps; host.cost_hosts=servers",
+                        vias[i]);
+        uint32_t costly = 0;
+        for (uint32_t id = 0; id < run.scenario.topo.host_count; id++)
+            costly += run.sim->nodes[run.sim->place[id]].cost != NULL;
+        uint32_t jobs = gw_sim_jobs(run.sim, &job, 1);
+        assert_int_equal(costly, jobs);
+        if (jobs) {
+            assert_int_equal(job.completed, 4);
+            uint32_t server = run.scenario.workload.job_servers[0];
+            assert_non_null(run.sim->nodes[run.sim->place[server]].cost);
+            gw_time work = job.server_bytes * gw_test_exact_time(1, 10000000000);
+            assert_true(job.end - job.start >= work);
+            assert_true(job.end - job.start <= 2 * work);
+        }
+        gw_test_sim_close(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rx_cost__spaces_packets),
+        cmocka_unit_test(rx_rate__spaces_packets),
+        cmocka_unit_test(tx_cost__spaces_packets),
+        cmocka_unit_test(rx_queue__drops_what_is_too_much),
+        cmocka_unit_test(rx_queue__pauses_a_lossless_link),
+        cmocka_unit_test(cost_hosts__can_be_the_servers_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
