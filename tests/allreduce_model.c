@@ -309,6 +309,7 @@ static void server_start(struct model *m)
         .aggregators = m->cfg->aggregators,
         .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
+        .quiet = m->cfg->quiet,
         .scale_exponent = GW_SCALE_EXPONENT,
         .agrees_exponents = m->cfg->dynamic,
         .proactive = m->cfg->proactive,

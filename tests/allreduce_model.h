@@ -57,6 +57,7 @@ struct gw_model_cfg {
     struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
     gw_time stall;                                  /* 0: never give up */
+    gw_time quiet; /* of the server; 0: workers notice alone what collisions left behind */
     /* Element `index` of a worker's tensor, as the bits of the type. */
     uint32_t (*element)(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t tensor,
                         uint32_t index);
@@ -68,7 +69,7 @@ struct gw_model_result {
     uint32_t failed[GW_MODEL_WORKERS_MAX];  /* tensors that did not, of all attempts */
     uint8_t reason[GW_MODEL_WORKERS_MAX];   /* of the last failure: enum gw_job_reason */
     uint32_t about[GW_MODEL_WORKERS_MAX];
-    bool died[GW_MODEL_WORKERS_MAX]; /* and nobody has come back for it */
+    bool died[GW_MODEL_WORKERS_MAX];          /* and nobody has come back for it */
     unsigned char *out[GW_MODEL_WORKERS_MAX]; /* all tensors one after the other */
     unsigned char *in[GW_MODEL_WORKERS_MAX];
     size_t bytes;

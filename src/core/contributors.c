@@ -71,13 +71,8 @@ static struct gw_group *group_make(struct gw_contributors *tree, uint32_t level,
 static void origin_enter(struct gw_contributors *tree, uint32_t rank, const struct gw_place *worker)
 {
     uint8_t above[2] = {worker->above[0], worker->above[1]};
-    struct gw_origin origin = {0};
-    if (worker->level == 0) {
-        origin.position = (uint8_t)__builtin_ctz(worker->bitmap);
-    } else {
-        origin.position = above[worker->level - 1];
+    if (worker->level > 0)
         above[worker->level - 1] = 0;
-    }
     uint64_t key = UINT64_C(1) << 32 | group_key(worker->level, above);
     uint32_t number = gw_map_get(&tree->map, key);
     if (number == GW_MAP_NONE) {
@@ -85,8 +80,10 @@ static void origin_enter(struct gw_contributors *tree, uint32_t rank, const stru
         int error = gw_map_put(&tree->map, key, number);
         GW_ASSERT(error == GW_OK);
     }
-    origin.number = (uint16_t)number;
-    tree->origins[rank] = origin;
+    tree->origins[rank] = (struct gw_origin){
+        .number = (uint16_t)number,
+        .position = (uint8_t)__builtin_ctz(gw_place_bit(worker)),
+    };
     if (rank >= tree->world)
         tree->world = rank + 1;
 }

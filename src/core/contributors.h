@@ -28,6 +28,12 @@ struct gw_place {
     uint8_t above[2]; /* position of its switch, or if level is 1 of itself, and so on up */
 };
 
+/* Its position below that switch, as one bit. */
+static inline uint32_t gw_place_bit(const struct gw_place *place)
+{
+    return place->level == 0 ? place->bitmap : UINT32_C(1) << place->above[place->level - 1];
+}
+
 struct gw_rank_set {
     uint64_t words[GW_RANK_WORDS];
 };
@@ -63,13 +69,13 @@ static inline bool gw_rank_set_has(const struct gw_rank_set *set, uint32_t rank)
 
 struct gw_contributors {
     struct gw_rank_set everybody;
-    struct gw_map map;       /* (level, above) to group */
+    struct gw_map map;       /* (level, above) to group, and of switches to their number */
     struct gw_group *groups; /* one per worker and level, at most */
     uint32_t count;
     uint32_t levels;
-    struct gw_origin *origins; /* by rank: the first switch of its packets */
-    uint32_t world;
-    uint32_t switch_count;
+    struct gw_origin *origins; /* by rank */
+    uint32_t world;            /* workers entered, by the highest rank */
+    uint32_t switch_count;     /* that workers hang on */
 };
 
 /* Bytes of memory for gw_contributors_init(). */

@@ -390,6 +390,7 @@ static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
                                    .aggregators = AGGREGATORS,
                                    .raw_max = 2,
                                    .retry = 20 * GW_US,
+                                   .quiet = 30 * GW_US,
                                    .scale_exponent = 20,
                                    .agrees_exponents = shape & 128,
                                    .proactive = shape & 2,

@@ -263,12 +263,12 @@ static void allreduce_scaling__is_exact_under_faults(void **state)
         seen.partials += result.switches.partials;
         seen.duplicates += result.switches.duplicates;
         seen.collisions += result.switches.collisions;
-        seen.discarded += result.switches.discarded;
+        seen.passed += result.switches.passed;
         gw_model_free(&result);
     }
     /* The rules that this is about were all at work. */
     assert_true(scaled && agreed && flagged && needless && resent);
-    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.discarded);
+    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.passed);
 }
 
 static double element_at(const struct gw_model_cfg *cfg, const unsigned char *x, uint32_t i)

@@ -100,6 +100,42 @@ static void allreduce__ring_needs_two_tensors_less_a_share(void **state)
     gw_test_sim_close(&run);
 }
 
+/*
+ * Three jobs that want 768 aggregators. With 60 the servers add up most of it, and all of it would
+ * be 8 tensors through each server's link. Measured: 1 to 2 times as long as that. When collisions
+ * are left to timeouts it is up to 80 times.
+ */
+static void allreduce__contended_jobs_keep_going(void **state)
+{
+    (void)state;
+    gw_time alone = 8 * 1000000 * gw_test_exact_time(1, 100000000000);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct gw_test_sim run;
+        struct gw_job_result results[JOBS_MAX];
+        const struct gw_sim_options options = {.seed = seed, .threads = 1};
+        gw_test_sim_run(&run, &options, "scenarios/allreduce.yaml",
+                        "size=1MB; jobs=3; aggregators=60; workload.start_spread=200us");
+        assert_int_equal(gw_sim_jobs(run.sim, results, JOBS_MAX), JOBS_MAX);
+        for (uint32_t i = 0; i < JOBS_MAX; i++) {
+            assert_int_equal(results[i].completed, results[i].workers);
+            assert_true(results[i].end - results[i].start < 3 * alone);
+        }
+        gw_test_sim_close(&run);
+    }
+}
+
+/* With all 768 their indices part: measured 98 % added up in switches, 100 % in the end. */
+static void allreduce__jobs_find_aggregators_of_their_own(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    struct gw_job_result results[JOBS_MAX];
+    run_checked("workload.iterations=80; jobs=3; aggregators=768", false, 1, &run, results);
+    for (uint32_t i = 0; i < JOBS_MAX; i++)
+        assert_true(results[i].aggregated * 100 > results[i].fragments * 95);
+    gw_test_sim_close(&run);
+}
+
 /* With an alias `wrong` to a key that does not exist. */
 static void expect_refused(const char *key, const char *value, const char *named)
 {
@@ -137,6 +173,8 @@ int main(void)
         cmocka_unit_test(allreduce__all_get_through_what_fails),
         cmocka_unit_test(allreduce__through_switches_fills_the_line),
         cmocka_unit_test(allreduce__ring_needs_two_tensors_less_a_share),
+        cmocka_unit_test(allreduce__contended_jobs_keep_going),
+        cmocka_unit_test(allreduce__jobs_find_aggregators_of_their_own),
         cmocka_unit_test(allreduce__bad_values_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,7 @@ static void gradient__the_last_one_leaves_with_the_sum(void **state)
     assert_false(feed(&s, gradient(&s, 2, 20))); /* a duplicate */
     assert_true(feed(&s, last));
     assert_int_equal(last->agg.level, 1);
-    assert_int_equal(last->agg.bitmap, 7);
+    assert_int_equal(last->agg.bitmap, 1); /* the position of this switch */
     assert_int_equal(last->agg_flags, GW_AGG_ECN);
     assert_int_equal(last->scale, 17);
     assert_int_equal(value_of(&s, last), 321);
@@ -184,7 +184,7 @@ static void gradient__collisions_go_on(void **state)
     struct gw_pkt *other_tensor = gradient(&s, 2, 9);
     other_tensor->key++;
     expect_passed(&s, other_tensor, 2, collided, 9);
-    expect_passed(&s, gradient(&s, 2, 2), 3, 0, 3);
+    expect_passed(&s, gradient(&s, 2, 2), 1, 0, 3);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->collisions, 4);
     stage_close(&s);
 }
@@ -251,21 +251,54 @@ static void resend__from_elsewhere_leaves_the_sum_alone(void **state)
     expect_passed(&s, rack, 1, GW_AGG_RESEND, 5);
     expect_passed(&s, sum, 1, GW_AGG_RESEND, 5);
     expect_passed(&s, shorter, 2, GW_AGG_RESEND, 5);
-    expect_passed(&s, gradient(&s, 2, 20), 3, 0, 21);
+    expect_passed(&s, gradient(&s, 2, 20), 1, 0, 21);
     stage_close(&s);
 }
 
-static void resend__at_a_higher_level_gives_the_sum_up(void **state)
+/* The resent one is the last: the sum goes on as if nothing had been. */
+static void resend__that_completes_leaves_one_level_up(void **state)
 {
     (void)state;
     struct stage s;
-    stage_open(&s, 1, 2);
-    struct gw_pkt *rack = gradient(&s, 1, 1);
-    rack->agg.level = 1;
-    assert_false(feed(&s, rack));
-    expect_passed(&s, resend(&s, 1, 7), 1, GW_AGG_RESEND, 7); /* of level 0 */
+    stage_open(&s, 0, 2);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    struct gw_pkt *pkt = resend(&s, 2, 20);
+    assert_true(feed(&s, pkt));
+    assert_int_equal(pkt->agg.level, 1);
+    assert_int_equal(pkt->agg.bitmap, 1);
+    assert_int_equal(pkt->agg_flags, GW_AGG_RESEND);
+    assert_int_equal(value_of(&s, pkt), 21);
     assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->discarded, 1);
+    gw_pkt_release(&s.pool, pkt);
+    stage_close(&s);
+}
+
+/* A part of a rack, at a switch above racks: the rack's whole is in the sum, or it cannot be. */
+static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 1, 3);
+    struct gw_pkt *rack = gradient(&s, 2, 20), *other = resend(&s, 1, 7), *own = resend(&s, 5, 7);
+    struct gw_pkt *again = gradient(&s, 2, 20);
+    rack->agg.level = again->agg.level = 1;
+    assert_false(feed(&s, rack));
+    expect_passed(&s, other, 1, GW_AGG_RESEND, 7); /* of rack 0 */
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->passed, 1);
+    own->agg.above[0] = 1;
+    assert_true(feed(&s, own));
+    assert_int_equal(own->agg.level, 1);
+    assert_int_equal(own->agg.bitmap, 2);
+    assert_int_equal(value_of(&s, own), 20);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    gw_pkt_release(&s.pool, own);
+    /* One of this level is added, and takes all along. */
+    assert_false(feed(&s, again));
+    struct gw_pkt *same = resend(&s, 1, 300);
+    same->agg.level = 1;
+    expect_passed(&s, same, 3, GW_AGG_RESEND, 320);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
     stage_close(&s);
 }
 
@@ -274,13 +307,11 @@ static void gradient__a_higher_level_adds_racks(void **state)
     (void)state;
     struct stage s;
     stage_open(&s, 1, 2);
-    struct gw_pkt *first = gradient(&s, 3, 1), *second = gradient(&s, 1, 2);
-    struct gw_pkt *third = gradient(&s, 1, 4);
+    struct gw_pkt *first = gradient(&s, 1, 1), *second = gradient(&s, 2, 2);
+    struct gw_pkt *third = gradient(&s, 4, 4); /* there are two */
     first->agg.level = second->agg.level = third->agg.level = 1;
-    second->agg.above[0] = 1;
-    third->agg.above[0] = 2; /* there are two */
     assert_false(feed(&s, first));
-    expect_passed(&s, third, 1, 0, 4);
+    expect_passed(&s, third, 4, 0, 4);
     assert_true(feed(&s, second));
     assert_int_equal(second->agg.level, 2);
     assert_int_equal(value_of(&s, second), 3);
@@ -297,7 +328,7 @@ static void gradient__copies_a_sum_that_others_hold(void **state)
     uint32_t buf = pkt->buf;
     gw_buf_share(&s.bufs, buf);
     assert_false(feed(&s, pkt));
-    expect_passed(&s, gradient(&s, 2, 2), 3, 0, 3);
+    expect_passed(&s, gradient(&s, 2, 2), 1, 0, 3);
     struct gw_pkt kept = {.buf = buf};
     assert_int_equal(value_of(&s, &kept), 1);
     gw_buf_release(&s.bufs, buf);
@@ -379,7 +410,8 @@ int main(void)
         cmocka_unit_test(gradient__strangers_pass),
         cmocka_unit_test(resend__takes_the_partial_sum_along),
         cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
-        cmocka_unit_test(resend__at_a_higher_level_gives_the_sum_up),
+        cmocka_unit_test(resend__that_completes_leaves_one_level_up),
+        cmocka_unit_test(resend__of_a_lower_level_takes_along_what_its_rack_is_in),
         cmocka_unit_test(gradient__a_higher_level_adds_racks),
         cmocka_unit_test(gradient__copies_a_sum_that_others_hold),
         cmocka_unit_test(gradient__without_a_buffer_goes_on),

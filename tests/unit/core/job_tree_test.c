@@ -471,7 +471,7 @@ static bool send_up(struct network *n, const struct gw_place *place, uint32_t ra
                            .flow = JOB,
                            .epoch = EPOCH,
                            .buf = GW_BUF_NONE,
-                           .agg = {.bitmap = place->bitmap,
+                           .agg = {.bitmap = gw_place_bit(place),
                                    .values = 1,
                                    .level = place->level,
                                    .above = {place->above[0], place->above[1]}}};

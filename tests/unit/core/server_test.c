@@ -19,6 +19,8 @@ enum {
     PKTS = 64,
 };
 
+#define QUIET (50 * GW_US)
+
 static const uint32_t first_seq = UINT32_MAX - 1; /* wraps soon */
 
 struct bench {
@@ -45,6 +47,7 @@ static void bench_open(struct bench *b, uint8_t levels)
                                 .aggregators = AGGREGATORS,
                                 .raw_max = RAW_MAX,
                                 .retry = GW_US,
+                                .quiet = QUIET,
                                 .kernels = gw_kernels_best(gw_cpu_features())};
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
     host.apps_max = 1;
@@ -143,6 +146,7 @@ static void server__adds_what_is_new_and_drops_what_overlaps(void **state)
     input(&b, both); /* holds 0 again: dropped as a whole */
     struct gw_pkt *rack = gradient(&b, 2, first_seq, 300);
     rack->agg.level = 1;
+    rack->agg.bitmap = 2; /* the position of the rack */
     input(&b, rack);
     expect_silence(&b);
     send(&b, 1, first_seq, 20, 0);
@@ -242,6 +246,105 @@ static void server__a_collision_moves_the_position(void **state)
     bench_close(&b);
 }
 
+/* A collision of worker `rank`; the others' packets are in a switch. */
+static void collide(struct bench *b, uint32_t rank, uint32_t seq)
+{
+    send(b, rank, seq, 1, GW_AGG_COLLISION | GW_AGG_RESEND);
+}
+
+static void expect_request(struct bench *b, uint32_t seq, uint32_t positions)
+{
+    struct gw_pkt pkt;
+    uint32_t value;
+    assert_true(take(b, &pkt, &value));
+    assert_int_equal(pkt.agg_flags, GW_AGG_REQUEST);
+    assert_int_equal(pkt.seq, seq);
+    assert_int_equal(pkt.dst, 10); /* and through the tree to all */
+    assert_int_equal(pkt.agg.values, 0);
+    assert_int_equal(pkt.agg.bitmap, positions);
+}
+
+/* When a later fragment is complete, all that collided ones lack has been sent. */
+static void server__asks_for_what_a_collision_left_behind(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 2);
+    collide(&b, 0, first_seq);
+    send(&b, 2, first_seq + 1, 1, 0); /* lacks something, but was in no collision */
+    expect_silence(&b);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        send(&b, rank, first_seq + 2, 1, 0);
+    expect_request(&b, first_seq, 2 | 1); /* of the first rack, of the second */
+    expect_result(&b, first_seq + 2, 10, 0, 3);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        send(&b, rank, first_seq + 3, 1, 0);
+    expect_result(&b, first_seq + 3, 10, 0, 3); /* and it asks once */
+    send(&b, 1, first_seq, 1, GW_AGG_RESEND);
+    send(&b, 2, first_seq, 1, GW_AGG_RESEND);
+    expect_result(&b, first_seq, 10, GW_AGG_COLLISION, 3);
+    assert_int_equal(gw_server_stats(b.server)->asked, 1);
+    bench_close(&b);
+}
+
+/* A request names who is missing when it leaves, and does not leave when nobody is. */
+static void server__asks_for_no_more_than_it_lacks(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 2);
+    collide(&b, 0, first_seq);
+    collide(&b, 0, first_seq + 1);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        send(&b, rank, first_seq + 2, 1, 0);
+    send(&b, 2, first_seq, 1, GW_AGG_RESEND);
+    send(&b, 1, first_seq + 1, 1, GW_AGG_RESEND);
+    send(&b, 2, first_seq + 1, 1, GW_AGG_RESEND);
+    expect_request(&b, first_seq, 2);
+    expect_result(&b, first_seq + 2, 10, 0, 3);
+    expect_result(&b, first_seq + 1, 10, GW_AGG_COLLISION, 3);
+    expect_silence(&b);
+    bench_close(&b);
+}
+
+/* With nothing to overtake it: after a while, then after twice as long, until something comes. */
+static void server__asks_when_it_is_quiet(void **state)
+{
+    (void)state;
+    struct bench b;
+    gw_time now = 0;
+    bench_open(&b, 2);
+    assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER);
+    collide(&b, 2, first_seq);
+    for (uint32_t round = 0; round < 4; round++) {
+        expect_silence(&b);
+        now += QUIET << round;
+        gw_node_expire(b.node, now - 1);
+        expect_silence(&b);
+        assert_true(gw_node_deadline(b.node) == now);
+        gw_node_expire(b.node, now);
+        expect_request(&b, first_seq, 1);
+    }
+    for (uint32_t rank = 0; rank < 2; rank++)
+        send(&b, rank, first_seq, 1, GW_AGG_RESEND);
+    expect_result(&b, first_seq, 10, GW_AGG_COLLISION, 3);
+    gw_node_expire(b.node, now + GW_S);
+    expect_silence(&b);
+    assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER);
+    bench_close(&b);
+}
+
+/* Nothing collides where nothing adds up. */
+static void server__without_a_tree_asks_nobody(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 0);
+    collide(&b, 0, first_seq);
+    assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER);
+    bench_close(&b);
+}
+
 static void server__drops_what_no_worker_can_send(void **state)
 {
     (void)state;
@@ -297,9 +400,9 @@ static void server__collects_raw_values(void **state)
     struct bench b;
     bench_open(&b, 2);
     send(&b, 0, first_seq, INT32_MAX, 0);
-    expect_result(&b, first_seq, 10, GW_AGG_REQUEST, 0);
+    expect_result(&b, first_seq, 10, GW_AGG_REQUEST | GW_AGG_RAW, 0);
     send(&b, 1, first_seq, 1, GW_AGG_RESEND);
-    expect_result(&b, first_seq, 11, GW_AGG_REQUEST | GW_AGG_UNICAST, 0);
+    expect_result(&b, first_seq, 11, GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST, 0);
     send(&b, 2, first_seq, (uint32_t)-5, GW_AGG_RAW | GW_AGG_RESEND);
     send(&b, 0, first_seq, INT32_MAX, GW_AGG_RAW | GW_AGG_RESEND);
     send(&b, 0, first_seq, INT32_MAX, GW_AGG_RAW | GW_AGG_RESEND); /* once only */
@@ -380,6 +483,10 @@ int main(void)
         cmocka_unit_test(server__without_a_tree_sends_to_each),
         cmocka_unit_test(server__returns_congestion_marks),
         cmocka_unit_test(server__a_collision_moves_the_position),
+        cmocka_unit_test(server__asks_for_what_a_collision_left_behind),
+        cmocka_unit_test(server__asks_for_no_more_than_it_lacks),
+        cmocka_unit_test(server__asks_when_it_is_quiet),
+        cmocka_unit_test(server__without_a_tree_asks_nobody),
         cmocka_unit_test(server__drops_what_no_worker_can_send),
         cmocka_unit_test(server__a_disagreement_about_the_tensor_is_stale),
         cmocka_unit_test(server__collects_raw_values),

@@ -465,7 +465,7 @@ static void hold_gradient(struct chain *c, const struct wanted *w)
                          .flow = w->job,
                          .epoch = w->epoch,
                          .buf = GW_BUF_NONE,
-                         .agg = {.values = 1, .level = 1, .above = {0, 5}}};
+                         .agg = {.bitmap = 1, .values = 1, .level = 1, .above = {0, 5}}};
     struct gw_pkt arrived;
     assert_int_equal(travel(c, &pkt, w->k, &arrived), NOBODY);
     assert_int_equal(gw_aggregate_taken(c->stages[w->k]), 1);

@@ -255,11 +255,86 @@ static void worker__a_request_is_met_raw(void **state)
     struct gw_pkt last;
     bench_open(&b, INITIAL, 0);
     drain(&b, &last, 0);
-    result(&b, 7, GW_AGG_REQUEST);
-    result(&b, 7, GW_AGG_REQUEST); /* waits already */
+    result(&b, 7, GW_AGG_REQUEST | GW_AGG_RAW);
+    result(&b, 7, GW_AGG_REQUEST | GW_AGG_RAW); /* waits already */
     assert_int_equal(drain(&b, &last, 0), 1);
     assert_int_equal(last.seq, first_seq + 7);
     assert_int_equal(last.agg_flags, GW_AGG_RAW | GW_AGG_RESEND);
+    bench_close(&b);
+}
+
+/* The server asks for what a collision left behind: that is no loss, and the window stays. */
+static void worker__what_collided_is_sent_again_by_those_who_are_asked(void **state)
+{
+    (void)state;
+    static const uint32_t others = ~2u, mine = 2;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, INITIAL, 0);
+    drain(&b, &last, 0);
+    struct gw_pkt *request = result_of(&b, 0, GW_AGG_REQUEST);
+    request->agg.values = 0;
+    request->agg.bitmap = others;
+    input(&b, request, 0);
+    for (uint32_t i = 1; i < 8; i++)
+        result(&b, i, 0);
+    assert_int_equal(drain(&b, &last, 0), 0);
+    request = result_of(&b, 0, GW_AGG_REQUEST);
+    request->agg.values = 0;
+    request->agg.bitmap = mine;
+    input(&b, request, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq);
+    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    result(&b, 0, GW_AGG_COLLISION);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 0);
+    assert_int_equal(gw_worker_expected(b.worker), first_seq + 8);
+    /* Another one that is overtaken is lost. */
+    for (uint32_t i = 9; i < 12; i++)
+        result(&b, i, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq + 8);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    bench_close(&b);
+}
+
+/* Lets `count` leave; the last of them in *last. */
+static void send_some(struct bench *b, uint32_t count, struct gw_pkt *last)
+{
+    struct gw_pkt *pkt;
+    b->node->ready_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(gw_node_output(b->node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE, 1);
+        *last = *pkt;
+        gw_pkt_release(&b->pool, pkt);
+    }
+}
+
+/* Three results of what left after a resend overtake it, too; results of what left before do not.
+ */
+static void worker__a_resend_is_lost_when_later_ones_overtake_it(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    send_some(&b, 5, &last);
+    for (uint32_t i = 1; i < 4; i++)
+        result(&b, i, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq);
+    send_some(&b, 3, &last); /* 5, 6 and 7 */
+    for (uint32_t i = 4; i < 7; i++)
+        result(&b, i, 0);
+    assert_int_equal(gw_worker_stats(b.worker)->resent, 1);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq + 8);
+    result(&b, 7, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq);
+    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    assert_int_equal(gw_worker_stats(b.worker)->resent, 2);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1); /* of the same window */
     bench_close(&b);
 }
 
@@ -345,6 +420,8 @@ int main(void)
         cmocka_unit_test(worker__three_overtaking_results_mean_a_loss),
         cmocka_unit_test(worker__silence_sends_the_expected_one_again),
         cmocka_unit_test(worker__a_request_is_met_raw),
+        cmocka_unit_test(worker__what_collided_is_sent_again_by_those_who_are_asked),
+        cmocka_unit_test(worker__a_resend_is_lost_when_later_ones_overtake_it),
         cmocka_unit_test(worker__what_is_not_its_own_is_stale),
         cmocka_unit_test(worker__follows_the_news_of_a_position),
         cmocka_unit_test(worker_reduce__refuses_what_cannot_be),
