@@ -103,7 +103,7 @@ static void allreduce__ring_needs_two_tensors_less_a_share(void **state)
 /*
  * Three jobs that want 768 aggregators. With 60 the servers add up most of it, and all of it would
  * be 8 tensors through each server's link. Measured: 1 to 2 times as long as that. When collisions
- * are left to timeouts it is up to 80 times.
+ * are left to timeouts it is up to 160 times.
  */
 static void allreduce__contended_jobs_keep_going(void **state)
 {
