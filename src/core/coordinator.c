@@ -32,12 +32,13 @@ struct seat {
     uint32_t expected;
     uint32_t path[GW_LEVELS_MAX];
     uint8_t path_count;
-    uint8_t state;   /* enum seat_state */
-    uint16_t epoch;  /* that the worker has last been in */
-    bool is_fresh;   /* has nothing to go on with */
-    bool resumes;    /* in the seat of one that left: begins at resume_seq */
-    bool is_ready;   /* knows that it is in */
-    bool is_claimed; /* somebody else wants the rank, since claimed_at */
+    uint8_t state;     /* enum seat_state */
+    uint16_t epoch;    /* that the worker has last been in */
+    bool is_fresh;     /* has nothing to go on with */
+    bool resumes;      /* in the seat of one that left: begins at resume_seq */
+    bool is_untouched; /* has calls in work, and no result since it was fresh */
+    bool is_ready;     /* knows that it is in */
+    bool is_claimed;   /* somebody else wants the rank, since claimed_at */
     gw_time claimed_at;
     gw_time heard;
 };
@@ -203,7 +204,7 @@ static void run(struct gw_coordinator *co, gw_time now)
         if (!seat->is_fresh)
             seat->expected = first_seq;
         else
-            seat->expected = has_history ? co->resume_seq : first_seq;
+            seat->expected = has_history && seat->resumes ? co->resume_seq : first_seq;
         seat->state = SEAT_IN;
         seat->is_fresh = seat->resumes = seat->is_ready = false;
         seat->heard = now;
@@ -248,21 +249,22 @@ static void form(struct gw_coordinator *co, gw_time now)
 
 /*
  * Begins when all have joined. A fresh worker among others that are in the middle of something can
- * take part only in the seat of one that left; else whoever had its seat has died.
+ * take part only in the seat of one that left, or if nobody has a result yet; else whoever had its
+ * seat has died.
  */
 static void form_when_complete(struct gw_coordinator *co, gw_time now)
 {
-    bool has_history = false;
+    bool has_results = false;
     uint32_t misfit = GW_RANK_NONE;
     for (uint32_t rank = 0; rank < co->cfg.world; rank++) {
         const struct seat *seat = &co->seats[rank];
         if (seat->state != SEAT_JOINED)
             return;
-        has_history |= !seat->is_fresh;
+        has_results |= !seat->is_fresh && !seat->is_untouched;
         if (seat->is_fresh && (!seat->resumes || co->cfg.agrees_exponents))
             misfit = rank;
     }
-    if (has_history && misfit != GW_RANK_NONE)
+    if (has_results && misfit != GW_RANK_NONE)
         dissolve(co, false, GW_JOB_LOST, misfit, now);
     else
         form(co, now);
@@ -334,6 +336,7 @@ static void take_seat(struct seat *seat, const struct gw_pkt *pkt, gw_time now)
         .state = SEAT_JOINED,
         .epoch = pkt->epoch,
         .is_fresh = pkt->scale & GW_JOB_PATH_FRESH,
+        .is_untouched = pkt->scale & GW_JOB_PATH_UNTOUCHED,
         .resumes = seat->state == SEAT_LEFT || seat->resumes,
         .heard = now,
     };

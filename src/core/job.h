@@ -77,9 +77,11 @@ enum gw_job_reason {
 
 /* JOIN's `scale`: what is known of the way so far. */
 enum {
-    GW_JOB_PATH_COUNT = 3,  /* mask: switches in `word` */
-    GW_JOB_PATH_SPREAD = 4, /* there were several ways on: not every packet comes by here */
-    GW_JOB_PATH_FRESH = 8,  /* the worker has nothing to go on with: `seq` means nothing */
+    GW_JOB_PATH_COUNT = 3,      /* mask: switches in `word` */
+    GW_JOB_PATH_SPREAD = 4,     /* there were several ways on: not every packet comes by here */
+    GW_JOB_PATH_FRESH = 8,      /* the worker has nothing to go on with: `seq` means nothing */
+    GW_JOB_PATH_UNTOUCHED = 16, /* it has calls in work, and no result since it was fresh */
+    GW_JOB_PATH_FLAGS = 31,
 };
 
 /* Where a switch is in the tree, as INSTALL's word[1]. */

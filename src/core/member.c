@@ -16,6 +16,7 @@ struct gw_member {
     bool has_promise; /* of an event, while joining on request or leaving */
     uint32_t incarnation;
     uint32_t first_seq;
+    uint32_t fresh_seq; /* first_seq of the last epoch that it entered fresh */
     uint16_t share;
     int8_t scale_exponent;
     struct gw_job_terms terms;
@@ -31,8 +32,11 @@ static void send(struct gw_member *member, enum gw_job_op op)
     pkt->key = member->incarnation;
     pkt->epoch = member->epoch;
     pkt->index = member->epoch ? member->terms.rank : member->cfg.rank;
-    pkt->scale = op == GW_JOB_JOIN && member->is_fresh ? GW_JOB_PATH_FRESH : 0;
     pkt->seq = member->worker ? gw_worker_expected(member->worker) : 0;
+    if (op == GW_JOB_JOIN && member->is_fresh)
+        pkt->scale = GW_JOB_PATH_FRESH;
+    else if (op == GW_JOB_JOIN && pkt->seq == member->fresh_seq)
+        pkt->scale = GW_JOB_PATH_UNTOUCHED;
     gw_egress_control(ep, pkt);
 }
 
@@ -109,6 +113,8 @@ static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time 
         member->scale_exponent = (int8_t)pkt->scale;
         member->terms = gw_job_terms_unpack(pkt->job.word);
         struct gw_worker_place place = place_of(member);
+        if (member->is_fresh)
+            member->fresh_seq = member->first_seq;
         if (member->worker)
             gw_worker_place(member->worker, &place, now);
         member->is_fresh = false;

@@ -52,7 +52,7 @@ bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, 
                          bool spreads)
 {
     uint32_t count = pkt->scale & GW_JOB_PATH_COUNT;
-    if (pkt->scale & ~(GW_JOB_PATH_COUNT | GW_JOB_PATH_SPREAD | GW_JOB_PATH_FRESH))
+    if (pkt->scale & ~GW_JOB_PATH_FLAGS)
         return false;
     if (jobs->aggregate && (is_edge || !(pkt->scale & GW_JOB_PATH_SPREAD))) {
         /* When there are too many the last one stays: it is the server's. */

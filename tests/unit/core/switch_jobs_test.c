@@ -234,7 +234,7 @@ static void join__keeps_the_last_of_too_many(void **state)
     assert_int_equal(arrived.job.word[0], 7);
     assert_int_equal(arrived.job.word[1], 8);
     assert_int_equal(arrived.job.word[2], ADDRESS + 2); /* and not ADDRESS + 1 */
-    pkt.scale = 16;
+    pkt.scale = 32;
     assert_int_equal(travel(&c, &pkt, 1, &arrived), NOBODY);
     assert_true(gw_switch_stats(c.sw[1])->malformed == 1);
     chain_close(&c);
