@@ -59,8 +59,8 @@ enum gw_agg_flag {
         2,          /* the fragment's aggregator was taken; parameter: `bitmap` is a new index */
     GW_AGG_RAW = 4, /* the payload is in the tensor's own type, not fixed point: do not add */
     GW_AGG_ECN = 8, /* a contributor met congestion */
-    GW_AGG_REQUEST = 16, /* parameter: no result; with RAW, send this fragment again raw; without, it
-                            was in a collision, and positions in `bitmap` are to send it again */
+    GW_AGG_REQUEST = 16, /* parameter: no result; with RAW, send this fragment again raw; without,
+                            it was in a collision, and positions in `bitmap` are to send it again */
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
     GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
     GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
