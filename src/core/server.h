@@ -12,8 +12,8 @@
  * timeout, and then all of them send again and halve their windows. Here the server asks as soon as
  * a later fragment is complete, or it has been quiet for a while; one worker below each switch
  * sends again, which brings all that the switch holds, and windows stay as they are. (Three jobs of
- * 8 workers in half the memory that they want get 1.3 times, in a twelfth twice the throughput of
- * before.)
+ * 8 workers with two thirds of the aggregators that they want get 1.3 times the throughput by that,
+ * with a twelfth 2.3 times; simulated, 100 Gb/s.)
  *
  * A fragment whose integers saturate is asked for again raw: raw floats are kept per worker and
  * added in rank order, as doubles; raw int32 are added in 64 bits, and a sum that does not fit
