@@ -180,12 +180,22 @@ static void forward_to_each(struct gw_switch *sw, struct gw_pkt *pkt, const uint
     forward_to(sw, pkt, dsts[count - 1], now);
 }
 
+/* Whether a result on its way to `dst` is for all below this switch, not for others beyond it. */
+static bool is_member(const struct gw_aggregate_job *job, uint32_t dst)
+{
+    for (uint32_t i = 0; i < job->member_count; i++)
+        if (job->members[i] == dst)
+            return true;
+    return false;
+}
+
 /* A result frees its aggregator here and goes on to all members of its job below this switch. */
 static void multiply(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
     gw_aggregate_parameter(sw->aggregate, pkt, now);
     const struct gw_aggregate_job *job = gw_aggregate_job(sw->aggregate, pkt->flow);
-    if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST) {
+    if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST ||
+        !is_member(job, pkt->dst)) {
         forward(sw, pkt, now);
         return;
     }
