@@ -11,11 +11,11 @@
 #include "base/align.h"
 #include "base/error.h"
 #include "base/fixed.h"
-#include "core/agg_key.h"
 #include "core/endpoint_impl.h"
 #include "core/job.h"
 #include "core/result_log.h"
 #include "core/scaling.h"
+#include "core/tensor_row.h"
 
 enum {
     CRAWL_MAX = 2,         /* results between two timeouts that mean a burst of losses */
@@ -32,15 +32,6 @@ enum slot_flag {
     SLOT_ASKED = 8,  /* it was in a collision, and the server asks for what it lacks */
 };
 
-struct work {
-    struct gw_tensor tensor;
-    struct gw_scale scale;
-    uint32_t key;
-    uint32_t first; /* sequence number */
-    uint32_t fragments;
-    uint32_t results;
-};
-
 struct gw_worker {
     struct gw_app app;
     struct gw_endpoint *ep;
@@ -52,15 +43,12 @@ struct gw_worker {
     uint32_t *resend; /* ring of sequence numbers, window_max */
     uint32_t resend_head;
     uint32_t resend_count;
-    struct work *works; /* ring, tensors_max */
-    uint32_t work_head;
-    uint32_t work_count;
+    struct gw_tensor_row row; /* in work */
     struct gw_result_log log;
     bool is_paused;     /* between two epochs */
     bool is_out;        /* failed: an epoch must begin before the next call */
     uint32_t expected;  /* first fragment without result */
     uint32_t next;      /* first never sent */
-    uint32_t end;       /* behind the last fragment of all tensors */
     uint32_t ahead;     /* results that came for fragments behind `expected` */
     uint32_t overtaken; /* fragment last found lost that way */
     bool was_overtaken;
@@ -89,34 +77,6 @@ static uint8_t *agreed_of(const struct gw_worker *worker, uint32_t seq)
     return &worker->agreed[seq & (worker->cfg.window_max - 1)];
 }
 
-static bool seq_before(uint32_t a, uint32_t b)
-{
-    return (int32_t)(a - b) < 0;
-}
-
-/* The tensor that a fragment belongs to; there is one for every seq in [expected, end). */
-static struct work *work_of(struct gw_worker *worker, uint32_t seq)
-{
-    for (uint32_t i = 0; i < worker->work_count; i++) {
-        struct work *work = &worker->works[(worker->work_head + i) % worker->cfg.tensors_max];
-        if (seq - work->first < work->fragments)
-            return work;
-    }
-    return NULL;
-}
-
-/* Elements of a fragment. */
-static uint32_t values_of(const struct gw_worker *worker, const struct work *work, uint32_t seq)
-{
-    uint64_t left = work->tensor.count - (uint64_t)(seq - work->first) * worker->cfg.values;
-    return left < worker->cfg.values ? (uint32_t)left : worker->cfg.values;
-}
-
-static size_t offset_of(const struct gw_worker *worker, const struct work *work, uint32_t seq)
-{
-    return (size_t)(seq - work->first) * worker->cfg.values * gw_dtype_size(work->tensor.type);
-}
-
 /* The worker's position below its first switch. */
 static uint32_t position_bit(const struct gw_worker *worker)
 {
@@ -133,7 +93,7 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
     if (worker->is_paused)
         return false;
     return worker->resend_count || gw_result_log_has_next(&worker->log) ||
-           (worker->next != worker->end &&
+           (worker->next != worker->row.end &&
             worker->next - worker->expected < (uint32_t)(worker->window >> 16));
 }
 
@@ -162,7 +122,7 @@ static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
         worker->resend_count--;
         uint8_t *slot = slot_of(worker, *seq);
         /* Its result may have come, and the slot may be another fragment's by now. */
-        if (seq_before(*seq, worker->expected) || !(*slot & SLOT_QUEUED))
+        if (gw_seq_before(*seq, worker->expected) || !(*slot & SLOT_QUEUED))
             continue;
         *slot &= (uint8_t)~SLOT_QUEUED;
         if (*slot & SLOT_DONE)
@@ -170,7 +130,7 @@ static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
         *again = true;
         return true;
     }
-    if (worker->next == worker->end ||
+    if (worker->next == worker->row.end ||
         worker->next - worker->expected >= (uint32_t)(worker->window >> 16))
         return false;
     *slot_of(worker, worker->next) = 0;
@@ -187,7 +147,7 @@ static void write_place(const struct gw_worker *worker, struct gw_pkt *pkt)
 }
 
 /* The scale of a fragment; there is no result one window before those of the first window. */
-static struct gw_scale scale_of(const struct gw_worker *worker, const struct work *work,
+static struct gw_scale scale_of(const struct gw_worker *worker, const struct gw_row_tensor *work,
                                 uint32_t seq)
 {
     int exponent = gw_scaling_exponent(*agreed_of(worker, seq), worker->cfg.scale_exponent);
@@ -197,19 +157,19 @@ static struct gw_scale scale_of(const struct gw_worker *worker, const struct wor
 }
 
 /* The greatest exponent up to `exponent` that is safe for a fragment of floats. */
-static int safe_exponent(const struct gw_worker *worker, const struct work *work, uint32_t seq,
-                         int exponent)
+static int safe_exponent(const struct gw_worker *worker, const struct gw_row_tensor *work,
+                         uint32_t seq, int exponent)
 {
     struct gw_scaling_values values = {
-        .x = (const unsigned char *)work->tensor.in + offset_of(worker, work, seq),
-        .count = values_of(worker, work, seq),
+        .x = (const unsigned char *)work->tensor.in + gw_tensor_row_offset(&worker->row, work, seq),
+        .count = gw_tensor_row_values(&worker->row, work, seq),
         .type = work->tensor.type,
         .workers = worker->cfg.world,
     };
     return gw_scaling_safe(worker->cfg.kernels, &values, exponent);
 }
 
-static bool has_floats(const struct work *work)
+static bool has_floats(const struct gw_row_tensor *work)
 {
     return work && work->tensor.in && work->tensor.type != GW_DTYPE_I32;
 }
@@ -218,21 +178,23 @@ static bool has_floats(const struct work *work)
 static uint8_t offer_of(struct gw_worker *worker, uint32_t seq)
 {
     uint32_t later = seq + worker->cfg.window_max;
-    const struct work *work = worker->cfg.offers_exponents ? work_of(worker, later) : NULL;
+    const struct gw_row_tensor *work =
+        worker->cfg.offers_exponents ? gw_tensor_row_find(&worker->row, later) : NULL;
     if (!has_floats(work))
         return GW_PKT_SCALE_NONE;
     return gw_scaling_byte(safe_exponent(worker, work, later, worker->cfg.scale_exponent));
 }
 
 /* Whether the sum of this fragment might saturate in a switch. */
-static bool might_saturate(const struct gw_worker *worker, const struct work *work, uint32_t seq)
+static bool might_saturate(const struct gw_worker *worker, const struct gw_row_tensor *work,
+                           uint32_t seq)
 {
     int exponent = gw_scaling_exponent(*agreed_of(worker, seq), worker->cfg.scale_exponent);
     return has_floats(work) && safe_exponent(worker, work, seq, exponent) < exponent;
 }
 
 /* Writes the payload, as integers if they all fit, else raw. */
-static void fill_payload(struct gw_worker *worker, const struct work *work, uint32_t seq,
+static void fill_payload(struct gw_worker *worker, const struct gw_row_tensor *work, uint32_t seq,
                          struct gw_pkt *pkt)
 {
     uint8_t *slot = slot_of(worker, seq);
@@ -245,7 +207,7 @@ static void fill_payload(struct gw_worker *worker, const struct work *work, uint
     if (in) {
         const struct gw_scale scale = scale_of(worker, work, seq);
         unsigned char *out = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
-        in += offset_of(worker, work, seq);
+        in += gw_tensor_row_offset(&worker->row, work, seq);
         if (!(*slot & SLOT_RAW) &&
             !worker->cfg.kernels->quantise[work->tensor.type](out, in, pkt->agg.values, &scale))
             *slot |= SLOT_RAW;
@@ -301,9 +263,9 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
         gw_pkt_release(ep->pool, pkt);
         return NULL;
     }
-    const struct work *work = work_of(worker, seq);
+    const struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, seq);
     gw_endpoint_app_pkt(ep, &worker->app, pkt, worker->cfg.server, seq,
-                        values_of(worker, work, seq));
+                        gw_tensor_row_values(&worker->row, work, seq));
     pkt->key = work->key;
     pkt->epoch = worker->cfg.epoch;
     pkt->scale = offer_of(worker, seq);
@@ -322,7 +284,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
 static void window_cut(struct gw_worker *worker)
 {
     if (!worker->cfg.congestion_control ||
-        (worker->was_cut && seq_before(worker->expected, worker->cut_at)))
+        (worker->was_cut && gw_seq_before(worker->expected, worker->cut_at)))
         return;
     worker->window = worker->window / 2 > GW_Q16_ONE ? worker->window / 2 : GW_Q16_ONE;
     worker->threshold = worker->window;
@@ -343,7 +305,8 @@ static void window_grow(struct gw_worker *worker)
         worker->window = limit;
 }
 
-static void work_end(struct gw_worker *worker, const struct work *work, const struct gw_event *how)
+static void work_end(struct gw_worker *worker, const struct gw_row_tensor *work,
+                     const struct gw_event *how)
 {
     struct gw_endpoint *ep = worker->ep;
     ep->promised--;
@@ -366,27 +329,26 @@ void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, g
 {
     struct gw_event how = {
         .kind = GW_EVENT_FAILED, .about = about, .reason = (uint8_t)reason, .at = now};
-    for (; worker->work_count; worker->work_count--) {
-        work_end(worker, &worker->works[worker->work_head], &how);
-        worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
-    }
+    for (; worker->row.count; gw_tensor_row_pop(&worker->row))
+        work_end(worker, gw_tensor_row_first(&worker->row), &how);
     gw_egress_leave(worker->ep, &worker->app.sender);
     gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
     gw_result_log_clear(&worker->log);
     forget_agreed(worker);
     worker->is_out = true;
-    worker->expected = worker->next = worker->end;
+    worker->expected = worker->next = worker->row.end;
     worker->resend_count = 0;
     worker->ahead = 0;
 }
 
 /* Stores a fragment's result into the tensor. */
-static void store_result(struct gw_worker *worker, const struct work *work,
+static void store_result(struct gw_worker *worker, const struct gw_row_tensor *work,
                          const struct gw_pkt *pkt)
 {
     if (!work->tensor.out || pkt->buf == GW_BUF_NONE)
         return;
-    unsigned char *out = (unsigned char *)work->tensor.out + offset_of(worker, work, pkt->seq);
+    unsigned char *out =
+        (unsigned char *)work->tensor.out + gw_tensor_row_offset(&worker->row, work, pkt->seq);
     const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
     enum gw_dtype type = work->tensor.type;
     const struct gw_scale scale = scale_of(worker, work, pkt->seq);
@@ -405,13 +367,10 @@ static void advance(struct gw_worker *worker, gw_time now)
         /* All workers have what is a window behind, or this one could not be here. */
         gw_result_log_confirm(&worker->log, worker->expected - worker->cfg.window_max - 1);
     }
-    while (worker->work_count) {
-        const struct work *work = &worker->works[worker->work_head];
-        if (work->results != work->fragments)
-            break;
+    const struct gw_row_tensor *work;
+    while ((work = gw_tensor_row_first(&worker->row)) && work->results == work->fragments) {
         work_end(worker, work, &(struct gw_event){.kind = GW_EVENT_REDUCED, .at = now});
-        worker->work_head = (worker->work_head + 1) % worker->cfg.tensors_max;
-        worker->work_count--;
+        gw_tensor_row_pop(&worker->row);
     }
 }
 
@@ -419,7 +378,7 @@ static void advance(struct gw_worker *worker, gw_time now)
 static void resend_overdue(struct gw_worker *worker, uint32_t seq, bool all)
 {
     queue_resend(worker, worker->expected);
-    for (uint32_t at = worker->expected + 1; all && seq_before(at, seq); at++)
+    for (uint32_t at = worker->expected + 1; all && gw_seq_before(at, seq); at++)
         queue_resend(worker, at);
 }
 
@@ -442,7 +401,7 @@ static void detect_loss(struct gw_worker *worker, uint32_t seq)
     window_cut(worker);
 }
 
-static void take_result(struct gw_worker *worker, struct work *work, struct gw_pkt *pkt,
+static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, struct gw_pkt *pkt,
                         gw_time now)
 {
     worker->stats.results++;
@@ -450,7 +409,7 @@ static void take_result(struct gw_worker *worker, struct work *work, struct gw_p
     *agreed_of(worker, pkt->seq) = pkt->scale; /* of the fragment that has the slot next */
     *slot_of(worker, pkt->seq) |= SLOT_DONE;
     worker->ahead++;
-    worker->behind_count += !seq_before(pkt->seq, worker->behind);
+    worker->behind_count += !gw_seq_before(pkt->seq, worker->behind);
     work->results++;
     worker->progress_at = worker->result_at = now;
     if (pkt->agg_flags & GW_AGG_COLLISION)
@@ -482,7 +441,7 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
 {
     struct gw_worker *worker = (struct gw_worker *)app;
     bool is_known = pkt->seq - worker->expected < worker->next - worker->expected;
-    struct work *work = is_known ? work_of(worker, pkt->seq) : NULL;
+    struct gw_row_tensor *work = is_known ? gw_tensor_row_find(&worker->row, pkt->seq) : NULL;
     if (pkt->epoch != worker->cfg.epoch || (work && pkt->key != work->key)) {
         worker->stats.stale++;
     } else if (!work || *slot_of(worker, pkt->seq) & SLOT_DONE) {
@@ -492,7 +451,7 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
         gw_worker_fail(worker, GW_JOB_OVERFLOW, 0, now);
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {
         take_request(worker, pkt);
-    } else if (pkt->agg.values != values_of(worker, work, pkt->seq)) {
+    } else if (pkt->agg.values != gw_tensor_row_values(&worker->row, work, pkt->seq)) {
         worker->stats.stale++;
     } else {
         take_result(worker, work, pkt, now);
@@ -514,13 +473,13 @@ static bool is_crawling(const struct gw_worker *worker)
 static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
-    if (worker->cfg.stall && worker->work_count && now - worker->result_at >= worker->cfg.stall) {
+    if (worker->cfg.stall && worker->row.count && now - worker->result_at >= worker->cfg.stall) {
         gw_worker_fail(worker, GW_JOB_STALLED, worker->cfg.server, now);
         return;
     }
-    if ((worker->expected == worker->end && worker->log.owed == 0) || worker->is_paused) {
+    if ((worker->expected == worker->row.end && worker->log.owed == 0) || worker->is_paused) {
         gw_endpoint_arm(ep, app->timer,
-                        worker->work_count && worker->cfg.stall
+                        worker->row.count && worker->cfg.stall
                             ? gw_time_add(worker->result_at, worker->cfg.stall)
                             : GW_TIME_NEVER);
         return;
@@ -558,7 +517,7 @@ size_t gw_worker_size(const struct gw_worker_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_worker)) +
            gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators)) +
-           gw_aligned(cfg->tensors_max * sizeof(struct work)) +
+           gw_aligned(gw_tensor_row_size(cfg->tensors_max)) +
            gw_aligned(cfg->window_max * sizeof(uint32_t)) + 2 * gw_aligned(cfg->window_max) +
            gw_aligned(gw_result_log_size(log_count(cfg)));
 }
@@ -594,15 +553,14 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .cfg = *cfg,
         .expected = cfg->first_seq,
         .next = cfg->first_seq,
-        .end = cfg->first_seq,
         .increase = (increase ? increase : 1) << 16,
     };
     at += gw_aligned(sizeof(*worker));
     worker->index_memory = at;
     reset(worker);
     at += gw_aligned(gw_agg_index_size(cfg->window_max, cfg->aggregators));
-    worker->works = (void *)at;
-    at += gw_aligned(cfg->tensors_max * sizeof(struct work));
+    gw_tensor_row_init(&worker->row, at, cfg->tensors_max, cfg->values, cfg->first_seq);
+    at += gw_aligned(gw_tensor_row_size(cfg->tensors_max));
     worker->resend = (void *)at;
     at += gw_aligned(cfg->window_max * sizeof(uint32_t));
     worker->slots = at;
@@ -617,37 +575,27 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
 
 void gw_worker_fini(struct gw_worker *worker)
 {
-    worker->ep->promised -= worker->work_count;
+    worker->ep->promised -= worker->row.count;
     gw_result_log_clear(&worker->log);
     gw_endpoint_detach(worker->ep, &worker->app);
 }
 
 int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, gw_time now)
 {
-    uint64_t fragments = (tensor->count - 1) / worker->cfg.values + 1;
     bool has_payload = tensor->in != NULL;
-    if (tensor->count == 0 || fragments > INT32_MAX / 2 || tensor->type >= GW_DTYPES ||
-        has_payload != (worker->ep->pool->bufs != NULL))
+    if (has_payload != (worker->ep->pool->bufs != NULL))
         return GW_ERR_INVALID;
     if (worker->is_out)
         return GW_ERR_OUT;
-    if (worker->work_count == worker->cfg.tensors_max ||
-        worker->end - worker->expected > INT32_MAX / 2 || !gw_endpoint_has_event_room(worker->ep))
+    if (!gw_endpoint_has_event_room(worker->ep))
         return GW_ERR_NO_ROOM;
-    uint32_t shares = tensor->average ? worker->cfg.world : 1;
-    struct work *work =
-        &worker->works[(worker->work_head + worker->work_count++) % worker->cfg.tensors_max];
-    *work = (struct work){
-        .tensor = *tensor,
-        .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
-                                              : gw_scale_power(worker->cfg.scale_exponent, shares),
-        .key = gw_agg_key(worker->end, tensor->type, tensor->average),
-        .first = worker->end,
-        .fragments = (uint32_t)fragments,
-    };
-    if (worker->expected == worker->end)
+    bool was_idle = worker->expected == worker->row.end;
+    int error =
+        gw_tensor_row_push(&worker->row, tensor, worker->cfg.scale_exponent, worker->cfg.world);
+    if (error)
+        return error;
+    if (was_idle)
         worker->progress_at = worker->result_at = now;
-    worker->end += (uint32_t)fragments;
     worker->ep->promised++;
     worker_wake(worker, now);
     return GW_OK;
@@ -677,8 +625,8 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     cfg->bitmap = place->bitmap;
     memcpy(cfg->above, place->above, sizeof(cfg->above));
     if (place->is_fresh) {
-        GW_ASSERT(worker->work_count == 0);
-        worker->expected = worker->next = worker->end = place->first_seq;
+        GW_ASSERT(worker->row.count == 0);
+        worker->expected = worker->next = worker->row.end = place->first_seq;
         gw_result_log_clear(&worker->log);
         forget_agreed(worker);
     }
@@ -687,7 +635,7 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     start_over(worker);
     gw_result_log_owe(&worker->log, place->first_seq, worker->next);
     worker->progress_at = worker->result_at = now;
-    if (worker->work_count || worker->log.owed)
+    if (worker->row.count || worker->log.owed)
         gw_endpoint_arm(worker->ep, worker->app.timer, gw_time_add(now, cfg->timeout));
     worker_wake(worker, now);
 }
