@@ -20,7 +20,8 @@ struct gw_member {
     uint16_t share;
     int8_t scale_exponent;
     struct gw_job_terms terms;
-    gw_time since; /* beginning of the state */
+    enum gw_job_reason reason; /* of being out */
+    gw_time since;             /* beginning of the state */
 };
 
 static void send(struct gw_member *member, enum gw_job_op op)
@@ -72,6 +73,7 @@ static void go_out(struct gw_member *member, enum gw_job_reason reason, uint32_t
     enter(member, GW_MEMBER_OUT, now);
     member->is_fresh = true;
     member->is_to_leave = false;
+    member->reason = reason;
     if (member->worker)
         gw_worker_fail(member->worker, reason, about, now);
     post(member, GW_EVENT_REFUSED, reason, about, now);
@@ -316,6 +318,11 @@ void gw_member_bind(struct gw_member *member, struct gw_worker *worker)
 enum gw_member_state gw_member_state(const struct gw_member *member)
 {
     return member->state;
+}
+
+enum gw_job_reason gw_member_reason(const struct gw_member *member)
+{
+    return member->reason;
 }
 
 uint16_t gw_member_rank(const struct gw_member *member)

@@ -65,6 +65,9 @@ void gw_member_bind(struct gw_member *member, struct gw_worker *worker);
 
 enum gw_member_state gw_member_state(const struct gw_member *member);
 
+/* Why it is out: the last failure, also when no call was in work that could have said so. */
+enum gw_job_reason gw_member_reason(const struct gw_member *member);
+
 /* The rank that the server gave. */
 uint16_t gw_member_rank(const struct gw_member *member);
 

@@ -46,8 +46,13 @@ static void iterate(struct gw_sim *sim, struct gw_sim_member *member, gw_time no
         tensor.out = member->out ? member->out + shard->first : NULL;
         tensor.count = shard->count;
         int error = gw_worker_reduce(member->stakes[i].worker, &tensor, now);
-        /* The event that was just polled has made room; a failure elsewhere ends the member. */
+        /* The event that was just polled has made room. */
         GW_ASSERT(error == GW_OK || error == GW_ERR_OUT);
+        if (error) {
+            member->reason = gw_member_reason(member->stakes[i].member);
+            end(gw_sim_part_of(sim, member->place), member, GW_FLOW_FAILED, now);
+            return; /* calls in work end by themselves */
+        }
         member->pending++;
     }
     if (!member->is_started)
@@ -110,11 +115,11 @@ static void reduced(struct gw_sim_part *part, struct gw_sim_member *member, gw_t
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     if (--member->pending)
         return;
+    if (member->outcome != GW_FLOW_PENDING)
+        return; /* another part has failed */
     member->end = now;
     if (member->out && !gw_sim_payload_is_right(sim, member))
         part->wrong_payloads++;
-    if (member->outcome != GW_FLOW_PENDING)
-        return; /* another part has failed */
     if (++member->iterations < spec->iterations) {
         iterate(sim, member, now);
         return;

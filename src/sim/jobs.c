@@ -319,6 +319,7 @@ static void add_member(const struct gw_sim *sim, const struct gw_sim_member *mem
     if (member->stakes && member->stakes[0].slot_worker)
         add_slots(member, result);
     result->completed += member->outcome == GW_FLOW_DONE;
+    result->failed += member->outcome == GW_FLOW_FAILED;
     result->resent += stats.resent;
     result->iterations += member->iterations;
     if (member->is_started && member->start < result->start)

@@ -89,6 +89,7 @@ struct gw_job_result {
     uint32_t about;  /* rank or address that it is about */
     uint32_t workers;
     uint32_t completed;    /* workers that finished all iterations */
+    uint32_t failed;       /* workers whose calls failed */
     uint32_t iterations;   /* that all workers finished, on average */
     gw_time start, end;    /* of the first worker, and of the last iteration that ended */
     uint64_t server_bytes; /* into the server's link: gradient packets */
