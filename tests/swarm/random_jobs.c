@@ -70,9 +70,9 @@ static void draw_shape(const struct gw_random_jobs *jobs, struct shape *shape)
     uint64_t fragments =
         jobs->packets / ((uint64_t)2 * shape->workers * shape->jobs * shape->iterations);
     uint64_t most = (fragments + 1) * shape->values * sizeof(float);
-    shape->size =
-        sizeof(float) * gw_draw_log(prng, SERVERS_MAX,
+    uint64_t elements = gw_draw_log(prng, SERVERS_MAX,
                                     (most < JOB_BYTES_MAX ? most : JOB_BYTES_MAX) / sizeof(float));
+    shape->size = sizeof(float) * (elements < SERVERS_MAX ? SERVERS_MAX : elements);
 }
 
 static void write_times(const struct gw_random_jobs *jobs)
