@@ -4,7 +4,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdbool.h>
+#include <netinet/udp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,15 @@ enum {
     /* Attempts to find a free row of ports: a clash with another program is rare, 32 are not. */
     ROW_ATTEMPTS = 32,
 };
+
+int gw_net_fail(char *error, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, GW_NET_ERROR_MAX, format, args);
+    va_end(args);
+    return code;
+}
 
 int gw_sock_parse(const char *host, uint16_t port, struct gw_sock_addr *addr)
 {
@@ -36,6 +46,18 @@ int gw_sock_parse(const char *host, uint16_t port, struct gw_sock_addr *addr)
 static bool is_v6(const struct gw_sock_addr *addr)
 {
     return addr->storage.ss_family == AF_INET6;
+}
+
+bool gw_sock_is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
+{
+    if (is_v6(a) != is_v6(b))
+        return false;
+    if (is_v6(a))
+        return memcmp(&((const struct sockaddr_in6 *)&a->storage)->sin6_addr,
+                      &((const struct sockaddr_in6 *)&b->storage)->sin6_addr,
+                      sizeof(struct in6_addr)) == 0;
+    return ((const struct sockaddr_in *)&a->storage)->sin_addr.s_addr ==
+           ((const struct sockaddr_in *)&b->storage)->sin_addr.s_addr;
 }
 
 uint16_t gw_sock_port(const struct gw_sock_addr *addr)
@@ -82,9 +104,11 @@ static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_
         failed |= set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
     }
     if (buffer_bytes) {
-        /* The system caps both at its own limit; a smaller buffer is no error. */
-        failed |= set_option(fd, SOL_SOCKET, SO_RCVBUF, (int)buffer_bytes);
-        failed |= set_option(fd, SOL_SOCKET, SO_SNDBUF, (int)buffer_bytes);
+        /* The system caps both at its own limit, unless we may go beyond; less is no error. */
+        if (set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, (int)buffer_bytes) != 0)
+            failed |= set_option(fd, SOL_SOCKET, SO_RCVBUF, (int)buffer_bytes);
+        if (set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, (int)buffer_bytes) != 0)
+            failed |= set_option(fd, SOL_SOCKET, SO_SNDBUF, (int)buffer_bytes);
     }
     return failed;
 }
@@ -158,30 +182,62 @@ void gw_sock_close_row(int *fds, uint32_t count)
         close(fds[i]);
 }
 
-size_t gw_sock_write_tos(const struct gw_sock_addr *to, uint8_t tos, void *control)
+uint32_t gw_sock_receive_room(int fd)
 {
-    struct msghdr msg = {.msg_control = control, .msg_controllen = CMSG_SPACE(sizeof(int))};
-    int value = tos;
-    memset(control, 0, CMSG_SPACE(sizeof(int)));
-    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-    cmsg->cmsg_level = is_v6(to) ? IPPROTO_IPV6 : IPPROTO_IP;
-    cmsg->cmsg_type = is_v6(to) ? IPV6_TCLASS : IP_TOS;
-    cmsg->cmsg_len = CMSG_LEN(sizeof(value));
-    memcpy(CMSG_DATA(cmsg), &value, sizeof(value));
-    return CMSG_SPACE(sizeof(value));
+    int bytes = 0;
+    socklen_t size = sizeof(bytes);
+    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size);
+    return (uint32_t)bytes;
 }
 
-void gw_sock_read_control(struct msghdr *msg, uint8_t *tos, uint32_t *kernel_drops)
+bool gw_sock_join_trains(int fd)
+{
+    return set_option(fd, IPPROTO_UDP, UDP_GRO, 1) == 0 &&
+           set_option(fd, IPPROTO_UDP, UDP_SEGMENT, 0) == 0;
+}
+
+/* Appends a control message. */
+static void put(struct msghdr *msg, struct cmsghdr **at, int level, int type, const void *value,
+                size_t size)
+{
+    *at = *at ? CMSG_NXTHDR(msg, *at) : CMSG_FIRSTHDR(msg);
+    (*at)->cmsg_level = level;
+    (*at)->cmsg_type = type;
+    (*at)->cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(*at), value, size);
+}
+
+size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
+                             void *control)
+{
+    struct msghdr msg = {.msg_control = control, .msg_controllen = GW_SOCK_CONTROL_SIZE};
+    struct cmsghdr *at = NULL;
+    int value = tos;
+    memset(control, 0, GW_SOCK_CONTROL_SIZE);
+    put(&msg, &at, is_v6(to) ? IPPROTO_IPV6 : IPPROTO_IP, is_v6(to) ? IPV6_TCLASS : IP_TOS, &value,
+        sizeof(value));
+    if (segment)
+        put(&msg, &at, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
+    return CMSG_SPACE(sizeof(value)) + (segment ? CMSG_SPACE(sizeof(segment)) : 0);
+}
+
+static int read_int(const struct cmsghdr *cmsg)
+{
+    int value;
+    memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
+    return value;
+}
+
+void gw_sock_read_control(struct msghdr *msg, struct gw_sock_news *news)
 {
     for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
-        if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS) {
-            memcpy(tos, CMSG_DATA(cmsg), sizeof(*tos));
-        } else if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS) {
-            int value;
-            memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
-            *tos = (uint8_t)value;
-        } else if (cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SO_RXQ_OVFL) {
-            memcpy(kernel_drops, CMSG_DATA(cmsg), sizeof(*kernel_drops));
-        }
+        if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
+            memcpy(&news->tos, CMSG_DATA(cmsg), sizeof(news->tos));
+        else if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
+            news->tos = (uint8_t)read_int(cmsg);
+        else if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
+            news->segment = (uint16_t)read_int(cmsg);
+        else if (cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SO_RXQ_OVFL)
+            news->kernel_drops = (uint32_t)read_int(cmsg);
     }
 }

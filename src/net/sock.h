@@ -7,6 +7,7 @@
 #ifndef GW_NET_SOCK_H
 #define GW_NET_SOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -14,8 +15,9 @@
 enum {
     GW_NET_ERROR_MAX = 192, /* bytes of an error text */
     GW_SOCK_ROW_MAX = 256,
-    /* Room for what gw_sock_read_control() looks for. */
-    GW_SOCK_CONTROL_SIZE = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)),
+    /* Room for what gw_sock_read_control() looks for, and for what is written. */
+    GW_SOCK_CONTROL_SIZE = 2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)),
+    GW_SOCK_NAME_MAX = 64, /* bytes of an address as text */
 };
 
 /* Where datagrams go or come from. */
@@ -24,11 +26,18 @@ struct gw_sock_addr {
     socklen_t length;
 };
 
+/* Writes the text of an error and returns `code`. */
+__attribute__((format(printf, 3, 4))) int gw_net_fail(char *error, int code, const char *format,
+                                                      ...);
+
 /* Reads "127.0.0.1" or "::1". Returns 0 or GW_ERR_INVALID. */
 int gw_sock_parse(const char *host, uint16_t port, struct gw_sock_addr *addr);
 uint16_t gw_sock_port(const struct gw_sock_addr *addr);
 /* Writes "127.0.0.1:4791" or "[::1]:4791". */
 void gw_sock_format(const struct gw_sock_addr *addr, char *text, size_t size);
+
+/* Whether both are of one host, whatever their ports. */
+bool gw_sock_is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b);
 
 /*
  * Opens `count` non-blocking sockets on consecutive ports from `addr`'s port on, or on any free
@@ -40,13 +49,31 @@ int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_
                      char *error);
 void gw_sock_close_row(int *fds, uint32_t count);
 
-/* Fills `control` (GW_SOCK_CONTROL_SIZE) so that the datagram carries `tos`; returns its length. */
-size_t gw_sock_write_tos(const struct gw_sock_addr *to, uint8_t tos, void *control);
+/* Bytes of the socket's receive buffer, as the kernel counts them. */
+uint32_t gw_sock_receive_room(int fd);
 
 /*
- * Reads the TOS of a received datagram, and how many the kernel dropped on this socket since it was
- * opened; both keep their value when the message does not tell.
+ * Lets the socket receive a train as one, and finds out whether trains can be sent as one. False:
+ * this kernel cannot; everything works without.
  */
-void gw_sock_read_control(struct msghdr *msg, uint8_t *tos, uint32_t *kernel_drops);
+bool gw_sock_join_trains(int fd);
+
+/*
+ * Fills `control` (GW_SOCK_CONTROL_SIZE) so that datagrams carry `tos` and, with `segment` other
+ * than 0, so that the kernel cuts them out of what is sent, every so many bytes. Returns its
+ * length.
+ */
+size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
+                             void *control);
+
+/* What comes beside a received datagram. */
+struct gw_sock_news {
+    uint8_t tos;
+    uint16_t segment;      /* it is a train of datagrams of so many bytes; 0: it is one */
+    uint32_t kernel_drops; /* on this socket since it was opened */
+};
+
+/* Reads it; what the message does not tell keeps its value. */
+void gw_sock_read_control(struct msghdr *msg, struct gw_sock_news *news);
 
 #endif

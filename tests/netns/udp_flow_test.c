@@ -17,12 +17,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "net/udp.h"
+#include "net/loop.h"
 
 enum {
     ADDRESS_SENDER = 1,
     ADDRESS_RECEIVER = 2,
     MTU = 1400,
+    PEER = 3, /* number of the other one, in both */
     PKTS = 2048,
     ENTROPIES = 8,
     TAG = 42,
@@ -34,7 +35,7 @@ enum {
 #define GUARD    (60 * GW_S)
 #define RATE_BPS UINT64_C(1000000000)
 #define BRTT     GW_MS /* well above the loopback's, for a busy machine */
-#define COOKIE   UINT64_C(0x5eedc0de12345678)
+#define COOKIE   UINT64_C(0x5eedc0de12340000)
 
 static const uint64_t seed = 4791;
 
@@ -44,24 +45,24 @@ struct wire_case {
     uint64_t lose_q32;
     uint32_t train;
     uint32_t ack_every;
-    bool choppy; /* the socket takes little at a time, and sometimes nothing */
+    bool has_trains; /* the kernel cuts and joins them */
+    bool choppy;     /* the socket takes little at a time, and sometimes nothing */
 };
 
 static bool is_choppy;
 
 /*
  * Stands before the C library's function of that name: loopback never pushes back by itself.
- * When choppy, every third call finds no room and the others take two datagrams at most.
+ * When choppy, every third call finds no room.
  */
-int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     static unsigned int calls;
     if (is_choppy && ++calls % 3 == 0) {
         errno = EAGAIN;
         return -1;
     }
-    unsigned int taken = is_choppy && count > 2 ? 2 : count;
-    return (int)syscall(SYS_sendmmsg, fd, messages, taken, flags);
+    return syscall(SYS_sendmsg, fd, message, flags);
 }
 
 /* A host and its datapath. */
@@ -69,6 +70,7 @@ struct process {
     struct gw_test_host host;
     struct gw_endpoint_cfg cfg;
     struct gw_udp *udp;
+    struct gw_loop *loop;
     char error[GW_NET_ERROR_MAX];
 };
 
@@ -86,25 +88,34 @@ static void process_open(struct process *process, const struct wire_case *test, 
     process->cfg.stall = GUARD / 2;
     gw_test_host_open(&process->host, &process->cfg, PKTS);
     struct gw_udp_cfg cfg = {
-        .node = gw_endpoint_node(process->host.endpoint),
         .pool = &process->host.pool,
         .address = test->address,
         .entropies = ENTROPIES,
         .mtu = MTU,
         .buffer_bytes = KERNEL_BUFFER,
-        .cookie = COOKIE,
-        .lose_q32 = test->lose_q32,
-        .seed = seed + address,
+        .peers_max = PEER + 1,
+        .has_trains = test->has_trains,
+        .faults = {.lose_q32 = test->lose_q32,
+                   .duplicate_q32 = test->lose_q32,
+                   .delay_q32 = test->lose_q32,
+                   .seed = seed + address},
     };
-    uint16_t theirs = 0;
     int error = gw_udp_open(&cfg, &process->udp, process->error);
     if (error)
         print_error("%s\n", process->error);
     assert_int_equal(error, 0);
-    uint16_t ours = gw_udp_port(process->udp);
+    process->loop = gw_loop_open(&(struct gw_loop_cfg){
+        .udp = process->udp, .pool = &process->host.pool, .peers_max = cfg.peers_max});
+    assert_non_null(process->loop);
+    uint16_t node = gw_loop_add(process->loop, gw_endpoint_node(process->host.endpoint));
+    struct gw_udp_peer peer = {
+        .entropies = ENTROPIES, .tx_cookie = COOKIE | PEER, .rx_cookie = COOKIE | PEER};
+    uint16_t ours = gw_sock_port(gw_udp_address(process->udp)), theirs = 0;
     assert_int_equal(write(control, &ours, sizeof(ours)), sizeof(ours));
     assert_int_equal(read(control, &theirs, sizeof(theirs)), sizeof(theirs));
-    assert_int_equal(gw_udp_connect(process->udp, test->address, theirs, process->error), 0);
+    assert_int_equal(gw_sock_parse(test->address, theirs, &peer.addr), 0);
+    gw_udp_set_peer(process->udp, &peer);
+    gw_loop_link(process->loop, (struct gw_loop_port){node, 0}, PEER, true);
 }
 
 /* Answers to retransmissions may still be queued when the other side is content. */
@@ -113,8 +124,8 @@ static void process_close(struct process *process)
     struct gw_node *node = gw_endpoint_node(process->host.endpoint);
     struct gw_pkt *pkt;
     uint32_t result;
-    gw_time now = gw_udp_now(process->udp);
-    gw_udp_close(process->udp);
+    gw_time now = gw_loop_now(process->loop);
+    gw_loop_close(process->loop);
     do {
         result = gw_node_output(node, 0, &pkt, 1, now);
         if (result & ~GW_OUTPUT_MORE)
@@ -127,11 +138,14 @@ static void process_close(struct process *process)
 static struct gw_event next_event(struct process *process)
 {
     struct gw_event event;
-    int error = gw_udp_run(process->udp, gw_udp_now(process->udp) + GUARD, process->error);
-    if (error)
-        print_error("%s\n", process->error);
-    assert_int_equal(error, 0);
-    assert_int_equal(gw_endpoint_poll(process->host.endpoint, &event, 1), 1);
+    gw_time guard = gw_loop_now(process->loop) + GUARD;
+    while (gw_endpoint_poll(process->host.endpoint, &event, 1) == 0) {
+        assert_true(gw_time_before(gw_loop_now(process->loop), guard));
+        int error = gw_loop_turn(process->loop, guard, process->error);
+        if (error)
+            print_error("%s\n", process->error);
+        assert_int_equal(error, 0);
+    }
     return event;
 }
 
@@ -154,12 +168,11 @@ static void receive_all(const struct wire_case *test, int control)
     assert_memory_equal(received, expected, BYTES);
     /* The last ACK may be lost: answer until the sender is done and hangs up. */
     struct pollfd hangup = {.fd = control, .events = POLLIN};
-    gw_time guard = gw_udp_now(process.udp) + GUARD;
+    gw_time guard = gw_loop_now(process.loop) + GUARD;
     while (poll(&hangup, 1, 0) == 0) {
-        gw_time now = gw_udp_now(process.udp);
+        gw_time now = gw_loop_now(process.loop);
         assert_true(gw_time_before(now, guard));
-        assert_int_equal(gw_udp_run(process.udp, now + 10 * GW_MS, process.error),
-                         GW_ERR_TIMED_OUT);
+        assert_int_equal(gw_loop_turn(process.loop, now + 10 * GW_MS, process.error), 0);
     }
     process_close(&process);
     free(expected);
@@ -189,7 +202,8 @@ static int receiver_main(char **argv)
         .lose_q32 = strtoull(argv[3], NULL, 10),
         .train = (uint32_t)atoi(argv[4]),
         .ack_every = (uint32_t)atoi(argv[5]),
-        .choppy = atoi(argv[6]),
+        .has_trains = atoi(argv[6]),
+        .choppy = atoi(argv[7]),
     };
     return cmocka_run_group_tests_name("receiver", tests, NULL, NULL);
 }
@@ -197,17 +211,18 @@ static int receiver_main(char **argv)
 /* Starts this program again as the receiver; `control` is its end of the socket pair. */
 static pid_t receiver_start(const struct wire_case *test, int control)
 {
-    char arguments[5][32];
+    char arguments[6][32];
     int inherited = dup(control); /* unlike the original, it stays open across exec */
     snprintf(arguments[0], sizeof(arguments[0]), "%d", inherited);
     snprintf(arguments[1], sizeof(arguments[1]), "%llu", (unsigned long long)test->lose_q32);
     snprintf(arguments[2], sizeof(arguments[2]), "%u", test->train);
     snprintf(arguments[3], sizeof(arguments[3]), "%u", test->ack_every);
-    snprintf(arguments[4], sizeof(arguments[4]), "%d", test->choppy);
+    snprintf(arguments[4], sizeof(arguments[4]), "%d", test->has_trains);
+    snprintf(arguments[5], sizeof(arguments[5]), "%d", test->choppy);
     pid_t pid = fork();
     if (pid == 0) {
         execl("/proc/self/exe", "udp_flow_test", test->address, arguments[0], arguments[1],
-              arguments[2], arguments[3], arguments[4], (char *)NULL);
+              arguments[2], arguments[3], arguments[4], arguments[5], (char *)NULL);
         _exit(127);
     }
     assert_true(pid > 0);
@@ -234,8 +249,8 @@ static void send_all(const struct wire_case *test, int control)
         .transport = &transport,
         .path = gw_test_path(&process.cfg, RATE_BPS, BRTT),
     };
-    assert_int_equal(gw_endpoint_send(process.host.endpoint, &send, &flow, gw_udp_now(process.udp)),
-                     0);
+    assert_int_equal(
+        gw_endpoint_send(process.host.endpoint, &send, &flow, gw_loop_now(process.loop)), 0);
     struct gw_event event = next_event(&process);
     assert_int_equal(event.kind, GW_EVENT_SENT);
     assert_int_equal(event.flow, flow);
@@ -248,9 +263,12 @@ static void send_all(const struct wire_case *test, int control)
                   test->address, (unsigned long long)stats->sent, (unsigned long long)stats->lost,
                   (unsigned long long)stats->blocked, (unsigned long long)event.retransmits,
                   (unsigned long long)(event.at / GW_US));
-    /* Of what the endpoint sent, only the last batch may still wait for the socket. */
+    /* Of what the endpoint sent, only the last train may still wait for the socket. */
     uint64_t gone = stats->sent + stats->lost + stats->send_errors;
-    assert_true(gone <= counts->data_sent && counts->data_sent - gone <= GW_UDP_BATCH);
+    if (test->lose_q32 == 0)
+        assert_true(gone <= counts->data_sent && counts->data_sent - gone <= GW_UDP_TRAIN_MAX);
+    if (test->has_trains)
+        assert_true(stats->tx_trains < stats->sent);
     assert_true(counts->data_sent - counts->retransmits == (BYTES + MTU - 1) / MTU);
     assert_true(stats->malformed + stats->runts + stats->wrong_version + stats->wrong_cookie == 0);
     /* Stray is no fault: answers to retransmissions may come after the flow's end. */
@@ -283,6 +301,13 @@ static void udp_run__moves_a_message_between_processes(void **state)
     run_case(&(struct wire_case){.address = "127.0.0.1", .train = 1, .ack_every = 1});
 }
 
+static void udp_run__moves_a_message_in_trains(void **state)
+{
+    (void)state;
+    run_case(&(struct wire_case){
+        .address = "127.0.0.1", .train = 32, .ack_every = 8, .has_trains = true});
+}
+
 static void udp_run__moves_a_message_over_ipv6(void **state)
 {
     (void)state;
@@ -298,12 +323,17 @@ static void udp_run__moves_a_message_over_ipv6(void **state)
         return;
     }
     gw_sock_close_row(&fd, 1);
-    run_case(&(struct wire_case){.address = "::1", .train = 4, .ack_every = 4});
+    run_case(&(struct wire_case){.address = "::1", .train = 4, .ack_every = 4, .has_trains = true});
 }
 
-static void udp_run__survives_lost_packets(void **state)
+static void udp_run__survives_lost_doubled_and_late_packets(void **state)
 {
     (void)state;
+    run_case(&(struct wire_case){.address = "127.0.0.1",
+                                 .lose_q32 = (UINT64_C(1) << 32) * LOSS_PERCENT / 100,
+                                 .train = 16,
+                                 .ack_every = 2,
+                                 .has_trains = true});
     run_case(&(struct wire_case){.address = "127.0.0.1",
                                  .lose_q32 = (UINT64_C(1) << 32) * LOSS_PERCENT / 100,
                                  .train = 1,
@@ -315,16 +345,19 @@ static void udp_run__keeps_what_the_socket_has_no_room_for(void **state)
     (void)state;
     run_case(
         &(struct wire_case){.address = "127.0.0.1", .train = 8, .ack_every = 2, .choppy = true});
+    run_case(&(struct wire_case){
+        .address = "127.0.0.1", .train = 8, .ack_every = 2, .has_trains = true, .choppy = true});
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 7)
+    if (argc == 8)
         return receiver_main(argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(udp_run__moves_a_message_between_processes),
+        cmocka_unit_test(udp_run__moves_a_message_in_trains),
         cmocka_unit_test(udp_run__moves_a_message_over_ipv6),
-        cmocka_unit_test(udp_run__survives_lost_packets),
+        cmocka_unit_test(udp_run__survives_lost_doubled_and_late_packets),
         cmocka_unit_test(udp_run__keeps_what_the_socket_has_no_room_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,68 @@
+/* The inside of the UDP datapath, shared by udp.c, udp_tx.c and udp_rx.c and by nobody else. */
+#ifndef GW_NET_UDP_IMPL_H
+#define GW_NET_UDP_IMPL_H
+
+#include <sys/uio.h>
+
+#include "base/prng.h"
+#include "core/codec.h"
+#include "net/udp.h"
+
+enum {
+    GW_UDP_PLACES = 2 * GW_UDP_TRAIN_MAX, /* of a batch on its way out: faults double packets */
+    GW_UDP_DATAGRAM_MAX = 65535,
+};
+
+/* The train on its way out: datagrams [first, count) have not been taken by the kernel. */
+struct gw_udp_tx {
+    uint32_t first;
+    uint32_t count;
+    int fd;
+    bool is_blocked;
+    uint16_t peer;
+    uint8_t tos;
+    struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
+    uint16_t late_peer;
+    struct gw_pkt *pkts[GW_UDP_PLACES]; /* NULL: a copy; the packet comes later in the row */
+    struct gw_frame frames[GW_UDP_PLACES];
+    struct iovec iovs[GW_UDP_PLACES][2];
+};
+
+/*
+ * Where the next train lands: headers in frames, payloads in buffers, laid out for datagrams of
+ * `stride` bytes; what does not fit that is copied out of `linear`.
+ */
+struct gw_udp_rx {
+    uint32_t stride;
+    uint32_t places; /* laid out now */
+    uint32_t bufs[GW_UDP_TRAIN_MAX];
+    struct gw_frame frames[GW_UDP_TRAIN_MAX];
+    struct iovec iovs[2 * GW_UDP_TRAIN_MAX + 1];
+    struct gw_sock_addr from;
+    uint8_t overflow[GW_UDP_DATAGRAM_MAX];
+    uint8_t linear[GW_UDP_DATAGRAM_MAX];
+};
+
+struct gw_udp {
+    struct gw_udp_cfg cfg;
+    struct gw_sock_addr local;
+    uint32_t ip_overhead; /* bytes of IP and UDP headers */
+    uint32_t receive_room;
+    bool segments; /* the kernel cuts our trains */
+    struct gw_prng prng;
+    struct gw_udp_stats stats;
+    struct gw_udp_peer *peers; /* addr.length 0: free */
+    int fds[GW_SOCK_ROW_MAX];
+    struct gw_udp_tx tx;
+    struct gw_udp_rx rx;
+};
+
+/* Claims the buffers that receiving keeps for itself; false when the pool has too few. */
+bool gw_udp_rx_init(struct gw_udp *udp);
+void gw_udp_rx_fini(struct gw_udp *udp);
+void gw_udp_tx_fini(struct gw_udp *udp);
+
+/* The network or a filter is in the way; the transport repairs what is lost meanwhile. */
+bool gw_udp_is_transient(int reason);
+
+#endif

@@ -1,0 +1,296 @@
+/*
+ * Receiving of trains; see udp.h.
+ *
+ * The kernel scatters a train over places, each a header and a buffer of the pool, laid out for the
+ * length of datagram that came last. A place whose buffer is handed on gets a fresh one; when there
+ * is none the packet is given up and the place keeps its buffer, so that receiving, and with it the
+ * feedback that frees buffers, never stops. A train of other lengths is put together again and
+ * copied out: right, only slower, and the next one lies as it should.
+ */
+#include "net/udp_impl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+enum {
+    /* Bytes of the longest header that land in the buffer. */
+    HDR_TAIL = GW_WIRE_HDR_MAX - GW_WIRE_DATA_SIZE,
+};
+
+/* The train as it lies in memory. */
+struct arrival {
+    uint32_t bytes;
+    uint32_t segment; /* length of every datagram but the last */
+    uint8_t tos;
+    bool is_in_place;
+    const struct gw_udp_peer *peer; /* NULL: not known yet */
+};
+
+/* Lays the places out for datagrams of `stride` bytes. */
+static void lay_out(struct gw_udp *udp, uint32_t stride)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    const struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
+    rx->stride = stride;
+    rx->places = (GW_UDP_DATAGRAM_MAX + stride - 1) / stride;
+    if (rx->places > GW_UDP_TRAIN_MAX)
+        rx->places = GW_UDP_TRAIN_MAX;
+    for (uint32_t i = 0; i < rx->places; i++) {
+        rx->iovs[2 * i] = (struct iovec){rx->frames[i].hdr, GW_WIRE_DATA_SIZE};
+        rx->iovs[2 * i + 1] =
+            (struct iovec){gw_buf_bytes(bufs, rx->bufs[i]), stride - GW_WIRE_DATA_SIZE};
+    }
+    rx->iovs[2 * rx->places] = (struct iovec){rx->overflow, sizeof(rx->overflow)};
+}
+
+/* A layout must have room for the end of a long header, and fit the buffers. */
+static bool fits_places(const struct gw_udp *udp, uint32_t length)
+{
+    return length >= GW_WIRE_HDR_MAX && length - GW_WIRE_DATA_SIZE <= udp->cfg.pool->bufs->size;
+}
+
+bool gw_udp_rx_init(struct gw_udp *udp)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
+    for (uint32_t i = 0; i < GW_UDP_TRAIN_MAX; i++) {
+        rx->bufs[i] = gw_buf_claim(bufs);
+        if (rx->bufs[i] == GW_BUF_NONE) {
+            while (i-- > 0)
+                gw_buf_release(bufs, rx->bufs[i]);
+            return false;
+        }
+    }
+    uint32_t full = GW_WIRE_DATA_SIZE + udp->cfg.mtu;
+    lay_out(udp, fits_places(udp, full) ? full : GW_WIRE_HDR_MAX);
+    return true;
+}
+
+void gw_udp_rx_fini(struct gw_udp *udp)
+{
+    for (uint32_t i = 0; i < GW_UDP_TRAIN_MAX; i++)
+        gw_buf_release(udp->cfg.pool->bufs, udp->rx.bufs[i]);
+}
+
+/* Puts the train together in `linear`. */
+static void linearise(struct gw_udp *udp, uint32_t bytes)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    uint32_t at = 0;
+    for (uint32_t i = 0; at < bytes; i++) {
+        size_t size = rx->iovs[i].iov_len < bytes - at ? rx->iovs[i].iov_len : bytes - at;
+        memcpy(rx->linear + at, rx->iovs[i].iov_base, size);
+        at += (uint32_t)size;
+    }
+}
+
+/* The first header that arrived, contiguous; at most GW_WIRE_HDR_MAX bytes of it. */
+static const uint8_t *first_header(struct gw_udp *udp)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    memcpy(rx->frames[0].hdr + GW_WIRE_DATA_SIZE, rx->iovs[1].iov_base, HDR_TAIL);
+    return rx->frames[0].hdr;
+}
+
+static bool is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
+{
+    return a->length == b->length && gw_sock_is_same_host(a, b);
+}
+
+/* The neighbour that the cookie names, if it sends from its own address. */
+static const struct gw_udp_peer *find_peer(const struct gw_udp *udp, uint64_t cookie,
+                                           const struct gw_sock_addr *from)
+{
+    const struct gw_udp_peer *peer = gw_udp_peer(udp, (uint16_t)cookie);
+    if (!peer || peer->rx_cookie != cookie || !is_same_host(&peer->addr, from))
+        return NULL;
+    uint16_t entropy = (uint16_t)(gw_sock_port(from) - gw_sock_port(&peer->addr));
+    return entropy < peer->entropies ? peer : NULL;
+}
+
+void gw_udp_refuse(struct gw_udp *udp, int code)
+{
+    struct gw_udp_stats *stats = &udp->stats;
+    if (code == GW_ERR_VERSION)
+        stats->wrong_version++;
+    else if (code == GW_ERR_UNKNOWN)
+        stats->wrong_cookie++;
+    else
+        stats->malformed++;
+}
+
+/* Gives the packet its payload: the buffer of place `i`, or a copy of `payload`. */
+static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, const uint8_t *payload)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
+    uint32_t size = gw_codec_payload(pkt);
+    if (size == 0)
+        return true;
+    if (size > bufs->size) {
+        udp->stats.malformed++;
+        return false;
+    }
+    uint32_t fresh = gw_buf_claim(bufs);
+    if (fresh == GW_BUF_NONE) {
+        udp->stats.no_room++;
+        return false;
+    }
+    if (payload) {
+        memcpy(gw_buf_bytes(bufs, fresh), payload, size);
+        pkt->buf = fresh;
+    } else {
+        pkt->buf = rx->bufs[i];
+        rx->bufs[i] = fresh;
+        rx->iovs[2 * i + 1].iov_base = gw_buf_bytes(bufs, fresh);
+    }
+    return true;
+}
+
+/* Turns datagram `i` of the train into a packet, or counts why not. */
+static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
+                           gw_time now)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct gw_pkt_pool *pool = udp->cfg.pool;
+    struct gw_frame *frame = &rx->frames[i];
+    uint32_t begin = i * arrival->segment;
+    uint32_t left = arrival->bytes - begin;
+    const uint8_t *datagram = rx->linear + begin;
+    frame->length = left < arrival->segment ? left : arrival->segment;
+    frame->entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr));
+    frame->tos = arrival->tos;
+    if (frame->length < GW_WIRE_PAUSE_SIZE) {
+        udp->stats.runts++;
+        return NULL;
+    }
+    if (arrival->is_in_place)
+        memcpy(frame->hdr + GW_WIRE_DATA_SIZE, rx->iovs[2 * i + 1].iov_base, HDR_TAIL);
+    else
+        memcpy(frame->hdr, datagram,
+               frame->length < GW_WIRE_HDR_MAX ? frame->length : GW_WIRE_HDR_MAX);
+    struct gw_pkt *pkt = gw_pkt_claim(pool);
+    if (!pkt) {
+        udp->stats.no_room++;
+        return NULL;
+    }
+    struct gw_codec codec = {.cookie = arrival->peer->rx_cookie, .overhead = udp->ip_overhead};
+    int code = gw_codec_decode(&codec, frame, now, pkt);
+    if (code)
+        gw_udp_refuse(udp, code);
+    if (code ||
+        !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame->hdr_size)) {
+        pkt->buf = GW_BUF_NONE;
+        gw_pkt_release(pool, pkt);
+        return NULL;
+    }
+    udp->stats.received++;
+    return pkt;
+}
+
+/* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
+static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_train *train)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
+    const uint8_t *hdr = first_header(udp);
+    enum gw_wire_kind kind;
+    if (length < GW_WIRE_PAUSE_SIZE) {
+        udp->stats.runts++;
+        return false;
+    }
+    int code = gw_wire_validate(hdr, length, &kind);
+    if (code) {
+        linearise(udp, length);
+        train->control = rx->linear;
+        train->length = length;
+        train->from = rx->from;
+        train->refusal = code;
+        return false;
+    }
+    arrival->peer = find_peer(udp, gw_wire_cookie(hdr), &rx->from);
+    if (!arrival->peer)
+        udp->stats.wrong_cookie += (arrival->bytes + arrival->segment - 1) / arrival->segment;
+    return arrival->peer != NULL;
+}
+
+/* One system call. Returns 1, 0 when nothing is there, or GW_ERR_SYSTEM. */
+static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    union {
+        char bytes[GW_SOCK_CONTROL_SIZE];
+        struct cmsghdr align;
+    } control;
+    struct msghdr msg = {
+        .msg_name = &rx->from.storage,
+        .msg_namelen = sizeof(rx->from.storage),
+        .msg_iov = rx->iovs,
+        .msg_iovlen = 2 * rx->places + 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t got = recvmsg(udp->fds[0], &msg, MSG_DONTWAIT);
+    if (got < 0 &&
+        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || gw_udp_is_transient(errno)))
+        return 0;
+    if (got < 0) {
+        char name[64];
+        int reason = errno;
+        gw_sock_format(&udp->local, name, sizeof(name));
+        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot receive at %s: %s", name,
+                           strerror(reason));
+    }
+    struct gw_sock_news news = {.kernel_drops = (uint32_t)udp->stats.kernel_drops};
+    gw_sock_read_control(&msg, &news);
+    udp->stats.kernel_drops += (uint32_t)(news.kernel_drops - (uint32_t)udp->stats.kernel_drops);
+    rx->from.length = msg.msg_namelen;
+    arrival->bytes = (uint32_t)got;
+    arrival->segment = news.segment && news.segment < got ? news.segment : (uint32_t)got;
+    arrival->tos = news.tos;
+    return 1;
+}
+
+int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, char *error)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct arrival arrival = {0};
+    train->count = 0;
+    train->length = 0;
+    int result = receive(udp, &arrival, error);
+    if (result <= 0)
+        return result;
+    udp->stats.rx_trains++;
+    bool is_single = arrival.segment == arrival.bytes;
+    arrival.is_in_place = is_single ? arrival.bytes <= rx->stride : arrival.segment == rx->stride;
+    if (arrival.bytes == 0)
+        udp->stats.runts++;
+    if (arrival.bytes == 0 || !classify(udp, &arrival, train))
+        return 1;
+    uint32_t count = (arrival.bytes + arrival.segment - 1) / arrival.segment;
+    if (count > GW_UDP_TRAIN_MAX || arrival.bytes > sizeof(rx->linear)) {
+        udp->stats.malformed += count;
+        return 1;
+    }
+    if (!arrival.is_in_place) {
+        linearise(udp, arrival.bytes);
+        udp->stats.rx_copied += count;
+    }
+    train->peer = (uint16_t)arrival.peer->rx_cookie;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_pkt *pkt = take(udp, &arrival, i, now);
+        if (pkt)
+            train->pkts[train->count++] = pkt;
+    }
+    if (!arrival.is_in_place && fits_places(udp, arrival.segment))
+        lay_out(udp, arrival.segment);
+    return 1;
+}
+
+int gw_udp_receive_fd(const struct gw_udp *udp)
+{
+    return udp->fds[0];
+}

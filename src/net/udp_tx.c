@@ -1,0 +1,204 @@
+/*
+ * Sending of trains; see udp.h.
+ *
+ * The kernel cuts one buffer into datagrams of equal length, of which the last may be shorter: a
+ * train is offered in runs of that form, or one datagram at a time where the kernel cannot cut. The
+ * batch is kept until the kernel has taken all of it; while it waits, no other is taken.
+ */
+#include "net/udp_impl.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+/* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
+static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    uint32_t at = tx->count++;
+    struct gw_frame *frame = &tx->frames[at];
+    gw_codec_encode(codec, pkt, frame);
+    uint32_t payload = frame->length - frame->hdr_size;
+    GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
+    tx->pkts[at] = is_copy ? NULL : pkt;
+    tx->iovs[at][0] = (struct iovec){.iov_base = frame->hdr, .iov_len = frame->hdr_size};
+    tx->iovs[at][1] = (struct iovec){
+        .iov_base = payload ? gw_buf_bytes(udp->cfg.pool->bufs, pkt->buf) : frame->hdr,
+        .iov_len = payload,
+    };
+}
+
+/* Adds a packet, or does to it what was asked for. */
+static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
+{
+    const struct gw_udp_faults *faults = &udp->cfg.faults;
+    struct gw_udp_tx *tx = &udp->tx;
+    if (gw_prng_chance(&udp->prng, faults->lose_q32)) {
+        udp->stats.lost++;
+        gw_pkt_release(udp->cfg.pool, pkt);
+    } else if (!tx->late && gw_prng_chance(&udp->prng, faults->delay_q32)) {
+        tx->late = pkt;
+        tx->late_peer = tx->peer;
+    } else {
+        if (gw_prng_chance(&udp->prng, faults->duplicate_q32))
+            add(udp, codec, pkt, true);
+        add(udp, codec, pkt, false);
+    }
+}
+
+/* Makes the packets the current batch. */
+static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count)
+{
+    const struct gw_udp_faults *faults = &udp->cfg.faults;
+    struct gw_udp_tx *tx = &udp->tx;
+    bool has_faults = faults->lose_q32 | faults->duplicate_q32 | faults->delay_q32;
+    struct gw_codec codec = {.cookie = udp->peers[number].tx_cookie};
+    struct gw_pkt *late = tx->late && tx->late_peer == number ? tx->late : NULL;
+    tx->first = tx->count = 0;
+    tx->peer = number;
+    if (late)
+        tx->late = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
+        if (has_faults)
+            add_with_faults(udp, &codec, pkts[i]);
+        else
+            add(udp, &codec, pkts[i], false);
+    }
+    if (late)
+        add(udp, &codec, late, false);
+    if (tx->count) {
+        tx->fd = udp->fds[tx->frames[0].entropy % udp->cfg.entropies];
+        tx->tos = tx->frames[0].tos;
+    }
+}
+
+/* Datagrams from `first` on that the kernel can cut out of one buffer. */
+static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
+{
+    const struct gw_udp_tx *tx = &udp->tx;
+    uint32_t segment = tx->frames[first].length, bytes = segment, end = first + 1;
+    uint32_t room = GW_UDP_DATAGRAM_MAX - udp->ip_overhead;
+    if (!udp->segments)
+        return 1;
+    while (end < tx->count && end - first < GW_UDP_TRAIN_MAX && tx->frames[end].length <= segment &&
+           bytes + tx->frames[end].length <= room) {
+        bytes += tx->frames[end].length;
+        if (tx->frames[end++].length < segment)
+            break;
+    }
+    return end - first;
+}
+
+/* Takes `count` datagrams off the batch: they are sent, or given up. */
+static void drop_front(struct gw_udp *udp, uint32_t count)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    for (; count > 0; count--) {
+        struct gw_pkt *pkt = tx->pkts[tx->first++];
+        if (pkt)
+            gw_pkt_release(udp->cfg.pool, pkt);
+    }
+}
+
+static ssize_t send_run(struct gw_udp *udp, uint32_t count)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    struct gw_udp_peer *peer = &udp->peers[tx->peer];
+    union {
+        char bytes[GW_SOCK_CONTROL_SIZE];
+        struct cmsghdr align;
+    } control;
+    struct msghdr msg = {
+        .msg_name = &peer->addr.storage,
+        .msg_namelen = peer->addr.length,
+        .msg_iov = tx->iovs[tx->first],
+        .msg_iovlen = 2 * count,
+        .msg_control = control.bytes,
+        .msg_controllen = gw_sock_write_control(
+            &peer->addr, tx->tos, count > 1 ? (uint16_t)tx->frames[tx->first].length : 0,
+            control.bytes),
+    };
+    ssize_t taken;
+    do {
+        taken = sendmsg(tx->fd, &msg, MSG_DONTWAIT);
+    } while (taken < 0 && errno == EINTR);
+    return taken;
+}
+
+int gw_udp_flush(struct gw_udp *udp, char *error)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    tx->is_blocked = false;
+    if (tx->first < tx->count && !udp->peers[tx->peer].addr.length)
+        drop_front(udp, tx->count - tx->first); /* gone while its train waited */
+    while (tx->first < tx->count) {
+        uint32_t count = run_length(udp, tx->first);
+        if (send_run(udp, count) >= 0) {
+            udp->stats.sent += count;
+            udp->stats.tx_trains++;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            tx->is_blocked = true;
+            udp->stats.blocked++;
+            return GW_OK;
+        } else if (count > 1 && (errno == EIO || errno == EINVAL)) {
+            udp->segments = false; /* this way out cannot cut trains */
+            continue;
+        } else if (gw_udp_is_transient(errno)) {
+            udp->stats.send_errors += count;
+        } else {
+            char name[64];
+            int reason = errno;
+            gw_sock_format(&udp->peers[tx->peer].addr, name, sizeof(name));
+            return gw_net_fail(error, GW_ERR_SYSTEM, "cannot send %u bytes to %s: %s",
+                               tx->frames[tx->first].length, name, strerror(reason));
+        }
+        drop_front(udp, count);
+    }
+    return GW_OK;
+}
+
+bool gw_udp_can_send(const struct gw_udp *udp)
+{
+    return udp->tx.first == udp->tx.count;
+}
+
+int gw_udp_send(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count,
+                char *error)
+{
+    GW_ASSERT(gw_udp_can_send(udp) && count <= GW_UDP_TRAIN_MAX);
+    if (!gw_udp_peer(udp, number)) {
+        for (uint32_t i = 0; i < count; i++)
+            gw_pkt_release(udp->cfg.pool, pkts[i]);
+        udp->stats.send_errors += count;
+        return GW_OK;
+    }
+    load(udp, number, pkts, count);
+    return gw_udp_flush(udp, error);
+}
+
+void gw_udp_send_control(struct gw_udp *udp, const struct gw_sock_addr *to, const uint8_t *bytes,
+                         uint32_t length)
+{
+    ssize_t taken;
+    do {
+        taken = sendto(udp->fds[0], bytes, length, MSG_DONTWAIT,
+                       (const struct sockaddr *)&to->storage, to->length);
+    } while (taken < 0 && errno == EINTR);
+    udp->stats.send_errors += taken < 0;
+}
+
+int gw_udp_blocked_fd(const struct gw_udp *udp)
+{
+    return udp->tx.is_blocked ? udp->tx.fd : -1;
+}
+
+void gw_udp_tx_fini(struct gw_udp *udp)
+{
+    drop_front(udp, udp->tx.count - udp->tx.first);
+    if (udp->tx.late)
+        gw_pkt_release(udp->cfg.pool, udp->tx.late);
+}
