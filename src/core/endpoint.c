@@ -295,9 +295,11 @@ void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app)
     ep->apps[app->timer - ep->cfg.tx_flows_max - ep->cfg.rx_flows_max] = NULL;
 }
 
-void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
+void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
                          uint32_t dst, uint32_t seq, uint32_t values)
 {
+    if (gw_sender_begins_train(ep, &app->sender))
+        app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
     pkt->q = (struct gw_qpkt){
         .size = 4 * values + ep->cfg.hdr,
         .key = gw_flow_key(ep->cfg.address, dst, app->job),
@@ -310,7 +312,7 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struc
     pkt->flow = app->job;
     pkt->scale = GW_PKT_SCALE_NONE;
     pkt->seq = seq;
-    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
+    pkt->entropy = app->sender.entropy;
     memset(&pkt->agg, 0, sizeof(pkt->agg));
     pkt->agg.values = (uint16_t)values;
 }

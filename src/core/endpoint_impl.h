@@ -60,6 +60,7 @@ struct gw_sender {
     } * ops;
     struct gw_sender *ring_next; /* of the same port and class that wants to send */
     uint32_t train_left;         /* packets that the running train may still take */
+    uint16_t entropy;            /* of the running train */
     uint16_t port;
     uint8_t class;
     bool in_ring;
@@ -101,7 +102,6 @@ struct gw_tx_flow {
     gw_time rto;     /* loss->period(), cached */
     gw_time pace_at; /* earliest time of the next packet when paced */
     gw_byte_time pace;
-    uint16_t train_entropy;
     uint16_t generation;
     uint32_t id;
     uint32_t peer;
@@ -230,11 +230,20 @@ void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
 int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app);
 void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
 
+/* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */
+static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct gw_sender *sender)
+{
+    bool begins = sender->train_left == 0;
+    sender->train_left = (begins ? ep->cfg.train : sender->train_left) - 1;
+    return begins;
+}
+
 /*
  * Fills a packet of an application's job towards `dst`: a gradient from a worker, a parameter from
- * a server. Left to the caller: key, epoch, agg_flags, index, and of `agg` all but `values`.
+ * a server. Left to the caller: key, epoch, agg_flags, index, and of `agg` all but `values`; and to
+ * end the train before a packet to somebody else.
  */
-void gw_endpoint_app_pkt(struct gw_endpoint *ep, const struct gw_app *app, struct gw_pkt *pkt,
+void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
                          uint32_t dst, uint32_t seq, uint32_t values);
 
 /*

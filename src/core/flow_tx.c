@@ -242,12 +242,8 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     const struct gw_transport *transport = flow->transport;
     uint32_t seq = take_seq(ep, flow);
     uint32_t len = payload_of(flow, seq);
-    if (flow->sender.train_left == 0) {
-        flow->sender.train_left = ep->cfg.train;
-        flow->train_entropy =
-            transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
-    }
-    flow->sender.train_left--;
+    if (gw_sender_begins_train(ep, sender))
+        sender->entropy = transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
 
     struct gw_tx_slot *slot = &flow->slots[seq & ep->span_mask];
     slot->sent = tick_of(now);
@@ -269,7 +265,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     pkt->flow = flow->id;
     pkt->sent_at = now;
     pkt->seq = seq;
-    pkt->entropy = flow->train_entropy;
+    pkt->entropy = sender->entropy;
     pkt->echo_entropy = 0;
     pkt->data.total = flow->total;
     pkt->data.len = (uint16_t)len;

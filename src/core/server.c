@@ -73,6 +73,7 @@ struct gw_server {
     gw_real *real_sum;        /* one row of `values` */
     struct job_order *orders; /* ring */
     uint32_t order_head, order_count, order_room;
+    bool ends_train;     /* the order taken last is followed by one to somebody else */
     uint32_t expected;   /* first fragment without result */
     uint32_t open;       /* fragments begun and not done */
     uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
@@ -583,28 +584,38 @@ static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
     arm_quiet(server);
 }
 
-/* The fragment of the next order that still holds; false when there is none. */
-static bool next_order(struct gw_server *server, struct job_order *next, struct fragment **fragment)
+/* The next order that still holds, and its fragment; NULL when there is none. */
+static const struct job_order *next_order(struct gw_server *server, struct fragment **fragment)
 {
-    while (server->order_count) {
-        *next = server->orders[server->order_head];
-        server->order_head = (server->order_head + 1) % server->order_room;
-        server->order_count--;
+    for (; server->order_count; server->order_count--) {
+        const struct job_order *next = &server->orders[server->order_head];
         *fragment = fragment_at(server, next->seq);
         enum fragment_state wanted = !(next->flags & GW_AGG_REQUEST) ? FRAGMENT_DONE
                                      : next->flags & GW_AGG_RAW      ? FRAGMENT_RAW
                                                                      : FRAGMENT_SUMMING;
         /* A newer fragment may have the slot by now, or the request may have been met. */
         if ((*fragment)->seq == next->seq && (*fragment)->state == wanted)
-            return true;
+            return next;
+        server->order_head = (server->order_head + 1) % server->order_room;
     }
-    return false;
+    return NULL;
+}
+
+/* Takes the next order, which holds; a train ends with it if the one after it goes elsewhere. */
+static struct job_order take_order(struct gw_server *server)
+{
+    struct job_order taken = server->orders[server->order_head];
+    struct fragment *fragment;
+    server->order_head = (server->order_head + 1) % server->order_room;
+    server->order_count--;
+    const struct job_order *after = next_order(server, &fragment);
+    server->ends_train = after && after->dst != taken.dst;
+    return taken;
 }
 
 static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)sender;
-    struct job_order next;
     struct fragment *fragment;
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
     if (!pkt) {
@@ -612,10 +623,11 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
         gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.retry));
         return NULL;
     }
-    if (!next_order(server, &next, &fragment)) {
+    if (!next_order(server, &fragment)) {
         gw_pkt_release(ep->pool, pkt);
         return NULL;
     }
+    struct job_order next = take_order(server);
     bool is_result = !(next.flags & GW_AGG_REQUEST);
     pkt->agg_flags = next.flags;
     if (is_result) {
@@ -627,6 +639,8 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     }
     uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
     gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
+    if (server->ends_train)
+        sender->train_left = 0;
     pkt->key = fragment->key;
     pkt->epoch = server->epoch;
     pkt->scale = is_result ? fragment->scale : GW_PKT_SCALE_NONE;
