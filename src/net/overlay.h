@@ -1,0 +1,44 @@
+/*
+ * What workers, servers and switches on real sockets agree on without talking, and the memory that
+ * the nodes of one process share.
+ *
+ * Times are for networks of 100 Mb/s to 100 Gb/s between ordinary processes: long against what a
+ * scheduler takes, short against what a person waits.
+ */
+#ifndef GW_NET_OVERLAY_H
+#define GW_NET_OVERLAY_H
+
+#include "core/pkt.h"
+#include "net/loop.h"
+
+#define GW_OVERLAY_RETRY    (20 * GW_MS)  /* an unanswered packet of job control */
+#define GW_OVERLAY_BEAT     (200 * GW_MS) /* between signs of life */
+#define GW_OVERLAY_LOST     (2 * GW_S)    /* silent for so long is dead */
+#define GW_OVERLAY_TIMEOUT  (20 * GW_MS)  /* without a result: a fragment is sent again */
+#define GW_OVERLAY_QUIET    (5 * GW_MS)   /* the server asks for what collisions left */
+#define GW_OVERLAY_LEAK     (1 * GW_S)    /* an aggregator that nobody comes for */
+#define GW_OVERLAY_JOB_IDLE (10 * GW_S)   /* a switch forgets a job whose server is silent */
+
+enum {
+    GW_OVERLAY_VALUES = 352,      /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
+    GW_OVERLAY_WINDOW = 256,      /* fragments of a worker on their way */
+    GW_OVERLAY_AGGREGATORS = 4096 /* of a switch */
+};
+
+/* Packets and payload buffers of one process. */
+struct gw_overlay_memory {
+    struct gw_pkt_pool pool;
+    struct gw_buf_pool bufs;
+};
+
+/* Memory for so many packets and as many buffers of `size` bytes. Returns 0 or GW_ERR_NO_MEMORY. */
+int gw_overlay_memory_open(struct gw_overlay_memory *memory, uint32_t packets, uint32_t size);
+void gw_overlay_memory_close(struct gw_overlay_memory *memory);
+
+/* Zeroed memory of a node, aligned as nodes want it; free() releases it. NULL: there is none. */
+void *gw_overlay_take(size_t size);
+
+/* Packets of `hdr + payload` bytes that travel as one train. */
+uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
+
+#endif
