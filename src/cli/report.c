@@ -181,6 +181,7 @@ json_t *gw_report_json(const struct gw_run_report *run)
     free(times.values);
     if (!json)
         abort();
+    json_object_set_new(json, "control_drops", json_integer((json_int_t)totals.control_drops));
     json_object_set_new(json, "pauses", json_integer((json_int_t)totals.pauses));
     json_object_set_new(json, "paused_us", json_real(in_us(totals.paused)));
     return json;
@@ -256,8 +257,10 @@ void gw_report_text(const struct gw_run_report *run)
            (unsigned long long)totals.marks, (unsigned long long)totals.trims,
            (unsigned long long)totals.drops, (unsigned long long)totals.link_losses);
     if (scenario->queue.lossless)
-        printf("  lossless     %llu pauses; ports were paused for %.2f us in total\n",
-               (unsigned long long)totals.pauses, in_us(totals.paused));
+        printf(
+            "  lossless     %llu pauses, %.2f us in total over all ports; %llu drops of control\n",
+            (unsigned long long)totals.pauses, in_us(totals.paused),
+            (unsigned long long)totals.control_drops);
     if (gw_host_has_cost(&scenario->host.cost))
         printf("  hosts        %llu drops\n", (unsigned long long)totals.host_drops);
     printf("  simulator    %.2f s, %.1f million hops/s, %u thread%s, %.0f MB; trace %016llx\n",

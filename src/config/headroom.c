@@ -6,11 +6,20 @@
  * (IEEE 802.1Q, the annex on the buffers of priority flow control). A port that brought xoff bytes
  * and then its headroom has brought the most that it can; an egress queue with room for that from
  * every port of its switch never drops.
+ *
+ * Where a switch multiplies results, one packet of the headroom may become several in the same
+ * queue: those for racks beyond the same port. So there is room for that many times the headroom;
+ * but once for xoff, since what a port has brought counts every copy.
+ *
+ * All this is about data. Control is never held back, so nothing bounds what comes of it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "config/loader.h"
+#include "core/aggregate.h"
+#include "topo/memory.h"
 
 enum {
     HYSTERESIS_PACKETS = 2,
@@ -50,7 +59,7 @@ static struct way measure_way(const struct gw_scenario *scenario, const struct g
 {
     const struct gw_topo *topo = &scenario->topo;
     const struct gw_host_cfg *host = &scenario->host;
-    const uint32_t full = host->mtu + host->header;
+    const uint32_t full = gw_scenario_packet_max(scenario);
     uint32_t sender = link->side[side].node, receiver = link->side[!side].node;
     gw_byte_time there = gw_byte_time_from_bps(link->side[side].rate_bps);
     gw_byte_time back = gw_byte_time_from_bps(link->side[!side].rate_bps);
@@ -83,6 +92,42 @@ static struct way measure_ways(const struct gw_scenario *scenario, bool into_hos
             most.headroom = way.headroom > most.headroom ? way.headroom : most.headroom;
         }
     return most;
+}
+
+/* Where the only link of a job's host leads to. A job whose hosts have others, or none, cannot run.
+ */
+static uint32_t home_of(const struct gw_topo *topo, uint32_t host)
+{
+    const struct gw_topo_node *node = &topo->nodes[host];
+    return node->port_count ? topo->ports[node->first_port].peer : host;
+}
+
+/*
+ * Copies of one result that a switch may queue at one port. It makes one for each worker that hangs
+ * on it, by a port of its own, and one for each switch right below it in the job's tree
+ * (core/job_tree.h). Each of those has a rack of its own below it, and the server's is none of
+ * them.
+ */
+static uint32_t copies_max(const struct gw_scenario *scenario)
+{
+    const struct gw_workload *workload = &scenario->workload;
+    const struct gw_topo *topo = &scenario->topo;
+    uint32_t *counted_for = gw_memory_zeroed(topo->node_count, sizeof(*counted_for)), most = 1;
+    for (uint32_t j = 0; j < workload->job_count; j++) {
+        const struct gw_job_spec *job = &workload->jobs[j];
+        for (uint32_t s = 0; s < job->server_count && job->levels > 0; s++) {
+            uint32_t server = job->first_server + s, racks = 0;
+            counted_for[home_of(topo, workload->job_servers[server])] = server + 1;
+            for (uint32_t w = 0; w < job->worker_count; w++) {
+                uint32_t home = home_of(topo, workload->job_hosts[job->first_worker + w]);
+                racks += counted_for[home] != server + 1;
+                counted_for[home] = server + 1;
+            }
+            most = racks > most ? racks : most;
+        }
+    }
+    free(counted_for);
+    return most < GW_FAN_IN_MAX ? most : GW_FAN_IN_MAX;
 }
 
 static uint32_t ports_max(const struct gw_scenario *scenario, bool of_hosts)
@@ -118,7 +163,7 @@ static int check_link_queues(const struct gw_loader *loader, uint64_t per_port)
 static int resolve_hosts(struct gw_loader *loader, gw_time time)
 {
     struct gw_scenario *scenario = loader->scenario;
-    const uint32_t full = scenario->host.mtu + scenario->host.header;
+    const uint32_t full = gw_scenario_packet_max(scenario);
     struct gw_host_cost_cfg *cost = &scenario->host.cost;
     uint32_t ports = ports_max(scenario, true);
     uint64_t headroom = measure_ways(scenario, true).headroom;
@@ -146,7 +191,7 @@ static int resolve(struct gw_loader *loader, const struct gw_value *section,
 {
     struct gw_scenario *scenario = loader->scenario;
     const struct gw_document *document = &loader->document;
-    const uint32_t hysteresis = HYSTERESIS_PACKETS * (scenario->host.mtu + scenario->host.header);
+    const uint32_t hysteresis = HYSTERESIS_PACKETS * gw_scenario_packet_max(scenario);
     struct way way = measure_ways(scenario, false);
     char why[GW_WHY_MAX];
     /* With a headroom of data left, a port has something to send until the next data comes. */
@@ -161,7 +206,8 @@ static int resolve(struct gw_loader *loader, const struct gw_value *section,
     if (options->xon >= options->xoff)
         return gw_schema_blame(document, section, GW_ERR_RANGE, "xon must be below xoff");
     uint32_t ports = ports_max(scenario, false);
-    uint64_t per_port = options->xoff + way.headroom, least = ports * per_port;
+    uint64_t room = copies_max(scenario) * way.headroom;
+    uint64_t per_port = options->xoff + room, least = ports * per_port;
     if (!gw_value_get(section, "capacity"))
         *capacity = least;
     if (*capacity < least) {
@@ -169,7 +215,7 @@ static int resolve(struct gw_loader *loader, const struct gw_value *section,
                  "capacity is %llu bytes; to be lossless it needs %llu for each of %u ports: "
                  "xoff and a headroom of %llu",
                  (unsigned long long)*capacity, (unsigned long long)per_port, ports,
-                 (unsigned long long)way.headroom);
+                 (unsigned long long)room);
         return gw_schema_blame(document, section, GW_ERR_RANGE, why);
     }
     gw_time hosts = measure_ways(scenario, true).told;

@@ -27,7 +27,7 @@ int gw_loader_topology(struct gw_loader *loader);
 /* Reads `faults:`; needs the topology. */
 int gw_loader_faults(struct gw_loader *loader);
 
-/* Read the sections of their names; the queue needs the scenario's host and bdp. */
+/* Read the sections of their names; the queue needs the scenario's host, bdp and workload. */
 int gw_loader_host(struct gw_loader *loader);
 int gw_loader_queue(struct gw_loader *loader);
 int gw_loader_transport(struct gw_loader *loader);
@@ -44,8 +44,8 @@ struct gw_lossless_options {
 
 /*
  * headroom.c: resolves them, and with them the sizes at which switches and hosts pause their links;
- * needs host and topology. *capacity is checked or, if the section does not say it, set to what is
- * needed.
+ * needs host, topology and workload. *capacity is checked or, if the section does not say it, set
+ * to what is needed.
  */
 int gw_loader_lossless(struct gw_loader *loader, const struct gw_value *section,
                        struct gw_lossless_options *options, uint64_t *capacity);

@@ -236,11 +236,11 @@ static int load_sections(struct gw_loader *loader)
     if (!error)
         error = measure(loader);
     if (!error)
+        error = load_workload(loader);
+    if (!error)
         error = gw_loader_queue(loader);
     if (!error)
         error = gw_loader_transport(loader);
-    if (!error)
-        error = load_workload(loader);
     if (!error)
         error = gw_loader_faults(loader);
     if (!error)
@@ -269,6 +269,16 @@ int gw_scenario_load(struct gw_scenario *scenario, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why)
 {
     return gw_scenario_resolve(scenario, file, overrides, override_count, why, NULL);
+}
+
+uint32_t gw_scenario_packet_max(const struct gw_scenario *scenario)
+{
+    uint32_t payload = scenario->host.mtu;
+    for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
+        uint32_t bytes = 4 * scenario->workload.jobs[i].values; /* 32-bit integers or floats */
+        payload = bytes > payload ? bytes : payload;
+    }
+    return scenario->host.header + payload;
 }
 
 void gw_scenario_free(struct gw_scenario *scenario)

@@ -117,6 +117,9 @@ struct gw_scenario {
     uint32_t bdp;           /* host_rate_bps * brtt_max in bytes */
 };
 
+/* Bytes of the longest packet that hosts send, of a message or of a training job. */
+uint32_t gw_scenario_packet_max(const struct gw_scenario *scenario);
+
 /* `--set key=value`; the key is a path of the document with dots: "workload.size". */
 struct gw_override {
     const char *key;

@@ -265,7 +265,7 @@ int gw_loader_queue(struct gw_loader *loader)
     if (error)
         return error;
     uint64_t capacity;
-    uint32_t full = scenario->host.mtu + scenario->host.header;
+    uint32_t full = gw_scenario_packet_max(scenario);
     error = parse_capacity(options.capacity, scenario->bdp, &capacity);
     if (error)
         return gw_document_error(document, place_of(section, "capacity"), error,

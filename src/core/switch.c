@@ -26,6 +26,7 @@ struct port_losses {
     uint64_t dropped_bytes;
     uint64_t trims;
     uint64_t drops;
+    uint64_t control_drops;
 };
 
 struct gw_switch {
@@ -138,6 +139,7 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
         gw_pkt_drop_payload(sw->pool, victim);
     } else if (verdict == GW_QDISC_DROPPED) {
         sw->losses[out].drops++;
+        sw->losses[out].control_drops += victim->q.class == GW_CLASS_CONTROL;
         sw->losses[out].dropped_bytes += before + size - backlog(port);
         if (sw->lossless)
             gw_lossless_left(sw->lossless, out, victim, now);
@@ -467,6 +469,7 @@ struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t i
         .marks = ((const struct gw_qdisc_state *)port->qdisc_state)->marks,
         .trims = losses->trims,
         .drops = losses->drops,
+        .control_drops = losses->control_drops,
     };
     if (sw->lossless) {
         stats.pauses = gw_lossless_meter(sw->lossless, index)->pauses;

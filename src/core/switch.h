@@ -76,6 +76,7 @@ struct gw_port_stats {
     uint64_t marks; /* CE set here */
     uint64_t trims;
     uint64_t drops;
+    uint64_t control_drops; /* of these, packets of control, which no PAUSE holds back */
     uint64_t pauses; /* times that the sender at the other end was told to hold its data back */
     gw_time paused;  /* time that data was held back here, until it last flowed again */
 };

@@ -94,6 +94,7 @@ static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
         totals->marks += stats.marks;
         totals->trims += stats.trims;
         totals->drops += stats.drops;
+        totals->control_drops += stats.control_drops;
         totals->pauses += stats.pauses;
         totals->paused += stats.paused;
     }

@@ -317,7 +317,7 @@ static gw_time longest_flight(const struct gw_sim *sim)
         for (uint32_t side = 0; side < 2; side++) {
             gw_time time =
                 gw_serialisation(gw_byte_time_from_bps(topo->links[i].side[side].rate_bps),
-                                 scenario->host.mtu + scenario->host.header);
+                                 gw_scenario_packet_max(scenario));
             if (time > serialisation)
                 serialisation = time;
         }

@@ -77,10 +77,7 @@ static uint64_t count_bufs(const struct gw_sim *sim)
 /* Holds a packet of a message and one of a training job. */
 static uint32_t buf_size(const struct gw_scenario *scenario)
 {
-    uint32_t size = scenario->host.mtu;
-    for (uint32_t i = 0; i < scenario->workload.job_count; i++)
-        if (4 * scenario->workload.jobs[i].values > size)
-            size = 4 * scenario->workload.jobs[i].values;
+    uint32_t size = gw_scenario_packet_max(scenario) - scenario->host.header;
     return (size + BUF_ALIGNMENT - 1) / BUF_ALIGNMENT * BUF_ALIGNMENT;
 }
 

@@ -51,6 +51,7 @@ struct gw_sim_totals {
     uint64_t data_packets;        /* data packets sent by hosts, retransmissions included */
     uint64_t hops;                /* packets that left a port */
     uint64_t marks, trims, drops; /* in switch queues */
+    uint64_t control_drops;       /* of these drops, of control packets */
     uint64_t link_losses;         /* lost on links: down, random loss, corruption; or on the way
                                      to a node that crashed */
     uint64_t link_copies;         /* delivered twice by links */

@@ -74,6 +74,18 @@ static void allreduce__all_get_through_what_fails(void **state)
     }
 }
 
+/* The longest packet decides how far ahead the simulator must be able to look. */
+static void allreduce__fragments_may_be_longer_than_packets_of_messages(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    struct gw_job_result results[JOBS_MAX];
+    run_checked("host.mtu=64; workload.values=16000; topology.rate=1Gbps; workload.timeout=100ms",
+                true, 1, &run, results);
+    assert_true(run.totals.drops == 0);
+    gw_test_sim_close(&run);
+}
+
 /* 352 of 1472 bytes of a packet are values: 95.6 % of the line is the most. */
 static void allreduce__through_switches_fills_the_line(void **state)
 {
@@ -171,6 +183,7 @@ int main(void)
         cmocka_unit_test(allreduce__packets_per_fragment_into_the_server),
         cmocka_unit_test(allreduce__threads_change_nothing),
         cmocka_unit_test(allreduce__all_get_through_what_fails),
+        cmocka_unit_test(allreduce__fragments_may_be_longer_than_packets_of_messages),
         cmocka_unit_test(allreduce__through_switches_fills_the_line),
         cmocka_unit_test(allreduce__ring_needs_two_tensors_less_a_share),
         cmocka_unit_test(allreduce__contended_jobs_keep_going),

@@ -210,6 +210,35 @@ static void lossless_allreduce__drops_nothing(void **state)
     }
 }
 
+/* Eight racks in a binary tree: the server's switch sends seven copies of a result by its one port
+ * upwards, and no more than three ports bring it anything. */
+static void lossless_multicast__drops_nothing(void **state)
+{
+    static const char *const sets[] = {
+        "workload.via=rss",
+        "workload.via=rss; queue.xoff=9KB",
+        "workload.via=ina; workload.levels=2",
+        "workload.via=ina; workload.aggregators=16",
+    };
+    (void)state;
+    for (uint32_t i = 0; i < GW_COUNT_OF(sets); i++) {
+        const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+        struct gw_test_sim run;
+        gw_test_sim_run(&run, &options,
+                        "topology: {kind: tree, depth: 4, fanout: 2, hosts_per_leaf: 2,\n"
+                        "           latency: 5us}\n"
+                        "queue: {kind: fifo, lossless: yes}\n"
+                        "workload: {kind: allreduce, workers: 8, size: 2MB, window: 1024,\n"
+                        "           window_initial: 1024, timeout: 10ms,\n"
+                        "           congestion_control: no}\n",
+                        "%s", sets[i]);
+        assert_int_equal(run.totals.members_completed, run.totals.members);
+        assert_true(run.totals.pauses > 0);
+        assert_true(run.totals.drops == 0 && run.totals.trims == 0);
+        gw_test_sim_close(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +249,7 @@ int main(void)
         cmocka_unit_test(lossless_victim__waits_behind_others),
         cmocka_unit_test(lossless_links__that_lose_block_nobody),
         cmocka_unit_test(lossless_allreduce__drops_nothing),
+        cmocka_unit_test(lossless_multicast__drops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

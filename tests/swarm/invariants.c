@@ -5,9 +5,13 @@
 
 #include "support.h"
 
+#include "core/job.h"
+
 enum {
     STARVED_PERCENT = 50,        /* of the packets were trimmed */
+    STALLS = 8,                  /* of a member: joining, in work, leaving, each with the others */
     WORKLOADS = 50,              /* times that the whole workload fits in the limit */
+    RESENDS = 4,                 /* of a fragment */
     TIMEOUTS = 100000,           /* base RTTs in the limit: hundreds of the longest timeouts */
     TIMEOUTS_LASTING = 5000,     /* the same when something may never end */
     CONTROL_CAPACITY_MIN = 4096, /* of a control queue, see core/qdisc/lanes.h */
@@ -41,11 +45,20 @@ static bool fault_is_lasting(const struct gw_fault *fault)
     return fault->until == GW_TIME_NEVER;
 }
 
+/* Every fragment may be lost a few times, and every member may stall in each of its phases. */
+static gw_time job_time(const struct gw_job_spec *job, gw_time packet, gw_time stall)
+{
+    uint64_t fragments =
+        (job->bytes / sizeof(float) / job->values + job->server_count + 1) * job->iterations;
+    return job->start + STALLS * (stall + job->lost) +
+           fragments * (RESENDS * job->timeout + WORKLOADS * job->worker_count * packet);
+}
+
 gw_time gw_invariants_time_limit(const struct gw_scenario *scenario)
 {
     const struct gw_topo *topo = &scenario->topo;
     uint64_t slowest = UINT64_MAX, packets = 0;
-    gw_time last = 0, factor = GW_Q16_ONE;
+    gw_time last = 0, jobs = 0, factor = GW_Q16_ONE;
     bool lasting = false;
     for (uint32_t i = 0; i < topo->link_count; i++)
         for (uint32_t side = 0; side < 2; side++)
@@ -69,9 +82,11 @@ gw_time gw_invariants_time_limit(const struct gw_scenario *scenario)
     gw_time packet = gw_serialisation(gw_byte_time_from_bps(slowest),
                                       scenario->host.mtu + scenario->host.header);
     packet = packet * GW_Q16_ONE / factor;
+    for (uint32_t i = 0; i < scenario->workload.job_count; i++)
+        jobs += job_time(&scenario->workload.jobs[i], packet, scenario->host.stall);
     if (scenario->convergence != GW_TIME_NEVER)
         last += scenario->convergence;
-    return last + WORKLOADS * packets * packet +
+    return last + jobs + WORKLOADS * packets * packet +
            scenario->workload.flow_count * scenario->host.stall +
            (lasting ? TIMEOUTS_LASTING : TIMEOUTS) * scenario->brtt_max;
 }
@@ -303,6 +318,33 @@ static bool control_always_fits(const struct facts *facts)
     return 2 * facts->totals.data_packets * scenario->host.header <= control;
 }
 
+/* Every member of a job ends, and one that fails says why. */
+static void check_jobs(const struct facts *facts, const struct gw_sim *sim)
+{
+    enum {
+        JOBS_MAX = 8,
+    };
+    struct gw_job_result results[JOBS_MAX];
+    uint32_t count = gw_sim_jobs(sim, results, JOBS_MAX), completed = 0;
+    assert_true(count <= JOBS_MAX && count == facts->scenario->workload.job_count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gw_job_spec *spec = &facts->scenario->workload.jobs[i];
+        const struct gw_job_result *job = &results[i];
+        completed += job->completed;
+        if (job->completed + job->failed != spec->worker_count)
+            fail_msg("job %u: of %u members, %u are done and %u failed", i, spec->worker_count,
+                     job->completed, job->failed);
+        if (job->failed && (job->reason == GW_JOB_OK || job->reason >= GW_JOB_REASONS))
+            fail_msg("job %u failed with reason %u", i, job->reason);
+        if (job->completed == spec->worker_count && job->iterations != spec->iterations)
+            fail_msg("job %u is done after %u of %u iterations", i, job->iterations,
+                     spec->iterations);
+        if (job->completed && (job->start < spec->start || job->end < job->start))
+            fail_msg("job %u was done before it started", i);
+    }
+    assert_int_equal(completed, facts->totals.members_completed);
+}
+
 static void check_losses(const struct facts *facts)
 {
     const struct gw_scenario *scenario = facts->scenario;
@@ -312,13 +354,16 @@ static void check_losses(const struct facts *facts)
     if (!trims)
         assert_true(totals->trims == 0);
     else if (scenario->queue.shared_bytes == 0 && totals->link_copies == 0 &&
+             scenario->workload.job_count == 0 && /* gradients cannot be trimmed */
              control_always_fits(facts))
         assert_true(totals->drops == 0);
     if (!facts->any_lossy)
         assert_true(totals->link_losses == 0);
-    /* The headroom is that of the links as they were built, and of PAUSEs that arrive. */
+    /* The headroom is that of the links as they were built, and of PAUSEs that arrive. Job control
+     * is never held back and repeats itself by the clock, however slow the links are. */
     if (scenario->queue.lossless && scenario->fault_count == 0)
-        assert_true(totals->drops == 0 && totals->trims == 0);
+        assert_true(totals->trims == 0 &&
+                    totals->drops == (scenario->workload.job_count ? totals->control_drops : 0));
     if (!scenario->queue.lossless)
         assert_true(totals->pauses == 0 && totals->paused == 0);
     if (!facts->any_down || scenario->convergence == GW_TIME_NEVER)
@@ -375,6 +420,7 @@ void gw_invariants_check(const struct gw_scenario *scenario, const struct gw_sim
     for (uint32_t i = 0; i < scenario->workload.flow_count; i++)
         check_flow(&facts, i);
     check_sums(&facts);
+    check_jobs(&facts, sim);
     check_losses(&facts);
     check_samples(&facts, sim);
     free(facts.distances);

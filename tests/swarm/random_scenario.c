@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "support.h"
-
-#include "base/prng.h"
+#include "swarm/draw.h"
+#include "swarm/random_jobs.h"
 
 enum {
     HOSTS_MAX = 12,       /* of a list of links; the other kinds are bounded by name */
@@ -27,6 +27,9 @@ enum {
     NAME_MAX_CHARS = 24,
     DELAY_LATENCIES = 200, /* of a reordered packet, at most */
     LASTING_ONCE_IN = 2,   /* besides the chance of every feature */
+    JOBS_ONCE_IN = 3,
+    JOBS_STREAM = 2,  /* of the seed: apart from the scenario itself, and from swarm_test.c */
+    JOB_MTU_MIN = 16, /* a few elements per packet */
 };
 
 /* What a scenario has at all; each with chance 1/2. */
@@ -61,6 +64,7 @@ struct writer {
     struct gw_prng prng;
     const char *directory;
     uint32_t features; /* bit per enum feature */
+    bool wants_jobs;   /* and gets them unless the network forbids */
     uint32_t mtu, header;
     uint32_t packets;                  /* that all messages may have together */
     uint64_t rate_bps;                 /* of most links */
@@ -69,24 +73,19 @@ struct writer {
     gw_time horizon;                   /* about how long the run takes */
 };
 
-/* Uniform in [low, high]. */
 static uint64_t between(struct writer *w, uint64_t low, uint64_t high)
 {
-    return high <= low ? low : low + gw_prng_next(&w->prng) % (high - low + 1);
+    return gw_draw_between(&w->prng, low, high);
 }
 
-/* Small values as often as large ones: uniform in the number of bits. */
 static uint64_t between_log(struct writer *w, uint64_t low, uint64_t high)
 {
-    uint32_t bits = (uint32_t)between(w, 0, 63 - (uint32_t)__builtin_clzll(high | 1));
-    uint64_t value = between(w, UINT64_C(1) << bits, (UINT64_C(2) << bits) - 1);
-    return value < low ? low : value > high ? high : value;
+    return gw_draw_log(&w->prng, low, high);
 }
 
-/* True once in `of` times. */
 static bool once_in(struct writer *w, uint32_t of)
 {
-    return gw_prng_below(&w->prng, of) == 0;
+    return gw_draw_once_in(&w->prng, of);
 }
 
 static bool has(const struct writer *w, enum feature feature)
@@ -485,7 +484,7 @@ static void write_workload_entry(struct writer *w, uint32_t number)
 {
     const struct gw_registry *registry = &gw_workload_registry;
     const struct gw_algo *algo;
-    do /* jobs are not flows: tests/model/allreduce_test.c has their swarm */
+    do /* random_jobs.c writes them */
         algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
     while (strcmp(algo->name, "allreduce") == 0);
     fprintf(w->out, "  - kind: %s\n", algo->name);
@@ -597,10 +596,29 @@ static void write_algorithms(struct writer *w)
     }
 }
 
+/* One or two jobs or groups of jobs, on the same hosts, and perhaps flows besides. */
+static void write_jobs(struct writer *w)
+{
+    const struct gw_random_jobs jobs = {
+        .out = w->out,
+        .prng = &w->prng,
+        .network = w->network,
+        .packets = w->packets,
+        .horizon = w->horizon,
+    };
+    for (uint32_t entries = once_in(w, 4) ? 2 : 1; entries > 0; entries--)
+        gw_random_jobs_write(&jobs);
+}
+
 static void write_workload(struct writer *w)
 {
     fputs("workload:\n", w->out);
+    bool has_jobs = w->wants_jobs && w->mtu >= JOB_MTU_MIN && gw_random_jobs_fit(w->network);
+    if (has_jobs)
+        write_jobs(w);
     uint32_t entries = (uint32_t)between(w, 1, ENTRIES_MAX);
+    if (has_jobs && once_in(w, 2))
+        return;
     for (uint32_t i = 0; i < entries; i++)
         write_workload_entry(w, i);
 }
@@ -627,6 +645,10 @@ void gw_random_scenario_write(struct gw_random_scenario *random, const char *dir
     struct writer w = {.prng = gw_prng_derive(seed, 0), .directory = directory};
     struct gw_scenario network;
     draw_features(&w);
+    struct gw_prng prng = gw_prng_derive(seed, JOBS_STREAM);
+    w.wants_jobs = gw_draw_once_in(&prng, JOBS_ONCE_IN);
+    if (w.wants_jobs)
+        w.features |= 1u << HAS_STALL;
     *random = (struct gw_random_scenario){.options = {.wire = !once_in(&w, 4)}};
     snprintf(random->file, sizeof(random->file), "%s/swarm.yaml", directory);
     w.out = open_beside(&w, "swarm.yaml");

@@ -206,6 +206,8 @@ static void add_to_sum(const struct gw_sim_totals *totals)
 {
     swarm.sum.flows += totals->flows;
     swarm.sum.completed += totals->completed;
+    swarm.sum.members += totals->members;
+    swarm.sum.members_completed += totals->members_completed;
     swarm.sum.hops += totals->hops;
     swarm.sum.marks += totals->marks;
     swarm.sum.trims += totals->trims;
@@ -260,19 +262,21 @@ static void swarm__keeps_the_invariants(void **state)
             gw_random_scenario_remove(swarm.directory);
     }
     const struct gw_sim_totals *sum = &swarm.sum;
-    printf("swarm: %" PRIu64 " scenarios from seed %" PRIu64 ": %u of %u flows, %" PRIu64
-           " hops, %" PRIu64 " marks, %" PRIu64 " trims, %" PRIu64 " drops, %" PRIu64
-           " lost on links, %" PRIu64 " in crashes, %" PRIu64 " copies, %" PRIu64
-           " timeouts, %" PRIu64 " spurious, %" PRIu64 " unroutable; %u starved, at most %" PRIu64
-           " events\n",
-           swarm.count, swarm.first, sum->completed, sum->flows, sum->hops, sum->marks, sum->trims,
-           sum->drops, sum->link_losses, sum->crash_losses, sum->link_copies, sum->timeouts,
-           sum->spurious, sum->unroutable, swarm.starved, swarm.events_max);
+    printf("swarm: %" PRIu64 " scenarios from seed %" PRIu64
+           ": %u of %u flows, %u of %u members, %" PRIu64 " hops, %" PRIu64 " marks, %" PRIu64
+           " trims, %" PRIu64 " drops, %" PRIu64 " lost on links, %" PRIu64 " in crashes, %" PRIu64
+           " copies, %" PRIu64 " timeouts, %" PRIu64 " spurious, %" PRIu64
+           " unroutable; %u starved, at most %" PRIu64 " events\n",
+           swarm.count, swarm.first, sum->completed, sum->flows, sum->members_completed,
+           sum->members, sum->hops, sum->marks, sum->trims, sum->drops, sum->link_losses,
+           sum->crash_losses, sum->link_copies, sum->timeouts, sum->spurious, sum->unroutable,
+           swarm.starved, swarm.events_max);
     /* A swarm in which nothing goes wrong proves nothing. */
     if (swarm.count >= COVERED_FROM)
         assert_true(sum->marks && sum->trims && sum->drops && sum->link_losses && sum->timeouts &&
                     sum->spurious && sum->unroutable && sum->link_copies && sum->crash_losses &&
-                    sum->completed < sum->flows);
+                    sum->completed < sum->flows && sum->members_completed &&
+                    sum->members_completed < sum->members);
 }
 
 static bool parse_arguments(int argc, char **argv)

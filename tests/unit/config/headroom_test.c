@@ -43,6 +43,55 @@ static void queue_lossless__sizes_follow_from_the_links(void **state)
     gw_scenario_free(&scenario);
 }
 
+/* Four racks; the server of a job is in the last one. */
+static void queue_lossless__has_room_for_copies(void **state)
+{
+    static const struct {
+        const char *job;
+        uint32_t copies;
+    } cases[] = {
+        {"via: ps, workers: 4", 1},
+        {"via: switchml, workers: 3", 1},
+        {"via: ring, workers: 4", 1},
+        {"workers: 1", 1},
+        {"workers: 2", 2},
+        {"workers: 3", 3},
+        {"workers: 4", 3},
+        {"workers: 8", 3},
+        {"workers: 2, jobs: 3", 2},
+        {"workers: 4, via: rss", 3},
+        {"workers: 4, via: rss, servers: 8", 3}, /* in all racks, each with a worker */
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_scenario scenario;
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "topology: {kind: tree, depth: 3, fanout: 2, hosts_per_leaf: 3}\n"
+                 "workload: {kind: allreduce, %s}\n" LOSSLESS "}\n",
+                 cases[i].job);
+        scenario_load(&scenario, text, NULL);
+        const struct gw_pause_cfg *pause = &scenario.queue.pause;
+        assert_int_equal(scenario.queue.capacity, 4 * (pause->xoff + cases[i].copies * pause->xon));
+        gw_scenario_free(&scenario);
+    }
+}
+
+static void queue_lossless__knows_the_packets_of_jobs(void **state)
+{
+    (void)state;
+    struct gw_scenario scenario;
+    static const char text[] =
+        "topology: {kind: star, hosts: 4}\n"
+        "workload: {kind: allreduce, workers: 3, values: 4000}\n" LOSSLESS "}\n";
+    scenario_load(&scenario, text, NULL);
+    assert_int_equal(gw_scenario_packet_max(&scenario), 16064);
+    assert_int_equal(scenario.queue.pause.xoff - scenario.queue.pause.xon, 2 * 16064);
+    gw_scenario_free(&scenario);
+    scenario_refused(text, "queue={kind: fifo, capacity: 16000}",
+                     "it must hold a packet of 16064 bytes");
+}
+
 static void queue_lossless__takes_sizes_as_written(void **state)
 {
     (void)state;
@@ -116,6 +165,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_lossless__sizes_follow_from_the_links),
+        cmocka_unit_test(queue_lossless__has_room_for_copies),
+        cmocka_unit_test(queue_lossless__knows_the_packets_of_jobs),
         cmocka_unit_test(queue_lossless__takes_sizes_as_written),
         cmocka_unit_test(host_cost__reads_every_key),
         cmocka_unit_test(queue_lossless__refuses_what_would_lose),

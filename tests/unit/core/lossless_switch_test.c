@@ -369,7 +369,10 @@ static bool feed_counted(struct fixture *f, struct gw_prng *prng, uint32_t held[
     feed(f, in, &pkt);
     struct gw_port_stats after = gw_switch_port_stats(f->sw, out);
     bool is_kept = after.drops == before.drops && after.trims == before.trims;
-    if (pkt.q.class != GW_CLASS_CONTROL && is_kept)
+    bool is_control = pkt.q.class == GW_CLASS_CONTROL;
+    assert_true(after.control_drops - before.control_drops ==
+                (is_control ? after.drops - before.drops : 0));
+    if (!is_control && is_kept)
         held[in] += pkt.q.size;
     return is_kept;
 }

@@ -1,0 +1,29 @@
+/* Random numbers as the writers of random scenarios want them. */
+#ifndef GW_TESTS_DRAW_H
+#define GW_TESTS_DRAW_H
+
+#include <stdbool.h>
+
+#include "base/prng.h"
+
+/* Uniform in [low, high]. */
+static inline uint64_t gw_draw_between(struct gw_prng *prng, uint64_t low, uint64_t high)
+{
+    return high <= low ? low : low + gw_prng_next(prng) % (high - low + 1);
+}
+
+/* Small values as often as large ones: uniform in the number of bits. */
+static inline uint64_t gw_draw_log(struct gw_prng *prng, uint64_t low, uint64_t high)
+{
+    uint32_t bits = (uint32_t)gw_draw_between(prng, 0, 63 - (uint32_t)__builtin_clzll(high | 1));
+    uint64_t value = gw_draw_between(prng, UINT64_C(1) << bits, (UINT64_C(2) << bits) - 1);
+    return value < low ? low : value > high ? high : value;
+}
+
+/* True once in `of` times. */
+static inline bool gw_draw_once_in(struct gw_prng *prng, uint32_t of)
+{
+    return gw_prng_below(prng, of) == 0;
+}
+
+#endif

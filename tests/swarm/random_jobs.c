@@ -1,0 +1,130 @@
+/* Writes random training jobs; see random_jobs.h. */
+#include "swarm/random_jobs.h"
+
+#include <inttypes.h>
+
+#include "support.h"
+#include "swarm/draw.h"
+
+enum {
+    WORKERS_MAX = 12,
+    JOBS_MAX = 3,
+    SERVERS_MAX = 3,
+    ITERATIONS_MAX = 4,
+    JOB_BYTES_MAX = 200000, /* bytes */
+    WINDOW_LOG2_MAX = 8,
+    AGGREGATORS_FEW = 64,
+    AGGREGATORS_MAX = 1024, /* each has a packet's buffer, in runs with payload */
+};
+
+/* Numbers that decide how much work there is, drawn in this order. */
+struct shape {
+    uint32_t workers, jobs, servers, iterations, values;
+    bool colocated, in_slots;
+    uint64_t size;
+};
+
+static uint32_t home_of(const struct gw_topo *topo, uint32_t host)
+{
+    return topo->ports[topo->nodes[host].first_port].peer;
+}
+
+bool gw_random_jobs_fit(const struct gw_scenario *network)
+{
+    const struct gw_topo *topo = &network->topo;
+    for (uint32_t h = 0; h < topo->host_count; h++)
+        if (topo->nodes[h].port_count != 1 || home_of(topo, h) < topo->host_count)
+            return false;
+    return true;
+}
+
+/* The first hosts, as many as hang on one switch: where a job with slots in one switch fits. */
+static uint32_t neighbours(const struct gw_topo *topo)
+{
+    uint32_t count = 1;
+    while (count < topo->host_count && home_of(topo, count) == home_of(topo, 0))
+        count++;
+    return count;
+}
+
+static void draw_shape(const struct gw_random_jobs *jobs, struct shape *shape)
+{
+    struct gw_prng *prng = jobs->prng;
+    const struct gw_topo *topo = &jobs->network->topo;
+    uint32_t hosts = shape->in_slots ? neighbours(topo) : topo->host_count;
+    uint32_t apart =
+        shape->in_slots || shape->colocated ? 0 : 1; /* hosts of the server, at least */
+    uint32_t workers_max = hosts - apart < WORKERS_MAX ? hosts - apart : WORKERS_MAX;
+    shape->workers = (uint32_t)gw_draw_between(prng, 1, workers_max);
+    /* Jobs of slots are spread over racks, and only where there is one switch all of them fit. */
+    bool may_repeat = !shape->in_slots || hosts == topo->host_count;
+    uint32_t jobs_max = may_repeat ? hosts / (shape->workers + apart) : 1;
+    shape->jobs = (uint32_t)gw_draw_between(prng, 1, jobs_max < JOBS_MAX ? jobs_max : JOBS_MAX);
+    uint32_t servers_max = shape->colocated ? shape->workers : hosts / shape->jobs - shape->workers;
+    if (!shape->in_slots)
+        shape->servers = (uint32_t)gw_draw_between(
+            prng, 1, servers_max < SERVERS_MAX ? servers_max : SERVERS_MAX);
+    shape->iterations = (uint32_t)gw_draw_log(prng, 1, ITERATIONS_MAX);
+    uint32_t values_max = jobs->network->host.mtu / sizeof(float);
+    shape->values = (uint32_t)gw_draw_log(prng, values_max / 8 + 1, values_max);
+    uint64_t fragments =
+        jobs->packets / ((uint64_t)2 * shape->workers * shape->jobs * shape->iterations);
+    uint64_t most = (fragments + 1) * shape->values * sizeof(float);
+    uint64_t elements = gw_draw_log(prng, SERVERS_MAX,
+                                    (most < JOB_BYTES_MAX ? most : JOB_BYTES_MAX) / sizeof(float));
+    shape->size = sizeof(float) * (elements < SERVERS_MAX ? SERVERS_MAX : elements);
+}
+
+static void write_times(const struct gw_random_jobs *jobs)
+{
+    struct gw_prng *prng = jobs->prng;
+    gw_time stall = jobs->network->host.stall;
+    gw_time beat = gw_draw_between(prng, stall / 100, stall / 5);
+    fprintf(jobs->out, "    timeout: %" PRIu64 "ps\n",
+            gw_draw_between(prng, stall / 100, stall / 10));
+    fprintf(jobs->out, "    leak: %" PRIu64 "ps\n", gw_draw_between(prng, stall / 10, stall));
+    fprintf(jobs->out, "    beat: %" PRIu64 "ps\n    lost: %" PRIu64 "ps\n", beat,
+            gw_draw_between(prng, 2 * beat, 8 * beat));
+    if (gw_draw_once_in(prng, 2))
+        fprintf(jobs->out, "    start: %" PRIu64 "ps\n    start_spread: %" PRIu64 "ps\n",
+                gw_draw_between(prng, 0, jobs->horizon / 4),
+                gw_draw_between(prng, 0, jobs->horizon));
+}
+
+static void write_shape(const struct gw_random_jobs *jobs, const struct shape *shape)
+{
+    fprintf(jobs->out,
+            "    workers: %u\n    jobs: %u\n    iterations: %u\n    values: %u\n    size: %" PRIu64
+            "\n",
+            shape->workers, shape->jobs, shape->iterations, shape->values, shape->size);
+    if (shape->servers)
+        fprintf(jobs->out, "    servers: %u\n    colocated: %s\n", shape->servers,
+                shape->colocated ? "yes" : "no");
+}
+
+void gw_random_jobs_write(const struct gw_random_jobs *jobs)
+{
+    static const char *const ways[] = {"ina", "ina", "ina", "rss", "ps", "switchml"};
+    static const char *const indexing[] = {"hash", "linear", "static"};
+    struct gw_prng *prng = jobs->prng;
+    FILE *out = jobs->out;
+    const char *via = ways[gw_prng_below(prng, GW_COUNT_OF(ways))];
+    struct shape shape = {
+        .in_slots = strcmp(via, "switchml") == 0,
+        .colocated = strcmp(via, "ps") == 0 && gw_draw_once_in(prng, 2),
+    };
+    draw_shape(jobs, &shape);
+    fprintf(out, "  - kind: allreduce\n    via: %s\n", via);
+    write_shape(jobs, &shape);
+    uint32_t window = 1u << gw_draw_between(prng, 0, WINDOW_LOG2_MAX);
+    fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,
+            gw_draw_log(prng, 1, window));
+    fprintf(out, "    aggregators: %" PRIu64 "\n",
+            gw_draw_between(prng, 2 * shape.jobs,
+                            gw_draw_once_in(prng, 2) ? AGGREGATORS_FEW : AGGREGATORS_MAX));
+    fprintf(out, "    indexing: %s\n", indexing[gw_prng_below(prng, GW_COUNT_OF(indexing))]);
+    fprintf(out, "    levels: %" PRIu64 "\n", gw_draw_between(prng, 1, 3));
+    fprintf(out, "    congestion_control: %s\n", gw_draw_once_in(prng, 4) ? "no" : "yes");
+    fprintf(out, "    resend_gap: %s\n", gw_draw_once_in(prng, 2) ? "yes" : "no");
+    write_times(jobs);
+}
