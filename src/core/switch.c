@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "base/error.h"
 #include "core/job.h"
 #include "core/switch_jobs.h"
 
@@ -17,6 +18,7 @@ struct port {
     uint64_t out_packets;
     bool is_ready; /* see core/node.h */
     bool is_edge;
+    struct gw_pkt *kept; /* with trains: the first of the next one, out of the queue already */
     uint64_t qdisc_state[];
 };
 
@@ -35,6 +37,12 @@ struct gw_switch {
     const void *qdisc_cfg;
     struct gw_qdisc_port qdisc_port;
     struct gw_switch_routes routes;
+    bool learns; /* instead of having routes */
+    bool turns;  /* the packet in hand is our own answer */
+    uint16_t in; /* port by which it came */
+    uint16_t uplink;
+    uint32_t train;
+    struct gw_learned learned;
     unsigned char *ports; /* struct port, port_stride apart */
     size_t port_stride;
     struct port_losses *losses; /* per port */
@@ -58,6 +66,7 @@ static struct port *port_at(const struct gw_switch *sw, uint16_t index)
     return (struct port *)(void *)(sw->ports + index * sw->port_stride);
 }
 
+/* In the queue; gw_switch_backlog() has the rest. */
 static uint32_t backlog(const struct port *port)
 {
     return ((const struct gw_qdisc_state *)port->qdisc_state)->backlog;
@@ -79,6 +88,10 @@ static uint32_t ecmp_pick(uint32_t key, uint16_t entropy, uint32_t salt, uint32_
 static uint16_t route_entry(const struct gw_switch *sw, uint32_t dst)
 {
     const struct gw_switch_routes *routes = &sw->routes;
+    if (sw->learns) {
+        uint16_t port = gw_learned_port(&sw->learned, dst);
+        return port == GW_LEARNED_NONE ? sw->uplink : port;
+    }
     if (dst >= routes->destination_count)
         return GW_ROUTE_NONE;
     uint32_t low = dst & ((1u << routes->block_shift) - 1);
@@ -95,6 +108,8 @@ static bool is_set(uint16_t entry)
 static uint16_t route(const struct gw_switch *sw, const struct gw_pkt *pkt)
 {
     uint16_t entry = route_entry(sw, pkt->dst);
+    if (sw->learns && entry == sw->in && !sw->turns)
+        return GW_ROUTE_NONE;
     if (!is_set(entry))
         return entry;
     struct gw_switch_set set = sw->routes.sets[entry & ~GW_ROUTE_SET];
@@ -239,14 +254,17 @@ static void job_control(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     bool is_good = true;
     if (pkt->agg_flags == GW_JOB_JOIN)
         is_good = join(sw, pkt);
-    else if (gw_switch_jobs_is_addressed(&sw->jobs, pkt))
+    else if (gw_switch_jobs_is_addressed(&sw->jobs, pkt)) {
+        sw->turns = true;
         is_good = gw_switch_jobs_input(&sw->jobs, pkt, now);
+    }
     if (is_good) {
         forward(sw, pkt, now);
     } else {
         sw->stats.malformed++;
         gw_pkt_release(sw->pool, pkt);
     }
+    sw->turns = false;
     set_deadline(sw);
 }
 
@@ -259,13 +277,32 @@ static void aggregate_in_slot(struct gw_switch *sw, struct gw_pkt *pkt, gw_time 
         forward_to_each(sw, pkt, dsts, count, now);
 }
 
+/* Notes where the packet came from; false: it is dropped. */
+static bool learn(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    uint16_t known = sw->in == sw->uplink ? gw_learned_port(&sw->learned, pkt->src) : sw->in;
+    int code = GW_OK;
+    if (sw->in != sw->uplink)
+        code = gw_learned_note(&sw->learned, pkt->src, sw->in, now);
+    else if (known != GW_LEARNED_NONE)
+        code = GW_ERR_INVALID;
+    if (code == GW_OK)
+        return true;
+    sw->stats.spoofed += code == GW_ERR_INVALID;
+    sw->stats.unlearned += code == GW_ERR_NO_ROOM;
+    gw_pkt_release(sw->pool, pkt);
+    return false;
+}
+
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
-    (void)in;
     struct gw_switch *sw = (struct gw_switch *)node;
+    sw->in = in;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
+        if (sw->learns && !learn(sw, pkt, now))
+            continue;
         bool is_gradient = pkt->q.kind == GW_PKT_GRAD;
         bool is_tensor = is_gradient || pkt->q.kind == GW_PKT_PARAM;
         bool is_slots = is_tensor && pkt->agg_flags & GW_AGG_SLOT;
@@ -297,6 +334,53 @@ static uint32_t switch_output(struct gw_node *node, uint16_t out, struct gw_pkt 
     sw->shared_used -= before - backlog(port);
     port->is_ready = backlog(port) != 0;
     return port->is_ready ? 1 | GW_OUTPUT_MORE : 1;
+}
+
+/* Whether `pkt` may follow `last` in a train: all but the last are of one length. */
+static bool may_follow(const struct gw_pkt *first, const struct gw_pkt *last,
+                       const struct gw_pkt *pkt)
+{
+    return pkt->dst == first->dst && pkt->entropy == first->entropy &&
+           pkt->q.kind == first->q.kind && pkt->q.class == first->q.class &&
+           pkt->q.ecn == first->q.ecn && last->q.size == first->q.size &&
+           pkt->q.size <= first->q.size;
+}
+
+/* The next packet of a port: the kept one, or the head of the queue; NULL when there is none. */
+static struct gw_pkt *take_next(struct gw_switch *sw, struct port *port)
+{
+    struct gw_pkt *pkt = port->kept;
+    port->kept = NULL;
+    if (pkt || backlog(port) == 0)
+        return pkt;
+    uint32_t before = backlog(port);
+    pkt = sw->qdisc->dequeue(port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port);
+    sw->shared_used -= before - backlog(port);
+    return pkt;
+}
+
+static uint32_t train_output(struct gw_node *node, uint16_t out, struct gw_pkt **pkts, uint32_t max,
+                             gw_time now)
+{
+    (void)now;
+    struct gw_switch *sw = (struct gw_switch *)node;
+    struct port *port = port_at(sw, out);
+    uint32_t count = 0;
+    max = max < sw->train ? max : sw->train;
+    while (count < max) {
+        struct gw_pkt *pkt = take_next(sw, port);
+        if (!pkt)
+            break;
+        if (count > 0 && !may_follow(pkts[0], pkts[count - 1], pkt)) {
+            port->kept = pkt;
+            break;
+        }
+        port->out_packets++;
+        port->out_bytes += pkt->q.size;
+        pkts[count++] = pkt;
+    }
+    port->is_ready = port->kept || backlog(port);
+    return port->is_ready ? count | GW_OUTPUT_MORE : count;
 }
 
 /* Makes `out` ready if it has anything that it may send now. */
@@ -371,6 +455,12 @@ static const struct gw_node_ops switch_ops = {
     .expire = switch_expire,
 };
 
+static const struct gw_node_ops train_ops = {
+    .input = switch_input,
+    .output = train_output,
+    .expire = switch_expire,
+};
+
 static const struct gw_node_ops lossless_ops = {
     .input = lossless_input,
     .output = lossless_output,
@@ -382,26 +472,34 @@ static size_t port_stride(const struct gw_switch_cfg *cfg)
     return gw_aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
 }
 
+static size_t learned_size(const struct gw_switch_cfg *cfg)
+{
+    return cfg->learned_max ? gw_learned_size(cfg->learned_max, cfg->port_count) : 0;
+}
+
 size_t gw_switch_size(const struct gw_switch_cfg *cfg)
 {
     return gw_aligned(sizeof(struct gw_switch)) + cfg->port_count * port_stride(cfg) +
            gw_aligned(cfg->port_count * sizeof(uint16_t)) +
            gw_aligned(cfg->port_count * sizeof(struct port_losses)) +
            gw_switch_jobs_size(cfg->aggregate) +
-           (cfg->lossless ? gw_lossless_size(cfg->port_count) : 0);
+           (cfg->lossless ? gw_lossless_size(cfg->port_count) : 0) + learned_size(cfg);
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
 {
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
+    GW_ASSERT(cfg->train <= 1 || !cfg->lossless);
     struct gw_switch *sw = memory;
     memset(memory, 0, gw_switch_size(cfg));
     unsigned char *ready = (unsigned char *)memory + gw_aligned(sizeof(*sw));
     unsigned char *ports = ready + gw_aligned(cfg->port_count * sizeof(uint16_t));
     unsigned char *losses = ports + cfg->port_count * port_stride(cfg);
     *sw = (struct gw_switch){
-        .node = {.ops = cfg->lossless ? &lossless_ops : &switch_ops,
+        .node = {.ops = cfg->lossless    ? &lossless_ops
+                        : cfg->train > 1 ? &train_ops
+                                         : &switch_ops,
                  .deadline = GW_TIME_NEVER,
                  .ready = (uint16_t *)(void *)ready,
                  .port_count = cfg->port_count},
@@ -409,6 +507,9 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .qdisc_cfg = cfg->qdisc_cfg,
         .qdisc_port = {.pool = cfg->pool, .prng = &sw->prng, .trim_size = cfg->trim_size},
         .routes = cfg->routes,
+        .learns = cfg->learned_max != 0,
+        .uplink = cfg->uplink,
+        .train = cfg->train,
         .ports = ports,
         .port_stride = port_stride(cfg),
         .losses = (struct port_losses *)(void *)losses,
@@ -426,6 +527,10 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
             gw_lossless_init(losses + gw_aligned(cfg->port_count * sizeof(struct port_losses)) +
                                  gw_switch_jobs_size(cfg->aggregate),
                              cfg->lossless, cfg->port_count);
+    if (sw->learns)
+        gw_learned_init(&sw->learned,
+                        (unsigned char *)memory + gw_switch_size(cfg) - learned_size(cfg),
+                        cfg->learned_max, cfg->port_count, cfg->learned_idle);
     sw->salt = (uint32_t)gw_prng_next(&sw->prng);
     gw_switch_jobs_init(&sw->jobs, losses + gw_aligned(cfg->port_count * sizeof(*sw->losses)),
                         cfg->aggregate, cfg->address);
@@ -440,9 +545,8 @@ uint32_t gw_switch_fini(struct gw_switch *sw)
 {
     uint32_t count = 0;
     for (uint16_t i = 0; i < sw->node.port_count; i++)
-        for (struct port *port = port_at(sw, i); backlog(port); count++)
-            gw_pkt_release(sw->pool,
-                           sw->qdisc->dequeue(port->qdisc_state, sw->qdisc_cfg, &sw->qdisc_port));
+        for (struct gw_pkt *pkt; (pkt = take_next(sw, port_at(sw, i))) != NULL; count++)
+            gw_pkt_release(sw->pool, pkt);
     return count;
 }
 
@@ -454,6 +558,30 @@ struct gw_node *gw_switch_node(struct gw_switch *sw)
 void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *routes)
 {
     sw->routes = *routes;
+}
+
+int gw_switch_open_port(struct gw_switch *sw, uint16_t index, uint32_t address, bool is_edge,
+                        gw_time now)
+{
+    GW_ASSERT(sw->learns);
+    int code = GW_OK;
+    if (index != sw->uplink)
+        code = gw_learned_note(&sw->learned, address, index, now);
+    if (code == GW_OK)
+        port_at(sw, index)->is_edge = is_edge;
+    return code;
+}
+
+void gw_switch_close_port(struct gw_switch *sw, uint16_t index)
+{
+    struct port *port = port_at(sw, index);
+    struct port_losses *losses = &sw->losses[index];
+    gw_learned_forget(&sw->learned, index);
+    port->is_edge = false;
+    for (struct gw_pkt *pkt; (pkt = take_next(sw, port)) != NULL; losses->drops++) {
+        losses->dropped_bytes += pkt->q.size;
+        gw_pkt_release(sw->pool, pkt);
+    }
 }
 
 struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t index)
@@ -485,5 +613,6 @@ const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)
 
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port)
 {
-    return backlog(port_at(sw, port));
+    const struct gw_pkt *kept = port_at(sw, port)->kept;
+    return backlog(port_at(sw, port)) + (kept ? kept->q.size : 0);
 }

@@ -1,6 +1,10 @@
 /*
  * The switch: a node that classifies, routes by table with ECMP, and queues at its egress ports.
  *
+ * On real sockets there is no table: host addresses are random, the fabric is a tree, and a switch
+ * learns where they are (learned.h). What it does not know goes up. A packet never leaves by the
+ * port that it came by.
+ *
  * Packets of one flow and entropy take one path: port = mix(flow key, entropy, salt) over the
  * equal-cost set of the destination. A route is data (struct gw_switch_routes), installed at init
  * and replaced at any time by the control plane. The switch's forwarding latency is the driver's
@@ -17,6 +21,7 @@
 
 #include "base/fixed.h"
 #include "core/aggregate.h"
+#include "core/learned.h"
 #include "core/lossless.h"
 #include "core/node.h"
 #include "core/qdisc/qdisc.h"
@@ -55,6 +60,10 @@ struct gw_switch_cfg {
     uint64_t shared_bytes;    /* pool shared by the ports; 0: none */
     gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
+    uint32_t learned_max;           /* addresses that it can learn; 0: it routes by `routes` */
+    gw_time learned_idle;           /* an address silent for so long makes room for others */
+    uint16_t uplink;                /* learning: port of all else, or GW_ROUTE_NONE */
+    uint32_t train;                 /* packets per train, at most; 0: 1. Not with `lossless` */
     struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
     struct gw_slots *slots;         /* stage of slots, or NULL; outlives the switch */
     uint32_t address;               /* of the switch, for job control */
@@ -85,6 +94,8 @@ struct gw_switch_stats {
     uint64_t copies_lost; /* copies of results that found the pool empty */
     uint64_t unroutable;  /* packets without a route: dropped */
     uint64_t malformed;   /* packets of job control with impossible contents: dropped */
+    uint64_t spoofed;     /* sent in the name of an address that hangs on another port: dropped */
+    uint64_t unlearned;   /* no room for their sender's address: dropped */
     uint64_t jobs_idle;   /* jobs forgotten because their server fell silent */
 };
 
@@ -107,6 +118,17 @@ struct gw_node *gw_switch_node(struct gw_switch *sw);
 
 /* Replaces the routes from the next packet on. */
 void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *routes);
+
+/*
+ * A learning switch's port has something at its other end: a host, or a switch. `address` is
+ * learned at once, unless the port is the uplink. Returns 0, or the error of gw_learned_note():
+ * nothing has changed then.
+ */
+int gw_switch_open_port(struct gw_switch *sw, uint16_t port, uint32_t address, bool is_edge,
+                        gw_time now);
+
+/* Nothing is there any more: forgets its addresses, and drops what is queued for it. */
+void gw_switch_close_port(struct gw_switch *sw, uint16_t port);
 
 struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);

@@ -1,0 +1,197 @@
+/*
+ * Gradwire: sums of gradients over workers, added up inside the network.
+ *
+ * A job is a group of `world` processes that call the same collectives in the same order. Each
+ * opens the job with its rank, and closes it at the end:
+ *
+ *     struct gradwire_options options;
+ *     gradwire_options_init(&options, sizeof(options));   // rank, world and join from the launcher
+ *     gradwire *job;
+ *     if (gradwire_open(&options, &job) != GRADWIRE_OK)
+ *         errx(1, "%s", gradwire_last_error());
+ *     gradwire_allreduce(job, gradients, gradients, count, GRADWIRE_FLOAT32, GRADWIRE_SUM);
+ *     gradwire_close(job);
+ *
+ * Every function returns GRADWIRE_OK or an error; gradwire_last_error() then has one line for
+ * people, which names what is wrong and which rank or address it is about. Nothing waits for ever:
+ * a call that makes no progress for `deadline_ms` fails on all ranks that are alive. After a
+ * failure the contents of the output buffer are undefined, and all ranks must close the job.
+ *
+ * Threads: one thread at a time may call with one job. A job does not survive fork(): calls in the
+ * child return GRADWIRE_ERR_FORKED.
+ */
+#ifndef GRADWIRE_H
+#define GRADWIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GRADWIRE_API __attribute__((visibility("default")))
+
+enum gradwire_error {
+    GRADWIRE_OK = 0,
+    GRADWIRE_ERR_INVALID = -1,     /* an argument or option is out of its range */
+    GRADWIRE_ERR_NO_MEMORY = -2,
+    GRADWIRE_ERR_SYSTEM = -3,      /* the system refused something: a socket, a thread */
+    GRADWIRE_ERR_TIMED_OUT = -4,   /* no progress for deadline_ms */
+    GRADWIRE_ERR_PEER = -5,        /* a worker, server or switch is lost, or refuses */
+    GRADWIRE_ERR_OVERFLOW = -6,    /* a sum of int32 does not fit an int32 */
+    GRADWIRE_ERR_UNSUPPORTED = -7, /* not built yet, or not with this transport */
+    GRADWIRE_ERR_CLOSED = -8,      /* an earlier failure has ended the job */
+    GRADWIRE_ERR_FORKED = -9,      /* called in a child of the process that opened the job */
+    GRADWIRE_ERR_BUSY = -10,       /* too many calls in work: wait for one */
+};
+
+/* Types of elements. Numbers are little-endian, as in memory. */
+enum gradwire_type {
+    GRADWIRE_FLOAT32 = 0,
+    GRADWIRE_FLOAT16 = 1,
+    GRADWIRE_BFLOAT16 = 2,
+    GRADWIRE_INT32 = 3,
+};
+
+enum gradwire_op {
+    GRADWIRE_SUM = 0,
+    GRADWIRE_AVERAGE = 1, /* of floats */
+};
+
+/* How tensors travel. */
+enum gradwire_via {
+    GRADWIRE_VIA_INA = 0,  /* added up in switches on the way to the server */
+    GRADWIRE_VIA_PS = 1,   /* added up by the server alone */
+    GRADWIRE_VIA_RING = 2, /* from worker to worker, without a server */
+};
+
+/*
+ * What a process brings to the job. Equal on all ranks, but for `rank` and `bind`. Texts are copied
+ * by gradwire_open(). NULL or 0 is the default of what may be left out.
+ */
+struct gradwire_options {
+    size_t size;          /* of this structure, as gradwire_options_init() was told */
+    const char *job;      /* name; jobs of different names on one server are apart. "default" */
+    int rank;             /* 0 to world - 1 */
+    int world;            /* 1 to 1024 */
+    const char *join;     /* HOST:PORT that rank 0 listens at; not used with `server` */
+    const char *server;   /* HOST:PORT of a `gradwire server`; without, rank 0 is the server */
+    const char *switch_;  /* HOST:PORT of the nearest `gradwire switch`; without, the server's */
+    const char *bind;     /* our own address; without, the one that reaches the others */
+    const char *key_file; /* file whose contents are the job's key; without, anybody may join */
+    enum gradwire_via via;
+    uint32_t deadline_ms; /* 30000 */
+    uint32_t values;      /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
+    uint32_t window;      /* fragments on their way, a power of two: 256 */
+    const char *cc;       /* congestion control of flows: "smartt" */
+    const char *lb;       /* load balancing of flows: "reps" */
+    double loss;          /* for tests: part of our packets that is lost on purpose */
+    double duplicate;     /* ... sent twice */
+    double delay;         /* ... sent behind later ones */
+    uint64_t seed;        /* of what is random in those */
+};
+
+/* A job that this process has opened. */
+typedef struct gradwire gradwire;
+
+/* An asynchronous call. */
+typedef uint64_t gradwire_call;
+
+/* Counters of a job since it was opened. */
+struct gradwire_stats {
+    size_t size;                 /* of this structure; the caller sets it */
+    uint64_t fragments;          /* sent for the first time */
+    uint64_t retransmits;        /* sent again */
+    uint64_t overflow_fragments; /* collected as floats, because their integers saturated */
+    uint64_t server_received;    /* gradient packets into the server; 0 on ranks without one */
+    uint64_t server_results;     /* fragments that it finished */
+    uint64_t server_bytes;       /* bytes into the server's link, headers included */
+    uint64_t datagrams_sent;
+    uint64_t datagrams_received;
+    uint64_t datagrams_refused;  /* stray, forged, replayed or malformed */
+    uint64_t kernel_drops;       /* receive buffer full */
+};
+
+/* Version of the library, as "1.2.3". */
+GRADWIRE_API const char *gradwire_version(void);
+
+/*
+ * Fills `options` with defaults and what the environment says: GRADWIRE_JOIN, _SERVER, _SWITCH,
+ * _JOB, _BIND, _KEY_FILE, _VIA; rank and world of torchrun (RANK, WORLD_SIZE, and MASTER_ADDR with
+ * MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun (SLURM_PROCID,
+ * SLURM_NTASKS). `size` is sizeof(*options).
+ */
+GRADWIRE_API void gradwire_options_init(struct gradwire_options *options, size_t size);
+
+/*
+ * Joins the job and waits until all ranks have. On success *job is to be closed. Fails with
+ * GRADWIRE_ERR_TIMED_OUT when somebody does not come within the deadline; the line names whom we
+ * waited for.
+ */
+GRADWIRE_API int gradwire_open(const struct gradwire_options *options, gradwire **job);
+
+/*
+ * Leaves the job and frees everything. Calls in work fail. Waits at most the deadline, so that the
+ * others have what they need from us. NULL is allowed.
+ */
+GRADWIRE_API void gradwire_close(gradwire *job);
+
+GRADWIRE_API int gradwire_rank(const gradwire *job);
+GRADWIRE_API int gradwire_world(const gradwire *job);
+
+/*
+ * out[i] = in[i] summed (or averaged) over all ranks, for `count` elements; the same bits on every
+ * rank. `in` may be `out`. Floats are added as integers in units of 2^-27: the error is at most
+ * world * 2^-28 for values up to 16, whatever the order of arrival; what does not fit is added as
+ * floats in rank order. int32 is exact, or fails with GRADWIRE_ERR_OVERFLOW.
+ */
+GRADWIRE_API int gradwire_allreduce(gradwire *job, const void *in, void *out, size_t count,
+                                    enum gradwire_type type, enum gradwire_op op);
+
+/*
+ * Starts one and returns at once; `in` and `out` are the job's until it has ended. Calls end in the
+ * order in which they were started. GRADWIRE_ERR_BUSY when too many are in work.
+ */
+GRADWIRE_API int gradwire_allreduce_start(gradwire *job, const void *in, void *out, size_t count,
+                                          enum gradwire_type type, enum gradwire_op op,
+                                          gradwire_call *call);
+
+/* Waits until the call has ended, and returns how. Each call is to be waited for once. */
+GRADWIRE_API int gradwire_wait(gradwire *job, gradwire_call call);
+
+/* As gradwire_wait() if the call has ended: *done is 1; else 0 at once, with *done 0. */
+GRADWIRE_API int gradwire_test(gradwire *job, gradwire_call call, int *done);
+
+/* As gradwire_allreduce(), but only `root` gets the result; `out` is not used elsewhere. */
+GRADWIRE_API int gradwire_reduce(gradwire *job, const void *in, void *out, size_t count,
+                                 enum gradwire_type type, enum gradwire_op op, int root);
+
+/* Every rank gets the `count` elements at root's `data`, bit by bit. */
+GRADWIRE_API int gradwire_broadcast(gradwire *job, void *data, size_t count,
+                                    enum gradwire_type type, int root);
+
+/* out[r * count + i] = in[i] of rank r, bit by bit; `out` holds world * count elements. */
+GRADWIRE_API int gradwire_allgather(gradwire *job, const void *in, void *out, size_t count,
+                                    enum gradwire_type type);
+
+/* out[i] = in[rank * count + i] summed over all ranks; `in` holds world * count elements. */
+GRADWIRE_API int gradwire_reduce_scatter(gradwire *job, const void *in, void *out, size_t count,
+                                         enum gradwire_type type, enum gradwire_op op);
+
+/* Returns when all ranks have called it. */
+GRADWIRE_API int gradwire_barrier(gradwire *job);
+
+GRADWIRE_API int gradwire_get_stats(const gradwire *job, struct gradwire_stats *stats);
+
+/* One line about the last error in this thread; "" when there was none. */
+GRADWIRE_API const char *gradwire_last_error(void);
+
+/* Text of an error, without full stop. */
+GRADWIRE_API const char *gradwire_error_text(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
