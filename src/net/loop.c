@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "net/clock.h"
+#include "wire/attach.h"
 
 enum {
     /* Of one turn: feedback stays fresh in a long burst, and arrivals find their answers. */
@@ -33,6 +34,13 @@ struct direct {
     uint16_t peer;
 };
 
+/* A datagram that is no packet, for the loop's owner. */
+struct foreign {
+    uint8_t bytes[GW_LOOP_FOREIGN_MAX];
+    uint32_t length;
+    struct gw_sock_addr from;
+};
+
 struct gw_loop {
     struct gw_loop_cfg cfg;
     gw_time opened_at; /* by the clock */
@@ -48,8 +56,12 @@ struct gw_loop {
     uint32_t direct_count;
     struct gw_map direct_map; /* port and address to index of the direct way */
     void *direct_memory;
+    struct foreign foreign[RX_TRAINS_PER_TURN];
+    uint32_t foreign_count, foreign_taken;
     struct gw_loop_stats stats;
 };
+
+_Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE, "a message fits");
 
 struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
 {
@@ -219,11 +231,36 @@ static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
         gw_pkt_release(loop->cfg.pool, pkts[i]);
 }
 
+/* Keeps a datagram of the attach protocol for the owner, and counts others. */
+static void take_foreign(struct gw_loop *loop, const struct gw_udp_train *train)
+{
+    if (!gw_attach_is(train->control, train->length)) {
+        gw_udp_refuse(loop->cfg.udp, train->refusal);
+        return;
+    }
+    struct foreign *foreign = &loop->foreign[loop->foreign_count++];
+    memcpy(foreign->bytes, train->control, train->length);
+    foreign->length = train->length;
+    foreign->from = train->from;
+}
+
+uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
+                              struct gw_sock_addr *from)
+{
+    if (loop->foreign_taken == loop->foreign_count)
+        return 0;
+    const struct foreign *foreign = &loop->foreign[loop->foreign_taken++];
+    *bytes = foreign->bytes;
+    *from = foreign->from;
+    return foreign->length;
+}
+
 /* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
 static int receive(struct gw_loop *loop, char *error)
 {
     struct gw_udp_train train;
     int count = 0;
+    loop->foreign_count = loop->foreign_taken = 0;
     if (!loop->cfg.udp)
         return 0;
     while (count < RX_TRAINS_PER_TURN) {
@@ -235,7 +272,7 @@ static int receive(struct gw_loop *loop, char *error)
             break;
         count++;
         if (train.length)
-            gw_udp_refuse(loop->cfg.udp, train.refusal);
+            take_foreign(loop, &train);
         if (train.count == 0)
             continue;
         uint32_t port = loop->arrives[train.peer];

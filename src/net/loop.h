@@ -18,6 +18,7 @@
 enum {
     GW_LOOP_NODES_MAX = 8,
     GW_LOOP_FDS_MAX = 4,
+    GW_LOOP_FOREIGN_MAX = 128, /* bytes of a datagram that is kept for its owner */
 };
 
 /* A port of a node. */
@@ -76,6 +77,13 @@ void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t r
  * Returns 0 or GW_ERR_SYSTEM with `error` filled.
  */
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error);
+
+/*
+ * The next datagram of the attach protocol that came in the last turn, and its sender; returns its
+ * length, 0 when there is none. Valid until the next turn.
+ */
+uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
+                              struct gw_sock_addr *from);
 
 const struct gw_loop_stats *gw_loop_stats(const struct gw_loop *loop);
 

@@ -1,0 +1,271 @@
+/* A process on the overlay; see station.h. */
+#include "net/station.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum {
+    KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
+    HOST_MAX = 256,
+};
+
+struct gw_station {
+    struct gw_overlay_memory memory;
+    struct gw_udp *udp;
+    struct gw_loop *loop;
+    struct gw_attach *attach;
+    struct gw_key keys[GW_ATTACH_KEYS_MAX];
+};
+
+/* Splits HOST:PORT; false: it is not of that form. */
+static bool split(const char *name, char *host, char *port)
+{
+    const char *colon = strrchr(name, ':');
+    if (!colon || colon == name || strlen(name) >= HOST_MAX)
+        return false;
+    size_t size = (size_t)(colon - name);
+    bool has_brackets = name[0] == '[' && name[size - 1] == ']';
+    if (!has_brackets && memchr(name, ':', size))
+        return false;
+    snprintf(host, HOST_MAX, "%.*s", (int)(has_brackets ? size - 2 : size),
+             name + (has_brackets ? 1 : 0));
+    snprintf(port, HOST_MAX, "%s", colon + 1);
+    return strspn(port, "0123456789") == strlen(port) && atol(port) > 0 && atol(port) < 65536;
+}
+
+int gw_station_resolve(const char *name, struct gw_sock_addr *addr, char *error)
+{
+    char host[HOST_MAX], port[HOST_MAX];
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV}, *found;
+    if (!split(name, host, port))
+        return gw_net_fail(error, GW_ERR_INVALID, "not HOST:PORT: %s", name);
+    int code = getaddrinfo(host, port, &hints, &found);
+    if (code)
+        return gw_net_fail(error, GW_ERR_INVALID, "cannot look up %s: %s", name,
+                           gai_strerror(code));
+    memset(addr, 0, sizeof(*addr));
+    memcpy(&addr->storage, found->ai_addr, found->ai_addrlen);
+    addr->length = found->ai_addrlen;
+    freeaddrinfo(found);
+    return GW_OK;
+}
+
+/* The text of our own address. */
+static int own_address(const struct gw_station_cfg *cfg, const char **text, char *error)
+{
+    struct gw_sock_addr addr;
+    *text = cfg->address;
+    if (*text)
+        return GW_OK;
+    *text = "0.0.0.0";
+    if (!cfg->family_of)
+        return GW_OK;
+    int code = gw_station_resolve(cfg->family_of, &addr, error);
+    if (!code && addr.storage.ss_family == AF_INET6)
+        *text = "::";
+    return code;
+}
+
+static int open_udp(struct gw_station *station, const struct gw_station_cfg *cfg, char *error)
+{
+    const char *address;
+    int code = own_address(cfg, &address, error);
+    if (code)
+        return code;
+    struct gw_udp_cfg udp = {
+        .pool = &station->memory.pool,
+        .address = address,
+        .port = cfg->port,
+        .entropies = cfg->entropies,
+        .mtu = cfg->mtu,
+        .buffer_bytes = KERNEL_BUFFER,
+        .peers_max = cfg->peers_max,
+        .has_trains = true,
+        .faults = cfg->faults,
+    };
+    return gw_udp_open(&udp, &station->udp, error);
+}
+
+static int open_loop(struct gw_station *station, const struct gw_station_cfg *cfg)
+{
+    struct gw_loop_cfg loop = {
+        .udp = station->udp,
+        .pool = &station->memory.pool,
+        .peers_max = cfg->peers_max,
+        .directs_max = cfg->peers_max,
+        .fd_count = cfg->fd_count,
+    };
+    struct gw_attach_cfg attach = {
+        .address = cfg->node_address,
+        .role = cfg->role,
+        .accepts = cfg->accepts,
+        .entropies = cfg->entropies,
+        .mtu = cfg->mtu,
+        .peers_max = cfg->peers_max,
+        .keys = station->keys,
+        .key_count = cfg->key_count,
+        .beat = GW_OVERLAY_BEAT,
+        .lost = GW_OVERLAY_LOST,
+    };
+    memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
+    station->loop = gw_loop_open(&loop);
+    station->attach = gw_attach_open(&attach);
+    return station->loop && station->attach ? GW_OK : GW_ERR_NO_MEMORY;
+}
+
+int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result, char *error)
+{
+    GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_ATTACH_KEYS_MAX);
+    struct gw_station *station = calloc(1, sizeof(*station));
+    if (!station || gw_overlay_memory_open(&station->memory, cfg->packets, cfg->mtu) != GW_OK) {
+        free(station);
+        return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+    }
+    memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
+    int code = gw_key_setup();
+    if (code)
+        gw_net_fail(error, code, "the system gives no random numbers");
+    if (!code)
+        code = open_udp(station, cfg, error);
+    if (!code && open_loop(station, cfg) != GW_OK)
+        code = gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+    if (code) {
+        gw_station_close(station);
+        gw_station_free(station);
+        return code;
+    }
+    *result = station;
+    return GW_OK;
+}
+
+/* Tells everybody that it is over; who does not hear it notices the silence. */
+static void say_farewell(struct gw_station *station)
+{
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_sock_addr to;
+    for (uint16_t peer = 0; peer < GW_UDP_PEERS_MAX; peer++)
+        if (gw_attach_farewell(station->attach, peer, &to, bytes))
+            gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+}
+
+void gw_station_close(struct gw_station *station)
+{
+    if (station->attach && station->udp)
+        say_farewell(station);
+    if (station->attach)
+        gw_attach_close(station->attach);
+    if (station->loop)
+        gw_loop_close(station->loop);
+    else if (station->udp)
+        gw_udp_close(station->udp);
+    station->attach = NULL;
+    station->loop = NULL;
+    station->udp = NULL;
+}
+
+void gw_station_free(struct gw_station *station)
+{
+    gw_overlay_memory_close(&station->memory);
+    free(station);
+}
+
+struct gw_loop *gw_station_loop(struct gw_station *station)
+{
+    return station->loop;
+}
+
+struct gw_pkt_pool *gw_station_pool(struct gw_station *station)
+{
+    return &station->memory.pool;
+}
+
+const struct gw_udp *gw_station_udp(const struct gw_station *station)
+{
+    return station->udp;
+}
+
+struct gw_attach *gw_station_attach(struct gw_station *station)
+{
+    return station->attach;
+}
+
+int gw_station_dial(struct gw_station *station, const char *name,
+                    const struct gw_greeting *greeting, char *error)
+{
+    struct gw_sock_addr to;
+    int code = gw_station_resolve(name, &to, error);
+    if (code)
+        return code;
+    if (to.storage.ss_family != gw_udp_address(station->udp)->storage.ss_family)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "%s is not of the address family that we are bound to", name);
+    int dial = gw_attach_dial(station->attach, &to, name, greeting, gw_loop_now(station->loop));
+    if (dial < 0)
+        return gw_net_fail(error, dial, "no room for another neighbour: %s", name);
+    return dial;
+}
+
+void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach_reason reason)
+{
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_sock_addr to;
+    gw_attach_refuse(station->attach, peer, reason, &to, bytes, gw_loop_now(station->loop));
+    gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+    gw_loop_unlink(station->loop, peer);
+    gw_udp_clear_peer(station->udp, peer);
+}
+
+/* Answers what came of the attach protocol. */
+static void answer(struct gw_station *station, gw_time now)
+{
+    const uint8_t *bytes;
+    struct gw_sock_addr from;
+    uint8_t back[GW_ATTACH_SIZE];
+    uint32_t length;
+    while ((length = gw_loop_take_foreign(station->loop, &bytes, &from)) != 0) {
+        uint32_t size = gw_attach_input(station->attach, &from, bytes, length, back, now);
+        if (size)
+            gw_udp_send_control(station->udp, &from, back, size);
+    }
+}
+
+int gw_station_turn(struct gw_station *station, gw_time until, char *error)
+{
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_sock_addr to;
+    gw_time now = gw_loop_now(station->loop);
+    gw_time deadline = gw_attach_deadline(station->attach);
+    while (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline) &&
+           gw_attach_output(station->attach, &to, bytes, now)) {
+        gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+        deadline = gw_attach_deadline(station->attach);
+    }
+    int code =
+        gw_loop_turn(station->loop, gw_deadline_before(deadline, until) ? deadline : until, error);
+    if (!code)
+        answer(station, gw_loop_now(station->loop));
+    return code;
+}
+
+bool gw_station_poll(struct gw_station *station, struct gw_attach_event *event)
+{
+    if (!gw_attach_poll(station->attach, event))
+        return false;
+    if (event->kind == GW_ATTACH_UP) {
+        struct gw_udp_peer peer = {
+            .addr = event->addr,
+            .entropies = event->said.entropies,
+            .tx_cookie = event->said.cookie,
+            .rx_cookie = gw_attach_cookie(station->attach, event->peer),
+        };
+        gw_udp_set_peer(station->udp, &peer);
+    } else if (event->kind == GW_ATTACH_DOWN) {
+        gw_loop_unlink(station->loop, event->peer);
+        gw_udp_clear_peer(station->udp, event->peer);
+    }
+    return true;
+}

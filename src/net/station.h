@@ -1,0 +1,68 @@
+/*
+ * A process on the overlay: its memory, its sockets, its loop, and its sessions with neighbours.
+ *
+ * Use: open, add nodes to the loop, dial neighbours; then take turns, and after each poll what has
+ * happened with neighbours. At GW_ATTACH_UP link the neighbour to a port (it can be sent to from
+ * then on); at GW_ATTACH_DOWN its links are gone already.
+ */
+#ifndef GW_NET_STATION_H
+#define GW_NET_STATION_H
+
+#include "net/attach.h"
+#include "net/overlay.h"
+
+struct gw_station_cfg {
+    const char *address;   /* ours, as text; NULL: any, of the family of `family_of` */
+    const char *family_of; /* HOST:PORT of somebody that we shall dial; NULL: IPv4 */
+    uint16_t port;         /* 0: any */
+    uint16_t entropies;
+    uint32_t packets; /* and as many buffers */
+    uint32_t mtu;     /* payload bytes of a full packet */
+    uint16_t peers_max;
+    bool accepts; /* others may dial us */
+    uint32_t node_address;
+    uint8_t role;              /* enum gw_attach_role */
+    const struct gw_key *keys; /* key_count of them; copied */
+    uint32_t key_count;
+    struct gw_udp_faults faults;
+    int fds[GW_LOOP_FDS_MAX]; /* as in struct gw_loop_cfg */
+    uint32_t fd_count;
+};
+
+struct gw_station;
+
+/* Returns 0 and sets *station, or GW_ERR_* with `error` filled. */
+int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **station, char *error);
+
+/* Tells the neighbours, and closes sockets and loop; nodes are to be closed after it. */
+void gw_station_close(struct gw_station *station);
+
+/* Frees what is left of a closed station: the packets. */
+void gw_station_free(struct gw_station *station);
+
+struct gw_loop *gw_station_loop(struct gw_station *station);
+struct gw_pkt_pool *gw_station_pool(struct gw_station *station);
+const struct gw_udp *gw_station_udp(const struct gw_station *station);
+struct gw_attach *gw_station_attach(struct gw_station *station);
+
+/*
+ * Wants a session with HOST:PORT from now on. Returns its number, or GW_ERR_INVALID or
+ * GW_ERR_NO_ROOM with `error` filled.
+ */
+int gw_station_dial(struct gw_station *station, const char *name,
+                    const struct gw_greeting *greeting, char *error);
+
+/* Ends a session of those who dialled us. */
+void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach_reason reason);
+
+/* As gw_loop_turn(). */
+int gw_station_turn(struct gw_station *station, gw_time until, char *error);
+
+/* The next event of a neighbour; false: none. */
+bool gw_station_poll(struct gw_station *station, struct gw_attach_event *event);
+
+/* Reads HOST:PORT or [HOST]:PORT; a name is looked up. Returns 0 or GW_ERR_INVALID with `error`
+ * filled. */
+int gw_station_resolve(const char *name, struct gw_sock_addr *addr, char *error);
+
+#endif

@@ -1,0 +1,111 @@
+/* Encode and decode of the attach protocol; the layout is drawn in attach.h. */
+#include "wire/attach.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "wire/wire.h"
+
+enum {
+    OFFSET_STEP = 3,
+    OFFSET_SESSION = 4,
+    OFFSET_PROOF = 20,
+    OFFSET_COOKIE = 36,
+    OFFSET_ADDRESS = 44,
+    OFFSET_JOB = 48,
+    OFFSET_WORLD = 52,
+    OFFSET_RANK = 54,
+    OFFSET_ROLE = 56,
+    OFFSET_FLAGS = 57,
+    OFFSET_ENTROPIES = 58,
+    OFFSET_MTU = 60,
+    OFFSET_KEY_ID = 64,
+    OFFSET_REASON = 72,
+};
+
+static void put(uint8_t *at, uint64_t value, uint32_t size)
+{
+    while (size-- > 0) {
+        at[size] = (uint8_t)value;
+        value >>= 8;
+    }
+}
+
+static uint64_t get(const uint8_t *at, uint32_t size)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < size; i++)
+        value = value << 8 | at[i];
+    return value;
+}
+
+bool gw_attach_is(const uint8_t *bytes, uint32_t length)
+{
+    return length == GW_ATTACH_SIZE && get(bytes, 2) == GW_WIRE_MAGIC &&
+           (bytes[2] & 15) == GW_ATTACH_KIND;
+}
+
+uint32_t gw_attach_version(const uint8_t *bytes)
+{
+    return bytes[2] >> 4;
+}
+
+uint8_t gw_attach_step_of(const uint8_t *bytes)
+{
+    return bytes[OFFSET_STEP];
+}
+
+void gw_attach_session_of(const uint8_t *bytes, uint8_t session[GW_ATTACH_NONCE_SIZE])
+{
+    memcpy(session, bytes + OFFSET_SESSION, GW_ATTACH_NONCE_SIZE);
+}
+
+int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg)
+{
+    if (!gw_attach_is(bytes, length))
+        return GW_ERR_MALFORMED;
+    if (gw_attach_version(bytes) != GW_WIRE_VERSION)
+        return GW_ERR_VERSION;
+    uint64_t reason = get(bytes + OFFSET_REASON, 4);
+    *msg = (struct gw_attach_msg){
+        .cookie = get(bytes + OFFSET_COOKIE, 8),
+        .key_id = get(bytes + OFFSET_KEY_ID, 8),
+        .address = (uint32_t)get(bytes + OFFSET_ADDRESS, 4),
+        .job = (uint32_t)get(bytes + OFFSET_JOB, 4),
+        .mtu = (uint32_t)get(bytes + OFFSET_MTU, 4),
+        .world = (uint16_t)get(bytes + OFFSET_WORLD, 2),
+        .rank = (uint16_t)get(bytes + OFFSET_RANK, 2),
+        .entropies = (uint16_t)get(bytes + OFFSET_ENTROPIES, 2),
+        .step = bytes[OFFSET_STEP],
+        .role = bytes[OFFSET_ROLE],
+        .flags = bytes[OFFSET_FLAGS],
+        .reason = (uint8_t)reason,
+    };
+    memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
+    memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
+    bool is_good = msg->step < GW_ATTACH_STEPS && msg->role < GW_ATTACH_ROLES &&
+                   msg->flags <= GW_ATTACH_FLAGS && reason < GW_ATTACH_REASONS &&
+                   msg->entropies >= 1 && msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
+    return is_good ? GW_OK : GW_ERR_MALFORMED;
+}
+
+void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
+{
+    memset(bytes, 0, GW_ATTACH_SIZE);
+    put(bytes, GW_WIRE_MAGIC, 2);
+    bytes[2] = (uint8_t)(GW_WIRE_VERSION << 4 | GW_ATTACH_KIND);
+    bytes[OFFSET_STEP] = msg->step;
+    memcpy(bytes + OFFSET_SESSION, msg->session, sizeof(msg->session));
+    memcpy(bytes + OFFSET_PROOF, msg->proof, sizeof(msg->proof));
+    put(bytes + OFFSET_COOKIE, msg->cookie, 8);
+    put(bytes + OFFSET_ADDRESS, msg->address, 4);
+    put(bytes + OFFSET_JOB, msg->job, 4);
+    put(bytes + OFFSET_WORLD, msg->world, 2);
+    put(bytes + OFFSET_RANK, msg->rank, 2);
+    bytes[OFFSET_ROLE] = msg->role;
+    bytes[OFFSET_FLAGS] = msg->flags;
+    put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
+    put(bytes + OFFSET_MTU, msg->mtu, 4);
+    put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
+    put(bytes + OFFSET_REASON, msg->reason, 4);
+}

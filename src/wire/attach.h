@@ -1,0 +1,116 @@
+/*
+ * The bytes of the attach protocol, by which two neighbours on the overlay agree on a session.
+ *
+ * All messages are 92 bytes long, whatever they say, so that an answer is never longer than the
+ * question. Numbers are big-endian.
+ *
+ *      0                   1                   2                   3
+ *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ *     +-------------------------------+-------+-------+---------------+
+ *   0 |           magic "GW"          |version| 7     |     step      |
+ *     +-------------------------------+-------+-------+---------------+
+ *   4 |            session: random number of the initiator            |
+ *  20 |              proof: what the responder wants back             |
+ *     +---------------------------------------------------------------+
+ *  36 |                    cookie in packets to me                    |
+ *     +---------------------------------------------------------------+
+ *  44 |                          my address                           |
+ *     +---------------------------------------------------------------+
+ *  48 |                    job; 0: I am of no job                    |
+ *     +-------------------------------+-------------------------------+
+ *  52 |        workers of the job     |              rank             |
+ *     +---------------+---------------+-------------------------------+
+ *  56 |     role      |     flags     |   source ports that I send by |
+ *     +---------------+---------------+-------------------------------+
+ *  60 |                 payload of a full packet                      |
+ *     +---------------------------------------------------------------+
+ *  64 |                        name of the key                        |
+ *     +---------------------------------------------------------------+
+ *  72 |                            reason                             |
+ *     +---------------------------------------------------------------+
+ *  76 |                    code of authentication                     |
+ *     +---------------------------------------------------------------+
+ *
+ * The initiator repeats ATTACH. The responder answers CHALLENGE and remembers nothing, until the
+ * proof comes back: so nobody uses another's address. Then it answers ACCEPT, every time.
+ */
+#ifndef GW_WIRE_ATTACH_H
+#define GW_WIRE_ATTACH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    GW_ATTACH_SIZE = 92,
+    GW_ATTACH_SIGNED = 76, /* bytes that the code covers; it is the rest */
+    GW_ATTACH_CODE_SIZE = 16,
+    GW_ATTACH_NONCE_SIZE = 16,
+    GW_ATTACH_KIND = 7, /* beside those of packets */
+};
+
+enum gw_attach_step {
+    GW_ATTACH_ASK,       /* initiator: let me in; with the proof, if it has one */
+    GW_ATTACH_CHALLENGE, /* responder: send this back */
+    GW_ATTACH_ACCEPT,    /* responder: you are in */
+    GW_ATTACH_REFUSE,    /* responder: no, for `reason`; for VERSION, `job` is its version */
+    GW_ATTACH_DETACH,    /* either: the session is over */
+    GW_ATTACH_STEPS,
+};
+
+enum gw_attach_role {
+    GW_ATTACH_HOST,
+    GW_ATTACH_SWITCH,
+    GW_ATTACH_ROLES,
+};
+
+enum gw_attach_flag {
+    GW_ATTACH_DIRECT = 1, /* send packets for my address straight to me */
+    GW_ATTACH_FLAGS = 1,
+};
+
+enum gw_attach_reason {
+    GW_ATTACH_OK,
+    GW_ATTACH_VERSION, /* of the protocol */
+    GW_ATTACH_KEY,     /* not known */
+    GW_ATTACH_ROOM,
+    GW_ATTACH_ENDED, /* the session is over: begin another */
+    GW_ATTACH_MTU,   /* packets too long */
+    GW_ATTACH_JOB,   /* another number of workers, or no room for the job */
+    GW_ATTACH_TAKEN, /* the address is another's */
+    GW_ATTACH_CLOSING,
+    GW_ATTACH_REASONS,
+};
+
+struct gw_attach_msg {
+    uint8_t session[GW_ATTACH_NONCE_SIZE];
+    uint8_t proof[GW_ATTACH_NONCE_SIZE];
+    uint64_t cookie;
+    uint64_t key_id;
+    uint32_t address;
+    uint32_t job;
+    uint32_t mtu;
+    uint16_t world;
+    uint16_t rank;
+    uint16_t entropies;
+    uint8_t step;
+    uint8_t role;
+    uint8_t flags;
+    uint8_t reason;
+};
+
+/* Whether a datagram is of this protocol, in whatever version. */
+bool gw_attach_is(const uint8_t *bytes, uint32_t length);
+
+/* Version, step and session of a datagram of this protocol: they are where they are in every
+ * version, so that two versions can tell each other. */
+uint32_t gw_attach_version(const uint8_t *bytes);
+uint8_t gw_attach_step_of(const uint8_t *bytes);
+void gw_attach_session_of(const uint8_t *bytes, uint8_t session[GW_ATTACH_NONCE_SIZE]);
+
+/* Reads a message. Returns 0, GW_ERR_VERSION, or GW_ERR_MALFORMED: count it and drop it. */
+int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg);
+
+/* Writes GW_ATTACH_SIZE bytes; the code is zero. */
+void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes);
+
+#endif
