@@ -17,8 +17,8 @@ struct gw_station {
     struct gw_overlay_memory memory;
     struct gw_udp *udp;
     struct gw_loop *loop;
-    struct gw_attach *attach;
-    struct gw_key keys[GW_ATTACH_KEYS_MAX];
+    struct gw_neighbours *neighbours;
+    struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
 };
 
 /* Splits HOST:PORT; false: it is not of that form. */
@@ -99,7 +99,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .directs_max = cfg->peers_max,
         .fd_count = cfg->fd_count,
     };
-    struct gw_attach_cfg attach = {
+    struct gw_neighbours_cfg attach = {
         .address = cfg->node_address,
         .role = cfg->role,
         .accepts = cfg->accepts,
@@ -113,13 +113,13 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
     };
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
     station->loop = gw_loop_open(&loop);
-    station->attach = gw_attach_open(&attach);
-    return station->loop && station->attach ? GW_OK : GW_ERR_NO_MEMORY;
+    station->neighbours = gw_neighbours_open(&attach);
+    return station->loop && station->neighbours ? GW_OK : GW_ERR_NO_MEMORY;
 }
 
 int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result, char *error)
 {
-    GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_ATTACH_KEYS_MAX);
+    GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_NEIGHBOURS_KEYS_MAX);
     struct gw_station *station = calloc(1, sizeof(*station));
     if (!station || gw_overlay_memory_open(&station->memory, cfg->packets, cfg->mtu) != GW_OK) {
         free(station);
@@ -148,21 +148,21 @@ static void say_farewell(struct gw_station *station)
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
     for (uint16_t peer = 0; peer < GW_UDP_PEERS_MAX; peer++)
-        if (gw_attach_farewell(station->attach, peer, &to, bytes))
+        if (gw_neighbours_farewell(station->neighbours, peer, &to, bytes))
             gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
 }
 
 void gw_station_close(struct gw_station *station)
 {
-    if (station->attach && station->udp)
+    if (station->neighbours && station->udp)
         say_farewell(station);
-    if (station->attach)
-        gw_attach_close(station->attach);
+    if (station->neighbours)
+        gw_neighbours_close(station->neighbours);
     if (station->loop)
         gw_loop_close(station->loop);
     else if (station->udp)
         gw_udp_close(station->udp);
-    station->attach = NULL;
+    station->neighbours = NULL;
     station->loop = NULL;
     station->udp = NULL;
 }
@@ -188,9 +188,9 @@ const struct gw_udp *gw_station_udp(const struct gw_station *station)
     return station->udp;
 }
 
-struct gw_attach *gw_station_attach(struct gw_station *station)
+struct gw_neighbours *gw_station_neighbours(struct gw_station *station)
 {
-    return station->attach;
+    return station->neighbours;
 }
 
 int gw_station_dial(struct gw_station *station, const char *name,
@@ -203,7 +203,8 @@ int gw_station_dial(struct gw_station *station, const char *name,
     if (to.storage.ss_family != gw_udp_address(station->udp)->storage.ss_family)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "%s is not of the address family that we are bound to", name);
-    int dial = gw_attach_dial(station->attach, &to, name, greeting, gw_loop_now(station->loop));
+    int dial =
+        gw_neighbours_dial(station->neighbours, &to, name, greeting, gw_loop_now(station->loop));
     if (dial < 0)
         return gw_net_fail(error, dial, "no room for another neighbour: %s", name);
     return dial;
@@ -213,7 +214,7 @@ void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
-    gw_attach_refuse(station->attach, peer, reason, &to, bytes, gw_loop_now(station->loop));
+    gw_neighbours_refuse(station->neighbours, peer, reason, &to, bytes, gw_loop_now(station->loop));
     gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
     gw_loop_unlink(station->loop, peer);
     gw_udp_clear_peer(station->udp, peer);
@@ -227,7 +228,7 @@ static void answer(struct gw_station *station, gw_time now)
     uint8_t back[GW_ATTACH_SIZE];
     uint32_t length;
     while ((length = gw_loop_take_foreign(station->loop, &bytes, &from)) != 0) {
-        uint32_t size = gw_attach_input(station->attach, &from, bytes, length, back, now);
+        uint32_t size = gw_neighbours_input(station->neighbours, &from, bytes, length, back, now);
         if (size)
             gw_udp_send_control(station->udp, &from, back, size);
     }
@@ -238,11 +239,11 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
     gw_time now = gw_loop_now(station->loop);
-    gw_time deadline = gw_attach_deadline(station->attach);
+    gw_time deadline = gw_neighbours_deadline(station->neighbours);
     while (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline) &&
-           gw_attach_output(station->attach, &to, bytes, now)) {
+           gw_neighbours_output(station->neighbours, &to, bytes, now)) {
         gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
-        deadline = gw_attach_deadline(station->attach);
+        deadline = gw_neighbours_deadline(station->neighbours);
     }
     int code =
         gw_loop_turn(station->loop, gw_deadline_before(deadline, until) ? deadline : until, error);
@@ -251,19 +252,19 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
     return code;
 }
 
-bool gw_station_poll(struct gw_station *station, struct gw_attach_event *event)
+bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *event)
 {
-    if (!gw_attach_poll(station->attach, event))
+    if (!gw_neighbours_poll(station->neighbours, event))
         return false;
-    if (event->kind == GW_ATTACH_UP) {
+    if (event->kind == GW_NEIGHBOUR_UP) {
         struct gw_udp_peer peer = {
             .addr = event->addr,
             .entropies = event->said.entropies,
             .tx_cookie = event->said.cookie,
-            .rx_cookie = gw_attach_cookie(station->attach, event->peer),
+            .rx_cookie = gw_neighbours_cookie(station->neighbours, event->peer),
         };
         gw_udp_set_peer(station->udp, &peer);
-    } else if (event->kind == GW_ATTACH_DOWN) {
+    } else if (event->kind == GW_NEIGHBOUR_DOWN) {
         gw_loop_unlink(station->loop, event->peer);
         gw_udp_clear_peer(station->udp, event->peer);
     }

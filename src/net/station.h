@@ -2,13 +2,13 @@
  * A process on the overlay: its memory, its sockets, its loop, and its sessions with neighbours.
  *
  * Use: open, add nodes to the loop, dial neighbours; then take turns, and after each poll what has
- * happened with neighbours. At GW_ATTACH_UP link the neighbour to a port (it can be sent to from
- * then on); at GW_ATTACH_DOWN its links are gone already.
+ * happened with neighbours. At GW_NEIGHBOUR_UP link the neighbour to a port (it can be sent to from
+ * then on); at GW_NEIGHBOUR_DOWN its links are gone already.
  */
 #ifndef GW_NET_STATION_H
 #define GW_NET_STATION_H
 
-#include "net/attach.h"
+#include "net/neighbours.h"
 #include "net/overlay.h"
 
 struct gw_station_cfg {
@@ -43,7 +43,7 @@ void gw_station_free(struct gw_station *station);
 struct gw_loop *gw_station_loop(struct gw_station *station);
 struct gw_pkt_pool *gw_station_pool(struct gw_station *station);
 const struct gw_udp *gw_station_udp(const struct gw_station *station);
-struct gw_attach *gw_station_attach(struct gw_station *station);
+struct gw_neighbours *gw_station_neighbours(struct gw_station *station);
 
 /*
  * Wants a session with HOST:PORT from now on. Returns its number, or GW_ERR_INVALID or
@@ -59,7 +59,7 @@ void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach
 int gw_station_turn(struct gw_station *station, gw_time until, char *error);
 
 /* The next event of a neighbour; false: none. */
-bool gw_station_poll(struct gw_station *station, struct gw_attach_event *event);
+bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *event);
 
 /* Reads HOST:PORT or [HOST]:PORT; a name is looked up. Returns 0 or GW_ERR_INVALID with `error`
  * filled. */

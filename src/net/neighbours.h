@@ -8,20 +8,20 @@
  * that they hold the key, and the initiator that it receives at its address, before anything is
  * stored.
  */
-#ifndef GW_NET_ATTACH_H
-#define GW_NET_ATTACH_H
+#ifndef GW_NET_NEIGHBOURS_H
+#define GW_NET_NEIGHBOURS_H
 
 #include "base/time.h"
 #include "net/key.h"
 
 enum {
-    GW_ATTACH_DIALS_MAX = 64,
-    GW_ATTACH_KEYS_MAX = 16,
-    GW_ATTACH_NAME_MAX = 128,
+    GW_NEIGHBOURS_DIALS_MAX = 64,
+    GW_NEIGHBOURS_KEYS_MAX = 16,
+    GW_NEIGHBOURS_NAME_MAX = 128,
 };
 
 /* What we say of ourselves, and whom we know. */
-struct gw_attach_cfg {
+struct gw_neighbours_cfg {
     uint32_t address;
     uint8_t role; /* enum gw_attach_role */
     bool accepts; /* others may dial us */
@@ -29,7 +29,7 @@ struct gw_attach_cfg {
     uint32_t mtu;
     uint16_t peers_max;
     const struct gw_key
-        *keys; /* key_count of them, 1 to GW_ATTACH_KEYS_MAX; we dial by the first */
+        *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
     uint32_t key_count;
     gw_time beat; /* between our signs of life */
     gw_time lost; /* silent for so long is gone; several beats */
@@ -43,77 +43,77 @@ struct gw_greeting {
     bool is_direct; /* packets for our address come straight to us */
 };
 
-enum gw_attach_event_kind {
-    GW_ATTACH_UP,      /* a session has begun: `peer` can be sent to */
-    GW_ATTACH_DOWN,    /* it has ended; one that we dialled is dialled again */
-    GW_ATTACH_REFUSED, /* whom we dialled does not want us, for `reason`; no more is tried */
+enum gw_neighbour_event_kind {
+    GW_NEIGHBOUR_UP,      /* a session has begun: `peer` can be sent to */
+    GW_NEIGHBOUR_DOWN,    /* it has ended; one that we dialled is dialled again */
+    GW_NEIGHBOUR_REFUSED, /* whom we dialled does not want us, for `reason`; no more is tried */
 };
 
-struct gw_attach_event {
-    enum gw_attach_event_kind kind;
+struct gw_neighbour_event {
+    enum gw_neighbour_event_kind kind;
     uint16_t peer;             /* number of the session, as in our cookie */
-    int dial;                  /* as gw_attach_dial() returned; -1: they have dialled us */
+    int dial;                  /* as gw_neighbours_dial() returned; -1: they have dialled us */
     struct gw_attach_msg said; /* what they say of themselves */
     struct gw_sock_addr addr;
 };
 
 /* Counters, in messages. */
-struct gw_attach_stats {
+struct gw_neighbours_stats {
     uint64_t forged;    /* code or key wrong */
     uint64_t stale;     /* of a session that has ended, or that never was */
     uint64_t malformed; /* not of this version, or with impossible contents */
     uint64_t refused;   /* by us */
 };
 
-struct gw_attach;
+struct gw_neighbours;
 
 /* Returns NULL when there is no memory. */
-struct gw_attach *gw_attach_open(const struct gw_attach_cfg *cfg);
-void gw_attach_close(struct gw_attach *attach);
+struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg);
+void gw_neighbours_close(struct gw_neighbours *own);
 
 /*
  * From now on we want a session with `to`; `name` is for people. Returns the number of the dial, or
  * GW_ERR_NO_ROOM.
  */
-int gw_attach_dial(struct gw_attach *attach, const struct gw_sock_addr *to, const char *name,
-                   const struct gw_greeting *greeting, gw_time now);
+int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to, const char *name,
+                       const struct gw_greeting *greeting, gw_time now);
 
 /* Name of what was dialled. */
-const char *gw_attach_dial_name(const struct gw_attach *attach, int dial);
+const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial);
 
 /* Whether the dial has a session. */
-bool gw_attach_is_up(const struct gw_attach *attach, int dial);
+bool gw_neighbours_is_up(const struct gw_neighbours *own, int dial);
 
 /*
  * A datagram for which gw_attach_is() holds. Returns the length of the answer that it wrote to
  * `answer`, to be sent back; 0: none.
  */
-uint32_t gw_attach_input(struct gw_attach *attach, const struct gw_sock_addr *from,
-                         const uint8_t *bytes, uint32_t length, uint8_t answer[GW_ATTACH_SIZE],
-                         gw_time now);
+uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                             const uint8_t *bytes, uint32_t length, uint8_t answer[GW_ATTACH_SIZE],
+                             gw_time now);
 
 /* The next message that is due, and to whom; false: none is. */
-bool gw_attach_output(struct gw_attach *attach, struct gw_sock_addr *to,
-                      uint8_t bytes[GW_ATTACH_SIZE], gw_time now);
+bool gw_neighbours_output(struct gw_neighbours *own, struct gw_sock_addr *to,
+                          uint8_t bytes[GW_ATTACH_SIZE], gw_time now);
 
-/* When gw_attach_output() must be called at the latest. */
-gw_time gw_attach_deadline(const struct gw_attach *attach);
+/* When gw_neighbours_output() must be called at the latest. */
+gw_time gw_neighbours_deadline(const struct gw_neighbours *own);
 
 /* Ends a session of those who dialled us, and fills the message that tells them `reason`. */
-void gw_attach_refuse(struct gw_attach *attach, uint16_t peer, enum gw_attach_reason reason,
-                      struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE], gw_time now);
+void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
+                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE], gw_time now);
 
 /* For the end: fills the message that ends session `peer`; false when there is no such session. */
-bool gw_attach_farewell(struct gw_attach *attach, uint16_t peer, struct gw_sock_addr *to,
-                        uint8_t bytes[GW_ATTACH_SIZE]);
+bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
+                            uint8_t bytes[GW_ATTACH_SIZE]);
 
 /* The next event; false: none. */
-bool gw_attach_poll(struct gw_attach *attach, struct gw_attach_event *event);
+bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *event);
 
 /* Our cookie for session `peer`. */
-uint64_t gw_attach_cookie(const struct gw_attach *attach, uint16_t peer);
+uint64_t gw_neighbours_cookie(const struct gw_neighbours *own, uint16_t peer);
 
-const struct gw_attach_stats *gw_attach_stats(const struct gw_attach *attach);
+const struct gw_neighbours_stats *gw_neighbours_stats(const struct gw_neighbours *own);
 
 /* Sentence for a reason, without full stop. */
 const char *gw_attach_reason_text(enum gw_attach_reason reason);
