@@ -34,7 +34,7 @@ extern "C" {
 
 enum gradwire_error {
     GRADWIRE_OK = 0,
-    GRADWIRE_ERR_INVALID = -1,     /* an argument or option is out of its range */
+    GRADWIRE_ERR_INVALID = -1, /* an argument or option is out of its range */
     GRADWIRE_ERR_NO_MEMORY = -2,
     GRADWIRE_ERR_SYSTEM = -3,      /* the system refused something: a socket, a thread */
     GRADWIRE_ERR_TIMED_OUT = -4,   /* no progress for deadline_ms */
@@ -109,8 +109,8 @@ struct gradwire_stats {
     uint64_t server_bytes;       /* bytes into the server's link, headers included */
     uint64_t datagrams_sent;
     uint64_t datagrams_received;
-    uint64_t datagrams_refused;  /* stray, forged, replayed or malformed */
-    uint64_t kernel_drops;       /* receive buffer full */
+    uint64_t datagrams_refused; /* stray, forged, replayed or malformed */
+    uint64_t kernel_drops;      /* receive buffer full */
 };
 
 /* Version of the library, as "1.2.3". */

@@ -254,6 +254,12 @@ void gw_member_fini(struct gw_member *member)
     gw_endpoint_detach(member->ep, &member->app);
 }
 
+void gw_member_set_server(struct gw_member *member, uint32_t server)
+{
+    if (member->state == GW_MEMBER_OUT && !member->worker)
+        member->cfg.server = server;
+}
+
 int gw_member_join(struct gw_member *member, gw_time now)
 {
     if (is_failed(member))

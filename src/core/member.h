@@ -44,6 +44,9 @@ int gw_member_init(struct gw_member **member, void *memory, const struct gw_memb
 /* Detaches at once, without a word to the server. */
 void gw_member_fini(struct gw_member *member);
 
+/* Where the server is, if it was not known before: while the member is out and has no worker. */
+void gw_member_set_server(struct gw_member *member, uint32_t server);
+
 /*
  * Starts to join; ends with GW_EVENT_JOINED, or with GW_EVENT_REFUSED and a reason. Returns 0,
  * GW_ERR_INVALID (it is not out), or GW_ERR_NO_ROOM (events wait to be polled).

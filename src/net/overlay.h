@@ -20,9 +20,10 @@
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)   /* a switch forgets a job whose server is silent */
 
 enum {
-    GW_OVERLAY_VALUES = 352,      /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
-    GW_OVERLAY_WINDOW = 256,      /* fragments of a worker on their way */
-    GW_OVERLAY_AGGREGATORS = 4096 /* of a switch */
+    GW_OVERLAY_VALUES = 352,       /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
+    GW_OVERLAY_WINDOW = 256,       /* fragments of a worker on their way */
+    GW_OVERLAY_AGGREGATORS = 4096, /* of a switch */
+    GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
 };
 
 /* Packets and payload buffers of one process. */

@@ -111,6 +111,11 @@ struct gw_endpoint *gw_overlay_worker_endpoint(struct gw_overlay_worker *worker)
     return worker->endpoint;
 }
 
+void gw_overlay_worker_set_server(struct gw_overlay_worker *worker, uint32_t server)
+{
+    gw_member_set_server(worker->member, server);
+}
+
 int gw_overlay_worker_join(struct gw_overlay_worker *worker, gw_time now)
 {
     return gw_member_join(worker->member, now);

@@ -16,7 +16,7 @@ struct gw_overlay_worker_cfg {
     struct gw_pkt_pool *pool;
     uint32_t address;
     uint32_t job;
-    uint32_t server; /* address */
+    uint32_t server; /* address; 0: not known yet */
     uint16_t rank;
     uint32_t incarnation; /* random, not 0 */
     uint32_t hdr;         /* bytes of IP, UDP and our header */
@@ -41,6 +41,9 @@ uint16_t gw_overlay_worker_node(const struct gw_overlay_worker *worker);
 
 /* For flows beside the job's tensors. */
 struct gw_endpoint *gw_overlay_worker_endpoint(struct gw_overlay_worker *worker);
+
+/* Before it joins for the first time: the server's address has become known. */
+void gw_overlay_worker_set_server(struct gw_overlay_worker *worker, uint32_t server);
 
 /* As gw_member_join(), gw_member_leave() and gw_worker_reduce(). */
 int gw_overlay_worker_join(struct gw_overlay_worker *worker, gw_time now);

@@ -1,0 +1,80 @@
+/*
+ * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
+ * by two rings, each with an eventfd that wakes the other side.
+ *
+ * A life: attaching (neighbours answer), joining (all ranks are there), running (calls), leaving,
+ * and on the rank that is the server lingering, until all others have left. A failure ends all
+ * calls and takes no more; what it was is in `text`, which is written before the first completion
+ * that reports it.
+ */
+#ifndef GW_LIB_IO_H
+#define GW_LIB_IO_H
+
+#include "core/endpoint.h"
+#include "core/worker.h"
+#include "gradwire.h"
+#include "net/key.h"
+#include "net/udp.h"
+
+enum {
+    GW_IO_TEXT_MAX = 256,
+    GW_IO_CALLS_MAX = 64, /* in work at the same time */
+    GW_IO_NAME_MAX = 256,
+};
+
+/* What an I/O thread is started with: options that have been checked. */
+struct gw_io_plan {
+    enum gradwire_via via;
+    uint16_t rank;
+    uint16_t world;
+    uint16_t values;
+    uint16_t window;
+    gw_time deadline;
+    struct gw_key key;
+    char job[GW_IO_NAME_MAX];
+    char join[GW_IO_NAME_MAX];    /* empty: `server` is there */
+    char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
+    char switch_[GW_IO_NAME_MAX]; /* empty: the server's own */
+    char bind[GW_IO_NAME_MAX];    /* empty: any */
+    struct gw_udp_faults faults;
+};
+
+/* One call. */
+struct gw_command {
+    const void *in;
+    void *out; /* NULL: leave the job */
+    uint64_t count;
+    uint64_t call; /* number */
+    uint8_t type;  /* enum gw_dtype */
+    bool average;
+};
+
+struct gw_completion {
+    uint64_t call; /* 0: the job is open */
+    int error;     /* enum gradwire_error; the text of a failure is gw_io_text() */
+};
+
+struct gw_io;
+
+/* Opens sockets and starts the thread. Returns GRADWIRE_OK, or an error with `error` filled. */
+int gw_io_start(const struct gw_io_plan *plan, struct gw_io **io, char *error);
+
+/* Tells the thread to leave the job, waits until it has, and frees everything. */
+void gw_io_stop(struct gw_io *io);
+
+/* False: too much is in work. */
+bool gw_io_send(struct gw_io *io, const struct gw_command *command);
+
+/*
+ * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the thread's
+ * deadline limits. False: none came.
+ */
+bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms);
+
+/* What the failure was that a completion reported. */
+const char *gw_io_text(const struct gw_io *io);
+
+/* Counters as of the last completion. */
+void gw_io_stats(struct gw_io *io, struct gradwire_stats *stats);
+
+#endif
