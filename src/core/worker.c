@@ -18,6 +18,7 @@
 #include "core/tensor_row.h"
 
 enum {
+    BACKOFF_MAX = 6,       /* doublings of the timeout while nothing comes at all */
     CRAWL_MAX = 2,         /* results between two timeouts that mean a burst of losses */
     OVERTAKEN_MAX = 3,     /* results out of order that mean a loss (ATP, section 3.6) */
     INCREASE_BYTES = 1500, /* per window, or per result in slow start (ATP, section 3.7) */
@@ -54,6 +55,7 @@ struct gw_worker {
     bool was_overtaken;
     uint32_t behind;       /* `next` at that time: the resend left before it */
     uint32_t behind_count; /* results since then of what was sent later */
+    uint8_t timeouts;      /* since the last result */
     bool had_timeout;      /* and so many results before */
     uint64_t results_then;
     uint32_t cut_at; /* `next` at the last cut: no other until a window has passed */
@@ -412,6 +414,7 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
     worker->behind_count += !gw_seq_before(pkt->seq, worker->behind);
     work->results++;
     worker->progress_at = worker->result_at = now;
+    worker->timeouts = 0;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         worker->stats.remaps +=
             gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
@@ -470,6 +473,12 @@ static bool is_crawling(const struct gw_worker *worker)
     return worker->had_timeout && results >= 1 && results <= CRAWL_MAX;
 }
 
+/* Doubles while nothing comes: then it is others that we wait for, not packets. */
+static gw_time timeout_of(const struct gw_worker *worker)
+{
+    return worker->cfg.timeout << worker->timeouts;
+}
+
 static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
@@ -485,15 +494,18 @@ static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         return;
     }
     gw_result_log_repeat(&worker->log);
-    if (worker->expected != worker->next && now - worker->progress_at >= worker->cfg.timeout) {
+    if (worker->expected != worker->next && now - worker->progress_at >= timeout_of(worker)) {
         worker->progress_at = now;
         resend_overdue(worker, worker->next, worker->cfg.resend_gap || is_crawling(worker));
         window_cut(worker);
         worker->had_timeout = true;
+        worker->timeouts += worker->timeouts < BACKOFF_MAX;
         worker->results_then = worker->stats.results;
     }
     gw_time since = worker->expected == worker->next ? now : worker->progress_at;
-    gw_endpoint_arm(ep, app->timer, gw_time_add(since, worker->cfg.timeout));
+    gw_endpoint_arm(ep, app->timer, gw_time_add(since, timeout_of(worker)));
+    if (worker->cfg.stall && worker->row.count)
+        gw_endpoint_arm_by(ep, app->timer, gw_time_add(worker->result_at, worker->cfg.stall));
     worker_wake(worker, now);
 }
 
@@ -529,6 +541,7 @@ static void reset(struct gw_worker *worker)
     worker->window = (uint64_t)cfg->window_initial << 16;
     worker->threshold = UINT64_MAX;
     worker->was_cut = worker->was_overtaken = worker->had_timeout = false;
+    worker->timeouts = 0;
     gw_agg_index_init(&worker->index, worker->index_memory, cfg->window_max, cfg->aggregators,
                       cfg->indexing, cfg->job, cfg->share);
 }

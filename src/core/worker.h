@@ -34,7 +34,8 @@ struct gw_worker_cfg {
     enum gw_agg_indexing indexing;
     uint32_t share;          /* number of the job's range when indexing is static */
     uint32_t tensors_max;    /* in work at the same time */
-    gw_time timeout;         /* without progress: send the expected fragment again */
+    gw_time timeout;         /* without progress: send the expected fragment again; doubles while
+                                nothing comes at all */
     gw_time stall;           /* without progress: fail; 0: never */
     bool resend_gap;         /* send every overdue fragment again, not only the expected one */
     bool congestion_control; /* else the window stays at window_initial */

@@ -140,7 +140,6 @@ static int make_worker(struct gw_overlay_worker *worker)
         .timeout = GW_OVERLAY_TIMEOUT,
         .stall = worker->cfg.patience,
         .congestion_control = worker->cfg.congestion_control,
-        .resend_gap = true,
         .keeps_results = true,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

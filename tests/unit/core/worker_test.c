@@ -230,21 +230,24 @@ static void worker__silence_sends_the_expected_one_again(void **state)
     (void)state;
     struct bench b;
     struct gw_pkt last;
-    bench_open(&b, INITIAL, 3 * TIMEOUT);
+    bench_open(&b, INITIAL, 8 * TIMEOUT);
     drain(&b, &last, 0);
-    assert_true(gw_node_deadline(b.node) == TIMEOUT);
-    for (uint32_t i = 1; i < 3; i++) {
-        gw_node_expire(b.node, i * TIMEOUT);
-        assert_int_equal(drain(&b, &last, i * TIMEOUT), 1);
+    gw_time at = 0;
+    for (uint32_t i = 0; i < 3; i++) { /* after 1, 2, 4 times the timeout */
+        at += TIMEOUT << i;
+        assert_true(gw_node_deadline(b.node) == at);
+        gw_node_expire(b.node, at);
+        assert_int_equal(drain(&b, &last, at), 1);
         assert_int_equal(last.seq, first_seq);
         assert_int_equal(last.agg_flags, GW_AGG_RESEND);
     }
-    gw_node_expire(b.node, 3 * TIMEOUT);
+    assert_true(gw_node_deadline(b.node) == 8 * TIMEOUT); /* not after the stall */
+    gw_node_expire(b.node, 8 * TIMEOUT);
     struct gw_event event;
     assert_int_equal(gw_endpoint_poll(b.endpoint, &event, 1), 1);
     assert_int_equal(event.kind, GW_EVENT_FAILED);
     assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER);
-    assert_int_equal(drain(&b, &last, 3 * TIMEOUT), 0);
+    assert_int_equal(drain(&b, &last, 8 * TIMEOUT), 0);
     bench_close(&b);
 }
 
