@@ -106,6 +106,7 @@ struct gradwire_stats {
     uint64_t overflow_fragments; /* collected as floats, because their integers saturated */
     uint64_t server_received;    /* gradient packets into the server; 0 on ranks without one */
     uint64_t server_results;     /* fragments that it finished */
+    uint64_t switch_results;     /* of these, added up in switches altogether */
     uint64_t server_bytes;       /* bytes into the server's link, headers included */
     uint64_t datagrams_sent;
     uint64_t datagrams_received;

@@ -15,6 +15,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
+    {"bench", gw_cmd_bench, "sum random tensors over workers, check and time it"},
     {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},

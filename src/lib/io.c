@@ -91,6 +91,7 @@ static void take_stats(struct gw_io *io)
     if (io->site && gw_overlay_server_view(gw_overlay_site_server(io->site), 0, &view)) {
         stats->server_received = view.server->received;
         stats->server_results = view.server->results;
+        stats->switch_results = view.server->complete;
         stats->server_bytes = view.server->bytes;
         stats->overflow_fragments = view.server->overflowed;
     }

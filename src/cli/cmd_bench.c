@@ -1,0 +1,323 @@
+/*
+ * `gradwire bench`: all-reduces of random numbers, checked and timed, by local processes or as one
+ * rank of several machines.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/reduce.h"
+
+enum {
+    WORKERS_MAX = 64,
+    ITERS_MAX = 100000,
+    TEXT_MAX = 256,
+    KEY_WORKERS = 256,
+    KEY_SIZE,
+    KEY_ITERS,
+    KEY_RANK,
+    KEY_WORLD,
+};
+
+#define SIZE_MAX_BYTES (UINT64_C(16) << 30)
+
+struct bench_args {
+    struct gw_reduce_args common;
+    uint64_t workers, size, iters, rank, world;
+    bool has_rank, has_world, has_workers;
+};
+
+/* What a rank tells the process that prints; in memory that they share. */
+struct rank_report {
+    bool is_done;
+    char text[TEXT_MAX]; /* of its failure */
+    double max_abs_error;
+    double cpu_s;
+    struct gradwire_stats stats;
+};
+
+struct shared {
+    struct rank_report ranks[WORKERS_MAX];
+    double times[]; /* of rank 0 */
+};
+
+static const struct argp_option options[] = {
+    {"workers", KEY_WORKERS, "N", 0, "local processes (4)", 0},
+    {"size", KEY_SIZE, "BYTES", 0, "of each worker's float32 tensor (100MB)", 0},
+    {"iters", KEY_ITERS, "K", 0, "all-reduces that are timed, after one that is not (5)", 0},
+    {"rank", KEY_RANK, "R", 0, "several machines: we are this rank", 0},
+    {"world", KEY_WORLD, "N", 0, "of so many, of which rank 0 is at --join", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Sums random tensors over workers, checks every sum, and prints how long it took."
+    "\vExamples:\n"
+    "  gradwire bench --workers 4 --size 100MB\n"
+    "  gradwire bench --rank 1 --world 4 --join 10.0.0.1:4790    on the second of four machines\n";
+
+static error_t parse_number(const char *option, const char *text, uint64_t low, uint64_t high,
+                            uint64_t *number)
+{
+    if (gw_parse_count(text, number) == 0 && *number >= low && *number <= high)
+        return 0;
+    gw_complain("--%s=%s: expected a whole number from %llu to %llu", option, text,
+                (unsigned long long)low, (unsigned long long)high);
+    return EINVAL;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct bench_args *args = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->common;
+        return 0;
+    case KEY_WORKERS:
+        args->has_workers = true;
+        return parse_number("workers", text, 1, WORKERS_MAX, &args->workers);
+    case KEY_SIZE:
+        if (gw_parse_bytes(text, &args->size) == 0 && args->size >= 4 &&
+            args->size <= SIZE_MAX_BYTES)
+            return 0;
+        gw_complain("--size=%s: expected bytes from 4 to 16GiB, as 100MB", text);
+        return EINVAL;
+    case KEY_ITERS:
+        return parse_number("iters", text, 1, ITERS_MAX, &args->iters);
+    case KEY_RANK:
+        args->has_rank = true;
+        return parse_number("rank", text, 0, 1023, &args->rank);
+    case KEY_WORLD:
+        args->has_world = true;
+        return parse_number("world", text, 1, 1024, &args->world);
+    case ARGP_KEY_ARG:
+        gw_complain("bench: '%s': no argument is expected", text);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec +
+           (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
+}
+
+/* Element `i` of rank's tensor: between -1 and 1, a multiple of 2^-20. */
+static float element(uint32_t rank, uint64_t i)
+{
+    uint64_t bits = gw_mix64(i * 2654435761u + rank * UINT64_C(0x9e3779b97f4a7c15));
+    return (float)((int32_t)(bits >> 43) - (1 << 20)) * 0x1p-20f;
+}
+
+/* The largest error of the sums of `world` ranks. */
+static double largest_error(const float *sums, uint64_t count, uint32_t world)
+{
+    double largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (uint32_t rank = 0; rank < world; rank++)
+            sum += element(rank, i);
+        double error = fabs(sum - sums[i]);
+        largest = error > largest || isnan(error) ? error : largest;
+    }
+    return largest;
+}
+
+/* The all-reduces of one open job. Returns an error of the library. */
+static int reduce_all(gradwire *job, const struct bench_args *args, struct rank_report *report,
+                      double *times)
+{
+    uint64_t count = args->size / 4;
+    uint32_t rank = (uint32_t)gradwire_rank(job), world = (uint32_t)gradwire_world(job);
+    float *in = malloc(args->size), *out = malloc(args->size);
+    double cpu = 0;
+    int code = in && out ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
+    for (uint64_t i = 0; i < count && !code; i++)
+        in[i] = element(rank, i);
+    if (!code)
+        memset(out, 0, args->size);
+    for (uint64_t i = 0; i <= args->iters && !code; i++) {
+        if (i == 1)
+            cpu = cpu_seconds();
+        double begin = seconds();
+        code = gradwire_allreduce(job, in, out, count, GRADWIRE_FLOAT32, GRADWIRE_SUM);
+        if (times && i > 0)
+            times[i - 1] = seconds() - begin;
+    }
+    report->cpu_s = cpu_seconds() - cpu;
+    report->stats.size = sizeof(report->stats);
+    if (!code)
+        code = gradwire_get_stats(job, &report->stats);
+    if (!code)
+        code = gradwire_barrier(job);
+    if (!code)
+        report->max_abs_error = largest_error(out, count, world);
+    free(in);
+    free(out);
+    return code;
+}
+
+/* One rank's whole life. */
+static void run_rank(const struct bench_args *args, struct rank_report *report, double *times)
+{
+    gradwire *job = NULL;
+    int code = gradwire_open(&args->common.options, &job);
+    if (!code)
+        code = reduce_all(job, args, report, times);
+    if (code)
+        snprintf(report->text, sizeof(report->text), "rank %d: %s", args->common.options.rank,
+                 code == GRADWIRE_ERR_NO_MEMORY ? "out of memory" : gradwire_last_error());
+    gradwire_close(job);
+    report->is_done = code == GRADWIRE_OK;
+}
+
+static int print(const struct bench_args *args, const struct rank_report *ranks, uint32_t count,
+                 const double *times)
+{
+    uint32_t workers = (uint32_t)args->common.options.world;
+    struct gw_reduce_report report = {
+        .workers = workers,
+        .via = args->common.options.via,
+        .elements = args->size / 4,
+        .bytes = args->size / 4 * 4,
+        .times = times,
+        .iters = (uint32_t)args->iters,
+        .has_cpu = count == workers,
+        .exact_bound = gw_reduce_bound(workers, workers, GRADWIRE_FLOAT32),
+        .stats = ranks[0].stats,
+        .has_server = !args->common.options.server,
+    };
+    for (uint32_t i = 0; i < count; i++) {
+        report.cpu_s += ranks[i].cpu_s;
+        if (ranks[i].max_abs_error > report.max_abs_error || isnan(ranks[i].max_abs_error))
+            report.max_abs_error = ranks[i].max_abs_error;
+    }
+    int status = gw_reduce_print(&report, args->common.json);
+    if (status == GW_EXIT_OK && !(report.max_abs_error <= report.exact_bound)) {
+        gw_complain("a sum is wrong by %g, more than the bound of %g", report.max_abs_error,
+                    report.exact_bound);
+        return GW_EXIT_FAILURE;
+    }
+    return status;
+}
+
+/* Waits for the local ranks. When one fails the others follow, each by its own deadline. */
+static int await_ranks(struct shared *shared, uint32_t workers, const pid_t *pids)
+{
+    int status, failed = -1;
+    for (uint32_t i = 0; i < workers; i++) {
+        if (pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i] && !shared->ranks[i].is_done &&
+            !*shared->ranks[i].text)
+            snprintf(shared->ranks[i].text, TEXT_MAX, "rank %u: its process has died", i);
+        if (!shared->ranks[i].is_done && failed < 0)
+            failed = (int)i;
+    }
+    return failed;
+}
+
+static int run_local(struct bench_args *args)
+{
+    uint32_t workers = (uint32_t)args->workers;
+    size_t size = sizeof(struct shared) + args->iters * sizeof(double);
+    struct shared *shared =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[WORKERS_MAX];
+    char join[64];
+    if (shared == MAP_FAILED) {
+        gw_complain("out of memory");
+        return GW_EXIT_FAILURE;
+    }
+    struct gradwire_options *own = &args->common.options;
+    own->world = (int)workers;
+    if (!own->join && !own->server) {
+        snprintf(join, sizeof(join), "127.0.0.1:%u", gw_reduce_free_port());
+        own->join = join;
+    }
+    fflush(NULL);
+    for (uint32_t i = 0; i < workers; i++) {
+        own->rank = (int)i;
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            run_rank(args, &shared->ranks[i], i == 0 ? shared->times : NULL);
+            _exit(0);
+        }
+        if (pids[i] < 0)
+            snprintf(shared->ranks[i].text, TEXT_MAX, "rank %u: cannot start a process: %s", i,
+                     strerror(errno));
+    }
+    int failed = await_ranks(shared, workers, pids), exit_status = GW_EXIT_FAILURE;
+    if (failed >= 0)
+        gw_complain("bench: %s", shared->ranks[failed].text);
+    else
+        exit_status = print(args, shared->ranks, workers, shared->times);
+    munmap(shared, size);
+    return exit_status;
+}
+
+/* We are one rank of several machines; rank 0 prints. */
+static int run_one(struct bench_args *args)
+{
+    struct rank_report report = {.is_done = false};
+    double *times = calloc(args->iters, sizeof(*times));
+    if (!times) {
+        gw_complain("out of memory");
+        return GW_EXIT_FAILURE;
+    }
+    args->common.options.rank = (int)args->rank;
+    args->common.options.world = (int)args->world;
+    run_rank(args, &report, times);
+    int status = GW_EXIT_FAILURE;
+    if (!report.is_done)
+        gw_complain("bench: %s", report.text);
+    else if (args->rank == 0)
+        status = print(args, &report, 1, times);
+    else
+        status = GW_EXIT_OK;
+    free(times);
+    return status;
+}
+
+int gw_cmd_bench(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&gw_reduce_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = options, .parser = parse_option, .doc = doc, .children = children};
+    struct bench_args args = {.workers = 4, .size = 100000000, .iters = 5};
+    gradwire_options_init(&args.common.options, sizeof(args.common.options));
+    argp_err_exit_status = GW_EXIT_USAGE;
+    error_t error = argp_parse(&argp, argc, argv, 0, NULL, &args);
+    if (error)
+        return GW_EXIT_USAGE;
+    if (args.has_rank != args.has_world) {
+        gw_complain("bench: --rank and --world belong together");
+        return GW_EXIT_USAGE;
+    }
+    if (args.has_rank && args.has_workers) {
+        gw_complain("bench: --workers are local processes; several machines need --world");
+        return GW_EXIT_USAGE;
+    }
+    return args.has_rank ? run_one(&args) : run_local(&args);
+}

@@ -1,0 +1,262 @@
+/* Options and reports of all-reduces; see reduce.h. */
+#include "cli/reduce.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/cli.h"
+#include "net/sock.h"
+
+enum {
+    KEY_VIA = 600,
+    KEY_JOIN,
+    KEY_SERVER,
+    KEY_SWITCH,
+    KEY_JOB,
+    KEY_BIND,
+    KEY_KEY,
+    KEY_DEADLINE,
+    KEY_VALUES,
+    KEY_WINDOW,
+    KEY_LOSS,
+    KEY_DUPLICATE,
+    KEY_DELAY,
+    KEY_SEED,
+    KEY_JSON,
+};
+
+static const struct argp_option options[] = {
+    {"via", KEY_VIA, "WAY", 0, "ina: added up in switches (default); ps: by a server; ring", 0},
+    {"join", KEY_JOIN, "HOST:PORT", 0, "where rank 0 listens", 0},
+    {"server", KEY_SERVER, "HOST:PORT", 0, "a gradwire server (default: rank 0 is one)", 0},
+    {"switch", KEY_SWITCH, "HOST:PORT", 0, "the nearest gradwire switch (default: the server's)",
+     0},
+    {"job", KEY_JOB, "NAME", 0, "name of the job on a shared server", 0},
+    {"bind", KEY_BIND, "ADDRESS", 0, "our own address", 0},
+    {"key-file", KEY_KEY, "FILE", 0, "key of the job", 0},
+    {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
+    {"values", KEY_VALUES, "N", 0, "elements per fragment (352)", 0},
+    {"window", KEY_WINDOW, "N", 0, "fragments on their way (256)", 0},
+    {"loss", KEY_LOSS, "P", 0, "lose this part of our packets on purpose", 1},
+    {"duplicate", KEY_DUPLICATE, "P", 0, "send this part of them twice", 1},
+    {"delay", KEY_DELAY, "P", 0, "send this part of them late", 1},
+    {"seed", KEY_SEED, "N", 0, "of what is random in those", 1},
+    {"json", KEY_JSON, 0, 0, "print one JSON value", 2},
+    {0},
+};
+
+static const char *const via_names[] = {
+    [GRADWIRE_VIA_INA] = "ina", [GRADWIRE_VIA_PS] = "ps", [GRADWIRE_VIA_RING] = "ring"};
+
+const char *gw_reduce_via_name(enum gradwire_via via)
+{
+    return via_names[via];
+}
+
+static error_t parse_via(const char *text, enum gradwire_via *via)
+{
+    for (int i = 0; i <= GRADWIRE_VIA_RING; i++)
+        if (strcmp(text, via_names[i]) == 0) {
+            *via = (enum gradwire_via)i;
+            return 0;
+        }
+    gw_complain("--via=%s: expected ina, ps or ring", text);
+    return EINVAL;
+}
+
+static error_t parse_part(const char *name, const char *text, double *part)
+{
+    uint64_t chance;
+    if (gw_parse_chance(text, &chance) != 0 || chance > UINT64_C(1) << 31) {
+        gw_complain("--%s=%s: expected a part from 0 to 0.5", name, text);
+        return EINVAL;
+    }
+    *part = (double)chance / 4294967296.0;
+    return 0;
+}
+
+static error_t parse_count(const char *name, const char *text, uint32_t *number)
+{
+    uint64_t value;
+    if (gw_parse_count(text, &value) != 0 || value > UINT32_MAX) {
+        gw_complain("--%s=%s: expected a whole number", name, text);
+        return EINVAL;
+    }
+    *number = (uint32_t)value;
+    return 0;
+}
+
+static error_t parse_deadline(const char *text, uint32_t *ms)
+{
+    gw_time time;
+    if (gw_parse_time(text, &time) != 0 || time < 100 * GW_MS || time > 3600 * GW_S) {
+        gw_complain("--deadline=%s: expected a time from 100ms to 3600s", text);
+        return EINVAL;
+    }
+    *ms = (uint32_t)(time / GW_MS);
+    return 0;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct gw_reduce_args *args = state->input;
+    struct gradwire_options *own = &args->options;
+    uint32_t seed = 0;
+    error_t error;
+    switch (key) {
+    case KEY_VIA:
+        return parse_via(text, &own->via);
+    case KEY_JOIN:
+        own->join = text;
+        return 0;
+    case KEY_SERVER:
+        own->server = text;
+        return 0;
+    case KEY_SWITCH:
+        own->switch_ = text;
+        return 0;
+    case KEY_JOB:
+        own->job = text;
+        return 0;
+    case KEY_BIND:
+        own->bind = text;
+        return 0;
+    case KEY_KEY:
+        own->key_file = text;
+        return 0;
+    case KEY_DEADLINE:
+        return parse_deadline(text, &own->deadline_ms);
+    case KEY_VALUES:
+        return parse_count("values", text, &own->values);
+    case KEY_WINDOW:
+        return parse_count("window", text, &own->window);
+    case KEY_LOSS:
+        return parse_part("loss", text, &own->loss);
+    case KEY_DUPLICATE:
+        return parse_part("duplicate", text, &own->duplicate);
+    case KEY_DELAY:
+        return parse_part("delay", text, &own->delay);
+    case KEY_SEED:
+        error = parse_count("seed", text, &seed);
+        own->seed = seed;
+        return error;
+    case KEY_JSON:
+        args->json = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp gw_reduce_argp = {.options = options, .parser = parse_option};
+
+double gw_reduce_bound(uint32_t workers, double magnitude, enum gradwire_type type)
+{
+    static const double roundings[] = {[GRADWIRE_FLOAT32] = 0x1p-24,
+                                       [GRADWIRE_FLOAT16] = 0x1p-11,
+                                       [GRADWIRE_BFLOAT16] = 0x1p-8,
+                                       [GRADWIRE_INT32] = 0};
+    if (type == GRADWIRE_INT32)
+        return 0;
+    return workers * 0x1p-28 + magnitude * roundings[type];
+}
+
+uint16_t gw_reduce_free_port(void)
+{
+    struct gw_sock_addr addr;
+    char error[GW_NET_ERROR_MAX];
+    int fd;
+    if (gw_sock_parse("127.0.0.1", 0, &addr) != 0 || gw_sock_open_row(&addr, 1, 0, &fd, error) != 0)
+        return 0;
+    gw_sock_close_row(&fd, 1);
+    return gw_sock_port(&addr);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The time below which `part` of the sorted times lie. */
+static double quantile(const double *times, uint32_t count, double part)
+{
+    uint32_t at = (uint32_t)ceil(part * count);
+    return times[at ? at - 1 : 0];
+}
+
+static void print_json(const struct gw_reduce_report *report, const double *times, double algbw,
+                       double busbw)
+{
+    const struct gradwire_stats *stats = &report->stats;
+    uint32_t n = report->iters;
+    json_t *root =
+        json_pack("{s:i, s:s, s:I, s:I, s:i, s:{s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f}",
+                  "workers", (int)report->workers, "via", via_names[report->via], "elements",
+                  (json_int_t)report->elements, "bytes", (json_int_t)report->bytes, "iters", (int)n,
+                  "time_ms", "min", 1e3 * times[0], "p50", 1e3 * quantile(times, n, 0.5), "p99",
+                  1e3 * quantile(times, n, 0.99), "max", 1e3 * times[n - 1], "algbw_gbps", algbw,
+                  "busbw_gbps", busbw, "max_abs_error", report->max_abs_error, "exact_bound",
+                  report->exact_bound);
+    double gigabytes = (double)report->bytes * n / 1e9;
+    json_object_set_new(root, "cpu_s_per_gb",
+                        report->has_cpu ? json_real(report->cpu_s / gigabytes) : json_null());
+    json_object_set_new(root, "retransmits", json_integer((json_int_t)stats->retransmits));
+    if (report->has_server) {
+        double results = (double)stats->server_results;
+        json_object_set_new(root, "aggregated_in_switch",
+                            json_real(results > 0 ? (double)stats->switch_results / results : 0));
+        json_object_set_new(root, "overflow_fragments",
+                            json_integer((json_int_t)stats->overflow_fragments));
+        json_object_set_new(root, "server_link_bytes",
+                            json_integer((json_int_t)stats->server_bytes));
+    }
+    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(root);
+}
+
+int gw_reduce_print(const struct gw_reduce_report *report, bool json)
+{
+    double *times = malloc(report->iters * sizeof(*times));
+    if (!times) {
+        gw_complain("out of memory");
+        return GW_EXIT_FAILURE;
+    }
+    memcpy(times, report->times, report->iters * sizeof(*times));
+    qsort(times, report->iters, sizeof(*times), by_size);
+    double p50 = quantile(times, report->iters, 0.5);
+    double algbw = 8e-9 * (double)report->bytes / p50;
+    double busbw = algbw * 2 * (report->workers - 1) / report->workers;
+    const struct gradwire_stats *stats = &report->stats;
+    if (json) {
+        print_json(report, times, algbw, busbw);
+        free(times);
+        return GW_EXIT_OK;
+    }
+    printf("%u workers, %.3f MB each, via %s, %u iterations\n", report->workers,
+           1e-6 * (double)report->bytes, via_names[report->via], report->iters);
+    printf("  time                 %.3f ms median, %.3f to %.3f\n", 1e3 * p50, 1e3 * times[0],
+           1e3 * times[report->iters - 1]);
+    printf("  bandwidth            %.3f Gb/s of the tensor, %.3f Gb/s as a ring would need\n",
+           algbw, busbw);
+    if (report->has_cpu)
+        printf("  CPU                  %.3f s per GB, all processes together\n",
+               report->cpu_s / (1e-9 * (double)report->bytes * report->iters));
+    if (report->has_server && stats->server_results)
+        printf("  added in switches    %.1f %% of the fragments; %.3f MB into the server's link\n",
+               100.0 * (double)stats->switch_results / (double)stats->server_results,
+               1e-6 * (double)stats->server_bytes);
+    printf("  sent again           %llu packets of rank 0\n",
+           (unsigned long long)stats->retransmits);
+    printf("  largest error        %.3g (bound %.3g)\n", report->max_abs_error,
+           report->exact_bound);
+    free(times);
+    return GW_EXIT_OK;
+}
