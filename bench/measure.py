@@ -70,6 +70,13 @@ def machine():
     return f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
 
 
+def machine_cpu_s():
+    """CPU seconds of the whole machine since boot, without idle, I/O wait and stolen time."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def table(header, rows):
     """Text columns: the first to the left, the others to the right; "-" for None."""
     rows = [["-" if cell is None else str(cell) for cell in row] for row in [header] + rows]
@@ -91,12 +98,14 @@ def release_binary(path):
     return os.path.abspath(path)
 
 
-def arguments(description):
+def arguments(description, repetitions=5):
     """The options that all scripts have."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repetitions", type=positive, default=5, metavar="N", help="default: 5")
+    parser.add_argument(
+        "--repetitions", type=positive, default=repetitions, metavar="N", help=f"default: {repetitions}"
+    )
     parser.add_argument("--binary", help="another gradwire than the release build of this tree")
     return parser
 

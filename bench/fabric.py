@@ -1,0 +1,214 @@
+"""A network of real sockets on one machine: network namespaces, each with one link to a bridge.
+
+Each end is a namespace with an interface `eth0`; the bridge is in one more, the hub, which has an
+address too: what runs in the hub sits in the switch, behind no link of its own. With a rate, both
+directions of each link are shaped by the kernel's token bucket (tbf), the same for whoever uses it.
+
+All names carry this process's id. Leaving the `with` block kills what still runs in the namespaces and
+removes them, and links and bridge with them; so does any exception, and a signal that becomes one.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from measure import die
+
+MTU = 1500
+NETWORK = "10.77.0"
+SUBNET = f"{NETWORK}.0/24"
+ENDS_MAX = 250
+HUB = "hub"
+HUB_INTERFACE = "bridge0"
+END_INTERFACE = "eth0"
+
+# TCP and UDP hand over packets of up to 64 KB, to be cut later (GSO), and tbf counts the headers of
+# every piece: 68 KB. What exceeds the burst tbf cuts itself, which costs CPU and, with two-way
+# traffic, up to half of the rate. A burst must also cover a late timer.
+BURST_BYTES_MIN = 72 << 10
+BURST_S = 500e-6
+QUEUE_BYTES_MIN = 1 << 20
+
+
+class Failure(Exception):
+    """One line about a process that ended badly or not in time."""
+
+
+def require():
+    """Ends the program unless namespaces can be made here."""
+    if os.geteuid() != 0:
+        die("network namespaces need root", 2)
+    for tool, package in [("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux")]:
+        if not shutil.which(tool):
+            die(f"{tool} is not installed; on Debian: apt-get install {package}", 2)
+
+
+def setup(*command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise Failure(f"{' '.join(command)}: {result.stderr.strip()}")
+
+
+def shaping(rate_bps):
+    """The arguments of tc that shape a link to a rate."""
+    burst = max(BURST_BYTES_MIN, int(rate_bps / 8 * BURST_S))
+    limit = max(QUEUE_BYTES_MIN, 4 * burst)
+    return ["tbf", "rate", f"{rate_bps}bit", "burst", str(burst), "limit", str(limit)]
+
+
+class Fabric:
+    """`count` ends, numbered from 0. `rate_bps` is that of a link in each direction, or None."""
+
+    def __init__(self, count, rate_bps):
+        self.prefix = f"gwcompare{os.getpid()}-"
+        self.count = count
+        self.rate_bps = rate_bps
+        self.folder = tempfile.mkdtemp(prefix=self.prefix)
+        self.namespaces = []
+        self.processes = []
+
+    def __enter__(self):
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def open(self):
+        self.add_namespace(HUB)
+        hub = ["ip", "-n", self.namespace(HUB)]
+        setup(*hub, "link", "add", "name", HUB_INTERFACE, "mtu", str(MTU), "type", "bridge")
+        setup(*hub, "addr", "add", f"{self.address(HUB)}/24", "dev", HUB_INTERFACE)
+        setup(*hub, "link", "set", HUB_INTERFACE, "up")
+        for end in range(self.count):
+            self.add_end(end)
+
+    def add_namespace(self, end):
+        self.namespaces.append(self.namespace(end))  # removed even if half made
+        setup("ip", "netns", "add", self.namespace(end))
+        setup("ip", "-n", self.namespace(end), "link", "set", "lo", "up")
+
+    def add_end(self, number):
+        self.add_namespace(number)
+        hub, end, port = self.namespace(HUB), self.namespace(number), f"port{number}"
+        link = ["ip", "-n", hub, "link"]
+        setup(*link, "add", port, "mtu", str(MTU), "type", "veth",
+              "peer", "name", END_INTERFACE, "mtu", str(MTU), "netns", end)
+        setup(*link, "set", port, "master", HUB_INTERFACE, "up")
+        setup("ip", "-n", end, "addr", "add", f"{self.address(number)}/24", "dev", END_INTERFACE)
+        setup("ip", "-n", end, "link", "set", END_INTERFACE, "up")
+        if self.rate_bps:
+            for namespace, interface in [(end, END_INTERFACE), (hub, port)]:
+                setup("tc", "-n", namespace, "qdisc", "add", "dev", interface, "root",
+                      *shaping(self.rate_bps))
+
+    def namespace(self, end):
+        return f"{self.prefix}{end}"
+
+    def address(self, end):
+        return f"{NETWORK}.{254 if end == HUB else end + 1}"
+
+    def close(self):
+        handle_signals(signal.SIG_IGN)  # in the tools called here as well
+        self.kill()
+        for namespace in reversed(self.namespaces):
+            subprocess.run(["ip", "netns", "del", namespace], stderr=subprocess.DEVNULL)
+        self.namespaces = []
+        shutil.rmtree(self.folder, ignore_errors=True)
+        catch_signals()
+
+    def kill(self):
+        """Kills what runs in the namespaces, also what a launcher left there."""
+        for namespace in self.namespaces:
+            found = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
+            for pid in found.stdout.split():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes = []
+
+    def launcher(self):
+        """A program that is called as rsh is, HOST COMMAND..., with an end's address as the host.
+
+        Each end gets its own host name, or MPI takes all of them for one machine.
+        """
+        lines = ["#!/bin/sh", 'while [ "${1#-}" != "$1" ]; do shift; done', "case $1 in"]
+        for end in range(self.count):
+            lines.append(f"{self.address(end)}) end={self.namespace(end)} ;;")
+        lines += ["esac", "shift"]
+        lines.append('exec ip netns exec "$end" unshare --uts sh -c "hostname $end; $*"')
+        path = os.path.join(self.folder, "launch")
+        with open(path, "w", encoding="utf-8") as file:
+            print(*lines, sep="\n", file=file)
+        os.chmod(path, 0o755)
+        return path
+
+    def run(self, name, commands, deadline_s, lines=None):
+        """Runs commands [(end, arguments)] to their ends; what the first one printed.
+
+        All must succeed within the deadline; `name` says in the failure whose they are. With `lines`
+        they are done, and killed, when the first one has printed so many.
+        """
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+            for number, (end, command) in enumerate(commands):
+                self.processes.append(subprocess.Popen(
+                    ["ip", "netns", "exec", self.namespace(end), *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=out if number == 0 else subprocess.DEVNULL,
+                    stderr=errors,
+                    env={**os.environ, "TMPDIR": self.folder},
+                    start_new_session=True,  # Ctrl-C is ours to handle
+                ))
+            try:
+                self.wait(name, deadline_s, lambda: lines and count_lines(out) >= lines)
+            except Failure as failure:
+                errors.seek(0)
+                raise Failure(": ".join([str(failure), *reason(errors)])) from None
+            finally:
+                self.kill()
+            out.seek(0)
+            return out.read()
+
+    def wait(self, name, deadline_s, is_done):
+        deadline = time.monotonic() + deadline_s
+        while True:
+            states = [process.poll() for process in self.processes]
+            for number, state in enumerate(states):
+                if state:
+                    raise Failure(f"{name}: process {number} of {len(states)}: exit status {state}")
+            if None not in states or is_done():
+                return
+            if time.monotonic() > deadline:
+                raise Failure(f"{name}: not done after {deadline_s} s")
+            time.sleep(0.05)
+
+
+def reason(errors):
+    """The line that says most about a failure: a rank's own, or else the last one."""
+    said = [line.strip() for line in errors if line.strip()]
+    return ([line for line in said if line.startswith("rank ")] or said[-1:])[:1]
+
+
+def count_lines(file):
+    """Of a file that a process is writing: its place there must not move."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).count(b"\n")
+
+
+def handle_signals(handler):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def catch_signals():
+    """Turns signals that end a program into KeyboardInterrupt, so that fabrics are removed."""
+    handle_signals(signal.default_int_handler)

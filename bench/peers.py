@@ -1,0 +1,227 @@
+"""The implementations of all-reduce that bench/compare measures, each by a class.
+
+A peer's `about` says what exactly is measured, or raises Missing. Its `run` all-reduces each size
+(bytes, iterations) on a fabric, one worker per end, and returns a dict for each size: min_s and p50_s
+over the iterations, and cpu_s, the whole machine's CPU seconds for one all-reduce, or None where the
+kernel's ticks do not resolve it. The time of one is that of its slowest rank. It raises
+fabric.Failure when a sum is wrong.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from fabric import END_INTERFACE, HUB, HUB_INTERFACE, SUBNET, Failure
+from measure import ROOT, machine_cpu_s, median
+
+BENCH = os.path.join(ROOT, "bench")
+PORT = 29500
+CPU_MIN_S = 0.1  # of all iterations together: ten ticks
+
+
+class Missing(Exception):
+    """A peer cannot run here: what is not there, and how to get it."""
+
+
+def results(lines):
+    """Of the lines of JSON that a peer's program prints."""
+    for line in lines.splitlines():
+        result = json.loads(line)
+        times = result["times_s"]
+        yield {
+            "min_s": min(times),
+            "p50_s": median(times),
+            "cpu_s": resolved(result["cpu_s"], len(times)),
+        }
+
+
+def resolved(cpu_s, iterations):
+    return cpu_s if cpu_s * iterations >= CPU_MIN_S else None
+
+
+def arguments_of(sizes):
+    return [f"{size}:{iterations}" for size, iterations in sizes]
+
+
+class Tcp:
+    """The yardstick: the bytes of a ring all-reduce, each end to the next, as one stream."""
+
+    name = "tcp"
+    is_yardstick = True
+    program = [sys.executable, os.path.join(BENCH, "peer_tcp.py")]
+
+    def about(self):
+        return "plain TCP streams with the bytes of a ring, without steps and sums"
+
+    def run(self, fabric, sizes, deadline_s):
+        n = fabric.count
+        found = []
+        for size, iterations in sizes:
+            sent = 2 * (n - 1) * size // n
+            commands = []
+            for end in range(n):
+                link = ["--listen", fabric.address(end), "--to", fabric.address((end + 1) % n)]
+                commands.append((end, [*self.program, *link, str(sent), str(iterations)]))
+            found += results(fabric.run(self.name, commands, deadline_s))
+        return found
+
+    def stream_bps(self, fabric, deadline_s):
+        """The rate of one stream between two ends."""
+        size = int((fabric.rate_bps or 16e9) / 16)
+        commands = [
+            (1, [*self.program, "--listen", fabric.address(1), str(size), "3"]),
+            (0, [*self.program, "--to", fabric.address(1), str(size), "3"]),
+        ]
+        result = next(results(fabric.run(self.name, commands, deadline_s)))
+        return 8 * size / result["p50_s"]
+
+
+class Gloo:
+    """Gloo as PyTorch has it, with the algorithm that PyTorch takes: a ring in pieces."""
+
+    name = "gloo"
+    is_yardstick = False
+
+    def __init__(self, python):
+        self.pythons = [python] if python else [sys.executable, "/usr/bin/python3"]
+        self.python = None
+
+    def about(self):
+        code = "import torch, torch.distributed as d; assert d.is_gloo_available()"
+        for python in self.pythons:
+            found = ask([python, "-c", f"{code}; print(torch.__version__)"])
+            if found:
+                self.python = python
+                return f"PyTorch {found}"
+        raise Missing(f"{self.pythons[0]} has no torch; pip install torch numpy, and --python PYTHON")
+
+    def run(self, fabric, sizes, deadline_s):
+        program = [self.python, os.path.join(BENCH, "peer_gloo.py")]
+        commands = []
+        for end in range(fabric.count):
+            rank = [str(end), str(fabric.count), fabric.address(0)]
+            commands.append((end, [*program, *rank, *arguments_of(sizes)]))
+        return list(results(fabric.run(self.name, commands, deadline_s)))
+
+
+class Mpi:
+    """What the two MPIs share: the program, and starting one rank in each namespace."""
+
+    is_yardstick = False
+    packages = ""
+    algorithm = ""
+    ends = True  # by itself, when all is done
+
+    def about(self):
+        compiler, mpirun = f"mpicc.{self.name}", f"mpirun.{self.name}"
+        for tool in (compiler, mpirun):
+            if not shutil.which(tool):
+                raise Missing(f"no {tool}; on Debian: apt-get install {self.packages}")
+        source = os.path.join(BENCH, "peer_mpi.c")
+        self.program = os.path.join(ROOT, "build", "bench", f"peer-{self.name}")
+        os.makedirs(os.path.dirname(self.program), exist_ok=True)
+        if subprocess.run([compiler, "-O2", "-Wall", source, "-o", self.program]).returncode != 0:
+            raise Missing(f"{compiler} does not compile {source}; it needs {self.packages}")
+        words = ask([mpirun, "--version"]).split()
+        return f"{next(word for word in words if word[0].isdigit())}, {self.algorithm}"
+
+    def run(self, fabric, sizes, deadline_s):
+        addresses = [fabric.address(end) for end in range(fabric.count)]
+        command = [f"mpirun.{self.name}", "-n", str(fabric.count)]
+        command += self.options(fabric.launcher(), addresses)
+        command += [self.program, *arguments_of(sizes)]
+        lines = None if self.ends else len(sizes)
+        return list(results(fabric.run(self.name, [(HUB, command)], deadline_s, lines)))
+
+
+class OpenMpi(Mpi):
+    name = "openmpi"
+    packages = "openmpi-bin libopenmpi-dev"
+    algorithm = "forced to its ring"
+
+    def options(self, launcher, addresses):
+        mca = {
+            "plm_rsh_agent": launcher,
+            "plm_rsh_no_tree_spawn": "1",
+            "oob_tcp_if_include": SUBNET,
+            "pml": "ob1",
+            "btl": "tcp,self",
+            "btl_tcp_if_include": SUBNET,
+            "coll_tuned_use_dynamic_rules": "1",
+            "coll_tuned_allreduce_algorithm": "4",
+            # Ranks share cores, which it cannot know: each seems to be alone on its machine.
+            "mpi_yield_when_idle": "1",
+        }
+        options = ["--allow-run-as-root", "--bind-to", "none"]
+        options += ["--host", ",".join(f"{address}:1" for address in addresses)]
+        for name, value in mca.items():
+            options += ["--mca", name, value]
+        return options
+
+
+class Mpich(Mpi):
+    name = "mpich"
+    packages = "mpich libmpich-dev"
+    algorithm = "its own choice of algorithm; it polls without pause"
+    # With fewer cores than ranks, MPI_Finalize of Debian's 4.0.2 on UCX often never returns: some
+    # ranks wait for the end of their connections, others no longer serve theirs.
+    ends = False
+
+    def options(self, launcher, addresses):
+        options = ["-launcher", "rsh", "-launcher-exec", launcher, "-iface", HUB_INTERFACE]
+        options += ["-hosts", ",".join(addresses)]
+        # Debian builds it on UCX, others on libfabric.
+        options += ["-genv", "UCX_TLS", "tcp,self", "-genv", "UCX_NET_DEVICES", END_INTERFACE]
+        options += ["-genv", "FI_PROVIDER", "tcp", "-genv", "FI_TCP_IFACE", END_INTERFACE]
+        return options
+
+
+class Gradwire:
+    """Ours: a process for each worker, and whatever aggregates in the hub."""
+
+    is_yardstick = False
+
+    def __init__(self, binary, via):
+        self.binary = binary
+        self.via = via
+        self.name = f"gradwire {via}"
+
+    def about(self):
+        if ask([self.binary, "bench", "--help"]) is None:
+            raise Missing(f"not built: {self.binary} has no command bench")
+        return ask([self.binary, "version"])
+
+    def run(self, fabric, sizes, deadline_s):
+        found = []
+        for size, iterations in sizes:
+            # The CPU of a run with one iteration is that of starting, joining and leaving.
+            _, cpu_one_s = self.bench(fabric, size, 1, deadline_s)
+            result, cpu_s = self.bench(fabric, size, iterations + 1, deadline_s)
+            found.append({
+                "min_s": result["time_ms"]["min"] / 1e3,
+                "p50_s": result["time_ms"]["p50"] / 1e3,
+                "cpu_s": resolved((cpu_s - cpu_one_s) / iterations, iterations),
+            })
+        return found
+
+    def bench(self, fabric, size, iterations, deadline_s):
+        """What rank 0 printed, and the CPU seconds of the machine meanwhile."""
+        command = [self.binary, "bench", "--via", self.via, "--json", "--size", str(size)]
+        command += ["--iters", str(iterations), "--world", str(fabric.count)]
+        command += ["--join", f"{fabric.address(0)}:{PORT}"]
+        ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]
+        begin_s = machine_cpu_s()
+        result = json.loads(fabric.run(self.name, ranks, deadline_s))
+        cpu_s = machine_cpu_s() - begin_s
+        if result["max_abs_error"] > result["exact_bound"]:
+            raise Failure(f"{self.name}: sums are off by {result['max_abs_error']}")
+        return result, cpu_s
+
+
+def ask(command):
+    """What a command prints, or None if it fails or does not exist."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
