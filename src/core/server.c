@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "core/agg_key.h"
 #include "core/endpoint_impl.h"
+#include "core/order_queue.h"
 #include "core/scaling.h"
 
 enum {
@@ -45,13 +46,6 @@ struct fragment {
     uint8_t scale;      /* least offer of the contributors; once done: what the result says */
 };
 
-/* A packet to send. */
-struct job_order {
-    uint32_t seq;
-    uint32_t dst;
-    uint8_t flags; /* enum gw_agg_flag, besides those of the result */
-};
-
 struct gw_server {
     struct gw_app app;
     struct gw_endpoint *ep;
@@ -70,10 +64,9 @@ struct gw_server {
     uint32_t *raw_seqs; /* raw_max: the fragment that has the row */
     uint32_t *raw_free; /* stack */
     uint32_t raw_free_count;
-    gw_real *real_sum;        /* one row of `values` */
-    struct job_order *orders; /* ring */
-    uint32_t order_head, order_count, order_room;
-    bool ends_train;     /* the order taken last is followed by one to somebody else */
+    gw_real *real_sum; /* one row of `values` */
+    struct gw_order_queue orders;
+    void *orders_memory;
     uint32_t expected;   /* first fragment without result */
     uint32_t open;       /* fragments begun and not done */
     uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
@@ -111,27 +104,25 @@ static void raw_release(struct gw_server *server, struct fragment *fragment)
     fragment->raw = NO_RAW;
 }
 
-/* Queues a packet; when the queue is full the workers will ask again. */
+/* A packet was queued, or not: then the workers will ask again. */
+static void ordered(struct gw_server *server, bool has_room)
+{
+    server->stats.refused += !has_room;
+    gw_egress_join(server->ep, &server->app.sender);
+}
+
 static void order(struct gw_server *server, uint32_t seq, uint32_t dst, uint8_t flags)
 {
-    if (server->order_count == server->order_room) {
-        server->stats.refused++;
-        return;
-    }
-    server->orders[(server->order_head + server->order_count++) % server->order_room] =
-        (struct job_order){.seq = seq, .dst = dst, .flags = flags};
-    gw_egress_join(server->ep, &server->app.sender);
+    ordered(server, gw_order_queue_push(&server->orders, seq, dst, flags));
 }
 
 /* To all workers: through the tree, or one by one. */
 static void order_all(struct gw_server *server, uint32_t seq, uint8_t flags)
 {
-    if (server->levels > 0) {
+    if (server->levels > 0)
         order(server, seq, server->addresses[0], flags);
-        return;
-    }
-    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
-        order(server, seq, server->addresses[rank], flags | GW_AGG_UNICAST);
+    else
+        ordered(server, gw_order_queue_push_all(&server->orders, seq, flags));
 }
 
 /* Nobody needs it any more, or all begin it anew. */
@@ -564,7 +555,7 @@ static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender
 {
     (void)ep;
     (void)now;
-    return ((const struct gw_server *)sender)->order_count > 0;
+    return ((const struct gw_server *)sender)->orders.count > 0;
 }
 
 /* Tries again when buffers may be free, and asks when it has been quiet for long. */
@@ -572,11 +563,11 @@ static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
 {
     struct gw_server *server = (struct gw_server *)app;
     gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
-    if (server->order_count)
+    if (server->orders.count)
         gw_egress_join(ep, &app->sender);
     if (server->open && asks(server) &&
         now - server->progress_at >= server->cfg.quiet << server->rounds) {
-        if (server->order_count == 0) /* else it is the server that holds things up */
+        if (server->orders.count == 0) /* else it is the server that holds things up */
             ask(server, server->expected, server->expected + server->cfg.positions);
         server->progress_at = now;
         server->rounds += server->rounds < ROUNDS_MAX;
@@ -584,38 +575,34 @@ static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
     arm_quiet(server);
 }
 
-/* The next order that still holds, and its fragment; NULL when there is none. */
-static const struct job_order *next_order(struct gw_server *server, struct fragment **fragment)
+/* Finds the next order that still holds, and its fragment; false: there is none. */
+static bool next_order(struct gw_server *server, struct gw_order *next, struct fragment **fragment)
 {
-    for (; server->order_count; server->order_count--) {
-        const struct job_order *next = &server->orders[server->order_head];
+    for (; gw_order_queue_next(&server->orders, next); gw_order_queue_pop(&server->orders)) {
         *fragment = fragment_at(server, next->seq);
         enum fragment_state wanted = !(next->flags & GW_AGG_REQUEST) ? FRAGMENT_DONE
                                      : next->flags & GW_AGG_RAW      ? FRAGMENT_RAW
                                                                      : FRAGMENT_SUMMING;
         /* A newer fragment may have the slot by now, or the request may have been met. */
         if ((*fragment)->seq == next->seq && (*fragment)->state == wanted)
-            return next;
-        server->order_head = (server->order_head + 1) % server->order_room;
+            return true;
     }
-    return NULL;
+    return false;
 }
 
-/* Takes the next order, which holds; a train ends with it if the one after it goes elsewhere. */
-static struct job_order take_order(struct gw_server *server)
+/* Done with an order to `dst`: a train ends with it if the next one goes elsewhere. */
+static bool ends_train(struct gw_server *server, uint32_t dst)
 {
-    struct job_order taken = server->orders[server->order_head];
+    struct gw_order after;
     struct fragment *fragment;
-    server->order_head = (server->order_head + 1) % server->order_room;
-    server->order_count--;
-    const struct job_order *after = next_order(server, &fragment);
-    server->ends_train = after && after->dst != taken.dst;
-    return taken;
+    gw_order_queue_pop(&server->orders);
+    return next_order(server, &after, &fragment) && after.dst != dst;
 }
 
 static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)sender;
+    struct gw_order next;
     struct fragment *fragment;
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
     if (!pkt) {
@@ -623,11 +610,10 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
         gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.retry));
         return NULL;
     }
-    if (!next_order(server, &fragment)) {
+    if (!next_order(server, &next, &fragment)) {
         gw_pkt_release(ep->pool, pkt);
         return NULL;
     }
-    struct job_order next = take_order(server);
     bool is_result = !(next.flags & GW_AGG_REQUEST);
     pkt->agg_flags = next.flags;
     if (is_result) {
@@ -639,7 +625,7 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     }
     uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
     gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
-    if (server->ends_train)
+    if (ends_train(server, next.dst))
         sender->train_left = 0;
     pkt->key = fragment->key;
     pkt->epoch = server->epoch;
@@ -685,8 +671,9 @@ static size_t server_carve(struct gw_server *server, const struct gw_server_cfg 
     TAKE(raw_seqs, cfg->raw_max);
     TAKE(raw_free, cfg->raw_max);
     TAKE(real_sum, cfg->values);
-    TAKE(orders, orders_max(cfg));
 #undef TAKE
+    server->orders_memory = at ? at + used : NULL;
+    used += gw_aligned(gw_order_queue_size(orders_max(cfg)));
     size_t contributors = gw_aligned(gw_contributors_size(cfg->world, cfg->levels));
     if (at) {
         server->contributors_memory = at + used;
@@ -714,11 +701,12 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
                 .sender = {.ops = &server_sender_ops, .class = cfg->class}},
         .ep = ep,
         .cfg = *cfg,
-        .order_room = orders_max(cfg),
         .raw_free_count = cfg->raw_max,
         .is_stopped = true,
     };
     server_carve(server, cfg, memory);
+    gw_order_queue_init(&server->orders, server->orders_memory, orders_max(cfg), server->addresses,
+                        cfg->world, ep->cfg.train);
     for (uint32_t i = 0; i < cfg->window; i++)
         server->fragments[i] = (struct fragment){.buf = GW_BUF_NONE, .raw = NO_RAW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)
@@ -734,7 +722,7 @@ void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epo
     server->epoch = epoch->epoch;
     server->levels = epoch->levels;
     server->is_stopped = false;
-    server->order_count = 0;
+    gw_order_queue_clear(&server->orders);
     gw_contributors_init(&server->contributors, server->contributors_memory, cfg->world,
                          epoch->levels);
     gw_agg_index_init(&server->index, server->index_memory, cfg->positions, cfg->aggregators,
@@ -759,7 +747,7 @@ void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epo
 void gw_server_stop(struct gw_server *server)
 {
     server->is_stopped = true;
-    server->order_count = 0;
+    gw_order_queue_clear(&server->orders);
     server->open = 0;
     for (uint32_t i = 0; i < server->cfg.window; i++)
         fragment_forget(server, &server->fragments[i]);
