@@ -15,6 +15,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
+    {"allreduce", gw_cmd_allreduce, "sum the tensors of .npy files"},
     {"bench", gw_cmd_bench, "sum random tensors over workers, check and time it"},
     {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
     {"version", cmd_version, "print the version"},
@@ -60,7 +61,7 @@ static int cmd_help(int argc, char **argv)
     puts("Usage: gradwire COMMAND [ARGUMENTS]\n\n"
          "Moves gradients between workers over shared, lossy Ethernet.\n\nCommands:");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
+        printf("  %-9s  %s\n", commands[i].name, commands[i].summary);
     puts("\n'gradwire COMMAND --help' describes a command, with an example.");
     return GW_EXIT_OK;
 }

@@ -1,0 +1,288 @@
+/* `gradwire allreduce`: sums the tensors of real files, one local worker per file. */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/npy.h"
+#include "cli/reduce.h"
+
+enum {
+    FILES_MAX = 64,
+    TEXT_MAX = 256,
+    KEY_OUTPUT = 'o',
+    KEY_AVERAGE = 256,
+};
+
+struct allreduce_args {
+    struct gw_reduce_args common;
+    const char *files[FILES_MAX];
+    uint32_t file_count;
+    const char *output;
+    bool average;
+};
+
+/* A worker: a thread with a file. */
+struct worker {
+    const struct allreduce_args *args;
+    struct gradwire_options options;
+    struct gw_npy array;
+    pthread_t thread;
+    bool has_thread;
+    int error; /* of the library */
+    char text[TEXT_MAX];
+    double seconds;
+    struct gradwire_stats stats;
+};
+
+static const struct argp_option options[] = {
+    {"output", KEY_OUTPUT, "OUT.npy", 0, "write the sum there", 0},
+    {"average", KEY_AVERAGE, 0, 0, "the average instead of the sum", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Sums tensors of float32, float16 or int32, all of one shape, by one local worker per file."
+    "\vExample:\n"
+    "  gradwire allreduce -o sum.npy a.npy b.npy c.npy\n";
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct allreduce_args *args = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->common;
+        return 0;
+    case KEY_OUTPUT:
+        args->output = text;
+        return 0;
+    case KEY_AVERAGE:
+        args->average = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (args->file_count == FILES_MAX) {
+            gw_complain("allreduce: more than %d files", FILES_MAX);
+            return EINVAL;
+        }
+        args->files[args->file_count++] = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (args->file_count)
+            return 0;
+        gw_complain("allreduce: no file given; try 'gradwire allreduce --help'");
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static enum gradwire_type type_of(const struct gw_npy *array)
+{
+    static const enum gradwire_type types[] = {[GW_NPY_FLOAT32] = GRADWIRE_FLOAT32,
+                                               [GW_NPY_FLOAT16] = GRADWIRE_FLOAT16,
+                                               [GW_NPY_INT32] = GRADWIRE_INT32};
+    return types[array->type];
+}
+
+static double element(const struct gw_npy *array, const void *data, uint64_t i)
+{
+    if (array->type == GW_NPY_FLOAT32)
+        return ((const float *)data)[i];
+    if (array->type == GW_NPY_INT32)
+        return ((const int32_t *)data)[i];
+    uint16_t half = ((const uint16_t *)data)[i];
+    int exponent = half >> 10 & 31, fraction = half & 1023;
+    double value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                   : exponent == 0 ? ldexp(fraction, -24)
+                                   : ldexp(fraction + 1024, exponent - 25);
+    return half & 0x8000 ? -value : value;
+}
+
+static void *run_worker(void *argument)
+{
+    struct worker *worker = argument;
+    const struct gw_npy *array = &worker->array;
+    gradwire *job = NULL;
+    struct timespec begin, end;
+    worker->error = gradwire_open(&worker->options, &job);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (!worker->error)
+        worker->error =
+            gradwire_allreduce(job, array->data, array->data, array->count, type_of(array),
+                               worker->args->average ? GRADWIRE_AVERAGE : GRADWIRE_SUM);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    worker->seconds =
+        (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    if (worker->error)
+        snprintf(worker->text, sizeof(worker->text), "%s", gradwire_last_error());
+    worker->stats.size = sizeof(worker->stats);
+    if (job)
+        gradwire_get_stats(job, &worker->stats);
+    gradwire_close(job);
+    return NULL;
+}
+
+/* Reads all files. Returns an exit status; all of one shape, or a line that names two files. */
+static int read_files(const struct allreduce_args *args, struct worker *workers)
+{
+    char error[GW_NPY_ERROR_MAX];
+    for (uint32_t i = 0; i < args->file_count; i++) {
+        struct gw_npy *array = &workers[i].array;
+        if (gw_npy_read(args->files[i], array, error) != 0) {
+            gw_complain("%s", error);
+            return GW_EXIT_USAGE;
+        }
+        if (!gw_npy_is_alike(&workers[0].array, array, error)) {
+            gw_complain("%s and %s differ: %s", args->files[0], args->files[i], error);
+            return GW_EXIT_USAGE;
+        }
+    }
+    if (args->average && workers[0].array.type == GW_NPY_INT32) {
+        gw_complain("%s: an average is of floats, not of int32", args->files[0]);
+        return GW_EXIT_USAGE;
+    }
+    return GW_EXIT_OK;
+}
+
+static void start(struct worker *worker)
+{
+    int reason = pthread_create(&worker->thread, NULL, run_worker, worker);
+    worker->has_thread = reason == 0;
+    if (reason) {
+        worker->error = GRADWIRE_ERR_SYSTEM;
+        snprintf(worker->text, sizeof(worker->text), "cannot start a thread: %s", strerror(reason));
+    }
+}
+
+/* The sums and magnitudes that are right, computed here; NULL: out of memory. */
+static double *reference(const struct allreduce_args *args, const struct worker *workers,
+                         double *magnitude)
+{
+    uint64_t count = workers[0].array.count;
+    double *sums = calloc(count ? count : 1, sizeof(*sums));
+    *magnitude = 0;
+    for (uint64_t i = 0; sums && i < count; i++) {
+        double total = 0;
+        for (uint32_t k = 0; k < args->file_count; k++) {
+            double x = element(&workers[k].array, workers[k].array.data, i);
+            sums[i] += x;
+            total += fabs(x);
+        }
+        if (args->average)
+            sums[i] /= args->file_count;
+        *magnitude = total > *magnitude && isfinite(total) ? total : *magnitude;
+    }
+    return sums;
+}
+
+static double largest_error(const struct gw_npy *array, const double *sums)
+{
+    double largest = 0;
+    for (uint64_t i = 0; i < array->count; i++) {
+        double error = fabs(element(array, array->data, i) - sums[i]);
+        largest = error > largest ? error : largest;
+    }
+    return largest;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static int report(const struct allreduce_args *args, const struct worker *workers, double cpu_s,
+                  const double *sums, double magnitude)
+{
+    const struct gw_npy *array = &workers[0].array;
+    struct gw_reduce_report report = {
+        .workers = args->file_count,
+        .via = args->common.options.via,
+        .elements = array->count,
+        .bytes = array->count * gw_npy_element(array->type),
+        .times = &workers[0].seconds,
+        .iters = 1,
+        .cpu_s = cpu_s,
+        .has_cpu = true,
+        .max_abs_error = largest_error(array, sums),
+        .exact_bound = gw_reduce_bound(args->file_count, magnitude, type_of(array)),
+        .stats = workers[0].stats,
+        .has_server = !args->common.options.server,
+    };
+    return gw_reduce_print(&report, args->common.json);
+}
+
+/* Lets the workers do it. Returns an exit status. */
+static int reduce(const struct allreduce_args *args, struct worker *workers)
+{
+    char join[64];
+    double magnitude, cpu_s = cpu_seconds();
+    double *sums = reference(args, workers, &magnitude);
+    if (!sums) {
+        gw_complain("out of memory");
+        return GW_EXIT_FAILURE;
+    }
+    snprintf(join, sizeof(join), "127.0.0.1:%u", gw_reduce_free_port());
+    for (uint32_t i = 0; i < args->file_count; i++) {
+        workers[i].args = args;
+        workers[i].options = args->common.options;
+        workers[i].options.rank = (int)i;
+        workers[i].options.world = (int)args->file_count;
+        if (!workers[i].options.join && !workers[i].options.server)
+            workers[i].options.join = join;
+        start(&workers[i]);
+    }
+    int failed = -1;
+    for (uint32_t i = 0; i < args->file_count; i++) {
+        if (workers[i].has_thread)
+            pthread_join(workers[i].thread, NULL);
+        if (workers[i].error && failed < 0)
+            failed = (int)i;
+    }
+    int status = GW_EXIT_FAILURE;
+    if (failed >= 0)
+        gw_complain("allreduce: %s: %s", args->files[failed], workers[failed].text);
+    else
+        status = report(args, workers, cpu_seconds() - cpu_s, sums, magnitude);
+    free(sums);
+    return failed >= 0 && workers[failed].error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : status;
+}
+
+int gw_cmd_allreduce(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&gw_reduce_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {.options = options,
+                                     .parser = parse_option,
+                                     .args_doc = "A.npy B.npy...",
+                                     .doc = doc,
+                                     .children = children};
+    struct allreduce_args args = {.file_count = 0};
+    char error[GW_NPY_ERROR_MAX];
+    gradwire_options_init(&args.common.options, sizeof(args.common.options));
+    argp_err_exit_status = GW_EXIT_USAGE;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &args) != 0)
+        return GW_EXIT_USAGE;
+    struct worker *workers = calloc(args.file_count, sizeof(*workers));
+    int status = workers ? read_files(&args, workers) : GW_EXIT_FAILURE;
+    if (!workers)
+        gw_complain("out of memory");
+    if (status == GW_EXIT_OK)
+        status = reduce(&args, workers);
+    if (status == GW_EXIT_OK && args.output &&
+        gw_npy_write(args.output, &workers[0].array, error) != 0) {
+        gw_complain("%s", error);
+        status = GW_EXIT_FAILURE;
+    }
+    for (uint32_t i = 0; workers && i < args.file_count; i++)
+        gw_npy_free(&workers[i].array);
+    free(workers);
+    return status;
+}

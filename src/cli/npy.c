@@ -1,0 +1,344 @@
+/*
+ * NumPy's .npy files; see npy.h.
+ *
+ * The header is the text of a Python dictionary with the keys descr, fortran_order and shape, in
+ * any order; nothing else is accepted in it.
+ */
+#include "cli/npy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PREFIX = 8, /* magic and version */
+    HEADER_MAX = 65536,
+    ALIGNMENT = 64, /* of the data in the file */
+    TEXT_MAX = 64,
+};
+
+static const struct {
+    const char *descr;
+    size_t size;
+} types[] = {
+    [GW_NPY_FLOAT32] = {"<f4", 4},
+    [GW_NPY_FLOAT16] = {"<f2", 2},
+    [GW_NPY_INT32] = {"<i4", 4},
+};
+
+size_t gw_npy_element(enum gw_npy_type type)
+{
+    return types[type].size;
+}
+
+__attribute__((format(printf, 2, 3))) static int fail(char *error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, GW_NPY_ERROR_MAX, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* The text that is still to be read. */
+struct text {
+    const char *at;
+    const char *end;
+};
+
+static void skip_space(struct text *text)
+{
+    while (text->at < text->end && (*text->at == ' ' || *text->at == '\n' || *text->at == '\t'))
+        text->at++;
+}
+
+static bool take(struct text *text, const char *token)
+{
+    skip_space(text);
+    size_t size = strlen(token);
+    if ((size_t)(text->end - text->at) < size || memcmp(text->at, token, size) != 0)
+        return false;
+    text->at += size;
+    return true;
+}
+
+static bool take_string(struct text *text, char *string)
+{
+    skip_space(text);
+    if (text->at == text->end || (*text->at != '\'' && *text->at != '"'))
+        return false;
+    char quote = *text->at++;
+    size_t size = 0;
+    for (; text->at < text->end && *text->at != quote; text->at++) {
+        if (size + 1 == TEXT_MAX)
+            return false;
+        string[size++] = *text->at;
+    }
+    string[size] = '\0';
+    return text->at < text->end && *text->at++ == quote;
+}
+
+static bool take_size(struct text *text, uint64_t *size)
+{
+    skip_space(text);
+    const char *begin = text->at;
+    *size = 0;
+    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
+        if (__builtin_mul_overflow(*size, (uint64_t)10, size) ||
+            __builtin_add_overflow(*size, (uint64_t)(*text->at - '0'), size))
+            return false;
+    return text->at > begin;
+}
+
+static int take_shape(struct text *text, struct gw_npy *array, char *error)
+{
+    array->dims = 0;
+    array->count = 1;
+    if (!take(text, "("))
+        return fail(error, "its shape is not a tuple");
+    while (!take(text, ")")) {
+        if (array->dims == GW_NPY_DIMS_MAX)
+            return fail(error, "it has more than %d dimensions", GW_NPY_DIMS_MAX);
+        uint64_t *size = &array->shape[array->dims++];
+        if (!take_size(text, size))
+            return fail(error, "its shape is not a tuple of numbers");
+        if (__builtin_mul_overflow(array->count, *size, &array->count))
+            return fail(error, "its shape is larger than any memory");
+        bool is_last = !take(text, ",");
+        if (is_last && !take(text, ")"))
+            return fail(error, "its shape is not a tuple of numbers");
+        if (is_last)
+            return 0;
+    }
+    return 0;
+}
+
+static int take_type(const char *descr, struct gw_npy *array, char *error)
+{
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(types[i].descr, descr) == 0) {
+            array->type = (enum gw_npy_type)i;
+            return 0;
+        }
+    return fail(error,
+                "its elements are '%s'; float32 '<f4', float16 '<f2' and int32 '<i4' can be "
+                "summed",
+                descr);
+}
+
+static int take_entry(struct text *text, const char *key, struct gw_npy *array, char *error)
+{
+    char descr[TEXT_MAX];
+    if (strcmp(key, "descr") == 0)
+        return take_string(text, descr)
+                   ? take_type(descr, array, error)
+                   : fail(error, "its descr is not a text (a structured type?)");
+    if (strcmp(key, "fortran_order") == 0) {
+        array->is_fortran = take(text, "True");
+        if (!array->is_fortran && !take(text, "False"))
+            return fail(error, "its fortran_order is neither True nor False");
+        return 0;
+    }
+    if (strcmp(key, "shape") == 0)
+        return take_shape(text, array, error);
+    return fail(error, "its header has the unknown key '%s'", key);
+}
+
+static int parse_dictionary(struct text text, struct gw_npy *array, char *error)
+{
+    char key[TEXT_MAX];
+    uint32_t entries = 0;
+    if (!take(&text, "{"))
+        return fail(error, "its header is not a dictionary");
+    while (!take(&text, "}")) {
+        if (!take_string(&text, key) || !take(&text, ":"))
+            return fail(error, "its header is not a dictionary");
+        if (take_entry(&text, key, array, error) != 0)
+            return -1;
+        entries++;
+        if (!take(&text, ",") && text.at < text.end && *text.at != '}')
+            return fail(error, "its header is not a dictionary");
+    }
+    skip_space(&text);
+    if (entries != 3 || text.at != text.end)
+        return fail(error, "its header is not one of descr, fortran_order and shape");
+    return 0;
+}
+
+int gw_npy_parse(const unsigned char *bytes, size_t size, struct gw_npy *array, size_t *begin,
+                 char error[GW_NPY_ERROR_MAX])
+{
+    if (size < PREFIX + 4 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+        return fail(error, "it is not an .npy file");
+    if (bytes[6] < 1 || bytes[6] > 3)
+        return fail(error, "it is of .npy format %u.%u; 1.0 to 3.0 can be read", bytes[6],
+                    bytes[7]);
+    size_t field = bytes[6] == 1 ? 2 : 4, length = 0;
+    for (size_t i = field; i-- > 0;)
+        length = length << 8 | bytes[PREFIX + i];
+    *begin = PREFIX + field + length;
+    if (length > HEADER_MAX)
+        return fail(error, "its header is %zu bytes long", length);
+    if (*begin > size)
+        return fail(error, "it ends within its header");
+    struct text text = {(const char *)bytes + PREFIX + field, (const char *)bytes + *begin};
+    memset(array, 0, sizeof(*array));
+    return parse_dictionary(text, array, error);
+}
+
+/* Reads `size` bytes, or as many as there are. */
+static ssize_t read_all(int fd, void *bytes, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        ssize_t got = read(fd, (char *)bytes + at, size - at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        at += (size_t)got;
+    }
+    return (ssize_t)at;
+}
+
+static int read_data(int fd, uint64_t file_size, size_t begin, struct gw_npy *array, char *error)
+{
+    uint64_t bytes, have = file_size - begin;
+    if (__builtin_mul_overflow(array->count, (uint64_t)types[array->type].size, &bytes) ||
+        bytes > have)
+        return fail(error, "it is truncated: %llu elements, %llu bytes of data",
+                    (unsigned long long)array->count, (unsigned long long)have);
+    if (bytes < have)
+        return fail(error, "it has %llu bytes behind its data", (unsigned long long)(have - bytes));
+    array->data = malloc(bytes ? bytes : 1);
+    if (!array->data)
+        return fail(error, "out of memory for %llu bytes", (unsigned long long)bytes);
+    if (lseek(fd, (off_t)begin, SEEK_SET) < 0 ||
+        read_all(fd, array->data, bytes) != (ssize_t)bytes) {
+        free(array->data);
+        return fail(error, "cannot be read: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static int read_open(int fd, struct gw_npy *array, char *error)
+{
+    struct stat info;
+    size_t begin;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return fail(error, "it is not a file");
+    unsigned char *header = malloc(HEADER_MAX + PREFIX + 4);
+    ssize_t size = header ? read_all(fd, header, HEADER_MAX + PREFIX + 4) : -1;
+    int code = size < 0 ? fail(error, "cannot be read: %s", strerror(errno))
+                        : gw_npy_parse(header, (size_t)size, array, &begin, error);
+    free(header);
+    return code ? code : read_data(fd, (uint64_t)info.st_size, begin, array, error);
+}
+
+int gw_npy_read(const char *path, struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
+{
+    char why[GW_NPY_ERROR_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(error, "%.200s: %s", path, strerror(errno));
+    int code = read_open(fd, array, why);
+    close(fd);
+    return code ? fail(error, "%.200s: %.300s", path, why) : 0;
+}
+
+/* The text of a shape, as Python writes it. */
+static void format_shape(const struct gw_npy *array, char *text, size_t size)
+{
+    size_t at = (size_t)snprintf(text, size, "(");
+    for (uint32_t i = 0; i < array->dims && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, i ? ", %llu" : "%llu",
+                               (unsigned long long)array->shape[i]);
+    if (at < size)
+        snprintf(text + at, size - at, array->dims == 1 ? ",)" : ")");
+}
+
+static bool write_all(int fd, const void *bytes, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        ssize_t put = write(fd, (const char *)bytes + at, size - at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += (size_t)put;
+    }
+    return true;
+}
+
+static bool write_array(int fd, const struct gw_npy *array)
+{
+    char shape[24 * GW_NPY_DIMS_MAX], header[sizeof(shape) + 256];
+    format_shape(array, shape, sizeof(shape));
+    int size = snprintf(header + 10, sizeof(header) - 10,
+                        "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }",
+                        types[array->type].descr, array->is_fortran ? "True" : "False", shape);
+    size_t total = (10 + (size_t)size + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    memset(header + 10 + size, ' ', total - 10 - (size_t)size);
+    header[total - 1] = '\n';
+    memcpy(header, "\x93NUMPY\x01\x00", PREFIX);
+    header[8] = (char)((total - 10) & 255);
+    header[9] = (char)((total - 10) >> 8);
+    return write_all(fd, header, total) &&
+           write_all(fd, array->data, array->count * types[array->type].size);
+}
+
+int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
+{
+    char part[4096];
+    if (snprintf(part, sizeof(part), "%s.part%ld", path, (long)getpid()) >= (int)sizeof(part))
+        return fail(error, "%.200s...: the name is too long", path);
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail(error, "%.200s: %s", path, strerror(errno));
+    bool is_written = write_array(fd, array);
+    int reason = errno;
+    if (close(fd) != 0 && is_written) {
+        is_written = false;
+        reason = errno;
+    }
+    if (is_written && rename(part, path) == 0)
+        return 0;
+    if (is_written)
+        reason = errno;
+    unlink(part);
+    return fail(error, "cannot write %.200s: %s", path, strerror(reason));
+}
+
+bool gw_npy_is_alike(const struct gw_npy *a, const struct gw_npy *b, char error[GW_NPY_ERROR_MAX])
+{
+    char shapes[2][GW_NPY_ERROR_MAX / 4];
+    if (a->type != b->type) {
+        fail(error, "elements are '%s' against '%s'", types[a->type].descr, types[b->type].descr);
+        return false;
+    }
+    if (a->dims != b->dims || memcmp(a->shape, b->shape, a->dims * sizeof(a->shape[0])) != 0) {
+        format_shape(a, shapes[0], sizeof(shapes[0]));
+        format_shape(b, shapes[1], sizeof(shapes[1]));
+        fail(error, "shape is %s against %s", shapes[0], shapes[1]);
+        return false;
+    }
+    if (a->is_fortran != b->is_fortran) {
+        fail(error, "one is in Fortran order, the other is not");
+        return false;
+    }
+    return true;
+}
+
+void gw_npy_free(struct gw_npy *array)
+{
+    free(array->data);
+    array->data = NULL;
+}
