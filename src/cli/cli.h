@@ -14,6 +14,8 @@ enum {
 int gw_cmd_allreduce(int argc, char **argv);
 int gw_cmd_bench(int argc, char **argv);
 int gw_cmd_sim(int argc, char **argv);
+int gw_cmd_server(int argc, char **argv);
+int gw_cmd_switch(int argc, char **argv);
 
 /* Prints "gradwire: " and the message as one line on standard error. */
 void gw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -18,6 +18,8 @@ static const struct command {
     {"allreduce", gw_cmd_allreduce, "sum the tensors of .npy files"},
     {"bench", gw_cmd_bench, "sum random tensors over workers, check and time it"},
     {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
+    {"switch", gw_cmd_switch, "add up gradients on their way: a daemon"},
+    {"server", gw_cmd_server, "complete the sums of jobs: a daemon"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},
 };

@@ -289,6 +289,21 @@ static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr
     return false;
 }
 
+/* Who begins a session from an address has lost the one that it had from there. */
+static void end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, gw_time now)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max && has_event_room(own); i++) {
+        struct session *session = &own->sessions[i];
+        if (session->dial >= 0 || session->state != SESSION_UP ||
+            !gw_sock_is_same_host(&session->addr, from) ||
+            gw_sock_port(&session->addr) != gw_sock_port(from))
+            continue;
+        post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
+        session->state = SESSION_ENDED;
+        session->heard_at = now;
+    }
+}
+
 /* A question; what comes before the answer is in the order of what it costs us. */
 static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from,
                       const uint8_t *bytes, struct gw_attach_msg *msg, uint8_t *answer, gw_time now)
@@ -308,6 +323,7 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
     if (session && session->state == SESSION_ENDED)
         return answer_plainly(own, msg, GW_ATTACH_REFUSE, GW_ATTACH_ENDED, answer);
     if (!session) {
+        end_earlier(own, from, now);
         int peer = has_event_room(own) ? claim(own, now) : -1;
         if (peer < 0)
             return answer_plainly(own, msg, GW_ATTACH_REFUSE, GW_ATTACH_ROOM, answer);
@@ -372,7 +388,8 @@ static void accepted(struct gw_neighbours *own, struct dial *dial, const struct 
 static void refused(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
                     gw_time now)
 {
-    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING) {
+    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING ||
+        msg->reason == GW_ATTACH_TAKEN) {
         begin_again(own, dial, now);
     } else if (has_event_room(own)) {
         own->sessions[dial->peer].said = *msg;

@@ -75,15 +75,19 @@ static void set_port(struct gw_sock_addr *addr, uint16_t port)
         ((struct sockaddr_in *)&addr->storage)->sin_port = htons(port);
 }
 
+void gw_sock_format_host(const struct gw_sock_addr *addr, char *text, size_t size)
+{
+    const void *host = is_v6(addr)
+                           ? (const void *)&((const struct sockaddr_in6 *)&addr->storage)->sin6_addr
+                           : &((const struct sockaddr_in *)&addr->storage)->sin_addr;
+    snprintf(text, size, "?");
+    inet_ntop(addr->storage.ss_family, host, text, (socklen_t)size);
+}
+
 void gw_sock_format(const struct gw_sock_addr *addr, char *text, size_t size)
 {
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (is_v6(addr))
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&addr->storage)->sin6_addr, host,
-                  sizeof(host));
-    else
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)&addr->storage)->sin_addr, host,
-                  sizeof(host));
+    char host[INET6_ADDRSTRLEN];
+    gw_sock_format_host(addr, host, sizeof(host));
     snprintf(text, size, is_v6(addr) ? "[%s]:%u" : "%s:%u", host, gw_sock_port(addr));
 }
 

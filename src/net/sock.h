@@ -36,6 +36,9 @@ uint16_t gw_sock_port(const struct gw_sock_addr *addr);
 /* Writes "127.0.0.1:4791" or "[::1]:4791". */
 void gw_sock_format(const struct gw_sock_addr *addr, char *text, size_t size);
 
+/* Writes the address alone. */
+void gw_sock_format_host(const struct gw_sock_addr *addr, char *text, size_t size);
+
 /* Whether both are of one host, whatever their ports. */
 bool gw_sock_is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b);
 

@@ -1,0 +1,177 @@
+/* `gradwire server`: a parameter server, for any number of jobs. */
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "net/overlay_site.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+enum {
+    PORTS = 1025,
+};
+
+struct server_cfg {
+    struct gw_daemon_common common; /* first */
+    char switch_name[GW_PARAM_TEXT_MAX];
+    uint32_t window;
+};
+
+static const struct gw_param params[] = {
+    GW_DAEMON_PARAMS(struct server_cfg, "0.0.0.0:4790"),
+    {.name = "switch",
+     .type = GW_PARAM_TEXT,
+     .offset = offsetof(struct server_cfg, switch_name),
+     .help = "HOST:PORT of the top switch; none: the server has a switch of its own"},
+    GW_PARAM(struct server_cfg, COUNT, window, "256",
+             "fragments of a worker on their way; a power of two"),
+};
+
+static const struct gw_algo table = {
+    .name = "server",
+    .params = params,
+    .param_count = sizeof(params) / sizeof(params[0]),
+    .cfg_size = sizeof(struct server_cfg),
+};
+
+struct own {
+    struct gw_overlay_site *site;
+    enum gw_coordinator_phase phases[GW_OVERLAY_JOBS_MAX]; /* as logged last */
+};
+
+static int open_server(struct gw_daemon *daemon, void **result, char *error)
+{
+    const struct server_cfg *cfg = gw_daemon_cfg(daemon);
+    struct gw_station *station = gw_daemon_station(daemon);
+    struct gw_greeting none = {.job = 0};
+    char own_switch[GW_PARAM_TEXT_MAX + 16];
+    if (cfg->window < 2 || cfg->window > 16384 || cfg->window & (cfg->window - 1))
+        return gw_net_fail(error, GW_ERR_RANGE, "window is %u: a power of two, 2 to 16384",
+                           cfg->window);
+    struct own *own = calloc(1, sizeof(*own));
+    if (!own)
+        return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+    *result = own;
+    snprintf(own_switch, sizeof(own_switch), "switch of %s", cfg->common.listen);
+    struct gw_overlay_site_cfg site = {
+        .station = station,
+        .server_address = gw_daemon_address(daemon),
+        .switch_address = gw_key_address(own_switch),
+        .adds_up = !*cfg->switch_name,
+        .ports = PORTS,
+        .aggregators = cfg->common.aggregators,
+        .jobs_max = cfg->common.jobs,
+        .mtu = 4 * cfg->common.values,
+        .values = (uint16_t)cfg->common.values,
+        .window = (uint16_t)cfg->window,
+    };
+    int code = gw_overlay_site_open(&site, &own->site);
+    if (code)
+        return gw_net_fail(error, code, "%s", gw_error_message(code));
+    if (!*cfg->switch_name)
+        return GW_OK;
+    gw_daemon_log(daemon, "the fabric's switch is %s", cfg->switch_name);
+    int dial = gw_station_dial(station, cfg->switch_name, &none, error);
+    return dial < 0 ? dial : GW_OK;
+}
+
+static void close_server(void *pointer)
+{
+    struct own *own = pointer;
+    if (own->site)
+        gw_overlay_site_close(own->site);
+    free(own);
+}
+
+static void neighbour(struct gw_daemon *daemon, void *pointer,
+                      const struct gw_neighbour_event *event)
+{
+    struct own *own = pointer;
+    char name[GW_SOCK_NAME_MAX], why[GW_NET_ERROR_MAX];
+    gw_sock_format(&event->addr, name, sizeof(name));
+    if (event->dial >= 0) {
+        if (event->kind == GW_NEIGHBOUR_UP)
+            gw_overlay_site_way_out(own->site, event->peer);
+        gw_daemon_log(daemon, "the fabric's switch at %s: %s", name,
+                      event->kind == GW_NEIGHBOUR_UP ? "up"
+                      : event->kind == GW_NEIGHBOUR_DOWN
+                          ? "down"
+                          : gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
+        return;
+    }
+    gw_overlay_site_neighbour(own->site, event, why);
+    if (*why)
+        gw_daemon_log(daemon, "%s", why);
+    else
+        gw_daemon_log(daemon, "%s, job %08x rank %u of %u: %s", name, event->said.job,
+                      event->said.rank, event->said.world,
+                      event->kind == GW_NEIGHBOUR_UP ? "up" : "down");
+}
+
+static const char *phase_text(enum gw_coordinator_phase phase)
+{
+    switch (phase) {
+    case GW_COORDINATOR_GATHERING:
+        return "waits for workers";
+    case GW_COORDINATOR_INSTALLING:
+        return "is set up in the switches";
+    case GW_COORDINATOR_RUNNING:
+        return "runs";
+    case GW_COORDINATOR_CLOSING:
+        return "closes";
+    }
+    return "is unknown";
+}
+
+static void look(struct gw_daemon *daemon, void *pointer)
+{
+    struct own *own = pointer;
+    struct gw_overlay_job_view view;
+    struct gw_overlay_server *server = gw_overlay_site_server(own->site);
+    for (uint32_t i = 0; gw_overlay_server_view(server, i, &view); i++) {
+        if (own->phases[i] != view.phase)
+            gw_daemon_log(daemon, "job %08x of %u workers %s", view.job.job, view.job.world,
+                          phase_text(view.phase));
+        own->phases[i] = view.phase;
+    }
+    gw_overlay_server_sweep(server);
+}
+
+static void status(void *pointer, json_t *status)
+{
+    struct own *own = pointer;
+    struct gw_overlay_job_view view;
+    json_t *jobs = json_array();
+    for (uint32_t i = 0; gw_overlay_server_view(gw_overlay_site_server(own->site), i, &view); i++) {
+        const struct gw_server_stats *stats = view.server;
+        json_array_append_new(
+            jobs, json_pack("{s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job",
+                            (int)view.job.job, "workers", (int)view.job.world, "phase",
+                            phase_text(view.phase), "epochs", (json_int_t)view.coordinator->epochs,
+                            "losses", (json_int_t)view.coordinator->losses, "results",
+                            (json_int_t)stats->results, "complete", (json_int_t)stats->complete,
+                            "partial", (json_int_t)stats->partial, "overflowed",
+                            (json_int_t)stats->overflowed, "restored", (json_int_t)stats->restored,
+                            "bytes", (json_int_t)stats->bytes));
+    }
+    json_object_set_new(status, "jobs", jobs);
+}
+
+int gw_cmd_server(int argc, char **argv)
+{
+    static const struct gw_daemon_kind kind = {
+        .name = "server",
+        .doc = "Runs a parameter server, which completes the sums of many jobs."
+               "\vExample:\n"
+               "  gradwire server --config examples/server.yaml\n"
+               "\ndocs/deploy.md describes the keys of the file.",
+        .table = &table,
+        .role = GW_ATTACH_HOST,
+        .open = open_server,
+        .close = close_server,
+        .neighbour = neighbour,
+        .look = look,
+        .status = status,
+    };
+    return gw_daemon_main(&kind, argc, argv);
+}

@@ -1,0 +1,160 @@
+/* `gradwire switch`: a switch that adds up, for any number of jobs. */
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "net/overlay_switch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct switch_cfg {
+    struct gw_daemon_common common; /* first */
+    char uplink[GW_PARAM_TEXT_MAX];
+    uint32_t ports;
+    uint64_t rate;
+    uint64_t queue;
+};
+
+static const struct gw_param params[] = {
+    GW_DAEMON_PARAMS(struct switch_cfg, "0.0.0.0:4791"),
+    {.name = "uplink",
+     .type = GW_PARAM_TEXT,
+     .offset = offsetof(struct switch_cfg, uplink),
+     .help = "HOST:PORT of the next switch up; none: this is the top"},
+    GW_PARAM(struct switch_cfg, COUNT, ports, "64", "neighbours at the same time"),
+    GW_PARAM(struct switch_cfg, RATE, rate, NULL, "of each port; none: as fast as the socket"),
+    GW_PARAM(struct switch_cfg, BYTES, queue, "64MiB", "that may wait for each port"),
+};
+
+static const struct gw_algo table = {
+    .name = "switch",
+    .params = params,
+    .param_count = sizeof(params) / sizeof(params[0]),
+    .cfg_size = sizeof(struct switch_cfg),
+};
+
+struct own {
+    struct gw_overlay_switch *sw;
+    int uplink; /* dial, or -1 */
+};
+
+static int open_switch(struct gw_daemon *daemon, void **result, char *error)
+{
+    const struct switch_cfg *cfg = gw_daemon_cfg(daemon);
+    struct gw_station *station = gw_daemon_station(daemon);
+    struct gw_greeting none = {.job = 0};
+    if (cfg->ports < 1 || cfg->ports > 1024)
+        return gw_net_fail(error, GW_ERR_RANGE, "ports is %u: 1 to 1024", cfg->ports);
+    if (cfg->queue < 65536 || cfg->queue > UINT32_MAX)
+        return gw_net_fail(error, GW_ERR_RANGE, "queue: 64KiB to 4GiB");
+    struct own *own = calloc(1, sizeof(*own));
+    if (!own)
+        return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+    *result = own;
+    own->uplink = -1;
+    struct gw_overlay_switch_cfg sw = {
+        .loop = gw_station_loop(station),
+        .pool = gw_station_pool(station),
+        .address = gw_daemon_address(daemon),
+        .ports = (uint16_t)(cfg->ports + 1),
+        .has_uplink = *cfg->uplink,
+        .hdr = gw_udp_overhead(gw_station_udp(station)),
+        .mtu = 4 * cfg->common.values,
+        .aggregators = cfg->common.aggregators,
+        .jobs_max = cfg->common.jobs,
+        .queue_bytes = (uint32_t)cfg->queue,
+        .rate_bps = cfg->rate,
+    };
+    gw_key_random(&sw.seed, sizeof(sw.seed));
+    int code = gw_overlay_switch_open(&sw, &own->sw);
+    if (code)
+        return gw_net_fail(error, code, "%s", gw_error_message(code));
+    if (*cfg->uplink) {
+        own->uplink = gw_station_dial(station, cfg->uplink, &none, error);
+        gw_daemon_log(daemon, "uplink is %s", cfg->uplink);
+    }
+    if (!cfg->rate)
+        gw_daemon_log(daemon, "no rate is given: ports do not mark or trim");
+    return *cfg->uplink && own->uplink < 0 ? own->uplink : GW_OK;
+}
+
+static void close_switch(void *pointer)
+{
+    struct own *own = pointer;
+    if (own->sw)
+        gw_overlay_switch_close(own->sw);
+    free(own);
+}
+
+static void neighbour(struct gw_daemon *daemon, void *pointer,
+                      const struct gw_neighbour_event *event)
+{
+    struct own *own = pointer;
+    char name[GW_SOCK_NAME_MAX];
+    bool is_host = event->said.role == GW_ATTACH_HOST, is_above = event->dial >= 0;
+    gw_sock_format(&event->addr, name, sizeof(name));
+    if (event->kind == GW_NEIGHBOUR_UP) {
+        int code =
+            gw_overlay_switch_attach(own->sw, event->peer, event->said.address, is_host, is_above);
+        enum gw_attach_reason reason = code == GW_ERR_INVALID ? GW_ATTACH_TAKEN : GW_ATTACH_ROOM;
+        if (code && !is_above)
+            gw_station_refuse(gw_daemon_station(daemon), event->peer, reason);
+        gw_daemon_log(daemon, "%s %s, address %08x: %s", is_host ? "host" : "switch", name,
+                      event->said.address, code ? gw_attach_reason_text(reason) : "up");
+    } else if (event->kind == GW_NEIGHBOUR_DOWN) {
+        gw_overlay_switch_detach(own->sw, event->peer);
+        gw_daemon_log(daemon, "%s %s, address %08x: down", is_host ? "host" : "switch", name,
+                      event->said.address);
+    } else {
+        gw_daemon_log(daemon, "uplink %s refuses us: %s", name,
+                      gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
+    }
+}
+
+static void look(struct gw_daemon *daemon, void *pointer)
+{
+    (void)daemon;
+    (void)pointer;
+}
+
+static void status(void *pointer, json_t *status)
+{
+    const struct own *own = pointer;
+    const struct gw_aggregate_stats *stats =
+        gw_aggregate_stats(gw_overlay_switch_aggregate(own->sw));
+    const struct gw_switch_stats *sw = gw_switch_stats(gw_overlay_switch_core(own->sw));
+    json_object_set_new(status, "ports", json_integer(gw_overlay_switch_open_ports(own->sw)));
+    json_object_set_new(
+        status, "aggregation",
+        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",
+                  (int)gw_aggregate_taken(gw_overlay_switch_aggregate(own->sw)), "gradients",
+                  (json_int_t)stats->gradients, "held", (json_int_t)stats->held, "completed",
+                  (json_int_t)stats->completed, "collisions", (json_int_t)stats->collisions,
+                  "duplicates", (json_int_t)stats->duplicates, "leaked", (json_int_t)stats->leaked,
+                  "foreign", (json_int_t)stats->foreign));
+    json_object_set_new(status, "dropped",
+                        json_pack("{s:I, s:I, s:I, s:I}", "unroutable", (json_int_t)sw->unroutable,
+                                  "spoofed", (json_int_t)sw->spoofed, "unlearned",
+                                  (json_int_t)sw->unlearned, "malformed",
+                                  (json_int_t)sw->malformed));
+}
+
+int gw_cmd_switch(int argc, char **argv)
+{
+    static const struct gw_daemon_kind kind = {
+        .name = "switch",
+        .doc = "Runs a switch that adds up the gradients of many jobs on their way."
+               "\vExample:\n"
+               "  gradwire switch --config examples/switch.yaml\n"
+               "\ndocs/deploy.md describes the keys of the file.",
+        .table = &table,
+        .role = GW_ATTACH_SWITCH,
+        .open = open_switch,
+        .close = close_switch,
+        .neighbour = neighbour,
+        .look = look,
+        .status = status,
+    };
+    return gw_daemon_main(&kind, argc, argv);
+}

@@ -1,0 +1,434 @@
+/* What the daemons share; see daemon.h. */
+#define _GNU_SOURCE
+#include "cli/daemon.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "config/schema.h"
+
+enum {
+    PEERS_MAX = 2048,
+    PACKETS = 65536,
+    MTU_MIN = 256,
+    STATUS_MAX = 1 << 20,
+    LOG_MAX = 512, /* bytes of a line of the log */
+    CFG_MAX = 2048,
+    STATUS_WAIT_S = 5,
+    KEY_CONFIG = 256,
+    KEY_STATUS,
+    KEY_JSON,
+};
+
+#define LOOK_EVERY (500 * GW_MS)
+
+struct daemon_args {
+    const char *config;
+    bool status, json;
+};
+
+struct gw_daemon {
+    const struct gw_daemon_kind *kind;
+    _Alignas(8) unsigned char cfg[CFG_MAX]; /* as kind->table describes it */
+    struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
+    uint32_t key_count;
+    bool is_open; /* anybody may attach */
+    struct gw_station *station;
+    void *own;
+    int signals, status; /* fds */
+    uint32_t neighbours; /* that have dialled us */
+    bool is_draining;
+    gw_time drain_until, look_at;
+};
+
+struct gw_station *gw_daemon_station(struct gw_daemon *daemon)
+{
+    return daemon->station;
+}
+
+const void *gw_daemon_cfg(const struct gw_daemon *daemon)
+{
+    return daemon->cfg;
+}
+
+static const struct gw_daemon_common *common_of(const struct gw_daemon *daemon)
+{
+    return (const struct gw_daemon_common *)(const void *)daemon->cfg;
+}
+
+uint32_t gw_daemon_address(const struct gw_daemon *daemon)
+{
+    char text[CFG_MAX + 32];
+    snprintf(text, sizeof(text), "%s %s", daemon->kind->name, common_of(daemon)->listen);
+    return gw_key_address(text);
+}
+
+void gw_daemon_log(const struct gw_daemon *daemon, const char *format, ...)
+{
+    char when[32], line[LOG_MAX];
+    struct timespec now;
+    struct tm utc;
+    va_list args;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &utc);
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    fprintf(stderr, "%s.%03ldZ %s: %s\n", when, now.tv_nsec / 1000000, daemon->kind->name, line);
+}
+
+static const struct argp_option options[] = {
+    {"config", KEY_CONFIG, "FILE", 0, "read this YAML file", 0},
+    {"status", KEY_STATUS, 0, 0, "ask the running daemon of this config what it does", 0},
+    {"json", KEY_JSON, 0, 0, "with --status: print one JSON value", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct daemon_args *args = state->input;
+    switch (key) {
+    case KEY_CONFIG:
+        args->config = text;
+        return 0;
+    case KEY_STATUS:
+        args->status = true;
+        return 0;
+    case KEY_JSON:
+        args->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        gw_complain("'%s': no argument is expected", text);
+        return EINVAL;
+    case ARGP_KEY_END:
+        if (args->config)
+            return 0;
+        gw_complain("no --config FILE is given");
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Reads `keys:`, a list of files; without it anybody may attach. */
+static int read_keys(struct gw_daemon *daemon, const struct gw_document *document)
+{
+    const struct gw_value *list = gw_value_get(document->root, "keys");
+    char error[GW_NET_ERROR_MAX];
+    daemon->is_open = !list;
+    if (!list) {
+        gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
+        return GW_OK;
+    }
+    if (list->kind != GW_VALUE_LIST || list->count == 0 || list->count > GW_NEIGHBOURS_KEYS_MAX)
+        return gw_document_error(document, list, GW_ERR_INVALID,
+                                 "expected a list of 1 to %d key files", GW_NEIGHBOURS_KEYS_MAX);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const char *path = gw_schema_text(document, list->items[i]);
+        if (!path)
+            return GW_ERR_INVALID;
+        if (gw_key_from_file(path, &daemon->keys[daemon->key_count++], error) != 0)
+            return gw_document_error(document, list->items[i], GW_ERR_INVALID, "%s", error);
+    }
+    return GW_OK;
+}
+
+static int check_common(const struct gw_daemon *daemon, const struct gw_document *document)
+{
+    const struct gw_daemon_common *common = common_of(daemon);
+    const struct {
+        const char *key;
+        uint32_t value, low, high;
+    } numbers[] = {{"values", common->values, 16, 16000},
+                   {"aggregators", common->aggregators, 1, 65536},
+                   {"jobs", common->jobs, 1, 64}};
+    struct gw_sock_addr addr;
+    char error[GW_NET_ERROR_MAX];
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (numbers[i].value < numbers[i].low || numbers[i].value > numbers[i].high)
+            return gw_document_error(document, gw_value_get(document->root, numbers[i].key),
+                                     GW_ERR_RANGE, "expected %u to %u", numbers[i].low,
+                                     numbers[i].high);
+    if (gw_station_resolve(common->listen, &addr, error) != 0)
+        return gw_document_error(document, gw_value_get(document->root, "listen"), GW_ERR_INVALID,
+                                 "%s", error);
+    return GW_OK;
+}
+
+/* Reads the config. Complains itself; returns an exit status. */
+static int load(struct gw_daemon *daemon, const char *file)
+{
+    static const char *const others[] = {"keys", NULL};
+    const struct gw_schema schema = {
+        .parts = {{daemon->kind->table, daemon->cfg}}, .part_count = 1, .others = others};
+    struct gw_document document;
+    char why[GW_WHY_MAX];
+    if (gw_key_setup() != 0) {
+        gw_complain("the system gives no random numbers");
+        return GW_EXIT_FAILURE;
+    }
+    int code = gw_document_load(&document, file, NULL, 0, why);
+    if (!code)
+        code = gw_schema_read(&document, document.root, &schema);
+    if (!code)
+        code = check_common(daemon, &document);
+    if (!code)
+        code = read_keys(daemon, &document);
+    gw_document_free(&document);
+    if (code)
+        gw_complain("%s", why);
+    return code ? GW_EXIT_USAGE : GW_EXIT_OK;
+}
+
+/* The name of the daemon's status socket: no file, so nothing stays behind. */
+static socklen_t status_name(const struct gw_daemon *daemon, struct sockaddr_un *name)
+{
+    memset(name, 0, sizeof(*name));
+    name->sun_family = AF_UNIX;
+    int size = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "gradwire/%s/%s",
+                        daemon->kind->name, common_of(daemon)->listen);
+    size_t used =
+        (size_t)size < sizeof(name->sun_path) - 2 ? (size_t)size : sizeof(name->sun_path) - 2;
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
+}
+
+static int open_status(struct gw_daemon *daemon, char *error)
+{
+    struct sockaddr_un name;
+    socklen_t size = status_name(daemon, &name);
+    daemon->status = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (daemon->status < 0 || bind(daemon->status, (struct sockaddr *)&name, size) != 0 ||
+        listen(daemon->status, 16) != 0)
+        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot open the status socket of %s: %s",
+                           common_of(daemon)->listen,
+                           errno == EADDRINUSE ? "another one is running" : strerror(errno));
+    return GW_OK;
+}
+
+static int open_signals(struct gw_daemon *daemon, char *error)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    daemon->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return daemon->signals < 0
+               ? gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for signals: %s", strerror(errno))
+               : GW_OK;
+}
+
+static int open_station(struct gw_daemon *daemon, char *error)
+{
+    const struct gw_daemon_common *common = common_of(daemon);
+    struct gw_sock_addr listen;
+    char address[GW_PARAM_TEXT_MAX];
+    int code = gw_station_resolve(common->listen, &listen, error);
+    if (code)
+        return code;
+    gw_sock_format_host(&listen, address, sizeof(address));
+    uint32_t mtu = 4 * common->values;
+    struct gw_station_cfg cfg = {
+        .address = address,
+        .port = gw_sock_port(&listen),
+        .entropies = 1,
+        .packets = PACKETS,
+        .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
+        .peers_max = PEERS_MAX,
+        .accepts = true,
+        .node_address = gw_daemon_address(daemon),
+        .role = (uint8_t)daemon->kind->role,
+        .keys = daemon->keys,
+        .key_count = daemon->key_count,
+        .fds = {daemon->signals, daemon->status},
+        .fd_count = 2,
+    };
+    return gw_station_open(&cfg, &daemon->station, error);
+}
+
+static json_t *status_of(struct gw_daemon *daemon)
+{
+    const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(daemon->station));
+    const struct gw_neighbours_stats *attach =
+        gw_neighbours_stats(gw_station_neighbours(daemon->station));
+    json_t *status = json_pack(
+        "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}}",
+        "daemon", daemon->kind->name, "listen", common_of(daemon)->listen, "draining",
+        daemon->is_draining, "neighbours", (int)daemon->neighbours, "datagrams", "sent",
+        (json_int_t)udp->sent, "received", (json_int_t)udp->received, "kernel_drops",
+        (json_int_t)udp->kernel_drops, "wrong_cookie", (json_int_t)udp->wrong_cookie, "malformed",
+        (json_int_t)(udp->malformed + udp->runts), "wrong_version", (json_int_t)udp->wrong_version,
+        "no_room", (json_int_t)udp->no_room, "attach", "forged", (json_int_t)attach->forged,
+        "stale", (json_int_t)attach->stale, "malformed", (json_int_t)attach->malformed, "refused",
+        (json_int_t)attach->refused);
+    daemon->kind->status(daemon->own, status);
+    return status;
+}
+
+/* Answers whoever asks for the status. */
+static void answer_status(struct gw_daemon *daemon)
+{
+    int fd;
+    while ((fd = accept4(daemon->status, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        json_t *status = status_of(daemon);
+        char *text = json_dumps(status, JSON_INDENT(2));
+        /* It fits the socket's buffer, or the asker gets a part: a daemon waits for nobody. */
+        if (text && send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+            gw_daemon_log(daemon, "cannot answer --status: %s", strerror(errno));
+        free(text);
+        json_decref(status);
+        close(fd);
+    }
+}
+
+/* `gradwire ... --status`: prints what the daemon says. Returns an exit status. */
+static int ask_status(const struct gw_daemon *daemon, bool json)
+{
+    struct sockaddr_un name;
+    socklen_t size = status_name(daemon, &name);
+    struct timeval wait = {.tv_sec = STATUS_WAIT_S};
+    char *text = calloc(1, STATUS_MAX);
+    size_t used = 0;
+    ssize_t got = -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (text && fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+        if (connect(fd, (struct sockaddr *)&name, size) == 0)
+            while ((got = read(fd, text + used, STATUS_MAX - 1 - used)) > 0)
+                used += (size_t)got;
+    }
+    json_t *status = used ? json_loads(text, 0, NULL) : NULL;
+    if (status)
+        json_dumpf(status, stdout, json ? JSON_COMPACT : JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    if (status)
+        putchar('\n');
+    else
+        gw_complain("no %s answers at %s", daemon->kind->name, common_of(daemon)->listen);
+    json_decref(status);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    return status ? GW_EXIT_OK : GW_EXIT_FAILURE;
+}
+
+static void take_neighbours(struct gw_daemon *daemon)
+{
+    struct gw_neighbour_event event;
+    while (gw_station_poll(daemon->station, &event)) {
+        if (event.dial < 0)
+            daemon->neighbours += event.kind == GW_NEIGHBOUR_UP ? 1 : -1;
+        daemon->kind->neighbour(daemon, daemon->own, &event);
+        daemon->kind->look(daemon, daemon->own);
+    }
+}
+
+static void take_signals(struct gw_daemon *daemon)
+{
+    struct signalfd_siginfo info;
+    gw_time now = gw_loop_now(gw_station_loop(daemon->station));
+    while (read(daemon->signals, &info, sizeof(info)) == sizeof(info)) {
+        gw_time wait = daemon->is_draining ? 0 : common_of(daemon)->drain;
+        gw_daemon_log(daemon, "%s: %u neighbours, ending within %llu ms",
+                      info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", daemon->neighbours,
+                      (unsigned long long)(wait / GW_MS));
+        daemon->is_draining = true;
+        daemon->drain_until = gw_time_add(now, wait);
+    }
+}
+
+/* Returns an exit status. */
+static int run(struct gw_daemon *daemon, char *error)
+{
+    struct gw_loop *loop = gw_station_loop(daemon->station);
+    for (;;) {
+        gw_time now = gw_loop_now(loop);
+        if (daemon->is_draining &&
+            (daemon->neighbours == 0 || !gw_time_before(now, daemon->drain_until)))
+            return GW_EXIT_OK;
+        if (!gw_time_before(now, daemon->look_at)) {
+            daemon->kind->look(daemon, daemon->own);
+            take_signals(daemon);
+            answer_status(daemon);
+            daemon->look_at = gw_time_add(now, LOOK_EVERY);
+        }
+        int code = gw_station_turn(daemon->station, daemon->look_at, error);
+        if (code)
+            return GW_EXIT_FAILURE;
+        take_neighbours(daemon);
+        if (gw_loop_has_slept(loop)) {
+            take_signals(daemon);
+            answer_status(daemon);
+        }
+    }
+}
+
+static int open_all(struct gw_daemon *daemon, char *error)
+{
+    int code = open_signals(daemon, error);
+    if (!code)
+        code = open_status(daemon, error);
+    if (!code)
+        code = open_station(daemon, error);
+    return code ? code : daemon->kind->open(daemon, &daemon->own, error);
+}
+
+/* Runs the daemon until it has drained. Returns an exit status. */
+static int serve(struct gw_daemon *daemon)
+{
+    char error[GW_NET_ERROR_MAX] = "";
+    int status = open_all(daemon, error) ? GW_EXIT_FAILURE : GW_EXIT_OK;
+    if (status == GW_EXIT_OK) {
+        gw_daemon_log(daemon, "listening at %s, address %08x", common_of(daemon)->listen,
+                      gw_daemon_address(daemon));
+        if (daemon->is_open)
+            gw_daemon_log(daemon, "no keys are given: anybody may attach");
+        status = run(daemon, error);
+    }
+    if (status != GW_EXIT_OK)
+        gw_complain("%s: %s", daemon->kind->name, error);
+    if (daemon->station)
+        gw_station_close(daemon->station);
+    if (daemon->own)
+        daemon->kind->close(daemon->own);
+    if (daemon->station)
+        gw_station_free(daemon->station);
+    if (daemon->status >= 0)
+        close(daemon->status);
+    if (daemon->signals >= 0)
+        close(daemon->signals);
+    return status;
+}
+
+int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv)
+{
+    const struct argp argp = {.options = options, .parser = parse_option, .doc = kind->doc};
+    struct daemon_args args = {.config = NULL};
+    struct gw_daemon *daemon = calloc(1, sizeof(*daemon));
+    argp_err_exit_status = GW_EXIT_USAGE;
+    if (!daemon || argp_parse(&argp, argc, argv, 0, NULL, &args) != 0) {
+        free(daemon);
+        return GW_EXIT_USAGE;
+    }
+    GW_ASSERT(kind->table->cfg_size <= CFG_MAX);
+    daemon->kind = kind;
+    daemon->signals = daemon->status = -1;
+    int status = load(daemon, args.config);
+    if (status == GW_EXIT_OK)
+        status = args.status ? ask_status(daemon, args.json) : serve(daemon);
+    free(daemon);
+    return status;
+}

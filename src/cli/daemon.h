@@ -1,0 +1,87 @@
+/*
+ * What `gradwire switch` and `gradwire server` share: arguments, the config file, signals, the log,
+ * and the answers to `--status`.
+ *
+ * A daemon runs one station in one thread. SIGTERM and SIGINT drain it: it ends when its last
+ * neighbour has gone, or after the config's `drain`. Whoever asks for the status finds it by the
+ * address that it listens at: an abstract Unix socket carries one JSON value.
+ */
+#ifndef GW_CLI_DAEMON_H
+#define GW_CLI_DAEMON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "core/algo.h"
+#include "net/station.h"
+
+/* Keys of every daemon's config, besides the list `keys`. First member of each config. */
+struct gw_daemon_common {
+    char listen[GW_PARAM_TEXT_MAX];
+    gw_time drain;
+    uint32_t values;
+    uint32_t aggregators;
+    uint32_t jobs;
+};
+
+#define GW_DAEMON_PARAMS(config, listen_text)                                                      \
+    {.name = "listen",                                                                             \
+     .type = GW_PARAM_TEXT,                                                                        \
+     .offset = offsetof(config, common.listen),                                                    \
+     .initial = listen_text,                                                                       \
+     .help = "ADDRESS:PORT to listen at"},                                                         \
+        {.name = "drain",                                                                          \
+         .type = GW_PARAM_TIME,                                                                    \
+         .offset = offsetof(config, common.drain),                                                 \
+         .initial = "5s",                                                                          \
+         .help = "after SIGTERM neighbours have so long to leave"},                                \
+        {.name = "values",                                                                         \
+         .type = GW_PARAM_COUNT,                                                                   \
+         .offset = offsetof(config, common.values),                                                \
+         .initial = "352",                                                                         \
+         .help = "elements per fragment, at most"},                                                \
+        {.name = "aggregators",                                                                    \
+         .type = GW_PARAM_COUNT,                                                                   \
+         .offset = offsetof(config, common.aggregators),                                           \
+         .initial = "4096",                                                                        \
+         .help = "fragments that a switch can hold at the same time"},                             \
+    {                                                                                              \
+        .name = "jobs", .type = GW_PARAM_COUNT, .offset = offsetof(config, common.jobs),           \
+        .initial = "64", .help = "jobs at the same time"                                           \
+    }
+
+struct gw_daemon;
+
+/* A kind of daemon. `own` is what open() made. */
+struct gw_daemon_kind {
+    const char *name; /* of the command */
+    const char *doc;
+    const struct gw_algo *table; /* of its config */
+    enum gw_attach_role role;
+    /* Checks the config and makes the nodes; 0, or a negative error with `error` filled. */
+    int (*open)(struct gw_daemon *daemon, void **own, char *error);
+    void (*close)(void *own); /* after the station is closed */
+    /* A neighbour came or went; logs what it does. */
+    void (*neighbour)(struct gw_daemon *daemon, void *own, const struct gw_neighbour_event *event);
+    /* Once in a while: logs what has changed. */
+    void (*look)(struct gw_daemon *daemon, void *own);
+    /* Adds what it knows to the status. */
+    void (*status)(void *own, json_t *status);
+};
+
+/* Runs the command. Returns an exit status. */
+int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv);
+
+struct gw_station *gw_daemon_station(struct gw_daemon *daemon);
+
+/* The config, as kind->table describes it. */
+const void *gw_daemon_cfg(const struct gw_daemon *daemon);
+
+/* Our address in the overlay, the same after a restart. */
+uint32_t gw_daemon_address(const struct gw_daemon *daemon);
+
+/* Writes a line with the time on standard error. */
+void gw_daemon_log(const struct gw_daemon *daemon, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
