@@ -1,4 +1,4 @@
-/* Sessions with neighbours; see attach.h. */
+/* Sessions with neighbours; see neighbours.h. */
 #include "net/neighbours.h"
 
 #include <stdio.h>
@@ -13,13 +13,13 @@ enum {
 };
 
 #define PACE_FAST (20 * GW_MS)
-#define PERIOD    (30 * GW_S) /* a proof is good for this one and the next */
+#define PERIOD    (60 * GW_S) /* a proof is good within one */
 
 enum session_state {
     SESSION_FREE,   /* a proven question, or our dial, moves it on */
     SESSION_TRYING, /* ours: ACCEPT moves it on */
     SESSION_UP,     /* silence, DETACH or our refusal moves it on */
-    SESSION_ENDED,  /* theirs: remembered until nobody can replay it */
+    SESSION_ENDED,  /* theirs: remembered until its proof is worth nothing */
 };
 
 struct session {
@@ -28,7 +28,7 @@ struct session {
     uint8_t id[GW_ATTACH_NONCE_SIZE];
     uint64_t rx_cookie;
     const struct gw_key *key;
-    gw_time heard_at; /* or since when it has ended, or is tried */
+    gw_time heard_at; /* or since when it is tried */
     struct gw_attach_msg said;
     struct gw_sock_addr addr;
 };
@@ -104,22 +104,42 @@ bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *ev
     return true;
 }
 
-/* A free number for a session, with a fresh cookie; -1: none is free. */
+/* Makes all proofs worthless: then nobody can replay the sessions that have ended. */
+static void forget_ended(struct gw_neighbours *own)
+{
+    gw_key_random(own->secret, sizeof(own->secret));
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++)
+        if (own->sessions[i].state == SESSION_ENDED)
+            own->sessions[i].state = SESSION_FREE;
+}
+
+static int find_free(const struct gw_neighbours *own)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++)
+        if (own->sessions[i].state == SESSION_FREE)
+            return (int)i;
+    return -1;
+}
+
+/*
+ * A free number for a session, with a fresh cookie; -1: none is free. What the caller has still to
+ * hear of keeps its number.
+ */
 static int claim(struct gw_neighbours *own, gw_time now)
 {
-    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
-        struct session *session = &own->sessions[i];
-        if (session->state == SESSION_ENDED && now - session->heard_at > 2 * PERIOD)
-            session->state = SESSION_FREE;
-        if (session->state != SESSION_FREE)
-            continue;
-        memset(session, 0, sizeof(*session));
-        gw_key_random(&session->rx_cookie, sizeof(session->rx_cookie));
-        session->rx_cookie = (session->rx_cookie & ~UINT64_C(0xffff)) | i;
-        session->heard_at = now;
-        return (int)i;
+    int peer = find_free(own);
+    if (peer < 0 && own->event_count == 0) {
+        forget_ended(own);
+        peer = find_free(own);
     }
-    return -1;
+    if (peer < 0)
+        return -1;
+    struct session *session = &own->sessions[peer];
+    memset(session, 0, sizeof(*session));
+    gw_key_random(&session->rx_cookie, sizeof(session->rx_cookie));
+    session->rx_cookie = (session->rx_cookie & ~UINT64_C(0xffff)) | (uint64_t)peer;
+    session->heard_at = now;
+    return peer;
 }
 
 /* Begins a session of a dial: a new number that nobody has seen. */
@@ -207,7 +227,6 @@ static void look_for_silence(struct gw_neighbours *own, gw_time now)
             continue;
         post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
         session->state = session->dial < 0 ? SESSION_ENDED : SESSION_FREE;
-        session->heard_at = now;
         if (session->dial >= 0)
             own->dials[session->dial].is_over = !begin(own, session->dial, now);
     }
@@ -238,16 +257,26 @@ gw_time gw_neighbours_deadline(const struct gw_neighbours *own)
     return at;
 }
 
-/* An answer that needs no session: it repeats what was asked, and promises nothing. */
-static uint32_t answer_plainly(struct gw_neighbours *own, const struct gw_attach_msg *asked,
-                               enum gw_attach_step step, enum gw_attach_reason reason,
-                               uint8_t *answer)
+/* A refusal repeats what was asked. With a key that both know it is signed. */
+static uint32_t refuse(struct gw_neighbours *own, const struct gw_attach_msg *asked,
+                       const struct gw_key *key, enum gw_attach_reason reason, uint8_t *answer)
 {
     struct gw_attach_msg msg = *asked;
-    msg.step = (uint8_t)step;
+    msg.step = GW_ATTACH_REFUSE;
     msg.reason = (uint8_t)reason;
     gw_attach_encode(&msg, answer);
-    own->stats.refused += step == GW_ATTACH_REFUSE;
+    if (key)
+        gw_key_sign(key, answer);
+    own->stats.refused++;
+    return GW_ATTACH_SIZE;
+}
+
+/* What must come back; a false one costs another round, so it needs no code. */
+static uint32_t challenge(const struct gw_attach_msg *asked, uint8_t *answer)
+{
+    struct gw_attach_msg msg = *asked;
+    msg.step = GW_ATTACH_CHALLENGE;
+    gw_attach_encode(&msg, answer);
     return GW_ATTACH_SIZE;
 }
 
@@ -275,17 +304,15 @@ static struct session *find_session(const struct gw_neighbours *own,
     return NULL;
 }
 
+/* False: the message now has the proof that is wanted. */
 static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr *from,
                       struct gw_attach_msg *msg, gw_time now)
 {
     uint8_t proof[GW_ATTACH_NONCE_SIZE];
-    uint64_t period = now / PERIOD;
-    for (uint64_t i = 0; i < 2; i++) {
-        gw_key_proof(own->secret, from, msg->session, period - i, proof);
-        if (memcmp(proof, msg->proof, sizeof(proof)) == 0)
-            return true;
-    }
-    gw_key_proof(own->secret, from, msg->session, period, msg->proof);
+    gw_key_proof(own->secret, from, msg->session, now / PERIOD, proof);
+    if (memcmp(proof, msg->proof, sizeof(proof)) == 0)
+        return true;
+    memcpy(msg->proof, proof, sizeof(proof));
     return false;
 }
 
@@ -312,21 +339,25 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
     if (!own->cfg.accepts)
         return own->stats.stale++, 0;
     if (!key)
-        return answer_plainly(own, msg, GW_ATTACH_REFUSE, GW_ATTACH_KEY, answer);
+        return refuse(own, msg, NULL, GW_ATTACH_KEY, answer);
     if (!is_proven(own, from, msg, now))
-        return answer_plainly(own, msg, GW_ATTACH_CHALLENGE, GW_ATTACH_OK, answer);
+        return challenge(msg, answer);
     if (!gw_key_is_genuine(key, bytes))
         return own->stats.forged++, 0;
     if (msg->mtu > own->cfg.mtu)
-        return answer_plainly(own, msg, GW_ATTACH_REFUSE, GW_ATTACH_MTU, answer);
+        return refuse(own, msg, key, GW_ATTACH_MTU, answer);
+    if (msg->address == own->cfg.address) /* our own question has come back, too */
+        return refuse(own, msg, key, GW_ATTACH_TAKEN, answer);
     struct session *session = find_session(own, from, msg->session);
     if (session && session->state == SESSION_ENDED)
-        return answer_plainly(own, msg, GW_ATTACH_REFUSE, GW_ATTACH_ENDED, answer);
+        return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
     if (!session) {
         end_earlier(own, from, now);
-        int peer = has_event_room(own) ? claim(own, now) : -1;
+        int peer = claim(own, now);
+        if (peer < 0 && own->event_count > 0)
+            return own->stats.no_room++, 0;
         if (peer < 0)
-            return answer_plainly(own, msg, GW_ATTACH_REFUSE, GW_ATTACH_ROOM, answer);
+            return refuse(own, msg, key, GW_ATTACH_ROOM, answer);
         session = &own->sessions[peer];
         memcpy(session->id, msg->session, sizeof(session->id));
         session->state = SESSION_UP;
@@ -364,7 +395,7 @@ static struct dial *find_dial(struct gw_neighbours *own, const struct gw_sock_ad
 static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time now)
 {
     struct session *session = &own->sessions[dial->peer];
-    if (session->state == SESSION_UP && has_event_room(own))
+    if (session->state == SESSION_UP)
         post(own, GW_NEIGHBOUR_DOWN, dial->peer);
     session->state = SESSION_FREE;
     dial->is_over = !begin(own, (int)(dial - own->dials), now);
@@ -376,13 +407,30 @@ static void accepted(struct gw_neighbours *own, struct dial *dial, const struct 
 {
     struct session *session = &own->sessions[dial->peer];
     bool is_new = session->state != SESSION_UP || session->said.cookie != msg->cookie;
+    if (memcmp(dial->proof, msg->proof, sizeof(msg->proof)) != 0) {
+        own->stats.stale++; /* perhaps from before a restart */
+        return;
+    }
     session->heard_at = now;
-    if (!is_new || !has_event_room(own))
+    if (!is_new)
         return;
     session->state = SESSION_UP;
     session->said = *msg;
     post(own, GW_NEIGHBOUR_UP, dial->peer);
     dial->next_at = gw_time_add(now, own->cfg.beat);
+}
+
+/*
+ * Who does not know our key cannot sign: that refusal counts only before the session is up. Later a
+ * neighbour that has lost the key is silent, and then refuses the next session.
+ */
+static bool is_refusal(const struct gw_neighbours *own, const struct dial *dial,
+                       const uint8_t *bytes, const struct gw_attach_msg *msg)
+{
+    const struct gw_key *key = own->cfg.keys;
+    if (msg->reason == GW_ATTACH_KEY)
+        return own->sessions[dial->peer].state == SESSION_TRYING && msg->key_id == key->id;
+    return msg->reason != GW_ATTACH_VERSION && gw_key_is_genuine(key, bytes);
 }
 
 static void refused(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
@@ -391,12 +439,12 @@ static void refused(struct gw_neighbours *own, struct dial *dial, const struct g
     if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING ||
         msg->reason == GW_ATTACH_TAKEN) {
         begin_again(own, dial, now);
-    } else if (has_event_room(own)) {
-        own->sessions[dial->peer].said = *msg;
-        post(own, GW_NEIGHBOUR_REFUSED, dial->peer);
-        own->sessions[dial->peer].state = SESSION_FREE;
-        dial->is_over = true;
+        return;
     }
+    own->sessions[dial->peer].said = *msg;
+    post(own, GW_NEIGHBOUR_REFUSED, dial->peer);
+    own->sessions[dial->peer].state = SESSION_FREE;
+    dial->is_over = true;
 }
 
 /* Their last word about a session, ours or theirs. */
@@ -404,15 +452,18 @@ static void detached(struct gw_neighbours *own, const struct gw_sock_addr *from,
                      const uint8_t *bytes, const struct gw_attach_msg *msg, gw_time now)
 {
     struct session *session = find_session(own, from, msg->session);
-    if (session && session->state == SESSION_UP && gw_key_is_genuine(session->key, bytes)) {
-        if (has_event_room(own))
-            post(own, GW_NEIGHBOUR_DOWN, (uint16_t)session->rx_cookie);
+    struct dial *dial = session ? NULL : find_dial(own, from, msg->session);
+    if (!session && !dial)
+        return;
+    if (!gw_key_is_genuine(session ? session->key : own->cfg.keys, bytes)) {
+        own->stats.forged++;
+    } else if (dial) {
+        begin_again(own, dial, now);
+    } else if (session->state == SESSION_UP) {
+        post(own, GW_NEIGHBOUR_DOWN, (uint16_t)session->rx_cookie);
         session->state = SESSION_ENDED;
-        session->heard_at = now;
-    } else if (!session) {
-        struct dial *dial = find_dial(own, from, msg->session);
-        if (dial && gw_key_is_genuine(own->cfg.keys, bytes))
-            begin_again(own, dial, now);
+    } else {
+        own->stats.stale++;
     }
 }
 
@@ -426,9 +477,9 @@ static uint32_t other_version(struct gw_neighbours *own, const struct gw_sock_ad
     msg.job = gw_attach_version(bytes);
     own->stats.malformed++;
     if (step == GW_ATTACH_ASK && own->cfg.accepts)
-        return answer_plainly(own, &msg, GW_ATTACH_REFUSE, GW_ATTACH_VERSION, answer);
+        return refuse(own, &msg, NULL, GW_ATTACH_VERSION, answer);
     struct dial *dial = step == GW_ATTACH_REFUSE ? find_dial(own, from, msg.session) : NULL;
-    if (dial)
+    if (dial && own->sessions[dial->peer].state == SESSION_TRYING)
         refused(own, dial, &msg, now);
     return 0;
 }
@@ -440,6 +491,10 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
     struct gw_attach_msg msg;
     struct dial *dial;
     int code = gw_attach_decode(bytes, length, &msg);
+    if (!has_event_room(own)) {
+        own->stats.no_room++; /* it is lost; everything here is said again */
+        return 0;
+    }
     if (code == GW_ERR_VERSION)
         return other_version(own, from, bytes, answer, now);
     if (code) {
@@ -465,8 +520,10 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
         return 0;
     case GW_ATTACH_REFUSE:
         dial = find_dial(own, from, msg.session);
-        if (dial)
+        if (dial && is_refusal(own, dial, bytes, &msg))
             refused(own, dial, &msg, now);
+        else
+            own->stats.forged += dial != NULL;
         return 0;
     case GW_ATTACH_DETACH:
         detached(own, from, bytes, &msg, now);
@@ -478,21 +535,20 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
 }
 
 void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
-                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE], gw_time now)
+                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE])
 {
     struct session *session = &own->sessions[peer];
     *to = session->addr;
-    answer_plainly(own, &session->said, GW_ATTACH_REFUSE, reason, bytes);
+    refuse(own, &session->said, session->key, reason, bytes);
     session->state = SESSION_ENDED;
-    session->heard_at = now;
 }
 
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
                             uint8_t bytes[GW_ATTACH_SIZE])
 {
-    struct session *session = &own->sessions[peer];
-    if (peer >= own->cfg.peers_max || session->state != SESSION_UP)
+    if (peer >= own->cfg.peers_max || own->sessions[peer].state != SESSION_UP)
         return false;
+    const struct session *session = &own->sessions[peer];
     struct gw_attach_msg msg = {.step = GW_ATTACH_DETACH};
     write_message(own, session, &msg, bytes);
     *to = session->addr;

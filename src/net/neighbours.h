@@ -4,9 +4,12 @@
  *
  * A session begins with a random number of the initiator and ends when one side says so or is
  * silent. The initiator repeats its question as a sign of life; nothing else has to arrive. One
- * that has ended does not come back, so what was recorded of it is worth nothing. Both sides prove
- * that they hold the key, and the initiator that it receives at its address, before anything is
- * stored.
+ * that has ended does not come back, so what was recorded of it is worth nothing: its number is
+ * remembered until the secret behind all proofs has changed. Both sides prove that they hold the
+ * key, and the initiator that it receives at its address, before anything is stored.
+ *
+ * Who has no key never gets a session. On the way between two who have one he can hold theirs up,
+ * as if he cut the line, until a beat after he stops.
  */
 #ifndef GW_NET_NEIGHBOURS_H
 #define GW_NET_NEIGHBOURS_H
@@ -44,9 +47,13 @@ struct gw_greeting {
 };
 
 enum gw_neighbour_event_kind {
-    GW_NEIGHBOUR_UP,      /* a session has begun: `peer` can be sent to */
-    GW_NEIGHBOUR_DOWN,    /* it has ended; one that we dialled is dialled again */
-    GW_NEIGHBOUR_REFUSED, /* whom we dialled does not want us, for `reason`; no more is tried */
+    /* A session has begun: `peer` can be sent to. For one that is up: whom we dialled has
+     * restarted, and wants another cookie. */
+    GW_NEIGHBOUR_UP,
+    GW_NEIGHBOUR_DOWN, /* it has ended; one that we dialled is dialled again */
+    /* Whom we dialled does not want us, for `reason`. A session that was up has ended; no more is
+     * tried. */
+    GW_NEIGHBOUR_REFUSED,
 };
 
 struct gw_neighbour_event {
@@ -63,6 +70,7 @@ struct gw_neighbours_stats {
     uint64_t stale;     /* of a session that has ended, or that never was */
     uint64_t malformed; /* not of this version, or with impossible contents */
     uint64_t refused;   /* by us */
+    uint64_t no_room;   /* dropped until the events that wait are polled */
 };
 
 struct gw_neighbours;
@@ -101,7 +109,7 @@ gw_time gw_neighbours_deadline(const struct gw_neighbours *own);
 
 /* Ends a session of those who dialled us, and fills the message that tells them `reason`. */
 void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
-                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE], gw_time now);
+                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE]);
 
 /* For the end: fills the message that ends session `peer`; false when there is no such session. */
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,

@@ -214,7 +214,7 @@ void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
-    gw_neighbours_refuse(station->neighbours, peer, reason, &to, bytes, gw_loop_now(station->loop));
+    gw_neighbours_refuse(station->neighbours, peer, reason, &to, bytes);
     gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
     gw_loop_unlink(station->loop, peer);
     gw_udp_clear_peer(station->udp, peer);
@@ -264,7 +264,7 @@ bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *even
             .rx_cookie = gw_neighbours_cookie(station->neighbours, event->peer),
         };
         gw_udp_set_peer(station->udp, &peer);
-    } else if (event->kind == GW_NEIGHBOUR_DOWN) {
+    } else {
         gw_loop_unlink(station->loop, event->peer);
         gw_udp_clear_peer(station->udp, event->peer);
     }

@@ -69,7 +69,7 @@ enum gw_attach_flag {
 };
 
 enum gw_attach_reason {
-    GW_ATTACH_OK,
+    GW_ATTACH_OK,      /* the only one but in a refusal */
     GW_ATTACH_VERSION, /* of the protocol */
     GW_ATTACH_KEY,     /* not known */
     GW_ATTACH_ROOM,

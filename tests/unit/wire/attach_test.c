@@ -1,0 +1,163 @@
+/* The bytes of the attach protocol: what is written is read, and nonsense is refused. */
+#include "support.h"
+
+#include "base/error.h"
+#include "base/prng.h"
+#include "wire/attach.h"
+#include "wire/wire.h"
+
+enum {
+    ROUNDS = 20000,
+};
+
+static const uint64_t seed = 2026;
+
+static struct gw_attach_msg random_msg(struct gw_prng *prng)
+{
+    struct gw_attach_msg msg = {
+        .cookie = gw_prng_next(prng),
+        .key_id = gw_prng_next(prng),
+        .address = (uint32_t)gw_prng_next(prng),
+        .job = (uint32_t)gw_prng_next(prng),
+        .mtu = 1 + gw_prng_below(prng, GW_WIRE_PAYLOAD_MAX),
+        .world = (uint16_t)gw_prng_next(prng),
+        .rank = (uint16_t)gw_prng_next(prng),
+        .entropies = (uint16_t)(1 + gw_prng_below(prng, UINT16_MAX)),
+        .step = (uint8_t)gw_prng_below(prng, GW_ATTACH_STEPS),
+        .role = (uint8_t)gw_prng_below(prng, GW_ATTACH_ROLES),
+        .flags = (uint8_t)gw_prng_below(prng, GW_ATTACH_FLAGS + 1),
+    };
+    if (msg.step == GW_ATTACH_REFUSE)
+        msg.reason = (uint8_t)(1 + gw_prng_below(prng, GW_ATTACH_REASONS - 1));
+    for (int i = 0; i < GW_ATTACH_NONCE_SIZE; i++) {
+        msg.session[i] = (uint8_t)gw_prng_next(prng);
+        msg.proof[i] = (uint8_t)gw_prng_next(prng);
+    }
+    return msg;
+}
+
+static void assert_equal(const struct gw_attach_msg *a, const struct gw_attach_msg *b)
+{
+    assert_memory_equal(a->session, b->session, GW_ATTACH_NONCE_SIZE);
+    assert_memory_equal(a->proof, b->proof, GW_ATTACH_NONCE_SIZE);
+    assert_true(a->cookie == b->cookie && a->key_id == b->key_id);
+    assert_true(a->address == b->address && a->job == b->job && a->mtu == b->mtu);
+    assert_true(a->world == b->world && a->rank == b->rank && a->entropies == b->entropies);
+    assert_true(a->step == b->step && a->role == b->role && a->flags == b->flags);
+    assert_int_equal(a->reason, b->reason);
+}
+
+static void attach_encode__is_read_back(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 0);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (int round = 0; round < ROUNDS; round++) {
+        uint8_t bytes[GW_ATTACH_SIZE], session[GW_ATTACH_NONCE_SIZE];
+        struct gw_attach_msg msg = random_msg(&prng), again;
+        gw_attach_encode(&msg, bytes);
+        assert_true(gw_attach_is(bytes, sizeof(bytes)));
+        assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &again), 0);
+        assert_equal(&msg, &again);
+        gw_attach_session_of(bytes, session);
+        assert_memory_equal(session, msg.session, sizeof(session));
+        assert_int_equal(gw_attach_step_of(bytes), msg.step);
+        assert_int_equal(gw_attach_version(bytes), GW_WIRE_VERSION);
+    }
+}
+
+/* Every bit means something: two messages that differ are read as different, or are refused. */
+static void attach_decode__reads_every_bit(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 1);
+    struct gw_attach_msg msg = random_msg(&prng), other;
+    uint8_t bytes[GW_ATTACH_SIZE], again[GW_ATTACH_SIZE];
+    gw_attach_encode(&msg, bytes);
+    for (int bit = 0; bit < 8 * GW_ATTACH_SIGNED; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        if (gw_attach_decode(bytes, sizeof(bytes), &other) == 0) {
+            gw_attach_encode(&other, again);
+            assert_memory_equal(again, bytes, GW_ATTACH_SIGNED);
+        }
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+}
+
+/* An old program must be able to read a new one's refusal: these places never change. */
+static void attach_encode__keeps_its_places(void **state)
+{
+    (void)state;
+    struct gw_attach_msg msg = {.step = GW_ATTACH_REFUSE,
+                                .session = {0xab},
+                                .cookie = UINT64_C(0x1122334455667788),
+                                .job = 0x99aabbcc,
+                                .entropies = 1,
+                                .mtu = 1408,
+                                .reason = GW_ATTACH_VERSION};
+    uint8_t bytes[GW_ATTACH_SIZE];
+    gw_attach_encode(&msg, bytes);
+    assert_memory_equal(bytes, "GW\x17\x03\xab", 5);
+    assert_memory_equal(bytes + 36, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
+    assert_memory_equal(bytes + 48, "\x99\xaa\xbb\xcc", 4);
+    assert_memory_equal(bytes + 56, "\0\0\0\x01\0\0\x05\x80", 8);
+    assert_memory_equal(bytes + 72, "\0\0\0\x01", 4);
+}
+
+static void attach_decode__refuses_nonsense(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t at;
+        uint8_t value;
+        int code;
+    } cases[] = {
+        {"magic", 0, 'g', GW_ERR_MALFORMED},
+        {"kind of a packet", 2, GW_WIRE_VERSION << 4 | GW_WIRE_PAUSE, GW_ERR_MALFORMED},
+        {"next version", 2, (GW_WIRE_VERSION + 1) << 4 | GW_ATTACH_KIND, GW_ERR_VERSION},
+        {"no such step", 3, GW_ATTACH_STEPS, GW_ERR_MALFORMED},
+        {"refusal without reason", 3, GW_ATTACH_REFUSE, GW_ERR_MALFORMED},
+        {"no such role", 56, GW_ATTACH_ROLES, GW_ERR_MALFORMED},
+        {"no such flag", 57, GW_ATTACH_FLAGS + 1, GW_ERR_MALFORMED},
+        {"no source port", 59, 0, GW_ERR_MALFORMED},
+        {"packets too long", 61, 1, GW_ERR_MALFORMED},
+        {"reason without refusal", 75, GW_ATTACH_ROOM, GW_ERR_MALFORMED},
+        {"no such reason", 72, 1, GW_ERR_MALFORMED},
+    };
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_attach_msg msg = {.step = GW_ATTACH_ASK, .entropies = 1, .mtu = 1};
+        uint8_t bytes[GW_ATTACH_SIZE];
+        gw_attach_encode(&msg, bytes);
+        assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &msg), 0);
+        bytes[cases[i].at] = cases[i].value;
+        print_message("%s\n", cases[i].name);
+        assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &msg), cases[i].code);
+    }
+}
+
+/* Messages and packets are told apart by one look, whatever the length. */
+static void attach_is__never_a_packet(void **state)
+{
+    (void)state;
+    struct gw_attach_msg msg = {.step = GW_ATTACH_ASK, .entropies = 1, .mtu = 1};
+    uint8_t bytes[GW_ATTACH_SIZE + 1] = {0};
+    enum gw_wire_kind kind;
+    gw_attach_encode(&msg, bytes);
+    for (uint32_t length = 0; length <= sizeof(bytes); length++) {
+        assert_int_equal(gw_attach_is(bytes, length), length == GW_ATTACH_SIZE);
+        assert_int_not_equal(gw_wire_validate(bytes, length, &kind), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attach_encode__is_read_back),
+        cmocka_unit_test(attach_decode__reads_every_bit),
+        cmocka_unit_test(attach_encode__keeps_its_places),
+        cmocka_unit_test(attach_decode__refuses_nonsense),
+        cmocka_unit_test(attach_is__never_a_packet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
