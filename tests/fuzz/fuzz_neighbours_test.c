@@ -130,6 +130,7 @@ static void step(struct fuzz *f)
         break;
     case 7:
         net->sides[B].is_deaf = take8(f) & 1;
+        gw_test_attach_run(net, 0); /* what has waited is heard before anything is done */
         break;
     default:
         net->fate = take8(f) & 1 ? lose_all : NULL;
