@@ -316,21 +316,6 @@ static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr
     return false;
 }
 
-/* Who begins a session from an address has lost the one that it had from there. */
-static void end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, gw_time now)
-{
-    for (uint32_t i = 0; i < own->cfg.peers_max && has_event_room(own); i++) {
-        struct session *session = &own->sessions[i];
-        if (session->dial >= 0 || session->state != SESSION_UP ||
-            !gw_sock_is_same_host(&session->addr, from) ||
-            gw_sock_port(&session->addr) != gw_sock_port(from))
-            continue;
-        post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
-        session->state = SESSION_ENDED;
-        session->heard_at = now;
-    }
-}
-
 /* A question; what comes before the answer is in the order of what it costs us. */
 static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from,
                       const uint8_t *bytes, struct gw_attach_msg *msg, uint8_t *answer, gw_time now)
@@ -347,12 +332,11 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
     if (msg->mtu > own->cfg.mtu)
         return refuse(own, msg, key, GW_ATTACH_MTU, answer);
     if (msg->address == own->cfg.address) /* our own question has come back, too */
-        return refuse(own, msg, key, GW_ATTACH_TAKEN, answer);
+        return refuse(own, msg, key, GW_ATTACH_SELF, answer);
     struct session *session = find_session(own, from, msg->session);
     if (session && session->state == SESSION_ENDED)
         return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
     if (!session) {
-        end_earlier(own, from, now);
         int peer = claim(own, now);
         if (peer < 0 && own->event_count > 0)
             return own->stats.no_room++, 0;
@@ -392,14 +376,14 @@ static struct dial *find_dial(struct gw_neighbours *own, const struct gw_sock_ad
 }
 
 /* Gives the session of a dial up, and tries with another. */
-static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time now)
+static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time pace, gw_time now)
 {
     struct session *session = &own->sessions[dial->peer];
     if (session->state == SESSION_UP)
         post(own, GW_NEIGHBOUR_DOWN, dial->peer);
     session->state = SESSION_FREE;
     dial->is_over = !begin(own, (int)(dial - own->dials), now);
-    dial->next_at = gw_time_add(now, PACE_FAST);
+    dial->next_at = gw_time_add(now, pace);
 }
 
 static void accepted(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
@@ -436,9 +420,9 @@ static bool is_refusal(const struct gw_neighbours *own, const struct dial *dial,
 static void refused(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
                     gw_time now)
 {
-    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING ||
-        msg->reason == GW_ATTACH_TAKEN) {
-        begin_again(own, dial, now);
+    bool is_taken = msg->reason == GW_ATTACH_TAKEN;
+    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING || is_taken) {
+        begin_again(own, dial, is_taken ? own->cfg.beat : PACE_FAST, now);
         return;
     }
     own->sessions[dial->peer].said = *msg;
@@ -458,7 +442,7 @@ static void detached(struct gw_neighbours *own, const struct gw_sock_addr *from,
     if (!gw_key_is_genuine(session ? session->key : own->cfg.keys, bytes)) {
         own->stats.forged++;
     } else if (dial) {
-        begin_again(own, dial, now);
+        begin_again(own, dial, PACE_FAST, now);
     } else if (session->state == SESSION_UP) {
         post(own, GW_NEIGHBOUR_DOWN, (uint16_t)session->rx_cookie);
         session->state = SESSION_ENDED;
@@ -576,6 +560,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_MTU] = "our packets are too long for it",
         [GW_ATTACH_JOB] = "it has no room for the job, or knows it with another number of workers",
         [GW_ATTACH_TAKEN] = "our address is taken",
+        [GW_ATTACH_SELF] = "it is ourselves",
         [GW_ATTACH_CLOSING] = "it is closing",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";

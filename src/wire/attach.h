@@ -76,7 +76,8 @@ enum gw_attach_reason {
     GW_ATTACH_ENDED, /* the session is over: begin another */
     GW_ATTACH_MTU,   /* packets too long */
     GW_ATTACH_JOB,   /* another number of workers, or no room for the job */
-    GW_ATTACH_TAKEN, /* the address is another's */
+    GW_ATTACH_TAKEN, /* the address is another's, perhaps for no longer: try again */
+    GW_ATTACH_SELF,  /* the address is the responder's own */
     GW_ATTACH_CLOSING,
     GW_ATTACH_REASONS,
 };
