@@ -204,6 +204,7 @@ bool gw_overlay_server_view(const struct gw_overlay_server *server, uint32_t ind
         *view = (struct gw_overlay_job_view){
             .job = served->job,
             .phase = gw_coordinator_phase(served->coordinator),
+            .epoch = gw_coordinator_epoch(served->coordinator),
             .server = gw_server_stats(served->server),
             .coordinator = gw_coordinator_stats(served->coordinator),
         };

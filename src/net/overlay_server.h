@@ -62,6 +62,7 @@ void gw_overlay_server_sweep(struct gw_overlay_server *server);
 struct gw_overlay_job_view {
     struct gw_overlay_job job;
     enum gw_coordinator_phase phase;
+    uint16_t epoch;
     const struct gw_server_stats *server;
     const struct gw_coordinator_stats *coordinator;
 };
