@@ -55,8 +55,9 @@ struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server)
  */
 int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
 
-/* Forgets jobs that all workers have left. */
-void gw_overlay_server_sweep(struct gw_overlay_server *server);
+/* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
+ */
+void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
 /* Of a job that is served, in the order in which they came; NULL when there are not so many. */
 struct gw_overlay_job_view {

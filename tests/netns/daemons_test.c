@@ -6,10 +6,13 @@
 #include "netns/processes.h"
 #include "support.h"
 
+#include <poll.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "gradwire.h"
+#include "net/sock.h"
 
 enum {
     WORKERS = 4,
@@ -140,7 +143,43 @@ static void daemons_sum__two_jobs_at_once(void **state)
     json_decref(status);
     gw_test_workers_stop(workers, WORKERS);
     gw_test_workers_stop(workers + WORKERS, WORKERS);
-    gw_test_daemon_await(&server, "ends");
+    gw_test_daemon_await(&server, " ends\n");
+    gw_test_daemon_await(&server, " ends\n");
+    status = gw_test_daemon_status(&server);
+    assert_int_equal(json_array_size(json_object_get(status, "jobs")), 0);
+    json_decref(status);
+    status = gw_test_daemon_status(&top);
+    assert_int_equal(number(status, NULL, "jobs"), 0);
+    json_decref(status);
+    stop_all();
+}
+
+/* There is room for two jobs, and for more of them one after the other. */
+static void daemons_sum__jobs_make_room(void **state)
+{
+    (void)state;
+    start_fabric("jobs: 2\n");
+    start_job("first", workers);
+    gw_test_workers_await(workers, WORKERS, 1);
+    for (int i = 0; i < 3; i++) {
+        /* One that never begins: the others do not come, and it dies. */
+        struct gw_test_worker_cfg cfg = worker_cfg("abandoned", i);
+        gw_test_worker_start(&workers[WORKERS], &cfg);
+        gw_test_daemon_await(&server, "waits for workers\n");
+        /* A third one finds no room. */
+        cfg = worker_cfg("third", 0);
+        gw_test_worker_start(&workers[WORKERS + 1], &cfg);
+        gw_test_worker_join(&workers[WORKERS + 1]);
+        assert_int_equal(workers[WORKERS + 1].error, GRADWIRE_ERR_PEER);
+        assert_non_null(strstr(workers[WORKERS + 1].text, "no room for the job"));
+        gw_test_worker_crash(&workers[WORKERS]);
+        gw_test_daemon_await(&server, " ends\n");
+        start_job("second", workers + WORKERS);
+        gw_test_workers_await(workers + WORKERS, WORKERS, 1);
+        gw_test_workers_stop(workers + WORKERS, WORKERS);
+        gw_test_daemon_await(&server, " ends\n");
+    }
+    gw_test_workers_stop(workers, WORKERS);
     stop_all();
 }
 
@@ -353,6 +392,57 @@ static void daemons_status__nobody_answers(void **state)
     assert_ptr_equal(strchr(run.err, '\n'), run.err + strlen(run.err) - 1);
 }
 
+/* Reads a whole answer of HTTP. */
+static void get(uint16_t port, const char *path, char *text, size_t size)
+{
+    struct gw_sock_addr addr;
+    char request[128];
+    size_t used = 0;
+    ssize_t got = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+    assert_int_equal(gw_sock_parse("127.0.0.1", port, &addr), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr.storage, addr.length), 0);
+    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", path);
+    assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);
+    while (got > 0) {
+        assert_int_equal(poll(&more, 1, GW_GUARD_MS), 1);
+        got = read(fd, text + used, size - 1 - used);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    text[used] = '\0';
+    close(fd);
+}
+
+static void daemons_metrics__follow_the_status(void **state)
+{
+    (void)state;
+    static char answer[GW_DAEMON_LOG_MAX];
+    char text[GW_DAEMON_CONFIG_MAX];
+    gw_test_daemon_start(&top, "switch", ports[0], "");
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nmetrics: 127.0.0.1:%u\n", ports[0],
+             ports[4]);
+    gw_test_daemon_start(&server, "server", ports[1], text);
+    get(ports[4], "/nothing", answer, sizeof(answer));
+    assert_non_null(strstr(answer, " 404 "));
+    start_job("watched", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    json_t *status = gw_test_daemon_status(&server);
+    const json_t *job = json_array_get(json_object_get(status, "jobs"), 0);
+    snprintf(text, sizeof(text), "\ngradwire_server_jobs_workers{job=\"%s\"} %d\n",
+             json_string_value(json_object_get(job, "job")), WORKERS);
+    json_decref(status);
+    /* The snapshot is renewed now and then: the job is in one of them. */
+    do
+        get(ports[4], "/metrics", answer, sizeof(answer));
+    while (!strstr(answer, text));
+    assert_non_null(strstr(answer, " 200 "));
+    assert_non_null(strstr(answer, "\ngradwire_server_datagrams_received "));
+    assert_non_null(strstr(answer, "\ngradwire_server_neighbours 4\n"));
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
 static void daemons_stop__waits_for_neighbours(void **state)
 {
     (void)state;
@@ -423,6 +513,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CASE(daemons_sum__two_jobs_at_once),
+        CASE(daemons_sum__jobs_make_room),
         CASE(daemons_sum__over_two_levels),
         CASE(daemons_sum__at_a_server_alone),
         CASE(daemons_crash__switch_costs_a_pause),
@@ -434,6 +525,7 @@ int main(int argc, char **argv)
         CASE(daemons_crash__worker_ends_the_calls_of_all),
         CASE(daemons_attach__needs_the_key),
         CASE(daemons_status__nobody_answers),
+        CASE(daemons_metrics__follow_the_status),
         CASE(daemons_stop__waits_for_neighbours),
         CASE(daemons_config__names_what_is_wrong),
     };

@@ -140,7 +140,8 @@ static bool read_log(struct gw_test_daemon *daemon)
 void gw_test_daemon_await(struct gw_test_daemon *daemon, const char *text)
 {
     gw_time guard = guard_from_now();
-    while (!strstr(daemon->log, text)) {
+    const char *found;
+    while (!(found = strstr(daemon->log + daemon->log_seen, text))) {
         struct pollfd more = {.fd = daemon->log_fd, .events = POLLIN};
         bool is_late = poll(&more, 1, left_ms(guard)) != 1;
         if (is_late || !read_log(daemon)) {
@@ -149,13 +150,14 @@ void gw_test_daemon_await(struct gw_test_daemon *daemon, const char *text)
                      is_late ? "takes too long" : "has ended", text);
         }
     }
+    daemon->log_seen = (uint32_t)(found + strlen(text) - daemon->log);
 }
 
 void gw_test_daemon_restart(struct gw_test_daemon *daemon)
 {
     int pipes[2];
     assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-    daemon->log_size = 0;
+    daemon->log_size = daemon->log_seen = 0;
     daemon->log[0] = '\0';
     daemon->pid = start_child();
     if (daemon->pid == 0) {

@@ -30,7 +30,7 @@ struct gw_test_daemon {
     pid_t pid;     /* 0: it does not run */
     int log_fd;
     char log[GW_DAEMON_LOG_MAX]; /* what it has said in this life */
-    uint32_t log_size;
+    uint32_t log_size, log_seen; /* up to where it was awaited */
 };
 
 /* How a command ended, and what it said. */
@@ -67,7 +67,7 @@ void gw_test_free_ports(uint16_t *ports, uint32_t count);
 void gw_test_daemon_start(struct gw_test_daemon *daemon, const char *kind, uint16_t port,
                           const char *more);
 
-/* Waits until its log has `text`. */
+/* Waits until it says `text`, after what was awaited before. */
 void gw_test_daemon_await(struct gw_test_daemon *daemon, const char *text);
 
 /* kill -9, and the same again from the same config. */
