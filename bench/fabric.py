@@ -68,6 +68,7 @@ class Fabric:
         self.folder = tempfile.mkdtemp(prefix=self.prefix)
         self.namespaces = []
         self.processes = []
+        self.daemons = []
 
     def __enter__(self):
         try:
@@ -132,10 +133,11 @@ class Fabric:
                     os.kill(int(pid), signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-        for process in self.processes:
+        for process in self.processes + self.daemons:
             process.kill()
             process.wait()
         self.processes = []
+        self.daemons = []
 
     def launcher(self):
         """A program that is called as rsh is, HOST COMMAND..., with an end's address as the host.
@@ -153,16 +155,28 @@ class Fabric:
         os.chmod(path, 0o755)
         return path
 
-    def run(self, name, commands, deadline_s, lines=None):
+    def inside(self, end, command):
+        """The command that runs `command` at an end."""
+        return ["ip", "netns", "exec", self.namespace(end), *command]
+
+    def start(self, end, command):
+        """Starts a daemon, which lives until the next run() ends."""
+        log = open(os.path.join(self.folder, f"log{len(self.daemons)}"), "w", encoding="utf-8")
+        with log:
+            self.daemons.append(subprocess.Popen(self.inside(end, command), stderr=log,
+                                                 stdin=subprocess.DEVNULL, start_new_session=True))
+
+    def run(self, name, commands, deadline_s, lines=None, last=None):
         """Runs commands [(end, arguments)] to their ends; what the first one printed.
 
         All must succeed within the deadline; `name` says in the failure whose they are. With `lines`
-        they are done, and killed, when the first one has printed so many.
+        they are done, and killed, when the first one has printed so many. `last` is called at the end,
+        while daemons still run.
         """
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
             for number, (end, command) in enumerate(commands):
                 self.processes.append(subprocess.Popen(
-                    ["ip", "netns", "exec", self.namespace(end), *command],
+                    self.inside(end, command),
                     stdin=subprocess.DEVNULL,
                     stdout=out if number == 0 else subprocess.DEVNULL,
                     stderr=errors,
@@ -171,6 +185,8 @@ class Fabric:
                 ))
             try:
                 self.wait(name, deadline_s, lambda: lines and count_lines(out) >= lines)
+                if last:
+                    last()
             except Failure as failure:
                 errors.seek(0)
                 raise Failure(": ".join([str(failure), *reason(errors)])) from None

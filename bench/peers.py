@@ -209,7 +209,10 @@ class Gradwire:
         """What rank 0 printed, and the CPU seconds of the machine meanwhile."""
         command = [self.binary, "bench", "--via", self.via, "--json", "--size", str(size)]
         command += ["--iters", str(iterations), "--world", str(fabric.count)]
-        command += ["--join", f"{fabric.address(0)}:{PORT}"]
+        if self.via == "ring":
+            command += ["--join", f"{fabric.address(0)}:{PORT}"]
+        else:
+            command += ["--server", self.start_server(fabric)]
         ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]
         begin_s = machine_cpu_s()
         result = json.loads(fabric.run(self.name, ranks, deadline_s))
@@ -217,6 +220,16 @@ class Gradwire:
         if result["max_abs_error"] > result["exact_bound"]:
             raise Failure(f"{self.name}: sums are off by {result['max_abs_error']}")
         return result, cpu_s
+
+
+    def start_server(self, fabric):
+        """Starts the server, with a switch of its own, where a switch is: in the hub."""
+        address = f"{fabric.address(HUB)}:{PORT}"
+        config = os.path.join(fabric.folder, "server.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            print(f"listen: {address}", file=file)
+        fabric.start(HUB, [self.binary, "server", "--config", config])
+        return address
 
 
 def ask(command):

@@ -73,6 +73,7 @@ void gw_test_attach_close(struct gw_test_attach *net)
 void gw_test_attach_start(struct gw_test_attach *net, int side)
 {
     gw_test_attach_stop(net, side);
+    memset(net->sides[side].is_up, 0, sizeof(net->sides[side].is_up));
     net->sides[side].own = gw_neighbours_open(&net->sides[side].cfg);
     GW_ASSERT(net->sides[side].own != NULL);
 }
@@ -101,9 +102,36 @@ void gw_test_attach_send(struct gw_test_attach *net, int from, int to,
     memcpy(message->bytes, bytes, sizeof(message->bytes));
 }
 
+void gw_test_attach_refuse(struct gw_test_attach *net, int side, uint16_t peer,
+                           enum gw_attach_reason reason, uint8_t bytes[GW_ATTACH_SIZE])
+{
+    struct gw_sock_addr to;
+    GW_ASSERT(net->sides[side].is_up[peer]);
+    net->sides[side].is_up[peer] = false;
+    gw_neighbours_refuse(net->sides[side].own, peer, reason, &to, bytes);
+}
+
+static void check_event(struct gw_test_side *side, const struct gw_neighbour_event *event)
+{
+    bool was_up = side->is_up[event->peer];
+    switch (event->kind) {
+    case GW_NEIGHBOUR_UP:
+        GW_ASSERT(!was_up || event->dial >= 0);
+        break;
+    case GW_NEIGHBOUR_DOWN:
+        GW_ASSERT(was_up);
+        break;
+    case GW_NEIGHBOUR_REFUSED:
+        GW_ASSERT(event->dial >= 0);
+        break;
+    }
+    side->is_up[event->peer] = event->kind == GW_NEIGHBOUR_UP;
+}
+
 static void take_events(struct gw_test_side *side)
 {
     while (side->own && !side->is_deaf && gw_neighbours_poll(side->own, &side->last)) {
+        check_event(side, &side->last);
         side->ups += side->last.kind == GW_NEIGHBOUR_UP;
         side->downs += side->last.kind == GW_NEIGHBOUR_DOWN;
         side->refusals += side->last.kind == GW_NEIGHBOUR_REFUSED;

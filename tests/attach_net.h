@@ -1,7 +1,7 @@
 /*
  * A network without delay for tests of the attach protocol: sides with their neighbours, messages
  * that can be lost, changed and kept, and a clock that jumps from deadline to deadline. Keys and
- * random numbers are the same in every run.
+ * random numbers are the same in every run. Events are checked: what goes down was up.
  */
 #ifndef GW_TESTS_ATTACH_NET_H
 #define GW_TESTS_ATTACH_NET_H
@@ -10,6 +10,7 @@
 
 enum {
     GW_TEST_SIDES_MAX = 8,
+    GW_TEST_PEERS_MAX = 512,
     GW_TEST_MESSAGES_MAX = 8192, /* that are kept; and that may be on the way */
 };
 
@@ -30,6 +31,7 @@ struct gw_test_side {
     uint32_t ups, downs, refusals;
     struct gw_neighbour_event last;    /* of any kind */
     struct gw_neighbour_event last_up; /* the other end's cookie is in it */
+    bool is_up[GW_TEST_PEERS_MAX];     /* by number of the session */
     bool is_deaf;                      /* nothing is polled */
 };
 
@@ -61,6 +63,10 @@ int gw_test_attach_dial(struct gw_test_attach *net, int from, int to);
 /* Sends a message as if `from` had sent it. */
 void gw_test_attach_send(struct gw_test_attach *net, int from, int to,
                          const uint8_t bytes[GW_ATTACH_SIZE]);
+
+/* Side `side` refuses a session that is up; sending the message is up to the caller. */
+void gw_test_attach_refuse(struct gw_test_attach *net, int side, uint16_t peer,
+                           enum gw_attach_reason reason, uint8_t bytes[GW_ATTACH_SIZE]);
 
 /* Lets everything happen for so long; 0: what happens now. */
 void gw_test_attach_run(struct gw_test_attach *net, gw_time duration);

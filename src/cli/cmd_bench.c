@@ -27,8 +27,10 @@ enum {
     KEY_WORKERS = 256,
     KEY_SIZE,
     KEY_ITERS,
+    KEY_MODEL,
     KEY_RANK,
     KEY_WORLD,
+    TENSORS_MAX = 64,
 };
 
 #define SIZE_MAX_BYTES (UINT64_C(16) << 30)
@@ -36,6 +38,8 @@ enum {
 struct bench_args {
     struct gw_reduce_args common;
     uint64_t workers, size, iters, rank, world;
+    uint64_t tensors[TENSORS_MAX]; /* elements of each; the last comes first */
+    uint32_t tensor_count;
     bool has_rank, has_world, has_workers;
 };
 
@@ -57,6 +61,7 @@ static const struct argp_option options[] = {
     {"workers", KEY_WORKERS, "N", 0, "local processes (4)", 0},
     {"size", KEY_SIZE, "BYTES", 0, "of each worker's float32 tensor (100MB)", 0},
     {"iters", KEY_ITERS, "K", 0, "all-reduces that are timed, after one that is not (5)", 0},
+    {"model", KEY_MODEL, "NAME", 0, "instead of --size: the gradients of vgg16, layer by layer", 0},
     {"rank", KEY_RANK, "R", 0, "several machines: we are this rank", 0},
     {"world", KEY_WORLD, "N", 0, "of so many, of which rank 0 is at --join", 0},
     {0},
@@ -78,6 +83,27 @@ static error_t parse_number(const char *option, const char *text, uint64_t low, 
     return EINVAL;
 }
 
+/* VGG-16 as in K. Simonyan and A. Zisserman, ICLR 2015, table 1: weights, then biases, of each
+ * layer. */
+static void set_vgg16(struct bench_args *args)
+{
+    static const uint32_t maps[] = {3,   64,  64,  128, 128, 256, 256,
+                                    256, 512, 512, 512, 512, 512, 512};
+    static const uint32_t dense[] = {512 * 7 * 7, 4096, 4096, 1000};
+    args->tensor_count = 0;
+    args->size = 0;
+    for (uint32_t i = 0; i + 1 < sizeof(maps) / sizeof(maps[0]); i++) {
+        args->tensors[args->tensor_count++] = (uint64_t)9 * maps[i] * maps[i + 1];
+        args->tensors[args->tensor_count++] = maps[i + 1];
+    }
+    for (uint32_t i = 0; i + 1 < sizeof(dense) / sizeof(dense[0]); i++) {
+        args->tensors[args->tensor_count++] = (uint64_t)dense[i] * dense[i + 1];
+        args->tensors[args->tensor_count++] = dense[i + 1];
+    }
+    for (uint32_t i = 0; i < args->tensor_count; i++)
+        args->size += 4 * args->tensors[i];
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct bench_args *args = state->input;
@@ -94,6 +120,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
             return 0;
         gw_complain("--size=%s: expected bytes from 4 to 16GiB, as 100MB", text);
         return EINVAL;
+    case KEY_MODEL:
+        if (strcmp(text, "vgg16") == 0) {
+            set_vgg16(args);
+            return 0;
+        }
+        gw_complain("--model=%s: expected vgg16", text);
+        return EINVAL;
     case KEY_ITERS:
         return parse_number("iters", text, 1, ITERS_MAX, &args->iters);
     case KEY_RANK:
@@ -102,6 +135,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_WORLD:
         args->has_world = true;
         return parse_number("world", text, 1, 1024, &args->world);
+    case ARGP_KEY_END:
+        if (args->tensor_count == 0)
+            args->tensors[args->tensor_count++] = args->size / 4;
+        return 0;
     case ARGP_KEY_ARG:
         gw_complain("bench: '%s': no argument is expected", text);
         return EINVAL;
@@ -125,11 +162,11 @@ static double cpu_seconds(void)
            (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
 }
 
-/* Element `i` of rank's tensor: between -1 and 1, a multiple of 2^-20. */
+/* Element `i` of rank's tensor: between -1 and 1. */
 static float element(uint32_t rank, uint64_t i)
 {
     uint64_t bits = gw_mix64(i * 2654435761u + rank * UINT64_C(0x9e3779b97f4a7c15));
-    return (float)((int32_t)(bits >> 43) - (1 << 20)) * 0x1p-20f;
+    return (float)((int32_t)(bits >> 43) - (1 << 20)) * 0x1.6a09e6p-21f;
 }
 
 /* The largest error of the sums of `world` ranks. */
@@ -146,37 +183,51 @@ static double largest_error(const float *sums, uint64_t count, uint32_t world)
     return largest;
 }
 
+/* One all-reduce of all tensors, in place, the last one first as training makes them. */
+static int reduce_once(gradwire *job, const struct bench_args *args, float *data)
+{
+    gradwire_call calls[TENSORS_MAX];
+    uint64_t end = args->size / 4;
+    uint32_t started = 0;
+    int code = GRADWIRE_OK;
+    for (uint32_t i = args->tensor_count; i-- > 0 && !code; started += !code) {
+        end -= args->tensors[i];
+        code = gradwire_allreduce_start(job, data + end, data + end, args->tensors[i],
+                                        GRADWIRE_FLOAT32, GRADWIRE_SUM, &calls[started]);
+    }
+    for (uint32_t i = 0; i < started && !code; i++)
+        code = gradwire_wait(job, calls[i]);
+    return code;
+}
+
 /* The all-reduces of one open job. Returns an error of the library. */
 static int reduce_all(gradwire *job, const struct bench_args *args, struct rank_report *report,
                       double *times)
 {
     uint64_t count = args->size / 4;
     uint32_t rank = (uint32_t)gradwire_rank(job), world = (uint32_t)gradwire_world(job);
-    float *in = malloc(args->size), *out = malloc(args->size);
-    double cpu = 0;
-    int code = in && out ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
-    for (uint64_t i = 0; i < count && !code; i++)
-        in[i] = element(rank, i);
-    if (!code)
-        memset(out, 0, args->size);
+    float *data = malloc(args->size);
+    int code = data ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
     for (uint64_t i = 0; i <= args->iters && !code; i++) {
-        if (i == 1)
-            cpu = cpu_seconds();
-        double begin = seconds();
-        code = gradwire_allreduce(job, in, out, count, GRADWIRE_FLOAT32, GRADWIRE_SUM);
+        for (uint64_t k = 0; k < count; k++)
+            data[k] = element(rank, k);
+        code = gradwire_barrier(job);
+        double cpu = cpu_seconds(), begin = seconds();
+        if (!code)
+            code = reduce_once(job, args, data);
+        if (i > 0)
+            report->cpu_s += cpu_seconds() - cpu;
         if (times && i > 0)
             times[i - 1] = seconds() - begin;
     }
-    report->cpu_s = cpu_seconds() - cpu;
     report->stats.size = sizeof(report->stats);
     if (!code)
         code = gradwire_get_stats(job, &report->stats);
     if (!code)
         code = gradwire_barrier(job);
     if (!code)
-        report->max_abs_error = largest_error(out, count, world);
-    free(in);
-    free(out);
+        report->max_abs_error = largest_error(data, count, world);
+    free(data);
     return code;
 }
 

@@ -200,6 +200,11 @@ static void status(void *pointer, json_t *status)
                       "restored", (json_int_t)stats->restored, "bytes", (json_int_t)stats->bytes));
     }
     json_object_set_new(status, "jobs", jobs);
+    struct gw_overlay_totals totals = gw_overlay_server_totals(gw_overlay_site_server(own->site));
+    json_object_set_new(status, "totals",
+                        json_pack("{s:I, s:I, s:I, s:I}", "received", (json_int_t)totals.received,
+                                  "results", (json_int_t)totals.results, "complete",
+                                  (json_int_t)totals.complete, "bytes", (json_int_t)totals.bytes));
 }
 
 int gw_cmd_server(int argc, char **argv)

@@ -107,7 +107,8 @@ bool gw_neighbours_output(struct gw_neighbours *own, struct gw_sock_addr *to,
 /* When gw_neighbours_output() must be called at the latest. */
 gw_time gw_neighbours_deadline(const struct gw_neighbours *own);
 
-/* Ends a session of those who dialled us, and fills the message that tells them `reason`. */
+/* Ends a session of those who dialled us, and fills the message that tells them `reason`. Its
+ * GW_NEIGHBOUR_DOWN comes only if it waits already. */
 void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
                           struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE]);
 

@@ -25,7 +25,8 @@ struct gw_overlay_server {
     struct gw_overlay_server_cfg cfg;
     struct gw_endpoint *endpoint;
     uint16_t node;
-    uint32_t count; /* jobs served since the beginning: makes incarnations differ */
+    struct gw_overlay_totals past; /* of jobs that are forgotten */
+    uint32_t count;                /* jobs served since the beginning: makes incarnations differ */
     struct served served[GW_OVERLAY_JOBS_MAX];
 };
 
@@ -147,8 +148,28 @@ static int make_coordinator(struct gw_overlay_server *own, struct served *served
     return gw_coordinator_init(&served->coordinator, memory, &cfg, own->endpoint);
 }
 
-static void forget(struct served *served)
+static void add_totals(struct gw_overlay_totals *totals, const struct served *served)
 {
+    const struct gw_server_stats *stats = gw_server_stats(served->server);
+    totals->received += stats->received;
+    totals->results += stats->results;
+    totals->complete += stats->complete;
+    totals->bytes += stats->bytes;
+}
+
+struct gw_overlay_totals gw_overlay_server_totals(const struct gw_overlay_server *server)
+{
+    struct gw_overlay_totals totals = server->past;
+    for (uint32_t i = 0; i < server->cfg.jobs_max; i++)
+        if (server->served[i].server)
+            add_totals(&totals, &server->served[i]);
+    return totals;
+}
+
+static void forget(struct gw_overlay_server *server, struct served *served)
+{
+    if (served->server)
+        add_totals(&server->past, served);
     if (served->coordinator)
         gw_coordinator_fini(served->coordinator);
     if (served->server)
@@ -176,7 +197,7 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
     if (!code)
         code = make_coordinator(server, free_slot);
     if (code)
-        forget(free_slot);
+        forget(server, free_slot);
     return code;
 }
 
@@ -186,7 +207,7 @@ void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
         struct served *served = &server->served[i];
         if (served->server && served->job.job == job &&
             gw_coordinator_phase(served->coordinator) == GW_COORDINATOR_GATHERING)
-            forget(served);
+            forget(server, served);
     }
 }
 

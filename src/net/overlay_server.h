@@ -59,6 +59,15 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
  */
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
+/* Of all jobs since it was opened, those that are forgotten included. */
+struct gw_overlay_totals {
+    uint64_t received; /* gradient packets */
+    uint64_t results;  /* fragments finished */
+    uint64_t complete; /* of these, added up in switches altogether */
+    uint64_t bytes;    /* received, on the wire */
+};
+struct gw_overlay_totals gw_overlay_server_totals(const struct gw_overlay_server *server);
+
 /* Of a job that is served, in the order in which they came; NULL when there are not so many. */
 struct gw_overlay_job_view {
     struct gw_overlay_job job;

@@ -225,8 +225,7 @@ static void end_session(struct gw_test_attach *net, const char *way)
             gw_neighbours_farewell(net->sides[A].own, net->sides[A].last_up.peer, &to, bytes));
         gw_test_attach_send(net, A, B, bytes);
     } else if (strcmp(way, "refusal") == 0) {
-        gw_neighbours_refuse(net->sides[B].own, net->sides[B].last_up.peer, GW_ATTACH_JOB, &to,
-                             bytes);
+        gw_test_attach_refuse(net, B, net->sides[B].last_up.peer, GW_ATTACH_JOB, bytes);
         gw_test_attach_send(net, B, A, bytes);
         gw_test_attach_run(net, 0);
         assert_int_equal(net->sides[A].refusals, 1);
@@ -349,8 +348,7 @@ static void neighbours_refuse__may_be_lost(void **state)
     (void)state;
     struct gw_test_attach *net = open_session();
     uint8_t bytes[GW_ATTACH_SIZE];
-    struct gw_sock_addr to;
-    gw_neighbours_refuse(net->sides[B].own, net->sides[B].last.peer, GW_ATTACH_TAKEN, &to, bytes);
+    gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_TAKEN, bytes);
     gw_test_attach_run(net, 2 * GW_TEST_BEAT);
     assert_events(&net->sides[A], 2, 1, 0);
     assert_events(&net->sides[B], 2, 0, 0);
@@ -402,8 +400,7 @@ static void neighbours__a_flipped_ending_ends_nothing(void **state)
         int kind = (int)(bit / (8 * GW_ATTACH_SIZE));
         uint32_t at = bit % (8 * GW_ATTACH_SIZE);
         if (kind == 2)
-            gw_neighbours_refuse(net->sides[B].own, net->sides[B].last.peer, GW_ATTACH_TAKEN, &to,
-                                 bytes);
+            gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_TAKEN, bytes);
         else
             assert_true(gw_neighbours_farewell(net->sides[kind].own, net->sides[kind].last.peer,
                                                &to, bytes));

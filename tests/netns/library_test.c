@@ -1,0 +1,403 @@
+/*
+ * The public library between real processes on loopback: every collective and type, what happens
+ * when somebody dies or does not come, and what is refused. The clock guards against hanging only.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "gradwire.h"
+#include "net/sock.h"
+
+enum {
+    WORLD = 4,
+    DEADLINE_MS = 2000,
+    GUARD_S = 60,
+    BIG = 100003,
+};
+
+/* What a rank does with its open job; 0 is success. */
+typedef int rank_fn(gradwire *job, int rank);
+
+static char join[GW_SOCK_NAME_MAX];
+
+/* A free port of an address, for rank 0. */
+static void choose_join(const char *host)
+{
+    struct gw_sock_addr addr;
+    char error[GW_NET_ERROR_MAX];
+    int fd;
+    assert_int_equal(gw_sock_parse(host, 0, &addr), 0);
+    assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
+    gw_sock_close_row(&fd, 1);
+    gw_sock_format(&addr, join, sizeof(join));
+}
+
+static struct gradwire_options options_of(int rank)
+{
+    struct gradwire_options options;
+    gradwire_options_init(&options, sizeof(options));
+    options.rank = rank;
+    options.world = WORLD;
+    options.join = join;
+    options.deadline_ms = DEADLINE_MS;
+    return options;
+}
+
+static pid_t start_rank(const struct gradwire_options *options, rank_fn *fn)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        gradwire *job;
+        alarm(GUARD_S);
+        int code = gradwire_open(options, &job);
+        if (code)
+            fprintf(stderr, "rank %d: %s\n", options->rank, gradwire_last_error());
+        if (!code) {
+            code = fn(job, options->rank);
+            gradwire_close(job);
+        }
+        _exit(code ? 1 : 0);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* Runs `fn` on all ranks; every one must succeed. */
+static void run_with(rank_fn *fn, void (*change)(struct gradwire_options *))
+{
+    pid_t pids[WORLD];
+    for (int rank = 0; rank < WORLD; rank++) {
+        struct gradwire_options options = options_of(rank);
+        if (change)
+            change(&options);
+        pids[rank] = start_rank(&options, fn);
+    }
+    for (int rank = 0; rank < WORLD; rank++) {
+        int status;
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+/* In a rank: a failed check is one line and the value 1. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
+                    gradwire_last_error());                                                        \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static float real_of(int rank, size_t i)
+{
+    return (float)((int32_t)(gw_mix64(i * 977 + (size_t)rank) >> 40) - (1 << 23)) * 0x1.3p-22f;
+}
+
+static double real_sum(size_t i)
+{
+    double sum = 0;
+    for (int rank = 0; rank < WORLD; rank++)
+        sum += real_of(rank, i);
+    return sum;
+}
+
+static int sums_of_floats(gradwire *job, int rank)
+{
+    static const size_t counts[] = {1, 351, 352, 353, BIG};
+    static float in[BIG], out[BIG];
+    for (size_t k = 0; k < GW_COUNT_OF(counts); k++)
+        for (int average = 0; average < 2; average++) {
+            for (size_t i = 0; i < counts[k]; i++)
+                in[i] = real_of(rank, i);
+            CHECK(gradwire_allreduce(job, in, out, counts[k], GRADWIRE_FLOAT32,
+                                     average ? GRADWIRE_AVERAGE : GRADWIRE_SUM) == 0);
+            for (size_t i = 0; i < counts[k]; i++) {
+                double right = real_sum(i) / (average ? WORLD : 1);
+                CHECK(fabs(out[i] - right) <= WORLD * 0x1p-28 + fabs(right) * 0x1p-24);
+                CHECK(in[i] == real_of(rank, i));
+            }
+        }
+    CHECK(gradwire_allreduce(job, in, in, BIG, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+    for (size_t i = 0; i < BIG; i++)
+        CHECK(fabs(in[i] - real_sum(i)) <= WORLD * 0x1p-28 + fabs(real_sum(i)) * 0x1p-24);
+    CHECK(gradwire_rank(job) == rank && gradwire_world(job) == WORLD);
+    return 0;
+}
+
+static int sums_of_other_types(gradwire *job, int rank)
+{
+    static int32_t ints[1000];
+    uint16_t halves[3], brains[3];
+    for (size_t i = 0; i < GW_COUNT_OF(ints); i++)
+        ints[i] = (int32_t)i - 500 + rank * 1000;
+    CHECK(gradwire_allreduce(job, ints, ints, 1000, GRADWIRE_INT32, GRADWIRE_SUM) == 0);
+    for (size_t i = 0; i < GW_COUNT_OF(ints); i++)
+        CHECK(ints[i] == WORLD * ((int32_t)i - 500) + 6000);
+    halves[0] = halves[1] = halves[2] = 0x3c00; /* 1 */
+    brains[0] = brains[1] = brains[2] = 0x3f80;
+    CHECK(gradwire_allreduce(job, halves, halves, 3, GRADWIRE_FLOAT16, GRADWIRE_SUM) == 0);
+    CHECK(gradwire_allreduce(job, brains, brains, 3, GRADWIRE_BFLOAT16, GRADWIRE_SUM) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(halves[i] == 0x4400 && brains[i] == 0x4080); /* 4 */
+    return 0;
+}
+
+/* What no integer can hold travels as it is. */
+static int special_floats(gradwire *job, int rank)
+{
+    float x[] = {NAN, INFINITY, 1e30f, -1e30f, 17.0f, 1.0f};
+    if (rank != 2)
+        x[0] = 1;
+    CHECK(gradwire_allreduce(job, x, x, GW_COUNT_OF(x), GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+    CHECK(isnan(x[0]) && isinf(x[1]) && x[2] == 4e30f && x[3] == -4e30f);
+    CHECK(x[4] == 68.0f && x[5] == 4.0f);
+    return 0;
+}
+
+static int several_at_once(gradwire *job, int rank)
+{
+    static float x[40][1000];
+    gradwire_call calls[40];
+    for (int k = 0; k < 40; k++) {
+        for (int i = 0; i < 1000; i++)
+            x[k][i] = (float)(rank + k);
+        CHECK(gradwire_allreduce_start(job, x[k], x[k], 1000, GRADWIRE_FLOAT32, GRADWIRE_SUM,
+                                       &calls[k]) == 0);
+    }
+    for (int k = 0; k < 40; k += 2)
+        CHECK(gradwire_wait(job, calls[k]) == 0);
+    for (int k = 1; k < 40; k += 2) {
+        int done = 0;
+        while (!done)
+            CHECK(gradwire_test(job, calls[k], &done) == 0);
+    }
+    for (int k = 0; k < 40; k++)
+        CHECK(x[k][0] == 6.0f + 4.0f * (float)k && x[k][999] == x[k][0]);
+    CHECK(gradwire_wait(job, 1000) == GRADWIRE_ERR_INVALID);
+    return 0;
+}
+
+static int other_collectives(gradwire *job, int rank)
+{
+    uint16_t bits[5], all[5 * WORLD];
+    float x[2 * WORLD], y[2 * WORLD] = {0};
+    for (int i = 0; i < 5; i++)
+        bits[i] = (uint16_t)(rank == 3 ? 0x8000 + i : 7);
+    CHECK(gradwire_broadcast(job, bits, 5, GRADWIRE_FLOAT16, 3) == 0);
+    for (int i = 0; i < 5; i++)
+        CHECK(bits[i] == 0x8000 + i);
+    for (int i = 0; i < 5; i++)
+        bits[i] = (uint16_t)(rank * 10000 + i);
+    CHECK(gradwire_allgather(job, bits, all, 5, GRADWIRE_FLOAT16) == 0);
+    for (int i = 0; i < 5 * WORLD; i++)
+        CHECK(all[i] == i / 5 * 10000 + i % 5);
+    for (int i = 0; i < 2 * WORLD; i++)
+        x[i] = (float)(i + rank);
+    CHECK(gradwire_reduce(job, x, y, 2 * WORLD, GRADWIRE_FLOAT32, GRADWIRE_SUM, 1) == 0);
+    for (int i = 0; i < 2 * WORLD; i++)
+        CHECK(y[i] == (rank == 1 ? (float)(4 * i + 6) : 0.0f));
+    CHECK(gradwire_reduce_scatter(job, x, y, 2, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+    CHECK(y[0] == (float)(4 * (2 * rank) + 6) && y[1] == (float)(4 * (2 * rank + 1) + 6));
+    CHECK(gradwire_barrier(job) == 0);
+    return 0;
+}
+
+static int refused_arguments(gradwire *job, int rank)
+{
+    float x = 1;
+    CHECK(gradwire_allreduce(job, &x, NULL, 1, GRADWIRE_FLOAT32, GRADWIRE_SUM) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_allreduce(job, &x, &x, 1, GRADWIRE_INT32, GRADWIRE_AVERAGE) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_allreduce(job, &x, &x, 1, (enum gradwire_type)9, GRADWIRE_SUM) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_allreduce(NULL, &x, &x, 1, GRADWIRE_FLOAT32, GRADWIRE_SUM) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_allreduce(job, &x, &x, 0, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(gradwire_barrier(job) == GRADWIRE_ERR_FORKED ? 0 : 1);
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(gradwire_allreduce(job, &x, &x, 1, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+    CHECK(x == WORLD);
+    return 0;
+}
+
+static int overflow_fails_everywhere(gradwire *job, int rank)
+{
+    int32_t x = 1 << 30;
+    CHECK(gradwire_allreduce(job, &x, &x, 1, GRADWIRE_INT32, GRADWIRE_SUM) ==
+          GRADWIRE_ERR_OVERFLOW);
+    CHECK(strstr(gradwire_last_error(), "int32"));
+    CHECK(gradwire_barrier(job) != 0); /* the job is over */
+    return 0;
+}
+
+/* Rank 2 dies without a word; the others learn it, and whom they lost. */
+static int survivors_name_the_dead(gradwire *job, int rank)
+{
+    static float x[BIG];
+    for (int k = 0; k < 1000000; k++) {
+        if (rank == 2 && k == 5)
+            kill(getpid(), SIGKILL);
+        int code = gradwire_allreduce(job, x, x, BIG, GRADWIRE_FLOAT32, GRADWIRE_SUM);
+        if (code) {
+            CHECK(code == GRADWIRE_ERR_PEER);
+            CHECK(strstr(gradwire_last_error(), "rank 2"));
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void via_ps(struct gradwire_options *options)
+{
+    options->via = GRADWIRE_VIA_PS;
+}
+
+static void with_faults(struct gradwire_options *options)
+{
+    options->loss = options->duplicate = options->delay = 0.01;
+    options->seed = 7;
+    options->deadline_ms = 20000;
+}
+
+static void small_fragments(struct gradwire_options *options)
+{
+    options->values = 62;
+    options->window = 64;
+}
+
+static void library__sums_floats(void **state)
+{
+    (void)state;
+    choose_join("127.0.0.1");
+    run_with(sums_of_floats, NULL);
+    run_with(sums_of_floats, via_ps);
+    run_with(sums_of_floats, small_fragments);
+}
+
+static void library__sums_over_ipv6(void **state)
+{
+    (void)state;
+    struct gw_sock_addr addr;
+    char error[GW_NET_ERROR_MAX];
+    int fd;
+    assert_int_equal(gw_sock_parse("::1", 0, &addr), 0);
+    if (gw_sock_open_row(&addr, 1, 0, &fd, error) != 0) {
+        assert_non_null(strstr(error, "::1")); /* a machine without IPv6 is told so */
+        return;
+    }
+    gw_sock_close_row(&fd, 1);
+    choose_join("::1");
+    run_with(sums_of_floats, NULL);
+}
+
+static void library__sums_in_spite_of_faults(void **state)
+{
+    (void)state;
+    choose_join("127.0.0.1");
+    run_with(sums_of_floats, with_faults);
+}
+
+static void library__has_all_types_and_collectives(void **state)
+{
+    (void)state;
+    choose_join("127.0.0.1");
+    run_with(sums_of_other_types, NULL);
+    run_with(special_floats, NULL);
+    run_with(several_at_once, NULL);
+    run_with(other_collectives, NULL);
+    run_with(refused_arguments, NULL);
+    run_with(overflow_fails_everywhere, NULL);
+}
+
+static void library__names_the_rank_that_died(void **state)
+{
+    (void)state;
+    pid_t pids[WORLD];
+    int status;
+    choose_join("127.0.0.1");
+    for (int rank = 0; rank < WORLD; rank++) {
+        struct gradwire_options options = options_of(rank);
+        options.deadline_ms = 20000;
+        pids[rank] = start_rank(&options, survivors_name_the_dead);
+    }
+    for (int rank = 0; rank < WORLD; rank++) {
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        if (rank == 2)
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        else
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+/* One rank of two, and nobody else. */
+static void library__does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    gradwire *job = NULL;
+    choose_join("127.0.0.1");
+    struct gradwire_options options = options_of(1);
+    options.deadline_ms = 300;
+    assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_TIMED_OUT);
+    assert_non_null(strstr(gradwire_last_error(), join)); /* nobody is there */
+    options.rank = 0;
+    assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_TIMED_OUT);
+    assert_non_null(strstr(gradwire_last_error(), "4 ranks"));
+    assert_null(job);
+}
+
+static void library__refuses_what_cannot_work(void **state)
+{
+    (void)state;
+    gradwire *job = NULL;
+    choose_join("127.0.0.1");
+#define REFUSES(field, value, word)                                                                \
+    do {                                                                                           \
+        struct gradwire_options options = options_of(0);                                           \
+        options.field = value;                                                                     \
+        assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_INVALID);                     \
+        assert_non_null(strstr(gradwire_last_error(), word));                                      \
+    } while (0)
+    REFUSES(rank, 4, "rank");
+    REFUSES(rank, -1, "rank");
+    REFUSES(world, 0, "world");
+    REFUSES(world, 5000, "world");
+    REFUSES(window, 100, "window");
+    REFUSES(values, 1, "values");
+    REFUSES(deadline_ms, 1, "deadline_ms");
+    REFUSES(loss, 0.9, "loss");
+    REFUSES(join, NULL, "join");
+    REFUSES(join, "nonsense", "nonsense");
+    REFUSES(switch_, "127.0.0.1:1", "switch");
+    REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
+    REFUSES(size, 3, "version");
+    REFUSES(bind, "not-an-address", "not-an-address");
+#undef REFUSES
+    assert_null(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(library__sums_floats),
+        cmocka_unit_test(library__sums_over_ipv6),
+        cmocka_unit_test(library__sums_in_spite_of_faults),
+        cmocka_unit_test(library__has_all_types_and_collectives),
+        cmocka_unit_test(library__names_the_rank_that_died),
+        cmocka_unit_test(library__does_not_wait_for_ever),
+        cmocka_unit_test(library__refuses_what_cannot_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
