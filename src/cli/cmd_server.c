@@ -9,6 +9,9 @@
 
 enum {
     PORTS = 1025,
+    WINDOW_MIN = 2,
+    WINDOW_MAX = 16384,
+    PHASE_NONE = -1,
 };
 
 struct server_cfg {
@@ -34,10 +37,26 @@ static const struct gw_algo table = {
     .cfg_size = sizeof(struct server_cfg),
 };
 
+/* A job as it was logged last. */
+struct known {
+    uint32_t job;   /* 0: free */
+    int phase;      /* enum gw_coordinator_phase, or PHASE_NONE */
+    bool is_served; /* found in this look */
+};
+
 struct own {
     struct gw_overlay_site *site;
-    enum gw_coordinator_phase phases[GW_OVERLAY_JOBS_MAX]; /* as logged last */
+    struct known known[GW_OVERLAY_JOBS_MAX];
 };
+
+static int check(const void *pointer, char *error)
+{
+    const struct server_cfg *cfg = pointer;
+    if (cfg->window < WINDOW_MIN || cfg->window > WINDOW_MAX || cfg->window & (cfg->window - 1))
+        return gw_net_fail(error, GW_ERR_RANGE, "window: expected a power of two, %d to %d",
+                           WINDOW_MIN, WINDOW_MAX);
+    return gw_daemon_check_address("switch", cfg->switch_name, error);
+}
 
 static int open_server(struct gw_daemon *daemon, void **result, char *error)
 {
@@ -45,9 +64,6 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
     struct gw_station *station = gw_daemon_station(daemon);
     struct gw_greeting none = {.job = 0};
     char own_switch[GW_PARAM_TEXT_MAX + 16];
-    if (cfg->window < 2 || cfg->window > 16384 || cfg->window & (cfg->window - 1))
-        return gw_net_fail(error, GW_ERR_RANGE, "window is %u: a power of two, 2 to 16384",
-                           cfg->window);
     struct own *own = calloc(1, sizeof(*own));
     if (!own)
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
@@ -123,36 +139,65 @@ static const char *phase_text(enum gw_coordinator_phase phase)
     return "is unknown";
 }
 
+/* What is known of a job; a new one is at no phase yet. NULL: too many have ended at once. */
+static struct known *find_known(struct own *own, uint32_t job)
+{
+    struct known *room = NULL;
+    for (uint32_t i = 0; i < GW_OVERLAY_JOBS_MAX; i++) {
+        if (own->known[i].job == job)
+            return &own->known[i];
+        if (own->known[i].job == 0)
+            room = &own->known[i];
+    }
+    if (room)
+        *room = (struct known){.job = job, .phase = PHASE_NONE};
+    return room;
+}
+
 static void look(struct gw_daemon *daemon, void *pointer)
 {
     struct own *own = pointer;
     struct gw_overlay_job_view view;
     struct gw_overlay_server *server = gw_overlay_site_server(own->site);
     for (uint32_t i = 0; gw_overlay_server_view(server, i, &view); i++) {
-        if (own->phases[i] != view.phase)
+        struct known *known = find_known(own, view.job.job);
+        if (!known)
+            continue;
+        if (known->phase != (int)view.phase)
             gw_daemon_log(daemon, "job %08x of %u workers %s", view.job.job, view.job.world,
                           phase_text(view.phase));
-        own->phases[i] = view.phase;
+        known->phase = (int)view.phase;
+        known->is_served = true;
     }
-    gw_overlay_server_sweep(server);
+    for (uint32_t i = 0; i < GW_OVERLAY_JOBS_MAX; i++) {
+        struct known *known = &own->known[i];
+        if (known->job && !known->is_served) {
+            gw_daemon_log(daemon, "job %08x ends", known->job);
+            known->job = 0;
+        }
+        known->is_served = false;
+    }
+    gw_overlay_site_sweep(own->site);
 }
 
 static void status(void *pointer, json_t *status)
 {
     struct own *own = pointer;
     struct gw_overlay_job_view view;
+    char number[16];
     json_t *jobs = json_array();
     for (uint32_t i = 0; gw_overlay_server_view(gw_overlay_site_server(own->site), i, &view); i++) {
         const struct gw_server_stats *stats = view.server;
+        snprintf(number, sizeof(number), "%08x", view.job.job);
         json_array_append_new(
-            jobs, json_pack("{s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job",
-                            (int)view.job.job, "workers", (int)view.job.world, "phase",
-                            phase_text(view.phase), "epochs", (json_int_t)view.coordinator->epochs,
-                            "losses", (json_int_t)view.coordinator->losses, "results",
-                            (json_int_t)stats->results, "complete", (json_int_t)stats->complete,
-                            "partial", (json_int_t)stats->partial, "overflowed",
-                            (json_int_t)stats->overflowed, "restored", (json_int_t)stats->restored,
-                            "bytes", (json_int_t)stats->bytes));
+            jobs,
+            json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job", number,
+                      "workers", (int)view.job.world, "phase", phase_text(view.phase), "epoch",
+                      (int)view.epoch, "epochs", (json_int_t)view.coordinator->epochs, "losses",
+                      (json_int_t)view.coordinator->losses, "results", (json_int_t)stats->results,
+                      "complete", (json_int_t)stats->complete, "partial",
+                      (json_int_t)stats->partial, "overflowed", (json_int_t)stats->overflowed,
+                      "restored", (json_int_t)stats->restored, "bytes", (json_int_t)stats->bytes));
     }
     json_object_set_new(status, "jobs", jobs);
     struct gw_overlay_totals totals = gw_overlay_server_totals(gw_overlay_site_server(own->site));
@@ -172,6 +217,7 @@ int gw_cmd_server(int argc, char **argv)
                "\ndocs/deploy.md describes the keys of the file.",
         .table = &table,
         .role = GW_ATTACH_HOST,
+        .check = check,
         .open = open_server,
         .close = close_server,
         .neighbour = neighbour,

@@ -8,6 +8,11 @@
 
 #include "base/error.h"
 
+enum {
+    PORTS_MAX = 1024,
+    QUEUE_MIN = 65536, /* a train fits */
+};
+
 struct switch_cfg {
     struct gw_daemon_common common; /* first */
     char uplink[GW_PARAM_TEXT_MAX];
@@ -39,15 +44,20 @@ struct own {
     int uplink; /* dial, or -1 */
 };
 
+static int check(const void *pointer, char *error)
+{
+    const struct switch_cfg *cfg = pointer;
+    int code = gw_daemon_check_range("ports", cfg->ports, 1, PORTS_MAX, error);
+    if (!code)
+        code = gw_daemon_check_range("queue", cfg->queue, QUEUE_MIN, UINT32_MAX, error);
+    return code ? code : gw_daemon_check_address("uplink", cfg->uplink, error);
+}
+
 static int open_switch(struct gw_daemon *daemon, void **result, char *error)
 {
     const struct switch_cfg *cfg = gw_daemon_cfg(daemon);
     struct gw_station *station = gw_daemon_station(daemon);
     struct gw_greeting none = {.job = 0};
-    if (cfg->ports < 1 || cfg->ports > 1024)
-        return gw_net_fail(error, GW_ERR_RANGE, "ports is %u: 1 to 1024", cfg->ports);
-    if (cfg->queue < 65536 || cfg->queue > UINT32_MAX)
-        return gw_net_fail(error, GW_ERR_RANGE, "queue: 64KiB to 4GiB");
     struct own *own = calloc(1, sizeof(*own));
     if (!own)
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
@@ -125,6 +135,8 @@ static void status(void *pointer, json_t *status)
         gw_aggregate_stats(gw_overlay_switch_aggregate(own->sw));
     const struct gw_switch_stats *sw = gw_switch_stats(gw_overlay_switch_core(own->sw));
     json_object_set_new(status, "ports", json_integer(gw_overlay_switch_open_ports(own->sw)));
+    json_object_set_new(status, "jobs",
+                        json_integer(gw_switch_job_count(gw_overlay_switch_core(own->sw))));
     json_object_set_new(
         status, "aggregation",
         json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",
@@ -150,6 +162,7 @@ int gw_cmd_switch(int argc, char **argv)
                "\ndocs/deploy.md describes the keys of the file.",
         .table = &table,
         .role = GW_ATTACH_SWITCH,
+        .check = check,
         .open = open_switch,
         .close = close_switch,
         .neighbour = neighbour,

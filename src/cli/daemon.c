@@ -4,6 +4,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +18,9 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/metrics.h"
 #include "config/schema.h"
+#include "net/overlay_server.h"
 
 enum {
     PEERS_MAX = 2048,
@@ -47,8 +50,8 @@ struct gw_daemon {
     bool is_open; /* anybody may attach */
     struct gw_station *station;
     void *own;
-    int signals, status; /* fds */
-    uint32_t neighbours; /* that have dialled us */
+    struct gw_metrics *metrics; /* or NULL */
+    int signals, status;        /* fds */
     bool is_draining;
     gw_time drain_until, look_at;
 };
@@ -68,11 +71,31 @@ static const struct gw_daemon_common *common_of(const struct gw_daemon *daemon)
     return (const struct gw_daemon_common *)(const void *)daemon->cfg;
 }
 
+/* Many machines have daemons of the same config: their names tell them apart. */
 uint32_t gw_daemon_address(const struct gw_daemon *daemon)
 {
-    char text[CFG_MAX + 32];
-    snprintf(text, sizeof(text), "%s %s", daemon->kind->name, common_of(daemon)->listen);
+    char text[CFG_MAX], host[HOST_NAME_MAX + 1] = "";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(text, sizeof(text), "%s %s of %s", daemon->kind->name, common_of(daemon)->listen,
+             host);
     return gw_key_address(text);
+}
+
+int gw_daemon_check_range(const char *key, uint64_t value, uint64_t low, uint64_t high, char *error)
+{
+    if (value >= low && value <= high)
+        return GW_OK;
+    return gw_net_fail(error, GW_ERR_RANGE, "%s: expected %llu to %llu", key,
+                       (unsigned long long)low, (unsigned long long)high);
+}
+
+int gw_daemon_check_address(const char *key, const char *text, char *error)
+{
+    struct gw_sock_addr addr;
+    char why[GW_NET_ERROR_MAX];
+    if (!*text || gw_station_resolve(text, &addr, why) == GW_OK)
+        return GW_OK;
+    return gw_net_fail(error, GW_ERR_INVALID, "%s: %.128s", key, why);
 }
 
 void gw_daemon_log(const struct gw_daemon *daemon, const char *format, ...)
@@ -146,26 +169,25 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
     return GW_OK;
 }
 
-static int check_common(const struct gw_daemon *daemon, const struct gw_document *document)
+static int check_common(const struct gw_daemon_common *common, char *error)
 {
-    const struct gw_daemon_common *common = common_of(daemon);
-    const struct {
-        const char *key;
-        uint32_t value, low, high;
-    } numbers[] = {{"values", common->values, 16, 16000},
-                   {"aggregators", common->aggregators, 1, 65536},
-                   {"jobs", common->jobs, 1, 64}};
-    struct gw_sock_addr addr;
+    int code = gw_daemon_check_range("values", common->values, 16, 16000, error);
+    if (!code)
+        code = gw_daemon_check_range("aggregators", common->aggregators, 1, 65536, error);
+    if (!code)
+        code = gw_daemon_check_range("jobs", common->jobs, 1, GW_OVERLAY_JOBS_MAX, error);
+    if (!code)
+        code = gw_daemon_check_address("listen", common->listen, error);
+    return code ? code : gw_daemon_check_address("metrics", common->metrics, error);
+}
+
+static int check(const struct gw_daemon *daemon, const struct gw_document *document)
+{
     char error[GW_NET_ERROR_MAX];
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (numbers[i].value < numbers[i].low || numbers[i].value > numbers[i].high)
-            return gw_document_error(document, gw_value_get(document->root, numbers[i].key),
-                                     GW_ERR_RANGE, "expected %u to %u", numbers[i].low,
-                                     numbers[i].high);
-    if (gw_station_resolve(common->listen, &addr, error) != 0)
-        return gw_document_error(document, gw_value_get(document->root, "listen"), GW_ERR_INVALID,
-                                 "%s", error);
-    return GW_OK;
+    int code = check_common(common_of(daemon), error);
+    if (!code)
+        code = daemon->kind->check(daemon->cfg, error);
+    return code ? gw_schema_blame(document, document->root, code, error) : GW_OK;
 }
 
 /* Reads the config. Complains itself; returns an exit status. */
@@ -184,7 +206,7 @@ static int load(struct gw_daemon *daemon, const char *file)
     if (!code)
         code = gw_schema_read(&document, document.root, &schema);
     if (!code)
-        code = check_common(daemon, &document);
+        code = check(daemon, &document);
     if (!code)
         code = read_keys(daemon, &document);
     gw_document_free(&document);
@@ -260,6 +282,41 @@ static int open_station(struct gw_daemon *daemon, char *error)
     return gw_station_open(&cfg, &daemon->station, error);
 }
 
+/* Those who have dialled us. */
+static uint32_t neighbour_count(const struct gw_daemon *daemon)
+{
+    struct gw_neighbour_event view;
+    uint32_t count = 0;
+    for (uint16_t peer = 0; peer < PEERS_MAX; peer++)
+        count += gw_neighbours_view(gw_station_neighbours(daemon->station), peer, &view) &&
+                 view.dial < 0;
+    return count;
+}
+
+/* Everybody who has a session with us. */
+static json_t *sessions_of(const struct gw_daemon *daemon)
+{
+    struct gw_neighbour_event view;
+    char name[GW_SOCK_NAME_MAX], address[16], job[16];
+    json_t *sessions = json_array();
+    for (uint16_t peer = 0; peer < PEERS_MAX; peer++) {
+        if (!gw_neighbours_view(gw_station_neighbours(daemon->station), peer, &view))
+            continue;
+        gw_sock_format(&view.addr, name, sizeof(name));
+        snprintf(address, sizeof(address), "%08x", view.said.address);
+        json_t *session = json_pack("{s:s, s:s, s:s, s:b}", "at", name, "address", address, "role",
+                                    view.said.role == GW_ATTACH_HOST ? "host" : "switch", "dialled",
+                                    view.dial >= 0);
+        if (view.dial < 0 && view.said.job) {
+            snprintf(job, sizeof(job), "%08x", view.said.job);
+            json_object_set_new(session, "job", json_string(job));
+            json_object_set_new(session, "rank", json_integer(view.said.rank));
+        }
+        json_array_append_new(sessions, session);
+    }
+    return sessions;
+}
+
 static json_t *status_of(struct gw_daemon *daemon)
 {
     const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(daemon->station));
@@ -268,7 +325,7 @@ static json_t *status_of(struct gw_daemon *daemon)
     json_t *status = json_pack(
         "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}}",
         "daemon", daemon->kind->name, "listen", common_of(daemon)->listen, "draining",
-        daemon->is_draining, "neighbours", (int)daemon->neighbours, "datagrams", "sent",
+        daemon->is_draining, "neighbours", (int)neighbour_count(daemon), "datagrams", "sent",
         (json_int_t)udp->sent, "received", (json_int_t)udp->received, "kernel_drops",
         (json_int_t)udp->kernel_drops, "wrong_cookie", (json_int_t)udp->wrong_cookie, "malformed",
         (json_int_t)(udp->malformed + udp->runts), "wrong_version", (json_int_t)udp->wrong_version,
@@ -279,13 +336,25 @@ static json_t *status_of(struct gw_daemon *daemon)
     return status;
 }
 
+static void show_metrics(struct gw_daemon *daemon)
+{
+    char prefix[32];
+    if (!daemon->metrics)
+        return;
+    json_t *status = status_of(daemon);
+    snprintf(prefix, sizeof(prefix), "gradwire_%s", daemon->kind->name);
+    gw_metrics_set(daemon->metrics, prefix, status);
+    json_decref(status);
+}
+
 /* Answers whoever asks for the status. */
 static void answer_status(struct gw_daemon *daemon)
 {
     int fd;
     while ((fd = accept4(daemon->status, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         json_t *status = status_of(daemon);
-        char *text = json_dumps(status, JSON_INDENT(2));
+        json_object_set_new(status, "sessions", sessions_of(daemon));
+        char *text = json_dumps(status, JSON_COMPACT);
         /* It fits the socket's buffer, or the asker gets a part: a daemon waits for nobody. */
         if (text && send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
             gw_daemon_log(daemon, "cannot answer --status: %s", strerror(errno));
@@ -329,9 +398,10 @@ static void take_neighbours(struct gw_daemon *daemon)
 {
     struct gw_neighbour_event event;
     while (gw_station_poll(daemon->station, &event)) {
-        if (event.dial < 0)
-            daemon->neighbours += event.kind == GW_NEIGHBOUR_UP ? 1 : -1;
-        daemon->kind->neighbour(daemon, daemon->own, &event);
+        if (daemon->is_draining && event.dial < 0 && event.kind == GW_NEIGHBOUR_UP)
+            gw_station_refuse(daemon->station, event.peer, GW_ATTACH_CLOSING);
+        else
+            daemon->kind->neighbour(daemon, daemon->own, &event);
         daemon->kind->look(daemon, daemon->own);
     }
 }
@@ -343,7 +413,7 @@ static void take_signals(struct gw_daemon *daemon)
     while (read(daemon->signals, &info, sizeof(info)) == sizeof(info)) {
         gw_time wait = daemon->is_draining ? 0 : common_of(daemon)->drain;
         gw_daemon_log(daemon, "%s: %u neighbours, ending within %llu ms",
-                      info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", daemon->neighbours,
+                      info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", neighbour_count(daemon),
                       (unsigned long long)(wait / GW_MS));
         daemon->is_draining = true;
         daemon->drain_until = gw_time_add(now, wait);
@@ -357,12 +427,13 @@ static int run(struct gw_daemon *daemon, char *error)
     for (;;) {
         gw_time now = gw_loop_now(loop);
         if (daemon->is_draining &&
-            (daemon->neighbours == 0 || !gw_time_before(now, daemon->drain_until)))
+            (neighbour_count(daemon) == 0 || !gw_time_before(now, daemon->drain_until)))
             return GW_EXIT_OK;
         if (!gw_time_before(now, daemon->look_at)) {
             daemon->kind->look(daemon, daemon->own);
             take_signals(daemon);
             answer_status(daemon);
+            show_metrics(daemon);
             daemon->look_at = gw_time_add(now, LOOK_EVERY);
         }
         int code = gw_station_turn(daemon->station, daemon->look_at, error);
@@ -383,6 +454,8 @@ static int open_all(struct gw_daemon *daemon, char *error)
         code = open_status(daemon, error);
     if (!code)
         code = open_station(daemon, error);
+    if (!code && *common_of(daemon)->metrics)
+        code = gw_metrics_open(common_of(daemon)->metrics, &daemon->metrics, error);
     return code ? code : daemon->kind->open(daemon, &daemon->own, error);
 }
 
@@ -394,12 +467,16 @@ static int serve(struct gw_daemon *daemon)
     if (status == GW_EXIT_OK) {
         gw_daemon_log(daemon, "listening at %s, address %08x", common_of(daemon)->listen,
                       gw_daemon_address(daemon));
+        if (daemon->metrics)
+            gw_daemon_log(daemon, "metrics are at http://%s/metrics", common_of(daemon)->metrics);
         if (daemon->is_open)
             gw_daemon_log(daemon, "no keys are given: anybody may attach");
         status = run(daemon, error);
     }
     if (status != GW_EXIT_OK)
         gw_complain("%s: %s", daemon->kind->name, error);
+    if (daemon->metrics)
+        gw_metrics_close(daemon->metrics);
     if (daemon->station)
         gw_station_close(daemon->station);
     if (daemon->own)

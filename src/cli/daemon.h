@@ -18,6 +18,7 @@
 /* Keys of every daemon's config, besides the list `keys`. First member of each config. */
 struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
+    char metrics[GW_PARAM_TEXT_MAX];
     gw_time drain;
     uint32_t values;
     uint32_t aggregators;
@@ -30,6 +31,10 @@ struct gw_daemon_common {
      .offset = offsetof(config, common.listen),                                                    \
      .initial = listen_text,                                                                       \
      .help = "ADDRESS:PORT to listen at"},                                                         \
+        {.name = "metrics",                                                                        \
+         .type = GW_PARAM_TEXT,                                                                    \
+         .offset = offsetof(config, common.metrics),                                               \
+         .help = "HOST:PORT at which Prometheus finds /metrics; none: nowhere"},                   \
         {.name = "drain",                                                                          \
          .type = GW_PARAM_TIME,                                                                    \
          .offset = offsetof(config, common.drain),                                                 \
@@ -58,7 +63,9 @@ struct gw_daemon_kind {
     const char *doc;
     const struct gw_algo *table; /* of its config */
     enum gw_attach_role role;
-    /* Checks the config and makes the nodes; 0, or a negative error with `error` filled. */
+    /* Checks the config; 0, or a negative error with a sentence that begins with the key. */
+    int (*check)(const void *cfg, char *error);
+    /* Makes the nodes; 0, or a negative error with `error` filled. */
     int (*open)(struct gw_daemon *daemon, void **own, char *error);
     void (*close)(void *own); /* after the station is closed */
     /* A neighbour came or went; logs what it does. */
@@ -76,6 +83,13 @@ struct gw_station *gw_daemon_station(struct gw_daemon *daemon);
 
 /* The config, as kind->table describes it. */
 const void *gw_daemon_cfg(const struct gw_daemon *daemon);
+
+/* For check(): 0, or GW_ERR_RANGE with the sentence. */
+int gw_daemon_check_range(const char *key, uint64_t value, uint64_t low, uint64_t high,
+                          char *error);
+
+/* For check(), of HOST:PORT or nothing: 0, or GW_ERR_INVALID with the sentence. */
+int gw_daemon_check_address(const char *key, const char *text, char *error);
 
 /* Our address in the overlay, the same after a restart. */
 uint32_t gw_daemon_address(const struct gw_daemon *daemon);

@@ -521,6 +521,8 @@ static gw_time repeat(struct gw_coordinator *co)
                 send_remove(co, i);
         return co->cfg.retry;
     }
+    if (co->phase == GW_COORDINATOR_CLOSING)
+        co->phase = GW_COORDINATOR_GATHERING;
     if (co->phase == GW_COORDINATOR_INSTALLING || co->phase == GW_COORDINATOR_RUNNING) {
         bool is_settled = co->phase == GW_COORDINATOR_RUNNING;
         for (uint32_t i = 0; i < co->tree.node_count; i++) {

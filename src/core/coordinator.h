@@ -35,7 +35,7 @@ enum gw_coordinator_phase {
     GW_COORDINATOR_GATHERING,  /* the last worker's JOIN moves it on */
     GW_COORDINATOR_INSTALLING, /* the last switch's INSTALLED moves it on */
     GW_COORDINATOR_RUNNING,    /* a JOIN, a lost worker or the last LEAVE moves it on */
-    GW_COORDINATOR_CLOSING,    /* the switches are to forget the job; a JOIN moves it on */
+    GW_COORDINATOR_CLOSING, /* the switches are to forget the job: a JOIN, or time, moves it on */
 };
 
 struct gw_coordinator_stats {

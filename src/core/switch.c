@@ -611,6 +611,11 @@ const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)
     return &sw->stats;
 }
 
+uint32_t gw_switch_job_count(const struct gw_switch *sw)
+{
+    return sw->jobs.count;
+}
+
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port)
 {
     const struct gw_pkt *kept = port_at(sw, port)->kept;

@@ -133,6 +133,9 @@ void gw_switch_close_port(struct gw_switch *sw, uint16_t port);
 struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
 
+/* Jobs that servers have installed here. */
+uint32_t gw_switch_job_count(const struct gw_switch *sw);
+
 /* Bytes queued at a port now. */
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port);
 

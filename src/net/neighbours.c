@@ -83,15 +83,21 @@ static bool has_event_room(const struct gw_neighbours *own)
     return own->event_count < EVENTS_MAX;
 }
 
-static void post(struct gw_neighbours *own, enum gw_neighbour_event_kind kind, uint16_t peer)
+static struct gw_neighbour_event event_of(const struct gw_neighbours *own,
+                                          enum gw_neighbour_event_kind kind, uint16_t peer)
 {
     const struct session *session = &own->sessions[peer];
+    return (struct gw_neighbour_event){.kind = kind,
+                                       .peer = peer,
+                                       .dial = session->dial,
+                                       .said = session->said,
+                                       .addr = session->addr};
+}
+
+static void post(struct gw_neighbours *own, enum gw_neighbour_event_kind kind, uint16_t peer)
+{
     uint32_t at = (own->event_head + own->event_count++) % EVENTS_MAX;
-    own->events[at] = (struct gw_neighbour_event){.kind = kind,
-                                                  .peer = peer,
-                                                  .dial = session->dial,
-                                                  .said = session->said,
-                                                  .addr = session->addr};
+    own->events[at] = event_of(own, kind, peer);
 }
 
 bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *event)
@@ -536,6 +542,15 @@ bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_
     struct gw_attach_msg msg = {.step = GW_ATTACH_DETACH};
     write_message(own, session, &msg, bytes);
     *to = session->addr;
+    return true;
+}
+
+bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
+                        struct gw_neighbour_event *view)
+{
+    if (peer >= own->cfg.peers_max || own->sessions[peer].state != SESSION_UP)
+        return false;
+    *view = event_of(own, GW_NEIGHBOUR_UP, peer);
     return true;
 }
 

@@ -119,6 +119,10 @@ bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_
 /* The next event; false: none. */
 bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *event);
 
+/* Session `peer` as in the event that it came up with; false: there is none that is up. */
+bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
+                        struct gw_neighbour_event *view);
+
 /* Our cookie for session `peer`. */
 uint64_t gw_neighbours_cookie(const struct gw_neighbours *own, uint16_t peer);
 

@@ -19,7 +19,6 @@ struct served {
     struct gw_overlay_job job;
     struct gw_server *server; /* NULL: free */
     struct gw_coordinator *coordinator;
-    bool was_joined; /* an epoch has begun */
 };
 
 struct gw_overlay_server {
@@ -202,15 +201,12 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
     return code;
 }
 
-void gw_overlay_server_sweep(struct gw_overlay_server *server)
+void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
 {
     for (uint32_t i = 0; i < server->cfg.jobs_max; i++) {
         struct served *served = &server->served[i];
-        if (!served->coordinator)
-            continue;
-        enum gw_coordinator_phase phase = gw_coordinator_phase(served->coordinator);
-        served->was_joined |= phase == GW_COORDINATOR_RUNNING;
-        if (served->was_joined && phase == GW_COORDINATOR_GATHERING)
+        if (served->server && served->job.job == job &&
+            gw_coordinator_phase(served->coordinator) == GW_COORDINATOR_GATHERING)
             forget(server, served);
     }
 }
@@ -225,6 +221,7 @@ bool gw_overlay_server_view(const struct gw_overlay_server *server, uint32_t ind
         *view = (struct gw_overlay_job_view){
             .job = served->job,
             .phase = gw_coordinator_phase(served->coordinator),
+            .epoch = gw_coordinator_epoch(served->coordinator),
             .server = gw_server_stats(served->server),
             .coordinator = gw_coordinator_stats(served->coordinator),
         };

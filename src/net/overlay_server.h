@@ -55,8 +55,9 @@ struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server)
  */
 int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
 
-/* Forgets jobs that all workers have left. */
-void gw_overlay_server_sweep(struct gw_overlay_server *server);
+/* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
+ */
+void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
 /* Of all jobs since it was opened, those that are forgotten included. */
 struct gw_overlay_totals {
@@ -71,6 +72,7 @@ struct gw_overlay_totals gw_overlay_server_totals(const struct gw_overlay_server
 struct gw_overlay_job_view {
     struct gw_overlay_job job;
     enum gw_coordinator_phase phase;
+    uint16_t epoch;
     const struct gw_server_stats *server;
     const struct gw_coordinator_stats *coordinator;
 };

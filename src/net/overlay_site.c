@@ -171,6 +171,28 @@ void gw_overlay_site_way_out(struct gw_overlay_site *site, uint16_t peer)
     gw_loop_link(gw_station_loop(site->cfg.station), server_port(site), peer, true);
 }
 
+/* Whether a worker of the job has a session with us. */
+static bool is_attended(const struct gw_overlay_site *site, uint32_t job)
+{
+    const struct gw_neighbours *neighbours = gw_station_neighbours(site->cfg.station);
+    struct gw_neighbour_event view;
+    for (uint16_t peer = 0; peer < GW_UDP_PEERS_MAX; peer++)
+        if (gw_neighbours_view(neighbours, peer, &view) && view.dial < 0 && view.said.job == job)
+            return true;
+    return false;
+}
+
+void gw_overlay_site_sweep(struct gw_overlay_site *site)
+{
+    uint32_t idle[GW_OVERLAY_JOBS_MAX], count = 0;
+    struct gw_overlay_job_view view;
+    for (uint32_t i = 0; gw_overlay_server_view(site->server, i, &view); i++)
+        if (view.phase == GW_COORDINATOR_GATHERING && !is_attended(site, view.job.job))
+            idle[count++] = view.job.job;
+    for (uint32_t i = 0; i < count; i++)
+        gw_overlay_server_forget(site->server, idle[i]);
+}
+
 struct gw_overlay_server *gw_overlay_site_server(struct gw_overlay_site *site)
 {
     return site->server;

@@ -47,6 +47,9 @@ int gw_overlay_site_join(struct gw_overlay_site *site, struct gw_loop_port worke
 /* What leaves the server goes to this neighbour: the fabric's nearest switch. */
 void gw_overlay_site_way_out(struct gw_overlay_site *site, uint16_t peer);
 
+/* Forgets jobs of which no worker is left. Not for a site with workers of its own process. */
+void gw_overlay_site_sweep(struct gw_overlay_site *site);
+
 struct gw_overlay_server *gw_overlay_site_server(struct gw_overlay_site *site);
 
 /* NULL: it has none. */

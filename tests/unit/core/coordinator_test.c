@@ -338,6 +338,7 @@ static void coordinator__the_last_one_to_leave_closes_the_job(void **state)
         gw_node_expire(b.node, i * RETRY);
     assert_int_equal(collect(&b, 1, GW_JOB_REMOVE, &found, 20 * RETRY), 0);
     assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER); /* it rests */
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_GATHERING);
     bench_close(&b);
 }
 

@@ -1,0 +1,535 @@
+/*
+ * `gradwire switch` and `gradwire server` as processes, with jobs of the library over them: that
+ * sums are right, that strangers stay out, that --status tells what is, and that a crash of any of
+ * them costs a pause and never a wrong sum.
+ */
+#include "netns/processes.h"
+#include "support.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gradwire.h"
+#include "net/sock.h"
+
+enum {
+    WORKERS = 4,
+    COUNT = 60000,       /* elements: 171 fragments, so that a round takes several of them */
+    DEADLINE_MS = 20000, /* of a worker's calls */
+    ROUNDS = 5,
+};
+
+/* The daemons and workers of a case; static, because the logs are large. */
+static struct gw_test_daemon top, leaves[2], server;
+static struct gw_test_worker workers[2 * WORKERS];
+static uint16_t ports[8];
+
+static int set_up(void **state)
+{
+    (void)state;
+    gw_test_free_ports(ports, GW_COUNT_OF(ports));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    gw_test_end_all();
+    return 0;
+}
+
+/* Starts a switch at ports[0] and a server behind it at ports[1]. */
+static void start_fabric(const char *more)
+{
+    char text[GW_DAEMON_CONFIG_MAX];
+    gw_test_daemon_start(&top, "switch", ports[0], more);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n%.512s", ports[0], more);
+    gw_test_daemon_start(&server, "server", ports[1], text);
+    gw_test_daemon_await(&server, ": up");
+}
+
+/* Adds two switches below the one at ports[0], at ports[2] and ports[3]. */
+static void start_leaves(void)
+{
+    char text[GW_DAEMON_CONFIG_MAX];
+    snprintf(text, sizeof(text), "uplink: 127.0.0.1:%u\n", ports[0]);
+    for (int i = 0; i < 2; i++) {
+        gw_test_daemon_start(&leaves[i], "switch", ports[2 + i], text);
+        gw_test_daemon_await(&leaves[i], ": up");
+    }
+}
+
+static struct gw_test_worker_cfg worker_cfg(const char *job, int rank)
+{
+    return (struct gw_test_worker_cfg){
+        .job = job,
+        .rank = rank,
+        .world = WORKERS,
+        .server = ports[1],
+        .switch_ = ports[0],
+        .count = COUNT,
+        .deadline_ms = DEADLINE_MS,
+    };
+}
+
+/* Starts the workers of a job at the switch of ports[0]. */
+static void start_job(const char *job, struct gw_test_worker *team)
+{
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg(job, rank);
+        gw_test_worker_start(&team[rank], &cfg);
+    }
+}
+
+/* Starts the workers of a job, the first half at one leaf, the others at the other one. */
+static void start_job_below(const char *job, struct gw_test_worker *team)
+{
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg(job, rank);
+        cfg.switch_ = ports[2 + 2 * rank / WORKERS];
+        gw_test_worker_start(&team[rank], &cfg);
+    }
+}
+
+static json_int_t number(const json_t *object, const char *outer, const char *inner)
+{
+    const json_t *value = json_object_get(outer ? json_object_get(object, outer) : object, inner);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+/* Fragments that the switch has added up altogether. */
+static json_int_t added_up(const struct gw_test_daemon *daemon)
+{
+    json_t *status = gw_test_daemon_status(daemon);
+    json_int_t count = number(status, "aggregation", "completed");
+    json_decref(status);
+    return count;
+}
+
+static void stop_all(void)
+{
+    struct gw_test_daemon *const all[] = {&server, &leaves[0], &leaves[1], &top};
+    for (size_t i = 0; i < GW_COUNT_OF(all); i++)
+        if (all[i]->pid)
+            assert_int_equal(gw_test_daemon_stop(all[i]), 0);
+}
+
+static void daemons_sum__two_jobs_at_once(void **state)
+{
+    (void)state;
+    start_fabric("");
+    start_job("one", workers);
+    start_job("two", workers + WORKERS);
+    gw_test_workers_await(workers, 2 * WORKERS, ROUNDS);
+    json_t *status = gw_test_daemon_status(&server);
+    const json_t *jobs = json_object_get(status, "jobs");
+    assert_int_equal(json_array_size(jobs), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *job = json_array_get(jobs, i);
+        assert_int_equal(number(job, NULL, "workers"), WORKERS);
+        assert_string_equal(json_string_value(json_object_get(job, "phase")), "runs");
+        /* Nearly all was added up in the switch: the server saw sums, not gradients. */
+        assert_true(number(job, NULL, "complete") > number(job, NULL, "results") / 2);
+    }
+    assert_string_not_equal(json_string_value(json_object_get(json_array_get(jobs, 0), "job")),
+                            json_string_value(json_object_get(json_array_get(jobs, 1), "job")));
+    json_decref(status);
+    status = gw_test_daemon_status(&top);
+    assert_int_equal(number(status, NULL, "ports"), 2 * WORKERS + 1); /* and the server */
+    assert_int_equal(number(status, NULL, "jobs"), 2);
+    json_decref(status);
+    gw_test_workers_stop(workers, WORKERS);
+    gw_test_workers_stop(workers + WORKERS, WORKERS);
+    gw_test_daemon_await(&server, " ends\n");
+    gw_test_daemon_await(&server, " ends\n");
+    status = gw_test_daemon_status(&server);
+    assert_int_equal(json_array_size(json_object_get(status, "jobs")), 0);
+    json_decref(status);
+    status = gw_test_daemon_status(&top);
+    assert_int_equal(number(status, NULL, "jobs"), 0);
+    json_decref(status);
+    stop_all();
+}
+
+/* There is room for two jobs, and for more of them one after the other. */
+static void daemons_sum__jobs_make_room(void **state)
+{
+    (void)state;
+    start_fabric("jobs: 2\n");
+    start_job("first", workers);
+    gw_test_workers_await(workers, WORKERS, 1);
+    for (int i = 0; i < 3; i++) {
+        /* One that never begins: the others do not come, and it dies. */
+        struct gw_test_worker_cfg cfg = worker_cfg("abandoned", i);
+        gw_test_worker_start(&workers[WORKERS], &cfg);
+        gw_test_daemon_await(&server, "waits for workers\n");
+        /* A third one finds no room. */
+        cfg = worker_cfg("third", 0);
+        gw_test_worker_start(&workers[WORKERS + 1], &cfg);
+        gw_test_worker_join(&workers[WORKERS + 1]);
+        assert_int_equal(workers[WORKERS + 1].error, GRADWIRE_ERR_PEER);
+        assert_non_null(strstr(workers[WORKERS + 1].text, "no room for the job"));
+        gw_test_worker_crash(&workers[WORKERS]);
+        gw_test_daemon_await(&server, " ends\n");
+        start_job("second", workers + WORKERS);
+        gw_test_workers_await(workers + WORKERS, WORKERS, 1);
+        gw_test_workers_stop(workers + WORKERS, WORKERS);
+        gw_test_daemon_await(&server, " ends\n");
+    }
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_sum__over_two_levels(void **state)
+{
+    (void)state;
+    start_fabric("");
+    start_leaves();
+    start_job_below("tree", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    assert_true(added_up(&leaves[0]) > 0);
+    assert_true(added_up(&leaves[1]) > 0);
+    assert_true(added_up(&top) > 0);
+    stop_all();
+}
+
+static void daemons_sum__at_a_server_alone(void **state)
+{
+    (void)state;
+    gw_test_daemon_start(&server, "server", ports[1], "");
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg("alone", rank);
+        cfg.switch_ = 0;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__switch_costs_a_pause(void **state)
+{
+    (void)state;
+    start_fabric("");
+    start_job("crash", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&top);
+    gw_test_daemon_restart(&top);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    assert_true(added_up(&top) > 0); /* it is back in the tree */
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__leaf_costs_a_pause(void **state)
+{
+    (void)state;
+    start_fabric("");
+    start_leaves();
+    start_job_below("crash", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&leaves[1]);
+    gw_test_daemon_restart(&leaves[1]);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&top);
+    gw_test_daemon_restart(&top);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    assert_true(added_up(&leaves[1]) > 0);
+    assert_true(added_up(&top) > 0);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__server_costs_a_pause(void **state)
+{
+    (void)state;
+    start_fabric("");
+    start_job("crash", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&server);
+    gw_test_daemon_restart(&server);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    json_t *status = gw_test_daemon_status(&server);
+    const json_t *job = json_array_get(json_object_get(status, "jobs"), 0);
+    assert_true(number(job, NULL, "results") > 0);
+    assert_true(number(job, NULL, "complete") > 0);
+    json_decref(status);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__lone_server_costs_a_pause(void **state)
+{
+    (void)state;
+    gw_test_daemon_start(&server, "server", ports[1], "");
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg("alone", rank);
+        cfg.switch_ = 0;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&server);
+    gw_test_daemon_restart(&server);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__server_forgets_sums_that_overflow(void **state)
+{
+    (void)state;
+    start_fabric("");
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg("large", rank);
+        cfg.overflows = true;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&server);
+    gw_test_daemon_restart(&server);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    json_t *status = gw_test_daemon_status(&server);
+    const json_t *job = json_array_get(json_object_get(status, "jobs"), 0);
+    assert_true(number(job, NULL, "overflowed") > 0);
+    json_decref(status);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__all_of_them_at_once(void **state)
+{
+    (void)state;
+    start_fabric("");
+    start_job("crash", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&server);
+    gw_test_daemon_crash(&top);
+    gw_test_daemon_restart(&top);
+    gw_test_daemon_restart(&server);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_crash__worker_ends_the_calls_of_all(void **state)
+{
+    (void)state;
+    enum { VICTIM = 2 };
+    char text[32];
+    start_fabric("");
+    start_job("crash", workers);
+    start_job("other", workers + WORKERS);
+    gw_test_workers_await(workers, 2 * WORKERS, ROUNDS);
+    gw_test_worker_crash(&workers[VICTIM]);
+    snprintf(text, sizeof(text), "rank %d is lost", VICTIM);
+    for (int rank = 0; rank < WORKERS; rank++) {
+        if (rank == VICTIM)
+            continue;
+        gw_test_worker_join(&workers[rank]);
+        assert_int_equal(workers[rank].error, GRADWIRE_ERR_PEER);
+        assert_non_null(strstr(workers[rank].text, text));
+    }
+    /* The other job does not notice, and the name is free again. */
+    gw_test_workers_await(workers + WORKERS, WORKERS, ROUNDS);
+    start_job("crash", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    gw_test_workers_stop(workers + WORKERS, WORKERS);
+    stop_all();
+}
+
+static void daemons_attach__needs_the_key(void **state)
+{
+    (void)state;
+    char ours[GW_TEST_PATH_MAX], theirs[GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX];
+    gw_test_write_file(ours, "open sesame\n");
+    gw_test_write_file(theirs, "open barley\n");
+    snprintf(text, sizeof(text), "keys: [%.128s]\n", ours);
+    start_fabric(text);
+    struct gw_test_worker_cfg cfg = worker_cfg("secret", 0);
+    const char *const keys[] = {theirs, NULL};
+    for (size_t i = 0; i < GW_COUNT_OF(keys); i++) {
+        cfg.key_file = keys[i];
+        gw_test_worker_start(&workers[0], &cfg);
+        gw_test_worker_join(&workers[0]);
+        assert_int_equal(workers[0].error, GRADWIRE_ERR_PEER);
+        assert_non_null(strstr(workers[0].text, "refuses us: it does not know our key"));
+    }
+    /* A switch of others is no more welcome, and says why. */
+    snprintf(text, sizeof(text), "uplink: 127.0.0.1:%u\nkeys: [%.128s]\n", ports[0], theirs);
+    gw_test_daemon_start(&leaves[0], "switch", ports[2], text);
+    gw_test_daemon_await(&leaves[0], "refuses us: it does not know our key");
+    for (int rank = 0; rank < WORKERS; rank++) {
+        cfg = worker_cfg("secret", rank);
+        cfg.key_file = ours;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+    unlink(ours);
+    unlink(theirs);
+}
+
+static void daemons_status__nobody_answers(void **state)
+{
+    (void)state;
+    static struct gw_test_run run;
+    gw_test_daemon_start(&top, "switch", ports[0], "");
+    const char *const arguments[] = {"switch", "--config", top.config, "--status", NULL};
+    gw_test_run(&run, arguments);
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.out, "ports"));
+    assert_int_equal(gw_test_daemon_stop(&top), 0);
+    gw_test_run(&run, arguments);
+    assert_int_equal(run.status, 1);
+    assert_string_equal(run.out, "");
+    assert_non_null(strstr(run.err, "no switch answers at 127.0.0.1"));
+    assert_ptr_equal(strchr(run.err, '\n'), run.err + strlen(run.err) - 1);
+}
+
+/* Reads a whole answer of HTTP. */
+static void get(uint16_t port, const char *path, char *text, size_t size)
+{
+    struct gw_sock_addr addr;
+    char request[128];
+    size_t used = 0;
+    ssize_t got = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+    assert_int_equal(gw_sock_parse("127.0.0.1", port, &addr), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr.storage, addr.length), 0);
+    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", path);
+    assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);
+    while (got > 0) {
+        assert_int_equal(poll(&more, 1, GW_GUARD_MS), 1);
+        got = read(fd, text + used, size - 1 - used);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    text[used] = '\0';
+    close(fd);
+}
+
+static void daemons_metrics__follow_the_status(void **state)
+{
+    (void)state;
+    static char answer[GW_DAEMON_LOG_MAX];
+    char text[GW_DAEMON_CONFIG_MAX];
+    gw_test_daemon_start(&top, "switch", ports[0], "");
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nmetrics: 127.0.0.1:%u\n", ports[0],
+             ports[4]);
+    gw_test_daemon_start(&server, "server", ports[1], text);
+    get(ports[4], "/nothing", answer, sizeof(answer));
+    assert_non_null(strstr(answer, " 404 "));
+    start_job("watched", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    json_t *status = gw_test_daemon_status(&server);
+    const json_t *job = json_array_get(json_object_get(status, "jobs"), 0);
+    snprintf(text, sizeof(text), "\ngradwire_server_jobs_workers{job=\"%s\"} %d\n",
+             json_string_value(json_object_get(job, "job")), WORKERS);
+    json_decref(status);
+    /* The snapshot is renewed now and then: the job is in one of them. */
+    do
+        get(ports[4], "/metrics", answer, sizeof(answer));
+    while (!strstr(answer, text));
+    assert_non_null(strstr(answer, " 200 "));
+    assert_non_null(strstr(answer, "\ngradwire_server_datagrams_received "));
+    assert_non_null(strstr(answer, "\ngradwire_server_neighbours 4\n"));
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+static void daemons_stop__waits_for_neighbours(void **state)
+{
+    (void)state;
+    start_fabric("drain: 50ms\n");
+    start_job("drain", workers);
+    gw_test_workers_await(workers, WORKERS, 1);
+    /* They do not leave: the time is over, and the rest is as in a crash. */
+    assert_int_equal(gw_test_daemon_stop(&top), 0);
+    assert_non_null(strstr(top.log, "SIGTERM"));
+    gw_test_daemon_restart(&top);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
+/* Bad input: exit status 2, and one line that names what is wrong. */
+static void daemons_config__names_what_is_wrong(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *text, *says;
+    } cases[] = {
+        {"switch", "lisent: 127.0.0.1:1\n", ":1: lisent"},
+        {"switch", "listen: 127.0.0.1:1\nports: many\n", ":2: ports"},
+        {"switch", "ports: 0\n", ":1: ports"},
+        {"switch", "queue: 1KiB\n", ":1: queue"},
+        {"switch", "values: 7\n", ":1: values"},
+        {"switch", "jobs: 65\n", ":1: jobs"},
+        {"switch", "aggregators: 0\n", ":1: aggregators"},
+        {"switch", "listen: nowhere\n", ":1: listen"},
+        {"switch", "uplink: nowhere\n", ":1: uplink"},
+        {"switch", "rate: fast\n", ":1: rate"},
+        {"switch", "metrics: 9\n", ":1: metrics"},
+        {"switch", "keys: [/nonexistent/key]\n", ":1: keys"},
+        {"switch", "keys: /nonexistent/key\n", ":1: keys"},
+        {"switch", "switch: 127.0.0.1:1\n", ":1: switch"},
+        {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
+        {"server", "switch: nowhere\n", ":1: switch"},
+        {"server", "uplink: 127.0.0.1:1\n", ":1: uplink"},
+        {"server", "- a\n- b\n", ""},
+    };
+    static struct gw_test_run run;
+    char path[GW_TEST_PATH_MAX], says[2 * GW_TEST_PATH_MAX];
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        const char *const arguments[] = {cases[i].kind, "--config", path, NULL};
+        gw_test_write_file(path, cases[i].text);
+        snprintf(says, sizeof(says), "%s%s", path, cases[i].says);
+        gw_test_run(&run, arguments);
+        if (run.status != 2 || !strstr(run.err, says))
+            fail_msg("%s with '%s': status %d: %s", cases[i].kind, cases[i].text, run.status,
+                     run.err);
+        assert_ptr_equal(strchr(run.err, '\n'), run.err + strlen(run.err) - 1);
+        unlink(path);
+    }
+    const char *const missing[] = {"switch", "--config", "/nonexistent/file.yaml", NULL};
+    gw_test_run(&run, missing);
+    assert_int_equal(run.status, 2);
+    assert_non_null(strstr(run.err, "/nonexistent/file.yaml"));
+    const char *const none[] = {"server", NULL};
+    gw_test_run(&run, none);
+    assert_int_equal(run.status, 2);
+    assert_non_null(strstr(run.err, "--config"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(daemons_sum__two_jobs_at_once),
+        CASE(daemons_sum__jobs_make_room),
+        CASE(daemons_sum__over_two_levels),
+        CASE(daemons_sum__at_a_server_alone),
+        CASE(daemons_crash__switch_costs_a_pause),
+        CASE(daemons_crash__leaf_costs_a_pause),
+        CASE(daemons_crash__server_costs_a_pause),
+        CASE(daemons_crash__lone_server_costs_a_pause),
+        CASE(daemons_crash__server_forgets_sums_that_overflow),
+        CASE(daemons_crash__all_of_them_at_once),
+        CASE(daemons_crash__worker_ends_the_calls_of_all),
+        CASE(daemons_attach__needs_the_key),
+        CASE(daemons_status__nobody_answers),
+        CASE(daemons_metrics__follow_the_status),
+        CASE(daemons_stop__waits_for_neighbours),
+        CASE(daemons_config__names_what_is_wrong),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
