@@ -50,6 +50,7 @@ struct gw_neighbours {
     struct dial dials[GW_NEIGHBOURS_DIALS_MAX];
     int dial_count;
     uint8_t secret[32];
+    uint32_t life;   /* random: tells us from one that was here before a restart */
     gw_time look_at; /* when silence is looked for next */
     struct gw_neighbour_event events[EVENTS_MAX];
     uint32_t event_head, event_count;
@@ -69,6 +70,7 @@ struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg)
         return NULL;
     }
     gw_key_random(own->secret, sizeof(own->secret));
+    gw_key_random(&own->life, sizeof(own->life));
     return own;
 }
 
@@ -212,6 +214,7 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
     const struct session *session = &own->sessions[dial->peer];
     struct gw_attach_msg msg = {
         .step = GW_ATTACH_ASK,
+        .life = own->life,
         .job = dial->greeting.job,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
@@ -322,6 +325,26 @@ static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr
     return false;
 }
 
+/*
+ * Ends the sessions of an earlier life of the process at this address. False: not all of them yet,
+ * since the caller has too many events to hear of.
+ */
+static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, uint32_t life)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
+        struct session *session = &own->sessions[i];
+        if (session->dial >= 0 || session->state != SESSION_UP || session->said.life == life ||
+            !gw_sock_is_same_host(&session->addr, from) ||
+            gw_sock_port(&session->addr) != gw_sock_port(from))
+            continue;
+        if (!has_event_room(own))
+            return false;
+        post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
+        session->state = SESSION_ENDED;
+    }
+    return has_event_room(own);
+}
+
 /* A question; what comes before the answer is in the order of what it costs us. */
 static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from,
                       const uint8_t *bytes, struct gw_attach_msg *msg, uint8_t *answer, gw_time now)
@@ -343,6 +366,8 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
     if (session && session->state == SESSION_ENDED)
         return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
     if (!session) {
+        if (!end_earlier(own, from, msg->life))
+            return own->stats.no_room++, 0;
         int peer = claim(own, now);
         if (peer < 0 && own->event_count > 0)
             return own->stats.no_room++, 0;

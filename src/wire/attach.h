@@ -26,7 +26,7 @@
  *     +---------------------------------------------------------------+
  *  64 |                        name of the key                        |
  *     +---------------------------------------------------------------+
- *  72 |                            reason                             |
+ *  72 |   ASK: random number of the initiator's life; REFUSE: reason   |
  *     +---------------------------------------------------------------+
  *  76 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
@@ -90,13 +90,14 @@ struct gw_attach_msg {
     uint32_t address;
     uint32_t job;
     uint32_t mtu;
+    uint32_t life; /* of ASK: who begins another has lost the sessions of the one before */
     uint16_t world;
     uint16_t rank;
     uint16_t entropies;
     uint8_t step;
     uint8_t role;
     uint8_t flags;
-    uint8_t reason;
+    uint8_t reason; /* of REFUSE */
 };
 
 /* Whether a datagram is of this protocol, in whatever version. */
