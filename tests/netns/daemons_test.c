@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gradwire.h"
-#include "net/sock.h"
+#include "net/key.h"
 
 enum {
     WORKERS = 4,
@@ -109,6 +109,16 @@ static json_int_t added_up(const struct gw_test_daemon *daemon)
     return count;
 }
 
+/* Waits until the server says of a job that it ... */
+static void await_job(const char *name, const char *what)
+{
+    struct gw_key key;
+    char text[64];
+    gw_key_from_text("", 0, &key);
+    snprintf(text, sizeof(text), "job %08x %s", gw_key_job(&key, name), what);
+    gw_test_daemon_await(&server, text);
+}
+
 static void stop_all(void)
 {
     struct gw_test_daemon *const all[] = {&server, &leaves[0], &leaves[1], &top};
@@ -165,7 +175,7 @@ static void daemons_sum__jobs_make_room(void **state)
         /* One that never begins: the others do not come, and it dies. */
         struct gw_test_worker_cfg cfg = worker_cfg("abandoned", i);
         gw_test_worker_start(&workers[WORKERS], &cfg);
-        gw_test_daemon_await(&server, "waits for workers\n");
+        await_job("abandoned", "of 4 workers waits");
         /* A third one finds no room. */
         cfg = worker_cfg("third", 0);
         gw_test_worker_start(&workers[WORKERS + 1], &cfg);
@@ -173,11 +183,11 @@ static void daemons_sum__jobs_make_room(void **state)
         assert_int_equal(workers[WORKERS + 1].error, GRADWIRE_ERR_PEER);
         assert_non_null(strstr(workers[WORKERS + 1].text, "no room for the job"));
         gw_test_worker_crash(&workers[WORKERS]);
-        gw_test_daemon_await(&server, " ends\n");
+        await_job("abandoned", "ends");
         start_job("second", workers + WORKERS);
         gw_test_workers_await(workers + WORKERS, WORKERS, 1);
         gw_test_workers_stop(workers + WORKERS, WORKERS);
-        gw_test_daemon_await(&server, " ends\n");
+        await_job("second", "ends");
     }
     gw_test_workers_stop(workers, WORKERS);
     stop_all();
