@@ -50,6 +50,7 @@ struct gw_neighbours {
     struct dial dials[GW_NEIGHBOURS_DIALS_MAX];
     int dial_count;
     uint8_t secret[32];
+    uint32_t life;   /* random: tells us from one that was here before a restart */
     gw_time look_at; /* when silence is looked for next */
     struct gw_neighbour_event events[EVENTS_MAX];
     uint32_t event_head, event_count;
@@ -69,6 +70,7 @@ struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg)
         return NULL;
     }
     gw_key_random(own->secret, sizeof(own->secret));
+    gw_key_random(&own->life, sizeof(own->life));
     return own;
 }
 
@@ -213,6 +215,7 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
     const struct session *session = &own->sessions[dial->peer];
     struct gw_attach_msg msg = {
         .step = GW_ATTACH_ASK,
+        .life = own->life,
         .job = dial->greeting.job,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
@@ -323,19 +326,24 @@ static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr
     return false;
 }
 
-/* Who begins a session from an address has lost the one that it had from there. */
-static void end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, gw_time now)
+/*
+ * Ends the sessions of an earlier life of the process at this address. False: not all of them yet,
+ * since the caller has too many events to hear of.
+ */
+static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, uint32_t life)
 {
-    for (uint32_t i = 0; i < own->cfg.peers_max && has_event_room(own); i++) {
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
         struct session *session = &own->sessions[i];
-        if (session->dial >= 0 || session->state != SESSION_UP ||
+        if (session->dial >= 0 || session->state != SESSION_UP || session->said.life == life ||
             !gw_sock_is_same_host(&session->addr, from) ||
             gw_sock_port(&session->addr) != gw_sock_port(from))
             continue;
+        if (!has_event_room(own))
+            return false;
         post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
         session->state = SESSION_ENDED;
-        session->heard_at = now;
     }
+    return has_event_room(own);
 }
 
 /* A question; what comes before the answer is in the order of what it costs us. */
@@ -354,12 +362,13 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
     if (msg->mtu > own->cfg.mtu)
         return refuse(own, msg, key, GW_ATTACH_MTU, answer);
     if (msg->address == own->cfg.address) /* our own question has come back, too */
-        return refuse(own, msg, key, GW_ATTACH_TAKEN, answer);
+        return refuse(own, msg, key, GW_ATTACH_SELF, answer);
     struct session *session = find_session(own, from, msg->session);
     if (session && session->state == SESSION_ENDED)
         return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
     if (!session) {
-        end_earlier(own, from, now);
+        if (!end_earlier(own, from, msg->life))
+            return own->stats.no_room++, 0;
         int peer = claim(own, now);
         if (peer < 0 && own->event_count > 0)
             return own->stats.no_room++, 0;
@@ -399,14 +408,14 @@ static struct dial *find_dial(struct gw_neighbours *own, const struct gw_sock_ad
 }
 
 /* Gives the session of a dial up, and tries with another. */
-static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time now)
+static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time pace, gw_time now)
 {
     struct session *session = &own->sessions[dial->peer];
     if (session->state == SESSION_UP)
         post(own, GW_NEIGHBOUR_DOWN, dial->peer);
     session->state = SESSION_FREE;
     dial->is_over = !begin(own, (int)(dial - own->dials), now);
-    dial->next_at = gw_time_add(now, PACE_FAST);
+    dial->next_at = gw_time_add(now, pace);
 }
 
 static void accepted(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
@@ -443,9 +452,9 @@ static bool is_refusal(const struct gw_neighbours *own, const struct dial *dial,
 static void refused(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
                     gw_time now)
 {
-    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING ||
-        msg->reason == GW_ATTACH_TAKEN) {
-        begin_again(own, dial, now);
+    bool is_taken = msg->reason == GW_ATTACH_TAKEN;
+    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING || is_taken) {
+        begin_again(own, dial, is_taken ? own->cfg.beat : PACE_FAST, now);
         return;
     }
     own->sessions[dial->peer].said = *msg;
@@ -465,7 +474,7 @@ static void detached(struct gw_neighbours *own, const struct gw_sock_addr *from,
     if (!gw_key_is_genuine(session ? session->key : own->cfg.keys, bytes)) {
         own->stats.forged++;
     } else if (dial) {
-        begin_again(own, dial, now);
+        begin_again(own, dial, PACE_FAST, now);
     } else if (session->state == SESSION_UP) {
         post(own, GW_NEIGHBOUR_DOWN, (uint16_t)session->rx_cookie);
         session->state = SESSION_ENDED;
@@ -592,6 +601,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_MTU] = "our packets are too long for it",
         [GW_ATTACH_JOB] = "it has no room for the job, or knows it with another number of workers",
         [GW_ATTACH_TAKEN] = "our address is taken",
+        [GW_ATTACH_SELF] = "it is ourselves",
         [GW_ATTACH_CLOSING] = "it is closing",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";

@@ -66,7 +66,8 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
         return GW_ERR_MALFORMED;
     if (gw_attach_version(bytes) != GW_WIRE_VERSION)
         return GW_ERR_VERSION;
-    uint64_t reason = get(bytes + OFFSET_REASON, 4);
+    bool asks = bytes[OFFSET_STEP] == GW_ATTACH_ASK;
+    uint32_t last = (uint32_t)get(bytes + OFFSET_REASON, 4), reason = asks ? 0 : last;
     *msg = (struct gw_attach_msg){
         .cookie = get(bytes + OFFSET_COOKIE, 8),
         .key_id = get(bytes + OFFSET_KEY_ID, 8),
@@ -79,6 +80,7 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
         .step = bytes[OFFSET_STEP],
         .role = bytes[OFFSET_ROLE],
         .flags = bytes[OFFSET_FLAGS],
+        .life = asks ? last : 0,
         .reason = (uint8_t)reason,
     };
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
@@ -108,5 +110,5 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
     put(bytes + OFFSET_MTU, msg->mtu, 4);
     put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
-    put(bytes + OFFSET_REASON, msg->reason, 4);
+    put(bytes + OFFSET_REASON, msg->step == GW_ATTACH_ASK ? msg->life : msg->reason, 4);
 }

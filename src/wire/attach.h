@@ -26,7 +26,7 @@
  *     +---------------------------------------------------------------+
  *  64 |                        name of the key                        |
  *     +---------------------------------------------------------------+
- *  72 |                            reason                             |
+ *  72 |   ASK: random number of the initiator's life; REFUSE: reason   |
  *     +---------------------------------------------------------------+
  *  76 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
@@ -76,7 +76,8 @@ enum gw_attach_reason {
     GW_ATTACH_ENDED, /* the session is over: begin another */
     GW_ATTACH_MTU,   /* packets too long */
     GW_ATTACH_JOB,   /* another number of workers, or no room for the job */
-    GW_ATTACH_TAKEN, /* the address is another's */
+    GW_ATTACH_TAKEN, /* the address is another's, perhaps for no longer: try again */
+    GW_ATTACH_SELF,  /* the address is the responder's own */
     GW_ATTACH_CLOSING,
     GW_ATTACH_REASONS,
 };
@@ -89,13 +90,14 @@ struct gw_attach_msg {
     uint32_t address;
     uint32_t job;
     uint32_t mtu;
+    uint32_t life; /* of ASK: who begins another has lost the sessions of the one before */
     uint16_t world;
     uint16_t rank;
     uint16_t entropies;
     uint8_t step;
     uint8_t role;
     uint8_t flags;
-    uint8_t reason;
+    uint8_t reason; /* of REFUSE */
 };
 
 /* Whether a datagram is of this protocol, in whatever version. */

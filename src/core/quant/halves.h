@@ -47,28 +47,23 @@ GW_LOOP_INLINE void f16c_to_halves(unsigned char *to, const float *from, size_t 
     memcpy(to, &halves, sizeof(uint16_t) * count);
 }
 
+/* Infinity and NaN stay what they are. */
+GW_LOOP_INLINE void floats_of_halves(float *restrict to, const unsigned char *restrict from,
+                                     size_t count)
+{
+    size_t i = 0;
+    for (; i + F16C_LANES <= count; i += F16C_LANES)
+        f16c_to_floats(to + i, from + sizeof(uint16_t) * i, F16C_LANES);
+    if (i < count)
+        f16c_to_floats(to + i, from + sizeof(uint16_t) * i, count - i);
+}
+
 #endif
 
 /* How many to convert next, when `count` is all and those before `first` are done. */
 GW_LOOP_INLINE uint32_t halves_from(size_t first, uint32_t count)
 {
     return count - first < HALVES ? count - (uint32_t)first : HALVES;
-}
-
-/* Infinity and NaN become some number of at least 2^16 in magnitude, or stay what they are. */
-GW_LOOP_INLINE void floats_of_halves(float *restrict to, const unsigned char *restrict from,
-                                     size_t count)
-{
-#if defined(GW_LOOP_F16C)
-    size_t i = 0;
-    for (; i + F16C_LANES <= count; i += F16C_LANES)
-        f16c_to_floats(to + i, from + sizeof(uint16_t) * i, F16C_LANES);
-    if (i < count)
-        f16c_to_floats(to + i, from + sizeof(uint16_t) * i, count - i);
-#else
-    for (size_t i = 0; i < count; i++)
-        to[i] = gw_f16_load_finite(from + sizeof(uint16_t) * i);
-#endif
 }
 
 /* The floats are no NaN, and rounded to odd if at all. */

@@ -73,22 +73,35 @@ GW_LOOP static bool quantise_f32(void *wire, const void *x, uint32_t count,
                           4);
 }
 
-GW_LOOP static bool quantise_f16(void *wire, const void *x, uint32_t count,
-                                 const struct gw_scale *scale)
+GW_LOOP_INLINE bool quantise_halves(unsigned char *restrict wire, const unsigned char *restrict x,
+                                    uint32_t count, float up, int32_t (*to_integer)(float))
 {
-    if (!gw_f64_is_power(scale->up))
-        return quantise(wire, x, count, scale->up, gw_f16_load, 2);
-    /* Finite numbers are below 2^16, and what floats_of_halves() makes of the others is not. */
-    float up = (float)scale->up, end = up * 0x1p16f < 0x1p31f ? up * 0x1p16f : 0x1p31f;
+    /* Finite numbers are below 2^16, and what is made of the others is not. */
+    float end = up * 0x1p16f < 0x1p31f ? up * 0x1p16f : 0x1p31f;
+#if defined(GW_LOOP_F16C)
     float floats[HALVES];
     bool fits = true;
     for (size_t first = 0; first < count; first += HALVES) {
         uint32_t step = halves_from(first, count);
-        floats_of_halves(floats, (const unsigned char *)x + 2 * first, step);
-        fits &= quantise_power((unsigned char *)wire + 4 * first, (const unsigned char *)floats,
-                               step, up, end, gw_f32_load, gw_f32_short_to_integer, 4);
+        floats_of_halves(floats, x + 2 * first, step);
+        fits &= quantise_power(wire + 4 * first, (const unsigned char *)floats, step, up, end,
+                               gw_f32_load, to_integer, 4);
     }
     return fits;
+#else
+    return quantise_power(wire, x, count, up, end, gw_f16_load_finite, to_integer, 2);
+#endif
+}
+
+GW_LOOP static bool quantise_f16(void *wire, const void *x, uint32_t count,
+                                 const struct gw_scale *scale)
+{
+    float up = (float)scale->up;
+    if (!gw_f64_is_power(scale->up))
+        return quantise(wire, x, count, scale->up, gw_f16_load, 2);
+    if (up >= 0x1p24f) /* all products are integers: finite numbers are multiples of 2^-24 */
+        return quantise_halves(wire, x, count, up, gw_f32_whole_to_integer);
+    return quantise_halves(wire, x, count, up, gw_f32_short_to_integer);
 }
 
 GW_LOOP static bool quantise_bf16(void *wire, const void *x, uint32_t count,

@@ -150,6 +150,12 @@ static inline int32_t gw_f32_short_to_integer(float x)
     return (int32_t)((x + shifter) - shifter);
 }
 
+/* The same when x is an integer. */
+static inline int32_t gw_f32_whole_to_integer(float x)
+{
+    return (int32_t)x;
+}
+
 /* Is x, a positive number, a power of two? */
 static inline bool gw_f64_is_power(double x)
 {
@@ -237,6 +243,15 @@ static inline uint32_t gw_round_off(uint32_t bits, int count)
     return (bits + (UINT32_C(1) << count >> 1) - 1 + even) >> count;
 }
 
+/*
+ * 16 bits without sign and the sign of a float32. They join in the upper half: of an "or" in the
+ * lower half compilers narrow both operands instead of the result.
+ */
+static inline uint32_t gw_half_with_sign(uint32_t magnitude, uint32_t f32_bits)
+{
+    return (magnitude << 16 | (f32_bits & ~(uint32_t)INT32_MAX)) >> 16;
+}
+
 /* The float16 nearest to a positive number that was rounded to odd, given as the bits of a float32.
  */
 static inline uint32_t gw_f16_round(uint32_t magnitude)
@@ -258,14 +273,14 @@ static inline uint32_t gw_f16_round(uint32_t magnitude)
 static inline void gw_f16_store_odd(unsigned char *to, float odd)
 {
     uint32_t bits = gw_f32_bits(odd);
-    gw_u16_store(to, gw_f16_round(bits & INT32_MAX) | bits >> 31 << 15);
+    gw_u16_store(to, gw_half_with_sign(gw_f16_round(bits & INT32_MAX), bits));
 }
 
 static inline void gw_f16_store(unsigned char *to, double x)
 {
     uint32_t bits = gw_f32_bits((float)gw_f64_to_odd(x));
     uint32_t magnitude = bits & INT32_MAX;
-    uint32_t result = gw_f16_round(magnitude) | bits >> 31 << 15;
+    uint32_t result = gw_half_with_sign(gw_f16_round(magnitude), bits);
     gw_u16_store(to, gw_select((int32_t)magnitude > GW_F32_INFINITY, GW_F16_NAN, result));
 }
 
@@ -280,7 +295,8 @@ static inline void gw_bf16_store(unsigned char *to, double x)
     uint32_t magnitude = bits & INT32_MAX;
     uint32_t denormal = gw_f32_bits(gw_f32_of_bits(lifted) + shifter) - gw_f32_bits(shifter);
     uint32_t normal = gw_round_off(magnitude, GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS);
-    uint32_t result = gw_select((int32_t)magnitude < least, denormal, normal) | bits >> 31 << 15;
+    uint32_t result = gw_select((int32_t)magnitude < least, denormal, normal);
+    result = gw_half_with_sign(result, bits);
     gw_u16_store(to, gw_select((int32_t)magnitude > GW_F32_INFINITY, GW_BF16_NAN, result));
 }
 

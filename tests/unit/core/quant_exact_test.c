@@ -7,7 +7,7 @@
 enum {
     BATCH = 1024,
     RANDOM_BATCHES = 64,
-    SCALES = 8,
+    SCALES = 10,
 };
 
 static const uint64_t seed = 31;
@@ -39,6 +39,8 @@ static struct gw_scale scale_number(size_t i)
         gw_scale_power(GW_SCALE_EXPONENT_MAX, 1),
         gw_scale_power(-98, 1),
         gw_scale_power(43, 1),
+        gw_scale_power(24, 1), /* the least that leaves no float16 a fraction */
+        gw_scale_power(23, 1),
     };
     assert_true(i < SCALES);
     return scales[i];

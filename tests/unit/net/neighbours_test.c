@@ -163,9 +163,9 @@ static void neighbours__initiator_restarts(void **state)
     gw_test_attach_start(net, A);
     gw_test_attach_dial(net, A, B);
     gw_test_attach_run(net, 0);
-    assert_events(&net->sides[B], 2, 0, 0);
+    assert_events(&net->sides[B], 2, 1, 0); /* the session of the life before has ended */
     assert_agreed(net, A, B);
-    gw_test_attach_run(net, 2 * GW_TEST_LOST); /* the old session is silent */
+    gw_test_attach_run(net, 2 * GW_TEST_LOST);
     assert_events(&net->sides[A], 2, 0, 0);
     assert_events(&net->sides[B], 2, 1, 0);
     assert_agreed(net, A, B);
@@ -348,7 +348,7 @@ static void neighbours_refuse__may_be_lost(void **state)
     (void)state;
     struct gw_test_attach *net = open_session();
     uint8_t bytes[GW_ATTACH_SIZE];
-    gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_TAKEN, bytes);
+    gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_JOB, bytes);
     gw_test_attach_run(net, 2 * GW_TEST_BEAT);
     assert_events(&net->sides[A], 2, 1, 0);
     assert_events(&net->sides[B], 2, 0, 0);
@@ -400,7 +400,7 @@ static void neighbours__a_flipped_ending_ends_nothing(void **state)
         int kind = (int)(bit / (8 * GW_ATTACH_SIZE));
         uint32_t at = bit % (8 * GW_ATTACH_SIZE);
         if (kind == 2)
-            gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_TAKEN, bytes);
+            gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_JOB, bytes);
         else
             assert_true(gw_neighbours_farewell(net->sides[kind].own, net->sides[kind].last.peer,
                                                &to, bytes));
@@ -561,7 +561,7 @@ static void neighbours__refuse_for_a_reason(void **state)
         struct gw_test_attach *net = gw_test_attach_open(seed);
         net->sides[B].cfg.peers_max = reason == GW_ATTACH_ROOM ? 1 : 16;
         net->sides[A].cfg.mtu += reason == GW_ATTACH_MTU;
-        if (reason == GW_ATTACH_TAKEN)
+        if (reason == GW_ATTACH_SELF)
             net->sides[A].cfg.address = net->sides[B].cfg.address;
         for (int side = A; side <= C; side++)
             gw_test_attach_start(net, side);
@@ -569,7 +569,7 @@ static void neighbours__refuse_for_a_reason(void **state)
         gw_test_attach_run(net, 0);
         gw_test_attach_dial(net, A, B);
         gw_test_attach_run(net, GW_S);
-        if (reason == GW_ATTACH_ROOM || reason == GW_ATTACH_MTU || reason == GW_ATTACH_TAKEN) {
+        if (reason == GW_ATTACH_ROOM || reason == GW_ATTACH_MTU || reason == GW_ATTACH_SELF) {
             assert_events(&net->sides[A], 0, 0, 1);
             assert_int_equal(net->sides[A].last.said.reason, reason);
         } else {
@@ -612,6 +612,20 @@ static void neighbours__nothing_is_stored_without_proof(void **state)
 }
 
 /* Dialled by its own address, or with its own messages sent back: no session with oneself. */
+/* The address may belong to our own earlier life: it is tried until that has ended. */
+static void neighbours__a_taken_address_is_tried_again(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    uint8_t bytes[GW_ATTACH_SIZE];
+    gw_test_attach_refuse(net, B, net->sides[B].last.peer, GW_ATTACH_TAKEN, bytes);
+    gw_test_attach_send(net, B, A, bytes);
+    gw_test_attach_run(net, GW_S);
+    assert_events(&net->sides[A], 2, 1, 0);
+    assert_agreed(net, A, B);
+    gw_test_attach_close(net);
+}
+
 static void neighbours__no_session_with_oneself(void **state)
 {
     (void)state;
@@ -620,7 +634,7 @@ static void neighbours__no_session_with_oneself(void **state)
     gw_test_attach_dial(net, A, A);
     gw_test_attach_run(net, GW_S);
     assert_events(&net->sides[A], 0, 0, 1);
-    assert_int_equal(net->sides[A].last.said.reason, GW_ATTACH_TAKEN);
+    assert_int_equal(net->sides[A].last.said.reason, GW_ATTACH_SELF);
     gw_test_attach_close(net);
 }
 
@@ -752,6 +766,7 @@ int main(void)
         cmocka_unit_test(neighbours__responder_of_another_version),
         cmocka_unit_test(neighbours__refuse_for_a_reason),
         cmocka_unit_test(neighbours__nothing_is_stored_without_proof),
+        cmocka_unit_test(neighbours__a_taken_address_is_tried_again),
         cmocka_unit_test(neighbours__no_session_with_oneself),
         cmocka_unit_test(neighbours__who_accepts_nobody_is_silent),
         cmocka_unit_test(neighbours_dial__has_a_limit),
