@@ -93,6 +93,7 @@ static struct gw_neighbour_event event_of(const struct gw_neighbours *own,
                                        .peer = peer,
                                        .dial = session->dial,
                                        .said = session->said,
+                                       .heard_at = session->heard_at,
                                        .addr = session->addr};
 }
 

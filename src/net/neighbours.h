@@ -61,6 +61,7 @@ struct gw_neighbour_event {
     uint16_t peer;             /* number of the session, as in our cookie */
     int dial;                  /* as gw_neighbours_dial() returned; -1: they have dialled us */
     struct gw_attach_msg said; /* what they say of themselves */
+    gw_time heard_at;          /* their last sign of life */
     struct gw_sock_addr addr;
 };
 
