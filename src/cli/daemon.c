@@ -272,6 +272,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
         .peers_max = PEERS_MAX,
         .accepts = true,
+        .tags = common->tag,
         .node_address = gw_daemon_address(daemon),
         .role = (uint8_t)daemon->kind->role,
         .keys = daemon->keys,
