@@ -289,8 +289,10 @@ static bool is_ready(const struct gw_coll_run *run, uint32_t at, const struct me
     uint64_t applied = (uint64_t)run->applied.segment * run->segment_values;
     for (uint32_t i = run->applied.step; i < at; i++, applied = 0) {
         struct gw_coll_step step = cfg->coll->step(cfg->rank, cfg->world, i, run->tensor.count);
-        if (message->first < step.recv_first + step.recv_count &&
-            message->first + message->count > step.recv_first + applied)
+        uint64_t first = step.recv_first + applied, end = step.recv_first + step.recv_count;
+        first = first > message->first ? first : message->first;
+        end = end < message->first + message->count ? end : message->first + message->count;
+        if (first < end)
             return false;
     }
     return true;
@@ -328,7 +330,6 @@ static void advance(struct gw_coll_run *run, gw_time now)
     apply_messages(run);
     if (run->status.state != GW_COLL_RUN_RUNNING)
         return;
-    /* Before sending: it may bring the peers to send. */
     post_memory(run);
     send_messages(run, now);
     if (run->applied.step == run->steps && run->sent.step == run->steps && run->sending == 0)

@@ -40,23 +40,24 @@ struct gw_coll_run_cfg {
     struct gw_path path;                  /* to the farthest rank */
     uint8_t class;                        /* of all messages */
     uint32_t segment;                     /* bytes of a message: a multiple of 4 */
-    uint32_t flows; /* messages under way at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
-    gw_time stall;  /* fail when so long nothing arrives and nothing is acknowledged; 0: never.
-                       Longer  than the endpoint's, so that the neighbours of a dead worker name it */
+    uint32_t flows; /* messages sent at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
+    /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
+     * endpoint's, so that those who send to a dead worker name it. */
+    gw_time stall;
     const struct gw_kernels *kernels;
 };
 
 enum gw_coll_run_state {
     GW_COLL_RUN_IDLE,    /* start moves it on */
     GW_COLL_RUN_RUNNING, /* events and the deadline move it on */
-    GW_COLL_RUN_DONE,    /* the tensor has the result and is the caller's; start moves it on */
-    GW_COLL_RUN_FAILED, /* the tensor is the caller's, its contents are undefined; start moves it on
-                         */
+    GW_COLL_RUN_DONE,    /* the tensor has the result; start moves it on */
+    GW_COLL_RUN_FAILED,  /* what the tensor holds is undefined; start moves it on */
 };
 
 /*
- * How a call stands. Nobody tells the others of a failure. A worker that fails lets go of its
- * flows, so the others fail too: when a message of theirs stalls, or at their own deadlines.
+ * How a call stands; done or failed, the tensor is the caller's again. Nobody tells the others of a
+ * failure. A worker that fails lets go of its flows, so the others fail too: when a message of
+ * theirs stalls, or at their own deadlines.
  */
 struct gw_coll_run_status {
     enum gw_coll_run_state state;
