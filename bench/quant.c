@@ -59,6 +59,7 @@ enum kind {
     NARROW,
     ADD_REAL,
     NARROW_REAL,
+    REDUCE,
     MAX_ABS,
 };
 
@@ -84,6 +85,10 @@ static const struct operation {
     {"narrow", NARROW, .bytes = 8 + 4},
     {"add_real f32", ADD_REAL, GW_DTYPE_F32, .bytes = 4 + 8 + 8},
     {"narrow_real f32", NARROW_REAL, GW_DTYPE_F32, .bytes = 8 + 4},
+    {"reduce f32", REDUCE, GW_DTYPE_F32, .bytes = 4 + 4 + 4},
+    {"reduce f16", REDUCE, GW_DTYPE_F16, .bytes = 2 + 2 + 2},
+    {"reduce bf16", REDUCE, GW_DTYPE_BF16, .bytes = 2 + 2 + 2},
+    {"reduce i32", REDUCE, GW_DTYPE_I32, .bytes = 4 + 4 + 4},
     {"max_abs f32", MAX_ABS, GW_DTYPE_F32, .bytes = 4},
 };
 
@@ -134,6 +139,9 @@ static void run(const struct row *row, const struct arrays *a, size_t first, uin
         break;
     case NARROW_REAL:
         k->narrow_real[op->type](x, real, count, 1);
+        break;
+    case REDUCE:
+        sink += k->reduce[op->type](sum, x, count, 1);
         break;
     case MAX_ABS:
         sink += k->max_abs[op->type](x, count);

@@ -272,6 +272,20 @@ int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void
     return GW_ERR_NO_ROOM;
 }
 
+void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
+{
+    uintptr_t first = (uintptr_t)memory;
+    for (uint32_t i = 0; i < ep->cfg.expect_max; i++)
+        if ((uintptr_t)ep->expectations[i].data - first < size)
+            ep->expectations[i].data = NULL;
+    for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
+        if (ep->tx_flows[i].transport && (uintptr_t)ep->tx_flows[i].data - first < size)
+            gw_flow_tx_drop(ep, &ep->tx_flows[i]);
+    for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
+        if (ep->rx_flows[i].data && (uintptr_t)ep->rx_flows[i].data - first < size)
+            gw_flow_rx_drop(ep, &ep->rx_flows[i]);
+}
+
 int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app)
 {
     uint64_t key = app_key(app->job, app->ops->role);

@@ -123,6 +123,13 @@ int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag
                        uint64_t bytes);
 
 /*
+ * Gives up, without an event, all that reads from or writes to `size` bytes at `memory`, which is
+ * the caller's again: flows that send from it, memory posted in it, and flows that fill such
+ * memory. The peers of these flows see them stall.
+ */
+void gw_endpoint_forget(struct gw_endpoint *endpoint, const void *memory, uint64_t size);
+
+/*
  * Tells the other end of `port`'s link to hold its data back for `time`, or, with 0, no longer: for
  * a driver whose receive buffer fills up (pause.h). What was told before and has not left yet is
  * forgotten. False when the pool is empty: try again later.

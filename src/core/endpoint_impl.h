@@ -270,9 +270,13 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
+/* Ends a running flow without an event; its slot is free. */
+void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow);
 
 /* flow_rx.c: takes the packet. */
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
 void gw_flow_rx_expire(struct gw_endpoint *ep, uint32_t slot, gw_time now);
+/* Ends an active flow without an event; its packets are answered no more. */
+void gw_flow_rx_drop(struct gw_endpoint *ep, struct gw_rx_flow *flow);
 
 #endif

@@ -93,26 +93,37 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
     return flow;
 }
 
-static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_event_kind kind,
-                       gw_time now)
+/* The flow ends; its slot answers packets as `state` says until another flow needs it. */
+static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_rx_state state)
 {
     uint32_t slot = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, rx_timer(ep, slot), GW_TIME_NEVER);
     ep->promised--;
-    gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
-                                            .flow = flow->flow,
-                                            .peer = flow->peer,
-                                            .tag = flow->tag,
-                                            .bytes = flow->bytes,
-                                            .at = now});
     flow->data = NULL;
-    flow->state = kind == GW_EVENT_RECEIVED ? GW_RX_DONE : GW_RX_FAILED;
+    flow->state = (uint8_t)state;
     flow->list_next = GW_SLOT_NONE;
     if (ep->done_head == GW_SLOT_NONE)
         ep->done_head = slot;
     else
         ep->rx_flows[ep->done_tail].list_next = slot;
     ep->done_tail = slot;
+}
+
+static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_event_kind kind,
+                       gw_time now)
+{
+    flow_retire(ep, flow, kind == GW_EVENT_RECEIVED ? GW_RX_DONE : GW_RX_FAILED);
+    gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
+                                            .flow = flow->flow,
+                                            .peer = flow->peer,
+                                            .tag = flow->tag,
+                                            .bytes = flow->bytes,
+                                            .at = now});
+}
+
+void gw_flow_rx_drop(struct gw_endpoint *ep, struct gw_rx_flow *flow)
+{
+    flow_retire(ep, flow, GW_RX_FAILED);
 }
 
 /* Turns a packet into an ACK or NACK on its way back, without the ACK's own fields. */

@@ -105,13 +105,22 @@ static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow 
             (uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd);
 }
 
-static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_event_kind kind,
-                     gw_time now)
+void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
     uint32_t index = gw_tx_index(ep, flow);
     gw_egress_leave(ep, &flow->sender);
     gw_endpoint_arm(ep, index, GW_TIME_NEVER);
     ep->promised--;
+    flow->transport = NULL;
+    flow->generation++;
+    flow->free_next = ep->tx_free;
+    ep->tx_free = index;
+}
+
+static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_event_kind kind,
+                     gw_time now)
+{
+    gw_flow_tx_drop(ep, flow);
     gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
                                             .flow = flow->id,
                                             .peer = flow->peer,
@@ -119,10 +128,6 @@ static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_ev
                                             .bytes = flow->bytes,
                                             .retransmits = flow->resent_packets,
                                             .at = now});
-    flow->transport = NULL;
-    flow->generation++;
-    flow->free_next = ep->tx_free;
-    ep->tx_free = index;
 }
 
 /* Joins the egress ring, or waits for the pacer, if there is something that may be sent. */

@@ -40,6 +40,7 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
         [GW_JOB_SILENT] = "the server fell silent",
         [GW_JOB_STALLED] = "no result came for too long",
         [GW_JOB_OVERFLOW] = "a sum does not fit its type",
+        [GW_JOB_MISMATCH] = "workers reduce tensors that differ",
     };
     return (uint32_t)reason < GW_JOB_REASONS ? texts[reason] : "unknown reason";
 }

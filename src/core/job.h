@@ -72,6 +72,7 @@ enum gw_job_reason {
     GW_JOB_SILENT,   /* the server is */
     GW_JOB_STALLED,  /* no result for too long */
     GW_JOB_OVERFLOW, /* a sum does not fit its type */
+    GW_JOB_MISMATCH, /* workers reduce different tensors */
     GW_JOB_REASONS,
 };
 

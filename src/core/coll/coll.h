@@ -6,6 +6,11 @@
  * empty. What it sends is what it had before the step; what it receives is added to what it has, or
  * replaces it. It may begin a step when it has received what the steps before brought.
  *
+ * An element either is sent off once to be added elsewhere, after which nothing is added to it
+ * until its sum replaces it; or it is among those that the worker's last adding step brings, and
+ * that step completes its sum. So no sum of an element reaches a worker before its own value has
+ * left.
+ *
  * One file here and one line in coll.def make a schedule.
  */
 #ifndef GW_CORE_COLL_H

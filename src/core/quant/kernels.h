@@ -74,6 +74,14 @@ struct gw_kernels {
     void (*narrow_real[GW_DTYPE_FLOATS])(void *x, const gw_real *sum, uint32_t count,
                                          uint32_t shares);
 
+    /*
+     * x[i] = (x[i] + y[i]) / shares, for workers that sum among themselves: added and divided in
+     * double, then rounded once to the type; without a division that is the number nearest to the
+     * exact sum. Every NaN becomes the same one, and swapping x and y changes nothing. int32: false
+     * when a sum needs more than 32 bits; `x` is then unspecified.
+     */
+    bool (*reduce[GW_DTYPES])(void *x, const void *y, uint32_t count, uint32_t shares);
+
     /* The largest |x[i]| as the bits of a float32, for gw_scale_exponent_max(); a NaN counts as
      * larger than infinity. 0 when there are none. */
     uint32_t (*max_abs[GW_DTYPE_FLOATS])(const void *x, uint32_t count);

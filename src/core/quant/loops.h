@@ -274,6 +274,56 @@ GW_LOOP static void narrow_real_bf16(void *x, const gw_real *sum, uint32_t count
     narrow_real(x, sum, count, shares, gw_bf16_store, 2);
 }
 
+GW_LOOP_INLINE bool reduce(unsigned char *restrict x, const unsigned char *restrict y,
+                           uint32_t count, uint32_t shares, float (*load)(const unsigned char *),
+                           void (*store)(unsigned char *, double),
+                           void (*store_f32)(unsigned char *, double), size_t size)
+{
+    if (shares == 1) {
+        for (size_t i = 0; i < count; i++)
+            store_f32(x + size * i, load(x + size * i) + load(y + size * i));
+    } else {
+        for (size_t i = 0; i < count; i++)
+            store(x + size * i, ((double)load(x + size * i) + load(y + size * i)) / shares);
+    }
+    return true;
+}
+
+GW_LOOP static bool reduce_f32(void *x, const void *y, uint32_t count, uint32_t shares)
+{
+    return reduce(x, y, count, shares, gw_f32_load, gw_f32_store, gw_f32_store, 4);
+}
+
+GW_LOOP static bool reduce_f16(void *x, const void *y, uint32_t count, uint32_t shares)
+{
+    return reduce(x, y, count, shares, gw_f16_load, gw_f16_store, gw_f16_store_f32, 2);
+}
+
+GW_LOOP static bool reduce_bf16(void *x, const void *y, uint32_t count, uint32_t shares)
+{
+    return reduce(x, y, count, shares, gw_bf16_load, gw_bf16_store, gw_bf16_store_f32, 2);
+}
+
+/* The sum wraps around when its sign differs from that of both operands. */
+GW_LOOP static bool reduce_i32(void *restrict x, const void *restrict y, uint32_t count,
+                               uint32_t shares)
+{
+    unsigned char *to = x;
+    const unsigned char *from = y;
+    uint32_t wrapped = 0; /* in its highest bit */
+    for (size_t i = 0; i < count; i++) {
+        uint32_t a = gw_u32_load(to + sizeof(int32_t) * i);
+        uint32_t b = gw_u32_load(from + sizeof(int32_t) * i);
+        uint32_t sum = a + b;
+        wrapped |= (a ^ sum) & (b ^ sum);
+        gw_u32_store(to + sizeof(int32_t) * i, sum);
+    }
+    for (size_t i = 0; shares > 1 && i < count; i++)
+        gw_i32_store(to + sizeof(int32_t) * i,
+                     (int32_t)gw_u32_load(to + sizeof(int32_t) * i) / (double)shares);
+    return wrapped >> 31 == 0;
+}
+
 GW_LOOP static uint32_t max_abs_f32(const void *x, uint32_t count)
 {
     const unsigned char *from = x;
@@ -315,6 +365,7 @@ GW_LOOP static uint32_t max_abs_bf16(const void *x, uint32_t count)
     .is_saturated = is_saturated, .add_wide = add_wide, .narrow = narrow,                          \
     .add_real = {add_real_f32, add_real_f16, add_real_bf16},                                       \
     .narrow_real = {narrow_real_f32, narrow_real_f16, narrow_real_bf16},                           \
+    .reduce = {reduce_f32, reduce_f16, reduce_bf16, reduce_i32},                                   \
     .max_abs = {max_abs_f32, max_abs_f16, max_abs_bf16}
 
 #endif

@@ -276,12 +276,29 @@ static inline void gw_f16_store_odd(unsigned char *to, float odd)
     gw_u16_store(to, gw_half_with_sign(gw_f16_round(bits & INT32_MAX), bits));
 }
 
-static inline void gw_f16_store(unsigned char *to, double x)
+/*
+ * Rounds a number that is a float32 already, as gw_bf16_store_f32() does. That gives the same as
+ * rounding the exact number when it was rounded to odd, and when it is the float32 sum of two
+ * numbers of the narrower type: 24 bits are twice as many as those have, and two more (Figueroa,
+ * SIGNUM Newsletter 30(3), 1995).
+ */
+static inline void gw_f16_store_f32(unsigned char *to, double x)
 {
-    uint32_t bits = gw_f32_bits((float)gw_f64_to_odd(x));
-    uint32_t magnitude = bits & INT32_MAX;
+    uint32_t bits = gw_f32_bits((float)x), magnitude = bits & INT32_MAX;
     uint32_t result = gw_half_with_sign(gw_f16_round(magnitude), bits);
     gw_u16_store(to, gw_select((int32_t)magnitude > GW_F32_INFINITY, GW_F16_NAN, result));
+}
+
+static inline void gw_f16_store(unsigned char *to, double x)
+{
+    gw_f16_store_f32(to, gw_f64_to_odd(x));
+}
+
+static inline void gw_bf16_store_f32(unsigned char *to, double x)
+{
+    uint32_t bits = gw_f32_bits((float)x);
+    uint32_t result = gw_round_off(bits, GW_F32_MANTISSA_BITS - GW_BF16_MANTISSA_BITS);
+    gw_u16_store(to, gw_select((int32_t)(bits & INT32_MAX) > GW_F32_INFINITY, GW_BF16_NAN, result));
 }
 
 static inline void gw_bf16_store(unsigned char *to, double x)

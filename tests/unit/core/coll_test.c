@@ -81,6 +81,51 @@ static void coll__every_schedule_sums(void **state)
     }
 }
 
+enum life {
+    OWN,    /* values may be added */
+    LEFT,   /* sent off to be added elsewhere: only the sum may come */
+    SUMMED, /* has arrived */
+};
+
+/* What each element of a worker goes through, see coll.h: no value is missed or added twice. */
+static void check_lives(const struct gw_coll_ops *coll, uint32_t n, uint32_t rank, uint32_t count)
+{
+    enum life lives[COUNT_MAX] = {OWN};
+    struct gw_coll_step last = {.recv_count = 0};
+    for (uint32_t at = 0; at < coll->steps(n); at++) {
+        struct gw_coll_step step = coll->step(rank, n, at, count);
+        for (uint64_t i = step.send_first; i < step.send_first + step.send_count; i++)
+            if (step.op == GW_COLL_REDUCE) {
+                assert_int_equal(lives[i], OWN);
+                lives[i] = LEFT;
+            } else {
+                assert_true(lives[i] != LEFT);
+            }
+        for (uint64_t i = step.recv_first; i < step.recv_first + step.recv_count; i++) {
+            assert_int_equal(lives[i], step.op == GW_COLL_REDUCE ? OWN : LEFT);
+            if (step.op == GW_COLL_COPY)
+                lives[i] = SUMMED;
+        }
+        if (step.op == GW_COLL_REDUCE)
+            last = step;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(lives[i], i - last.recv_first < last.recv_count ? OWN : SUMMED);
+}
+
+static void coll__every_element_is_sent_off_once_or_summed_here(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < gw_coll_registry.count; i++) {
+        const struct gw_coll_ops *coll = (const struct gw_coll_ops *)gw_coll_registry.algos[i];
+        for (uint32_t n = 2; n <= N_MAX; n++)
+            for (uint32_t rank = 0; coll->allows(n) && rank < n; rank++) {
+                check_lives(coll, n, rank, COUNT_MAX);
+                check_lives(coll, n, rank, n - 1);
+            }
+    }
+}
+
 static void coll__steps_are_as_many_as_stated(void **state)
 {
     (void)state;
@@ -99,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coll__every_schedule_sums),
+        cmocka_unit_test(coll__every_element_is_sent_off_once_or_summed_here),
         cmocka_unit_test(coll__steps_are_as_many_as_stated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

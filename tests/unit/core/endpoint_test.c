@@ -237,6 +237,86 @@ static void endpoint_fini__releases_and_can_be_made_again(void **state)
     fixture_close(&f);
 }
 
+static uint32_t send_from(struct endpoint_fixture *f, const unsigned char *data)
+{
+    uint32_t flow;
+    struct gw_send send = {
+        .peer = THEIRS,
+        .bytes = MTU,
+        .data = data,
+        .transport = &f->transport,
+        .path = gw_test_path(&f->cfg, RATE_BPS, BRTT),
+    };
+    assert_int_equal(gw_endpoint_send(f->endpoint, &send, &flow, f->now), GW_OK);
+    return flow;
+}
+
+static void input_payload(struct endpoint_fixture *f, uint32_t flow, uint32_t seq)
+{
+    struct gw_pkt data = fixture_data(flow, seq, 2);
+    data.buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, data.buf), 0xaa, MTU);
+    fixture_input(f, &data);
+}
+
+/*
+ * Of each kind of use, one inside of what is forgotten and one outside: flows 1 and 2 receive,
+ * memory is posted for 3 and 4, and two flows send. The full number of each can then begin again.
+ */
+static void endpoint_forget__lets_go_of_memory(void **state)
+{
+    (void)state;
+    static unsigned char memory[8 * MTU], untouched[MTU];
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_flow_info info;
+    struct gw_pkt pkts[8];
+    cfg.tx_flows_max = 2;
+    cfg.rx_flows_max = 4;
+    cfg.expect_max = 4;
+    cfg.stall = 10 * GW_MS;
+    fixture_open(&f, &cfg, "1000");
+    for (uint32_t tag = 1; tag <= 4; tag++)
+        assert_int_equal(
+            gw_endpoint_expect(f.endpoint, THEIRS, tag, memory + 2 * MTU * (tag - 1), 2 * MTU), 0);
+    input_payload(&f, 1, 0);
+    input_payload(&f, 2, 0);
+    uint32_t within = send_from(&f, memory + 3 * MTU), beyond = send_from(&f, memory + 4 * MTU);
+
+    gw_endpoint_forget(f.endpoint, memory + 2 * MTU, 2 * MTU); /* 2 and the first sender */
+    gw_endpoint_forget(f.endpoint, memory + 6 * MTU, 1);       /* 4 */
+    gw_endpoint_forget(f.endpoint, memory + 4 * MTU - 1, 1);   /* nothing begins there */
+    gw_endpoint_forget(f.endpoint, memory, 0);                 /* no memory at all */
+    assert_false(gw_endpoint_flow_info(f.endpoint, within, &info));
+    assert_true(gw_endpoint_flow_info(f.endpoint, beyond, &info));
+    memset(memory + 2 * MTU, 0, 2 * MTU);
+    input_payload(&f, 2, 1);
+    input_payload(&f, 4, 0);
+    assert_true(fixture_stats(&f)->refused == 2);
+    assert_memory_equal(memory + 2 * MTU, untouched, MTU);
+    assert_memory_equal(memory + 3 * MTU, untouched, MTU);
+    assert_memory_equal(memory + 6 * MTU, untouched, MTU);
+    fixture_no_event(&f);
+
+    input_payload(&f, 1, 1);
+    assert_int_equal(fixture_event(&f).flow, 1);
+    send_from(&f, memory);
+    /* The ACKs of 1, twice, and of 2, then both senders. */
+    assert_int_equal(fixture_pull(&f, pkts, 8), 5);
+    assert_int_equal(pkts[3].q.kind, GW_PKT_DATA);
+    assert_int_equal(pkts[3].flow, beyond);
+    fixture_ack(&f, &pkts[3], 1);
+    fixture_ack(&f, &pkts[4], 1);
+    struct gw_event events[4];
+    assert_int_equal(gw_endpoint_poll(f.endpoint, events, 4), 2);
+    /* 3 is still posted; two of the four places were left behind by 1 and 2, one by 4. */
+    for (uint32_t tag = 5; tag <= 7; tag++)
+        assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, tag, memory, MTU), GW_OK);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, 8, memory, MTU), GW_ERR_NO_ROOM);
+    assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +329,7 @@ int main(void)
         cmocka_unit_test(endpoint_expect__has_a_limit),
         cmocka_unit_test(endpoint_flow_info__knows_no_strangers),
         cmocka_unit_test(endpoint_fini__releases_and_can_be_made_again),
+        cmocka_unit_test(endpoint_forget__lets_go_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,14 @@ typedef uint32_t run_fn(const struct gw_kernels *k, void *out, const void *in, u
         return k->max_abs[GW_DTYPE_##type](in, count);                                             \
     }
 
+#define REDUCE(type)                                                                               \
+    static uint32_t run_reduce_##type(const struct gw_kernels *k, void *out, const void *in,       \
+                                      uint32_t count, const struct gw_scale *scale)                \
+    {                                                                                              \
+        (void)scale;                                                                               \
+        return k->reduce[GW_DTYPE_##type](out, in, count, 1 + count % 3);                          \
+    }
+
 QUANTISE(F32)
 QUANTISE(F16)
 QUANTISE(BF16)
@@ -67,6 +75,10 @@ DEQUANTISE(I32)
 REAL(F32)
 REAL(F16)
 REAL(BF16)
+REDUCE(F32)
+REDUCE(F16)
+REDUCE(BF16)
+REDUCE(I32)
 
 static uint32_t run_add(const struct gw_kernels *k, void *out, const void *in, uint32_t count,
                         const struct gw_scale *scale)
@@ -123,6 +135,10 @@ static const struct operation {
     {"narrow_real f32", run_narrow_real_F32, 8, 4, false},
     {"narrow_real f16", run_narrow_real_F16, 8, 2, false},
     {"narrow_real bf16", run_narrow_real_BF16, 8, 2, false},
+    {"reduce f32", run_reduce_F32, 4, 4, false},
+    {"reduce f16", run_reduce_F16, 2, 2, false},
+    {"reduce bf16", run_reduce_BF16, 2, 2, false},
+    {"reduce i32", run_reduce_I32, 4, 4, true},
     {"max_abs f32", run_max_abs_F32, 4, 0, true},
     {"max_abs f16", run_max_abs_F16, 2, 0, true},
     {"max_abs bf16", run_max_abs_BF16, 2, 0, true},

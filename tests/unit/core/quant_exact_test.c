@@ -413,6 +413,98 @@ static void kernels_max_abs__orders_all_bits(void **state)
     }
 }
 
+/* x + y in double, which is exact for float16, then divided in double. */
+static uint64_t reference_reduce(uint32_t x, uint32_t y, uint32_t shares, struct format format)
+{
+    uint64_t wide[] = {bits_of_exact(exact_of_bits(x, format), format_f64),
+                       bits_of_exact(exact_of_bits(y, format), format_f64)};
+    double addends[2];
+    memcpy(addends, wide, sizeof(addends));
+    return bits_of_exact(exact_of_double((addends[0] + addends[1]) / shares), format);
+}
+
+static void check_reduce(enum gw_dtype type, const void *x, const void *y, uint32_t count,
+                         uint32_t shares)
+{
+    uint32_t size = gw_dtype_size(type);
+    for (size_t k = 0; k < here_count; k++) {
+        uint32_t sum[BATCH];
+        memcpy(sum, x, (size_t)size * count);
+        assert_true(here[k]->reduce[type](sum, y, count, shares));
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(
+                element(sum, i, size),
+                reference_reduce(element(x, i, size), element(y, i, size), shares, formats[type]));
+    }
+}
+
+/* Every number, each with others of its magnitude and of any, and with one that it cancels. */
+static void kernels_reduce__rounds_sums_of_16_bit_floats_once(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first <= UINT16_MAX; first += BATCH)
+        for (uint32_t round = 0; round < 12; round++) {
+            uint16_t x[BATCH], y[BATCH];
+            for (uint32_t i = 0; i < BATCH; i++) {
+                uint32_t random = (uint32_t)gw_prng_next(&draw);
+                x[i] = (uint16_t)(first + i);
+                y[i] = (uint16_t)(round < 4   ? random
+                                  : round < 8 ? x[i] ^ (random & 0x8fff)
+                                              : x[i] ^ 0x8000 ^ (random & 3));
+            }
+            uint32_t shares = round % 2 ? 1 : 1 + round;
+            check_reduce(GW_DTYPE_F16, x, y, BATCH, shares);
+            check_reduce(GW_DTYPE_BF16, x, y, BATCH, shares);
+        }
+}
+
+static void kernels_reduce__rounds_sums_of_float32_once(void **state)
+{
+    (void)state;
+    for (uint32_t batch = 0; batch < 4 * RANDOM_BATCHES; batch++) {
+        uint32_t x[BATCH], y[BATCH];
+        for (uint32_t i = 0; i < BATCH; i++) {
+            x[i] = (uint32_t)gw_prng_next(&draw);
+            y[i] = (uint32_t)gw_prng_next(&draw);
+            if (batch % 4) /* exponents not far apart, so that ties and carries are frequent */
+                y[i] = (x[i] & UINT32_C(0x7c000000)) | (y[i] & UINT32_C(0x83fff000));
+        }
+        check_reduce(GW_DTYPE_F32, x, y, BATCH, 1 + batch % 3);
+    }
+}
+
+static void kernels_reduce__adds_int32_that_fit(void **state)
+{
+    static const struct {
+        int32_t x, y;
+        uint32_t shares;
+        bool fits;
+        int32_t result;
+    } cases[] = {
+        {INT32_MAX, 0, 1, true, INT32_MAX},
+        {INT32_MIN, 0, 1, true, INT32_MIN},
+        {INT32_MAX, 1, 1, false, 0},
+        {INT32_MIN, -1, 1, false, 0},
+        {INT32_MIN, INT32_MIN, 1, false, 0},
+        {INT32_MAX, INT32_MAX, 2, false, 0},
+        {INT32_MAX, INT32_MIN, 1, true, -1},
+        {-5, -2, 2, true, -4},
+        {3, 2, 2, true, 2},
+        {4, 3, 2, true, 4},
+        {-1, 0, 3, true, 0},
+        {1 << 30, (1 << 30) - 1, 3, true, 715827882},
+    };
+    (void)state;
+    for (size_t k = 0; k < here_count; k++)
+        for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+            int32_t x = cases[i].x;
+            assert_int_equal(here[k]->reduce[GW_DTYPE_I32](&x, &cases[i].y, 1, cases[i].shares),
+                             cases[i].fits);
+            if (cases[i].fits)
+                assert_int_equal(x, cases[i].result);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +523,9 @@ int main(void)
         cmocka_unit_test(kernels_add_real__adds_float32_in_double),
         cmocka_unit_test(kernels_narrow__fits_32_bits_and_no_more),
         cmocka_unit_test(kernels_max_abs__orders_all_bits),
+        cmocka_unit_test(kernels_reduce__rounds_sums_of_16_bit_floats_once),
+        cmocka_unit_test(kernels_reduce__rounds_sums_of_float32_once),
+        cmocka_unit_test(kernels_reduce__adds_int32_that_fit),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

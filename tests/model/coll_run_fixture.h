@@ -1,0 +1,377 @@
+/*
+ * Up to 8 workers for tests of coll_run.h: each has an endpoint with a run, and one switch joins
+ * them. A call is checked against the schedule played step by step.
+ */
+#ifndef GW_TESTS_COLL_RUN_FIXTURE_H
+#define GW_TESTS_COLL_RUN_FIXTURE_H
+
+#include "host.h"
+#include "support.h"
+
+#include "base/error.h"
+#include "core/coll_run.h"
+#include "core/switch.h"
+#include "net/mem.h"
+
+enum {
+    WORLD_MAX = 8,
+    FIRST_ADDRESS = 3, /* of rank 0, so that ranks are no addresses */
+    ADDRESSES = FIRST_ADDRESS + WORLD_MAX,
+    MTU = 1000,
+    HDR = 44,
+    PKTS = 4096,
+    COUNT_MAX = 40000,
+    STEPS_MAX = 4000000, /* guards against hanging only */
+};
+
+#define LATENCY  (2 * GW_US)
+#define RATE_BPS UINT64_C(10000000000)
+#define BRTT     (4 * LATENCY + 2 * GW_US)
+#define STALL    (5 * GW_MS) /* of flows */
+#define PATIENCE (8 * GW_MS) /* of runs */
+
+struct setup {
+    const char *coll;
+    uint32_t world;
+    uint32_t segment;
+    uint32_t flows;
+    uint32_t tx_flows_max; /* 0: as documented */
+    uint32_t expect_max;   /* 0: as documented */
+    uint64_t queue_max;    /* bytes of a switch port; 0: enough */
+};
+
+struct worker {
+    struct gw_test_host host;
+    struct gw_coll_run *run;
+    struct gw_coll_run *second; /* another one, or NULL */
+    unsigned char *tensor;
+    struct gw_event events[4]; /* those that were not the runs' */
+    uint32_t event_count;
+    gw_time ended; /* when its last call was found to have ended */
+    bool is_dead;
+};
+
+struct model {
+    struct setup setup;
+    struct gw_mem *mem;
+    const struct gw_coll_ops *coll;
+    struct gw_transport transport;
+    uint32_t addresses[WORLD_MAX];
+    struct gw_coll_run_cfg cfg;
+    struct worker workers[WORLD_MAX];
+    struct gw_switch *sw;
+    struct gw_pkt_pool sw_pool;
+    struct gw_buf_pool sw_bufs;
+    uint32_t tag;
+};
+
+static inline void *take(size_t size)
+{
+    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_non_null(memory);
+    return memory;
+}
+
+/* Port i of the switch leads to rank i: one block, one leaf per address, no set. */
+static inline void switch_open(struct model *m)
+{
+    static const uint16_t blocks[] = {0};
+    static uint16_t leaves[ADDRESSES]; /* these three outlive the switch */
+    static uint32_t capacity[WORLD_MAX];
+    static union gw_algo_cfg qdisc_cfg;
+    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, "red");
+    assert_non_null(algo);
+    gw_algo_defaults(algo, qdisc_cfg.bytes);
+    for (uint16_t i = 0; i < WORLD_MAX; i++) {
+        leaves[FIRST_ADDRESS + i] = i < m->setup.world ? i : 0;
+        capacity[i] = m->setup.queue_max ? (uint32_t)m->setup.queue_max : 1 << 22;
+    }
+    gw_buf_pool_init(&m->sw_bufs, take(gw_buf_pool_size(PKTS, MTU)), PKTS, MTU);
+    gw_pkt_pool_init(&m->sw_pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, &m->sw_bufs);
+    struct gw_switch_cfg cfg = {
+        .port_count = (uint16_t)m->setup.world,
+        .qdisc = (const struct gw_qdisc_ops *)algo,
+        .qdisc_cfg = qdisc_cfg.bytes,
+        .capacity = capacity,
+        .trim_size = HDR,
+        .routes = {.blocks = blocks,
+                   .leaves = leaves,
+                   .destination_count = ADDRESSES,
+                   .block_shift = 31},
+        .seed = 1,
+        .pool = &m->sw_pool,
+    };
+    m->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+}
+
+static inline void worker_open(struct model *m, uint32_t rank)
+{
+    struct worker *worker = &m->workers[rank];
+    struct gw_endpoint_cfg cfg = gw_test_host_cfg(m->addresses[rank], MTU);
+    uint32_t awaits = gw_coll_run_awaits(&m->cfg);
+    cfg.hdr = HDR;
+    cfg.stall = STALL;
+    cfg.tx_flows_max = m->setup.tx_flows_max ? m->setup.tx_flows_max : m->setup.flows;
+    cfg.rx_flows_max = 2 * awaits + 1;
+    cfg.expect_max = m->setup.expect_max ? m->setup.expect_max : awaits;
+    gw_test_host_open(&worker->host, &cfg, PKTS);
+    m->cfg.rank = rank;
+    m->cfg.path = gw_test_path(&cfg, RATE_BPS, BRTT);
+    m->cfg.path.hops = 2;
+    size_t size = gw_coll_run_size(&m->cfg);
+    assert_true(size > 0);
+    worker->run = gw_coll_run_init(take(size), &m->cfg, worker->host.endpoint);
+    worker->tensor = take(COUNT_MAX * sizeof(uint32_t));
+    gw_mem_add(m->mem, gw_endpoint_node(worker->host.endpoint), &worker->host.pool);
+}
+
+static inline void model_open(struct model *m, const struct setup *setup)
+{
+    *m = (struct model){.setup = *setup, .tag = UINT32_MAX - 100}; /* wraps soon, as the clock */
+    m->mem = gw_mem_open(&(struct gw_mem_cfg){
+        .cookie = 3, .mtu = MTU, .frames_max = 2 * PKTS, .batch = 1, .start = (gw_time)0 - GW_MS});
+    assert_non_null(m->mem);
+    m->coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, setup->coll);
+    assert_non_null(m->coll);
+    m->transport = gw_test_transport("smartt", "spray", "timeout");
+    for (uint32_t i = 0; i < WORLD_MAX; i++)
+        m->addresses[i] = FIRST_ADDRESS + i;
+    m->cfg = (struct gw_coll_run_cfg){
+        .coll = m->coll,
+        .world = setup->world,
+        .addresses = m->addresses,
+        .transport = &m->transport,
+        .path = {.rate_bps = RATE_BPS},
+        .segment = setup->segment,
+        .flows = setup->flows,
+        .stall = PATIENCE,
+        .kernels = gw_kernels_best(0),
+    };
+    for (uint32_t rank = 0; rank < setup->world; rank++)
+        worker_open(m, rank);
+    switch_open(m);
+    uint32_t sw = gw_mem_add(m->mem, gw_switch_node(m->sw), &m->sw_pool);
+    struct gw_mem_link link = {.latency = LATENCY, .rate_bps = RATE_BPS};
+    for (uint16_t i = 0; i < setup->world; i++) {
+        gw_mem_connect(m->mem, i, 0, sw, i, &link);
+        gw_mem_connect(m->mem, sw, i, i, 0, &link);
+    }
+}
+
+static inline enum gw_coll_run_state state_of(const struct worker *worker)
+{
+    return gw_coll_run_status(worker->run).state;
+}
+
+static inline void take_events(struct model *m, struct worker *worker)
+{
+    struct gw_event event;
+    gw_time now = gw_mem_now(m->mem);
+    bool ran = state_of(worker) == GW_COLL_RUN_RUNNING;
+    while (gw_endpoint_poll(worker->host.endpoint, &event, 1)) {
+        bool is_known = gw_coll_run_event(worker->run, &event, now);
+        if (worker->second && gw_coll_run_event(worker->second, &event, now)) {
+            assert_false(is_known);
+            is_known = true;
+        }
+        if (!is_known) {
+            assert_true(worker->event_count < GW_COUNT_OF(worker->events));
+            worker->events[worker->event_count++] = event;
+        }
+    }
+    gw_coll_run_expire(worker->run, now);
+    if (ran && state_of(worker) != GW_COLL_RUN_RUNNING)
+        worker->ended = now;
+}
+
+/* One instant; false: nothing is left to do until `until`. */
+static inline bool model_step(struct model *m, gw_time until)
+{
+    bool stepped = gw_mem_step(m->mem, until);
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        if (!m->workers[rank].is_dead)
+            take_events(m, &m->workers[rank]);
+    return stepped;
+}
+
+/* Until no call runs. */
+static inline void model_run(struct model *m)
+{
+    for (uint32_t steps = 0;; steps++) {
+        gw_time until = GW_TIME_NEVER;
+        bool is_running = false;
+        for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+            const struct worker *worker = &m->workers[rank];
+            if (worker->is_dead || state_of(worker) != GW_COLL_RUN_RUNNING)
+                continue;
+            is_running = true;
+            gw_time deadline = gw_coll_run_deadline(worker->run);
+            if (gw_deadline_before(deadline, until))
+                until = deadline;
+        }
+        if (!is_running)
+            return;
+        assert_true(steps < STEPS_MAX);
+        model_step(m, until);
+    }
+}
+
+/* Until nothing moves. */
+static inline void model_drain(struct model *m)
+{
+    uint32_t steps = 0;
+    while (model_step(m, GW_TIME_NEVER))
+        assert_true(steps++ < STEPS_MAX);
+}
+
+static inline void model_close(struct model *m)
+{
+    model_drain(m);
+    for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+        struct worker *worker = &m->workers[rank];
+        gw_coll_run_fini(worker->run);
+        gw_endpoint_fini(worker->host.endpoint);
+        if (!worker->is_dead)
+            assert_true(gw_node_deadline(gw_endpoint_node(worker->host.endpoint)) == GW_TIME_NEVER);
+        assert_int_equal(gw_endpoint_stats(worker->host.endpoint)->malformed, 0);
+        gw_test_host_close(&worker->host);
+        free(worker->run);
+        free(worker->tensor);
+    }
+    assert_int_equal(m->sw_pool.free_count + (m->sw_pool.end - m->sw_pool.fresh), PKTS);
+    free(m->sw);
+    free(m->sw_pool.pkts);
+    free(m->sw_bufs.refs);
+    gw_mem_close(m->mem);
+}
+
+struct call {
+    uint64_t count;
+    enum gw_dtype type;
+    bool average;
+    uint64_t seed;
+};
+
+static inline void expect_start(struct model *m, uint32_t rank, const struct call *call, int result)
+{
+    unsigned char *tensor = m->workers[rank].tensor;
+    assert_int_equal(gw_coll_run_start(m->workers[rank].run,
+                                       &(struct gw_tensor){.in = tensor,
+                                                           .out = tensor,
+                                                           .count = call->count,
+                                                           .type = call->type,
+                                                           .average = call->average,
+                                                           .tag = m->tag},
+                                       gw_mem_now(m->mem)),
+                     result);
+}
+
+static inline void start(struct model *m, uint32_t rank, const struct call *call)
+{
+    expect_start(m, rank, call, GW_OK);
+}
+
+/* The next call takes other tags. */
+static inline void move_tags(struct model *m, const struct call *call)
+{
+    m->tag += (uint32_t)gw_coll_run_tags(m->workers[0].run, call->count, call->type);
+}
+
+/* Floats of either sign and about the same magnitude, integers whose sums fit. */
+static inline void fill_tensor(unsigned char *tensor, const struct call *call, uint32_t rank)
+{
+    uint32_t size = gw_dtype_size(call->type);
+    gw_test_fill(tensor, call->count * size, call->seed * WORLD_MAX + rank);
+    for (uint64_t i = 0; i < call->count; i++) {
+        uint32_t bits = 0;
+        memcpy(&bits, tensor + size * i, size);
+        if (call->type == GW_DTYPE_F32)
+            bits = (bits & UINT32_C(0x81ffffff)) | UINT32_C(0x3c000000);
+        else if (call->type == GW_DTYPE_I32)
+            bits = (uint32_t)((int32_t)bits >> 4);
+        else
+            bits = (bits & 0x83ff) | (call->type == GW_DTYPE_F16 ? 0x3800 : 0x3c00);
+        memcpy(tensor + size * i, &bits, size);
+    }
+}
+
+/*
+ * What the schedule's order of additions gives, step by step, all workers in step. Each worker has
+ * it all in the end.
+ */
+static inline void reference(const struct model *m, const struct call *call,
+                             unsigned char **results)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(0);
+    uint32_t n = m->setup.world, steps = m->coll->steps(n), size = gw_dtype_size(call->type);
+    unsigned char *before[WORLD_MAX];
+    for (uint32_t rank = 0; rank < n; rank++)
+        before[rank] = take(call->count * size);
+    for (uint32_t at = 0; at < steps; at++) {
+        for (uint32_t rank = 0; rank < n; rank++)
+            memcpy(before[rank], results[rank], call->count * size);
+        for (uint32_t rank = 0; rank < n; rank++) {
+            struct gw_coll_step step = m->coll->step(rank, n, at, call->count);
+            bool is_last = m->coll->step(rank, n, at + 1, call->count).op == GW_COLL_COPY;
+            unsigned char *to = results[rank] + step.recv_first * size;
+            const unsigned char *from = before[step.from] + step.recv_first * size;
+            if (step.op == GW_COLL_COPY)
+                memcpy(to, from, step.recv_count * size);
+            else
+                assert_true(kernels->reduce[call->type](to, from, (uint32_t)step.recv_count,
+                                                        call->average && is_last ? n : 1));
+        }
+    }
+    for (uint32_t rank = 0; rank < n; rank++)
+        free(before[rank]);
+}
+
+static inline void fill_all(struct model *m, const struct call *call, unsigned char **results)
+{
+    for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+        fill_tensor(m->workers[rank].tensor, call, rank);
+        results[rank] = take(call->count * sizeof(uint32_t) + 1);
+        memcpy(results[rank], m->workers[rank].tensor, call->count * gw_dtype_size(call->type));
+    }
+    reference(m, call, results);
+}
+
+static inline void check_all(struct model *m, const struct call *call, unsigned char **results)
+{
+    for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+        assert_int_equal(state_of(&m->workers[rank]), GW_COLL_RUN_DONE);
+        assert_true(gw_coll_run_deadline(m->workers[rank].run) == GW_TIME_NEVER);
+        assert_memory_equal(results[rank], results[0], call->count * gw_dtype_size(call->type));
+        assert_memory_equal(m->workers[rank].tensor, results[rank],
+                            call->count * gw_dtype_size(call->type));
+        assert_int_equal(m->workers[rank].event_count, 0);
+    }
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        free(results[rank]);
+}
+
+/* A call from start to end; rank `late` begins `delay` after the others. */
+static inline void call_late(struct model *m, const struct call *call, uint32_t late, gw_time delay)
+{
+    unsigned char *results[WORLD_MAX];
+    fill_all(m, call, results);
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        if (rank != late)
+            start(m, rank, call);
+    if (late < m->setup.world) {
+        gw_time until = gw_time_add(gw_mem_now(m->mem), delay);
+        while (model_step(m, until)) {
+        }
+        start(m, late, call);
+    }
+    model_run(m);
+    move_tags(m, call);
+    check_all(m, call, results);
+}
+
+static inline void call_once(struct model *m, const struct call *call)
+{
+    call_late(m, call, UINT32_MAX, 0);
+}
+
+#endif
