@@ -12,6 +12,7 @@ enum {
 
 /* A command gets its own name as argv[0] ("gradwire sim") and returns an exit status. */
 int gw_cmd_allreduce(int argc, char **argv);
+int gw_cmd_check(int argc, char **argv);
 int gw_cmd_bench(int argc, char **argv);
 int gw_cmd_sim(int argc, char **argv);
 int gw_cmd_server(int argc, char **argv);

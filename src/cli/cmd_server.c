@@ -177,7 +177,7 @@ static void look(struct gw_daemon *daemon, void *pointer)
         }
         known->is_served = false;
     }
-    gw_overlay_site_sweep(own->site);
+    gw_overlay_site_look(own->site);
 }
 
 static void status(void *pointer, json_t *status)

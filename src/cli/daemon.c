@@ -74,10 +74,10 @@ static const struct gw_daemon_common *common_of(const struct gw_daemon *daemon)
 /* Many machines have daemons of the same config: their names tell them apart. */
 uint32_t gw_daemon_address(const struct gw_daemon *daemon)
 {
-    char text[CFG_MAX], host[HOST_NAME_MAX + 1] = "";
+    char text[2 * GW_PARAM_TEXT_MAX], host[HOST_NAME_MAX + 1] = "";
     gethostname(host, sizeof(host) - 1);
-    snprintf(text, sizeof(text), "%s %s of %s", daemon->kind->name, common_of(daemon)->listen,
-             host);
+    snprintf(text, sizeof(text), "%s %.*s of %s", daemon->kind->name, GW_PARAM_TEXT_MAX,
+             common_of(daemon)->listen, host);
     return gw_key_address(text);
 }
 
@@ -272,6 +272,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
         .peers_max = PEERS_MAX,
         .accepts = true,
+        .tags = common->tag,
         .node_address = gw_daemon_address(daemon),
         .role = (uint8_t)daemon->kind->role,
         .keys = daemon->keys,
@@ -397,13 +398,16 @@ static int ask_status(const struct gw_daemon *daemon, bool json)
 static void take_neighbours(struct gw_daemon *daemon)
 {
     struct gw_neighbour_event event;
+    bool is_any = false;
     while (gw_station_poll(daemon->station, &event)) {
         if (daemon->is_draining && event.dial < 0 && event.kind == GW_NEIGHBOUR_UP)
             gw_station_refuse(daemon->station, event.peer, GW_ATTACH_CLOSING);
         else
             daemon->kind->neighbour(daemon, daemon->own, &event);
-        daemon->kind->look(daemon, daemon->own);
+        is_any = true;
     }
+    if (is_any)
+        daemon->kind->look(daemon, daemon->own);
 }
 
 static void take_signals(struct gw_daemon *daemon)

@@ -602,6 +602,15 @@ void gw_coordinator_fini(struct gw_coordinator *co)
     gw_endpoint_detach(co->ep, &co->app);
 }
 
+void gw_coordinator_hear(struct gw_coordinator *co, uint32_t address, gw_time at)
+{
+    for (uint32_t rank = 0; rank < co->cfg.world; rank++) {
+        struct seat *seat = &co->seats[rank];
+        if (!is_vacant(seat) && seat->address == address && gw_time_before(seat->heard, at))
+            seat->heard = at;
+    }
+}
+
 enum gw_coordinator_phase gw_coordinator_phase(const struct gw_coordinator *co)
 {
     return co->phase;

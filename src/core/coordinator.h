@@ -60,6 +60,12 @@ int gw_coordinator_init(struct gw_coordinator **coordinator, void *memory,
 /* Detaches at once, without a word to anybody. The server is the caller's. */
 void gw_coordinator_fini(struct gw_coordinator *coordinator);
 
+/*
+ * The worker at this address was alive at that time, as the caller knows by another way than the
+ * job's packets: while a switch between is down, nobody is lost.
+ */
+void gw_coordinator_hear(struct gw_coordinator *coordinator, uint32_t address, gw_time at);
+
 enum gw_coordinator_phase gw_coordinator_phase(const struct gw_coordinator *coordinator);
 
 /* Of the running or the last epoch; 0: none. */

@@ -97,7 +97,8 @@ static void take_stats(struct gw_io *io)
     }
     stats->datagrams_sent = udp->sent;
     stats->datagrams_received = udp->received;
-    stats->datagrams_refused = udp->runts + udp->malformed + udp->wrong_version + udp->wrong_cookie;
+    stats->datagrams_refused = udp->runts + udp->malformed + udp->wrong_version +
+                               udp->wrong_cookie + udp->forged + udp->repeated;
     stats->kernel_drops = udp->kernel_drops;
     pthread_mutex_unlock(&io->stats_lock);
 }
@@ -392,6 +393,7 @@ static int open_station(struct gw_io *io, char *error)
         .mtu = 4u * plan->values > MTU_MIN ? 4u * plan->values : MTU_MIN,
         .peers_max = is_home ? PEERS_MAX : 16,
         .accepts = is_home,
+        .tags = plan->tags,
         .node_address = is_home ? random32() : io->address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,

@@ -232,13 +232,9 @@ static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
         gw_pkt_release(loop->cfg.pool, pkts[i]);
 }
 
-/* Keeps a datagram of the attach protocol for the owner, and counts others. */
+/* Keeps a datagram of the attach protocol for the owner. */
 static void take_foreign(struct gw_loop *loop, const struct gw_udp_train *train)
 {
-    if (!gw_attach_is(train->control, train->length)) {
-        gw_udp_refuse(loop->cfg.udp, train->refusal);
-        return;
-    }
     struct foreign *foreign = &loop->foreign[loop->foreign_count++];
     memcpy(foreign->bytes, train->control, train->length);
     foreign->length = train->length;

@@ -93,6 +93,7 @@ static struct gw_neighbour_event event_of(const struct gw_neighbours *own,
                                        .peer = peer,
                                        .dial = session->dial,
                                        .said = session->said,
+                                       .heard_at = session->heard_at,
                                        .addr = session->addr};
 }
 
@@ -218,7 +219,8 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
         .job = dial->greeting.job,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
-        .flags = dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0,
+        .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
+                           (own->cfg.tags ? GW_ATTACH_TAGGED : 0)),
     };
     memcpy(msg.proof, dial->proof, sizeof(msg.proof));
     write_message(own, session, &msg, bytes);
@@ -362,6 +364,8 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
         return refuse(own, msg, key, GW_ATTACH_MTU, answer);
     if (msg->address == own->cfg.address) /* our own question has come back, too */
         return refuse(own, msg, key, GW_ATTACH_SELF, answer);
+    if (((msg->flags & GW_ATTACH_TAGGED) != 0) != own->cfg.tags)
+        return refuse(own, msg, key, GW_ATTACH_TAGS, answer);
     struct session *session = find_session(own, from, msg->session);
     if (session && session->state == SESSION_ENDED)
         return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
@@ -579,6 +583,11 @@ bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
     return true;
 }
 
+const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t peer)
+{
+    return own->sessions[peer].key;
+}
+
 uint64_t gw_neighbours_cookie(const struct gw_neighbours *own, uint16_t peer)
 {
     return own->sessions[peer].rx_cookie;
@@ -601,6 +610,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_JOB] = "it has no room for the job, or knows it with another number of workers",
         [GW_ATTACH_TAKEN] = "our address is taken",
         [GW_ATTACH_SELF] = "it is ourselves",
+        [GW_ATTACH_TAGS] = "one of us tags packets, the other does not",
         [GW_ATTACH_CLOSING] = "it is closing",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";

@@ -28,6 +28,7 @@ struct gw_neighbours_cfg {
     uint32_t address;
     uint8_t role; /* enum gw_attach_role */
     bool accepts; /* others may dial us */
+    bool tags;    /* packets carry tags; who does not want that is refused */
     uint16_t entropies;
     uint32_t mtu;
     uint16_t peers_max;
@@ -61,6 +62,7 @@ struct gw_neighbour_event {
     uint16_t peer;             /* number of the session, as in our cookie */
     int dial;                  /* as gw_neighbours_dial() returned; -1: they have dialled us */
     struct gw_attach_msg said; /* what they say of themselves */
+    gw_time heard_at;          /* their last sign of life */
     struct gw_sock_addr addr;
 };
 
@@ -122,6 +124,9 @@ bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *ev
 /* Session `peer` as in the event that it came up with; false: there is none that is up. */
 bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
                         struct gw_neighbour_event *view);
+
+/* The key of session `peer`. */
+const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t peer);
 
 /* Our cookie for session `peer`. */
 uint64_t gw_neighbours_cookie(const struct gw_neighbours *own, uint16_t peer);

@@ -201,6 +201,14 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
     return code;
 }
 
+void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
+                            gw_time at)
+{
+    for (uint32_t i = 0; i < server->cfg.jobs_max; i++)
+        if (server->served[i].server && server->served[i].job.job == job)
+            gw_coordinator_hear(server->served[i].coordinator, address, at);
+}
+
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
 {
     for (uint32_t i = 0; i < server->cfg.jobs_max; i++) {

@@ -55,6 +55,10 @@ struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server)
  */
 int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
 
+/* The job's worker at this address was alive at that time. */
+void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
+                            gw_time at);
+
 /* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
  */
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);

@@ -171,21 +171,33 @@ void gw_overlay_site_way_out(struct gw_overlay_site *site, uint16_t peer)
     gw_loop_link(gw_station_loop(site->cfg.station), server_port(site), peer, true);
 }
 
-/* Whether a worker of the job has a session with us. */
-static bool is_attended(const struct gw_overlay_site *site, uint32_t job)
+/* The next session of a worker from *peer on, which is moved on; false: there is none. */
+static bool next_worker(const struct gw_overlay_site *site, uint16_t *peer,
+                        struct gw_neighbour_event *view)
 {
     const struct gw_neighbours *neighbours = gw_station_neighbours(site->cfg.station);
-    struct gw_neighbour_event view;
-    for (uint16_t peer = 0; peer < GW_UDP_PEERS_MAX; peer++)
-        if (gw_neighbours_view(neighbours, peer, &view) && view.dial < 0 && view.said.job == job)
+    while (*peer < GW_UDP_PEERS_MAX)
+        if (gw_neighbours_view(neighbours, (*peer)++, view) && view->dial < 0 && view->said.job)
             return true;
     return false;
 }
 
-void gw_overlay_site_sweep(struct gw_overlay_site *site)
+static bool is_attended(const struct gw_overlay_site *site, uint32_t job)
+{
+    struct gw_neighbour_event view;
+    for (uint16_t peer = 0; next_worker(site, &peer, &view);)
+        if (view.said.job == job)
+            return true;
+    return false;
+}
+
+void gw_overlay_site_look(struct gw_overlay_site *site)
 {
     uint32_t idle[GW_OVERLAY_JOBS_MAX], count = 0;
+    struct gw_neighbour_event worker;
     struct gw_overlay_job_view view;
+    for (uint16_t peer = 0; next_worker(site, &peer, &worker);)
+        gw_overlay_server_hear(site->server, worker.said.job, worker.said.address, worker.heard_at);
     for (uint32_t i = 0; gw_overlay_server_view(site->server, i, &view); i++)
         if (view.phase == GW_COORDINATOR_GATHERING && !is_attended(site, view.job.job))
             idle[count++] = view.job.job;

@@ -47,8 +47,11 @@ int gw_overlay_site_join(struct gw_overlay_site *site, struct gw_loop_port worke
 /* What leaves the server goes to this neighbour: the fabric's nearest switch. */
 void gw_overlay_site_way_out(struct gw_overlay_site *site, uint16_t peer);
 
-/* Forgets jobs of which no worker is left. Not for a site with workers of its own process. */
-void gw_overlay_site_sweep(struct gw_overlay_site *site);
+/*
+ * To be called several times in GW_OVERLAY_LOST, except by a site with workers of its own process:
+ * whose session is alive is not lost, and a job of which no session is left is forgotten.
+ */
+void gw_overlay_site_look(struct gw_overlay_site *site);
 
 struct gw_overlay_server *gw_overlay_site_server(struct gw_overlay_site *site);
 

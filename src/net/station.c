@@ -18,6 +18,7 @@ struct gw_station {
     struct gw_udp *udp;
     struct gw_loop *loop;
     struct gw_neighbours *neighbours;
+    struct gw_tag *tags; /* of every neighbour; NULL: none are used */
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
 };
 
@@ -103,6 +104,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .address = cfg->node_address,
         .role = cfg->role,
         .accepts = cfg->accepts,
+        .tags = cfg->tags,
         .entropies = cfg->entropies,
         .mtu = cfg->mtu,
         .peers_max = cfg->peers_max,
@@ -112,6 +114,8 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .lost = GW_OVERLAY_LOST,
     };
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
+    if (cfg->tags && !(station->tags = calloc(cfg->peers_max, sizeof(*station->tags))))
+        return GW_ERR_NO_MEMORY;
     station->loop = gw_loop_open(&loop);
     station->neighbours = gw_neighbours_open(&attach);
     return station->loop && station->neighbours ? GW_OK : GW_ERR_NO_MEMORY;
@@ -121,7 +125,8 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
 {
     GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_NEIGHBOURS_KEYS_MAX);
     struct gw_station *station = calloc(1, sizeof(*station));
-    if (!station || gw_overlay_memory_open(&station->memory, cfg->packets, cfg->mtu) != GW_OK) {
+    uint32_t buffer = cfg->mtu + (cfg->tags ? GW_TAG_SIZE : 0);
+    if (!station || gw_overlay_memory_open(&station->memory, cfg->packets, buffer) != GW_OK) {
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
@@ -170,6 +175,7 @@ void gw_station_close(struct gw_station *station)
 void gw_station_free(struct gw_station *station)
 {
     gw_overlay_memory_close(&station->memory);
+    free(station->tags);
     free(station);
 }
 
@@ -257,11 +263,23 @@ bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *even
     if (!gw_neighbours_poll(station->neighbours, event))
         return false;
     if (event->kind == GW_NEIGHBOUR_UP) {
+        uint64_t cookie = gw_neighbours_cookie(station->neighbours, event->peer);
+        struct gw_tag *tag = station->tags ? &station->tags[event->peer] : NULL;
+        struct gw_tag_cfg tag_cfg = {
+            .key = gw_neighbours_key(station->neighbours, event->peer),
+            .session = event->said.session,
+            .initiators_cookie = event->dial >= 0 ? cookie : event->said.cookie,
+            .responders_cookie = event->dial >= 0 ? event->said.cookie : cookie,
+            .is_initiator = event->dial >= 0,
+        };
+        if (tag)
+            gw_tag_init(tag, &tag_cfg);
         struct gw_udp_peer peer = {
+            .tag = tag,
             .addr = event->addr,
             .entropies = event->said.entropies,
             .tx_cookie = event->said.cookie,
-            .rx_cookie = gw_neighbours_cookie(station->neighbours, event->peer),
+            .rx_cookie = cookie,
         };
         gw_udp_set_peer(station->udp, &peer);
     } else {

@@ -21,6 +21,7 @@
 
 #include "core/pkt.h"
 #include "net/sock.h"
+#include "net/tag.h"
 #include "wire/wire.h"
 
 enum {
@@ -40,7 +41,8 @@ struct gw_udp_faults {
 };
 
 struct gw_udp_cfg {
-    struct gw_pkt_pool *pool; /* more than GW_UDP_TRAIN_MAX buffers of at least `mtu` bytes */
+    struct gw_pkt_pool *pool; /* more than GW_UDP_TRAIN_MAX buffers of at least `mtu` bytes, and
+                                 GW_TAG_SIZE more where packets are tagged */
     const char *address;      /* ours, as text: IPv4 or IPv6 */
     uint16_t port;            /* first of the row; 0: any */
     uint16_t entropies;       /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
@@ -57,6 +59,7 @@ struct gw_udp_peer {
     uint16_t entropies;       /* ports of its row */
     uint64_t tx_cookie;       /* in packets to it */
     uint64_t rx_cookie;       /* in packets from it; the low 16 bits are its number here */
+    struct gw_tag *tag;       /* packets both ways carry one; NULL: none. Outlives the neighbour */
 };
 
 /* Counters, in datagrams. */
@@ -74,6 +77,8 @@ struct gw_udp_stats {
     uint64_t malformed;
     uint64_t wrong_version; /* not of this protocol, or of another version */
     uint64_t wrong_cookie;  /* of no neighbour, or not from its address */
+    uint64_t forged;        /* the tag is wrong */
+    uint64_t repeated;      /* the tag has been here before, or is too old to know */
     uint64_t no_room;       /* our pool was empty */
 };
 
@@ -82,11 +87,9 @@ struct gw_udp_train {
     uint16_t peer;
     uint16_t count; /* of `pkts`; may be 0: all were refused */
     struct gw_pkt *pkts[GW_UDP_TRAIN_MAX];
-    /* A datagram that is no packet, and GW_ERR_* that says why. It may be of the attach protocol;
-     * if it is not, gw_udp_refuse() counts it. `length` is 0 when there is none. */
+    /* A datagram that is no packet but of the attach protocol; `length` is 0 when there is none. */
     const uint8_t *control;
     uint32_t length;
-    int refusal;
     struct gw_sock_addr from;
 };
 
@@ -139,9 +142,6 @@ void gw_udp_send_control(struct gw_udp *udp, const struct gw_sock_addr *to, cons
  * `train` points to is valid until the next call, but for the packets, which are the caller's.
  */
 int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, char *error);
-
-/* Counts a datagram that was no packet for the reason `code`. */
-void gw_udp_refuse(struct gw_udp *udp, int code);
 
 /* For ppoll(): the socket that receives, and the one that a train waits for, or -1. */
 int gw_udp_receive_fd(const struct gw_udp *udp);

@@ -10,6 +10,7 @@
 
 enum {
     GW_UDP_PLACES = 2 * GW_UDP_TRAIN_MAX, /* of a batch on its way out: faults double packets */
+    GW_UDP_PIECES = 3,                    /* of a datagram: header, payload, tag */
     GW_UDP_DATAGRAM_MAX = 65535,
 };
 
@@ -23,9 +24,10 @@ struct gw_udp_tx {
     uint8_t tos;
     struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
     uint16_t late_peer;
-    struct gw_pkt *pkts[GW_UDP_PLACES]; /* NULL: a copy; the packet comes later in the row */
-    struct gw_frame frames[GW_UDP_PLACES];
-    struct iovec iovs[GW_UDP_PLACES][2];
+    struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
+    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the tag */
+    uint8_t tags[GW_UDP_PLACES][GW_TAG_SIZE];
+    struct iovec iovs[GW_UDP_PLACES][GW_UDP_PIECES];
 };
 
 /*

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "wire/attach.h"
 
 enum {
     /* Bytes of the longest header that land in the buffer. */
@@ -111,15 +112,47 @@ static const struct gw_udp_peer *find_peer(const struct gw_udp *udp, uint64_t co
     return entropy < peer->entropies ? peer : NULL;
 }
 
-void gw_udp_refuse(struct gw_udp *udp, int code)
+static void count_refusal(struct gw_udp_stats *stats, int code)
 {
-    struct gw_udp_stats *stats = &udp->stats;
     if (code == GW_ERR_VERSION)
         stats->wrong_version++;
     else if (code == GW_ERR_UNKNOWN)
         stats->wrong_cookie++;
     else
         stats->malformed++;
+}
+
+/* The bytes of datagram `i` as they lie: a header's worth, and the rest behind it. */
+static void pieces_of(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
+                      uint32_t length, struct iovec pieces[2])
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    uint32_t front = length < GW_WIRE_DATA_SIZE ? length : GW_WIRE_DATA_SIZE;
+    uint8_t *datagram = rx->linear + (size_t)i * arrival->segment;
+    bool in_place = arrival->is_in_place;
+    pieces[0] = (struct iovec){in_place ? rx->frames[i].hdr : datagram, front};
+    pieces[1] =
+        (struct iovec){in_place ? rx->iovs[2 * i + 1].iov_base : datagram + front, length - front};
+}
+
+/* Judges datagram `i` of `length` bytes by its tag, which are the last of them. */
+static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
+                       uint32_t length)
+{
+    struct iovec pieces[2];
+    uint8_t tag[GW_TAG_SIZE];
+    uint32_t covered = length - GW_TAG_SIZE;
+    pieces_of(udp, arrival, i, length, pieces);
+    for (uint32_t k = 0; k < GW_TAG_SIZE; k++) {
+        uint32_t at = covered + k, front = (uint32_t)pieces[0].iov_len;
+        tag[k] = at < front ? ((uint8_t *)pieces[0].iov_base)[at]
+                            : ((uint8_t *)pieces[1].iov_base)[at - front];
+    }
+    pieces_of(udp, arrival, i, covered, pieces);
+    enum gw_tag_verdict verdict = gw_tag_open(arrival->peer->tag, pieces, 2, tag);
+    udp->stats.forged += verdict == GW_TAG_FORGED;
+    udp->stats.repeated += verdict == GW_TAG_REPEATED || verdict == GW_TAG_OLD;
+    return verdict == GW_TAG_GENUINE;
 }
 
 /* Gives the packet its payload: the buffer of place `i`, or a copy of `payload`. */
@@ -163,9 +196,14 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
     frame->length = left < arrival->segment ? left : arrival->segment;
     frame->entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr));
     frame->tos = arrival->tos;
-    if (frame->length < GW_WIRE_PAUSE_SIZE) {
+    if (frame->length < GW_WIRE_PAUSE_SIZE + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
         udp->stats.runts++;
         return NULL;
+    }
+    if (arrival->peer->tag) {
+        if (!is_genuine(udp, arrival, i, frame->length))
+            return NULL;
+        frame->length -= GW_TAG_SIZE;
     }
     if (arrival->is_in_place)
         memcpy(frame->hdr + GW_WIRE_DATA_SIZE, rx->iovs[2 * i + 1].iov_base, HDR_TAIL);
@@ -180,7 +218,7 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
     struct gw_codec codec = {.cookie = arrival->peer->rx_cookie, .overhead = udp->ip_overhead};
     int code = gw_codec_decode(&codec, frame, now, pkt);
     if (code)
-        gw_udp_refuse(udp, code);
+        count_refusal(&udp->stats, code);
     if (code ||
         !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame->hdr_size)) {
         pkt->buf = GW_BUF_NONE;
@@ -196,24 +234,26 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_
 {
     struct gw_udp_rx *rx = &udp->rx;
     uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
+    uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
     const uint8_t *hdr = first_header(udp);
-    enum gw_wire_kind kind;
     if (length < GW_WIRE_PAUSE_SIZE) {
-        udp->stats.runts++;
+        udp->stats.runts += count;
         return false;
     }
-    int code = gw_wire_validate(hdr, length, &kind);
-    if (code) {
+    if (gw_attach_is(hdr, length)) {
         linearise(udp, length);
         train->control = rx->linear;
         train->length = length;
         train->from = rx->from;
-        train->refusal = code;
+        return false;
+    }
+    if (gw_wire_version(hdr, length) != GW_WIRE_VERSION) {
+        udp->stats.wrong_version += count;
         return false;
     }
     arrival->peer = find_peer(udp, gw_wire_cookie(hdr), &rx->from);
     if (!arrival->peer)
-        udp->stats.wrong_cookie += (arrival->bytes + arrival->segment - 1) / arrival->segment;
+        udp->stats.wrong_cookie += count;
     return arrival->peer != NULL;
 }
 

@@ -18,6 +18,7 @@
 static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
 {
     struct gw_udp_tx *tx = &udp->tx;
+    struct gw_tag *tag = udp->peers[tx->peer].tag;
     uint32_t at = tx->count++;
     struct gw_frame *frame = &tx->frames[at];
     gw_codec_encode(codec, pkt, frame);
@@ -29,6 +30,11 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
         .iov_base = payload ? gw_buf_bytes(udp->cfg.pool->bufs, pkt->buf) : frame->hdr,
         .iov_len = payload,
     };
+    tx->iovs[at][2] = (struct iovec){.iov_base = tx->tags[at], .iov_len = tag ? GW_TAG_SIZE : 0};
+    if (tag) {
+        gw_tag_seal(tag, tx->iovs[at], 2, tx->tags[at]);
+        frame->length += GW_TAG_SIZE;
+    }
 }
 
 /* Adds a packet, or does to it what was asked for. */
@@ -116,7 +122,7 @@ static ssize_t send_run(struct gw_udp *udp, uint32_t count)
         .msg_name = &peer->addr.storage,
         .msg_namelen = peer->addr.length,
         .msg_iov = tx->iovs[tx->first],
-        .msg_iovlen = 2 * count,
+        .msg_iovlen = GW_UDP_PIECES * count,
         .msg_control = control.bytes,
         .msg_controllen = gw_sock_write_control(
             &peer->addr, tx->tos, count > 1 ? (uint16_t)tx->frames[tx->first].length : 0,

@@ -65,7 +65,8 @@ enum gw_attach_role {
 
 enum gw_attach_flag {
     GW_ATTACH_DIRECT = 1, /* send packets for my address straight to me */
-    GW_ATTACH_FLAGS = 1,
+    GW_ATTACH_TAGGED = 2, /* packets between us carry tags */
+    GW_ATTACH_FLAGS = 3,
 };
 
 enum gw_attach_reason {
@@ -78,6 +79,7 @@ enum gw_attach_reason {
     GW_ATTACH_JOB,   /* another number of workers, or no room for the job */
     GW_ATTACH_TAKEN, /* the address is another's, perhaps for no longer: try again */
     GW_ATTACH_SELF,  /* the address is the responder's own */
+    GW_ATTACH_TAGS,  /* one of the two tags packets, the other does not */
     GW_ATTACH_CLOSING,
     GW_ATTACH_REASONS,
 };

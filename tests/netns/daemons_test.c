@@ -310,6 +310,28 @@ static void daemons_crash__server_forgets_sums_that_overflow(void **state)
     stop_all();
 }
 
+/* Gone for so long that all have noticed: it is a longer pause. */
+static void daemons_crash__absence_is_a_pause(void **state)
+{
+    (void)state;
+    char name[64];
+    start_fabric("");
+    start_job("patient", workers);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&top);
+    gw_test_daemon_await(&server, ": down");
+    gw_test_daemon_restart(&top);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_daemon_crash(&server);
+    snprintf(name, sizeof(name), "host 127.0.0.1:%u, ", ports[1]);
+    gw_test_daemon_await(&top, name); /* up */
+    gw_test_daemon_await(&top, name); /* down */
+    gw_test_daemon_restart(&server);
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+}
+
 static void daemons_crash__all_of_them_at_once(void **state)
 {
     (void)state;
@@ -531,6 +553,7 @@ int main(int argc, char **argv)
         CASE(daemons_crash__server_costs_a_pause),
         CASE(daemons_crash__lone_server_costs_a_pause),
         CASE(daemons_crash__server_forgets_sums_that_overflow),
+        CASE(daemons_crash__absence_is_a_pause),
         CASE(daemons_crash__all_of_them_at_once),
         CASE(daemons_crash__worker_ends_the_calls_of_all),
         CASE(daemons_attach__needs_the_key),

@@ -303,7 +303,7 @@ static void sum_rounds(gradwire *job, const struct gw_test_worker_cfg *cfg, int 
           *sums = malloc(cfg->count * sizeof(*sums));
     bool is_last = false;
     char told;
-    while (tensor && sums && !is_last && word->error == GRADWIRE_OK) {
+    while (tensor && sums && !is_last) {
         for (uint32_t i = 0; i < cfg->count; i++)
             tensor[i] = value_of(cfg, cfg->rank, word->rounds, i);
         tensor[0] = recv(control, &told, sizeof(told), MSG_DONTWAIT) == 1;
@@ -312,7 +312,9 @@ static void sum_rounds(gradwire *job, const struct gw_test_worker_cfg *cfg, int 
         if (word->error == GRADWIRE_OK && !is_right(sums, cfg, word->rounds))
             word->error = GW_TEST_WRONG_SUM;
         is_last = sums[0] != 0;
-        word->rounds += word->error == GRADWIRE_OK;
+        if (word->error != GRADWIRE_OK)
+            break; /* the last word says why */
+        word->rounds++;
         (void)!send(control, word, sizeof(*word), MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     free(tensor);
@@ -407,7 +409,7 @@ void gw_test_workers_await(struct gw_test_worker *workers, uint32_t count, uint3
     while (fewest_rounds(workers, count) < until) {
         bool is_late = !hear_all(workers, count, guard);
         for (uint32_t i = 0; i < count; i++) {
-            if (!is_late && !workers[i].is_over && !workers[i].error)
+            if (!is_late && !workers[i].is_over)
                 continue;
             show_logs();
             fail_msg("worker %u: %u of %u rounds: %s", i, workers[i].rounds, until,

@@ -5,8 +5,8 @@
  * All are children of the test and die with it. Nothing here waits for ever: what does not happen
  * within GW_GUARD_MS fails the test, with the logs of the daemons.
  */
-#ifndef GW_TESTS_NETNS_PROCESSES_H
-#define GW_TESTS_NETNS_PROCESSES_H
+#ifndef GW_TESTS_PROCESSES_H
+#define GW_TESTS_PROCESSES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -317,6 +317,30 @@ static void coordinator__asks_unknown_workers_to_report(void **state)
     bench_close(&b);
 }
 
+/* Who is known to live is not lost, however long its packets find no way; later it is. */
+static void coordinator_hear__keeps_a_seat(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found;
+    bench_open(&b);
+    form(&b, 0);
+    for (gw_time now = 0; now < 5 * LOST; now += LOST / 2) {
+        gw_coordinator_hear(b.coordinator, 1, now);
+        gw_coordinator_hear(b.coordinator, 2, now);
+        gw_node_expire(b.node, now);
+        assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_RUNNING);
+    }
+    gw_coordinator_hear(b.coordinator, 1, 5 * LOST);
+    gw_coordinator_hear(b.coordinator, 2, 0); /* old news take nothing back */
+    collect(&b, 1, GW_JOB_FAILED, &found, 5 * LOST);
+    gw_node_expire(b.node, 5 * LOST + LOST / 2);
+    assert_int_equal(collect(&b, 1, GW_JOB_FAILED, &found, 5 * LOST + LOST / 2), 1);
+    assert_int_equal(found.index, GW_JOB_LOST);
+    assert_int_equal(found.job.word[0], 1); /* rank of the second */
+    bench_close(&b);
+}
+
 /* When the last one has left, the switches are told to forget the job. */
 static void coordinator__the_last_one_to_leave_closes_the_job(void **state)
 {
@@ -352,6 +376,7 @@ int main(void)
         cmocka_unit_test(coordinator__a_switch_that_refuses_ends_the_job),
         cmocka_unit_test(coordinator__refuses_ways_without_a_common_end),
         cmocka_unit_test(coordinator__asks_unknown_workers_to_report),
+        cmocka_unit_test(coordinator_hear__keeps_a_seat),
         cmocka_unit_test(coordinator__the_last_one_to_leave_closes_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""The command lines of `gradwire bench`, `allreduce` and `check`, as scripts see them: exit statuses,
+one line per error, JSON, files. Called with the path of the program."""
+import array
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+WAIT_S = 60  # guards against hanging only
+
+KEYS = {
+    "workers", "via", "elements", "bytes", "iters", "time_ms", "algbw_gbps", "busbw_gbps",
+    "cpu_s_per_gb", "max_abs_error", "exact_bound", "aggregated_in_switch", "retransmits",
+    "overflow_fragments", "server_link_bytes",
+}  # fmt: skip
+
+
+def npy(values, shape, descr="<f4", code="f"):
+    """The bytes of an .npy file."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    data = array.array(code, values).tobytes()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gradwire_cli_")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def file(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
+    def run_program(self, *arguments, status=0):
+        result = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=WAIT_S)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def refuse(self, *arguments, names, status=2):
+        """The command fails with one line that names what is wrong."""
+        result = self.run_program(*arguments, status=status)
+        self.assertEqual(result.stdout, "")
+        self.assertIn(names, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def test_bench_reports_json(self):
+        for via, part in [("ina", 1), ("ps", 0)]:
+            result = self.run_program("bench", "--workers", "3", "--size", "200KB", "--iters", "4",
+                                      "--via", via, "--json")
+            found = json.loads(result.stdout)
+            self.assertEqual(set(found), KEYS)
+            self.assertEqual(set(found["time_ms"]), {"min", "p50", "p99", "max"})
+            self.assertEqual((found["workers"], found["via"], found["iters"]), (3, via, 4))
+            self.assertEqual((found["elements"], found["bytes"]), (50000, 200000))
+            self.assertLessEqual(found["max_abs_error"], found["exact_bound"])
+            self.assertAlmostEqual(found["aggregated_in_switch"], part, delta=0.2)
+            self.assertGreater(found["server_link_bytes"], 200000 * (3 if via == "ps" else 1))
+
+    def test_bench_survives_faults(self):
+        result = self.run_program("bench", "--workers", "2", "--size", "50KB", "--iters", "1",
+                                  "--loss", "0.02", "--duplicate", "2%", "--delay", "0.02", "--json")
+        self.assertLessEqual(json.loads(result.stdout)["max_abs_error"], 1e-6)
+
+    def test_bench_refuses(self):
+        self.refuse("bench", "--size", "nothing", names="--size=nothing")
+        self.refuse("bench", "--workers", "0", names="--workers=0")
+        self.refuse("bench", "--via", "pigeon", names="--via=pigeon")
+        self.refuse("bench", "--loss", "2", names="--loss=2")
+        self.refuse("bench", "--model", "none", names="--model=none")
+        self.refuse("bench", "--rank", "1", names="--world")
+        self.refuse("bench", "something", names="something")
+        self.refuse("bench", "--workers", "1", "--window", "3", names="window", status=1)
+
+    def test_bench_waits_no_longer_than_the_deadline(self):
+        self.refuse("bench", "--rank", "1", "--world", "2", "--join", "127.0.0.1:9", "--deadline",
+                    "300ms", names="127.0.0.1:9", status=1)
+
+    def test_allreduce_sums_files(self):
+        files = [self.file(f"{rank}.npy", npy([rank + i for i in range(1000)], (10, 100)))
+                 for rank in range(3)]
+        out = self.path("sum.npy")
+        result = self.run_program("allreduce", "--json", "-o", out, *files)
+        self.assertEqual(json.loads(result.stdout)["workers"], 3)
+        with open(out, "rb") as file:
+            self.assertEqual(file.read(), npy([3 + 3 * i for i in range(1000)], (10, 100)))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["0.npy", "1.npy", "2.npy", "sum.npy"])
+
+    def test_allreduce_average_and_int32(self):
+        files = [self.file(f"{rank}.npy", npy([rank, 4], (2,))) for rank in range(2)]
+        self.run_program("allreduce", "--average", "-o", self.path("out.npy"), *files)
+        with open(self.path("out.npy"), "rb") as file:
+            self.assertEqual(file.read(), npy([0.5, 4], (2,)))
+        files = [self.file(f"{rank}.npy", npy([2**30, -5], (2,), "<i4", "i")) for rank in range(2)]
+        self.refuse("allreduce", *files, names="int32", status=1)
+        self.refuse("allreduce", "--average", *files, names="average")
+        self.run_program("allreduce", "-o", self.path("out.npy"), files[0])
+        with open(self.path("out.npy"), "rb") as file:
+            self.assertEqual(file.read(), npy([2**30, -5], (2,), "<i4", "i"))
+
+    def test_allreduce_refuses(self):
+        good = self.file("good.npy", npy([1, 2], (2,)))
+        other = self.file("other.npy", npy([1, 2], (2, 1)))
+        broken = self.file("broken.npy", npy([1, 2], (3,)))
+        text = self.file("text.npy", b"hello")
+        self.refuse("allreduce", names="no file")
+        self.refuse("allreduce", good, self.path("absent.npy"), names="absent.npy")
+        self.refuse("allreduce", good, other, names="shape is (2,) against (2, 1)")
+        self.refuse("allreduce", good, broken, names="truncated")
+        self.refuse("allreduce", text, names="text.npy")
+        result = self.run_program("allreduce", "-o", "/nonexistent/x.npy", good, status=1)
+        self.assertIn("/nonexistent/x.npy", result.stderr)
+
+    def test_check_reports(self):
+        found = json.loads(self.run_program("check", "--json").stdout)["items"]
+        names = {item["item"] for item in found}
+        self.assertLessEqual({"kernel", "sending trains", "receiving trains", "class and ECN",
+                              "receive buffer", "IPv6", "port", "clock"}, names)
+        for item in found:
+            self.assertIn(item["state"], {"ok", "warn"})
+            self.assertEqual(item["advice"] == "", item["state"] == "ok")
+            self.assertNotEqual(item["found"], "")
+        self.refuse("check", "--port", "0", names="--port=0")
+        self.refuse("check", "--interface", "nothere", names="nothere")
+
+
+if __name__ == "__main__":
+    unittest.main()
