@@ -1,13 +1,15 @@
 /*
  * NumPy's .npy files; see npy.h.
  *
- * The header is the text of a Python dictionary with the keys descr, fortran_order and shape, in
- * any order; nothing else is accepted in it.
+ * The header is the text of a Python dictionary with the keys descr, fortran_order and shape, each
+ * once and in any order; nothing else is accepted in it. It says where the data begins, and its
+ * shape how long they are: a file of any other size is refused.
  */
 #include "cli/npy.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +17,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Elements are used as they lie in the file. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "needs a little-endian machine");
+
 enum {
     PREFIX = 8, /* magic and version */
     HEADER_MAX = 65536,
     ALIGNMENT = 64, /* of the data in the file */
     TEXT_MAX = 64,
+    /* Keys of the header, as bits. */
+    HAS_DESCR = 1,
+    HAS_ORDER = 2,
+    HAS_SHAPE = 4,
+    ALL_KEYS = 7,
 };
 
 static const struct {
@@ -75,7 +85,8 @@ static bool take_string(struct text *text, char *string)
     char quote = *text->at++;
     size_t size = 0;
     for (; text->at < text->end && *text->at != quote; text->at++) {
-        if (size + 1 == TEXT_MAX)
+        bool is_printable = *text->at >= ' ' && *text->at <= '~' && *text->at != '\\';
+        if (size + 1 == TEXT_MAX || !is_printable)
             return false;
         string[size++] = *text->at;
     }
@@ -97,25 +108,28 @@ static bool take_size(struct text *text, uint64_t *size)
 
 static int take_shape(struct text *text, struct gw_npy *array, char *error)
 {
+    bool has_comma = true; /* (3) is a number, (3,) a tuple */
     array->dims = 0;
-    array->count = 1;
     if (!take(text, "("))
         return fail(error, "its shape is not a tuple");
     while (!take(text, ")")) {
         if (array->dims == GW_NPY_DIMS_MAX)
             return fail(error, "it has more than %d dimensions", GW_NPY_DIMS_MAX);
-        uint64_t *size = &array->shape[array->dims++];
-        if (!take_size(text, size))
+        if (!has_comma || !take_size(text, &array->shape[array->dims++]))
             return fail(error, "its shape is not a tuple of numbers");
-        if (__builtin_mul_overflow(array->count, *size, &array->count))
-            return fail(error, "its shape is larger than any memory");
-        bool is_last = !take(text, ",");
-        if (is_last && !take(text, ")"))
-            return fail(error, "its shape is not a tuple of numbers");
-        if (is_last)
-            return 0;
+        has_comma = take(text, ",");
     }
-    return 0;
+    return array->dims == 1 && !has_comma ? fail(error, "its shape is not a tuple") : 0;
+}
+
+/* What is wrong with the types that come by mistake. */
+static const char *type_hint(const char *descr)
+{
+    if (*descr == '>')
+        return ", which is big-endian";
+    if (strchr(descr, 'O'))
+        return ", which are Python objects";
+    return "";
 }
 
 static int take_type(const char *descr, struct gw_npy *array, char *error)
@@ -126,69 +140,86 @@ static int take_type(const char *descr, struct gw_npy *array, char *error)
             return 0;
         }
     return fail(error,
-                "its elements are '%s'; float32 '<f4', float16 '<f2' and int32 '<i4' can be "
+                "its elements are '%s'%s; float32 '<f4', float16 '<f2' and int32 '<i4' can be "
                 "summed",
-                descr);
+                descr, type_hint(descr));
 }
 
+/* The value of a key. Returns the key's bit of ALL_KEYS, or -1. */
 static int take_entry(struct text *text, const char *key, struct gw_npy *array, char *error)
 {
     char descr[TEXT_MAX];
-    if (strcmp(key, "descr") == 0)
-        return take_string(text, descr)
-                   ? take_type(descr, array, error)
-                   : fail(error, "its descr is not a text (a structured type?)");
+    if (strcmp(key, "descr") == 0) {
+        if (!take_string(text, descr))
+            return fail(error, "its descr is not a text (a structured type?)");
+        return take_type(descr, array, error) ? -1 : HAS_DESCR;
+    }
     if (strcmp(key, "fortran_order") == 0) {
         array->is_fortran = take(text, "True");
         if (!array->is_fortran && !take(text, "False"))
             return fail(error, "its fortran_order is neither True nor False");
-        return 0;
+        return HAS_ORDER;
     }
     if (strcmp(key, "shape") == 0)
-        return take_shape(text, array, error);
+        return take_shape(text, array, error) ? -1 : HAS_SHAPE;
     return fail(error, "its header has the unknown key '%s'", key);
 }
 
 static int parse_dictionary(struct text text, struct gw_npy *array, char *error)
 {
+    static const char broken[] = "its header is not a dictionary of descr, fortran_order and shape";
     char key[TEXT_MAX];
-    uint32_t entries = 0;
+    int keys = 0;
+    bool has_comma = true;
     if (!take(&text, "{"))
-        return fail(error, "its header is not a dictionary");
+        return fail(error, broken);
     while (!take(&text, "}")) {
-        if (!take_string(&text, key) || !take(&text, ":"))
-            return fail(error, "its header is not a dictionary");
-        if (take_entry(&text, key, array, error) != 0)
+        if (!has_comma || !take_string(&text, key) || !take(&text, ":"))
+            return fail(error, broken);
+        int bit = take_entry(&text, key, array, error);
+        if (bit < 0)
             return -1;
-        entries++;
-        if (!take(&text, ",") && text.at < text.end && *text.at != '}')
-            return fail(error, "its header is not a dictionary");
+        if (keys & bit)
+            return fail(error, "its header has the key '%s' twice", key);
+        keys |= bit;
+        has_comma = take(&text, ",");
     }
     skip_space(&text);
-    if (entries != 3 || text.at != text.end)
-        return fail(error, "its header is not one of descr, fortran_order and shape");
+    return keys == ALL_KEYS && text.at == text.end ? 0 : fail(error, broken);
+}
+
+/* Elements and bytes of a shape. */
+static int measure(struct gw_npy *array, char *error)
+{
+    uint64_t bytes = types[array->type].size;
+    for (uint32_t i = 0; i < array->dims; i++)
+        if (__builtin_mul_overflow(bytes, array->shape[i], &bytes) || bytes > PTRDIFF_MAX)
+            return fail(error, "its shape is larger than any memory");
+    array->count = bytes / types[array->type].size;
     return 0;
 }
 
 int gw_npy_parse(const unsigned char *bytes, size_t size, struct gw_npy *array, size_t *begin,
                  char error[GW_NPY_ERROR_MAX])
 {
-    if (size < PREFIX + 4 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+    if (size < PREFIX || memcmp(bytes, "\x93NUMPY", 6) != 0)
         return fail(error, "it is not an .npy file");
-    if (bytes[6] < 1 || bytes[6] > 3)
-        return fail(error, "it is of .npy format %u.%u; 1.0 to 3.0 can be read", bytes[6],
+    if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
+        return fail(error, "it is of .npy format %u.%u; 1.0, 2.0 and 3.0 can be read", bytes[6],
                     bytes[7]);
     size_t field = bytes[6] == 1 ? 2 : 4, length = 0;
+    if (size < PREFIX + field)
+        return fail(error, "it ends within its header, after %zu bytes", size);
     for (size_t i = field; i-- > 0;)
         length = length << 8 | bytes[PREFIX + i];
     *begin = PREFIX + field + length;
     if (length > HEADER_MAX)
-        return fail(error, "its header is %zu bytes long", length);
+        return fail(error, "its header is %zu bytes long; %d at most", length, HEADER_MAX);
     if (*begin > size)
-        return fail(error, "it ends within its header");
+        return fail(error, "it ends within its header, after %zu of %zu bytes", size, *begin);
     struct text text = {(const char *)bytes + PREFIX + field, (const char *)bytes + *begin};
     memset(array, 0, sizeof(*array));
-    return parse_dictionary(text, array, error);
+    return parse_dictionary(text, array, error) ? -1 : measure(array, error);
 }
 
 /* Reads `size` bytes, or as many as there are. */
@@ -210,22 +241,22 @@ static ssize_t read_all(int fd, void *bytes, size_t size)
 
 static int read_data(int fd, uint64_t file_size, size_t begin, struct gw_npy *array, char *error)
 {
-    uint64_t bytes, have = file_size - begin;
-    if (__builtin_mul_overflow(array->count, (uint64_t)types[array->type].size, &bytes) ||
-        bytes > have)
-        return fail(error, "it is truncated: %llu elements, %llu bytes of data",
-                    (unsigned long long)array->count, (unsigned long long)have);
+    size_t bytes = array->count * types[array->type].size;
+    uint64_t have = file_size - begin;
+    if (have < bytes)
+        return fail(error, "it is truncated: %llu bytes of data, %zu wanted",
+                    (unsigned long long)have, bytes);
     if (bytes < have)
         return fail(error, "it has %llu bytes behind its data", (unsigned long long)(have - bytes));
     array->data = malloc(bytes ? bytes : 1);
     if (!array->data)
-        return fail(error, "out of memory for %llu bytes", (unsigned long long)bytes);
-    if (lseek(fd, (off_t)begin, SEEK_SET) < 0 ||
-        read_all(fd, array->data, bytes) != (ssize_t)bytes) {
-        free(array->data);
-        return fail(error, "cannot be read: %s", strerror(errno));
-    }
-    return 0;
+        return fail(error, "out of memory for %zu bytes", bytes);
+    ssize_t got = lseek(fd, (off_t)begin, SEEK_SET) < 0 ? -1 : read_all(fd, array->data, bytes);
+    if (got == (ssize_t)bytes)
+        return 0;
+    int reason = got < 0 ? errno : EIO; /* somebody cut it off while it was read */
+    gw_npy_free(array);
+    return fail(error, "cannot be read: %s", strerror(reason));
 }
 
 static int read_open(int fd, struct gw_npy *array, char *error)
@@ -233,7 +264,7 @@ static int read_open(int fd, struct gw_npy *array, char *error)
     struct stat info;
     size_t begin;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-        return fail(error, "it is not a file");
+        return fail(error, "it is not a regular file");
     unsigned char *header = malloc(HEADER_MAX + PREFIX + 4);
     ssize_t size = header ? read_all(fd, header, HEADER_MAX + PREFIX + 4) : -1;
     int code = size < 0 ? fail(error, "cannot be read: %s", strerror(errno))
@@ -245,7 +276,7 @@ static int read_open(int fd, struct gw_npy *array, char *error)
 int gw_npy_read(const char *path, struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
 {
     char why[GW_NPY_ERROR_MAX];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not keep us waiting */
     if (fd < 0)
         return fail(error, "%.200s: %s", path, strerror(errno));
     int code = read_open(fd, array, why);
@@ -271,6 +302,8 @@ static bool write_all(int fd, const void *bytes, size_t size)
         ssize_t put = write(fd, (const char *)bytes + at, size - at);
         if (put < 0 && errno == EINTR)
             continue;
+        if (put == 0)
+            errno = ENOSPC;
         if (put <= 0)
             return false;
         at += (size_t)put;
@@ -295,26 +328,38 @@ static bool write_array(int fd, const struct gw_npy *array)
            write_all(fd, array->data, array->count * types[array->type].size);
 }
 
-int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
+/* Writes `part` and makes it `target`. On failure errno is set and there is no `part`. */
+static bool write_and_rename(const char *part, const char *target, const struct gw_npy *array)
 {
-    char part[4096];
-    if (snprintf(part, sizeof(part), "%s.part%ld", path, (long)getpid()) >= (int)sizeof(part))
-        return fail(error, "%.200s...: the name is too long", path);
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
-        return fail(error, "%.200s: %s", path, strerror(errno));
-    bool is_written = write_array(fd, array);
+        return false;
+    /* Some file systems find out only now that they are full. */
+    bool is_written = write_array(fd, array) && fsync(fd) == 0;
     int reason = errno;
-    if (close(fd) != 0 && is_written) {
-        is_written = false;
-        reason = errno;
-    }
-    if (is_written && rename(part, path) == 0)
-        return 0;
+    close(fd);
+    if (is_written && rename(part, target) == 0)
+        return true;
     if (is_written)
         reason = errno;
     unlink(part);
-    return fail(error, "cannot write %.200s: %s", path, strerror(reason));
+    errno = reason;
+    return false;
+}
+
+int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
+{
+    char target[PATH_MAX], part[PATH_MAX + 32];
+    struct stat info;
+    /* A link stays, and what it points to is replaced; a device must not be. */
+    if (!realpath(path, target) && snprintf(target, sizeof(target), "%s", path) >= PATH_MAX)
+        return fail(error, "cannot write %.200s...: the name is too long", path);
+    if (stat(target, &info) == 0 && !S_ISREG(info.st_mode))
+        return fail(error, "cannot write %.200s: it is not a regular file", path);
+    snprintf(part, sizeof(part), "%s.part%ld", target, (long)getpid());
+    if (write_and_rename(part, target, array))
+        return 0;
+    return fail(error, "cannot write %.200s: %s", path, strerror(errno));
 }
 
 bool gw_npy_is_alike(const struct gw_npy *a, const struct gw_npy *b, char error[GW_NPY_ERROR_MAX])

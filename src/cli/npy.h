@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    GW_NPY_DIMS_MAX = 32,
+    GW_NPY_DIMS_MAX = 64, /* as in NumPy 2 */
     GW_NPY_ERROR_MAX = 512,
 };
 
@@ -44,7 +44,10 @@ int gw_npy_read(const char *path, struct gw_npy *array, char error[GW_NPY_ERROR_
 int gw_npy_parse(const unsigned char *bytes, size_t size, struct gw_npy *array, size_t *begin,
                  char error[GW_NPY_ERROR_MAX]);
 
-/* Writes a file, whole or not at all. As above. */
+/*
+ * Writes a file, whole or not at all: under another name beside it, which then becomes this one. As
+ * above.
+ */
 int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX]);
 
 /* Whether type, order and shape are the same; if not, says how they differ. */
