@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gradwire.h"
+#include "lib/calls.h"
 #include "lib/io.h"
 #include "lib/options.h"
 
@@ -20,6 +20,7 @@ struct gradwire {
     pid_t owner;                 /* process that opened it */
     uint64_t started, ended;     /* calls */
     int errors[GW_IO_CALLS_MAX]; /* of calls that have ended, by number */
+    bool has_failed;             /* one of them has: no more are taken */
 };
 
 static _Thread_local char last_error[GW_IO_TEXT_MAX];
@@ -63,7 +64,7 @@ const char *gradwire_error_text(int error)
     return "unknown error";
 }
 
-__attribute__((format(printf, 2, 3))) static int report(int error, const char *format, ...)
+int gw_calls_fail(int error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -79,16 +80,17 @@ static bool await(struct gradwire *job, uint64_t call, int wait_ms)
     while (job->ended < call && gw_io_receive(job->io, &completion, wait_ms)) {
         job->ended = completion.call;
         job->errors[completion.call % GW_IO_CALLS_MAX] = completion.error;
+        job->has_failed |= completion.error != GRADWIRE_OK;
     }
     return job->ended >= call;
 }
 
-static int check(const struct gradwire *job)
+int gw_calls_check(const struct gradwire *job)
 {
     if (!job)
-        return report(GRADWIRE_ERR_INVALID, "no job is given");
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "no job is given");
     if (job->owner != getpid())
-        return report(GRADWIRE_ERR_FORKED, "%s", gradwire_error_text(GRADWIRE_ERR_FORKED));
+        return gw_calls_fail(GRADWIRE_ERR_FORKED, "%s", gradwire_error_text(GRADWIRE_ERR_FORKED));
     return GRADWIRE_OK;
 }
 
@@ -97,12 +99,14 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
     struct gw_io_plan plan;
     struct gw_completion opened;
     char error[GW_NET_ERROR_MAX] = "";
+    if (!options || !result)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "no options are given, or no place for the job");
     int code = gw_options_plan(options, &plan, error);
     if (code)
-        return report(code, "%s", error);
+        return gw_calls_fail(code, "%s", error);
     struct gradwire *job = calloc(1, sizeof(*job));
     if (!job)
-        return report(GRADWIRE_ERR_NO_MEMORY, "out of memory");
+        return gw_calls_fail(GRADWIRE_ERR_NO_MEMORY, "out of memory");
     *job = (struct gradwire){
         .rank = plan.rank,
         .world = plan.world,
@@ -112,13 +116,13 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
     code = gw_io_start(&plan, &job->io, error);
     if (code) {
         free(job);
-        return report(code, "%s", error);
+        return gw_calls_fail(code, "%s", error);
     }
     /* Attaching and joining have a deadline each. */
     if (!gw_io_receive(job->io, &opened, (int)(2 * job->deadline_ms) + GUARD_MS))
-        opened.error = report(GRADWIRE_ERR_SYSTEM, "the I/O thread does not answer");
+        opened.error = gw_calls_fail(GRADWIRE_ERR_SYSTEM, "the I/O thread does not answer");
     else if (opened.error)
-        report(opened.error, "%s", gw_io_text(job->io));
+        gw_calls_fail(opened.error, "%s", gw_io_text(job->io));
     if (opened.error) {
         gw_io_stop(job->io);
         free(job);
@@ -150,18 +154,20 @@ int gradwire_world(const struct gradwire *job)
 int gradwire_allreduce_start(struct gradwire *job, const void *in, void *out, size_t count,
                              enum gradwire_type type, enum gradwire_op op, gradwire_call *call)
 {
-    int code = check(job);
+    int code = gw_calls_check(job);
     if (code)
         return code;
     if ((uint32_t)type > GRADWIRE_INT32 || (uint32_t)op > GRADWIRE_AVERAGE)
-        return report(GRADWIRE_ERR_INVALID, "type %d or op %d is not known", type, op);
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "type %d or op %d is not known", type, op);
     if (op == GRADWIRE_AVERAGE && type == GRADWIRE_INT32)
-        return report(GRADWIRE_ERR_INVALID, "an average is of floats, not of int32");
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "an average is of floats, not of int32");
     if (!in || !out || count == 0)
-        return report(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
     await(job, job->started, 0);
+    if (job->has_failed)
+        return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
     if (job->started - job->ended == GW_IO_CALLS_MAX)
-        return report(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
+        return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
     struct gw_command command = {
         .in = in,
         .out = out,
@@ -171,23 +177,24 @@ int gradwire_allreduce_start(struct gradwire *job, const void *in, void *out, si
         .average = op == GRADWIRE_AVERAGE,
     };
     if (!gw_io_send(job->io, &command))
-        return report(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
+        return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
     *call = ++job->started;
     return GRADWIRE_OK;
 }
 
 int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
 {
-    int code = check(job);
+    int code = gw_calls_check(job);
     if (code)
         return code;
     if (call == 0 || call > job->started || call + GW_IO_CALLS_MAX <= job->started)
-        return report(GRADWIRE_ERR_INVALID, "call %llu is not in work", (unsigned long long)call);
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "call %llu is not in work",
+                             (unsigned long long)call);
     *done = await(job, call, 0);
     if (!*done)
         return GRADWIRE_OK;
     code = job->errors[call % GW_IO_CALLS_MAX];
-    return code ? report(code, "%s", gw_io_text(job->io)) : GRADWIRE_OK;
+    return code ? gw_calls_fail(code, "%s", gw_io_text(job->io)) : GRADWIRE_OK;
 }
 
 int gradwire_wait(struct gradwire *job, gradwire_call call)
@@ -207,7 +214,7 @@ int gradwire_allreduce(struct gradwire *job, const void *in, void *out, size_t c
 {
     gradwire_call call = 0;
     if (count == 0)
-        return check(job);
+        return gw_calls_check(job);
     int code = gradwire_allreduce_start(job, in, out, count, type, op, &call);
     return code ? code : gradwire_wait(job, call);
 }
@@ -215,12 +222,12 @@ int gradwire_allreduce(struct gradwire *job, const void *in, void *out, size_t c
 int gradwire_get_stats(const struct gradwire *job, struct gradwire_stats *stats)
 {
     struct gradwire_stats all;
-    int code = check(job);
+    int code = gw_calls_check(job);
     if (code)
         return code;
-    size_t size = stats->size;
+    size_t size = stats ? stats->size : 0;
     if (size < sizeof(size_t) || size > sizeof(all))
-        return report(GRADWIRE_ERR_INVALID, "stats.size is not that of this version");
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "stats.size is not that of this version");
     gw_io_stats(job->io, &all);
     all.size = size;
     memcpy(stats, &all, size);

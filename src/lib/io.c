@@ -144,18 +144,18 @@ __attribute__((format(printf, 3, 4))) static void fail(struct gw_io *io, int err
 static void fail_by(struct gw_io *io, const struct gw_event *event)
 {
     enum gw_job_reason reason = (enum gw_job_reason)event->reason;
-    unsigned seconds = (unsigned)(io->plan.deadline / GW_S);
+    double seconds = (double)io->plan.deadline / GW_S;
     const char *server = io->site ? "rank 0" : io->plan.server[0] ? io->plan.server : io->plan.join;
     if (reason == GW_JOB_LOST)
         fail(io, GRADWIRE_ERR_PEER, "rank %u is lost", event->about);
     else if (reason == GW_JOB_SILENT && io->phase == PHASE_JOINING)
         fail(io, GRADWIRE_ERR_TIMED_OUT,
-             "the job did not begin within %u s: not all of its %u ranks have come to %s", seconds,
+             "the job did not begin within %g s: not all of its %u ranks have come to %s", seconds,
              io->plan.world, server);
     else if (reason == GW_JOB_SILENT)
         fail(io, GRADWIRE_ERR_PEER, "the server (%s) is silent", server);
     else if (reason == GW_JOB_STALLED)
-        fail(io, GRADWIRE_ERR_TIMED_OUT, "no result from the server (%s) for %u s", server,
+        fail(io, GRADWIRE_ERR_TIMED_OUT, "no result from the server (%s) for %g s", server,
              seconds);
     else if (reason == GW_JOB_OVERFLOW)
         fail(io, GRADWIRE_ERR_OVERFLOW, "a sum of int32 does not fit an int32");
@@ -318,10 +318,10 @@ static void step(struct gw_io *io)
             bool has_switch =
                 io->switch_dial == DIAL_NONE || gw_neighbours_is_up(neighbours, io->switch_dial);
             fail(
-                io, GRADWIRE_ERR_TIMED_OUT, "no answer from the %s at %s for %u s",
+                io, GRADWIRE_ERR_TIMED_OUT, "no answer from the %s at %s for %g s",
                 has_switch ? "server" : "switch",
                 gw_neighbours_dial_name(neighbours, has_switch ? io->server_dial : io->switch_dial),
-                (unsigned)(io->plan.deadline / GW_S));
+                (double)io->plan.deadline / GW_S);
         }
         break;
     case PHASE_RUNNING:

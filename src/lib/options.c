@@ -1,6 +1,8 @@
 /* Options of a job; see options.h and gradwire.h. */
 #include "lib/options.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,77 +11,96 @@
 
 enum {
     DEADLINE_MS = 30000,
+    DEADLINE_MIN_MS = 100,
     DEADLINE_MAX_MS = 3600 * 1000,
     VALUES_MIN = 16,
     VALUES_MAX = 16000,
     WINDOW_MIN = 2,
     WINDOW_MAX = 16384,
+    /* Of the options as they were in the first version of the library. */
+    SIZE_MIN = offsetof(struct gradwire_options, seed) + sizeof(uint64_t),
 };
 
-/* First of the variables that is set, or NULL. */
-static const char *first_of(const char *const *names)
+#define PART_MAX 0.5 /* of packets that faults may hit */
+
+/* A variable of the environment; one that is empty counts as not set. */
+static const char *variable(const char *name)
 {
-    for (; *names; names++)
-        if (getenv(*names))
-            return getenv(*names);
-    return NULL;
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
 }
 
-static void take_number(int *number, const char *const *names)
+/* A number of the environment; what is none, or fits no int, is -1, which no option accepts. */
+static int number_of(const char *text)
 {
-    const char *text = first_of(names);
     char *end;
-    long value = text ? strtol(text, &end, 10) : 0;
-    if (text && *text && *end == '\0' && value >= 0 && value <= GW_OVERLAY_WORLD_MAX)
-        *number = (int)value;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    return errno || *end || value < 0 || value > INT_MAX ? -1 : (int)value;
 }
 
-static void take_via(enum gradwire_via *via)
+/* Rank and world as the launcher says; both come from the same one. */
+static void take_place(struct gradwire_options *options)
+{
+    static const char *const launchers[][2] = {{"RANK", "WORLD_SIZE"},
+                                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                               {"PMI_RANK", "PMI_SIZE"},
+                                               {"SLURM_PROCID", "SLURM_NTASKS"}};
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+        const char *rank = variable(launchers[i][0]), *world = variable(launchers[i][1]);
+        if (!rank || !world)
+            continue;
+        options->rank = number_of(rank);
+        options->world = number_of(world);
+        return;
+    }
+}
+
+static enum gradwire_via via_of(const char *text)
 {
     static const char *const names[] = {
         [GRADWIRE_VIA_INA] = "ina", [GRADWIRE_VIA_PS] = "ps", [GRADWIRE_VIA_RING] = "ring"};
-    const char *text = getenv("GRADWIRE_VIA");
-    for (int i = 0; text && i < 3; i++)
-        if (strcmp(text, names[i]) == 0)
-            *via = (enum gradwire_via)i;
+    int via = 0;
+    while (via < 3 && strcmp(text, names[via]) != 0)
+        via++;
+    return (enum gradwire_via)via; /* one that gradwire_open() refuses, if it is none of them */
 }
 
 /* Where torchrun's rank 0 is, with the port above its own; the text lasts as long as the thread. */
 static const char *join_of_launcher(void)
 {
     static _Thread_local char join[GW_IO_NAME_MAX];
-    const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
     if (!address || !port)
         return NULL;
-    snprintf(join, sizeof(join), strchr(address, ':') ? "[%s]:%d" : "%s:%d", address,
-             atoi(port) + 1);
+    int number = number_of(port);
+    const char *format = strchr(address, ':') ? "[%s]:%s" : "%s:%s";
+    char next[16];
+    snprintf(next, sizeof(next), "%u", (unsigned)number + 1);
+    snprintf(join, sizeof(join), format, address, number < 0 ? port : next);
     return join;
 }
 
 void gradwire_options_init(struct gradwire_options *options, size_t size)
 {
-    static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",
-                                        NULL};
-    static const char *const worlds[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                         "SLURM_NTASKS", NULL};
+    const char *via = variable("GRADWIRE_VIA");
     struct gradwire_options defaults = {
         .size = size,
-        .job = getenv("GRADWIRE_JOB"),
+        .job = variable("GRADWIRE_JOB"),
         .world = 1,
-        .join = getenv("GRADWIRE_JOIN"),
-        .server = getenv("GRADWIRE_SERVER"),
-        .switch_ = getenv("GRADWIRE_SWITCH"),
-        .bind = getenv("GRADWIRE_BIND"),
-        .key_file = getenv("GRADWIRE_KEY_FILE"),
+        .join = variable("GRADWIRE_JOIN"),
+        .server = variable("GRADWIRE_SERVER"),
+        .switch_ = variable("GRADWIRE_SWITCH"),
+        .bind = variable("GRADWIRE_BIND"),
+        .key_file = variable("GRADWIRE_KEY_FILE"),
+        .via = via ? via_of(via) : GRADWIRE_VIA_INA,
         .deadline_ms = DEADLINE_MS,
         .values = GW_OVERLAY_VALUES,
         .window = GW_OVERLAY_WINDOW,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
-    take_number(&defaults.rank, ranks);
-    take_number(&defaults.world, worlds);
-    take_via(&defaults.via);
+    take_place(&defaults);
     memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
 }
 
@@ -116,25 +137,44 @@ static int check_numbers(const struct gradwire_options *options, char *error)
         options->window & (options->window - 1))
         return refuse(error, "window is %s: a power of two, 2 to 16384", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
-    if (options->deadline_ms < 100 || options->deadline_ms > DEADLINE_MAX_MS)
+    if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
-    const double parts[] = {options->loss, options->duplicate, options->delay};
+    const struct {
+        const char *name;
+        double part;
+    } parts[] = {
+        {"loss", options->loss}, {"duplicate", options->duplicate}, {"delay", options->delay}};
     for (int i = 0; i < 3; i++) {
-        snprintf(value, sizeof(value), "%g", parts[i]);
-        if (!(parts[i] >= 0 && parts[i] <= 0.5))
-            return refuse(error, "loss, duplicate or delay is %s: 0 to 0.5", value);
+        snprintf(value, sizeof(value), "%s is %g", parts[i].name, parts[i].part);
+        if (!(parts[i].part >= 0 && parts[i].part <= PART_MAX))
+            return refuse(error, "%s: 0 to 0.5", value);
     }
+    return GRADWIRE_OK;
+}
+
+/* Copies what was given, with defaults for what was left out. */
+static int take_options(const struct gradwire_options *given, struct gradwire_options *options,
+                        char *error)
+{
+    if (given->size < SIZE_MIN || given->size > sizeof(*options))
+        return refuse(error, "the options are of %s version of the library", "another");
+    memset(options, 0, sizeof(*options));
+    memcpy(options, given, given->size);
+    if (!options->deadline_ms)
+        options->deadline_ms = DEADLINE_MS;
+    if (!options->values)
+        options->values = GW_OVERLAY_VALUES;
+    if (!options->window)
+        options->window = GW_OVERLAY_WINDOW;
     return GRADWIRE_OK;
 }
 
 int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *plan, char *error)
 {
     struct gradwire_options options;
-    gradwire_options_init(&options, sizeof(options));
-    if (given->size < sizeof(size_t) || given->size > sizeof(options))
-        return refuse(error, "the options are of %s version of the library", "another");
-    memcpy(&options, given, given->size);
-    int code = check_numbers(&options, error);
+    int code = take_options(given, &options, error);
+    if (!code)
+        code = check_numbers(&options, error);
     if (code)
         return code;
     *plan = (struct gw_io_plan){

@@ -1,0 +1,13 @@
+/* What the files with public calls share. */
+#ifndef GW_LIB_CALLS_H
+#define GW_LIB_CALLS_H
+
+#include "gradwire.h"
+
+/* Returns `error`, with the line that gradwire_last_error() then has. */
+int gw_calls_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* GRADWIRE_OK if this process may call with the job; else an error that is reported. */
+int gw_calls_check(const gradwire *job);
+
+#endif

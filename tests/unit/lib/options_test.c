@@ -1,0 +1,385 @@
+/* Options of a job: what the environment says, and what is refused with which words. */
+#include "lib/options.h"
+
+#include "sim_support.h"
+#include "support.h"
+
+#include <math.h>
+#include <unistd.h>
+
+static const char *const variables[] = {
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "GRADWIRE_JOIN",
+    "GRADWIRE_SERVER",
+    "GRADWIRE_SWITCH",
+    "GRADWIRE_JOB",
+    "GRADWIRE_BIND",
+    "GRADWIRE_KEY_FILE",
+    "GRADWIRE_VIA",
+};
+
+/* What a launcher may have left in the environment of the tests is gone. */
+static int clear(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(variables); i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
+static void set(const char *name, const char *value)
+{
+    assert_int_equal(setenv(name, value, 1), 0);
+}
+
+static struct gradwire_options initial(void)
+{
+    struct gradwire_options options;
+    memset(&options, 0xff, sizeof(options));
+    gradwire_options_init(&options, sizeof(options));
+    return options;
+}
+
+/* Options of one of four ranks that are all right. */
+static struct gradwire_options good(void)
+{
+    struct gradwire_options options = initial();
+    options.rank = 3;
+    options.world = 4;
+    options.join = "127.0.0.1:4790";
+    return options;
+}
+
+static struct gw_io_plan plan_of(const struct gradwire_options *options)
+{
+    struct gw_io_plan plan;
+    char error[GW_NET_ERROR_MAX] = "";
+    int code = gw_options_plan(options, &plan, error);
+    if (code)
+        fail_msg("%d: %s", code, error);
+    return plan;
+}
+
+static void assert_place(int rank, int world)
+{
+    struct gradwire_options options = initial();
+    assert_int_equal(options.rank, rank);
+    assert_int_equal(options.world, world);
+}
+
+static void options_init__without_environment(void **state)
+{
+    (void)state;
+    struct gradwire_options options = initial();
+    assert_int_equal(options.size, sizeof(options));
+    assert_place(0, 1);
+    assert_null(options.join);
+    assert_null(options.server);
+    assert_null(options.switch_);
+    assert_null(options.job);
+    assert_null(options.bind);
+    assert_null(options.key_file);
+    assert_int_equal(options.via, GRADWIRE_VIA_INA);
+    assert_int_equal(options.deadline_ms, 30000);
+    assert_int_equal(options.values, 352);
+    assert_int_equal(options.window, 256);
+    assert_true(options.loss == 0 && options.duplicate == 0 && options.delay == 0);
+    struct gw_io_plan plan = plan_of(&options); /* alone, a job needs nobody's address */
+    assert_string_equal(plan.job, "default");
+    assert_string_equal(plan.join, "");
+}
+
+static void options_init__takes_our_variables(void **state)
+{
+    (void)state;
+    set("GRADWIRE_JOIN", "a:1");
+    set("GRADWIRE_SERVER", "b:2");
+    set("GRADWIRE_SWITCH", "c:3");
+    set("GRADWIRE_JOB", "vgg");
+    set("GRADWIRE_BIND", "10.0.0.7");
+    set("GRADWIRE_KEY_FILE", "/etc/key");
+    struct gradwire_options options = initial();
+    assert_string_equal(options.join, "a:1");
+    assert_string_equal(options.server, "b:2");
+    assert_string_equal(options.switch_, "c:3");
+    assert_string_equal(options.job, "vgg");
+    assert_string_equal(options.bind, "10.0.0.7");
+    assert_string_equal(options.key_file, "/etc/key");
+    static const char *const ways[] = {"ina", "ps", "ring"};
+    for (int via = 0; via < 3; via++) {
+        set("GRADWIRE_VIA", ways[via]);
+        assert_int_equal(initial().via, via);
+    }
+    set("GRADWIRE_SERVER", ""); /* as if it were not set */
+    assert_null(initial().server);
+}
+
+static void options_init__takes_rank_and_world_of_launchers(void **state)
+{
+    (void)state;
+    set("SLURM_PROCID", "1"); /* from the last in order to the first */
+    set("SLURM_NTASKS", "2");
+    assert_place(1, 2);
+    set("PMI_RANK", "2");
+    set("PMI_SIZE", "3");
+    assert_place(2, 3);
+    set("OMPI_COMM_WORLD_RANK", "5");
+    set("OMPI_COMM_WORLD_SIZE", "8");
+    assert_place(5, 8);
+    set("RANK", "9"); /* half of a launcher is none */
+    assert_place(5, 8);
+    set("WORLD_SIZE", "16");
+    assert_place(9, 16);
+}
+
+static void options_init__takes_join_of_torchrun(void **state)
+{
+    (void)state;
+    set("MASTER_ADDR", "node7");
+    assert_null(initial().join);
+    set("MASTER_PORT", "29500");
+    assert_string_equal(initial().join, "node7:29501");
+    set("MASTER_ADDR", "fe80::1");
+    assert_string_equal(initial().join, "[fe80::1]:29501");
+    set("GRADWIRE_JOIN", "node8:1");
+    assert_string_equal(initial().join, "node8:1");
+}
+
+static void options_init__knows_smaller_structures(void **state)
+{
+    (void)state;
+    struct gradwire_options options;
+    memset(&options, 0xff, sizeof(options));
+    gradwire_options_init(&options, offsetof(struct gradwire_options, join));
+    assert_int_equal(options.world, 1);
+    assert_int_equal((uintptr_t)options.join, UINTPTR_MAX);
+}
+
+static void options_plan__copies_what_is_given(void **state)
+{
+    (void)state;
+    char name[] = "vgg";
+    struct gradwire_options options = good();
+    options.job = name;
+    options.server = "server:1";
+    options.switch_ = "switch:2";
+    options.bind = "10.0.0.7";
+    options.via = GRADWIRE_VIA_PS;
+    options.deadline_ms = 1500;
+    options.values = 62;
+    options.window = 64;
+    options.loss = 0.5;
+    options.duplicate = 0.25;
+    options.delay = 0.125;
+    options.seed = 40;
+    struct gw_io_plan plan = plan_of(&options);
+    name[0] = 'x';
+    assert_string_equal(plan.job, "vgg");
+    assert_string_equal(plan.join, "127.0.0.1:4790");
+    assert_string_equal(plan.server, "server:1");
+    assert_string_equal(plan.switch_, "switch:2");
+    assert_string_equal(plan.bind, "10.0.0.7");
+    assert_int_equal(plan.via, GRADWIRE_VIA_PS);
+    assert_int_equal(plan.rank, 3);
+    assert_int_equal(plan.world, 4);
+    assert_int_equal(plan.values, 62);
+    assert_int_equal(plan.window, 64);
+    assert_int_equal(plan.deadline, 1500 * GW_MS);
+    assert_int_equal(plan.faults.lose_q32, UINT64_C(1) << 31);
+    assert_int_equal(plan.faults.duplicate_q32, UINT64_C(1) << 30);
+    assert_int_equal(plan.faults.delay_q32, UINT64_C(1) << 29);
+    options.rank = 2; /* faults of ranks are independent */
+    assert_true(plan_of(&options).faults.seed != plan.faults.seed);
+}
+
+static void options_plan__zero_is_the_default(void **state)
+{
+    (void)state;
+    struct gradwire_options options = good();
+    options.deadline_ms = options.values = options.window = 0;
+    struct gw_io_plan plan = plan_of(&options);
+    assert_int_equal(plan.deadline, 30000 * GW_MS);
+    assert_int_equal(plan.values, 352);
+    assert_int_equal(plan.window, 256);
+}
+
+static void options_plan__key_is_the_file(void **state)
+{
+    (void)state;
+    char path[GW_TEST_PATH_MAX];
+    struct gradwire_options options = good();
+    struct gw_key none = plan_of(&options).key;
+    gw_test_write_file(path, "secret");
+    options.key_file = path;
+    struct gw_key first = plan_of(&options).key;
+    assert_memory_equal(plan_of(&options).key.bytes, first.bytes, sizeof(first.bytes));
+    unlink(path);
+    gw_test_write_file(path, "another");
+    struct gw_key second = plan_of(&options).key;
+    unlink(path);
+    assert_memory_not_equal(first.bytes, none.bytes, sizeof(none.bytes));
+    assert_memory_not_equal(first.bytes, second.bytes, sizeof(first.bytes));
+}
+
+static void assert_refused(const struct gradwire_options *options, int right, const char *word)
+{
+    struct gw_io_plan plan;
+    gradwire *job = NULL;
+    char error[GW_NET_ERROR_MAX] = "";
+    assert_int_equal(gw_options_plan(options, &plan, error), right);
+    if (!strstr(error, word))
+        fail_msg("'%s' does not say '%s'", error, word);
+    assert_null(strchr(error, '\n'));
+    assert_int_equal(gradwire_open(options, &job), right);
+    assert_string_equal(gradwire_last_error(), error);
+    assert_null(job);
+}
+
+#define REFUSES(field, value, word)                                                                \
+    do {                                                                                           \
+        struct gradwire_options options = good();                                                  \
+        options.field = value;                                                                     \
+        assert_refused(&options, GRADWIRE_ERR_INVALID, word);                                      \
+    } while (0)
+
+static void options_plan__names_what_is_out_of_range(void **state)
+{
+    (void)state;
+    char long_name[GW_IO_NAME_MAX + 1];
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    REFUSES(world, 0, "world is 0");
+    REFUSES(world, -1, "world is -1");
+    REFUSES(world, 1025, "world is 1025");
+    REFUSES(rank, 4, "rank is 4");
+    REFUSES(rank, -1, "rank is -1");
+    REFUSES(values, 15, "values is 15");
+    REFUSES(values, 16001, "values is 16001");
+    REFUSES(values, UINT32_MAX, "values is 4294967295");
+    REFUSES(window, 1, "window is 1:");
+    REFUSES(window, 100, "window is 100");
+    REFUSES(window, 32768, "window is 32768");
+    REFUSES(deadline_ms, 99, "deadline_ms is 99");
+    REFUSES(deadline_ms, 3600001, "deadline_ms is 3600001");
+    REFUSES(loss, 0.51, "loss is 0.51");
+    REFUSES(duplicate, -0.1, "duplicate is -0.1");
+    REFUSES(delay, NAN, "delay is nan");
+    REFUSES(via, (enum gradwire_via)3, "via");
+    REFUSES(via, (enum gradwire_via) - 1, "via");
+    REFUSES(join, NULL, "join");
+    REFUSES(switch_, "127.0.0.1:1", "switch");
+    REFUSES(job, long_name, "job");
+    REFUSES(join, long_name, "join");
+    REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
+}
+
+static void options_plan__refuses_other_sizes(void **state)
+{
+    (void)state;
+    REFUSES(size, 0, "version");
+    REFUSES(size, sizeof(size_t) + 1, "version"); /* half a pointer */
+    REFUSES(size, sizeof(struct gradwire_options) + 8, "version");
+    gradwire *job = NULL;
+    struct gradwire_options options = good();
+    assert_int_equal(gradwire_open(NULL, &job), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_open(&options, NULL), GRADWIRE_ERR_INVALID);
+    assert_null(job);
+}
+
+/* A number or a word that is none must not become a default that sums over too few. */
+static void options_plan__refuses_what_the_environment_got_wrong(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"5000", "-1", "four", "4x", "99999999999999999999"};
+    set("GRADWIRE_JOIN", "127.0.0.1:4790");
+    for (size_t i = 0; i < GW_COUNT_OF(wrong); i++) {
+        set("RANK", "0");
+        set("WORLD_SIZE", wrong[i]);
+        struct gradwire_options options = initial();
+        assert_refused(&options, GRADWIRE_ERR_INVALID, "world is ");
+        set("RANK", wrong[i]);
+        set("WORLD_SIZE", "4");
+        options = initial();
+        assert_refused(&options, GRADWIRE_ERR_INVALID, "rank is ");
+    }
+    clear(NULL);
+    set("GRADWIRE_VIA", "teleport");
+    struct gradwire_options options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "via");
+    clear(NULL);
+    set("RANK", "1");
+    set("WORLD_SIZE", "2");
+    set("MASTER_ADDR", "127.0.0.1");
+    for (int i = 0; i < 2; i++) {
+        gradwire *job = NULL;
+        set("MASTER_PORT", i ? "65535" : "http");
+        options = initial();
+        assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_INVALID);
+        assert_non_null(strstr(gradwire_last_error(), i ? "127.0.0.1:65536" : "127.0.0.1:http"));
+    }
+}
+
+static void calls__need_a_job(void **state)
+{
+    (void)state;
+    float x = 1;
+    int done;
+    gradwire_call call;
+    struct gradwire_stats stats = {.size = sizeof(stats)};
+    const enum gradwire_type type = GRADWIRE_FLOAT32;
+    assert_int_equal(gradwire_allreduce(NULL, &x, &x, 1, type, 0), GRADWIRE_ERR_INVALID);
+    assert_non_null(strstr(gradwire_last_error(), "job"));
+    assert_int_equal(gradwire_allreduce_start(NULL, &x, &x, 1, type, 0, &call),
+                     GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_wait(NULL, 1), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_test(NULL, 1, &done), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_reduce(NULL, &x, &x, 1, type, 0, 0), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_broadcast(NULL, &x, 1, type, 0), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_allgather(NULL, &x, &x, 1, type), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_reduce_scatter(NULL, &x, &x, 1, type, 0), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_barrier(NULL), GRADWIRE_ERR_INVALID);
+    assert_int_equal(gradwire_get_stats(NULL, &stats), GRADWIRE_ERR_INVALID);
+    gradwire_close(NULL);
+}
+
+static void error_text__is_one_of_each(void **state)
+{
+    (void)state;
+    for (int a = GRADWIRE_ERR_BUSY; a <= GRADWIRE_OK; a++) {
+        assert_string_not_equal(gradwire_error_text(a), "unknown error");
+        for (int b = GRADWIRE_ERR_BUSY; b < a; b++)
+            assert_string_not_equal(gradwire_error_text(a), gradwire_error_text(b));
+    }
+    assert_string_equal(gradwire_error_text(1), "unknown error");
+    assert_string_equal(gradwire_error_text(GRADWIRE_ERR_BUSY - 1), "unknown error");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, clear)
+    const struct CMUnitTest tests[] = {
+        TEST(options_init__without_environment),
+        TEST(options_init__takes_our_variables),
+        TEST(options_init__takes_rank_and_world_of_launchers),
+        TEST(options_init__takes_join_of_torchrun),
+        TEST(options_init__knows_smaller_structures),
+        TEST(options_plan__copies_what_is_given),
+        TEST(options_plan__zero_is_the_default),
+        TEST(options_plan__key_is_the_file),
+        TEST(options_plan__names_what_is_out_of_range),
+        TEST(options_plan__refuses_other_sizes),
+        TEST(options_plan__refuses_what_the_environment_got_wrong),
+        TEST(calls__need_a_job),
+        TEST(error_text__is_one_of_each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
