@@ -246,6 +246,15 @@ static void dialled_up(struct gw_io *io, const struct gw_neighbour_event *event)
                  is_way_out);
 }
 
+/* A server of its own comes back; rank 0 does not. */
+static void server_down(struct gw_io *io)
+{
+    if (io->phase == PHASE_LEAVING)
+        enter(io, PHASE_LINGERING, 0); /* it has closed: nobody needs us */
+    else if (!io->plan.server[0] && io->phase != PHASE_OVER && io->phase != PHASE_ATTACHING)
+        fail(io, GRADWIRE_ERR_PEER, "rank 0, the server at %s, is lost", io->plan.join);
+}
+
 static void take_neighbours(struct gw_io *io)
 {
     struct gw_neighbour_event event;
@@ -261,8 +270,8 @@ static void take_neighbours(struct gw_io *io)
             fail(io, GRADWIRE_ERR_PEER, "%s refuses us: %s",
                  gw_neighbours_dial_name(gw_station_neighbours(io->station), event.dial),
                  gw_attach_reason_text((enum gw_attach_reason)event.said.reason));
-        } else if (io->phase == PHASE_LEAVING && event.dial == io->server_dial) {
-            enter(io, PHASE_LINGERING, 0); /* it has closed: nobody needs us */
+        } else if (event.dial == io->server_dial) {
+            server_down(io);
         }
     }
 }
