@@ -23,6 +23,7 @@ _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
 _Static_assert((int)GW_PKT_IMPORTANT == GW_WIRE_IMPORTANT, "flags agree");
 _Static_assert((int)GW_PKT_ECHO_CE == GW_WIRE_ECHO_CE, "flags agree");
 _Static_assert((int)GW_PKT_ACK_NOW == GW_WIRE_ACK_NOW, "flags agree");
+_Static_assert((int)GW_PKT_NOT_READY == GW_WIRE_NOT_READY, "flags agree");
 _Static_assert((int)GW_AGG_RESEND == GW_WIRE_AGG_RESEND, "flags agree");
 _Static_assert((int)GW_AGG_COLLISION == GW_WIRE_AGG_COLLISION, "flags agree");
 _Static_assert((int)GW_AGG_RAW == GW_WIRE_AGG_RAW, "flags agree");

@@ -100,7 +100,7 @@ struct gw_tx_flow {
     uint32_t last_len;                    /* payload bytes of packet total - 1 */
     struct gw_cc_window window;
     gw_time rto;     /* loss->period(), cached */
-    gw_time pace_at; /* earliest time of the next packet when paced */
+    gw_time pace_at; /* earliest time of the next packet when paced or held */
     gw_byte_time pace;
     uint16_t generation;
     uint32_t id;
@@ -113,6 +113,8 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
+    bool is_held;  /* the receiver is not ready: one packet at a time */
+    uint8_t holds; /* times that it was not, up to a limit */
     struct gw_path path;
     uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
     uint64_t lb_state[GW_LB_STATE_MAX / 8];

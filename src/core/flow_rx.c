@@ -6,7 +6,8 @@
  * of a later packet (flushed at once when the CE bit changes, as in RFC 8257 section 3.2, when the
  * packet asks for it, when the message is complete, or when the ACK's mask cannot reach). A
  * complete flow stays as long as its slot is not needed, to answer duplicates; one that failed, to
- * leave its packets unanswered.
+ * leave its packets unanswered. Payload for which no memory is posted is dropped with a NACK that
+ * says so; nothing is remembered of it.
  *
  * Invariant: bit (seq modulo span) is set only for arrived packets with cum < seq < cum + span.
  */
@@ -61,11 +62,16 @@ static struct gw_expectation *find_memory(const struct gw_endpoint *ep, uint32_t
     return NULL;
 }
 
+/* Whether there is memory for the first packet of a message, if it needs any. */
+static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    return pkt->buf == GW_BUF_NONE || find_memory(ep, pkt->src, pkt->data.tag);
+}
+
 /* Opens a flow for a packet that can be stored: a flow without memory would hold its slot idle. */
 static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
-    if (!gw_endpoint_has_event_room(ep) ||
-        (pkt->buf != GW_BUF_NONE && !find_memory(ep, pkt->src, pkt->data.tag)))
+    if (!gw_endpoint_has_event_room(ep))
         return NULL;
     uint32_t slot = ep->rx_free;
     if (slot != GW_SLOT_NONE)
@@ -237,11 +243,20 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
     return true;
 }
 
-static void send_nack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt)
+static void send_nack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt,
+                      uint8_t flags)
 {
     turn_around(ep, flow, pkt, GW_PKT_NACK);
+    pkt->q.flags |= flags;
     ep->stats.nacks_sent++;
     gw_egress_control(ep, pkt);
+}
+
+/* Answers a packet of a flow that is not open, of which there is nothing to remember. */
+static void nack_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t flags)
+{
+    const struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)};
+    send_nack(ep, &none, pkt, flags);
 }
 
 /* True when the packet's own fields do not contradict each other. */
@@ -264,10 +279,11 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
         (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss))) {
         ep->stats.malformed++;
     } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED) {
-        /* There is nothing to remember of it. */
-        send_nack(ep,
-                  &(struct gw_rx_flow){.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)},
-                  pkt);
+        nack_unknown(ep, pkt, 0);
+        return NULL;
+    } else if (!flow && !is_expected(ep, pkt)) {
+        ep->stats.refused++;
+        nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
     } else if (!flow && (flow = flow_open(ep, pkt, now)) == NULL) {
         ep->stats.refused++;
@@ -301,7 +317,7 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         return;
     }
     if (pkt->q.flags & GW_PKT_TRIMMED) {
-        send_nack(ep, flow, pkt);
+        send_nack(ep, flow, pkt, 0);
         return;
     }
     flow->bytes += pkt->data.len;

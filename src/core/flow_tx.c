@@ -6,6 +6,11 @@
  * control, then the flow joins the egress ring if it may send. Congestion control sees `in_flight`
  * without the packet that it is told of.
  *
+ * A receiver that has no memory for the message yet says so: then nothing counts as lost by the
+ * network, and single packets ask again, at growing distances, until one is acknowledged (as a
+ * receiver that is not ready in InfiniBand, Architecture Specification volume 1,
+ * section 9.7.5.2.8).
+ *
  * Invariants: una <= next <= total; next - una <= span; in_flight is the payload of the slots in
  * flight; a running flow has a timer armed while anything is in flight, and always when it may
  * stall.
@@ -15,6 +20,13 @@
 #include <string.h>
 
 #include "base/error.h"
+
+enum {
+    /* Between packets that ask whether the receiver is ready: from an eighth of a base RTT, doubled
+     * each time, to four. */
+    HOLD_SHIFT_FIRST = 3,
+    HOLD_SHIFT_MAX = 5,
+};
 
 /* The two list heads lie behind the slots of the span. */
 static uint16_t flight_head(const struct gw_endpoint *ep)
@@ -102,7 +114,8 @@ static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow 
 {
     return has_work(ep, flow) &&
            (flow->in_flight == 0 ||
-            (uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd);
+            (!flow->is_held &&
+             (uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd));
 }
 
 void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)
@@ -130,12 +143,18 @@ static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_ev
                                             .at = now});
 }
 
-/* Joins the egress ring, or waits for the pacer, if there is something that may be sent. */
+/* Whether the next packet must wait until `pace_at`. */
+static bool is_early(const struct gw_tx_flow *flow, gw_time now)
+{
+    return (flow->pace || flow->is_held) && gw_time_before(now, flow->pace_at);
+}
+
+/* Joins the egress ring, or waits for its time, if there is something that may be sent. */
 static void flow_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
     if (flow->sender.in_ring || !window_allows(ep, flow))
         return;
-    if (flow->pace && gw_time_before(now, flow->pace_at))
+    if (is_early(flow, now))
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->pace_at);
     else
         gw_egress_join(ep, &flow->sender);
@@ -185,6 +204,8 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->bytes = send->bytes;
     flow->data = send->data;
     flow->acked_bytes = flow->resent_packets = 0;
+    flow->is_held = false;
+    flow->holds = 0;
     flow->pace_at = flow->progress_at = now;
     list_init(flow->slots, flight_head(ep));
     list_init(flow->slots, lost_head(ep));
@@ -294,7 +315,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
 static bool tx_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now)
 {
     const struct gw_tx_flow *flow = (const struct gw_tx_flow *)sender;
-    return window_allows(ep, flow) && !(flow->pace && gw_time_before(now, flow->pace_at));
+    return window_allows(ep, flow) && !is_early(flow, now);
 }
 
 static const struct gw_sender_ops tx_sender_ops = {
@@ -369,6 +390,7 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         return;
     flow->acked_bytes += bytes;
     flow->progress_at = now;
+    flow->is_held = false;
     if (flow->una == flow->total) {
         flow_end(ep, flow, GW_EVENT_SENT, now);
         return;
@@ -387,9 +409,8 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
     flow_wake(ep, flow, now);
 }
 
-/* Moves a slot in flight to the lost list and tells congestion control. */
-static void lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint16_t at, bool trimmed,
-                 gw_time now)
+/* Moves a slot in flight to the lost list; returns its payload. */
+static uint32_t take_back(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint16_t at)
 {
     uint32_t len = payload_of(flow, seq_of_slot(ep, flow, at));
     list_remove(flow->slots, at);
@@ -397,11 +418,32 @@ static void lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint16_t at, b
     flow->slots[at].state = GW_TX_LOST;
     flow->in_flight -= len;
     flow->lost_count++;
+    return len;
+}
+
+/* A packet is lost, and congestion control learns of it. */
+static void lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint16_t at, bool trimmed,
+                 gw_time now)
+{
+    uint32_t len = take_back(ep, flow, at);
     const struct gw_transport *transport = flow->transport;
     struct gw_cc_loss loss = {.bytes = len, .in_flight = flow->in_flight, .trimmed = trimmed};
     transport->cc->on_loss(flow->cc_state, transport->cc_cfg.bytes, &flow->path, &loss,
                            &flow->window, now);
     flow->pace = flow->window.pace;
+}
+
+/* The receiver is not ready: what is in flight is dropped there, and one packet asks again. */
+static void hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+{
+    uint16_t oldest;
+    while ((oldest = flow->slots[flight_head(ep)].next) != flight_head(ep))
+        take_back(ep, flow, oldest);
+    flow->is_held = true;
+    flow->pace_at = gw_time_add(now, (flow->path.brtt >> HOLD_SHIFT_FIRST) << flow->holds);
+    flow->holds += flow->holds < HOLD_SHIFT_MAX;
+    gw_egress_leave(ep, &flow->sender);
+    flow_wake(ep, flow, now);
 }
 
 void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
@@ -412,11 +454,18 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
     const struct gw_transport *transport = flow->transport;
     uint16_t at = (uint16_t)(pkt->seq & ep->span_mask);
     const struct gw_tx_slot *slot = &flow->slots[at];
-    transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, pkt->echo_entropy, now);
+    bool is_trimmed = !(pkt->q.flags & GW_PKT_NOT_READY);
+    if (is_trimmed)
+        transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, pkt->echo_entropy, now);
     /* Late news of a packet that was acknowledged, or that was sent again since. */
     if (pkt->seq - flow->una >= flow->next - flow->una || slot->state != GW_TX_FLIGHT ||
         slot->sent != tick_of(pkt->sent_at))
         return;
+    if (!is_trimmed) {
+        if (flow->acked_bytes == 0)
+            hold(ep, flow, now);
+        return;
+    }
     if (!transport->loss->on_nack(flow->loss_state, transport->loss_cfg.bytes))
         return;
     lose(ep, flow, at, true, now);

@@ -28,7 +28,7 @@
 enum gw_pkt_kind {
     GW_PKT_DATA = 0,  /* one fragment of a flow's message */
     GW_PKT_ACK = 1,   /* data arrived */
-    GW_PKT_NACK = 2,  /* data arrived trimmed */
+    GW_PKT_NACK = 2,  /* data arrived trimmed, or (NOT_READY) too early */
     GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
     GW_PKT_JOB = 5,   /* job control; see core/job.h */
@@ -45,11 +45,12 @@ enum gw_ecn {
 };
 
 enum gw_pkt_flag {
-    GW_PKT_TRIMMABLE = 1, /* a switch may cut the payload */
-    GW_PKT_TRIMMED = 2,   /* a switch has cut the payload */
-    GW_PKT_IMPORTANT = 4, /* immune to selective dropping */
-    GW_PKT_ECHO_CE = 8,   /* on ACK and NACK: the data packet carried CE */
-    GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
+    GW_PKT_TRIMMABLE = 1,   /* a switch may cut the payload */
+    GW_PKT_TRIMMED = 2,     /* a switch has cut the payload */
+    GW_PKT_IMPORTANT = 4,   /* immune to selective dropping */
+    GW_PKT_ECHO_CE = 8,     /* on ACK and NACK: the data packet carried CE */
+    GW_PKT_ACK_NOW = 16,    /* on data: acknowledge at once, do not coalesce */
+    GW_PKT_NOT_READY = 128, /* on NACK: dropped, since there is no memory for the message yet */
 };
 
 /* What a gradient or parameter packet says of itself (ATP, section 3.3). */

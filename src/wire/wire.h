@@ -136,13 +136,14 @@ enum gw_wire_kind {
 };
 
 enum gw_wire_flag {
-    GW_WIRE_TRIMMABLE = 1, /* data: a switch may cut the payload */
-    GW_WIRE_TRIMMED = 2,   /* data: a switch has cut the payload */
-    GW_WIRE_IMPORTANT = 4, /* immune to selective dropping */
-    GW_WIRE_ECHO_CE = 8,   /* answer: the data packet carried CE */
-    GW_WIRE_ACK_NOW = 16,  /* data: acknowledge at once */
-    GW_WIRE_LAST = 32,     /* data: last packet of the message */
-    GW_WIRE_MASK = 64,     /* answer: the mask follows */
+    GW_WIRE_TRIMMABLE = 1,   /* data: a switch may cut the payload */
+    GW_WIRE_TRIMMED = 2,     /* data: a switch has cut the payload */
+    GW_WIRE_IMPORTANT = 4,   /* immune to selective dropping */
+    GW_WIRE_ECHO_CE = 8,     /* answer: the data packet carried CE */
+    GW_WIRE_ACK_NOW = 16,    /* data: acknowledge at once */
+    GW_WIRE_LAST = 32,       /* data: last packet of the message */
+    GW_WIRE_MASK = 64,       /* answer: the mask follows */
+    GW_WIRE_NOT_READY = 128, /* NACK: there is no memory for the message yet */
 };
 
 /* The second flags of a gradient or parameter. */

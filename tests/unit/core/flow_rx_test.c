@@ -400,10 +400,10 @@ static void flow_rx_payload__goes_to_its_place(void **state)
             memcpy(gw_buf_bytes(&f.host.bufs, pkt->buf), sent + seq * MTU, pkt->data.len);
             gw_node_input(f.node, 0, &pkt, 1, f.now);
             fixture_take_ready(&f);
-            if (attempt == 0)
-                no_answer(&f);
-            else
-                answer(&f);
+            struct gw_pkt back = answer(&f);
+            assert_int_equal(back.q.kind, attempt == 0 ? GW_PKT_NACK : GW_PKT_ACK);
+            assert_int_equal(back.q.flags, attempt == 0 ? GW_PKT_NOT_READY : 0);
+            assert_int_equal(back.seq, seq);
         }
         if (attempt == 0) {
             assert_true(fixture_stats(&f)->refused == 3);
@@ -511,10 +511,9 @@ static void flow_rx_slots__are_for_what_is_stored(void **state)
             pkt->q.flags |= GW_PKT_TRIMMED;
         gw_node_input(f.node, 0, &pkt, 1, f.now);
         fixture_take_ready(&f);
-        if (flow % 2 == 0)
-            no_answer(&f);
-        else
-            assert_int_equal(answer(&f).q.kind, GW_PKT_NACK);
+        struct gw_pkt back = answer(&f);
+        assert_int_equal(back.q.kind, GW_PKT_NACK);
+        assert_int_equal(back.q.flags, flow % 2 == 0 ? GW_PKT_NOT_READY : 0);
     }
     assert_true(fixture_stats(&f)->refused == 2);
     for (uint32_t flow = 10; flow < 12; flow++) { /* both slots are free */

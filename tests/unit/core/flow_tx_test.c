@@ -227,6 +227,58 @@ static void flow_tx_nack__resends_before_new_data(void **state)
     fixture_close(&f);
 }
 
+static void not_ready(struct endpoint_fixture *f, const struct gw_pkt *data)
+{
+    struct gw_pkt nack = fixture_answer(data, GW_PKT_NACK, 0);
+    nack.q.flags = GW_PKT_NOT_READY;
+    fixture_input(f, &nack);
+}
+
+/*
+ * The receiver has no memory yet: single packets ask again, at distances that double from an eighth
+ * of a base RTT to four. Nothing counts as congestion: once one is acknowledged, all may be sent.
+ */
+static void flow_tx_nack__that_says_not_ready_makes_it_ask(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[PULLS_MAX];
+    struct gw_flow_info before, info;
+    open_span(&f, "4000");
+    uint32_t flow = fixture_send(&f, 10 * MTU);
+    gw_endpoint_flow_info(f.endpoint, flow, &before);
+    assert_int_equal(fixture_pull(&f, pkts, PULLS_MAX), 4);
+    for (uint32_t i = 0; i < 4; i++)
+        not_ready(&f, &pkts[i]);
+    for (uint32_t k = 0; k < 8; k++) {
+        gw_time wait = (BRTT >> 3) << (k < 5 ? k : 5);
+        f.now += wait - 1;
+        gw_node_expire(f.node, f.now);
+        assert_int_equal(fixture_pull(&f, pkts, PULLS_MAX), 0);
+        f.now += 1;
+        gw_node_expire(f.node, f.now);
+        fixture_take_ready(&f);
+        assert_int_equal(fixture_pull(&f, pkts, PULLS_MAX), 1);
+        assert_int_equal(pkts[0].q.flags & GW_PKT_TRIMMED, 0);
+        if (k < 7)
+            not_ready(&f, &pkts[0]);
+    }
+    fixture_ack(&f, &pkts[0], 0);
+    gw_endpoint_flow_info(f.endpoint, flow, &info);
+    assert_true(info.cwnd == before.cwnd);
+    assert_true(fixture_stats(&f)->timeouts == 0);
+    struct gw_pkt late = pkts[0];
+    assert_int_equal(fixture_pull(&f, pkts, PULLS_MAX), 4);
+    not_ready(&f, &late); /* from before the acknowledgement */
+    not_ready(&f, &pkts[0]);
+    gw_endpoint_flow_info(f.endpoint, flow, &info);
+    assert_int_equal(info.in_flight_bytes, 4 * MTU);
+    for (uint32_t i = 0; i < 4; i++)
+        fixture_ack(&f, &pkts[i], 0);
+    finish(&f);
+    fixture_close(&f);
+}
+
 /* A NACK for an earlier copy of a packet says nothing of the copy now in flight. */
 static void flow_tx_nack__of_an_older_copy_is_ignored(void **state)
 {
@@ -666,6 +718,7 @@ int main(void)
         cmocka_unit_test(flow_tx_ack__is_cumulative),
         cmocka_unit_test(flow_tx_ack__reads_the_mask),
         cmocka_unit_test(flow_tx_nack__resends_before_new_data),
+        cmocka_unit_test(flow_tx_nack__that_says_not_ready_makes_it_ask),
         cmocka_unit_test(flow_tx_nack__of_an_older_copy_is_ignored),
         cmocka_unit_test(flow_tx_nack__after_the_ack_is_ignored),
         cmocka_unit_test(flow_tx_ack__of_a_lost_packet_saves_the_resend),

@@ -335,6 +335,7 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
     static const uint8_t data_plain =
         GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST;
     static const uint8_t answer_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE;
+    static const uint8_t nack_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_NOT_READY;
     static const uint8_t agg_plain = GW_WIRE_IMPORTANT;
     for (int which = 0; which < SAMPLES; which++) {
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
@@ -351,7 +352,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
             else if (which >= GRAD)
                 good = (flags & ~agg_plain) == 0;
             else
-                good = (flags & ~answer_plain) == (which == ACK_MASK ? GW_WIRE_MASK : 0);
+                good = (flags & ~(which == NACK ? nack_plain : answer_plain)) ==
+                       (which == ACK_MASK ? GW_WIRE_MASK : 0);
             bytes[3] = (uint8_t)flags;
             assert_int_equal(gw_wire_validate(bytes, length, &kind),
                              good ? GW_OK : GW_ERR_MALFORMED);
