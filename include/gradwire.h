@@ -63,7 +63,7 @@ enum gradwire_op {
 enum gradwire_via {
     GRADWIRE_VIA_INA = 0,  /* added up in switches on the way to the server */
     GRADWIRE_VIA_PS = 1,   /* added up by the server alone */
-    GRADWIRE_VIA_RING = 2, /* from worker to worker, without a server */
+    GRADWIRE_VIA_RING = 2, /* from worker to worker, without a server: needs `join` */
 };
 
 /*
@@ -92,6 +92,7 @@ struct gradwire_options {
     double duplicate;     /* ... sent twice */
     double delay;         /* ... sent behind later ones */
     uint64_t seed;        /* of what is random in those */
+    uint32_t paths;       /* UDP source ports, among which `lb` chooses a packet's path: 1 */
 };
 
 /* A job that this process has opened. */
@@ -145,16 +146,18 @@ GRADWIRE_API int gradwire_world(const gradwire *job);
 
 /*
  * out[i] = in[i] summed (or averaged) over all ranks, for `count` elements; the same bits on every
- * rank. `in` may be `out`. Floats are added as integers in units of 2^-27: the error is at most
- * world * 2^-28 for values up to 16, whatever the order of arrival; what does not fit is added as
- * floats in rank order. int32 is exact, or fails with GRADWIRE_ERR_OVERFLOW.
+ * rank. `in` may be `out`. Without switch and server (GRADWIRE_VIA_RING) floats are added as they
+ * are, in an order that depends on the place in the array alone (docs/numbers.md). Else floats are
+ * added as integers in units of 2^-27: the error is at most world * 2^-28 for values up to 16,
+ * whatever the order of arrival; what does not fit is added as floats in rank order. int32 is
+ * exact, or fails with GRADWIRE_ERR_OVERFLOW.
  */
 GRADWIRE_API int gradwire_allreduce(gradwire *job, const void *in, void *out, size_t count,
                                     enum gradwire_type type, enum gradwire_op op);
 
 /*
- * Starts one and returns at once; `in` and `out` are the job's until it has ended. Calls end in the
- * order in which they were started. GRADWIRE_ERR_BUSY when too many are in work.
+ * Starts one and returns at once; `in` and `out` are the job's until it has ended. All ranks start
+ * their all-reduces in the same order. GRADWIRE_ERR_BUSY when too many calls are in work.
  */
 GRADWIRE_API int gradwire_allreduce_start(gradwire *job, const void *in, void *out, size_t count,
                                           enum gradwire_type type, enum gradwire_op op,
@@ -181,6 +184,34 @@ GRADWIRE_API int gradwire_allgather(gradwire *job, const void *in, void *out, si
 /* out[i] = in[rank * count + i] summed over all ranks; `in` holds world * count elements. */
 GRADWIRE_API int gradwire_reduce_scatter(gradwire *job, const void *in, void *out, size_t count,
                                          enum gradwire_type type, enum gradwire_op op);
+
+/*
+ * Sends `bytes` bytes, at least one, to rank `to`, and returns when it has them all; the rank has
+ * to call gradwire_receive() with the same tag, 0 to 2^24 - 1, and at least as much room. Messages
+ * between two ranks that are under way at the same time need different tags. `via` must be
+ * GRADWIRE_VIA_RING: messages travel as its tensors do.
+ */
+GRADWIRE_API int gradwire_send(gradwire *job, const void *data, size_t bytes, int to, uint32_t tag);
+
+/* Starts one and returns at once; `data` is the job's until it has ended. */
+GRADWIRE_API int gradwire_send_start(gradwire *job, const void *data, size_t bytes, int to,
+                                     uint32_t tag, gradwire_call *call);
+
+/* Waits for a message of at most `bytes` bytes from rank `from`. */
+GRADWIRE_API int gradwire_receive(gradwire *job, void *data, size_t bytes, int from, uint32_t tag);
+
+/* Starts one and returns at once; `data` is the job's until it has ended. */
+GRADWIRE_API int gradwire_receive_start(gradwire *job, void *data, size_t bytes, int from,
+                                        uint32_t tag, gradwire_call *call);
+
+/* Not built yet, and always GRADWIRE_ERR_UNSUPPORTED: adds `count` elements to the server's value
+ * called `key`. */
+GRADWIRE_API int gradwire_push(gradwire *job, uint64_t key, const void *data, size_t count,
+                               enum gradwire_type type);
+
+/* Not built yet, as the push: gets the server's value called `key`. */
+GRADWIRE_API int gradwire_pull(gradwire *job, uint64_t key, void *data, size_t count,
+                               enum gradwire_type type);
 
 /* Returns when all ranks have called it. */
 GRADWIRE_API int gradwire_barrier(gradwire *job);

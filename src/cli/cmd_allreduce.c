@@ -213,9 +213,10 @@ static int report(const struct allreduce_args *args, const struct worker *worker
         .cpu_s = cpu_s,
         .has_cpu = true,
         .max_abs_error = largest_error(array, sums),
-        .exact_bound = gw_reduce_bound(args->file_count, magnitude, type_of(array)),
+        .exact_bound =
+            gw_reduce_bound(args->common.options.via, args->file_count, magnitude, type_of(array)),
         .stats = workers[0].stats,
-        .has_server = !args->common.options.server,
+        .has_server = !args->common.options.server && args->common.options.via != GRADWIRE_VIA_RING,
     };
     return gw_reduce_print(&report, args->common.json);
 }
@@ -270,6 +271,10 @@ int gw_cmd_allreduce(int argc, char **argv)
     argp_err_exit_status = GW_EXIT_USAGE;
     if (argp_parse(&argp, argc, argv, 0, NULL, &args) != 0)
         return GW_EXIT_USAGE;
+    if (args.common.is_send) {
+        gw_complain("allreduce: --via=send sums nothing: expected ina, ps or ring");
+        return GW_EXIT_USAGE;
+    }
     struct worker *workers = calloc(args.file_count, sizeof(*workers));
     int status = workers ? read_files(&args, workers) : GW_EXIT_FAILURE;
     if (!workers)

@@ -17,6 +17,7 @@
 
 #include "base/prng.h"
 #include "base/units.h"
+#include "cli/bench_send.h"
 #include "cli/cli.h"
 #include "cli/reduce.h"
 
@@ -58,7 +59,7 @@ struct shared {
 };
 
 static const struct argp_option options[] = {
-    {"workers", KEY_WORKERS, "N", 0, "local processes (4)", 0},
+    {"workers", KEY_WORKERS, "N", 0, "local processes (4; of --via send: 2)", 0},
     {"size", KEY_SIZE, "BYTES", 0, "of each worker's float32 tensor (100MB)", 0},
     {"iters", KEY_ITERS, "K", 0, "all-reduces that are timed, after one that is not (5)", 0},
     {"model", KEY_MODEL, "NAME", 0, "instead of --size: the gradients of vgg16, layer by layer", 0},
@@ -71,6 +72,7 @@ static const char doc[] =
     "Sums random tensors over workers, checks every sum, and prints how long it took."
     "\vExamples:\n"
     "  gradwire bench --workers 4 --size 100MB\n"
+    "  gradwire bench --via send --cc smartt --lb reps --paths 8    one flow between two\n"
     "  gradwire bench --rank 1 --world 4 --join 10.0.0.1:4790    on the second of four machines\n";
 
 static error_t parse_number(const char *option, const char *text, uint64_t low, uint64_t high,
@@ -236,7 +238,9 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
 {
     gradwire *job = NULL;
     int code = gradwire_open(&args->common.options, &job);
-    if (!code)
+    if (!code && args->common.is_send)
+        code = gw_bench_send(job, args->size, args->iters, times, &report->stats);
+    else if (!code)
         code = reduce_all(job, args, report, times);
     if (code)
         snprintf(report->text, sizeof(report->text), "rank %d: %s", args->common.options.rank,
@@ -249,6 +253,9 @@ static int print(const struct bench_args *args, const struct rank_report *ranks,
                  const double *times)
 {
     uint32_t workers = (uint32_t)args->common.options.world;
+    if (args->common.is_send)
+        return gw_bench_send_print(&args->common, args->size, times, (uint32_t)args->iters,
+                                   &ranks[0].stats);
     struct gw_reduce_report report = {
         .workers = workers,
         .via = args->common.options.via,
@@ -257,9 +264,10 @@ static int print(const struct bench_args *args, const struct rank_report *ranks,
         .times = times,
         .iters = (uint32_t)args->iters,
         .has_cpu = count == workers,
-        .exact_bound = gw_reduce_bound(workers, workers, GRADWIRE_FLOAT32),
+        .exact_bound =
+            gw_reduce_bound(args->common.options.via, workers, workers, GRADWIRE_FLOAT32),
         .stats = ranks[0].stats,
-        .has_server = !args->common.options.server,
+        .has_server = !args->common.options.server && args->common.options.via != GRADWIRE_VIA_RING,
     };
     for (uint32_t i = 0; i < count; i++) {
         report.cpu_s += ranks[i].cpu_s;
@@ -362,6 +370,12 @@ int gw_cmd_bench(int argc, char **argv)
     error_t error = argp_parse(&argp, argc, argv, 0, NULL, &args);
     if (error)
         return GW_EXIT_USAGE;
+    if (args.common.is_send && !args.has_workers)
+        args.workers = 2;
+    if (args.common.is_send && (args.has_rank ? args.world : args.workers) != 2) {
+        gw_complain("bench: --via=send is between two: expected --workers 2 or --world 2");
+        return GW_EXIT_USAGE;
+    }
     if (args.has_rank != args.has_world) {
         gw_complain("bench: --rank and --world belong together");
         return GW_EXIT_USAGE;

@@ -25,6 +25,9 @@ enum {
     KEY_DEADLINE,
     KEY_VALUES,
     KEY_WINDOW,
+    KEY_CC,
+    KEY_LB,
+    KEY_PATHS,
     KEY_LOSS,
     KEY_DUPLICATE,
     KEY_DELAY,
@@ -33,7 +36,8 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"via", KEY_VIA, "WAY", 0, "ina: added up in switches (default); ps: by a server; ring", 0},
+    {"via", KEY_VIA, "WAY", 0,
+     "ina: added up in switches (default); ps: by a server; ring: from worker to worker", 0},
     {"join", KEY_JOIN, "HOST:PORT", 0, "where rank 0 listens", 0},
     {"server", KEY_SERVER, "HOST:PORT", 0, "a gradwire server (default: rank 0 is one)", 0},
     {"switch", KEY_SWITCH, "HOST:PORT", 0, "the nearest gradwire switch (default: the server's)",
@@ -45,6 +49,9 @@ static const struct argp_option options[] = {
     {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
     {"values", KEY_VALUES, "N", 0, "elements per fragment (352)", 0},
     {"window", KEY_WINDOW, "N", 0, "fragments on their way (256)", 0},
+    {"cc", KEY_CC, "NAME", 0, "congestion control of a ring's flows (smartt)", 0},
+    {"lb", KEY_LB, "NAME", 0, "load balancing of a ring's flows (reps)", 0},
+    {"paths", KEY_PATHS, "N", 0, "UDP source ports to send from (1)", 0},
     {"loss", KEY_LOSS, "P", 0, "lose this part of our packets on purpose", 1},
     {"duplicate", KEY_DUPLICATE, "P", 0, "send this part of them twice", 1},
     {"delay", KEY_DELAY, "P", 0, "send this part of them late", 1},
@@ -61,14 +68,18 @@ const char *gw_reduce_via_name(enum gradwire_via via)
     return via_names[via];
 }
 
-static error_t parse_via(const char *text, enum gradwire_via *via)
+static error_t parse_via(const char *text, struct gw_reduce_args *args)
 {
+    args->is_send = strcmp(text, "send") == 0;
+    args->options.via = GRADWIRE_VIA_RING;
+    if (args->is_send)
+        return 0;
     for (int i = 0; i <= GRADWIRE_VIA_RING; i++)
         if (strcmp(text, via_names[i]) == 0) {
-            *via = (enum gradwire_via)i;
+            args->options.via = (enum gradwire_via)i;
             return 0;
         }
-    gw_complain("--via=%s: expected ina, ps or ring", text);
+    gw_complain("--via=%s: expected ina, ps, ring or (bench alone) send", text);
     return EINVAL;
 }
 
@@ -113,7 +124,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     error_t error;
     switch (key) {
     case KEY_VIA:
-        return parse_via(text, &own->via);
+        return parse_via(text, args);
     case KEY_JOIN:
         own->join = text;
         return 0;
@@ -141,6 +152,14 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_count("values", text, &own->values);
     case KEY_WINDOW:
         return parse_count("window", text, &own->window);
+    case KEY_CC:
+        own->cc = text;
+        return 0;
+    case KEY_LB:
+        own->lb = text;
+        return 0;
+    case KEY_PATHS:
+        return parse_count("paths", text, &own->paths);
     case KEY_LOSS:
         return parse_part("loss", text, &own->loss);
     case KEY_DUPLICATE:
@@ -161,7 +180,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 const struct argp gw_reduce_argp = {.options = options, .parser = parse_option};
 
-double gw_reduce_bound(uint32_t workers, double magnitude, enum gradwire_type type)
+double gw_reduce_bound(enum gradwire_via via, uint32_t workers, double magnitude,
+                       enum gradwire_type type)
 {
     static const double roundings[] = {[GRADWIRE_FLOAT32] = 0x1p-24,
                                        [GRADWIRE_FLOAT16] = 0x1p-11,
@@ -169,6 +189,9 @@ double gw_reduce_bound(uint32_t workers, double magnitude, enum gradwire_type ty
                                        [GRADWIRE_INT32] = 0};
     if (type == GRADWIRE_INT32)
         return 0;
+    double steps = (workers - 1) * roundings[type];
+    if (via == GRADWIRE_VIA_RING)
+        return steps < 1 ? steps / (1 - steps) * magnitude : INFINITY;
     return workers * 0x1p-28 + magnitude * roundings[type];
 }
 
@@ -189,8 +212,19 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The time below which `part` of the sorted times lie. */
-static double quantile(const double *times, uint32_t count, double part)
+double *gw_reduce_sorted(const double *times, uint32_t count)
+{
+    double *sorted = malloc(count * sizeof(*sorted));
+    if (!sorted) {
+        gw_complain("out of memory");
+        return NULL;
+    }
+    memcpy(sorted, times, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), by_size);
+    return sorted;
+}
+
+double gw_reduce_quantile(const double *times, uint32_t count, double part)
 {
     uint32_t at = (uint32_t)ceil(part * count);
     return times[at ? at - 1 : 0];
@@ -205,10 +239,10 @@ static void print_json(const struct gw_reduce_report *report, const double *time
         json_pack("{s:i, s:s, s:I, s:I, s:i, s:{s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f}",
                   "workers", (int)report->workers, "via", via_names[report->via], "elements",
                   (json_int_t)report->elements, "bytes", (json_int_t)report->bytes, "iters", (int)n,
-                  "time_ms", "min", 1e3 * times[0], "p50", 1e3 * quantile(times, n, 0.5), "p99",
-                  1e3 * quantile(times, n, 0.99), "max", 1e3 * times[n - 1], "algbw_gbps", algbw,
-                  "busbw_gbps", busbw, "max_abs_error", report->max_abs_error, "exact_bound",
-                  report->exact_bound);
+                  "time_ms", "min", 1e3 * times[0], "p50", 1e3 * gw_reduce_quantile(times, n, 0.5),
+                  "p99", 1e3 * gw_reduce_quantile(times, n, 0.99), "max", 1e3 * times[n - 1],
+                  "algbw_gbps", algbw, "busbw_gbps", busbw, "max_abs_error", report->max_abs_error,
+                  "exact_bound", report->exact_bound);
     double gigabytes = (double)report->bytes * n / 1e9;
     json_object_set_new(root, "cpu_s_per_gb",
                         report->has_cpu ? json_real(report->cpu_s / gigabytes) : json_null());
@@ -229,14 +263,10 @@ static void print_json(const struct gw_reduce_report *report, const double *time
 
 int gw_reduce_print(const struct gw_reduce_report *report, bool json)
 {
-    double *times = malloc(report->iters * sizeof(*times));
-    if (!times) {
-        gw_complain("out of memory");
+    double *times = gw_reduce_sorted(report->times, report->iters);
+    if (!times)
         return GW_EXIT_FAILURE;
-    }
-    memcpy(times, report->times, report->iters * sizeof(*times));
-    qsort(times, report->iters, sizeof(*times), by_size);
-    double p50 = quantile(times, report->iters, 0.5);
+    double p50 = gw_reduce_quantile(times, report->iters, 0.5);
     double algbw = 8e-9 * (double)report->bytes / p50;
     double busbw = algbw * 2 * (report->workers - 1) / report->workers;
     const struct gradwire_stats *stats = &report->stats;

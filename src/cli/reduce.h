@@ -14,6 +14,7 @@
 /* argp children parse these into a struct gw_reduce_args as their input. */
 struct gw_reduce_args {
     struct gradwire_options options;
+    bool is_send; /* --via send: no sum, but messages from rank 0 to rank 1 */
     bool json;
 };
 
@@ -42,10 +43,17 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json);
 const char *gw_reduce_via_name(enum gradwire_via via);
 
 /*
- * The largest error that the sum of `workers` floats may have whose absolute values add up to
- * `magnitude` at most, and the average accordingly (docs/numbers.md).
+ * The largest error that the sum of `workers` numbers may have whose absolute values add up to
+ * `magnitude` at most (docs/numbers.md).
  */
-double gw_reduce_bound(uint32_t workers, double magnitude, enum gradwire_type type);
+double gw_reduce_bound(enum gradwire_via via, uint32_t workers, double magnitude,
+                       enum gradwire_type type);
+
+/* Copies `count` times, and sorts them; the caller frees them. NULL: out of memory, reported. */
+double *gw_reduce_sorted(const double *times, uint32_t count);
+
+/* The time below which `part` of the sorted times lie. */
+double gw_reduce_quantile(const double *times, uint32_t count, double part);
 
 /* A UDP port of the loopback interface that is free now. Returns 0: there is none. */
 uint16_t gw_reduce_free_port(void);

@@ -9,6 +9,10 @@
  * is safe by the contract of schedules: the sum contains what was there, so all of it has arrived
  * where it was sent, and what the flow sends again until it knows is dropped there as a duplicate.
  *
+ * A receiver answers for a message that is complete as long as it has not needed the place for as
+ * many others. So a sender is never more than twice `flows` messages ahead of its oldest that is
+ * not acknowledged: whose last ACK was lost would else ask for ever.
+ *
  * Invariants: `applied` <= the `next` of every lane; a slot that is not free belongs to a message
  * between these two; `sending` <= flows.
  */
@@ -54,6 +58,12 @@ struct slot {
     uint8_t state; /* enum slot_state */
 };
 
+/* A message that has been sent and is not acknowledged. */
+struct sending {
+    uint32_t flow;
+    uint32_t number; /* of the messages of this call, in the order of sending */
+};
+
 /* A worker that sends to this one. */
 struct lane {
     uint32_t peer;      /* rank */
@@ -75,8 +85,10 @@ struct gw_coll_run {
     uint32_t segments;     /* of the whole tensor: so far apart are the tags of two steps */
     struct cursor applied; /* first message received that is not in the tensor yet */
     struct cursor sent;    /* first message never sent */
-    uint32_t sending;      /* messages sent and not acknowledged */
-    uint32_t sent_to;      /* rank that got the last one */
+    struct sending under_way[GW_COLL_RUN_FLOWS_MAX];
+    uint32_t sending;    /* of these */
+    uint32_t sent_count; /* messages, ever */
+    uint32_t sent_to;    /* rank that got the last one */
     gw_time progress_at;
 };
 
@@ -298,11 +310,20 @@ static bool is_ready(const struct gw_coll_run *run, uint32_t at, const struct me
     return true;
 }
 
+/* May another message be sent, before those under way are acknowledged? */
+static bool may_send(const struct gw_coll_run *run)
+{
+    for (uint32_t i = 0; i < run->sending; i++)
+        if (run->sent_count - run->under_way[i].number >= 2 * run->cfg.flows)
+            return false;
+    return run->sending < run->cfg.flows;
+}
+
 /* Sends what is ready. Without room for it, another event tries again. */
 static void send_messages(struct gw_coll_run *run, gw_time now)
 {
     struct message message;
-    while (run->sending < run->cfg.flows && next_message(run, SENT, &run->sent, &message) &&
+    while (may_send(run) && next_message(run, SENT, &run->sent, &message) &&
            is_ready(run, run->sent.step, &message)) {
         uint32_t flow;
         struct gw_send send = {
@@ -318,7 +339,7 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
         if (error == GW_ERR_NO_ROOM)
             return;
         GW_ASSERT(error == GW_OK);
-        run->sending++;
+        run->under_way[run->sending++] = (struct sending){flow, run->sent_count++};
         run->sent_to = message.peer;
         run->sent.segment++;
     }
@@ -360,7 +381,7 @@ int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, g
     run->segment_values = run->cfg.segment / gw_dtype_size(tensor->type);
     run->segments = (uint32_t)segments;
     run->applied = run->sent = (struct cursor){0};
-    run->sending = 0;
+    run->sending = run->sent_count = 0;
     run->sent_to = run->cfg.rank;
     run->progress_at = now;
     for (uint32_t i = 0; i < run->lane_count; i++)
@@ -398,6 +419,17 @@ static struct slot *find_posted(const struct gw_coll_run *run, const struct gw_e
     return run->cfg.addresses[peer] == event->peer ? slot : NULL;
 }
 
+static void sent(struct gw_coll_run *run, const struct gw_event *event)
+{
+    uint32_t i = 0;
+    while (i < run->sending && run->under_way[i].flow != event->flow)
+        i++;
+    if (i == run->sending)
+        return; /* another's, of the same tag */
+    run->under_way[i] = run->under_way[--run->sending];
+    run->cfg.path.window = event->window; /* messages are too short to find it out each time */
+}
+
 static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
 {
     struct slot *slot;
@@ -405,7 +437,7 @@ static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw
     if (event->kind == GW_EVENT_FAILED)
         fail(run, GW_JOB_LOST, rank_of(run, event->peer));
     else if (event->kind == GW_EVENT_SENT)
-        run->sending--;
+        sent(run, event);
     else if ((slot = find_posted(run, event)) != NULL && slot->bytes == event->bytes)
         slot->state = SLOT_ARRIVED;
     else if (slot)

@@ -68,6 +68,7 @@ struct gw_event {
     uint32_t tag;
     uint64_t bytes;
     uint64_t retransmits; /* packets sent again; 0 on the receiver */
+    uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
     gw_time at;
     uint32_t about; /* rank or address that the reason is about */
     uint16_t rank;  /* of the member, or the one that it asked for */

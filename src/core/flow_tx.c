@@ -140,6 +140,7 @@ static void flow_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_ev
                                             .tag = flow->tag,
                                             .bytes = flow->bytes,
                                             .retransmits = flow->resent_packets,
+                                            .window = flow->window.cwnd,
                                             .at = now});
 }
 

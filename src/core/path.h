@@ -19,6 +19,7 @@ struct gw_path {
     uint32_t hdr;      /* header bytes of a packet; also the size of an ACK or a trimmed packet */
     uint16_t hops;     /* links one way */
     bool trims;        /* switches on the path trim rather than drop */
+    uint64_t window;   /* bytes: with which an earlier flow ended; 0: nothing is known */
 };
 
 /* Time that a full data packet occupies the sender's port. */

@@ -17,10 +17,12 @@ struct gradwire {
     struct gw_io *io;
     int rank, world;
     uint32_t deadline_ms;
-    pid_t owner;                 /* process that opened it */
-    uint64_t started, ended;     /* calls */
-    int errors[GW_IO_CALLS_MAX]; /* of calls that have ended, by number */
-    bool has_failed;             /* one of them has: no more are taken */
+    pid_t owner;                     /* process that opened it */
+    bool has_messages;               /* its ranks can send to each other */
+    uint64_t started;                /* calls */
+    uint64_t ended[GW_IO_CALLS_MAX]; /* the last call of each place that has ended */
+    int errors[GW_IO_CALLS_MAX];     /* how */
+    bool has_failed;                 /* one of them has: no more are taken */
 };
 
 static _Thread_local char last_error[GW_IO_TEXT_MAX];
@@ -53,7 +55,7 @@ const char *gradwire_error_text(int error)
     case GRADWIRE_ERR_OVERFLOW:
         return "a sum does not fit its type";
     case GRADWIRE_ERR_UNSUPPORTED:
-        return "not built yet";
+        return "not built yet, or not with this transport";
     case GRADWIRE_ERR_CLOSED:
         return "an earlier failure has ended the job";
     case GRADWIRE_ERR_FORKED:
@@ -73,16 +75,22 @@ int gw_calls_fail(int error, const char *format, ...)
     return error;
 }
 
+static bool has_ended(const struct gradwire *job, uint64_t call)
+{
+    return job->ended[call % GW_IO_CALLS_MAX] >= call;
+}
+
 /* Takes completions until `call` has ended; waits up to `wait_ms` without any. */
 static bool await(struct gradwire *job, uint64_t call, int wait_ms)
 {
     struct gw_completion completion;
-    while (job->ended < call && gw_io_receive(job->io, &completion, wait_ms)) {
-        job->ended = completion.call;
-        job->errors[completion.call % GW_IO_CALLS_MAX] = completion.error;
+    while (!has_ended(job, call) && gw_io_receive(job->io, &completion, wait_ms)) {
+        uint64_t at = completion.call % GW_IO_CALLS_MAX;
+        job->ended[at] = completion.call;
+        job->errors[at] = completion.error;
         job->has_failed |= completion.error != GRADWIRE_OK;
     }
-    return job->ended >= call;
+    return has_ended(job, call);
 }
 
 int gw_calls_check(const struct gradwire *job)
@@ -112,6 +120,7 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
         .world = plan.world,
         .deadline_ms = (uint32_t)(plan.deadline / GW_MS),
         .owner = getpid(),
+        .has_messages = plan.via == GRADWIRE_VIA_RING,
     };
     code = gw_io_start(&plan, &job->io, error);
     if (code) {
@@ -141,6 +150,11 @@ void gradwire_close(struct gradwire *job)
     free(job);
 }
 
+bool gw_calls_has_messages(const struct gradwire *job)
+{
+    return job->has_messages;
+}
+
 int gradwire_rank(const struct gradwire *job)
 {
     return job->rank;
@@ -149,6 +163,20 @@ int gradwire_rank(const struct gradwire *job)
 int gradwire_world(const struct gradwire *job)
 {
     return job->world;
+}
+
+int gw_calls_start(struct gradwire *job, struct gw_command *command, gradwire_call *call)
+{
+    uint64_t next = job->started + 1;
+    await(job, job->started, 0);
+    if (job->has_failed)
+        return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
+    command->call = next;
+    bool has_room = next <= GW_IO_CALLS_MAX || has_ended(job, next - GW_IO_CALLS_MAX);
+    if (!has_room || !gw_io_send(job->io, command))
+        return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
+    *call = job->started = next;
+    return GRADWIRE_OK;
 }
 
 int gradwire_allreduce_start(struct gradwire *job, const void *in, void *out, size_t count,
@@ -163,23 +191,15 @@ int gradwire_allreduce_start(struct gradwire *job, const void *in, void *out, si
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "an average is of floats, not of int32");
     if (!in || !out || count == 0)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
-    await(job, job->started, 0);
-    if (job->has_failed)
-        return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
-    if (job->started - job->ended == GW_IO_CALLS_MAX)
-        return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
     struct gw_command command = {
+        .kind = GW_COMMAND_REDUCE,
         .in = in,
         .out = out,
         .count = count,
-        .call = job->started + 1,
         .type = (uint8_t)type,
         .average = op == GRADWIRE_AVERAGE,
     };
-    if (!gw_io_send(job->io, &command))
-        return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
-    *call = ++job->started;
-    return GRADWIRE_OK;
+    return gw_calls_start(job, &command, call);
 }
 
 int gradwire_test(struct gradwire *job, gradwire_call call, int *done)

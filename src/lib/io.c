@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "lib/spsc.h"
+#include "net/overlay_mesh.h"
 #include "net/overlay_site.h"
 #include "net/overlay_worker.h"
 
@@ -20,10 +21,12 @@ enum {
     MTU_MIN = 256,
     PEERS_MAX = GW_OVERLAY_WORLD_MAX + 16,
     PORT_MARGIN = 2, /* of the switch, beside those of the workers */
+    PEERS_EACH = 2,  /* two ranks may have dialled each other */
     DIAL_NONE = -1,
 };
 
-#define TURN (100 * GW_MS)
+#define TURN    (100 * GW_MS)
+#define GOODBYE (500 * GW_MS) /* to tell others of a failure */
 
 enum phase {
     PHASE_ATTACHING, /* all dials are up: joining */
@@ -47,6 +50,7 @@ struct gw_io {
     struct gw_station *station;
     struct gw_overlay_site *site; /* or NULL: another process is the server */
     struct gw_overlay_worker *worker;
+    struct gw_overlay_mesh *mesh; /* or NULL: there is a server, and a worker */
     int server_dial, switch_dial; /* or DIAL_NONE */
     uint32_t address;
     enum phase phase;
@@ -55,7 +59,7 @@ struct gw_io {
     bool is_leaving;                 /* the application has said so */
     bool was_opened;                 /* completion 0 is out */
     uint64_t calls[GW_IO_CALLS_MAX]; /* numbers of those in work, in order */
-    uint32_t call_head, call_count;
+    uint32_t call_count;
 };
 
 static void wake(int fd)
@@ -79,7 +83,8 @@ static uint32_t random32(void)
 
 static void take_stats(struct gw_io *io)
 {
-    const struct gw_worker_stats *worker = gw_overlay_worker_stats(io->worker);
+    const struct gw_worker_stats *worker = io->mesh ? NULL : gw_overlay_worker_stats(io->worker);
+    const struct gw_endpoint_stats *flows = io->mesh ? gw_overlay_mesh_stats(io->mesh) : NULL;
     const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(io->station));
     struct gw_overlay_job_view view;
     struct gradwire_stats *stats = &io->stats;
@@ -87,6 +92,10 @@ static void take_stats(struct gw_io *io)
     if (worker) {
         stats->fragments = worker->sent - worker->resent;
         stats->retransmits = worker->resent;
+    }
+    if (flows) {
+        stats->fragments = flows->data_sent - flows->retransmits;
+        stats->retransmits = flows->retransmits;
     }
     if (io->site && gw_overlay_server_view(gw_overlay_site_server(io->site), 0, &view)) {
         stats->server_received = view.server->received;
@@ -103,9 +112,9 @@ static void take_stats(struct gw_io *io)
     pthread_mutex_unlock(&io->stats_lock);
 }
 
-static void complete(struct gw_io *io, uint64_t call, int error)
+static void complete(struct gw_io *io, uint64_t call, uint64_t bytes, int error)
 {
-    struct gw_completion completion = {.call = call, .error = error};
+    struct gw_completion completion = {.call = call, .bytes = bytes, .error = error};
     take_stats(io);
     bool has_room = gw_spsc_push(&io->completions, &completion, sizeof(completion));
     GW_ASSERT(has_room); /* there are more cells than calls */
@@ -130,14 +139,12 @@ __attribute__((format(printf, 3, 4))) static void fail(struct gw_io *io, int err
         io->error = error;
     }
     if (!io->was_opened)
-        complete(io, 0, io->error);
+        complete(io, 0, 0, io->error);
     io->was_opened = true;
-    while (io->call_count) {
-        complete(io, io->calls[io->call_head], io->error);
-        io->call_head = (io->call_head + 1) % GW_IO_CALLS_MAX;
-        io->call_count--;
-    }
-    enter(io, PHASE_OVER, 0);
+    for (uint32_t i = 0; i < io->call_count; i++)
+        complete(io, io->calls[i], 0, io->error);
+    io->call_count = 0;
+    enter(io, PHASE_OVER, GOODBYE);
 }
 
 /* Why the job is over, as the core says it. */
@@ -166,7 +173,7 @@ static void fail_by(struct gw_io *io, const struct gw_event *event)
         fail(io, GRADWIRE_ERR_PEER, "the server (%s) says: %s", server, gw_job_reason_text(reason));
 }
 
-static void start_call(struct gw_io *io, const struct gw_command *command)
+static int start_reduce(struct gw_io *io, const struct gw_command *command)
 {
     struct gw_tensor tensor = {
         .in = command->in,
@@ -175,12 +182,33 @@ static void start_call(struct gw_io *io, const struct gw_command *command)
         .type = (enum gw_dtype)command->type,
         .average = command->average,
     };
+    gw_time now = now_of(io);
+    return io->mesh ? gw_overlay_mesh_reduce(io->mesh, command->call, &tensor, now)
+                    : gw_overlay_worker_reduce(io->worker, &tensor, now);
+}
+
+static int start_message(struct gw_io *io, const struct gw_command *command)
+{
+    struct gw_mesh_message message = {
+        .call = command->call,
+        .rank = command->rank,
+        .tag = command->tag,
+        .data = command->out,
+        .bytes = command->count,
+        .is_receive = command->kind == GW_COMMAND_RECEIVE,
+    };
+    return gw_overlay_mesh_move(io->mesh, &message, now_of(io));
+}
+
+static void start_call(struct gw_io *io, const struct gw_command *command)
+{
     if (io->phase != PHASE_RUNNING) {
-        complete(io, command->call, io->error ? io->error : GRADWIRE_ERR_CLOSED);
+        complete(io, command->call, 0, io->error ? io->error : GRADWIRE_ERR_CLOSED);
         return;
     }
-    int code = gw_overlay_worker_reduce(io->worker, &tensor, now_of(io));
-    io->calls[(io->call_head + io->call_count++) % GW_IO_CALLS_MAX] = command->call;
+    io->calls[io->call_count++] = command->call;
+    int code =
+        command->kind == GW_COMMAND_REDUCE ? start_reduce(io, command) : start_message(io, command);
     if (code)
         fail(io, GRADWIRE_ERR_PEER, "the job takes no more calls: %s", gw_error_message(code));
 }
@@ -189,10 +217,10 @@ static void take_commands(struct gw_io *io)
 {
     struct gw_command command;
     while (gw_spsc_pop(&io->commands, &command, sizeof(command))) {
-        if (command.out)
-            start_call(io, &command);
-        else
+        if (command.kind == GW_COMMAND_LEAVE)
             io->is_leaving = true;
+        else
+            start_call(io, &command);
     }
 }
 
@@ -260,7 +288,9 @@ static void take_neighbours(struct gw_io *io)
     struct gw_neighbour_event event;
     char why[GW_NET_ERROR_MAX];
     while (gw_station_poll(io->station, &event)) {
-        if (event.dial < 0 && io->site) {
+        if (io->mesh) {
+            gw_overlay_mesh_neighbour(io->mesh, &event);
+        } else if (event.dial < 0 && io->site) {
             gw_overlay_site_neighbour(io->site, &event, why);
             if (*why)
                 fprintf(stderr, "gradwire: %s\n", why);
@@ -276,29 +306,70 @@ static void take_neighbours(struct gw_io *io)
     }
 }
 
-static void reduced(struct gw_io *io)
+/* The call at this place of those in work has ended. */
+static void end_call(struct gw_io *io, uint32_t at, uint64_t bytes)
 {
-    uint64_t call = io->calls[io->call_head];
-    io->call_head = (io->call_head + 1) % GW_IO_CALLS_MAX;
+    uint64_t call = io->calls[at];
     io->call_count--;
-    complete(io, call, GRADWIRE_OK);
+    memmove(&io->calls[at], &io->calls[at + 1], (io->call_count - at) * sizeof(io->calls[0]));
+    complete(io, call, bytes, GRADWIRE_OK);
 }
 
-static void take_events(struct gw_io *io)
+static void joined(struct gw_io *io)
+{
+    enter(io, PHASE_RUNNING, 0);
+    io->was_opened = true;
+    complete(io, 0, 0, GRADWIRE_OK);
+}
+
+static void take_worker_events(struct gw_io *io)
 {
     struct gw_event event;
     while (gw_overlay_worker_poll(io->worker, &event)) {
         if (event.kind == GW_EVENT_JOINED && io->phase == PHASE_JOINING) {
-            enter(io, PHASE_RUNNING, 0);
-            io->was_opened = true;
-            complete(io, 0, GRADWIRE_OK);
+            joined(io);
         } else if (event.kind == GW_EVENT_REDUCED) {
-            reduced(io);
+            end_call(io, 0, 0); /* they end in their order */
         } else if (io->phase == PHASE_LEAVING) {
             enter(io, PHASE_LINGERING, io->plan.deadline);
         } else if (event.kind == GW_EVENT_REFUSED || event.kind == GW_EVENT_FAILED) {
             if (io->phase != PHASE_OVER)
                 fail_by(io, &event);
+        }
+    }
+}
+
+static void mesh_failed(struct gw_io *io, enum gw_job_reason reason)
+{
+    bool is_late = reason == GW_JOB_SILENT || reason == GW_JOB_STALLED;
+    int error = reason == GW_JOB_OVERFLOW ? GRADWIRE_ERR_OVERFLOW
+                : is_late                 ? GRADWIRE_ERR_TIMED_OUT
+                                          : GRADWIRE_ERR_PEER;
+    if (io->phase != PHASE_LINGERING)
+        fail(io, error, "%s", gw_overlay_mesh_text(io->mesh));
+}
+
+static void take_mesh_events(struct gw_io *io)
+{
+    struct gw_mesh_event event;
+    while (gw_overlay_mesh_poll(io->mesh, &event, now_of(io))) {
+        uint32_t at = 0;
+        switch (event.kind) {
+        case GW_MESH_OPEN:
+            joined(io);
+            break;
+        case GW_MESH_DONE:
+            while (at < io->call_count && io->calls[at] != event.call)
+                at++;
+            if (at < io->call_count)
+                end_call(io, at, event.bytes);
+            break;
+        case GW_MESH_FAILED:
+            mesh_failed(io, event.reason);
+            break;
+        case GW_MESH_LEFT:
+            enter(io, PHASE_OVER, 0);
+            break;
         }
     }
 }
@@ -336,7 +407,9 @@ static void step(struct gw_io *io)
     case PHASE_RUNNING:
         if (io->is_leaving && io->call_count == 0) {
             enter(io, PHASE_LEAVING, io->plan.deadline);
-            if (gw_overlay_worker_leave(io->worker, now) != GW_OK)
+            if (io->mesh)
+                gw_overlay_mesh_leave(io->mesh, now);
+            else if (gw_overlay_worker_leave(io->worker, now) != GW_OK)
                 enter(io, PHASE_LINGERING, io->plan.deadline);
         }
         break;
@@ -361,11 +434,19 @@ static void drain(int fd)
     (void)got; /* nothing was there */
 }
 
+/* Whether nothing is left to be done, neither for the application nor for the others. */
+static bool is_finished(const struct gw_io *io)
+{
+    bool owes = io->mesh && gw_overlay_mesh_is_busy(io->mesh) &&
+                gw_time_before(now_of(io), io->phase_until);
+    return io->phase == PHASE_OVER && io->is_leaving && !owes;
+}
+
 static void *io_main(void *argument)
 {
     struct gw_io *io = argument;
     char error[GW_NET_ERROR_MAX];
-    while (io->phase != PHASE_OVER || !io->is_leaving) {
+    while (!is_finished(io)) {
         drain(io->to_engine);
         take_commands(io);
         step(io);
@@ -373,20 +454,32 @@ static void *io_main(void *argument)
         if (code && io->phase != PHASE_OVER)
             fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         take_neighbours(io);
-        take_events(io);
-        if (io->is_leaving && io->error)
-            enter(io, PHASE_OVER, 0);
+        if (io->mesh)
+            take_mesh_events(io);
+        else
+            take_worker_events(io);
     }
     return NULL;
+}
+
+static bool is_mesh(const struct gw_io_plan *plan)
+{
+    return plan->via == GRADWIRE_VIA_RING;
+}
+
+/* Whether the others come to this rank. */
+static bool is_home(const struct gw_io_plan *plan)
+{
+    return !plan->server[0] && plan->rank == 0;
 }
 
 static int open_station(struct gw_io *io, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
-    bool is_home = !plan->server[0] && plan->rank == 0;
+    bool is_host = is_home(plan) && !is_mesh(plan); /* of server and switch */
     struct gw_sock_addr home = {.length = 0};
     int code = GW_OK;
-    if (is_home && plan->join[0])
+    if (is_home(plan) && plan->join[0])
         code = gw_station_resolve(plan->join, &home, error);
     if (code)
         return code;
@@ -397,13 +490,15 @@ static int open_station(struct gw_io *io, char *error)
                      : plan->join[0] ? plan->join
                                      : NULL,
         .port = home.length ? gw_sock_port(&home) : 0,
-        .entropies = 1,
-        .packets = is_home ? 16384 : 8192,
+        .entropies = plan->paths,
+        .packets = is_host ? 16384 : 8192,
         .mtu = 4u * plan->values > MTU_MIN ? 4u * plan->values : MTU_MIN,
-        .peers_max = is_home ? PEERS_MAX : 16,
-        .accepts = is_home,
+        .peers_max = is_host         ? PEERS_MAX
+                     : is_mesh(plan) ? (uint16_t)(PEERS_EACH * plan->world + 16)
+                                     : 16,
+        .accepts = is_home(plan) || is_mesh(plan),
         .tags = plan->tags,
-        .node_address = is_home ? random32() : io->address,
+        .node_address = is_host ? random32() : io->address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,
         .key_count = 1,
@@ -412,7 +507,7 @@ static int open_station(struct gw_io *io, char *error)
         .fd_count = 1,
     };
     code = gw_station_open(&cfg, &io->station, error);
-    if (code || !is_home)
+    if (code || !is_host)
         return code;
     struct gw_overlay_site_cfg site = {
         .station = io->station,
@@ -432,10 +527,32 @@ static int open_station(struct gw_io *io, char *error)
     return code ? code : open_worker(io, cfg.node_address);
 }
 
-static int dial_all(struct gw_io *io, char *error)
+static int open_mesh(struct gw_io *io, char *error)
+{
+    const struct gw_io_plan *plan = &io->plan;
+    struct gw_overlay_mesh_cfg cfg = {
+        .station = io->station,
+        .address = io->address,
+        .job = gw_key_job(&plan->key, plan->job),
+        .rank = plan->rank,
+        .world = plan->world,
+        .home = plan->join,
+        .mtu = 4u * plan->values,
+        .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
+        .transport = plan->transport,
+        .patience = plan->deadline,
+        .seed = random32(),
+    };
+    return gw_overlay_mesh_open(&cfg, &io->mesh, error);
+}
+
+/* Makes what this process has of the job, and asks those it needs for a session. */
+static int open_job(struct gw_io *io, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
     struct gw_greeting greeting = greeting_of(plan), none = {.job = 0};
+    if (is_mesh(plan))
+        return open_mesh(io, error);
     if (io->site) {
         struct gw_loop_port port = {gw_overlay_worker_node(io->worker), 0};
         int code = gw_overlay_site_join(io->site, port, io->address, &greeting);
@@ -463,6 +580,8 @@ static void free_all(struct gw_io *io)
         gw_station_close(io->station);
     if (io->worker)
         gw_overlay_worker_close(io->worker);
+    if (io->mesh)
+        gw_overlay_mesh_close(io->mesh);
     if (io->site)
         gw_overlay_site_close(io->site);
     if (io->station)
@@ -517,12 +636,12 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
     }
     int code = gw_key_setup() ? GW_ERR_SYSTEM : open_station(io, error);
     if (!code)
-        code = dial_all(io, error);
+        code = open_job(io, error);
     if (code) {
         free_all(io);
         return error_of(code);
     }
-    enter(io, PHASE_ATTACHING, plan->deadline);
+    enter(io, io->mesh ? PHASE_JOINING : PHASE_ATTACHING, plan->deadline);
     int reason = start_thread(io);
     if (reason) {
         free_all(io);
@@ -535,7 +654,7 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
 
 void gw_io_stop(struct gw_io *io)
 {
-    struct gw_command leave = {.out = NULL};
+    struct gw_command leave = {.kind = GW_COMMAND_LEAVE};
     while (!gw_spsc_push(&io->commands, &leave, sizeof(leave)))
         usleep(1000);
     wake(io->to_engine);

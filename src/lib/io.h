@@ -1,6 +1,8 @@
 /*
  * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
- * by two rings, each with an eventfd that wakes the other side.
+ * by two rings, each with an eventfd that wakes the other side. The job has a server, and this rank
+ * is one of its workers (overlay_worker.h), or it has none, and ranks send to each other
+ * (overlay_mesh.h).
  *
  * A life: attaching (neighbours answer), joining (all ranks are there), running (calls), leaving,
  * and on the rank that is the server lingering, until all others have left. A failure ends all
@@ -10,7 +12,7 @@
 #ifndef GW_LIB_IO_H
 #define GW_LIB_IO_H
 
-#include "core/endpoint.h"
+#include "core/transport.h"
 #include "core/worker.h"
 #include "gradwire.h"
 #include "net/key.h"
@@ -38,21 +40,34 @@ struct gw_io_plan {
     char switch_[GW_IO_NAME_MAX]; /* empty: the server's own */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
     struct gw_udp_faults faults;
+    uint16_t paths;                /* source ports */
+    struct gw_transport transport; /* of flows */
+};
+
+enum gw_command_kind {
+    GW_COMMAND_LEAVE,
+    GW_COMMAND_REDUCE,
+    GW_COMMAND_SEND,
+    GW_COMMAND_RECEIVE,
 };
 
 /* One call. */
 struct gw_command {
-    const void *in;
-    void *out; /* NULL: leave the job */
-    uint64_t count;
+    enum gw_command_kind kind;
     uint64_t call; /* number */
-    uint8_t type;  /* enum gw_dtype */
+    const void *in;
+    void *out;
+    uint64_t count; /* elements; of a message: bytes */
+    uint8_t type;   /* enum gw_dtype */
     bool average;
+    uint16_t rank; /* of a message: the other one */
+    uint32_t tag;
 };
 
 struct gw_completion {
-    uint64_t call; /* 0: the job is open */
-    int error;     /* enum gradwire_error; the text of a failure is gw_io_text() */
+    uint64_t call;  /* 0: the job is open */
+    uint64_t bytes; /* of a message received */
+    int error;      /* enum gradwire_error; the text of a failure is gw_io_text() */
 };
 
 struct gw_io;

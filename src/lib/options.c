@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/overlay.h"
+#include "net/overlay_mesh.h"
 
 enum {
     DEADLINE_MS = 30000,
@@ -97,6 +97,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .deadline_ms = DEADLINE_MS,
         .values = GW_OVERLAY_VALUES,
         .window = GW_OVERLAY_WINDOW,
+        .paths = 1,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -136,6 +137,9 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->window < WINDOW_MIN || options->window > WINDOW_MAX ||
         options->window & (options->window - 1))
         return refuse(error, "window is %s: a power of two, 2 to 16384", value);
+    snprintf(value, sizeof(value), "%u", options->paths);
+    if (options->paths > GW_SOCK_ROW_MAX)
+        return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
@@ -166,6 +170,8 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->values = GW_OVERLAY_VALUES;
     if (!options->window)
         options->window = GW_OVERLAY_WINDOW;
+    if (!options->paths)
+        options->paths = 1;
     return GRADWIRE_OK;
 }
 
@@ -184,6 +190,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .world = (uint16_t)options.world,
         .values = (uint16_t)options.values,
         .window = (uint16_t)options.window,
+        .paths = (uint16_t)options.paths,
         .deadline = options.deadline_ms * GW_MS,
         .faults = {.lose_q32 = chance(options.loss),
                    .duplicate_q32 = chance(options.duplicate),
@@ -200,8 +207,11 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return refuse(error, "switch is %s, but no server is given", plan->switch_);
     if ((uint32_t)plan->via > GRADWIRE_VIA_RING)
         return refuse(error, "%s", "via is none of ina, ps and ring");
-    if (plan->via == GRADWIRE_VIA_RING)
-        return gw_net_fail(error, GRADWIRE_ERR_UNSUPPORTED, "via ring is not built yet");
+    if (plan->via == GRADWIRE_VIA_RING && plan->server[0])
+        return refuse(error, "server is %s, but a ring has none: it needs join", plan->server);
+    if (gw_overlay_mesh_transport(options.cc ? options.cc : "smartt",
+                                  options.lb ? options.lb : "reps", &plan->transport, error) != 0)
+        return GRADWIRE_ERR_INVALID;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
     if (!options.key_file)

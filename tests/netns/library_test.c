@@ -25,6 +25,7 @@ enum {
 typedef int rank_fn(gradwire *job, int rank);
 
 static char join[GW_SOCK_NAME_MAX];
+static enum gradwire_via via; /* of the jobs to come */
 
 /* A free port of an address, for rank 0. */
 static void choose_join(const char *host)
@@ -46,6 +47,7 @@ static struct gradwire_options options_of(int rank)
     options.world = WORLD;
     options.join = join;
     options.deadline_ms = DEADLINE_MS;
+    options.via = via;
     return options;
 }
 
@@ -110,6 +112,14 @@ static double real_sum(size_t i)
     return sum;
 }
 
+/* Whether a sum (or average) may be: integers in units of 2^-27 for all, or floats, one by one. */
+static bool is_near(float found, double right)
+{
+    double switches = WORLD * 0x1p-28 + fabs(right) * 0x1p-24;
+    double ring = (WORLD - 1) * 0x1.1p-24 * WORLD * 2.4;
+    return fabs(found - right) <= (via == GRADWIRE_VIA_RING ? ring : switches);
+}
+
 static int sums_of_floats(gradwire *job, int rank)
 {
     static const size_t counts[] = {1, 351, 352, 353, BIG};
@@ -122,13 +132,13 @@ static int sums_of_floats(gradwire *job, int rank)
                                      average ? GRADWIRE_AVERAGE : GRADWIRE_SUM) == 0);
             for (size_t i = 0; i < counts[k]; i++) {
                 double right = real_sum(i) / (average ? WORLD : 1);
-                CHECK(fabs(out[i] - right) <= WORLD * 0x1p-28 + fabs(right) * 0x1p-24);
+                CHECK(is_near(out[i], right));
                 CHECK(in[i] == real_of(rank, i));
             }
         }
     CHECK(gradwire_allreduce(job, in, in, BIG, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
     for (size_t i = 0; i < BIG; i++)
-        CHECK(fabs(in[i] - real_sum(i)) <= WORLD * 0x1p-28 + fabs(real_sum(i)) * 0x1p-24);
+        CHECK(is_near(in[i], real_sum(i)));
     CHECK(gradwire_rank(job) == rank && gradwire_world(job) == WORLD);
     return 0;
 }
@@ -236,6 +246,7 @@ static int refused_arguments(gradwire *job, int rank)
 static int overflow_fails_everywhere(gradwire *job, int rank)
 {
     int32_t x = 1 << 30;
+    CHECK(gradwire_barrier(job) == 0); /* all have opened it */
     CHECK(gradwire_allreduce(job, &x, &x, 1, GRADWIRE_INT32, GRADWIRE_SUM) ==
           GRADWIRE_ERR_OVERFLOW);
     CHECK(strstr(gradwire_last_error(), "int32"));
@@ -262,6 +273,98 @@ static int survivors_name_the_dead(gradwire *job, int rank)
         }
     }
     return 1;
+}
+
+/* Byte `at` of the message from one rank to another. */
+static uint8_t byte_of(int from, int to, size_t at)
+{
+    return (uint8_t)(gw_mix64(at) + (uint64_t)(7 * from + to));
+}
+
+/* Everybody to everybody, of several sizes; whoever receives is late now and then. */
+static int messages_between_all(gradwire *job, int rank)
+{
+    static const size_t sizes[] = {1, 1000, 300007};
+    static uint8_t out[WORLD][300007], in[WORLD][300007];
+    gradwire_call sends[WORLD], receives[WORLD];
+    for (uint32_t k = 0; k < GW_COUNT_OF(sizes); k++) {
+        for (int r = 0; r < WORLD; r++) {
+            if (r == rank)
+                continue;
+            for (size_t i = 0; i < sizes[k]; i++)
+                out[r][i] = byte_of(rank, r, i);
+            CHECK(gradwire_send_start(job, out[r], sizes[k], r, k % 2 ? 0xffffff : 0, &sends[r]) ==
+                  0);
+        }
+        if (rank % 2)
+            usleep(20000);
+        for (int r = 0; r < WORLD; r++)
+            if (r != rank)
+                CHECK(gradwire_receive_start(job, in[r], sizeof(in[r]), r, k % 2 ? 0xffffff : 0,
+                                             &receives[r]) == 0);
+        for (int r = 0; r < WORLD; r++) {
+            if (r == rank)
+                continue;
+            CHECK(gradwire_wait(job, receives[r]) == 0);
+            CHECK(gradwire_wait(job, sends[r]) == 0);
+            for (size_t i = 0; i < sizes[k]; i++)
+                CHECK(in[r][i] == byte_of(r, rank, i));
+        }
+    }
+    return 0;
+}
+
+static int refused_messages(gradwire *job, int rank)
+{
+    uint8_t byte = 0;
+    int other = (rank + 1) % WORLD;
+    CHECK(gradwire_send(job, NULL, 1, other, 0) == GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_send(job, &byte, 0, other, 0) == GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_send(job, &byte, 1, rank, 0) == GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_send(job, &byte, 1, WORLD, 0) == GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), "0 to 3"));
+    CHECK(gradwire_receive(job, &byte, 1, -1, 0) == GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_receive(job, &byte, 1, other, 1 << 24) == GRADWIRE_ERR_INVALID);
+    CHECK(gradwire_push(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
+    CHECK(gradwire_pull(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
+    CHECK(strstr(gradwire_last_error(), "not built yet"));
+    CHECK(gradwire_barrier(job) == 0); /* no harm is done */
+    return 0;
+}
+
+static int no_messages_with_a_server(gradwire *job, int rank)
+{
+    uint8_t byte = 0;
+    CHECK(gradwire_send(job, &byte, 1, (rank + 1) % WORLD, 0) == GRADWIRE_ERR_UNSUPPORTED);
+    CHECK(strstr(gradwire_last_error(), "ring"));
+    return 0;
+}
+
+/* Rank 3 expects what nobody sends. */
+static int message_that_does_not_come(gradwire *job, int rank)
+{
+    uint8_t byte;
+    int code = rank == 3 ? gradwire_receive(job, &byte, 1, 1, 5) : gradwire_barrier(job);
+    CHECK(code == GRADWIRE_ERR_TIMED_OUT || code == GRADWIRE_ERR_PEER);
+    CHECK(strstr(gradwire_last_error(), "rank "));
+    return 0;
+}
+
+static int tensors_of_different_sizes(gradwire *job, int rank)
+{
+    float x[100] = {0};
+    size_t count = rank == 2 ? 90 : 100;
+    CHECK(gradwire_allreduce(job, x, x, count, GRADWIRE_FLOAT32, GRADWIRE_SUM) ==
+          GRADWIRE_ERR_PEER);
+    CHECK(strstr(gradwire_last_error(), "another size"));
+    return 0;
+}
+
+static void with_eight_paths(struct gradwire_options *options)
+{
+    options->paths = 8;
+    options->lb = "spray";
+    options->cc = "fixed";
 }
 
 static void via_ps(struct gradwire_options *options)
@@ -291,9 +394,8 @@ static void library__sums_floats(void **state)
     run_with(sums_of_floats, small_fragments);
 }
 
-static void library__sums_over_ipv6(void **state)
+static void sum_over_ipv6(void)
 {
-    (void)state;
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX];
     int fd;
@@ -307,6 +409,12 @@ static void library__sums_over_ipv6(void **state)
     run_with(sums_of_floats, NULL);
 }
 
+static void library__sums_over_ipv6(void **state)
+{
+    (void)state;
+    sum_over_ipv6();
+}
+
 static void library__sums_in_spite_of_faults(void **state)
 {
     (void)state;
@@ -314,9 +422,8 @@ static void library__sums_in_spite_of_faults(void **state)
     run_with(sums_of_floats, with_faults);
 }
 
-static void library__has_all_types_and_collectives(void **state)
+static void run_all(void)
 {
-    (void)state;
     choose_join("127.0.0.1");
     run_with(sums_of_other_types, NULL);
     run_with(special_floats, NULL);
@@ -324,6 +431,12 @@ static void library__has_all_types_and_collectives(void **state)
     run_with(other_collectives, NULL);
     run_with(refused_arguments, NULL);
     run_with(overflow_fails_everywhere, NULL);
+}
+
+static void library__has_all_types_and_collectives(void **state)
+{
+    (void)state;
+    run_all();
 }
 
 static void names_the_dead(int rank_of_victim)
@@ -353,10 +466,53 @@ static void library__names_the_rank_that_died(void **state)
     names_the_dead(0); /* the server, too */
 }
 
-/* One rank of two, and nobody else. */
-static void library__does_not_wait_for_ever(void **state)
+static void library_ring__does_what_a_server_does(void **state)
 {
     (void)state;
+    via = GRADWIRE_VIA_RING;
+    run_all();
+    run_with(sums_of_floats, NULL);
+    run_with(sums_of_floats, small_fragments);
+    run_with(sums_of_floats, with_eight_paths);
+    run_with(sums_of_floats, with_faults);
+    sum_over_ipv6();
+    via = GRADWIRE_VIA_INA;
+}
+
+static void library_ring__names_the_rank_that_died(void **state)
+{
+    (void)state;
+    via = GRADWIRE_VIA_RING;
+    names_the_dead(2);
+    names_the_dead(0);
+    via = GRADWIRE_VIA_INA;
+}
+
+static void library_ring__carries_messages(void **state)
+{
+    (void)state;
+    choose_join("127.0.0.1");
+    run_with(no_messages_with_a_server, NULL);
+    via = GRADWIRE_VIA_RING;
+    run_with(messages_between_all, NULL);
+    run_with(messages_between_all, with_faults);
+    run_with(refused_messages, NULL);
+    via = GRADWIRE_VIA_INA;
+}
+
+static void library_ring__fails_on_all_ranks(void **state)
+{
+    (void)state;
+    choose_join("127.0.0.1");
+    via = GRADWIRE_VIA_RING;
+    run_with(message_that_does_not_come, NULL);
+    run_with(tensors_of_different_sizes, NULL);
+    via = GRADWIRE_VIA_INA;
+}
+
+/* One rank of two, and nobody else. */
+static void does_not_wait_for_ever(void)
+{
     gradwire *job = NULL;
     choose_join("127.0.0.1");
     struct gradwire_options options = options_of(1);
@@ -365,8 +521,22 @@ static void library__does_not_wait_for_ever(void **state)
     assert_non_null(strstr(gradwire_last_error(), join)); /* nobody is there */
     options.rank = 0;
     assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_TIMED_OUT);
-    assert_non_null(strstr(gradwire_last_error(), "4 ranks"));
+    assert_non_null(strstr(gradwire_last_error(), via == GRADWIRE_VIA_RING ? "rank 1" : "4 ranks"));
     assert_null(job);
+}
+
+static void library__does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    does_not_wait_for_ever();
+}
+
+static void library_ring__does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    via = GRADWIRE_VIA_RING;
+    does_not_wait_for_ever();
+    via = GRADWIRE_VIA_INA;
 }
 
 static void library__refuses_what_cannot_work(void **state)
@@ -394,6 +564,9 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(switch_, "127.0.0.1:1", "switch");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
     REFUSES(size, 3, "version");
+    REFUSES(cc, "cubik", "cubik");
+    REFUSES(lb, "luck", "luck");
+    REFUSES(paths, 257, "paths");
     REFUSES(bind, "not-an-address", "not-an-address");
 #undef REFUSES
     assert_null(job);
@@ -409,6 +582,11 @@ int main(void)
         cmocka_unit_test(library__names_the_rank_that_died),
         cmocka_unit_test(library__does_not_wait_for_ever),
         cmocka_unit_test(library__refuses_what_cannot_work),
+        cmocka_unit_test(library_ring__does_what_a_server_does),
+        cmocka_unit_test(library_ring__names_the_rank_that_died),
+        cmocka_unit_test(library_ring__carries_messages),
+        cmocka_unit_test(library_ring__fails_on_all_ranks),
+        cmocka_unit_test(library_ring__does_not_wait_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,9 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
             },
     };
     s->cwnd = min_u64(bdp_multiple(cfg->cwnd_initial, path), s->gains.cwnd_max);
+    if (path->window) /* a flow before this one has found out what the path bears */
+        s->cwnd =
+            clamp_cwnd(min_u64(path->window, UINT32_MAX) << 16, (uint64_t)path->mtu << 16, s->cwnd);
     *window = (struct gw_cc_window){.cwnd = s->cwnd >> 16};
 }
 

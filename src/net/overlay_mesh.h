@@ -1,0 +1,116 @@
+/*
+ * A worker of a job without a server: flows from rank to rank, and all-reduces over them
+ * (core/coll_run.h).
+ *
+ * All meet at rank 0: the others dial it, and when all have, it sends everybody the table of ranks
+ * and addresses. Then each dials whom it needs: at once those that its all-reduces need, the lower
+ * of two ranks being dialled, others when there is a message for them. Everything goes straight
+ * from one process to the other. Who finds that the job has failed tells those whom it knows why.
+ *
+ * Use: open a station whose node address is cfg.address, and on which others may dial; open; then,
+ * after every turn of the station, hand over the events of neighbours and poll. Calls are numbered
+ * by the caller. All-reduces are started by all ranks in the same order, and may end in another.
+ */
+#ifndef GW_NET_OVERLAY_MESH_H
+#define GW_NET_OVERLAY_MESH_H
+
+#include "core/coll/coll.h"
+#include "core/job.h"
+#include "core/transport.h"
+#include "core/worker.h"
+#include "net/station.h"
+
+#define GW_MESH_MESSAGE_MAX (UINT64_C(1) << 36) /* bytes of a message */
+
+enum {
+    GW_MESH_CALLS_MAX = 64, /* in work at the same time */
+    GW_MESH_TAG_MAX = (1 << 24) - 1,
+    GW_MESH_TEXT_MAX = 256,
+};
+
+struct gw_overlay_mesh_cfg {
+    struct gw_station *station;
+    uint32_t address;
+    uint32_t job;
+    uint16_t rank;
+    uint16_t world;
+    const char *home; /* HOST:PORT of rank 0; not used by rank 0 itself */
+    uint32_t mtu;     /* payload bytes of a full packet */
+    const struct gw_coll_ops *coll;
+    struct gw_transport transport;
+    gw_time patience; /* without progress for so long, the job fails */
+    uint64_t seed;
+};
+
+enum gw_mesh_event_kind {
+    GW_MESH_OPEN,   /* calls are taken */
+    GW_MESH_DONE,   /* a call has ended */
+    GW_MESH_FAILED, /* the job has; no more events follow */
+    GW_MESH_LEFT,   /* all ranks are leaving, and need nothing from us */
+};
+
+struct gw_mesh_event {
+    enum gw_mesh_event_kind kind;
+    uint64_t call;
+    uint64_t bytes;            /* of a message received */
+    enum gw_job_reason reason; /* of a failure; the words for it are gw_overlay_mesh_text() */
+};
+
+struct gw_overlay_mesh;
+
+/*
+ * Sets a transport up with defaults for sockets: real paths do not trim, and processes are slow to
+ * answer. Returns 0, or GW_ERR_UNKNOWN with `error` filled.
+ */
+int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transport *transport,
+                              char *error);
+
+/* Returns 0; GW_ERR_INVALID (a world that the schedule does not allow), GW_ERR_NO_MEMORY, or what
+ * dialling rank 0 gave, with `error` filled. */
+int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overlay_mesh **mesh,
+                         char *error);
+
+/* After the loop is closed: its packets go with the pool. */
+void gw_overlay_mesh_close(struct gw_overlay_mesh *mesh);
+
+/* Hands over an event of the station. */
+void gw_overlay_mesh_neighbour(struct gw_overlay_mesh *mesh,
+                               const struct gw_neighbour_event *event);
+
+/*
+ * Starts an all-reduce. Returns 0; GW_ERR_NO_ROOM (GW_MESH_CALLS_MAX are in work); or
+ * GW_ERR_INVALID (so large a tensor cannot be numbered).
+ */
+int gw_overlay_mesh_reduce(struct gw_overlay_mesh *mesh, uint64_t call,
+                           const struct gw_tensor *tensor, gw_time now);
+
+/* A message to or from another rank; `data` is the mesh's until the call has ended. */
+struct gw_mesh_message {
+    uint64_t call;
+    uint32_t rank;
+    uint32_t tag; /* at most GW_MESH_TAG_MAX; of messages between two ranks that are under way at
+                     the same time, no two have the same */
+    void *data;
+    uint64_t bytes; /* to receive: at most so many; at least 1 */
+    bool is_receive;
+};
+
+/* Starts one. Returns 0 or GW_ERR_NO_ROOM. */
+int gw_overlay_mesh_move(struct gw_overlay_mesh *mesh, const struct gw_mesh_message *message,
+                         gw_time now);
+
+/* Begins to leave; GW_MESH_LEFT tells when we may go. No calls may be in work. */
+void gw_overlay_mesh_leave(struct gw_overlay_mesh *mesh, gw_time now);
+
+/* The next event; false when there is none. */
+bool gw_overlay_mesh_poll(struct gw_overlay_mesh *mesh, struct gw_mesh_event *event, gw_time now);
+
+/* Why the job has failed. */
+const char *gw_overlay_mesh_text(const struct gw_overlay_mesh *mesh);
+
+/* Whether something that we owe to others, after a failure, is still under way. */
+bool gw_overlay_mesh_is_busy(const struct gw_overlay_mesh *mesh);
+
+const struct gw_endpoint_stats *gw_overlay_mesh_stats(const struct gw_overlay_mesh *mesh);
+
+#endif
