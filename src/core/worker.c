@@ -288,7 +288,8 @@ static void window_cut(struct gw_worker *worker)
     if (!worker->cfg.congestion_control ||
         (worker->was_cut && gw_seq_before(worker->expected, worker->cut_at)))
         return;
-    worker->window = worker->window / 2 > GW_Q16_ONE ? worker->window / 2 : GW_Q16_ONE;
+    uint64_t least = worker->cfg.window_min ? (uint64_t)worker->cfg.window_min << 16 : GW_Q16_ONE;
+    worker->window = worker->window / 2 > least ? worker->window / 2 : least;
     worker->threshold = worker->window;
     worker->cut_at = worker->next;
     worker->was_cut = true;
@@ -551,6 +552,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
 {
     GW_ASSERT(cfg->window_max && (cfg->window_max & (cfg->window_max - 1)) == 0);
     GW_ASSERT(cfg->window_initial >= 1 && cfg->window_initial <= cfg->window_max);
+    GW_ASSERT(cfg->window_min <= cfg->window_max);
     GW_ASSERT(cfg->values >= 1 && cfg->tensors_max >= 1 && cfg->timeout > 0);
     GW_ASSERT(!ep->pool->bufs || ep->pool->bufs->size / 4 >= cfg->values);
     unsigned char *at = memory;

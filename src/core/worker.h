@@ -30,6 +30,8 @@ struct gw_worker_cfg {
     uint32_t values;         /* elements per fragment */
     uint32_t window_max;     /* fragments; a power of two, the number of positions */
     uint32_t window_initial; /* fragments */
+    uint32_t window_min;     /* fragments: it is not cut below; 0: one, as in the paper. More where
+                                packets are also lost without congestion */
     uint32_t aggregators;    /* of the switches */
     enum gw_agg_indexing indexing;
     uint32_t share;          /* number of the job's range when indexing is static */

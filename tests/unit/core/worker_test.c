@@ -39,26 +39,30 @@ static void *take(size_t size)
     return memory;
 }
 
-/* Carries no payload: what that does is the model's and the server's business. */
-static void bench_open(struct bench *b, uint32_t fragments, gw_time stall)
+static struct gw_worker_cfg worker_cfg(gw_time stall)
 {
-    struct gw_worker_cfg cfg = {.job = JOB,
-                                .epoch = EPOCH,
-                                .world = 2,
-                                .server = SERVER,
-                                .bitmap = 2,
-                                .above = {3, 1},
-                                .values = VALUES,
-                                .window_max = WINDOW,
-                                .window_initial = INITIAL,
-                                .aggregators = AGGREGATORS,
-                                .tensors_max = 1,
-                                .timeout = TIMEOUT,
-                                .stall = stall,
-                                .congestion_control = true,
-                                .scale_exponent = GW_SCALE_EXPONENT,
-                                .first_seq = first_seq,
-                                .kernels = gw_kernels_best(gw_cpu_features())};
+    return (struct gw_worker_cfg){.job = JOB,
+                                  .epoch = EPOCH,
+                                  .world = 2,
+                                  .server = SERVER,
+                                  .bitmap = 2,
+                                  .above = {3, 1},
+                                  .values = VALUES,
+                                  .window_max = WINDOW,
+                                  .window_initial = INITIAL,
+                                  .aggregators = AGGREGATORS,
+                                  .tensors_max = 1,
+                                  .timeout = TIMEOUT,
+                                  .stall = stall,
+                                  .congestion_control = true,
+                                  .scale_exponent = GW_SCALE_EXPONENT,
+                                  .first_seq = first_seq,
+                                  .kernels = gw_kernels_best(gw_cpu_features())};
+}
+
+/* Carries no payload: what that does is the model's and the server's business. */
+static void bench_open_with(struct bench *b, uint32_t fragments, const struct gw_worker_cfg *cfg)
+{
     struct gw_endpoint_cfg host = gw_test_host_cfg(1, 4 * VALUES);
     gw_pkt_pool_init(&b->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, NULL);
     host.hdr = 58;
@@ -66,10 +70,16 @@ static void bench_open(struct bench *b, uint32_t fragments, gw_time stall)
     host.apps_max = host.app_events_max = 1;
     b->endpoint = gw_endpoint_init(take(gw_endpoint_size(&host)), &host);
     b->node = gw_endpoint_node(b->endpoint);
-    b->memory = take(gw_worker_size(&cfg));
-    assert_int_equal(gw_worker_init(&b->worker, b->memory, &cfg, b->endpoint), 0);
+    b->memory = take(gw_worker_size(cfg));
+    assert_int_equal(gw_worker_init(&b->worker, b->memory, cfg, b->endpoint), 0);
     struct gw_tensor tensor = {.count = (uint64_t)fragments * VALUES, .tag = 5};
     assert_int_equal(gw_worker_reduce(b->worker, &tensor, 0), 0);
+}
+
+static void bench_open(struct bench *b, uint32_t fragments, gw_time stall)
+{
+    struct gw_worker_cfg cfg = worker_cfg(stall);
+    bench_open_with(b, fragments, &cfg);
 }
 
 static void bench_close(struct bench *b)
@@ -194,6 +204,23 @@ static void worker__the_window_never_falls_below_one(void **state)
         assert_true(gw_worker_window(b.worker) >= GW_Q16_ONE);
     }
     assert_true(gw_worker_window(b.worker) == GW_Q16_ONE);
+    bench_close(&b);
+}
+
+static void worker__the_window_never_falls_below_its_floor(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.window_min = 6;
+    bench_open_with(&b, FRAGMENTS, &cfg);
+    for (uint32_t i = 0; i < FRAGMENTS / 2; i++) {
+        drain(&b, &last, 0);
+        result(&b, i, GW_AGG_ECN);
+        assert_true(gw_worker_window(b.worker) >= 6 << 16);
+    }
+    assert_true(gw_worker_window(b.worker) == 6 << 16);
     bench_close(&b);
 }
 
@@ -420,6 +447,7 @@ int main(void)
         cmocka_unit_test(worker__sends_a_window_of_packets_that_name_it),
         cmocka_unit_test(worker__window_follows_the_marks),
         cmocka_unit_test(worker__the_window_never_falls_below_one),
+        cmocka_unit_test(worker__the_window_never_falls_below_its_floor),
         cmocka_unit_test(worker__three_overtaking_results_mean_a_loss),
         cmocka_unit_test(worker__silence_sends_the_expected_one_again),
         cmocka_unit_test(worker__a_request_is_met_raw),
