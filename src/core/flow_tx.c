@@ -351,6 +351,17 @@ static uint32_t ack_all(struct gw_endpoint *ep, struct gw_tx_flow *flow, const s
     return bytes;
 }
 
+static struct gw_lb_echo echo_of(const struct gw_tx_flow *flow, const struct gw_pkt *pkt,
+                                 gw_time now)
+{
+    return (struct gw_lb_echo){
+        .rtt = gw_time_before(now, pkt->sent_at) ? 0 : now - pkt->sent_at,
+        .in_flight = flow->in_flight,
+        .entropy = pkt->echo_entropy,
+        .ce = pkt->q.flags & GW_PKT_ECHO_CE,
+    };
+}
+
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_tx_flow *flow = feedback_flow(ep, pkt);
@@ -358,13 +369,13 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         return;
     const struct gw_transport *transport = flow->transport;
     const struct gw_tx_slot *slot = &flow->slots[pkt->seq & ep->span_mask];
-    bool ce = pkt->q.flags & GW_PKT_ECHO_CE;
     /* The ACK is for an earlier copy: resending was not needed. */
     if (pkt->seq - flow->una < flow->next - flow->una && slot->state == GW_TX_FLIGHT &&
         slot->resent && slot->sent != tick_of(pkt->sent_at))
         ep->stats.spurious++;
     uint32_t bytes = ack_all(ep, flow, pkt);
-    transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, pkt->echo_entropy, ce, now);
+    const struct gw_lb_echo echo = echo_of(flow, pkt, now);
+    transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
     if (bytes == 0)
         return;
     flow->acked_bytes += bytes;
@@ -378,8 +389,8 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
     struct gw_cc_ack ack = {
         .bytes = bytes,
         .in_flight = flow->in_flight,
-        .rtt = gw_time_before(now, pkt->sent_at) ? 0 : now - pkt->sent_at,
-        .ce = ce,
+        .rtt = echo.rtt,
+        .ce = echo.ce,
     };
     transport->cc->on_ack(flow->cc_state, transport->cc_cfg.bytes, &flow->path, &ack, &flow->window,
                           now);
@@ -412,7 +423,8 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
     const struct gw_transport *transport = flow->transport;
     uint16_t at = (uint16_t)(pkt->seq & ep->span_mask);
     const struct gw_tx_slot *slot = &flow->slots[at];
-    transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, pkt->echo_entropy, now);
+    const struct gw_lb_echo echo = echo_of(flow, pkt, now);
+    transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
     /* Late news of a packet that was acknowledged, or that was sent again since. */
     if (pkt->seq - flow->una >= flow->next - flow->una || slot->state != GW_TX_FLIGHT ||
         slot->sent != tick_of(pkt->sent_at))

@@ -86,23 +86,24 @@ static void reps_avoid(struct reps *reps, const struct reps_cfg *cfg)
         reps->cached = reps_walk(reps, cfg);
 }
 
-static void reps_on_ack(void *state, const void *config, uint16_t entropy, bool ce, gw_time now)
+static void reps_on_ack(void *state, const void *config, const struct gw_lb_echo *echo, gw_time now)
 {
     struct reps *reps = state;
     const struct reps_cfg *cfg = config;
     (void)now;
     /* An echo that this flow cannot have sent is no advice. */
-    if (ce || entropy >= gw_entropy_count(cfg->entropies)) {
+    if (echo->ce || echo->entropy >= gw_entropy_count(cfg->entropies)) {
         reps_avoid(reps, cfg);
     } else {
-        reps->cached = entropy;
+        reps->cached = echo->entropy;
         reps->has_cached = true;
     }
 }
 
-static void reps_on_trim(void *state, const void *config, uint16_t entropy, gw_time now)
+static void reps_on_trim(void *state, const void *config, const struct gw_lb_echo *echo,
+                         gw_time now)
 {
-    (void)entropy;
+    (void)echo;
     (void)now;
     reps_avoid(state, config);
 }

@@ -29,9 +29,11 @@ static uint16_t pick(struct balancer *b)
 /* Feedback of every kind about `entropy`. */
 static void disturb(struct balancer *b, uint16_t entropy)
 {
-    b->ops->on_ack(b->state, &b->cfg, entropy, false, 0);
-    b->ops->on_ack(b->state, &b->cfg, entropy, true, 0);
-    b->ops->on_trim(b->state, &b->cfg, entropy, 0);
+    struct gw_lb_echo echo = {.entropy = entropy};
+    b->ops->on_ack(b->state, &b->cfg, &echo, 0);
+    b->ops->on_trim(b->state, &b->cfg, &echo, 0);
+    echo.ce = true;
+    b->ops->on_ack(b->state, &b->cfg, &echo, 0);
     b->ops->on_timeout(b->state, &b->cfg, 0);
 }
 
