@@ -450,7 +450,7 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
             break;
         ep->stats.timeouts++;
         lose(ep, flow, oldest, false, now);
-        transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, now);
+        transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, now - age, now);
         transport->loss->on_timeout(flow->loss_state, transport->loss_cfg.bytes, now - age, now);
         flow->rto = transport->loss->period(flow->loss_state, transport->loss_cfg.bytes);
         if (flow->rto > GW_RTO_MAX)

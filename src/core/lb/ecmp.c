@@ -46,10 +46,11 @@ static void ecmp_on_trim(void *state, const void *config, const struct gw_lb_ech
     (void)now;
 }
 
-static void ecmp_on_timeout(void *state, const void *config, gw_time now)
+static void ecmp_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
     (void)state;
     (void)config;
+    (void)sent_at;
     (void)now;
 }
 

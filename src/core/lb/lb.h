@@ -34,8 +34,8 @@ struct gw_lb_ops {
     void (*on_ack)(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now);
     /* A packet was trimmed. */
     void (*on_trim)(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now);
-    /* A packet was given up; its entropy is not known any more. */
-    void (*on_timeout)(void *state, const void *cfg, gw_time now);
+    /* A packet was given up that was sent at `sent_at`; its entropy is not known any more. */
+    void (*on_timeout)(void *state, const void *cfg, gw_time sent_at, gw_time now);
 };
 
 extern const struct gw_registry gw_lb_registry;

@@ -41,8 +41,7 @@ _Static_assert(sizeof(struct reps) <= GW_LB_STATE_MAX, "state fits");
 static uint16_t reps_walk(struct reps *reps, const struct reps_cfg *cfg)
 {
     uint16_t entropy = reps->next;
-    uint32_t next = (uint32_t)entropy + 1;
-    reps->next = next < gw_entropy_count(cfg->entropies) ? (uint16_t)next : 0;
+    reps->next = gw_entropy_next(entropy, cfg->entropies);
     reps->untried -= reps->untried > 0;
     return entropy;
 }
@@ -108,8 +107,9 @@ static void reps_on_trim(void *state, const void *config, const struct gw_lb_ech
     reps_avoid(state, config);
 }
 
-static void reps_on_timeout(void *state, const void *config, gw_time now)
+static void reps_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
+    (void)sent_at;
     (void)now;
     reps_avoid(state, config);
 }

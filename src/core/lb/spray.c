@@ -54,10 +54,11 @@ static void spray_on_trim(void *state, const void *config, const struct gw_lb_ec
     (void)now;
 }
 
-static void spray_on_timeout(void *state, const void *config, gw_time now)
+static void spray_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
     (void)state;
     (void)config;
+    (void)sent_at;
     (void)now;
 }
 

@@ -307,7 +307,7 @@ static void lb_run(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
             else if (kind == 6)
                 ops->on_trim(memory, cfg, &echo, now);
             else
-                ops->on_timeout(memory, cfg, now);
+                ops->on_timeout(memory, cfg, now - echo.rtt, now);
         }
         assert_true(picked[0] < limit);
         assert_int_equal(picked[0], picked[1]);

@@ -84,9 +84,15 @@ static inline void on_trim(struct balancer *b, uint16_t entropy)
     b->ops->on_trim(b->state, &b->cfg, &echo, b->now);
 }
 
+static inline void on_timeout_of(struct balancer *b, gw_time sent_at)
+{
+    b->ops->on_timeout(b->state, &b->cfg, sent_at, b->now);
+}
+
+/* Of a packet that was sent an RTT ago. */
 static inline void on_timeout(struct balancer *b)
 {
-    b->ops->on_timeout(b->state, &b->cfg, b->now);
+    on_timeout_of(b, b->now - DELAY * TICK);
 }
 
 /* ---- The fabric. ---- */
@@ -191,7 +197,7 @@ static inline void fabric_react(struct fabric *f, struct feedback pkt)
     if (pkt.outcome == TRIMMED)
         on_trim(b, pkt.entropy);
     else if (pkt.outcome == TIMED_OUT)
-        on_timeout(b);
+        on_timeout_of(b, pkt.sent * TICK);
     else
         on_ack_after(b, pkt.entropy, pkt.outcome == MARKED, (f->tick - pkt.sent) * TICK);
     while (f->in_flight[pkt.flow] < f->window)

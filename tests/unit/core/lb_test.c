@@ -34,7 +34,7 @@ static void disturb(struct balancer *b, uint16_t entropy)
     b->ops->on_trim(b->state, &b->cfg, &echo, 0);
     echo.ce = true;
     b->ops->on_ack(b->state, &b->cfg, &echo, 0);
-    b->ops->on_timeout(b->state, &b->cfg, 0);
+    b->ops->on_timeout(b->state, &b->cfg, 0, 0);
 }
 
 static void ecmp_pick__never_changes_within_a_flow(void **state)
