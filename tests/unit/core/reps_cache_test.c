@@ -70,8 +70,8 @@ static void reps_cache_on_ack__overwrites_the_oldest(void **state)
 }
 
 /*
- * However ACKs and packets alternate, no entropy is used more than `lifetime` times per ACK. (Random
- * draws from 65536 hardly ever hit the 64 that are acknowledged.)
+ * However ACKs and packets alternate, no entropy is used more than `lifetime` times per ACK.
+ * (Random draws from 65536 hardly ever hit the 64 that are acknowledged.)
  */
 static void reps_cache_pick__never_exceeds_the_lifetime(void **state)
 {
