@@ -10,6 +10,12 @@
 
 #include "base/time.h"
 
+/* Explicit paths. The driver may change the contents while flows run, and keeps it as long. */
+struct gw_path_labels {
+    const uint16_t *labels; /* in the order in which to use them: a cycle */
+    uint32_t count;
+};
+
 struct gw_path {
     gw_time brtt;      /* base RTT of this pair: full packet out, ACK back, empty network */
     gw_time brtt_max;  /* the same for the longest path of the fabric */
@@ -19,6 +25,7 @@ struct gw_path {
     uint32_t hdr;      /* header bytes of a packet; also the size of an ACK or a trimmed packet */
     uint16_t hops;     /* links one way */
     bool trims;        /* switches on the path trim rather than drop */
+    const struct gw_path_labels *labels; /* for source routing; NULL: unknown */
 };
 
 /* Time that a full data packet occupies the sender's port. */

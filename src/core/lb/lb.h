@@ -16,6 +16,13 @@ enum {
     GW_LB_STATE_MAX = 64, /* bytes of private memory per flow */
 };
 
+/* How switches choose among next hops of equal cost. */
+enum gw_spread {
+    GW_SPREAD_HASH,   /* by a hash of flow and entropy: ECMP */
+    GW_SPREAD_TURNS,  /* one after the other, per set of next hops, whatever the packet says */
+    GW_SPREAD_LABELS, /* the entropy is the label of a path, of which each switch takes a digit */
+};
+
 /* What an ACK, or the NACK of a trimmed packet, says of the packet that caused it. */
 struct gw_lb_echo {
     gw_time rtt;        /* since that packet was sent */
@@ -26,6 +33,7 @@ struct gw_lb_echo {
 
 struct gw_lb_ops {
     struct gw_algo algo;
+    enum gw_spread spread; /* what it asks of the switches on the way */
     /* A flow starts; `prng` is its own stream, to be copied into the state if needed later. */
     void (*init)(void *state, const void *cfg, const struct gw_path *path, struct gw_prng prng);
     /* The entropy for the next `bytes` of payload. */
