@@ -4,13 +4,16 @@
  *
  * The signal `ecn` is Linux (tcp_plb.c): after `rounds` congested rounds in a row the flow moves;
  * after `idle_rounds` of them it moves when nothing of it is in flight, so that nothing is
- * reordered. A timeout moves it at once, and congestion may move it again only after a random
- * time, so that it does not come back to a path that is broken.
+ * reordered. After a timeout congestion moves it only after a random time, so that it does not come
+ * back to a path that is broken.
  *
  * The signal `delay` is the simpler rule of the htsim simulator (swift.cpp), which SMaRTT-REPS is
  * compared with: the flow moves when no packet has met Swift's target delay for a random time of
- * `interval` to interval + 2 smoothed RTTs. Beyond that simulator: a trim or a timeout looks at the
- * clock too, since there may be no ACK that does.
+ * `interval` to interval + 2 smoothed RTTs. Beyond that simulator: a trim looks at the clock too,
+ * since there may be no ACK that does.
+ *
+ * With either, a timeout moves the flow at once; a window that is lost times out packet by packet,
+ * and is one reason to move.
  *
  * Invariant: but for timeouts, two moves are at least `interval` (delay) or `rounds` (ecn) RTTs
  * apart.
@@ -39,22 +42,22 @@ struct plb_cfg {
 struct plb {
     struct gw_prng prng;
     gw_time brtt;
+    gw_time moved_at; /* time of the last move, or of the start */
     union {
         struct {
             struct gw_lb_round round;
-            gw_time moved_at;  /* after the last timeout that moved, while suspended */
             gw_time resume_at; /* while suspended */
         } ecn;
         struct {
             gw_time rtt;      /* smoothed; 0: no ACK yet */
-            gw_time good_at;  /* time of the last good packet, of the last move, or of the start */
+            gw_time good_at;  /* time of the last good packet, but not before moved_at */
             gw_time patience; /* without good packets */
         } delay;
     };
     uint32_t congested; /* ecn: rounds in a row that were */
     uint16_t entropy;
     bool is_suspended; /* ecn */
-    bool has_begun;    /* delay: good_at is set */
+    bool has_begun;    /* the times are set */
 };
 
 _Static_assert(sizeof(struct plb) <= GW_LB_STATE_MAX, "state fits");
@@ -73,21 +76,31 @@ static void plb_init(void *state, const void *config, const struct gw_path *path
         plb->delay.patience = PATIENCE_INITIAL;
 }
 
+/* The flow is on a path from now on. */
+static void plb_settle(struct plb *plb, const struct plb_cfg *cfg, gw_time now)
+{
+    plb->moved_at = now;
+    if (cfg->signal == SIGNAL_DELAY)
+        plb->delay.good_at = now;
+    else
+        plb->congested = 0;
+}
+
 static uint16_t plb_pick(void *state, const void *config, uint32_t bytes, gw_time now)
 {
     struct plb *plb = state;
     const struct plb_cfg *cfg = config;
     (void)bytes;
-    if (cfg->signal == SIGNAL_DELAY && !plb->has_begun) {
-        plb->delay.good_at = now;
-        plb->has_begun = true;
-    }
+    if (!plb->has_begun)
+        plb_settle(plb, cfg, now);
+    plb->has_begun = true;
     return plb->entropy;
 }
 
-static void plb_move(struct plb *plb, const struct plb_cfg *cfg)
+static void plb_move(struct plb *plb, const struct plb_cfg *cfg, gw_time now)
 {
     plb->entropy = gw_entropy_random(&plb->prng, cfg->entropies);
+    plb_settle(plb, cfg, now);
 }
 
 /* ---- Delay. ---- */
@@ -95,10 +108,8 @@ static void plb_move(struct plb *plb, const struct plb_cfg *cfg)
 /* Moves when there was nothing good for too long. */
 static void delay_check(struct plb *plb, const struct plb_cfg *cfg, gw_time now)
 {
-    if (!gw_time_before(gw_time_add(plb->delay.good_at, plb->delay.patience), now))
-        return;
-    plb->delay.good_at = now;
-    plb_move(plb, cfg);
+    if (gw_time_before(gw_time_add(plb->delay.good_at, plb->delay.patience), now))
+        plb_move(plb, cfg, now);
 }
 
 static void delay_on_ack(struct plb *plb, const struct plb_cfg *cfg, gw_time rtt, gw_time now)
@@ -122,10 +133,8 @@ static void ecn_check(struct plb *plb, const struct plb_cfg *cfg, bool is_idle, 
         plb->is_suspended = false;
     bool is_forced = plb->congested >= cfg->rounds;
     bool is_chance = is_idle && cfg->idle_rounds && plb->congested >= cfg->idle_rounds;
-    if (plb->is_suspended || !(is_forced || is_chance))
-        return;
-    plb->congested = 0;
-    plb_move(plb, cfg);
+    if (!plb->is_suspended && (is_forced || is_chance))
+        plb_move(plb, cfg, now);
 }
 
 static void ecn_hear(struct plb *plb, const struct plb_cfg *cfg, const struct gw_lb_echo *echo,
@@ -142,15 +151,9 @@ static void ecn_hear(struct plb *plb, const struct plb_cfg *cfg, const struct gw
         ecn_check(plb, cfg, is_idle, now);
 }
 
-/* A window that is lost times out packet by packet, and is one reason to move. */
-static void ecn_on_timeout(struct plb *plb, const struct plb_cfg *cfg, gw_time sent_at, gw_time now)
+static void ecn_suspend(struct plb *plb, const struct plb_cfg *cfg, gw_time now)
 {
-    if (plb->is_suspended && gw_time_before(sent_at, plb->ecn.moved_at))
-        return;
     uint64_t rtts = (uint64_t)cfg->suspend + gw_prng_below(&plb->prng, cfg->suspend);
-    plb_move(plb, cfg);
-    plb->congested = 0;
-    plb->ecn.moved_at = now;
     plb->ecn.resume_at = gw_time_add(now, rtts * plb->brtt);
     plb->is_suspended = true;
 }
@@ -177,11 +180,13 @@ static void plb_on_trim(void *state, const void *config, const struct gw_lb_echo
 
 static void plb_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
+    struct plb *plb = state;
     const struct plb_cfg *cfg = config;
-    if (cfg->signal == SIGNAL_DELAY)
-        delay_check(state, cfg, now);
-    else
-        ecn_on_timeout(state, cfg, sent_at, now);
+    if (gw_time_before(sent_at, plb->moved_at))
+        return;
+    plb_move(plb, cfg, now);
+    if (cfg->signal == SIGNAL_ECN)
+        ecn_suspend(plb, cfg, now);
 }
 
 static const struct gw_param params[] = {

@@ -271,7 +271,7 @@ static void plb_delay__waits_for_the_first_good_packet(void **state)
     uint16_t before = pick(&b);
     assert_int_equal(rtts_until_move(&b, 300), 0);
     b.now += GW_S;
-    on_timeout(&b);
+    on_trim(&b, before);
     assert_int_not_equal(pick(&b), before);
 }
 
@@ -289,23 +289,39 @@ static void plb_delay__moves_at_most_once_per_five_rtts(void **state)
     }
 }
 
-/* Only NACKs come back, or nothing does: time runs all the same. */
-static void plb_delay__hears_trims_and_timeouts(void **state)
+/* Only NACKs come back: time runs all the same. */
+static void plb_delay__hears_trims(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 2; kind++) {
-        struct balancer b = make("plb", NULL, NULL, NULL, 1);
-        uint16_t before = pick(&b);
-        on_ack(&b, before, false);
-        gw_time start = b.now;
-        while (pick(&b) == before) {
-            b.now += RTT / WINDOW;
-            if (kind == 0)
-                on_trim(&b, before);
-            else
-                on_timeout(&b);
+    struct balancer b = make("plb", NULL, NULL, NULL, 1);
+    uint16_t before = pick(&b);
+    on_ack(&b, before, false);
+    gw_time start = b.now;
+    while (pick(&b) == before) {
+        b.now += RTT / WINDOW;
+        on_trim(&b, before);
+    }
+    assert_in_range((b.now - start) / RTT, 5, 7);
+}
+
+/* At once, also before any ACK, and once for all that was sent before. */
+static void plb__moves_once_per_lost_window(void **state)
+{
+    static const char *const presets[] = {"smartt", "linux"};
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(presets); i++) {
+        struct balancer b = make("plb", presets[i], NULL, NULL, 1);
+        for (int window = 0; window < 20; window++) {
+            uint16_t before = pick(&b);
+            gw_time sent_at = b.now;
+            b.now += 4 * RTT;
+            on_timeout_of(&b, sent_at);
+            uint16_t after = pick(&b);
+            assert_int_not_equal(after, before);
+            for (uint32_t packet = 1; packet < WINDOW; packet++)
+                on_timeout_of(&b, sent_at + packet);
+            assert_int_equal(pick(&b), after);
         }
-        assert_in_range((b.now - start) / RTT, 5, 7);
     }
 }
 
@@ -416,7 +432,8 @@ int main(void)
         cmocka_unit_test(plb_delay__needs_all_packets_late),
         cmocka_unit_test(plb_delay__waits_for_the_first_good_packet),
         cmocka_unit_test(plb_delay__moves_at_most_once_per_five_rtts),
-        cmocka_unit_test(plb_delay__hears_trims_and_timeouts),
+        cmocka_unit_test(plb_delay__hears_trims),
+        cmocka_unit_test(plb__moves_once_per_lost_window),
         cmocka_unit_test(movers_fabric__stay_without_congestion),
         cmocka_unit_test(movers_fabric__resolve_collisions),
         cmocka_unit_test(movers_fabric__leave_a_dead_path),
