@@ -80,8 +80,13 @@ static void lb_run(void *state, uint64_t count)
     const gw_time packet_time = gw_path_packet_time(&gw_bench_path);
     for (uint64_t i = 0; i < count; i++) {
         b->now += packet_time;
-        b->ops->on_ack(b->state, &b->cfg, b->picked[i % GW_BENCH_BATCH], b->ce[i % GW_BENCH_INPUTS],
-                       b->now);
+        struct gw_lb_echo echo = {
+            .rtt = gw_bench_path.brtt,
+            .in_flight = gw_bench_path.bdp,
+            .entropy = b->picked[i % GW_BENCH_BATCH],
+            .ce = b->ce[i % GW_BENCH_INPUTS],
+        };
+        b->ops->on_ack(b->state, &b->cfg, &echo, b->now);
         b->picked[i % GW_BENCH_BATCH] = b->ops->pick(b->state, &b->cfg, GW_BENCH_MTU, b->now);
     }
     gw_bench_sink += b->picked[0];

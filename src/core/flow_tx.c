@@ -373,6 +373,17 @@ static uint32_t ack_all(struct gw_endpoint *ep, struct gw_tx_flow *flow, const s
     return bytes;
 }
 
+static struct gw_lb_echo echo_of(const struct gw_tx_flow *flow, const struct gw_pkt *pkt,
+                                 gw_time now)
+{
+    return (struct gw_lb_echo){
+        .rtt = gw_time_before(now, pkt->sent_at) ? 0 : now - pkt->sent_at,
+        .in_flight = flow->in_flight,
+        .entropy = pkt->echo_entropy,
+        .ce = pkt->q.flags & GW_PKT_ECHO_CE,
+    };
+}
+
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_tx_flow *flow = feedback_flow(ep, pkt);
@@ -380,13 +391,13 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         return;
     const struct gw_transport *transport = flow->transport;
     const struct gw_tx_slot *slot = &flow->slots[pkt->seq & ep->span_mask];
-    bool ce = pkt->q.flags & GW_PKT_ECHO_CE;
     /* The ACK is for an earlier copy: resending was not needed. */
     if (pkt->seq - flow->una < flow->next - flow->una && slot->state == GW_TX_FLIGHT &&
         slot->resent && slot->sent != tick_of(pkt->sent_at))
         ep->stats.spurious++;
     uint32_t bytes = ack_all(ep, flow, pkt);
-    transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, pkt->echo_entropy, ce, now);
+    const struct gw_lb_echo echo = echo_of(flow, pkt, now);
+    transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
     if (bytes == 0)
         return;
     flow->acked_bytes += bytes;
@@ -401,8 +412,8 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
     struct gw_cc_ack ack = {
         .bytes = bytes,
         .in_flight = flow->in_flight,
-        .rtt = gw_time_before(now, pkt->sent_at) ? 0 : now - pkt->sent_at,
-        .ce = ce,
+        .rtt = echo.rtt,
+        .ce = echo.ce,
     };
     transport->cc->on_ack(flow->cc_state, transport->cc_cfg.bytes, &flow->path, &ack, &flow->window,
                           now);
@@ -455,9 +466,10 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
     const struct gw_transport *transport = flow->transport;
     uint16_t at = (uint16_t)(pkt->seq & ep->span_mask);
     const struct gw_tx_slot *slot = &flow->slots[at];
+    const struct gw_lb_echo echo = echo_of(flow, pkt, now);
     bool is_trimmed = !(pkt->q.flags & GW_PKT_NOT_READY);
     if (is_trimmed)
-        transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, pkt->echo_entropy, now);
+        transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
     /* Late news of a packet that was acknowledged, or that was sent again since. */
     if (pkt->seq - flow->una >= flow->next - flow->una || slot->state != GW_TX_FLIGHT ||
         slot->sent != tick_of(pkt->sent_at))
@@ -488,7 +500,7 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
             break;
         ep->stats.timeouts++;
         lose(ep, flow, oldest, false, now);
-        transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, now);
+        transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, now - age, now);
         transport->loss->on_timeout(flow->loss_state, transport->loss_cfg.bytes, now - age, now);
         flow->rto = transport->loss->period(flow->loss_state, transport->loss_cfg.bytes);
         if (flow->rto > GW_RTO_MAX)

@@ -10,6 +10,12 @@
 
 #include "base/time.h"
 
+/* Explicit paths. The driver may change the contents while flows run, and keeps it as long. */
+struct gw_path_labels {
+    const uint16_t *labels; /* in the order in which to use them: a cycle */
+    uint32_t count;
+};
+
 struct gw_path {
     gw_time brtt;      /* base RTT of this pair: full packet out, ACK back, empty network */
     gw_time brtt_max;  /* the same for the longest path of the fabric */
@@ -20,6 +26,7 @@ struct gw_path {
     uint16_t hops;     /* links one way */
     bool trims;        /* switches on the path trim rather than drop */
     uint64_t window;   /* bytes: with which an earlier flow ended; 0: nothing is known */
+    const struct gw_path_labels *labels; /* for source routing; NULL: unknown */
 };
 
 /* Time that a full data packet occupies the sender's port. */

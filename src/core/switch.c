@@ -104,6 +104,21 @@ static bool is_set(uint16_t entry)
     return entry & GW_ROUTE_SET && entry != GW_ROUTE_NONE;
 }
 
+/* Which of `routes.members` a packet takes for its destination's set. */
+static uint32_t spread(const struct gw_switch *sw, const struct gw_pkt *pkt, uint32_t index)
+{
+    const struct gw_switch_routes *routes = &sw->routes;
+    struct gw_switch_set set = routes->sets[index];
+    if (routes->turns) {
+        uint16_t turn = routes->turns[index];
+        routes->turns[index] = turn + 1u < set.count ? turn + 1 : 0;
+        return set.first + turn;
+    }
+    if (routes->label_divisor)
+        return set.first + pkt->entropy / routes->label_divisor % set.count;
+    return set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count);
+}
+
 /* The port towards `pkt`'s destination, or GW_ROUTE_NONE. */
 static uint16_t route(const struct gw_switch *sw, const struct gw_pkt *pkt)
 {
@@ -112,8 +127,7 @@ static uint16_t route(const struct gw_switch *sw, const struct gw_pkt *pkt)
         return GW_ROUTE_NONE;
     if (!is_set(entry))
         return entry;
-    struct gw_switch_set set = sw->routes.sets[entry & ~GW_ROUTE_SET];
-    return sw->routes.members[set.first + ecmp_pick(pkt->q.key, pkt->entropy, sw->salt, set.count)];
+    return sw->routes.members[spread(sw, pkt, entry & ~GW_ROUTE_SET)];
 }
 
 /* Bytes that this port may still take from the shared pool. */

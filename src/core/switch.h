@@ -44,6 +44,8 @@ struct gw_switch_routes {
         uint32_t count; /* at least 1 */
     } * sets;
     const uint16_t *members; /* ports */
+    uint16_t *turns;         /* per set, its member that is next; NULL: no turns (core/lb/lb.h) */
+    uint32_t label_divisor;  /* without turns: digit of the label, label / divisor; 0: no labels */
     uint32_t destination_count;
     uint32_t block_shift;
 };

@@ -42,6 +42,8 @@ int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transpor
     transport->lb = (const struct gw_lb_ops *)(algo = gw_registry_find(&gw_lb_registry, lb));
     if (!algo)
         return gw_net_fail(error, GW_ERR_UNKNOWN, "no load balancing is called %s", lb);
+    if (transport->lb->spread != GW_SPREAD_HASH)
+        return gw_net_fail(error, GW_ERR_INVALID, "%s needs switches that work with it", lb);
     gw_algo_defaults(algo, transport->lb_cfg.bytes);
     algo = gw_registry_find(&gw_loss_registry, "timeout");
     transport->loss = (const struct gw_loss_ops *)algo;

@@ -60,7 +60,8 @@ struct gw_overlay_mesh;
 
 /*
  * Sets a transport up with defaults for sockets: real paths do not trim, and processes are slow to
- * answer. Returns 0, or GW_ERR_UNKNOWN with `error` filled.
+ * answer. Returns 0, or GW_ERR_UNKNOWN or GW_ERR_INVALID (load balancing that switches do) with
+ * `error` filled.
  */
 int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transport *transport,
                               char *error);

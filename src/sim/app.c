@@ -32,12 +32,13 @@ void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start)
     app->starts[i] = start;
 }
 
-static struct gw_path path_of(const struct gw_sim *sim, uint32_t src, uint32_t dst)
+static struct gw_path path_of(struct gw_sim *sim, uint32_t flow)
 {
     const struct gw_scenario *scenario = sim->scenario;
+    const struct gw_flow_spec *spec = &scenario->workload.flows[flow];
     uint32_t header = scenario->host.header;
     struct gw_topo_path path =
-        gw_topo_path(&scenario->topo, src, dst, scenario->host.mtu + header, header);
+        gw_topo_path(&scenario->topo, spec->src, spec->dst, scenario->host.mtu + header, header);
     return (struct gw_path){
         .brtt = path.one_way_full + path.one_way_ack,
         .brtt_max = scenario->brtt_max,
@@ -48,6 +49,7 @@ static struct gw_path path_of(const struct gw_sim *sim, uint32_t src, uint32_t d
         .hops = path.hops,
         .trims = gw_text_equal(scenario->queue.qdisc->algo.name, "trim") &&
                  gw_text_equal(scenario->transport.loss->algo.name, "trim"),
+        .labels = gw_sim_labels_claim(sim, flow),
     };
 }
 
@@ -83,6 +85,7 @@ static void end_flow(struct gw_sim_part *part, uint32_t flow, gw_time at,
                      enum gw_flow_outcome outcome, uint64_t retransmits)
 {
     record_end(part, flow, at, outcome, retransmits);
+    gw_sim_labels_release(part->sim, flow);
     pull_trigger(part, part->sim->scenario->workload.flows[flow].fires_sent, flow, at);
     if (part->sim->payload)
         gw_sim_payload_sent(part->sim, flow);
@@ -98,7 +101,7 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .data = sim->payload ? gw_sim_payload_message(sim, flow) : NULL,
         .tag = flow,
         .transport = &sim->scenario->transport,
-        .path = path_of(sim, spec->src, spec->dst),
+        .path = path_of(sim, flow),
     };
     if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)
         return false;

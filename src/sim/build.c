@@ -471,6 +471,7 @@ void gw_sim_close(struct gw_sim *sim)
     gw_capture_close(sim);
     gw_sim_jobs_close(sim);
     gw_sim_payload_close(sim);
+    gw_sim_labels_close(sim);
     free(sim->parts);
     free(sim->nodes);
     free(sim->place);

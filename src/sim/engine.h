@@ -26,6 +26,7 @@
 #include "core/pause.h"
 #include "core/switch.h"
 #include "sim/sim.h"
+#include "topo/label.h"
 
 enum {
     GW_SIM_INDEX_BITS = 26, /* packets alive at once: 2^26 */
@@ -199,7 +200,9 @@ struct gw_sim {
     struct gw_sample *samples;
     uint64_t sample_count;
     uint32_t sample_room;
-    struct gw_capture *capture; /* NULL: no pcap */
+    struct gw_capture *capture;         /* NULL: no pcap */
+    struct gw_topo_labels labels;       /* of the routes, with source routing */
+    struct gw_path_labels *path_labels; /* per flow, filled while it runs; NULL: not used */
     bool is_over;
     int error;
     char why[GW_WHY_MAX];
@@ -294,6 +297,12 @@ void gw_sim_payload_expect_again(struct gw_sim *sim, const struct gw_sim_node *n
 
 /* routes.c: packs the topology's routes into every switch's tables. */
 void gw_sim_install_routes(struct gw_sim *sim);
+
+/* labels.c: when routes are new; when a flow starts (NULL without source routing); and ends. */
+void gw_sim_labels_renew(struct gw_sim *sim);
+const struct gw_path_labels *gw_sim_labels_claim(struct gw_sim *sim, uint32_t flow);
+void gw_sim_labels_release(struct gw_sim *sim, uint32_t flow);
+void gw_sim_labels_close(struct gw_sim *sim);
 
 /* sample.c */
 void gw_sim_sample(struct gw_sim *sim, gw_time now);

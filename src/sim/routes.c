@@ -12,6 +12,8 @@ enum {
     BLOCK_SHIFT_MAX = 8,
 };
 
+#define TURNS_STREAM UINT64_MAX /* of a node's seed, beyond those of its lives */
+
 /* Blocks as large as the number of hosts on the first host's switch, which mostly route alike. */
 static uint32_t block_shift_of(const struct gw_topo *topo)
 {
@@ -74,6 +76,17 @@ static void *append(unsigned char **at, const void *bytes, size_t size)
     return copy;
 }
 
+/* Fills the turns of a switch's sets: each starts at a random member. */
+static uint16_t *start_turns(const struct gw_sim *sim, const struct gw_sim_node *node,
+                             const struct gw_topo_routes *routes, uint16_t *turns)
+{
+    uint64_t own = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state;
+    struct gw_prng prng = gw_prng_derive(own, TURNS_STREAM);
+    for (uint32_t i = 0; i < routes->set_count; i++)
+        turns[i] = (uint16_t)gw_prng_below(&prng, routes->sets[i].count);
+    return turns;
+}
+
 static void install(struct gw_sim *sim, struct gw_sim_node *node,
                     const struct gw_topo_routes *routes, const struct scratch *scratch)
 {
@@ -83,8 +96,11 @@ static void install(struct gw_sim *sim, struct gw_sim_node *node,
     size_t members_size = routes->member_count * sizeof(uint16_t);
     size_t blocks_size = scratch->block_count * sizeof(uint16_t);
     size_t leaves_size = ((size_t)leaf_count << scratch->shift) * sizeof(uint16_t);
+    enum gw_spread spread = sim->scenario->transport.lb->spread;
     void *old = node->routes;
     node->routes_size = sets_size + members_size + blocks_size + leaves_size + 4 * 8;
+    if (spread == GW_SPREAD_TURNS)
+        node->routes_size += routes->set_count * sizeof(uint16_t);
     node->routes = gw_sim_alloc(node->routes_size);
     unsigned char *at = node->routes;
     _Static_assert(sizeof(struct gw_switch_set) == sizeof(struct gw_topo_set), "same layout");
@@ -96,6 +112,10 @@ static void install(struct gw_sim *sim, struct gw_sim_node *node,
     installed.leaves = append(&at, scratch->leaves, leaves_size);
     installed.sets = append(&at, routes->sets, sets_size);
     installed.members = append(&at, routes->members, members_size);
+    if (spread == GW_SPREAD_TURNS)
+        installed.turns = start_turns(sim, node, routes, (uint16_t *)(void *)at);
+    else if (spread == GW_SPREAD_LABELS)
+        installed.label_divisor = sim->labels.divisors[node->id - topo->host_count];
     gw_switch_set_routes(node->sw, &installed);
     free(old);
 }
@@ -104,6 +124,7 @@ void gw_sim_install_routes(struct gw_sim *sim)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
     struct scratch scratch = {.shift = block_shift_of(topo)};
+    gw_sim_labels_renew(sim);
     scratch.block_count = (topo->host_count >> scratch.shift) + 1;
     scratch.blocks = gw_sim_alloc(scratch.block_count * sizeof(uint16_t));
     scratch.leaves =

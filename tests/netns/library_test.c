@@ -566,6 +566,7 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(size, 3, "version");
     REFUSES(cc, "cubik", "cubik");
     REFUSES(lb, "luck", "luck");
+    REFUSES(lb, "round-robin", "switches");
     REFUSES(paths, 257, "paths");
     REFUSES(bind, "not-an-address", "not-an-address");
 #undef REFUSES

@@ -64,6 +64,10 @@ static const struct {
      " {at: 0, link: [tor1, agg0], reorder: 5%, delay: 4us}]",
      MUST_FINISH},
     {"host.payload=yes; workload.kind=incast; workload.size=1MiB", MUST_TRIM | MUST_FINISH},
+    {"lb=round-robin; faults=[{at: 5us, link: [tor0, agg0], down: yes}]; convergence=10us",
+     MUST_LOSE | MUST_FINISH},
+    {"lb=source-routed; faults=[{at: 5us, link: [tor0, agg0], down: yes}]; convergence=10us",
+     MUST_LOSE | MUST_FINISH},
     {"metrics.sample=3us", MUST_FINISH | MUST_SAMPLE},
 };
 

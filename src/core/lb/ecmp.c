@@ -29,27 +29,28 @@ static uint16_t ecmp_pick(void *state, const void *config, uint32_t bytes, gw_ti
     return ecmp->entropy;
 }
 
-static void ecmp_on_ack(void *state, const void *config, uint16_t entropy, bool ce, gw_time now)
+static void ecmp_on_ack(void *state, const void *config, const struct gw_lb_echo *echo, gw_time now)
 {
     (void)state;
     (void)config;
-    (void)entropy;
-    (void)ce;
+    (void)echo;
     (void)now;
 }
 
-static void ecmp_on_trim(void *state, const void *config, uint16_t entropy, gw_time now)
+static void ecmp_on_trim(void *state, const void *config, const struct gw_lb_echo *echo,
+                         gw_time now)
 {
     (void)state;
     (void)config;
-    (void)entropy;
+    (void)echo;
     (void)now;
 }
 
-static void ecmp_on_timeout(void *state, const void *config, gw_time now)
+static void ecmp_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
     (void)state;
     (void)config;
+    (void)sent_at;
     (void)now;
 }
 

@@ -20,4 +20,11 @@ static inline uint16_t gw_entropy_random(struct gw_prng *prng, uint32_t option)
     return (uint16_t)gw_prng_below(prng, gw_entropy_count(option));
 }
 
+/* The one that follows; after the last comes 0. */
+static inline uint16_t gw_entropy_next(uint16_t entropy, uint32_t option)
+{
+    uint32_t next = (uint32_t)entropy + 1;
+    return next < gw_entropy_count(option) ? (uint16_t)next : 0;
+}
+
 #endif

@@ -16,18 +16,34 @@ enum {
     GW_LB_STATE_MAX = 64, /* bytes of private memory per flow */
 };
 
+/* How switches choose among next hops of equal cost. */
+enum gw_spread {
+    GW_SPREAD_HASH,   /* by a hash of flow and entropy: ECMP */
+    GW_SPREAD_TURNS,  /* one after the other, per set of next hops, whatever the packet says */
+    GW_SPREAD_LABELS, /* the entropy is the label of a path, of which each switch takes a digit */
+};
+
+/* What an ACK, or the NACK of a trimmed packet, says of the packet that caused it. */
+struct gw_lb_echo {
+    gw_time rtt;        /* since that packet was sent */
+    uint32_t in_flight; /* payload bytes of the flow; an acknowledged packet is out of it already */
+    uint16_t entropy;   /* that the packet carried */
+    bool ce;            /* it arrived with CE */
+};
+
 struct gw_lb_ops {
     struct gw_algo algo;
+    enum gw_spread spread; /* what it asks of the switches on the way */
     /* A flow starts; `prng` is its own stream, to be copied into the state if needed later. */
     void (*init)(void *state, const void *cfg, const struct gw_path *path, struct gw_prng prng);
     /* The entropy for the next `bytes` of payload. */
     uint16_t (*pick)(void *state, const void *cfg, uint32_t bytes, gw_time now);
-    /* A packet that carried `entropy` was acknowledged, with or without CE. */
-    void (*on_ack)(void *state, const void *cfg, uint16_t entropy, bool ce, gw_time now);
-    /* A packet that carried `entropy` was trimmed. */
-    void (*on_trim)(void *state, const void *cfg, uint16_t entropy, gw_time now);
-    /* A packet was given up; its entropy is not known any more. */
-    void (*on_timeout)(void *state, const void *cfg, gw_time now);
+    /* A packet was acknowledged. */
+    void (*on_ack)(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now);
+    /* A packet was trimmed. */
+    void (*on_trim)(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now);
+    /* A packet was given up that was sent at `sent_at`; its entropy is not known any more. */
+    void (*on_timeout)(void *state, const void *cfg, gw_time sent_at, gw_time now);
 };
 
 extern const struct gw_registry gw_lb_registry;

@@ -41,8 +41,7 @@ _Static_assert(sizeof(struct reps) <= GW_LB_STATE_MAX, "state fits");
 static uint16_t reps_walk(struct reps *reps, const struct reps_cfg *cfg)
 {
     uint16_t entropy = reps->next;
-    uint32_t next = (uint32_t)entropy + 1;
-    reps->next = next < gw_entropy_count(cfg->entropies) ? (uint16_t)next : 0;
+    reps->next = gw_entropy_next(entropy, cfg->entropies);
     reps->untried -= reps->untried > 0;
     return entropy;
 }
@@ -86,29 +85,31 @@ static void reps_avoid(struct reps *reps, const struct reps_cfg *cfg)
         reps->cached = reps_walk(reps, cfg);
 }
 
-static void reps_on_ack(void *state, const void *config, uint16_t entropy, bool ce, gw_time now)
+static void reps_on_ack(void *state, const void *config, const struct gw_lb_echo *echo, gw_time now)
 {
     struct reps *reps = state;
     const struct reps_cfg *cfg = config;
     (void)now;
     /* An echo that this flow cannot have sent is no advice. */
-    if (ce || entropy >= gw_entropy_count(cfg->entropies)) {
+    if (echo->ce || echo->entropy >= gw_entropy_count(cfg->entropies)) {
         reps_avoid(reps, cfg);
     } else {
-        reps->cached = entropy;
+        reps->cached = echo->entropy;
         reps->has_cached = true;
     }
 }
 
-static void reps_on_trim(void *state, const void *config, uint16_t entropy, gw_time now)
+static void reps_on_trim(void *state, const void *config, const struct gw_lb_echo *echo,
+                         gw_time now)
 {
-    (void)entropy;
+    (void)echo;
     (void)now;
     reps_avoid(state, config);
 }
 
-static void reps_on_timeout(void *state, const void *config, gw_time now)
+static void reps_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
+    (void)sent_at;
     (void)now;
     reps_avoid(state, config);
 }

@@ -36,27 +36,29 @@ static uint16_t spray_pick(void *state, const void *config, uint32_t bytes, gw_t
     return gw_entropy_random(&spray->prng, cfg->entropies);
 }
 
-static void spray_on_ack(void *state, const void *config, uint16_t entropy, bool ce, gw_time now)
+static void spray_on_ack(void *state, const void *config, const struct gw_lb_echo *echo,
+                         gw_time now)
 {
     (void)state;
     (void)config;
-    (void)entropy;
-    (void)ce;
+    (void)echo;
     (void)now;
 }
 
-static void spray_on_trim(void *state, const void *config, uint16_t entropy, gw_time now)
+static void spray_on_trim(void *state, const void *config, const struct gw_lb_echo *echo,
+                          gw_time now)
 {
     (void)state;
     (void)config;
-    (void)entropy;
+    (void)echo;
     (void)now;
 }
 
-static void spray_on_timeout(void *state, const void *config, gw_time now)
+static void spray_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
     (void)state;
     (void)config;
+    (void)sent_at;
     (void)now;
 }
 

@@ -284,24 +284,30 @@ static void lb_run(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
     const uint32_t limit = entropy_limit(algo, cfg);
     struct memory memories[2] = {memory_make(algo), memory_make(algo)};
     struct gw_prng prng = gw_prng_derive(SEED, path->bdp);
+    gw_time now = (gw_time)0 - 20 * path->brtt; /* wraps on the way */
     for (int i = 0; i < 2; i++)
         ops->init(memories[i].bytes, cfg, path, gw_prng_derive(SEED, 1));
     for (int step = 0; step < STEPS; step++) {
         uint32_t kind = gw_prng_below(&prng, 8);
-        uint16_t entropy = (uint16_t)gw_prng_next(&prng); /* also ones that were never sent */
-        bool ce = gw_prng_below(&prng, 2);
+        struct gw_lb_echo echo = {
+            .rtt = gw_prng_next(&prng) % (4 * path->brtt),
+            .in_flight = gw_prng_below(&prng, 4) ? gw_prng_below(&prng, path->bdp + 1) : 0,
+            .entropy = (uint16_t)gw_prng_next(&prng), /* also ones that were never sent */
+            .ce = gw_prng_below(&prng, 2),
+        };
         uint32_t bytes = 1 + gw_prng_below(&prng, 4 * path->mtu);
         uint16_t picked[2] = {0, 0};
+        now += gw_prng_next(&prng) % (path->brtt / 8);
         for (int i = 0; i < 2; i++) {
             void *memory = memories[i].bytes;
             if (kind < 4)
-                picked[i] = ops->pick(memory, cfg, bytes, (gw_time)step);
+                picked[i] = ops->pick(memory, cfg, bytes, now);
             else if (kind < 6)
-                ops->on_ack(memory, cfg, entropy, ce, (gw_time)step);
+                ops->on_ack(memory, cfg, &echo, now);
             else if (kind == 6)
-                ops->on_trim(memory, cfg, entropy, (gw_time)step);
+                ops->on_trim(memory, cfg, &echo, now);
             else
-                ops->on_timeout(memory, cfg, (gw_time)step);
+                ops->on_timeout(memory, cfg, now - echo.rtt, now);
         }
         assert_true(picked[0] < limit);
         assert_int_equal(picked[0], picked[1]);

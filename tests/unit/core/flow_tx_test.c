@@ -567,21 +567,55 @@ static uint16_t counting_pick(void *state, const void *cfg, uint32_t bytes, gw_t
     return (*(uint16_t *)state)++;
 }
 
-static void ignore_ack(void *state, const void *cfg, uint16_t entropy, bool ce, gw_time now)
+/* What the load balancer was told last. */
+static struct gw_lb_echo last_echo;
+
+static void keep_echo(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now)
 {
     (void)state;
     (void)cfg;
-    (void)entropy;
-    (void)ce;
     (void)now;
+    last_echo = *echo;
 }
 
 static const struct gw_lb_ops counting = {
     .algo = {.name = "counting", .cfg_size = 1, .state_size = sizeof(uint16_t)},
     .init = counting_init,
     .pick = counting_pick,
-    .on_ack = ignore_ack,
+    .on_ack = keep_echo,
+    .on_trim = keep_echo,
 };
+
+/* An acknowledged packet is out of flight when the load balancer hears of it; a trimmed one not. */
+static void flow_tx_echo__tells_of_the_packet(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[4];
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "100000");
+    f.transport.lb = &counting;
+    fixture_send(&f, 4 * MTU);
+    gw_time sent_at = f.now;
+    assert_int_equal(fixture_pull(&f, pkts, 4), 4);
+
+    f.now = sent_at + 7 * GW_US;
+    struct gw_pkt ack = fixture_answer(&pkts[1], GW_PKT_ACK, 0);
+    ack.q.flags |= GW_PKT_ECHO_CE;
+    fixture_input(&f, &ack);
+    assert_int_equal(last_echo.rtt, 7 * GW_US);
+    assert_int_equal(last_echo.in_flight, 3 * MTU);
+    assert_int_equal(last_echo.entropy, 101);
+    assert_true(last_echo.ce);
+
+    f.now = sent_at + 9 * GW_US;
+    fixture_nack(&f, &pkts[3]);
+    assert_int_equal(last_echo.rtt, 9 * GW_US);
+    assert_int_equal(last_echo.in_flight, 3 * MTU);
+    assert_int_equal(last_echo.entropy, 103);
+    assert_false(last_echo.ce);
+    fixture_close(&f);
+}
 
 /* Entropies are picked once per train, and a train of 4 is 4 packets with one entropy. */
 static void flow_tx_train__shares_one_pick(void **state)
@@ -731,6 +765,7 @@ int main(void)
         cmocka_unit_test(flow_tx_end__cancels_the_timer),
         cmocka_unit_test(flow_tx_feedback__that_makes_no_sense_is_counted),
         cmocka_unit_test(flow_tx_pace__keeps_the_distance),
+        cmocka_unit_test(flow_tx_echo__tells_of_the_packet),
         cmocka_unit_test(flow_tx_train__shares_one_pick),
         cmocka_unit_test(flow_tx_train__goes_on_after_a_short_pull),
         cmocka_unit_test(flow_tx_ack_now__is_set_on_the_last_of_the_window),

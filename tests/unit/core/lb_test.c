@@ -1,4 +1,5 @@
-/* Load balancers that ignore feedback: one path per flow, and one per packet. */
+/* Load balancers that ignore feedback: one path per flow, one per packet, explicit paths in turn.
+ */
 #include "support.h"
 
 #include "core/lb/lb.h"
@@ -29,10 +30,12 @@ static uint16_t pick(struct balancer *b)
 /* Feedback of every kind about `entropy`. */
 static void disturb(struct balancer *b, uint16_t entropy)
 {
-    b->ops->on_ack(b->state, &b->cfg, entropy, false, 0);
-    b->ops->on_ack(b->state, &b->cfg, entropy, true, 0);
-    b->ops->on_trim(b->state, &b->cfg, entropy, 0);
-    b->ops->on_timeout(b->state, &b->cfg, 0);
+    struct gw_lb_echo echo = {.entropy = entropy};
+    b->ops->on_ack(b->state, &b->cfg, &echo, 0);
+    b->ops->on_trim(b->state, &b->cfg, &echo, 0);
+    echo.ce = true;
+    b->ops->on_ack(b->state, &b->cfg, &echo, 0);
+    b->ops->on_timeout(b->state, &b->cfg, 0, 0);
 }
 
 static void ecmp_pick__never_changes_within_a_flow(void **state)
@@ -101,6 +104,68 @@ static void spray_pick__loads_paths_evenly(void **state)
     }
 }
 
+/* Source routing among the paths that a controller lists. */
+static struct balancer routed_make(const struct gw_path_labels *labels, uint64_t seed)
+{
+    struct balancer b = balancer_make("source-routed", NULL, seed);
+    struct gw_path path = PATH;
+    path.labels = labels;
+    memset(b.state, 0, sizeof(b.state));
+    b.ops->init(b.state, &b.cfg, &path, gw_prng_derive(seed, 1));
+    return b;
+}
+
+/* Every cycle uses each entry once, in order; flows start at different entries. */
+static void source_routed_pick__follows_the_list(void **state)
+{
+    enum { COUNT = 5 };
+    static const uint16_t labels[COUNT] = {7, 1, 9, 1, 3};
+    const struct gw_path_labels list = {.labels = labels, .count = COUNT};
+    (void)state;
+    bool started[COUNT] = {false};
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct balancer b = routed_make(&list, seed);
+        uint32_t load[10] = {0};
+        for (int i = 0; i < 100 * COUNT; i++) {
+            disturb(&b, (uint16_t)i);
+            load[pick(&b)]++;
+        }
+        assert_int_equal(load[7], 100);
+        assert_int_equal(load[1], 200);
+        assert_int_equal(load[9], 100);
+        assert_int_equal(load[3], 100);
+        uint32_t at = 0, first = pick(&b), second = pick(&b);
+        while (at < COUNT && (labels[at] != first || labels[(at + 1) % COUNT] != second))
+            at++;
+        assert_true(at < COUNT);
+        started[at] = true;
+    }
+    for (int i = 0; i < COUNT; i++)
+        assert_true(started[i]);
+}
+
+/* A path that is withdrawn is not used by the very next packet; without any, labels are walked. */
+static void source_routed_pick__leaves_withdrawn_paths_at_once(void **state)
+{
+    static const uint16_t before[] = {4, 5, 6, 7}, after[] = {4, 7};
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct gw_path_labels list = {.labels = before, .count = 4};
+        struct balancer b = routed_make(&list, seed);
+        for (uint64_t i = 0; i < seed; i++)
+            pick(&b);
+        list = (struct gw_path_labels){.labels = after, .count = 2};
+        for (int i = 0; i < 20; i++) {
+            uint16_t label = pick(&b);
+            assert_true(label == 4 || label == 7);
+        }
+        list.count = 0;
+        uint16_t last = pick(&b);
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(pick(&b), ++last);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +173,8 @@ int main(void)
         cmocka_unit_test(ecmp_pick__is_uniform_over_flows),
         cmocka_unit_test(spray_pick__ignores_feedback),
         cmocka_unit_test(spray_pick__loads_paths_evenly),
+        cmocka_unit_test(source_routed_pick__follows_the_list),
+        cmocka_unit_test(source_routed_pick__leaves_withdrawn_paths_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,48 +1,5 @@
-/*
- * REPS: the rule by direct calls, and what it makes of a small fabric of parallel paths in which
- * flows with constant windows send, queues mark and overflow, and links die.
- */
-#include "support.h"
-
-#include "core/lb/lb.h"
-
-enum {
-    MTU = 4096,
-    ENTROPIES = 256,
-};
-
-static struct gw_path path_with(uint32_t bdp)
-{
-    return (struct gw_path){.bdp = bdp, .mtu = MTU, .hdr = 64, .hops = 6};
-}
-
-struct balancer {
-    const struct gw_lb_ops *ops;
-    union gw_algo_cfg cfg;
-    uint64_t state[GW_LB_STATE_MAX / 8];
-};
-
-static struct balancer balancer_make(const char *name, const char *preset, uint32_t bdp,
-                                     uint64_t seed)
-{
-    struct balancer b = {.ops = (const void *)gw_registry_find(&gw_lb_registry, name)};
-    struct gw_path path = path_with(bdp);
-    gw_algo_defaults(&b.ops->algo, &b.cfg);
-    if (preset)
-        assert_int_equal(gw_algo_preset(&b.ops->algo, &b.cfg, preset), 0);
-    b.ops->init(b.state, &b.cfg, &path, gw_prng_derive(seed, 1));
-    return b;
-}
-
-static uint16_t pick(struct balancer *b)
-{
-    return b->ops->pick(b->state, &b->cfg, MTU, 0);
-}
-
-static void on_ack(struct balancer *b, uint16_t entropy, bool ce)
-{
-    b->ops->on_ack(b->state, &b->cfg, entropy, ce, 0);
-}
+/* REPS: the rule by direct calls, and what it makes of a small fabric (lb_fabric.h). */
+#include "lb_fabric.h"
 
 /* The entropy that follows in the walk. */
 static uint16_t after(uint16_t entropy)
@@ -122,9 +79,9 @@ static void reps_on_ack__recycles_clean_and_replaces_marked(void **state)
     on_ack(&b, 5, true);
     assert_int_equal(pick(&b), after(last));
     assert_int_equal(pick(&b), after(last));
-    b.ops->on_trim(b.state, &b.cfg, 3, 0);
+    on_trim(&b, 3);
     assert_int_equal(pick(&b), after(after(last)));
-    b.ops->on_timeout(b.state, &b.cfg, 0);
+    on_timeout(&b);
     assert_int_equal(pick(&b), after(after(after(last))));
     on_ack(&b, 8, false);
     assert_int_equal(pick(&b), 8);
@@ -164,157 +121,7 @@ static void reps_on_ack__distrusts_an_entropy_that_was_never_sent(void **state)
     assert_in_range(pick(&b), 0, ENTROPIES - 1);
 }
 
-/* ---- A fabric of parallel paths, in ticks. ---- */
-
-enum {
-    PATHS_MAX = 8,
-    FLOWS_MAX = 16,
-    QUEUE = 60,   /* packets */
-    DELAY = 20,   /* ticks from service to ACK: the base RTT */
-    RTO = 45,     /* ticks */
-    HORIZON = 64, /* ticks that the calendar reaches; above RTO */
-    SLOT = 512,   /* feedback per tick */
-};
-
-enum outcome {
-    CLEAN,
-    MARKED,
-    TRIMMED,
-    TIMED_OUT,
-};
-
-struct feedback {
-    uint16_t flow;
-    uint16_t entropy;
-    enum outcome outcome;
-};
-
-struct parallel {
-    uint32_t rate; /* packets per tick */
-    bool dead;     /* swallows what is sent */
-    uint32_t head, count;
-    struct feedback queue[QUEUE];
-    uint32_t chosen; /* packets sent to it since the last reset */
-};
-
-struct fabric {
-    struct parallel paths[PATHS_MAX];
-    uint32_t path_count;
-    struct balancer flows[FLOWS_MAX];
-    uint32_t in_flight[FLOWS_MAX];
-    uint32_t flow_count;
-    uint32_t window; /* packets */
-    struct feedback calendar[HORIZON][SLOT];
-    uint32_t due[HORIZON];
-    uint64_t tick;
-    uint32_t dropped; /* by dead paths */
-    uint32_t delivered;
-    bool used[FLOWS_MAX][ENTROPIES]; /* since the last reset */
-    struct gw_prng prng;
-};
-
-static uint32_t path_of(const struct fabric *f, uint16_t flow, uint16_t entropy)
-{
-    return (uint32_t)(gw_mix64(((uint64_t)flow << 16) | entropy) % f->path_count);
-}
-
-static void fabric_post(struct fabric *f, struct feedback feedback, uint32_t delay)
-{
-    uint32_t slot = (uint32_t)((f->tick + delay) % HORIZON);
-    assert_true(f->due[slot] < SLOT);
-    f->calendar[slot][f->due[slot]++] = feedback;
-}
-
-static void fabric_send(struct fabric *f, uint16_t flow)
-{
-    struct feedback pkt = {.flow = flow, .entropy = pick(&f->flows[flow])};
-    struct parallel *path = &f->paths[path_of(f, flow, pkt.entropy)];
-    path->chosen++;
-    f->used[flow][pkt.entropy % ENTROPIES] = true;
-    f->in_flight[flow]++;
-    if (path->dead) {
-        f->dropped++;
-        pkt.outcome = TIMED_OUT;
-        fabric_post(f, pkt, RTO);
-    } else if (path->count == QUEUE) {
-        pkt.outcome = TRIMMED;
-        fabric_post(f, pkt, DELAY);
-    } else {
-        path->queue[(path->head + path->count++) % QUEUE] = pkt;
-    }
-}
-
-/* Serves one packet; the chance of a mark rises from 0 to 1 between 20 and 80 % of the queue. */
-static void path_serve(struct fabric *f, struct parallel *path)
-{
-    struct feedback pkt = path->queue[path->head];
-    path->head = (path->head + 1) % QUEUE;
-    path->count--;
-    const uint32_t kmin = QUEUE / 5, kmax = QUEUE * 4 / 5;
-    bool mark = path->count > kmin && gw_prng_below(&f->prng, kmax - kmin) < path->count - kmin;
-    pkt.outcome = mark ? MARKED : CLEAN;
-    f->delivered++;
-    fabric_post(f, pkt, DELAY);
-}
-
-static void fabric_react(struct fabric *f, struct feedback pkt)
-{
-    struct balancer *b = &f->flows[pkt.flow];
-    f->in_flight[pkt.flow]--;
-    if (pkt.outcome == TRIMMED)
-        b->ops->on_trim(b->state, &b->cfg, pkt.entropy, 0);
-    else if (pkt.outcome == TIMED_OUT)
-        b->ops->on_timeout(b->state, &b->cfg, 0);
-    else
-        on_ack(b, pkt.entropy, pkt.outcome == MARKED);
-    while (f->in_flight[pkt.flow] < f->window)
-        fabric_send(f, pkt.flow);
-}
-
-static void fabric_run(struct fabric *f, uint64_t ticks)
-{
-    for (uint64_t end = f->tick + ticks; f->tick < end; f->tick++) {
-        uint32_t slot = (uint32_t)(f->tick % HORIZON);
-        /* Reactions post into later slots only. */
-        for (uint32_t i = 0; i < f->due[slot]; i++)
-            fabric_react(f, f->calendar[slot][i]);
-        f->due[slot] = 0;
-        for (uint32_t p = 0; p < f->path_count; p++)
-            for (uint32_t i = 0; i < f->paths[p].rate && f->paths[p].count > 0; i++)
-                path_serve(f, &f->paths[p]);
-    }
-}
-
-static void fabric_reset(struct fabric *f)
-{
-    f->delivered = f->dropped = 0;
-    memset(f->used, 0, sizeof(f->used));
-    for (uint32_t p = 0; p < f->path_count; p++)
-        f->paths[p].chosen = 0;
-}
-
-static struct fabric *fabric_open(const char *lb, const char *preset, const uint32_t *rates,
-                                  uint32_t path_count, uint32_t flow_count, uint32_t window,
-                                  uint64_t seed)
-{
-    struct fabric *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    f->path_count = path_count;
-    f->flow_count = flow_count;
-    f->window = window;
-    f->prng = gw_prng_derive(seed, 99);
-    uint32_t bdp = 0;
-    for (uint32_t p = 0; p < path_count; p++) {
-        f->paths[p].rate = rates[p];
-        bdp += rates[p] * DELAY * MTU / flow_count;
-    }
-    for (uint32_t i = 0; i < flow_count; i++)
-        f->flows[i] = balancer_make(lb, preset, bdp, seed * 1000 + i);
-    for (uint32_t i = 0; i < flow_count; i++)
-        while (f->in_flight[i] < window)
-            fabric_send(f, (uint16_t)i);
-    return f;
-}
+/* ---- On a fabric of parallel paths. ---- */
 
 /* P1: without congestion a flow recycles the entropies of its first bdp and no others. */
 static void reps_fabric__keeps_its_entropies_without_congestion(void **state)

@@ -245,6 +245,48 @@ static void switch_ecmp__keeps_flow_and_entropy_together(void **state)
     fixture_close(&f);
 }
 
+/* Whatever flows and entropies: every round of packets uses every uplink once, from any start. */
+static void switch_turns__differ_by_one_packet_at_most(void **state)
+{
+    (void)state;
+    for (uint16_t start = 0; start < UPLINKS; start++) {
+        struct fixture f;
+        struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
+        struct gw_prng prng = {.state = start};
+        uint16_t turns[] = {start};
+        uint32_t loads[UPLINKS] = {0};
+        cfg.routes.turns = turns;
+        fixture_open(&f, &cfg);
+        for (uint32_t i = 0; i < 100; i++) {
+            uint32_t uplink = uplink_of(&f, (uint32_t)gw_prng_next(&prng) % 3, (uint16_t)(i % 2));
+            assert_int_equal(uplink, (start + i) % UPLINKS);
+            loads[uplink]++;
+        }
+        for (uint32_t i = 0; i < UPLINKS; i++)
+            assert_int_equal(loads[i], 100 / UPLINKS);
+        fixture_close(&f);
+    }
+}
+
+/* The switch reads its digit of the label, and nothing else matters. */
+static void switch_labels__take_their_digit(void **state)
+{
+    static const uint32_t divisors[] = {1, 4, 10, 1000, 65536};
+    (void)state;
+    for (uint32_t i = 0; i < GW_COUNT_OF(divisors); i++) {
+        struct fixture f;
+        struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
+        struct gw_prng prng = {.state = i};
+        cfg.routes.label_divisor = divisors[i];
+        fixture_open(&f, &cfg);
+        for (uint32_t label = 0; label < 65536; label += 77) {
+            uint32_t uplink = uplink_of(&f, (uint32_t)gw_prng_next(&prng), (uint16_t)label);
+            assert_int_equal(uplink, label / divisors[i] % UPLINKS);
+        }
+        fixture_close(&f);
+    }
+}
+
 static double chi_square(const uint32_t *counts, uint32_t cells, uint32_t total)
 {
     double sum = 0, expected = (double)total / cells;
@@ -590,6 +632,8 @@ int main(void)
         cmocka_unit_test(switch_route__counts_what_has_none),
         cmocka_unit_test(switch_route__can_be_replaced),
         cmocka_unit_test(switch_ecmp__keeps_flow_and_entropy_together),
+        cmocka_unit_test(switch_turns__differ_by_one_packet_at_most),
+        cmocka_unit_test(switch_labels__take_their_digit),
         cmocka_unit_test(switch_ecmp__spreads_evenly),
         cmocka_unit_test(switch_ecmp__depends_on_the_salt),
         cmocka_unit_test(switch_ecmp__reaches_all_ports_by_entropy),
