@@ -100,10 +100,10 @@ static uint32_t bbr_sample(const struct bbr *b, gw_time rtt, gw_time now)
     uint32_t at = b->mark;
     for (uint32_t i = 1; i < MARKS && now - b->marked_at[at] < rtt; i++)
         at = (at + MARKS - 1) % MARKS;
-    /* 8e9 / 4096 = 1953125 */
-    uint64_t ticks = (now - b->marked_at[at]) >> 12;
-    return (uint32_t)clamp_kbps((b->delivered - b->marked[at]) * UINT64_C(1953125) /
-                                (ticks ? ticks : 1));
+    /* 8e9 / 64 = 125000000 */
+    uint64_t elapsed = (now - b->marked_at[at]) >> 6;
+    return (uint32_t)clamp_kbps((b->delivered - b->marked[at]) * UINT64_C(125000000) /
+                                (elapsed ? elapsed : 1));
 }
 
 static void bbr_measure(struct bbr *b, const struct gw_cc_ack *ack, gw_time now)
@@ -202,10 +202,10 @@ static void bbr_on_loss(void *state, const void *config, const struct gw_path *p
 }
 
 static const struct gw_param params[] = {
-    GW_PARAM(struct bbr_cfg, Q16, startup_gain, "2.89", "gain of STARTUP (2 / ln 2)"),
-    GW_PARAM(struct bbr_cfg, Q16, drain_gain, "0.35", "gain of DRAIN (ln 2 / 2)"),
+    GW_PARAM(struct bbr_cfg, Q16, startup_gain, "2.89", "gain of STARTUP (BBR: 2 / ln 2)"),
+    GW_PARAM(struct bbr_cfg, Q16, drain_gain, "0.35", "gain of DRAIN (BBR: ln 2 / 2)"),
     GW_PARAM(struct bbr_cfg, Q16, growth, "1.25",
-             "STARTUP lasts while a round raises the rate by this factor (Full pipe detection)"),
+             "STARTUP lasts while a round raises the rate by this factor (BBR)"),
     GW_PARAM(struct bbr_cfg, Q16, rate_initial, "0.125",
              "pace until the first ACK, multiple of the line rate (the simulator of SMaRTT-REPS: "
              "100 of 800 Gb/s)"),
