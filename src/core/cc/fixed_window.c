@@ -3,7 +3,7 @@
  * whose rate the scenario decides.
  *
  * A window below one packet cannot be kept by counting, since one packet is always allowed; it is
- * kept by pacing instead: `window` bytes per base RTT, as Swift does (Swift, section 3.1).
+ * kept by pacing instead: `window` bytes per base RTT, as Swift does (Swift, section 3).
  *
  * Invariant: the window is the same from start to end of the flow.
  */

@@ -1,6 +1,6 @@
 /*
  * MP-RDMA's window: DCTCP without a memory (Lu et al., Multi-Path Transport for RDMA in
- * Datacenters, NSDI 2018, section 3.1).
+ * Datacenters, NSDI 2018, section 3).
  *
  * An unmarked ACK adds a packet per window, a marked one takes half of its packet away. One window
  * for all paths; which path a packet takes is load balancing's matter here, where the paper sends
@@ -81,7 +81,7 @@ const struct gw_cc_ops gw_cc_mprdma = {
         {
             .name = "mprdma",
             .summary = "per-packet window from ECN: half a packet down, a packet per window up",
-            .source = "MP-RDMA, section 3.1",
+            .source = "MP-RDMA, section 3",
             .params = params,
             .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),

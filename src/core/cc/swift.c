@@ -1,11 +1,11 @@
 /*
  * Swift: additive increase below a target delay, multiplicative decrease above it (Kumar et al.,
  * Swift: Delay is Simple and Effective for Congestion Control in the Datacenter, SIGCOMM 2020,
- * sections 3.1 to 3.5).
+ * section 3).
  *
  * The target is the base RTT, an allowance per link, and one for the number of flows that share the
- * path, which a small window betrays: fs_alpha / sqrt(cwnd) + fs_beta (section 3.3). A window falls
- * at most once per RTT. Below one packet it is kept by pacing, one packet per rtt * mtu / cwnd.
+ * path, which a small window betrays: fs_alpha / sqrt(cwnd) + fs_beta. A window falls at most once
+ * per RTT. Below one packet it is kept by pacing, one packet per rtt * mtu / cwnd.
  *
  * Only the delay of the fabric is controlled; the paper's second window, for the delay inside
  * hosts, has no counterpart without host delay. A packet that was trimmed is a fast retransmission;
@@ -106,7 +106,7 @@ static void swift_init(void *state, const void *config, const struct gw_path *pa
     swift_report(s, path, window);
 }
 
-/* The delay that the window may have (sections 3.1 and 3.3). */
+/* The delay that the window may have. */
 static gw_time swift_target(const struct swift *s, const struct gw_path *path)
 {
     gw_time scaled = scale(s->fs_alpha, inverse_root(s->cwnd / path->mtu));
@@ -191,7 +191,8 @@ static const struct gw_param params[] = {
     SWIFT_PARAM(Q16, max_mdf, "0.5", "largest share that one decrease takes away (htsim)"),
     SWIFT_PARAM(Q16, hop, "0.1527",
                 "target delay per link, multiple of the base RTT (htsim: 3.05 us for 20 us)"),
-    SWIFT_PARAM(COUNT, hops, "0", "links that count for that; 0: those of the path (section 3.1)"),
+    SWIFT_PARAM(COUNT, hops, "0",
+                "links that count for that; 0: those of the path (Swift, section 3)"),
     SWIFT_PARAM(Q16, fs_range, "5",
                 "most that flow scaling adds to the target, multiple of the base RTT (htsim)"),
     SWIFT_PARAM(Q16, fs_cwnd_min, "0.1", "packets up to which flow scaling adds all of it (htsim)"),
@@ -208,7 +209,7 @@ static const struct gw_param params[] = {
 };
 
 static const struct gw_preset presets[] = {
-    {.name = "htsim", .settings = "", .help = "the public htsim model: the defaults"},
+    {.name = "htsim", .settings = "", .help = "gains of the public htsim model: the defaults"},
     {
         .name = "smartt",
         .settings = "ai=2 beta=1 hop=0.02545 hops=1 fs_cwnd_max=0",
@@ -221,7 +222,7 @@ const struct gw_cc_ops gw_cc_swift = {
         {
             .name = "swift",
             .summary = "window from delay against a target that grows as windows shrink",
-            .source = "Swift, sections 3.1 to 3.5",
+            .source = "Swift, section 3",
             .params = params,
             .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),

@@ -81,7 +81,7 @@ static inline uint64_t gw_cwnd_of_bdp(gw_q16 factor, const struct gw_path *path)
 /*
  * Time per wire byte at which a window of `bytes`, less than a packet, leaves once per `rtt`; no
  * slower than the slowest rate that base/time.h counts with. Counting cannot keep such a window,
- * since one packet is always allowed (Swift, section 3.1).
+ * since one packet is always allowed (Swift, section 3).
  */
 static inline gw_byte_time gw_window_pace(const struct gw_path *path, gw_time rtt, uint64_t bytes)
 {
