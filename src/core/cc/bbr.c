@@ -13,7 +13,7 @@
  * the last few, a fraction of an RTT apart; both ends of a sample are exact.
  *
  * Invariant: the pace is the best rate of the last ROUNDS base RTTs, at least rate_min, times the
- * gain of the mode; in STARTUP it never falls.
+ * gain of the mode. STARTUP never slows down, since it ends long before the filter forgets.
  */
 #include "base/assert.h"
 #include "core/cc/cc.h"
@@ -51,7 +51,6 @@ struct bbr {
     uint32_t delivered;     /* payload bytes, may wrap */
     gw_time marked_at[MARKS];
     gw_time round_end;  /* a round lasts a base RTT */
-    uint32_t rate;      /* kbit/s of payload that the pace follows */
     uint32_t full_rate; /* kbit/s of payload: the best rate when it last grew */
     uint8_t round;      /* index in `rates` */
     uint8_t mark;       /* index of the newest mark */
@@ -67,10 +66,10 @@ static uint64_t clamp_kbps(uint64_t kbps)
     return gw_min_u64(kbps, UINT32_MAX);
 }
 
-/* Time per wire byte at a gain in 1/65536. */
-static gw_byte_time bbr_pace(const struct bbr *b, const struct gw_path *path, uint64_t gain)
+/* Time per wire byte at a rate of payload times a gain in 1/65536. */
+static gw_byte_time bbr_pace(const struct gw_path *path, uint64_t kbps, uint64_t gain)
 {
-    uint64_t wire_bps = (uint64_t)b->rate * 1000 * (path->mtu + path->hdr) / path->mtu;
+    uint64_t wire_bps = kbps * 1000 * (path->mtu + path->hdr) / path->mtu;
     uint64_t bps = gw_mul_shift(wire_bps, gain, 16);
     return gw_byte_time_from_bps(bps > GW_RATE_BPS_MIN ? bps : GW_RATE_BPS_MIN);
 }
@@ -81,17 +80,14 @@ static void bbr_init(void *state, const void *config, const struct gw_path *path
     struct bbr *b = state;
     const struct bbr_cfg *cfg = config;
     GW_ASSERT(path->mtu > 0 && path->rate_bps >= GW_RATE_BPS_MIN);
-    uint64_t line = path->rate_bps / 1000;
-    b->rate = (uint32_t)clamp_kbps(gw_mul_shift(line, gw_gain(cfg->rate_initial), 16));
     b->round_end = now + path->brtt;
     for (uint32_t i = 0; i < MARKS; i++)
         b->marked_at[i] = now;
     *window = (struct gw_cc_window){
         .cwnd = gw_cwnd_of_bdp(cfg->cwnd, path) >> 16,
-        .pace = bbr_pace(b, path, (uint64_t)GW_Q16_ONE),
+        /* Without the gain of STARTUP, which is for what was measured. */
+        .pace = bbr_pace(path, clamp_kbps(path->rate_bps / 1000), gw_gain(cfg->rate_initial)),
     };
-    /* The gain of STARTUP comes on top of what is measured, not of a guess. */
-    b->rate = 0;
 }
 
 /* kbit/s since the newest mark that is older than `rtt`, or since the oldest. */
@@ -185,9 +181,7 @@ static void bbr_on_ack(void *state, const void *config, const struct gw_path *pa
     uint64_t least = gw_min_u64(cfg->rate_min, path->rate_bps) / 1000;
     if (best < least)
         best = (uint32_t)least;
-    if (b->mode != BBR_STARTUP || best > b->rate)
-        b->rate = best;
-    window->pace = bbr_pace(b, path, bbr_gain(b, cfg));
+    window->pace = bbr_pace(path, best, bbr_gain(b, cfg));
 }
 
 static void bbr_on_loss(void *state, const void *config, const struct gw_path *path,

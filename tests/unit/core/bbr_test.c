@@ -57,6 +57,22 @@ static void bbr_rate__is_what_was_delivered(void **state)
     }
 }
 
+/*
+ * A sample spans an RTT to 4/3 of one, so bursts within an RTT do not count as rate: a quarter RTT
+ * of silence and the rest at 40 Gb/s are 30 Gb/s, at most 32.5 where a sample is 4/3 RTT.
+ */
+static void bbr_rate__spans_an_rtt(void **state)
+{
+    (void)state;
+    struct flow f = flow_started();
+    for (int i = 0; i < 3; i++) {
+        f.now += BRTT / 4;
+        deliver(&f, 40, BRTT * 3 / 4, BDP);
+    }
+    assert_true(pace_gbps(&f) < 2.89 * 34);
+    assert_true(pace_gbps(&f) > 2.89 * 28);
+}
+
 /* P3: STARTUP ends in the third round in a row that grew by less than a quarter. */
 static void bbr_startup__ends_after_three_rounds_without_growth(void **state)
 {
@@ -200,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bbr_init__paces_at_an_eighth_of_the_line),
         cmocka_unit_test(bbr_rate__is_what_was_delivered),
+        cmocka_unit_test(bbr_rate__spans_an_rtt),
         cmocka_unit_test(bbr_startup__ends_after_three_rounds_without_growth),
         cmocka_unit_test(bbr_startup__lasts_while_the_rate_grows),
         cmocka_unit_test(bbr_startup__never_slows_down),
