@@ -18,4 +18,14 @@ static inline gw_q16 gw_q16_mul(gw_q16 a, gw_q16 b)
     return (gw_q16)(((__int128)a * b) >> 16);
 }
 
+/* The square root, rounded down. */
+static inline uint32_t gw_sqrt(uint64_t value)
+{
+    uint64_t root = 0;
+    for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
+        if ((root + bit) * (root + bit) <= value)
+            root += bit;
+    return (uint32_t)root;
+}
+
 #endif

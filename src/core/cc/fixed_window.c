@@ -3,14 +3,14 @@
  * whose rate the scenario decides.
  *
  * A window below one packet cannot be kept by counting, since one packet is always allowed; it is
- * kept by pacing instead: `window` bytes per base RTT, as Swift does (Swift, section 3.1).
+ * kept by pacing instead: `window` bytes per base RTT, as Swift does (Swift, section 3).
  *
  * Invariant: the window is the same from start to end of the flow.
  */
 #include "core/cc/cc.h"
 
 #include "base/assert.h"
-#include "base/fixed.h"
+#include "core/cc/window.h"
 
 struct fixed_cfg {
     uint64_t window;
@@ -22,18 +22,6 @@ struct fixed_cfg {
 enum {
     FIXED_STATE_SIZE = 1,
 };
-
-/*
- * Time per wire byte at which `window` payload bytes leave per base RTT; no slower than the slowest
- * rate that base/time.h counts with.
- */
-static gw_byte_time window_pace(const struct gw_path *path, uint64_t window)
-{
-    const gw_byte_time slowest = gw_byte_time_from_bps(GW_RATE_BPS_MIN);
-    if (path->brtt / window >= slowest >> GW_BYTE_TIME_SHIFT)
-        return slowest;
-    return (path->brtt << GW_BYTE_TIME_SHIFT) / window * path->mtu / (path->mtu + path->hdr);
-}
 
 /* At least 1 byte; factors above 32768 count as 32768. */
 static uint64_t bdp_multiple(gw_q16 factor, const struct gw_path *path)
@@ -53,7 +41,7 @@ static void fixed_init(void *state, const void *config, const struct gw_path *pa
     uint64_t cwnd = cfg->window ? cfg->window : bdp_multiple(cfg->bdp, path);
     gw_byte_time pace = cfg->rate ? gw_byte_time_from_bps(cfg->rate) : 0;
     if (cwnd < path->mtu) {
-        gw_byte_time slow = window_pace(path, cwnd);
+        gw_byte_time slow = gw_window_pace(path, path->brtt, cwnd);
         pace = pace > slow ? pace : slow;
     }
     *window = (struct gw_cc_window){.cwnd = cwnd, .pace = pace};

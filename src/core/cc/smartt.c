@@ -24,7 +24,7 @@
 #include "core/cc/smartt.h"
 
 #include "base/assert.h"
-#include "base/fixed.h"
+#include "core/cc/window.h"
 
 enum smartt_signals {
     SIGNALS_BOTH,
@@ -33,13 +33,8 @@ enum smartt_signals {
 };
 
 enum {
-    REFERENCE_BDP = 150000,     /* bytes: 100 Gb/s at 12 us, for which fi and mi are given */
-    REACT_EVERY_MAX = 4096,     /* keeps n times a window change within 64 bits */
-    RATIO_BYTES_MAX = 0xffffff, /* keeps size / cwnd within 64 bits */
+    REACT_EVERY_MAX = 4096, /* keeps n times a window change within 64 bits */
 };
-
-/* Gains above this (32768.0) have no use and would overflow. */
-#define GAIN_MAX ((gw_q16)1 << 31)
 
 struct smartt_cfg {
     gw_q16 fi;
@@ -66,56 +61,6 @@ struct smartt_cfg {
     bool qa_normalise;
 };
 
-/* (a * b) >> shift, or all ones when that does not fit. */
-static inline uint64_t mul_shift(uint64_t a, uint64_t b, unsigned shift)
-{
-    unsigned __int128 product = ((unsigned __int128)a * b) >> shift;
-    return product >> 64 ? UINT64_MAX : (uint64_t)product;
-}
-
-static inline uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline uint32_t add_u32(uint32_t a, uint32_t b)
-{
-    return b > UINT32_MAX - a ? UINT32_MAX : a + b;
-}
-
-/* a / b of two times, in 1/2^24. */
-static inline uint64_t time_ratio(gw_time a, gw_time b)
-{
-    if (a >> 40) {
-        a >>= 24;
-        b >>= 24;
-    }
-    return (a << 24) / (b ? b : 1);
-}
-
-/* bytes / cwnd, in 1/2^32. The window is at least a packet, so 8 of its fractional bits suffice. */
-static inline uint64_t window_share(uint32_t bytes, uint64_t cwnd)
-{
-    return (min_u64(bytes, RATIO_BYTES_MAX) << 40) / (cwnd >> 8);
-}
-
-static uint64_t gain(gw_q16 value)
-{
-    return value < 0 ? 0 : min_u64((uint64_t)value, (uint64_t)GAIN_MAX);
-}
-
-static uint64_t clamp_cwnd(uint64_t cwnd, uint64_t floor, uint64_t ceiling)
-{
-    return cwnd < floor ? floor : min_u64(cwnd, ceiling);
-}
-
-/* `factor` times the bdp, in 1/65536 byte, at least a packet and at most what 32 bits can count. */
-static uint64_t bdp_multiple(gw_q16 factor, const struct gw_path *path)
-{
-    return clamp_cwnd(gain(factor) * path->bdp, (uint64_t)path->mtu << 16,
-                      (uint64_t)UINT32_MAX << 16);
-}
-
 static void smartt_init(void *state, const void *config, const struct gw_path *path,
                         struct gw_cc_window *window, gw_time now)
 {
@@ -124,24 +69,25 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
     (void)now;
     GW_ASSERT(path->mtu > 0 && path->rate_bps >= GW_RATE_BPS_MIN);
     uint64_t bdp = path->bdp ? path->bdp : 1;
-    uint64_t gamma = cfg->gain_scaling ? (bdp << 16) / REFERENCE_BDP : (uint64_t)GW_Q16_ONE;
+    uint64_t gamma = cfg->gain_scaling ? (bdp << 16) / GW_REFERENCE_BDP : (uint64_t)GW_Q16_ONE;
     gw_time target = cfg->trtt_fabric ? path->brtt_max : path->brtt;
 
     *s = (struct gw_smartt){
         .gains =
             {
-                .trtt = mul_shift(target, gain(cfg->trtt), 16),
-                .near = path->brtt + mul_shift(gw_path_packet_time(path), gain(cfg->fi_slack), 16),
-                .cwnd_max = bdp_multiple(cfg->cwnd_max, path),
-                .fd = (gain(cfg->fd) << 32) / bdp,
-                .fi = gain((gw_q16)mul_shift(gain(cfg->fi), gamma, 16)) * path->mtu,
-                .mi = gain((gw_q16)mul_shift(gain(cfg->mi), gamma, 16)) * path->mtu,
+                .trtt = gw_mul_shift(target, gw_gain(cfg->trtt), 16),
+                .near = path->brtt +
+                        gw_mul_shift(gw_path_packet_time(path), gw_gain(cfg->fi_slack), 16),
+                .cwnd_max = gw_cwnd_of_bdp(cfg->cwnd_max, path),
+                .fd = (gw_gain(cfg->fd) << 32) / bdp,
+                .fi = gw_gain((gw_q16)gw_mul_shift(gw_gain(cfg->fi), gamma, 16)) * path->mtu,
+                .mi = gw_gain((gw_q16)gw_mul_shift(gw_gain(cfg->mi), gamma, 16)) * path->mtu,
             },
     };
-    s->cwnd = min_u64(bdp_multiple(cfg->cwnd_initial, path), s->gains.cwnd_max);
+    s->cwnd = gw_min_u64(gw_cwnd_of_bdp(cfg->cwnd_initial, path), s->gains.cwnd_max);
     if (path->window) /* a flow before this one has found out what the path bears */
-        s->cwnd =
-            clamp_cwnd(min_u64(path->window, UINT32_MAX) << 16, (uint64_t)path->mtu << 16, s->cwnd);
+        s->cwnd = gw_cwnd_clamp(gw_min_u64(path->window, UINT32_MAX) << 16,
+                                (uint64_t)path->mtu << 16, s->cwnd);
     *window = (struct gw_cc_window){.cwnd = s->cwnd >> 16};
 }
 
@@ -156,9 +102,9 @@ static bool smartt_quick_adapt(struct gw_smartt *s, const struct smartt_cfg *cfg
         uint64_t acked = s->acked;
         gw_time elapsed = now - (s->end - s->gains.trtt);
         if (cfg->qa_normalise && elapsed > s->gains.trtt)
-            acked = mul_shift(acked, time_ratio(s->gains.trtt, elapsed), 24);
+            acked = gw_mul_shift(acked, gw_time_ratio(s->gains.trtt, elapsed), 24);
         acked = acked > path->mtu ? acked : path->mtu;
-        s->cwnd = min_u64(mul_shift(acked, gain(cfg->qa_scaling), 0), s->gains.cwnd_max);
+        s->cwnd = gw_min_u64(gw_mul_shift(acked, gw_gain(cfg->qa_scaling), 0), s->gains.cwnd_max);
         s->ignore = in_flight;
         s->lossy = false;
         s->quick_adapts += s->quick_adapts < UINT16_MAX;
@@ -176,7 +122,7 @@ static bool smartt_is_fast(struct gw_smartt *s, const struct gw_cc_ack *ack)
         s->calm = 0;
         s->fast = false;
     } else if (!s->fast) {
-        s->calm = add_u32(s->calm, ack->bytes);
+        s->calm = gw_add_u32(s->calm, ack->bytes);
         s->fast = s->calm > s->cwnd >> 16;
     }
     return s->fast;
@@ -187,7 +133,7 @@ static bool smartt_may_decrease(struct gw_smartt *s, const struct smartt_cfg *cf
 {
     if (!cfg->wait_to_decrease)
         return true;
-    uint64_t alpha = min_u64(gain(cfg->wtd_alpha), (uint64_t)GW_Q16_ONE);
+    uint64_t alpha = gw_min_u64(gw_gain(cfg->wtd_alpha), (uint64_t)GW_Q16_ONE);
     uint64_t kept = ((uint64_t)GW_Q16_ONE - alpha) * s->marked;
     s->marked = (uint32_t)((kept + (ce ? alpha << 16 : 0)) >> 16);
     return s->marked >= cfg->wtd_threshold;
@@ -196,17 +142,17 @@ static bool smartt_may_decrease(struct gw_smartt *s, const struct smartt_cfg *cf
 /* By how much fair increase raises the window for an ACK whose share of it is `share`. */
 static int64_t fair_increase(const struct gw_smartt *s, uint64_t share)
 {
-    return (int64_t)min_u64(mul_shift(s->gains.fi, share, 32), s->gains.cwnd_max);
+    return (int64_t)gw_min_u64(gw_mul_shift(s->gains.fi, share, 32), s->gains.cwnd_max);
 }
 
 static int64_t increase(const struct gw_smartt *s, const struct gw_cc_ack *ack)
 {
-    uint64_t share = window_share(ack->bytes, s->cwnd);
+    uint64_t share = gw_cwnd_share(ack->bytes, s->cwnd);
     int64_t change = fair_increase(s, share);
     if (ack->rtt <= s->gains.trtt) {
-        uint64_t headroom = time_ratio(s->gains.trtt - ack->rtt, ack->rtt);
-        uint64_t step = mul_shift(mul_shift(s->gains.mi, share, 32), headroom, 24);
-        change += (int64_t)min_u64(step, (uint64_t)ack->bytes << 16);
+        uint64_t headroom = gw_time_ratio(s->gains.trtt - ack->rtt, ack->rtt);
+        uint64_t step = gw_mul_shift(gw_mul_shift(s->gains.mi, share, 32), headroom, 24);
+        change += (int64_t)gw_min_u64(step, (uint64_t)ack->bytes << 16);
     }
     return change;
 }
@@ -214,16 +160,16 @@ static int64_t increase(const struct gw_smartt *s, const struct gw_cc_ack *ack)
 /* How far the RTT lies beyond the target, times the gain and the packet. */
 static uint64_t delay_excess(const struct gw_smartt *s, const struct gw_cc_ack *ack, uint64_t md)
 {
-    return mul_shift(time_ratio(ack->rtt - s->gains.trtt, ack->rtt) * md, ack->bytes, 24);
+    return gw_mul_shift(gw_time_ratio(ack->rtt - s->gains.trtt, ack->rtt) * md, ack->bytes, 24);
 }
 
 static int64_t decrease(const struct gw_smartt *s, const struct gw_cc_ack *ack, uint64_t md)
 {
-    uint64_t share = mul_shift(s->cwnd, s->gains.fd, 32);
-    uint64_t cut = min_u64(mul_shift(share, ack->bytes, 16), s->gains.cwnd_max);
+    uint64_t share = gw_mul_shift(s->cwnd, s->gains.fd, 32);
+    uint64_t cut = gw_min_u64(gw_mul_shift(share, ack->bytes, 16), s->gains.cwnd_max);
     if (ack->rtt > s->gains.trtt)
-        cut = min_u64(cut + min_u64(delay_excess(s, ack, md), s->gains.cwnd_max),
-                      (uint64_t)ack->bytes << 16);
+        cut = gw_min_u64(cut + gw_min_u64(delay_excess(s, ack, md), s->gains.cwnd_max),
+                         (uint64_t)ack->bytes << 16);
     return -(int64_t)cut;
 }
 
@@ -233,10 +179,10 @@ static int64_t single_signal(const struct gw_smartt *s, const struct smartt_cfg 
 {
     int64_t half = (int64_t)ack->bytes << 15;
     if (cfg->signals == SIGNALS_ECN)
-        return ack->ce ? -half : fair_increase(s, window_share(ack->bytes, s->cwnd));
+        return ack->ce ? -half : fair_increase(s, gw_cwnd_share(ack->bytes, s->cwnd));
     if (ack->rtt < s->gains.trtt)
         return increase(s, ack);
-    return -(int64_t)min_u64(delay_excess(s, ack, md), (uint64_t)half);
+    return -(int64_t)gw_min_u64(delay_excess(s, ack, md), (uint64_t)half);
 }
 
 /* The change that one ACK asks for, in 1/65536 byte. */
@@ -244,13 +190,13 @@ static int64_t smartt_change(struct gw_smartt *s, const struct smartt_cfg *cfg,
                              const struct gw_path *path, const struct gw_cc_ack *ack, bool fast,
                              bool may_decrease)
 {
-    uint64_t md = gain(path->trims ? cfg->md : cfg->md_timeout);
+    uint64_t md = gw_gain(path->trims ? cfg->md : cfg->md_timeout);
     if (cfg->signals != SIGNALS_BOTH)
         return single_signal(s, cfg, ack, md);
     if (fast) {
         /* k packets per ACK; an ACK that covers several packets counts for all of them. */
         uint32_t bytes = ack->bytes > path->mtu ? ack->bytes : path->mtu;
-        return (int64_t)min_u64(mul_shift(gain(cfg->k), bytes, 0), s->gains.cwnd_max);
+        return (int64_t)gw_min_u64(gw_mul_shift(gw_gain(cfg->k), bytes, 0), s->gains.cwnd_max);
     }
     if (!ack->ce)
         return increase(s, ack);
@@ -261,9 +207,7 @@ static int64_t smartt_change(struct gw_smartt *s, const struct smartt_cfg *cfg,
 static void smartt_move(struct gw_smartt *s, const struct gw_path *path, int64_t change,
                         struct gw_cc_window *window)
 {
-    int64_t cwnd = (int64_t)s->cwnd + change;
-    s->cwnd =
-        clamp_cwnd(cwnd < 0 ? 0 : (uint64_t)cwnd, (uint64_t)path->mtu << 16, s->gains.cwnd_max);
+    s->cwnd = gw_cwnd_move(s->cwnd, change, path, s->gains.cwnd_max);
     window->cwnd = s->cwnd >> 16;
 }
 
@@ -281,7 +225,7 @@ static void smartt_on_ack(void *state, const void *config, const struct gw_path 
     const struct smartt_cfg *cfg = config;
     bool complete = cfg->signals == SIGNALS_BOTH;
 
-    s->acked = add_u32(s->acked, ack->bytes);
+    s->acked = gw_add_u32(s->acked, ack->bytes);
     if (smartt_ignores(s, ack->bytes))
         return;
     bool may_decrease = smartt_may_decrease(s, cfg, ack->ce);
@@ -305,7 +249,7 @@ static void smartt_on_loss(void *state, const void *config, const struct gw_path
     const struct smartt_cfg *cfg = config;
 
     uint32_t arrived = loss->trimmed ? path->hdr : 0;
-    s->acked = add_u32(s->acked, cfg->strict_alg1 ? loss->bytes : arrived);
+    s->acked = gw_add_u32(s->acked, cfg->strict_alg1 ? loss->bytes : arrived);
     bool ignores = smartt_ignores(s, loss->bytes);
     if (ignores && !cfg->strict_alg1)
         return;

@@ -1,4 +1,4 @@
-/* Q16 arithmetic: exact products, and the direction of rounding. */
+/* Fixed-point arithmetic: exact products and roots, and the direction of rounding. */
 #include "support.h"
 
 #include "base/fixed.h"
@@ -25,10 +25,24 @@ static void fixed_mul__rounds_down(void **state)
     }
 }
 
+/* The root is the largest whose square is no larger: on both sides of squares, at both ends. */
+static void fixed_sqrt__rounds_down(void **state)
+{
+    (void)state;
+    assert_int_equal(gw_sqrt(0), 0);
+    assert_int_equal(gw_sqrt(UINT64_MAX), UINT32_MAX);
+    for (uint64_t root = 1; root < UINT32_MAX; root += 1 + root / 7) {
+        assert_int_equal(gw_sqrt(root * root), root);
+        assert_int_equal(gw_sqrt(root * root - 1), root - 1);
+        assert_int_equal(gw_sqrt(root * root + 2 * root), root);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_mul__rounds_down),
+        cmocka_unit_test(fixed_sqrt__rounds_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

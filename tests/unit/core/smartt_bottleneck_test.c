@@ -3,215 +3,39 @@
  * a hand-cranked event loop with host jitter. Properties that need a queue: how QuickAdapt splits
  * an incast, how often it may act, and how fast two unequal flows become equal.
  */
-#include "support.h"
+#include "bottleneck.h"
 
-#include "base/heap.h"
 #include "core/cc/smartt.h"
-#include "core/qdisc/qdisc.h"
 
 enum {
-    SENDERS_MAX = 100,
-    PACKETS = 1 << 16,
-    MTU = 4096,
-    HDR = 64,
-    WIRE = MTU + HDR,
-    BDP = 1145300,
-    ENDLESS = 1 << 30,
     SEEDS = 6,
 };
 
-/* 800 Gb/s and the base RTT of three tiers with 600 ns links and 400 ns switches. */
-#define RATE    UINT64_C(800000000000)
-#define BRTT    (UINT64_C(11453) * GW_NS)
-#define TRTT    (BRTT * 3 / 2)
-#define PKT_GAP (UINT64_C(41600)) /* ps that a full packet takes */
+#define TRTT (BRTT * 3 / 2)
 
-static const struct gw_path PATH = {
-    .brtt = BRTT,
-    .brtt_max = BRTT,
-    .rate_bps = RATE,
-    .bdp = BDP,
-    .mtu = MTU,
-    .hdr = HDR,
-    .hops = 6,
-    .trims = true,
+/* QuickAdapts of a sender. */
+struct adapted {
+    gw_time first;
+    gw_time latest;
+    uint64_t cwnd; /* window right after the first */
 };
 
-struct sender {
-    struct gw_smartt cc;
-    struct gw_cc_window window;
-    union gw_algo_cfg cfg;
-    uint32_t in_flight;
-    uint32_t fresh;    /* packets sent for the first time */
-    uint32_t lost;     /* packets that wait to be sent again; which ones does not matter here */
-    uint32_t acked;    /* packets */
-    gw_time nic_free;  /* when the port has sent what it was given */
-    gw_time ended;     /* when the last packet was acknowledged */
-    gw_time qa_at;     /* first QuickAdapt */
-    gw_time qa_latest; /* latest QuickAdapt */
-    uint64_t qa_cwnd;  /* window right after the first one */
-};
-
-struct model {
-    struct gw_pkt_pool pool;
-    struct gw_heap heap; /* ids: packets, then senders that start, then the link */
-    void *heap_memory;
-    struct gw_prng prng;
-    const struct gw_qdisc_ops *qdisc;
-    union gw_algo_cfg qdisc_cfg;
-    struct gw_qdisc_port port;
-    _Alignas(8) unsigned char queue[GW_QDISC_STATE_MAX];
-    struct gw_pkt *in_service;
-    struct sender senders[SENDERS_MAX];
-    uint32_t count;
-    uint32_t size; /* packets per flow */
-    uint32_t running;
-    uint64_t trims;
-    gw_time now;
-};
-
-static struct gw_pkt packets[PACKETS];
-
-static struct model *model_open(uint32_t count, uint32_t size, uint64_t seed)
+/* P4: at most one QuickAdapt per target RTT, and a constant window in the ignore phase. */
+static void check_adapting(struct model *m, struct sender *s, const void *state, gw_time rtt)
 {
-    struct model *m = calloc(1, sizeof(*m));
-    assert_non_null(m);
-    gw_pkt_pool_init(&m->pool, packets, 0, PACKETS, NULL);
-    m->heap_memory = malloc(gw_heap_size(PACKETS + SENDERS_MAX + 1));
-    assert_non_null(m->heap_memory);
-    gw_heap_init(&m->heap, m->heap_memory, PACKETS + SENDERS_MAX + 1);
-    m->prng = gw_prng_derive(seed, 0);
-    m->qdisc = (const void *)gw_registry_find(&gw_qdisc_registry, "trim");
-    gw_algo_defaults(&m->qdisc->algo, &m->qdisc_cfg);
-    m->qdisc->init(m->queue, &m->qdisc_cfg, BDP);
-    m->port = (struct gw_qdisc_port){.pool = &m->pool, .prng = &m->prng, .trim_size = HDR};
-    m->count = m->running = count;
-    m->size = size;
-    return m;
-}
-
-static void model_close(struct model *m)
-{
-    free(m->heap_memory);
-    free(m);
-}
-
-static const struct gw_cc_ops *smartt(void)
-{
-    return (const void *)gw_registry_find(&gw_cc_registry, "smartt");
-}
-
-static void sender_start(struct model *m, uint32_t index, const char *preset, const char *initial)
-{
-    struct sender *s = &m->senders[index];
-    gw_algo_defaults(&smartt()->algo, &s->cfg);
-    assert_int_equal(gw_algo_preset(&smartt()->algo, &s->cfg, preset), 0);
-    if (initial)
-        assert_int_equal(gw_algo_set(&smartt()->algo, &s->cfg, "cwnd_initial", initial), 0);
-    smartt()->init(&s->cc, &s->cfg, &PATH, &s->window, 0);
-    gw_heap_set(&m->heap, PACKETS + index, 0);
-}
-
-static void sender_send(struct model *m, struct sender *s)
-{
-    while ((s->lost > 0 || s->fresh < m->size) &&
-           (s->in_flight == 0 || s->in_flight + MTU <= s->window.cwnd)) {
-        struct gw_pkt *pkt = gw_pkt_claim(&m->pool);
-        assert_non_null(pkt);
-        s->lost > 0 ? s->lost-- : s->fresh++;
-        gw_time start = s->nic_free > m->now ? s->nic_free : m->now;
-        s->nic_free = start + PKT_GAP;
-        s->in_flight += MTU;
-        pkt->q = (struct gw_qpkt){
-            .size = WIRE, .ecn = GW_ECN_ECT0, .flags = GW_PKT_TRIMMABLE, .kind = GW_PKT_DATA};
-        pkt->src = (uint32_t)(s - m->senders);
-        pkt->sent_at = start;
-        /* Half the base RTT lies before the end of the bottleneck's service. */
-        gw_time jitter = gw_prng_below(&m->prng, PKT_GAP);
-        gw_heap_set(&m->heap, gw_pkt_index(&m->pool, pkt), start + BRTT / 2 - PKT_GAP + jitter);
-    }
-}
-
-static void link_serve(struct model *m)
-{
-    m->in_service = m->qdisc->dequeue(m->queue, &m->qdisc_cfg, &m->port);
-    if (m->in_service)
-        gw_heap_set(&m->heap, PACKETS + SENDERS_MAX,
-                    m->now + gw_serialisation(gw_byte_time_from_bps(RATE), m->in_service->q.size));
-}
-
-static void link_arrive(struct model *m, struct gw_pkt *pkt)
-{
-    struct gw_pkt *victim = NULL;
-    enum gw_qdisc_verdict verdict =
-        m->qdisc->enqueue(m->queue, &m->qdisc_cfg, &m->port, pkt, UINT64_MAX, &victim);
-    assert_int_not_equal(verdict, GW_QDISC_DROPPED);
-    m->trims += verdict == GW_QDISC_TRIMMED;
-    if (!m->in_service)
-        link_serve(m);
-}
-
-static void link_depart(struct model *m)
-{
-    struct gw_pkt *pkt = m->in_service;
-    pkt->q.kind = pkt->q.flags & GW_PKT_TRIMMED ? GW_PKT_NACK : GW_PKT_ACK;
-    gw_heap_set(&m->heap, gw_pkt_index(&m->pool, pkt), m->now + BRTT / 2);
-    link_serve(m);
-}
-
-/* Hands feedback to the algorithm and checks what must hold at every step. */
-static void sender_feedback(struct model *m, struct gw_pkt *pkt)
-{
-    struct sender *s = &m->senders[pkt->src];
-    struct gw_smartt before = s->cc;
-    s->in_flight -= MTU;
-    if (pkt->q.kind == GW_PKT_ACK) {
-        struct gw_cc_ack ack = {.bytes = MTU,
-                                .in_flight = s->in_flight,
-                                .rtt = m->now - pkt->sent_at,
-                                .ce = pkt->q.ecn == GW_ECN_CE};
-        smartt()->on_ack(&s->cc, &s->cfg, &PATH, &ack, &s->window, m->now);
-        if (++s->acked == m->size) {
-            s->ended = m->now;
-            m->running--;
-        }
-    } else {
-        struct gw_cc_loss loss = {.bytes = MTU, .in_flight = s->in_flight, .trimmed = true};
-        smartt()->on_loss(&s->cc, &s->cfg, &PATH, &loss, &s->window, m->now);
-        s->lost++;
-    }
-    gw_pkt_release(&m->pool, pkt);
-
-    /* P4: at most one QuickAdapt per target RTT, and a constant window in the ignore phase. */
-    if (s->cc.quick_adapts != before.quick_adapts) {
-        if (s->qa_at == 0) {
-            s->qa_at = m->now;
-            s->qa_cwnd = s->window.cwnd;
+    const struct gw_smartt *before = state, *after = (const void *)s->cc;
+    struct adapted *adapted = (struct adapted *)m->check_context + (s - m->senders);
+    (void)rtt;
+    if (after->quick_adapts != before->quick_adapts) {
+        if (adapted->first == 0) {
+            adapted->first = m->now;
+            adapted->cwnd = s->window.cwnd;
         } else {
-            assert_true(m->now - s->qa_latest >= s->cc.gains.trtt);
+            assert_true(m->now - adapted->latest >= after->gains.trtt);
         }
-        s->qa_latest = m->now;
-    } else if (s->cc.ignore > 0) {
-        assert_true(s->cc.cwnd == before.cwnd);
-    }
-    sender_send(m, s);
-}
-
-/* Runs until all flows have ended or `limit` has come. */
-static void model_run(struct model *m, gw_time limit)
-{
-    while (m->running > 0 && gw_heap_next(&m->heap) <= limit) {
-        uint32_t id = gw_heap_first(&m->heap);
-        m->now = gw_heap_next(&m->heap);
-        gw_heap_set(&m->heap, id, GW_TIME_NEVER);
-        if (id == PACKETS + SENDERS_MAX)
-            link_depart(m);
-        else if (id >= PACKETS)
-            sender_send(m, &m->senders[id - PACKETS]);
-        else if (packets[id].q.kind == GW_PKT_DATA)
-            link_arrive(m, &packets[id]);
-        else
-            sender_feedback(m, &packets[id]);
+        adapted->latest = m->now;
+    } else if (after->ignore > 0) {
+        assert_true(after->cwnd == before->cwnd);
     }
 }
 
@@ -225,7 +49,10 @@ struct result {
 
 static struct result incast(uint32_t count, uint32_t size, const char *preset, uint64_t seed)
 {
-    struct model *m = model_open(count, size, seed);
+    struct model *m = model_open("smartt", count, size, seed);
+    struct adapted adapted[SENDERS_MAX] = {{0}};
+    m->check = check_adapting;
+    m->check_context = adapted;
     for (uint32_t i = 0; i < count; i++)
         sender_start(m, i, preset, NULL);
     model_run(m, GW_S);
@@ -235,16 +62,17 @@ static struct result incast(uint32_t count, uint32_t size, const char *preset, u
     gw_time first = GW_S, last = 0;
     double fair = 0.8 * TRTT / 1e12 * RATE / 8 / count;
     for (uint32_t i = 0; i < count; i++) {
-        struct sender *s = &m->senders[i];
-        double at = (double)s->qa_at / BRTT, share = (double)s->qa_cwnd / fair;
+        const struct sender *s = &m->senders[i];
+        const struct gw_smartt *cc = (const void *)s->cc;
+        double at = (double)adapted[i].first / BRTT, share = (double)adapted[i].cwnd / fair;
         first = s->ended < first ? s->ended : first;
         last = s->ended > last ? s->ended : last;
         r.qa_at_min = at < r.qa_at_min ? at : r.qa_at_min;
         r.qa_at_max = at > r.qa_at_max ? at : r.qa_at_max;
         r.qa_share_min = share < r.qa_share_min ? share : r.qa_share_min;
         r.qa_share_max = share > r.qa_share_max ? share : r.qa_share_max;
-        r.qa_min = s->cc.quick_adapts < r.qa_min ? s->cc.quick_adapts : r.qa_min;
-        r.qa_max = s->cc.quick_adapts > r.qa_max ? s->cc.quick_adapts : r.qa_max;
+        r.qa_min = cc->quick_adapts < r.qa_min ? cc->quick_adapts : r.qa_min;
+        r.qa_max = cc->quick_adapts > r.qa_max ? cc->quick_adapts : r.qa_max;
     }
     r.ratio = (double)last / (double)((uint64_t)count * size * PKT_GAP + BRTT);
     r.spread = (double)(last - first) / (double)first;
@@ -338,13 +166,12 @@ static void smartt_pair__becomes_fair(void **state)
     double sum[GW_COUNT_OF(points)] = {0};
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct model *m = model_open(2, ENDLESS, seed);
+        struct model *m = model_open("smartt", 2, ENDLESS, seed);
         sender_start(m, 0, "paper", "1.2");
         sender_start(m, 1, "paper", "0.12");
         for (size_t i = 0; i < GW_COUNT_OF(points); i++) {
             model_run(m, points[i].brtts * BRTT);
-            double a = (double)m->senders[0].window.cwnd, b = (double)m->senders[1].window.cwnd;
-            double jain = (a + b) * (a + b) / (2 * (a * a + b * b));
+            double jain = model_jain(m);
             assert_true(jain >= points[i].jain_min - 0.02);
             sum[i] += jain / SEEDS;
         }
