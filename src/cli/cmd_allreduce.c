@@ -211,7 +211,6 @@ static int report(const struct allreduce_args *args, const struct worker *worker
         .times = &workers[0].seconds,
         .iters = 1,
         .cpu_s = cpu_s,
-        .has_cpu = true,
         .max_abs_error = largest_error(array, sums),
         .exact_bound =
             gw_reduce_bound(args->common.options.via, args->file_count, magnitude, type_of(array)),

@@ -4,19 +4,16 @@
  */
 #include <argp.h>
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/prng.h"
 #include "base/units.h"
+#include "cli/bench_reduce.h"
 #include "cli/bench_send.h"
 #include "cli/cli.h"
 #include "cli/reduce.h"
@@ -48,14 +45,13 @@ struct bench_args {
 struct rank_report {
     bool is_done;
     char text[TEXT_MAX]; /* of its failure */
-    double max_abs_error;
-    double cpu_s;
-    struct gradwire_stats stats;
+    struct gw_bench_reduce reduce;
+    struct gradwire_stats stats; /* of --via send */
 };
 
 struct shared {
     struct rank_report ranks[WORKERS_MAX];
-    double times[]; /* of rank 0 */
+    double times[]; /* of every rank, `iters` each */
 };
 
 static const struct argp_option options[] = {
@@ -149,90 +145,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec +
-           (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
-}
-
-/* Element `i` of rank's tensor: between -1 and 1. */
-static float element(uint32_t rank, uint64_t i)
-{
-    uint64_t bits = gw_mix64(i * 2654435761u + rank * UINT64_C(0x9e3779b97f4a7c15));
-    return (float)((int32_t)(bits >> 43) - (1 << 20)) * 0x1.6a09e6p-21f;
-}
-
-/* The largest error of the sums of `world` ranks. */
-static double largest_error(const float *sums, uint64_t count, uint32_t world)
-{
-    double largest = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        double sum = 0;
-        for (uint32_t rank = 0; rank < world; rank++)
-            sum += element(rank, i);
-        double error = fabs(sum - sums[i]);
-        largest = error > largest || isnan(error) ? error : largest;
-    }
-    return largest;
-}
-
-/* One all-reduce of all tensors, in place, the last one first as training makes them. */
-static int reduce_once(gradwire *job, const struct bench_args *args, float *data)
-{
-    gradwire_call calls[TENSORS_MAX];
-    uint64_t end = args->size / 4;
-    uint32_t started = 0;
-    int code = GRADWIRE_OK;
-    for (uint32_t i = args->tensor_count; i-- > 0 && !code; started += !code) {
-        end -= args->tensors[i];
-        code = gradwire_allreduce_start(job, data + end, data + end, args->tensors[i],
-                                        GRADWIRE_FLOAT32, GRADWIRE_SUM, &calls[started]);
-    }
-    for (uint32_t i = 0; i < started && !code; i++)
-        code = gradwire_wait(job, calls[i]);
-    return code;
-}
-
-/* The all-reduces of one open job. Returns an error of the library. */
-static int reduce_all(gradwire *job, const struct bench_args *args, struct rank_report *report,
-                      double *times)
-{
-    uint64_t count = args->size / 4;
-    uint32_t rank = (uint32_t)gradwire_rank(job), world = (uint32_t)gradwire_world(job);
-    float *data = malloc(args->size);
-    int code = data ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
-    for (uint64_t i = 0; i <= args->iters && !code; i++) {
-        for (uint64_t k = 0; k < count; k++)
-            data[k] = element(rank, k);
-        code = gradwire_barrier(job);
-        double cpu = cpu_seconds(), begin = seconds();
-        if (!code)
-            code = reduce_once(job, args, data);
-        if (i > 0)
-            report->cpu_s += cpu_seconds() - cpu;
-        if (times && i > 0)
-            times[i - 1] = seconds() - begin;
-    }
-    report->stats.size = sizeof(report->stats);
-    if (!code)
-        code = gradwire_get_stats(job, &report->stats);
-    if (!code)
-        code = gradwire_barrier(job);
-    if (!code)
-        report->max_abs_error = largest_error(data, count, world);
-    free(data);
-    return code;
-}
-
 /* One rank's whole life. */
 static void run_rank(const struct bench_args *args, struct rank_report *report, double *times)
 {
@@ -241,7 +153,8 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
     if (!code && args->common.is_send)
         code = gw_bench_send(job, args->size, args->iters, times, &report->stats);
     else if (!code)
-        code = reduce_all(job, args, report, times);
+        code = gw_bench_reduce(job, args->tensors, args->tensor_count, args->iters, &report->reduce,
+                               times);
     if (code)
         snprintf(report->text, sizeof(report->text), "rank %d: %s", args->common.options.rank,
                  code == GRADWIRE_ERR_NO_MEMORY ? "out of memory" : gradwire_last_error());
@@ -249,13 +162,14 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
     report->is_done = code == GRADWIRE_OK;
 }
 
-static int print(const struct bench_args *args, const struct rank_report *ranks, uint32_t count,
-                 const double *times)
+/* Prints what rank 0 knows. */
+static int print(const struct bench_args *args, const struct rank_report *rank, const double *times)
 {
+    const struct gw_bench_reduce *reduce = &rank->reduce;
     uint32_t workers = (uint32_t)args->common.options.world;
     if (args->common.is_send)
         return gw_bench_send_print(&args->common, args->size, times, (uint32_t)args->iters,
-                                   &ranks[0].stats);
+                                   &rank->stats);
     struct gw_reduce_report report = {
         .workers = workers,
         .via = args->common.options.via,
@@ -263,17 +177,14 @@ static int print(const struct bench_args *args, const struct rank_report *ranks,
         .bytes = args->size / 4 * 4,
         .times = times,
         .iters = (uint32_t)args->iters,
-        .has_cpu = count == workers,
+        .cpu_s = reduce->cpu_s,
+        .prepare_cpu_s = reduce->prepare_cpu_s,
+        .max_abs_error = reduce->max_abs_error,
         .exact_bound =
             gw_reduce_bound(args->common.options.via, workers, workers, GRADWIRE_FLOAT32),
-        .stats = ranks[0].stats,
+        .stats = reduce->stats,
         .has_server = !args->common.options.server && args->common.options.via != GRADWIRE_VIA_RING,
     };
-    for (uint32_t i = 0; i < count; i++) {
-        report.cpu_s += ranks[i].cpu_s;
-        if (ranks[i].max_abs_error > report.max_abs_error || isnan(ranks[i].max_abs_error))
-            report.max_abs_error = ranks[i].max_abs_error;
-    }
     int status = gw_reduce_print(&report, args->common.json);
     if (status == GW_EXIT_OK && !(report.max_abs_error <= report.exact_bound)) {
         gw_complain("a sum is wrong by %g, more than the bound of %g", report.max_abs_error,
@@ -300,7 +211,7 @@ static int await_ranks(struct shared *shared, uint32_t workers, const pid_t *pid
 static int run_local(struct bench_args *args)
 {
     uint32_t workers = (uint32_t)args->workers;
-    size_t size = sizeof(struct shared) + args->iters * sizeof(double);
+    size_t size = sizeof(struct shared) + workers * args->iters * sizeof(double);
     struct shared *shared =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[WORKERS_MAX];
@@ -320,7 +231,7 @@ static int run_local(struct bench_args *args)
         own->rank = (int)i;
         pids[i] = fork();
         if (pids[i] == 0) {
-            run_rank(args, &shared->ranks[i], i == 0 ? shared->times : NULL);
+            run_rank(args, &shared->ranks[i], shared->times + i * args->iters);
             _exit(0);
         }
         if (pids[i] < 0)
@@ -331,7 +242,7 @@ static int run_local(struct bench_args *args)
     if (failed >= 0)
         gw_complain("bench: %s", shared->ranks[failed].text);
     else
-        exit_status = print(args, shared->ranks, workers, shared->times);
+        exit_status = print(args, &shared->ranks[0], shared->times);
     munmap(shared, size);
     return exit_status;
 }
@@ -352,7 +263,7 @@ static int run_one(struct bench_args *args)
     if (!report.is_done)
         gw_complain("bench: %s", report.text);
     else if (args->rank == 0)
-        status = print(args, &report, 1, times);
+        status = print(args, &report, times);
     else
         status = GW_EXIT_OK;
     free(times);

@@ -244,8 +244,8 @@ static void print_json(const struct gw_reduce_report *report, const double *time
                   "algbw_gbps", algbw, "busbw_gbps", busbw, "max_abs_error", report->max_abs_error,
                   "exact_bound", report->exact_bound);
     double gigabytes = (double)report->bytes * n / 1e9;
-    json_object_set_new(root, "cpu_s_per_gb",
-                        report->has_cpu ? json_real(report->cpu_s / gigabytes) : json_null());
+    json_object_set_new(root, "cpu_s_per_gb", json_real(report->cpu_s / gigabytes));
+    json_object_set_new(root, "prepare_cpu_s", json_real(report->prepare_cpu_s));
     json_object_set_new(root, "retransmits", json_integer((json_int_t)stats->retransmits));
     if (report->has_server) {
         double results = (double)stats->server_results;
@@ -281,9 +281,8 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json)
            1e3 * times[report->iters - 1]);
     printf("  bandwidth            %.3f Gb/s of the tensor, %.3f Gb/s as a ring would need\n",
            algbw, busbw);
-    if (report->has_cpu)
-        printf("  CPU                  %.3f s per GB, all processes together\n",
-               report->cpu_s / (1e-9 * (double)report->bytes * report->iters));
+    printf("  CPU                  %.3f s per GB, all workers together\n",
+           report->cpu_s / (1e-9 * (double)report->bytes * report->iters));
     if (report->has_server && stats->server_results)
         printf("  added in switches    %.1f %% of the fragments; %.3f MB into the server's link\n",
                100.0 * (double)stats->switch_results / (double)stats->server_results,

@@ -28,8 +28,8 @@ struct gw_reduce_report {
     uint64_t bytes;
     const double *times; /* `iters` of them; sorted by the report */
     uint32_t iters;
-    double cpu_s; /* of all processes that were measured, over all iterations */
-    bool has_cpu; /* it is of all workers, not of one */
+    double cpu_s;         /* of all workers' processes in those, in seconds */
+    double prepare_cpu_s; /* in making the input and checking the output */
     double max_abs_error;
     double exact_bound;
     struct gradwire_stats stats; /* of the rank that is the server */

@@ -15,8 +15,8 @@ WAIT_S = 60  # guards against hanging only
 
 KEYS = {
     "workers", "via", "elements", "bytes", "iters", "time_ms", "algbw_gbps", "busbw_gbps",
-    "cpu_s_per_gb", "max_abs_error", "exact_bound", "aggregated_in_switch", "retransmits",
-    "overflow_fragments", "server_link_bytes",
+    "cpu_s_per_gb", "prepare_cpu_s", "max_abs_error", "exact_bound", "aggregated_in_switch",
+    "retransmits", "overflow_fragments", "server_link_bytes",
 }  # fmt: skip
 
 

@@ -1,0 +1,192 @@
+/* All-reduces of random tensors, checked and timed; see bench_reduce.h. */
+#include "cli/bench_reduce.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/prng.h"
+
+enum {
+    SAMPLE_STEP = 1021, /* of the elements that are checked each time */
+    ROUND_MAX = 1024,   /* iterations whose times are exchanged at once */
+};
+
+#define ERROR_MAX 1e6
+
+/* A run, as one rank sees it. */
+struct run {
+    gradwire *job;
+    uint32_t rank, world;
+    const uint64_t *tensors;
+    uint32_t count;
+    uint64_t elements;
+    float *data;
+    double max_abs_error, cpu_s, prepare_cpu_s;
+};
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec +
+           (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
+}
+
+/* Element `i` of rank's tensor: between -1 and 1. */
+static float element(uint32_t rank, uint64_t i)
+{
+    uint64_t bits = gw_mix64(i * 2654435761u + rank * UINT64_C(0x9e3779b97f4a7c15));
+    return (float)((int32_t)(bits >> 43) - (1 << 20)) * 0x1.6a09e6p-21f;
+}
+
+static void fill(struct run *run)
+{
+    double begin = cpu_seconds();
+    for (uint64_t i = 0; i < run->elements; i++)
+        run->data[i] = element(run->rank, i);
+    run->prepare_cpu_s += cpu_seconds() - begin;
+}
+
+/* Compares every `step`th sum with the exact one. */
+static void check(struct run *run, uint64_t step)
+{
+    double begin = cpu_seconds();
+    for (uint64_t i = 0; i < run->elements; i += step) {
+        double sum = 0;
+        for (uint32_t rank = 0; rank < run->world; rank++)
+            sum += element(rank, i);
+        double error = fabs(sum - run->data[i]);
+        if (!(error <= run->max_abs_error))
+            run->max_abs_error = error < ERROR_MAX ? error : ERROR_MAX;
+    }
+    run->prepare_cpu_s += cpu_seconds() - begin;
+}
+
+/* One all-reduce of all tensors, in place. */
+static int reduce_once(const struct run *run, gradwire_call *calls)
+{
+    uint64_t end = run->elements;
+    uint32_t started = 0;
+    int code = GRADWIRE_OK;
+    for (uint32_t i = run->count; i-- > 0 && !code; started += !code) {
+        end -= run->tensors[i];
+        code = gradwire_allreduce_start(run->job, run->data + end, run->data + end, run->tensors[i],
+                                        GRADWIRE_FLOAT32, GRADWIRE_SUM, &calls[started]);
+    }
+    for (uint32_t i = 0; i < started && !code; i++)
+        code = gradwire_wait(run->job, calls[i]);
+    return code;
+}
+
+/* Every iteration; `times` are this rank's. */
+static int reduce_all(struct run *run, uint64_t iters, double *times)
+{
+    gradwire_call *calls = calloc(run->count, sizeof(*calls));
+    int code = calls ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
+    for (uint64_t i = 0; i <= iters && !code; i++) {
+        fill(run);
+        code = gradwire_barrier(run->job);
+        double cpu = cpu_seconds(), begin = seconds();
+        if (!code)
+            code = reduce_once(run, calls);
+        if (i > 0) {
+            times[i - 1] = seconds() - begin;
+            run->cpu_s += cpu_seconds() - cpu;
+        }
+        if (!code)
+            check(run, i < iters ? SAMPLE_STEP : 1);
+    }
+    free(calls);
+    return code;
+}
+
+/*
+ * Gives every rank the `count` numbers of all: `table` has a row for each rank, of which the own
+ * one is filled. A sum with zeros gathers.
+ */
+static int gather(struct run *run, float *table, uint64_t count)
+{
+    return gradwire_allreduce(run->job, table, table, count * run->world, GRADWIRE_FLOAT32,
+                              GRADWIRE_SUM);
+}
+
+/* Turns the times of this rank into those of the slowest. */
+static int gather_times(struct run *run, double *times, uint64_t iters, float *table)
+{
+    int code = GRADWIRE_OK;
+    for (uint64_t first = 0; first < iters && !code; first += ROUND_MAX) {
+        uint64_t count = iters - first < ROUND_MAX ? iters - first : ROUND_MAX;
+        memset(table, 0, count * run->world * sizeof(*table));
+        for (uint64_t i = 0; i < count; i++)
+            table[run->rank * count + i] = (float)times[first + i];
+        code = gather(run, table, count);
+        for (uint64_t i = 0; i < count * run->world; i++)
+            times[first + i % count] = fmax(times[first + i % count], table[i]);
+    }
+    return code;
+}
+
+/* The largest and the sum of one number of every rank. Each kind is gathered on its own: numbers of
+ * one size keep their digits in fixed point. */
+static int gather_number(struct run *run, double number, double *largest, double *sum, float *table)
+{
+    memset(table, 0, run->world * sizeof(*table));
+    table[run->rank] = (float)number;
+    int code = gather(run, table, 1);
+    *largest = *sum = 0;
+    for (uint32_t rank = 0; rank < run->world; rank++) {
+        *largest = fmax(*largest, table[rank]);
+        *sum += table[rank];
+    }
+    return code;
+}
+
+static int gather_totals(struct run *run, struct gw_bench_reduce *result, float *table)
+{
+    double unused;
+    int code = gather_number(run, run->max_abs_error, &result->max_abs_error, &unused, table);
+    if (!code)
+        code = gather_number(run, run->cpu_s, &unused, &result->cpu_s, table);
+    if (!code)
+        code = gather_number(run, run->prepare_cpu_s, &unused, &result->prepare_cpu_s, table);
+    return code;
+}
+
+int gw_bench_reduce(gradwire *job, const uint64_t *tensors, uint32_t count, uint64_t iters,
+                    struct gw_bench_reduce *result, double *times)
+{
+    struct run run = {
+        .job = job,
+        .rank = (uint32_t)gradwire_rank(job),
+        .world = (uint32_t)gradwire_world(job),
+        .tensors = tensors,
+        .count = count,
+    };
+    for (uint32_t i = 0; i < count; i++)
+        run.elements += tensors[i];
+    run.data = malloc(run.elements * sizeof(*run.data));
+    float *table = malloc((size_t)ROUND_MAX * run.world * sizeof(*table));
+    int code = run.data && table ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
+    if (!code)
+        code = reduce_all(&run, iters, times);
+    *result = (struct gw_bench_reduce){.stats = {.size = sizeof(result->stats)}};
+    if (!code)
+        code = gradwire_get_stats(job, &result->stats);
+    if (!code)
+        code = gather_totals(&run, result, table);
+    if (!code)
+        code = gather_times(&run, times, iters, table);
+    free(table);
+    free(run.data);
+    return code;
+}
