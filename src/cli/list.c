@@ -4,10 +4,11 @@
 
 #include "cli/report.h"
 #include "core/coll/coll.h"
+#include "core/grant/grant.h"
 
 static const struct gw_registry *const registries[] = {
-    &gw_cc_registry,   &gw_lb_registry,   &gw_loss_registry,     &gw_qdisc_registry,
-    &gw_coll_registry, &gw_topo_registry, &gw_workload_registry,
+    &gw_cc_registry,    &gw_lb_registry,   &gw_loss_registry, &gw_grant_registry,
+    &gw_qdisc_registry, &gw_coll_registry, &gw_topo_registry, &gw_workload_registry,
 };
 
 static const char *type_name(const struct gw_param *param)
@@ -55,25 +56,33 @@ static json_t *algo_json(const struct gw_algo *algo)
                      "params", params, "presets", presets);
 }
 
+/* Whether the registry's names can stand behind the key `kind`: a grant is chosen by `cc`. */
+static bool is_of_kind(const struct gw_registry *registry, const char *kind)
+{
+    return strcmp(registry->kind, kind) == 0 ||
+           (registry == &gw_grant_registry && strcmp(kind, gw_cc_registry.kind) == 0);
+}
+
 bool gw_report_list(const char *kind, bool as_json)
 {
+    bool is_known = false;
+    json_t *json = json_array();
     for (size_t i = 0; i < sizeof(registries) / sizeof(registries[0]); i++) {
         const struct gw_registry *registry = registries[i];
-        if (strcmp(registry->kind, kind) != 0)
+        if (!is_of_kind(registry, kind))
             continue;
-        json_t *json = json_array();
+        is_known = true;
         for (uint32_t j = 0; j < registry->count; j++) {
             if (as_json)
                 json_array_append_new(json, algo_json(registry->algos[j]));
             else
                 print_algo(registry->algos[j]);
         }
-        if (as_json) {
-            json_dumpf(json, stdout, JSON_INDENT(2));
-            putchar('\n');
-        }
-        json_decref(json);
-        return true;
     }
-    return false;
+    if (is_known && as_json) {
+        json_dumpf(json, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(json);
+    return is_known;
 }
