@@ -162,12 +162,16 @@ static bool is_early(const struct gw_tx_flow *flow, gw_time now)
     return (flow->pace || flow->is_held) && gw_time_before(now, flow->pace_at);
 }
 
-/* Joins the egress ring, or waits for its time, if there is something that may be sent. */
+/* Joins the egress ring, or waits for its time, if there is something that may be sent. A flow in
+ * the ring whose pace has fallen since waits, too: the ring would let it go without a timer. */
 static void flow_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
+    bool waits = is_early(flow, now);
+    if (waits)
+        gw_egress_leave(ep, &flow->sender);
     if (flow->sender.in_ring || !window_allows(ep, flow))
         return;
-    if (is_early(flow, now))
+    if (waits)
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->pace_at);
     else
         gw_egress_join(ep, &flow->sender);
@@ -526,7 +530,6 @@ static void hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
     flow->unpaid = 0;
     flow->pace_at = gw_time_add(now, (flow->path.brtt >> HOLD_SHIFT_FIRST) << flow->holds);
     flow->holds += flow->holds < HOLD_SHIFT_MAX;
-    gw_egress_leave(ep, &flow->sender);
     flow_wake(ep, flow, now);
 }
 

@@ -523,32 +523,6 @@ static void flow_tx_feedback__that_makes_no_sense_is_counted(void **state)
     fixture_close(&f);
 }
 
-/* A paced flow keeps the distance of its packets, and asks to be woken for the next one. */
-static void flow_tx_pace__keeps_the_distance(void **state)
-{
-    (void)state;
-    struct endpoint_fixture f;
-    struct gw_pkt pkt, last = {0};
-    open_span(&f, "64000");
-    assert_int_equal(gw_algo_set(&f.transport.cc->algo, f.transport.cc_cfg.bytes, "rate", "1Gbps"),
-                     GW_OK);
-    fixture_send(&f, 10 * MTU);
-    const gw_time gap = (MTU + HDR) * 8 * GW_NS;
-    uint32_t sent = 0;
-    while (sent < 10) {
-        if (fixture_pull(&f, &pkt, 1)) {
-            if (sent++ > 0)
-                assert_true(pkt.sent_at - last.sent_at == gap);
-            last = pkt;
-            fixture_ack(&f, &pkt, 0);
-        } else {
-            fixture_expire(&f);
-        }
-    }
-    assert_int_equal(fixture_event(&f).kind, GW_EVENT_SENT);
-    fixture_close(&f);
-}
-
 /* A load balancer that counts: entropy 100, 101, ... */
 static void counting_init(void *state, const void *cfg, const struct gw_path *path,
                           struct gw_prng prng)
@@ -764,7 +738,6 @@ int main(void)
         cmocka_unit_test(flow_tx_expire__at_any_time_is_harmless),
         cmocka_unit_test(flow_tx_end__cancels_the_timer),
         cmocka_unit_test(flow_tx_feedback__that_makes_no_sense_is_counted),
-        cmocka_unit_test(flow_tx_pace__keeps_the_distance),
         cmocka_unit_test(flow_tx_echo__tells_of_the_packet),
         cmocka_unit_test(flow_tx_train__shares_one_pick),
         cmocka_unit_test(flow_tx_train__goes_on_after_a_short_pull),
