@@ -77,7 +77,8 @@ struct gradwire_options {
     int world;            /* 1 to 1024 */
     const char *join;     /* HOST:PORT that rank 0 listens at; not used with `server` */
     const char *server;   /* HOST:PORT of a `gradwire server`; without, rank 0 is the server */
-    const char *switch_;  /* HOST:PORT of the nearest `gradwire switch`; without, the server's */
+    const char *switch_;  /* HOST:PORT of the nearest `gradwire switch`; without, the server's, or,
+                             in a ring, straight ways */
     const char *bind;     /* our own address; without, the one that reaches the others */
     const char *key_file; /* file whose contents are the job's key; without, anybody may join */
     int tag;              /* 1: packets carry a tag that only holders of the key can make; all
@@ -115,6 +116,8 @@ struct gradwire_stats {
     uint64_t datagrams_received;
     uint64_t datagrams_refused; /* stray, forged, replayed or malformed */
     uint64_t kernel_drops;      /* receive buffer full */
+    uint64_t timeouts;          /* GRADWIRE_VIA_RING: packets given up because nothing was heard of
+                                   them in time */
 };
 
 /* Version of the library, as "1.2.3". */

@@ -102,13 +102,13 @@ int gw_bench_send_print(const struct gw_reduce_args *args, uint64_t size, const 
         return GW_EXIT_FAILURE;
     double p50 = gw_reduce_quantile(sorted, iters, 0.5), gbps = 8e-9 * (double)size / p50;
     if (args->json) {
-        json_t *root =
-            json_pack("{s:s, s:s, s:s, s:i, s:I, s:i, s:{s:f, s:f, s:f, s:f}, s:f, s:I, s:I}",
-                      "via", "send", "cc", cc, "lb", lb, "paths", (int)args->options.paths, "bytes",
-                      (json_int_t)size, "iters", (int)iters, "time_ms", "min", 1e3 * sorted[0],
-                      "p50", 1e3 * p50, "p99", 1e3 * gw_reduce_quantile(sorted, iters, 0.99), "max",
-                      1e3 * sorted[iters - 1], "goodput_gbps", gbps, "packets",
-                      (json_int_t)stats->fragments, "retransmits", (json_int_t)stats->retransmits);
+        json_t *root = json_pack(
+            "{s:s, s:s, s:s, s:i, s:I, s:i, s:{s:f, s:f, s:f, s:f}, s:f, s:I, s:I, s:I}", "via",
+            "send", "cc", cc, "lb", lb, "paths", (int)args->options.paths, "bytes",
+            (json_int_t)size, "iters", (int)iters, "time_ms", "min", 1e3 * sorted[0], "p50",
+            1e3 * p50, "p99", 1e3 * gw_reduce_quantile(sorted, iters, 0.99), "max",
+            1e3 * sorted[iters - 1], "goodput_gbps", gbps, "packets", (json_int_t)stats->fragments,
+            "retransmits", (json_int_t)stats->retransmits, "timeouts", (json_int_t)stats->timeouts);
         json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         putchar('\n');
         json_decref(root);
@@ -118,8 +118,9 @@ int gw_bench_send_print(const struct gw_reduce_args *args, uint64_t size, const 
         printf("  time                 %.3f ms median, %.3f to %.3f\n", 1e3 * p50, 1e3 * sorted[0],
                1e3 * sorted[iters - 1]);
         printf("  goodput              %.3f Gb/s\n", gbps);
-        printf("  sent again           %llu packets of %llu\n",
-               (unsigned long long)stats->retransmits, (unsigned long long)stats->fragments);
+        printf("  sent again           %llu packets of %llu, %llu after a timeout\n",
+               (unsigned long long)stats->retransmits, (unsigned long long)stats->fragments,
+               (unsigned long long)stats->timeouts);
     }
     free(sorted);
     return GW_EXIT_OK;

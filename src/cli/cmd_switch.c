@@ -3,6 +3,7 @@
 #include "cli/daemon.h"
 #include "net/overlay_switch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +11,22 @@
 
 enum {
     PORTS_MAX = 1024,
-    QUEUE_MIN = 65536, /* a train fits */
+    QUEUE_MIN = 65536,      /* a train fits */
+    QUEUE_BYTES = 64 << 20, /* of a port whose queue only evens out */
+    QUEUE_TRAINS = 4,       /* of a port that marks or trims, at least: senders send in trains */
+    NAMES_MAX = 128,
 };
+
+/* Of a port that marks or trims: a few round trips between processes, less than their timeout. */
+#define QUEUE_TIME (8 * GW_MS)
 
 struct switch_cfg {
     struct gw_daemon_common common; /* first */
     char uplink[GW_PARAM_TEXT_MAX];
     uint32_t ports;
     uint64_t rate;
-    uint64_t queue;
+    char queue[GW_PARAM_TEXT_MAX];
+    uint64_t queue_bytes;
 };
 
 static const struct gw_param params[] = {
@@ -29,7 +37,12 @@ static const struct gw_param params[] = {
      .help = "HOST:PORT of the next switch up; none: this is the top"},
     GW_PARAM(struct switch_cfg, COUNT, ports, "64", "neighbours at the same time"),
     GW_PARAM(struct switch_cfg, RATE, rate, NULL, "of each port; none: as fast as the socket"),
-    GW_PARAM(struct switch_cfg, BYTES, queue, "64MiB", "that may wait for each port"),
+    GW_PARAM(struct switch_cfg, TEXT, queue, "fifo",
+             "what each port does with packets that wait: a name of `gradwire sim --list qdisc`; "
+             "others than fifo need a rate"),
+    GW_PARAM(struct switch_cfg, BYTES, queue_bytes, NULL,
+             "that may wait for each port; none: 64MiB, or, if it marks or trims, what the rate "
+             "passes in 8 ms, at least 256KiB"),
 };
 
 static const struct gw_algo table = {
@@ -44,12 +57,53 @@ struct own {
     int uplink; /* dial, or -1 */
 };
 
+static const struct gw_algo *queue_of(const struct switch_cfg *cfg)
+{
+    return gw_registry_find(&gw_qdisc_registry, cfg->queue);
+}
+
+static bool is_fifo(const struct switch_cfg *cfg)
+{
+    return strcmp(cfg->queue, "fifo") == 0;
+}
+
+static int check_queue(const struct switch_cfg *cfg, char *error)
+{
+    char names[NAMES_MAX] = "";
+    for (uint32_t i = 0; i < gw_qdisc_registry.count; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+                 gw_qdisc_registry.algos[i]->name);
+    }
+    if (!queue_of(cfg))
+        return gw_net_fail(error, GW_ERR_UNKNOWN, "queue: expected one of %s", names);
+    if (!is_fifo(cfg) && cfg->rate == 0)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "queue: without a rate nothing waits here, and nothing would be marked "
+                           "or trimmed: give a rate");
+    return cfg->queue_bytes ? gw_daemon_check_range("queue_bytes", cfg->queue_bytes, QUEUE_MIN,
+                                                    UINT32_MAX, error)
+                            : GW_OK;
+}
+
+static uint32_t queue_bytes(const struct switch_cfg *cfg)
+{
+    uint64_t bytes = cfg->rate / 8 * (QUEUE_TIME / GW_US) / 1000000;
+    if (bytes < QUEUE_TRAINS * QUEUE_MIN)
+        bytes = QUEUE_TRAINS * QUEUE_MIN;
+    if (is_fifo(cfg))
+        bytes = QUEUE_BYTES;
+    if (cfg->queue_bytes)
+        bytes = cfg->queue_bytes;
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
 static int check(const void *pointer, char *error)
 {
     const struct switch_cfg *cfg = pointer;
     int code = gw_daemon_check_range("ports", cfg->ports, 1, PORTS_MAX, error);
     if (!code)
-        code = gw_daemon_check_range("queue", cfg->queue, QUEUE_MIN, UINT32_MAX, error);
+        code = check_queue(cfg, error);
     return code ? code : gw_daemon_check_address("uplink", cfg->uplink, error);
 }
 
@@ -73,7 +127,8 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .mtu = 4 * cfg->common.values,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
-        .queue_bytes = (uint32_t)cfg->queue,
+        .qdisc = (const struct gw_qdisc_ops *)queue_of(cfg),
+        .queue_bytes = queue_bytes(cfg),
         .rate_bps = cfg->rate,
     };
     gw_key_random(&sw.seed, sizeof(sw.seed));
@@ -84,7 +139,9 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         own->uplink = gw_station_dial(station, cfg->uplink, &none, error);
         gw_daemon_log(daemon, "uplink is %s", cfg->uplink);
     }
-    if (!cfg->rate)
+    if (cfg->rate)
+        gw_daemon_log(daemon, "ports are %s queues of %u bytes", cfg->queue, sw.queue_bytes);
+    else
         gw_daemon_log(daemon, "no rate is given: ports do not mark or trim");
     return *cfg->uplink && own->uplink < 0 ? own->uplink : GW_OK;
 }
@@ -134,6 +191,7 @@ static void status(void *pointer, json_t *status)
     const struct gw_aggregate_stats *stats =
         gw_aggregate_stats(gw_overlay_switch_aggregate(own->sw));
     const struct gw_switch_stats *sw = gw_switch_stats(gw_overlay_switch_core(own->sw));
+    struct gw_port_stats queues = gw_overlay_switch_queues(own->sw);
     json_object_set_new(status, "ports", json_integer(gw_overlay_switch_open_ports(own->sw)));
     json_object_set_new(status, "jobs",
                         json_integer(gw_switch_job_count(gw_overlay_switch_core(own->sw))));
@@ -145,6 +203,10 @@ static void status(void *pointer, json_t *status)
                   (json_int_t)stats->completed, "collisions", (json_int_t)stats->collisions,
                   "duplicates", (json_int_t)stats->duplicates, "leaked", (json_int_t)stats->leaked,
                   "foreign", (json_int_t)stats->foreign));
+    json_object_set_new(status, "queues",
+                        json_pack("{s:I, s:I, s:I, s:I}", "packets", (json_int_t)queues.out_packets,
+                                  "marks", (json_int_t)queues.marks, "trims",
+                                  (json_int_t)queues.trims, "drops", (json_int_t)queues.drops));
     json_object_set_new(status, "dropped",
                         json_pack("{s:I, s:I, s:I, s:I}", "unroutable", (json_int_t)sw->unroutable,
                                   "spoofed", (json_int_t)sw->spoofed, "unlearned",

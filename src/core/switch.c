@@ -145,7 +145,7 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
     uint16_t out = route(sw, pkt);
     if (out == GW_ROUTE_NONE) {
-        sw->stats.unroutable++;
+        sw->stats.unroutable += !sw->learns || pkt->dst != GW_ADDRESS_NONE;
         gw_pkt_release(sw->pool, pkt);
         return;
     }
@@ -574,6 +574,24 @@ void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *r
     sw->routes = *routes;
 }
 
+/* Lets the switches above know that `address` is below; without room or packet they learn it when
+ * it sends. */
+static void announce(struct gw_switch *sw, uint32_t address, gw_time now)
+{
+    struct gw_pkt *pkt = sw->uplink == GW_ROUTE_NONE ? NULL : gw_pkt_claim(sw->pool);
+    if (!pkt)
+        return;
+    *pkt = (struct gw_pkt){
+        .q = {.size = sw->qdisc_port.trim_size, .class = GW_CLASS_CONTROL, .kind = GW_PKT_ACK},
+        .src = address,
+        .dst = GW_ADDRESS_NONE,
+        .buf = GW_BUF_NONE,
+    };
+    sw->turns = true;
+    forward(sw, pkt, now);
+    sw->turns = false;
+}
+
 int gw_switch_open_port(struct gw_switch *sw, uint16_t index, uint32_t address, bool is_edge,
                         gw_time now)
 {
@@ -581,9 +599,15 @@ int gw_switch_open_port(struct gw_switch *sw, uint16_t index, uint32_t address, 
     int code = GW_OK;
     if (index != sw->uplink)
         code = gw_learned_note(&sw->learned, address, index, now);
-    if (code == GW_OK)
-        port_at(sw, index)->is_edge = is_edge;
-    return code;
+    if (code)
+        return code;
+    port_at(sw, index)->is_edge = is_edge;
+    if (index != sw->uplink)
+        announce(sw, address, now);
+    for (uint32_t i = 0; index == sw->uplink && i < sw->learned.count; i++)
+        if (sw->learned.entries[i].port != GW_LEARNED_NONE)
+            announce(sw, sw->learned.entries[i].address, now);
+    return GW_OK;
 }
 
 void gw_switch_close_port(struct gw_switch *sw, uint16_t index)

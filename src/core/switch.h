@@ -3,7 +3,9 @@
  *
  * On real sockets there is no table: host addresses are random, the fabric is a tree, and a switch
  * learns where they are (learned.h). What it does not know goes up. A packet never leaves by the
- * port that it came by.
+ * port that it came by. Whoever is new below a switch is announced above it, by a packet in its
+ * name to GW_ADDRESS_NONE, and everybody when the uplink opens: so whoever has never sent anything
+ * can be reached as well.
  *
  * Packets of one flow and entropy take one path: port = mix(flow key, entropy, salt) over the
  * equal-cost set of the destination. A route is data (struct gw_switch_routes), installed at init
@@ -50,6 +52,9 @@ struct gw_switch_routes {
     uint32_t block_shift;
 };
 
+/* Nobody, where switches learn: who sends to it is learned on the way to the top. */
+#define GW_ADDRESS_NONE 0
+
 #define GW_ROUTE_NONE UINT16_MAX
 #define GW_ROUTE_SET  0x8000u
 
@@ -94,7 +99,7 @@ struct gw_port_stats {
 
 struct gw_switch_stats {
     uint64_t copies_lost; /* copies of results that found the pool empty */
-    uint64_t unroutable;  /* packets without a route: dropped */
+    uint64_t unroutable;  /* packets without a route: dropped. Those for nobody do not count */
     uint64_t malformed;   /* packets of job control with impossible contents: dropped */
     uint64_t spoofed;     /* sent in the name of an address that hangs on another port: dropped */
     uint64_t unlearned;   /* no room for their sender's address: dropped */
@@ -123,8 +128,8 @@ void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *r
 
 /*
  * A learning switch's port has something at its other end: a host, or a switch. `address` is
- * learned at once, unless the port is the uplink. Returns 0, or the error of gw_learned_note():
- * nothing has changed then.
+ * learned and announced at once, unless the port is the uplink. Returns 0, or the error of
+ * gw_learned_note(): nothing has changed then.
  */
 int gw_switch_open_port(struct gw_switch *sw, uint16_t port, uint32_t address, bool is_edge,
                         gw_time now);

@@ -96,6 +96,7 @@ static void take_stats(struct gw_io *io)
     if (flows) {
         stats->fragments = flows->data_sent - flows->retransmits;
         stats->retransmits = flows->retransmits;
+        stats->timeouts = flows->timeouts;
     }
     if (io->site && gw_overlay_server_view(gw_overlay_site_server(io->site), 0, &view)) {
         stats->server_received = view.server->received;
@@ -537,6 +538,7 @@ static int open_mesh(struct gw_io *io, char *error)
         .rank = plan->rank,
         .world = plan->world,
         .home = plan->join,
+        .switch_ = plan->switch_[0] ? plan->switch_ : NULL,
         .mtu = 4u * plan->values,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan->transport,

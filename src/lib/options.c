@@ -203,14 +203,15 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return refuse(error, "job, join, server, switch or bind is longer than %s bytes", "255");
     if (!plan->join[0] && !plan->server[0] && plan->world > 1)
         return refuse(error, "%s", "neither join nor server is given: where is rank 0?");
-    if (plan->switch_[0] && !plan->server[0])
+    if (plan->switch_[0] && !plan->server[0] && plan->via != GRADWIRE_VIA_RING)
         return refuse(error, "switch is %s, but no server is given", plan->switch_);
     if ((uint32_t)plan->via > GRADWIRE_VIA_RING)
         return refuse(error, "%s", "via is none of ina, ps and ring");
     if (plan->via == GRADWIRE_VIA_RING && plan->server[0])
         return refuse(error, "server is %s, but a ring has none: it needs join", plan->server);
     if (gw_overlay_mesh_transport(options.cc ? options.cc : "smartt",
-                                  options.lb ? options.lb : "reps", &plan->transport, error) != 0)
+                                  options.lb ? options.lb : "reps", plan->switch_[0],
+                                  &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");

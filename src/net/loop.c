@@ -27,7 +27,11 @@ struct link {
     bool has_directs; /* some addresses take another way */
     gw_byte_time byte_time;
     gw_time free_at; /* with a rate: when the next train may leave */
+    gw_time since;   /* with a rate: when what waits began to wait */
 };
+
+/* A link makes good for wake-ups that came late, by so much at most. */
+#define LATE_MAX (2 * GW_MS)
 
 struct direct {
     uint64_t key;
@@ -202,8 +206,12 @@ static void make_ready(struct gw_loop *loop, uint32_t port)
 static void collect(struct gw_loop *loop, uint16_t number)
 {
     struct gw_node *node = loop->nodes[number];
-    for (uint16_t i = 0; i < node->ready_count; i++)
-        make_ready(loop, loop->first_port[number] + node->ready[i]);
+    for (uint16_t i = 0; i < node->ready_count; i++) {
+        uint32_t port = loop->first_port[number] + node->ready[i];
+        if (loop->links[port].byte_time)
+            loop->links[port].since = gw_loop_now(loop);
+        make_ready(loop, port);
+    }
     node->ready_count = 0;
 }
 
@@ -293,13 +301,20 @@ static uint16_t way_out(const struct gw_loop *loop, uint32_t port, const struct 
     return link->peer;
 }
 
+/* When the train that leaves now would have left, had we looked in time. */
+static gw_time departure(const struct link *link, gw_time now)
+{
+    gw_time at = gw_time_before(link->free_at, link->since) ? link->since : link->free_at;
+    return gw_time_before(at, now) && now - at > LATE_MAX ? now - LATE_MAX : at;
+}
+
 static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
                      gw_time now, char *error)
 {
     struct link *link = &loop->links[port];
     uint16_t peer = way_out(loop, port, pkts[0]);
     if (link->byte_time) {
-        gw_time at = gw_time_before(link->free_at, now) ? now : link->free_at;
+        gw_time at = departure(link, now);
         for (uint32_t i = 0; i < count; i++)
             at += gw_serialisation(link->byte_time, pkts[i]->q.size);
         link->free_at = at;

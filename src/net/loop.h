@@ -68,7 +68,8 @@ int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port port, uint32_t addr
 /* Takes back all links and direct ways to the neighbour. */
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);
 
-/* Lets at most `rate_bps` leave by the port; 0: as much as the socket takes. */
+/* Lets at most `rate_bps` leave by the port, over times of more than a few milliseconds; 0: as much
+ * as the socket takes. */
 void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t rate_bps);
 
 /*

@@ -31,8 +31,8 @@ enum {
 #define BRTT     GW_MS /* between processes: scheduling included */
 #define RTO_TEXT "20"  /* base RTTs: the overlay's timeout */
 
-int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transport *transport,
-                              char *error)
+int gw_overlay_mesh_transport(const char *cc, const char *lb, bool by_switch,
+                              struct gw_transport *transport, char *error)
 {
     const struct gw_algo *algo;
     if (gw_transport_choose(transport, cc) != GW_OK)
@@ -43,7 +43,7 @@ int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transpor
     if (transport->lb->spread != GW_SPREAD_HASH)
         return gw_net_fail(error, GW_ERR_INVALID, "%s needs switches that work with it", lb);
     gw_algo_defaults(algo, transport->lb_cfg.bytes);
-    algo = gw_registry_find(&gw_loss_registry, "timeout");
+    algo = gw_registry_find(&gw_loss_registry, by_switch ? "trim" : "timeout");
     transport->loss = (const struct gw_loss_ops *)algo;
     gw_algo_defaults(algo, transport->loss_cfg.bytes);
     int code = gw_algo_set(algo, transport->loss_cfg.bytes, "rto", RTO_TEXT);
@@ -62,6 +62,7 @@ struct gw_path gw_mesh_path(const struct gw_overlay_mesh *mesh)
         .mtu = mesh->cfg.mtu,
         .hdr = gw_udp_overhead(gw_station_udp(mesh->cfg.station)),
         .hops = HOPS,
+        .trims = mesh->cfg.switch_ != NULL,
     };
 }
 
@@ -116,7 +117,7 @@ static struct gw_greeting greeting_of(const struct gw_overlay_mesh *mesh)
         .job = mesh->cfg.job, .world = mesh->cfg.world, .rank = mesh->cfg.rank, .is_direct = true};
 }
 
-static int dial_home(struct gw_overlay_mesh *mesh, char *error)
+int gw_mesh_dial_home(struct gw_overlay_mesh *mesh, char *error)
 {
     struct gw_greeting greeting = greeting_of(mesh);
     int dial = gw_station_dial(mesh->cfg.station, mesh->cfg.home, &greeting, error);
@@ -135,6 +136,7 @@ int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overla
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     mesh->cfg = *cfg;
     mesh->cfg.job ^= MESH_JOB;
+    mesh->switch_dial = GW_MESH_DIAL_NONE;
     mesh->ranks = calloc(cfg->world, sizeof(*mesh->ranks));
     mesh->addresses = calloc(cfg->world, sizeof(*mesh->addresses));
     mesh->table = calloc(cfg->world, GW_MESH_ENTRY_SIZE);
@@ -146,8 +148,10 @@ int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overla
     if (code)
         gw_net_fail(error, code, "cannot make a worker of %u ranks: %s", cfg->world,
                     gw_error_message(code));
-    if (!code && cfg->rank != 0)
-        code = dial_home(mesh, error);
+    if (!code && cfg->switch_)
+        code = gw_mesh_dial_switch(mesh, error);
+    else if (!code && cfg->rank != 0)
+        code = gw_mesh_dial_home(mesh, error);
     if (code) {
         gw_overlay_mesh_close(mesh);
         return code;
@@ -180,7 +184,9 @@ static void describe(struct gw_overlay_mesh *mesh, enum gw_job_reason reason, ui
 {
     double seconds = (double)mesh->cfg.patience / GW_S;
     char *text = mesh->text;
-    if (reason == GW_JOB_LOST)
+    if (reason == GW_JOB_STALLED && about == mesh->cfg.rank && gw_mesh_is_cut_off(mesh))
+        snprintf(text, GW_MESH_TEXT_MAX, "the switch at %s does not answer", mesh->cfg.switch_);
+    else if (reason == GW_JOB_LOST)
         snprintf(text, GW_MESH_TEXT_MAX, "rank %u is lost", about);
     else if (reason == GW_JOB_SILENT && about == 0)
         snprintf(text, GW_MESH_TEXT_MAX, "no answer from rank 0 at %s for %g s", mesh->cfg.home,
@@ -220,6 +226,14 @@ int gw_mesh_send(struct gw_overlay_mesh *mesh, uint32_t rank, uint32_t tag, cons
     return code;
 }
 
+/* Whether we have failed because nothing came, and not because a session has ended. */
+static bool is_silence(const struct gw_overlay_mesh *mesh, enum gw_job_reason reason,
+                       uint32_t about)
+{
+    return reason == GW_JOB_SILENT || reason == GW_JOB_STALLED ||
+           (reason == GW_JOB_LOST && about < mesh->cfg.world && mesh->ranks[about].is_up);
+}
+
 void gw_mesh_fail(struct gw_overlay_mesh *mesh, enum gw_job_reason reason, uint32_t about,
                   gw_time now)
 {
@@ -228,7 +242,12 @@ void gw_mesh_fail(struct gw_overlay_mesh *mesh, enum gw_job_reason reason, uint3
         return;
     mesh->state = GW_MESH_OVER;
     gw_mesh_drop_calls(mesh);
+    if (gw_mesh_is_cut_off(mesh) && is_silence(mesh, reason, about)) {
+        reason = GW_JOB_STALLED; /* whoever was awaited, it is our switch that does not answer */
+        about = mesh->cfg.rank;
+    }
     describe(mesh, reason, about);
+    gw_mesh_go_direct(mesh);
     mesh->failure = (struct gw_mesh_failure){htonl(reason), htonl(about)};
     for (uint32_t rank = 0; rank < mesh->cfg.world; rank++)
         if (mesh->ranks[rank].is_up && !(reason == GW_JOB_LOST && rank == about))
@@ -351,7 +370,7 @@ static void way_up(struct gw_overlay_mesh *mesh, uint32_t number,
     rank->is_up = true;
     rank->peer = event->peer;
     gw_loop_link(loop, port, event->peer, false);
-    int code = gw_loop_direct(loop, port, rank->address, event->peer);
+    int code = mesh->cfg.switch_ ? GW_OK : gw_loop_direct(loop, port, rank->address, event->peer);
     if (!code && is_new)
         code = gw_endpoint_expect(mesh->ep, rank->address, GW_MESH_TAG_FAILURE, &rank->failure,
                                   sizeof(rank->failure));
@@ -402,7 +421,9 @@ static void way_down(struct gw_overlay_mesh *mesh, const struct gw_neighbour_eve
 void gw_overlay_mesh_neighbour(struct gw_overlay_mesh *mesh, const struct gw_neighbour_event *event)
 {
     gw_time now = gw_loop_now(gw_station_loop(mesh->cfg.station));
-    if (event->kind == GW_NEIGHBOUR_DOWN) {
+    if (event->dial >= 0 && event->dial == mesh->switch_dial) {
+        gw_mesh_switch_event(mesh, event, now);
+    } else if (event->kind == GW_NEIGHBOUR_DOWN) {
         way_down(mesh, event, now);
     } else if (event->kind == GW_NEIGHBOUR_UP && event->dial < 0) {
         take_in(mesh, event);
@@ -426,7 +447,8 @@ static void step(struct gw_overlay_mesh *mesh, gw_time now)
         missing += mesh->state == GW_MESH_CONNECTING && !mesh->ranks[rank].is_up &&
                    rank != cfg->rank && is_needed(mesh, rank);
     }
-    if (mesh->state == GW_MESH_MEETING && cfg->rank == 0 && up == cfg->world - 1u)
+    if (mesh->state == GW_MESH_MEETING && cfg->rank == 0 && up == cfg->world - 1u &&
+        !gw_mesh_is_cut_off(mesh))
         send_tables(mesh, now);
     else if (mesh->state == GW_MESH_CONNECTING && missing == 0) {
         mesh->state = GW_MESH_RUNNING;

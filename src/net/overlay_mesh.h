@@ -5,7 +5,9 @@
  * All meet at rank 0: the others dial it, and when all have, it sends everybody the table of ranks
  * and addresses. Then each dials whom it needs: at once those that its all-reduces need, the lower
  * of two ranks being dialled, others when there is a message for them. Everything goes straight
- * from one process to the other. Who finds that the job has failed tells those whom it knows why.
+ * from one process to the other; or, when a switch is given, by that switch, and only the sessions,
+ * by which ranks know that the others live, are direct. Who finds that the job has failed tells
+ * those whom it knows why, straight in any case.
  *
  * Use: open a station whose node address is cfg.address, and on which others may dial; open; then,
  * after every turn of the station, hand over the events of neighbours and poll. Calls are numbered
@@ -34,8 +36,9 @@ struct gw_overlay_mesh_cfg {
     uint32_t job;
     uint16_t rank;
     uint16_t world;
-    const char *home; /* HOST:PORT of rank 0; not used by rank 0 itself */
-    uint32_t mtu;     /* payload bytes of a full packet */
+    const char *home;    /* HOST:PORT of rank 0; not used by rank 0 itself */
+    const char *switch_; /* HOST:PORT of the switch by which packets go; NULL: none */
+    uint32_t mtu;        /* payload bytes of a full packet */
     const struct gw_coll_ops *coll;
     struct gw_transport transport;
     gw_time patience; /* without progress for so long, the job fails */
@@ -59,12 +62,12 @@ struct gw_mesh_event {
 struct gw_overlay_mesh;
 
 /*
- * Sets a transport up with defaults for sockets: real paths do not trim, and processes are slow to
- * answer. Returns 0, or GW_ERR_UNKNOWN or GW_ERR_INVALID (load balancing that switches do) with
- * `error` filled.
+ * Sets a transport up with defaults for sockets: processes are slow to answer, and real paths do
+ * not trim unless our switches are on them. Returns 0, or GW_ERR_UNKNOWN or GW_ERR_INVALID (load
+ * balancing that switches do) with `error` filled.
  */
-int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transport *transport,
-                              char *error);
+int gw_overlay_mesh_transport(const char *cc, const char *lb, bool by_switch,
+                              struct gw_transport *transport, char *error);
 
 /* Returns 0; GW_ERR_INVALID (a world that the schedule does not allow), GW_ERR_NO_MEMORY, or what
  * dialling rank 0 gave, with `error` filled. */

@@ -9,6 +9,7 @@
 enum {
     GW_MESH_RUNS = 2,        /* all-reduces that overlap */
     GW_MESH_ENTRY_SIZE = 24, /* of the table of ranks */
+    GW_MESH_DIAL_NONE = -1,
 
     /*
      * Tags. Below 2^31: of all-reduces, a number of the call, then one of the segment. Above: of
@@ -74,7 +75,9 @@ struct gw_overlay_mesh {
     struct gw_endpoint *ep;
     uint16_t node;
     struct gw_mesh_rank *ranks;
-    int dials[GW_NEIGHBOURS_DIALS_MAX]; /* rank of each */
+    int dials[GW_NEIGHBOURS_DIALS_MAX]; /* rank of each, but of the switch's */
+    int switch_dial;                    /* or GW_MESH_DIAL_NONE */
+    bool is_switch_up;
     unsigned char *table;
     uint32_t *addresses; /* of all ranks, for the runs */
     enum gw_mesh_state state;
@@ -106,6 +109,20 @@ struct gw_path gw_mesh_path(const struct gw_overlay_mesh *mesh);
 /* Starts a flow of ours. Returns 0 or GW_ERR_NO_ROOM. */
 int gw_mesh_send(struct gw_overlay_mesh *mesh, uint32_t rank, uint32_t tag, const void *data,
                  uint64_t bytes, uint32_t *flow, gw_time now);
+
+/* Asks rank 0 for a session. Returns 0, or an error with `error` filled. */
+int gw_mesh_dial_home(struct gw_overlay_mesh *mesh, char *error);
+
+/* overlay_mesh_switch.c */
+/* Asks the switch for a session. Returns 0, or an error with `error` filled. */
+int gw_mesh_dial_switch(struct gw_overlay_mesh *mesh, char *error);
+/* Takes an event of the switch. */
+void gw_mesh_switch_event(struct gw_overlay_mesh *mesh, const struct gw_neighbour_event *event,
+                          gw_time now);
+/* Whether there is a switch to go by, and it is silent. */
+bool gw_mesh_is_cut_off(const struct gw_overlay_mesh *mesh);
+/* From now on packets go straight to those whom we have sessions with. */
+void gw_mesh_go_direct(struct gw_overlay_mesh *mesh);
 
 /* overlay_mesh_calls.c */
 int gw_mesh_open_runs(struct gw_overlay_mesh *mesh);

@@ -13,6 +13,7 @@ enum {
 };
 
 #define LEARNED_IDLE (60 * GW_S)
+#define TRAIN_TIME   (100 * GW_US) /* of a train on a link with a rate */
 
 struct gw_overlay_switch {
     struct gw_overlay_switch_cfg cfg;
@@ -44,10 +45,22 @@ static int open_aggregate(struct gw_overlay_switch *own)
     return GW_OK;
 }
 
+/* A whole train leaves the queue at once, and the queue sees nothing of it: on a link with a rate
+ * trains are short. */
+static uint32_t train_of(const struct gw_overlay_switch_cfg *cfg)
+{
+    uint32_t train = gw_overlay_train(cfg->hdr, cfg->mtu);
+    uint64_t packets = cfg->rate_bps / 8 * (TRAIN_TIME / GW_US) / 1000000 / (cfg->hdr + cfg->mtu);
+    if (cfg->rate_bps == 0 || packets >= train)
+        return train;
+    return packets > 1 ? (uint32_t)packets : 1;
+}
+
 static int open_switch(struct gw_overlay_switch *own)
 {
     const struct gw_overlay_switch_cfg *cfg = &own->cfg;
-    const struct gw_algo *qdisc = gw_registry_find(&gw_qdisc_registry, "fifo");
+    const struct gw_algo *qdisc =
+        cfg->qdisc ? &cfg->qdisc->algo : gw_registry_find(&gw_qdisc_registry, "fifo");
     uint32_t *capacity = malloc(cfg->ports * sizeof(*capacity));
     own->peers = malloc(cfg->ports * sizeof(*own->peers));
     if (!capacity || !own->peers) {
@@ -68,7 +81,7 @@ static int open_switch(struct gw_overlay_switch *own)
         .learned_max = LEARNED_MAX,
         .learned_idle = LEARNED_IDLE,
         .uplink = cfg->has_uplink ? 0 : GW_ROUTE_NONE,
-        .train = gw_overlay_train(cfg->hdr, cfg->mtu),
+        .train = train_of(cfg),
         .aggregate = own->aggregate,
         .address = cfg->address,
         .seed = cfg->seed,
@@ -189,4 +202,22 @@ uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own)
     for (uint16_t i = 0; i < own->cfg.ports; i++)
         count += own->peers[i] != PEER_NONE;
     return count;
+}
+
+struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own)
+{
+    struct gw_port_stats sum = {.in_bytes = 0};
+    for (uint16_t i = 0; i < own->cfg.ports; i++) {
+        struct gw_port_stats port = gw_switch_port_stats(own->sw, i);
+        sum.in_bytes += port.in_bytes;
+        sum.out_bytes += port.out_bytes;
+        sum.trimmed_bytes += port.trimmed_bytes;
+        sum.dropped_bytes += port.dropped_bytes;
+        sum.out_packets += port.out_packets;
+        sum.marks += port.marks;
+        sum.trims += port.trims;
+        sum.drops += port.drops;
+        sum.control_drops += port.control_drops;
+    }
+    return sum;
 }

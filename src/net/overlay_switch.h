@@ -3,11 +3,13 @@
  * neighbours come and close when they go.
  *
  * Without a rate a port sends what its socket takes, and its queue only evens out what the socket
- * pushes back: no marks, no trimming. With a rate it is a link of that speed.
+ * pushes back: no marks, no trimming. With a rate it is a link of that speed, and packets wait at
+ * it by a queue discipline.
  */
 #ifndef GW_NET_OVERLAY_SWITCH_H
 #define GW_NET_OVERLAY_SWITCH_H
 
+#include "core/qdisc/qdisc.h"
 #include "core/switch.h"
 #include "net/overlay.h"
 
@@ -21,8 +23,9 @@ struct gw_overlay_switch_cfg {
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t aggregators; /* 0: it adds up nothing */
     uint32_t jobs_max;
-    uint32_t queue_bytes; /* of each port */
-    uint64_t rate_bps;    /* of each port; 0: as the socket */
+    const struct gw_qdisc_ops *qdisc; /* of each port, with its defaults; NULL: fifo */
+    uint32_t queue_bytes;             /* of each port */
+    uint64_t rate_bps;                /* of each port; 0: as the socket */
     uint64_t seed;
 };
 
@@ -60,5 +63,8 @@ const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_s
 
 /* Ports in use. */
 uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own);
+
+/* What all ports have done since it was opened. */
+struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own);
 
 #endif

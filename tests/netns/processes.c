@@ -323,17 +323,20 @@ static void sum_rounds(gradwire *job, const struct gw_test_worker_cfg *cfg, int 
 
 static void work(const struct gw_test_worker_cfg *cfg, int control)
 {
-    char server[32], switch_[32];
+    char server[32], switch_[32], join[32];
     struct gradwire_options options;
     struct word word = {.rounds = 0};
     gradwire *job = NULL;
     snprintf(server, sizeof(server), "127.0.0.1:%u", cfg->server);
     snprintf(switch_, sizeof(switch_), "127.0.0.1:%u", cfg->switch_);
+    snprintf(join, sizeof(join), "127.0.0.1:%u", cfg->join);
     gradwire_options_init(&options, sizeof(options));
     options.job = cfg->job;
     options.rank = cfg->rank;
     options.world = cfg->world;
-    options.server = server;
+    options.server = cfg->join ? NULL : server;
+    options.join = cfg->join ? join : NULL;
+    options.via = cfg->join ? GRADWIRE_VIA_RING : GRADWIRE_VIA_INA;
     options.switch_ = cfg->switch_ ? switch_ : NULL;
     options.key_file = cfg->key_file;
     options.deadline_ms = cfg->deadline_ms;

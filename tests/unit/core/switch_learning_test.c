@@ -138,6 +138,7 @@ static void switch__drops_what_is_sent_in_the_name_of_others(void **state)
     struct fixture f;
     open(&f, "fifo", 1);
     assert_int_equal(gw_switch_open_port(f.sw, 1, 7, true, 0), 0);
+    assert_int_equal(count_out(&f, UPLINK), 1); /* announced */
     arrive(&f, 2, 7, 8, SIZE, 0);
     arrive(&f, UPLINK, 7, 8, SIZE, 0);
     assert_int_equal(count_out(&f, UPLINK), 0);
@@ -150,6 +151,44 @@ static void switch__drops_what_is_sent_in_the_name_of_others(void **state)
     arrive(&f, 3, 9, 7, SIZE, 0);
     assert_int_equal(count_out(&f, 2), 1);
     close(&f);
+}
+
+/* What the switch below announces, the one above learns; nobody else hears of it. */
+static void hear(struct fixture *above, struct fixture *below, uint16_t port)
+{
+    struct gw_pkt *pkt;
+    uint32_t result;
+    do {
+        result = gw_node_output(below->node, UPLINK, &pkt, 1, 0);
+        if ((result & ~GW_OUTPUT_MORE) == 0)
+            break;
+        assert_int_equal(pkt->q.class, GW_CLASS_CONTROL);
+        arrive(above, port, pkt->src, pkt->dst, pkt->q.size, 0);
+        gw_pkt_release(&below->pool, pkt);
+    } while (result & GW_OUTPUT_MORE);
+}
+
+static void switch__announces_who_is_below(void **state)
+{
+    (void)state;
+    struct fixture top, leaf;
+    open(&leaf, "fifo", 1);
+    open(&top, "fifo", 1);
+    assert_int_equal(gw_switch_open_port(leaf.sw, 1, 7, true, 0), 0);
+    hear(&top, &leaf, 3);
+    arrive(&top, 2, 9, 7, SIZE, 0); /* 7 has never sent anything */
+    assert_int_equal(count_out(&top, 3), 1);
+    arrive(&leaf, 2, 5, 7, SIZE, 0); /* below a switch below */
+    close(&top);
+    open(&top, "fifo", 1); /* it has restarted, and the leaf attaches again */
+    assert_int_equal(gw_switch_open_port(leaf.sw, UPLINK, 77, false, 0), 0);
+    hear(&top, &leaf, 3);
+    arrive(&top, 2, 9, 7, SIZE, 0);
+    arrive(&top, 2, 9, 5, SIZE, 0);
+    assert_int_equal(count_out(&top, 3), 2);
+    assert_int_equal(gw_switch_stats(leaf.sw)->unroutable + gw_switch_stats(top.sw)->unroutable, 0);
+    close(&top);
+    close(&leaf);
 }
 
 static void switch__a_closed_port_drops_what_waits(void **state)
@@ -223,6 +262,7 @@ int main(void)
         cmocka_unit_test(switch__learns_where_addresses_are),
         cmocka_unit_test(switch__sends_nothing_back_where_it_came_from),
         cmocka_unit_test(switch__drops_what_is_sent_in_the_name_of_others),
+        cmocka_unit_test(switch__announces_who_is_below),
         cmocka_unit_test(switch__a_closed_port_drops_what_waits),
         cmocka_unit_test(switch__trains_keep_every_packet_and_its_order),
     };
