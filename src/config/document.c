@@ -395,15 +395,28 @@ static int apply_variant(struct gw_document *document, const struct gw_value *na
     return GW_OK;
 }
 
-static int apply(struct gw_document *document, const struct gw_override *override)
+static int apply_setting(struct gw_document *document, const struct gw_override *override)
 {
-    const struct gw_value *names =
-        gw_value_get(gw_value_get(document->root, VARIANTS), override->key);
-    if (names)
-        return apply_variant(document, names, override);
     struct gw_value *at;
     int error = locate(document, gw_document_path(document, override->key), override, &at);
     return error ? error : parse(document, override->value, strlen(override->value), at);
+}
+
+/* Variants first, so that a single setting always wins. */
+static int apply_all(struct gw_document *document, const struct gw_override *overrides,
+                     uint32_t count)
+{
+    int error = GW_OK;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < count && !error; i++) {
+            const struct gw_value *names =
+                gw_value_get(gw_value_get(document->root, VARIANTS), overrides[i].key);
+            if (names && pass == 0)
+                error = apply_variant(document, names, &overrides[i]);
+            else if (!names && pass == 1)
+                error = apply_setting(document, &overrides[i]);
+        }
+    return error;
 }
 
 int gw_document_load(struct gw_document *document, const char *file,
@@ -420,8 +433,8 @@ int gw_document_load(struct gw_document *document, const char *file,
     if (!error && document->root->kind != GW_VALUE_MAP)
         error = gw_document_error(document, NULL, GW_ERR_INVALID,
                                   "a scenario must be a map of keys and values");
-    for (uint32_t i = 0; i < override_count && !error; i++)
-        error = apply(document, &overrides[i]);
+    if (!error)
+        error = apply_all(document, overrides, override_count);
     if (error)
         gw_document_free(document);
     return error;
