@@ -63,14 +63,12 @@ struct gw_transport gw_test_transport(const char *cc, const char *lb, const char
 {
     /* The entry of the registry is the first member of its ops table. */
     struct gw_transport transport = {
-        .cc = (const struct gw_cc_ops *)gw_registry_find(&gw_cc_registry, cc),
         .lb = (const struct gw_lb_ops *)gw_registry_find(&gw_lb_registry, lb),
         .loss = (const struct gw_loss_ops *)gw_registry_find(&gw_loss_registry, loss),
     };
-    assert_non_null(transport.cc);
+    assert_int_equal(gw_transport_choose(&transport, cc), 0);
     assert_non_null(transport.lb);
     assert_non_null(transport.loss);
-    gw_algo_defaults(&transport.cc->algo, transport.cc_cfg.bytes);
     gw_algo_defaults(&transport.lb->algo, transport.lb_cfg.bytes);
     gw_algo_defaults(&transport.loss->algo, transport.loss_cfg.bytes);
     return transport;

@@ -251,7 +251,7 @@ void gw_report_text(const struct gw_run_report *run)
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
     struct times times = completion_times(run);
     printf("%s: %s + %s + %s over %s queues, %u hosts, seed %llu\n", scenario->name,
-           scenario->transport.cc->algo.name, scenario->transport.lb->algo.name,
+           scenario->transport.name, scenario->transport.lb->algo.name,
            scenario->transport.loss->algo.name, scenario->queue.qdisc->algo.name,
            scenario->topo.host_count, (unsigned long long)run->seed);
     for (uint32_t i = 0; i < run->param_count; i++)

@@ -191,31 +191,47 @@ int gw_schema_read(const struct gw_document *document, const struct gw_value *va
     return error;
 }
 
+static const struct gw_value *kind_value(const struct gw_value *value)
+{
+    return value && value->kind == GW_VALUE_MAP ? gw_value_get(value, "kind") : value;
+}
+
+const char *gw_schema_name(const struct gw_document *document, const struct gw_value *value,
+                           const char *section, const char *initial)
+{
+    const struct gw_value *kind = kind_value(value);
+    if (kind)
+        return gw_schema_text(document, kind);
+    if (!initial)
+        gw_document_error(document, value, GW_ERR_INVALID, "%s%s is missing", section,
+                          value ? ".kind" : "");
+    return initial;
+}
+
+int gw_schema_unknown(const struct gw_document *document, const struct gw_value *value,
+                      const char *name, const struct gw_registry *first,
+                      const struct gw_registry *last)
+{
+    const struct gw_registry *const registries[] = {first, last};
+    char list[LIST_MAX] = "";
+    size_t used = 0;
+    for (uint32_t r = 0; r < 2 && registries[r]; r++)
+        for (uint32_t i = 0; i < registries[r]->count && used < sizeof(list); i++)
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+                                     registries[r]->algos[i]->name);
+    return gw_document_error(document, kind_value(value), GW_ERR_UNKNOWN,
+                             "unknown kind: %s; expected one of: %s", name, list);
+}
+
 const struct gw_algo *gw_schema_kind(const struct gw_document *document,
                                      const struct gw_value *value, const char *section,
                                      const struct gw_registry *registry, const char *initial)
 {
-    const struct gw_value *kind =
-        value && value->kind == GW_VALUE_MAP ? gw_value_get(value, "kind") : value;
-    const char *name = kind ? gw_schema_text(document, kind) : initial;
-    if (kind && !name)
-        return NULL;
-    if (!name) {
-        gw_document_error(document, value, GW_ERR_INVALID, "%s%s is missing", section,
-                          value ? ".kind" : "");
-        return NULL;
-    }
-    const struct gw_algo *algo = gw_registry_find(registry, name);
-    if (algo)
-        return algo;
-    char list[LIST_MAX] = "";
-    size_t used = 0;
-    for (uint32_t i = 0; i < registry->count && used < sizeof(list); i++)
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-                                 registry->algos[i]->name);
-    gw_document_error(document, kind, GW_ERR_UNKNOWN, "unknown kind: %s; expected one of: %s", name,
-                      list);
-    return NULL;
+    const char *name = gw_schema_name(document, value, section, initial);
+    const struct gw_algo *algo = name ? gw_registry_find(registry, name) : NULL;
+    if (name && !algo)
+        gw_schema_unknown(document, value, name, registry, NULL);
+    return algo;
 }
 
 int gw_schema_blame(const struct gw_document *document, const struct gw_value *section, int error,

@@ -41,6 +41,15 @@ const struct gw_algo *gw_schema_kind(const struct gw_document *document,
                                      const struct gw_value *value, const char *section,
                                      const struct gw_registry *registry, const char *initial);
 
+/* The name that gw_schema_kind() looks up: text, `initial`, or NULL with document->why set. */
+const char *gw_schema_name(const struct gw_document *document, const struct gw_value *value,
+                           const char *section, const char *initial);
+
+/* Sets document->why for a name that none of the registries has; `last` may be NULL. */
+int gw_schema_unknown(const struct gw_document *document, const struct gw_value *value,
+                      const char *name, const struct gw_registry *first,
+                      const struct gw_registry *last);
+
 /* The text of a scalar; otherwise NULL with document->why set. */
 const char *gw_schema_text(const struct gw_document *document, const struct gw_value *value);
 

@@ -307,7 +307,7 @@ int gw_loader_queue(struct gw_loader *loader)
     return GW_OK;
 }
 
-/* One of `cc:`, `lb:`, `loss:`. */
+/* One of `lb:`, `loss:`. */
 static const struct gw_algo *load_algorithm(struct gw_loader *loader,
                                             const struct gw_registry *registry, const char *initial,
                                             union gw_algo_cfg *cfg)
@@ -326,13 +326,37 @@ static const struct gw_algo *load_algorithm(struct gw_loader *loader,
     return algo;
 }
 
+/* `cc:`, where "eqds+smartt" has the keys of both, and the presets of the latter. */
+static int load_cc(struct gw_loader *loader)
+{
+    struct gw_transport *transport = &loader->scenario->transport;
+    const struct gw_value *section = gw_value_get(loader->document.root, "cc");
+    const char *name = gw_schema_name(&loader->document, section, "cc", "smartt");
+    if (!name)
+        return GW_ERR_INVALID;
+    if (gw_transport_choose(transport, name) != GW_OK)
+        return gw_schema_unknown(&loader->document, section, name, &gw_cc_registry,
+                                 &gw_grant_registry);
+    struct gw_schema schema = {
+        .parts = {{&transport->cc->algo, &transport->cc_cfg}},
+        .part_count = 1,
+        .others = kind_others,
+    };
+    if (transport->grant)
+        schema.parts[schema.part_count++] =
+            (struct gw_schema_part){&transport->grant->algo, &transport->grant_cfg};
+    int error = gw_schema_read(&loader->document, section, &schema);
+    if (!error)
+        write_section(loader, "cc", name, &schema);
+    return error;
+}
+
 int gw_loader_transport(struct gw_loader *loader)
 {
     struct gw_transport *transport = &loader->scenario->transport;
-    transport->cc = (const struct gw_cc_ops *)load_algorithm(loader, &gw_cc_registry, "smartt",
-                                                             &transport->cc_cfg);
-    if (!transport->cc)
-        return GW_ERR_INVALID;
+    int error = load_cc(loader);
+    if (error)
+        return error;
     transport->lb = (const struct gw_lb_ops *)load_algorithm(loader, &gw_lb_registry, "reps",
                                                              &transport->lb_cfg);
     if (!transport->lb)

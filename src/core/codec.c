@@ -17,6 +17,7 @@ _Static_assert((int)GW_PKT_GRAD == GW_WIRE_GRAD, "kinds agree");
 _Static_assert((int)GW_PKT_PARAM == GW_WIRE_PARAM, "kinds agree");
 _Static_assert((int)GW_PKT_JOB == GW_WIRE_JOB, "kinds agree");
 _Static_assert((int)GW_PKT_PAUSE == GW_WIRE_PAUSE, "kinds agree");
+_Static_assert((int)GW_PKT_CREDIT == GW_WIRE_CREDIT, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
@@ -24,6 +25,9 @@ _Static_assert((int)GW_PKT_IMPORTANT == GW_WIRE_IMPORTANT, "flags agree");
 _Static_assert((int)GW_PKT_ECHO_CE == GW_WIRE_ECHO_CE, "flags agree");
 _Static_assert((int)GW_PKT_ACK_NOW == GW_WIRE_ACK_NOW, "flags agree");
 _Static_assert((int)GW_PKT_NOT_READY == GW_WIRE_NOT_READY, "flags agree");
+_Static_assert((int)GW_PKT_ON_CREDIT == GW_WIRE_ON_CREDIT, "flags agree");
+_Static_assert((int)GW_PKT_LAST_FREE == GW_WIRE_LAST_FREE, "flags agree");
+_Static_assert((int)GW_PKT_STARVED == GW_WIRE_STARVED, "flags agree");
 _Static_assert((int)GW_AGG_RESEND == GW_WIRE_AGG_RESEND, "flags agree");
 _Static_assert((int)GW_AGG_COLLISION == GW_WIRE_AGG_COLLISION, "flags agree");
 _Static_assert((int)GW_AGG_RAW == GW_WIRE_AGG_RAW, "flags agree");
@@ -133,6 +137,13 @@ static void job_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     memcpy(pkt->job.word, hdr->job.word, sizeof(pkt->job.word));
 }
 
+static void credit_from_hdr(struct gw_pkt *pkt)
+{
+    pkt->sent_at = 0;
+    pkt->echo_entropy = 0;
+    memset(&pkt->data, 0, sizeof(pkt->data));
+}
+
 static void pause_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
 {
     pkt->pause = hdr->sent_at;
@@ -159,7 +170,7 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         job_to_hdr(pkt, &hdr);
     else if (pkt->q.kind == GW_PKT_PAUSE)
         hdr.sent_at = pkt->pause;
-    else
+    else if (pkt->q.kind != GW_PKT_CREDIT)
         answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
     frame->length = frame->hdr_size + gw_codec_payload(pkt);
@@ -202,6 +213,8 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         job_from_hdr(&hdr, pkt);
     else if (kind == GW_WIRE_PAUSE)
         pause_from_hdr(&hdr, pkt);
+    else if (kind == GW_WIRE_CREDIT)
+        credit_from_hdr(pkt);
     else
         answer_from_hdr(&hdr, now, pkt);
     frame->hdr_size = frame->length - gw_codec_payload(pkt);

@@ -11,6 +11,7 @@
 
 #include "base/align.h"
 #include "base/error.h"
+#include "core/credit.h"
 
 enum {
     APPS_MAX = 4096,
@@ -40,7 +41,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
                            struct arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
-    uint32_t timers = flows + cfg->apps_max + cfg->port_count;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1;
     ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -148,6 +149,10 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                 ep->stats.nacks_received++;
                 gw_flow_tx_nack(ep, pkt, now);
                 break;
+            case GW_PKT_CREDIT:
+                ep->stats.credits_received++;
+                gw_flow_tx_credit(ep, pkt, now);
+                break;
             default:
                 ep->stats.malformed++;
             }
@@ -170,6 +175,8 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
         else if (id < first_app)
             gw_flow_rx_expire(ep, id - first_rx, now);
+        else if (id == gw_credit_timer(ep))
+            gw_credit_expire(ep, now);
         else if (id >= first_port)
             gw_egress_expire(ep, (uint16_t)(id - first_port), now);
         else
@@ -211,6 +218,8 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
         .event_limit = cfg->tx_flows_max + cfg->rx_flows_max + cfg->app_events_max,
         .cfg = *cfg,
     };
+    if (ep->cfg.grant.first > cfg->span_max)
+        ep->cfg.grant.first = cfg->span_max;
     endpoint_carve(ep, cfg, &arena);
     return ep;
 }

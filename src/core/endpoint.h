@@ -12,29 +12,32 @@
 #define GW_CORE_ENDPOINT_H
 
 #include "base/prng.h"
+#include "core/grant/grant.h"
 #include "core/node.h"
 #include "core/transport.h"
 
 struct gw_endpoint_cfg {
-    uint32_t address;         /* of this host */
-    uint16_t port_count;      /* at least 1 */
-    uint32_t tx_flows_max;    /* sending at the same time, at most 65536 */
-    uint32_t rx_flows_max;    /* receiving at the same time, at most 2^20 */
-    uint32_t span_max;        /* packets between the oldest unacknowledged and the newest sent of a
-                                 flow: a power of two, 64 to 8192; equal on both ends */
-    uint32_t control_max;     /* control packets queued per port; more are dropped and counted */
-    uint32_t expect_max;      /* receive buffers posted at the same time; may be 0 */
-    uint32_t apps_max;        /* workers and servers attached at the same time; may be 0 */
-    uint32_t app_events_max;  /* events that these may have promised or posted; may be 0 */
-    uint32_t mtu;             /* payload bytes of a full packet, 1 to 65535 */
-    uint32_t hdr;             /* header bytes of every packet; the size of ACKs */
-    uint32_t ack_every;       /* data packets per ACK, 1 to 32 */
-    gw_time ack_delay;        /* longest time that an ACK is held back when ack_every > 1 */
-    uint32_t train;           /* packets per train, at least 1 */
-    gw_time stall;            /* a flow without progress for this long fails; 0: never */
-    uint64_t seed;            /* of this node's random stream */
-    uint16_t generation;      /* of the first flow numbers: a host that starts again must not use
-                                 those of its earlier flows, which peers may remember */
+    uint32_t address;        /* of this host */
+    uint16_t port_count;     /* at least 1 */
+    uint32_t tx_flows_max;   /* sending at the same time, at most 65536 */
+    uint32_t rx_flows_max;   /* receiving at the same time, at most 2^20 */
+    uint32_t span_max;       /* packets between the oldest unacknowledged and the newest sent of a
+                                flow: a power of two, 64 to 8192; equal on both ends */
+    uint32_t control_max;    /* control packets queued per port; more are dropped and counted */
+    uint32_t expect_max;     /* receive buffers posted at the same time; may be 0 */
+    uint32_t apps_max;       /* workers and servers attached at the same time; may be 0 */
+    uint32_t app_events_max; /* events that these may have promised or posted; may be 0 */
+    uint32_t mtu;            /* payload bytes of a full packet, 1 to 65535 */
+    uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
+    uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
+    gw_time ack_delay;       /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;          /* packets per train, at least 1 */
+    gw_time stall;           /* a flow without progress for this long fails; 0: never */
+    uint64_t seed;           /* of this node's random stream */
+    uint16_t generation;     /* of the first flow numbers: a host that starts again must not use
+                                those of its earlier flows, which peers may remember */
+    struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
+                                   both ends, and counts as span_max if it is larger */
     struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
 };
 
@@ -81,6 +84,7 @@ struct gw_endpoint_stats {
     uint64_t data_received; /* duplicates included */
     uint64_t acks_sent, acks_received;
     uint64_t nacks_sent, nacks_received;
+    uint64_t credits_sent, credits_received;
     uint64_t retransmits;
     uint64_t timeouts;        /* packets given up by loss detection */
     uint64_t spurious;        /* retransmitted although the peer already had them */

@@ -1,6 +1,6 @@
 /*
- * The inside of the endpoint, shared by endpoint.c, flow_tx.c, flow_rx.c and egress.c and by nobody
- * else.
+ * The inside of the endpoint, shared by endpoint.c, flow_tx.c, flow_rx.c, credit.c and egress.c and
+ * by nobody else.
  *
  * Sender half. Every packet between the oldest unacknowledged and the newest sent has a slot
  * (seq modulo span) that is on one of two lists: in flight, in the order of sending, or lost, in
@@ -102,6 +102,8 @@ struct gw_tx_flow {
     gw_time rto;     /* loss->period(), cached */
     gw_time pace_at; /* earliest time of the next packet when paced or held */
     gw_byte_time pace;
+    uint32_t credit; /* packets that the receiver has granted; UINT32_MAX: it need not */
+    uint32_t unpaid; /* packets that may leave before credit */
     uint16_t generation;
     uint32_t id;
     uint32_t peer;
@@ -115,6 +117,11 @@ struct gw_tx_flow {
     const unsigned char *data;
     bool is_held;  /* the receiver is not ready: one packet at a time */
     uint8_t holds; /* times that it was not, up to a limit */
+    /* The rest of a flow on credit; see credit.h. */
+    bool is_starved;     /* one packet without credit tells the receiver so */
+    uint32_t free;       /* packets that could leave before credit: those below this number */
+    uint32_t granted;    /* the receiver's count */
+    gw_time answered_at; /* last time that a CREDIT or NACK came */
     struct gw_path path;
     uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
@@ -145,6 +152,11 @@ struct gw_rx_flow {
     uint64_t bytes;     /* payload that arrived, without duplicates */
     unsigned char *data;
     uint64_t room; /* bytes at `data` */
+    /* Of a flow on credit; see credit.h. */
+    struct gw_rx_flow *pull_next; /* of those that want credit */
+    uint32_t due;                 /* packets under way, or granted and not sent yet */
+    uint32_t granted;             /* packets, since the flow began */
+    bool in_pull;
     /* The packet that causes the ACK now held back, and the others relative to it. */
     uint32_t held_seq;
     uint16_t held_entropy;
@@ -180,7 +192,7 @@ struct gw_endpoint {
     struct gw_map rx_map;  /* (peer, flow) to slot */
     struct gw_map app_map; /* (job, role) to index in `apps` */
     struct gw_app **apps;  /* NULL: free */
-    struct gw_heap timers; /* ids: tx slots, then rx slots, then apps, then ports */
+    struct gw_heap timers; /* ids: tx slots, rx slots, apps, ports, then the pacer of credit */
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */
@@ -191,6 +203,9 @@ struct gw_endpoint {
     struct gw_event *events; /* ring */
     uint32_t event_head;
     uint32_t event_limit;
+    struct gw_rx_flow *pull_tail; /* circular: flows that want credit; NULL: none */
+    gw_time pull_at;              /* of the next credit, while pacing */
+    bool is_pacing;               /* the time of the last credit is not over, or somebody waits */
     struct gw_expectation *expectations;
     struct gw_endpoint_cfg cfg;
     struct gw_endpoint_stats stats;
@@ -201,6 +216,11 @@ struct gw_endpoint {
 static inline uint32_t gw_tx_index(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
     return (uint32_t)(flow - ep->tx_flows);
+}
+
+static inline uint32_t gw_credit_timer(const struct gw_endpoint *ep)
+{
+    return ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + ep->cfg.apps_max + ep->node.port_count;
 }
 
 /* Moves the timer `id` to `at`, or disarms it. */
@@ -271,6 +291,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
                       gw_time now);
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
+void gw_flow_tx_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 /* Ends a running flow without an event; its slot is free. */
 void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow);

@@ -9,13 +9,14 @@
  * leave its packets unanswered. Payload for which no memory is posted is dropped with a NACK that
  * says so; nothing is remembered of it.
  *
+ * On credit a trimmed packet opens a flow as well, since it is to be granted again.
+ *
  * Invariant: bit (seq modulo span) is set only for arrived packets with cum < seq < cum + span.
  */
-#include "core/endpoint_impl.h"
-
 #include <string.h>
 
 #include "base/error.h"
+#include "core/credit.h"
 
 static uint64_t rx_key(uint32_t peer, uint32_t flow)
 {
@@ -65,7 +66,10 @@ static struct gw_expectation *find_memory(const struct gw_endpoint *ep, uint32_t
 /* Whether there is memory for the first packet of a message, if it needs any. */
 static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
-    return pkt->buf == GW_BUF_NONE || find_memory(ep, pkt->src, pkt->data.tag);
+    /* A payload that was cut may have been one. */
+    bool has_payload =
+        pkt->q.flags & GW_PKT_TRIMMED ? ep->pool->bufs != NULL : pkt->buf != GW_BUF_NONE;
+    return !has_payload || find_memory(ep, pkt->src, pkt->data.tag);
 }
 
 /* Opens a flow for a packet that can be stored: a flow without memory would hold its slot idle. */
@@ -91,6 +95,8 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
         .heard_at = now,
     };
     memset(flow->bits, 0, (ep->span_mask + 1) / 8);
+    if (pkt->q.flags & GW_PKT_ON_CREDIT)
+        gw_credit_open(ep, flow);
     ep->promised++;
     int error = gw_map_put(&ep->rx_map, rx_key(flow->peer, flow->flow), slot);
     GW_ASSERT(error == GW_OK);
@@ -104,6 +110,7 @@ static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw
 {
     uint32_t slot = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, rx_timer(ep, slot), GW_TIME_NEVER);
+    gw_credit_leave(ep, flow);
     ep->promised--;
     flow->data = NULL;
     flow->state = (uint8_t)state;
@@ -278,7 +285,7 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
     if (!data_is_sound(pkt) ||
         (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss))) {
         ep->stats.malformed++;
-    } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED) {
+    } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED && !(pkt->q.flags & GW_PKT_ON_CREDIT)) {
         nack_unknown(ep, pkt, 0);
         return NULL;
     } else if (!flow && !is_expected(ep, pkt)) {
@@ -303,6 +310,8 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
     if (!flow)
         return;
     flow->heard_at = now;
+    if (pkt->q.flags & GW_PKT_ON_CREDIT && flow->state == GW_RX_ACTIVE)
+        gw_credit_arrived(ep, flow, pkt, now);
     uint32_t ahead = pkt->seq - flow->cum; /* wraps to a large number when seq < cum */
     bool is_duplicate =
         pkt->seq < flow->cum || (ahead <= ep->span_mask && bit_test(ep, flow, pkt->seq));

@@ -97,22 +97,34 @@ static uint32_t seq_of_slot(const struct gw_endpoint *ep, const struct gw_tx_flo
     return flow->una + ((at - flow->una) & ep->span_mask);
 }
 
+/* Whether a lost packet goes before a new one: not before credit, where the receiver counts. */
+static bool resends(const struct gw_tx_flow *flow)
+{
+    return flow->lost_count && !flow->unpaid;
+}
+
 static bool has_work(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
     return flow->lost_count ||
            (flow->next != flow->total && flow->next - flow->una <= ep->span_mask);
 }
 
+/* Whether the receiver lets another packet go; for most flows it has no say. */
+static bool credit_allows(const struct gw_tx_flow *flow)
+{
+    return flow->credit || flow->unpaid || flow->is_starved || flow->is_held;
+}
+
 static uint32_t next_payload(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
-    if (!flow->lost_count)
+    if (!resends(flow))
         return payload_of(flow, flow->next);
     return payload_of(flow, seq_of_slot(ep, flow, flow->slots[lost_head(ep)].next));
 }
 
 static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
-    return has_work(ep, flow) &&
+    return has_work(ep, flow) && credit_allows(flow) &&
            (flow->in_flight == 0 ||
             (!flow->is_held &&
              (uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd));
@@ -180,6 +192,48 @@ static gw_time stall_at(const struct gw_endpoint *ep, const struct gw_tx_flow *f
     return ep->cfg.stall ? gw_time_add(flow->progress_at, ep->cfg.stall) : GW_TIME_NEVER;
 }
 
+static void start_credit(const struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+{
+    const struct gw_transport *transport = flow->transport;
+    struct gw_grant_plan plan = {0};
+    flow->credit = transport->grant ? 0 : UINT32_MAX;
+    flow->granted = 0;
+    flow->is_starved = false;
+    flow->answered_at = now;
+    if (transport->grant)
+        transport->grant->plan(transport->grant_cfg.bytes, &flow->path, &plan);
+    flow->free = plan.first < ep->cfg.span_max ? plan.first : ep->cfg.span_max;
+    if (flow->free > flow->total)
+        flow->free = flow->total;
+    flow->unpaid = flow->free;
+}
+
+/*
+ * The receiver has been heard of: from now on it grants. One more packet goes without credit, a new
+ * one, so that its number tells the receiver how many did.
+ */
+static void end_free(struct gw_tx_flow *flow)
+{
+    if (flow->unpaid > 1)
+        flow->unpaid = 1;
+}
+
+/* Pays for the packet that was just taken; returns its flags. */
+static uint8_t pay(struct gw_tx_flow *flow)
+{
+    if (flow->unpaid) {
+        flow->unpaid--;
+        bool is_early_end = !flow->unpaid && flow->next != flow->free;
+        return is_early_end ? GW_PKT_ON_CREDIT | GW_PKT_LAST_FREE : GW_PKT_ON_CREDIT;
+    }
+    if (flow->credit) {
+        flow->credit--;
+        return GW_PKT_ON_CREDIT;
+    }
+    flow->is_starved = false;
+    return GW_PKT_ON_CREDIT | GW_PKT_STARVED;
+}
+
 static const struct gw_sender_ops tx_sender_ops;
 
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
@@ -219,6 +273,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
                         gw_prng_derive(ep->cfg.seed, (uint64_t)flow->id + 1));
     transport->loss->init(flow->loss_state, transport->loss_cfg.bytes, &flow->path);
     flow->pace = flow->window.pace;
+    start_credit(ep, flow, now);
     flow->rto = GW_RTO_MAX;
     refresh_rto(ep, flow, now);
     gw_endpoint_arm(ep, gw_tx_index(ep, flow), stall_at(ep, flow));
@@ -242,7 +297,7 @@ static struct gw_pkt *claim_pkt(struct gw_endpoint *ep, const struct gw_tx_flow 
 /* Takes the next packet to send off the lost list, or a new one. */
 static uint32_t take_seq(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
-    if (!flow->lost_count) {
+    if (!resends(flow)) {
         flow->slots[flow->next & ep->span_mask].resent = 0;
         return flow->next++;
     }
@@ -287,6 +342,8 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
         .flags = GW_PKT_TRIMMABLE,
         .kind = GW_PKT_DATA,
     };
+    if (transport->grant)
+        pkt->q.flags |= pay(flow);
     pkt->src = ep->cfg.address;
     pkt->dst = flow->peer;
     pkt->flow = flow->id;
@@ -324,8 +381,8 @@ static const struct gw_sender_ops tx_sender_ops = {
     .emit = tx_emit,
 };
 
-/* The flow that feedback is for, or NULL: it ended, or the packet is none of ours. */
-static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_pkt *pkt)
+/* The flow that its receiver speaks of, or NULL: it ended, or the packet is none of ours. */
+static struct gw_tx_flow *flow_of(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
     uint32_t index = pkt->flow & UINT16_MAX;
     struct gw_tx_flow *flow = index < ep->cfg.tx_flows_max ? &ep->tx_flows[index] : NULL;
@@ -333,11 +390,21 @@ static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_
         ep->stats.stray++;
         return NULL;
     }
+    return flow;
+}
+
+/* The flow that an ACK or NACK is for, or NULL. */
+static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    struct gw_tx_flow *flow = flow_of(ep, pkt);
+    if (!flow)
+        return NULL;
     /* Of a packet never sent, or from the future. */
     if (pkt->seq >= flow->next) {
         ep->stats.malformed++;
         return NULL;
     }
+    end_free(flow);
     return flow;
 }
 
@@ -452,6 +519,7 @@ static void hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
     while ((oldest = flow->slots[flight_head(ep)].next) != flight_head(ep))
         take_back(ep, flow, oldest);
     flow->is_held = true;
+    flow->unpaid = 0;
     flow->pace_at = gw_time_add(now, (flow->path.brtt >> HOLD_SHIFT_FIRST) << flow->holds);
     flow->holds += flow->holds < HOLD_SHIFT_MAX;
     gw_egress_leave(ep, &flow->sender);
@@ -481,8 +549,43 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
     }
     if (!transport->loss->on_nack(flow->loss_state, transport->loss_cfg.bytes))
         return;
+    flow->answered_at = now;
     lose(ep, flow, at, true, now);
     flow_wake(ep, flow, now);
+}
+
+void gw_flow_tx_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
+{
+    struct gw_tx_flow *flow = flow_of(ep, pkt);
+    if (!flow)
+        return;
+    if (!flow->transport->grant) {
+        ep->stats.malformed++;
+        return;
+    }
+    if (!gw_seq_before(flow->granted, pkt->seq))
+        return; /* overtaken by a later one */
+    end_free(flow);
+    /* More than a flow can have under way makes no difference. */
+    uint32_t credit = flow->credit + (pkt->seq - flow->granted);
+    flow->credit = credit < ep->cfg.span_max ? credit : ep->cfg.span_max;
+    flow->granted = pkt->seq;
+    flow->answered_at = now;
+    flow_wake(ep, flow, now);
+}
+
+/* Asks for credit when none has come for long, and nothing is in flight that would bring some. */
+static void check_starved(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+{
+    if (flow->in_flight || !has_work(ep, flow) || credit_allows(flow))
+        return;
+    gw_time heard = gw_time_before(flow->answered_at, flow->progress_at) ? flow->progress_at
+                                                                         : flow->answered_at;
+    gw_time due = gw_time_add(heard, flow->rto);
+    if (gw_time_before(now, due))
+        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), due);
+    else
+        flow->is_starved = true;
 }
 
 void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
@@ -509,5 +612,6 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
     gw_endpoint_arm(ep, index, stall_at(ep, flow));
     if (oldest != flight_head(ep))
         gw_endpoint_arm_by(ep, index, timeout_at(&flow->slots[oldest], flow->rto, now));
+    check_starved(ep, flow, now);
     flow_wake(ep, flow, now);
 }

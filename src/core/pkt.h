@@ -33,6 +33,7 @@ enum gw_pkt_kind {
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
     GW_PKT_JOB = 5,   /* job control; see core/job.h */
     GW_PKT_PAUSE = 6, /* the other end of the link holds data back for a time; see pause.h */
+    GW_PKT_CREDIT = 7, /* the receiver of a flow lets its sender go on; see credit.h */
     GW_PKT_KINDS,
 };
 
@@ -51,6 +52,10 @@ enum gw_pkt_flag {
     GW_PKT_ECHO_CE = 8,     /* on ACK and NACK: the data packet carried CE */
     GW_PKT_ACK_NOW = 16,    /* on data: acknowledge at once, do not coalesce */
     GW_PKT_NOT_READY = 128, /* on NACK: dropped, since there is no memory for the message yet */
+    /* On data of a flow whose sender waits for credit, see credit.h. */
+    GW_PKT_ON_CREDIT = 8,  /* it is such a flow */
+    GW_PKT_LAST_FREE = 64, /* no packet of a higher number leaves before credit has come */
+    GW_PKT_STARVED = 128,  /* without credit: the sender has none, and nothing else in flight */
 };
 
 /* What a gradient or parameter packet says of itself (ATP, section 3.3). */
@@ -110,7 +115,8 @@ struct gw_pkt {
             uint8_t agg_flags; /* enum gw_agg_flag */
         };
     };
-    uint32_t seq; /* packet number within the flow; ACK, NACK: echo of the packet that caused it */
+    uint32_t seq; /* packet number within the flow; ACK, NACK: echo of the packet that caused it;
+                     credit: packets granted since the flow began */
     uint16_t entropy; /* what ECMP hashes */
     union {
         uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */

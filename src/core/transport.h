@@ -6,16 +6,30 @@
 #define GW_CORE_TRANSPORT_H
 
 #include "core/cc/cc.h"
+#include "core/grant/grant.h"
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
+
+enum {
+    GW_TRANSPORT_NAME_MAX = 64,
+};
 
 struct gw_transport {
     const struct gw_cc_ops *cc;
     const struct gw_lb_ops *lb;
     const struct gw_loss_ops *loss;
+    const struct gw_grant_ops *grant; /* NULL: the sender needs no credit */
     union gw_algo_cfg cc_cfg;
     union gw_algo_cfg lb_cfg;
     union gw_algo_cfg loss_cfg;
+    union gw_algo_cfg grant_cfg;
+    char name[GW_TRANSPORT_NAME_MAX]; /* as gw_transport_choose() was told */
 };
+
+/*
+ * Sets `cc` and `grant` with their defaults from a name: a congestion control ("smartt"), a grant
+ * ("eqds": credit alone, any window), or both ("eqds+smartt"). Returns 0 or GW_ERR_UNKNOWN.
+ */
+int gw_transport_choose(struct gw_transport *transport, const char *name);
 
 #endif

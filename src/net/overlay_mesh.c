@@ -35,10 +35,8 @@ int gw_overlay_mesh_transport(const char *cc, const char *lb, struct gw_transpor
                               char *error)
 {
     const struct gw_algo *algo;
-    transport->cc = (const struct gw_cc_ops *)(algo = gw_registry_find(&gw_cc_registry, cc));
-    if (!algo)
+    if (gw_transport_choose(transport, cc) != GW_OK)
         return gw_net_fail(error, GW_ERR_UNKNOWN, "no congestion control is called %s", cc);
-    gw_algo_defaults(algo, transport->cc_cfg.bytes);
     transport->lb = (const struct gw_lb_ops *)(algo = gw_registry_find(&gw_lb_registry, lb));
     if (!algo)
         return gw_net_fail(error, GW_ERR_UNKNOWN, "no load balancing is called %s", lb);
@@ -67,6 +65,18 @@ struct gw_path gw_mesh_path(const struct gw_overlay_mesh *mesh)
     };
 }
 
+/* What this rank grants to flows on credit, whatever its own flows are; at the assumed rate. */
+static struct gw_grant_plan grant_plan(const struct gw_overlay_mesh *mesh)
+{
+    const struct gw_algo *eqds = gw_registry_find(&gw_grant_registry, "eqds");
+    const struct gw_path path = gw_mesh_path(mesh);
+    union gw_algo_cfg options;
+    struct gw_grant_plan plan;
+    gw_algo_defaults(eqds, options.bytes);
+    ((const struct gw_grant_ops *)eqds)->plan(options.bytes, &path, &plan);
+    return plan;
+}
+
 static int open_endpoint(struct gw_overlay_mesh *mesh)
 {
     const struct gw_overlay_mesh_cfg *cfg = &mesh->cfg;
@@ -88,6 +98,7 @@ static int open_endpoint(struct gw_overlay_mesh *mesh)
         .stall = cfg->patience,
         .seed = cfg->seed,
         .generation = (uint16_t)cfg->seed,
+        .grant = grant_plan(mesh),
         .pool = gw_station_pool(cfg->station),
     };
     size_t size = gw_endpoint_size(&endpoint);

@@ -196,7 +196,7 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
     frame->length = left < arrival->segment ? left : arrival->segment;
     frame->entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr));
     frame->tos = arrival->tos;
-    if (frame->length < GW_WIRE_PAUSE_SIZE + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
+    if (frame->length < GW_WIRE_HDR_MIN + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
         udp->stats.runts++;
         return NULL;
     }
@@ -236,7 +236,7 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_
     uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
     uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
     const uint8_t *hdr = first_header(udp);
-    if (length < GW_WIRE_PAUSE_SIZE) {
+    if (length < GW_WIRE_HDR_MIN) {
         udp->stats.runts += count;
         return false;
     }

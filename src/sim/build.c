@@ -149,6 +149,29 @@ static uint32_t span_of(const struct gw_scenario *scenario)
     return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);
 }
 
+/* What a host grants: at the rate of the links that lead to it. */
+static struct gw_grant_plan grant_plan(const struct gw_scenario *scenario, uint32_t host)
+{
+    const struct gw_transport *transport = &scenario->transport;
+    const struct gw_topo *topo = &scenario->topo;
+    const struct gw_topo_node *node = &topo->nodes[host];
+    uint64_t rate_bps = 0;
+    for (uint16_t i = 0; i < node->port_count; i++) {
+        const struct gw_topo_port *port = &topo->ports[node->first_port + i];
+        rate_bps += topo->links[port->link].side[1 - port->side].rate_bps;
+    }
+    const struct gw_path path = {
+        .rate_bps = rate_bps,
+        .bdp = scenario->bdp,
+        .mtu = scenario->host.mtu,
+        .hdr = scenario->host.header,
+    };
+    struct gw_grant_plan plan = {0};
+    if (transport->grant)
+        transport->grant->plan(transport->grant_cfg.bytes, &path, &plan);
+    return plan;
+}
+
 static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct demand *demand, uint32_t span, char *why)
 {
@@ -172,6 +195,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .ack_delay = scenario->host.ack_delay,
         .train = scenario->host.train,
         .stall = scenario->host.stall,
+        .grant = grant_plan(scenario, node->id),
         .pool = &part->pool,
     };
     size_t size = gw_endpoint_size(node->cfg);

@@ -69,6 +69,7 @@ _Static_assert((int)OFFSET_ANSWER_MASK_END == GW_WIRE_ANSWER_MASK_SIZE, "answer 
 _Static_assert((int)OFFSET_AGG_END == GW_WIRE_AGG_SIZE, "gradient and parameter");
 _Static_assert((int)OFFSET_JOB_END == GW_WIRE_JOB_SIZE, "job control");
 _Static_assert((int)OFFSET_SENT_AT_END == GW_WIRE_PAUSE_SIZE, "pause");
+_Static_assert((int)OFFSET_COMMON_END == GW_WIRE_CREDIT_SIZE, "credit");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
 _Static_assert((int)OFFSET_AGG_END <= GW_WIRE_HDR_MAX, "room for gradients");
@@ -80,13 +81,20 @@ _Static_assert(GW_WIRE_POSITION_MAX + 1 == 1 << PLACE_ABOVE0_SHIFT, "bits of a p
 _Static_assert(GW_WIRE_VERSION < 16 && GW_WIRE_KINDS <= 16, "four bits each");
 
 static const uint8_t known_flags[GW_WIRE_KINDS] = {
-    [GW_WIRE_DATA] =
-        GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST,
+    [GW_WIRE_DATA] = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
+                     GW_WIRE_LAST | GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED,
     [GW_WIRE_ACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
     [GW_WIRE_NACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK | GW_WIRE_NOT_READY,
     [GW_WIRE_GRAD] = GW_WIRE_IMPORTANT,
     [GW_WIRE_PARAM] = GW_WIRE_IMPORTANT,
     [GW_WIRE_JOB] = GW_WIRE_IMPORTANT,
+};
+
+/* Flags that follow from other fields. */
+static const uint8_t derived_flags[GW_WIRE_KINDS] = {
+    [GW_WIRE_DATA] = GW_WIRE_LAST,
+    [GW_WIRE_ACK] = GW_WIRE_MASK,
+    [GW_WIRE_NACK] = GW_WIRE_MASK,
 };
 
 static const uint8_t known_agg_flags[GW_WIRE_KINDS] = {
@@ -141,8 +149,10 @@ static void put64(uint8_t *bytes, uint64_t value)
     put32(bytes + 4, (uint32_t)value);
 }
 
-static bool data_length_fits(uint8_t flags, uint32_t length)
+static bool data_fits(uint8_t flags, uint32_t length)
 {
+    if (flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED) && !(flags & GW_WIRE_ON_CREDIT))
+        return false;
     if (flags & GW_WIRE_TRIMMED)
         return (flags & GW_WIRE_TRIMMABLE) && length == GW_WIRE_DATA_SIZE;
     return length > GW_WIRE_DATA_SIZE && length <= GW_WIRE_DATA_SIZE + GW_WIRE_PAYLOAD_MAX;
@@ -163,7 +173,7 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
 {
     switch (kind) {
     case GW_WIRE_DATA:
-        return data_length_fits(flags, length);
+        return data_fits(flags, length);
     case GW_WIRE_GRAD:
     case GW_WIRE_PARAM:
         return agg_length_fits(length);
@@ -174,6 +184,8 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
         return length == answer_size(flags);
     case GW_WIRE_PAUSE:
         return length == GW_WIRE_PAUSE_SIZE;
+    case GW_WIRE_CREDIT:
+        return length == GW_WIRE_CREDIT_SIZE;
     default:
         return false;
     }
@@ -297,11 +309,13 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
     hdr->flow = get32(bytes + OFFSET_FLOW);
     hdr->seq = get32(bytes + OFFSET_SEQ);
     hdr->kind = bytes[OFFSET_VERSION_KIND] & 15;
-    hdr->flags = flags & (uint8_t) ~(GW_WIRE_LAST | GW_WIRE_MASK);
+    hdr->flags = flags & (uint8_t)~derived_flags[hdr->kind];
     if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
         return agg_decode(bytes, length, hdr);
     if (hdr->kind == GW_WIRE_JOB)
         return job_decode(bytes, hdr);
+    if (hdr->kind == GW_WIRE_CREDIT)
+        return GW_OK;
     hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
     if (hdr->kind == GW_WIRE_DATA)
         return data_decode(bytes, length, flags, hdr);
@@ -397,6 +411,8 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
         flags |= job_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_PAUSE)
         flags |= pause_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_CREDIT)
+        size = GW_WIRE_CREDIT_SIZE;
     else
         flags |= answer_encode(hdr, bytes, &size);
     GW_ASSERT((flags & ~known_flags[hdr->kind]) == 0);

@@ -92,6 +92,9 @@
  * Pause (34 bytes; no payload): as data up to 34, where the time is for how long the receiver is to
  * hold its data back; 0 lets it go on.
  *
+ * Credit (28 bytes; no payload): as data up to 28, where the packet number is how many packets the
+ * receiver has granted since the flow began.
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -112,6 +115,8 @@ enum {
     GW_WIRE_AGG_SIZE = 44,
     GW_WIRE_JOB_SIZE = 52,
     GW_WIRE_PAUSE_SIZE = 34,
+    GW_WIRE_CREDIT_SIZE = 28,
+    GW_WIRE_HDR_MIN = GW_WIRE_CREDIT_SIZE,
     GW_WIRE_HDR_MAX = 52,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
     GW_WIRE_VALUE_SIZE = 4, /* bytes per value of a gradient or parameter */
@@ -132,6 +137,7 @@ enum gw_wire_kind {
     GW_WIRE_PARAM = 4,
     GW_WIRE_JOB = 5,
     GW_WIRE_PAUSE = 6,
+    GW_WIRE_CREDIT = 7,
     GW_WIRE_KINDS,
 };
 
@@ -144,6 +150,9 @@ enum gw_wire_flag {
     GW_WIRE_LAST = 32,       /* data: last packet of the message */
     GW_WIRE_MASK = 64,       /* answer: the mask follows */
     GW_WIRE_NOT_READY = 128, /* NACK: there is no memory for the message yet */
+    GW_WIRE_ON_CREDIT = 8,   /* data: the sender waits for credit */
+    GW_WIRE_LAST_FREE = 64,  /* data: the last packet before credit has come */
+    GW_WIRE_STARVED = 128,   /* data: sent without credit, nothing else is in flight */
 };
 
 /* The second flags of a gradient or parameter. */

@@ -27,7 +27,7 @@ enum {
 #define COOKIE UINT64_C(0x0123456789abcdef)
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
-static uint64_t total_received, total_sent, total_malformed, total_acked;
+static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit;
 
 struct fuzz {
     struct gw_test_host host;
@@ -105,11 +105,12 @@ static void input_datagram(struct fuzz *f)
 static void input_packet(struct fuzz *f)
 {
     struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    static const uint8_t kinds[] = {GW_PKT_DATA, GW_PKT_ACK, GW_PKT_NACK, GW_PKT_CREDIT};
     GW_ASSERT(pkt != NULL);
     uint8_t shape = take8(f);
     pkt->q = (struct gw_qpkt){
         .size = 100,
-        .kind = shape & 3,
+        .kind = kinds[shape & 3],
         .ecn = shape >> 2 & 3,
         .class = shape >> 4 & 7,
         .flags = take8(f),
@@ -180,10 +181,11 @@ static void poll_events(struct fuzz *f)
 
 static void fuzz_open(struct fuzz *f)
 {
-    static struct gw_transport transport;
-    if (!transport.cc)
-        transport = gw_test_transport("smartt", "reps", "trim");
-    f->transport = &transport;
+    static struct gw_transport transports[2]; /* without and with credit */
+    if (!transports[0].cc) {
+        transports[0] = gw_test_transport("smartt", "reps", "trim");
+        transports[1] = gw_test_transport("eqds+smartt", "reps", "trim");
+    }
     f->cfg = gw_test_host_cfg(OURS, MTU);
     f->cfg.tx_flows_max = 4;
     f->cfg.rx_flows_max = 4;
@@ -191,7 +193,10 @@ static void fuzz_open(struct fuzz *f)
     f->cfg.control_max = 16;
     f->cfg.ack_every = 1 + take8(f) % GW_ACK_MASK_BEFORE;
     f->cfg.ack_delay = 5 * GW_US;
-    f->cfg.train = 1 + (take8(f) & 3);
+    uint8_t choice = take8(f);
+    f->cfg.train = 1 + (choice & 3);
+    f->transport = &transports[choice >> 2 & 1];
+    f->cfg.grant = (struct gw_grant_plan){.first = 2, .ahead = 4, .pace = 6553600};
     f->cfg.stall = take8(f) * GW_MS;
     f->now = (gw_time)0 - GW_MS; /* the clock wraps soon */
     gw_test_host_open(&f->host, &f->cfg, PKTS);
@@ -212,6 +217,7 @@ static void fuzz_close(struct fuzz *f)
     total_sent += stats->data_sent;
     total_malformed += stats->malformed;
     total_acked += f->ended;
+    total_credit += stats->credits_sent + stats->credits_received;
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
     free(f->posted[0]);
     free(f->posted[1]);
@@ -263,6 +269,7 @@ static void endpoint__survives_mutants(void **state)
                   (unsigned long long)total_malformed, (unsigned long long)total_acked);
     assert_true(total_received > ROUNDS && total_sent > ROUNDS);
     assert_true(total_malformed > ROUNDS / 10 && total_acked > ROUNDS / 10);
+    assert_true(total_credit > ROUNDS / 10);
 }
 
 int main(void)

@@ -113,7 +113,7 @@ static void udp_run__counts_what_it_refuses(void **state)
     uint8_t bytes[DATAGRAM_MAX];
     uint32_t length = make_data(OURS, 100, bytes);
     throw(f, bytes, 0);
-    throw(f, bytes, GW_WIRE_PAUSE_SIZE - 1);
+    throw(f, bytes, GW_WIRE_HDR_MIN - 1);
     bytes[0] ^= 1; /* magic */
     throw(f, bytes, length);
     bytes[0] ^= 1;

@@ -69,9 +69,14 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
     } else if (pkt.q.kind == GW_PKT_JOB) {
         fill_job(prng, &pkt);
     } else if (pkt.q.kind == GW_PKT_DATA) {
-        static const uint8_t choices[] = {0, GW_PKT_TRIMMABLE, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
-                                          GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW};
-        pkt.q.flags |= choices[gw_prng_below(prng, 4)];
+        static const uint8_t choices[] = {0,
+                                          GW_PKT_TRIMMABLE,
+                                          GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
+                                          GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW,
+                                          GW_PKT_ON_CREDIT,
+                                          GW_PKT_ON_CREDIT | GW_PKT_LAST_FREE,
+                                          GW_PKT_ON_CREDIT | GW_PKT_STARVED};
+        pkt.q.flags |= choices[gw_prng_below(prng, GW_COUNT_OF(choices))];
         pkt.data.total = 1 + gw_prng_below(prng, 1000);
         pkt.seq = gw_prng_below(prng, pkt.data.total);
         pkt.data.mss = (uint16_t)(1 + gw_prng_below(prng, 9000));
@@ -82,6 +87,10 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
     } else if (pkt.q.kind == GW_PKT_PAUSE) {
         pkt.q.flags = 0;
         pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
+    } else if (pkt.q.kind == GW_PKT_CREDIT) {
+        pkt.q.flags = 0;
+        pkt.sent_at = 0;
+        pkt.seq = gw_prng_below(prng, UINT32_MAX);
     } else {
         pkt.q.flags |= (uint8_t)gw_prng_next(prng) & GW_PKT_ECHO_CE;
         pkt.seq = gw_prng_below(prng, 100000);

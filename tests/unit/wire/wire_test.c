@@ -46,7 +46,10 @@ static struct gw_wire_hdr random_data(struct gw_prng *prng)
         hdr.data.len = (uint16_t)(1 + gw_prng_below(prng, hdr.data.mss));
     hdr.data.tag = random32(prng);
     hdr.flags =
-        (uint8_t)gw_prng_next(prng) & (GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW);
+        (uint8_t)gw_prng_next(prng) & (GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
+                                       GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED);
+    if (hdr.flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED))
+        hdr.flags |= GW_WIRE_ON_CREDIT;
     if (gw_prng_chance(prng, UINT32_MAX / 4))
         hdr.flags |= GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED;
     return hdr;
@@ -112,16 +115,22 @@ static struct gw_wire_hdr random_pause(struct gw_prng *prng)
     return (struct gw_wire_hdr){.kind = GW_WIRE_PAUSE, .seq = random32(prng)};
 }
 
+static struct gw_wire_hdr random_credit(struct gw_prng *prng)
+{
+    return (struct gw_wire_hdr){.kind = GW_WIRE_CREDIT, .seq = random32(prng)};
+}
+
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    uint32_t layout = gw_prng_below(prng, 5);
+    uint32_t layout = gw_prng_below(prng, 6);
     struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
                              : layout == 1 ? random_answer(prng)
                              : layout == 2 ? random_agg(prng)
                              : layout == 3 ? random_job(prng)
-                                           : random_pause(prng);
+                             : layout == 4 ? random_pause(prng)
+                                           : random_credit(prng);
     hdr.cookie = gw_prng_next(prng);
-    if (!is_agg(&hdr) && hdr.kind != GW_WIRE_JOB)
+    if (!is_agg(&hdr) && hdr.kind != GW_WIRE_JOB && hdr.kind != GW_WIRE_CREDIT)
         hdr.sent_at = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     hdr.src = random32(prng);
     hdr.dst = random32(prng);
@@ -168,7 +177,7 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->job.scale, b->job.scale);
         assert_int_equal(a->job.op, b->job.op);
         assert_memory_equal(a->job.word, b->job.word, sizeof(a->job.word));
-    } else if (a->kind != GW_WIRE_PAUSE) {
+    } else if (a->kind != GW_WIRE_PAUSE && a->kind != GW_WIRE_CREDIT) {
         assert_int_equal(a->answer.cum, b->answer.cum);
         assert_int_equal(a->answer.mask[0], b->answer.mask[0]);
         assert_int_equal(a->answer.mask[1], b->answer.mask[1]);
@@ -225,6 +234,7 @@ enum sample {
     ACK_MASK,
     NACK,
     PAUSE,
+    CREDIT,
     GRAD,
     PARAM,
     PARAM_REQUEST,
@@ -239,7 +249,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
         [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
         [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
-        [PAUSE] = GW_WIRE_PAUSE,
+        [PAUSE] = GW_WIRE_PAUSE,  [CREDIT] = GW_WIRE_CREDIT,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -252,7 +262,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         hdr.agg.values = which == PARAM_REQUEST ? 0 : PAYLOAD / GW_WIRE_VALUE_SIZE;
     } else if (which == JOB) {
         hdr.job.epoch = 1;
-    } else if (hdr.kind != GW_WIRE_PAUSE) {
+    } else if (hdr.kind != GW_WIRE_PAUSE && hdr.kind != GW_WIRE_CREDIT) {
         hdr.answer.cum = 2;
         hdr.answer.echo_entropy = 5;
         hdr.answer.mask[1] = which == ACK_MASK;
@@ -272,8 +282,8 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
 {
     (void)state;
     static const uint32_t expected[SAMPLES] = {
-        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44,  [ACK] = 40, [ACK_MASK] = 48,
-        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52, [PAUSE] = 34,
+        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,   [ACK_MASK] = 48, [NACK] = 40,
+        [PARAM_REQUEST] = 44,  [JOB] = 52,          [PAUSE] = 34, [CREDIT] = 28,
     };
     for (int which = 0; which < SAMPLES; which++) {
         if (which == GRAD || which == PARAM)
@@ -329,11 +339,18 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
     }
 }
 
+/* What a sender says of its credit, only one that waits for some can say. */
+static bool credit_fits(uint32_t flags)
+{
+    return flags & GW_WIRE_ON_CREDIT || !(flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED));
+}
+
 static void wire_validate__knows_the_flags_of_each_kind(void **state)
 {
     (void)state;
-    static const uint8_t data_plain =
-        GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW | GW_WIRE_LAST;
+    static const uint8_t data_plain = GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
+                                      GW_WIRE_LAST | GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE |
+                                      GW_WIRE_STARVED;
     static const uint8_t answer_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE;
     static const uint8_t nack_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_NOT_READY;
     static const uint8_t agg_plain = GW_WIRE_IMPORTANT;
@@ -344,10 +361,11 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
             enum gw_wire_kind kind;
             bool good;
             if (which == DATA)
-                good = (flags & ~data_plain) == 0;
+                good = (flags & ~data_plain) == 0 && credit_fits(flags);
             else if (which == DATA_TRIMMED)
-                good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE;
-            else if (which == PAUSE)
+                good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE &&
+                       credit_fits(flags);
+            else if (which == PAUSE || which == CREDIT)
                 good = flags == 0;
             else if (which >= GRAD)
                 good = (flags & ~agg_plain) == 0;
