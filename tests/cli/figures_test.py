@@ -52,13 +52,16 @@ class FiguresTest(unittest.TestCase):
 
     def test_fig01a__smartt_is_fastest_and_fairest(self):
         points = run("fig01a")
-        self.check_smartt_is_best(points)
+        self.check_smartt_is_best(points, rivals=SMARTT_RIVALS + ("eqds",))
         for rival in SMARTT_RIVALS:
             spread = points[rival]["fct_us"]["spread"]
             self.assertLess(points["smartt"]["fct_us"]["spread"], spread, rival)
 
-    def test_fig01b__smartt_is_fastest(self):
-        self.check_smartt_is_best(run("fig01b"))
+    def test_fig01b__smartt_is_fastest_and_eqds_slowest(self):
+        points = run("fig01b")
+        self.check_smartt_is_best(points)
+        slowest = max(points, key=lambda name: points[name]["completion_us"])
+        self.assertEqual(slowest, "eqds")
 
     def test_fig02__ecn_falls_faster_than_delay_and_smartt_jumps(self):
         points = run("fig02")
@@ -89,6 +92,7 @@ class FiguresTest(unittest.TestCase):
         points = {lb: point for (_, lb), point in run("fig06a").items()}
         time = {lb: points[lb]["completion_us"] for lb in points}
         self.assertLess(time["reps"], time["spray"])
+        self.assertLess(time["reps"], 0.95 * time["spray-256"])
         self.assertGreater(time["ecmp"], 1.4 * time["spray"])
         self.assertLess(time["plb"], time["ecmp"])
         self.assertLess(points["plb"]["fct_us"]["spread"], points["ecmp"]["fct_us"]["spread"])
@@ -172,11 +176,14 @@ class FiguresTest(unittest.TestCase):
         self.assertLess(points["smartt"]["completion_us"], 1.03 * best)
 
     def test_fig11b__smartt_is_fastest(self):
-        self.check_smartt_is_best(run("fig11b"))
+        self.check_smartt_is_best(run("fig11b"), rivals=SMARTT_RIVALS + ("eqds",))
 
     def test_fig11c__smartt_is_fastest(self):
         points = {algorithm: point for (_, algorithm), point in run("fig11c").items()}
         self.check_smartt_is_best(points)
+        smartt, eqds = points["smartt"], points["eqds"]
+        self.assertGreater(eqds["completion_us"], 1.15 * smartt["completion_us"])
+        self.assertGreater(eqds["trims"], 10 * smartt["trims"])
 
     def test_fig11d__smartt_gives_the_long_flow_what_others_leave(self):
         points = run("fig11d")
@@ -189,6 +196,18 @@ class FiguresTest(unittest.TestCase):
         for algorithm in {algorithm for _, algorithm in points}:
             times = [points[k, algorithm]["completion_us"] for k in ("1", "8")]
             self.assertLess(times[1], times[0], algorithm)
+
+    def check_window_beside_credit(self, points):
+        time = {name: points[name]["completion_us"] for name in points}
+        self.assertLess(time["eqds+smartt"], 0.9 * time["eqds"])
+        self.assertLess(time["eqds+smartt"], time["eqds+mprdma"])
+        self.assertLess(5 * points["eqds+smartt"]["trims"], points["eqds"]["trims"])
+
+    def test_fig13a__smartt_helps_eqds_more_than_mprdma(self):
+        self.check_window_beside_credit(run("fig13a"))
+
+    def test_fig13b__smartt_helps_eqds_more_than_mprdma(self):
+        self.check_window_beside_credit(run("fig13b"))
 
 
 if __name__ == "__main__":
