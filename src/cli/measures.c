@@ -91,6 +91,33 @@ static void add_flows(const struct gw_run_report *run, json_t *json)
     json_object_set_new(json, "sizes", sizes);
 }
 
+/* From the first start to the last end; 0 unless all flows completed. */
+static gw_time collective_time(const struct gw_flow_result *flows, uint32_t count)
+{
+    gw_time start = GW_TIME_NEVER, end = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (flows[i].outcome != GW_FLOW_DONE)
+            return 0;
+        start = flows[i].start < start ? flows[i].start : start;
+        end = flows[i].end > end ? flows[i].end : end;
+    }
+    return count ? end - start : 0;
+}
+
+static void add_collectives(const struct gw_run_report *run, json_t *json)
+{
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_flow_result *flows = gw_sim_flows(run->sim);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < workload->collective_count; i++) {
+        const struct gw_collective_spec *spec = &workload->collectives[i];
+        gw_time time = collective_time(flows + spec->first_flow, spec->flow_count);
+        json_array_append_new(list, json_pack("{s:s, s:i, s:f}", "kind", spec->kind, "flows",
+                                              (int)spec->flow_count, "completion_us", in_us(time)));
+    }
+    json_object_set_new(json, "collectives", list);
+}
+
 static void add_rtt(const struct gw_run_report *run, json_t *json)
 {
     static const struct {
@@ -132,6 +159,7 @@ static void add_cwnd(const struct gw_run_report *run, json_t *json)
 void gw_measures_add(const struct gw_run_report *run, json_t *json)
 {
     add_flows(run, json);
+    add_collectives(run, json);
     if (run->scenario->metrics.rtt)
         add_rtt(run, json);
     if (run->scenario->metrics.sample && run->scenario->metrics.cwnd)

@@ -53,9 +53,9 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 
-    def json(self, *words):
-        done = self.sim("--json", *words)
-        self.assertEqual(done.stderr, "")
+    def json(self, *words, status=0):
+        done = self.sim("--json", *words, status=status)
+        self.assertEqual(done.stderr == "", status == 0)
         return json.loads(done.stdout)
 
     def assert_one_line(self, text, *parts):
@@ -236,6 +236,27 @@ class CommandTest(unittest.TestCase):
             self.assertTrue(3.284 * 63 / 64 <= rtt_us <= 3.284 + 2 * 0.0416, rtt_us)
         times = result["fct_us"]
         self.assertAlmostEqual(times["spread"], times["max"] - times["min"])
+
+    def test_json__has_the_completion_of_each_collective(self):
+        self.scenario = self.file(
+            "jobs.yaml",
+            "topology: {kind: star, hosts: 16}\nworkload:\n"
+            "  - {kind: allreduce, via: ring, workers: 4, jobs: 2, size: 1MB}\n"
+            "  - {kind: allreduce, via: halving-doubling, workers: 8, size: 1MB, start: 5us}\n"
+            "  - {kind: all-to-all, hosts: 4, size: 64KiB, window: 1}\n",
+        )
+        result = self.json("--out", self.path("out"))
+        each = result["collectives"]
+        expected = [("ring", 24), ("ring", 24), ("halving-doubling", 48), ("all-to-all", 12)]
+        self.assertEqual([(one["kind"], one["flows"]) for one in each], expected)
+        flows = self.read_csv("flows.csv")
+        for one in each:
+            part, flows = flows[: one["flows"]], flows[one["flows"] :]
+            start = min(float(flow["start_us"]) for flow in part)
+            end = max(float(flow["end_us"]) for flow in part)
+            self.assertAlmostEqual(one["completion_us"], end - start, places=5)
+        late = self.json("--set", "time_limit=10us", status=1)["collectives"]
+        self.assertEqual({one["completion_us"] for one in late}, {0})
 
     def test_unfinished_flows__are_a_failure_that_names_them(self):
         done = self.sim("--set", "time_limit=5us", status=1)
