@@ -56,25 +56,33 @@ static json_t *algo_json(const struct gw_algo *algo)
                      "params", params, "presets", presets);
 }
 
+/* Whether the registry's names can stand behind the key `kind`: a grant is chosen by `cc`. */
+static bool is_of_kind(const struct gw_registry *registry, const char *kind)
+{
+    return strcmp(registry->kind, kind) == 0 ||
+           (registry == &gw_grant_registry && strcmp(kind, gw_cc_registry.kind) == 0);
+}
+
 bool gw_report_list(const char *kind, bool as_json)
 {
+    bool is_known = false;
+    json_t *json = json_array();
     for (size_t i = 0; i < sizeof(registries) / sizeof(registries[0]); i++) {
         const struct gw_registry *registry = registries[i];
-        if (strcmp(registry->kind, kind) != 0)
+        if (!is_of_kind(registry, kind))
             continue;
-        json_t *json = json_array();
+        is_known = true;
         for (uint32_t j = 0; j < registry->count; j++) {
             if (as_json)
                 json_array_append_new(json, algo_json(registry->algos[j]));
             else
                 print_algo(registry->algos[j]);
         }
-        if (as_json) {
-            json_dumpf(json, stdout, JSON_INDENT(2));
-            putchar('\n');
-        }
-        json_decref(json);
-        return true;
     }
-    return false;
+    if (is_known && as_json) {
+        json_dumpf(json, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(json);
+    return is_known;
 }

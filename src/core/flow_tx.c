@@ -469,7 +469,11 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         return;
     flow->acked_bytes += bytes;
     flow->progress_at = now;
-    flow->is_held = false;
+    if (flow->is_held) {
+        flow->is_held = false;
+        /* The packet that was to ask may need credit now, and only the timer asks for that. */
+        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), gw_time_add(now, flow->rto));
+    }
     if (flow->una == flow->total) {
         flow_end(ep, flow, GW_EVENT_SENT, now);
         return;
@@ -570,6 +574,7 @@ void gw_flow_tx_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time
     uint32_t credit = flow->credit + (pkt->seq - flow->granted);
     flow->credit = credit < ep->cfg.span_max ? credit : ep->cfg.span_max;
     flow->granted = pkt->seq;
+    flow->is_starved = false;
     flow->answered_at = now;
     flow_wake(ep, flow, now);
 }

@@ -271,7 +271,7 @@ class CommandTest(unittest.TestCase):
 
     def test_list__prints_every_registry(self):
         for kind, name in {
-            "cc": "smartt", "lb": "reps", "loss": "trim", "qdisc": "red", "topo": "fat-tree",
+            "cc": "smartt", "lb": "reps", "loss": "trim", "grant": "eqds", "qdisc": "red", "topo": "fat-tree",
             "workload": "permutation",
         }.items():  # fmt: skip
             done = self.call("sim", "--list", kind)

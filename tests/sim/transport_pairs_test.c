@@ -1,6 +1,7 @@
 /*
- * Every congestion control with every load balancer: loops over both registries, so that a new
- * algorithm meets all others when its line is added. Whatever the pair, every message arrives, on
+ * Every congestion control, alone and beside every grant, and every grant alone, with every load
+ * balancer: loops over the registries, so that a new algorithm meets all others when its line is
+ * added. Whatever the pair, every message arrives, on
  * a network that trims, one that drops, and one that loses packets and a link; and the run is the
  * same with several threads and through the wire format.
  */
@@ -32,15 +33,30 @@ static struct gw_sim_totals totals_of(const char *set, uint32_t threads)
     return totals;
 }
 
+/* What `cc` can be: each row is a grant or none, each column a congestion control or none. */
+static uint32_t cc_count(void)
+{
+    return (gw_grant_registry.count + 1) * (gw_cc_registry.count + 1) - 1;
+}
+
+static void cc_name(uint32_t i, char name[GW_TRANSPORT_NAME_MAX])
+{
+    uint32_t row = i / (gw_cc_registry.count + 1), column = i % (gw_cc_registry.count + 1);
+    const char *grant = row < gw_grant_registry.count ? gw_grant_registry.algos[row]->name : "";
+    const char *cc = column < gw_cc_registry.count ? gw_cc_registry.algos[column]->name : "";
+    snprintf(name, GW_TRANSPORT_NAME_MAX, "%s%s%s", grant, grant[0] && cc[0] ? "+" : "", cc);
+}
+
 static void transport_pairs__deliver_everything(void **state)
 {
     (void)state;
-    for (uint32_t c = 0; c < gw_cc_registry.count; c++)
+    for (uint32_t c = 0; c < cc_count(); c++)
         for (uint32_t l = 0; l < gw_lb_registry.count; l++)
             for (size_t n = 0; n < GW_COUNT_OF(networks); n++) {
-                char set[512];
-                snprintf(set, sizeof(set), "cc=%s; lb=%s; %s", gw_cc_registry.algos[c]->name,
-                         gw_lb_registry.algos[l]->name, networks[n]);
+                char set[512], cc[GW_TRANSPORT_NAME_MAX];
+                cc_name(c, cc);
+                snprintf(set, sizeof(set), "cc=%s; lb=%s; %s", cc, gw_lb_registry.algos[l]->name,
+                         networks[n]);
                 struct gw_sim_totals alone = totals_of(set, 1), several = totals_of(set, 3);
                 if (alone.completed != alone.flows)
                     fail_msg("%s: %u of %u flows completed", set, alone.completed, alone.flows);

@@ -465,16 +465,25 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
     cfg->ack_delay = between(w, 0, 4 * GW_US);
     cfg->train = (uint32_t)(percent(w, 50) ? 1 : between(w, 2, 64));
     cfg->stall = w->stall;
+    /* Two ends that do not agree on the first packets are slow, and no worse. */
+    cfg->grant = (struct gw_grant_plan){
+        .first = (uint32_t)between(w, 1, 64),
+        .ahead = (uint32_t)between(w, 1, 128),
+        .pace = gw_byte_time_from_bps(RATE_BPS),
+    };
     cfg->seed = gw_prng_next(&w->prng);
     cfg->pool = &w->pool;
     size_t size = gw_endpoint_size(cfg);
     assert_true(size > 0);
     w->hosts[h] = gw_endpoint_init(take(size), cfg);
     w->nodes[h] = gw_endpoint_node(w->hosts[h]);
-    /* The entries of a registry are the first members of their ops tables. */
-    w->transports[h] =
-        gw_test_transport(draw_algo(w, &gw_cc_registry)->name, draw_algo(w, &gw_lb_registry)->name,
-                          draw_algo(w, &gw_loss_registry)->name);
+    char cc[GW_TRANSPORT_NAME_MAX];
+    bool has_grant = percent(w, 30), is_alone = has_grant && percent(w, 30);
+    snprintf(cc, sizeof(cc), "%s%s%s", has_grant ? draw_algo(w, &gw_grant_registry)->name : "",
+             has_grant && !is_alone ? "+" : "",
+             is_alone ? "" : draw_algo(w, &gw_cc_registry)->name);
+    w->transports[h] = gw_test_transport(cc, draw_algo(w, &gw_lb_registry)->name,
+                                         draw_algo(w, &gw_loss_registry)->name);
 }
 
 /* One switch; a host with two ports has two links to it. */

@@ -162,11 +162,15 @@ static void write_param(struct writer *w, const struct gw_algo *algo, const stru
     fputc('\n', w->out);
 }
 
-/* Kind, preset and parameters of one of the registry's entries, as the inside of a section. */
-static void write_algorithm(struct writer *w, const struct gw_registry *registry)
+/*
+ * Kind, preset and parameters of one of the registry's entries, as the inside of a section;
+ * `before` is put before the name.
+ */
+static void write_algorithm(struct writer *w, const struct gw_registry *registry,
+                            const char *before)
 {
     const struct gw_algo *algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
-    fprintf(w->out, "  kind: %s\n", algo->name);
+    fprintf(w->out, "  kind: %s%s\n", before, algo->name);
     if (algo->preset_count && once_in(w, 3))
         fprintf(w->out, "  preset: %s\n",
                 algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
@@ -334,7 +338,7 @@ static void write_queue(struct writer *w)
 {
     const uint64_t full = w->mtu + w->header, bdp = w->network->bdp;
     fputs("queue:\n", w->out);
-    write_algorithm(w, &gw_qdisc_registry);
+    write_algorithm(w, &gw_qdisc_registry, "");
     if (has(w, HAS_LOSSLESS)) {
         fputs("  lossless: yes\n", w->out);
         if (once_in(w, 2)) /* so that small messages meet it */
@@ -588,11 +592,13 @@ static void load_network(const char *file, struct gw_scenario *network)
 
 static void write_algorithms(struct writer *w)
 {
-    static const struct gw_registry *const registries[] = {&gw_cc_registry, &gw_lb_registry,
-                                                           &gw_loss_registry};
+    static const struct gw_registry *const registries[] = {&gw_lb_registry, &gw_loss_registry};
+    struct gw_prng own = gw_prng_derive(w->prng.state, 0);
+    fputs("cc:\n", w->out);
+    write_algorithm(w, &gw_cc_registry, gw_prng_below(&own, 4) ? "" : "eqds+");
     for (uint32_t i = 0; i < GW_COUNT_OF(registries); i++) {
         fprintf(w->out, "%s:\n", registries[i]->kind);
-        write_algorithm(w, registries[i]);
+        write_algorithm(w, registries[i], "");
     }
 }
 

@@ -22,12 +22,12 @@ struct eqds_cfg {
     gw_q16 pace;
 };
 
-/* A multiple of the bdp as packets, at least one. */
+/* A multiple of the bdp as packets with their headers, at least one. */
 static uint32_t packets_of(gw_q16 factor, const struct gw_path *path)
 {
     const gw_q16 largest = 1024 * GW_Q16_ONE;
     gw_q16 bytes = gw_q16_mul(factor < 0 ? 0 : factor < largest ? factor : largest, path->bdp);
-    uint64_t packets = (uint64_t)bytes / path->mtu;
+    uint64_t packets = (uint64_t)bytes / (path->mtu + path->hdr);
     return packets == 0 ? 1 : packets < UINT32_MAX ? (uint32_t)packets : UINT32_MAX;
 }
 

@@ -230,6 +230,8 @@ static void scenario_load__reads_the_shipped_files(void **state)
          0},
         {"incast", {NULL}, 1024, 8, 0},
         {"incast", {"workload.degree=100", "cc=fixed"}, 1024, 100, 0},
+        {"incast", {"cc=eqds"}, 1024, 8, 0},
+        {"all-to-all-128", {NULL}, 128, 128 * 127, 0},
         {"flows", {NULL}, 1024, 9, 0},
         {"link-failure", {NULL}, 128, 128, 1},
         {"permutation-8192", {NULL}, 8192, 8192, 0},
@@ -253,11 +255,45 @@ static void scenario_load__reads_the_shipped_files(void **state)
     }
 }
 
+/* "a+b" has the keys of both, and b's presets. */
+static void scenario_load__combines_a_grant_with_a_congestion_control(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"{kind: eqds+smartt, md: 3, credit_pace: 0.9}",
+                                       "{kind: eqds+smartt, preset: author800}",
+                                       "{kind: eqds, credit_first: 2}"};
+    static const char *const bad[] = {"eqds+",
+                                      "smartt+eqds",
+                                      "+smartt",
+                                      "eqds+nobody",
+                                      "{kind: smartt, credit_pace: 0.9}",
+                                      "{kind: eqds, md: 3}",
+                                      "{kind: eqds, preset: author800}"};
+    char why[GW_WHY_MAX];
+    const char *file = GW_SOURCE_DIR "/scenarios/incast.yaml";
+    for (size_t i = 0; i < GW_COUNT_OF(good) + GW_COUNT_OF(bad); i++) {
+        bool is_good = i < GW_COUNT_OF(good);
+        const char *text = is_good ? good[i] : bad[i - GW_COUNT_OF(good)];
+        const struct gw_override override = {"cc", text};
+        struct gw_scenario scenario;
+        int error = gw_scenario_load(&scenario, file, &override, 1, why);
+        if ((error == GW_OK) != is_good)
+            fail_msg("%s: %s", text, is_good ? why : "accepted");
+        if (!error) {
+            assert_string_equal(scenario.transport.grant->algo.name, "eqds");
+            gw_scenario_free(&scenario);
+        } else {
+            assert_non_null(strstr(why, "cc"));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scenario_load__fills_in_the_defaults),
         cmocka_unit_test(scenario_load__reads_every_section),
+        cmocka_unit_test(scenario_load__combines_a_grant_with_a_congestion_control),
         cmocka_unit_test(scenario_load__gives_all_series_when_only_sampled),
         cmocka_unit_test(scenario_load__draws_workloads_from_the_seed),
         cmocka_unit_test(scenario_load__names_file_line_and_key),

@@ -9,6 +9,7 @@
 
 #include "base/prng.h"
 #include "core/cc/cc.h"
+#include "core/grant/grant.h"
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
 #include "core/qdisc/qdisc.h"
@@ -148,6 +149,7 @@ static void conformance_algo__describes_itself(void **state)
 {
     (void)state;
     check_self_description(&gw_cc_registry, GW_CC_STATE_MAX);
+    check_self_description(&gw_grant_registry, 0);
     check_self_description(&gw_lb_registry, GW_LB_STATE_MAX);
     check_self_description(&gw_loss_registry, GW_LOSS_STATE_MAX);
     check_self_description(&gw_qdisc_registry, GW_QDISC_STATE_MAX);
@@ -261,6 +263,29 @@ static void conformance_cc__keeps_windows_in_bounds(void **state)
 {
     (void)state;
     each_algo(&gw_cc_registry, check_cc);
+}
+
+/* ---- Grants. ---- */
+
+static void check_grant(const struct gw_algo *algo, const union gw_algo_cfg *cfg, const char *what)
+{
+    const struct gw_grant_ops *ops = (const void *)algo;
+    (void)what;
+    for (size_t p = 0; p < GW_COUNT_OF(PATHS); p++) {
+        struct gw_grant_plan plan;
+        memset(&plan, 0xff, sizeof(plan)); /* all is set */
+        ops->plan(cfg, &PATHS[p], &plan);
+        assert_in_range(plan.first, 1, 1 + 2 * (uint64_t)PATHS[p].bdp / PATHS[p].mtu);
+        assert_in_range(plan.ahead, plan.first, 1 + 4 * (uint64_t)PATHS[p].bdp / PATHS[p].mtu);
+        assert_true(plan.pace >= gw_byte_time_from_bps(PATHS[p].rate_bps));
+    }
+}
+
+/* Every plan lets a flow begin, and grants no faster than the link. */
+static void conformance_grant__plans_what_a_link_can_take(void **state)
+{
+    (void)state;
+    each_algo(&gw_grant_registry, check_grant);
 }
 
 /* ---- Load balancing. ---- */
@@ -559,6 +584,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conformance_algo__describes_itself),
         cmocka_unit_test(conformance_cc__keeps_windows_in_bounds),
+        cmocka_unit_test(conformance_grant__plans_what_a_link_can_take),
         cmocka_unit_test(conformance_lb__keeps_entropies_in_range),
         cmocka_unit_test(conformance_loss__backs_off_and_recovers),
         cmocka_unit_test(conformance_qdisc__conserves_bytes_and_order),
