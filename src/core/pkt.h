@@ -33,7 +33,8 @@ enum gw_pkt_kind {
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
     GW_PKT_JOB = 5,   /* job control; see core/job.h */
     GW_PKT_PAUSE = 6, /* the other end of the link holds data back for a time; see pause.h */
-    GW_PKT_CREDIT = 7, /* the receiver of a flow lets its sender go on; see credit.h */
+    /* 7 is none of these on the wire, but wire/attach.h. */
+    GW_PKT_CREDIT = 8, /* the receiver of a flow lets its sender go on; see credit.h */
     GW_PKT_KINDS,
 };
 

@@ -137,7 +137,7 @@ enum gw_wire_kind {
     GW_WIRE_PARAM = 4,
     GW_WIRE_JOB = 5,
     GW_WIRE_PAUSE = 6,
-    GW_WIRE_CREDIT = 7,
+    GW_WIRE_CREDIT = 8, /* 7 is GW_ATTACH_KIND */
     GW_WIRE_KINDS,
 };
 

@@ -5,6 +5,7 @@
 #include "base/prng.h"
 #include "core/codec.h"
 #include "core/job.h"
+#include "wire/attach.h"
 
 enum {
     ROUNDS = 20000,
@@ -59,7 +60,9 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
     pkt.sent_at = now - gw_prng_next(prng) % (120 * GW_S);
     pkt.entropy = (uint16_t)gw_prng_next(prng);
     pkt.buf = GW_BUF_NONE;
-    pkt.q.kind = (uint8_t)gw_prng_below(prng, GW_PKT_KINDS);
+    do
+        pkt.q.kind = (uint8_t)gw_prng_below(prng, GW_PKT_KINDS);
+    while (pkt.q.kind == GW_ATTACH_KIND);
     pkt.q.class = (uint8_t)gw_prng_below(prng, GW_CLASSES);
     pkt.q.ecn = (uint8_t)gw_prng_below(prng, 4);
     pkt.q.key = gw_flow_key(pkt.src, pkt.dst, pkt.flow);
