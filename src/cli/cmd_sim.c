@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "cli/table.h"
 
 enum {
     OVERRIDES_MAX = 256,
@@ -194,6 +195,8 @@ static bool make_directory(const char *out, uint32_t index, bool is_only, char p
 struct session {
     const struct sim_args *args;
     json_t *results;
+    json_t *point;          /* results of the point that runs, for the table */
+    struct gw_table *table; /* NULL: every run is reported for itself */
     uint32_t run_index;
     bool is_only;    /* one point, one seed */
     bool incomplete; /* a run left flows unfinished */
@@ -206,9 +209,11 @@ static int report(struct session *session, const struct gw_run_report *run)
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
     if (totals.completed != totals.flows || totals.members_completed != totals.members)
         session->incomplete = true;
-    if (args->json)
+    if (args->json) {
         json_array_append_new(session->results, gw_report_json(run));
-    else {
+    } else if (session->table) {
+        json_array_append_new(session->point, gw_report_json(run));
+    } else {
         if (session->run_index)
             putchar('\n');
         gw_report_text(run);
@@ -275,15 +280,37 @@ static int run_once(struct session *session, const struct gw_override *overrides
     return status;
 }
 
-/* Runs all seeds of one point. `overrides` holds the sweep's settings, then those of --set. */
-static int run_point(struct session *session, const struct gw_override *overrides, uint32_t count)
+/* Runs all seeds of a point. `overrides` holds the sweep's settings, then those of --set. */
+static int run_point(struct session *session, uint32_t point, const struct gw_override *overrides,
+                     uint32_t count)
 {
-    for (uint64_t k = 0; k < session->args->seeds; k++) {
-        int status = run_once(session, overrides, count, k);
-        if (status != GW_EXIT_OK)
-            return status;
+    int status = GW_EXIT_OK;
+    session->point = json_array();
+    for (uint64_t k = 0; k < session->args->seeds && status == GW_EXIT_OK; k++)
+        status = run_once(session, overrides, count, k);
+    if (status == GW_EXIT_OK && session->table &&
+        gw_table_add(session->table, point, session->point) != GW_OK)
+        status = GW_EXIT_USAGE;
+    json_decref(session->point);
+    return status;
+}
+
+/* Runs all points. */
+static int run_points(struct session *session, const struct gw_sweep *sweep)
+{
+    const struct sim_args *args = session->args;
+    uint32_t count = sweep->key_count + args->override_count;
+    struct gw_override *overrides = calloc(count + 1, sizeof(*overrides));
+    int status = overrides ? GW_EXIT_OK : GW_EXIT_FAILURE;
+    for (uint32_t point = 0; point < sweep->point_count && status == GW_EXIT_OK; point++) {
+        for (uint32_t i = 0; i < sweep->key_count; i++)
+            overrides[i] = sweep->overrides[point * sweep->key_count + i];
+        for (uint32_t i = 0; i < args->override_count; i++)
+            overrides[sweep->key_count + i] = args->overrides[i];
+        status = run_point(session, point, overrides, count);
     }
-    return GW_EXIT_OK;
+    free(overrides);
+    return status;
 }
 
 static int run_all(const struct sim_args *args)
@@ -312,16 +339,12 @@ static int run_all(const struct sim_args *args)
         json_decref(session.results);
         return GW_EXIT_USAGE;
     }
-    uint32_t count = sweep.key_count + args->override_count;
-    struct gw_override *overrides = calloc(count + 1, sizeof(*overrides));
-    int status = overrides ? GW_EXIT_OK : GW_EXIT_FAILURE;
-    for (uint32_t point = 0; point < sweep.point_count && status == GW_EXIT_OK; point++) {
-        for (uint32_t i = 0; i < sweep.key_count; i++)
-            overrides[i] = sweep.overrides[point * sweep.key_count + i];
-        for (uint32_t i = 0; i < args->override_count; i++)
-            overrides[sweep.key_count + i] = args->overrides[i];
-        status = run_point(&session, overrides, count);
-    }
+    if (sweep.column_count && !args->json)
+        session.table = gw_table_open(&sweep);
+    int status = run_points(&session, &sweep);
+    if (session.table && status == GW_EXIT_OK)
+        gw_table_print(session.table);
+    gw_table_close(session.table);
     if (args->json && status == GW_EXIT_OK) {
         json_t *value = session.is_only ? json_array_get(session.results, 0) : session.results;
         json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
@@ -332,7 +355,6 @@ static int run_all(const struct sim_args *args)
         status = GW_EXIT_FAILURE;
     }
     json_decref(session.results);
-    free(overrides);
     gw_sweep_free(&sweep);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "core/job.h"
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/measures.h"
 
 enum {
     HISTOGRAM_ROWS = 12,
@@ -151,6 +152,17 @@ static void print_jobs(const struct gw_run_report *run)
     free(results);
 }
 
+/* More of the distribution, and the time between the first flow to end and the last. */
+static void extend_times(const struct times *times, json_t *json)
+{
+    json_object_set_new(json, "p10", json_real(percentile_us(times, 100)));
+    json_object_set_new(json, "p25", json_real(percentile_us(times, 250)));
+    json_object_set_new(json, "p75", json_real(percentile_us(times, 750)));
+    json_object_set_new(json, "p90", json_real(percentile_us(times, 900)));
+    json_object_set_new(json, "spread",
+                        json_real(percentile_us(times, 1000) - percentile_us(times, 0)));
+}
+
 json_t *gw_report_json(const struct gw_run_report *run)
 {
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
@@ -178,9 +190,15 @@ json_t *gw_report_json(const struct gw_run_report *run)
                   "threads", (int)run->host.threads, "wall_s", run->host.wall_s, "hops_per_s",
                   run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0,
                   "peak_rss_mb", run->host.peak_rss_mb);
-    free(times.values);
     if (!json)
         abort();
+    extend_times(&times, json_object_get(json, "fct_us"));
+    free(times.values);
+    gw_time bound = gw_sim_bound(run->scenario);
+    json_object_set_new(json, "over_ideal", json_real(share(totals.completion, bound)));
+    json_object_set_new(json, "timeouts", json_integer((json_int_t)totals.timeouts));
+    json_object_set_new(json, "spurious", json_integer((json_int_t)totals.spurious));
+    gw_measures_add(run, json);
     json_object_set_new(json, "control_drops", json_integer((json_int_t)totals.control_drops));
     json_object_set_new(json, "pauses", json_integer((json_int_t)totals.pauses));
     json_object_set_new(json, "paused_us", json_real(in_us(totals.paused)));

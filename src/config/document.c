@@ -15,7 +15,11 @@ enum {
     FILE_SIZE_MAX = 16 << 20, /* bytes; a scenario is a few hundred */
     PATH_MAX_BYTES = 256,     /* a dotted key in an error message */
     DEPTH_MAX = 64,           /* of the tree */
+    LIST_MAX = 256,           /* bytes of a list of names in an error message */
 };
+
+/* The section with the words that stand for several settings. */
+#define VARIANTS "variants"
 
 static char *copy_text(const char *text, size_t length)
 {
@@ -299,32 +303,32 @@ static int step(struct gw_document *document, struct gw_value **at, const char *
     return GW_OK;
 }
 
-/* The path that the file's `aliases:` give a short key, else the key itself. */
-static const char *resolve(const struct gw_document *document, const char *key)
+const char *gw_document_path(const struct gw_document *document, const char *key)
 {
     const struct gw_value *alias = gw_value_get(gw_value_get(document->root, "aliases"), key);
     return alias && alias->kind == GW_VALUE_SCALAR ? alias->text : key;
 }
 
-static int apply(struct gw_document *document, const struct gw_override *override)
+/* The value that a path calls, made if need be and empty in any case. */
+static int locate(struct gw_document *document, const char *path,
+                  const struct gw_override *override, struct gw_value **found)
 {
     struct gw_value *at = document->root;
     const struct gw_value origin = {.override = override};
-    const char *key = resolve(document, override->key);
     uint32_t depth = 0;
-    while (key) {
+    while (path) {
         char word[PATH_MAX_BYTES];
-        const char *dot = strchr(key, '.');
-        size_t length = dot ? (size_t)(dot - key) : strlen(key);
+        const char *dot = strchr(path, '.');
+        size_t length = dot ? (size_t)(dot - path) : strlen(path);
         if (length == 0 || length >= sizeof(word) || ++depth > DEPTH_MAX)
             return gw_document_error(document, &origin, GW_ERR_INVALID,
                                      "the key must be words separated by dots");
-        memcpy(word, key, length);
+        memcpy(word, path, length);
         word[length] = '\0';
         int error = step(document, &at, word, override);
         if (error)
             return error;
-        key = dot ? dot + 1 : NULL;
+        path = dot ? dot + 1 : NULL;
     }
     for (uint32_t i = 0; i < at->count; i++)
         value_free(at->items[i]);
@@ -335,7 +339,84 @@ static int apply(struct gw_document *document, const struct gw_override *overrid
     at->count = at->room = 0;
     at->kind = GW_VALUE_SCALAR;
     at->override = override;
-    return parse(document, override->value, strlen(override->value), at);
+    *found = at;
+    return GW_OK;
+}
+
+/* Gives an empty value the contents of another one. Recursion is bounded by DEPTH_MAX. */
+static void copy_contents(struct gw_value *to, const struct gw_value *from)
+{
+    to->kind = from->kind;
+    to->text = from->text ? copy_text(from->text, strlen(from->text)) : NULL;
+    for (uint32_t i = 0; i < from->count; i++) {
+        struct gw_value *item =
+            value_new(to, from->items[i]->kind, from->items[i]->key, from->items[i]->line);
+        value_append(to, item);
+        copy_contents(item, from->items[i]);
+    }
+}
+
+static int unknown_variant(const struct gw_document *document, const struct gw_value *names,
+                           const struct gw_override *override)
+{
+    const struct gw_value origin = {.override = override};
+    char list[LIST_MAX] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < names->count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+                                 names->items[i]->key ? names->items[i]->key : "");
+    return gw_document_error(document, &origin, GW_ERR_UNKNOWN, "unknown; expected one of: %s",
+                             list);
+}
+
+/* Applies all settings of the variant that the override's value names, in their order. */
+static int apply_variant(struct gw_document *document, const struct gw_value *names,
+                         const struct gw_override *override)
+{
+    const struct gw_value *settings = gw_value_get(names, override->value);
+    if (!settings)
+        return unknown_variant(document, names, override);
+    bool is_empty = settings->kind == GW_VALUE_SCALAR && settings->text[0] == '\0';
+    if (settings->kind != GW_VALUE_MAP && !is_empty)
+        return gw_document_error(document, settings, GW_ERR_INVALID,
+                                 "expected a map of paths and values");
+    for (uint32_t i = 0; i < settings->count; i++) {
+        const struct gw_value *setting = settings->items[i];
+        const char *path = gw_document_path(document, setting->key);
+        struct gw_value *at;
+        if (strncmp(path, VARIANTS, strlen(VARIANTS)) == 0)
+            return gw_document_error(document, setting, GW_ERR_INVALID,
+                                     "a variant cannot change variants");
+        int error = locate(document, path, override, &at);
+        if (error)
+            return error;
+        copy_contents(at, setting);
+    }
+    return GW_OK;
+}
+
+static int apply_setting(struct gw_document *document, const struct gw_override *override)
+{
+    struct gw_value *at;
+    int error = locate(document, gw_document_path(document, override->key), override, &at);
+    return error ? error : parse(document, override->value, strlen(override->value), at);
+}
+
+/* Variants first, so that a single setting always wins. */
+static int apply_all(struct gw_document *document, const struct gw_override *overrides,
+                     uint32_t count)
+{
+    int error = GW_OK;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < count && !error; i++) {
+            const struct gw_value *names =
+                gw_value_get(gw_value_get(document->root, VARIANTS), overrides[i].key);
+            if (names && pass == 0)
+                error = apply_variant(document, names, &overrides[i]);
+            else if (!names && pass == 1)
+                error = apply_setting(document, &overrides[i]);
+        }
+    return error;
 }
 
 int gw_document_load(struct gw_document *document, const char *file,
@@ -352,8 +433,8 @@ int gw_document_load(struct gw_document *document, const char *file,
     if (!error && document->root->kind != GW_VALUE_MAP)
         error = gw_document_error(document, NULL, GW_ERR_INVALID,
                                   "a scenario must be a map of keys and values");
-    for (uint32_t i = 0; i < override_count && !error; i++)
-        error = apply(document, &overrides[i]);
+    if (!error)
+        error = apply_all(document, overrides, override_count);
     if (error)
         gw_document_free(document);
     return error;

@@ -38,12 +38,16 @@ struct gw_document {
 
 /*
  * Reads `file` and applies the overrides; a key that the file's `aliases:` map to a path stands for
- * that path. The strings must outlive the document. Returns 0, or a negative error with one line in
+ * that path, and one of its `variants:` for all settings that the value names. The strings must
+ * outlive the document. Returns 0, or a negative error with one line in
  * `why`; the document is then empty. gw_document_free() takes it back in either case.
  */
 int gw_document_load(struct gw_document *document, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why);
 void gw_document_free(struct gw_document *document);
+
+/* The path that the file's `aliases:` give a short key, else the key itself. */
+const char *gw_document_path(const struct gw_document *document, const char *key);
 
 /* The value of `key` in a map; NULL when it is absent or `map` is NULL. */
 struct gw_value *gw_value_get(const struct gw_value *map, const char *key);

@@ -95,6 +95,7 @@ struct gw_metrics_cfg {
     bool cwnd;          /* per flow */
     bool rate;          /* per flow: acknowledged bytes per interval, as bit/s */
     bool queue;         /* per port: backlog in bytes */
+    bool rtt;           /* the distribution of packets' RTTs, in the result */
     uint32_t pcap_link; /* what --pcap writes: `pcap: [a, b]` names its ends; default link 0 */
 };
 
@@ -142,6 +143,8 @@ struct gw_sweep {
         *overrides; /* point_count rows of key_count; strings are owned by the sweep */
     uint32_t key_count;
     uint32_t point_count;
+    char **columns; /* of the scenario's `table:`; names of the sweep's own */
+    uint32_t column_count;
 };
 
 /* Keys in `overrides` replace the sweep over the same key. Errors as for gw_scenario_load(). */

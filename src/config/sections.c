@@ -132,6 +132,11 @@ static const struct gw_param metrics_params[] = {
      .offset = offsetof(struct gw_metrics_cfg, sample),
      .initial = "0",
      .help = "interval of the sampled series; 0: no series"},
+    {.name = "rtt",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct gw_metrics_cfg, rtt),
+     .initial = "no",
+     .help = "report how the RTTs of packets are distributed"},
 };
 
 static const struct gw_algo metrics_table = {

@@ -3,7 +3,8 @@
  *
  *     sweep: {cc: [smartt, fixed], workload.size: [64KiB, 2MiB]}
  *
- * The last key changes fastest. Keys are paths as for --set, and so are the points' overrides.
+ * The last key changes fastest. Keys are those of --set: paths, aliases or variants. The `table:`
+ * of the scenario names what is printed of each point.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,12 @@ static char *copy(const char *text)
     return memcpy(gw_memory_zeroed(size, 1), text, size);
 }
 
-static bool is_overridden(const char *key, const struct gw_override *overrides, uint32_t count)
+static bool is_overridden(const struct gw_document *document, const char *key,
+                          const struct gw_override *overrides, uint32_t count)
 {
+    const char *path = gw_document_path(document, key);
     for (uint32_t i = 0; i < count; i++)
-        if (strcmp(overrides[i].key, key) == 0)
+        if (strcmp(gw_document_path(document, overrides[i].key), path) == 0)
             return true;
     return false;
 }
@@ -46,7 +49,7 @@ static int list_keys(const struct gw_document *document, const struct gw_overrid
                                  "expected a map such as {cc: [smartt, fixed]}");
     for (uint32_t i = 0; i < section->count; i++) {
         const struct gw_value *list = section->items[i];
-        if (is_overridden(list->key, overrides, override_count))
+        if (is_overridden(document, list->key, overrides, override_count))
             continue;
         if (list->kind != GW_VALUE_LIST || list->count == 0)
             return gw_document_error(document, list, GW_ERR_INVALID, "expected a list of values");
@@ -75,6 +78,24 @@ static void fill(struct gw_sweep *sweep, const struct gw_value *const *lists)
     }
 }
 
+/* Copies the names of the table's columns. */
+static int load_columns(const struct gw_document *document, struct gw_sweep *sweep)
+{
+    const struct gw_value *table = gw_value_get(document->root, "table");
+    if (!table)
+        return GW_OK;
+    if (table->kind != GW_VALUE_LIST || table->count == 0)
+        return gw_document_error(document, table, GW_ERR_INVALID,
+                                 "expected a list of columns such as [fct_us.max, trims]");
+    for (uint32_t i = 0; i < table->count; i++)
+        if (!gw_schema_text(document, table->items[i]))
+            return GW_ERR_INVALID;
+    sweep->columns = gw_memory_zeroed(table->count, sizeof(sweep->columns[0]));
+    for (; sweep->column_count < table->count; sweep->column_count++)
+        sweep->columns[sweep->column_count] = copy(table->items[sweep->column_count]->text);
+    return GW_OK;
+}
+
 int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_override *overrides,
                   uint32_t override_count, char *why)
 {
@@ -91,6 +112,7 @@ int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_over
         sweep->overrides = gw_memory_zeroed((size_t)sweep->point_count * sweep->key_count,
                                             sizeof(sweep->overrides[0]));
         fill(sweep, lists);
+        error = load_columns(&document, sweep);
     } else {
         *sweep = (struct gw_sweep){0};
     }
@@ -107,5 +129,8 @@ void gw_sweep_free(struct gw_sweep *sweep)
         free((void *)(uintptr_t)sweep->overrides[i].value);
     }
     free(sweep->overrides);
+    for (uint32_t i = 0; i < sweep->column_count; i++)
+        free(sweep->columns[i]);
+    free(sweep->columns);
     *sweep = (struct gw_sweep){0};
 }

@@ -428,6 +428,7 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     for (uint32_t p = 0; p < sim->part_count; p++) {
         sim->parts[p].sim = sim;
         sim->parts[p].first_start = GW_TIME_NEVER;
+        gw_sim_rtt_open(&sim->parts[p]);
     }
     uint32_t flows = scenario->workload.flow_count;
     sim->flows = gw_sim_alloc(flows * sizeof(*sim->flows));
@@ -475,6 +476,7 @@ void gw_sim_close(struct gw_sim *sim)
         free(part->batches[0].room);
         free(part->batches[1].room);
         free(part->pulls);
+        free(part->rtt_counts);
     }
     for (uint32_t place = 0; place < sim->node_count; place++) {
         struct gw_sim_node *node = &sim->nodes[place];

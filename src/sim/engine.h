@@ -159,6 +159,7 @@ struct gw_sim_part {
     uint64_t hops, arrivals, events, link_losses, link_copies, changed_by_wire;
     uint64_t changed_messages; /* payload that arrived with other contents than were sent */
     uint64_t wrong_payloads;   /* sums of jobs that are not what they must be */
+    uint64_t *rtt_counts;      /* bins of rtt.c; NULL: not wanted */
     int error;
 } __attribute__((aligned(128)));
 
@@ -306,6 +307,10 @@ void gw_sim_labels_close(struct gw_sim *sim);
 
 /* sample.c */
 void gw_sim_sample(struct gw_sim *sim, gw_time now);
+
+/* rtt.c: with metrics.rtt. Add counts an ACK that reaches its host. */
+void gw_sim_rtt_open(struct gw_sim_part *part);
+void gw_sim_rtt_add(struct gw_sim_part *part, const struct gw_pkt *ack, gw_time now);
 
 /* audit.c: checks the invariants after a run; 0 or an error with sim->why set. */
 int gw_sim_audit(struct gw_sim *sim);

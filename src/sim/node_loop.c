@@ -286,6 +286,9 @@ static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, ui
                                 (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
                                 (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
     part->arrivals++;
+    if (__builtin_expect(part->rtt_counts != NULL, 0) && pkt->q.kind == GW_PKT_ACK &&
+        node->endpoint)
+        gw_sim_rtt_add(part, pkt, now);
     if (has_cost)
         gw_sim_host_put(part, node, port, pkt, now);
     else

@@ -47,9 +47,11 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     int error = gw_workload_check_count(ctx, "hosts", (uint64_t)host_count * (host_count - 1));
     if (error)
         return error;
+    uint32_t first_flow = workload->flow_count;
     for (uint32_t h = 0; h < host_count; h++)
         add_host(workload, cfg, h, host_count,
                  gw_workload_start(ctx, cfg->start, cfg->start_spread));
+    gw_workload_add_collective(workload, "all-to-all", first_flow);
     return GW_OK;
 }
 

@@ -38,6 +38,7 @@ struct allreduce {
     gw_time beat;
     gw_time lost;
     bool colocated;
+    bool interleaved;
     bool congestion_control;
     bool resend_gap;
     bool proactive;
@@ -270,8 +271,9 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     for (uint32_t j = 0; j < cfg->jobs; j++) {
         gw_time start = gw_workload_start(ctx, cfg->start, cfg->start_spread);
         for (uint32_t rank = 0; rank < cfg->workers; rank++) {
-            uint32_t rack = !via.coll && via.job == GW_JOB_VIA_SWITCHML
-                                ? j /* one switch adds up */
+            uint32_t rack = !via.coll && via.job == GW_JOB_VIA_SWITCHML ? j /* one switch adds up */
+                            : cfg->interleaved
+                                ? rank % racks.count
                                 : (uint32_t)((uint64_t)rank * racks.count / cfg->workers);
             hosts[rank] = racks_take(&racks, rack);
         }
@@ -324,6 +326,8 @@ static const struct gw_param params[] = {
     ALLREDUCE_PARAM(BOOL, colocated, "no",
                     "servers share the hosts of workers (via: ps); with as many as workers this is "
                     "BytePS' N-to-N"),
+    ALLREDUCE_PARAM(BOOL, interleaved, "no",
+                    "ranks go from rack to rack, so that ring neighbours are in different ones"),
     ALLREDUCE_PARAM(COUNT, levels, "2", "of switches that add up, at most (via: ina)"),
     ALLREDUCE_PARAM(TIME, beat, "5ms", "between signs of life of a worker"),
     ALLREDUCE_PARAM(TIME, lost, "25ms", "a worker silent for so long ends the job"),

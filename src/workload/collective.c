@@ -31,4 +31,5 @@ void gw_collective_add(struct gw_workload *workload, const struct gw_collective 
             };
             gw_workload_add_flow(workload, &flow);
         }
+    gw_workload_add_collective(workload, coll->algo.name, first_flow);
 }

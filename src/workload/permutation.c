@@ -1,5 +1,6 @@
 /*
- * Permutation: every host sends one message and receives one, `count` times over.
+ * Permutation: every host sends one message and receives one, `count` times over; the first few
+ * messages may be longer than the others.
  *
  * Invariant: no host sends to itself, and every flow crosses the core, that is, source and
  * destination are in different groups, unless one group holds more than half of the hosts.
@@ -12,9 +13,11 @@
 
 struct permutation {
     uint64_t size;
+    uint64_t long_size;
     gw_time start;
     gw_time start_spread;
     uint32_t count;
+    uint32_t long_count;
 };
 
 static void swap(uint32_t *a, uint32_t *b)
@@ -58,9 +61,11 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     uint32_t *to = gw_memory_zeroed(host_count, sizeof(*to));
     for (uint32_t n = 0; n < cfg->count; n++) {
         draw(group, to, host_count, &ctx->prng);
-        for (uint32_t h = 0; h < host_count; h++)
-            gw_workload_add_plain(workload, h, to[h], cfg->size,
+        for (uint32_t h = 0; h < host_count; h++) {
+            bool is_long = (uint64_t)n * host_count + h < cfg->long_count;
+            gw_workload_add_plain(workload, h, to[h], is_long ? cfg->long_size : cfg->size,
                                   gw_workload_start(ctx, cfg->start, cfg->start_spread));
+        }
     }
     free(to);
     free(group);
@@ -78,6 +83,16 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct permutation, count),
      .initial = "1",
      .help = "permutations at once"},
+    {.name = "long_count",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct permutation, long_count),
+     .initial = "0",
+     .help = "the first so many messages have long_size instead"},
+    {.name = "long_size",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct permutation, long_size),
+     .initial = "4MiB",
+     .help = "bytes of each of these"},
     {.name = "start",
      .type = GW_PARAM_TIME,
      .offset = offsetof(struct permutation, start),

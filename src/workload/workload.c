@@ -29,6 +29,7 @@ void gw_workload_init(struct gw_workload *workload)
 
 void gw_workload_fini(struct gw_workload *workload)
 {
+    free(workload->collectives);
     free(workload->starts);
     free(workload->triggers);
     free(workload->flows);
@@ -80,6 +81,15 @@ uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_s
     added->first_server = server;
     added->server_count = workload->job_server_count - server;
     return workload->job_count++;
+}
+
+void gw_workload_add_collective(struct gw_workload *workload, const char *kind, uint32_t first_flow)
+{
+    workload->collectives =
+        gw_memory_grow(workload->collectives, &workload->collective_room,
+                       workload->collective_count + 1, sizeof(workload->collectives[0]));
+    workload->collectives[workload->collective_count++] = (struct gw_collective_spec){
+        .kind = kind, .first_flow = first_flow, .flow_count = workload->flow_count - first_flow};
 }
 
 void gw_workload_add_server(struct gw_workload *workload, uint32_t host)

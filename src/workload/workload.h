@@ -72,7 +72,16 @@ struct gw_job_spec {
     gw_time start;
 };
 
+/* Flows that are one operation of many hosts, and complete together. */
+struct gw_collective_spec {
+    const char *kind; /* static text */
+    uint32_t first_flow;
+    uint32_t flow_count;
+};
+
 struct gw_workload {
+    struct gw_collective_spec *collectives;
+    uint32_t collective_count, collective_room;
     struct gw_job_spec *jobs;
     uint32_t *job_hosts;   /* workers, grouped by job, by rank */
     uint32_t *job_servers; /* hosts, grouped by job; the index is the shard's job number */
@@ -113,6 +122,9 @@ uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, b
 uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job);
 void gw_workload_add_worker(struct gw_workload *workload, uint32_t host);
 void gw_workload_add_server(struct gw_workload *workload, uint32_t host);
+/* Adds a collective of all flows from `first_flow` on. */
+void gw_workload_add_collective(struct gw_workload *workload, const char *kind,
+                                uint32_t first_flow);
 /* Adds a flow to the trigger that was added last. */
 void gw_workload_add_start(struct gw_workload *workload, uint32_t flow);
 

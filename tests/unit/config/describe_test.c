@@ -117,7 +117,7 @@ static void scenario_describe__writes_out_every_default(void **state)
         "\nlb:\n  kind: reps\n",
         "\nloss:\n  kind: trim\n",
         "\nworkload:\n  - kind: permutation\n    size: 2MiB\n    count: 1\n",
-        "\nmetrics:\n  sample: 0\n  series: []\n",
+        "\nmetrics:\n  sample: 0\n  rtt: no\n  series: []\n",
     };
     (void)state;
     char file[SCENARIO_NAME_MAX], why[GW_WHY_MAX];

@@ -3,8 +3,12 @@
 
 #include "config/document.h"
 
+enum {
+    FLOW_MAX = 512, /* bytes of a tree as text */
+};
+
 /* Loads `text` with up to two overrides and writes the whole tree into `flow`. */
-static int load(const char *text, const char *set1, const char *set2, char flow[256],
+static int load(const char *text, const char *set1, const char *set2, char flow[FLOW_MAX],
                 char why[GW_WHY_MAX])
 {
     char name[SCENARIO_NAME_MAX], copies[2][256];
@@ -20,7 +24,7 @@ static int load(const char *text, const char *set1, const char *set2, char flow[
     int error = gw_document_load(&document, name, overrides, count, why);
     unlink(name);
     if (!error) {
-        FILE *out = fmemopen(flow, 256, "w");
+        FILE *out = fmemopen(flow, FLOW_MAX, "w");
         gw_value_write(document.root, out);
         fclose(out);
     }
@@ -51,10 +55,43 @@ static void document_load__applies_overrides(void **state)
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
-        char flow[256], why[GW_WHY_MAX];
+        char flow[FLOW_MAX], why[GW_WHY_MAX];
         if (load(cases[i].text, cases[i].set1, cases[i].set2, flow, why) != GW_OK)
             fail_msg("case %zu: %s", i, why);
         assert_string_equal(flow, cases[i].expected);
+    }
+}
+
+/* The value of `a` and `b` after variants: these come first, whatever the order. */
+static void document_load__applies_variants(void **state)
+{
+    static const char text[] = "aliases: {short: b.c}\n"
+                               "variants:\n"
+                               "  size: {full: {}, small: {a: 2, short: [x, {y: z}]}}\n"
+                               "  kind: {new: {a: 3}}\n"
+                               "a: 1\n";
+    static const struct {
+        const char *set1, *set2, *a, *b;
+    } cases[] = {
+        {NULL, NULL, "1", NULL},
+        {"size=full", NULL, "1", NULL},
+        {"size=small", NULL, "2", "{c: [x, {y: z}]}"},
+        {"size=small", "kind=new", "3", "{c: [x, {y: z}]}"},
+        {"kind=new", "size=small", "2", "{c: [x, {y: z}]}"},
+        {"a=4", "size=small", "4", "{c: [x, {y: z}]}"},
+        {"size=small", "b.c.1.y=w", "2", "{c: [x, {y: w}]}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        char flow[FLOW_MAX], why[GW_WHY_MAX], expected[64];
+        if (load(text, cases[i].set1, cases[i].set2, flow, why) != GW_OK)
+            fail_msg("case %zu: %s", i, why);
+        snprintf(expected, sizeof(expected), ", a: %s", cases[i].a);
+        assert_non_null(strstr(flow, expected));
+        snprintf(expected, sizeof(expected), ", b: %s}", cases[i].b ? cases[i].b : "");
+        if (cases[i].b && !strstr(flow, expected))
+            fail_msg("case %zu: %s", i, flow);
+        assert_true(cases[i].b || !strstr(flow, ", b: "));
     }
 }
 
@@ -78,10 +115,14 @@ static void document_load__names_the_place_of_an_error(void **state)
         {"a: 1\n", ".b=1", "--set .b=1: the key must be words"},
         {"a: 1\n", "b.=1", "--set b.=1: the key must be words"},
         {"a: 1\n", "=1", "--set =1: the key must be words"},
+        {"variants: {s: {x: 1, y: 2}}\n", "s=z", "--set s=z: unknown; expected one of: x, y"},
+        {"variants:\n  s:\n    x: [1]\n", "s=x", ".yaml:3: variants.s.x: expected a map"},
+        {"variants: {s: {x: {l.5: 1}}}\nl: [1]\n", "s=x", "--set s=x: l is a list of 1"},
+        {"variants: {s: {x: {variants.s.x: 1}}}\n", "s=x", "a variant cannot change variants"},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
-        char flow[256], why[GW_WHY_MAX];
+        char flow[FLOW_MAX], why[GW_WHY_MAX];
         assert_true(load(cases[i].text, cases[i].set, NULL, flow, why) < 0);
         if (!strstr(why, cases[i].why))
             fail_msg("case %zu: said \"%s\"", i, why);
@@ -106,7 +147,7 @@ static void document_load__limits_the_depth(void **state)
 {
     (void)state;
     for (uint32_t depth = 40; depth <= 4000; depth *= 10) {
-        char *text = calloc(1, 2 * depth + 8), flow[256], why[GW_WHY_MAX];
+        char *text = calloc(1, 2 * depth + 8), flow[FLOW_MAX], why[GW_WHY_MAX];
         strcpy(text, "a: ");
         memset(text + 3, '[', depth);
         memset(text + 3 + depth, ']', depth);
@@ -134,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(document_load__applies_overrides),
+        cmocka_unit_test(document_load__applies_variants),
         cmocka_unit_test(document_load__names_the_place_of_an_error),
         cmocka_unit_test(document_load__names_a_file_that_cannot_be_read),
         cmocka_unit_test(document_load__limits_the_depth),

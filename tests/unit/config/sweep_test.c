@@ -57,6 +57,49 @@ static void sweep_load__leaves_out_what_is_overridden(void **state)
     gw_sweep_free(&sweep);
 }
 
+/* A list may be called by an alias, and a variant may change a list. */
+static void sweep_load__knows_aliases_and_variants(void **state)
+{
+    static const char short_text[] = "aliases: {size: workload.size}\n"
+                                     "variants: {scale: {small: {sweep.size: [1KiB]}}}\n"
+                                     "sweep: {size: [64KiB, 2MiB], scale: [small]}\n";
+    static const struct {
+        const char *set;
+        uint32_t keys, points;
+    } cases[] = {
+        {NULL, 2, 2},
+        {"size=1MiB", 1, 1},
+        {"workload.size=1MiB", 1, 1},
+        {"scale=small", 1, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_sweep sweep;
+        char why[GW_WHY_MAX];
+        assert_int_equal(load(&sweep, short_text, cases[i].set, why), GW_OK);
+        assert_int_equal(sweep.key_count, cases[i].keys);
+        assert_int_equal(sweep.point_count, cases[i].points);
+        if (i == 3)
+            assert_string_equal(sweep.overrides[0].value, "1KiB");
+        gw_sweep_free(&sweep);
+    }
+}
+
+static void sweep_load__lists_the_columns_of_the_table(void **state)
+{
+    (void)state;
+    struct gw_sweep sweep;
+    char why[GW_WHY_MAX];
+    assert_int_equal(load(&sweep, "table: [fct_us.max, trims]\n", NULL, why), GW_OK);
+    assert_int_equal(sweep.column_count, 2);
+    assert_string_equal(sweep.columns[0], "fct_us.max");
+    assert_string_equal(sweep.columns[1], "trims");
+    gw_sweep_free(&sweep);
+    assert_int_equal(load(&sweep, "topology: star\n", NULL, why), GW_OK);
+    assert_int_equal(sweep.column_count, 0);
+    gw_sweep_free(&sweep);
+}
+
 static void sweep_load__gives_one_empty_point_without_a_sweep(void **state)
 {
     (void)state;
@@ -78,6 +121,9 @@ static void sweep_load__names_what_is_wrong(void **state)
         {"sweep:\n  cc: []\n", ":2: sweep.cc: expected a list"},
         {"sweep:\n  cc: [smartt,\n    {kind: fixed}]\n", ":3: sweep.cc.1: expected a single value"},
         {"sweep: [\n", ".yaml:1: "},
+        {"a: 1\ntable: trims\n", ":2: table: expected a list of columns"},
+        {"table: []\n", ":1: table: expected a list of columns"},
+        {"table:\n  - a\n  - {b: c}\n", ":3: table.1: expected a single value"},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
@@ -109,6 +155,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sweep_load__gives_the_product),
         cmocka_unit_test(sweep_load__leaves_out_what_is_overridden),
+        cmocka_unit_test(sweep_load__knows_aliases_and_variants),
+        cmocka_unit_test(sweep_load__lists_the_columns_of_the_table),
         cmocka_unit_test(sweep_load__gives_one_empty_point_without_a_sweep),
         cmocka_unit_test(sweep_load__names_what_is_wrong),
         cmocka_unit_test(sweep_load__limits_the_points),

@@ -95,6 +95,21 @@ static void permutation__depends_on_the_seed_alone(void **state)
     gw_topo_fini(&topo);
 }
 
+/* Of two permutations of eight hosts: the first eleven messages. */
+static void permutation__has_some_longer_messages(void **state)
+{
+    (void)state;
+    struct gw_topo topo;
+    struct generated made;
+    build(&topo, "star", "hosts=8");
+    generate(&made, &topo, "permutation", "size=1MiB count=2 long_count=11 long_size=3MiB", 1);
+    assert_int_equal(made.workload.flow_count, 16);
+    for (uint32_t f = 0; f < 16; f++)
+        assert_int_equal(made.workload.flows[f].bytes, f < 11 ? 3 << 20 : 1 << 20);
+    gw_workload_fini(&made.workload);
+    gw_topo_fini(&topo);
+}
+
 static void permutation__refuses_what_it_cannot_do(void **state)
 {
     (void)state;
@@ -113,6 +128,7 @@ int main(void)
         cmocka_unit_test(permutation__crosses_the_core_for_many_seeds),
         cmocka_unit_test(permutation__is_a_derangement_within_one_group),
         cmocka_unit_test(permutation__depends_on_the_seed_alone),
+        cmocka_unit_test(permutation__has_some_longer_messages),
         cmocka_unit_test(permutation__refuses_what_it_cannot_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

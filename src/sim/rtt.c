@@ -1,0 +1,54 @@
+/*
+ * RTTs of acknowledged packets, counted when their ACKs reach the sender's host.
+ *
+ * Each partition counts for itself in bins of 1/64 of the longest base RTT; the last bin has all
+ * that is longer. Counts add up, so the result does not depend on the partitions.
+ */
+#include "sim/engine.h"
+
+enum {
+    BINS_PER_BRTT = 64,
+    BINS = 64 * BINS_PER_BRTT,
+};
+
+static gw_time bin_width(const struct gw_sim *sim)
+{
+    return sim->scenario->brtt_max / BINS_PER_BRTT + 1;
+}
+
+void gw_sim_rtt_open(struct gw_sim_part *part)
+{
+    if (part->sim->scenario->metrics.rtt)
+        part->rtt_counts = gw_sim_alloc(BINS * sizeof(part->rtt_counts[0]));
+}
+
+void gw_sim_rtt_add(struct gw_sim_part *part, const struct gw_pkt *ack, gw_time now)
+{
+    gw_time rtt = now - ack->sent_at;
+    uint64_t bin = rtt / bin_width(part->sim);
+    part->rtt_counts[bin < BINS ? bin : BINS - 1]++;
+}
+
+static uint64_t bin_count(const struct gw_sim *sim, uint32_t bin)
+{
+    uint64_t count = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        count += sim->parts[p].rtt_counts[bin];
+    return count;
+}
+
+gw_time gw_sim_rtt(const struct gw_sim *sim, uint32_t per_mille)
+{
+    uint64_t total = 0, below = 0;
+    if (!sim->scenario->metrics.rtt)
+        return 0;
+    for (uint32_t bin = 0; bin < BINS; bin++)
+        total += bin_count(sim, bin);
+    uint64_t rank = (total * per_mille + 999) / 1000;
+    for (uint32_t bin = 0; bin < BINS && total; bin++) {
+        below += bin_count(sim, bin);
+        if (below >= rank && below > 0)
+            return bin * bin_width(sim);
+    }
+    return 0;
+}
