@@ -5,6 +5,7 @@
 #include "ranks_fixture.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/prng.h"
@@ -205,6 +206,20 @@ static int beside_other_calls(gradwire *job, int rank)
     return 0;
 }
 
+/* Memory is ours again when a push has ended, even if the last acknowledgement was lost. */
+static int memory_goes_at_once(gradwire *job, int rank)
+{
+    const size_t count = 4096;
+    for (int k = 0; k < 100; k++) {
+        float *x = mmap(NULL, count * sizeof(*x), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(x != MAP_FAILED);
+        CHECK(gradwire_push(job, 6, x, count, GRADWIRE_FLOAT32) == 0);
+        CHECK(mprotect(x, count * sizeof(*x), PROT_NONE) == 0);
+    }
+    return gradwire_barrier(job) != 0;
+}
+
 /* 16-bit floats are rounded once, in the end: each addend alone would vanish. */
 static int halves_lose_nothing(gradwire *job, int rank)
 {
@@ -346,6 +361,12 @@ static void small_packets(struct gradwire_options *options)
     options->values = 62;
 }
 
+static void many_losses(struct gradwire_options *options)
+{
+    with_faults(options);
+    options->loss = 0.05;
+}
+
 static void push__adds_up_all_shapes(void **state)
 {
     (void)state;
@@ -362,6 +383,7 @@ static void push__adds_once_in_spite_of_faults(void **state)
     run_with(each_push_once, with_faults);
     run_with(many_at_once, with_faults);
     run_with(beside_other_calls, with_faults);
+    run_with(memory_goes_at_once, many_losses);
 }
 
 static void push__overlaps(void **state)
