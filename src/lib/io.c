@@ -37,6 +37,8 @@ enum phase {
     PHASE_OVER,      /* the application has said that it is done: the thread ends */
 };
 
+_Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
+
 struct gw_io {
     struct gw_io_plan plan;
     struct gw_spsc commands, completions;
