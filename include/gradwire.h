@@ -15,7 +15,8 @@
  * Every function returns GRADWIRE_OK or an error; gradwire_last_error() then has one line for
  * people, which names what is wrong and which rank or address it is about. Nothing waits for ever:
  * a call that makes no progress for `deadline_ms` fails on all ranks that are alive. After a
- * failure the contents of the output buffer are undefined, and all ranks must close the job.
+ * failure the contents of the output buffer are undefined, and all ranks must close the job;
+ * gradwire_push() says which errors of its own do no such harm.
  *
  * Threads: one thread at a time may call with one job. A job does not survive fork(): calls in the
  * child return GRADWIRE_ERR_FORKED.
@@ -207,14 +208,50 @@ GRADWIRE_API int gradwire_receive(gradwire *job, void *data, size_t bytes, int f
 GRADWIRE_API int gradwire_receive_start(gradwire *job, void *data, size_t bytes, int from,
                                         uint32_t tag, gradwire_call *call);
 
-/* Not built yet, and always GRADWIRE_ERR_UNSUPPORTED: adds `count` elements to the server's value
- * called `key`. */
+/*
+ * A parameter server that all ranks are together: each keeps a part of the values, which are arrays
+ * of one type with a number, their key. A push adds `count` elements to the value of `key`, which
+ * the first push of all ranks makes, and returns when they have been added: exactly once, whatever
+ * the network does. Pushes and pulls of one rank at one key are done in the order of the calls,
+ * started ones too; those of other ranks whenever they arrive. A pull gets the value as it is then:
+ * all of a push, or nothing of it. The complete sum is what one gets behind a barrier:
+ *
+ *     gradwire_push(job, key, gradients, count, GRADWIRE_FLOAT32);
+ *     gradwire_barrier(job);
+ *     gradwire_pull(job, key, sums, count, GRADWIRE_FLOAT32);
+ *
+ * All ranks use a key with the same count and type. A value lasts until the ranks close the job.
+ * Nobody else has to call anything. `via` must be GRADWIRE_VIA_RING.
+ *
+ * Floats, 16-bit ones too, are kept and added as float32, each sum rounded to nearest, and rounded
+ * to the type when they are pulled. They are added in the order of arrival, so the last bits of a
+ * sum of more than two pushes may differ from run to run; all who pull it then get the same.
+ *
+ * The rank that keeps a value is splitmix64's finaliser of the key, modulo `world`. Besides the
+ * value (4 bytes an element) it needs memory for each push or pull of more than 1000 bytes that is
+ * under way. Size: at most 2^36 bytes of data.
+ *
+ * These errors are of the call alone; the value is as it was, and the job goes on:
+ *   GRADWIRE_ERR_INVALID    an argument; a count or type that is not the value's (the line names
+ *                           both); a pull of a key that nobody has pushed
+ *   GRADWIRE_ERR_OVERFLOW   a sum of int32 does not fit an int32
+ *   GRADWIRE_ERR_NO_MEMORY  the rank that the line names has none for the value
+ *   GRADWIRE_ERR_BUSY, GRADWIRE_ERR_UNSUPPORTED
+ */
 GRADWIRE_API int gradwire_push(gradwire *job, uint64_t key, const void *data, size_t count,
                                enum gradwire_type type);
 
-/* Not built yet, as the push: gets the server's value called `key`. */
+/* Starts one and returns at once; `data` is the job's, and unchanged, until it has ended. */
+GRADWIRE_API int gradwire_push_start(gradwire *job, uint64_t key, const void *data, size_t count,
+                                     enum gradwire_type type, gradwire_call *call);
+
+/* Copies the value of `key` to `data`; see gradwire_push(). */
 GRADWIRE_API int gradwire_pull(gradwire *job, uint64_t key, void *data, size_t count,
                                enum gradwire_type type);
+
+/* Starts one and returns at once; `data` is the job's until it has ended. */
+GRADWIRE_API int gradwire_pull_start(gradwire *job, uint64_t key, void *data, size_t count,
+                                     enum gradwire_type type, gradwire_call *call);
 
 /* Returns when all ranks have called it. */
 GRADWIRE_API int gradwire_barrier(gradwire *job);

@@ -88,7 +88,8 @@ static bool await(struct gradwire *job, uint64_t call, int wait_ms)
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
-        job->has_failed |= completion.error != GRADWIRE_OK;
+        job->has_failed |=
+            completion.error != GRADWIRE_OK && !gw_io_refusal(job->io, completion.call);
     }
     return has_ended(job, call);
 }
@@ -214,7 +215,8 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
     if (!*done)
         return GRADWIRE_OK;
     code = job->errors[call % GW_IO_CALLS_MAX];
-    return code ? gw_calls_fail(code, "%s", gw_io_text(job->io)) : GRADWIRE_OK;
+    const char *refusal = gw_io_refusal(job->io, call);
+    return code ? gw_calls_fail(code, "%s", refusal ? refusal : gw_io_text(job->io)) : GRADWIRE_OK;
 }
 
 int gradwire_wait(struct gradwire *job, gradwire_call call)

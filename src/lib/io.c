@@ -37,12 +37,16 @@ enum phase {
     PHASE_OVER,      /* the application has said that it is done: the thread ends */
 };
 
+_Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
+
 struct gw_io {
     struct gw_io_plan plan;
     struct gw_spsc commands, completions;
     int to_engine, to_app; /* eventfds */
     pthread_t thread;
     char text[GW_IO_TEXT_MAX];
+    char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
+                                                       written before its completion */
     pthread_mutex_t stats_lock;
     struct gradwire_stats stats;
 
@@ -201,15 +205,30 @@ static int start_message(struct gw_io *io, const struct gw_command *command)
     return gw_overlay_mesh_move(io->mesh, &message, now_of(io));
 }
 
+static int start_store_call(struct gw_io *io, const struct gw_command *command)
+{
+    struct gw_mesh_store_call call = {
+        .call = command->call,
+        .key = command->key,
+        .data = command->out,
+        .shape = {.count = command->count, .type = (enum gw_dtype)command->type},
+        .is_pull = command->kind == GW_COMMAND_PULL,
+    };
+    return gw_overlay_mesh_store(io->mesh, &call, now_of(io));
+}
+
 static void start_call(struct gw_io *io, const struct gw_command *command)
 {
+    bool is_message = command->kind == GW_COMMAND_SEND || command->kind == GW_COMMAND_RECEIVE;
+    io->refusals[command->call % GW_IO_CALLS_MAX][0] = '\0';
     if (io->phase != PHASE_RUNNING) {
         complete(io, command->call, 0, io->error ? io->error : GRADWIRE_ERR_CLOSED);
         return;
     }
     io->calls[io->call_count++] = command->call;
-    int code =
-        command->kind == GW_COMMAND_REDUCE ? start_reduce(io, command) : start_message(io, command);
+    int code = command->kind == GW_COMMAND_REDUCE ? start_reduce(io, command)
+               : is_message                       ? start_message(io, command)
+                                                  : start_store_call(io, command);
     if (code)
         fail(io, GRADWIRE_ERR_PEER, "the job takes no more calls: %s", gw_error_message(code));
 }
@@ -308,12 +327,25 @@ static void take_neighbours(struct gw_io *io)
 }
 
 /* The call at this place of those in work has ended. */
-static void end_call(struct gw_io *io, uint32_t at, uint64_t bytes)
+static void end_call(struct gw_io *io, uint32_t at, uint64_t bytes, int error)
 {
     uint64_t call = io->calls[at];
     io->call_count--;
     memmove(&io->calls[at], &io->calls[at + 1], (io->call_count - at) * sizeof(io->calls[0]));
-    complete(io, call, bytes, GRADWIRE_OK);
+    complete(io, call, bytes, error);
+}
+
+/* The call at this place is refused, and the job goes on. */
+static void refuse_call(struct gw_io *io, uint32_t at, const struct gw_mesh_refusal *refusal)
+{
+    static const int errors[] = {
+        [GW_MESH_UNKNOWN_KEY] = GRADWIRE_ERR_INVALID,
+        [GW_MESH_OTHER_SHAPE] = GRADWIRE_ERR_INVALID,
+        [GW_MESH_SUM_OVERFLOW] = GRADWIRE_ERR_OVERFLOW,
+        [GW_MESH_NO_MEMORY] = GRADWIRE_ERR_NO_MEMORY,
+    };
+    gw_overlay_mesh_refusal(refusal, io->refusals[io->calls[at] % GW_IO_CALLS_MAX], GW_IO_TEXT_MAX);
+    end_call(io, at, 0, errors[refusal->why]);
 }
 
 static void joined(struct gw_io *io)
@@ -330,7 +362,7 @@ static void take_worker_events(struct gw_io *io)
         if (event.kind == GW_EVENT_JOINED && io->phase == PHASE_JOINING) {
             joined(io);
         } else if (event.kind == GW_EVENT_REDUCED) {
-            end_call(io, 0, 0); /* they end in their order */
+            end_call(io, 0, 0, GRADWIRE_OK); /* they end in their order */
         } else if (io->phase == PHASE_LEAVING) {
             enter(io, PHASE_LINGERING, io->plan.deadline);
         } else if (event.kind == GW_EVENT_REFUSED || event.kind == GW_EVENT_FAILED) {
@@ -360,10 +392,13 @@ static void take_mesh_events(struct gw_io *io)
             joined(io);
             break;
         case GW_MESH_DONE:
+        case GW_MESH_REFUSED:
             while (at < io->call_count && io->calls[at] != event.call)
                 at++;
-            if (at < io->call_count)
-                end_call(io, at, event.bytes);
+            if (at < io->call_count && event.kind == GW_MESH_DONE)
+                end_call(io, at, event.bytes, GRADWIRE_OK);
+            else if (at < io->call_count)
+                refuse_call(io, at, &event.refusal);
             break;
         case GW_MESH_FAILED:
             mesh_failed(io, event.reason);
@@ -451,7 +486,8 @@ static void *io_main(void *argument)
         drain(io->to_engine);
         take_commands(io);
         step(io);
-        int code = gw_station_turn(io->station, gw_time_add(now_of(io), TURN), error);
+        gw_time wait = io->mesh && gw_overlay_mesh_has_work(io->mesh) ? 0 : TURN;
+        int code = gw_station_turn(io->station, gw_time_add(now_of(io), wait), error);
         if (code && io->phase != PHASE_OVER)
             fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         take_neighbours(io);
@@ -688,6 +724,12 @@ bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_
 const char *gw_io_text(const struct gw_io *io)
 {
     return io->text;
+}
+
+const char *gw_io_refusal(const struct gw_io *io, uint64_t call)
+{
+    const char *text = io->refusals[call % GW_IO_CALLS_MAX];
+    return *text ? text : NULL;
 }
 
 void gw_io_stats(struct gw_io *io, struct gradwire_stats *stats)

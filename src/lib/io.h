@@ -49,6 +49,8 @@ enum gw_command_kind {
     GW_COMMAND_REDUCE,
     GW_COMMAND_SEND,
     GW_COMMAND_RECEIVE,
+    GW_COMMAND_PUSH,
+    GW_COMMAND_PULL,
 };
 
 /* One call. */
@@ -62,6 +64,7 @@ struct gw_command {
     bool average;
     uint16_t rank; /* of a message: the other one */
     uint32_t tag;
+    uint64_t key; /* of a push or pull */
 };
 
 struct gw_completion {
@@ -89,6 +92,9 @@ bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_
 
 /* What the failure was that a completion reported. */
 const char *gw_io_text(const struct gw_io *io);
+
+/* Why this call alone, which has ended, was refused; NULL: it was not. */
+const char *gw_io_refusal(const struct gw_io *io, uint64_t call);
 
 /* Counters as of the last completion. */
 void gw_io_stats(struct gw_io *io, struct gradwire_stats *stats);

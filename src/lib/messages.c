@@ -51,16 +51,3 @@ int gradwire_receive(gradwire *job, void *data, size_t bytes, int from, uint32_t
     int code = gradwire_receive_start(job, data, bytes, from, tag, &call);
     return code ? code : gradwire_wait(job, call);
 }
-
-int gradwire_push(gradwire *job, uint64_t key, const void *data, size_t count,
-                  enum gradwire_type type)
-{
-    (void)job, (void)key, (void)data, (void)count, (void)type;
-    return gw_calls_fail(GRADWIRE_ERR_UNSUPPORTED, "push is not built yet");
-}
-
-int gradwire_pull(gradwire *job, uint64_t key, void *data, size_t count, enum gradwire_type type)
-{
-    (void)job, (void)key, (void)data, (void)count, (void)type;
-    return gw_calls_fail(GRADWIRE_ERR_UNSUPPORTED, "pull is not built yet");
-}

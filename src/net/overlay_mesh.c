@@ -81,7 +81,7 @@ static struct gw_grant_plan grant_plan(const struct gw_overlay_mesh *mesh)
 static int open_endpoint(struct gw_overlay_mesh *mesh)
 {
     const struct gw_overlay_mesh_cfg *cfg = &mesh->cfg;
-    uint32_t flows = gw_mesh_flows(mesh) + cfg->world;
+    uint32_t flows = gw_mesh_flows(mesh) + cfg->world + gw_store_flows(cfg->world);
     uint32_t hdr = gw_udp_overhead(gw_station_udp(cfg->station));
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
@@ -90,7 +90,7 @@ static int open_endpoint(struct gw_overlay_mesh *mesh)
         .rx_flows_max = 2 * flows + RX_FLOWS_DONE,
         .span_max = SPAN_MAX,
         .control_max = CONTROL_MAX,
-        .expect_max = flows + 1,
+        .expect_max = flows + 1 + gw_store_awaits(cfg->world),
         .mtu = cfg->mtu,
         .hdr = hdr,
         .ack_every = ACK_EVERY,
@@ -145,6 +145,8 @@ int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overla
         code = open_endpoint(mesh);
     if (!code)
         code = gw_mesh_open_runs(mesh);
+    if (!code)
+        code = gw_store_open(mesh, &mesh->store);
     if (code)
         gw_net_fail(error, code, "cannot make a worker of %u ranks: %s", cfg->world,
                     gw_error_message(code));
@@ -165,6 +167,7 @@ int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overla
 void gw_overlay_mesh_close(struct gw_overlay_mesh *mesh)
 {
     gw_mesh_close_runs(mesh);
+    gw_store_close(mesh->store);
     free(mesh->ep);
     free(mesh->ranks);
     free(mesh->addresses);
@@ -452,6 +455,7 @@ static void step(struct gw_overlay_mesh *mesh, gw_time now)
         send_tables(mesh, now);
     else if (mesh->state == GW_MESH_CONNECTING && missing == 0) {
         mesh->state = GW_MESH_RUNNING;
+        gw_store_serve(mesh->store);
         gw_mesh_post(mesh, &(struct gw_mesh_event){.kind = GW_MESH_OPEN});
     }
 }
@@ -464,13 +468,13 @@ static uint32_t first_missing(const struct gw_overlay_mesh *mesh)
     return rank;
 }
 
-/* The rank that a message waits for. */
+/* The rank that a message, a push or a pull waits for. */
 static uint32_t awaited(const struct gw_overlay_mesh *mesh)
 {
     uint32_t i = 0;
-    while (i + 1 < GW_MESH_CALLS_MAX && mesh->moves[i].state == GW_MESH_MOVE_FREE)
+    while (i < GW_MESH_CALLS_MAX && mesh->moves[i].state == GW_MESH_MOVE_FREE)
         i++;
-    return mesh->moves[i].message.rank;
+    return i < GW_MESH_CALLS_MAX ? mesh->moves[i].message.rank : gw_store_awaited(mesh->store);
 }
 
 /* Fails what has made no progress for too long. All-reduces watch themselves. */
@@ -479,7 +483,8 @@ static void watch(struct gw_overlay_mesh *mesh, gw_time now)
     const struct gw_endpoint_stats *stats = gw_endpoint_stats(mesh->ep);
     uint64_t arrivals = stats->data_received + stats->acks_received;
     bool is_waiting = mesh->state == GW_MESH_MEETING || mesh->state == GW_MESH_CONNECTING;
-    if (!is_waiting && (arrivals != mesh->arrivals || !gw_mesh_has_calls(mesh)))
+    if (!is_waiting &&
+        (arrivals != mesh->arrivals || !gw_mesh_has_calls(mesh) || gw_store_has_work(mesh->store)))
         mesh->progress_at = now;
     mesh->arrivals = arrivals;
     if (now - mesh->progress_at < mesh->cfg.patience || mesh->state == GW_MESH_LEAVING)
@@ -525,6 +530,8 @@ static void take_event(struct gw_overlay_mesh *mesh, const struct gw_event *even
         take_table(mesh, event->bytes, now);
     else if (event->kind == GW_EVENT_FAILED && event->tag >= GW_MESH_TAG_MESSAGE)
         gw_mesh_fail(mesh, GW_JOB_LOST, rank_of(mesh, event->peer), now);
+    else if (gw_store_owns(event->tag))
+        gw_store_event(mesh->store, rank_of(mesh, event->peer), event, now);
     else
         gw_mesh_calls_event(mesh, event, now);
 }
@@ -537,6 +544,7 @@ bool gw_overlay_mesh_poll(struct gw_overlay_mesh *mesh, struct gw_mesh_event *ev
         take_event(mesh, &happened, now);
     step(mesh, now);
     gw_mesh_advance(mesh, now);
+    gw_store_advance(mesh->store, now);
     if (mesh->state != GW_MESH_OVER)
         watch(mesh, now);
     if (mesh->event_count == 0)

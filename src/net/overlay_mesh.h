@@ -1,6 +1,6 @@
 /*
  * A worker of a job without a server: flows from rank to rank, and all-reduces over them
- * (core/coll_run.h).
+ * (core/coll_run.h); and values that each rank keeps for all (overlay_store.h).
  *
  * All meet at rank 0: the others dial it, and when all have, it sends everybody the table of ranks
  * and addresses. Then each dials whom it needs: at once those that its all-reduces need, the lower
@@ -21,6 +21,7 @@
 #include "core/transport.h"
 #include "core/worker.h"
 #include "net/station.h"
+#include "net/values.h"
 
 #define GW_MESH_MESSAGE_MAX (UINT64_C(1) << 36) /* bytes of a message */
 
@@ -46,10 +47,27 @@ struct gw_overlay_mesh_cfg {
 };
 
 enum gw_mesh_event_kind {
-    GW_MESH_OPEN,   /* calls are taken */
-    GW_MESH_DONE,   /* a call has ended */
-    GW_MESH_FAILED, /* the job has; no more events follow */
-    GW_MESH_LEFT,   /* all ranks are leaving, and need nothing from us */
+    GW_MESH_OPEN,    /* calls are taken */
+    GW_MESH_DONE,    /* a call has ended */
+    GW_MESH_REFUSED, /* a push or pull is, and has changed nothing; `refusal` says why */
+    GW_MESH_FAILED,  /* the job has; no more events follow */
+    GW_MESH_LEFT,    /* all ranks are leaving, and need nothing from us */
+};
+
+/* Why a push or pull is refused. */
+enum gw_mesh_refused {
+    GW_MESH_UNKNOWN_KEY = 1, /* nobody has pushed it */
+    GW_MESH_OTHER_SHAPE,     /* the value has another count or type */
+    GW_MESH_SUM_OVERFLOW,    /* a sum of int32 does not fit an int32 */
+    GW_MESH_NO_MEMORY,       /* the rank that keeps the value has none for it */
+};
+
+struct gw_mesh_refusal {
+    enum gw_mesh_refused why;
+    uint32_t rank; /* that keeps the value */
+    uint64_t key;
+    bool is_pull;
+    struct gw_value_shape asked, found; /* `found`: if the shape is another */
 };
 
 struct gw_mesh_event {
@@ -57,6 +75,7 @@ struct gw_mesh_event {
     uint64_t call;
     uint64_t bytes;            /* of a message received */
     enum gw_job_reason reason; /* of a failure; the words for it are gw_overlay_mesh_text() */
+    struct gw_mesh_refusal refusal;
 };
 
 struct gw_overlay_mesh;
@@ -102,6 +121,28 @@ struct gw_mesh_message {
 /* Starts one. Returns 0 or GW_ERR_NO_ROOM. */
 int gw_overlay_mesh_move(struct gw_overlay_mesh *mesh, const struct gw_mesh_message *message,
                          gw_time now);
+
+/* A push to, or pull of, the value of a key; `data` is the mesh's until the call has ended. */
+struct gw_mesh_store_call {
+    uint64_t call;
+    uint64_t key;
+    void *data;                  /* read only by a push */
+    struct gw_value_shape shape; /* at most GW_MESH_MESSAGE_MAX bytes */
+    bool is_pull;
+};
+
+/*
+ * Starts one; it ends with GW_MESH_DONE or GW_MESH_REFUSED. Those to the same rank are done in the
+ * order in which they are started. Returns 0 or GW_ERR_NO_ROOM.
+ */
+int gw_overlay_mesh_store(struct gw_overlay_mesh *mesh, const struct gw_mesh_store_call *call,
+                          gw_time now);
+
+/* One line about a refusal. */
+void gw_overlay_mesh_refusal(const struct gw_mesh_refusal *refusal, char *text, size_t size);
+
+/* Whether events wait, or values that are to be added or copied here: poll again soon. */
+bool gw_overlay_mesh_has_work(const struct gw_overlay_mesh *mesh);
 
 /* Begins to leave; GW_MESH_LEFT tells when we may go. No calls may be in work. */
 void gw_overlay_mesh_leave(struct gw_overlay_mesh *mesh, gw_time now);

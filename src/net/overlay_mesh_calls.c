@@ -198,7 +198,7 @@ bool gw_mesh_has_calls(const struct gw_overlay_mesh *mesh)
         has |= mesh->runs[i].is_running;
     for (uint32_t i = 0; i < GW_MESH_CALLS_MAX; i++)
         has |= mesh->moves[i].state != GW_MESH_MOVE_FREE;
-    return has;
+    return has || gw_store_has_calls(mesh->store);
 }
 
 void gw_mesh_drop_calls(struct gw_overlay_mesh *mesh)
@@ -214,4 +214,5 @@ void gw_mesh_drop_calls(struct gw_overlay_mesh *mesh)
         move->state = GW_MESH_MOVE_FREE;
     }
     mesh->tensor_count = 0;
+    gw_store_drop(mesh->store);
 }

@@ -5,6 +5,7 @@
 #include "core/coll_run.h"
 #include "core/endpoint.h"
 #include "net/overlay_mesh.h"
+#include "net/overlay_store.h"
 
 enum {
     GW_MESH_RUNS = 2,        /* all-reduces that overlap */
@@ -13,13 +14,14 @@ enum {
 
     /*
      * Tags. Below 2^31: of all-reduces, a number of the call, then one of the segment. Above: of
-     * messages. At the top: our own.
+     * messages; of the store, which adds a number of 24 bits, too. At the top: our own.
      */
     GW_MESH_SEGMENT_BITS = 22,
     GW_MESH_CALL_MASK = (1 << (31 - GW_MESH_SEGMENT_BITS)) - 1,
 };
 
 #define GW_MESH_TAG_MESSAGE UINT32_C(0x80000000)
+#define GW_MESH_TAG_STORE   UINT32_C(0x90000000)
 #define GW_MESH_TAG_TABLE   UINT32_C(0xffffff00)
 #define GW_MESH_TAG_FAILURE UINT32_C(0xffffff01)
 
@@ -93,6 +95,7 @@ struct gw_overlay_mesh {
     uint32_t reduces; /* begun */
     struct gw_mesh_move moves[GW_MESH_CALLS_MAX];
     int32_t farewell; /* what ranks that leave add up */
+    struct gw_store *store;
 
     struct gw_mesh_event events[4 * GW_MESH_CALLS_MAX]; /* ring */
     uint32_t event_head, event_count;

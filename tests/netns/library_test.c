@@ -2,102 +2,16 @@
  * The public library between real processes on loopback: every collective and type, what happens
  * when somebody dies or does not come, and what is refused. The clock guards against hanging only.
  */
-#include "support.h"
+#include "ranks_fixture.h"
 
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/prng.h"
-#include "gradwire.h"
-#include "net/sock.h"
 
 enum {
-    WORLD = 4,
-    DEADLINE_MS = 2000,
-    GUARD_S = 60,
     BIG = 100003,
 };
-
-/* What a rank does with its open job; 0 is success. */
-typedef int rank_fn(gradwire *job, int rank);
-
-static char join[GW_SOCK_NAME_MAX];
-static enum gradwire_via via; /* of the jobs to come */
-
-/* A free port of an address, for rank 0. */
-static void choose_join(const char *host)
-{
-    struct gw_sock_addr addr;
-    char error[GW_NET_ERROR_MAX];
-    int fd;
-    assert_int_equal(gw_sock_parse(host, 0, &addr), 0);
-    assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
-    gw_sock_close_row(&fd, 1);
-    gw_sock_format(&addr, join, sizeof(join));
-}
-
-static struct gradwire_options options_of(int rank)
-{
-    struct gradwire_options options;
-    gradwire_options_init(&options, sizeof(options));
-    options.rank = rank;
-    options.world = WORLD;
-    options.join = join;
-    options.deadline_ms = DEADLINE_MS;
-    options.via = via;
-    return options;
-}
-
-static pid_t start_rank(const struct gradwire_options *options, rank_fn *fn)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        gradwire *job;
-        alarm(GUARD_S);
-        int code = gradwire_open(options, &job);
-        if (code)
-            fprintf(stderr, "rank %d: %s\n", options->rank, gradwire_last_error());
-        if (!code) {
-            code = fn(job, options->rank);
-            gradwire_close(job);
-        }
-        _exit(code ? 1 : 0);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
-/* Runs `fn` on all ranks; every one must succeed. */
-static void run_with(rank_fn *fn, void (*change)(struct gradwire_options *))
-{
-    pid_t pids[WORLD];
-    for (int rank = 0; rank < WORLD; rank++) {
-        struct gradwire_options options = options_of(rank);
-        if (change)
-            change(&options);
-        pids[rank] = start_rank(&options, fn);
-    }
-    for (int rank = 0; rank < WORLD; rank++) {
-        int status;
-        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
-    }
-}
-
-/* In a rank: a failed check is one line and the value 1. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
-                    gradwire_last_error());                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
 
 static float real_of(int rank, size_t i)
 {
@@ -325,9 +239,6 @@ static int refused_messages(gradwire *job, int rank)
     CHECK(strstr(gradwire_last_error(), "0 to 3"));
     CHECK(gradwire_receive(job, &byte, 1, -1, 0) == GRADWIRE_ERR_INVALID);
     CHECK(gradwire_receive(job, &byte, 1, other, 1 << 24) == GRADWIRE_ERR_INVALID);
-    CHECK(gradwire_push(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
-    CHECK(gradwire_pull(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
-    CHECK(strstr(gradwire_last_error(), "not built yet"));
     CHECK(gradwire_barrier(job) == 0); /* no harm is done */
     return 0;
 }
@@ -337,6 +248,9 @@ static int no_messages_with_a_server(gradwire *job, int rank)
     uint8_t byte = 0;
     CHECK(gradwire_send(job, &byte, 1, (rank + 1) % WORLD, 0) == GRADWIRE_ERR_UNSUPPORTED);
     CHECK(strstr(gradwire_last_error(), "ring"));
+    CHECK(gradwire_push(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
+    CHECK(strstr(gradwire_last_error(), "push needs via ring"));
+    CHECK(gradwire_pull(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
     return 0;
 }
 
@@ -354,6 +268,7 @@ static int tensors_of_different_sizes(gradwire *job, int rank)
 {
     float x[100] = {0};
     size_t count = rank == 2 ? 90 : 100;
+    CHECK(gradwire_barrier(job) == 0); /* all have opened it */
     CHECK(gradwire_allreduce(job, x, x, count, GRADWIRE_FLOAT32, GRADWIRE_SUM) ==
           GRADWIRE_ERR_PEER);
     CHECK(strstr(gradwire_last_error(), "another size"));
@@ -370,13 +285,6 @@ static void with_eight_paths(struct gradwire_options *options)
 static void via_ps(struct gradwire_options *options)
 {
     options->via = GRADWIRE_VIA_PS;
-}
-
-static void with_faults(struct gradwire_options *options)
-{
-    options->loss = options->duplicate = options->delay = 0.01;
-    options->seed = 7;
-    options->deadline_ms = 20000;
 }
 
 static void small_fragments(struct gradwire_options *options)

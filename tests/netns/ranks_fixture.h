@@ -1,0 +1,105 @@
+/* Ranks of a job as processes of their own on loopback, for tests of the public library. */
+#ifndef GW_TESTS_RANKS_FIXTURE_H
+#define GW_TESTS_RANKS_FIXTURE_H
+
+#include "support.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gradwire.h"
+#include "net/sock.h"
+
+enum {
+    WORLD = 4,
+    DEADLINE_MS = 2000,
+    GUARD_S = 60,
+};
+
+/* What a rank does with its open job; 0 is success. */
+typedef int rank_fn(gradwire *job, int rank);
+
+static char join[GW_SOCK_NAME_MAX];
+static enum gradwire_via via; /* of the jobs to come */
+
+/* A free port of an address, for rank 0. */
+static inline void choose_join(const char *host)
+{
+    struct gw_sock_addr addr;
+    char error[GW_NET_ERROR_MAX];
+    int fd;
+    assert_int_equal(gw_sock_parse(host, 0, &addr), 0);
+    assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
+    gw_sock_close_row(&fd, 1);
+    gw_sock_format(&addr, join, sizeof(join));
+}
+
+static inline struct gradwire_options options_of(int rank)
+{
+    struct gradwire_options options;
+    gradwire_options_init(&options, sizeof(options));
+    options.rank = rank;
+    options.world = WORLD;
+    options.join = join;
+    options.deadline_ms = DEADLINE_MS;
+    options.via = via;
+    return options;
+}
+
+static inline pid_t start_rank(const struct gradwire_options *options, rank_fn *fn)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        gradwire *job;
+        alarm(GUARD_S);
+        int code = gradwire_open(options, &job);
+        if (code)
+            fprintf(stderr, "rank %d: %s\n", options->rank, gradwire_last_error());
+        if (!code) {
+            code = fn(job, options->rank);
+            gradwire_close(job);
+        }
+        _exit(code ? 1 : 0);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* Runs `fn` on all ranks; every one must succeed. */
+static inline void run_with(rank_fn *fn, void (*change)(struct gradwire_options *))
+{
+    pid_t pids[WORLD];
+    for (int rank = 0; rank < WORLD; rank++) {
+        struct gradwire_options options = options_of(rank);
+        if (change)
+            change(&options);
+        pids[rank] = start_rank(&options, fn);
+    }
+    for (int rank = 0; rank < WORLD; rank++) {
+        int status;
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+static inline void with_faults(struct gradwire_options *options)
+{
+    options->loss = options->duplicate = options->delay = 0.01;
+    options->seed = 7;
+    options->deadline_ms = 20000;
+}
+
+/* In a rank: a failed check is one line and the value 1. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
+                    gradwire_last_error());                                                        \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+#endif
