@@ -148,8 +148,6 @@ static void fragment_start(struct gw_server *server, struct fragment *fragment,
         .scale = GW_PKT_SCALE_NONE,
     };
     server->open++;
-    if (pkt->buf != GW_BUF_NONE)
-        memset(sum_of(server, fragment), 0, fragment->values * sizeof(int64_t));
 }
 
 static struct fragment *fragment_at(const struct gw_server *server, uint32_t seq)
@@ -422,6 +420,8 @@ static void add_partial(struct gw_server *server, struct fragment *fragment,
             server->stats.refused++;
             return;
         }
+        if (!gw_rank_set_overlaps(&fragment->set, &server->contributors.everybody))
+            memset(sum, 0, fragment->values * sizeof(*sum)); /* the first */
         kernels->add_wide(sum, gw_buf_bytes(bufs_of(server), pkt->buf), fragment->values);
     }
     server->stats.partial++;
