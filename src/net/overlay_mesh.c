@@ -21,8 +21,6 @@ enum {
     /* Assumed of the path, as the base RTT is: a window is at most 1.25 times what they make, 156
      * KB, and most paths bear a few of them. */
     RATE_GBPS = 1,
-    FAMILY_IPV4 = 4,
-    FAMILY_IPV6 = 6,
 };
 
 /* A word in the number of the job, so that workers with and without a server do not meet. */
@@ -139,7 +137,7 @@ int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overla
     mesh->switch_dial = GW_MESH_DIAL_NONE;
     mesh->ranks = calloc(cfg->world, sizeof(*mesh->ranks));
     mesh->addresses = calloc(cfg->world, sizeof(*mesh->addresses));
-    mesh->table = calloc(cfg->world, GW_MESH_ENTRY_SIZE);
+    mesh->table = calloc(cfg->world, GW_TABLE_ENTRY_SIZE);
     int code = mesh->ranks && mesh->addresses && mesh->table ? GW_OK : GW_ERR_NO_MEMORY;
     if (!code)
         code = open_endpoint(mesh);
@@ -158,7 +156,7 @@ int gw_overlay_mesh_open(const struct gw_overlay_mesh_cfg *cfg, struct gw_overla
         gw_overlay_mesh_close(mesh);
         return code;
     }
-    mesh->ranks[cfg->rank].address = cfg->address;
+    mesh->ranks[cfg->rank].at.address = cfg->address;
     mesh->progress_at = gw_loop_now(gw_station_loop(cfg->station));
     *result = mesh;
     return GW_OK;
@@ -217,7 +215,7 @@ int gw_mesh_send(struct gw_overlay_mesh *mesh, uint32_t rank, uint32_t tag, cons
                  uint64_t bytes, uint32_t *flow, gw_time now)
 {
     struct gw_send send = {
-        .peer = mesh->ranks[rank].address,
+        .peer = mesh->ranks[rank].at.address,
         .bytes = bytes,
         .data = data,
         .tag = tag,
@@ -266,8 +264,8 @@ void gw_mesh_connect(struct gw_overlay_mesh *mesh, uint32_t number, gw_time now)
     char name[GW_SOCK_NAME_MAX];
     if (rank->is_up || rank->is_dialled)
         return;
-    gw_sock_format(&rank->addr, name, sizeof(name));
-    int dial = gw_neighbours_dial(gw_station_neighbours(mesh->cfg.station), &rank->addr, name,
+    gw_sock_format(&rank->at.addr, name, sizeof(name));
+    int dial = gw_neighbours_dial(gw_station_neighbours(mesh->cfg.station), &rank->at.addr, name,
                                   &greeting, now);
     if (dial < 0) {
         gw_mesh_fail(mesh, GW_JOB_LIMIT, mesh->cfg.rank, now);
@@ -295,41 +293,10 @@ static void connect_all(struct gw_overlay_mesh *mesh, gw_time now)
 {
     mesh->state = GW_MESH_CONNECTING;
     for (uint32_t rank = 0; rank < mesh->cfg.world; rank++)
-        mesh->addresses[rank] = mesh->ranks[rank].address;
+        mesh->addresses[rank] = mesh->ranks[rank].at.address;
     for (uint32_t rank = 0; rank < mesh->cfg.rank; rank++)
         if (is_needed(mesh, rank))
             gw_mesh_connect(mesh, rank, now);
-}
-
-/* An entry is an address on the overlay, a port, a family and a host. */
-static void write_entry(const struct gw_mesh_rank *rank, unsigned char *entry)
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&rank->addr.storage;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&rank->addr.storage;
-    uint32_t address = htonl(rank->address);
-    uint16_t port = htons(gw_sock_port(&rank->addr));
-    bool is_v6 = rank->addr.storage.ss_family == AF_INET6;
-    memset(entry, 0, GW_MESH_ENTRY_SIZE);
-    memcpy(entry, &address, 4);
-    memcpy(entry + 4, &port, 2);
-    entry[6] = is_v6 ? FAMILY_IPV6 : FAMILY_IPV4;
-    memcpy(entry + 8, is_v6 ? (const void *)&v6->sin6_addr : (const void *)&v4->sin_addr,
-           is_v6 ? 16 : 4);
-}
-
-/* False: it makes no sense. */
-static bool read_entry(const unsigned char *entry, struct gw_mesh_rank *rank)
-{
-    char host[INET6_ADDRSTRLEN];
-    uint32_t address;
-    uint16_t port;
-    memcpy(&address, entry, 4);
-    memcpy(&port, entry + 4, 2);
-    rank->address = ntohl(address);
-    if (rank->address == 0 || (entry[6] != FAMILY_IPV4 && entry[6] != FAMILY_IPV6))
-        return false;
-    return inet_ntop(entry[6] == FAMILY_IPV6 ? AF_INET6 : AF_INET, entry + 8, host, sizeof(host)) &&
-           gw_sock_parse(host, ntohs(port), &rank->addr) == 0;
 }
 
 /* Rank 0: all have come. */
@@ -337,10 +304,10 @@ static void send_tables(struct gw_overlay_mesh *mesh, gw_time now)
 {
     uint32_t flow;
     for (uint32_t rank = 1; rank < mesh->cfg.world; rank++)
-        write_entry(&mesh->ranks[rank], mesh->table + (size_t)rank * GW_MESH_ENTRY_SIZE);
+        gw_table_write(&mesh->ranks[rank].at, mesh->table + (size_t)rank * GW_TABLE_ENTRY_SIZE);
     for (uint32_t rank = 1; rank < mesh->cfg.world; rank++) {
         int code = gw_mesh_send(mesh, rank, GW_MESH_TAG_TABLE, mesh->table,
-                                (uint64_t)mesh->cfg.world * GW_MESH_ENTRY_SIZE, &flow, now);
+                                (uint64_t)mesh->cfg.world * GW_TABLE_ENTRY_SIZE, &flow, now);
         GW_ASSERT(code == GW_OK); /* there is a flow for each rank */
     }
     connect_all(mesh, now);
@@ -348,11 +315,11 @@ static void send_tables(struct gw_overlay_mesh *mesh, gw_time now)
 
 static void take_table(struct gw_overlay_mesh *mesh, uint64_t bytes, gw_time now)
 {
-    bool is_sound = bytes == (uint64_t)mesh->cfg.world * GW_MESH_ENTRY_SIZE;
+    bool is_sound = bytes == (uint64_t)mesh->cfg.world * GW_TABLE_ENTRY_SIZE;
     for (uint32_t rank = 1; rank < mesh->cfg.world && is_sound; rank++)
         if (rank != mesh->cfg.rank)
-            is_sound =
-                read_entry(mesh->table + (size_t)rank * GW_MESH_ENTRY_SIZE, &mesh->ranks[rank]);
+            is_sound = gw_table_read(mesh->table + (size_t)rank * GW_TABLE_ENTRY_SIZE,
+                                     &mesh->ranks[rank].at);
     if (is_sound)
         connect_all(mesh, now);
     else
@@ -366,20 +333,21 @@ static void way_up(struct gw_overlay_mesh *mesh, uint32_t number,
     struct gw_mesh_rank *rank = &mesh->ranks[number];
     struct gw_loop *loop = gw_station_loop(mesh->cfg.station);
     struct gw_loop_port port = {mesh->node, 0};
-    bool is_new = rank->address != event->said.address || !rank->is_up;
-    rank->address = event->said.address;
+    bool is_new = rank->at.address != event->said.address || !rank->is_up;
+    rank->at.address = event->said.address;
     if (event->dial < 0)
-        rank->addr = event->addr;
+        rank->at.addr = event->addr;
     rank->is_up = true;
     rank->peer = event->peer;
     gw_loop_link(loop, port, event->peer, false);
-    int code = mesh->cfg.switch_ ? GW_OK : gw_loop_direct(loop, port, rank->address, event->peer);
+    int code =
+        mesh->cfg.switch_ ? GW_OK : gw_loop_direct(loop, port, rank->at.address, event->peer);
     if (!code && is_new)
-        code = gw_endpoint_expect(mesh->ep, rank->address, GW_MESH_TAG_FAILURE, &rank->failure,
+        code = gw_endpoint_expect(mesh->ep, rank->at.address, GW_MESH_TAG_FAILURE, &rank->failure,
                                   sizeof(rank->failure));
     if (!code && is_new && number == 0)
-        code = gw_endpoint_expect(mesh->ep, rank->address, GW_MESH_TAG_TABLE, mesh->table,
-                                  (uint64_t)mesh->cfg.world * GW_MESH_ENTRY_SIZE);
+        code = gw_endpoint_expect(mesh->ep, rank->at.address, GW_MESH_TAG_TABLE, mesh->table,
+                                  (uint64_t)mesh->cfg.world * GW_TABLE_ENTRY_SIZE);
     if (code)
         gw_mesh_fail(mesh, GW_JOB_LIMIT, mesh->cfg.rank, gw_loop_now(loop));
 }
@@ -395,9 +363,10 @@ static void take_in(struct gw_overlay_mesh *mesh, const struct gw_neighbour_even
         return;
     }
     struct gw_mesh_rank *rank = said->rank < mesh->cfg.world ? &mesh->ranks[said->rank] : NULL;
-    bool is_free =
-        rank && said->rank != mesh->cfg.rank && (!rank->is_up || rank->address == said->address) &&
-        (mesh->state == GW_MESH_MEETING || rank->address == 0 || rank->address == said->address);
+    bool is_free = rank && said->rank != mesh->cfg.rank &&
+                   (!rank->is_up || rank->at.address == said->address) &&
+                   (mesh->state == GW_MESH_MEETING || rank->at.address == 0 ||
+                    rank->at.address == said->address);
     if (is_free)
         way_up(mesh, said->rank, event);
     else
@@ -502,7 +471,7 @@ static void watch(struct gw_overlay_mesh *mesh, gw_time now)
 static uint32_t rank_of(const struct gw_overlay_mesh *mesh, uint32_t address)
 {
     uint32_t rank = 0;
-    while (rank + 1 < mesh->cfg.world && mesh->ranks[rank].address != address)
+    while (rank + 1 < mesh->cfg.world && mesh->ranks[rank].at.address != address)
         rank++;
     return rank;
 }

@@ -102,7 +102,7 @@ static void start_move(struct gw_overlay_mesh *mesh, struct gw_mesh_move *move, 
     uint32_t tag = GW_MESH_TAG_MESSAGE | message->tag;
     int code;
     if (message->is_receive) {
-        code = gw_endpoint_expect(mesh->ep, rank->address, tag, message->data, message->bytes);
+        code = gw_endpoint_expect(mesh->ep, rank->at.address, tag, message->data, message->bytes);
     } else if (rank->is_up) {
         code =
             gw_mesh_send(mesh, message->rank, tag, message->data, message->bytes, &move->flow, now);
@@ -169,7 +169,7 @@ static struct gw_mesh_move *find_move(struct gw_overlay_mesh *mesh, const struct
         if (move->state != GW_MESH_MOVE_RUNS ||
             message->is_receive != (event->kind == GW_EVENT_RECEIVED))
             continue;
-        if (message->is_receive ? mesh->ranks[message->rank].address == event->peer &&
+        if (message->is_receive ? mesh->ranks[message->rank].at.address == event->peer &&
                                       (GW_MESH_TAG_MESSAGE | message->tag) == event->tag
                                 : move->flow == event->flow)
             return move;

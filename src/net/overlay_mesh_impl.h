@@ -5,11 +5,11 @@
 #include "core/coll_run.h"
 #include "core/endpoint.h"
 #include "net/overlay_mesh.h"
+#include "net/overlay_table.h"
 #include "net/overlay_store.h"
 
 enum {
-    GW_MESH_RUNS = 2,        /* all-reduces that overlap */
-    GW_MESH_ENTRY_SIZE = 24, /* of the table of ranks */
+    GW_MESH_RUNS = 2, /* all-reduces that overlap */
     GW_MESH_DIAL_NONE = -1,
 
     /*
@@ -32,8 +32,7 @@ struct gw_mesh_failure {
 };
 
 struct gw_mesh_rank {
-    uint32_t address; /* 0: not known yet */
-    struct gw_sock_addr addr;
+    struct gw_table_entry at;       /* its address is 0: not known yet */
     bool is_dialled;                /* by us */
     bool is_up;                     /* there is a way to it */
     uint16_t peer;                  /* of that way */

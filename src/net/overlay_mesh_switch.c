@@ -59,6 +59,7 @@ void gw_mesh_go_direct(struct gw_overlay_mesh *mesh)
     for (uint32_t i = 0; i < mesh->cfg.world; i++) {
         const struct gw_mesh_rank *rank = &mesh->ranks[i];
         if (rank->is_up)
-            gw_loop_direct(loop, (struct gw_loop_port){mesh->node, 0}, rank->address, rank->peer);
+            gw_loop_direct(loop, (struct gw_loop_port){mesh->node, 0}, rank->at.address,
+                           rank->peer);
     }
 }

@@ -84,7 +84,7 @@ void gw_store_expect(struct gw_store *store, uint32_t rank, uint32_t tag, void *
                      uint64_t bytes)
 {
     const struct gw_overlay_mesh *mesh = store->mesh;
-    int code = gw_endpoint_expect(mesh->ep, mesh->ranks[rank].address, tag, data, bytes);
+    int code = gw_endpoint_expect(mesh->ep, mesh->ranks[rank].at.address, tag, data, bytes);
     GW_ASSERT(code == GW_OK);
 }
 
