@@ -181,8 +181,9 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
 
 static void look(struct gw_daemon *daemon, void *pointer)
 {
+    const struct own *own = pointer;
     (void)daemon;
-    (void)pointer;
+    gw_overlay_switch_announce(own->sw);
 }
 
 static void status(void *pointer, json_t *status)

@@ -128,6 +128,9 @@ int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, u
 int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
                        uint64_t bytes);
 
+/* Whether memory is posted for the message and nothing of it has come yet. */
+bool gw_endpoint_expects(const struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag);
+
 /*
  * Gives up, without an event, all that reads from or writes to `size` bytes at `memory`, which is
  * the caller's again: flows that send from it, memory posted in it, and flows that fill such

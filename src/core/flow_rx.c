@@ -63,6 +63,11 @@ static struct gw_expectation *find_memory(const struct gw_endpoint *ep, uint32_t
     return NULL;
 }
 
+bool gw_endpoint_expects(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
+{
+    return find_memory(ep, peer, tag) != NULL;
+}
+
 /* Whether there is memory for the first packet of a message, if it needs any. */
 static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {

@@ -604,10 +604,19 @@ int gw_switch_open_port(struct gw_switch *sw, uint16_t index, uint32_t address, 
     port_at(sw, index)->is_edge = is_edge;
     if (index != sw->uplink)
         announce(sw, address, now);
-    for (uint32_t i = 0; index == sw->uplink && i < sw->learned.count; i++)
-        if (sw->learned.entries[i].port != GW_LEARNED_NONE)
-            announce(sw, sw->learned.entries[i].address, now);
+    else
+        gw_switch_announce(sw, now);
     return GW_OK;
+}
+
+void gw_switch_announce(struct gw_switch *sw, gw_time now)
+{
+    for (uint32_t i = 0; i < sw->learned.count; i++) {
+        const struct gw_learned_entry *entry = &sw->learned.entries[i];
+        if (entry->port != GW_LEARNED_NONE && entry->port != sw->uplink &&
+            (port_at(sw, entry->port)->is_edge || now - entry->seen < sw->learned.idle))
+            announce(sw, entry->address, now);
+    }
 }
 
 void gw_switch_close_port(struct gw_switch *sw, uint16_t index)

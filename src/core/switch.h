@@ -134,6 +134,10 @@ void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *r
 int gw_switch_open_port(struct gw_switch *sw, uint16_t port, uint32_t address, bool is_edge,
                         gw_time now);
 
+/* Announces everybody below above once more: announcements can be lost. Without an uplink there is
+ * nothing to do. */
+void gw_switch_announce(struct gw_switch *sw, gw_time now);
+
 /* Nothing is there any more: forgets its addresses, and drops what is queued for it. */
 void gw_switch_close_port(struct gw_switch *sw, uint16_t port);
 

@@ -143,6 +143,10 @@ __attribute__((format(printf, 3, 4))) static void fail(struct gw_io *io, int err
         va_end(args);
         io->error = error;
     }
+    if (io->mesh)
+        gw_overlay_mesh_abort(io->mesh, now_of(io));
+    else if (io->worker)
+        gw_overlay_worker_fail(io->worker, now_of(io));
     if (!io->was_opened)
         complete(io, 0, 0, io->error);
     io->was_opened = true;
@@ -441,7 +445,9 @@ static void step(struct gw_io *io)
         }
         break;
     case PHASE_RUNNING:
-        if (io->is_leaving && io->call_count == 0) {
+        if (io->is_leaving && io->call_count) {
+            fail(io, GRADWIRE_ERR_CLOSED, "the job was closed with calls in work");
+        } else if (io->is_leaving) {
             enter(io, PHASE_LEAVING, io->plan.deadline);
             if (io->mesh)
                 gw_overlay_mesh_leave(io->mesh, now);

@@ -257,6 +257,11 @@ void gw_mesh_fail(struct gw_overlay_mesh *mesh, enum gw_job_reason reason, uint3
     gw_mesh_post(mesh, &(struct gw_mesh_event){.kind = GW_MESH_FAILED, .reason = reason});
 }
 
+void gw_overlay_mesh_abort(struct gw_overlay_mesh *mesh, gw_time now)
+{
+    gw_mesh_fail(mesh, GW_JOB_LOST, mesh->cfg.rank, now);
+}
+
 void gw_mesh_connect(struct gw_overlay_mesh *mesh, uint32_t number, gw_time now)
 {
     struct gw_mesh_rank *rank = &mesh->ranks[number];
@@ -313,17 +318,37 @@ static void send_tables(struct gw_overlay_mesh *mesh, gw_time now)
     connect_all(mesh, now);
 }
 
+/* Who has the address; `world`: nobody. */
+static uint32_t rank_of(const struct gw_overlay_mesh *mesh, uint32_t address)
+{
+    uint32_t rank = 0;
+    while (rank < mesh->cfg.world && mesh->ranks[rank].at.address != address)
+        rank++;
+    return rank;
+}
+
+/* Whether another rank has the address. */
+static bool is_taken(const struct gw_overlay_mesh *mesh, uint32_t address, uint32_t rank)
+{
+    uint32_t owner = rank_of(mesh, address);
+    return owner < mesh->cfg.world && owner != rank;
+}
+
 static void take_table(struct gw_overlay_mesh *mesh, uint64_t bytes, gw_time now)
 {
     bool is_sound = bytes == (uint64_t)mesh->cfg.world * GW_TABLE_ENTRY_SIZE;
-    for (uint32_t rank = 1; rank < mesh->cfg.world && is_sound; rank++)
+    for (uint32_t rank = 1; rank < mesh->cfg.world && is_sound; rank++) {
+        struct gw_table_entry *at = &mesh->ranks[rank].at;
         if (rank != mesh->cfg.rank)
-            is_sound = gw_table_read(mesh->table + (size_t)rank * GW_TABLE_ENTRY_SIZE,
-                                     &mesh->ranks[rank].at);
-    if (is_sound)
+            is_sound = gw_table_read(mesh->table + (size_t)rank * GW_TABLE_ENTRY_SIZE, at) &&
+                       !is_taken(mesh, at->address, rank);
+    }
+    if (is_sound) {
         connect_all(mesh, now);
-    else
-        gw_mesh_fail(mesh, GW_JOB_MISMATCH, 0, now);
+        return;
+    }
+    gw_mesh_fail(mesh, GW_JOB_MISMATCH, 0, now);
+    snprintf(mesh->text, sizeof(mesh->text), "rank 0 sent a table of ranks that makes no sense");
 }
 
 /* There is a way to the rank; what it may tell us has a place. */
@@ -334,6 +359,10 @@ static void way_up(struct gw_overlay_mesh *mesh, uint32_t number,
     struct gw_loop *loop = gw_station_loop(mesh->cfg.station);
     struct gw_loop_port port = {mesh->node, 0};
     bool is_new = rank->at.address != event->said.address || !rank->is_up;
+    if (is_taken(mesh, event->said.address, number)) {
+        gw_mesh_fail(mesh, GW_JOB_LOST, number, gw_loop_now(loop));
+        return;
+    }
     rank->at.address = event->said.address;
     if (event->dial < 0)
         rank->at.addr = event->addr;
@@ -342,6 +371,10 @@ static void way_up(struct gw_overlay_mesh *mesh, uint32_t number,
     gw_loop_link(loop, port, event->peer, false);
     int code =
         mesh->cfg.switch_ ? GW_OK : gw_loop_direct(loop, port, rank->at.address, event->peer);
+    if (is_new) /* what was posted for an earlier session */
+        gw_endpoint_forget(mesh->ep, &rank->failure, sizeof(rank->failure));
+    if (is_new && number == 0)
+        gw_endpoint_forget(mesh->ep, mesh->table, (uint64_t)mesh->cfg.world * GW_TABLE_ENTRY_SIZE);
     if (!code && is_new)
         code = gw_endpoint_expect(mesh->ep, rank->at.address, GW_MESH_TAG_FAILURE, &rank->failure,
                                   sizeof(rank->failure));
@@ -364,6 +397,7 @@ static void take_in(struct gw_overlay_mesh *mesh, const struct gw_neighbour_even
     }
     struct gw_mesh_rank *rank = said->rank < mesh->cfg.world ? &mesh->ranks[said->rank] : NULL;
     bool is_free = rank && said->rank != mesh->cfg.rank &&
+                   !is_taken(mesh, said->address, said->rank) &&
                    (!rank->is_up || rank->at.address == said->address) &&
                    (mesh->state == GW_MESH_MEETING || rank->at.address == 0 ||
                     rank->at.address == said->address);
@@ -437,7 +471,7 @@ static uint32_t first_missing(const struct gw_overlay_mesh *mesh)
     return rank;
 }
 
-/* The rank that a message, a push or a pull waits for. */
+/* The rank that a message, a push or a pull waits for; `world`: there are none. */
 static uint32_t awaited(const struct gw_overlay_mesh *mesh)
 {
     uint32_t i = 0;
@@ -456,32 +490,27 @@ static void watch(struct gw_overlay_mesh *mesh, gw_time now)
         (arrivals != mesh->arrivals || !gw_mesh_has_calls(mesh) || gw_store_has_work(mesh->store)))
         mesh->progress_at = now;
     mesh->arrivals = arrivals;
-    if (now - mesh->progress_at < mesh->cfg.patience || mesh->state == GW_MESH_LEAVING)
+    uint32_t rank = gw_mesh_overdue(mesh, now);
+    if (rank == mesh->cfg.world && now - mesh->progress_at >= mesh->cfg.patience)
+        rank = awaited(mesh);
+    if (!is_waiting && rank < mesh->cfg.world && mesh->state != GW_MESH_LEAVING)
+        gw_mesh_fail(mesh, GW_JOB_STALLED, rank, now);
+    if (!is_waiting || now - mesh->progress_at < mesh->cfg.patience)
         return;
     if (mesh->state == GW_MESH_CONNECTING)
         gw_mesh_fail(mesh, GW_JOB_LOST, first_missing(mesh), now);
-    else if (is_waiting && mesh->cfg.rank != 0 && mesh->ranks[0].is_up)
+    else if (mesh->cfg.rank != 0 && mesh->ranks[0].is_up)
         gw_mesh_fail(mesh, GW_JOB_SILENT, mesh->cfg.world, now);
-    else if (is_waiting)
-        gw_mesh_fail(mesh, GW_JOB_SILENT, first_missing(mesh), now);
     else
-        gw_mesh_fail(mesh, GW_JOB_STALLED, awaited(mesh), now);
+        gw_mesh_fail(mesh, GW_JOB_SILENT, first_missing(mesh), now);
 }
 
-static uint32_t rank_of(const struct gw_overlay_mesh *mesh, uint32_t address)
+static void take_failure(struct gw_overlay_mesh *mesh, uint32_t rank, gw_time now)
 {
-    uint32_t rank = 0;
-    while (rank + 1 < mesh->cfg.world && mesh->ranks[rank].at.address != address)
-        rank++;
-    return rank;
-}
-
-static void take_failure(struct gw_overlay_mesh *mesh, const struct gw_event *event, gw_time now)
-{
-    const struct gw_mesh_failure *said = &mesh->ranks[rank_of(mesh, event->peer)].failure;
+    const struct gw_mesh_failure *said = &mesh->ranks[rank].failure;
     uint32_t reason = ntohl(said->reason), about = ntohl(said->about);
     if (reason == GW_JOB_OK || reason >= GW_JOB_REASONS || about > mesh->cfg.world)
-        gw_mesh_fail(mesh, GW_JOB_LOST, rank_of(mesh, event->peer), now);
+        gw_mesh_fail(mesh, GW_JOB_LOST, rank, now);
     else
         gw_mesh_fail(mesh, (enum gw_job_reason)reason, about, now);
 }
@@ -489,18 +518,20 @@ static void take_failure(struct gw_overlay_mesh *mesh, const struct gw_event *ev
 static void take_event(struct gw_overlay_mesh *mesh, const struct gw_event *event, gw_time now)
 {
     bool is_failure = event->tag == GW_MESH_TAG_FAILURE;
-    if (is_failure && event->kind == GW_EVENT_RECEIVED)
-        take_failure(mesh, event, now);
-    else if (is_failure)
+    uint32_t rank = rank_of(mesh, event->peer);
+    if (is_failure && event->kind != GW_EVENT_RECEIVED)
         mesh->failures_left--;
-    else if (mesh->state == GW_MESH_OVER)
+    else if (mesh->state == GW_MESH_OVER || rank == mesh->cfg.world)
         return;
-    else if (event->tag == GW_MESH_TAG_TABLE && event->kind == GW_EVENT_RECEIVED)
-        take_table(mesh, event->bytes, now);
-    else if (event->kind == GW_EVENT_FAILED && event->tag >= GW_MESH_TAG_MESSAGE)
-        gw_mesh_fail(mesh, GW_JOB_LOST, rank_of(mesh, event->peer), now);
+    else if (is_failure)
+        take_failure(mesh, rank, now);
+    else if (event->tag == GW_MESH_TAG_TABLE && event->kind == GW_EVENT_RECEIVED) {
+        if (mesh->state == GW_MESH_MEETING)
+            take_table(mesh, event->bytes, now);
+    } else if (event->kind == GW_EVENT_FAILED && event->tag >= GW_MESH_TAG_MESSAGE)
+        gw_mesh_fail(mesh, GW_JOB_LOST, rank, now);
     else if (gw_store_owns(event->tag))
-        gw_store_event(mesh->store, rank_of(mesh, event->peer), event, now);
+        gw_store_event(mesh->store, rank, event, now);
     else
         gw_mesh_calls_event(mesh, event, now);
 }

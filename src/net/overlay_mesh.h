@@ -144,6 +144,10 @@ void gw_overlay_mesh_refusal(const struct gw_mesh_refusal *refusal, char *text, 
 /* Whether events wait, or values that are to be added or copied here: poll again soon. */
 bool gw_overlay_mesh_has_work(const struct gw_overlay_mesh *mesh);
 
+/* Ends the job for all because of something here, and drops all calls: their memory is the
+ * caller's. GW_MESH_FAILED follows, unless the job has failed before. */
+void gw_overlay_mesh_abort(struct gw_overlay_mesh *mesh, gw_time now);
+
 /* Begins to leave; GW_MESH_LEFT tells when we may go. No calls may be in work. */
 void gw_overlay_mesh_leave(struct gw_overlay_mesh *mesh, gw_time now);
 

@@ -110,8 +110,10 @@ static void start_move(struct gw_overlay_mesh *mesh, struct gw_mesh_move *move, 
         gw_mesh_connect(mesh, message->rank, now);
         return;
     }
-    if (code == GW_OK)
-        move->state = GW_MESH_MOVE_RUNS;
+    if (code)
+        return;
+    move->state = GW_MESH_MOVE_RUNS;
+    move->since = now;
 }
 
 static void start_tensor(struct gw_overlay_mesh *mesh, struct gw_mesh_run *run, gw_time now)
@@ -199,6 +201,20 @@ bool gw_mesh_has_calls(const struct gw_overlay_mesh *mesh)
     for (uint32_t i = 0; i < GW_MESH_CALLS_MAX; i++)
         has |= mesh->moves[i].state != GW_MESH_MOVE_FREE;
     return has || gw_store_has_calls(mesh->store);
+}
+
+uint32_t gw_mesh_overdue(const struct gw_overlay_mesh *mesh, gw_time now)
+{
+    for (uint32_t i = 0; i < GW_MESH_CALLS_MAX; i++) {
+        const struct gw_mesh_move *move = &mesh->moves[i];
+        const struct gw_mesh_message *message = &move->message;
+        if (move->state == GW_MESH_MOVE_RUNS && message->is_receive &&
+            now - move->since >= mesh->cfg.patience &&
+            gw_endpoint_expects(mesh->ep, mesh->ranks[message->rank].at.address,
+                                GW_MESH_TAG_MESSAGE | message->tag))
+            return message->rank;
+    }
+    return mesh->cfg.world;
 }
 
 void gw_mesh_drop_calls(struct gw_overlay_mesh *mesh)

@@ -67,6 +67,7 @@ enum gw_mesh_move_state {
 
 struct gw_mesh_move {
     struct gw_mesh_message message;
+    gw_time since; /* it runs */
     enum gw_mesh_move_state state;
     uint32_t flow;
 };
@@ -134,6 +135,8 @@ void gw_mesh_calls_event(struct gw_overlay_mesh *mesh, const struct gw_event *ev
 /* Starts what waits, ends what has run. */
 void gw_mesh_advance(struct gw_overlay_mesh *mesh, gw_time now);
 bool gw_mesh_has_calls(const struct gw_overlay_mesh *mesh);
+/* The rank of a message to us that has not begun although we are out of patience; `world`: none. */
+uint32_t gw_mesh_overdue(const struct gw_overlay_mesh *mesh, gw_time now);
 /* Memory of calls is the callers' again. */
 void gw_mesh_drop_calls(struct gw_overlay_mesh *mesh);
 /* Most flows that calls need at the same time, either way. */

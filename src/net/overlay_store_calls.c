@@ -246,9 +246,9 @@ bool gw_store_has_calls(const struct gw_store *store)
 uint32_t gw_store_awaited(const struct gw_store *store)
 {
     uint32_t i = 0;
-    while (i + 1 < GW_MESH_CALLS_MAX && store->calls[i].state == GW_STORE_CALL_FREE)
+    while (i < GW_MESH_CALLS_MAX && store->calls[i].state == GW_STORE_CALL_FREE)
         i++;
-    return store->calls[i].rank;
+    return i < GW_MESH_CALLS_MAX ? store->calls[i].rank : store->mesh->cfg.world;
 }
 
 void gw_store_drop(struct gw_store *store)

@@ -166,6 +166,11 @@ int gw_overlay_switch_attach(struct gw_overlay_switch *own, uint16_t peer, uint3
     return code;
 }
 
+void gw_overlay_switch_announce(struct gw_overlay_switch *own)
+{
+    gw_switch_announce(own->sw, gw_loop_now(own->cfg.loop));
+}
+
 void gw_overlay_switch_detach(struct gw_overlay_switch *own, uint16_t peer)
 {
     for (uint16_t i = 0; i < own->cfg.ports; i++)

@@ -49,6 +49,9 @@ uint16_t gw_overlay_switch_node(const struct gw_overlay_switch *own);
 int gw_overlay_switch_attach(struct gw_overlay_switch *own, uint16_t peer, uint32_t address,
                              bool is_host, bool is_above);
 
+/* Tells the switches above, again, who is below: from time to time, since that may be lost. */
+void gw_overlay_switch_announce(struct gw_overlay_switch *own);
+
 /* It has gone. */
 void gw_overlay_switch_detach(struct gw_overlay_switch *own, uint16_t peer);
 

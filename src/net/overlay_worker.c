@@ -129,6 +129,12 @@ int gw_overlay_worker_leave(struct gw_overlay_worker *worker, gw_time now)
     return gw_member_leave(worker->member, now);
 }
 
+void gw_overlay_worker_fail(struct gw_overlay_worker *worker, gw_time now)
+{
+    if (worker->worker && !gw_worker_is_out(worker->worker))
+        gw_worker_fail(worker->worker, GW_JOB_LOST, worker->cfg.rank, now);
+}
+
 int gw_overlay_worker_reduce(struct gw_overlay_worker *worker, const struct gw_tensor *tensor,
                              gw_time now)
 {

@@ -48,6 +48,10 @@ void gw_overlay_worker_set_server(struct gw_overlay_worker *worker, uint32_t ser
 /* As gw_member_join(), gw_member_leave() and gw_worker_reduce(). */
 int gw_overlay_worker_join(struct gw_overlay_worker *worker, gw_time now);
 int gw_overlay_worker_leave(struct gw_overlay_worker *worker, gw_time now);
+
+/* Fails all calls in work, whose memory is the caller's then. It is out of the job. */
+void gw_overlay_worker_fail(struct gw_overlay_worker *worker, gw_time now);
+
 int gw_overlay_worker_reduce(struct gw_overlay_worker *worker, const struct gw_tensor *tensor,
                              gw_time now);
 

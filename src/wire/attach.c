@@ -88,7 +88,8 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     bool is_good = msg->step < GW_ATTACH_STEPS && msg->role < GW_ATTACH_ROLES &&
                    msg->flags <= GW_ATTACH_FLAGS && reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
-                   msg->entropies >= 1 && msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
+                   (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
+                   msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
     return is_good ? GW_OK : GW_ERR_MALFORMED;
 }
 

@@ -669,14 +669,14 @@ static void neighbours_dial__has_a_limit(void **state)
 static void neighbours__events_are_not_lost(void **state)
 {
     (void)state;
-    enum { DIALS = 5 * GW_NEIGHBOURS_DIALS_MAX };
+    enum { EACH = 64, DIALS = 5 * EACH };
     struct gw_test_attach *net = gw_test_attach_open(seed);
     net->sides[B].cfg.peers_max = 512;
     net->sides[B].is_deaf = true;
     gw_test_attach_start(net, B);
     for (int i = 0; i < DIALS; i++) {
         int from = C + i % 5;
-        net->sides[from].cfg.peers_max = GW_NEIGHBOURS_DIALS_MAX;
+        net->sides[from].cfg.peers_max = EACH;
         if (i < 5)
             gw_test_attach_start(net, from);
         assert_int_equal(gw_test_attach_dial(net, from, B), i / 5);
@@ -687,7 +687,7 @@ static void neighbours__events_are_not_lost(void **state)
     gw_test_attach_run(net, GW_S);
     assert_events(&net->sides[B], DIALS, 0, 0);
     for (int side = C; side < C + 5; side++)
-        assert_events(&net->sides[side], GW_NEIGHBOURS_DIALS_MAX, 0, 0);
+        assert_events(&net->sides[side], EACH, 0, 0);
     gw_test_attach_close(net);
 }
 

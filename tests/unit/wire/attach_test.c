@@ -120,6 +120,7 @@ static void attach_decode__refuses_nonsense(void **state)
         {"next version", 2, (GW_WIRE_VERSION + 1) << 4 | GW_ATTACH_KIND, GW_ERR_VERSION},
         {"no such step", 3, GW_ATTACH_STEPS, GW_ERR_MALFORMED},
         {"refusal without reason", 3, GW_ATTACH_REFUSE, GW_ERR_MALFORMED},
+        {"no address", 47, 0, GW_ERR_MALFORMED},
         {"no such role", 56, GW_ATTACH_ROLES, GW_ERR_MALFORMED},
         {"no such flag", 57, GW_ATTACH_FLAGS + 1, GW_ERR_MALFORMED},
         {"no source port", 59, 0, GW_ERR_MALFORMED},
@@ -128,7 +129,8 @@ static void attach_decode__refuses_nonsense(void **state)
         {"no such reason", 72, 1, GW_ERR_MALFORMED},
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
-        struct gw_attach_msg msg = {.step = GW_ATTACH_ACCEPT, .entropies = 1, .mtu = 1};
+        struct gw_attach_msg msg = {
+            .step = GW_ATTACH_ACCEPT, .address = 1, .entropies = 1, .mtu = 1};
         uint8_t bytes[GW_ATTACH_SIZE];
         gw_attach_encode(&msg, bytes);
         assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &msg), 0);
