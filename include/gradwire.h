@@ -140,8 +140,8 @@ GRADWIRE_API void gradwire_options_init(struct gradwire_options *options, size_t
 GRADWIRE_API int gradwire_open(const struct gradwire_options *options, gradwire **job);
 
 /*
- * Leaves the job and frees everything. Calls in work fail. Waits at most the deadline, so that the
- * others have what they need from us. NULL is allowed.
+ * Leaves the job and frees everything. Calls in work fail, and with them the job of the others.
+ * Waits at most the deadline, so that the others have what they need from us. NULL is allowed.
  */
 GRADWIRE_API void gradwire_close(gradwire *job);
 
@@ -150,7 +150,7 @@ GRADWIRE_API int gradwire_world(const gradwire *job);
 
 /*
  * out[i] = in[i] summed (or averaged) over all ranks, for `count` elements; the same bits on every
- * rank. `in` may be `out`. Without switch and server (GRADWIRE_VIA_RING) floats are added as they
+ * rank. `in` may be `out`. Without a server (GRADWIRE_VIA_RING) floats are added as they
  * are, in an order that depends on the place in the array alone (docs/numbers.md). Else floats are
  * added as integers in units of 2^-27: the error is at most world * 2^-28 for values up to 16,
  * whatever the order of arrival; what does not fit is added as floats in rank order. int32 is

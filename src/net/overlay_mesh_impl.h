@@ -31,6 +31,8 @@ struct gw_mesh_failure {
     uint32_t about;  /* rank */
 };
 
+_Static_assert((int)GW_NEIGHBOURS_DIALS_MAX > (int)GW_OVERLAY_WORLD_MAX, "all ranks and a switch");
+
 struct gw_mesh_rank {
     struct gw_table_entry at;       /* its address is 0: not known yet */
     bool is_dialled;                /* by us */
