@@ -104,7 +104,7 @@ int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, g
 
 /*
  * Takes an event of the endpoint. Returns whether it is about this run's last call. Give it
- * those of other messages too: a flow that ends may leave it room to send.
+ * those of other messages too, if they share the endpoint's room for flows: it may wait for some.
  */
 bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now);
 
