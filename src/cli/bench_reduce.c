@@ -4,10 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "base/prng.h"
+#include "cli/stopwatch.h"
 
 enum {
     SAMPLE_STEP = 1021, /* of the elements that are checked each time */
@@ -27,21 +26,6 @@ struct run {
     double max_abs_error, cpu_s, prepare_cpu_s;
 };
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec +
-           (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
-}
-
 /* Element `i` of rank's tensor: between -1 and 1. */
 static float element(uint32_t rank, uint64_t i)
 {
@@ -51,16 +35,16 @@ static float element(uint32_t rank, uint64_t i)
 
 static void fill(struct run *run)
 {
-    double begin = cpu_seconds();
+    double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i++)
         run->data[i] = element(run->rank, i);
-    run->prepare_cpu_s += cpu_seconds() - begin;
+    run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
 /* Compares every `step`th sum with the exact one. */
 static void check(struct run *run, uint64_t step)
 {
-    double begin = cpu_seconds();
+    double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i += step) {
         double sum = 0;
         for (uint32_t rank = 0; rank < run->world; rank++)
@@ -69,7 +53,7 @@ static void check(struct run *run, uint64_t step)
         if (!(error <= run->max_abs_error))
             run->max_abs_error = error < ERROR_MAX ? error : ERROR_MAX;
     }
-    run->prepare_cpu_s += cpu_seconds() - begin;
+    run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
 /* One all-reduce of all tensors, in place. */
@@ -96,12 +80,12 @@ static int reduce_all(struct run *run, uint64_t iters, double *times)
     for (uint64_t i = 0; i <= iters && !code; i++) {
         fill(run);
         code = gradwire_barrier(run->job);
-        double cpu = cpu_seconds(), begin = seconds();
+        double cpu = gw_cpu_seconds(), begin = gw_seconds();
         if (!code)
             code = reduce_once(run, calls);
         if (i > 0) {
-            times[i - 1] = seconds() - begin;
-            run->cpu_s += cpu_seconds() - cpu;
+            times[i - 1] = gw_seconds() - begin;
+            run->cpu_s += gw_cpu_seconds() - cpu;
         }
         if (!code)
             check(run, i < iters ? SAMPLE_STEP : 1);

@@ -5,22 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/prng.h"
 #include "cli/cli.h"
+#include "cli/stopwatch.h"
 
 enum {
     TAG_DATA = 1,
     TAG_VERDICT = 2, /* back to rank 0: whether all bytes were right */
 };
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Byte `at` of message `i`. */
 static uint8_t byte_of(uint64_t i, uint64_t at)
@@ -51,10 +44,10 @@ static int move(gradwire *job, uint8_t *data, uint64_t size, uint64_t i, double 
     if (gradwire_rank(job) == 0) {
         fill(data, size, i);
         code = gradwire_barrier(job);
-        double begin = seconds();
+        double begin = gw_seconds();
         if (!code)
             code = gradwire_send(job, data, size, 1, TAG_DATA);
-        *time = seconds() - begin;
+        *time = gw_seconds() - begin;
         if (!code)
             code = gradwire_receive(job, &verdict, sizeof(verdict), 1, TAG_VERDICT);
     } else {

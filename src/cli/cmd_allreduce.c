@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/npy.h"
 #include "cli/reduce.h"
+#include "cli/stopwatch.h"
 
 enum {
     FILES_MAX = 64,
@@ -109,16 +108,13 @@ static void *run_worker(void *argument)
     struct worker *worker = argument;
     const struct gw_npy *array = &worker->array;
     gradwire *job = NULL;
-    struct timespec begin, end;
     worker->error = gradwire_open(&worker->options, &job);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    double begin = gw_seconds();
     if (!worker->error)
         worker->error =
             gradwire_allreduce(job, array->data, array->data, array->count, type_of(array),
                                worker->args->average ? GRADWIRE_AVERAGE : GRADWIRE_SUM);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    worker->seconds =
-        (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    worker->seconds = gw_seconds() - begin;
     if (worker->error)
         snprintf(worker->text, sizeof(worker->text), "%s", gradwire_last_error());
     worker->stats.size = sizeof(worker->stats);
@@ -191,14 +187,6 @@ static double largest_error(const struct gw_npy *array, const double *sums)
     return largest;
 }
 
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 static int report(const struct allreduce_args *args, const struct worker *workers, double cpu_s,
                   const double *sums, double magnitude)
 {
@@ -224,7 +212,7 @@ static int report(const struct allreduce_args *args, const struct worker *worker
 static int reduce(const struct allreduce_args *args, struct worker *workers)
 {
     char join[64];
-    double magnitude, cpu_s = cpu_seconds();
+    double magnitude, cpu_s = gw_cpu_seconds();
     double *sums = reference(args, workers, &magnitude);
     if (!sums) {
         gw_complain("out of memory");
@@ -251,7 +239,7 @@ static int reduce(const struct allreduce_args *args, struct worker *workers)
     if (failed >= 0)
         gw_complain("allreduce: %s: %s", args->files[failed], workers[failed].text);
     else
-        status = report(args, workers, cpu_seconds() - cpu_s, sums, magnitude);
+        status = report(args, workers, gw_cpu_seconds() - cpu_s, sums, magnitude);
     free(sums);
     return failed >= 0 && workers[failed].error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : status;
 }

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "cli/stopwatch.h"
 #include "cli/table.h"
 
 enum {
@@ -158,13 +158,6 @@ static void clear_progress(void)
     fprintf(stderr, "\r%*s\r", BAR_WIDTH + 50, "");
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static double peak_rss_mb(void)
 {
     struct rusage usage;
@@ -253,9 +246,9 @@ static int run_once(struct session *session, const struct gw_override *overrides
     int status = GW_EXIT_USAGE;
     error = gw_sim_open(&sim, &scenario, &sim_options, why);
     if (!error) {
-        double start = seconds_now();
+        double start = gw_seconds();
         error = gw_sim_run(sim, why);
-        double wall = seconds_now() - start;
+        double wall = gw_seconds() - start;
         if (shows)
             clear_progress();
         status = GW_EXIT_FAILURE;

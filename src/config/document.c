@@ -14,7 +14,7 @@
 enum {
     FILE_SIZE_MAX = 16 << 20, /* bytes; a scenario is a few hundred */
     PATH_MAX_BYTES = 256,     /* a dotted key in an error message */
-    DEPTH_MAX = 64,           /* of the tree */
+    DEPTH_MAX = 64,           /* of a tree that is read, and of a path to it: together twice that */
     LIST_MAX = 256,           /* bytes of a list of names in an error message */
 };
 
@@ -47,7 +47,7 @@ static void value_append(struct gw_value *parent, struct gw_value *item)
     parent->items[parent->count++] = item;
 }
 
-/* Recursion is bounded by DEPTH_MAX. */
+/* Recursion is bounded by 2 * DEPTH_MAX. */
 static void value_free(struct gw_value *value)
 {
     if (!value)
@@ -70,7 +70,7 @@ struct gw_value *gw_value_get(const struct gw_value *map, const char *key)
     return NULL;
 }
 
-/* Writes the dotted path of a value; list items by number. Recursion is bounded by DEPTH_MAX. */
+/* Writes the dotted path of a value; list items by number. Recursion: 2 * DEPTH_MAX. */
 static size_t write_path(const struct gw_value *value, char *path, size_t size)
 {
     if (!value->parent)
@@ -343,7 +343,10 @@ static int locate(struct gw_document *document, const char *path,
     return GW_OK;
 }
 
-/* Gives an empty value the contents of another one. Recursion is bounded by DEPTH_MAX. */
+/*
+ * Gives an empty value the contents of a variant's. These are of the file, so the recursion is
+ * bounded by DEPTH_MAX; they may come to a place that is as deep.
+ */
 static void copy_contents(struct gw_value *to, const struct gw_value *from)
 {
     to->kind = from->kind;
@@ -467,7 +470,7 @@ void gw_text_write(const char *text, FILE *out)
     fputc('"', out);
 }
 
-/* Writes in flow style, on one line: nothing that is echoed is long. Bounded by DEPTH_MAX. */
+/* Writes in flow style, on one line: nothing that is echoed is long. */
 void gw_value_write(const struct gw_value *value, FILE *out)
 {
     if (value->kind == GW_VALUE_SCALAR) {

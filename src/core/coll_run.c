@@ -82,7 +82,7 @@ struct gw_coll_run {
     uint32_t last_reduce; /* the step that completes sums */
     struct gw_tensor tensor;
     uint32_t segment_values;
-    uint32_t segments;     /* of the whole tensor: so far apart are the tags of two steps */
+    uint32_t segments;     /* of the largest step: so far apart are the tags of two steps */
     struct cursor applied; /* first message received that is not in the tensor yet */
     struct cursor sent;    /* first message never sent */
     struct sending under_way[GW_COLL_RUN_FLOWS_MAX];
@@ -357,10 +357,13 @@ static void advance(struct gw_coll_run *run, gw_time now)
         run->status.state = GW_COLL_RUN_DONE;
 }
 
+/* Segments of the largest step: equal on all workers, whatever part of it is theirs. */
 static uint64_t segments_of(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type)
 {
-    uint32_t values = run->cfg.segment / gw_dtype_size(type);
-    return count / values + (count % values != 0);
+    const struct gw_coll_run_cfg *cfg = &run->cfg;
+    uint32_t values = cfg->segment / gw_dtype_size(type);
+    uint64_t largest = cfg->world > 1 ? cfg->coll->largest(cfg->world, count) : 0;
+    return largest / values + (largest % values != 0);
 }
 
 uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type)

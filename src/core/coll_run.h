@@ -88,7 +88,10 @@ struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg 
 /* Gives up a call that runs; its tensor is the caller's again. */
 void gw_coll_run_fini(struct gw_coll_run *run);
 
-/* Tags that a call of `count` elements uses, from tensor.tag on. */
+/*
+ * Tags that a call of `count` elements uses, from tensor.tag on: for each step as many as its
+ * largest has segments.
+ */
 uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type);
 
 /*
@@ -100,8 +103,8 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw
 int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now);
 
 /*
- * Takes an event of the endpoint. Returns whether it is about this run's last call. Give it the
- * others' events too: it may wait for the room that they leave.
+ * Takes an event of the endpoint. Returns whether it is about this run's last call. Give it
+ * those of other messages too, if they share the endpoint's room for flows: it may wait for some.
  */
 bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now);
 

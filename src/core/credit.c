@@ -1,6 +1,9 @@
 /* The receiver half of flows on credit: who wants credit, and the pacer; see credit.h. */
 #include "core/credit.h"
 
+/* The pacer makes good for a timer that came late, by so much at most. */
+#define LATE_MAX (2 * GW_MS)
+
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -113,6 +116,8 @@ static bool send_credit(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_
 
 void gw_credit_expire(struct gw_endpoint *ep, gw_time now)
 {
+    if (gw_time_before(ep->pull_at, now) && now - ep->pull_at > LATE_MAX)
+        ep->pull_at = now - LATE_MAX;
     while (ep->pull_tail && !gw_time_before(now, ep->pull_at)) {
         struct gw_rx_flow *flow = ep->pull_tail->pull_next;
         uint32_t count = wanted(ep, flow);

@@ -18,7 +18,9 @@
  * count anew.
  *
  * Invariants: due + (what arrived) never falls behind what the sender may have sent; credits of any
- * time span t are at most one train above what the pace allows in t.
+ * time span t are at most one train above what the pace allows in t, if timers come in time. The
+ * pacer catches up with one that comes late: that adds what the pace allows in the delay, and at
+ * most in 2 ms.
  */
 #ifndef GW_CORE_CREDIT_H
 #define GW_CORE_CREDIT_H

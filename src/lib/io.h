@@ -37,7 +37,7 @@ struct gw_io_plan {
     char job[GW_IO_NAME_MAX];
     char join[GW_IO_NAME_MAX];    /* empty: `server` is there */
     char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
-    char switch_[GW_IO_NAME_MAX]; /* empty: the server's own */
+    char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
     struct gw_udp_faults faults;
     uint16_t paths;                /* source ports */

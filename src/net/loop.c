@@ -328,14 +328,18 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
     return GW_OK;
 }
 
+/* Whether the link may need the socket, which has no room. */
+static bool is_blocked(const struct gw_loop *loop, const struct link *link)
+{
+    bool needs_socket = link->peer != PEER_NONE || link->has_directs;
+    return needs_socket && !gw_udp_can_send(loop->cfg.udp);
+}
+
 /* Whether the port may send now: its link is free, and so is the socket if it may need it. */
 static bool is_free(const struct gw_loop *loop, uint32_t port, gw_time now)
 {
     const struct link *link = &loop->links[port];
-    bool needs_socket = link->peer != PEER_NONE || link->has_directs;
-    if (needs_socket && !gw_udp_can_send(loop->cfg.udp))
-        return false;
-    return !link->byte_time || !gw_time_before(now, link->free_at);
+    return !is_blocked(loop, link) && (!link->byte_time || !gw_time_before(now, link->free_at));
 }
 
 /* Sends, port after port, one train each. Returns trains, or GW_ERR_SYSTEM. */
@@ -375,7 +379,7 @@ static int transmit(struct gw_loop *loop, char *error)
     return count;
 }
 
-/* When something is to be done without an arrival; `until` at the latest. */
+/* When something is to be done without an arrival or room in the socket; `until` at the latest. */
 static gw_time wake_time(const struct gw_loop *loop, gw_time until)
 {
     for (uint16_t i = 0; i < loop->node_count; i++) {
@@ -385,7 +389,7 @@ static gw_time wake_time(const struct gw_loop *loop, gw_time until)
     for (uint32_t i = 0; i < loop->ready_count; i++) {
         const struct link *link =
             &loop->links[loop->ready[(loop->ready_head + i) % loop->ready_size]];
-        if (link->byte_time && gw_deadline_before(link->free_at, until))
+        if (link->byte_time && !is_blocked(loop, link) && gw_deadline_before(link->free_at, until))
             until = link->free_at;
     }
     return until;

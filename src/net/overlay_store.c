@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct gw_store_message) == GW_STORE_MESSAGE_SIZE &&
 
 uint32_t gw_store_flows(uint32_t world)
 {
-    return GW_MESH_CALLS_MAX + world; /* requests and data; replies */
+    return 2 * GW_MESH_CALLS_MAX + world; /* of each call a request and data; replies */
 }
 
 uint32_t gw_store_awaits(uint32_t world)

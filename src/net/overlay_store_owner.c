@@ -30,6 +30,8 @@ static void let_go_of_reply(struct gw_store *store, struct gw_store_pair *pair)
     else if (pair->is_replying)
         gw_endpoint_forget(ep, pair->staged, gw_value_bytes(&pair->task.shape));
     pair->is_replying = false;
+    store->replies_waiting -= pair->reply_waits; /* who asks again does not wait for it */
+    pair->reply_waits = false;
 }
 
 static void drop_staged(struct gw_store_pair *pair)

@@ -12,7 +12,7 @@ enum {
     VALUES_FIRST = 64,   /* places of a table that has one value */
     NUMBER_SIZE = 4,     /* bytes of what is kept of an element */
     BLOCK = 1024,        /* elements that are worked on at once: they stay in the L1 cache */
-    VALUES_MAX = 1 << 30 /* keys: half of what a map can hold */
+    VALUES_MAX = 1 << 29 /* keys: the last power of two that a map can hold */
 };
 
 /* Mixed once more than the map does: who keeps a key is chosen by its hash, so that of the keys
@@ -47,7 +47,10 @@ const struct gw_value *gw_values_find(const struct gw_values *values, uint64_t k
     return at == GW_MAP_NONE ? NULL : &values->list[at];
 }
 
-/* Makes room for another value: twice as many places. Returns 0 or GW_ERR_NO_MEMORY. */
+/*
+ * Makes room for another value: twice as many places. Returns 0 or GW_ERR_NO_MEMORY. All keys move
+ * at once, 40 ns each: packets wait for 40 ms at a million keys, and twice as long every time.
+ */
 static int grow(struct gw_values *values)
 {
     uint32_t used = values->map_memory ? values->map.count : 0;

@@ -6,7 +6,8 @@
  * lose nothing on the way, and are rounded to the type when they are read. A sum is rounded once
  * for each addition, to nearest with ties to even.
  *
- * It does no I/O and has no thread. The caller cuts the work on a long value into parts.
+ * It does no I/O and has no thread. The caller cuts the work on a long value into parts. The table
+ * grows at once: while it holds n keys and doubles, nothing else is done for about n * 40 ns.
  */
 #ifndef GW_NET_VALUES_H
 #define GW_NET_VALUES_H

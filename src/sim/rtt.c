@@ -2,7 +2,8 @@
  * RTTs of acknowledged packets, counted when their ACKs reach the sender's host.
  *
  * Each partition counts for itself in bins of 1/64 of the longest base RTT; the last bin has all
- * that is longer. Counts add up, so the result does not depend on the partitions.
+ * that is longer, up to the longest of all. Counts add up, so the result does not depend on the
+ * partitions.
  */
 #include "sim/engine.h"
 
@@ -27,6 +28,8 @@ void gw_sim_rtt_add(struct gw_sim_part *part, const struct gw_pkt *ack, gw_time 
     gw_time rtt = now - ack->sent_at;
     uint64_t bin = rtt / bin_width(part->sim);
     part->rtt_counts[bin < BINS ? bin : BINS - 1]++;
+    if (part->rtt_max < rtt)
+        part->rtt_max = rtt;
 }
 
 static uint64_t bin_count(const struct gw_sim *sim, uint32_t bin)
@@ -35,6 +38,16 @@ static uint64_t bin_count(const struct gw_sim *sim, uint32_t bin)
     for (uint32_t p = 0; p < sim->part_count; p++)
         count += sim->parts[p].rtt_counts[bin];
     return count;
+}
+
+/* No RTT of the bin is longer. */
+static gw_time bin_end(const struct gw_sim *sim, uint32_t bin)
+{
+    gw_time longest = 0, end = (bin + 1) * bin_width(sim) - 1;
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        if (longest < sim->parts[p].rtt_max)
+            longest = sim->parts[p].rtt_max;
+    return bin == BINS - 1 || longest < end ? longest : end;
 }
 
 gw_time gw_sim_rtt(const struct gw_sim *sim, uint32_t per_mille)
@@ -48,7 +61,7 @@ gw_time gw_sim_rtt(const struct gw_sim *sim, uint32_t per_mille)
     for (uint32_t bin = 0; bin < BINS && total; bin++) {
         below += bin_count(sim, bin);
         if (below >= rank && below > 0)
-            return bin * bin_width(sim);
+            return bin_end(sim, bin);
     }
     return 0;
 }

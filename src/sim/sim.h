@@ -129,8 +129,8 @@ struct gw_sample {
 
 const struct gw_sample *gw_sim_samples(const struct gw_sim *sim, uint64_t *count);
 
-/* With metrics.rtt: the RTT, to 1/64 of the longest base RTT, that so many of 1000 acknowledged
- * packets do not exceed; else 0. */
+/* With metrics.rtt: what the RTTs of so many of 1000 acknowledged packets do not exceed, to 1/64
+ * of the longest base RTT; of those above 64 base RTTs, and of all 1000, the longest. Else 0. */
 gw_time gw_sim_rtt(const struct gw_sim *sim, uint32_t per_mille);
 
 void gw_sim_close(struct gw_sim *sim);

@@ -335,8 +335,8 @@ static void coll_run__refuses_what_it_cannot_run(void **state)
                &(struct setup){.coll = "halving-doubling", .world = 4, .segment = 4, .flows = 2});
     struct call call = {100, GW_DTYPE_F32, true, 3};
     unsigned char *tensor = m.workers[0].tensor;
-    /* 4 steps of 2^30 segments each. */
-    call.count = UINT64_C(1) << 30;
+    /* 4 steps, of which the largest has 2^30 segments: half of the elements. */
+    call.count = UINT64_C(1) << 31;
     assert_true(gw_coll_run_tags(m.workers[0].run, call.count, call.type) == UINT64_C(1) << 32);
     expect_start(&m, 0, &call, GW_ERR_INVALID);
     call.count = 100;
@@ -369,6 +369,26 @@ static void coll_run__refuses_what_it_cannot_run(void **state)
     model_close(&m);
 }
 
+/* So a tensor may have the more elements the more workers there are. */
+static void coll_run__numbers_tags_by_the_largest_step(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.coll = "ring", .world = 2, .segment = 1 << 18, .flows = 2});
+    struct gw_coll_run_cfg cfg = m.cfg;
+    cfg.world = 1024;
+    void *memory = take(gw_coll_run_size(&cfg));
+    struct gw_coll_run *run = gw_coll_run_init(memory, &cfg, m.workers[0].host.endpoint);
+    uint64_t count = UINT64_C(1) << 31; /* 2^21 floats a chunk, 2^16 a segment */
+    assert_int_equal(gw_coll_run_tags(run, count, GW_DTYPE_F32), 2 * 1023 * 32);
+    assert_int_equal(gw_coll_run_tags(run, count + 1, GW_DTYPE_F32), 2 * 1023 * 33);
+    assert_int_equal(gw_coll_run_tags(run, count, GW_DTYPE_F16), 2 * 1023 * 16);
+    assert_int_equal(gw_coll_run_tags(run, 1, GW_DTYPE_F32), 2 * 1023);
+    assert_int_equal(gw_coll_run_tags(run, 0, GW_DTYPE_F32), 0);
+    free(memory);
+    model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +403,7 @@ int main(void)
         cmocka_unit_test(coll_run__ends_at_once_when_alone),
         cmocka_unit_test(coll_run__sends_no_more_than_its_flows),
         cmocka_unit_test(coll_run__refuses_what_it_cannot_run),
+        cmocka_unit_test(coll_run__numbers_tags_by_the_largest_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

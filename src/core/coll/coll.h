@@ -39,6 +39,7 @@ struct gw_coll_ops {
     bool (*allows)(uint32_t n);    /* n workers, at least 2 */
     uint32_t (*steps)(uint32_t n); /* equal for all workers */
     struct gw_coll_step (*step)(uint32_t rank, uint32_t n, uint32_t step, uint64_t count);
+    uint64_t (*largest)(uint32_t n, uint64_t count); /* elements of any step, of any worker */
 };
 
 /* First element of the chunk `index` of n: chunks differ by at most one element. */

@@ -49,6 +49,12 @@ static struct gw_coll_step step(uint32_t rank, uint32_t n, uint32_t at, uint64_t
     return move;
 }
 
+/* Half of the chunks; the longest come first. */
+static uint64_t largest(uint32_t n, uint64_t count)
+{
+    return gw_coll_chunk(n / 2, n, count);
+}
+
 const struct gw_coll_ops gw_coll_halving_doubling = {
     .algo = {.name = "halving-doubling",
              .summary = "pairs exchange halves to be summed, then the sums; a power of two workers",
@@ -56,4 +62,5 @@ const struct gw_coll_ops gw_coll_halving_doubling = {
     .allows = allows,
     .steps = steps,
     .step = step,
+    .largest = largest,
 };

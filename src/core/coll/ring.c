@@ -32,6 +32,12 @@ static struct gw_coll_step step(uint32_t rank, uint32_t n, uint32_t at, uint64_t
     };
 }
 
+/* A chunk; the first is the longest. */
+static uint64_t largest(uint32_t n, uint64_t count)
+{
+    return gw_coll_chunk(1, n, count);
+}
+
 const struct gw_coll_ops gw_coll_ring = {
     .algo = {.name = "ring",
              .summary = "chunks travel around once to be summed, and once more as sums",
@@ -39,4 +45,5 @@ const struct gw_coll_ops gw_coll_ring = {
     .allows = allows,
     .steps = steps,
     .step = step,
+    .largest = largest,
 };

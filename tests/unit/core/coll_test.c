@@ -18,6 +18,7 @@ struct play {
     uint32_t values[N_MAX][COUNT_MAX];
     uint32_t before[N_MAX][COUNT_MAX];
     uint64_t sent[N_MAX];
+    uint64_t largest; /* of any step */
 };
 
 static void play_step(struct play *p, uint32_t at)
@@ -38,6 +39,8 @@ static void play_step(struct play *p, uint32_t at)
             p->values[rank][i] = mine.op == GW_COLL_REDUCE ? p->values[rank][i] + arrived : arrived;
         }
         p->sent[rank] += mine.send_count;
+        if (p->largest < mine.send_count)
+            p->largest = mine.send_count;
     }
 }
 
@@ -50,6 +53,7 @@ static void play(const struct gw_coll_ops *coll, uint32_t n, uint32_t count)
             p.values[rank][i] = (rank + 1) * 1000003 + i * 7919;
     for (uint32_t at = 0; at < coll->steps(n); at++)
         play_step(&p, at);
+    assert_int_equal(coll->largest(n, count), p.largest);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t sum = 0;
         for (uint32_t rank = 0; rank < n; rank++)

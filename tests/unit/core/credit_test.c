@@ -129,6 +129,30 @@ static void credit__is_never_faster_than_its_pace(void **state)
     credit_close(&f);
 }
 
+/* A driver that slept for long does not let all senders go at once. */
+static void credit__makes_good_for_little_of_a_long_delay(void **state)
+{
+    (void)state;
+    enum {
+        FLOWS = 7, /* they want AHEAD - FIRST credits each */
+        TOTAL = 1000,
+    };
+    struct endpoint_fixture f;
+    uint32_t granted[FLOWS] = {0};
+    struct gw_endpoint_cfg cfg = credit_cfg();
+    cfg.grant.pace = gw_byte_time_from_bps(RATE_BPS / 100);
+    fixture_open(&f, &cfg, "1MB");
+    for (uint32_t flow = 0; flow < FLOWS; flow++)
+        arrive(&f, flow, 0, TOTAL, 0);
+    f.now += 50 * GW_MS;
+    gw_node_expire(f.node, f.now);
+    fixture_take_ready(&f);
+    uint32_t allowed = (uint32_t)(2 * GW_MS / (100 * GAP));
+    assert_true(allowed + 1 < FLOWS * (AHEAD - FIRST)); /* they want more than that */
+    assert_int_equal(take_credits(&f, granted, FLOWS), allowed + 1);
+    credit_close(&f);
+}
+
 static void credit__is_shared_in_turn(void **state)
 {
     (void)state;
@@ -422,6 +446,7 @@ int main(void)
         cmocka_unit_test(credit__needs_none_for_a_message_within_the_first_window),
         cmocka_unit_test(credit__brings_back_each_trimmed_packet_once),
         cmocka_unit_test(credit__is_never_faster_than_its_pace),
+        cmocka_unit_test(credit__makes_good_for_little_of_a_long_delay),
         cmocka_unit_test(credit__is_shared_in_turn),
         cmocka_unit_test(credit__does_not_pile_up),
         cmocka_unit_test(credit__of_a_flow_that_ended_goes_to_the_others),

@@ -153,11 +153,26 @@ static void value_has_room__sees_every_overflow(void **state)
     assert_true(gw_value_has_room(value, 0, x, 18));
 }
 
+/* No map can hold twice as many. */
+static void values_make__refuses_more_keys_than_a_map_can_hold(void **state)
+{
+    (void)state;
+    struct gw_value_shape shape = {.count = 1, .type = GW_DTYPE_F32};
+    make(1, 1, GW_DTYPE_F32);
+    struct gw_map map = values.map;
+    values.map.count = values.map.limit = 1 << 29;
+    assert_int_equal(gw_values_make(&values, 2, &shape), GW_ERR_NO_MEMORY);
+    values.map = map;
+    assert_non_null(gw_values_find(&values, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_find__knows_what_was_made, setup, teardown),
         cmocka_unit_test_setup_teardown(values_find__is_fast_for_a_part_of_the_keys, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(values_make__refuses_more_keys_than_a_map_can_hold, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(values_make__refuses_what_memory_cannot_hold, setup,
                                         teardown),
