@@ -73,7 +73,7 @@ static void values_find__is_fast_for_a_part_of_the_keys(void **state)
 }
 
 /* Otherwise the sanitizer ends a program that asks for too much. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
