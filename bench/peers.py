@@ -16,6 +16,7 @@ from fabric import END_INTERFACE, HUB, HUB_INTERFACE, SUBNET, Failure
 from measure import ROOT, machine_cpu_s, median
 
 BENCH = os.path.join(ROOT, "bench")
+UNLIMITED_BPS = 10**10  # what a ring is told of links without a rate
 PORT = 29500
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
@@ -211,6 +212,7 @@ class Gradwire:
         command += ["--iters", str(iterations), "--world", str(fabric.count)]
         if self.via == "ring":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
+            command += ["--rate", f"{fabric.rate_bps or UNLIMITED_BPS}bps"]
         else:
             command += ["--server", self.start_server(fabric)]
         ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]

@@ -95,6 +95,8 @@ struct gradwire_options {
     double delay;         /* ... sent behind later ones */
     uint64_t seed;        /* of what is random in those */
     uint32_t paths;       /* UDP source ports, among which `lb` chooses a packet's path: 1 */
+    uint64_t rate_bps; /* of the links, for flows, which have at most 1.25 ms of it under way, and
+                          are given credit by it: 1 Gb/s; 1 Mb/s to 400 Gb/s */
 };
 
 /* A job that this process has opened. */

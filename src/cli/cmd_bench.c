@@ -44,6 +44,7 @@ struct bench_args {
 /* What a rank tells the process that prints; in memory that they share. */
 struct rank_report {
     bool is_done;
+    int error;           /* of the library */
     char text[TEXT_MAX]; /* of its failure */
     struct gw_bench_reduce reduce;
     struct gradwire_stats stats; /* of --via send */
@@ -159,7 +160,15 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
         snprintf(report->text, sizeof(report->text), "rank %d: %s", args->common.options.rank,
                  code == GRADWIRE_ERR_NO_MEMORY ? "out of memory" : gradwire_last_error());
     gradwire_close(job);
+    report->error = code;
     report->is_done = code == GRADWIRE_OK;
+}
+
+/* Says why the rank has failed. Returns an exit status: what the library refuses is bad usage. */
+static int complain(const struct rank_report *rank)
+{
+    gw_complain("bench: %s", rank->text);
+    return rank->error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : GW_EXIT_FAILURE;
 }
 
 /* Prints what rank 0 knows. */
@@ -238,11 +247,9 @@ static int run_local(struct bench_args *args)
             snprintf(shared->ranks[i].text, TEXT_MAX, "rank %u: cannot start a process: %s", i,
                      strerror(errno));
     }
-    int failed = await_ranks(shared, workers, pids), exit_status = GW_EXIT_FAILURE;
-    if (failed >= 0)
-        gw_complain("bench: %s", shared->ranks[failed].text);
-    else
-        exit_status = print(args, &shared->ranks[0], shared->times);
+    int failed = await_ranks(shared, workers, pids);
+    int exit_status = failed >= 0 ? complain(&shared->ranks[failed])
+                                  : print(args, &shared->ranks[0], shared->times);
     munmap(shared, size);
     return exit_status;
 }
@@ -259,13 +266,11 @@ static int run_one(struct bench_args *args)
     args->common.options.rank = (int)args->rank;
     args->common.options.world = (int)args->world;
     run_rank(args, &report, times);
-    int status = GW_EXIT_FAILURE;
+    int status = GW_EXIT_OK;
     if (!report.is_done)
-        gw_complain("bench: %s", report.text);
+        status = complain(&report);
     else if (args->rank == 0)
         status = print(args, &report, times);
-    else
-        status = GW_EXIT_OK;
     free(times);
     return status;
 }

@@ -582,6 +582,7 @@ static int open_mesh(struct gw_io *io, char *error)
         .home = plan->join,
         .switch_ = plan->switch_[0] ? plan->switch_ : NULL,
         .mtu = 4u * plan->values,
+        .rate_bps = plan->rate_bps,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan->transport,
         .patience = plan->deadline,

@@ -41,6 +41,7 @@ struct gw_io_plan {
     char bind[GW_IO_NAME_MAX];    /* empty: any */
     struct gw_udp_faults faults;
     uint16_t paths;                /* source ports */
+    uint64_t rate_bps;             /* of the links, for flows */
     struct gw_transport transport; /* of flows */
 };
 

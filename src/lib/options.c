@@ -21,6 +21,9 @@ enum {
     SIZE_MIN = offsetof(struct gradwire_options, seed) + sizeof(uint64_t),
 };
 
+#define RATE_MIN_BPS UINT64_C(1000000)
+#define RATE_MAX_BPS UINT64_C(400000000000)
+
 #define PART_MAX 0.5 /* of packets that faults may hit */
 
 /* A variable of the environment; one that is empty counts as not set. */
@@ -98,6 +101,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .values = GW_OVERLAY_VALUES,
         .window = GW_OVERLAY_WINDOW,
         .paths = 1,
+        .rate_bps = GW_MESH_RATE_BPS,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -140,6 +144,9 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     snprintf(value, sizeof(value), "%u", options->paths);
     if (options->paths > GW_SOCK_ROW_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
+    snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
+    if (options->rate_bps < RATE_MIN_BPS || options->rate_bps > RATE_MAX_BPS)
+        return refuse(error, "rate_bps is %s: 1000000 to 400000000000", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
@@ -172,6 +179,8 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->window = GW_OVERLAY_WINDOW;
     if (!options->paths)
         options->paths = 1;
+    if (!options->rate_bps)
+        options->rate_bps = GW_MESH_RATE_BPS;
     return GRADWIRE_OK;
 }
 
@@ -191,6 +200,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .values = (uint16_t)options.values,
         .window = (uint16_t)options.window,
         .paths = (uint16_t)options.paths,
+        .rate_bps = options.rate_bps,
         .deadline = options.deadline_ms * GW_MS,
         .faults = {.lose_q32 = chance(options.loss),
                    .duplicate_q32 = chance(options.duplicate),

@@ -18,9 +18,6 @@ enum {
     ACK_EVERY = 16,
     RX_FLOWS_DONE = 4096, /* messages that are complete and still answer if the last ACK was lost */
     HOPS = 2,
-    /* Assumed of the path, as the base RTT is: a window is at most 1.25 times what they make, 156
-     * KB, and most paths bear a few of them. */
-    RATE_GBPS = 1,
 };
 
 /* A word in the number of the job, so that workers with and without a server do not meet. */
@@ -51,7 +48,7 @@ int gw_overlay_mesh_transport(const char *cc, const char *lb, bool by_switch,
 
 struct gw_path gw_mesh_path(const struct gw_overlay_mesh *mesh)
 {
-    uint64_t rate_bps = RATE_GBPS * UINT64_C(1000000000);
+    uint64_t rate_bps = mesh->cfg.rate_bps;
     return (struct gw_path){
         .brtt = BRTT,
         .brtt_max = BRTT,
@@ -64,7 +61,8 @@ struct gw_path gw_mesh_path(const struct gw_overlay_mesh *mesh)
     };
 }
 
-/* What this rank grants to flows on credit, whatever its own flows are; at the assumed rate. */
+/* What this rank grants to flows on credit, whatever its own flows are; at the rate of the links.
+ */
 static struct gw_grant_plan grant_plan(const struct gw_overlay_mesh *mesh)
 {
     const struct gw_algo *eqds = gw_registry_find(&gw_grant_registry, "eqds");

@@ -23,6 +23,10 @@
 #include "net/station.h"
 #include "net/values.h"
 
+/* Where nobody says more: with the base RTT that is assumed, a window is at most 156 KB, and most
+ * paths bear a few of them. */
+#define GW_MESH_RATE_BPS UINT64_C(1000000000)
+
 #define GW_MESH_MESSAGE_MAX (UINT64_C(1) << 36) /* bytes of a message */
 
 enum {
@@ -40,6 +44,7 @@ struct gw_overlay_mesh_cfg {
     const char *home;    /* HOST:PORT of rank 0; not used by rank 0 itself */
     const char *switch_; /* HOST:PORT of the switch by which packets go; NULL: none */
     uint32_t mtu;        /* payload bytes of a full packet */
+    uint64_t rate_bps;   /* of the links: windows and credit go by it; at most 400 Gb/s */
     const struct gw_coll_ops *coll;
     struct gw_transport transport;
     gw_time patience; /* without progress for so long, the job fails */

@@ -80,7 +80,9 @@ class CommandTest(unittest.TestCase):
         self.refuse("bench", "--model", "none", names="--model=none")
         self.refuse("bench", "--rank", "1", names="--world")
         self.refuse("bench", "something", names="something")
-        self.refuse("bench", "--workers", "1", "--window", "3", names="window", status=1)
+        self.refuse("bench", "--workers", "1", "--window", "3", names="window")
+        self.refuse("bench", "--rate", "1Kbps", names="--rate=1Kbps")
+        self.refuse("bench", "--workers", "1", "--rate", "500Gbps", names="rate_bps")
 
     def test_bench_waits_no_longer_than_the_deadline(self):
         self.refuse("bench", "--rank", "1", "--world", "2", "--join", "127.0.0.1:9", "--deadline",

@@ -316,6 +316,17 @@ static void with_eight_paths(struct gradwire_options *options)
     options->cc = "fixed";
 }
 
+static void over_slow_links(struct gradwire_options *options)
+{
+    options->rate_bps = 1000000; /* so that one packet is under way */
+}
+
+static void over_fast_links(struct gradwire_options *options)
+{
+    options->rate_bps = 400000000000;
+    options->cc = "eqds+smartt";
+}
+
 static void via_ps(struct gradwire_options *options)
 {
     options->via = GRADWIRE_VIA_PS;
@@ -416,6 +427,8 @@ static void library_ring__does_what_a_server_does(void **state)
     run_with(sums_of_floats, NULL);
     run_with(sums_of_floats, small_fragments);
     run_with(sums_of_floats, with_eight_paths);
+    run_with(sums_of_floats, over_slow_links);
+    run_with(sums_of_floats, over_fast_links);
     run_with(sums_of_floats, with_faults);
     sum_over_ipv6();
     via = GRADWIRE_VIA_INA;
@@ -512,6 +525,8 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(lb, "luck", "luck");
     REFUSES(lb, "round-robin", "switches");
     REFUSES(paths, 257, "paths");
+    REFUSES(rate_bps, 1000, "rate_bps is 1000");
+    REFUSES(rate_bps, UINT64_C(400000000001), "rate_bps");
     REFUSES(bind, "not-an-address", "not-an-address");
 #undef REFUSES
     assert_null(job);
