@@ -36,13 +36,35 @@ class Failure(Exception):
     """One line about a process that ended badly or not in time."""
 
 
+def within(namespace, *command):
+    """The command that runs `command` in a namespace. (`ip netns exec` would also mount, which a
+    chroot and many containers do not let it.)"""
+    return ["nsenter", f"--net=/run/netns/{namespace}", *command]
+
+
+def obstacle():
+    """Why namespaces cannot be made here; None: they can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    for tool, package in [("ip", "iproute2"), ("tc", "iproute2"), ("nsenter", "util-linux")]:
+        if not shutil.which(tool):
+            return f"{tool} is not installed; on Debian: apt-get install {package}"
+    name = f"gwcheck{os.getpid()}"
+    try:
+        setup("ip", "netns", "add", name)
+        setup(*within(name, "ip", "link", "set", "lo", "up"))
+        return None
+    except Failure as failure:
+        return str(failure)
+    finally:
+        subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
+
+
 def require():
     """Ends the program unless namespaces can be made here."""
-    if os.geteuid() != 0:
-        die("network namespaces need root", 2)
-    for tool, package in [("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux")]:
-        if not shutil.which(tool):
-            die(f"{tool} is not installed; on Debian: apt-get install {package}", 2)
+    why = obstacle()
+    if why:
+        die(why, 2)
 
 
 def setup(*command):
@@ -83,7 +105,7 @@ class Fabric:
 
     def open(self):
         self.add_namespace(HUB)
-        hub = ["ip", "-n", self.namespace(HUB)]
+        hub = within(self.namespace(HUB), "ip")
         setup(*hub, "link", "add", "name", HUB_INTERFACE, "mtu", str(MTU), "type", "bridge")
         setup(*hub, "addr", "add", f"{self.address(HUB)}/24", "dev", HUB_INTERFACE)
         setup(*hub, "link", "set", HUB_INTERFACE, "up")
@@ -93,20 +115,21 @@ class Fabric:
     def add_namespace(self, end):
         self.namespaces.append(self.namespace(end))  # removed even if half made
         setup("ip", "netns", "add", self.namespace(end))
-        setup("ip", "-n", self.namespace(end), "link", "set", "lo", "up")
+        setup(*within(self.namespace(end), "ip", "link", "set", "lo", "up"))
 
     def add_end(self, number):
         self.add_namespace(number)
         hub, end, port = self.namespace(HUB), self.namespace(number), f"port{number}"
-        link = ["ip", "-n", hub, "link"]
+        link = within(hub, "ip", "link")
+        ip = within(end, "ip")
         setup(*link, "add", port, "mtu", str(MTU), "type", "veth",
               "peer", "name", END_INTERFACE, "mtu", str(MTU), "netns", end)
         setup(*link, "set", port, "master", HUB_INTERFACE, "up")
-        setup("ip", "-n", end, "addr", "add", f"{self.address(number)}/24", "dev", END_INTERFACE)
-        setup("ip", "-n", end, "link", "set", END_INTERFACE, "up")
+        setup(*ip, "addr", "add", f"{self.address(number)}/24", "dev", END_INTERFACE)
+        setup(*ip, "link", "set", END_INTERFACE, "up")
         if self.rate_bps:
             for namespace, interface in [(end, END_INTERFACE), (hub, port)]:
-                setup("tc", "-n", namespace, "qdisc", "add", "dev", interface, "root",
+                setup(*within(namespace, "tc"), "qdisc", "add", "dev", interface, "root",
                       *shaping(self.rate_bps))
 
     def namespace(self, end):
@@ -148,7 +171,8 @@ class Fabric:
         for end in range(self.count):
             lines.append(f"{self.address(end)}) end={self.namespace(end)} ;;")
         lines += ["esac", "shift"]
-        lines.append('exec ip netns exec "$end" unshare --uts sh -c "hostname $end; $*"')
+        command = ["unshare", "--uts", "sh", "-c", '"hostname $end; $*"']
+        lines.append(f"exec {' '.join(within('$end', *command))}")
         path = os.path.join(self.folder, "launch")
         with open(path, "w", encoding="utf-8") as file:
             print(*lines, sep="\n", file=file)
@@ -157,7 +181,7 @@ class Fabric:
 
     def inside(self, end, command):
         """The command that runs `command` at an end."""
-        return ["ip", "netns", "exec", self.namespace(end), *command]
+        return within(self.namespace(end), *command)
 
     def start(self, end, command):
         """Starts a daemon, which lives until the next run() ends."""
