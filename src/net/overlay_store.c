@@ -71,7 +71,9 @@ void gw_store_write(struct gw_store_message *message, uint8_t word, uint64_t key
 bool gw_store_read(const struct gw_store_message *message, uint64_t bytes, uint64_t *key,
                    struct gw_value_shape *shape)
 {
-    if (bytes < GW_STORE_HEADER_SIZE || message->type >= GW_DTYPES)
+    static const uint8_t zero[sizeof(message->zero)];
+    if (bytes < GW_STORE_HEADER_SIZE || message->type >= GW_DTYPES ||
+        memcmp(message->zero, zero, sizeof(zero)) != 0)
         return false;
     *key = be64toh(message->key);
     *shape = (struct gw_value_shape){.count = be64toh(message->count),

@@ -54,6 +54,7 @@ static void open_liar(struct gw_station **station, struct gw_overlay_mesh **mesh
         .world = 2,
         .home = plan.join,
         .mtu = cfg.mtu,
+        .rate_bps = plan.rate_bps,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan.transport,
         .patience = plan.deadline,

@@ -1,0 +1,54 @@
+/*
+ * Fuzz target: the header of requests and answers of pushes and pulls, as any rank might send it.
+ *
+ * Property: what is read is a value that can be, and is written as the same bytes.
+ */
+#include "fuzz/replay.h"
+#include "support.h"
+
+#include "base/assert.h"
+#include "net/overlay_store_impl.h"
+
+static uint32_t accepted[GW_DTYPES], refused;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct gw_store_message message = {0}, again;
+    struct gw_value_shape shape;
+    uint64_t key;
+    size_t bytes = size < sizeof(message) ? size : sizeof(message);
+    memcpy(&message, data, bytes);
+    if (!gw_store_read(&message, bytes, &key, &shape)) {
+        refused++;
+        return 0;
+    }
+    GW_ASSERT(bytes >= GW_STORE_HEADER_SIZE);
+    GW_ASSERT(shape.count >= 1 && gw_value_bytes(&shape) <= GW_MESH_MESSAGE_MAX);
+    gw_store_write(&again, message.word, key, &shape);
+    GW_ASSERT(memcmp(&again, &message, GW_STORE_HEADER_SIZE) == 0);
+    accepted[shape.type]++;
+    return 0;
+}
+
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+
+enum {
+    ROUNDS = 200000,
+};
+
+static void store__survives_mutants(void **state)
+{
+    (void)state;
+    gw_test_replay("store", 1, ROUNDS, LLVMFuzzerTestOneInput);
+    for (int type = 0; type < GW_DTYPES; type++)
+        assert_in_range(accepted[type], ROUNDS / 1000, ROUNDS);
+    assert_in_range(refused, ROUNDS / 1000, ROUNDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(store__survives_mutants)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
