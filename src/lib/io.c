@@ -78,13 +78,6 @@ static gw_time now_of(const struct gw_io *io)
     return gw_loop_now(gw_station_loop(io->station));
 }
 
-static uint32_t random32(void)
-{
-    uint32_t number;
-    gw_key_random(&number, sizeof(number));
-    return number ? number : 1;
-}
-
 static void take_stats(struct gw_io *io)
 {
     const struct gw_worker_stats *worker = io->mesh ? NULL : gw_overlay_worker_stats(io->worker);
@@ -266,13 +259,13 @@ static int open_worker(struct gw_io *io, uint32_t server)
         .job = gw_key_job(&plan->key, plan->job),
         .server = server,
         .rank = plan->rank,
-        .incarnation = random32(),
+        .incarnation = gw_key_random32(),
         .hdr = gw_udp_overhead(gw_station_udp(io->station)),
         .mtu = 4u * plan->values,
         .tensors_max = GW_IO_CALLS_MAX,
         .patience = plan->deadline,
         .congestion_control = true,
-        .seed = random32(),
+        .seed = gw_key_random32(),
     };
     return gw_overlay_worker_open(&cfg, &io->worker);
 }
@@ -526,7 +519,7 @@ static int open_station(struct gw_io *io, char *error)
         code = gw_station_resolve(plan->join, &home, error);
     if (code)
         return code;
-    io->address = random32();
+    io->address = gw_key_random32();
     struct gw_station_cfg cfg = {
         .address = plan->bind[0] ? plan->bind : NULL,
         .family_of = plan->server[0] ? plan->server
@@ -541,7 +534,7 @@ static int open_station(struct gw_io *io, char *error)
                                      : 16,
         .accepts = is_home(plan) || is_mesh(plan),
         .tags = plan->tags,
-        .node_address = is_host ? random32() : io->address,
+        .node_address = is_host ? gw_key_random32() : io->address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,
         .key_count = 1,
@@ -555,7 +548,7 @@ static int open_station(struct gw_io *io, char *error)
     struct gw_overlay_site_cfg site = {
         .station = io->station,
         .server_address = cfg.node_address,
-        .switch_address = random32(),
+        .switch_address = gw_key_random32(),
         .adds_up = plan->via == GRADWIRE_VIA_INA,
         .ports = (uint16_t)(plan->world + PORT_MARGIN),
         .aggregators = GW_OVERLAY_AGGREGATORS,
@@ -586,7 +579,7 @@ static int open_mesh(struct gw_io *io, char *error)
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan->transport,
         .patience = plan->deadline,
-        .seed = random32(),
+        .seed = gw_key_random32(),
     };
     return gw_overlay_mesh_open(&cfg, &io->mesh, error);
 }

@@ -98,3 +98,10 @@ void gw_key_random(void *bytes, size_t size)
 {
     randombytes_buf(bytes, size);
 }
+
+uint32_t gw_key_random32(void)
+{
+    uint32_t number;
+    gw_key_random(&number, sizeof(number));
+    return number ? number : 1;
+}

@@ -44,4 +44,7 @@ void gw_key_proof(const uint8_t secret[32], const struct gw_sock_addr *from,
 /* Random bytes that nobody can guess. */
 void gw_key_random(void *bytes, size_t size);
 
+/* Such a number, and never 0. */
+uint32_t gw_key_random32(void);
+
 #endif

@@ -513,25 +513,35 @@ static void take_failure(struct gw_overlay_mesh *mesh, uint32_t rank, gw_time no
         gw_mesh_fail(mesh, (enum gw_job_reason)reason, about, now);
 }
 
-static void take_event(struct gw_overlay_mesh *mesh, const struct gw_event *event, gw_time now)
+/* An event of anything but an all-reduce. */
+static void take_event_of(struct gw_overlay_mesh *mesh, uint32_t rank, const struct gw_event *event,
+                          gw_time now)
 {
-    bool is_failure = event->tag == GW_MESH_TAG_FAILURE;
-    uint32_t rank = rank_of(mesh, event->peer);
-    if (is_failure && event->kind != GW_EVENT_RECEIVED)
-        mesh->failures_left--;
-    else if (mesh->state == GW_MESH_OVER || rank == mesh->cfg.world)
-        return;
-    else if (is_failure)
+    bool is_received = event->kind == GW_EVENT_RECEIVED;
+    if (event->tag == GW_MESH_TAG_FAILURE && is_received)
         take_failure(mesh, rank, now);
-    else if (event->tag == GW_MESH_TAG_TABLE && event->kind == GW_EVENT_RECEIVED) {
+    else if (event->tag == GW_MESH_TAG_TABLE && is_received) {
         if (mesh->state == GW_MESH_MEETING)
             take_table(mesh, event->bytes, now);
-    } else if (event->kind == GW_EVENT_FAILED && event->tag >= GW_MESH_TAG_MESSAGE)
+    } else if (event->kind == GW_EVENT_FAILED)
         gw_mesh_fail(mesh, GW_JOB_LOST, rank, now);
     else if (gw_store_owns(event->tag))
         gw_store_event(mesh->store, rank, event, now);
     else
         gw_mesh_calls_event(mesh, event, now);
+}
+
+static void take_event(struct gw_overlay_mesh *mesh, const struct gw_event *event, gw_time now)
+{
+    if (event->tag == GW_MESH_TAG_FAILURE && event->kind != GW_EVENT_RECEIVED) {
+        mesh->failures_left--;
+    } else if (mesh->state != GW_MESH_OVER && event->tag < GW_MESH_TAG_MESSAGE) {
+        gw_mesh_calls_event(mesh, event, now); /* runs know their peers */
+    } else if (mesh->state != GW_MESH_OVER) {
+        uint32_t rank = rank_of(mesh, event->peer);
+        if (rank < mesh->cfg.world)
+            take_event_of(mesh, rank, event, now);
+    }
 }
 
 bool gw_overlay_mesh_poll(struct gw_overlay_mesh *mesh, struct gw_mesh_event *event, gw_time now)

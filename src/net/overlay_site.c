@@ -20,13 +20,6 @@ static struct gw_loop_port server_port(const struct gw_overlay_site *site)
     return (struct gw_loop_port){gw_overlay_server_node(site->server), 0};
 }
 
-static uint32_t random32(void)
-{
-    uint32_t number;
-    gw_key_random(&number, sizeof(number));
-    return number ? number : 1;
-}
-
 static int open_switch(struct gw_overlay_site *site)
 {
     const struct gw_overlay_site_cfg *cfg = &site->cfg;
@@ -40,7 +33,7 @@ static int open_switch(struct gw_overlay_site *site)
         .aggregators = cfg->aggregators,
         .jobs_max = cfg->jobs_max,
         .queue_bytes = QUEUE_BYTES,
-        .seed = random32(),
+        .seed = gw_key_random32(),
     };
     int code = gw_overlay_switch_open(&sw, &site->sw);
     return code ? code
@@ -57,11 +50,11 @@ int gw_overlay_site_open(const struct gw_overlay_site_cfg *cfg, struct gw_overla
         .loop = gw_station_loop(cfg->station),
         .pool = gw_station_pool(cfg->station),
         .address = cfg->server_address,
-        .incarnation = random32(),
+        .incarnation = gw_key_random32(),
         .hdr = gw_udp_overhead(gw_station_udp(cfg->station)),
         .mtu = cfg->mtu,
         .jobs_max = cfg->jobs_max,
-        .seed = random32(),
+        .seed = gw_key_random32(),
     };
     int code = gw_overlay_server_open(&server, &site->server);
     if (!code && cfg->adds_up)
