@@ -6,8 +6,8 @@
 
 /*
  * Moves `iters` messages of `size` bytes, after one that is not timed, between the two ranks of an
- * open job, and checks every byte. Rank 0 gets the times in seconds, if `times` is not NULL.
- * Returns an error of the library; bytes that are wrong fail as GRADWIRE_ERR_PEER.
+ * open job, and checks every byte. `times`, room for `iters`: seconds, that mean something at rank
+ * 0. Returns an error of the library; bytes that are wrong fail as GRADWIRE_ERR_PEER.
  */
 int gw_bench_send(gradwire *job, uint64_t size, uint64_t iters, double *times,
                   struct gradwire_stats *stats);
