@@ -160,7 +160,7 @@ static void host_kill(struct model *m, uint32_t id)
     gw_mem_replace(m->mem, host->node, NULL, NULL);
     free(host->host.endpoint);
     free(host->host.pool.pkts);
-    free(host->host.bufs.refs);
+    free(host->host.bufs.memory);
     host->is_up = false;
 }
 
@@ -244,7 +244,7 @@ static void switch_free(struct model_switch *s)
     free(s->sw);
     free(s->aggregate);
     free(s->pool.pkts);
-    free(s->bufs.refs);
+    free(s->bufs.memory);
 }
 
 static void switch_kill(struct model *m, uint32_t index)

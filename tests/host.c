@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "support.h"
+#include "wire/wire.h"
 
 #include "base/prng.h"
 
@@ -40,12 +41,14 @@ void gw_test_host_open(struct gw_test_host *host, const struct gw_endpoint_cfg *
     struct gw_endpoint_cfg own = *cfg;
     own.pool = &host->pool;
     host->pkt_count = pkt_count;
-    gw_buf_pool_init(&host->bufs, take(gw_buf_pool_size(pkt_count, cfg->mtu)), pkt_count, cfg->mtu);
+    uint32_t size = GW_WIRE_DATA_SIZE + cfg->mtu;
+    gw_buf_pool_init(&host->bufs, take(gw_buf_pool_size(pkt_count, size)), pkt_count, size);
+    gw_buf_pool_set_front(&host->bufs, GW_WIRE_DATA_SIZE);
     gw_pkt_pool_init(&host->pool, take(pkt_count * sizeof(struct gw_pkt)), 0, pkt_count,
                      &host->bufs);
-    size_t size = gw_endpoint_size(&own);
-    assert_true(size > 0);
-    host->endpoint = gw_endpoint_init(take(size), &own);
+    size_t endpoint = gw_endpoint_size(&own);
+    assert_true(endpoint > 0);
+    host->endpoint = gw_endpoint_init(take(endpoint), &own);
 }
 
 void gw_test_host_close(struct gw_test_host *host)
@@ -56,7 +59,7 @@ void gw_test_host_close(struct gw_test_host *host)
         assert_int_not_equal(gw_buf_claim(&host->bufs), GW_BUF_NONE);
     free(host->endpoint);
     free(host->pool.pkts);
-    free(host->bufs.refs);
+    free(host->bufs.memory);
 }
 
 struct gw_transport gw_test_transport(const char *cc, const char *lb, const char *loss)

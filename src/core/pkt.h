@@ -156,13 +156,24 @@ enum {
     GW_ACK_MASK_BITS = 64,
 };
 
-/* Payload buffers: `count` of `size` bytes each, with a reference count per buffer. */
+/*
+ * Payload buffers: `count` of `size` bytes each, with a reference count per buffer.
+ *
+ * They are claimed by ascending address out of blocks, and from blocks that are all free before
+ * others: what is claimed one after the other, the packets of a train, lies side by side in memory,
+ * and what was released last, with its block, is used first.
+ */
 struct gw_buf_pool {
-    unsigned char *bytes;
-    uint32_t *refs; /* references; when free, the index of the next free buffer */
+    void *memory;         /* as given to gw_buf_pool_init() */
+    unsigned char *bytes; /* of buffer 0 */
+    uint32_t *refs;       /* 0: free */
+    struct gw_buf_block *blocks;
     uint32_t size;
+    uint32_t stride; /* from buffer to buffer: `size`, and what is left for a header */
     uint32_t count;
-    uint32_t free_head;
+    uint32_t current; /* the block that buffers are taken from; on no list */
+    uint32_t whole;   /* list of blocks that are all free, the latest first, or GW_BUF_NONE */
+    uint32_t part;    /* likewise: partly free */
 };
 
 struct gw_pkt_pool {
@@ -178,9 +189,13 @@ struct gw_pkt_pool {
 void gw_pkt_pool_init(struct gw_pkt_pool *pool, struct gw_pkt *pkts, uint32_t first, uint32_t count,
                       struct gw_buf_pool *bufs);
 
-/* Bytes of memory for a pool of `count` buffers of `size` bytes. */
+/* Bytes of memory, aligned to 8, for a pool of `count` buffers of `size` bytes. */
 size_t gw_buf_pool_size(uint32_t count, uint32_t size);
 void gw_buf_pool_init(struct gw_buf_pool *bufs, void *memory, uint32_t count, uint32_t size);
+
+/* Sets the first `front` bytes of every buffer apart, for a header right before the payload. To be
+ * called before the first claim; `size` is less by them then. */
+void gw_buf_pool_set_front(struct gw_buf_pool *bufs, uint32_t front);
 
 /* A buffer with one reference, or GW_BUF_NONE when none is free. */
 uint32_t gw_buf_claim(struct gw_buf_pool *bufs);
@@ -198,7 +213,7 @@ uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size);
 
 static inline unsigned char *gw_buf_bytes(const struct gw_buf_pool *bufs, uint32_t buf)
 {
-    return bufs->bytes + (size_t)buf * bufs->size;
+    return bufs->bytes + (size_t)buf * bufs->stride;
 }
 
 static inline struct gw_pkt *gw_pkt_at(const struct gw_pkt_pool *pool, uint32_t index)

@@ -18,14 +18,15 @@ void *gw_overlay_take(size_t size)
 
 int gw_overlay_memory_open(struct gw_overlay_memory *memory, uint32_t packets, uint32_t size)
 {
-    void *bufs = gw_overlay_take(gw_buf_pool_size(packets, size));
+    void *bufs = gw_overlay_take(gw_buf_pool_size(packets, GW_WIRE_DATA_SIZE + size));
     struct gw_pkt *pkts = gw_overlay_take(packets * sizeof(*pkts));
     if (!bufs || !pkts) {
         free(bufs);
         free(pkts);
         return GW_ERR_NO_MEMORY;
     }
-    gw_buf_pool_init(&memory->bufs, bufs, packets, size);
+    gw_buf_pool_init(&memory->bufs, bufs, packets, GW_WIRE_DATA_SIZE + size);
+    gw_buf_pool_set_front(&memory->bufs, GW_WIRE_DATA_SIZE);
     gw_pkt_pool_init(&memory->pool, pkts, 0, packets, &memory->bufs);
     return GW_OK;
 }
@@ -33,7 +34,7 @@ int gw_overlay_memory_open(struct gw_overlay_memory *memory, uint32_t packets, u
 void gw_overlay_memory_close(struct gw_overlay_memory *memory)
 {
     free(memory->pool.pkts);
-    free(memory->bufs.refs);
+    free(memory->bufs.memory);
 }
 
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)

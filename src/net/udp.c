@@ -25,9 +25,10 @@ static int cfg_check(const struct gw_udp_cfg *cfg, char *error)
         return gw_net_fail(error, GW_ERR_INVALID, "peers_max is %u: 1 to %u", cfg->peers_max,
                            GW_UDP_PEERS_MAX);
     if (!bufs || bufs->size < cfg->mtu || bufs->size < GW_WIRE_HDR_MAX ||
-        bufs->count <= GW_UDP_TRAIN_MAX)
-        return gw_net_fail(error, GW_ERR_INVALID, "the pool needs more than %u buffers of %u bytes",
-                           GW_UDP_TRAIN_MAX, cfg->mtu);
+        bufs->stride - bufs->size < GW_WIRE_DATA_SIZE || bufs->count <= GW_UDP_TRAIN_MAX)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "the pool needs more than %u buffers of %u bytes, with %u before each",
+                           GW_UDP_TRAIN_MAX, cfg->mtu, GW_WIRE_DATA_SIZE);
     return GW_OK;
 }
 
@@ -41,7 +42,7 @@ static int open_all(struct gw_udp *udp, const char *address, char *error)
         (udp->local.storage.ss_family == AF_INET ? GW_UDP_HDR_IPV4 : GW_UDP_HDR_IPV6) -
         GW_WIRE_DATA_SIZE;
     udp->peers = calloc(cfg->peers_max, sizeof(*udp->peers));
-    if (!udp->peers)
+    if (!udp->peers || !gw_udp_tx_init(udp))
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     int code = gw_sock_open_row(&udp->local, cfg->entropies, cfg->buffer_bytes, udp->fds, error);
     if (code)
@@ -69,6 +70,7 @@ int gw_udp_open(const struct gw_udp_cfg *cfg, struct gw_udp **out, char *error)
     udp->prng = gw_prng_derive(cfg->faults.seed, 0);
     code = open_all(udp, cfg->address, error);
     if (code) {
+        gw_udp_tx_fini(udp);
         free(udp->peers);
         free(udp);
         return code;

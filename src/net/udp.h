@@ -42,7 +42,8 @@ struct gw_udp_faults {
 
 struct gw_udp_cfg {
     struct gw_pkt_pool *pool; /* more than GW_UDP_TRAIN_MAX buffers of at least `mtu` bytes, and
-                                 GW_TAG_SIZE more where packets are tagged */
+                                 GW_TAG_SIZE more where packets are tagged; the front of each is
+                                 at least GW_WIRE_DATA_SIZE. Exactly so: trains lie in one piece */
     const char *address;      /* ours, as text: IPv4 or IPv6 */
     uint16_t port;            /* first of the row; 0: any */
     uint16_t entropies;       /* sockets in the row, 1 to GW_SOCK_ROW_MAX */

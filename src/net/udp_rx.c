@@ -1,11 +1,11 @@
 /*
  * Receiving of trains; see udp.h.
  *
- * The kernel scatters a train over places, each a header and a buffer of the pool, laid out for the
- * length of datagram that came last. A place whose buffer is handed on gets a fresh one; when there
- * is none the packet is given up and the place keeps its buffer, so that receiving, and with it the
- * feedback that frees buffers, never stops. A train of other lengths is put together again and
- * copied out: right, only slower, and the next one lies as it should.
+ * The kernel scatters a train over places, each a buffer of the pool with room for a header before
+ * it, laid out for the length of datagram that came last. A place whose buffer is handed on gets a
+ * fresh one; when there is none the packet is given up and the place keeps its buffer, so that
+ * receiving, and with it the feedback that frees buffers, never stops. A train of other lengths is
+ * put together again and copied out: right, only slower, and the next one lies as it should.
  */
 #include "net/udp_impl.h"
 
@@ -16,11 +16,6 @@
 #include "base/error.h"
 #include "wire/attach.h"
 
-enum {
-    /* Bytes of the longest header that land in the buffer. */
-    HDR_TAIL = GW_WIRE_HDR_MAX - GW_WIRE_DATA_SIZE,
-};
-
 /* The train as it lies in memory. */
 struct arrival {
     uint32_t bytes;
@@ -30,21 +25,30 @@ struct arrival {
     const struct gw_udp_peer *peer; /* NULL: not known yet */
 };
 
+static uint8_t *place_bytes(const struct gw_udp *udp, uint32_t i)
+{
+    return gw_udp_datagram(udp, udp->rx.bufs[i], GW_WIRE_DATA_SIZE);
+}
+
+/* Tells the kernel's next scatter where the places are. */
+static void point_at_places(struct gw_udp *udp)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    rx->iov_count = 0;
+    for (uint32_t i = 0; i < rx->places; i++)
+        rx->iov_count = gw_udp_append(rx->iovs, rx->iov_count, place_bytes(udp, i), rx->stride);
+    rx->iovs[rx->iov_count++] = (struct iovec){rx->overflow, sizeof(rx->overflow)};
+}
+
 /* Lays the places out for datagrams of `stride` bytes. */
 static void lay_out(struct gw_udp *udp, uint32_t stride)
 {
     struct gw_udp_rx *rx = &udp->rx;
-    const struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
     rx->stride = stride;
     rx->places = (GW_UDP_DATAGRAM_MAX + stride - 1) / stride;
     if (rx->places > GW_UDP_TRAIN_MAX)
         rx->places = GW_UDP_TRAIN_MAX;
-    for (uint32_t i = 0; i < rx->places; i++) {
-        rx->iovs[2 * i] = (struct iovec){rx->frames[i].hdr, GW_WIRE_DATA_SIZE};
-        rx->iovs[2 * i + 1] =
-            (struct iovec){gw_buf_bytes(bufs, rx->bufs[i]), stride - GW_WIRE_DATA_SIZE};
-    }
-    rx->iovs[2 * rx->places] = (struct iovec){rx->overflow, sizeof(rx->overflow)};
+    point_at_places(udp);
 }
 
 /* A layout must have room for the end of a long header, and fit the buffers. */
@@ -88,14 +92,6 @@ static void linearise(struct gw_udp *udp, uint32_t bytes)
     }
 }
 
-/* The first header that arrived, contiguous; at most GW_WIRE_HDR_MAX bytes of it. */
-static const uint8_t *first_header(struct gw_udp *udp)
-{
-    struct gw_udp_rx *rx = &udp->rx;
-    memcpy(rx->frames[0].hdr + GW_WIRE_DATA_SIZE, rx->iovs[1].iov_base, HDR_TAIL);
-    return rx->frames[0].hdr;
-}
-
 static bool is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
 {
     return a->length == b->length && gw_sock_is_same_host(a, b);
@@ -122,34 +118,13 @@ static void count_refusal(struct gw_udp_stats *stats, int code)
         stats->malformed++;
 }
 
-/* The bytes of datagram `i` as they lie: a header's worth, and the rest behind it. */
-static void pieces_of(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
-                      uint32_t length, struct iovec pieces[2])
-{
-    struct gw_udp_rx *rx = &udp->rx;
-    uint32_t front = length < GW_WIRE_DATA_SIZE ? length : GW_WIRE_DATA_SIZE;
-    uint8_t *datagram = rx->linear + (size_t)i * arrival->segment;
-    bool in_place = arrival->is_in_place;
-    pieces[0] = (struct iovec){in_place ? rx->frames[i].hdr : datagram, front};
-    pieces[1] =
-        (struct iovec){in_place ? rx->iovs[2 * i + 1].iov_base : datagram + front, length - front};
-}
-
-/* Judges datagram `i` of `length` bytes by its tag, which are the last of them. */
-static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
+/* Judges a datagram by its tag, which are the last of its `length` bytes. */
+static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint8_t *datagram,
                        uint32_t length)
 {
-    struct iovec pieces[2];
-    uint8_t tag[GW_TAG_SIZE];
-    uint32_t covered = length - GW_TAG_SIZE;
-    pieces_of(udp, arrival, i, length, pieces);
-    for (uint32_t k = 0; k < GW_TAG_SIZE; k++) {
-        uint32_t at = covered + k, front = (uint32_t)pieces[0].iov_len;
-        tag[k] = at < front ? ((uint8_t *)pieces[0].iov_base)[at]
-                            : ((uint8_t *)pieces[1].iov_base)[at - front];
-    }
-    pieces_of(udp, arrival, i, covered, pieces);
-    enum gw_tag_verdict verdict = gw_tag_open(arrival->peer->tag, pieces, 2, tag);
+    const struct iovec covered = {datagram, length - GW_TAG_SIZE};
+    enum gw_tag_verdict verdict =
+        gw_tag_open(arrival->peer->tag, &covered, 1, datagram + covered.iov_len);
     udp->stats.forged += verdict == GW_TAG_FORGED;
     udp->stats.repeated += verdict == GW_TAG_REPEATED || verdict == GW_TAG_OLD;
     return verdict == GW_TAG_GENUINE;
@@ -178,7 +153,6 @@ static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, con
     } else {
         pkt->buf = rx->bufs[i];
         rx->bufs[i] = fresh;
-        rx->iovs[2 * i + 1].iov_base = gw_buf_bytes(bufs, fresh);
     }
     return true;
 }
@@ -189,38 +163,35 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
 {
     struct gw_udp_rx *rx = &udp->rx;
     struct gw_pkt_pool *pool = udp->cfg.pool;
-    struct gw_frame *frame = &rx->frames[i];
     uint32_t begin = i * arrival->segment;
     uint32_t left = arrival->bytes - begin;
-    const uint8_t *datagram = rx->linear + begin;
-    frame->length = left < arrival->segment ? left : arrival->segment;
-    frame->entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr));
-    frame->tos = arrival->tos;
-    if (frame->length < GW_WIRE_HDR_MIN + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
+    uint8_t *datagram = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin;
+    struct gw_frame frame = {
+        .length = left < arrival->segment ? left : arrival->segment,
+        .entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr)),
+        .tos = arrival->tos,
+    };
+    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
         udp->stats.runts++;
         return NULL;
     }
     if (arrival->peer->tag) {
-        if (!is_genuine(udp, arrival, i, frame->length))
+        if (!is_genuine(udp, arrival, datagram, frame.length))
             return NULL;
-        frame->length -= GW_TAG_SIZE;
+        frame.length -= GW_TAG_SIZE;
     }
-    if (arrival->is_in_place)
-        memcpy(frame->hdr + GW_WIRE_DATA_SIZE, rx->iovs[2 * i + 1].iov_base, HDR_TAIL);
-    else
-        memcpy(frame->hdr, datagram,
-               frame->length < GW_WIRE_HDR_MAX ? frame->length : GW_WIRE_HDR_MAX);
+    memcpy(frame.hdr, datagram, frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
     struct gw_pkt *pkt = gw_pkt_claim(pool);
     if (!pkt) {
         udp->stats.no_room++;
         return NULL;
     }
     struct gw_codec codec = {.cookie = arrival->peer->rx_cookie, .overhead = udp->ip_overhead};
-    int code = gw_codec_decode(&codec, frame, now, pkt);
+    int code = gw_codec_decode(&codec, &frame, now, pkt);
     if (code)
         count_refusal(&udp->stats, code);
     if (code ||
-        !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame->hdr_size)) {
+        !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame.hdr_size)) {
         pkt->buf = GW_BUF_NONE;
         gw_pkt_release(pool, pkt);
         return NULL;
@@ -235,7 +206,7 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_
     struct gw_udp_rx *rx = &udp->rx;
     uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
     uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
-    const uint8_t *hdr = first_header(udp);
+    const uint8_t *hdr = place_bytes(udp, 0);
     if (length < GW_WIRE_HDR_MIN) {
         udp->stats.runts += count;
         return false;
@@ -269,7 +240,7 @@ static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
         .msg_name = &rx->from.storage,
         .msg_namelen = sizeof(rx->from.storage),
         .msg_iov = rx->iovs,
-        .msg_iovlen = 2 * rx->places + 1,
+        .msg_iovlen = rx->iov_count,
         .msg_control = control.bytes,
         .msg_controllen = sizeof(control.bytes),
     };
@@ -325,7 +296,9 @@ int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, 
         if (pkt)
             train->pkts[train->count++] = pkt;
     }
-    if (!arrival.is_in_place && fits_places(udp, arrival.segment))
+    if (arrival.is_in_place)
+        point_at_places(udp); /* the buffers are others now */
+    else if (fits_places(udp, arrival.segment))
         lay_out(udp, arrival.segment);
     return 1;
 }

@@ -9,32 +9,65 @@
 
 #include <errno.h>
 #include <netinet/udp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
 
+bool gw_udp_tx_init(struct gw_udp *udp)
+{
+    udp->tx.batches = calloc(udp->cfg.pool->bufs->count, sizeof(*udp->tx.batches));
+    return udp->tx.batches != NULL;
+}
+
+/* Whether a header may be written before this payload: it has none yet in this batch. */
+static bool claim_front(struct gw_udp *udp, uint32_t buf)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    if (tx->batches[buf] == tx->batch)
+        return false;
+    tx->batches[buf] = tx->batch;
+    return true;
+}
+
+/* Says where the datagram lies, with its tag if there is one. */
+static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_tag *tag)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    struct gw_frame *frame = &tx->frames[at];
+    struct iovec *pieces = tx->pieces[at];
+    uint32_t payload = frame->length - frame->hdr_size;
+    uint32_t count = 1;
+    GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
+    bool is_whole = payload && claim_front(udp, pkt->buf);
+    if (is_whole) {
+        uint8_t *bytes = gw_udp_datagram(udp, pkt->buf, frame->hdr_size);
+        memcpy(bytes, frame->hdr, frame->hdr_size);
+        pieces[0] = (struct iovec){bytes, frame->length};
+    } else {
+        pieces[0] = (struct iovec){frame->hdr, frame->hdr_size};
+        if (payload)
+            pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
+    }
+    if (tag) {
+        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->tags[at];
+        gw_tag_seal(tag, pieces, count, bytes);
+        pieces[count++] = (struct iovec){bytes, GW_TAG_SIZE};
+        frame->length += GW_TAG_SIZE;
+    }
+    for (; count < GW_UDP_PIECES; count++)
+        pieces[count].iov_len = 0;
+}
+
 /* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
 static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    struct gw_tag *tag = udp->peers[tx->peer].tag;
     uint32_t at = tx->count++;
-    struct gw_frame *frame = &tx->frames[at];
-    gw_codec_encode(codec, pkt, frame);
-    uint32_t payload = frame->length - frame->hdr_size;
-    GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
+    gw_codec_encode(codec, pkt, &tx->frames[at]);
     tx->pkts[at] = is_copy ? NULL : pkt;
-    tx->iovs[at][0] = (struct iovec){.iov_base = frame->hdr, .iov_len = frame->hdr_size};
-    tx->iovs[at][1] = (struct iovec){
-        .iov_base = payload ? gw_buf_bytes(udp->cfg.pool->bufs, pkt->buf) : frame->hdr,
-        .iov_len = payload,
-    };
-    tx->iovs[at][2] = (struct iovec){.iov_base = tx->tags[at], .iov_len = tag ? GW_TAG_SIZE : 0};
-    if (tag) {
-        gw_tag_seal(tag, tx->iovs[at], 2, tx->tags[at]);
-        frame->length += GW_TAG_SIZE;
-    }
+    place(udp, at, pkt, udp->peers[tx->peer].tag);
 }
 
 /* Adds a packet, or does to it what was asked for. */
@@ -64,6 +97,7 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     struct gw_codec codec = {.cookie = udp->peers[number].tx_cookie};
     struct gw_pkt *late = tx->late && tx->late_peer == number ? tx->late : NULL;
     tx->first = tx->count = 0;
+    tx->batch++;
     tx->peer = number;
     if (late)
         tx->late = NULL;
@@ -110,6 +144,17 @@ static void drop_front(struct gw_udp *udp, uint32_t count)
     }
 }
 
+/* Lists the memory of the next `count` datagrams; returns the number of pieces. */
+static uint32_t gather(struct gw_udp_tx *tx, uint32_t count)
+{
+    uint32_t total = 0;
+    for (uint32_t i = tx->first; i < tx->first + count; i++)
+        for (uint32_t k = 0; k < GW_UDP_PIECES && tx->pieces[i][k].iov_len; k++)
+            total =
+                gw_udp_append(tx->iovs, total, tx->pieces[i][k].iov_base, tx->pieces[i][k].iov_len);
+    return total;
+}
+
 static ssize_t send_run(struct gw_udp *udp, uint32_t count)
 {
     struct gw_udp_tx *tx = &udp->tx;
@@ -121,8 +166,8 @@ static ssize_t send_run(struct gw_udp *udp, uint32_t count)
     struct msghdr msg = {
         .msg_name = &peer->addr.storage,
         .msg_namelen = peer->addr.length,
-        .msg_iov = tx->iovs[tx->first],
-        .msg_iovlen = GW_UDP_PIECES * count,
+        .msg_iov = tx->iovs,
+        .msg_iovlen = gather(tx, count),
         .msg_control = control.bytes,
         .msg_controllen = gw_sock_write_control(
             &peer->addr, tx->tos, count > 1 ? (uint16_t)tx->frames[tx->first].length : 0,
@@ -207,4 +252,5 @@ void gw_udp_tx_fini(struct gw_udp *udp)
     drop_front(udp, udp->tx.count - udp->tx.first);
     if (udp->tx.late)
         gw_pkt_release(udp->cfg.pool, udp->tx.late);
+    free(udp->tx.batches);
 }

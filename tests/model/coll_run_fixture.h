@@ -241,7 +241,7 @@ static inline void model_close(struct model *m)
     assert_int_equal(m->sw_pool.free_count + (m->sw_pool.end - m->sw_pool.fresh), PKTS);
     free(m->sw);
     free(m->sw_pool.pkts);
-    free(m->sw_bufs.refs);
+    free(m->sw_bufs.memory);
     gw_mem_close(m->mem);
 }
 

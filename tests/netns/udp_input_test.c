@@ -253,14 +253,45 @@ static void udp_open__names_what_is_wrong(void **state)
     assert_null(udp);
 }
 
+/* Two packets that share a payload leave in one train, each with its own header. */
+static void udp_send__gives_each_packet_its_header(void **state)
+{
+    struct fixture *f = *state;
+    static const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_pkt *train[2];
+    uint32_t buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, buf), 9, MTU);
+    gw_buf_share(&f->host.bufs, buf);
+    for (uint32_t i = 0; i < GW_COUNT_OF(train); i++) {
+        train[i] = gw_pkt_claim(&f->host.pool);
+        *train[i] = (struct gw_pkt){.q.kind = GW_PKT_DATA, .src = OURS, .dst = THEIRS, .seq = i};
+        train[i]->buf = buf;
+        train[i]->data.total = 3;
+        train[i]->data.len = train[i]->data.mss = MTU;
+    }
+    assert_int_equal(gw_udp_send(f->udp, (uint16_t)COOKIE, train, 2, f->error), 0);
+    assert_int_equal(gw_udp_stats(f->udp)->sent, 2);
+    for (uint32_t i = 0; i < GW_COUNT_OF(train); i++) {
+        uint8_t bytes[DATAGRAM_MAX];
+        struct gw_pkt pkt;
+        struct gw_frame frame = {.length = GW_WIRE_DATA_SIZE + MTU};
+        assert_int_equal(recv(f->stranger, bytes, sizeof(bytes), 0), frame.length);
+        memcpy(frame.hdr, bytes, sizeof(frame.hdr));
+        assert_int_equal(gw_codec_decode(&codec, &frame, 0, &pkt), 0);
+        assert_int_equal(pkt.seq, i);
+        for (uint32_t k = 0; k < MTU; k++)
+            assert_int_equal(bytes[GW_WIRE_DATA_SIZE + k], 9);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
-        TEST(udp_run__counts_what_it_refuses),      TEST(udp_run__passes_on_the_rest),
-        TEST(udp_run__answers_through_the_socket),  TEST(udp_run__survives_an_empty_pool),
-        TEST(loop_turn__sleeps_until_the_deadline), TEST(udp_receive__takes_trains_of_any_length),
-        TEST(udp_open__names_what_is_wrong),
+        TEST(udp_run__counts_what_it_refuses),         TEST(udp_run__passes_on_the_rest),
+        TEST(udp_send__gives_each_packet_its_header),  TEST(udp_run__answers_through_the_socket),
+        TEST(udp_run__survives_an_empty_pool),         TEST(loop_turn__sleeps_until_the_deadline),
+        TEST(udp_receive__takes_trains_of_any_length), TEST(udp_open__names_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

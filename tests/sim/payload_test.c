@@ -26,9 +26,9 @@ static void run_with(struct gw_test_sim *run, const char *payload, const char *s
 /* Buffers that nobody has given back. */
 static uint32_t count_alive(struct gw_buf_pool *bufs)
 {
-    uint32_t alive = bufs->count;
-    for (uint32_t i = bufs->free_head; i != GW_BUF_NONE; i = bufs->refs[i])
-        alive--;
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < bufs->count; i++)
+        alive += bufs->refs[i] != 0;
     return alive;
 }
 

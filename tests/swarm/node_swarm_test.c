@@ -616,7 +616,7 @@ static void close_world(struct world *w)
         free(w->hosts[h]);
     free(w->sw);
     free(w->pool.pkts);
-    free(w->bufs.refs);
+    free(w->bufs.memory);
 }
 
 static void run_world(uint64_t seed)

@@ -60,7 +60,7 @@ static void stage_close(struct stage *s)
         assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
     free(s->aggregate);
     free(s->pool.pkts);
-    free(s->bufs.refs);
+    free(s->bufs.memory);
 }
 
 /* A worker's packet; every value is `value`. */

@@ -12,7 +12,7 @@ enum {
 
 struct fixture {
     _Alignas(64) struct gw_pkt pkts[PKTS];
-    uint32_t memory[BUFS * (BUF_SIZE + sizeof(uint32_t)) / sizeof(uint32_t)];
+    uint64_t memory[BUFS * BUF_SIZE / sizeof(uint64_t) + 16];
     struct gw_buf_pool bufs;
     struct gw_pkt_pool pool;
 };
@@ -107,6 +107,98 @@ static void buf_claim__gives_disjoint_buffers_until_empty(void **state)
     }
     gw_buf_release(&f->bufs, claimed[2]);
     assert_int_equal(gw_buf_claim(&f->bufs), claimed[2]);
+}
+
+/* A pool of MANY buffers in memory of its own. */
+enum {
+    MANY = 200,
+};
+
+static struct gw_buf_pool *open_many(uint32_t size)
+{
+    struct gw_buf_pool *bufs = malloc(sizeof(*bufs));
+    void *memory = malloc(gw_buf_pool_size(MANY, size));
+    assert_true(bufs && memory);
+    gw_buf_pool_init(bufs, memory, MANY, size);
+    return bufs;
+}
+
+static void close_many(struct gw_buf_pool *bufs)
+{
+    free(bufs->memory);
+    free(bufs);
+}
+
+/* Random claims and releases against a list of who holds what: no buffer has two owners, none is
+ * lost, and the pool is empty exactly when all are held. */
+static void buf_claim__gives_each_of_many_to_one_owner(void **state)
+{
+    (void)state;
+    struct gw_buf_pool *bufs = open_many(BUF_SIZE);
+    struct gw_prng prng = {.state = 3};
+    uint32_t held[MANY], count = 0, times_empty = 0;
+    bool is_held[MANY] = {false};
+    for (int step = 0; step < 100000; step++) {
+        uint32_t swing = step / 1000 % 2 ? 3 : 1; /* fills and drains in turns */
+        if (gw_prng_below(&prng, 4) < swing) {
+            uint32_t buf = gw_buf_claim(bufs);
+            assert_int_equal(buf == GW_BUF_NONE, count == MANY);
+            times_empty += buf == GW_BUF_NONE;
+            if (buf != GW_BUF_NONE) {
+                assert_true(buf < MANY && !is_held[buf]);
+                is_held[buf] = true;
+                held[count++] = buf;
+            }
+        } else if (count > 0) {
+            uint32_t at = gw_prng_below(&prng, count);
+            is_held[held[at]] = false;
+            gw_buf_release(bufs, held[at]);
+            held[at] = held[--count];
+        }
+    }
+    assert_true(times_empty > 100);
+    close_many(bufs);
+}
+
+/* Trains that come and go, some of them kept for long: nearly all packets of a train lie behind
+ * their predecessor. */
+static void buf_claim__lays_trains_side_by_side(void **state)
+{
+    (void)state;
+    enum { TRAIN = 20, KEPT = 3 };
+    struct gw_buf_pool *bufs = open_many(BUF_SIZE);
+    uint32_t trains[KEPT + 1][TRAIN];
+    uint32_t breaks = 0;
+    for (uint32_t round = 0; round < 1000; round++) {
+        uint32_t *train = trains[round % (KEPT + 1)];
+        for (uint32_t i = 0; i < TRAIN; i++) {
+            if (round > KEPT)
+                gw_buf_release(bufs, train[i]);
+            train[i] = gw_buf_claim(bufs);
+        }
+        for (uint32_t i = 1; i < TRAIN; i++)
+            breaks += gw_buf_bytes(bufs, train[i]) != gw_buf_bytes(bufs, train[i - 1]) + BUF_SIZE;
+    }
+    assert_in_range(breaks, 0, 1000);
+    close_many(bufs);
+}
+
+/* What is set apart before a payload belongs to that buffer alone. */
+static void buf_front__lies_between_payloads(void **state)
+{
+    (void)state;
+    enum { FRONT = 12 };
+    struct gw_buf_pool *bufs = open_many(BUF_SIZE);
+    gw_buf_pool_set_front(bufs, FRONT);
+    assert_int_equal(bufs->size, BUF_SIZE - FRONT);
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t buf = gw_buf_claim(bufs);
+        memset(gw_buf_bytes(bufs, buf) - FRONT, (int)buf, FRONT + bufs->size);
+    }
+    for (uint32_t buf = 0; buf < MANY; buf++)
+        for (uint32_t k = 0; k < FRONT + bufs->size; k++)
+            assert_int_equal(gw_buf_bytes(bufs, buf)[(int)k - FRONT], buf);
+    close_many(bufs);
 }
 
 /* A payload that several packets share goes back with the last of them, not before. */
@@ -221,6 +313,9 @@ int main(void)
         TEST(pkt_claim__reuses_before_it_takes_fresh_ones),
         TEST(pkt_release__moves_packets_between_views),
         TEST(buf_claim__gives_disjoint_buffers_until_empty),
+        cmocka_unit_test(buf_claim__gives_each_of_many_to_one_owner),
+        cmocka_unit_test(buf_claim__lays_trains_side_by_side),
+        cmocka_unit_test(buf_front__lies_between_payloads),
         TEST(pkt_release__frees_a_shared_payload_last),
         TEST(buf_own__copies_only_what_is_shared),
         cmocka_unit_test(seq_before__holds_around_the_wrap),

@@ -65,7 +65,7 @@ static void stage_close(struct stage *s)
         assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
     free(s->slots);
     free(s->pool.pkts);
-    free(s->bufs.refs);
+    free(s->bufs.memory);
 }
 
 /* What worker `rank` sends in use `use` of the slot; every value is `value`. */

@@ -472,7 +472,7 @@ static void switch_losses__release_memory(void **state)
         while (unused > 0)
             gw_buf_release(&bufs, claimed[--unused]);
         fixture_close(&f);
-        free(bufs.refs);
+        free(bufs.memory);
     }
 }
 

@@ -22,7 +22,7 @@ struct counter_node {
     struct gw_pkt_pool pool;
     struct gw_buf_pool bufs;
     struct gw_pkt pkts[PKTS];
-    uint32_t buf_memory[BUFS * (MTU + sizeof(uint32_t)) / sizeof(uint32_t)];
+    uint64_t buf_memory[BUFS * (MTU + 64) / sizeof(uint64_t)];
     uint16_t ready[1];
     bool is_ready;
     uint32_t to_send;
