@@ -124,6 +124,12 @@ static void check_event(struct gw_test_side *side, const struct gw_neighbour_eve
     case GW_NEIGHBOUR_REFUSED:
         GW_ASSERT(event->dial >= 0);
         break;
+    case GW_NEIGHBOUR_GROUP:
+        GW_ASSERT(was_up && event->dial >= 0);
+        return;
+    case GW_NEIGHBOUR_HEARS:
+        GW_ASSERT(was_up && event->dial < 0);
+        return;
     }
     side->is_up[event->peer] = event->kind == GW_NEIGHBOUR_UP;
 }
@@ -135,6 +141,7 @@ static void take_events(struct gw_test_side *side)
         side->ups += side->last.kind == GW_NEIGHBOUR_UP;
         side->downs += side->last.kind == GW_NEIGHBOUR_DOWN;
         side->refusals += side->last.kind == GW_NEIGHBOUR_REFUSED;
+        side->hears += side->last.kind == GW_NEIGHBOUR_HEARS;
         if (side->last.kind == GW_NEIGHBOUR_UP)
             side->last_up = side->last;
     }

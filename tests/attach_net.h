@@ -29,6 +29,7 @@ struct gw_test_side {
     struct gw_sock_addr addr;
     struct gw_neighbours *own; /* NULL: it is not running */
     uint32_t ups, downs, refusals;
+    uint32_t hears;                    /* changes of what the others hear */
     struct gw_neighbour_event last;    /* of any kind */
     struct gw_neighbour_event last_up; /* the other end's cookie is in it */
     bool is_up[GW_TEST_PEERS_MAX];     /* by number of the session */

@@ -55,6 +55,10 @@ static int check(const void *pointer, char *error)
     if (cfg->window < WINDOW_MIN || cfg->window > WINDOW_MAX || cfg->window & (cfg->window - 1))
         return gw_net_fail(error, GW_ERR_RANGE, "window: expected a power of two, %d to %d",
                            WINDOW_MIN, WINDOW_MAX);
+    if (*cfg->common.multicast && *cfg->switch_name)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: this server's results leave by the switch %s: say it there",
+                           cfg->switch_name);
     return gw_daemon_check_address("switch", cfg->switch_name, error);
 }
 
@@ -118,6 +122,8 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
     gw_overlay_site_neighbour(own->site, event, why);
     if (*why)
         gw_daemon_log(daemon, "%s", why);
+    else if (event->kind == GW_NEIGHBOUR_HEARS)
+        gw_daemon_log_hearing(daemon, event, gw_station_hearing(gw_daemon_station(daemon), event));
     else
         gw_daemon_log(daemon, "%s, job %08x rank %u of %u: %s", name, event->said.job,
                       event->said.rank, event->said.world,

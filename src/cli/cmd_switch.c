@@ -132,6 +132,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .rate_bps = cfg->rate,
     };
     gw_key_random(&sw.seed, sizeof(sw.seed));
+    sw.groups = gw_station_groups(station, &sw.first_group);
     int code = gw_overlay_switch_open(&sw, &own->sw);
     if (code)
         return gw_net_fail(error, code, "%s", gw_error_message(code));
@@ -139,6 +140,9 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         own->uplink = gw_station_dial(station, cfg->uplink, &none, error);
         gw_daemon_log(daemon, "uplink is %s", cfg->uplink);
     }
+    if (*cfg->common.multicast)
+        gw_daemon_log(daemon, "results are multicast to %s and the groups behind it",
+                      cfg->common.multicast);
     if (cfg->rate)
         gw_daemon_log(daemon, "ports are %s queues of %u bytes", cfg->queue, sw.queue_bytes);
     else
@@ -173,6 +177,10 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
         gw_overlay_switch_detach(own->sw, event->peer);
         gw_daemon_log(daemon, "%s %s, address %08x: down", is_host ? "host" : "switch", name,
                       event->said.address);
+    } else if (event->kind == GW_NEIGHBOUR_HEARS) {
+        uint16_t group = gw_station_hearing(gw_daemon_station(daemon), event);
+        gw_overlay_switch_hear(own->sw, event->peer, group);
+        gw_daemon_log_hearing(daemon, event, group);
     } else {
         gw_daemon_log(daemon, "uplink %s refuses us: %s", name,
                       gw_attach_reason_text((enum gw_attach_reason)event->said.reason));

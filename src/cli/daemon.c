@@ -56,6 +56,15 @@ struct gw_daemon {
     gw_time drain_until, look_at;
 };
 
+void gw_daemon_log_hearing(const struct gw_daemon *daemon, const struct gw_neighbour_event *event,
+                           uint16_t group)
+{
+    char name[GW_SOCK_NAME_MAX];
+    gw_sock_format(&event->addr, name, sizeof(name));
+    gw_daemon_log(daemon, "%s, job %08x rank %u: results come by %s", name, event->said.job,
+                  event->said.rank, group == GW_GROUP_NONE ? "unicast again" : "multicast");
+}
+
 struct gw_station *gw_daemon_station(struct gw_daemon *daemon)
 {
     return daemon->station;
@@ -169,6 +178,27 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
     return GW_OK;
 }
 
+/* Groups, one for each job, of the family that we listen by. */
+static int check_multicast(const struct gw_daemon_common *common, char *error)
+{
+    struct gw_sock_addr group, listen;
+    if (!*common->multicast)
+        return GW_OK;
+    int code = gw_station_resolve(common->multicast, &group, error);
+    if (!code)
+        code = gw_station_resolve(common->listen, &listen, error);
+    if (code)
+        return code;
+    if (!gw_sock_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: %s is no multicast address of the family of `listen`",
+                           common->multicast);
+    return common->tag ? gw_net_fail(error, GW_ERR_INVALID,
+                                     "multicast: tags are between two; with `tag` nothing can be "
+                                     "multicast")
+                       : GW_OK;
+}
+
 static int check_common(const struct gw_daemon_common *common, char *error)
 {
     int code = gw_daemon_check_range("values", common->values, 16, 16000, error);
@@ -178,7 +208,11 @@ static int check_common(const struct gw_daemon_common *common, char *error)
         code = gw_daemon_check_range("jobs", common->jobs, 1, GW_OVERLAY_JOBS_MAX, error);
     if (!code)
         code = gw_daemon_check_address("listen", common->listen, error);
-    return code ? code : gw_daemon_check_address("metrics", common->metrics, error);
+    if (!code)
+        code = gw_daemon_check_address("metrics", common->metrics, error);
+    if (!code)
+        code = gw_daemon_check_address("multicast", common->multicast, error);
+    return code ? code : check_multicast(common, error);
 }
 
 static int check(const struct gw_daemon *daemon, const struct gw_document *document)
@@ -279,7 +313,10 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .key_count = daemon->key_count,
         .fds = {daemon->signals, daemon->status},
         .fd_count = 2,
+        .groups = (uint16_t)common->jobs,
     };
+    if (*common->multicast && (code = gw_station_resolve(common->multicast, &cfg.group, error)))
+        return code;
     return gw_station_open(&cfg, &daemon->station, error);
 }
 

@@ -19,6 +19,7 @@
 struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
     char metrics[GW_PARAM_TEXT_MAX];
+    char multicast[GW_PARAM_TEXT_MAX];
     gw_time drain;
     uint32_t values;
     uint32_t aggregators;
@@ -36,6 +37,10 @@ struct gw_daemon_common {
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.metrics),                                               \
          .help = "HOST:PORT at which Prometheus finds /metrics; none: nowhere"},                   \
+        {.name = "multicast",                                                                      \
+         .type = GW_PARAM_TEXT,                                                                    \
+         .offset = offsetof(config, common.multicast),                                             \
+         .help = "ADDRESS:PORT of a multicast group for results, of as many as `jobs`, in a row"}, \
         {.name = "drain",                                                                          \
          .type = GW_PARAM_TIME,                                                                    \
          .offset = offsetof(config, common.drain),                                                 \
@@ -99,6 +104,10 @@ int gw_daemon_check_address(const char *key, const char *text, char *error);
 
 /* Our address in the overlay, the same after a restart. */
 uint32_t gw_daemon_address(const struct gw_daemon *daemon);
+
+/* Logs that a neighbour hears a multicast group now, or none (GW_GROUP_NONE). */
+void gw_daemon_log_hearing(const struct gw_daemon *daemon, const struct gw_neighbour_event *event,
+                           uint16_t group);
 
 /* Writes a line with the time on standard error. */
 void gw_daemon_log(const struct gw_daemon *daemon, const char *format, ...)

@@ -18,6 +18,7 @@ struct port {
     uint64_t out_packets;
     bool is_ready; /* see core/node.h */
     bool is_edge;
+    uint16_t group;      /* port by which its host is reached with others, or GW_ROUTE_NONE */
     struct gw_pkt *kept; /* with trains: the first of the next one, out of the queue already */
     uint64_t qdisc_state[];
 };
@@ -39,6 +40,7 @@ struct gw_switch {
     struct gw_switch_routes routes;
     bool learns; /* instead of having routes */
     bool turns;  /* the packet in hand is our own answer */
+    bool has_groups;
     uint16_t in; /* port by which it came */
     uint16_t uplink;
     uint32_t train;
@@ -141,14 +143,8 @@ static uint64_t pool_free(const struct gw_switch *sw, const struct port *port)
     return own < room ? own : room;
 }
 
-static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+static void enqueue(struct gw_switch *sw, uint16_t out, struct gw_pkt *pkt, gw_time now)
 {
-    uint16_t out = route(sw, pkt);
-    if (out == GW_ROUTE_NONE) {
-        sw->stats.unroutable += !sw->learns || pkt->dst != GW_ADDRESS_NONE;
-        gw_pkt_release(sw->pool, pkt);
-        return;
-    }
     struct port *port = port_at(sw, out);
     uint32_t before = backlog(port);
     uint32_t size = pkt->q.size;
@@ -178,6 +174,17 @@ static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
         gw_node_report(&sw->node, out, &port->is_ready);
 }
 
+static void forward(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
+{
+    uint16_t out = route(sw, pkt);
+    if (out != GW_ROUTE_NONE) {
+        enqueue(sw, out, pkt, now);
+        return;
+    }
+    sw->stats.unroutable += !sw->learns || pkt->dst != GW_ADDRESS_NONE;
+    gw_pkt_release(sw->pool, pkt);
+}
+
 /* One more packet like `pkt` towards `dst`, sharing its payload; NULL when the pool is empty. */
 static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
 {
@@ -199,16 +206,45 @@ static void forward_to(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst, g
     forward(sw, pkt, now);
 }
 
-/* Sends the packet to each of `count` addresses, at least one. */
+/* The port by which `dst` is reached with others at once, or GW_ROUTE_NONE. */
+static uint16_t group_of(const struct gw_switch *sw, uint32_t dst)
+{
+    uint16_t entry = sw->has_groups ? route_entry(sw, dst) : GW_ROUTE_NONE;
+    return entry == GW_ROUTE_NONE || is_set(entry) ? GW_ROUTE_NONE : port_at(sw, entry)->group;
+}
+
+/* Sends the packet to `dst`, by `group` unless that is GW_ROUTE_NONE. */
+static void forward_by(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst, uint16_t group,
+                       gw_time now)
+{
+    if (group == GW_ROUTE_NONE) {
+        forward_to(sw, pkt, dst, now);
+        return;
+    }
+    pkt->dst = dst;
+    enqueue(sw, group, pkt, now);
+}
+
+/* Sends the packet to each of `count` addresses, at least one; to those of a group once. */
 static void forward_to_each(struct gw_switch *sw, struct gw_pkt *pkt, const uint32_t *dsts,
                             uint32_t count, gw_time now)
 {
-    for (uint32_t i = 0; i + 1 < count; i++) {
+    uint16_t group = group_of(sw, dsts[0]), served = group; /* a job has one group */
+    uint32_t last = 0;                                      /* who is to get the packet itself */
+    for (uint32_t i = 1; i < count; i++) {
+        uint16_t next = group_of(sw, dsts[i]);
+        if (next != GW_ROUTE_NONE && next == served) {
+            sw->stats.copies_saved++;
+            continue;
+        }
         struct gw_pkt *copy = copy_pkt(sw, pkt);
         if (copy)
-            forward_to(sw, copy, dsts[i], now);
+            forward_by(sw, copy, dsts[last], group, now);
+        last = i;
+        group = next;
+        served = next == GW_ROUTE_NONE ? served : next;
     }
-    forward_to(sw, pkt, dsts[count - 1], now);
+    forward_by(sw, pkt, dsts[last], group, now);
 }
 
 /* Whether a result on its way to `dst` is for all below this switch, not for others beyond it. */
@@ -550,6 +586,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
                         cfg->aggregate, cfg->address);
     for (uint16_t i = 0; i < cfg->port_count; i++) {
         port_at(sw, i)->is_edge = cfg->is_edge && cfg->is_edge[i];
+        port_at(sw, i)->group = GW_ROUTE_NONE;
         sw->qdisc->init(port_at(sw, i)->qdisc_state, sw->qdisc_cfg, cfg->capacity[i]);
     }
     return sw;
@@ -619,12 +656,19 @@ void gw_switch_announce(struct gw_switch *sw, gw_time now)
     }
 }
 
+void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group)
+{
+    port_at(sw, port)->group = group;
+    sw->has_groups |= group != GW_ROUTE_NONE;
+}
+
 void gw_switch_close_port(struct gw_switch *sw, uint16_t index)
 {
     struct port *port = port_at(sw, index);
     struct port_losses *losses = &sw->losses[index];
     gw_learned_forget(&sw->learned, index);
     port->is_edge = false;
+    port->group = GW_ROUTE_NONE;
     for (struct gw_pkt *pkt; (pkt = take_next(sw, port)) != NULL; losses->drops++) {
         losses->dropped_bytes += pkt->q.size;
         gw_pkt_release(sw->pool, pkt);

@@ -98,12 +98,13 @@ struct gw_port_stats {
 };
 
 struct gw_switch_stats {
-    uint64_t copies_lost; /* copies of results that found the pool empty */
-    uint64_t unroutable;  /* packets without a route: dropped. Those for nobody do not count */
-    uint64_t malformed;   /* packets of job control with impossible contents: dropped */
-    uint64_t spoofed;     /* sent in the name of an address that hangs on another port: dropped */
-    uint64_t unlearned;   /* no room for their sender's address: dropped */
-    uint64_t jobs_idle;   /* jobs forgotten because their server fell silent */
+    uint64_t copies_lost;  /* copies of results that found the pool empty */
+    uint64_t copies_saved; /* copies of results that a group made unnecessary */
+    uint64_t unroutable;   /* packets without a route: dropped. Those for nobody do not count */
+    uint64_t malformed;    /* packets of job control with impossible contents: dropped */
+    uint64_t spoofed;      /* sent in the name of an address that hangs on another port: dropped */
+    uint64_t unlearned;    /* no room for their sender's address: dropped */
+    uint64_t jobs_idle;    /* jobs forgotten because their server fell silent */
 };
 
 struct gw_switch;
@@ -137,6 +138,13 @@ int gw_switch_open_port(struct gw_switch *sw, uint16_t port, uint32_t address, b
 /* Announces everybody below above once more: announcements can be lost. Without an uplink there is
  * nothing to do. */
 void gw_switch_announce(struct gw_switch *sw, gw_time now);
+
+/*
+ * What leaves by port `group` reaches the host at `port` and others at once: a result for several
+ * of them is put there, once. Nothing arrives by that port, and it is not opened. GW_ROUTE_NONE:
+ * what is for the host leaves by its own port again.
+ */
+void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group);
 
 /* Nothing is there any more: forgets its addresses, and drops what is queued for it. */
 void gw_switch_close_port(struct gw_switch *sw, uint16_t port);

@@ -397,12 +397,14 @@ static gw_time wake_time(const struct gw_loop *loop, gw_time until)
 
 static int rest(struct gw_loop *loop, gw_time wake, char *error)
 {
-    struct pollfd fds[GW_LOOP_FDS_MAX + 2];
+    struct pollfd fds[GW_LOOP_FDS_MAX + GW_UDP_RECEIVE_FDS + 1];
+    int sources[GW_UDP_RECEIVE_FDS];
+    uint32_t source_count = loop->cfg.udp ? gw_udp_receive_fds(loop->cfg.udp, sources) : 0;
     nfds_t count = 0;
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         fds[count++] = (struct pollfd){.fd = loop->cfg.fds[i], .events = POLLIN};
-    if (loop->cfg.udp)
-        fds[count++] = (struct pollfd){.fd = gw_udp_receive_fd(loop->cfg.udp), .events = POLLIN};
+    for (uint32_t i = 0; i < source_count; i++)
+        fds[count++] = (struct pollfd){.fd = sources[i], .events = POLLIN};
     if (loop->cfg.udp && gw_udp_blocked_fd(loop->cfg.udp) >= 0)
         fds[count++] = (struct pollfd){.fd = gw_udp_blocked_fd(loop->cfg.udp), .events = POLLOUT};
     gw_time now = gw_loop_now(loop);

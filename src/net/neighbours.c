@@ -10,6 +10,7 @@
 enum {
     EVENTS_MAX = 256,
     TRIES_FAST = 10, /* questions in a row at the fast pace */
+    DEAF_AFTER = 3,  /* beats without a probe */
 };
 
 #define PACE_FAST (20 * GW_MS)
@@ -29,6 +30,9 @@ struct session {
     uint64_t rx_cookie;
     const struct gw_key *key;
     gw_time heard_at; /* or since when it is tried */
+    bool is_probed;   /* ours: a probe of their group has come */
+    gw_time probed_at;
+    struct gw_attach_group group; /* theirs: what we tell them */
     struct gw_attach_msg said;
     struct gw_sock_addr addr;
 };
@@ -210,6 +214,12 @@ static void write_message(const struct gw_neighbours *own, const struct session 
     gw_key_sign(session->key, bytes);
 }
 
+/* Whether what our neighbour sends to its group arrives here. */
+static bool hears_group(const struct gw_neighbours *own, const struct session *session, gw_time now)
+{
+    return session->is_probed && now - session->probed_at < DEAF_AFTER * own->cfg.beat;
+}
+
 static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw_time now)
 {
     const struct session *session = &own->sessions[dial->peer];
@@ -220,7 +230,8 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
-                           (own->cfg.tags ? GW_ATTACH_TAGGED : 0)),
+                           (own->cfg.tags ? GW_ATTACH_TAGGED : 0) |
+                           (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
     };
     memcpy(msg.proof, dial->proof, sizeof(msg.proof));
     write_message(own, session, &msg, bytes);
@@ -384,12 +395,17 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
         session->key = key;
         session->addr = *from;
         session->said = *msg;
+        session->said.flags &= (uint8_t)~GW_ATTACH_HEARS; /* of a group that an earlier life told */
         post(own, GW_NEIGHBOUR_UP, (uint16_t)peer);
         if (own->look_at == GW_TIME_NEVER)
             own->look_at = gw_time_add(now, own->cfg.lost);
     }
     session->heard_at = now;
-    struct gw_attach_msg accept = {.step = GW_ATTACH_ACCEPT};
+    if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
+        session->said.flags ^= GW_ATTACH_HEARS;
+        post(own, GW_NEIGHBOUR_HEARS, (uint16_t)session->rx_cookie);
+    }
+    struct gw_attach_msg accept = {.step = GW_ATTACH_ACCEPT, .group = session->group};
     memcpy(accept.proof, msg->proof, sizeof(accept.proof));
     write_message(own, session, &accept, answer);
     return GW_ATTACH_SIZE;
@@ -421,6 +437,12 @@ static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time pa
     dial->next_at = gw_time_add(now, pace);
 }
 
+static bool is_other_group(const struct gw_attach_group *a, const struct gw_attach_group *b)
+{
+    return a->cookie != b->cookie || a->port != b->port ||
+           memcmp(a->address, b->address, sizeof(a->address)) != 0;
+}
+
 static void accepted(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
                      gw_time now)
 {
@@ -431,10 +453,17 @@ static void accepted(struct gw_neighbours *own, struct dial *dial, const struct 
         return;
     }
     session->heard_at = now;
-    if (!is_new)
+    if (!is_new) {
+        if (is_other_group(&session->said.group, &msg->group)) {
+            session->said.group = msg->group;
+            session->is_probed = false;
+            post(own, GW_NEIGHBOUR_GROUP, dial->peer);
+        }
         return;
+    }
     session->state = SESSION_UP;
     session->said = *msg;
+    session->is_probed = false;
     post(own, GW_NEIGHBOUR_UP, dial->peer);
     dial->next_at = gw_time_add(now, own->cfg.beat);
 }
@@ -484,6 +513,30 @@ static void detached(struct gw_neighbours *own, const struct gw_sock_addr *from,
     } else {
         own->stats.stale++;
     }
+}
+
+/* A probe of a group that we were told: at the first we say at once that we hear. */
+static void probed(struct gw_neighbours *own, const struct gw_sock_addr *from, const uint8_t *bytes,
+                   const struct gw_attach_msg *msg, gw_time now)
+{
+    for (int i = 0; i < own->dial_count; i++) {
+        struct dial *dial = &own->dials[i];
+        struct session *session = &own->sessions[dial->peer];
+        if (dial->is_over || session->state != SESSION_UP || session->said.group.port == 0 ||
+            session->said.group.cookie != msg->cookie ||
+            !gw_sock_is_same_host(&session->addr, from))
+            continue;
+        if (!gw_key_is_genuine(session->key, bytes)) {
+            own->stats.forged++;
+            return;
+        }
+        if (!hears_group(own, session, now))
+            dial->next_at = now;
+        session->is_probed = true;
+        session->probed_at = now;
+        return;
+    }
+    own->stats.stale++;
 }
 
 /* Of another version all that counts is the step, the session, and the version itself. */
@@ -547,6 +600,9 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
     case GW_ATTACH_DETACH:
         detached(own, from, bytes, &msg, now);
         return 0;
+    case GW_ATTACH_PROBE:
+        probed(own, from, bytes, &msg, now);
+        return 0;
     case GW_ATTACH_STEPS:
         break;
     }
@@ -572,6 +628,21 @@ bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_
     write_message(own, session, &msg, bytes);
     *to = session->addr;
     return true;
+}
+
+void gw_neighbours_set_group(struct gw_neighbours *own, uint16_t peer,
+                             const struct gw_attach_group *group)
+{
+    own->sessions[peer].group = *group;
+}
+
+void gw_neighbours_probe(const struct gw_neighbours *own, uint16_t peer,
+                         uint8_t bytes[GW_ATTACH_SIZE])
+{
+    const struct session *session = &own->sessions[peer];
+    struct session group = {.key = session->key, .rx_cookie = session->group.cookie};
+    struct gw_attach_msg msg = {.step = GW_ATTACH_PROBE};
+    write_message(own, &group, &msg, bytes);
 }
 
 bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,

@@ -35,7 +35,7 @@ struct gw_neighbours_cfg {
     const struct gw_key
         *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
     uint32_t key_count;
-    gw_time beat; /* between our signs of life */
+    gw_time beat; /* between our signs of life, and between probes of a group */
     gw_time lost; /* silent for so long is gone; several beats */
 };
 
@@ -55,6 +55,8 @@ enum gw_neighbour_event_kind {
     /* Whom we dialled does not want us, for `reason`. A session that was up has ended; no more is
      * tried. */
     GW_NEIGHBOUR_REFUSED,
+    GW_NEIGHBOUR_GROUP, /* whom we dialled tells another group, or none: `said.group` */
+    GW_NEIGHBOUR_HEARS, /* who dialled us now hears our group, or no longer: `said.flags` */
 };
 
 struct gw_neighbour_event {
@@ -117,6 +119,15 @@ void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_atta
 /* For the end: fills the message that ends session `peer`; false when there is no such session. */
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
                             uint8_t bytes[GW_ATTACH_SIZE]);
+
+/* Tells session `peer`, of those who dialled us, the group that it is to listen to, from the answer
+ * to its next question on. */
+void gw_neighbours_set_group(struct gw_neighbours *own, uint16_t peer,
+                             const struct gw_attach_group *group);
+
+/* Fills the message to the group of session `peer` that those who hear it answer. */
+void gw_neighbours_probe(const struct gw_neighbours *own, uint16_t peer,
+                         uint8_t bytes[GW_ATTACH_SIZE]);
 
 /* The next event; false: none. */
 bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *event);

@@ -35,6 +35,7 @@ static int open_switch(struct gw_overlay_site *site)
         .queue_bytes = QUEUE_BYTES,
         .seed = gw_key_random32(),
     };
+    sw.groups = gw_station_groups(cfg->station, &sw.first_group);
     int code = gw_overlay_switch_open(&sw, &site->sw);
     return code ? code
                 : gw_overlay_switch_join(site->sw, server_port(site), cfg->server_address, true);
@@ -136,6 +137,8 @@ void gw_overlay_site_neighbour(struct gw_overlay_site *site, const struct gw_nei
     *why = '\0';
     if (event->kind == GW_NEIGHBOUR_DOWN && site->sw)
         gw_overlay_switch_detach(site->sw, event->peer);
+    if (event->kind == GW_NEIGHBOUR_HEARS && site->sw)
+        gw_overlay_switch_hear(site->sw, event->peer, gw_station_hearing(site->cfg.station, event));
     if (event->kind != GW_NEIGHBOUR_UP)
         return;
     enum gw_attach_reason reason = take_in(site, event);

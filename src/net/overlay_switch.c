@@ -61,19 +61,20 @@ static int open_switch(struct gw_overlay_switch *own)
     const struct gw_overlay_switch_cfg *cfg = &own->cfg;
     const struct gw_algo *qdisc =
         cfg->qdisc ? &cfg->qdisc->algo : gw_registry_find(&gw_qdisc_registry, "fifo");
-    uint32_t *capacity = malloc(cfg->ports * sizeof(*capacity));
+    uint16_t ports = (uint16_t)(cfg->ports + cfg->groups);
+    uint32_t *capacity = malloc(ports * sizeof(*capacity));
     own->peers = malloc(cfg->ports * sizeof(*own->peers));
     if (!capacity || !own->peers) {
         free(capacity);
         return GW_ERR_NO_MEMORY;
     }
-    for (uint16_t i = 0; i < cfg->ports; i++) {
+    for (uint16_t i = 0; i < ports; i++)
         capacity[i] = cfg->queue_bytes;
+    for (uint16_t i = 0; i < cfg->ports; i++)
         own->peers[i] = PEER_NONE;
-    }
     gw_algo_defaults(qdisc, own->qdisc_cfg.bytes);
     struct gw_switch_cfg sw = {
-        .port_count = cfg->ports,
+        .port_count = ports,
         .qdisc = (const struct gw_qdisc_ops *)qdisc,
         .qdisc_cfg = own->qdisc_cfg.bytes,
         .capacity = capacity,
@@ -109,7 +110,7 @@ int gw_overlay_switch_open(const struct gw_overlay_switch_cfg *cfg,
         return code;
     }
     own->node = gw_loop_add(cfg->loop, gw_switch_node(own->sw));
-    for (uint16_t i = 0; cfg->rate_bps && i < cfg->ports; i++)
+    for (uint16_t i = 0; cfg->rate_bps && i < cfg->ports + cfg->groups; i++)
         gw_loop_set_rate(cfg->loop, (struct gw_loop_port){own->node, i}, cfg->rate_bps);
     *result = own;
     return GW_OK;
@@ -126,6 +127,23 @@ void gw_overlay_switch_close(struct gw_overlay_switch *own)
 uint16_t gw_overlay_switch_node(const struct gw_overlay_switch *own)
 {
     return own->node;
+}
+
+/* Of a group: its port is behind those of neighbours. */
+static uint16_t group_port(const struct gw_overlay_switch *own, uint16_t group)
+{
+    return (uint16_t)(own->cfg.ports + group - own->cfg.first_group);
+}
+
+void gw_overlay_switch_hear(struct gw_overlay_switch *own, uint16_t peer, uint16_t group)
+{
+    bool hears = group != GW_GROUP_NONE;
+    if (hears)
+        gw_loop_link(own->cfg.loop, (struct gw_loop_port){own->node, group_port(own, group)}, group,
+                     true);
+    for (uint16_t i = 0; i < own->cfg.ports; i++)
+        if (own->peers[i] == peer)
+            gw_switch_set_group(own->sw, i, hears ? group_port(own, group) : GW_ROUTE_NONE);
 }
 
 /* The port of `peer`, or a free one; GW_ROUTE_NONE: there is none. */
@@ -212,7 +230,7 @@ uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own)
 struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own)
 {
     struct gw_port_stats sum = {.in_bytes = 0};
-    for (uint16_t i = 0; i < own->cfg.ports; i++) {
+    for (uint16_t i = 0; i < own->cfg.ports + own->cfg.groups; i++) {
         struct gw_port_stats port = gw_switch_port_stats(own->sw, i);
         sum.in_bytes += port.in_bytes;
         sum.out_bytes += port.out_bytes;

@@ -11,6 +11,7 @@
 
 #include "core/qdisc/qdisc.h"
 #include "core/switch.h"
+#include "net/groups.h"
 #include "net/overlay.h"
 
 struct gw_overlay_switch_cfg {
@@ -26,6 +27,8 @@ struct gw_overlay_switch_cfg {
     const struct gw_qdisc_ops *qdisc; /* of each port, with its defaults; NULL: fifo */
     uint32_t queue_bytes;             /* of each port */
     uint64_t rate_bps;                /* of each port; 0: as the socket */
+    uint16_t groups;                  /* multicast groups of the station */
+    uint16_t first_group;             /* number of the first for the loop */
     uint64_t seed;
 };
 
@@ -48,6 +51,12 @@ uint16_t gw_overlay_switch_node(const struct gw_overlay_switch *own);
  */
 int gw_overlay_switch_attach(struct gw_overlay_switch *own, uint16_t peer, uint32_t address,
                              bool is_host, bool is_above);
+
+/*
+ * Neighbour `peer` hears multicast group `group`, a number for the loop: from now on a result for
+ * it and others who hear it leaves once. GW_GROUP_NONE: it hears none.
+ */
+void gw_overlay_switch_hear(struct gw_overlay_switch *own, uint16_t peer, uint16_t group);
 
 /* Tells the switches above, again, who is below: from time to time, since that may be lost. */
 void gw_overlay_switch_announce(struct gw_overlay_switch *own);

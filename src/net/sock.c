@@ -1,8 +1,11 @@
 /* Opening, addressing and control messages of UDP sockets; see sock.h. */
+#define _GNU_SOURCE /* struct in6_pktinfo */
 #include "net/sock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdarg.h>
@@ -13,6 +16,9 @@
 #include "base/error.h"
 
 enum {
+    /* ::ffff:a.b.c.d: zeros, then ones, then the address. */
+    MAPPED_ZEROS = 10,
+    MAPPED_FRONT = 12,
     /* Attempts to find a free row of ports: a clash with another program is rare, 32 are not. */
     ROW_ATTEMPTS = 32,
 };
@@ -91,6 +97,91 @@ void gw_sock_format(const struct gw_sock_addr *addr, char *text, size_t size)
     snprintf(text, size, is_v6(addr) ? "[%s]:%u" : "%s:%u", host, gw_sock_port(addr));
 }
 
+void gw_sock_pack(const struct gw_sock_addr *addr, uint8_t bytes[GW_SOCK_ADDRESS_SIZE])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->storage;
+    memset(bytes, 0, GW_SOCK_ADDRESS_SIZE);
+    if (is_v6(addr)) {
+        memcpy(bytes, &((const struct sockaddr_in6 *)&addr->storage)->sin6_addr,
+               GW_SOCK_ADDRESS_SIZE);
+        return;
+    }
+    memset(bytes + MAPPED_ZEROS, 0xff, MAPPED_FRONT - MAPPED_ZEROS);
+    memcpy(bytes + MAPPED_FRONT, &v4->sin_addr, sizeof(v4->sin_addr));
+}
+
+void gw_sock_unpack(const uint8_t bytes[GW_SOCK_ADDRESS_SIZE], uint16_t port,
+                    struct gw_sock_addr *addr)
+{
+    struct in6_addr v6;
+    memcpy(&v6, bytes, sizeof(v6));
+    memset(addr, 0, sizeof(*addr));
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+        struct sockaddr_in *to = (struct sockaddr_in *)&addr->storage;
+        to->sin_family = AF_INET;
+        memcpy(&to->sin_addr, bytes + MAPPED_FRONT, sizeof(to->sin_addr));
+        addr->length = sizeof(*to);
+    } else {
+        struct sockaddr_in6 *to = (struct sockaddr_in6 *)&addr->storage;
+        to->sin6_family = AF_INET6;
+        to->sin6_addr = v6;
+        addr->length = sizeof(*to);
+    }
+    set_port(addr, port);
+}
+
+bool gw_sock_is_multicast(const struct gw_sock_addr *addr)
+{
+    if (is_v6(addr))
+        return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)&addr->storage)->sin6_addr);
+    return IN_MULTICAST(ntohl(((const struct sockaddr_in *)&addr->storage)->sin_addr.s_addr));
+}
+
+void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count)
+{
+    uint8_t bytes[GW_SOCK_ADDRESS_SIZE];
+    int interface = addr->interface;
+    gw_sock_pack(addr, bytes);
+    for (uint32_t i = GW_SOCK_ADDRESS_SIZE; i-- > MAPPED_FRONT && count;) {
+        count += bytes[i];
+        bytes[i] = (uint8_t)count;
+        count >>= 8;
+    }
+    gw_sock_unpack(bytes, gw_sock_port(addr), addr);
+    addr->interface = interface;
+}
+
+/* The address that we have towards `to`. */
+static bool own_address_to(const struct gw_sock_addr *to, struct gw_sock_addr *own)
+{
+    int fd = socket(to->storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    own->length = sizeof(own->storage);
+    bool is_known = connect(fd, (const struct sockaddr *)&to->storage, to->length) == 0 &&
+                    getsockname(fd, (struct sockaddr *)&own->storage, &own->length) == 0;
+    close(fd);
+    return is_known;
+}
+
+int gw_sock_interface_to(const struct gw_sock_addr *to)
+{
+    struct gw_sock_addr own = {.length = 0}, at = {.length = 0};
+    struct ifaddrs *all;
+    int found = 0;
+    if (!own_address_to(to, &own) || getifaddrs(&all) != 0)
+        return 0;
+    for (const struct ifaddrs *one = all; one && !found; one = one->ifa_next) {
+        if (!one->ifa_addr || one->ifa_addr->sa_family != own.storage.ss_family)
+            continue;
+        memcpy(&at.storage, one->ifa_addr, own.length);
+        if (gw_sock_is_same_host(&at, &own))
+            found = (int)if_nametoindex(one->ifa_name);
+    }
+    freeifaddrs(all);
+    return found;
+}
+
 static int set_option(int fd, int level, int name, int value)
 {
     return setsockopt(fd, level, name, &value, sizeof(value));
@@ -117,6 +208,16 @@ static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_
     return failed;
 }
 
+/* Takes part in the group, and hears of no other that this machine takes part in. */
+static int join_group(int fd, const struct gw_sock_addr *addr)
+{
+    int level = is_v6(addr) ? IPPROTO_IPV6 : IPPROTO_IP;
+    struct group_req request = {.gr_interface = (uint32_t)addr->interface};
+    memcpy(&request.gr_group, &addr->storage, addr->length);
+    return set_option(fd, level, is_v6(addr) ? IPV6_MULTICAST_ALL : IP_MULTICAST_ALL, 0) |
+           setsockopt(fd, level, MCAST_JOIN_GROUP, &request, sizeof(request));
+}
+
 /* A bound socket, or -1 with errno set. */
 static int open_one(struct gw_sock_addr *addr, uint32_t buffer_bytes)
 {
@@ -125,6 +226,8 @@ static int open_one(struct gw_sock_addr *addr, uint32_t buffer_bytes)
         return -1;
     addr->length = is_v6(addr) ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     if (set_options(fd, addr, buffer_bytes) != 0 ||
+        (gw_sock_is_multicast(addr) &&
+         (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) != 0 || join_group(fd, addr) != 0)) ||
         bind(fd, (const struct sockaddr *)&addr->storage, addr->length) != 0 ||
         getsockname(fd, (struct sockaddr *)&addr->storage, &addr->length) != 0) {
         int reason = errno;
@@ -180,6 +283,15 @@ int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_
     return GW_ERR_SYSTEM;
 }
 
+int gw_sock_open_group(const struct gw_sock_addr *addr, uint32_t buffer_bytes)
+{
+    struct gw_sock_addr at = *addr;
+    int fd = open_one(&at, buffer_bytes);
+    if (fd >= 0)
+        gw_sock_join_trains(fd);
+    return fd;
+}
+
 void gw_sock_close_row(int *fds, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -211,6 +323,18 @@ static void put(struct msghdr *msg, struct cmsghdr **at, int level, int type, co
     memcpy(CMSG_DATA(*at), value, size);
 }
 
+/* The interface that a multicast leaves by. */
+static size_t put_interface(struct msghdr *msg, struct cmsghdr **at, const struct gw_sock_addr *to)
+{
+    struct in_pktinfo v4 = {.ipi_ifindex = to->interface};
+    struct in6_pktinfo v6 = {.ipi6_ifindex = (uint32_t)to->interface};
+    if (is_v6(to))
+        put(msg, at, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof(v6));
+    else
+        put(msg, at, IPPROTO_IP, IP_PKTINFO, &v4, sizeof(v4));
+    return is_v6(to) ? CMSG_SPACE(sizeof(v6)) : CMSG_SPACE(sizeof(v4));
+}
+
 size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
                              void *control)
 {
@@ -220,9 +344,14 @@ size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_
     memset(control, 0, GW_SOCK_CONTROL_SIZE);
     put(&msg, &at, is_v6(to) ? IPPROTO_IPV6 : IPPROTO_IP, is_v6(to) ? IPV6_TCLASS : IP_TOS, &value,
         sizeof(value));
-    if (segment)
+    size_t length = CMSG_SPACE(sizeof(value));
+    if (segment) {
         put(&msg, &at, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
-    return CMSG_SPACE(sizeof(value)) + (segment ? CMSG_SPACE(sizeof(segment)) : 0);
+        length += CMSG_SPACE(sizeof(segment));
+    }
+    if (to->interface)
+        length += put_interface(&msg, &at, to);
+    return length;
 }
 
 static int read_int(const struct cmsghdr *cmsg)

@@ -13,10 +13,12 @@
 #include <sys/socket.h>
 
 enum {
-    GW_NET_ERROR_MAX = 192, /* bytes of an error text */
+    GW_NET_ERROR_MAX = 192,    /* bytes of an error text */
+    GW_SOCK_ADDRESS_SIZE = 16, /* bytes of an address of either family */
     GW_SOCK_ROW_MAX = 256,
     /* Room for what gw_sock_read_control() looks for, and for what is written. */
-    GW_SOCK_CONTROL_SIZE = 2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)),
+    GW_SOCK_CONTROL_SIZE = 2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) +
+                           CMSG_SPACE(GW_SOCK_ADDRESS_SIZE + sizeof(int)),
     GW_SOCK_NAME_MAX = 64, /* bytes of an address as text */
 };
 
@@ -24,6 +26,7 @@ enum {
 struct gw_sock_addr {
     struct sockaddr_storage storage;
     socklen_t length;
+    int interface; /* of a multicast group: number of the one that it is sent by; else 0 */
 };
 
 /* Writes the text of an error and returns `code`. */
@@ -51,6 +54,26 @@ bool gw_sock_is_same_host(const struct gw_sock_addr *a, const struct gw_sock_add
 int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_bytes, int *fds,
                      char *error);
 void gw_sock_close_row(int *fds, uint32_t count);
+
+/* The address in 16 bytes, an IPv4 one mapped into IPv6, and back. */
+void gw_sock_pack(const struct gw_sock_addr *addr, uint8_t bytes[GW_SOCK_ADDRESS_SIZE]);
+void gw_sock_unpack(const uint8_t bytes[GW_SOCK_ADDRESS_SIZE], uint16_t port,
+                    struct gw_sock_addr *addr);
+
+bool gw_sock_is_multicast(const struct gw_sock_addr *addr);
+
+/* Moves the address on by `count`, as a number. */
+void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count);
+
+/* Number of the interface by which `to` is reached, or 0. */
+int gw_sock_interface_to(const struct gw_sock_addr *to);
+
+/*
+ * Opens a socket that receives what is sent to a multicast group, at its port, by the interface
+ * that `addr` names; trains come as one if the kernel can. Several processes may listen to one.
+ * Returns it, or -1 with errno set.
+ */
+int gw_sock_open_group(const struct gw_sock_addr *addr, uint32_t buffer_bytes);
 
 /* Bytes of the socket's receive buffer, as the kernel counts them. */
 uint32_t gw_sock_receive_room(int fd);

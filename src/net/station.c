@@ -18,7 +18,10 @@ struct gw_station {
     struct gw_udp *udp;
     struct gw_loop *loop;
     struct gw_neighbours *neighbours;
-    struct gw_tag *tags; /* of every neighbour; NULL: none are used */
+    struct gw_tag *tags;      /* of every neighbour; NULL: none are used */
+    struct gw_groups *groups; /* NULL: nothing is multicast */
+    gw_time probe_at;         /* the groups, next */
+    uint32_t node_address;
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
 };
 
@@ -71,6 +74,11 @@ static int own_address(const struct gw_station_cfg *cfg, const char **text, char
     return code;
 }
 
+static uint16_t group_count(const struct gw_station_cfg *cfg)
+{
+    return cfg->group.length ? cfg->groups : 0;
+}
+
 static int open_udp(struct gw_station *station, const struct gw_station_cfg *cfg, char *error)
 {
     const char *address;
@@ -84,7 +92,7 @@ static int open_udp(struct gw_station *station, const struct gw_station_cfg *cfg
         .entropies = cfg->entropies,
         .mtu = cfg->mtu,
         .buffer_bytes = KERNEL_BUFFER,
-        .peers_max = cfg->peers_max,
+        .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
         .has_trains = true,
         .faults = cfg->faults,
     };
@@ -96,7 +104,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
     struct gw_loop_cfg loop = {
         .udp = station->udp,
         .pool = &station->memory.pool,
-        .peers_max = cfg->peers_max,
+        .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
         .directs_max = cfg->peers_max,
         .fd_count = cfg->fd_count,
     };
@@ -116,6 +124,10 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
     if (cfg->tags && !(station->tags = calloc(cfg->peers_max, sizeof(*station->tags))))
         return GW_ERR_NO_MEMORY;
+    struct gw_groups_cfg groups = {
+        .first = cfg->group, .count = group_count(cfg), .first_peer = cfg->peers_max};
+    if (groups.count && !(station->groups = gw_groups_open(&groups)))
+        return GW_ERR_NO_MEMORY;
     station->loop = gw_loop_open(&loop);
     station->neighbours = gw_neighbours_open(&attach);
     return station->loop && station->neighbours ? GW_OK : GW_ERR_NO_MEMORY;
@@ -130,6 +142,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
+    station->node_address = cfg->node_address;
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
     int code = gw_key_setup();
     if (code)
@@ -167,6 +180,9 @@ void gw_station_close(struct gw_station *station)
         gw_loop_close(station->loop);
     else if (station->udp)
         gw_udp_close(station->udp);
+    if (station->groups)
+        gw_groups_close(station->groups);
+    station->groups = NULL;
     station->neighbours = NULL;
     station->loop = NULL;
     station->udp = NULL;
@@ -216,14 +232,38 @@ int gw_station_dial(struct gw_station *station, const char *name,
     return dial;
 }
 
+uint16_t gw_station_groups(const struct gw_station *station, uint16_t *first)
+{
+    *first = station->groups ? gw_groups_cfg(station->groups)->first_peer : 0;
+    return station->groups ? gw_groups_cfg(station->groups)->count : 0;
+}
+
+uint16_t gw_station_hearing(const struct gw_station *station,
+                            const struct gw_neighbour_event *event)
+{
+    bool hears = station->groups && event->said.flags & GW_ATTACH_HEARS;
+    return hears ? gw_groups_of(station->groups, event->peer) : GW_GROUP_NONE;
+}
+
+static void went_down(struct gw_station *station, uint16_t peer)
+{
+    gw_loop_unlink(station->loop, peer);
+    gw_udp_clear_peer(station->udp, peer);
+    uint16_t group = station->groups ? gw_groups_of(station->groups, peer) : GW_GROUP_NONE;
+    if (group == GW_GROUP_NONE)
+        return;
+    gw_groups_remove(station->groups, station->udp, peer);
+    if (!gw_udp_peer(station->udp, group))
+        gw_loop_unlink(station->loop, group);
+}
+
 void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach_reason reason)
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
     gw_neighbours_refuse(station->neighbours, peer, reason, &to, bytes);
     gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
-    gw_loop_unlink(station->loop, peer);
-    gw_udp_clear_peer(station->udp, peer);
+    went_down(station, peer);
 }
 
 /* Answers what came of the attach protocol. */
@@ -240,6 +280,24 @@ static void answer(struct gw_station *station, gw_time now)
     }
 }
 
+/* Asks who hears the groups. Returns when to do that again. */
+static gw_time probe(struct gw_station *station, gw_time now)
+{
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_sock_addr to;
+    uint16_t at = 0, member;
+    if (!station->groups)
+        return GW_TIME_NEVER;
+    if (gw_time_before(now, station->probe_at))
+        return station->probe_at;
+    while (gw_groups_next(station->groups, &at, &to, &member)) {
+        gw_neighbours_probe(station->neighbours, member, bytes);
+        gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+    }
+    station->probe_at = gw_time_add(now, GW_OVERLAY_BEAT);
+    return station->probe_at;
+}
+
 int gw_station_turn(struct gw_station *station, gw_time until, char *error)
 {
     uint8_t bytes[GW_ATTACH_SIZE];
@@ -251,40 +309,84 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
         gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
         deadline = gw_neighbours_deadline(station->neighbours);
     }
+    gw_time probe_at = probe(station, now);
+    if (gw_deadline_before(deadline, until))
+        until = deadline;
     int code =
-        gw_loop_turn(station->loop, gw_deadline_before(deadline, until) ? deadline : until, error);
+        gw_loop_turn(station->loop, gw_deadline_before(probe_at, until) ? probe_at : until, error);
     if (!code)
         answer(station, gw_loop_now(station->loop));
     return code;
 }
 
+/* Begins to send to a neighbour. */
+static void open_peer(struct gw_station *station, const struct gw_neighbour_event *event)
+{
+    uint64_t cookie = gw_neighbours_cookie(station->neighbours, event->peer);
+    struct gw_tag *tag = station->tags ? &station->tags[event->peer] : NULL;
+    struct gw_tag_cfg tag_cfg = {
+        .key = gw_neighbours_key(station->neighbours, event->peer),
+        .session = event->said.session,
+        .initiators_cookie = event->dial >= 0 ? cookie : event->said.cookie,
+        .responders_cookie = event->dial >= 0 ? event->said.cookie : cookie,
+        .is_initiator = event->dial >= 0,
+    };
+    if (tag)
+        gw_tag_init(tag, &tag_cfg);
+    struct gw_udp_peer peer = {
+        .tag = tag,
+        .addr = event->addr,
+        .entropies = event->said.entropies,
+        .tx_cookie = event->said.cookie,
+        .rx_cookie = cookie,
+    };
+    gw_udp_set_peer(station->udp, &peer);
+}
+
+/* Tells a worker that has dialled us the group of its job. */
+static void tell_group(struct gw_station *station, const struct gw_neighbour_event *event)
+{
+    const struct gw_attach_msg *said = &event->said;
+    if (!station->groups || said->role != GW_ATTACH_HOST || said->flags & GW_ATTACH_DIRECT)
+        return;
+    struct gw_attach_group group =
+        gw_groups_add(station->groups, station->udp, event->peer, said->job, &event->addr);
+    gw_neighbours_set_group(station->neighbours, event->peer, &group);
+}
+
+/* Listens to the group that a neighbour tells us, if the system lets us. */
+static void follow_group(struct gw_station *station, const struct gw_neighbour_event *event)
+{
+    const struct gw_attach_group *group = &event->said.group;
+    struct gw_sock_addr addr;
+    gw_sock_unpack(group->address, group->port, &addr);
+    addr.interface = gw_sock_interface_to(&event->addr);
+    bool is_good = group->port && gw_sock_is_multicast(&addr) && addr.interface;
+    gw_udp_listen(station->udp, event->peer, is_good ? &addr : NULL, group->cookie,
+                  station->node_address);
+}
+
+static void came_up(struct gw_station *station, const struct gw_neighbour_event *event)
+{
+    open_peer(station, event);
+    if (event->dial < 0)
+        tell_group(station, event);
+    else if (event->said.group.port)
+        follow_group(station, event);
+}
+
 bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *event)
 {
-    if (!gw_neighbours_poll(station->neighbours, event))
-        return false;
-    if (event->kind == GW_NEIGHBOUR_UP) {
-        uint64_t cookie = gw_neighbours_cookie(station->neighbours, event->peer);
-        struct gw_tag *tag = station->tags ? &station->tags[event->peer] : NULL;
-        struct gw_tag_cfg tag_cfg = {
-            .key = gw_neighbours_key(station->neighbours, event->peer),
-            .session = event->said.session,
-            .initiators_cookie = event->dial >= 0 ? cookie : event->said.cookie,
-            .responders_cookie = event->dial >= 0 ? event->said.cookie : cookie,
-            .is_initiator = event->dial >= 0,
-        };
-        if (tag)
-            gw_tag_init(tag, &tag_cfg);
-        struct gw_udp_peer peer = {
-            .tag = tag,
-            .addr = event->addr,
-            .entropies = event->said.entropies,
-            .tx_cookie = event->said.cookie,
-            .rx_cookie = cookie,
-        };
-        gw_udp_set_peer(station->udp, &peer);
-    } else {
-        gw_loop_unlink(station->loop, event->peer);
-        gw_udp_clear_peer(station->udp, event->peer);
+    while (gw_neighbours_poll(station->neighbours, event)) {
+        if (event->kind == GW_NEIGHBOUR_GROUP) {
+            follow_group(station, event); /* nobody else needs to know */
+            continue;
+        }
+        if (event->kind == GW_NEIGHBOUR_UP)
+            came_up(station, event);
+        else if (event->kind != GW_NEIGHBOUR_HEARS)
+            went_down(station, event->peer);
+        return true;
     }
-    return true;
+    return false;
 }

@@ -8,6 +8,7 @@
 #ifndef GW_NET_STATION_H
 #define GW_NET_STATION_H
 
+#include "net/groups.h"
 #include "net/neighbours.h"
 #include "net/overlay.h"
 
@@ -25,6 +26,9 @@ struct gw_station_cfg {
     uint8_t role;              /* enum gw_attach_role */
     const struct gw_key *keys; /* key_count of them; copied */
     uint32_t key_count;
+    struct gw_sock_addr group; /* multicast address of the first job, for those who dial us; of the
+                                  others behind it; length 0: nothing is multicast */
+    uint16_t groups;           /* such addresses */
     struct gw_udp_faults faults;
     int fds[GW_LOOP_FDS_MAX]; /* as in struct gw_loop_cfg */
     uint32_t fd_count;
@@ -58,6 +62,14 @@ void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach
 
 /* As gw_loop_turn(). */
 int gw_station_turn(struct gw_station *station, gw_time until, char *error);
+
+/* Multicast groups, and the number of the first for the loop: behind those of neighbours. */
+uint16_t gw_station_groups(const struct gw_station *station, uint16_t *first);
+
+/* At GW_NEIGHBOUR_HEARS: number of the group that the neighbour hears now, or
+ * GW_GROUP_NONE. */
+uint16_t gw_station_hearing(const struct gw_station *station,
+                            const struct gw_neighbour_event *event);
 
 /* The next event of a neighbour; false: none. */
 bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *event);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "net/udp_impl.h"
@@ -47,6 +48,8 @@ static int open_all(struct gw_udp *udp, const char *address, char *error)
     int code = gw_sock_open_row(&udp->local, cfg->entropies, cfg->buffer_bytes, udp->fds, error);
     if (code)
         return code;
+    udp->sources[0].fd = udp->fds[0];
+    udp->sources[1].fd = -1;
     udp->receive_room = gw_sock_receive_room(udp->fds[0]);
     udp->segments = cfg->has_trains && gw_sock_join_trains(udp->fds[0]);
     if (!gw_udp_rx_init(udp)) {
@@ -83,6 +86,7 @@ void gw_udp_close(struct gw_udp *udp)
 {
     gw_udp_tx_fini(udp);
     gw_udp_rx_fini(udp);
+    gw_udp_listen(udp, 0, NULL, 0, 0);
     gw_sock_close_row(udp->fds, udp->cfg.entropies);
     free(udp->peers);
     free(udp);
@@ -113,6 +117,19 @@ void gw_udp_set_peer(struct gw_udp *udp, const struct gw_udp_peer *peer)
 void gw_udp_clear_peer(struct gw_udp *udp, uint16_t peer)
 {
     udp->peers[peer].addr.length = 0;
+}
+
+bool gw_udp_listen(struct gw_udp *udp, uint16_t peer, const struct gw_sock_addr *group,
+                   uint64_t cookie, uint32_t address)
+{
+    struct gw_udp_source *source = &udp->sources[1];
+    if (source->fd >= 0)
+        close(source->fd);
+    *source = (struct gw_udp_source){.fd = -1};
+    udp->group = (struct gw_udp_group){.peer = peer, .address = address, .cookie = cookie};
+    if (group)
+        source->fd = gw_sock_open_group(group, udp->cfg.buffer_bytes);
+    return source->fd >= 0;
 }
 
 const struct gw_udp_peer *gw_udp_peer(const struct gw_udp *udp, uint16_t peer)

@@ -30,6 +30,7 @@ enum {
     GW_UDP_HDR_IPV6 = 40 + 8 + GW_WIRE_DATA_SIZE,
     GW_UDP_TRAIN_MAX = 64,   /* datagrams that the kernel takes as one train */
     GW_UDP_PEERS_MAX = 4096, /* neighbours */
+    GW_UDP_RECEIVE_FDS = 2,  /* our own, and a group's */
 };
 
 /* What may happen to a packet on its way out, for tests: chances / 2^32. */
@@ -54,7 +55,7 @@ struct gw_udp_cfg {
     struct gw_udp_faults faults;
 };
 
-/* A neighbour. */
+/* A neighbour, or a group of those: what is sent to it reaches all, and nothing comes from it. */
 struct gw_udp_peer {
     struct gw_sock_addr addr; /* its first port */
     uint16_t entropies;       /* ports of its row */
@@ -118,6 +119,14 @@ void gw_udp_set_peer(struct gw_udp *udp, const struct gw_udp_peer *peer);
 /* From now on nothing comes from it or goes to it. */
 void gw_udp_clear_peer(struct gw_udp *udp, uint16_t peer);
 
+/*
+ * From now on takes parameters that neighbour `peer` sends to a multicast group, with the group's
+ * own cookie, and gives them to us: their destination becomes `address`. One group at a time; NULL:
+ * none any more. False: the system does not let us, and we listen to none.
+ */
+bool gw_udp_listen(struct gw_udp *udp, uint16_t peer, const struct gw_sock_addr *group,
+                   uint64_t cookie, uint32_t address);
+
 /* NULL: there is none. */
 const struct gw_udp_peer *gw_udp_peer(const struct gw_udp *udp, uint16_t peer);
 
@@ -144,8 +153,9 @@ void gw_udp_send_control(struct gw_udp *udp, const struct gw_sock_addr *to, cons
  */
 int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, char *error);
 
-/* For ppoll(): the socket that receives, and the one that a train waits for, or -1. */
-int gw_udp_receive_fd(const struct gw_udp *udp);
+/* For ppoll(): the sockets that receive, `fds` has room for GW_UDP_RECEIVE_FDS, and how many there
+ * are; and the one that a train waits for, or -1. */
+uint32_t gw_udp_receive_fds(const struct gw_udp *udp, int *fds);
 int gw_udp_blocked_fd(const struct gw_udp *udp);
 
 const struct gw_udp_stats *gw_udp_stats(const struct gw_udp *udp);

@@ -53,6 +53,19 @@ struct gw_udp_rx {
     uint8_t linear[GW_UDP_DATAGRAM_MAX];
 };
 
+/* A socket that receives. */
+struct gw_udp_source {
+    int fd;         /* -1: there is none */
+    uint32_t drops; /* by the kernel, as it counted them last */
+};
+
+/* The multicast group that we listen to. */
+struct gw_udp_group {
+    uint16_t peer; /* the neighbour that sends to it */
+    uint32_t address;
+    uint64_t cookie;
+};
+
 struct gw_udp {
     struct gw_udp_cfg cfg;
     struct gw_sock_addr local;
@@ -63,6 +76,9 @@ struct gw_udp {
     struct gw_udp_stats stats;
     struct gw_udp_peer *peers; /* addr.length 0: free */
     int fds[GW_SOCK_ROW_MAX];
+    struct gw_udp_source sources[GW_UDP_RECEIVE_FDS]; /* fds[0], and the group's */
+    uint32_t source;                                  /* the one that something came from last */
+    struct gw_udp_group group;
     struct gw_udp_tx tx;
     struct gw_udp_rx rx;
 };

@@ -22,6 +22,8 @@ struct arrival {
     uint32_t segment; /* length of every datagram but the last */
     uint8_t tos;
     bool is_in_place;
+    bool is_of_group;
+    uint64_t cookie;                /* in all its packets */
     const struct gw_udp_peer *peer; /* NULL: not known yet */
 };
 
@@ -98,11 +100,14 @@ static bool is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr
 }
 
 /* The neighbour that the cookie names, if it sends from its own address. */
-static const struct gw_udp_peer *find_peer(const struct gw_udp *udp, uint64_t cookie,
+static const struct gw_udp_peer *find_peer(const struct gw_udp *udp, const struct arrival *arrival,
                                            const struct gw_sock_addr *from)
 {
-    const struct gw_udp_peer *peer = gw_udp_peer(udp, (uint16_t)cookie);
-    if (!peer || peer->rx_cookie != cookie || !is_same_host(&peer->addr, from))
+    bool is_of_group = arrival->is_of_group;
+    uint16_t number = is_of_group ? udp->group.peer : (uint16_t)arrival->cookie;
+    const struct gw_udp_peer *peer = gw_udp_peer(udp, number);
+    if (!peer || arrival->cookie != (is_of_group ? udp->group.cookie : peer->rx_cookie) ||
+        !is_same_host(&peer->addr, from))
         return NULL;
     uint16_t entropy = (uint16_t)(gw_sock_port(from) - gw_sock_port(&peer->addr));
     return entropy < peer->entropies ? peer : NULL;
@@ -157,6 +162,13 @@ static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, con
     return true;
 }
 
+/* Of what goes to many only results are for us. */
+static int take_from_group(const struct gw_udp *udp, struct gw_pkt *pkt)
+{
+    pkt->dst = udp->group.address;
+    return pkt->q.kind == GW_PKT_PARAM ? GW_OK : GW_ERR_MALFORMED;
+}
+
 /* Turns datagram `i` of the train into a packet, or counts why not. */
 static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
                            gw_time now)
@@ -186,8 +198,10 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
         udp->stats.no_room++;
         return NULL;
     }
-    struct gw_codec codec = {.cookie = arrival->peer->rx_cookie, .overhead = udp->ip_overhead};
+    struct gw_codec codec = {.cookie = arrival->cookie, .overhead = udp->ip_overhead};
     int code = gw_codec_decode(&codec, &frame, now, pkt);
+    if (!code && arrival->is_of_group)
+        code = take_from_group(udp, pkt);
     if (code)
         count_refusal(&udp->stats, code);
     if (code ||
@@ -222,14 +236,16 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_
         udp->stats.wrong_version += count;
         return false;
     }
-    arrival->peer = find_peer(udp, gw_wire_cookie(hdr), &rx->from);
+    arrival->cookie = gw_wire_cookie(hdr);
+    arrival->peer = find_peer(udp, arrival, &rx->from);
     if (!arrival->peer)
         udp->stats.wrong_cookie += count;
     return arrival->peer != NULL;
 }
 
 /* One system call. Returns 1, 0 when nothing is there, or GW_ERR_SYSTEM. */
-static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
+static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct arrival *arrival,
+                        char *error)
 {
     struct gw_udp_rx *rx = &udp->rx;
     union {
@@ -244,7 +260,7 @@ static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
         .msg_control = control.bytes,
         .msg_controllen = sizeof(control.bytes),
     };
-    ssize_t got = recvmsg(udp->fds[0], &msg, MSG_DONTWAIT);
+    ssize_t got = recvmsg(source->fd, &msg, MSG_DONTWAIT);
     if (got < 0 &&
         (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || gw_udp_is_transient(errno)))
         return 0;
@@ -255,14 +271,31 @@ static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot receive at %s: %s", name,
                            strerror(reason));
     }
-    struct gw_sock_news news = {.kernel_drops = (uint32_t)udp->stats.kernel_drops};
+    struct gw_sock_news news = {.kernel_drops = source->drops};
     gw_sock_read_control(&msg, &news);
-    udp->stats.kernel_drops += (uint32_t)(news.kernel_drops - (uint32_t)udp->stats.kernel_drops);
+    udp->stats.kernel_drops += (uint32_t)(news.kernel_drops - source->drops);
+    source->drops = news.kernel_drops;
     rx->from.length = msg.msg_namelen;
     arrival->bytes = (uint32_t)got;
     arrival->segment = news.segment && news.segment < got ? news.segment : (uint32_t)got;
     arrival->tos = news.tos;
+    arrival->is_of_group = source != &udp->sources[0];
     return 1;
+}
+
+/* Looks first where something came from last. */
+static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
+{
+    int result = 0;
+    for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS && result == 0; i++) {
+        uint32_t number = (udp->source + i) % GW_UDP_RECEIVE_FDS;
+        if (udp->sources[number].fd < 0)
+            continue;
+        result = receive_from(udp, &udp->sources[number], arrival, error);
+        if (result > 0)
+            udp->source = number;
+    }
+    return result;
 }
 
 int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, char *error)
@@ -290,7 +323,7 @@ int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, 
         linearise(udp, arrival.bytes);
         udp->stats.rx_copied += count;
     }
-    train->peer = (uint16_t)arrival.peer->rx_cookie;
+    train->peer = (uint16_t)arrival.peer->rx_cookie; /* its number, whatever it sent to */
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = take(udp, &arrival, i, now);
         if (pkt)
@@ -303,7 +336,11 @@ int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, 
     return 1;
 }
 
-int gw_udp_receive_fd(const struct gw_udp *udp)
+uint32_t gw_udp_receive_fds(const struct gw_udp *udp, int *fds)
 {
-    return udp->fds[0];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS; i++)
+        if (udp->sources[i].fd >= 0)
+            fds[count++] = udp->sources[i].fd;
+    return count;
 }

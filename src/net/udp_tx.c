@@ -155,29 +155,35 @@ static uint32_t gather(struct gw_udp_tx *tx, uint32_t count)
     return total;
 }
 
-static ssize_t send_run(struct gw_udp *udp, uint32_t count)
+/* One datagram, or with `segment` the train that the kernel cuts into those of so many bytes. */
+static ssize_t send_pieces(int fd, const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
+                           struct iovec *iovs, uint32_t count)
 {
-    struct gw_udp_tx *tx = &udp->tx;
-    struct gw_udp_peer *peer = &udp->peers[tx->peer];
     union {
         char bytes[GW_SOCK_CONTROL_SIZE];
         struct cmsghdr align;
     } control;
     struct msghdr msg = {
-        .msg_name = &peer->addr.storage,
-        .msg_namelen = peer->addr.length,
-        .msg_iov = tx->iovs,
-        .msg_iovlen = gather(tx, count),
+        .msg_name = (void *)&to->storage,
+        .msg_namelen = to->length,
+        .msg_iov = iovs,
+        .msg_iovlen = count,
         .msg_control = control.bytes,
-        .msg_controllen = gw_sock_write_control(
-            &peer->addr, tx->tos, count > 1 ? (uint16_t)tx->frames[tx->first].length : 0,
-            control.bytes),
+        .msg_controllen = gw_sock_write_control(to, tos, segment, control.bytes),
     };
     ssize_t taken;
     do {
-        taken = sendmsg(tx->fd, &msg, MSG_DONTWAIT);
+        taken = sendmsg(fd, &msg, MSG_DONTWAIT);
     } while (taken < 0 && errno == EINTR);
     return taken;
+}
+
+static ssize_t send_run(struct gw_udp *udp, uint32_t count)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    uint16_t segment = count > 1 ? (uint16_t)tx->frames[tx->first].length : 0;
+    return send_pieces(tx->fd, &udp->peers[tx->peer].addr, tx->tos, segment, tx->iovs,
+                       gather(tx, count));
 }
 
 int gw_udp_flush(struct gw_udp *udp, char *error)
@@ -234,12 +240,8 @@ int gw_udp_send(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint3
 void gw_udp_send_control(struct gw_udp *udp, const struct gw_sock_addr *to, const uint8_t *bytes,
                          uint32_t length)
 {
-    ssize_t taken;
-    do {
-        taken = sendto(udp->fds[0], bytes, length, MSG_DONTWAIT,
-                       (const struct sockaddr *)&to->storage, to->length);
-    } while (taken < 0 && errno == EINTR);
-    udp->stats.send_errors += taken < 0;
+    struct iovec iov = {(void *)bytes, length};
+    udp->stats.send_errors += send_pieces(udp->fds[0], to, gw_wire_tos(0, 0), 0, &iov, 1) < 0;
 }
 
 int gw_udp_blocked_fd(const struct gw_udp *udp)

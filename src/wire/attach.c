@@ -21,6 +21,10 @@ enum {
     OFFSET_MTU = 60,
     OFFSET_KEY_ID = 64,
     OFFSET_REASON = 72,
+    OFFSET_GROUP = 76,
+    OFFSET_GROUP_COOKIE = 92,
+    OFFSET_GROUP_PORT = 100,
+    OFFSET_ZERO = 102,
 };
 
 static void put(uint8_t *at, uint64_t value, uint32_t size)
@@ -60,6 +64,19 @@ void gw_attach_session_of(const uint8_t *bytes, uint8_t session[GW_ATTACH_NONCE_
     memcpy(session, bytes + OFFSET_SESSION, GW_ATTACH_NONCE_SIZE);
 }
 
+/* Of ACCEPT; the zeros of all other messages are no group. */
+static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
+{
+    static const struct gw_attach_group none;
+    group->cookie = get(bytes + OFFSET_GROUP_COOKIE, 8);
+    group->port = (uint16_t)get(bytes + OFFSET_GROUP_PORT, 2);
+    memcpy(group->address, bytes + OFFSET_GROUP, sizeof(group->address));
+    bool is_none = group->cookie == none.cookie && group->port == none.port &&
+                   memcmp(group->address, none.address, sizeof(none.address)) == 0;
+    bool is_group = group->port && bytes[OFFSET_STEP] == GW_ATTACH_ACCEPT;
+    return get(bytes + OFFSET_ZERO, 2) == 0 && (is_none || is_group);
+}
+
 int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg)
 {
     if (!gw_attach_is(bytes, length))
@@ -85,8 +102,9 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     };
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
-    bool is_good = msg->step < GW_ATTACH_STEPS && msg->role < GW_ATTACH_ROLES &&
-                   msg->flags <= GW_ATTACH_FLAGS && reason < GW_ATTACH_REASONS &&
+    bool is_good = read_group(bytes, &msg->group) && msg->step < GW_ATTACH_STEPS &&
+                   msg->role < GW_ATTACH_ROLES && msg->flags <= GW_ATTACH_FLAGS &&
+                   reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
@@ -111,5 +129,8 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
     put(bytes + OFFSET_MTU, msg->mtu, 4);
     put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
+    memcpy(bytes + OFFSET_GROUP, msg->group.address, sizeof(msg->group.address));
+    put(bytes + OFFSET_GROUP_COOKIE, msg->group.cookie, 8);
+    put(bytes + OFFSET_GROUP_PORT, msg->group.port, 2);
     put(bytes + OFFSET_REASON, msg->step == GW_ATTACH_ASK ? msg->life : msg->reason, 4);
 }

@@ -1,7 +1,7 @@
 /*
  * The bytes of the attach protocol, by which two neighbours on the overlay agree on a session.
  *
- * All messages are 92 bytes long, whatever they say, so that an answer is never longer than the
+ * All messages are 120 bytes long, whatever they say, so that an answer is never longer than the
  * question. Numbers are big-endian.
  *
  *      0                   1                   2                   3
@@ -28,11 +28,20 @@
  *     +---------------------------------------------------------------+
  *  72 |   ASK: random number of the initiator's life; REFUSE: reason   |
  *     +---------------------------------------------------------------+
- *  76 |                    code of authentication                     |
+ *  76 |     ACCEPT: group by which results come to many at once       |
+ *     +---------------------------------------------------------------+
+ *  92 |             ACCEPT: cookie in packets to the group            |
+ *     +-------------------------------+-------------------------------+
+ * 100 |   ACCEPT: port of the group   |               0               |
+ *     +-------------------------------+-------------------------------+
+ * 104 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
  *
  * The initiator repeats ATTACH. The responder answers CHALLENGE and remembers nothing, until the
  * proof comes back: so nobody uses another's address. Then it answers ACCEPT, every time.
+ *
+ * A responder that multicasts tells the group's address (IPv4 as ::ffff:a.b.c.d) in ACCEPT, and
+ * sends PROBE to the group, with the group's cookie. Who hears it says so in ATTACH.
  */
 #ifndef GW_WIRE_ATTACH_H
 #define GW_WIRE_ATTACH_H
@@ -41,10 +50,11 @@
 #include <stdint.h>
 
 enum {
-    GW_ATTACH_SIZE = 92,
-    GW_ATTACH_SIGNED = 76, /* bytes that the code covers; it is the rest */
+    GW_ATTACH_SIZE = 120,
+    GW_ATTACH_SIGNED = 104, /* bytes that the code covers; it is the rest */
     GW_ATTACH_CODE_SIZE = 16,
     GW_ATTACH_NONCE_SIZE = 16,
+    GW_ATTACH_GROUP_SIZE = 16,
     GW_ATTACH_KIND = 7, /* beside those of packets */
 };
 
@@ -54,6 +64,7 @@ enum gw_attach_step {
     GW_ATTACH_ACCEPT,    /* responder: you are in */
     GW_ATTACH_REFUSE,    /* responder: no, for `reason`; for VERSION, `job` is its version */
     GW_ATTACH_DETACH,    /* either: the session is over */
+    GW_ATTACH_PROBE,     /* responder, to a group: who hears this? */
     GW_ATTACH_STEPS,
 };
 
@@ -66,7 +77,8 @@ enum gw_attach_role {
 enum gw_attach_flag {
     GW_ATTACH_DIRECT = 1, /* send packets for my address straight to me */
     GW_ATTACH_TAGGED = 2, /* packets between us carry tags */
-    GW_ATTACH_FLAGS = 3,
+    GW_ATTACH_HEARS = 4,  /* of ASK: what you send to the group that you told me arrives */
+    GW_ATTACH_FLAGS = 7,
 };
 
 enum gw_attach_reason {
@@ -84,11 +96,19 @@ enum gw_attach_reason {
     GW_ATTACH_REASONS,
 };
 
+/* Where one datagram reaches many. */
+struct gw_attach_group {
+    uint64_t cookie;                       /* of the packets to it */
+    uint16_t port;                         /* 0: there is no group */
+    uint8_t address[GW_ATTACH_GROUP_SIZE]; /* IPv6, or IPv4 mapped into it */
+};
+
 struct gw_attach_msg {
     uint8_t session[GW_ATTACH_NONCE_SIZE];
     uint8_t proof[GW_ATTACH_NONCE_SIZE];
     uint64_t cookie;
     uint64_t key_id;
+    struct gw_attach_group group; /* of ACCEPT */
     uint32_t address;
     uint32_t job;
     uint32_t mtu;

@@ -21,7 +21,8 @@ enum {
 };
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
-static uint64_t total_ups, total_downs, total_refusals, total_forged, total_stale, total_agreed;
+static uint64_t total_hears, total_ups, total_downs, total_refusals, total_forged, total_stale,
+    total_agreed;
 
 struct fuzz {
     struct gw_test_attach *net;
@@ -103,10 +104,24 @@ static void end(struct fuzz *f, bool by_refusal)
     gw_test_attach_send(f->net, number, number == B ? what & 16 ? 0 : 2 : B, bytes);
 }
 
+/* B tells a session a group, or none, and asks who hears it. */
+static void multicast(struct fuzz *f)
+{
+    uint8_t bytes[GW_ATTACH_SIZE], what = take8(f);
+    struct gw_test_side *b = &f->net->sides[B];
+    uint16_t peer = what % b->cfg.peers_max;
+    struct gw_attach_group group = {.cookie = 77, .port = what & 64 ? 29700 : 0};
+    if (!b->own || b->is_deaf || !b->is_up[peer])
+        return;
+    gw_neighbours_set_group(b->own, peer, &group);
+    gw_neighbours_probe(b->own, peer, bytes);
+    gw_test_attach_send(f->net, B, what & 16 ? 0 : 2, bytes);
+}
+
 static void step(struct fuzz *f)
 {
     struct gw_test_attach *net = f->net;
-    switch (take8(f) % 9) {
+    switch (take8(f) % 10) {
     case 0:
         gw_test_attach_run(net, take8(f) * 10 * GW_MS);
         break;
@@ -132,6 +147,9 @@ static void step(struct fuzz *f)
         net->sides[B].is_deaf = take8(f) & 1;
         gw_test_attach_run(net, 0); /* what has waited is heard before anything is done */
         break;
+    case 8:
+        multicast(f);
+        break;
     default:
         net->fate = take8(f) & 1 ? lose_all : NULL;
     }
@@ -147,6 +165,7 @@ static void check_end(const struct fuzz *f)
         total_downs += side->downs;
         total_refusals += side->refusals;
         total_forged += gw_neighbours_stats(side->own)->forged;
+        total_hears += side->hears;
         total_stale += gw_neighbours_stats(side->own)->stale;
         if (i == B || side->refusals || f->has_traitor)
             continue;
@@ -186,6 +205,7 @@ static void neighbours__survive_mutants(void **state)
     gw_test_replay("neighbours", 1, ROUNDS, LLVMFuzzerTestOneInput);
     assert_true(total_ups > ROUNDS && total_agreed > ROUNDS / 2);
     assert_true(total_downs > ROUNDS / 10 && total_refusals > ROUNDS / 100);
+    assert_true(total_hears > ROUNDS / 100);
     assert_true(total_forged > ROUNDS / 10 && total_stale > ROUNDS / 10);
 }
 

@@ -31,6 +31,12 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
         msg.reason = (uint8_t)(1 + gw_prng_below(prng, GW_ATTACH_REASONS - 1));
     if (msg.step == GW_ATTACH_ASK)
         msg.life = (uint32_t)gw_prng_next(prng);
+    if (msg.step == GW_ATTACH_ACCEPT && gw_prng_below(prng, 2)) {
+        msg.group.cookie = gw_prng_next(prng);
+        msg.group.port = (uint16_t)(1 + gw_prng_below(prng, UINT16_MAX));
+        for (int i = 0; i < GW_ATTACH_GROUP_SIZE; i++)
+            msg.group.address[i] = (uint8_t)gw_prng_next(prng);
+    }
     for (int i = 0; i < GW_ATTACH_NONCE_SIZE; i++) {
         msg.session[i] = (uint8_t)gw_prng_next(prng);
         msg.proof[i] = (uint8_t)gw_prng_next(prng);
@@ -47,6 +53,8 @@ static void assert_equal(const struct gw_attach_msg *a, const struct gw_attach_m
     assert_true(a->world == b->world && a->rank == b->rank && a->entropies == b->entropies);
     assert_true(a->step == b->step && a->role == b->role && a->flags == b->flags);
     assert_true(a->reason == b->reason && a->life == b->life);
+    assert_true(a->group.cookie == b->group.cookie && a->group.port == b->group.port);
+    assert_memory_equal(a->group.address, b->group.address, GW_ATTACH_GROUP_SIZE);
 }
 
 static void attach_encode__is_read_back(void **state)
@@ -106,6 +114,26 @@ static void attach_encode__keeps_its_places(void **state)
     assert_memory_equal(bytes + 72, "\0\0\0\x01", 4);
 }
 
+/* Only an answer tells a group, and a group has a port. */
+static void attach_decode__refuses_groups_out_of_place(void **state)
+{
+    (void)state;
+    for (uint8_t step = 0; step < GW_ATTACH_STEPS; step++)
+        for (uint16_t port = 0; port < 2; port++) {
+            uint8_t bytes[GW_ATTACH_SIZE];
+            struct gw_attach_msg msg = {.step = step,
+                                        .address = 1,
+                                        .entropies = 1,
+                                        .mtu = 1408,
+                                        .reason = step == GW_ATTACH_REFUSE,
+                                        .group = {.port = port, .address = {239}}};
+            bool is_good = step == GW_ATTACH_ACCEPT && port;
+            gw_attach_encode(&msg, bytes);
+            assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &msg),
+                             is_good ? 0 : GW_ERR_MALFORMED);
+        }
+}
+
 static void attach_decode__refuses_nonsense(void **state)
 {
     (void)state;
@@ -160,6 +188,7 @@ int main(void)
         cmocka_unit_test(attach_encode__is_read_back),
         cmocka_unit_test(attach_decode__reads_every_bit),
         cmocka_unit_test(attach_encode__keeps_its_places),
+        cmocka_unit_test(attach_decode__refuses_groups_out_of_place),
         cmocka_unit_test(attach_decode__refuses_nonsense),
         cmocka_unit_test(attach_is__never_a_packet),
     };
