@@ -66,13 +66,11 @@ static uint16_t number_of(const struct gw_groups *own, const struct group *group
     return (uint16_t)(own->cfg.first_peer + (group - own->groups));
 }
 
-static void open_group(struct gw_groups *own, struct gw_udp *udp, struct group *group, uint32_t job,
-                       int interface)
+static void open_group(struct gw_groups *own, struct gw_udp *udp, struct group *group,
+                       const struct gw_sock_addr *addr)
 {
     uint64_t nobodys;
-    *group = (struct group){.job = job, .addr = own->cfg.first};
-    gw_sock_advance(&group->addr, (uint32_t)(group - own->groups));
-    group->addr.interface = interface;
+    group->addr = *addr;
     gw_key_random(&group->cookie, sizeof(group->cookie));
     gw_key_random(&nobodys, sizeof(nobodys));
     struct gw_udp_peer peer = {
@@ -85,16 +83,21 @@ static void open_group(struct gw_groups *own, struct gw_udp *udp, struct group *
 }
 
 struct gw_attach_group gw_groups_add(struct gw_groups *own, struct gw_udp *udp, uint16_t peer,
-                                     uint32_t job, const struct gw_sock_addr *addr)
+                                     uint32_t job, const struct gw_sock_addr *member)
 {
     struct gw_attach_group told = {.port = 0};
-    int interface = gw_sock_interface_to(addr);
+    struct gw_sock_addr addr = own->cfg.first;
     gw_groups_remove(own, udp, peer);
     struct group *group = find(own, job);
-    if (!group || interface == 0 || (group->members && group->addr.interface != interface))
+    if (!group)
+        return told;
+    gw_sock_advance(&addr, (uint32_t)(group - own->groups));
+    if (!gw_sock_reach_by(&addr, member) ||
+        (group->members && group->addr.interface != addr.interface))
         return told;
     if (group->members == 0)
-        open_group(own, udp, group, job, interface);
+        open_group(own, udp, group, &addr);
+    group->job = job;
     group->members++;
     own->of_peer[peer] = (uint16_t)(group - own->groups);
     told.cookie = group->cookie;

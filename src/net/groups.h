@@ -29,12 +29,12 @@ void gw_groups_close(struct gw_groups *groups);
 const struct gw_groups_cfg *gw_groups_cfg(const struct gw_groups *groups);
 
 /*
- * A neighbour of a job has come, at `addr`: opens the job's group if need be, and returns what the
- * neighbour is to be told. Without a port: there is no group for it, since all are in use or the
- * job's others are reached by another interface.
+ * A neighbour of a job has come, at `member`: opens the job's group if need be, and returns what
+ * the neighbour is to be told. Without a port: there is no group for it, since all are in use or
+ * the job's others are reached by another interface.
  */
 struct gw_attach_group gw_groups_add(struct gw_groups *groups, struct gw_udp *udp, uint16_t peer,
-                                     uint32_t job, const struct gw_sock_addr *addr);
+                                     uint32_t job, const struct gw_sock_addr *member);
 
 /* A neighbour has gone; with the last of a job goes its group. */
 void gw_groups_remove(struct gw_groups *groups, struct gw_udp *udp, uint16_t peer);

@@ -140,7 +140,6 @@ bool gw_sock_is_multicast(const struct gw_sock_addr *addr)
 void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count)
 {
     uint8_t bytes[GW_SOCK_ADDRESS_SIZE];
-    int interface = addr->interface;
     gw_sock_pack(addr, bytes);
     for (uint32_t i = GW_SOCK_ADDRESS_SIZE; i-- > MAPPED_FRONT && count;) {
         count += bytes[i];
@@ -148,7 +147,6 @@ void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count)
         count >>= 8;
     }
     gw_sock_unpack(bytes, gw_sock_port(addr), addr);
-    addr->interface = interface;
 }
 
 /* The address that we have towards `to`. */
@@ -164,22 +162,32 @@ static bool own_address_to(const struct gw_sock_addr *to, struct gw_sock_addr *o
     return is_known;
 }
 
-int gw_sock_interface_to(const struct gw_sock_addr *to)
+/* Number of the interface that has the address, or 0. */
+static int interface_of(const struct gw_sock_addr *own)
 {
-    struct gw_sock_addr own = {.length = 0}, at = {.length = 0};
     struct ifaddrs *all;
     int found = 0;
-    if (!own_address_to(to, &own) || getifaddrs(&all) != 0)
+    if (getifaddrs(&all) != 0)
         return 0;
     for (const struct ifaddrs *one = all; one && !found; one = one->ifa_next) {
-        if (!one->ifa_addr || one->ifa_addr->sa_family != own.storage.ss_family)
+        struct gw_sock_addr at = {.length = own->length};
+        if (!one->ifa_addr || one->ifa_addr->sa_family != own->storage.ss_family)
             continue;
-        memcpy(&at.storage, one->ifa_addr, own.length);
-        if (gw_sock_is_same_host(&at, &own))
+        memcpy(&at.storage, one->ifa_addr, own->length);
+        if (gw_sock_is_same_host(&at, own))
             found = (int)if_nametoindex(one->ifa_name);
     }
     freeifaddrs(all);
     return found;
+}
+
+bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *to)
+{
+    struct gw_sock_addr own;
+    group->interface = own_address_to(to, &own) ? interface_of(&own) : 0;
+    if (group->interface)
+        gw_sock_pack(&own, group->source);
+    return group->interface != 0;
 }
 
 static int set_option(int fd, int level, int name, int value)
@@ -323,11 +331,13 @@ static void put(struct msghdr *msg, struct cmsghdr **at, int level, int type, co
     memcpy(CMSG_DATA(*at), value, size);
 }
 
-/* The interface that a multicast leaves by. */
-static size_t put_interface(struct msghdr *msg, struct cmsghdr **at, const struct gw_sock_addr *to)
+/* The interface that a multicast leaves by, and its source. */
+static size_t put_way(struct msghdr *msg, struct cmsghdr **at, const struct gw_sock_addr *to)
 {
     struct in_pktinfo v4 = {.ipi_ifindex = to->interface};
     struct in6_pktinfo v6 = {.ipi6_ifindex = (uint32_t)to->interface};
+    memcpy(&v4.ipi_spec_dst, to->source + MAPPED_FRONT, sizeof(v4.ipi_spec_dst));
+    memcpy(&v6.ipi6_addr, to->source, sizeof(v6.ipi6_addr));
     if (is_v6(to))
         put(msg, at, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof(v6));
     else
@@ -350,7 +360,7 @@ size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_
         length += CMSG_SPACE(sizeof(segment));
     }
     if (to->interface)
-        length += put_interface(&msg, &at, to);
+        length += put_way(&msg, &at, to);
     return length;
 }
 

@@ -26,7 +26,8 @@ enum {
 struct gw_sock_addr {
     struct sockaddr_storage storage;
     socklen_t length;
-    int interface; /* of a multicast group: number of the one that it is sent by; else 0 */
+    int interface; /* of a multicast group: number of the one that it is reached by; else 0 */
+    uint8_t source[GW_SOCK_ADDRESS_SIZE]; /* then: our address there */
 };
 
 /* Writes the text of an error and returns `code`. */
@@ -62,11 +63,12 @@ void gw_sock_unpack(const uint8_t bytes[GW_SOCK_ADDRESS_SIZE], uint16_t port,
 
 bool gw_sock_is_multicast(const struct gw_sock_addr *addr);
 
-/* Moves the address on by `count`, as a number. */
+/* Moves the address on by `count`, as a number of 32 bits at its end. */
 void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count);
 
-/* Number of the interface by which `to` is reached, or 0. */
-int gw_sock_interface_to(const struct gw_sock_addr *to);
+/* Sets interface and source of a multicast group to those by which `to` is reached; false: there is
+ * no way to it. */
+bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *to);
 
 /*
  * Opens a socket that receives what is sent to a multicast group, at its port, by the interface

@@ -360,8 +360,8 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
     const struct gw_attach_group *group = &event->said.group;
     struct gw_sock_addr addr;
     gw_sock_unpack(group->address, group->port, &addr);
-    addr.interface = gw_sock_interface_to(&event->addr);
-    bool is_good = group->port && gw_sock_is_multicast(&addr) && addr.interface;
+    bool is_good =
+        group->port && gw_sock_is_multicast(&addr) && gw_sock_reach_by(&addr, &event->addr);
     gw_udp_listen(station->udp, event->peer, is_good ? &addr : NULL, group->cookie,
                   station->node_address);
 }
