@@ -307,6 +307,7 @@ int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app)
         return GW_ERR_NO_ROOM;
     ep->apps[index] = app;
     app->timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + index;
+    app->key = gw_flow_key(ep->cfg.address, app->dst, app->job);
     return GW_OK;
 }
 
@@ -323,9 +324,13 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
 {
     if (gw_sender_begins_train(ep, &app->sender))
         app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
+    if (app->dst != dst) {
+        app->dst = dst;
+        app->key = gw_flow_key(ep->cfg.address, dst, app->job);
+    }
     pkt->q = (struct gw_qpkt){
         .size = 4 * values + ep->cfg.hdr,
-        .key = gw_flow_key(ep->cfg.address, dst, app->job),
+        .key = app->key,
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,
         .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,

@@ -86,6 +86,8 @@ struct gw_app {
     } * ops;
     uint32_t job;
     uint32_t timer; /* id, for gw_endpoint_arm() */
+    uint32_t dst;   /* of its last packet */
+    uint32_t key;   /* likewise */
 };
 
 struct gw_tx_flow {
