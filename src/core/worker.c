@@ -298,9 +298,9 @@ static void window_cut(struct gw_worker *worker)
 
 static void window_grow(struct gw_worker *worker)
 {
-    if (!worker->cfg.congestion_control)
-        return;
     uint64_t limit = (uint64_t)worker->cfg.window_max << 16;
+    if (!worker->cfg.congestion_control || worker->window == limit)
+        return;
     worker->window += worker->window < worker->threshold
                           ? worker->increase
                           : (worker->increase << 16) / worker->window;
