@@ -165,6 +165,7 @@ int main(int argc, char **argv)
     gw_bench_add_nodes(&suite);
     gw_bench_add_data(&suite);
     gw_bench_add_aggregate(&suite);
+    gw_bench_add_reduce(&suite);
     gw_bench_add_net(&suite);
     run_suite(&suite);
     print_suite(&suite, json);

@@ -37,11 +37,13 @@ void *gw_bench_take(size_t size);
 /* Adds an operation. */
 void gw_bench_add(struct gw_bench_suite *suite, const char *name, gw_bench_run *run, void *state);
 
-/* The operations of micro_algo.c, micro_node.c, micro_data.c, micro_aggregate.c and micro_net.c. */
+/* The operations of micro_algo.c, micro_node.c, micro_data.c, micro_aggregate.c, micro_reduce.c and
+ * micro_net.c. */
 void gw_bench_add_algos(struct gw_bench_suite *suite);
 void gw_bench_add_nodes(struct gw_bench_suite *suite);
 void gw_bench_add_data(struct gw_bench_suite *suite);
 void gw_bench_add_aggregate(struct gw_bench_suite *suite);
+void gw_bench_add_reduce(struct gw_bench_suite *suite);
 void gw_bench_add_net(struct gw_bench_suite *suite);
 
 #endif

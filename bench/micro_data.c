@@ -55,6 +55,9 @@ static void add_codec(struct gw_bench_suite *suite, enum gw_pkt_kind kind, const
             pkt->data.total = 2 * GW_BENCH_BATCH;
             pkt->data.len = GW_BENCH_MTU;
             pkt->data.mss = GW_BENCH_MTU;
+        } else if (kind == GW_PKT_GRAD) {
+            pkt->agg.bitmap = 1;
+            pkt->agg.values = 352;
         } else {
             pkt->q.class = GW_CLASS_CONTROL;
             pkt->ack.cum = i + 1;
@@ -124,6 +127,7 @@ void gw_bench_add_data(struct gw_bench_suite *suite)
 {
     add_codec(suite, GW_PKT_DATA, "codec, data: encode + decode");
     add_codec(suite, GW_PKT_ACK, "codec, ACK: encode + decode");
+    add_codec(suite, GW_PKT_GRAD, "codec, gradient: encode + decode");
     add_map(suite);
     add_heap(suite);
 }

@@ -28,6 +28,7 @@ struct gw_aggregate {
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
     struct gw_map job_map;
+    struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
     uint32_t taken;
     uint32_t sweep_at;
@@ -88,12 +89,17 @@ static void members_remove(struct gw_aggregate *aggregate, struct gw_aggregate_j
             aggregate->jobs[i].members -= job->member_count;
     aggregate->member_count -= job->member_count;
     *job = (struct gw_aggregate_job){0};
+    aggregate->last_job = NULL;
 }
 
-static struct gw_aggregate_job *job_find(const struct gw_aggregate *aggregate, uint32_t job)
+static struct gw_aggregate_job *job_find(struct gw_aggregate *aggregate, uint32_t job)
 {
+    if (aggregate->last_job && aggregate->last_job->job == job)
+        return aggregate->last_job;
     uint32_t index = gw_map_get(&aggregate->job_map, job);
-    return index == GW_MAP_NONE ? NULL : &aggregate->jobs[index];
+    if (index == GW_MAP_NONE)
+        return NULL;
+    return aggregate->last_job = &aggregate->jobs[index];
 }
 
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
@@ -134,7 +140,7 @@ void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job)
     gw_map_remove(&aggregate->job_map, job);
 }
 
-const struct gw_aggregate_job *gw_aggregate_job(const struct gw_aggregate *aggregate, uint32_t job)
+const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, uint32_t job)
 {
     return job_find(aggregate, job);
 }

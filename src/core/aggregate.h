@@ -85,7 +85,7 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
 void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job);
 
 /* The job, or NULL. */
-const struct gw_aggregate_job *gw_aggregate_job(const struct gw_aggregate *aggregate, uint32_t job);
+const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, uint32_t job);
 
 /*
  * Handles a gradient packet. True: forward it (it may carry a sum now); false: it was consumed.

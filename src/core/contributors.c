@@ -109,7 +109,7 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
         *set = tree->everybody;
         return pkt->agg.level == tree->levels;
     }
-    memset(set, 0, sizeof(*set));
+    gw_rank_set_clear(set);
     uint8_t above[2] = {pkt->agg.above[0], pkt->agg.above[1]};
     for (uint32_t bits = pkt->agg.bitmap; bits; bits &= bits - 1) {
         uint32_t position = (uint32_t)__builtin_ctz(bits);

@@ -38,6 +38,13 @@ struct gw_rank_set {
     uint64_t words[GW_RANK_WORDS];
 };
 
+/* A loop, since GCC makes a slow string instruction of a memset() of this size. */
+static inline void gw_rank_set_clear(struct gw_rank_set *set)
+{
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        set->words[i] = 0;
+}
+
 static inline bool gw_rank_set_overlaps(const struct gw_rank_set *a, const struct gw_rank_set *b)
 {
     uint64_t both = 0;
@@ -50,6 +57,16 @@ static inline void gw_rank_set_join(struct gw_rank_set *a, const struct gw_rank_
 {
     for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
         a->words[i] |= b->words[i];
+}
+
+/* Whether `a` and `b` together are `all`. */
+static inline bool gw_rank_set_completes(const struct gw_rank_set *a, const struct gw_rank_set *b,
+                                         const struct gw_rank_set *all)
+{
+    uint64_t differs = 0;
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        differs |= (a->words[i] | b->words[i]) ^ all->words[i];
+    return differs == 0;
 }
 
 static inline bool gw_rank_set_equals(const struct gw_rank_set *a, const struct gw_rank_set *b)

@@ -109,16 +109,29 @@ static enum gw_app_role role_of(const struct gw_pkt *pkt)
     }
 }
 
+/* The application of the packet's job, or NULL. */
+static struct gw_app *find_app(struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    enum gw_app_role role = role_of(pkt);
+    struct gw_app *app = ep->last_app;
+    if (app && app->job == pkt->flow && app->ops->role == role)
+        return app;
+    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
+    if (index == GW_MAP_NONE)
+        return NULL;
+    return ep->last_app = ep->apps[index];
+}
+
 /* Hands the packet to the application of its job; false: there is none. */
 static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
-    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role_of(pkt)));
+    struct gw_app *app = find_app(ep, pkt);
     /* A gradient for slots has missed its switch. */
-    if (index == GW_MAP_NONE || (pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT)) {
+    if (!app || (pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT)) {
         ep->stats.stray++;
         return false;
     }
-    ep->apps[index]->ops->input(ep, ep->apps[index], pkt, now);
+    app->ops->input(ep, app, pkt, now);
     return true;
 }
 
@@ -307,6 +320,7 @@ int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app)
         return GW_ERR_NO_ROOM;
     ep->apps[index] = app;
     app->timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + index;
+    app->key = gw_flow_key(ep->cfg.address, app->dst, app->job);
     return GW_OK;
 }
 
@@ -316,6 +330,7 @@ void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app)
     gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
     gw_map_remove(&ep->app_map, app_key(app->job, app->ops->role));
     ep->apps[app->timer - ep->cfg.tx_flows_max - ep->cfg.rx_flows_max] = NULL;
+    ep->last_app = NULL;
 }
 
 void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
@@ -323,9 +338,13 @@ void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
 {
     if (gw_sender_begins_train(ep, &app->sender))
         app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
+    if (app->dst != dst) {
+        app->dst = dst;
+        app->key = gw_flow_key(ep->cfg.address, dst, app->job);
+    }
     pkt->q = (struct gw_qpkt){
         .size = 4 * values + ep->cfg.hdr,
-        .key = gw_flow_key(ep->cfg.address, dst, app->job),
+        .key = app->key,
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,
         .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,

@@ -86,6 +86,8 @@ struct gw_app {
     } * ops;
     uint32_t job;
     uint32_t timer; /* id, for gw_endpoint_arm() */
+    uint32_t dst;   /* of its last packet */
+    uint32_t key;   /* likewise */
 };
 
 struct gw_tx_flow {
@@ -189,10 +191,11 @@ struct gw_endpoint {
     struct gw_tx_flow *tx_flows;
     struct gw_rx_flow *rx_flows;
     struct gw_egress *egress;
-    struct gw_map rx_map;  /* (peer, flow) to slot */
-    struct gw_map app_map; /* (job, role) to index in `apps` */
-    struct gw_app **apps;  /* NULL: free */
-    struct gw_heap timers; /* ids: tx slots, rx slots, apps, ports, then the pacer of credit */
+    struct gw_map rx_map;    /* (peer, flow) to slot */
+    struct gw_map app_map;   /* (job, role) to index in `apps` */
+    struct gw_app **apps;    /* NULL: free */
+    struct gw_app *last_app; /* that a packet was for, so that a train costs one look; or NULL */
+    struct gw_heap timers;   /* ids: tx slots, rx slots, apps, ports, then the pacer of credit */
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */

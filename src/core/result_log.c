@@ -13,14 +13,14 @@ static bool is_owed(const struct gw_kept_result *entry, uint32_t seq)
     return entry->is_there && entry->is_owed && entry->seq == seq;
 }
 
-static void forget(struct gw_result_log *log, struct gw_kept_result *entry)
+/* What the entry held is gone; what it says is up to the caller. */
+static void forget(struct gw_result_log *log, const struct gw_kept_result *entry)
 {
     if (!entry->is_there)
         return;
     if (entry->buf != GW_BUF_NONE)
         gw_buf_release(log->pool->bufs, entry->buf);
     log->owed -= entry->is_owed;
-    *entry = (struct gw_kept_result){.buf = GW_BUF_NONE};
 }
 
 size_t gw_result_log_size(uint32_t count)
@@ -100,7 +100,9 @@ void gw_result_log_repeat(struct gw_result_log *log)
 
 void gw_result_log_clear(struct gw_result_log *log)
 {
-    for (uint32_t i = 0; i < log->count; i++)
+    for (uint32_t i = 0; i < log->count; i++) {
         forget(log, &log->entries[i]);
+        log->entries[i] = (struct gw_kept_result){.buf = GW_BUF_NONE};
+    }
     log->at = log->end;
 }

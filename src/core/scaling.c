@@ -16,12 +16,6 @@ uint8_t gw_scaling_byte(int exponent)
     return (uint8_t)(exponent - GW_SCALE_EXPONENT_MIN);
 }
 
-int gw_scaling_exponent(uint8_t agreed, int job_exponent)
-{
-    int exponent = agreed + GW_SCALE_EXPONENT_MIN;
-    return exponent < job_exponent ? exponent : job_exponent;
-}
-
 int gw_scaling_safe(const struct gw_kernels *kernels, const struct gw_scaling_values *values,
                     int exponent)
 {

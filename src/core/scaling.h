@@ -35,7 +35,11 @@ uint8_t gw_scaling_byte(int exponent);
  * The exponent that `agreed`, the byte of a result, stands for. No offer is above the job's
  * exponent; so whatever is, none included, stands for the job's.
  */
-int gw_scaling_exponent(uint8_t agreed, int job_exponent);
+static inline int gw_scaling_exponent(uint8_t agreed, int job_exponent)
+{
+    int exponent = agreed + GW_SCALE_EXPONENT_MIN;
+    return exponent < job_exponent ? exponent : job_exponent;
+}
 
 /*
  * The greatest exponent up to `exponent` with which no sum can saturate: |x| <= (2^31 - n) / (n *

@@ -2,9 +2,9 @@
  * The server; see server.h.
  *
  * Invariants: slot i holds at most one fragment, with seq modulo window = i; the set of a fragment
- * names exactly the workers whose values are in its sum (or raw list); a finished fragment never
- * changes; every fragment before `expected` is finished, and none at or behind expected + positions
- * has begun. So a fragment's slot holds nothing that anybody still needs.
+ * in work names exactly the workers whose values are in its sum (or raw list); a finished fragment
+ * never changes; every fragment before `expected` is finished, and none at or behind expected +
+ * positions has begun. So a fragment's slot holds nothing that anybody still needs.
  */
 #include "core/server.h"
 
@@ -33,7 +33,6 @@ enum fragment_state {
 };
 
 struct fragment {
-    struct gw_rank_set set;
     uint32_t seq;
     uint32_t key;
     uint32_t buf; /* the result, once done */
@@ -44,6 +43,7 @@ struct fragment {
     uint8_t state;      /* enum fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
     uint8_t scale;      /* least offer of the contributors; once done: what the result says */
+    struct gw_rank_set set;
 };
 
 struct gw_server {
@@ -137,16 +137,15 @@ static void fragment_start(struct gw_server *server, struct fragment *fragment,
                            const struct gw_pkt *pkt)
 {
     release_buf(server, &fragment->buf);
-    *fragment = (struct fragment){
-        .seq = pkt->seq,
-        .key = pkt->key,
-        .buf = GW_BUF_NONE,
-        .raw = NO_RAW,
-        .values = pkt->agg.values,
-        .index = pkt->index,
-        .state = FRAGMENT_SUMMING,
-        .scale = GW_PKT_SCALE_NONE,
-    };
+    gw_rank_set_clear(&fragment->set);
+    fragment->seq = pkt->seq;
+    fragment->key = pkt->key;
+    fragment->raw = NO_RAW;
+    fragment->values = pkt->agg.values;
+    fragment->index = pkt->index;
+    fragment->state = FRAGMENT_SUMMING;
+    fragment->flags = 0;
+    fragment->scale = GW_PKT_SCALE_NONE;
     server->open++;
 }
 
@@ -240,7 +239,6 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
     fragment->buf = buf;
     fragment->flags |= flags;
     fragment->state = FRAGMENT_DONE;
-    fragment->set = server->contributors.everybody;
     server->stats.results++;
     server->open--;
     ask_overtaken(server, fragment->seq);
@@ -263,7 +261,7 @@ static void finish(struct gw_server *server, struct fragment *fragment, uint32_t
 static void turn_raw(struct gw_server *server, struct fragment *fragment)
 {
     fragment->state = FRAGMENT_RAW;
-    memset(&fragment->set, 0, sizeof(fragment->set));
+    gw_rank_set_clear(&fragment->set);
     server->stats.overflowed++;
     order_all(server, fragment->seq, GW_AGG_REQUEST | GW_AGG_RAW);
 }
@@ -282,7 +280,7 @@ static bool yield_raw_row(struct gw_server *server, const struct fragment *fragm
         return false;
     struct fragment *loser = fragment_at(server, newest);
     raw_release(server, loser);
-    memset(&loser->set, 0, sizeof(loser->set));
+    gw_rank_set_clear(&loser->set);
     server->stats.refused++;
     return true;
 }
@@ -411,21 +409,20 @@ static void add_partial(struct gw_server *server, struct fragment *fragment,
 {
     const struct gw_kernels *kernels = server->cfg.kernels;
     int64_t *sum = sum_of(server, fragment);
-    struct gw_rank_set joined = fragment->set;
-    gw_rank_set_join(&joined, from);
-    bool is_last = gw_rank_set_equals(&joined, &server->contributors.everybody);
+    const struct gw_rank_set *everybody = &server->contributors.everybody;
+    bool is_last = gw_rank_set_completes(&fragment->set, from, everybody);
     uint32_t buf = GW_BUF_NONE;
     if (pkt->buf != GW_BUF_NONE) {
         if (is_last && (buf = gw_buf_claim(bufs_of(server))) == GW_BUF_NONE) {
             server->stats.refused++;
             return;
         }
-        if (!gw_rank_set_overlaps(&fragment->set, &server->contributors.everybody))
+        if (!gw_rank_set_overlaps(&fragment->set, everybody))
             memset(sum, 0, fragment->values * sizeof(*sum)); /* the first */
         kernels->add_wide(sum, gw_buf_bytes(bufs_of(server), pkt->buf), fragment->values);
     }
     server->stats.partial++;
-    fragment->set = joined;
+    gw_rank_set_join(&fragment->set, from);
     if (!is_last)
         return;
     if (buf != GW_BUF_NONE) {

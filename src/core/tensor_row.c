@@ -62,26 +62,3 @@ void gw_tensor_row_pop(struct gw_tensor_row *row)
     row->head = (row->head + 1) % row->tensors_max;
     row->count--;
 }
-
-struct gw_row_tensor *gw_tensor_row_find(const struct gw_tensor_row *row, uint32_t seq)
-{
-    for (uint32_t i = 0; i < row->count; i++) {
-        struct gw_row_tensor *tensor = &row->tensors[(row->head + i) % row->tensors_max];
-        if (seq - tensor->first < tensor->fragments)
-            return tensor;
-    }
-    return NULL;
-}
-
-uint32_t gw_tensor_row_values(const struct gw_tensor_row *row, const struct gw_row_tensor *tensor,
-                              uint32_t seq)
-{
-    uint64_t left = tensor->tensor.count - (uint64_t)(seq - tensor->first) * row->values;
-    return left < row->values ? (uint32_t)left : row->values;
-}
-
-size_t gw_tensor_row_offset(const struct gw_tensor_row *row, const struct gw_row_tensor *tensor,
-                            uint32_t seq)
-{
-    return (size_t)(seq - tensor->first) * row->values * gw_dtype_size(tensor->tensor.type);
-}

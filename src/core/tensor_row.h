@@ -50,14 +50,31 @@ struct gw_row_tensor *gw_tensor_row_first(const struct gw_tensor_row *row);
 void gw_tensor_row_pop(struct gw_tensor_row *row);
 
 /* The tensor of fragment `seq`, or NULL. */
-struct gw_row_tensor *gw_tensor_row_find(const struct gw_tensor_row *row, uint32_t seq);
+static inline struct gw_row_tensor *gw_tensor_row_find(const struct gw_tensor_row *row,
+                                                       uint32_t seq)
+{
+    for (uint32_t i = 0, at = row->head; i < row->count; i++) {
+        struct gw_row_tensor *tensor = &row->tensors[at];
+        if (seq - tensor->first < tensor->fragments)
+            return tensor;
+        at = at + 1 == row->tensors_max ? 0 : at + 1;
+    }
+    return NULL;
+}
 
 /* Elements of the tensor's fragment `seq`. */
-uint32_t gw_tensor_row_values(const struct gw_tensor_row *row, const struct gw_row_tensor *tensor,
-                              uint32_t seq);
+static inline uint32_t gw_tensor_row_values(const struct gw_tensor_row *row,
+                                            const struct gw_row_tensor *tensor, uint32_t seq)
+{
+    uint64_t left = tensor->tensor.count - (uint64_t)(seq - tensor->first) * row->values;
+    return left < row->values ? (uint32_t)left : row->values;
+}
 
 /* Bytes of the tensor before its fragment `seq`. */
-size_t gw_tensor_row_offset(const struct gw_tensor_row *row, const struct gw_row_tensor *tensor,
-                            uint32_t seq);
+static inline size_t gw_tensor_row_offset(const struct gw_tensor_row *row,
+                                          const struct gw_row_tensor *tensor, uint32_t seq)
+{
+    return (size_t)(seq - tensor->first) * row->values * gw_dtype_size(tensor->tensor.type);
+}
 
 #endif

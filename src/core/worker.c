@@ -298,9 +298,9 @@ static void window_cut(struct gw_worker *worker)
 
 static void window_grow(struct gw_worker *worker)
 {
-    if (!worker->cfg.congestion_control)
-        return;
     uint64_t limit = (uint64_t)worker->cfg.window_max << 16;
+    if (!worker->cfg.congestion_control || worker->window == limit)
+        return;
     worker->window += worker->window < worker->threshold
                           ? worker->increase
                           : (worker->increase << 16) / worker->window;
@@ -355,8 +355,12 @@ static void store_result(struct gw_worker *worker, const struct gw_row_tensor *w
     const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
     enum gw_dtype type = work->tensor.type;
     const struct gw_scale scale = scale_of(worker, work, pkt->seq);
+    size_t size = (size_t)pkt->agg.values * gw_dtype_size(type);
+    /* Most results come in order: fetches where the next one goes, while this one is worked on. */
+    for (size_t at = size; at < 2 * size; at += GW_CACHE_LINE)
+        __builtin_prefetch(out + at, 1);
     if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)
-        memcpy(out, in, (size_t)pkt->agg.values * gw_dtype_size(type));
+        memcpy(out, in, size);
     else
         worker->cfg.kernels->dequantise[type](out, in, pkt->agg.values, &scale);
 }

@@ -392,6 +392,7 @@ static void install__replaces_and_removes(void **state)
     gw_aggregate_remove(s.aggregate, JOB);
     gw_aggregate_remove(s.aggregate, JOB); /* no error */
     assert_null(gw_aggregate_job(s.aggregate, JOB));
+    assert_null(gw_aggregate_job(s.aggregate, 0)); /* the number of no job, in what is free */
     assert_int_equal(gw_aggregate_install(s.aggregate, &one), 0);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(gw_aggregate_job(s.aggregate, JOB + 1)->members[i], 11 + i);

@@ -119,6 +119,37 @@ static void app_input__counts_what_has_no_application(void **state)
     fixture_close(&f);
 }
 
+static void detach__leaves_its_packets_without_application(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    gw_endpoint_detach(f.host.endpoint, &f.worker.app);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    assert_int_equal(f.worker.count, 1);
+    assert_true(gw_endpoint_stats(f.host.endpoint)->stray == 1);
+    assert_int_equal(gw_endpoint_attach(f.host.endpoint, &f.worker.app), 0);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    assert_int_equal(f.worker.count, 2);
+    fixture_close(&f);
+}
+
+static void app_pkt__has_the_key_of_its_destination(void **state)
+{
+    (void)state;
+    static const uint32_t dsts[] = {0, OTHER, OTHER, ADDRESS, OTHER, 0};
+    struct fixture f;
+    struct gw_pkt pkt;
+    fixture_open(&f);
+    for (uint32_t i = 0; i < GW_COUNT_OF(dsts); i++) {
+        gw_endpoint_app_pkt(f.host.endpoint, &f.worker.app, &pkt, dsts[i], i, 1);
+        assert_int_equal(pkt.dst, dsts[i]);
+        assert_int_equal(pkt.q.key, gw_flow_key(ADDRESS, dsts[i], JOB));
+    }
+    fixture_close(&f);
+}
+
 /* Every bit is set: what the driver sends is what was filled in, whatever was there before. */
 static void job_pkt__is_complete(void **state)
 {
@@ -155,6 +186,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(app_input__goes_by_kind_and_operation),
         cmocka_unit_test(app_input__counts_what_has_no_application),
+        cmocka_unit_test(detach__leaves_its_packets_without_application),
+        cmocka_unit_test(app_pkt__has_the_key_of_its_destination),
         cmocka_unit_test(job_pkt__is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,21 @@ static void server__returns_congestion_marks(void **state)
     }
 }
 
+/* What a fragment was marked with is not said of the one that has its slot next. */
+static void server__a_slots_next_fragment_begins_anew(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 2);
+    for (uint32_t i = 0; i <= WINDOW; i++) {
+        uint8_t mark = i == 0 ? GW_AGG_ECN : 0;
+        for (uint32_t rank = 0; rank < WORLD; rank++)
+            send(&b, rank, first_seq + i, i, mark);
+        expect_result(&b, first_seq + i, 10, mark, WORLD * i);
+    }
+    bench_close(&b);
+}
+
 static void server__a_collision_moves_the_position(void **state)
 {
     (void)state;
@@ -482,6 +497,7 @@ int main(void)
         cmocka_unit_test(server__answers_only_who_asks_again),
         cmocka_unit_test(server__without_a_tree_sends_to_each),
         cmocka_unit_test(server__returns_congestion_marks),
+        cmocka_unit_test(server__a_slots_next_fragment_begins_anew),
         cmocka_unit_test(server__a_collision_moves_the_position),
         cmocka_unit_test(server__asks_for_what_a_collision_left_behind),
         cmocka_unit_test(server__asks_for_no_more_than_it_lacks),
