@@ -234,6 +234,8 @@ static inline struct gw_pkt *gw_pkt_claim(struct gw_pkt_pool *pool)
         pkt = &pool->pkts[pool->free_head];
         pool->free_head = pkt->q.next;
         pool->free_count--;
+        if (pool->free_head != GW_PKT_NONE)
+            __builtin_prefetch(&pool->pkts[pool->free_head], 1); /* the one to be claimed next */
     } else if (pool->fresh != pool->end) {
         pkt = &pool->pkts[pool->fresh++];
     } else {
