@@ -187,6 +187,8 @@ bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *to)
     group->interface = own_address_to(to, &own) ? interface_of(&own) : 0;
     if (group->interface)
         gw_sock_pack(&own, group->source);
+    if (is_v6(group)) /* the same link-local group is another one on each link */
+        ((struct sockaddr_in6 *)&group->storage)->sin6_scope_id = (uint32_t)group->interface;
     return group->interface != 0;
 }
 
