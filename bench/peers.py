@@ -18,6 +18,7 @@ from measure import ROOT, machine_cpu_s, median
 BENCH = os.path.join(ROOT, "bench")
 UNLIMITED_BPS = 10**10  # what a ring is told of links without a rate
 PORT = 29500
+GROUP = "239.77.0.1:29700"
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
 
@@ -183,10 +184,11 @@ class Gradwire:
 
     is_yardstick = False
 
-    def __init__(self, binary, via):
+    def __init__(self, binary, via, multicast=False):
         self.binary = binary
         self.via = via
-        self.name = f"gradwire {via}"
+        self.multicast = multicast
+        self.name = f"gradwire {via}{'+m' if multicast else ''}"
 
     def about(self):
         if ask([self.binary, "bench", "--help"]) is None:
@@ -230,6 +232,8 @@ class Gradwire:
         config = os.path.join(fabric.folder, "server.yaml")
         with open(config, "w", encoding="utf-8") as file:
             print(f"listen: {address}", file=file)
+            if self.multicast:
+                print(f"multicast: {GROUP}", file=file)
         fabric.start(HUB, [self.binary, "server", "--config", config])
         return address
 
