@@ -181,7 +181,7 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
 /* Groups, one for each job, of the family that we listen by. */
 static int check_multicast(const struct gw_daemon_common *common, char *error)
 {
-    struct gw_sock_addr group, listen;
+    struct gw_sock_addr group, listen, last;
     if (!*common->multicast)
         return GW_OK;
     int code = gw_station_resolve(common->multicast, &group, error);
@@ -189,10 +189,19 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
         code = gw_station_resolve(common->listen, &listen, error);
     if (code)
         return code;
+    last = group;
+    gw_sock_advance(&last, common->jobs - 1);
     if (!gw_sock_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: %s is no multicast address of the family of `listen`",
                            common->multicast);
+    if (!gw_sock_is_multicast(&last))
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: behind %s there are no groups for %u jobs",
+                           common->multicast, common->jobs);
+    if (gw_sock_port(&group) == gw_sock_port(&listen))
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: its port must not be that of `listen`");
     return common->tag ? gw_net_fail(error, GW_ERR_INVALID,
                                      "multicast: tags are between two; with `tag` nothing can be "
                                      "multicast")

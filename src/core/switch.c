@@ -229,7 +229,7 @@ static void forward_by(struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst, u
 static void forward_to_each(struct gw_switch *sw, struct gw_pkt *pkt, const uint32_t *dsts,
                             uint32_t count, gw_time now)
 {
-    uint16_t group = group_of(sw, dsts[0]), served = group; /* a job has one group */
+    uint16_t group = group_of(sw, dsts[0]), served = group; /* jobs have one */
     uint32_t last = 0;                                      /* who is to get the packet itself */
     for (uint32_t i = 1; i < count; i++) {
         uint16_t next = group_of(sw, dsts[i]);
@@ -656,23 +656,36 @@ void gw_switch_announce(struct gw_switch *sw, gw_time now)
     }
 }
 
+/* Drops what a port holds. */
+static void clear_port(struct gw_switch *sw, uint16_t index)
+{
+    struct port_losses *losses = &sw->losses[index];
+    for (struct gw_pkt *pkt; (pkt = take_next(sw, port_at(sw, index))) != NULL; losses->drops++) {
+        losses->dropped_bytes += pkt->q.size;
+        gw_pkt_release(sw->pool, pkt);
+    }
+}
+
 void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group)
 {
+    uint16_t before = port_at(sw, port)->group;
+    GW_ASSERT(group == GW_ROUTE_NONE || (group < sw->node.port_count && group != port));
     port_at(sw, port)->group = group;
     sw->has_groups |= group != GW_ROUTE_NONE;
+    if (before == GW_ROUTE_NONE || before == group)
+        return;
+    for (uint16_t i = 0; i < sw->node.port_count; i++)
+        if (port_at(sw, i)->group == before)
+            return;
+    clear_port(sw, before); /* nobody hears it; the next to do so may be others */
 }
 
 void gw_switch_close_port(struct gw_switch *sw, uint16_t index)
 {
-    struct port *port = port_at(sw, index);
-    struct port_losses *losses = &sw->losses[index];
     gw_learned_forget(&sw->learned, index);
-    port->is_edge = false;
-    port->group = GW_ROUTE_NONE;
-    for (struct gw_pkt *pkt; (pkt = take_next(sw, port)) != NULL; losses->drops++) {
-        losses->dropped_bytes += pkt->q.size;
-        gw_pkt_release(sw->pool, pkt);
-    }
+    port_at(sw, index)->is_edge = false;
+    gw_switch_set_group(sw, index, GW_ROUTE_NONE);
+    clear_port(sw, index);
 }
 
 struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t index)

@@ -588,7 +588,7 @@ static int open_mesh(struct gw_io *io, char *error)
 static int open_job(struct gw_io *io, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
-    struct gw_greeting greeting = greeting_of(plan), none = {.job = 0};
+    struct gw_greeting greeting = greeting_of(plan), to_switch = greeting;
     if (is_mesh(plan))
         return open_mesh(io, error);
     if (io->site) {
@@ -605,7 +605,8 @@ static int open_job(struct gw_io *io, char *error)
     if (io->server_dial < 0)
         return io->server_dial;
     if (plan->switch_[0]) {
-        io->switch_dial = gw_station_dial(io->station, plan->switch_, &none, error);
+        to_switch.is_direct = false;
+        io->switch_dial = gw_station_dial(io->station, plan->switch_, &to_switch, error);
         if (io->switch_dial < 0)
             return io->switch_dial;
     }

@@ -7,6 +7,7 @@
 
 struct group {
     uint32_t job;
+    uint64_t key;     /* name of it */
     uint32_t members; /* 0: free */
     uint64_t cookie;
     struct gw_sock_addr addr;
@@ -48,12 +49,12 @@ const struct gw_groups_cfg *gw_groups_cfg(const struct gw_groups *own)
 }
 
 /* The job's group, else a free one, else NULL. */
-static struct group *find(const struct gw_groups *own, uint32_t job)
+static struct group *find(const struct gw_groups *own, uint32_t job, uint64_t key)
 {
     struct group *room = NULL;
     for (uint16_t i = 0; i < own->cfg.count; i++) {
         struct group *group = &own->groups[i];
-        if (group->members && group->job == job)
+        if (group->members && group->job == job && group->key == key)
             return group;
         if (!group->members && !room)
             room = group;
@@ -83,21 +84,22 @@ static void open_group(struct gw_groups *own, struct gw_udp *udp, struct group *
 }
 
 struct gw_attach_group gw_groups_add(struct gw_groups *own, struct gw_udp *udp, uint16_t peer,
-                                     uint32_t job, const struct gw_sock_addr *member)
+                                     uint32_t job, uint64_t key, const struct gw_sock_addr *member)
 {
     struct gw_attach_group told = {.port = 0};
     struct gw_sock_addr addr = own->cfg.first;
     gw_groups_remove(own, udp, peer);
-    struct group *group = find(own, job);
+    struct group *group = find(own, job, key);
     if (!group)
         return told;
     gw_sock_advance(&addr, (uint32_t)(group - own->groups));
-    if (!gw_sock_reach_by(&addr, member) ||
+    if (!gw_sock_reach_by(&addr, gw_udp_address(udp), member) ||
         (group->members && group->addr.interface != addr.interface))
         return told;
     if (group->members == 0)
         open_group(own, udp, group, &addr);
     group->job = job;
+    group->key = key;
     group->members++;
     own->of_peer[peer] = (uint16_t)(group - own->groups);
     told.cookie = group->cookie;

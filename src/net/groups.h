@@ -1,8 +1,8 @@
 /*
- * The multicast groups of a station: one for the neighbours of each job, so that what is for all of
- * them leaves once. A group is a destination of the UDP datapath like a neighbour, with a number
- * behind those of the neighbours. Who does not hear it is sent to alone; so nothing depends on a
- * network that multicasts.
+ * The multicast groups of a station: one for the neighbours of each job who have the same key, so
+ * that what is for all of them leaves once. A group is a destination of the UDP datapath like a
+ * neighbour, with a number behind those of the neighbours. Who does not hear it is sent to alone;
+ * so nothing depends on a network that multicasts.
  */
 #ifndef GW_NET_GROUPS_H
 #define GW_NET_GROUPS_H
@@ -29,12 +29,12 @@ void gw_groups_close(struct gw_groups *groups);
 const struct gw_groups_cfg *gw_groups_cfg(const struct gw_groups *groups);
 
 /*
- * A neighbour of a job has come, at `member`: opens the job's group if need be, and returns what
- * the neighbour is to be told. Without a port: there is no group for it, since all are in use or
- * the job's others are reached by another interface.
+ * A neighbour of a job has come, at `member`, with the key of this name: opens the job's group if
+ * need be, and returns what the neighbour is to be told. Without a port: there is no group for it,
+ * since all are in use or the job's others are reached by another interface.
  */
 struct gw_attach_group gw_groups_add(struct gw_groups *groups, struct gw_udp *udp, uint16_t peer,
-                                     uint32_t job, const struct gw_sock_addr *member);
+                                     uint32_t job, uint64_t key, const struct gw_sock_addr *member);
 
 /* A neighbour has gone; with the last of a job goes its group. */
 void gw_groups_remove(struct gw_groups *groups, struct gw_udp *udp, uint16_t peer);

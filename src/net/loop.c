@@ -66,7 +66,7 @@ struct gw_loop {
     struct gw_loop_stats stats;
 };
 
-_Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE, "a message fits");
+_Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 
 struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
 {

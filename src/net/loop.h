@@ -73,8 +73,9 @@ void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);
 void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t rate_bps);
 
 /*
- * Moves what can move. If nothing can, sleeps until something arrives, one of cfg.fds has something
- * to read, a node's deadline, or `until`; GW_TIME_NEVER is allowed where somebody writes to an fd.
+ * Moves what can move. When nothing more can, and there are neither events nor foreign datagrams,
+ * sleeps until something arrives, one of cfg.fds has something to read, a node's deadline, or
+ * `until`; GW_TIME_NEVER is allowed where somebody writes to an fd.
  * Returns 0 or GW_ERR_SYSTEM with `error` filled.
  */
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error);

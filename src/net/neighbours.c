@@ -14,6 +14,7 @@ enum {
 };
 
 #define PACE_FAST (20 * GW_MS)
+#define MISTRUST  (30 * GW_S)
 #define PERIOD    (60 * GW_S) /* a proof is good within one */
 
 enum session_state {
@@ -30,8 +31,10 @@ struct session {
     uint64_t rx_cookie;
     const struct gw_key *key;
     gw_time heard_at; /* or since when it is tried */
-    bool is_probed;   /* ours: a probe of their group has come */
+    bool is_probed;   /* ours: a probe of their group has come, */
     gw_time probed_at;
+    gw_time hears_since;          /* and since then */
+    gw_time trusts_at;            /* no probe counts before */
     struct gw_attach_group group; /* theirs: what we tell them */
     struct gw_attach_msg said;
     struct gw_sock_addr addr;
@@ -530,8 +533,12 @@ static void probed(struct gw_neighbours *own, const struct gw_sock_addr *from, c
             own->stats.forged++;
             return;
         }
-        if (!hears_group(own, session, now))
+        if (gw_time_before(now, session->trusts_at))
+            return;
+        if (!hears_group(own, session, now)) {
+            session->hears_since = now;
             dial->next_at = now;
+        }
         session->is_probed = true;
         session->probed_at = now;
         return;
@@ -634,6 +641,17 @@ void gw_neighbours_set_group(struct gw_neighbours *own, uint16_t peer,
                              const struct gw_attach_group *group)
 {
     own->sessions[peer].group = *group;
+}
+
+void gw_neighbours_mistrust_group(struct gw_neighbours *own, uint16_t peer, gw_time now)
+{
+    struct session *session = &own->sessions[peer];
+    if (session->state != SESSION_UP || session->dial < 0 || !hears_group(own, session, now) ||
+        now - session->hears_since < 2 * own->cfg.beat)
+        return;
+    session->is_probed = false;
+    session->trusts_at = gw_time_add(now, MISTRUST);
+    own->dials[session->dial].next_at = now;
 }
 
 void gw_neighbours_probe(const struct gw_neighbours *own, uint16_t peer,

@@ -125,6 +125,10 @@ bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_
 void gw_neighbours_set_group(struct gw_neighbours *own, uint16_t peer,
                              const struct gw_attach_group *group);
 
+/* Probes of session `peer`'s group come, but its packets do not: if we have said that we hear it,
+ * we do not say so again for a while. */
+void gw_neighbours_mistrust_group(struct gw_neighbours *own, uint16_t peer, gw_time now);
+
 /* Fills the message to the group of session `peer` that those who hear it answer. */
 void gw_neighbours_probe(const struct gw_neighbours *own, uint16_t peer,
                          uint8_t bytes[GW_ATTACH_SIZE]);

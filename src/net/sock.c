@@ -149,14 +149,15 @@ void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count)
     gw_sock_unpack(bytes, gw_sock_port(addr), addr);
 }
 
-/* The address that we have towards `to`. */
-static bool own_address_to(const struct gw_sock_addr *to, struct gw_sock_addr *own)
+/* Makes `own`, perhaps the wildcard, the address that we have towards `to`. */
+static bool find_own_address(struct gw_sock_addr *own, const struct gw_sock_addr *to)
 {
     int fd = socket(to->storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    own->length = sizeof(own->storage);
-    bool is_known = connect(fd, (const struct sockaddr *)&to->storage, to->length) == 0 &&
+    set_port(own, 0);
+    bool is_known = bind(fd, (const struct sockaddr *)&own->storage, own->length) == 0 &&
+                    connect(fd, (const struct sockaddr *)&to->storage, to->length) == 0 &&
                     getsockname(fd, (struct sockaddr *)&own->storage, &own->length) == 0;
     close(fd);
     return is_known;
@@ -181,12 +182,13 @@ static int interface_of(const struct gw_sock_addr *own)
     return found;
 }
 
-bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *to)
+bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *own,
+                      const struct gw_sock_addr *to)
 {
-    struct gw_sock_addr own;
-    group->interface = own_address_to(to, &own) ? interface_of(&own) : 0;
+    struct gw_sock_addr at = *own;
+    group->interface = find_own_address(&at, to) ? interface_of(&at) : 0;
     if (group->interface)
-        gw_sock_pack(&own, group->source);
+        gw_sock_pack(&at, group->source);
     if (is_v6(group)) /* the same link-local group is another one on each link */
         ((struct sockaddr_in6 *)&group->storage)->sin6_scope_id = (uint32_t)group->interface;
     return group->interface != 0;
@@ -203,9 +205,11 @@ static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_
     if (is_v6(addr)) {
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+        failed |= set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
     } else {
         failed |= set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+        failed |= set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0); /* only groups that it joins */
         failed |= set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
     }
     if (buffer_bytes) {
@@ -218,14 +222,12 @@ static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_
     return failed;
 }
 
-/* Takes part in the group, and hears of no other that this machine takes part in. */
 static int join_group(int fd, const struct gw_sock_addr *addr)
 {
-    int level = is_v6(addr) ? IPPROTO_IPV6 : IPPROTO_IP;
     struct group_req request = {.gr_interface = (uint32_t)addr->interface};
     memcpy(&request.gr_group, &addr->storage, addr->length);
-    return set_option(fd, level, is_v6(addr) ? IPV6_MULTICAST_ALL : IP_MULTICAST_ALL, 0) |
-           setsockopt(fd, level, MCAST_JOIN_GROUP, &request, sizeof(request));
+    return setsockopt(fd, is_v6(addr) ? IPPROTO_IPV6 : IPPROTO_IP, MCAST_JOIN_GROUP, &request,
+                      sizeof(request));
 }
 
 /* A bound socket, or -1 with errno set. */

@@ -66,9 +66,10 @@ bool gw_sock_is_multicast(const struct gw_sock_addr *addr);
 /* Moves the address on by `count`, as a number of 32 bits at its end. */
 void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count);
 
-/* Sets interface and source of a multicast group to those by which `to` is reached; false: there is
- * no way to it. */
-bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *to);
+/* Sets interface and source of a multicast group to those by which `to` is reached from `own`,
+ * which may be the wildcard; false: there is no way to it. */
+bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *own,
+                      const struct gw_sock_addr *to);
 
 /*
  * Opens a socket that receives what is sent to a multicast group, at its port, by the interface

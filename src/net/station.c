@@ -20,7 +20,7 @@ struct gw_station {
     struct gw_neighbours *neighbours;
     struct gw_tag *tags;      /* of every neighbour; NULL: none are used */
     struct gw_groups *groups; /* NULL: nothing is multicast */
-    gw_time probe_at;         /* the groups, next */
+    gw_time look_at;          /* next look at groups, ours and that we listen to */
     uint32_t node_address;
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
 };
@@ -249,6 +249,7 @@ static void went_down(struct gw_station *station, uint16_t peer)
 {
     gw_loop_unlink(station->loop, peer);
     gw_udp_clear_peer(station->udp, peer);
+    gw_udp_unlisten(station->udp, peer);
     uint16_t group = station->groups ? gw_groups_of(station->groups, peer) : GW_GROUP_NONE;
     if (group == GW_GROUP_NONE)
         return;
@@ -280,22 +281,29 @@ static void answer(struct gw_station *station, gw_time now)
     }
 }
 
-/* Asks who hears the groups. Returns when to do that again. */
-static gw_time probe(struct gw_station *station, gw_time now)
+/* Asks who hears our groups. */
+static void probe(struct gw_station *station)
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
     uint16_t at = 0, member;
-    if (!station->groups)
-        return GW_TIME_NEVER;
-    if (gw_time_before(now, station->probe_at))
-        return station->probe_at;
     while (gw_groups_next(station->groups, &at, &to, &member)) {
         gw_neighbours_probe(station->neighbours, member, bytes);
         gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
     }
-    station->probe_at = gw_time_add(now, GW_OVERLAY_BEAT);
-    return station->probe_at;
+}
+
+/* Once in a beat: asks who hears our groups, and whether we hear more than probes of another's. */
+static void look_at_groups(struct gw_station *station, gw_time now)
+{
+    uint16_t peer;
+    if (gw_time_before(now, station->look_at))
+        return;
+    station->look_at = gw_time_add(now, GW_OVERLAY_BEAT);
+    if (station->groups)
+        probe(station);
+    if (gw_udp_misses_group(station->udp, &peer))
+        gw_neighbours_mistrust_group(station->neighbours, peer, now);
 }
 
 int gw_station_turn(struct gw_station *station, gw_time until, char *error)
@@ -309,11 +317,12 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
         gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
         deadline = gw_neighbours_deadline(station->neighbours);
     }
-    gw_time probe_at = probe(station, now);
+    look_at_groups(station, now);
     if (gw_deadline_before(deadline, until))
         until = deadline;
-    int code =
-        gw_loop_turn(station->loop, gw_deadline_before(probe_at, until) ? probe_at : until, error);
+    if (station->groups && gw_deadline_before(station->look_at, until))
+        until = station->look_at;
+    int code = gw_loop_turn(station->loop, until, error);
     if (!code)
         answer(station, gw_loop_now(station->loop));
     return code;
@@ -347,10 +356,12 @@ static void open_peer(struct gw_station *station, const struct gw_neighbour_even
 static void tell_group(struct gw_station *station, const struct gw_neighbour_event *event)
 {
     const struct gw_attach_msg *said = &event->said;
-    if (!station->groups || said->role != GW_ATTACH_HOST || said->flags & GW_ATTACH_DIRECT)
+    if (!station->groups || said->role != GW_ATTACH_HOST || said->job == 0 ||
+        said->flags & GW_ATTACH_DIRECT)
         return;
     struct gw_attach_group group =
-        gw_groups_add(station->groups, station->udp, event->peer, said->job, &event->addr);
+        gw_groups_add(station->groups, station->udp, event->peer, said->job,
+                      gw_neighbours_key(station->neighbours, event->peer)->id, &event->addr);
     gw_neighbours_set_group(station->neighbours, event->peer, &group);
 }
 
@@ -360,10 +371,11 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
     const struct gw_attach_group *group = &event->said.group;
     struct gw_sock_addr addr;
     gw_sock_unpack(group->address, group->port, &addr);
-    bool is_good =
-        group->port && gw_sock_is_multicast(&addr) && gw_sock_reach_by(&addr, &event->addr);
-    gw_udp_listen(station->udp, event->peer, is_good ? &addr : NULL, group->cookie,
-                  station->node_address);
+    if (group->port && gw_sock_is_multicast(&addr) &&
+        gw_sock_reach_by(&addr, gw_udp_address(station->udp), &event->addr))
+        gw_udp_listen(station->udp, event->peer, &addr, group->cookie, station->node_address);
+    else
+        gw_udp_unlisten(station->udp, event->peer);
 }
 
 static void came_up(struct gw_station *station, const struct gw_neighbour_event *event)
@@ -371,7 +383,7 @@ static void came_up(struct gw_station *station, const struct gw_neighbour_event 
     open_peer(station, event);
     if (event->dial < 0)
         tell_group(station, event);
-    else if (event->said.group.port)
+    else
         follow_group(station, event);
 }
 

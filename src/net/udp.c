@@ -13,6 +13,10 @@
 _Static_assert(GW_UDP_HDR_IPV4 == 28 + GW_WIRE_DATA_SIZE, "IPv4 and UDP");
 _Static_assert(GW_UDP_HDR_IPV6 == 48 + GW_WIRE_DATA_SIZE, "IPv6 and UDP");
 
+enum {
+    MISSED_MIN = 8, /* results; a few come another way even when all is well */
+};
+
 static int cfg_check(const struct gw_udp_cfg *cfg, char *error)
 {
     const struct gw_buf_pool *bufs = cfg->pool->bufs;
@@ -86,7 +90,7 @@ void gw_udp_close(struct gw_udp *udp)
 {
     gw_udp_tx_fini(udp);
     gw_udp_rx_fini(udp);
-    gw_udp_listen(udp, 0, NULL, 0, 0);
+    gw_udp_unlisten(udp, udp->group.peer);
     gw_sock_close_row(udp->fds, udp->cfg.entropies);
     free(udp->peers);
     free(udp);
@@ -119,17 +123,34 @@ void gw_udp_clear_peer(struct gw_udp *udp, uint16_t peer)
     udp->peers[peer].addr.length = 0;
 }
 
-bool gw_udp_listen(struct gw_udp *udp, uint16_t peer, const struct gw_sock_addr *group,
+void gw_udp_listen(struct gw_udp *udp, uint16_t peer, const struct gw_sock_addr *group,
                    uint64_t cookie, uint32_t address)
 {
     struct gw_udp_source *source = &udp->sources[1];
+    gw_udp_unlisten(udp, peer);
     if (source->fd >= 0)
-        close(source->fd);
-    *source = (struct gw_udp_source){.fd = -1};
+        return;
     udp->group = (struct gw_udp_group){.peer = peer, .address = address, .cookie = cookie};
-    if (group)
-        source->fd = gw_sock_open_group(group, udp->cfg.buffer_bytes);
-    return source->fd >= 0;
+    *source = (struct gw_udp_source){.fd = gw_sock_open_group(group, udp->cfg.buffer_bytes)};
+}
+
+void gw_udp_unlisten(struct gw_udp *udp, uint16_t peer)
+{
+    struct gw_udp_source *source = &udp->sources[1];
+    if (source->fd < 0 || udp->group.peer != peer)
+        return;
+    close(source->fd);
+    source->fd = -1;
+}
+
+bool gw_udp_misses_group(struct gw_udp *udp, uint16_t *peer)
+{
+    struct gw_udp_group *group = &udp->group;
+    bool misses =
+        udp->sources[1].fd >= 0 && group->missed > MISSED_MIN && group->missed > group->heard;
+    group->heard = group->missed = 0;
+    *peer = group->peer;
+    return misses;
 }
 
 const struct gw_udp_peer *gw_udp_peer(const struct gw_udp *udp, uint16_t peer)

@@ -121,11 +121,18 @@ void gw_udp_clear_peer(struct gw_udp *udp, uint16_t peer);
 
 /*
  * From now on takes parameters that neighbour `peer` sends to a multicast group, with the group's
- * own cookie, and gives them to us: their destination becomes `address`. One group at a time; NULL:
- * none any more. False: the system does not let us, and we listen to none.
+ * own cookie, and gives them to us: their destination becomes `address`. One group at a time, that
+ * of the neighbour who came first. If the system does not let us, we listen to none.
  */
-bool gw_udp_listen(struct gw_udp *udp, uint16_t peer, const struct gw_sock_addr *group,
+void gw_udp_listen(struct gw_udp *udp, uint16_t peer, const struct gw_sock_addr *group,
                    uint64_t cookie, uint32_t address);
+
+/* No longer, if we listen to a group of neighbour `peer`. */
+void gw_udp_unlisten(struct gw_udp *udp, uint16_t peer);
+
+/* Whether, since the last call, most results came another way than by the group that we listen to;
+ * `peer` is then its neighbour. */
+bool gw_udp_misses_group(struct gw_udp *udp, uint16_t *peer);
 
 /* NULL: there is none. */
 const struct gw_udp_peer *gw_udp_peer(const struct gw_udp *udp, uint16_t peer);

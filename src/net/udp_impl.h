@@ -61,7 +61,8 @@ struct gw_udp_source {
 
 /* The multicast group that we listen to. */
 struct gw_udp_group {
-    uint16_t peer; /* the neighbour that sends to it */
+    uint16_t peer;          /* the neighbour that sends to it */
+    uint32_t heard, missed; /* results that came by it, or another way, since they were judged */
     uint32_t address;
     uint64_t cookie;
 };
@@ -78,6 +79,7 @@ struct gw_udp {
     int fds[GW_SOCK_ROW_MAX];
     struct gw_udp_source sources[GW_UDP_RECEIVE_FDS]; /* fds[0], and the group's */
     uint32_t source;                                  /* the one that something came from last */
+    uint32_t in_a_row;                                /* trains from it */
     struct gw_udp_group group;
     struct gw_udp_tx tx;
     struct gw_udp_rx rx;

@@ -16,6 +16,10 @@
 #include "base/error.h"
 #include "wire/attach.h"
 
+enum {
+    IN_A_ROW_MAX = 8, /* trains from one source before the other is looked at */
+};
+
 /* The train as it lies in memory. */
 struct arrival {
     uint32_t bytes;
@@ -143,7 +147,7 @@ static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, con
     uint32_t size = gw_codec_payload(pkt);
     if (size == 0)
         return true;
-    if (size > bufs->size) {
+    if (size > udp->cfg.mtu) { /* behind it there may be room for a tag alone */
         udp->stats.malformed++;
         return false;
     }
@@ -163,10 +167,13 @@ static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, con
 }
 
 /* Of what goes to many only results are for us. */
-static int take_from_group(const struct gw_udp *udp, struct gw_pkt *pkt)
+static int take_from_group(struct gw_udp *udp, struct gw_pkt *pkt)
 {
+    if (pkt->q.kind != GW_PKT_PARAM)
+        return GW_ERR_MALFORMED;
     pkt->dst = udp->group.address;
-    return pkt->q.kind == GW_PKT_PARAM ? GW_OK : GW_ERR_MALFORMED;
+    udp->group.heard++;
+    return GW_OK;
 }
 
 /* Turns datagram `i` of the train into a packet, or counts why not. */
@@ -211,6 +218,8 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
         return NULL;
     }
     udp->stats.received++;
+    if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
+        udp->group.missed++;
     return pkt;
 }
 
@@ -226,6 +235,11 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_
         return false;
     }
     if (gw_attach_is(hdr, length)) {
+        /* To a group anybody can send: it is for probes, and they are for it. */
+        if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != arrival->is_of_group) {
+            udp->stats.malformed += count;
+            return false;
+        }
         linearise(udp, length);
         train->control = rx->linear;
         train->length = length;
@@ -283,17 +297,23 @@ static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct
     return 1;
 }
 
-/* Looks first where something came from last. */
+/* Looks first where something came from last, but not for ever: no source shuts the other out. */
 static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
 {
     int result = 0;
+    if (udp->in_a_row == IN_A_ROW_MAX) {
+        udp->source = (udp->source + 1) % GW_UDP_RECEIVE_FDS;
+        udp->in_a_row = 0;
+    }
     for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS && result == 0; i++) {
         uint32_t number = (udp->source + i) % GW_UDP_RECEIVE_FDS;
         if (udp->sources[number].fd < 0)
             continue;
         result = receive_from(udp, &udp->sources[number], arrival, error);
-        if (result > 0)
+        if (result > 0) {
+            udp->in_a_row = number == udp->source ? udp->in_a_row + 1 : 1;
             udp->source = number;
+        }
     }
     return result;
 }

@@ -51,6 +51,7 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
             pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
     }
     if (tag) {
+        GW_ASSERT(!is_whole || payload + GW_TAG_SIZE <= udp->cfg.pool->bufs->size);
         uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->tags[at];
         gw_tag_seal(tag, pieces, count, bytes);
         pieces[count++] = (struct iovec){bytes, GW_TAG_SIZE};
@@ -201,6 +202,8 @@ int gw_udp_flush(struct gw_udp *udp, char *error)
             tx->is_blocked = true;
             udp->stats.blocked++;
             return GW_OK;
+        } else if (udp->peers[tx->peer].addr.interface) {
+            udp->stats.send_errors += count; /* who hears nothing gets it otherwise */
         } else if (count > 1 && (errno == EIO || errno == EINVAL)) {
             udp->segments = false; /* this way out cannot cut trains */
             continue;

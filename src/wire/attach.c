@@ -45,8 +45,10 @@ static uint64_t get(const uint8_t *at, uint32_t size)
 
 bool gw_attach_is(const uint8_t *bytes, uint32_t length)
 {
-    return length == GW_ATTACH_SIZE && get(bytes, 2) == GW_WIRE_MAGIC &&
-           (bytes[2] & 15) == GW_ATTACH_KIND;
+    bool is_whole = length >= GW_ATTACH_SIZE_MIN && length <= GW_ATTACH_SIZE_MAX;
+    if (!is_whole || get(bytes, 2) != GW_WIRE_MAGIC || (bytes[2] & 15) != GW_ATTACH_KIND)
+        return false;
+    return length == GW_ATTACH_SIZE || gw_attach_version(bytes) != GW_WIRE_VERSION;
 }
 
 uint32_t gw_attach_version(const uint8_t *bytes)

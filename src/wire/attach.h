@@ -1,8 +1,8 @@
 /*
  * The bytes of the attach protocol, by which two neighbours on the overlay agree on a session.
  *
- * All messages are 120 bytes long, whatever they say, so that an answer is never longer than the
- * question. Numbers are big-endian.
+ * All messages of a version are equally long, in this one 120 bytes, so that an answer is never
+ * longer than the question. Numbers are big-endian.
  *
  *      0                   1                   2                   3
  *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -51,7 +51,9 @@
 
 enum {
     GW_ATTACH_SIZE = 120,
-    GW_ATTACH_SIGNED = 104, /* bytes that the code covers; it is the rest */
+    GW_ATTACH_SIGNED = 104,  /* bytes that the code covers; it is the rest */
+    GW_ATTACH_SIZE_MIN = 80, /* of a message of another version */
+    GW_ATTACH_SIZE_MAX = 128,
     GW_ATTACH_CODE_SIZE = 16,
     GW_ATTACH_NONCE_SIZE = 16,
     GW_ATTACH_GROUP_SIZE = 16,
