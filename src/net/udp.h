@@ -52,6 +52,7 @@ struct gw_udp_cfg {
     uint32_t buffer_bytes;    /* kernel buffers to ask for; 0: the system's default */
     uint16_t peers_max;       /* neighbours, 1 to GW_UDP_PEERS_MAX */
     bool has_trains;          /* use the kernel's segmentation where it has it */
+    bool serves_many;         /* one that cannot be sent to is no reason to end: it is counted */
     struct gw_udp_faults faults;
 };
 
@@ -73,7 +74,7 @@ struct gw_udp_stats {
     uint64_t rx_copied;    /* of `received`: did not lie as expected and were copied */
     uint64_t lost;         /* by request */
     uint64_t blocked;      /* times that a socket had no room */
-    uint64_t send_errors;  /* refused by the system and lost */
+    uint64_t send_errors;  /* refused by the system, or to nobody, and lost */
     uint64_t kernel_drops; /* the receive buffer was full */
     uint64_t runts;        /* shorter than any packet */
     uint64_t malformed;

@@ -207,7 +207,7 @@ int gw_udp_flush(struct gw_udp *udp, char *error)
         } else if (count > 1 && (errno == EIO || errno == EINVAL)) {
             udp->segments = false; /* this way out cannot cut trains */
             continue;
-        } else if (gw_udp_is_transient(errno)) {
+        } else if (udp->cfg.serves_many || gw_udp_is_transient(errno)) {
             udp->stats.send_errors += count;
         } else {
             char name[64];

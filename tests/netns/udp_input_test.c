@@ -253,6 +253,35 @@ static void udp_open__names_what_is_wrong(void **state)
     assert_null(udp);
 }
 
+/* Nobody may send to the broadcast address: that ends a process with one job, not one that serves
+ * many neighbours. */
+static void udp_send__counts_whom_it_cannot_send_to(void **state)
+{
+    struct fixture *f = *state;
+    for (int serves_many = 0; serves_many < 2; serves_many++) {
+        struct gw_udp *udp;
+        struct gw_udp_cfg cfg = fixture_cfg(f);
+        struct gw_udp_peer nowhere = {.entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE};
+        cfg.address = "0.0.0.0";
+        cfg.serves_many = serves_many;
+        gw_loop_close(f->loop); /* and the fixture's socket: the pool has room for one */
+        assert_int_equal(gw_udp_open(&cfg, &udp, f->error), 0);
+        assert_int_equal(gw_sock_parse("255.255.255.255", 9, &nowhere.addr), 0);
+        gw_udp_set_peer(udp, &nowhere);
+        struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+        *pkt = (struct gw_pkt){.q.kind = GW_PKT_CREDIT, .src = OURS, .dst = THEIRS};
+        pkt->buf = GW_BUF_NONE;
+        assert_int_equal(gw_udp_send(udp, (uint16_t)COOKIE, &pkt, 1, f->error),
+                         serves_many ? 0 : GW_ERR_SYSTEM);
+        assert_int_equal(gw_udp_stats(udp)->send_errors, serves_many);
+        if (!serves_many)
+            assert_non_null(strstr(f->error, "255.255.255.255:9"));
+        f->loop =
+            gw_loop_open(&(struct gw_loop_cfg){.udp = udp, .pool = &f->host.pool, .peers_max = 2});
+        assert_non_null(f->loop);
+    }
+}
+
 /* Two packets that share a payload leave in one train, each with its own header. */
 static void udp_send__gives_each_packet_its_header(void **state)
 {
@@ -288,10 +317,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
-        TEST(udp_run__counts_what_it_refuses),         TEST(udp_run__passes_on_the_rest),
-        TEST(udp_send__gives_each_packet_its_header),  TEST(udp_run__answers_through_the_socket),
-        TEST(udp_run__survives_an_empty_pool),         TEST(loop_turn__sleeps_until_the_deadline),
-        TEST(udp_receive__takes_trains_of_any_length), TEST(udp_open__names_what_is_wrong),
+        TEST(udp_run__counts_what_it_refuses),
+        TEST(udp_run__passes_on_the_rest),
+        TEST(udp_send__counts_whom_it_cannot_send_to),
+        TEST(udp_send__gives_each_packet_its_header),
+        TEST(udp_run__answers_through_the_socket),
+        TEST(udp_run__survives_an_empty_pool),
+        TEST(loop_turn__sleeps_until_the_deadline),
+        TEST(udp_receive__takes_trains_of_any_length),
+        TEST(udp_open__names_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
