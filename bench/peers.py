@@ -19,6 +19,7 @@ BENCH = os.path.join(ROOT, "bench")
 UNLIMITED_BPS = 10**10  # what a ring is told of links without a rate
 PORT = 29500
 GROUP = "239.77.0.1:29700"
+MULTICAST_WINDOW = 512  # one copy of each result is under way, not one for each worker
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
 
@@ -233,7 +234,7 @@ class Gradwire:
         with open(config, "w", encoding="utf-8") as file:
             print(f"listen: {address}", file=file)
             if self.multicast:
-                print(f"multicast: {GROUP}", file=file)
+                print(f"multicast: {GROUP}\nwindow: {MULTICAST_WINDOW}", file=file)
         fabric.start(HUB, [self.binary, "server", "--config", config])
         return address
 
