@@ -490,7 +490,7 @@ static int run(struct gw_daemon *daemon, char *error)
         if (code)
             return GW_EXIT_FAILURE;
         take_neighbours(daemon);
-        if (gw_loop_has_slept(loop)) {
+        if (gw_loop_has_input(loop)) {
             take_signals(daemon);
             answer_status(daemon);
         }

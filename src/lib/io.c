@@ -482,13 +482,14 @@ static void *io_main(void *argument)
     struct gw_io *io = argument;
     char error[GW_NET_ERROR_MAX];
     while (!is_finished(io)) {
-        drain(io->to_engine);
         take_commands(io);
         step(io);
         gw_time wait = io->mesh && gw_overlay_mesh_has_work(io->mesh) ? 0 : TURN;
         int code = gw_station_turn(io->station, gw_time_add(now_of(io), wait), error);
         if (code && io->phase != PHASE_OVER)
             fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
+        if (gw_loop_has_input(gw_station_loop(io->station)))
+            drain(io->to_engine);
         take_neighbours(io);
         if (io->mesh)
             take_mesh_events(io);

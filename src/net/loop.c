@@ -62,7 +62,7 @@ struct gw_loop {
     void *direct_memory;
     struct foreign foreign[RX_TRAINS_PER_TURN];
     uint32_t foreign_count, foreign_taken;
-    bool has_slept; /* in the last turn */
+    bool has_input; /* at one of cfg.fds, in the last turn */
     struct gw_loop_stats stats;
 };
 
@@ -415,9 +415,10 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
         .tv_nsec = (long)(left % GW_S / GW_NS),
     };
     loop->stats.sleeps++;
-    loop->has_slept = true;
     if (ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL) < 0 && errno != EINTR)
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for packets: %s", strerror(errno));
+    for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
+        loop->has_input |= fds[i].revents != 0;
     return GW_OK;
 }
 
@@ -432,7 +433,7 @@ static bool has_events(const struct gw_loop *loop)
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
 {
     loop->stats.turns++;
-    loop->has_slept = false;
+    loop->has_input = false;
     expire_due(loop, gw_loop_now(loop));
     int received = receive(loop, error);
     if (received < 0)
@@ -447,9 +448,9 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     return rest(loop, wake_time(loop, until), error);
 }
 
-bool gw_loop_has_slept(const struct gw_loop *loop)
+bool gw_loop_has_input(const struct gw_loop *loop)
 {
-    return loop->has_slept;
+    return loop->has_input;
 }
 
 const struct gw_loop_stats *gw_loop_stats(const struct gw_loop *loop)

@@ -80,8 +80,8 @@ void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t r
  */
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error);
 
-/* Whether the last turn slept: cfg.fds are worth a look. */
-bool gw_loop_has_slept(const struct gw_loop *loop);
+/* Whether one of cfg.fds had something to read when the last turn slept. */
+bool gw_loop_has_input(const struct gw_loop *loop);
 
 /*
  * The next datagram of the attach protocol that came in the last turn, and its sender; returns its
