@@ -120,7 +120,7 @@ static uint32_t make(enum gw_pkt_kind kind, uint64_t cookie, uint8_t *bytes)
 
 static void throw(int fd, const struct gw_sock_addr *to, uint8_t *bytes, size_t size)
 {
-    char control[GW_SOCK_CONTROL_SIZE];
+    _Alignas(struct cmsghdr) char control[GW_SOCK_CONTROL_SIZE];
     struct gw_sock_addr at = *to;
     struct iovec iov = {bytes, size};
     struct msghdr msg = {
