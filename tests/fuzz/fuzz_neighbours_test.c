@@ -21,8 +21,8 @@ enum {
 };
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
-static uint64_t total_hears, total_ups, total_downs, total_refusals, total_forged, total_stale,
-    total_agreed;
+static uint64_t total_hears, total_mistrusted, total_ups, total_downs, total_refusals, total_forged,
+    total_stale, total_agreed;
 
 struct fuzz {
     struct gw_test_attach *net;
@@ -104,6 +104,20 @@ static void end(struct fuzz *f, bool by_refusal)
     gw_test_attach_send(f->net, number, number == B ? what & 16 ? 0 : 2 : B, bytes);
 }
 
+/* Somebody takes it that the packets of the group which he hears do not come. */
+static void mistrust(struct fuzz *f)
+{
+    uint8_t what = take8(f);
+    struct gw_test_side *side = &f->net->sides[what % SIDES];
+    uint16_t peer = (what >> 4) % side->cfg.peers_max;
+    gw_test_attach_run(f->net, 0); /* what has waited has nothing to do with it */
+    uint32_t before = f->net->sides[B].hears;
+    if (side->own)
+        gw_neighbours_mistrust_group(side->own, peer, f->net->now);
+    gw_test_attach_run(f->net, 0);
+    total_mistrusted += f->net->sides[B].hears - before;
+}
+
 /* B tells a session a group, or none, and asks who hears it. */
 static void multicast(struct fuzz *f)
 {
@@ -121,7 +135,7 @@ static void multicast(struct fuzz *f)
 static void step(struct fuzz *f)
 {
     struct gw_test_attach *net = f->net;
-    switch (take8(f) % 10) {
+    switch (take8(f) % 11) {
     case 0:
         gw_test_attach_run(net, take8(f) * 10 * GW_MS);
         break;
@@ -150,8 +164,11 @@ static void step(struct fuzz *f)
     case 8:
         multicast(f);
         break;
-    default:
+    case 9:
         net->fate = take8(f) & 1 ? lose_all : NULL;
+        break;
+    default:
+        mistrust(f);
     }
 }
 
@@ -205,7 +222,7 @@ static void neighbours__survive_mutants(void **state)
     gw_test_replay("neighbours", 1, ROUNDS, LLVMFuzzerTestOneInput);
     assert_true(total_ups > ROUNDS && total_agreed > ROUNDS / 2);
     assert_true(total_downs > ROUNDS / 10 && total_refusals > ROUNDS / 100);
-    assert_true(total_hears > ROUNDS / 100);
+    assert_true(total_hears > ROUNDS / 100 && total_mistrusted > ROUNDS / 1000);
     assert_true(total_forged > ROUNDS / 10 && total_stale > ROUNDS / 10);
 }
 

@@ -1,14 +1,19 @@
 /*
  * Results by multicast, with daemons and workers as processes on loopback, which multicasts like a
  * network: sums are right, what is saved is counted, and where nobody hears the group, or no
- * longer, all goes on as without it.
+ * longer, or not all that is sent to it, all goes on as without it.
  */
+#define _GNU_SOURCE /* syscall() */
 #include "netns/processes.h"
 #include "support.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "net/key.h"
+#include "wire/wire.h"
 
 enum {
     WORKERS = 3,
@@ -16,11 +21,34 @@ enum {
     DEADLINE_MS = 20000,
     ROUNDS = 5,
     GROUPS = 4, /* `jobs` of the switch */
+    TRAIN_BYTES_MAX = 65536,
 };
 
 static struct gw_test_daemon sw, server;
 static struct gw_test_worker workers[2][WORKERS];
 static uint16_t ports[3]; /* of the switch, the server and the groups */
+
+static bool loses_results; /* workers that start now hear of a group its probes alone */
+
+static bool is_result(int fd, const struct msghdr *msg, ssize_t size)
+{
+    struct sockaddr_in at = {.sin_family = AF_UNSPEC};
+    socklen_t length = sizeof(at);
+    return size > 0 && getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
+           at.sin_family == AF_INET && IN_MULTICAST(ntohl(at.sin_addr.s_addr)) &&
+           !gw_attach_is(msg->msg_iov[0].iov_base, (uint32_t)size);
+}
+
+/* Stands before the C library's function of that name, as a network with a filter. */
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    const struct msghdr before = *msg;
+    ssize_t size;
+    while ((size = syscall(SYS_recvmsg, fd, msg, flags)) > 0 && loses_results &&
+           is_result(fd, msg, size))
+        *msg = before;
+    return size;
+}
 
 static int set_up(void **state)
 {
@@ -62,10 +90,75 @@ static void start_job(const char *job, struct gw_test_worker *team)
     }
 }
 
-static void await_hearing(uint32_t count)
+static uint32_t number_of(const char *job)
 {
-    for (uint32_t i = 0; i < count; i++)
+    struct gw_key key;
+    gw_key_from_text("", 0, &key);
+    return gw_key_job(&key, job);
+}
+
+/* All workers of the job hear its group, in whatever order they say so. */
+static void await_hearing(const char *job)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "job %08x rank", number_of(job));
+    for (int i = 0; i < WORKERS; i++) {
+        gw_test_daemon_await(&sw, text);
         gw_test_daemon_await(&sw, "results come by multicast");
+    }
+}
+
+/* Somebody who listens to a group beside the workers. */
+static int open_spy(const char *group)
+{
+    struct gw_sock_addr addr, loopback;
+    assert_int_equal(gw_sock_parse(group, ports[2], &addr), 0);
+    assert_int_equal(gw_sock_parse("127.0.0.1", ports[0], &loopback), 0);
+    assert_true(gw_sock_reach_by(&addr, &loopback, &loopback));
+    int fd = gw_sock_open_group(&addr, 0);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* One train of what a spy has heard; its bytes, and in `segment` the length of each datagram. */
+static uint32_t listen_in(int spy, uint8_t *bytes, uint32_t *segment)
+{
+    _Alignas(struct cmsghdr) char control[GW_SOCK_CONTROL_SIZE];
+    struct iovec iov = {bytes, TRAIN_BYTES_MAX};
+    struct msghdr msg = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    struct gw_sock_news news = {0};
+    ssize_t size = recvmsg(spy, &msg, MSG_DONTWAIT);
+    if (size <= 0)
+        return 0;
+    gw_sock_read_control(&msg, &news);
+    *segment = news.segment ? news.segment : (uint32_t)size;
+    return (uint32_t)size;
+}
+
+/* Closes the spy; how many results it has heard. All must be of this job. */
+static uint32_t heard_of(int spy, const char *job)
+{
+    static uint8_t bytes[TRAIN_BYTES_MAX];
+    uint32_t size, segment, count = 0;
+    while ((size = listen_in(spy, bytes, &segment)) > 0) {
+        for (uint32_t at = 0; at < size; at += segment) {
+            uint32_t length = size - at < segment ? size - at : segment;
+            struct gw_wire_hdr hdr;
+            if (gw_attach_is(bytes + at, length))
+                continue;
+            assert_int_equal(gw_wire_decode(bytes + at, length, &hdr), 0);
+            assert_int_equal(hdr.kind, GW_WIRE_PARAM);
+            assert_int_equal(hdr.flow, number_of(job));
+            count++;
+        }
+    }
+    close(spy);
+    return count;
 }
 
 static json_int_t copies_saved(void)
@@ -97,15 +190,19 @@ static void multicast__saves_copies_for_each_job(void **state)
 {
     (void)state;
     start_fabric();
+    int spies[2] = {open_spy("239.77.1.254"), open_spy("239.77.1.255")};
     start_job("left", workers[0]);
-    await_hearing(WORKERS);
+    await_hearing("left");
     assert_true(saved_in(workers[0], ROUNDS) > 0);
     start_job("right", workers[1]);
-    await_hearing(WORKERS);
+    await_hearing("right");
+    gw_test_workers_await(workers[1], WORKERS, ROUNDS); /* both at once */
     gw_test_workers_stop(workers[0], WORKERS);
     assert_true(saved_in(workers[1], ROUNDS) > 0);
     gw_test_workers_stop(workers[1], WORKERS);
     stop_all();
+    assert_true(heard_of(spies[0], "left") > 0);
+    assert_true(heard_of(spies[1], "right") > 0);
 }
 
 static void multicast__comes_back_with_the_switch(void **state)
@@ -113,11 +210,11 @@ static void multicast__comes_back_with_the_switch(void **state)
     (void)state;
     start_fabric();
     start_job("crash", workers[0]);
-    await_hearing(WORKERS);
+    await_hearing("crash");
     gw_test_workers_await(workers[0], WORKERS, ROUNDS);
     gw_test_daemon_crash(&sw);
     gw_test_daemon_restart(&sw);
-    await_hearing(WORKERS);
+    await_hearing("crash");
     assert_true(saved_in(workers[0], ROUNDS) > 0);
     gw_test_workers_stop(workers[0], WORKERS);
     stop_all();
@@ -139,6 +236,21 @@ static void multicast__is_not_needed(void **state)
     close(fd);
 }
 
+/* Probes alone arrive, so all workers say that they hear; then they find out. */
+static void multicast__is_given_up_when_results_do_not_come(void **state)
+{
+    (void)state;
+    start_fabric();
+    loses_results = true;
+    start_job("filtered", workers[0]);
+    loses_results = false;
+    for (int i = 0; i < WORKERS; i++)
+        gw_test_daemon_await(&sw, "results come by unicast again");
+    assert_int_equal(saved_in(workers[0], ROUNDS), 0);
+    gw_test_workers_stop(workers[0], WORKERS);
+    stop_all();
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -147,6 +259,7 @@ int main(void)
         CASE(multicast__saves_copies_for_each_job),
         CASE(multicast__comes_back_with_the_switch),
         CASE(multicast__is_not_needed),
+        CASE(multicast__is_given_up_when_results_do_not_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@ enum {
     C, /* a stranger to both, with the same key */
 };
 
+#define MISTRUST (30 * GW_S) /* for so long probes count for nothing */
+
 static const struct gw_attach_group group = {
     .cookie = 0x1122334455667788, .port = 29700, .address = {[0] = 0xff, [15] = 5}};
 static const struct gw_attach_group no_group = {.port = 0};
@@ -48,6 +50,13 @@ static bool is_hearing(const struct gw_test_attach *net)
     struct gw_neighbour_event view;
     assert_true(gw_neighbours_view(net->sides[B].own, net->sides[B].last_up.peer, &view));
     return view.said.flags & GW_ATTACH_HEARS;
+}
+
+/* The packets of the group do not come to A, it has found out. */
+static void mistrust(struct gw_test_attach *net)
+{
+    gw_neighbours_mistrust_group(net->sides[A].own, net->sides[A].last_up.peer, net->now);
+    gw_test_attach_run(net, 0);
 }
 
 static void group__is_told_with_the_next_answer(void **state)
@@ -134,6 +143,58 @@ static void group__ends_with_its_session(void **state)
     gw_test_attach_close(net);
 }
 
+/* What was sent before we said that we hear comes by unicast, and tells nothing about the group. */
+static void mistrust__waits_for_two_beats(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    tell(net, &group);
+    mistrust(net); /* there is nothing to mistrust: it changes nothing */
+    probe(net, B, false);
+    assert_true(is_hearing(net));
+    mistrust(net);
+    gw_test_attach_run(net, GW_TEST_BEAT);
+    probe(net, B, false);
+    gw_test_attach_run(net, GW_TEST_BEAT - 1);
+    mistrust(net);
+    gw_test_attach_run(net, GW_TEST_BEAT);
+    assert_true(is_hearing(net));
+    assert_int_equal(net->sides[B].hears, 1);
+    mistrust(net);
+    assert_false(is_hearing(net));
+    assert_int_equal(net->sides[B].hears, 2);
+    gw_test_attach_close(net);
+}
+
+/* Then probes do not count, until the group gets another chance, of two beats again. */
+static void mistrust__passes(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    tell(net, &group);
+    probe(net, B, false);
+    gw_test_attach_run(net, 2 * GW_TEST_BEAT);
+    assert_true(is_hearing(net));
+    mistrust(net);
+    gw_time until = net->now + MISTRUST;
+    while (gw_time_before(net->now, until - GW_TEST_BEAT)) {
+        gw_test_attach_run(net, GW_TEST_BEAT);
+        probe(net, B, false);
+        assert_false(is_hearing(net));
+    }
+    gw_test_attach_run(net, until - net->now - 1);
+    probe(net, B, false);
+    assert_false(is_hearing(net));
+    gw_test_attach_run(net, 1);
+    probe(net, B, false);
+    assert_true(is_hearing(net));
+    mistrust(net);
+    assert_true(is_hearing(net));
+    assert_int_equal(net->sides[B].hears, 3);
+    assert_true(net->sides[A].downs == 0 && net->sides[B].downs == 0);
+    gw_test_attach_close(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +203,8 @@ int main(void)
         cmocka_unit_test(hearing__lasts_as_long_as_the_probes),
         cmocka_unit_test(probe__counts_only_from_the_neighbour),
         cmocka_unit_test(group__ends_with_its_session),
+        cmocka_unit_test(mistrust__waits_for_two_beats),
+        cmocka_unit_test(mistrust__passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
