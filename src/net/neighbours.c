@@ -467,6 +467,7 @@ static void accepted(struct gw_neighbours *own, struct dial *dial, const struct 
     session->state = SESSION_UP;
     session->said = *msg;
     session->is_probed = false;
+    session->trusts_at = now;
     post(own, GW_NEIGHBOUR_UP, dial->peer);
     dial->next_at = gw_time_add(now, own->cfg.beat);
 }
