@@ -211,6 +211,11 @@ static void status(void *pointer, json_t *status)
                         json_pack("{s:I, s:I, s:I, s:I}", "received", (json_int_t)totals.received,
                                   "results", (json_int_t)totals.results, "complete",
                                   (json_int_t)totals.complete, "bytes", (json_int_t)totals.bytes));
+    const struct gw_overlay_switch *sw = gw_overlay_site_switch(own->site);
+    if (sw)
+        json_object_set_new(
+            status, "copies_saved",
+            json_integer((json_int_t)gw_switch_stats(gw_overlay_switch_core(sw))->copies_saved));
 }
 
 int gw_cmd_server(int argc, char **argv)
