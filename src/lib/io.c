@@ -477,6 +477,14 @@ static bool is_finished(const struct gw_io *io)
     return io->phase == PHASE_OVER && io->is_leaving && !owes;
 }
 
+static void take_events(struct gw_io *io)
+{
+    if (io->mesh)
+        take_mesh_events(io);
+    else
+        take_worker_events(io);
+}
+
 static void *io_main(void *argument)
 {
     struct gw_io *io = argument;
@@ -490,11 +498,9 @@ static void *io_main(void *argument)
             fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         if (gw_loop_has_input(gw_station_loop(io->station)))
             drain(io->to_engine);
+        take_events(io); /* first: one that has failed says why, and then goes */
         take_neighbours(io);
-        if (io->mesh)
-            take_mesh_events(io);
-        else
-            take_worker_events(io);
+        take_events(io);
     }
     return NULL;
 }
