@@ -217,12 +217,13 @@ static void codec_decode__refuses_what_is_not_for_us(void **state)
         uint8_t at, value;
         int error;
     } cases[] = {
-        {0, 'X', GW_ERR_VERSION},                                 /* magic */
-        {2, 0x20, GW_ERR_VERSION},                                /* version 2 */
-        {4, 0, GW_ERR_UNKNOWN},                                   /* cookie of another job */
-        {11, 0, GW_ERR_UNKNOWN},     {2, 0x1f, GW_ERR_MALFORMED}, /* kind */
-        {3, 0x80, GW_ERR_MALFORMED},                              /* flag */
-        {39, 0, GW_ERR_MALFORMED},                                /* last packet without payload */
+        {0, 'X', GW_ERR_VERSION},                        /* magic */
+        {2, (GW_WIRE_VERSION + 1) << 4, GW_ERR_VERSION}, /* the next version */
+        {4, 0, GW_ERR_UNKNOWN},                          /* cookie of another job */
+        {11, 0, GW_ERR_UNKNOWN},
+        {2, GW_WIRE_VERSION << 4 | 15, GW_ERR_MALFORMED}, /* kind */
+        {3, 0x80, GW_ERR_MALFORMED},                      /* flag */
+        {39, 0, GW_ERR_MALFORMED},                        /* last packet without payload */
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         struct gw_pkt pkt = {.q.kind = GW_PKT_DATA}, out;

@@ -107,7 +107,7 @@ static void attach_encode__keeps_its_places(void **state)
                                 .reason = GW_ATTACH_VERSION};
     uint8_t bytes[GW_ATTACH_SIZE];
     gw_attach_encode(&msg, bytes);
-    assert_memory_equal(bytes, "GW\x17\x03\xab", 5);
+    assert_memory_equal(bytes, "GW\x27\x03\xab", 5);
     assert_memory_equal(bytes + 36, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
     assert_memory_equal(bytes + 48, "\x99\xaa\xbb\xcc", 4);
     assert_memory_equal(bytes + 56, "\0\0\0\x01\0\0\x05\x80", 8);
@@ -182,6 +182,22 @@ static void attach_is__never_a_packet(void **state)
     }
 }
 
+/* What another version says is recognised, though its messages may be longer or shorter. */
+static void attach_is__knows_other_versions(void **state)
+{
+    (void)state;
+    struct gw_attach_msg msg = {.step = GW_ATTACH_ASK, .entropies = 1, .mtu = 1}, other;
+    uint8_t bytes[GW_ATTACH_SIZE_MAX + 1] = {0};
+    gw_attach_encode(&msg, bytes);
+    bytes[2] ^= 0x40;
+    for (uint32_t length = 0; length <= sizeof(bytes); length++) {
+        bool is_one = length >= GW_ATTACH_SIZE_MIN && length <= GW_ATTACH_SIZE_MAX;
+        assert_int_equal(gw_attach_is(bytes, length), is_one);
+        assert_int_equal(gw_attach_decode(bytes, length, &other),
+                         is_one ? GW_ERR_VERSION : GW_ERR_MALFORMED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +207,7 @@ int main(void)
         cmocka_unit_test(attach_decode__refuses_groups_out_of_place),
         cmocka_unit_test(attach_decode__refuses_nonsense),
         cmocka_unit_test(attach_is__never_a_packet),
+        cmocka_unit_test(attach_is__knows_other_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
