@@ -315,6 +315,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
         .peers_max = PEERS_MAX,
         .accepts = true,
+        .serves_many = true,
         .tags = common->tag,
         .node_address = gw_daemon_address(daemon),
         .role = (uint8_t)daemon->kind->role,

@@ -294,7 +294,7 @@ static void dialled_up(struct gw_io *io, const struct gw_neighbour_event *event)
 /* A server of its own comes back; rank 0 does not. */
 static void server_down(struct gw_io *io)
 {
-    if (io->phase == PHASE_LEAVING)
+    if (io->phase == PHASE_LEAVING || io->phase == PHASE_LINGERING)
         enter(io, PHASE_LINGERING, 0); /* it has closed: nobody needs us */
     else if (!io->plan.server[0] && io->phase != PHASE_OVER && io->phase != PHASE_ATTACHING)
         fail(io, GRADWIRE_ERR_PEER, "rank 0, the server at %s, is lost", io->plan.join);
@@ -359,7 +359,8 @@ static void take_worker_events(struct gw_io *io)
         if (event.kind == GW_EVENT_JOINED && io->phase == PHASE_JOINING) {
             joined(io);
         } else if (event.kind == GW_EVENT_REDUCED) {
-            end_call(io, 0, 0, GRADWIRE_OK); /* they end in their order */
+            if (io->call_count)                  /* else all have failed meanwhile */
+                end_call(io, 0, 0, GRADWIRE_OK); /* they end in their order */
         } else if (io->phase == PHASE_LEAVING) {
             enter(io, PHASE_LINGERING, io->plan.deadline);
         } else if (event.kind == GW_EVENT_REFUSED || event.kind == GW_EVENT_FAILED) {
@@ -494,11 +495,12 @@ static void *io_main(void *argument)
         step(io);
         gw_time wait = io->mesh && gw_overlay_mesh_has_work(io->mesh) ? 0 : TURN;
         int code = gw_station_turn(io->station, gw_time_add(now_of(io), wait), error);
-        if (code && io->phase != PHASE_OVER)
-            fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         if (gw_loop_has_input(gw_station_loop(io->station)))
             drain(io->to_engine);
-        take_events(io); /* first: one that has failed says why, and then goes */
+        take_events(
+            io); /* first: what is done is done, and one who fails says why before he goes */
+        if (code && io->phase != PHASE_OVER)
+            fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         take_neighbours(io);
         take_events(io);
     }

@@ -460,6 +460,7 @@ static void accepted(struct gw_neighbours *own, struct dial *dial, const struct 
         if (is_other_group(&session->said.group, &msg->group)) {
             session->said.group = msg->group;
             session->is_probed = false;
+            session->trusts_at = now;
             post(own, GW_NEIGHBOUR_GROUP, dial->peer);
         }
         return;
@@ -549,15 +550,17 @@ static void probed(struct gw_neighbours *own, const struct gw_sock_addr *from, c
 
 /* Of another version all that counts is the step, the session, and the version itself. */
 static uint32_t other_version(struct gw_neighbours *own, const struct gw_sock_addr *from,
-                              const uint8_t *bytes, uint8_t *answer, gw_time now)
+                              const uint8_t *bytes, uint32_t length, uint8_t *answer, gw_time now)
 {
     struct gw_attach_msg msg = {.entropies = 1, .mtu = 1, .reason = GW_ATTACH_VERSION};
     enum gw_attach_step step = gw_attach_step_of(bytes);
     gw_attach_session_of(bytes, msg.session);
     msg.job = gw_attach_version(bytes);
     own->stats.malformed++;
-    if (step == GW_ATTACH_ASK && own->cfg.accepts)
-        return refuse(own, &msg, NULL, GW_ATTACH_VERSION, answer);
+    if (step == GW_ATTACH_ASK && own->cfg.accepts) {
+        refuse(own, &msg, NULL, GW_ATTACH_VERSION, answer);
+        return length < GW_ATTACH_SIZE ? length : GW_ATTACH_SIZE; /* as long as they know */
+    }
     struct dial *dial = step == GW_ATTACH_REFUSE ? find_dial(own, from, msg.session) : NULL;
     if (dial && own->sessions[dial->peer].state == SESSION_TRYING)
         refused(own, dial, &msg, now);
@@ -576,7 +579,7 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
         return 0;
     }
     if (code == GW_ERR_VERSION)
-        return other_version(own, from, bytes, answer, now);
+        return other_version(own, from, bytes, length, answer, now);
     if (code) {
         own->stats.malformed++;
         return 0;

@@ -205,7 +205,7 @@ static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_
     if (is_v6(addr)) {
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-        failed |= set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+        set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0); /* not every system knows it */
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
     } else {
         failed |= set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);

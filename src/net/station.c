@@ -94,7 +94,7 @@ static int open_udp(struct gw_station *station, const struct gw_station_cfg *cfg
         .buffer_bytes = KERNEL_BUFFER,
         .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
         .has_trains = true,
-        .serves_many = cfg->accepts,
+        .serves_many = cfg->serves_many,
         .faults = cfg->faults,
     };
     return gw_udp_open(&udp, &station->udp, error);

@@ -190,6 +190,7 @@ static ssize_t send_run(struct gw_udp *udp, uint32_t count)
 int gw_udp_flush(struct gw_udp *udp, char *error)
 {
     struct gw_udp_tx *tx = &udp->tx;
+    bool is_group = udp->peers[tx->peer].addr.interface != 0;
     tx->is_blocked = false;
     if (tx->first < tx->count && !udp->peers[tx->peer].addr.length)
         drop_front(udp, tx->count - tx->first); /* gone while its train waited */
@@ -202,11 +203,11 @@ int gw_udp_flush(struct gw_udp *udp, char *error)
             tx->is_blocked = true;
             udp->stats.blocked++;
             return GW_OK;
-        } else if (udp->peers[tx->peer].addr.interface) {
-            udp->stats.send_errors += count; /* who hears nothing gets it otherwise */
-        } else if (count > 1 && (errno == EIO || errno == EINVAL)) {
+        } else if (count > 1 && (errno == EIO || (errno == EINVAL && !is_group))) {
             udp->segments = false; /* this way out cannot cut trains */
             continue;
+        } else if (is_group) {
+            udp->stats.send_errors += count; /* who hears nothing gets it otherwise */
         } else if (udp->cfg.serves_many || gw_udp_is_transient(errno)) {
             udp->stats.send_errors += count;
         } else {

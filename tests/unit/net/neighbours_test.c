@@ -505,6 +505,24 @@ static bool other_version(void *context, uint32_t number, struct gw_test_message
     return true;
 }
 
+/* Messages of another version have another length: the answer is as long as the question, so that
+ * they know it, but never longer. */
+static void neighbours__answer_another_version_at_its_length(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    for (uint32_t length = GW_ATTACH_SIZE_MIN; length <= GW_ATTACH_SIZE_MAX; length++) {
+        uint8_t asked[GW_ATTACH_SIZE_MAX] = {0}, answer[GW_ATTACH_SIZE];
+        memcpy(asked, net->messages[0].bytes, GW_ATTACH_SIZE_MIN);
+        asked[VERSION_AT] = 9 << 4 | GW_ATTACH_KIND;
+        uint32_t size = gw_neighbours_input(net->sides[B].own, &net->sides[A].addr, asked, length,
+                                            answer, net->now);
+        assert_int_equal(size, length < GW_ATTACH_SIZE ? length : GW_ATTACH_SIZE);
+        assert_int_equal(gw_attach_step_of(answer), GW_ATTACH_REFUSE);
+    }
+    gw_test_attach_close(net);
+}
+
 /* The initiator is of version 9: the answer is of ours, and names both. */
 static void neighbours__initiator_of_another_version(void **state)
 {
@@ -763,6 +781,7 @@ int main(void)
         cmocka_unit_test(neighbours__key_is_one_of_many),
         cmocka_unit_test(neighbours__key_is_lost),
         cmocka_unit_test(neighbours__initiator_of_another_version),
+        cmocka_unit_test(neighbours__answer_another_version_at_its_length),
         cmocka_unit_test(neighbours__responder_of_another_version),
         cmocka_unit_test(neighbours__refuse_for_a_reason),
         cmocka_unit_test(neighbours__nothing_is_stored_without_proof),
