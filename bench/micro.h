@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/aggregate.h"
 #include "core/path.h"
 
 enum {
@@ -36,6 +37,10 @@ void *gw_bench_take(size_t size);
 
 /* Adds an operation. */
 void gw_bench_add(struct gw_bench_suite *suite, const char *name, gw_bench_run *run, void *state);
+
+/* An aggregation stage for one job, which it knows. */
+struct gw_aggregate *gw_bench_aggregate(struct gw_pkt_pool *pool, uint32_t aggregators,
+                                        const struct gw_aggregate_job *job);
 
 /* The operations of micro_algo.c, micro_node.c, micro_data.c, micro_aggregate.c, micro_reduce.c and
  * micro_net.c. */

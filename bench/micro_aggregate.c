@@ -108,18 +108,27 @@ static void add_slots(struct gw_bench_suite *suite)
     gw_bench_add(suite, "aggregate in slots, 352 values", slots_run, b);
 }
 
+struct gw_aggregate *gw_bench_aggregate(struct gw_pkt_pool *pool, uint32_t aggregators,
+                                        const struct gw_aggregate_job *job)
+{
+    struct gw_aggregate_cfg cfg = {
+        .aggregators = aggregators,
+        .jobs_max = 1,
+        .members_max = job->member_count,
+        .leak = GW_S,
+        .kernels = gw_kernels_best(gw_cpu_features()),
+        .pool = pool,
+    };
+    struct gw_aggregate *aggregate =
+        gw_aggregate_init(gw_bench_take(gw_aggregate_size(&cfg)), &cfg);
+    int error = gw_aggregate_install(aggregate, job);
+    GW_ASSERT(error == 0);
+    return aggregate;
+}
+
 void gw_bench_add_aggregate(struct gw_bench_suite *suite)
 {
     struct aggregate_bench *b = bench_open();
-    struct gw_aggregate_cfg cfg = {
-        .aggregators = AGGREGATORS,
-        .jobs_max = 1,
-        .members_max = WORKERS,
-        .leak = GW_S,
-        .kernels = gw_kernels_best(gw_cpu_features()),
-        .pool = &b->pool,
-    };
-    b->aggregate = gw_aggregate_init(gw_bench_take(gw_aggregate_size(&cfg)), &cfg);
     struct gw_aggregate_job job = {
         .job = JOB,
         .epoch = EPOCH,
@@ -127,8 +136,7 @@ void gw_bench_add_aggregate(struct gw_bench_suite *suite)
         .member_count = WORKERS,
         .members = members,
     };
-    int error = gw_aggregate_install(b->aggregate, &job);
-    GW_ASSERT(error == 0);
+    b->aggregate = gw_bench_aggregate(&b->pool, AGGREGATORS, &job);
     gw_bench_add(suite, "aggregate, 352 values", aggregate_run, b);
     add_slots(suite);
 }

@@ -193,16 +193,6 @@ static void open_server(struct reduce_bench *b)
 static struct gw_aggregate *open_aggregate(struct reduce_bench *b)
 {
     static const uint32_t members[WORKERS] = {0, 1, 2, 3};
-    struct gw_aggregate_cfg cfg = {
-        .aggregators = AGGREGATORS,
-        .jobs_max = 1,
-        .members_max = WORKERS,
-        .leak = GW_S,
-        .kernels = gw_kernels_best(gw_cpu_features()),
-        .pool = &b->pool,
-    };
-    struct gw_aggregate *aggregate =
-        gw_aggregate_init(gw_bench_take(gw_aggregate_size(&cfg)), &cfg);
     struct gw_aggregate_job job = {
         .job = JOB,
         .epoch = EPOCH,
@@ -210,9 +200,7 @@ static struct gw_aggregate *open_aggregate(struct reduce_bench *b)
         .member_count = WORKERS,
         .members = members,
     };
-    int error = gw_aggregate_install(aggregate, &job);
-    GW_ASSERT(error == 0);
-    return aggregate;
+    return gw_bench_aggregate(&b->pool, AGGREGATORS, &job);
 }
 
 static void open_switch(struct reduce_bench *b)

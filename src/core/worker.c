@@ -195,13 +195,17 @@ static bool might_saturate(const struct gw_worker *worker, const struct gw_row_t
     return has_floats(work) && safe_exponent(worker, work, seq, exponent) < exponent;
 }
 
-/* Asks for the fragment after the next one, of `size` bytes like that at `in`: what the hardware
- * fetches ahead by itself ends with every page. It may lie behind the tensor; nothing is read. */
-static void fetch_ahead(const unsigned char *in, size_t size)
+/* Fetches the fragment `ahead` places behind that at `values`, of `size` bytes like that, to be
+ * read or written: what the hardware fetches by itself ends with every page. It may lie behind the
+ * tensor, of which nothing is touched. */
+static inline void fetch_ahead(const void *values, size_t size, uint32_t ahead, bool writes)
 {
-    uintptr_t at = (uintptr_t)in + 2 * size;
+    uintptr_t at = (uintptr_t)values + ahead * size;
     for (uintptr_t end = at + size; at < end; at += GW_CACHE_LINE)
-        __builtin_prefetch((const void *)at);
+        if (writes)
+            __builtin_prefetch((const void *)at, 1);
+        else
+            __builtin_prefetch((const void *)at);
 }
 
 /* Writes the payload, as integers if they all fit, else raw. */
@@ -226,7 +230,7 @@ static void fill_payload(struct gw_worker *worker, const struct gw_row_tensor *w
             memset(out, 0, 4 * (size_t)pkt->agg.values);
             memcpy(out, in, (size_t)pkt->agg.values * size);
         }
-        fetch_ahead(in, (size_t)pkt->agg.values * size);
+        fetch_ahead(in, (size_t)pkt->agg.values * size, 2, false);
     }
     if (*slot & SLOT_RAW) {
         pkt->agg_flags |= GW_AGG_RAW | GW_AGG_RESEND;
@@ -366,9 +370,7 @@ static void store_result(struct gw_worker *worker, const struct gw_row_tensor *w
     enum gw_dtype type = work->tensor.type;
     const struct gw_scale scale = scale_of(worker, work, pkt->seq);
     size_t size = (size_t)pkt->agg.values * gw_dtype_size(type);
-    /* Most results come in order: fetches where the next one goes, while this one is worked on. */
-    for (size_t at = size; at < 2 * size; at += GW_CACHE_LINE)
-        __builtin_prefetch(out + at, 1);
+    fetch_ahead(out, size, 1, true); /* most results come in order */
     if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)
         memcpy(out, in, size);
     else

@@ -440,12 +440,6 @@ static void begin_again(struct gw_neighbours *own, struct dial *dial, gw_time pa
     dial->next_at = gw_time_add(now, pace);
 }
 
-static bool is_other_group(const struct gw_attach_group *a, const struct gw_attach_group *b)
-{
-    return a->cookie != b->cookie || a->port != b->port ||
-           memcmp(a->address, b->address, sizeof(a->address)) != 0;
-}
-
 static void accepted(struct gw_neighbours *own, struct dial *dial, const struct gw_attach_msg *msg,
                      gw_time now)
 {
@@ -457,7 +451,7 @@ static void accepted(struct gw_neighbours *own, struct dial *dial, const struct 
     }
     session->heard_at = now;
     if (!is_new) {
-        if (is_other_group(&session->said.group, &msg->group)) {
+        if (!gw_attach_is_same_group(&session->said.group, &msg->group)) {
             session->said.group = msg->group;
             session->is_probed = false;
             session->trusts_at = now;

@@ -54,7 +54,6 @@ static int open_all(struct gw_udp *udp, const char *address, char *error)
         return code;
     udp->sources[0].fd = udp->fds[0];
     udp->sources[1].fd = -1;
-    udp->receive_room = gw_sock_receive_room(udp->fds[0]);
     udp->segments = cfg->has_trains && gw_sock_join_trains(udp->fds[0]);
     if (!gw_udp_rx_init(udp)) {
         gw_sock_close_row(udp->fds, cfg->entropies);
@@ -104,11 +103,6 @@ const struct gw_sock_addr *gw_udp_address(const struct gw_udp *udp)
 uint32_t gw_udp_overhead(const struct gw_udp *udp)
 {
     return udp->ip_overhead + GW_WIRE_DATA_SIZE;
-}
-
-uint32_t gw_udp_receive_room(const struct gw_udp *udp)
-{
-    return udp->receive_room;
 }
 
 void gw_udp_set_peer(struct gw_udp *udp, const struct gw_udp_peer *peer)

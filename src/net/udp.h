@@ -111,9 +111,6 @@ const struct gw_sock_addr *gw_udp_address(const struct gw_udp *udp);
 /* Bytes that IP, UDP and our header take around a payload. */
 uint32_t gw_udp_overhead(const struct gw_udp *udp);
 
-/* Bytes of datagrams that the kernel keeps for us until we look, by its own way of counting. */
-uint32_t gw_udp_receive_room(const struct gw_udp *udp);
-
 /* Opens or changes a neighbour; its rx_cookie's low 16 bits, below peers_max, say which. */
 void gw_udp_set_peer(struct gw_udp *udp, const struct gw_udp_peer *peer);
 

@@ -71,8 +71,7 @@ struct gw_udp {
     struct gw_udp_cfg cfg;
     struct gw_sock_addr local;
     uint32_t ip_overhead; /* bytes of IP and UDP headers */
-    uint32_t receive_room;
-    bool segments; /* the kernel cuts our trains */
+    bool segments;        /* the kernel cuts our trains */
     struct gw_prng prng;
     struct gw_udp_stats stats;
     struct gw_udp_peer *peers; /* addr.length 0: free */

@@ -66,6 +66,12 @@ void gw_attach_session_of(const uint8_t *bytes, uint8_t session[GW_ATTACH_NONCE_
     memcpy(session, bytes + OFFSET_SESSION, GW_ATTACH_NONCE_SIZE);
 }
 
+bool gw_attach_is_same_group(const struct gw_attach_group *a, const struct gw_attach_group *b)
+{
+    return a->cookie == b->cookie && a->port == b->port &&
+           memcmp(a->address, b->address, sizeof(a->address)) == 0;
+}
+
 /* Of ACCEPT; the zeros of all other messages are no group. */
 static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
 {
@@ -73,10 +79,8 @@ static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
     group->cookie = get(bytes + OFFSET_GROUP_COOKIE, 8);
     group->port = (uint16_t)get(bytes + OFFSET_GROUP_PORT, 2);
     memcpy(group->address, bytes + OFFSET_GROUP, sizeof(group->address));
-    bool is_none = group->cookie == none.cookie && group->port == none.port &&
-                   memcmp(group->address, none.address, sizeof(none.address)) == 0;
     bool is_group = group->port && bytes[OFFSET_STEP] == GW_ATTACH_ACCEPT;
-    return get(bytes + OFFSET_ZERO, 2) == 0 && (is_none || is_group);
+    return get(bytes + OFFSET_ZERO, 2) == 0 && (is_group || gw_attach_is_same_group(group, &none));
 }
 
 int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg)

@@ -124,6 +124,8 @@ struct gw_attach_msg {
     uint8_t reason; /* of REFUSE */
 };
 
+bool gw_attach_is_same_group(const struct gw_attach_group *a, const struct gw_attach_group *b);
+
 /* Whether a datagram is of this protocol, in whatever version. */
 bool gw_attach_is(const uint8_t *bytes, uint32_t length);
 

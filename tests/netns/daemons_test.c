@@ -33,13 +33,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    gw_test_end_all();
-    return 0;
-}
-
 /* Starts a switch at ports[0] and a server behind it at ports[1]. */
 static void start_fabric(const char *more)
 {
@@ -546,7 +539,7 @@ static void daemons_config__names_what_is_wrong(void **state)
     assert_non_null(strstr(run.err, "--config"));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, gw_test_end_all)
 
 int main(int argc, char **argv)
 {

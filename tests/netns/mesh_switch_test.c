@@ -38,13 +38,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    gw_test_end_all();
-    return 0;
-}
-
 static void stop_switches(void)
 {
     struct gw_test_daemon *const all[] = {&leaves[0], &leaves[1], &top};
@@ -315,7 +308,7 @@ static void mesh_switch_incast__marks_and_windows_react(void **state)
     assert_true(marks[0] < marks[1]);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, gw_test_end_all)
 
 int main(void)
 {

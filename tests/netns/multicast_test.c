@@ -57,13 +57,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    gw_test_end_all();
-    return 0;
-}
-
 static void start_fabric(void)
 {
     char text[GW_DAEMON_CONFIG_MAX];
@@ -251,7 +244,7 @@ static void multicast__is_given_up_when_results_do_not_come(void **state)
     stop_all();
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, gw_test_end_all)
 
 int main(void)
 {

@@ -83,8 +83,9 @@ static pid_t start_child(void)
     return pid;
 }
 
-void gw_test_end_all(void)
+int gw_test_end_all(void **state)
 {
+    (void)state;
     for (uint32_t i = 0; i < CHILDREN_MAX; i++) {
         if (children[i] == 0)
             continue;
@@ -99,6 +100,7 @@ void gw_test_end_all(void)
         unlink(daemons[i]->config);
         daemons[i] = NULL;
     }
+    return 0;
 }
 
 /* The log of every daemon, for whoever reads why the test failed. */

@@ -105,7 +105,7 @@ void gw_test_worker_join(struct gw_test_worker *worker);
 /* kill -9. */
 void gw_test_worker_crash(struct gw_test_worker *worker);
 
-/* Ends everything that a failed test has left running. */
-void gw_test_end_all(void);
+/* Ends everything that a failed test has left running: its tear-down. Returns 0. */
+int gw_test_end_all(void **state);
 
 #endif
