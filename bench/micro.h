@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/aggregate.h"
+#include "core/switch/aggregate.h"
 #include "core/path.h"
 
 enum {

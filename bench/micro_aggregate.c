@@ -6,8 +6,8 @@
 #include "micro.h"
 
 #include "base/cpu.h"
-#include "core/aggregate.h"
-#include "core/slots.h"
+#include "core/switch/aggregate.h"
+#include "core/switch/slots.h"
 
 enum {
     WORKERS = 8,

@@ -3,8 +3,8 @@
  */
 #include "micro.h"
 
-#include "core/endpoint.h"
-#include "core/switch.h"
+#include "core/host/endpoint.h"
+#include "core/switch/switch.h"
 
 enum {
     SWITCH_PORTS = 16,

@@ -7,11 +7,11 @@
 #include "micro.h"
 
 #include "base/cpu.h"
-#include "core/aggregate.h"
+#include "core/switch/aggregate.h"
 #include "core/codec.h"
-#include "core/server.h"
-#include "core/switch.h"
-#include "core/worker.h"
+#include "core/aggregation/server.h"
+#include "core/switch/switch.h"
+#include "core/aggregation/worker.h"
 
 enum {
     WORKERS = 4,

@@ -5,7 +5,7 @@
 #include "support.h"
 
 #include "base/cpu.h"
-#include "core/switch.h"
+#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {

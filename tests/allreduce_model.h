@@ -9,9 +9,9 @@
 #ifndef GW_TESTS_ALLREDUCE_MODEL_H
 #define GW_TESTS_ALLREDUCE_MODEL_H
 
-#include "core/aggregate.h"
-#include "core/coordinator.h"
-#include "core/member.h"
+#include "core/switch/aggregate.h"
+#include "core/control/coordinator.h"
+#include "core/control/member.h"
 
 enum {
     GW_MODEL_WORKERS_MAX = 24,

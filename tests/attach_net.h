@@ -6,7 +6,7 @@
 #ifndef GW_TESTS_ATTACH_NET_H
 #define GW_TESTS_ATTACH_NET_H
 
-#include "net/neighbours.h"
+#include "net/attach/neighbours.h"
 
 enum {
     GW_TEST_SIDES_MAX = 8,

@@ -5,7 +5,7 @@
 #ifndef GW_TESTS_HOST_H
 #define GW_TESTS_HOST_H
 
-#include "core/endpoint.h"
+#include "core/host/endpoint.h"
 
 struct gw_test_host {
     struct gw_endpoint *endpoint;

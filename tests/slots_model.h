@@ -7,8 +7,8 @@
 #ifndef GW_TESTS_SLOTS_MODEL_H
 #define GW_TESTS_SLOTS_MODEL_H
 
-#include "core/slot_worker.h"
-#include "core/slots.h"
+#include "core/aggregation/slot_worker.h"
+#include "core/switch/slots.h"
 
 enum {
     GW_SLOTS_MODEL_HOSTS = 5,

@@ -17,8 +17,8 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "core/quant/kernels.h"
-#include "net/probe.h"
-#include "net/udp.h"
+#include "net/udp/probe.h"
+#include "net/udp/udp.h"
 
 enum {
     ITEMS_MAX = 64,

@@ -1,7 +1,7 @@
 /* `gradwire server`: a parameter server, for any number of jobs. */
 #include "cli/cli.h"
 #include "cli/daemon.h"
-#include "net/overlay_site.h"
+#include "net/roles/overlay_site.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* `gradwire switch`: a switch that adds up, for any number of jobs. */
 #include "cli/cli.h"
 #include "cli/daemon.h"
-#include "net/overlay_switch.h"
+#include "net/roles/overlay_switch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@
 #include "cli/cli.h"
 #include "cli/metrics.h"
 #include "config/schema.h"
-#include "net/overlay_server.h"
+#include "net/roles/overlay_server.h"
 
 enum {
     PEERS_MAX = 2048,
@@ -158,14 +158,14 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 /* Reads `keys:`, a list of files; without it anybody may attach. */
 static int read_keys(struct gw_daemon *daemon, const struct gw_document *document)
 {
-    const struct gw_value *list = gw_value_get(document->root, "keys");
+    const struct gw_doc_value *list = gw_doc_value_get(document->root, "keys");
     char error[GW_NET_ERROR_MAX];
     daemon->is_open = !list;
     if (!list) {
         gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
         return GW_OK;
     }
-    if (list->kind != GW_VALUE_LIST || list->count == 0 || list->count > GW_NEIGHBOURS_KEYS_MAX)
+    if (list->kind != GW_DOC_VALUE_LIST || list->count == 0 || list->count > GW_NEIGHBOURS_KEYS_MAX)
         return gw_document_error(document, list, GW_ERR_INVALID,
                                  "expected a list of 1 to %d key files", GW_NEIGHBOURS_KEYS_MAX);
     for (uint32_t i = 0; i < list->count; i++) {

@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
-#include "net/sock.h"
+#include "net/udp/sock.h"
 
 enum {
     KEY_VIA = 600,

@@ -28,10 +28,10 @@ static char *copy_text(const char *text, size_t length)
     return copy;
 }
 
-static struct gw_value *value_new(struct gw_value *parent, enum gw_value_kind kind, const char *key,
-                                  uint32_t line)
+static struct gw_doc_value *value_new(struct gw_doc_value *parent, enum gw_doc_value_kind kind,
+                                      const char *key, uint32_t line)
 {
-    struct gw_value *value = gw_memory_zeroed(1, sizeof(*value));
+    struct gw_doc_value *value = gw_memory_zeroed(1, sizeof(*value));
     value->kind = kind;
     value->key = key ? copy_text(key, strlen(key)) : NULL;
     value->parent = parent;
@@ -40,7 +40,7 @@ static struct gw_value *value_new(struct gw_value *parent, enum gw_value_kind ki
     return value;
 }
 
-static void value_append(struct gw_value *parent, struct gw_value *item)
+static void value_append(struct gw_doc_value *parent, struct gw_doc_value *item)
 {
     parent->items =
         gw_memory_grow(parent->items, &parent->room, parent->count + 1, sizeof(parent->items[0]));
@@ -48,7 +48,7 @@ static void value_append(struct gw_value *parent, struct gw_value *item)
 }
 
 /* Recursion is bounded by 2 * DEPTH_MAX. */
-static void value_free(struct gw_value *value)
+static void value_free(struct gw_doc_value *value)
 {
     if (!value)
         return;
@@ -60,9 +60,9 @@ static void value_free(struct gw_value *value)
     free(value);
 }
 
-struct gw_value *gw_value_get(const struct gw_value *map, const char *key)
+struct gw_doc_value *gw_doc_value_get(const struct gw_doc_value *map, const char *key)
 {
-    if (!map || map->kind != GW_VALUE_MAP)
+    if (!map || map->kind != GW_DOC_VALUE_MAP)
         return NULL;
     for (uint32_t i = 0; i < map->count; i++)
         if (strcmp(map->items[i]->key, key) == 0)
@@ -71,7 +71,7 @@ struct gw_value *gw_value_get(const struct gw_value *map, const char *key)
 }
 
 /* Writes the dotted path of a value; list items by number. Recursion: 2 * DEPTH_MAX. */
-static size_t write_path(const struct gw_value *value, char *path, size_t size)
+static size_t write_path(const struct gw_doc_value *value, char *path, size_t size)
 {
     if (!value->parent)
         return 0;
@@ -87,8 +87,8 @@ static size_t write_path(const struct gw_value *value, char *path, size_t size)
     return used + (size_t)snprintf(path + used, size - used, "%s%u", dot, index);
 }
 
-int gw_document_error(const struct gw_document *document, const struct gw_value *value, int error,
-                      const char *format, ...)
+int gw_document_error(const struct gw_document *document, const struct gw_doc_value *value,
+                      int error, const char *format, ...)
 {
     char path[PATH_MAX_BYTES] = "";
     int used;
@@ -137,11 +137,11 @@ static uint32_t node_line(struct fy_node *node, uint32_t otherwise)
     return otherwise;
 }
 
-static int convert(struct gw_document *document, struct fy_node *node, struct gw_value *value,
+static int convert(struct gw_document *document, struct fy_node *node, struct gw_doc_value *value,
                    uint32_t depth);
 
-static int convert_map(struct gw_document *document, struct fy_node *node, struct gw_value *value,
-                       uint32_t depth)
+static int convert_map(struct gw_document *document, struct fy_node *node,
+                       struct gw_doc_value *value, uint32_t depth)
 {
     struct fy_node_pair *pair;
     void *cursor = NULL;
@@ -151,8 +151,8 @@ static int convert_map(struct gw_document *document, struct fy_node *node, struc
         const char *key = key_node && fy_node_is_scalar(key_node) && !fy_node_is_alias(key_node)
                               ? fy_node_get_scalar0(key_node)
                               : NULL;
-        struct gw_value *item =
-            value_new(value, GW_VALUE_SCALAR, key ? key : "?", node_line(key_node, value->line));
+        struct gw_doc_value *item = value_new(value, GW_DOC_VALUE_SCALAR, key ? key : "?",
+                                              node_line(key_node, value->line));
         value_append(value, item);
         if (!key)
             return gw_document_error(document, item, GW_ERR_INVALID, "a key must be a word");
@@ -162,7 +162,7 @@ static int convert_map(struct gw_document *document, struct fy_node *node, struc
 }
 
 /* Fills `value`, whose key, parent and line are set, from a node of libfyaml (NULL: nothing). */
-static int convert(struct gw_document *document, struct fy_node *node, struct gw_value *value,
+static int convert(struct gw_document *document, struct fy_node *node, struct gw_doc_value *value,
                    uint32_t depth)
 {
     if (depth > DEPTH_MAX)
@@ -173,21 +173,21 @@ static int convert(struct gw_document *document, struct fy_node *node, struct gw
     if (!node || fy_node_is_scalar(node)) {
         size_t length = 0;
         const char *text = node ? fy_node_get_scalar(node, &length) : NULL;
-        value->kind = GW_VALUE_SCALAR;
+        value->kind = GW_DOC_VALUE_SCALAR;
         value->text = copy_text(text ? text : "", text ? length : 0);
         return GW_OK;
     }
     if (fy_node_is_mapping(node)) {
-        value->kind = GW_VALUE_MAP;
+        value->kind = GW_DOC_VALUE_MAP;
         return convert_map(document, node, value, depth);
     }
-    value->kind = GW_VALUE_LIST;
+    value->kind = GW_DOC_VALUE_LIST;
     struct fy_node *item_node;
     void *cursor = NULL;
     int error = GW_OK;
     while (!error && (item_node = fy_node_sequence_iterate(node, &cursor))) {
-        struct gw_value *item =
-            value_new(value, GW_VALUE_SCALAR, NULL, node_line(item_node, value->line));
+        struct gw_doc_value *item =
+            value_new(value, GW_DOC_VALUE_SCALAR, NULL, node_line(item_node, value->line));
         value_append(value, item);
         error = convert(document, item_node, item, depth + 1);
     }
@@ -195,7 +195,7 @@ static int convert(struct gw_document *document, struct fy_node *node, struct gw
 }
 
 /* Says why the parser gave up, with the line of the file. */
-static int parse_error(const struct gw_document *document, const struct gw_value *value,
+static int parse_error(const struct gw_document *document, const struct gw_doc_value *value,
                        const char *text, size_t length, const struct fy_diag_error *first)
 {
     if (value->override)
@@ -210,7 +210,7 @@ static int parse_error(const struct gw_document *document, const struct gw_value
 
 /* Parses the only document of a YAML text into `value`. */
 static int parse(struct gw_document *document, const char *text, size_t length,
-                 struct gw_value *value)
+                 struct gw_doc_value *value)
 {
     struct fy_diag_cfg diag_cfg;
     fy_diag_cfg_default(&diag_cfg);
@@ -264,26 +264,26 @@ static int read_file(struct gw_document *document, char **text, size_t *length)
 }
 
 /* Makes "cc: smartt" into "cc: {kind: smartt}", so that a key below it can be set. */
-static void scalar_to_map(struct gw_value *value)
+static void scalar_to_map(struct gw_doc_value *value)
 {
-    struct gw_value *kind = value_new(value, GW_VALUE_SCALAR, "kind", value->line);
+    struct gw_doc_value *kind = value_new(value, GW_DOC_VALUE_SCALAR, "kind", value->line);
     kind->text = value->text;
     value->text = NULL;
-    value->kind = GW_VALUE_MAP;
+    value->kind = GW_DOC_VALUE_MAP;
     value_append(value, kind);
 }
 
 /* The item of `parent` called by one word of a --set path; made if it is a map's and absent. */
-static int step(struct gw_document *document, struct gw_value **at, const char *word,
+static int step(struct gw_document *document, struct gw_doc_value **at, const char *word,
                 const struct gw_override *override)
 {
-    struct gw_value *parent = *at;
-    const struct gw_value origin = {.override = override};
-    if (parent->kind == GW_VALUE_SCALAR && parent->text[0] != '\0')
+    struct gw_doc_value *parent = *at;
+    const struct gw_doc_value origin = {.override = override};
+    if (parent->kind == GW_DOC_VALUE_SCALAR && parent->text[0] != '\0')
         scalar_to_map(parent);
-    else if (parent->kind == GW_VALUE_SCALAR)
-        parent->kind = GW_VALUE_MAP;
-    if (parent->kind == GW_VALUE_LIST) {
+    else if (parent->kind == GW_DOC_VALUE_SCALAR)
+        parent->kind = GW_DOC_VALUE_MAP;
+    if (parent->kind == GW_DOC_VALUE_LIST) {
         char *end;
         unsigned long index = strtoul(word, &end, 10);
         if (*end != '\0' || end == word || index >= parent->count)
@@ -294,9 +294,9 @@ static int step(struct gw_document *document, struct gw_value **at, const char *
         *at = parent->items[index];
         return GW_OK;
     }
-    *at = gw_value_get(parent, word);
+    *at = gw_doc_value_get(parent, word);
     if (!*at) {
-        *at = value_new(parent, GW_VALUE_MAP, word, parent->line);
+        *at = value_new(parent, GW_DOC_VALUE_MAP, word, parent->line);
         (*at)->override = override;
         value_append(parent, *at);
     }
@@ -305,16 +305,17 @@ static int step(struct gw_document *document, struct gw_value **at, const char *
 
 const char *gw_document_path(const struct gw_document *document, const char *key)
 {
-    const struct gw_value *alias = gw_value_get(gw_value_get(document->root, "aliases"), key);
-    return alias && alias->kind == GW_VALUE_SCALAR ? alias->text : key;
+    const struct gw_doc_value *alias =
+        gw_doc_value_get(gw_doc_value_get(document->root, "aliases"), key);
+    return alias && alias->kind == GW_DOC_VALUE_SCALAR ? alias->text : key;
 }
 
 /* The value that a path calls, made if need be and empty in any case. */
 static int locate(struct gw_document *document, const char *path,
-                  const struct gw_override *override, struct gw_value **found)
+                  const struct gw_override *override, struct gw_doc_value **found)
 {
-    struct gw_value *at = document->root;
-    const struct gw_value origin = {.override = override};
+    struct gw_doc_value *at = document->root;
+    const struct gw_doc_value origin = {.override = override};
     uint32_t depth = 0;
     while (path) {
         char word[PATH_MAX_BYTES];
@@ -337,7 +338,7 @@ static int locate(struct gw_document *document, const char *path,
     at->items = NULL;
     at->text = NULL;
     at->count = at->room = 0;
-    at->kind = GW_VALUE_SCALAR;
+    at->kind = GW_DOC_VALUE_SCALAR;
     at->override = override;
     *found = at;
     return GW_OK;
@@ -347,22 +348,22 @@ static int locate(struct gw_document *document, const char *path,
  * Gives an empty value the contents of a variant's. These are of the file, so the recursion is
  * bounded by DEPTH_MAX; they may come to a place that is as deep.
  */
-static void copy_contents(struct gw_value *to, const struct gw_value *from)
+static void copy_contents(struct gw_doc_value *to, const struct gw_doc_value *from)
 {
     to->kind = from->kind;
     to->text = from->text ? copy_text(from->text, strlen(from->text)) : NULL;
     for (uint32_t i = 0; i < from->count; i++) {
-        struct gw_value *item =
+        struct gw_doc_value *item =
             value_new(to, from->items[i]->kind, from->items[i]->key, from->items[i]->line);
         value_append(to, item);
         copy_contents(item, from->items[i]);
     }
 }
 
-static int unknown_variant(const struct gw_document *document, const struct gw_value *names,
+static int unknown_variant(const struct gw_document *document, const struct gw_doc_value *names,
                            const struct gw_override *override)
 {
-    const struct gw_value origin = {.override = override};
+    const struct gw_doc_value origin = {.override = override};
     char list[LIST_MAX] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < names->count && used < sizeof(list); i++)
@@ -373,20 +374,20 @@ static int unknown_variant(const struct gw_document *document, const struct gw_v
 }
 
 /* Applies all settings of the variant that the override's value names, in their order. */
-static int apply_variant(struct gw_document *document, const struct gw_value *names,
+static int apply_variant(struct gw_document *document, const struct gw_doc_value *names,
                          const struct gw_override *override)
 {
-    const struct gw_value *settings = gw_value_get(names, override->value);
+    const struct gw_doc_value *settings = gw_doc_value_get(names, override->value);
     if (!settings)
         return unknown_variant(document, names, override);
-    bool is_empty = settings->kind == GW_VALUE_SCALAR && settings->text[0] == '\0';
-    if (settings->kind != GW_VALUE_MAP && !is_empty)
+    bool is_empty = settings->kind == GW_DOC_VALUE_SCALAR && settings->text[0] == '\0';
+    if (settings->kind != GW_DOC_VALUE_MAP && !is_empty)
         return gw_document_error(document, settings, GW_ERR_INVALID,
                                  "expected a map of paths and values");
     for (uint32_t i = 0; i < settings->count; i++) {
-        const struct gw_value *setting = settings->items[i];
+        const struct gw_doc_value *setting = settings->items[i];
         const char *path = gw_document_path(document, setting->key);
-        struct gw_value *at;
+        struct gw_doc_value *at;
         if (strncmp(path, VARIANTS, strlen(VARIANTS)) == 0)
             return gw_document_error(document, setting, GW_ERR_INVALID,
                                      "a variant cannot change variants");
@@ -400,7 +401,7 @@ static int apply_variant(struct gw_document *document, const struct gw_value *na
 
 static int apply_setting(struct gw_document *document, const struct gw_override *override)
 {
-    struct gw_value *at;
+    struct gw_doc_value *at;
     int error = locate(document, gw_document_path(document, override->key), override, &at);
     return error ? error : parse(document, override->value, strlen(override->value), at);
 }
@@ -412,8 +413,8 @@ static int apply_all(struct gw_document *document, const struct gw_override *ove
     int error = GW_OK;
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < count && !error; i++) {
-            const struct gw_value *names =
-                gw_value_get(gw_value_get(document->root, VARIANTS), overrides[i].key);
+            const struct gw_doc_value *names =
+                gw_doc_value_get(gw_doc_value_get(document->root, VARIANTS), overrides[i].key);
             if (names && pass == 0)
                 error = apply_variant(document, names, &overrides[i]);
             else if (!names && pass == 1)
@@ -426,14 +427,14 @@ int gw_document_load(struct gw_document *document, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why)
 {
     *document = (struct gw_document){.file = file, .why = why};
-    document->root = value_new(NULL, GW_VALUE_MAP, NULL, 1);
+    document->root = value_new(NULL, GW_DOC_VALUE_MAP, NULL, 1);
     char *text;
     size_t length;
     int error = read_file(document, &text, &length);
     if (!error)
         error = parse(document, text, length, document->root);
     free(text);
-    if (!error && document->root->kind != GW_VALUE_MAP)
+    if (!error && document->root->kind != GW_DOC_VALUE_MAP)
         error = gw_document_error(document, NULL, GW_ERR_INVALID,
                                   "a scenario must be a map of keys and values");
     if (!error)
@@ -471,13 +472,13 @@ void gw_text_write(const char *text, FILE *out)
 }
 
 /* Writes in flow style, on one line: nothing that is echoed is long. */
-void gw_value_write(const struct gw_value *value, FILE *out)
+void gw_value_write(const struct gw_doc_value *value, FILE *out)
 {
-    if (value->kind == GW_VALUE_SCALAR) {
+    if (value->kind == GW_DOC_VALUE_SCALAR) {
         gw_text_write(value->text, out);
         return;
     }
-    fputc(value->kind == GW_VALUE_MAP ? '{' : '[', out);
+    fputc(value->kind == GW_DOC_VALUE_MAP ? '{' : '[', out);
     for (uint32_t i = 0; i < value->count; i++) {
         if (i)
             fputs(", ", out);
@@ -487,5 +488,5 @@ void gw_value_write(const struct gw_value *value, FILE *out)
         }
         gw_value_write(value->items[i], out);
     }
-    fputc(value->kind == GW_VALUE_MAP ? '}' : ']', out);
+    fputc(value->kind == GW_DOC_VALUE_MAP ? '}' : ']', out);
 }

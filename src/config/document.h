@@ -13,18 +13,18 @@
 
 #include "config/scenario.h"
 
-enum gw_value_kind {
-    GW_VALUE_SCALAR,
-    GW_VALUE_LIST,
-    GW_VALUE_MAP,
+enum gw_doc_value_kind {
+    GW_DOC_VALUE_SCALAR,
+    GW_DOC_VALUE_LIST,
+    GW_DOC_VALUE_MAP,
 };
 
-struct gw_value {
-    enum gw_value_kind kind;
+struct gw_doc_value {
+    enum gw_doc_value_kind kind;
     char *key;  /* in a map; NULL in a list and for the root */
-    char *text; /* GW_VALUE_SCALAR; "" for an empty value */
-    struct gw_value *parent;
-    struct gw_value **items; /* of a list or a map, in the order of the file */
+    char *text; /* GW_DOC_VALUE_SCALAR; "" for an empty value */
+    struct gw_doc_value *parent;
+    struct gw_doc_value **items; /* of a list or a map, in the order of the file */
     uint32_t count, room;
     uint32_t line;                      /* from 1; where the key, or the value in a list, stands */
     const struct gw_override *override; /* that set it; NULL: the file */
@@ -32,8 +32,8 @@ struct gw_value {
 
 struct gw_document {
     const char *file;
-    struct gw_value *root; /* a map */
-    char *why;             /* bytes: GW_WHY_MAX */
+    struct gw_doc_value *root; /* a map */
+    char *why;                 /* bytes: GW_WHY_MAX */
 };
 
 /*
@@ -50,17 +50,17 @@ void gw_document_free(struct gw_document *document);
 const char *gw_document_path(const struct gw_document *document, const char *key);
 
 /* The value of `key` in a map; NULL when it is absent or `map` is NULL. */
-struct gw_value *gw_value_get(const struct gw_value *map, const char *key);
+struct gw_doc_value *gw_doc_value_get(const struct gw_doc_value *map, const char *key);
 
 /*
  * Sets document->why to "file:line: path: sentence", or "--set key=value: sentence", and returns
  * `error`. `value` may be NULL for what concerns the whole file.
  */
-int gw_document_error(const struct gw_document *document, const struct gw_value *value, int error,
-                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+int gw_document_error(const struct gw_document *document, const struct gw_doc_value *value,
+                      int error, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Writes the value as YAML on one line. */
-void gw_value_write(const struct gw_value *value, FILE *out);
+void gw_value_write(const struct gw_doc_value *value, FILE *out);
 /* Writes text as a YAML scalar, quoted if need be. */
 void gw_text_write(const char *text, FILE *out);
 

@@ -21,10 +21,10 @@ static const struct gw_schema fault_schema = {
 };
 
 /* Reads the time `key` of a fault; "never" is allowed where `otherwise` is GW_TIME_NEVER. */
-static int read_time(const struct gw_document *document, const struct gw_value *item,
+static int read_time(const struct gw_document *document, const struct gw_doc_value *item,
                      const char *key, gw_time otherwise, gw_time *time)
 {
-    const struct gw_value *value = gw_value_get(item, key);
+    const struct gw_doc_value *value = gw_doc_value_get(item, key);
     *time = otherwise;
     if (!value)
         return GW_OK;
@@ -38,10 +38,10 @@ static int read_time(const struct gw_document *document, const struct gw_value *
 }
 
 /* `delay`, which belongs to `reorder` alone. */
-static int read_delay(const struct gw_document *document, const struct gw_value *item,
+static int read_delay(const struct gw_document *document, const struct gw_doc_value *item,
                       struct gw_fault *fault)
 {
-    const struct gw_value *delay = gw_value_get(item, "delay");
+    const struct gw_doc_value *delay = gw_doc_value_get(item, "delay");
     bool reorders = fault->kind == GW_FAULT_LINK_REORDER;
     if (delay && !reorders)
         return gw_document_error(document, delay, GW_ERR_INVALID,
@@ -56,7 +56,7 @@ static int read_delay(const struct gw_document *document, const struct gw_value 
 }
 
 /* What happens: the one key that names a kind of fault. */
-static int read_kind(const struct gw_document *document, const struct gw_value *item,
+static int read_kind(const struct gw_document *document, const struct gw_doc_value *item,
                      struct gw_fault *fault)
 {
     static const struct {
@@ -66,9 +66,9 @@ static int read_kind(const struct gw_document *document, const struct gw_value *
                  {"loss", GW_FAULT_LINK_LOSS},           {"corrupt", GW_FAULT_LINK_CORRUPT},
                  {"duplicate", GW_FAULT_LINK_DUPLICATE}, {"reorder", GW_FAULT_LINK_REORDER},
                  {"crash", GW_FAULT_NODE_CRASH}};
-    const struct gw_value *value = NULL;
+    const struct gw_doc_value *value = NULL;
     for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        const struct gw_value *found = gw_value_get(item, kinds[i].key);
+        const struct gw_doc_value *found = gw_doc_value_get(item, kinds[i].key);
         if (found && value)
             return gw_document_error(document, found, GW_ERR_INVALID,
                                      "%s is already said; make it two faults", value->key);
@@ -108,7 +108,7 @@ static void add_fault(struct gw_scenario *scenario, const struct gw_fault *fault
     scenario->faults[scenario->fault_count++] = *fault;
 }
 
-static int add_node_fault(struct gw_loader *loader, const struct gw_value *node,
+static int add_node_fault(struct gw_loader *loader, const struct gw_doc_value *node,
                           struct gw_fault *fault, uint32_t *room)
 {
     const struct gw_document *document = &loader->document;
@@ -128,7 +128,7 @@ static int add_node_fault(struct gw_loader *loader, const struct gw_value *node,
 }
 
 /* One fault for each of the links that are named. */
-static int add_link_faults(struct gw_loader *loader, const struct gw_value *value,
+static int add_link_faults(struct gw_loader *loader, const struct gw_doc_value *value,
                            struct gw_fault *fault, uint32_t *room)
 {
     const struct gw_topo *topo = &loader->scenario->topo;
@@ -153,23 +153,23 @@ static int add_link_faults(struct gw_loader *loader, const struct gw_value *valu
     return GW_OK;
 }
 
-static int read_fault(struct gw_loader *loader, const struct gw_value *item, uint32_t *room)
+static int read_fault(struct gw_loader *loader, const struct gw_doc_value *item, uint32_t *room)
 {
     const struct gw_document *document = &loader->document;
-    if (item->kind != GW_VALUE_MAP)
+    if (item->kind != GW_DOC_VALUE_MAP)
         return gw_document_error(
             document, item, GW_ERR_INVALID,
             "expected a map such as {at: 20us, link: [tor0, agg1], down: yes}");
     struct gw_fault fault = {0};
     int error = gw_schema_read(document, item, &fault_schema);
-    if (!error && !gw_value_get(item, "at"))
+    if (!error && !gw_doc_value_get(item, "at"))
         error = gw_document_error(document, item, GW_ERR_INVALID, "at is missing");
     if (!error)
         error = read_time(document, item, "at", 0, &fault.at);
     if (!error)
         error = read_time(document, item, "until", GW_TIME_NEVER, &fault.until);
     if (!error && fault.until <= fault.at)
-        error = gw_document_error(document, gw_value_get(item, "until"), GW_ERR_RANGE,
+        error = gw_document_error(document, gw_doc_value_get(item, "until"), GW_ERR_RANGE,
                                   "must be later than at");
     if (!error)
         error = read_kind(document, item, &fault);
@@ -177,8 +177,8 @@ static int read_fault(struct gw_loader *loader, const struct gw_value *item, uin
         error = read_delay(document, item, &fault);
     if (error)
         return error;
-    const struct gw_value *link = gw_value_get(item, "link");
-    const struct gw_value *node = gw_value_get(item, "node");
+    const struct gw_doc_value *link = gw_doc_value_get(item, "link");
+    const struct gw_doc_value *node = gw_doc_value_get(item, "node");
     if (!link == !node)
         return gw_document_error(document, item, GW_ERR_INVALID,
                                  "either link or node must be given");
@@ -188,10 +188,10 @@ static int read_fault(struct gw_loader *loader, const struct gw_value *item, uin
 
 int gw_loader_faults(struct gw_loader *loader)
 {
-    const struct gw_value *list = gw_value_get(loader->document.root, "faults");
+    const struct gw_doc_value *list = gw_doc_value_get(loader->document.root, "faults");
     if (!list)
         return GW_OK;
-    if (list->kind != GW_VALUE_LIST)
+    if (list->kind != GW_DOC_VALUE_LIST)
         return gw_document_error(&loader->document, list, GW_ERR_INVALID,
                                  "expected a list of faults");
     uint32_t room = 0;

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "config/loader.h"
-#include "core/aggregate.h"
+#include "core/switch/aggregate.h"
 #include "topo/memory.h"
 
 enum {
@@ -105,8 +105,8 @@ static uint32_t home_of(const struct gw_topo *topo, uint32_t host)
 /*
  * Copies of one result that a switch may queue at one port. It makes one for each worker that hangs
  * on it, by a port of its own, and one for each switch right below it in the job's tree
- * (core/job_tree.h). Each of those has a rack of its own below it, and the server's is none of
- * them.
+ * (core/control/job_tree.h). Each of those has a rack of its own below it, and the server's is none
+ * of them.
  */
 static uint32_t copies_max(const struct gw_scenario *scenario)
 {
@@ -151,7 +151,7 @@ static int check_link_queues(const struct gw_loader *loader, uint64_t per_port)
             if (!is_host(loader->scenario, from->node) && from->queue_bytes != 0 &&
                 from->queue_bytes < least)
                 return gw_document_error(
-                    &loader->document, gw_value_get(loader->document.root, "topology"),
+                    &loader->document, gw_doc_value_get(loader->document.root, "topology"),
                     GW_ERR_RANGE,
                     "a queue of %s is %u bytes; to be lossless it needs %llu for each of %u ports",
                     node->name, from->queue_bytes, (unsigned long long)per_port, node->port_count);
@@ -175,7 +175,7 @@ static int resolve_hosts(struct gw_loader *loader, gw_time time)
         snprintf(why, sizeof(why),
                  "rx_queue is %llu bytes; to be lossless it needs %llu for each of %u ports",
                  (unsigned long long)cost->rx_queue, (unsigned long long)least, ports);
-        return gw_schema_blame(&loader->document, gw_value_get(loader->document.root, "host"),
+        return gw_schema_blame(&loader->document, gw_doc_value_get(loader->document.root, "host"),
                                GW_ERR_RANGE, why);
     }
     uint64_t xoff = cost->rx_queue / ports - headroom;
@@ -186,7 +186,7 @@ static int resolve_hosts(struct gw_loader *loader, gw_time time)
 }
 
 /* Fills in what was not said. */
-static int resolve(struct gw_loader *loader, const struct gw_value *section,
+static int resolve(struct gw_loader *loader, const struct gw_doc_value *section,
                    struct gw_lossless_options *options, uint64_t *capacity)
 {
     struct gw_scenario *scenario = loader->scenario;
@@ -208,7 +208,7 @@ static int resolve(struct gw_loader *loader, const struct gw_value *section,
     uint32_t ports = ports_max(scenario, false);
     uint64_t room = copies_max(scenario) * way.headroom;
     uint64_t per_port = options->xoff + room, least = ports * per_port;
-    if (!gw_value_get(section, "capacity"))
+    if (!gw_doc_value_get(section, "capacity"))
         *capacity = least;
     if (*capacity < least) {
         snprintf(why, sizeof(why),
@@ -228,7 +228,7 @@ static int resolve(struct gw_loader *loader, const struct gw_value *section,
     return check_link_queues(loader, per_port);
 }
 
-int gw_loader_lossless(struct gw_loader *loader, const struct gw_value *section,
+int gw_loader_lossless(struct gw_loader *loader, const struct gw_doc_value *section,
                        struct gw_lossless_options *options, uint64_t *capacity)
 {
     struct gw_scenario *scenario = loader->scenario;

@@ -47,7 +47,7 @@ struct gw_lossless_options {
  * needs host, topology and workload. *capacity is checked or, if the section does not say it, set
  * to what is needed.
  */
-int gw_loader_lossless(struct gw_loader *loader, const struct gw_value *section,
+int gw_loader_lossless(struct gw_loader *loader, const struct gw_doc_value *section,
                        struct gw_lossless_options *options, uint64_t *capacity);
 
 /* Parallel links between two nodes: ports [first, first + count) of `from`. */
@@ -61,7 +61,7 @@ struct gw_link_pick {
  * Reads "[tor0, agg1]", all links between two nodes, or "[tor0, agg1, 2]", one of them, from 0.
  * Needs finished ports.
  */
-int gw_loader_pick_links(struct gw_loader *loader, const struct gw_value *value,
+int gw_loader_pick_links(struct gw_loader *loader, const struct gw_doc_value *value,
                          struct gw_link_pick *pick);
 
 /* The port number `i` of the pick. */

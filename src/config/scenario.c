@@ -34,7 +34,7 @@ static int measure(struct gw_loader *loader)
 {
     struct gw_scenario *scenario = loader->scenario;
     const struct gw_topo *topo = &scenario->topo;
-    const struct gw_value *section = gw_value_get(loader->document.root, "topology");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "topology");
     uint32_t header = scenario->host.header;
     scenario->brtt_max = gw_topo_brtt_max(topo, scenario->host.mtu + header, header);
     if (scenario->brtt_max == 0)
@@ -68,7 +68,8 @@ static void directory_of(const char *file, char directory[DIRECTORY_MAX])
 }
 
 /* Every flow that an entry has added must be possible. */
-static int check_flows(const struct gw_loader *loader, const struct gw_value *entry, uint32_t first)
+static int check_flows(const struct gw_loader *loader, const struct gw_doc_value *entry,
+                       uint32_t first)
 {
     const struct gw_scenario *scenario = loader->scenario;
     const struct gw_topo *topo = &scenario->topo;
@@ -93,7 +94,7 @@ static int check_flows(const struct gw_loader *loader, const struct gw_value *en
     return GW_OK;
 }
 
-static int load_workload_entry(struct gw_loader *loader, const struct gw_value *entry,
+static int load_workload_entry(struct gw_loader *loader, const struct gw_doc_value *entry,
                                uint32_t index)
 {
     struct gw_scenario *scenario = loader->scenario;
@@ -130,10 +131,10 @@ static int load_workload_entry(struct gw_loader *loader, const struct gw_value *
 
 static int load_workload(struct gw_loader *loader)
 {
-    const struct gw_value *section = gw_value_get(loader->document.root, "workload");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "workload");
     if (loader->out)
         fprintf(loader->out, "workload:\n");
-    if (!section || section->kind != GW_VALUE_LIST)
+    if (!section || section->kind != GW_DOC_VALUE_LIST)
         return load_workload_entry(loader, section, 0);
     if (section->count == 0)
         return gw_document_error(&loader->document, section, GW_ERR_INVALID,
@@ -149,7 +150,7 @@ static int load_workload(struct gw_loader *loader)
 static int load_time(struct gw_loader *loader, const char *key, const char *otherwise,
                      bool may_never, gw_time *time)
 {
-    const struct gw_value *value = gw_value_get(loader->document.root, key);
+    const struct gw_doc_value *value = gw_doc_value_get(loader->document.root, key);
     const char *text = value ? gw_schema_text(&loader->document, value) : otherwise;
     if (!text)
         return GW_ERR_INVALID;
@@ -171,7 +172,7 @@ static int load_time(struct gw_loader *loader, const char *key, const char *othe
 
 static int load_seed(struct gw_loader *loader)
 {
-    const struct gw_value *value = gw_value_get(loader->document.root, "seed");
+    const struct gw_doc_value *value = gw_doc_value_get(loader->document.root, "seed");
     loader->scenario->seed = 1;
     if (value) {
         const char *text = gw_schema_text(&loader->document, value);
@@ -190,7 +191,7 @@ static int load_name(struct gw_loader *loader)
 {
     char *name = loader->scenario->name;
     const size_t size = sizeof(loader->scenario->name);
-    const struct gw_value *value = gw_value_get(loader->document.root, "name");
+    const struct gw_doc_value *value = gw_doc_value_get(loader->document.root, "name");
     const char *file = loader->document.file;
     const char *slash = strrchr(file, '/');
     const char *text = slash ? slash + 1 : file;

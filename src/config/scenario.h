@@ -13,7 +13,7 @@
 #include "base/fixed.h"
 #include "core/pause.h"
 #include "core/qdisc/qdisc.h"
-#include "core/transport.h"
+#include "core/host/transport.h"
 #include "topo/topo.h"
 #include "workload/workload.h"
 

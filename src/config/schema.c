@@ -61,7 +61,7 @@ static void nearest_offer(struct nearest *nearest, const char *key, const char *
     nearest->distances[at] = distance;
 }
 
-static int unknown_key(const struct gw_document *document, const struct gw_value *item,
+static int unknown_key(const struct gw_document *document, const struct gw_doc_value *item,
                        const struct gw_schema *schema)
 {
     struct nearest nearest = {.count = 0};
@@ -104,17 +104,17 @@ static const char *expected_text(const struct gw_param *param, char list[LIST_MA
     return list;
 }
 
-const char *gw_schema_text(const struct gw_document *document, const struct gw_value *value)
+const char *gw_schema_text(const struct gw_document *document, const struct gw_doc_value *value)
 {
-    if (value->kind == GW_VALUE_SCALAR)
+    if (value->kind == GW_DOC_VALUE_SCALAR)
         return value->text;
     gw_document_error(document, value, GW_ERR_INVALID, "expected a single value, not a %s",
-                      value->kind == GW_VALUE_MAP ? "map" : "list");
+                      value->kind == GW_DOC_VALUE_MAP ? "map" : "list");
     return NULL;
 }
 
-int gw_schema_refuse(const struct gw_document *document, const struct gw_value *value, int error,
-                     const char *expected)
+int gw_schema_refuse(const struct gw_document *document, const struct gw_doc_value *value,
+                     int error, const char *expected)
 {
     return gw_document_error(document, value, error, "%s: %s; expected %s",
                              error == GW_ERR_INVALID ? "not understood" : gw_error_message(error),
@@ -130,7 +130,7 @@ static bool has_other(const struct gw_schema *schema, const char *key)
     return false;
 }
 
-static int read_item(const struct gw_document *document, const struct gw_value *item,
+static int read_item(const struct gw_document *document, const struct gw_doc_value *item,
                      const struct gw_schema *schema)
 {
     if (has_other(schema, item->key))
@@ -153,10 +153,10 @@ static int read_item(const struct gw_document *document, const struct gw_value *
     return unknown_key(document, item, schema);
 }
 
-static int read_preset(const struct gw_document *document, const struct gw_value *value,
+static int read_preset(const struct gw_document *document, const struct gw_doc_value *value,
                        const struct gw_schema_part *part)
 {
-    const struct gw_value *preset = gw_value_get(value, "preset");
+    const struct gw_doc_value *preset = gw_doc_value_get(value, "preset");
     if (!preset)
         return GW_OK;
     const char *name = gw_schema_text(document, preset);
@@ -174,14 +174,14 @@ static int read_preset(const struct gw_document *document, const struct gw_value
                              part->algo->name, list);
 }
 
-int gw_schema_read(const struct gw_document *document, const struct gw_value *value,
+int gw_schema_read(const struct gw_document *document, const struct gw_doc_value *value,
                    const struct gw_schema *schema)
 {
     for (uint32_t p = 0; p < schema->part_count; p++)
         gw_algo_defaults(schema->parts[p].algo, schema->parts[p].cfg);
-    if (!value || value->kind == GW_VALUE_SCALAR)
+    if (!value || value->kind == GW_DOC_VALUE_SCALAR)
         return GW_OK;
-    if (value->kind != GW_VALUE_MAP)
+    if (value->kind != GW_DOC_VALUE_MAP)
         return gw_document_error(document, value, GW_ERR_INVALID, "expected a map, not a list");
     int error = GW_OK;
     if (has_other(schema, "preset"))
@@ -191,15 +191,15 @@ int gw_schema_read(const struct gw_document *document, const struct gw_value *va
     return error;
 }
 
-static const struct gw_value *kind_value(const struct gw_value *value)
+static const struct gw_doc_value *kind_value(const struct gw_doc_value *value)
 {
-    return value && value->kind == GW_VALUE_MAP ? gw_value_get(value, "kind") : value;
+    return value && value->kind == GW_DOC_VALUE_MAP ? gw_doc_value_get(value, "kind") : value;
 }
 
-const char *gw_schema_name(const struct gw_document *document, const struct gw_value *value,
+const char *gw_schema_name(const struct gw_document *document, const struct gw_doc_value *value,
                            const char *section, const char *initial)
 {
-    const struct gw_value *kind = kind_value(value);
+    const struct gw_doc_value *kind = kind_value(value);
     if (kind)
         return gw_schema_text(document, kind);
     if (!initial)
@@ -208,7 +208,7 @@ const char *gw_schema_name(const struct gw_document *document, const struct gw_v
     return initial;
 }
 
-int gw_schema_unknown(const struct gw_document *document, const struct gw_value *value,
+int gw_schema_unknown(const struct gw_document *document, const struct gw_doc_value *value,
                       const char *name, const struct gw_registry *first,
                       const struct gw_registry *last)
 {
@@ -224,7 +224,7 @@ int gw_schema_unknown(const struct gw_document *document, const struct gw_value 
 }
 
 const struct gw_algo *gw_schema_kind(const struct gw_document *document,
-                                     const struct gw_value *value, const char *section,
+                                     const struct gw_doc_value *value, const char *section,
                                      const struct gw_registry *registry, const char *initial)
 {
     const char *name = gw_schema_name(document, value, section, initial);
@@ -234,14 +234,14 @@ const struct gw_algo *gw_schema_kind(const struct gw_document *document,
     return algo;
 }
 
-int gw_schema_blame(const struct gw_document *document, const struct gw_value *section, int error,
-                    const char *sentence)
+int gw_schema_blame(const struct gw_document *document, const struct gw_doc_value *section,
+                    int error, const char *sentence)
 {
     size_t length = strcspn(sentence, " :");
     size_t rest = length + strspn(sentence + length, " :");
-    if (section && section->kind == GW_VALUE_MAP)
+    if (section && section->kind == GW_DOC_VALUE_MAP)
         for (uint32_t i = 0; i < section->count; i++) {
-            const struct gw_value *item = section->items[i];
+            const struct gw_doc_value *item = section->items[i];
             if (strlen(item->key) == length && strncmp(item->key, sentence, length) == 0)
                 return gw_document_error(document, item, error, "%s", sentence + rest);
         }

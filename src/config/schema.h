@@ -30,7 +30,7 @@ struct gw_schema {
  * first part), then the map's keys. `value` is a map; NULL or a scalar sets nothing. Returns 0 or a
  * negative error with document->why set.
  */
-int gw_schema_read(const struct gw_document *document, const struct gw_value *value,
+int gw_schema_read(const struct gw_document *document, const struct gw_doc_value *value,
                    const struct gw_schema *schema);
 
 /*
@@ -38,31 +38,31 @@ int gw_schema_read(const struct gw_document *document, const struct gw_value *va
  * when nothing is said; NULL makes that an error. Returns NULL with document->why set.
  */
 const struct gw_algo *gw_schema_kind(const struct gw_document *document,
-                                     const struct gw_value *value, const char *section,
+                                     const struct gw_doc_value *value, const char *section,
                                      const struct gw_registry *registry, const char *initial);
 
 /* The name that gw_schema_kind() looks up: text, `initial`, or NULL with document->why set. */
-const char *gw_schema_name(const struct gw_document *document, const struct gw_value *value,
+const char *gw_schema_name(const struct gw_document *document, const struct gw_doc_value *value,
                            const char *section, const char *initial);
 
 /* Sets document->why for a name that none of the registries has; `last` may be NULL. */
-int gw_schema_unknown(const struct gw_document *document, const struct gw_value *value,
+int gw_schema_unknown(const struct gw_document *document, const struct gw_doc_value *value,
                       const char *name, const struct gw_registry *first,
                       const struct gw_registry *last);
 
 /* The text of a scalar; otherwise NULL with document->why set. */
-const char *gw_schema_text(const struct gw_document *document, const struct gw_value *value);
+const char *gw_schema_text(const struct gw_document *document, const struct gw_doc_value *value);
 
 /* Sets document->why for a value that a parser of base/units.h refused; returns `error`. */
-int gw_schema_refuse(const struct gw_document *document, const struct gw_value *value, int error,
-                     const char *expected);
+int gw_schema_refuse(const struct gw_document *document, const struct gw_doc_value *value,
+                     int error, const char *expected);
 
 /*
  * Sets document->why from a sentence that begins with the name of a parameter, and returns `error`.
  * The place is that of the parameter's key in `section` if it is there, else the section's.
  */
-int gw_schema_blame(const struct gw_document *document, const struct gw_value *section, int error,
-                    const char *sentence);
+int gw_schema_blame(const struct gw_document *document, const struct gw_doc_value *section,
+                    int error, const char *sentence);
 
 /* Writes "key: value" for every parameter of all parts, each behind `indent` and on its own line.
  */

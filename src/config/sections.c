@@ -147,9 +147,9 @@ static const struct gw_algo metrics_table = {
 };
 
 /* The key of a section for an error message, or the section where the key is not written. */
-static const struct gw_value *place_of(const struct gw_value *section, const char *key)
+static const struct gw_doc_value *place_of(const struct gw_doc_value *section, const char *key)
 {
-    const struct gw_value *value = gw_value_get(section, key);
+    const struct gw_doc_value *value = gw_doc_value_get(section, key);
     return value ? value : section;
 }
 
@@ -167,7 +167,7 @@ static void write_section(const struct gw_loader *loader, const char *name, cons
 int gw_loader_host(struct gw_loader *loader)
 {
     const struct gw_document *document = &loader->document;
-    const struct gw_value *section = gw_value_get(loader->document.root, "host");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "host");
     struct host_options options;
     struct gw_host_cost_cfg cost = {0};
     const struct gw_schema schema = {
@@ -241,7 +241,7 @@ static int check_link_queues(const struct gw_loader *loader, uint32_t full)
             uint32_t bytes = topo->links[i].side[side].queue_bytes;
             if (bytes != 0 && bytes < full)
                 return gw_document_error(
-                    &loader->document, gw_value_get(loader->document.root, "topology"),
+                    &loader->document, gw_doc_value_get(loader->document.root, "topology"),
                     GW_ERR_RANGE,
                     "the queue of the link between %s and %s is %u bytes; it "
                     "must hold a packet of %u bytes",
@@ -255,7 +255,7 @@ int gw_loader_queue(struct gw_loader *loader)
 {
     const struct gw_document *document = &loader->document;
     struct gw_scenario *scenario = loader->scenario;
-    const struct gw_value *section = gw_value_get(loader->document.root, "queue");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "queue");
     const struct gw_algo *algo =
         gw_schema_kind(document, section, "queue", &gw_qdisc_registry, "trim");
     if (!algo)
@@ -312,7 +312,7 @@ static const struct gw_algo *load_algorithm(struct gw_loader *loader,
                                             const struct gw_registry *registry, const char *initial,
                                             union gw_algo_cfg *cfg)
 {
-    const struct gw_value *section = gw_value_get(loader->document.root, registry->kind);
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, registry->kind);
     const struct gw_algo *algo =
         gw_schema_kind(&loader->document, section, registry->kind, registry, initial);
     if (!algo)
@@ -330,7 +330,7 @@ static const struct gw_algo *load_algorithm(struct gw_loader *loader,
 static int load_cc(struct gw_loader *loader)
 {
     struct gw_transport *transport = &loader->scenario->transport;
-    const struct gw_value *section = gw_value_get(loader->document.root, "cc");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "cc");
     const char *name = gw_schema_name(&loader->document, section, "cc", "smartt");
     if (!name)
         return GW_ERR_INVALID;
@@ -367,7 +367,7 @@ int gw_loader_transport(struct gw_loader *loader)
 }
 
 /* The words of `metrics.series`. */
-static int load_series(struct gw_loader *loader, const struct gw_value *list)
+static int load_series(struct gw_loader *loader, const struct gw_doc_value *list)
 {
     const struct gw_document *document = &loader->document;
     struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
@@ -375,7 +375,7 @@ static int load_series(struct gw_loader *loader, const struct gw_value *list)
         const char *name;
         bool *wanted;
     } words[] = {{"cwnd", &metrics->cwnd}, {"queue", &metrics->queue}, {"rate", &metrics->rate}};
-    if (list->kind != GW_VALUE_LIST)
+    if (list->kind != GW_DOC_VALUE_LIST)
         return gw_document_error(document, list, GW_ERR_INVALID,
                                  "expected a list of cwnd, queue and rate");
     for (uint32_t i = 0; i < list->count; i++) {
@@ -394,7 +394,7 @@ static int load_series(struct gw_loader *loader, const struct gw_value *list)
 }
 
 /* `metrics.pcap`: the link that --pcap writes. */
-static int load_pcap(struct gw_loader *loader, const struct gw_value *pcap)
+static int load_pcap(struct gw_loader *loader, const struct gw_doc_value *pcap)
 {
     const struct gw_topo *topo = &loader->scenario->topo;
     struct gw_link_pick pick;
@@ -423,9 +423,9 @@ int gw_loader_metrics(struct gw_loader *loader)
 {
     static const char *const others[] = {"series", "pcap", NULL};
     struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
-    const struct gw_value *section = gw_value_get(loader->document.root, "metrics");
-    const struct gw_value *series = gw_value_get(section, "series");
-    const struct gw_value *pcap = gw_value_get(section, "pcap");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "metrics");
+    const struct gw_doc_value *series = gw_doc_value_get(section, "series");
+    const struct gw_doc_value *pcap = gw_doc_value_get(section, "pcap");
     const struct gw_schema schema = {
         .parts = {{&metrics_table, metrics}}, .part_count = 1, .others = others};
     int error = gw_schema_read(&loader->document, section, &schema);

@@ -36,22 +36,22 @@ static bool is_overridden(const struct gw_document *document, const char *key,
 
 /* Lists the swept keys that no override replaces, and counts the points. */
 static int list_keys(const struct gw_document *document, const struct gw_override *overrides,
-                     uint32_t override_count, const struct gw_value **lists, uint32_t *list_count,
-                     uint32_t *point_count)
+                     uint32_t override_count, const struct gw_doc_value **lists,
+                     uint32_t *list_count, uint32_t *point_count)
 {
-    const struct gw_value *section = gw_value_get(document->root, "sweep");
+    const struct gw_doc_value *section = gw_doc_value_get(document->root, "sweep");
     *list_count = 0;
     *point_count = 1;
     if (!section)
         return GW_OK;
-    if (section->kind != GW_VALUE_MAP)
+    if (section->kind != GW_DOC_VALUE_MAP)
         return gw_document_error(document, section, GW_ERR_INVALID,
                                  "expected a map such as {cc: [smartt, fixed]}");
     for (uint32_t i = 0; i < section->count; i++) {
-        const struct gw_value *list = section->items[i];
+        const struct gw_doc_value *list = section->items[i];
         if (is_overridden(document, list->key, overrides, override_count))
             continue;
-        if (list->kind != GW_VALUE_LIST || list->count == 0)
+        if (list->kind != GW_DOC_VALUE_LIST || list->count == 0)
             return gw_document_error(document, list, GW_ERR_INVALID, "expected a list of values");
         for (uint32_t v = 0; v < list->count; v++)
             if (!gw_schema_text(document, list->items[v]))
@@ -65,12 +65,12 @@ static int list_keys(const struct gw_document *document, const struct gw_overrid
     return GW_OK;
 }
 
-static void fill(struct gw_sweep *sweep, const struct gw_value *const *lists)
+static void fill(struct gw_sweep *sweep, const struct gw_doc_value *const *lists)
 {
     for (uint32_t point = 0; point < sweep->point_count; point++) {
         uint32_t rest = point;
         for (uint32_t k = sweep->key_count; k-- > 0;) {
-            const struct gw_value *value = lists[k]->items[rest % lists[k]->count];
+            const struct gw_doc_value *value = lists[k]->items[rest % lists[k]->count];
             rest /= lists[k]->count;
             sweep->overrides[point * sweep->key_count + k] =
                 (struct gw_override){.key = copy(lists[k]->key), .value = copy(value->text)};
@@ -81,10 +81,10 @@ static void fill(struct gw_sweep *sweep, const struct gw_value *const *lists)
 /* Copies the names of the table's columns. */
 static int load_columns(const struct gw_document *document, struct gw_sweep *sweep)
 {
-    const struct gw_value *table = gw_value_get(document->root, "table");
+    const struct gw_doc_value *table = gw_doc_value_get(document->root, "table");
     if (!table)
         return GW_OK;
-    if (table->kind != GW_VALUE_LIST || table->count == 0)
+    if (table->kind != GW_DOC_VALUE_LIST || table->count == 0)
         return gw_document_error(document, table, GW_ERR_INVALID,
                                  "expected a list of columns such as [fct_us.max, trims]");
     for (uint32_t i = 0; i < table->count; i++)
@@ -104,8 +104,9 @@ int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_over
     int error = gw_document_load(&document, file, overrides, override_count, why);
     if (error)
         return error;
-    const struct gw_value *section = gw_value_get(document.root, "sweep");
-    const struct gw_value **lists = gw_memory_zeroed(section ? section->count : 0, sizeof(*lists));
+    const struct gw_doc_value *section = gw_doc_value_get(document.root, "sweep");
+    const struct gw_doc_value **lists =
+        gw_memory_zeroed(section ? section->count : 0, sizeof(*lists));
     error = list_keys(&document, overrides, override_count, lists, &sweep->key_count,
                       &sweep->point_count);
     if (!error) {

@@ -52,12 +52,12 @@ static const struct gw_algo link_table = {
 static const char *const link_others[] = {"between", NULL};
 
 /* Reads an item of either list, and finds its `between`. */
-static int read_link(struct gw_loader *loader, const struct gw_value *item,
+static int read_link(struct gw_loader *loader, const struct gw_doc_value *item,
                      const struct gw_algo *table, struct link_options *options,
-                     const struct gw_value **between)
+                     const struct gw_doc_value **between)
 {
     const struct gw_document *document = &loader->document;
-    if (item->kind != GW_VALUE_MAP)
+    if (item->kind != GW_DOC_VALUE_MAP)
         return gw_document_error(document, item, GW_ERR_INVALID,
                                  "expected a map such as {between: [tor0, agg1], rate: 100Gbps}");
     const struct gw_schema schema = {
@@ -66,37 +66,37 @@ static int read_link(struct gw_loader *loader, const struct gw_value *item,
     if (error)
         return error;
     if (options->queue > UINT32_MAX)
-        return gw_document_error(document, gw_value_get(item, "queue"), GW_ERR_RANGE,
+        return gw_document_error(document, gw_doc_value_get(item, "queue"), GW_ERR_RANGE,
                                  "more than %u bytes", UINT32_MAX);
-    *between = gw_value_get(item, "between");
+    *between = gw_doc_value_get(item, "between");
     if (!*between)
         return gw_document_error(document, item, GW_ERR_INVALID, "between is missing");
-    if ((*between)->kind != GW_VALUE_LIST || (*between)->count < 2 ||
-        (*between)->items[0]->kind != GW_VALUE_SCALAR ||
-        (*between)->items[1]->kind != GW_VALUE_SCALAR)
+    if ((*between)->kind != GW_DOC_VALUE_LIST || (*between)->count < 2 ||
+        (*between)->items[0]->kind != GW_DOC_VALUE_SCALAR ||
+        (*between)->items[1]->kind != GW_DOC_VALUE_SCALAR)
         return gw_document_error(document, *between, GW_ERR_INVALID,
                                  "expected the names of two nodes, such as [tor0, agg1]");
     return GW_OK;
 }
 
 /* The list `key` of the kind "links"; absent is the same as empty. */
-static int get_list(struct gw_loader *loader, const struct gw_value *section, const char *key,
-                    const struct gw_value **list)
+static int get_list(struct gw_loader *loader, const struct gw_doc_value *section, const char *key,
+                    const struct gw_doc_value **list)
 {
-    static const struct gw_value empty = {.kind = GW_VALUE_LIST};
-    *list = gw_value_get(section, key);
+    static const struct gw_doc_value empty = {.kind = GW_DOC_VALUE_LIST};
+    *list = gw_doc_value_get(section, key);
     if (!*list)
         *list = &empty;
-    if ((*list)->kind != GW_VALUE_LIST)
+    if ((*list)->kind != GW_DOC_VALUE_LIST)
         return gw_document_error(&loader->document, *list, GW_ERR_INVALID, "expected a list");
     return GW_OK;
 }
 
 /* Lists the names; *names is to be freed. */
-static int read_names(struct gw_loader *loader, const struct gw_value *section, const char *key,
+static int read_names(struct gw_loader *loader, const struct gw_doc_value *section, const char *key,
                       const char ***names, uint32_t *count)
 {
-    const struct gw_value *list;
+    const struct gw_doc_value *list;
     int error = get_list(loader, section, key, &list);
     if (error)
         return error;
@@ -110,11 +110,11 @@ static int read_names(struct gw_loader *loader, const struct gw_value *section, 
     return GW_OK;
 }
 
-static int read_links(struct gw_loader *loader, const struct gw_value *section,
+static int read_links(struct gw_loader *loader, const struct gw_doc_value *section,
                       const struct gw_topo_fabric *fabric, struct gw_topo_links_item **links,
                       uint32_t *count)
 {
-    const struct gw_value *list;
+    const struct gw_doc_value *list;
     int error = get_list(loader, section, "links", &list);
     if (error)
         return error;
@@ -122,11 +122,11 @@ static int read_links(struct gw_loader *loader, const struct gw_value *section,
     *count = list->count;
     for (uint32_t i = 0; i < list->count && !error; i++) {
         struct link_options options;
-        const struct gw_value *between;
+        const struct gw_doc_value *between;
         error = read_link(loader, list->items[i], &link_table, &options, &between);
         if (error)
             break;
-        bool has_latency = gw_value_get(list->items[i], "latency") != NULL;
+        bool has_latency = gw_doc_value_get(list->items[i], "latency") != NULL;
         (*links)[i] = (struct gw_topo_links_item){
             .ends = {between->items[0]->text, between->items[1]->text},
             .rate_bps = options.rate_bps ? options.rate_bps : fabric->rate_bps,
@@ -140,7 +140,7 @@ static int read_links(struct gw_loader *loader, const struct gw_value *section,
     return error;
 }
 
-static int build(struct gw_loader *loader, const struct gw_value *section,
+static int build(struct gw_loader *loader, const struct gw_doc_value *section,
                  const struct gw_topo_kind *kind, const void *cfg)
 {
     char why[GW_WHY_MAX];
@@ -151,7 +151,7 @@ static int build(struct gw_loader *loader, const struct gw_value *section,
 }
 
 /* Fills the lists of the kind "links", which are borrowed from the document, and builds. */
-static int build_links(struct gw_loader *loader, const struct gw_value *section,
+static int build_links(struct gw_loader *loader, const struct gw_doc_value *section,
                        const struct gw_topo_kind *kind, struct gw_topo_links *cfg)
 {
     const char **hosts = NULL, **switches = NULL;
@@ -191,12 +191,12 @@ static void find_ports(const struct gw_topo *topo, uint32_t peer, struct gw_link
         }
 }
 
-int gw_loader_pick_links(struct gw_loader *loader, const struct gw_value *value,
+int gw_loader_pick_links(struct gw_loader *loader, const struct gw_doc_value *value,
                          struct gw_link_pick *pick)
 {
     const struct gw_document *document = &loader->document;
     const struct gw_topo *topo = &loader->scenario->topo;
-    if (value->kind != GW_VALUE_LIST || value->count < 2 || value->count > 3)
+    if (value->kind != GW_DOC_VALUE_LIST || value->count < 2 || value->count > 3)
         return gw_document_error(document, value, GW_ERR_INVALID,
                                  "expected two nodes that are linked, such as [tor0, agg1]");
     uint32_t ends[2];
@@ -227,18 +227,18 @@ int gw_loader_pick_links(struct gw_loader *loader, const struct gw_value *value,
     return GW_OK;
 }
 
-static int apply_override(struct gw_loader *loader, const struct gw_value *item)
+static int apply_override(struct gw_loader *loader, const struct gw_doc_value *item)
 {
     struct gw_topo *topo = &loader->scenario->topo;
     struct link_options options;
-    const struct gw_value *between;
+    const struct gw_doc_value *between;
     struct gw_link_pick pick;
     int error = read_link(loader, item, &override_table, &options, &between);
     if (!error)
         error = gw_loader_pick_links(loader, between, &pick);
     if (error)
         return error;
-    const struct gw_value *latency = gw_value_get(item, "latency");
+    const struct gw_doc_value *latency = gw_doc_value_get(item, "latency");
     bool both = options.direction == DIRECTION_BOTH;
     if (latency && !both)
         return gw_document_error(&loader->document, latency, GW_ERR_INVALID,
@@ -260,19 +260,19 @@ static int apply_override(struct gw_loader *loader, const struct gw_value *item)
     return GW_OK;
 }
 
-static int apply_overrides(struct gw_loader *loader, const struct gw_value *section)
+static int apply_overrides(struct gw_loader *loader, const struct gw_doc_value *section)
 {
-    const struct gw_value *list;
+    const struct gw_doc_value *list;
     int error = get_list(loader, section, "override", &list);
     for (uint32_t i = 0; i < list->count && !error; i++)
         error = apply_override(loader, list->items[i]);
     return error;
 }
 
-static void write_echo(const struct gw_value *section, const char *const *keys, FILE *out)
+static void write_echo(const struct gw_doc_value *section, const char *const *keys, FILE *out)
 {
     for (; *keys; keys++) {
-        const struct gw_value *value = gw_value_get(section, *keys);
+        const struct gw_doc_value *value = gw_doc_value_get(section, *keys);
         if (!value)
             continue;
         fprintf(out, "  %s: ", *keys);
@@ -285,7 +285,7 @@ int gw_loader_topology(struct gw_loader *loader)
 {
     static const char *const others[] = {"kind", "override", NULL};
     static const char *const lists[] = {"kind", "override", "hosts", "switches", "links", NULL};
-    const struct gw_value *section = gw_value_get(loader->document.root, "topology");
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "topology");
     const struct gw_algo *algo =
         gw_schema_kind(&loader->document, section, "topology", &gw_topo_registry, NULL);
     if (!algo)

@@ -22,6 +22,12 @@
 
 #include "core/pkt.h"
 
+/* Of the tree of switches that adds up a job. */
+enum {
+    GW_FAN_IN_MAX = 32, /* positions below a switch: bits of a bitmap */
+    GW_LEVELS_MAX = 3,
+};
+
 /*
  * What a packet of kind GW_PKT_JOB says. In all: flow: job; key: incarnation, a random number of
  * the life of the worker (of the server in packets to and from switches), echoed in answers; epoch:

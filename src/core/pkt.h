@@ -71,9 +71,15 @@ enum gw_agg_flag {
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
     GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
     GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
-    /* Of a pool of slots (core/slots.h): `index` is the slot of the job, agg.level the version,
-     * agg.bitmap the worker's bit; nothing else of agg_flags and agg.above is used. */
+    /* Of a pool of slots (core/switch/slots.h): `index` is the slot of the job, agg.level the
+     * version, agg.bitmap the worker's bit; nothing else of agg_flags and agg.above is used. */
     GW_AGG_SLOT = 128,
+};
+
+/* Of jobs that are added up in slots. */
+enum {
+    GW_SLOTS_MAX = 65536,    /* of one job: what a packet's index can name */
+    GW_SLOTS_WORLD_MAX = 32, /* workers of a job: bits of a bitmap */
 };
 
 enum {

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "lib/spsc.h"
-#include "net/overlay_mesh.h"
-#include "net/overlay_site.h"
-#include "net/overlay_worker.h"
+#include "net/ranks/overlay_mesh.h"
+#include "net/roles/overlay_site.h"
+#include "net/roles/overlay_worker.h"
 
 enum {
     MTU_MIN = 256,

@@ -12,11 +12,11 @@
 #ifndef GW_LIB_IO_H
 #define GW_LIB_IO_H
 
-#include "core/transport.h"
-#include "core/worker.h"
+#include "core/host/transport.h"
+#include "core/aggregation/worker.h"
 #include "gradwire.h"
-#include "net/key.h"
-#include "net/udp.h"
+#include "net/udp/key.h"
+#include "net/udp/udp.h"
 
 enum {
     GW_IO_TEXT_MAX = 256,

@@ -1,6 +1,6 @@
 /* Messages between ranks; see gradwire.h. */
 #include "lib/calls.h"
-#include "net/overlay_mesh.h"
+#include "net/ranks/overlay_mesh.h"
 
 /* Checks a message, and starts it. */
 static int start(gradwire *job, enum gw_command_kind kind, void *data, size_t bytes, int rank,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/overlay_mesh.h"
+#include "net/ranks/overlay_mesh.h"
 
 enum {
     DEADLINE_MS = 30000,

@@ -1,7 +1,7 @@
 /* Pushes to and pulls from values that ranks keep for each other; see gradwire.h. */
 #include "core/quant/kernels.h"
 #include "lib/calls.h"
-#include "net/overlay_mesh.h"
+#include "net/ranks/overlay_mesh.h"
 
 /* Checks a call, and starts it. */
 static int start(gradwire *job, enum gw_command_kind kind, uint64_t key, void *data, size_t count,

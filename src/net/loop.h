@@ -13,7 +13,7 @@
 #define GW_NET_LOOP_H
 
 #include "core/node.h"
-#include "net/udp.h"
+#include "net/udp/udp.h"
 
 enum {
     GW_LOOP_NODES_MAX = 8,

@@ -14,7 +14,7 @@ enum {
 };
 
 struct gw_station {
-    struct gw_overlay_memory memory;
+    struct gw_node_memory memory;
     struct gw_udp *udp;
     struct gw_loop *loop;
     struct gw_neighbours *neighbours;
@@ -119,8 +119,8 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .peers_max = cfg->peers_max,
         .keys = station->keys,
         .key_count = cfg->key_count,
-        .beat = GW_OVERLAY_BEAT,
-        .lost = GW_OVERLAY_LOST,
+        .beat = GW_STATION_BEAT,
+        .lost = GW_STATION_LOST,
     };
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
     if (cfg->tags && !(station->tags = calloc(cfg->peers_max, sizeof(*station->tags))))
@@ -139,7 +139,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
     GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_NEIGHBOURS_KEYS_MAX);
     struct gw_station *station = calloc(1, sizeof(*station));
     uint32_t buffer = cfg->mtu + (cfg->tags ? GW_TAG_SIZE : 0);
-    if (!station || gw_overlay_memory_open(&station->memory, cfg->packets, buffer) != GW_OK) {
+    if (!station || gw_node_memory_open(&station->memory, cfg->packets, buffer) != GW_OK) {
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
@@ -191,7 +191,7 @@ void gw_station_close(struct gw_station *station)
 
 void gw_station_free(struct gw_station *station)
 {
-    gw_overlay_memory_close(&station->memory);
+    gw_node_memory_close(&station->memory);
     free(station->tags);
     free(station);
 }
@@ -300,7 +300,7 @@ static void look_at_groups(struct gw_station *station, gw_time now)
     uint16_t peer;
     if (gw_time_before(now, station->look_at))
         return;
-    station->look_at = gw_time_add(now, GW_OVERLAY_BEAT);
+    station->look_at = gw_time_add(now, GW_STATION_BEAT);
     if (station->groups)
         probe(station);
     if (gw_udp_misses_group(station->udp, &peer))

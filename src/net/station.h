@@ -8,9 +8,14 @@
 #ifndef GW_NET_STATION_H
 #define GW_NET_STATION_H
 
-#include "net/groups.h"
-#include "net/neighbours.h"
-#include "net/overlay.h"
+#include "net/attach/groups.h"
+#include "net/attach/neighbours.h"
+#include "net/loop.h"
+#include "net/node_memory.h"
+
+/* Signs of life, of sessions and of jobs. */
+#define GW_STATION_BEAT (200 * GW_MS) /* between signs of life */
+#define GW_STATION_LOST (2 * GW_S)    /* silent for so long is dead */
 
 struct gw_station_cfg {
     const char *address;   /* ours, as text; NULL: any, of the family of `family_of` */

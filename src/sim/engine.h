@@ -22,9 +22,9 @@
 #include <stdatomic.h>
 
 #include "base/heap.h"
-#include "core/endpoint.h"
+#include "core/host/endpoint.h"
 #include "core/pause.h"
-#include "core/switch.h"
+#include "core/switch/switch.h"
 #include "sim/sim.h"
 #include "topo/label.h"
 

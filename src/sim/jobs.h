@@ -9,9 +9,9 @@
 #ifndef GW_SIM_JOBS_H
 #define GW_SIM_JOBS_H
 
-#include "core/coordinator.h"
-#include "core/member.h"
-#include "core/slot_worker.h"
+#include "core/control/coordinator.h"
+#include "core/control/member.h"
+#include "core/aggregation/slot_worker.h"
 #include "sim/engine.h"
 
 /* One server's part of a job. */

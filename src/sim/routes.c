@@ -1,6 +1,6 @@
 /*
- * Packs the topology's routes into the tables of core/switch.h: per switch one piece of memory,
- * small enough to be fetched whole before the switch runs.
+ * Packs the topology's routes into the tables of core/switch/switch.h: per switch one piece of
+ * memory, small enough to be fetched whole before the switch runs.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/agg_index.h"
+#include "core/aggregation/agg_index.h"
 #include "topo/memory.h"
 #include "workload/collective.h"
 #include "workload/generate.h"

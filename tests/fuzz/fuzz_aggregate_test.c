@@ -15,11 +15,12 @@
 
 #include "base/assert.h"
 #include "base/cpu.h"
-#include "core/aggregate.h"
+#include "core/switch/aggregate.h"
 #include "core/codec.h"
-#include "core/server.h"
-#include "core/slot_worker.h"
-#include "core/slots.h"
+#include "core/aggregation/server.h"
+#include "core/aggregation/slot_worker.h"
+#include "core/aggregation/worker.h"
+#include "core/switch/slots.h"
 
 enum {
     OURS = 1,

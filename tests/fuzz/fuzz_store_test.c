@@ -7,7 +7,7 @@
 #include "support.h"
 
 #include "base/assert.h"
-#include "net/overlay_store_impl.h"
+#include "net/ranks/overlay_store_impl.h"
 
 static uint32_t accepted[GW_DTYPES], refused;
 

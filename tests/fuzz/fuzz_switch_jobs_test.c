@@ -13,7 +13,7 @@
 #include "base/cpu.h"
 #include "core/codec.h"
 #include "core/job.h"
-#include "core/switch.h"
+#include "core/switch/switch.h"
 
 enum {
     HOSTS = 4, /* 0 and 1 are servers too; 3 is behind two ports */

@@ -9,8 +9,8 @@
 #include "support.h"
 
 #include "base/error.h"
-#include "core/coll_run.h"
-#include "core/switch.h"
+#include "core/ranks/coll_run.h"
+#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {

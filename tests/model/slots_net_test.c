@@ -9,7 +9,7 @@
 #include "support.h"
 
 #include "base/prng.h"
-#include "core/switch.h"
+#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include "host.h"
 #include "support.h"
 
-#include "core/switch.h"
+#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gradwire.h"
-#include "net/key.h"
+#include "net/udp/key.h"
 
 enum {
     WORKERS = 4,

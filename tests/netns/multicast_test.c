@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "net/key.h"
+#include "net/udp/key.h"
 #include "wire/wire.h"
 
 enum {

@@ -17,7 +17,7 @@
 
 #include "gradwire.h"
 #include "net/clock.h"
-#include "net/sock.h"
+#include "net/udp/sock.h"
 
 enum {
     CHILDREN_MAX = 64,

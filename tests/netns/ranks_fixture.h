@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "gradwire.h"
-#include "net/sock.h"
+#include "net/udp/sock.h"
 
 enum {
     WORLD = 4,

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/prng.h"
 #include "lib/options.h"
-#include "net/overlay_store_impl.h"
+#include "net/ranks/overlay_store_impl.h"
 
 enum {
     LIAR = 1, /* rank */

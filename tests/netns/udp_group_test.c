@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/codec.h"
-#include "net/udp.h"
+#include "net/udp/udp.h"
 #include "wire/attach.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include "support.h"
 
 #include "core/codec.h"
-#include "core/switch.h"
+#include "core/switch/switch.h"
 
 #define FIRST_SEED UINT64_C(20240801)
 

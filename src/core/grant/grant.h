@@ -2,9 +2,9 @@
  * Grants: the receiver of a flow decides when its sender may go on.
  *
  * An algorithm here says how much a sender may send before it hears of its receiver, how far a
- * receiver lets a flow go ahead, and at which pace it grants; core/credit.h does it. A transport
- * may have a grant beside its congestion control: a packet then needs both. One file here and one
- * line in grant.def make an algorithm.
+ * receiver lets a flow go ahead, and at which pace it grants; core/host/credit.h does it. A
+ * transport may have a grant beside its congestion control: a packet then needs both. One file here
+ * and one line in grant.def make an algorithm.
  */
 #ifndef GW_CORE_GRANT_H
 #define GW_CORE_GRANT_H

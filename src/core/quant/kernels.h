@@ -20,16 +20,7 @@
 #include <stdint.h>
 
 #include "core/quant/scale.h"
-
-/* The user's element types; floats are in the machine's byte order, as the integers are. */
-enum gw_dtype {
-    GW_DTYPE_F32,
-    GW_DTYPE_F16,  /* IEEE binary16 */
-    GW_DTYPE_BF16, /* the upper half of a float32 */
-    GW_DTYPE_I32,
-    GW_DTYPES,
-    GW_DTYPE_FLOATS = GW_DTYPE_I32, /* types below this one are floats */
-};
+#include "core/tensor.h"
 
 struct gw_kernels {
     const char *name;
@@ -86,12 +77,6 @@ struct gw_kernels {
      * larger than infinity. 0 when there are none. */
     uint32_t (*max_abs[GW_DTYPE_FLOATS])(const void *x, uint32_t count);
 };
-
-/* Bytes of one element of the user's tensor. */
-static inline uint32_t gw_dtype_size(enum gw_dtype type)
-{
-    return type == GW_DTYPE_F16 || type == GW_DTYPE_BF16 ? 2 : 4;
-}
 
 /* Implementations in order of preference, best first; NULL behind the last, which needs nothing. */
 extern const struct gw_kernels *const gw_kernels_list[];

@@ -1,5 +1,5 @@
 /* When a receiver pauses a link, and what an endpoint does that is paused or pauses. */
-#include "unit/core/endpoint_fixture.h"
+#include "unit/core/host/endpoint_fixture.h"
 
 #include "core/pause.h"
 

@@ -1,0 +1,64 @@
+/* A worker's row of tensors; see tensor_row.h. */
+#include "core/aggregation/tensor_row.h"
+
+#include "base/align.h"
+#include "base/error.h"
+#include "core/aggregation/agg_key.h"
+
+enum {
+    FRAGMENTS_MAX = INT32_MAX / 2, /* in work: their numbers, and a pool's behind them, compare */
+};
+
+size_t gw_tensor_row_size(uint32_t tensors_max)
+{
+    return gw_aligned(tensors_max * sizeof(struct gw_row_tensor));
+}
+
+void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensors_max,
+                        uint32_t values, uint32_t first_seq)
+{
+    GW_ASSERT(tensors_max >= 1 && values >= 1 && values <= UINT16_MAX);
+    *row = (struct gw_tensor_row){
+        .tensors = memory,
+        .tensors_max = tensors_max,
+        .values = values,
+        .end = first_seq,
+    };
+}
+
+int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor,
+                       int scale_exponent, uint32_t world)
+{
+    if (tensor->count == 0 || tensor->type >= GW_DTYPES)
+        return GW_ERR_INVALID;
+    const struct gw_row_tensor *oldest = gw_tensor_row_first(row);
+    uint64_t fragments = (tensor->count - 1) / row->values + 1;
+    uint64_t in_work = oldest ? row->end - oldest->first : 0;
+    if (fragments > FRAGMENTS_MAX)
+        return GW_ERR_INVALID;
+    if (row->count == row->tensors_max || fragments > FRAGMENTS_MAX - in_work)
+        return GW_ERR_NO_ROOM;
+    uint32_t shares = tensor->average ? world : 1;
+    row->tensors[(row->head + row->count++) % row->tensors_max] = (struct gw_row_tensor){
+        .tensor = *tensor,
+        .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
+                                              : gw_scale_power(scale_exponent, shares),
+        .key = gw_agg_key(row->end, tensor->type, tensor->average),
+        .first = row->end,
+        .fragments = (uint32_t)fragments,
+    };
+    row->end += (uint32_t)fragments;
+    return GW_OK;
+}
+
+struct gw_row_tensor *gw_tensor_row_first(const struct gw_tensor_row *row)
+{
+    return row->count ? &row->tensors[row->head] : NULL;
+}
+
+void gw_tensor_row_pop(struct gw_tensor_row *row)
+{
+    GW_ASSERT(row->count);
+    row->head = (row->head + 1) % row->tensors_max;
+    row->count--;
+}

@@ -1,0 +1,215 @@
+/* The tree of a job; see job_tree.h. */
+#include "core/control/job_tree.h"
+
+#include "base/align.h"
+#include "base/assert.h"
+
+enum {
+    RACKS = 1,                      /* wanted levels of a tree where racks add up for themselves */
+    LEVEL_NONE = GW_LEVELS_MAX - 1, /* without the levels below: matches no packet */
+};
+
+/* Besides the root a worker adds at most the other switches of its way. */
+static uint32_t nodes_max(uint32_t world)
+{
+    return (GW_LEVELS_MAX - 1) * world + 1;
+}
+
+/* Every worker is a member once, and so is every node but the root. */
+static uint32_t members_max(uint32_t world)
+{
+    return world + nodes_max(world) - 1;
+}
+
+size_t gw_job_tree_size(uint32_t world)
+{
+    return gw_aligned(world * sizeof(struct gw_place)) +
+           gw_aligned(nodes_max(world) * sizeof(struct gw_job_node)) +
+           gw_aligned(world * sizeof(struct gw_job_seat)) +
+           gw_aligned(members_max(world) * sizeof(uint32_t));
+}
+
+static void tree_carve(struct gw_job_tree *tree, unsigned char *at, uint32_t world)
+{
+    tree->places = (void *)at;
+    at += gw_aligned(world * sizeof(*tree->places));
+    tree->nodes = (void *)at;
+    at += gw_aligned(nodes_max(world) * sizeof(*tree->nodes));
+    tree->seats = (void *)at;
+    at += gw_aligned(world * sizeof(*tree->seats));
+    tree->members = (void *)at;
+}
+
+static void places_by_rank(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world)
+{
+    for (uint32_t rank = 0; rank < world; rank++)
+        tree->places[rank] = (struct gw_place){
+            .address = ways[rank].worker,
+            .bitmap = UINT32_C(1) << (rank % GW_FAN_IN_MAX),
+            .above = {(uint8_t)(rank / GW_FAN_IN_MAX)},
+        };
+}
+
+static bool is_without_switches(const struct gw_job_way *ways, uint32_t world)
+{
+    uint32_t count = 0;
+    for (uint32_t rank = 0; rank < world; rank++)
+        count += ways[rank].count;
+    return count == 0;
+}
+
+/* Whether a switch is the second of three on some way. */
+static bool is_middle(const struct gw_job_way *ways, uint32_t world, uint32_t address)
+{
+    for (uint32_t rank = 0; rank < world; rank++)
+        if (ways[rank].count == 3 && ways[rank].switches[1] == address)
+            return true;
+    return false;
+}
+
+/* The way without the switches that are too many; its last one stays. */
+static struct gw_job_way shorten(const struct gw_job_way *ways, uint32_t world,
+                                 const struct gw_job_way *way)
+{
+    struct gw_job_way result = {.worker = way->worker};
+    for (uint32_t i = 0; i < way->count; i++)
+        if (i + 1u == way->count || !is_middle(ways, world, way->switches[i]))
+            result.switches[result.count++] = way->switches[i];
+    return result;
+}
+
+static uint32_t node_find(const struct gw_job_tree *tree, uint32_t address)
+{
+    for (uint32_t i = 0; i < tree->node_count; i++)
+        if (tree->nodes[i].address == address)
+            return i;
+    return GW_JOB_NODE_NONE;
+}
+
+static uint32_t node_add(struct gw_job_tree *tree, uint32_t address, uint32_t next, uint32_t rank,
+                         uint32_t via)
+{
+    struct gw_job_node *node = &tree->nodes[tree->node_count];
+    *node = (struct gw_job_node){
+        .address = address, .via = via, .next = next, .first_rank = (uint16_t)rank};
+    if (next != GW_JOB_NODE_NONE) {
+        node->depth = tree->nodes[next].depth + 1;
+        node->position = (uint8_t)tree->nodes[next].switch_count++;
+    }
+    if (node->depth >= tree->levels)
+        tree->levels = node->depth + 1u;
+    return tree->node_count++;
+}
+
+/* Enters a way from the root down. False: it contradicts the ones before. */
+static bool way_enter(struct gw_job_tree *tree, const struct gw_job_way *way, uint32_t rank)
+{
+    uint32_t next = GW_JOB_NODE_NONE;
+    for (uint32_t i = way->count; i-- > 0;) {
+        uint32_t node = node_find(tree, way->switches[i]);
+        if (node == GW_JOB_NODE_NONE && (next != GW_JOB_NODE_NONE || tree->node_count == 0))
+            node = node_add(tree, way->switches[i], next, rank, way->worker);
+        else if (node == GW_JOB_NODE_NONE || tree->nodes[node].next != next)
+            return false;
+        next = node;
+    }
+    if (next == GW_JOB_NODE_NONE)
+        return false;
+    tree->seats[rank] = (struct gw_job_seat){
+        .node = (uint16_t)next,
+        .index = tree->nodes[next].worker_count++,
+    };
+    return true;
+}
+
+static uint32_t level_of(const struct gw_job_tree *tree, const struct gw_job_node *node)
+{
+    return tree->levels - 1 - node->depth;
+}
+
+static void spot_set(const struct gw_job_tree *tree, struct gw_job_node *node, bool is_racks)
+{
+    struct gw_job_spot *spot = &node->spot;
+    for (const struct gw_job_node *at = node; at->next != GW_JOB_NODE_NONE;
+         at = &tree->nodes[at->next])
+        spot->above[level_of(tree, at)] = at->position;
+    uint32_t level = level_of(tree, node);
+    if (!is_racks) {
+        spot->level = (uint8_t)level;
+        spot->fan_in = (uint8_t)(node->switch_count + node->worker_count);
+        return;
+    }
+    spot->level = node->worker_count ? 0 : LEVEL_NONE;
+    spot->fan_in = (uint8_t)(node->worker_count ? node->worker_count : 1);
+    if (node->worker_count && level > 0)
+        spot->above[level - 1] = (uint8_t)node->switch_count; /* they are one more rack */
+}
+
+static void place_set(struct gw_job_tree *tree, uint32_t rank, uint32_t address, bool is_racks)
+{
+    const struct gw_job_seat *seat = &tree->seats[rank];
+    const struct gw_job_node *node = &tree->nodes[seat->node];
+    struct gw_place *place = &tree->places[rank];
+    uint32_t level = is_racks ? 0 : level_of(tree, node);
+    *place = (struct gw_place){
+        .address = address,
+        .level = (uint8_t)level,
+        .above = {node->spot.above[0], node->spot.above[1]},
+    };
+    if (level == 0)
+        place->bitmap = UINT32_C(1) << seat->index;
+    else
+        place->above[level - 1] = (uint8_t)(node->switch_count + seat->index);
+}
+
+static void members_set(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < tree->node_count; i++) {
+        tree->nodes[i].first_member = first;
+        first += tree->nodes[i].switch_count + tree->nodes[i].worker_count;
+    }
+    for (uint32_t rank = 0; rank < world; rank++) {
+        struct gw_job_node *node = &tree->nodes[tree->seats[rank].node];
+        tree->members[node->first_member + node->member_count++] = ways[rank].worker;
+        /* It stands for every switch below which it is the first. */
+        while (node->first_rank == rank && node->next != GW_JOB_NODE_NONE) {
+            node = &tree->nodes[node->next];
+            tree->members[node->first_member + node->member_count++] = ways[rank].worker;
+        }
+    }
+}
+
+enum gw_job_reason gw_job_tree_make(struct gw_job_tree *tree, void *memory,
+                                    const struct gw_job_way *ways, uint32_t world, uint32_t levels)
+{
+    GW_ASSERT(world >= 1 && world <= GW_WORLD_MAX && levels <= GW_LEVELS_MAX);
+    *tree = (struct gw_job_tree){0};
+    tree_carve(tree, memory, world);
+    if (levels == 0 || is_without_switches(ways, world)) {
+        places_by_rank(tree, ways, world);
+        return GW_JOB_OK;
+    }
+    for (uint32_t rank = 0; rank < world; rank++) {
+        struct gw_job_way way = ways[rank];
+        GW_ASSERT(way.count <= GW_LEVELS_MAX);
+        if (levels == 2)
+            way = shorten(ways, world, &way);
+        if (!way_enter(tree, &way, rank)) {
+            tree->about = rank;
+            return GW_JOB_PATH;
+        }
+    }
+    for (uint32_t i = 0; i < tree->node_count; i++) {
+        struct gw_job_node *node = &tree->nodes[i];
+        if (node->switch_count + node->worker_count > GW_FAN_IN_MAX) {
+            tree->about = node->address;
+            return GW_JOB_TREE;
+        }
+        spot_set(tree, node, levels == RACKS);
+    }
+    for (uint32_t rank = 0; rank < world; rank++)
+        place_set(tree, rank, ways[rank].worker, levels == RACKS);
+    members_set(tree, ways, world);
+    return GW_JOB_OK;
+}

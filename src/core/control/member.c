@@ -1,0 +1,337 @@
+/* A worker's membership of its job; see member.h. */
+#include "core/control/member.h"
+
+#include "base/error.h"
+#include "core/host/endpoint_impl.h"
+
+struct gw_member {
+    struct gw_app app;
+    struct gw_endpoint *ep;
+    struct gw_member_cfg cfg;
+    struct gw_worker *worker; /* NULL before the first epoch */
+    enum gw_member_state state;
+    uint16_t epoch;   /* the last; 0: none */
+    bool is_fresh;    /* has nothing to go on with: its calls failed, or it never had any */
+    bool is_to_leave; /* as soon as the next epoch has begun, which may need its results */
+    bool has_promise; /* of an event, while joining on request or leaving */
+    uint32_t incarnation;
+    uint32_t first_seq;
+    uint32_t fresh_seq; /* first_seq of the last epoch that it entered fresh */
+    uint16_t share;
+    int8_t scale_exponent;
+    struct gw_job_terms terms;
+    enum gw_job_reason reason; /* of being out */
+    gw_time since;             /* beginning of the state */
+};
+
+static void send(struct gw_member *member, enum gw_job_op op)
+{
+    struct gw_endpoint *ep = member->ep;
+    struct gw_pkt *pkt = gw_endpoint_job_pkt(ep, &member->app, member->cfg.server, op);
+    if (!pkt)
+        return; /* the timer tries again */
+    pkt->key = member->incarnation;
+    pkt->epoch = member->epoch;
+    pkt->index = member->epoch ? member->terms.rank : member->cfg.rank;
+    pkt->seq = member->worker ? gw_worker_expected(member->worker) : 0;
+    if (op == GW_JOB_JOIN && member->is_fresh)
+        pkt->scale = GW_JOB_PATH_FRESH;
+    else if (op == GW_JOB_JOIN && pkt->seq == member->fresh_seq)
+        pkt->scale = GW_JOB_PATH_UNTOUCHED;
+    gw_egress_control(ep, pkt);
+}
+
+static void enter(struct gw_member *member, enum gw_member_state state, gw_time now)
+{
+    member->state = state;
+    member->since = now;
+}
+
+/* Posts the event that was promised, if one was. */
+static void post(struct gw_member *member, enum gw_event_kind kind, enum gw_job_reason reason,
+                 uint32_t about, gw_time now)
+{
+    if (!member->has_promise)
+        return;
+    member->has_promise = false;
+    member->ep->promised--;
+    gw_endpoint_post(member->ep, &(struct gw_event){
+                                     .kind = kind,
+                                     .flow = member->cfg.job,
+                                     .peer = member->cfg.server,
+                                     .rank = member->epoch ? member->terms.rank : member->cfg.rank,
+                                     .reason = (uint8_t)reason,
+                                     .about = about,
+                                     .at = now,
+                                 });
+}
+
+/* The job is over for this worker: its calls fail. */
+static void go_out(struct gw_member *member, enum gw_job_reason reason, uint32_t about, gw_time now)
+{
+    gw_endpoint_arm(member->ep, member->app.timer, GW_TIME_NEVER);
+    enter(member, GW_MEMBER_OUT, now);
+    member->is_fresh = true;
+    member->is_to_leave = false;
+    member->reason = reason;
+    if (member->worker)
+        gw_worker_fail(member->worker, reason, about, now);
+    post(member, GW_EVENT_REFUSED, reason, about, now);
+}
+
+static void ask_to_join(struct gw_member *member, gw_time now)
+{
+    send(member, GW_JOB_JOIN);
+    gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
+}
+
+/* Once the server has all that only this worker may have. */
+static void ask_to_leave(struct gw_member *member, gw_time now)
+{
+    if (!member->worker || !gw_worker_owes(member->worker))
+        send(member, GW_JOB_LEAVE);
+    gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
+}
+
+static struct gw_worker_place place_of(const struct gw_member *member)
+{
+    const struct gw_job_terms *terms = &member->terms;
+    return (struct gw_worker_place){
+        .epoch = member->epoch,
+        .level = terms->level,
+        .bitmap = terms->level == 0 ? UINT32_C(1) << terms->position : 0,
+        .above = {terms->above[0], terms->above[1]},
+        .first_seq = member->first_seq,
+        .is_fresh = member->is_fresh,
+    };
+}
+
+static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
+{
+    if (member->state == GW_MEMBER_JOINING) {
+        member->epoch = pkt->epoch;
+        member->first_seq = pkt->seq;
+        member->share = pkt->index;
+        member->scale_exponent = (int8_t)pkt->scale;
+        member->terms = gw_job_terms_unpack(pkt->job.word);
+        struct gw_worker_place place = place_of(member);
+        if (member->is_fresh)
+            member->fresh_seq = member->first_seq;
+        if (member->worker)
+            gw_worker_place(member->worker, &place, now);
+        member->is_fresh = false;
+        enter(member, GW_MEMBER_IN, now);
+        gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.beat));
+        if (!member->is_to_leave)
+            post(member, GW_EVENT_JOINED, GW_JOB_OK, 0, now);
+    }
+    if (member->state == GW_MEMBER_IN && pkt->epoch == member->epoch)
+        send(member, GW_JOB_READY);
+    if (member->state == GW_MEMBER_IN && member->is_to_leave) {
+        member->is_to_leave = false;
+        enter(member, GW_MEMBER_LEAVING, now);
+        ask_to_leave(member, now);
+    }
+}
+
+static void report(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
+{
+    if (pkt->epoch != member->epoch || member->state != GW_MEMBER_IN || !member->worker)
+        return;
+    gw_worker_pause(member->worker);
+    enter(member, GW_MEMBER_JOINING, now);
+    ask_to_join(member, now);
+}
+
+static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
+{
+    if (pkt->src != member->cfg.server || pkt->key != member->incarnation ||
+        member->state == GW_MEMBER_OUT)
+        return;
+    switch ((enum gw_job_op)pkt->agg_flags) {
+    case GW_JOB_WELCOME:
+        welcome(member, pkt, now);
+        break;
+    case GW_JOB_REPORT:
+        report(member, pkt, now);
+        break;
+    case GW_JOB_REFUSED:
+        if (member->state == GW_MEMBER_JOINING)
+            go_out(member, (enum gw_job_reason)pkt->index, pkt->job.word[0], now);
+        break;
+    case GW_JOB_FAILED:
+        if (pkt->epoch == member->epoch && member->state != GW_MEMBER_LEAVING)
+            go_out(member, (enum gw_job_reason)pkt->index, pkt->job.word[0], now);
+        break;
+    case GW_JOB_LEFT:
+        if (member->state == GW_MEMBER_LEAVING) {
+            gw_endpoint_arm(member->ep, member->app.timer, GW_TIME_NEVER);
+            enter(member, GW_MEMBER_OUT, now);
+            member->is_fresh = true;
+            if (member->worker)
+                gw_worker_pause(member->worker);
+            post(member, GW_EVENT_LEFT, GW_JOB_OK, 0, now);
+        }
+        break;
+    default:
+        break; /* meant for others */
+    }
+}
+
+static void member_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
+                         gw_time now)
+{
+    take((struct gw_member *)app, pkt, now);
+    gw_pkt_release(ep->pool, pkt);
+}
+
+/* Its worker has failed by itself. */
+static bool is_failed(const struct gw_member *member)
+{
+    return member->state != GW_MEMBER_OUT && !member->has_promise && member->worker &&
+           gw_worker_is_out(member->worker);
+}
+
+static void member_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+{
+    struct gw_member *member = (struct gw_member *)app;
+    bool waits = member->state == GW_MEMBER_JOINING || member->state == GW_MEMBER_LEAVING;
+    if (waits && member->cfg.patience && now - member->since >= member->cfg.patience) {
+        go_out(member, GW_JOB_SILENT, 0, now);
+        return;
+    }
+    if (is_failed(member)) {
+        go_out(member, GW_JOB_STALLED, 0, now);
+        return;
+    }
+    switch (member->state) {
+    case GW_MEMBER_JOINING:
+        ask_to_join(member, now);
+        break;
+    case GW_MEMBER_LEAVING:
+        ask_to_leave(member, now);
+        break;
+    case GW_MEMBER_IN:
+        send(member, GW_JOB_READY);
+        gw_endpoint_arm(ep, app->timer, gw_time_add(now, member->cfg.beat));
+        break;
+    case GW_MEMBER_OUT:
+        gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+        break;
+    }
+}
+
+static const struct gw_app_ops member_app_ops = {
+    .role = GW_APP_MEMBER,
+    .input = member_input,
+    .expire = member_expire,
+};
+
+size_t gw_member_size(void)
+{
+    return sizeof(struct gw_member);
+}
+
+int gw_member_init(struct gw_member **result, void *memory, const struct gw_member_cfg *cfg,
+                   struct gw_endpoint *ep)
+{
+    GW_ASSERT(cfg->incarnation != 0 && cfg->retry > 0 && cfg->beat > 0);
+    struct gw_member *member = memory;
+    *member = (struct gw_member){
+        .app = {.ops = &member_app_ops, .job = cfg->job, .sender = {.class = GW_CLASS_CONTROL}},
+        .ep = ep,
+        .cfg = *cfg,
+        .incarnation = cfg->incarnation,
+        .is_fresh = true,
+    };
+    *result = member;
+    return gw_endpoint_attach(ep, &member->app);
+}
+
+void gw_member_fini(struct gw_member *member)
+{
+    member->ep->promised -= member->has_promise;
+    gw_endpoint_detach(member->ep, &member->app);
+}
+
+void gw_member_set_server(struct gw_member *member, uint32_t server)
+{
+    if (member->state == GW_MEMBER_OUT && !member->worker)
+        member->cfg.server = server;
+}
+
+int gw_member_join(struct gw_member *member, gw_time now)
+{
+    if (is_failed(member))
+        go_out(member, GW_JOB_STALLED, 0, now);
+    if (member->state != GW_MEMBER_OUT)
+        return GW_ERR_INVALID;
+    if (!gw_endpoint_has_event_room(member->ep))
+        return GW_ERR_NO_ROOM;
+    member->ep->promised++;
+    member->has_promise = true;
+    if (member->epoch)
+        member->incarnation++; /* another life, so that nothing of the last one is taken for it */
+    enter(member, GW_MEMBER_JOINING, now);
+    ask_to_join(member, now);
+    return GW_OK;
+}
+
+int gw_member_leave(struct gw_member *member, gw_time now)
+{
+    bool is_between = member->state == GW_MEMBER_JOINING && !member->has_promise;
+    if (member->state != GW_MEMBER_IN && !is_between)
+        return GW_ERR_INVALID;
+    if (!gw_endpoint_has_event_room(member->ep))
+        return GW_ERR_NO_ROOM;
+    member->ep->promised++;
+    member->has_promise = true;
+    if (is_between) {
+        member->is_to_leave = true;
+    } else {
+        enter(member, GW_MEMBER_LEAVING, now);
+        ask_to_leave(member, now);
+    }
+    return GW_OK;
+}
+
+void gw_member_worker_cfg(const struct gw_member *member, struct gw_worker_cfg *cfg)
+{
+    const struct gw_job_terms *terms = &member->terms;
+    struct gw_worker_place place = place_of(member);
+    cfg->job = member->cfg.job;
+    cfg->server = member->cfg.server;
+    cfg->world = terms->world;
+    cfg->values = terms->values;
+    cfg->window_max = UINT32_C(1) << terms->window_log2;
+    cfg->aggregators = terms->aggregators + UINT32_C(1);
+    cfg->indexing = (enum gw_agg_indexing)terms->indexing;
+    cfg->share = member->share;
+    cfg->scale_exponent = member->scale_exponent;
+    cfg->epoch = place.epoch;
+    cfg->level = place.level;
+    cfg->bitmap = place.bitmap;
+    cfg->above[0] = place.above[0];
+    cfg->above[1] = place.above[1];
+    cfg->first_seq = place.first_seq;
+}
+
+void gw_member_bind(struct gw_member *member, struct gw_worker *worker)
+{
+    member->worker = worker;
+}
+
+enum gw_member_state gw_member_state(const struct gw_member *member)
+{
+    return member->state;
+}
+
+enum gw_job_reason gw_member_reason(const struct gw_member *member)
+{
+    return member->reason;
+}
+
+uint16_t gw_member_rank(const struct gw_member *member)
+{
+    return member->terms.rank;
+}

@@ -1,0 +1,40 @@
+/*
+ * Flows on credit: the receiver lets the sender go on (EQDS; what is granted when is a matter of
+ * core/grant).
+ *
+ * One credit is one packet. Both ends count from the beginning of the flow, and a CREDIT carries
+ * the receiver's count, so a lost one is made good by the next. A sender begins with plan.first
+ * packets for free. With the first that it hears of its receiver that ends: one more free packet
+ * tells the receiver how many there were.
+ *
+ * The receiver keeps in `due` how many packets are under way, or granted and not sent yet: each
+ * arrival, trimmed or whole, takes one off, each credit adds one. What is missing of the message
+ * and not due needs credit. So a trim needs no message of its own, and a flow of few packets no
+ * credit at all. A flow that wants credit waits in a queue, served in turn by one pacer for all
+ * ports.
+ *
+ * What is lost without a trace leaves `due` too high. In the end the sender has neither credit nor
+ * anything in flight; after a timeout it sends one packet that says so, and the receiver starts to
+ * count anew.
+ *
+ * Invariants: due + (what arrived) never falls behind what the sender may have sent; credits of any
+ * time span t are at most one train above what the pace allows in t, if timers come in time. The
+ * pacer catches up with one that comes late: that adds what the pace allows in the delay, and at
+ * most in 2 ms.
+ */
+#ifndef GW_CORE_CREDIT_H
+#define GW_CORE_CREDIT_H
+
+#include "core/host/endpoint_impl.h"
+
+/* A data packet opens `flow`. */
+void gw_credit_open(const struct gw_endpoint *ep, struct gw_rx_flow *flow);
+/* A data packet of an active flow on credit arrived, trimmed or whole. */
+void gw_credit_arrived(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct gw_pkt *pkt,
+                       gw_time now);
+/* The flow wants no credit any more. */
+void gw_credit_leave(struct gw_endpoint *ep, struct gw_rx_flow *flow);
+/* The time of the next credit may have come. */
+void gw_credit_expire(struct gw_endpoint *ep, gw_time now);
+
+#endif

@@ -1,0 +1,163 @@
+/*
+ * The endpoint's egress: what leaves next by a port. Control first, then the highest class, then
+ * round robin over the senders of that class, one train each.
+ *
+ * A sender is in its ring while it may have something to send. Whether it really may is asked when
+ * its turn comes, so a window that shrinks costs nothing here.
+ *
+ * While the other end of the link has told the port to pause, only control leaves.
+ */
+#include "core/host/endpoint_impl.h"
+
+void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt)
+{
+    uint16_t port = ep->node.port_count == 1 ? 0 : (uint16_t)(pkt->q.key % ep->node.port_count);
+    struct gw_egress *egress = &ep->egress[port];
+    if (egress->control.count == ep->cfg.control_max) {
+        ep->stats.control_dropped++;
+        gw_pkt_release(ep->pool, pkt);
+        return;
+    }
+    gw_pkt_fifo_push(&egress->control, ep->pool, pkt);
+    gw_node_report(&ep->node, port, &egress->is_ready);
+}
+
+void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender)
+{
+    if (sender->in_ring)
+        return;
+    sender->in_ring = true;
+    struct gw_egress *egress = &ep->egress[sender->port];
+    struct gw_sender **tail = &egress->ring_tail[sender->class];
+    if (egress->classes & 1u << sender->class) {
+        sender->ring_next = (*tail)->ring_next;
+        (*tail)->ring_next = sender;
+    } else {
+        sender->ring_next = sender;
+        egress->classes |= (uint8_t)(1u << sender->class);
+    }
+    *tail = sender;
+    gw_node_report(&ep->node, sender->port, &egress->is_ready);
+}
+
+/* Removes the sender behind `before` from its ring. */
+static void ring_remove_after(struct gw_egress *egress, struct gw_sender *before)
+{
+    struct gw_sender *sender = before->ring_next;
+    struct gw_sender **tail = &egress->ring_tail[sender->class];
+    if (before == sender)
+        egress->classes &= (uint8_t) ~(1u << sender->class);
+    else if (*tail == sender)
+        *tail = before;
+    before->ring_next = sender->ring_next;
+    sender->in_ring = false;
+    sender->train_left = 0;
+}
+
+void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender)
+{
+    if (!sender->in_ring)
+        return;
+    struct gw_sender *before = sender;
+    while (before->ring_next != sender)
+        before = before->ring_next;
+    ring_remove_after(&ep->egress[sender->port], before);
+}
+
+/* One train, or the part of it that `max` allows, of the first in the ring that can send. */
+static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, uint32_t class,
+                            struct gw_pkt **pkts, uint32_t max, gw_time now)
+{
+    uint32_t count = 0;
+    while (count == 0 && egress->classes & 1u << class) {
+        struct gw_sender **tail = &egress->ring_tail[class];
+        struct gw_sender *sender = (*tail)->ring_next;
+        const struct gw_sender_ops *ops = sender->ops;
+        bool can_send = ops->can_send(ep, sender, now);
+        while (can_send && count < max) {
+            struct gw_pkt *pkt = ops->emit(ep, sender, now);
+            if (pkt)
+                pkts[count++] = pkt;
+            can_send = pkt && ops->can_send(ep, sender, now);
+            if (sender->train_left == 0)
+                break;
+        }
+        if (!can_send)
+            ring_remove_after(egress, *tail);
+        else if (sender->train_left == 0)
+            *tail = sender;
+    }
+    return count;
+}
+
+/* For this host; a gradient for slots is for the switch, whatever its address. */
+static bool stays_here(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    return pkt->dst == ep->cfg.address &&
+           !(pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT);
+}
+
+bool gw_endpoint_pause(struct gw_endpoint *ep, uint16_t port, gw_time time)
+{
+    struct gw_egress *egress = &ep->egress[port];
+    if (!egress->pause)
+        egress->pause = gw_pkt_claim(ep->pool);
+    if (!egress->pause)
+        return false;
+    gw_pause_fill(egress->pause, ep->cfg.hdr, time);
+    gw_node_report(&ep->node, port, &egress->is_ready);
+    return true;
+}
+
+/* Opens or shuts the port for data, until `until`. */
+static void set_gate(struct gw_endpoint *ep, uint16_t port, gw_time until, gw_time now)
+{
+    struct gw_egress *egress = &ep->egress[port];
+    uint32_t timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + ep->cfg.apps_max + port;
+    gw_pause_gate_set(&egress->gate, until != GW_TIME_NEVER, now);
+    gw_endpoint_arm(ep, timer, until);
+    if (!egress->gate.is_shut && egress->classes)
+        gw_node_report(&ep->node, port, &egress->is_ready);
+}
+
+void gw_egress_obey(struct gw_endpoint *ep, uint16_t port, gw_time time, gw_time now)
+{
+    set_gate(ep, port, time ? gw_time_add(now, time) : GW_TIME_NEVER, now);
+}
+
+void gw_egress_expire(struct gw_endpoint *ep, uint16_t port, gw_time now)
+{
+    set_gate(ep, port, GW_TIME_NEVER, now);
+}
+
+/* Besides a PAUSE. */
+static bool has_more(const struct gw_egress *egress)
+{
+    return egress->control.count || (egress->classes && !egress->gate.is_shut);
+}
+
+uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
+                          gw_time now)
+{
+    struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    struct gw_egress *egress = &ep->egress[port];
+    uint32_t count = 0;
+    if (max > 0 && egress->pause) {
+        pkts[count++] = egress->pause;
+        egress->pause = NULL;
+    }
+    while (max > 0 && count == 0 && has_more(egress)) {
+        if (egress->control.count) {
+            pkts[count++] = gw_pkt_fifo_pop(&egress->control, ep->pool);
+        } else {
+            uint32_t class = 31 - (uint32_t)__builtin_clz(egress->classes);
+            count = ring_output(ep, egress, class, pkts, max, now);
+        }
+        if (count && stays_here(ep, pkts[0])) {
+            gw_node_input(node, port, pkts, count, now); /* to this host: it takes no link */
+            count = 0;
+        }
+    }
+    egress->is_ready = egress->pause || has_more(egress);
+    return egress->is_ready ? count | GW_OUTPUT_MORE : count;
+}

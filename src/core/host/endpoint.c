@@ -1,0 +1,435 @@
+/*
+ * The endpoint's frame: memory, dispatch of the verbs, flow slots, timers and events. What a flow
+ * does is in flow_tx.c and flow_rx.c, what leaves first is in egress.c.
+ *
+ * Invariant: pending events + promised events <= event_limit, so that what ends can always say
+ * so.
+ */
+#include "core/host/endpoint_impl.h"
+
+#include <string.h>
+
+#include "base/align.h"
+#include "base/error.h"
+#include "core/host/credit.h"
+
+enum {
+    APPS_MAX = 4096,
+    APP_EVENTS_MAX = 1 << 20,
+};
+
+/* Hands out pieces of the caller's memory; with base NULL it only measures. */
+struct arena {
+    unsigned char *base;
+    size_t used;
+};
+
+static void *arena_take(struct arena *arena, size_t size)
+{
+    void *piece = arena->base ? arena->base + arena->used : NULL;
+    arena->used += gw_aligned(size);
+    return piece;
+}
+
+static uint32_t slots_per_flow(const struct gw_endpoint_cfg *cfg)
+{
+    return cfg->span_max + 2; /* two list heads */
+}
+
+/* Carves `ep`'s tables out of the arena. The same code measures and builds. */
+static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
+                           struct arena *arena)
+{
+    uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1;
+    ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
+    ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
+    ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
+    ep->rx_flows = arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_flows));
+    ep->events = arena_take(arena, (flows + cfg->app_events_max) * sizeof(*ep->events));
+    ep->apps = arena_take(arena, cfg->apps_max * sizeof(*ep->apps));
+    void *app_map = arena_take(arena, gw_map_size(cfg->apps_max));
+    ep->expectations = arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
+    void *heap = arena_take(arena, gw_heap_size(timers));
+    void *map = arena_take(arena, gw_map_size(cfg->rx_flows_max));
+    struct gw_tx_slot *slots = arena_take(arena, (size_t)cfg->tx_flows_max * slots_per_flow(cfg) *
+                                                     sizeof(struct gw_tx_slot));
+    uint64_t *bits = arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
+    if (!arena->base)
+        return;
+    gw_heap_init(&ep->timers, heap, timers);
+    gw_map_init(&ep->rx_map, map, cfg->rx_flows_max);
+    gw_map_init(&ep->app_map, app_map, cfg->apps_max);
+    memset(ep->apps, 0, cfg->apps_max * sizeof(*ep->apps));
+    memset(ep->egress, 0, cfg->port_count * sizeof(*ep->egress));
+    memset(ep->tx_flows, 0, cfg->tx_flows_max * sizeof(*ep->tx_flows));
+    memset(ep->rx_flows, 0, cfg->rx_flows_max * sizeof(*ep->rx_flows));
+    memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
+    for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
+        ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
+        ep->tx_flows[i].generation = cfg->generation;
+        ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
+    }
+    for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
+        ep->rx_flows[i].bits = bits + (size_t)i * cfg->span_max / 64;
+        ep->rx_flows[i].list_next = i + 1 < cfg->rx_flows_max ? i + 1 : GW_SLOT_NONE;
+    }
+}
+
+static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
+{
+    return cfg->port_count >= 1 && cfg->tx_flows_max >= 1 && cfg->tx_flows_max <= GW_TX_FLOWS_MAX &&
+           cfg->rx_flows_max >= 1 && cfg->rx_flows_max <= GW_RX_FLOWS_MAX &&
+           cfg->span_max >= GW_SPAN_MIN && cfg->span_max <= GW_SPAN_MAX &&
+           (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
+           cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE && cfg->train >= 1 &&
+           cfg->apps_max <= APPS_MAX && cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL;
+}
+
+static uint64_t app_key(uint32_t job, enum gw_app_role role)
+{
+    return (uint64_t)role << 32 | job;
+}
+
+/* Whom a packet of a job is for. */
+static enum gw_app_role role_of(const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind != GW_PKT_JOB && pkt->agg_flags & GW_AGG_SLOT)
+        return GW_APP_SLOT_WORKER;
+    if (pkt->q.kind != GW_PKT_JOB)
+        return pkt->q.kind == GW_PKT_GRAD ? GW_APP_SERVER : GW_APP_WORKER;
+    switch (pkt->agg_flags) {
+    case GW_JOB_JOIN:
+    case GW_JOB_INSTALLED:
+    case GW_JOB_READY:
+    case GW_JOB_LEAVE:
+        return GW_APP_COORDINATOR;
+    default:
+        return GW_APP_MEMBER;
+    }
+}
+
+/* The application of the packet's job, or NULL. */
+static struct gw_app *find_app(struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    enum gw_app_role role = role_of(pkt);
+    struct gw_app *app = ep->last_app;
+    if (app && app->job == pkt->flow && app->ops->role == role)
+        return app;
+    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
+    if (index == GW_MAP_NONE)
+        return NULL;
+    return ep->last_app = ep->apps[index];
+}
+
+/* Hands the packet to the application of its job; false: there is none. */
+static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
+{
+    struct gw_app *app = find_app(ep, pkt);
+    /* A gradient for slots has missed its switch. */
+    if (!app || (pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT)) {
+        ep->stats.stray++;
+        return false;
+    }
+    app->ops->input(ep, app, pkt, now);
+    return true;
+}
+
+static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
+                           uint32_t count, gw_time now)
+{
+    struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_pkt *pkt = pkts[i];
+        if (pkt->q.kind == GW_PKT_PAUSE) {
+            gw_egress_obey(ep, port, pkt->pause, now);
+        } else if (pkt->dst == ep->cfg.address) {
+            switch (pkt->q.kind) {
+            case GW_PKT_DATA:
+                gw_flow_rx_data(ep, pkt, now);
+                continue;
+            case GW_PKT_GRAD:
+            case GW_PKT_PARAM:
+            case GW_PKT_JOB:
+                if (app_input(ep, pkt, now))
+                    continue;
+                break;
+            case GW_PKT_ACK:
+                ep->stats.acks_received++;
+                gw_flow_tx_ack(ep, pkt, now);
+                break;
+            case GW_PKT_NACK:
+                ep->stats.nacks_received++;
+                gw_flow_tx_nack(ep, pkt, now);
+                break;
+            case GW_PKT_CREDIT:
+                ep->stats.credits_received++;
+                gw_flow_tx_credit(ep, pkt, now);
+                break;
+            default:
+                ep->stats.malformed++;
+            }
+        } else {
+            ep->stats.stray++;
+        }
+        gw_pkt_release(ep->pool, pkt);
+    }
+}
+
+static void endpoint_expire(struct gw_node *node, gw_time now)
+{
+    struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    /* Each timer that fires is moved behind `now` or disarmed, so this ends. */
+    while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
+        uint32_t id = gw_heap_first(&ep->timers);
+        uint32_t first_rx = ep->cfg.tx_flows_max, first_app = first_rx + ep->cfg.rx_flows_max;
+        uint32_t first_port = first_app + ep->cfg.apps_max;
+        if (id < first_rx)
+            gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
+        else if (id < first_app)
+            gw_flow_rx_expire(ep, id - first_rx, now);
+        else if (id == gw_credit_timer(ep))
+            gw_credit_expire(ep, now);
+        else if (id >= first_port)
+            gw_egress_expire(ep, (uint16_t)(id - first_port), now);
+        else
+            ep->apps[id - first_app]->ops->expire(ep, ep->apps[id - first_app], now);
+    }
+    ep->node.deadline = gw_heap_next(&ep->timers);
+}
+
+static const struct gw_node_ops endpoint_ops = {
+    .input = endpoint_input,
+    .output = gw_egress_output,
+    .expire = endpoint_expire,
+};
+
+size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg)
+{
+    if (!cfg_is_valid(cfg))
+        return 0;
+    struct gw_endpoint ep;
+    struct arena arena = {.used = 0};
+    arena_take(&arena, sizeof(ep));
+    endpoint_carve(&ep, cfg, &arena);
+    return arena.used;
+}
+
+struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg *cfg)
+{
+    GW_ASSERT(cfg_is_valid(cfg));
+    GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
+    struct arena arena = {.base = memory};
+    struct gw_endpoint *ep = arena_take(&arena, sizeof(*ep));
+    *ep = (struct gw_endpoint){
+        .node = {.ops = &endpoint_ops, .deadline = GW_TIME_NEVER, .port_count = cfg->port_count},
+        .pool = cfg->pool,
+        .prng = gw_prng_derive(cfg->seed, 0),
+        .span_mask = cfg->span_max - 1,
+        .done_head = GW_SLOT_NONE,
+        .done_tail = GW_SLOT_NONE,
+        .event_limit = cfg->tx_flows_max + cfg->rx_flows_max + cfg->app_events_max,
+        .cfg = *cfg,
+    };
+    if (ep->cfg.grant.first > cfg->span_max)
+        ep->cfg.grant.first = cfg->span_max;
+    endpoint_carve(ep, cfg, &arena);
+    return ep;
+}
+
+uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
+{
+    uint32_t count = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        for (struct gw_pkt_fifo *control = &ep->egress[port].control; control->count; count++)
+            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(control, ep->pool));
+    return count;
+}
+
+struct gw_node *gw_endpoint_node(struct gw_endpoint *ep)
+{
+    return &ep->node;
+}
+
+int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_t *flow_id,
+                     gw_time now)
+{
+    if (!send->transport || send->class > GW_CLASS_DATA_MAX || send->path.rate_bps == 0 ||
+        send->bytes > (uint64_t)(UINT32_MAX - 1) * ep->cfg.mtu)
+        return GW_ERR_INVALID;
+    if (send->data && (!ep->pool->bufs || ep->pool->bufs->size < ep->cfg.mtu))
+        return GW_ERR_INVALID;
+    if (ep->tx_free == GW_SLOT_NONE || !gw_endpoint_has_event_room(ep))
+        return GW_ERR_NO_ROOM;
+    uint32_t index = ep->tx_free;
+    struct gw_tx_flow *flow = &ep->tx_flows[index];
+    *flow_id = (uint32_t)flow->generation << 16 | index;
+    if (send->bytes == 0) {
+        flow->generation++;
+        gw_endpoint_post(ep, &(struct gw_event){.kind = GW_EVENT_SENT,
+                                                .flow = *flow_id,
+                                                .peer = send->peer,
+                                                .tag = send->tag,
+                                                .at = now});
+        return GW_OK;
+    }
+    ep->tx_free = flow->free_next;
+    ep->promised++;
+    flow->id = *flow_id;
+    gw_flow_tx_start(ep, flow, send, now);
+    return GW_OK;
+}
+
+int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
+                       uint64_t bytes)
+{
+    for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
+        struct gw_expectation *expectation = &ep->expectations[i];
+        if (!expectation->data) {
+            *expectation =
+                (struct gw_expectation){.data = data, .bytes = bytes, .peer = peer, .tag = tag};
+            return GW_OK;
+        }
+    }
+    return GW_ERR_NO_ROOM;
+}
+
+void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
+{
+    uintptr_t first = (uintptr_t)memory;
+    for (uint32_t i = 0; i < ep->cfg.expect_max; i++)
+        if ((uintptr_t)ep->expectations[i].data - first < size)
+            ep->expectations[i].data = NULL;
+    for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
+        if (ep->tx_flows[i].transport && (uintptr_t)ep->tx_flows[i].data - first < size)
+            gw_flow_tx_drop(ep, &ep->tx_flows[i]);
+    for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
+        if (ep->rx_flows[i].data && (uintptr_t)ep->rx_flows[i].data - first < size)
+            gw_flow_rx_drop(ep, &ep->rx_flows[i]);
+}
+
+int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app)
+{
+    uint64_t key = app_key(app->job, app->ops->role);
+    if (gw_map_get(&ep->app_map, key) != GW_MAP_NONE)
+        return GW_ERR_INVALID;
+    uint32_t index = 0;
+    while (index < ep->cfg.apps_max && ep->apps[index])
+        index++;
+    if (index == ep->cfg.apps_max || gw_map_put(&ep->app_map, key, index) != GW_OK)
+        return GW_ERR_NO_ROOM;
+    ep->apps[index] = app;
+    app->timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + index;
+    app->key = gw_flow_key(ep->cfg.address, app->dst, app->job);
+    return GW_OK;
+}
+
+void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app)
+{
+    gw_egress_leave(ep, &app->sender);
+    gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    gw_map_remove(&ep->app_map, app_key(app->job, app->ops->role));
+    ep->apps[app->timer - ep->cfg.tx_flows_max - ep->cfg.rx_flows_max] = NULL;
+    ep->last_app = NULL;
+}
+
+void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
+                         uint32_t dst, uint32_t seq, uint32_t values)
+{
+    if (gw_sender_begins_train(ep, &app->sender))
+        app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
+    if (app->dst != dst) {
+        app->dst = dst;
+        app->key = gw_flow_key(ep->cfg.address, dst, app->job);
+    }
+    pkt->q = (struct gw_qpkt){
+        .size = 4 * values + ep->cfg.hdr,
+        .key = app->key,
+        .class = app->sender.class,
+        .ecn = GW_ECN_ECT0,
+        .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,
+    };
+    pkt->src = ep->cfg.address;
+    pkt->dst = dst;
+    pkt->flow = app->job;
+    pkt->scale = GW_PKT_SCALE_NONE;
+    pkt->seq = seq;
+    pkt->entropy = app->sender.entropy;
+    memset(&pkt->agg, 0, sizeof(pkt->agg));
+    pkt->agg.values = (uint16_t)values;
+}
+
+struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
+                                   enum gw_job_op op)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (!pkt) {
+        ep->stats.pool_empty++;
+        return NULL;
+    }
+    *pkt = (struct gw_pkt){
+        .q = {.size = ep->cfg.hdr,
+              .key = gw_flow_key(ep->cfg.address, dst, app->job),
+              .class = GW_CLASS_CONTROL,
+              .ecn = GW_ECN_ECT0,
+              .kind = GW_PKT_JOB},
+        .src = ep->cfg.address,
+        .dst = dst,
+        .flow = app->job,
+        .agg_flags = op,
+        .entropy = (uint16_t)gw_prng_next(&ep->prng),
+        .buf = GW_BUF_NONE,
+    };
+    return pkt;
+}
+
+gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
+{
+    gw_time total = 0;
+    for (uint16_t port = 0; port < ep->node.port_count; port++)
+        total += ep->egress[port].gate.total;
+    return total;
+}
+
+void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)
+{
+    GW_ASSERT(ep->node.event_count < ep->event_limit);
+    uint32_t at = (ep->event_head + ep->node.event_count++) % ep->event_limit;
+    ep->events[at] = *event;
+}
+
+uint32_t gw_endpoint_poll(struct gw_endpoint *ep, struct gw_event *events, uint32_t max)
+{
+    uint32_t count = 0;
+    while (count < max && ep->node.event_count > 0) {
+        events[count++] = ep->events[ep->event_head];
+        ep->event_head = (ep->event_head + 1) % ep->event_limit;
+        ep->node.event_count--;
+    }
+    return count;
+}
+
+bool gw_endpoint_flow_info(const struct gw_endpoint *ep, uint32_t flow_id,
+                           struct gw_flow_info *info)
+{
+    uint32_t index = flow_id & UINT16_MAX;
+    if (index >= ep->cfg.tx_flows_max)
+        return false;
+    const struct gw_tx_flow *flow = &ep->tx_flows[index];
+    if (!flow->transport || flow->id != flow_id)
+        return false;
+    *info = (struct gw_flow_info){
+        .cwnd = flow->window.cwnd,
+        .acked_bytes = flow->acked_bytes,
+        .retransmits = flow->resent_packets,
+        .in_flight_bytes = flow->in_flight,
+        .window_packets = flow->next - flow->una,
+        .cc_state = flow->cc_state,
+    };
+    return true;
+}
+
+const struct gw_endpoint_stats *gw_endpoint_stats(const struct gw_endpoint *ep)
+{
+    return &ep->stats;
+}

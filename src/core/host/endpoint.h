@@ -1,0 +1,170 @@
+/*
+ * The host endpoint: a node that runs many concurrent flows over one or more ports.
+ *
+ * A flow moves one message (`bytes` long) to a peer as a row of packets and completes when the
+ * sender knows that all of them arrived. The endpoint owns the sender and the receiver half of its
+ * flows; packets, windows, repair and acknowledgement are in flow_tx.c and flow_rx.c, the order of
+ * sending in egress.c: control first, then by class, then round robin over flows, one train each.
+ *
+ * Applications call send, expect and poll; the endpoint never calls them back.
+ */
+#ifndef GW_CORE_ENDPOINT_H
+#define GW_CORE_ENDPOINT_H
+
+#include "base/prng.h"
+#include "core/grant/grant.h"
+#include "core/node.h"
+#include "core/host/transport.h"
+
+struct gw_endpoint_cfg {
+    uint32_t address;        /* of this host */
+    uint16_t port_count;     /* at least 1 */
+    uint32_t tx_flows_max;   /* sending at the same time, at most 65536 */
+    uint32_t rx_flows_max;   /* receiving at the same time, at most 2^20 */
+    uint32_t span_max;       /* packets between the oldest unacknowledged and the newest sent of a
+                                flow: a power of two, 64 to 8192; equal on both ends */
+    uint32_t control_max;    /* control packets queued per port; more are dropped and counted */
+    uint32_t expect_max;     /* receive buffers posted at the same time; may be 0 */
+    uint32_t apps_max;       /* workers and servers attached at the same time; may be 0 */
+    uint32_t app_events_max; /* events that these may have promised or posted; may be 0 */
+    uint32_t mtu;            /* payload bytes of a full packet, 1 to 65535 */
+    uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
+    uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
+    gw_time ack_delay;       /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;          /* packets per train, at least 1 */
+    gw_time stall;           /* a flow without progress for this long fails; 0: never */
+    uint64_t seed;           /* of this node's random stream */
+    uint16_t generation;     /* of the first flow numbers: a host that starts again must not use
+                                those of its earlier flows, which peers may remember */
+    struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
+                                   both ends, and counts as span_max if it is larger */
+    struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
+};
+
+/* A message to send. */
+struct gw_send {
+    uint32_t peer;                        /* address */
+    uint64_t bytes;                       /* at most (2^32 - 2) * mtu */
+    const void *data;                     /* `bytes` long, unchanged until the flow ended; NULL: the
+                                             message carries no payload (simulation) */
+    uint32_t tag;                         /* handed to the receiving application */
+    uint8_t class;                        /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
+    const struct gw_transport *transport; /* must outlive the flow */
+    struct gw_path path;
+};
+
+enum gw_event_kind {
+    GW_EVENT_SENT,     /* the peer has all of the message */
+    GW_EVENT_RECEIVED, /* a message is complete */
+    GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
+    GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
+                          tensor: `reason` and `about` say why there is no sum */
+    GW_EVENT_JOINED,   /* a member is in its job, as `rank` */
+    GW_EVENT_REFUSED,  /* it is not, or no more; `reason` and `about` say why */
+    GW_EVENT_LEFT,     /* it has left on its own wish */
+};
+
+struct gw_event {
+    enum gw_event_kind kind;
+    uint32_t flow; /* as returned by gw_endpoint_send(); received: the sender's number for it */
+    uint32_t peer;
+    uint32_t tag;
+    uint64_t bytes;
+    uint64_t retransmits; /* packets sent again; 0 on the receiver */
+    uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
+    gw_time at;
+    uint32_t about; /* rank or address that the reason is about */
+    uint16_t rank;  /* of the member, or the one that it asked for */
+    uint8_t reason; /* enum gw_job_reason */
+};
+
+/* Counters; all in packets. */
+struct gw_endpoint_stats {
+    uint64_t data_sent;     /* retransmissions included */
+    uint64_t data_received; /* duplicates included */
+    uint64_t acks_sent, acks_received;
+    uint64_t nacks_sent, nacks_received;
+    uint64_t credits_sent, credits_received;
+    uint64_t retransmits;
+    uint64_t timeouts;        /* packets given up by loss detection */
+    uint64_t spurious;        /* retransmitted although the peer already had them */
+    uint64_t duplicates;      /* received twice */
+    uint64_t control_dropped; /* control queue full */
+    uint64_t refused;         /* data without a flow slot, buffer or memory to put it into */
+    uint64_t stray;           /* for an unknown or ended flow, or another host */
+    uint64_t malformed;       /* fields that contradict each other */
+    uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
+};
+
+struct gw_endpoint;
+
+/* Bytes of memory that an endpoint needs; 0 when `cfg` is out of its limits. */
+size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg);
+
+/* Makes an endpoint in `memory`, aligned to 64 and gw_endpoint_size() long. Never fails. */
+struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg *cfg);
+
+/*
+ * Releases the packets that the endpoint holds and returns how many. Applications must have
+ * detached; then the memory may be used for something else.
+ */
+uint32_t gw_endpoint_fini(struct gw_endpoint *endpoint);
+
+/* The node, for drivers. */
+struct gw_node *gw_endpoint_node(struct gw_endpoint *endpoint);
+
+/*
+ * Starts a flow and stores its number in *flow. An empty message completes at once. Returns 0,
+ * GW_ERR_NO_ROOM (tx_flows_max flows are running: poll, then try again), or GW_ERR_INVALID.
+ */
+int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, uint32_t *flow,
+                     gw_time now);
+
+/*
+ * Posts memory for the message `tag` from `peer`. Payload that arrives for a message without memory
+ * is refused; its sender asks again, soon at first, then every few milliseconds, and fails when
+ * that has stalled. Returns 0 or GW_ERR_NO_ROOM.
+ */
+int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
+                       uint64_t bytes);
+
+/* Whether memory is posted for the message and nothing of it has come yet. */
+bool gw_endpoint_expects(const struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag);
+
+/*
+ * Gives up, without an event, all that reads from or writes to `size` bytes at `memory`, which is
+ * the caller's again: flows that send from it, memory posted in it, and flows that fill such
+ * memory. The peers of these flows see them stall.
+ */
+void gw_endpoint_forget(struct gw_endpoint *endpoint, const void *memory, uint64_t size);
+
+/*
+ * Tells the other end of `port`'s link to hold its data back for `time`, or, with 0, no longer: for
+ * a driver whose receive buffer fills up (pause.h). What was told before and has not left yet is
+ * forgotten. False when the pool is empty: try again later.
+ */
+bool gw_endpoint_pause(struct gw_endpoint *endpoint, uint16_t port, gw_time time);
+
+/* Time that data was held back by PAUSEs, over all ports, until it last flowed again. */
+gw_time gw_endpoint_paused(const struct gw_endpoint *endpoint);
+
+/* Takes up to `max` events in the order in which they happened; returns how many. */
+uint32_t gw_endpoint_poll(struct gw_endpoint *endpoint, struct gw_event *events, uint32_t max);
+
+/* What a flow is doing, for samples and tests. */
+struct gw_flow_info {
+    uint64_t cwnd;
+    uint64_t acked_bytes;
+    uint64_t retransmits; /* packets sent again */
+    uint32_t in_flight_bytes;
+    uint32_t window_packets; /* sent but not yet below the cumulative acknowledgement */
+    const void *cc_state;
+};
+
+/* Returns false when the flow has ended. */
+bool gw_endpoint_flow_info(const struct gw_endpoint *endpoint, uint32_t flow,
+                           struct gw_flow_info *info);
+
+const struct gw_endpoint_stats *gw_endpoint_stats(const struct gw_endpoint *endpoint);
+
+#endif

@@ -1,0 +1,479 @@
+/*
+ * Runs schedules of all-reduce over flows; see coll_run.h. That segments follow one another through
+ * the steps is the segmentation of Pjesivac-Grbovic et al. (Cluster Computing 2007).
+ *
+ * Messages are numbered by step, then segment. Each worker sends them in this order and adds them
+ * in this order; they may arrive in any.
+ *
+ * Memory that a sum is to replace is posted while flows may still send what was there before. That
+ * is safe by the contract of schedules: the sum contains what was there, so all of it has arrived
+ * where it was sent, and what the flow sends again until it knows is dropped there as a duplicate.
+ *
+ * A receiver answers for a message that is complete as long as it has not needed the place for as
+ * many others. So a sender is never more than twice `flows` messages ahead of its oldest that is
+ * not acknowledged: whose last ACK was lost would else ask for ever.
+ *
+ * Invariants: `applied` <= the `next` of every lane; a slot that is not free belongs to a message
+ * between these two; `sending` <= flows.
+ */
+#include "core/ranks/coll_run.h"
+
+#include <string.h>
+
+#include "base/align.h"
+#include "base/assert.h"
+#include "base/error.h"
+
+enum {
+    ELEMENT_SIZE_MAX = 4, /* bytes */
+};
+
+/* A place in the row of messages. */
+struct cursor {
+    uint32_t step;
+    uint32_t segment;
+};
+
+enum way { SENT, RECEIVED };
+
+/* A segment that a step sends or receives. */
+struct message {
+    uint64_t first; /* element */
+    uint32_t count; /* elements */
+    uint32_t peer;  /* rank */
+    uint32_t tag;
+    enum gw_coll_op op;
+};
+
+enum slot_state {
+    SLOT_FREE,    /* posting a message moves it on */
+    SLOT_POSTED,  /* the message's arrival moves it on */
+    SLOT_ARRIVED, /* the message's turn moves it on */
+};
+
+/* A message that is awaited. */
+struct slot {
+    uint64_t bytes;
+    uint32_t tag;
+    uint8_t state; /* enum slot_state */
+};
+
+/* A message that has been sent and is not acknowledged. */
+struct sending {
+    uint32_t flow;
+    uint32_t number; /* of the messages of this call, in the order of sending */
+};
+
+/* A worker that sends to this one. */
+struct lane {
+    uint32_t peer;      /* rank */
+    struct cursor next; /* first message of this peer that may not be posted yet */
+};
+
+struct gw_coll_run {
+    struct gw_endpoint *ep;
+    struct gw_coll_run_cfg cfg;
+    struct gw_coll_run_status status;
+    struct lane *lanes;
+    struct slot *slots;     /* cfg.flows of each lane */
+    unsigned char *scratch; /* a segment of each slot, for what is to be added */
+    uint32_t lane_count;
+    uint32_t steps;
+    uint32_t last_reduce; /* the step that completes sums */
+    struct gw_tensor tensor;
+    uint32_t segment_values;
+    uint32_t segments;     /* of the largest step: so far apart are the tags of two steps */
+    struct cursor applied; /* first message received that is not in the tensor yet */
+    struct cursor sent;    /* first message never sent */
+    struct sending under_way[GW_COLL_RUN_FLOWS_MAX];
+    uint32_t sending;    /* of these */
+    uint32_t sent_count; /* messages, ever */
+    uint32_t sent_to;    /* rank that got the last one */
+    gw_time progress_at;
+};
+
+static uint32_t steps_of(const struct gw_coll_run_cfg *cfg)
+{
+    return cfg->world > 1 ? cfg->coll->steps(cfg->world) : 0;
+}
+
+/* The peers of a step do not depend on the number of elements. */
+static uint32_t sender_of(const struct gw_coll_run_cfg *cfg, uint32_t step)
+{
+    return cfg->coll->step(cfg->rank, cfg->world, step, 0).from;
+}
+
+/* Ranks that send to this one; stores them if `lanes` is not NULL. */
+static uint32_t find_lanes(const struct gw_coll_run_cfg *cfg, struct lane *lanes)
+{
+    uint32_t count = 0;
+    for (uint32_t step = 0; step < steps_of(cfg); step++) {
+        uint32_t peer = sender_of(cfg, step), first = 0;
+        while (sender_of(cfg, first) != peer)
+            first++;
+        if (first != step)
+            continue;
+        if (lanes)
+            lanes[count].peer = peer;
+        count++;
+    }
+    return count;
+}
+
+static bool cfg_is_valid(const struct gw_coll_run_cfg *cfg)
+{
+    return cfg->rank < cfg->world && (cfg->world == 1 || cfg->coll->allows(cfg->world)) &&
+           cfg->segment >= ELEMENT_SIZE_MAX && cfg->segment <= GW_COLL_RUN_SEGMENT_MAX &&
+           cfg->segment % ELEMENT_SIZE_MAX == 0 && cfg->flows >= 1 &&
+           cfg->flows <= GW_COLL_RUN_FLOWS_MAX && cfg->transport && cfg->kernels &&
+           cfg->class <= GW_CLASS_DATA_MAX && cfg->path.rate_bps != 0;
+}
+
+uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg)
+{
+    return find_lanes(cfg, NULL) * cfg->flows;
+}
+
+static size_t scratch_size(const struct gw_coll_run_cfg *cfg)
+{
+    return gw_coll_run_awaits(cfg) * gw_aligned(cfg->segment);
+}
+
+size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg)
+{
+    if (!cfg_is_valid(cfg))
+        return 0;
+    return gw_aligned(sizeof(struct gw_coll_run)) +
+           gw_aligned(find_lanes(cfg, NULL) * sizeof(struct lane)) +
+           gw_aligned(gw_coll_run_awaits(cfg) * sizeof(struct slot)) + scratch_size(cfg);
+}
+
+struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg *cfg,
+                                     struct gw_endpoint *endpoint)
+{
+    GW_ASSERT(cfg_is_valid(cfg));
+    GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
+    struct gw_coll_run *run = memory;
+    unsigned char *lanes = (unsigned char *)memory + gw_aligned(sizeof(*run));
+    uint32_t lane_count = find_lanes(cfg, NULL);
+    unsigned char *slots = lanes + gw_aligned(lane_count * sizeof(struct lane));
+    *run = (struct gw_coll_run){
+        .ep = endpoint,
+        .cfg = *cfg,
+        .lanes = (struct lane *)(void *)lanes,
+        .slots = (struct slot *)(void *)slots,
+        .scratch = slots + gw_aligned(lane_count * cfg->flows * sizeof(struct slot)),
+        .lane_count = lane_count,
+        .steps = steps_of(cfg),
+    };
+    find_lanes(cfg, run->lanes);
+    for (uint32_t step = 0; step < run->steps; step++)
+        if (cfg->coll->step(cfg->rank, cfg->world, step, 0).op == GW_COLL_REDUCE)
+            run->last_reduce = step;
+    return run;
+}
+
+static uint64_t tensor_size(const struct gw_coll_run *run)
+{
+    return run->tensor.count * gw_dtype_size(run->tensor.type);
+}
+
+/* Leaves nothing in the endpoint that works on the tensor or on the run's memory. */
+static void let_go(struct gw_coll_run *run)
+{
+    gw_endpoint_forget(run->ep, run->tensor.out, tensor_size(run));
+    gw_endpoint_forget(run->ep, run->scratch, scratch_size(&run->cfg));
+}
+
+void gw_coll_run_fini(struct gw_coll_run *run)
+{
+    if (run->status.state == GW_COLL_RUN_RUNNING)
+        let_go(run);
+}
+
+static void fail(struct gw_coll_run *run, enum gw_job_reason reason, uint32_t about)
+{
+    let_go(run);
+    run->status =
+        (struct gw_coll_run_status){.state = GW_COLL_RUN_FAILED, .reason = reason, .about = about};
+}
+
+/* Moves the cursor on to the next message that is not empty. False: there is none. */
+static bool next_message(const struct gw_coll_run *run, enum way way, struct cursor *cursor,
+                         struct message *message)
+{
+    const struct gw_coll_run_cfg *cfg = &run->cfg;
+    for (; cursor->step < run->steps; *cursor = (struct cursor){.step = cursor->step + 1}) {
+        struct gw_coll_step step =
+            cfg->coll->step(cfg->rank, cfg->world, cursor->step, run->tensor.count);
+        uint64_t before = (uint64_t)cursor->segment * run->segment_values;
+        uint64_t count = way == SENT ? step.send_count : step.recv_count;
+        if (before >= count)
+            continue;
+        uint64_t left = count - before;
+        *message = (struct message){
+            .first = before + (way == SENT ? step.send_first : step.recv_first),
+            .count = left < run->segment_values ? (uint32_t)left : run->segment_values,
+            .peer = way == SENT ? step.to : step.from,
+            .tag = run->tensor.tag + cursor->step * run->segments + cursor->segment,
+            .op = step.op,
+        };
+        return true;
+    }
+    return false;
+}
+
+static unsigned char *element(const struct gw_coll_run *run, uint64_t index)
+{
+    return (unsigned char *)run->tensor.out + index * gw_dtype_size(run->tensor.type);
+}
+
+static unsigned char *scratch_of(const struct gw_coll_run *run, const struct slot *slot)
+{
+    return run->scratch + (size_t)(slot - run->slots) * gw_aligned(run->cfg.segment);
+}
+
+/* The slot of the message `tag`, or NULL: it is not posted. */
+static struct slot *find_slot(const struct gw_coll_run *run, uint32_t tag)
+{
+    for (uint32_t i = 0; i < run->lane_count * run->cfg.flows; i++)
+        if (run->slots[i].state != SLOT_FREE && run->slots[i].tag == tag)
+            return &run->slots[i];
+    return NULL;
+}
+
+/* Adds what has arrived, as far as it is its turn. What replaces is in its place already. */
+static void apply_messages(struct gw_coll_run *run)
+{
+    struct message message;
+    while (next_message(run, RECEIVED, &run->applied, &message)) {
+        struct slot *slot = find_slot(run, message.tag);
+        if (!slot || slot->state != SLOT_ARRIVED)
+            return;
+        bool is_complete = run->applied.step == run->last_reduce;
+        if (message.op == GW_COLL_REDUCE &&
+            !run->cfg.kernels->reduce[run->tensor.type](
+                element(run, message.first), scratch_of(run, slot), message.count,
+                run->tensor.average && is_complete ? run->cfg.world : 1)) {
+            fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
+            return;
+        }
+        slot->state = SLOT_FREE;
+        run->applied.segment++;
+    }
+}
+
+/* The next message of the lane's peer. False: there is none. */
+static bool next_of_lane(const struct gw_coll_run *run, struct lane *lane, struct message *message)
+{
+    while (next_message(run, RECEIVED, &lane->next, message)) {
+        if (message->peer == lane->peer)
+            return true;
+        lane->next = (struct cursor){.step = lane->next.step + 1};
+    }
+    return false;
+}
+
+/* Posts memory for the peers' next messages. Without room for it, another event tries again. */
+static void post_memory(struct gw_coll_run *run)
+{
+    struct message message;
+    for (uint32_t i = 0; i < run->lane_count * run->cfg.flows; i++) {
+        struct slot *slot = &run->slots[i];
+        struct lane *lane = &run->lanes[i / run->cfg.flows];
+        if (slot->state != SLOT_FREE || !next_of_lane(run, lane, &message))
+            continue;
+        uint64_t bytes = (uint64_t)message.count * gw_dtype_size(run->tensor.type);
+        void *memory =
+            message.op == GW_COLL_REDUCE ? scratch_of(run, slot) : element(run, message.first);
+        if (gw_endpoint_expect(run->ep, run->cfg.addresses[message.peer], message.tag, memory,
+                               bytes) != GW_OK)
+            return;
+        *slot = (struct slot){.bytes = bytes, .tag = message.tag, .state = SLOT_POSTED};
+        lane->next.segment++;
+    }
+}
+
+/* Is everything in the tensor that steps before `at` bring for these elements? */
+static bool is_ready(const struct gw_coll_run *run, uint32_t at, const struct message *message)
+{
+    const struct gw_coll_run_cfg *cfg = &run->cfg;
+    uint64_t applied = (uint64_t)run->applied.segment * run->segment_values;
+    for (uint32_t i = run->applied.step; i < at; i++, applied = 0) {
+        struct gw_coll_step step = cfg->coll->step(cfg->rank, cfg->world, i, run->tensor.count);
+        uint64_t first = step.recv_first + applied, end = step.recv_first + step.recv_count;
+        first = first > message->first ? first : message->first;
+        end = end < message->first + message->count ? end : message->first + message->count;
+        if (first < end)
+            return false;
+    }
+    return true;
+}
+
+/* May another message be sent, before those under way are acknowledged? */
+static bool may_send(const struct gw_coll_run *run)
+{
+    for (uint32_t i = 0; i < run->sending; i++)
+        if (run->sent_count - run->under_way[i].number >= 2 * run->cfg.flows)
+            return false;
+    return run->sending < run->cfg.flows;
+}
+
+/* Sends what is ready. Without room for it, another event tries again. */
+static void send_messages(struct gw_coll_run *run, gw_time now)
+{
+    struct message message;
+    while (may_send(run) && next_message(run, SENT, &run->sent, &message) &&
+           is_ready(run, run->sent.step, &message)) {
+        uint32_t flow;
+        struct gw_send send = {
+            .peer = run->cfg.addresses[message.peer],
+            .bytes = (uint64_t)message.count * gw_dtype_size(run->tensor.type),
+            .data = element(run, message.first),
+            .tag = message.tag,
+            .class = run->cfg.class,
+            .transport = run->cfg.transport,
+            .path = run->cfg.path,
+        };
+        int error = gw_endpoint_send(run->ep, &send, &flow, now);
+        if (error == GW_ERR_NO_ROOM)
+            return;
+        GW_ASSERT(error == GW_OK);
+        run->under_way[run->sending++] = (struct sending){flow, run->sent_count++};
+        run->sent_to = message.peer;
+        run->sent.segment++;
+    }
+}
+
+/* Does all that can be done. */
+static void advance(struct gw_coll_run *run, gw_time now)
+{
+    apply_messages(run);
+    if (run->status.state != GW_COLL_RUN_RUNNING)
+        return;
+    post_memory(run);
+    send_messages(run, now);
+    if (run->applied.step == run->steps && run->sent.step == run->steps && run->sending == 0)
+        run->status.state = GW_COLL_RUN_DONE;
+}
+
+/* Segments of the largest step: equal on all workers, whatever part of it is theirs. */
+static uint64_t segments_of(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type)
+{
+    const struct gw_coll_run_cfg *cfg = &run->cfg;
+    uint32_t values = cfg->segment / gw_dtype_size(type);
+    uint64_t largest = cfg->world > 1 ? cfg->coll->largest(cfg->world, count) : 0;
+    return largest / values + (largest % values != 0);
+}
+
+uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type)
+{
+    return run->steps * segments_of(run, count, type);
+}
+
+int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now)
+{
+    if (run->status.state == GW_COLL_RUN_RUNNING || tensor->type >= GW_DTYPES ||
+        (tensor->count && (!tensor->in || !tensor->out)))
+        return GW_ERR_INVALID;
+    uint64_t segments = segments_of(run, tensor->count, tensor->type);
+    if (segments > UINT32_MAX || segments * run->steps > UINT32_MAX)
+        return GW_ERR_INVALID;
+    run->status = (struct gw_coll_run_status){.state = GW_COLL_RUN_RUNNING};
+    run->tensor = *tensor;
+    run->segment_values = run->cfg.segment / gw_dtype_size(tensor->type);
+    run->segments = (uint32_t)segments;
+    run->applied = run->sent = (struct cursor){0};
+    run->sending = run->sent_count = 0;
+    run->sent_to = run->cfg.rank;
+    run->progress_at = now;
+    for (uint32_t i = 0; i < run->lane_count; i++)
+        run->lanes[i].next = (struct cursor){0};
+    memset(run->slots, 0, gw_coll_run_awaits(&run->cfg) * sizeof(*run->slots));
+    if (tensor->in != tensor->out)
+        memcpy(tensor->out, tensor->in, tensor_size(run));
+    advance(run, now);
+    return GW_OK;
+}
+
+/* Only a worker's tensor fails with a reason; its tags are not those of messages. */
+static bool is_own(const struct gw_coll_run *run, const struct gw_event *event)
+{
+    bool is_message = event->kind == GW_EVENT_SENT || event->kind == GW_EVENT_RECEIVED ||
+                      (event->kind == GW_EVENT_FAILED && event->reason == GW_JOB_OK);
+    return is_message && event->tag - run->tensor.tag < run->steps * run->segments;
+}
+
+static uint32_t rank_of(const struct gw_coll_run *run, uint32_t address)
+{
+    uint32_t rank = 0;
+    while (rank + 1 < run->cfg.world && run->cfg.addresses[rank] != address)
+        rank++;
+    return rank;
+}
+
+/* The slot of a message that may arrive, or NULL. Whoever sends without payload needs none. */
+static struct slot *find_posted(const struct gw_coll_run *run, const struct gw_event *event)
+{
+    struct slot *slot = find_slot(run, event->tag);
+    if (!slot || slot->state != SLOT_POSTED)
+        return NULL;
+    uint32_t peer = run->lanes[(slot - run->slots) / run->cfg.flows].peer;
+    return run->cfg.addresses[peer] == event->peer ? slot : NULL;
+}
+
+static void sent(struct gw_coll_run *run, const struct gw_event *event)
+{
+    uint32_t i = 0;
+    while (i < run->sending && run->under_way[i].flow != event->flow)
+        i++;
+    if (i == run->sending)
+        return; /* another's, of the same tag */
+    run->under_way[i] = run->under_way[--run->sending];
+    run->cfg.path.window = event->window; /* messages are too short to find it out each time */
+}
+
+static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
+{
+    struct slot *slot;
+    run->progress_at = now;
+    if (event->kind == GW_EVENT_FAILED)
+        fail(run, GW_JOB_LOST, rank_of(run, event->peer));
+    else if (event->kind == GW_EVENT_SENT)
+        sent(run, event);
+    else if ((slot = find_posted(run, event)) != NULL && slot->bytes == event->bytes)
+        slot->state = SLOT_ARRIVED;
+    else if (slot)
+        fail(run, GW_JOB_MISMATCH, rank_of(run, event->peer));
+}
+
+bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
+{
+    bool owns = is_own(run, event);
+    if (owns && run->status.state == GW_COLL_RUN_RUNNING)
+        take_event(run, event, now);
+    if (run->status.state == GW_COLL_RUN_RUNNING)
+        advance(run, now);
+    return owns;
+}
+
+gw_time gw_coll_run_deadline(const struct gw_coll_run *run)
+{
+    bool may_fail = run->status.state == GW_COLL_RUN_RUNNING && run->cfg.stall;
+    return may_fail ? gw_time_add(run->progress_at, run->cfg.stall) : GW_TIME_NEVER;
+}
+
+void gw_coll_run_expire(struct gw_coll_run *run, gw_time now)
+{
+    gw_time deadline = gw_coll_run_deadline(run);
+    if (deadline == GW_TIME_NEVER || gw_time_before(now, deadline))
+        return;
+    struct message awaited;
+    bool awaits = next_message(run, RECEIVED, &run->applied, &awaited);
+    fail(run, GW_JOB_LOST, awaits ? awaited.peer : run->sent_to);
+}
+
+struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run)
+{
+    return run->status;
+}

@@ -1,0 +1,121 @@
+/*
+ * An all-reduce among workers alone: runs a schedule (coll/coll.h) over an endpoint's flows.
+ *
+ * What a step moves is cut into segments, each a message of its own, so that sending, receiving and
+ * adding overlap: a segment leaves as soon as all that the steps before bring for its elements has
+ * been added. What is to be added arrives in memory of the run, what is a sum in its place in the
+ * tensor. Memory is posted ahead, for the next `flows` messages of every peer; a peer has no more
+ * under way, so it is refused only while this worker has not begun or is far behind another peer.
+ *
+ * Order. A step makes own + arrived of an element, and a worker adds in the order of the steps,
+ * whatever arrives first. So the schedule alone decides in which order the values of all workers
+ * are added, and the result depends on nothing else. Each sum is rounded to the type, to nearest
+ * with ties to even, and travels in the type. One worker completes an element's sum, dividing it
+ * for an average before it rounds, and all others copy it: all have the same bits.
+ * docs/numbers.md has the error.
+ *
+ * Use: init, start, hand over all events that the endpoint posts, call expire at the deadline,
+ * until the status says done or failed. All workers start the same calls, in the same order.
+ * Several runs may share an endpoint and overlap, if their tags differ.
+ */
+#ifndef GW_CORE_COLL_RUN_H
+#define GW_CORE_COLL_RUN_H
+
+#include "core/coll/coll.h"
+#include "core/job.h"
+#include "core/host/endpoint.h"
+#include "core/quant/kernels.h"
+#include "core/tensor.h"
+
+enum {
+    GW_COLL_RUN_FLOWS_MAX = 64,
+    GW_COLL_RUN_SEGMENT_MAX = 1 << 30, /* bytes */
+};
+
+/* Schedule, world, segment and flows are equal on all workers. */
+struct gw_coll_run_cfg {
+    const struct gw_coll_ops *coll;
+    uint32_t rank;
+    uint32_t world;                       /* workers: 1, or a number that the schedule allows */
+    const uint32_t *addresses;            /* of all ranks; must outlive the run */
+    const struct gw_transport *transport; /* must outlive the run */
+    struct gw_path path;                  /* to the farthest rank */
+    uint8_t class;                        /* of all messages */
+    uint32_t segment;                     /* bytes of a message: a multiple of 4 */
+    uint32_t flows; /* messages sent at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
+    /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
+     * endpoint's, so that those who send to a dead worker name it. */
+    gw_time stall;
+    const struct gw_kernels *kernels;
+};
+
+enum gw_coll_run_state {
+    GW_COLL_RUN_IDLE,    /* start moves it on */
+    GW_COLL_RUN_RUNNING, /* events and the deadline move it on */
+    GW_COLL_RUN_DONE,    /* the tensor has the result; start moves it on */
+    GW_COLL_RUN_FAILED,  /* what the tensor holds is undefined; start moves it on */
+};
+
+/*
+ * How a call stands; done or failed, the tensor is the caller's again. Nobody tells the others of a
+ * failure. A worker that fails lets go of its flows, so the others fail too: when a message of
+ * theirs stalls, or at their own deadlines.
+ */
+struct gw_coll_run_status {
+    enum gw_coll_run_state state;
+    /*
+     * Failed: GW_JOB_LOST, `about` does not answer or has sent nothing for too long (it may only
+     * wait for another); GW_JOB_OVERFLOW, an int32 sum of some of the workers does not fit, found
+     * here, `about` is this worker; GW_JOB_MISMATCH, `about` reduces a tensor of another size.
+     */
+    enum gw_job_reason reason;
+    uint32_t about; /* rank */
+};
+
+struct gw_coll_run;
+
+/*
+ * Messages that a run awaits at the same time; the endpoint needs as many expect_max, twice as many
+ * rx_flows_max, so that those complete still answer, and `flows` tx_flows_max.
+ */
+uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg);
+
+/* Bytes of memory that a run needs, a segment for each message awaited; 0 when `cfg` is invalid. */
+size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg);
+
+/* Makes a run, idle, in `memory`, aligned to 64 and gw_coll_run_size() long. Never fails. */
+struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg *cfg,
+                                     struct gw_endpoint *endpoint);
+
+/* Gives up a call that runs; its tensor is the caller's again. */
+void gw_coll_run_fini(struct gw_coll_run *run);
+
+/*
+ * Tags that a call of `count` elements uses, from tensor.tag on: for each step as many as its
+ * largest has segments.
+ */
+uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type);
+
+/*
+ * Starts the sum or average of a tensor, which is worked on in `out`; `in` is copied there first if
+ * it is another. No other message between these workers may use the call's tags; those of a call
+ * that failed must not be used again. Ends at once when there is nothing to do. Returns 0, or
+ * GW_ERR_INVALID (a call runs, a tensor without memory, more tags than 2^32).
+ */
+int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now);
+
+/*
+ * Takes an event of the endpoint. Returns whether it is about this run's last call. Give it
+ * those of other messages too, if they share the endpoint's room for flows: it may wait for some.
+ */
+bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now);
+
+/* When expire must be called at the latest; GW_TIME_NEVER: need not be. */
+gw_time gw_coll_run_deadline(const struct gw_coll_run *run);
+
+/* Fails the call if its deadline has come; harmless at any other time. */
+void gw_coll_run_expire(struct gw_coll_run *run, gw_time now);
+
+struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run);
+
+#endif

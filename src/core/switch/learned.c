@@ -1,0 +1,94 @@
+/* Learned addresses; see learned.h. */
+#include "core/switch/learned.h"
+
+#include <string.h>
+
+#include "base/align.h"
+#include "base/error.h"
+
+size_t gw_learned_size(uint32_t max, uint16_t port_count)
+{
+    return gw_aligned(max * sizeof(struct gw_learned_entry)) +
+           gw_aligned(port_count * sizeof(uint32_t)) + gw_aligned(gw_map_size(max));
+}
+
+void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uint16_t port_count,
+                     gw_time idle)
+{
+    unsigned char *at = memory;
+    size_t entries = gw_aligned(max * sizeof(struct gw_learned_entry));
+    size_t last = gw_aligned(port_count * sizeof(uint32_t));
+    memset(memory, 0, entries + last);
+    *learned = (struct gw_learned){
+        .entries = (struct gw_learned_entry *)(void *)at,
+        .last = (uint32_t *)(void *)(at + entries),
+        .max = max,
+        .port_count = port_count,
+        .idle = idle,
+    };
+    gw_map_init(&learned->map, at + entries + last, max);
+}
+
+static void forget(struct gw_learned *learned, struct gw_learned_entry *entry)
+{
+    gw_map_remove(&learned->map, entry->address);
+    entry->port = GW_LEARNED_NONE;
+}
+
+/* An entry that nobody uses, or has not used for long; NULL: all are in use. */
+static struct gw_learned_entry *find_room(struct gw_learned *learned, gw_time now)
+{
+    if (learned->count < learned->max)
+        return &learned->entries[learned->count++];
+    struct gw_learned_entry *oldest = NULL;
+    for (uint32_t i = 0; i < learned->max; i++) {
+        struct gw_learned_entry *entry = &learned->entries[i];
+        if (entry->port == GW_LEARNED_NONE)
+            return entry;
+        if (!oldest || gw_time_before(entry->seen, oldest->seen))
+            oldest = entry;
+    }
+    if (!oldest || now - oldest->seen < learned->idle)
+        return NULL;
+    forget(learned, oldest);
+    return oldest;
+}
+
+int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port, gw_time now)
+{
+    struct gw_learned_entry *entry = &learned->entries[learned->last[port]];
+    if (entry->address == address && entry->port == port && learned->count) {
+        entry->seen = now;
+        return GW_OK;
+    }
+    uint32_t index = gw_map_get(&learned->map, address);
+    if (index != GW_MAP_NONE) {
+        entry = &learned->entries[index];
+        if (entry->port != port)
+            return GW_ERR_INVALID;
+    } else {
+        entry = find_room(learned, now);
+        if (!entry)
+            return GW_ERR_NO_ROOM;
+        entry->address = address;
+        entry->port = port;
+        index = (uint32_t)(entry - learned->entries);
+        gw_map_put(&learned->map, address, index);
+    }
+    entry->seen = now;
+    learned->last[port] = index;
+    return GW_OK;
+}
+
+uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address)
+{
+    uint32_t index = gw_map_get(&learned->map, address);
+    return index == GW_MAP_NONE ? GW_LEARNED_NONE : learned->entries[index].port;
+}
+
+void gw_learned_forget(struct gw_learned *learned, uint16_t port)
+{
+    for (uint32_t i = 0; i < learned->count; i++)
+        if (learned->entries[i].port == port)
+            forget(learned, &learned->entries[i]);
+}

@@ -1,0 +1,161 @@
+/*
+ * The switch: a node that classifies, routes by table with ECMP, and queues at its egress ports.
+ *
+ * On real sockets there is no table: host addresses are random, the fabric is a tree, and a switch
+ * learns where they are (learned.h). What it does not know goes up. A packet never leaves by the
+ * port that it came by. Whoever is new below a switch is announced above it, by a packet in its
+ * name to GW_ADDRESS_NONE, and everybody when the uplink opens: so whoever has never sent anything
+ * can be reached as well.
+ *
+ * Packets of one flow and entropy take one path: port = mix(flow key, entropy, salt) over the
+ * equal-cost set of the destination. A route is data (struct gw_switch_routes), installed at init
+ * and replaced at any time by the control plane. The switch's forwarding latency is the driver's
+ * matter: it is folded into the incoming link.
+ *
+ * A lossless switch tells the other ends of its links to hold their data back while it holds too
+ * much of what they sent, and does as it is told itself (pause.h). Its own PAUSEs pass by the
+ * queues and are not in the books of a port.
+ *
+ * Invariant, per port: bytes in = bytes out + bytes trimmed + bytes dropped + backlog.
+ */
+#ifndef GW_CORE_SWITCH_H
+#define GW_CORE_SWITCH_H
+
+#include "base/fixed.h"
+#include "core/switch/aggregate.h"
+#include "core/switch/learned.h"
+#include "core/switch/lossless.h"
+#include "core/node.h"
+#include "core/qdisc/qdisc.h"
+#include "core/switch/slots.h"
+
+/*
+ * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come
+ * in blocks of 2^block_shift, and blocks with the same routes share a leaf:
+ *
+ *   entry = leaves[blocks[d >> block_shift] << block_shift | low bits of d]
+ *
+ * An entry is a port, or GW_ROUTE_SET plus the index of a set of equal-cost ports, or
+ * GW_ROUTE_NONE. With block_shift 31, one block and one leaf make a flat table.
+ */
+struct gw_switch_routes {
+    const uint16_t *blocks;
+    const uint16_t *leaves;
+    const struct gw_switch_set {
+        uint32_t first; /* index into `members` */
+        uint32_t count; /* at least 1 */
+    } * sets;
+    const uint16_t *members; /* ports */
+    uint16_t *turns;         /* per set, its member that is next; NULL: no turns (core/lb/lb.h) */
+    uint32_t label_divisor;  /* without turns: digit of the label, label / divisor; 0: no labels */
+    uint32_t destination_count;
+    uint32_t block_shift;
+};
+
+/* Nobody, where switches learn: who sends to it is learned on the way to the top. */
+#define GW_ADDRESS_NONE 0
+
+#define GW_ROUTE_NONE UINT16_MAX
+#define GW_ROUTE_SET  0x8000u
+
+struct gw_switch_cfg {
+    uint16_t port_count;
+    const struct gw_qdisc_ops *qdisc;
+    const void *qdisc_cfg;
+    const uint32_t *capacity; /* bytes of data per port, port_count of them; read at init only */
+    uint32_t trim_size;       /* bytes of a trimmed packet */
+    uint64_t shared_bytes;    /* pool shared by the ports; 0: none */
+    gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
+    struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
+    uint32_t learned_max;           /* addresses that it can learn; 0: it routes by `routes` */
+    gw_time learned_idle;           /* an address silent for so long makes room for others */
+    uint16_t uplink;                /* learning: port of all else, or GW_ROUTE_NONE */
+    uint32_t train;                 /* packets per train, at most; 0: 1. Not with `lossless` */
+    struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
+    struct gw_slots *slots;         /* stage of slots, or NULL; outlives the switch */
+    uint32_t address;               /* of the switch, for job control */
+    const bool *is_edge; /* per port: a host hangs on it; NULL: on none; read at init only */
+    const struct gw_pause_cfg *lossless; /* holds senders back before a queue is full; NULL: drops.
+                                            `capacity` must then have room for what all ports may
+                                            hold at xoff, and still receive; read at init only */
+    uint64_t seed;                       /* of the ECMP salt and of the marking stream */
+    struct gw_pkt_pool *pool;
+};
+
+/* What went through a port's egress queue. */
+struct gw_port_stats {
+    uint64_t in_bytes; /* offered to the queue */
+    uint64_t out_bytes;
+    uint64_t trimmed_bytes; /* payload cut off */
+    uint64_t dropped_bytes;
+    uint64_t out_packets;
+    uint64_t marks; /* CE set here */
+    uint64_t trims;
+    uint64_t drops;
+    uint64_t control_drops; /* of these, packets of control, which no PAUSE holds back */
+    uint64_t pauses; /* times that the sender at the other end was told to hold its data back */
+    gw_time paused;  /* time that data was held back here, until it last flowed again */
+};
+
+struct gw_switch_stats {
+    uint64_t copies_lost;  /* copies of results that found the pool empty */
+    uint64_t copies_saved; /* copies of results that a group made unnecessary */
+    uint64_t unroutable;   /* packets without a route: dropped. Those for nobody do not count */
+    uint64_t malformed;    /* packets of job control with impossible contents: dropped */
+    uint64_t spoofed;      /* sent in the name of an address that hangs on another port: dropped */
+    uint64_t unlearned;    /* no room for their sender's address: dropped */
+    uint64_t jobs_idle;    /* jobs forgotten because their server fell silent */
+};
+
+struct gw_switch;
+
+/* Bytes of memory that a switch needs. */
+size_t gw_switch_size(const struct gw_switch_cfg *cfg);
+
+/* Makes a switch in `memory`, aligned to 64. Never fails. */
+struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg);
+
+/*
+ * Releases the packets that are queued and returns how many; then the memory may be used for
+ * something else. The aggregation stage is the caller's.
+ */
+uint32_t gw_switch_fini(struct gw_switch *sw);
+
+/* The node, for drivers. */
+struct gw_node *gw_switch_node(struct gw_switch *sw);
+
+/* Replaces the routes from the next packet on. */
+void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *routes);
+
+/*
+ * A learning switch's port has something at its other end: a host, or a switch. `address` is
+ * learned and announced at once, unless the port is the uplink. Returns 0, or the error of
+ * gw_learned_note(): nothing has changed then.
+ */
+int gw_switch_open_port(struct gw_switch *sw, uint16_t port, uint32_t address, bool is_edge,
+                        gw_time now);
+
+/* Announces everybody below above once more: announcements can be lost. Without an uplink there is
+ * nothing to do. */
+void gw_switch_announce(struct gw_switch *sw, gw_time now);
+
+/*
+ * What leaves by port `group` reaches the host at `port` and others at once: a result for several
+ * of them is put there, once. Nothing arrives by that port, and it is not opened. GW_ROUTE_NONE:
+ * what is for the host leaves by its own port again.
+ */
+void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group);
+
+/* Nothing is there any more: forgets its addresses, and drops what is queued for it. */
+void gw_switch_close_port(struct gw_switch *sw, uint16_t port);
+
+struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
+const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
+
+/* Jobs that servers have installed here. */
+uint32_t gw_switch_job_count(const struct gw_switch *sw);
+
+/* Bytes queued at a port now. */
+uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port);
+
+#endif

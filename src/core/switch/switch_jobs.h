@@ -1,0 +1,56 @@
+/*
+ * Job control in a switch: what a switch does with packets of kind GW_PKT_JOB (job.h).
+ *
+ * It adds its address to JOINs that pass, if it is sure to see all packets of that worker. It
+ * collects what a server INSTALLs, one member per packet in any order and any number of times; when
+ * the members are complete, the job becomes active in the aggregation stage. A job belongs to the
+ * server that came first, until this removes it or falls silent. A newer epoch or another life of
+ * the same server replaces it.
+ *
+ * Invariant: while a job is active, what the stage has of it is what the packets of one epoch and
+ * one incarnation said, all of them the same.
+ */
+#ifndef GW_CORE_SWITCH_JOBS_H
+#define GW_CORE_SWITCH_JOBS_H
+
+#include "base/map.h"
+#include "core/switch/aggregate.h"
+
+struct gw_switch_job;
+
+struct gw_switch_jobs {
+    struct gw_aggregate *aggregate; /* NULL: the switch adds up nothing and knows no jobs */
+    struct gw_switch_job *jobs;     /* [0, count) are in use */
+    struct gw_map map;              /* number of a job to its index */
+    uint32_t count;
+    uint32_t address; /* of the switch */
+    gw_time deadline; /* when gw_switch_jobs_expire() must be called at the latest, or never */
+};
+
+/* Bytes of memory for the jobs that the stage has room for; `aggregate` may be NULL. */
+size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate);
+
+/* Makes an empty table in `memory`, aligned to 64. */
+void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_aggregate *aggregate,
+                         uint32_t address);
+
+/*
+ * A JOIN passes. `spreads`: there are several ways on from here; `is_edge`: the next node is the
+ * server. False: its contents are impossible, drop it.
+ */
+bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge,
+                         bool spreads);
+
+/* Whether a packet other than JOIN is for this switch. */
+bool gw_switch_jobs_is_addressed(const struct gw_switch_jobs *jobs, const struct gw_pkt *pkt);
+
+/*
+ * Does what such a packet says, and turns it round into the answer: send it on. False: its contents
+ * are impossible or contradict what is known of the same epoch; nothing was done, drop it.
+ */
+bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
+
+/* Forgets jobs that nobody has refreshed for the stage's cfg.job_idle; returns how many. */
+uint32_t gw_switch_jobs_expire(struct gw_switch_jobs *jobs, gw_time now);
+
+#endif

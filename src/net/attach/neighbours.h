@@ -1,0 +1,154 @@
+/*
+ * Sessions with neighbours: whom we have dialled, and who has dialled us (wire/attach.h). Bytes in,
+ * bytes out; the caller has the socket and the clock.
+ *
+ * A session begins with a random number of the initiator and ends when one side says so or is
+ * silent. The initiator repeats its question as a sign of life; nothing else has to arrive. One
+ * that has ended does not come back, so what was recorded of it is worth nothing: its number is
+ * remembered until the secret behind all proofs has changed. Both sides prove that they hold the
+ * key, and the initiator that it receives at its address, before anything is stored.
+ *
+ * Who has no key never gets a session. On the way between two who have one he can hold theirs up,
+ * as if he cut the line, until a beat after he stops.
+ */
+#ifndef GW_NET_NEIGHBOURS_H
+#define GW_NET_NEIGHBOURS_H
+
+#include "base/time.h"
+#include "net/udp/key.h"
+
+enum {
+    GW_NEIGHBOURS_DIALS_MAX = 1024 + 16, /* all other ranks of the largest job, and switches */
+    GW_NEIGHBOURS_KEYS_MAX = 16,
+    GW_NEIGHBOURS_NAME_MAX = 128,
+};
+
+/* What we say of ourselves, and whom we know. */
+struct gw_neighbours_cfg {
+    uint32_t address;
+    uint8_t role; /* enum gw_attach_role */
+    bool accepts; /* others may dial us */
+    bool tags;    /* packets carry tags; who does not want that is refused */
+    uint16_t entropies;
+    uint32_t mtu;
+    uint16_t peers_max;
+    const struct gw_key
+        *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
+    uint32_t key_count;
+    gw_time beat; /* between our signs of life, and between probes of a group */
+    gw_time lost; /* silent for so long is gone; several beats */
+};
+
+/* What else we say when we dial. */
+struct gw_greeting {
+    uint32_t job; /* 0: of no job */
+    uint16_t world;
+    uint16_t rank;
+    bool is_direct; /* packets for our address come straight to us */
+};
+
+enum gw_neighbour_event_kind {
+    /* A session has begun: `peer` can be sent to. For one that is up: whom we dialled has
+     * restarted, and wants another cookie. */
+    GW_NEIGHBOUR_UP,
+    GW_NEIGHBOUR_DOWN, /* it has ended; one that we dialled is dialled again */
+    /* Whom we dialled does not want us, for `reason`. A session that was up has ended; no more is
+     * tried. */
+    GW_NEIGHBOUR_REFUSED,
+    GW_NEIGHBOUR_GROUP, /* whom we dialled tells another group, or none: `said.group` */
+    GW_NEIGHBOUR_HEARS, /* who dialled us now hears our group, or no longer: `said.flags` */
+};
+
+struct gw_neighbour_event {
+    enum gw_neighbour_event_kind kind;
+    uint16_t peer;             /* number of the session, as in our cookie */
+    int dial;                  /* as gw_neighbours_dial() returned; -1: they have dialled us */
+    struct gw_attach_msg said; /* what they say of themselves */
+    gw_time heard_at;          /* their last sign of life */
+    struct gw_sock_addr addr;
+};
+
+/* Counters, in messages. */
+struct gw_neighbours_stats {
+    uint64_t forged;    /* code or key wrong */
+    uint64_t stale;     /* of a session that has ended, or that never was */
+    uint64_t malformed; /* not of this version, or with impossible contents */
+    uint64_t refused;   /* by us */
+    uint64_t no_room;   /* dropped until the events that wait are polled */
+};
+
+struct gw_neighbours;
+
+/* Returns NULL when there is no memory. */
+struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg);
+void gw_neighbours_close(struct gw_neighbours *own);
+
+/*
+ * From now on we want a session with `to`; `name` is for people. Returns the number of the dial, or
+ * GW_ERR_NO_ROOM.
+ */
+int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to, const char *name,
+                       const struct gw_greeting *greeting, gw_time now);
+
+/* Name of what was dialled. */
+const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial);
+
+/* Whether the dial has a session. */
+bool gw_neighbours_is_up(const struct gw_neighbours *own, int dial);
+
+/*
+ * A datagram for which gw_attach_is() holds. Returns the length of the answer that it wrote to
+ * `answer`, to be sent back; 0: none.
+ */
+uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                             const uint8_t *bytes, uint32_t length, uint8_t answer[GW_ATTACH_SIZE],
+                             gw_time now);
+
+/* The next message that is due, and to whom; false: none is. */
+bool gw_neighbours_output(struct gw_neighbours *own, struct gw_sock_addr *to,
+                          uint8_t bytes[GW_ATTACH_SIZE], gw_time now);
+
+/* When gw_neighbours_output() must be called at the latest. */
+gw_time gw_neighbours_deadline(const struct gw_neighbours *own);
+
+/* Ends a session of those who dialled us, and fills the message that tells them `reason`. Its
+ * GW_NEIGHBOUR_DOWN comes only if it waits already. */
+void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
+                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE]);
+
+/* For the end: fills the message that ends session `peer`; false when there is no such session. */
+bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
+                            uint8_t bytes[GW_ATTACH_SIZE]);
+
+/* Tells session `peer`, of those who dialled us, the group that it is to listen to, from the answer
+ * to its next question on. */
+void gw_neighbours_set_group(struct gw_neighbours *own, uint16_t peer,
+                             const struct gw_attach_group *group);
+
+/* Probes of session `peer`'s group come, but its packets do not: if we have said that we hear it,
+ * we do not say so again for a while. */
+void gw_neighbours_mistrust_group(struct gw_neighbours *own, uint16_t peer, gw_time now);
+
+/* Fills the message to the group of session `peer` that those who hear it answer. */
+void gw_neighbours_probe(const struct gw_neighbours *own, uint16_t peer,
+                         uint8_t bytes[GW_ATTACH_SIZE]);
+
+/* The next event; false: none. */
+bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *event);
+
+/* Session `peer` as in the event that it came up with; false: there is none that is up. */
+bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
+                        struct gw_neighbour_event *view);
+
+/* The key of session `peer`. */
+const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t peer);
+
+/* Our cookie for session `peer`. */
+uint64_t gw_neighbours_cookie(const struct gw_neighbours *own, uint16_t peer);
+
+const struct gw_neighbours_stats *gw_neighbours_stats(const struct gw_neighbours *own);
+
+/* Sentence for a reason, without full stop. */
+const char *gw_attach_reason_text(enum gw_attach_reason reason);
+
+#endif

@@ -1,0 +1,39 @@
+/* Memory of a process on the overlay; see node_memory.h. */
+#include "net/node_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/align.h"
+#include "base/error.h"
+#include "wire/wire.h"
+
+void *gw_node_memory_take(size_t size)
+{
+    size = gw_aligned(size ? size : 1);
+    void *memory = aligned_alloc(GW_CACHE_LINE, size);
+    if (memory)
+        memset(memory, 0, size);
+    return memory;
+}
+
+int gw_node_memory_open(struct gw_node_memory *memory, uint32_t packets, uint32_t size)
+{
+    void *bufs = gw_node_memory_take(gw_buf_pool_size(packets, GW_WIRE_DATA_SIZE + size));
+    struct gw_pkt *pkts = gw_node_memory_take(packets * sizeof(*pkts));
+    if (!bufs || !pkts) {
+        free(bufs);
+        free(pkts);
+        return GW_ERR_NO_MEMORY;
+    }
+    gw_buf_pool_init(&memory->bufs, bufs, packets, GW_WIRE_DATA_SIZE + size);
+    gw_buf_pool_set_front(&memory->bufs, GW_WIRE_DATA_SIZE);
+    gw_pkt_pool_init(&memory->pool, pkts, 0, packets, &memory->bufs);
+    return GW_OK;
+}
+
+void gw_node_memory_close(struct gw_node_memory *memory)
+{
+    free(memory->pool.pkts);
+    free(memory->bufs.memory);
+}

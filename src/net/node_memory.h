@@ -1,0 +1,22 @@
+/*
+ * The memory that the nodes of one process share, and memory for nodes.
+ */
+#ifndef GW_NET_NODE_MEMORY_H
+#define GW_NET_NODE_MEMORY_H
+
+#include "core/pkt.h"
+
+/* Packets and payload buffers of one process. */
+struct gw_node_memory {
+    struct gw_pkt_pool pool;
+    struct gw_buf_pool bufs;
+};
+
+/* Memory for so many packets and as many buffers of `size` bytes. Returns 0 or GW_ERR_NO_MEMORY. */
+int gw_node_memory_open(struct gw_node_memory *memory, uint32_t packets, uint32_t size);
+void gw_node_memory_close(struct gw_node_memory *memory);
+
+/* Zeroed memory of a node, aligned as nodes want it; free() releases it. NULL: there is none. */
+void *gw_node_memory_take(size_t size);
+
+#endif

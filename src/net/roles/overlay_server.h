@@ -1,0 +1,86 @@
+/*
+ * A parameter server on the overlay: an endpoint with a coordinator and a server per job.
+ *
+ * Use: open (which adds its node to the loop), link its port 0 or give it direct ways, and open
+ * jobs. It posts no events: what it does is seen in its counters.
+ */
+#ifndef GW_NET_OVERLAY_SERVER_H
+#define GW_NET_OVERLAY_SERVER_H
+
+#include "core/control/coordinator.h"
+#include "net/roles/overlay.h"
+
+enum {
+    GW_OVERLAY_JOBS_MAX = 64,
+};
+
+struct gw_overlay_server_cfg {
+    struct gw_loop *loop;
+    struct gw_pkt_pool *pool;
+    uint32_t address;
+    uint32_t incarnation; /* random, not 0 */
+    uint32_t hdr;         /* bytes of IP, UDP and our header */
+    uint32_t mtu;         /* payload bytes of a full packet */
+    uint32_t jobs_max;    /* 1 to GW_OVERLAY_JOBS_MAX */
+    uint64_t seed;
+};
+
+/* A job as its workers must know it. */
+struct gw_overlay_job {
+    uint32_t job;
+    uint16_t world;
+    uint8_t levels;       /* of switches that may add up; 0: none, this server does it all */
+    uint16_t values;      /* elements per fragment, at most mtu / 4 */
+    uint16_t window;      /* fragments; a power of two */
+    uint32_t aggregators; /* of the switches */
+};
+
+struct gw_overlay_server;
+
+/* Returns 0, GW_ERR_INVALID (options that fit no endpoint) or GW_ERR_NO_MEMORY. */
+int gw_overlay_server_open(const struct gw_overlay_server_cfg *cfg,
+                           struct gw_overlay_server **server);
+
+/* After the loop is closed: its packets go with the pool. */
+void gw_overlay_server_close(struct gw_overlay_server *server);
+
+/* Its number in the loop. */
+uint16_t gw_overlay_server_node(const struct gw_overlay_server *server);
+
+struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server);
+
+/*
+ * Serves the job from now on; a job that is served already is no error if it is the same. Returns
+ * 0, GW_ERR_INVALID (another world), GW_ERR_NO_ROOM (jobs_max), or GW_ERR_NO_MEMORY.
+ */
+int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
+
+/* The job's worker at this address was alive at that time. */
+void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
+                            gw_time at);
+
+/* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
+ */
+void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
+
+/* Of all jobs since it was opened, those that are forgotten included. */
+struct gw_overlay_totals {
+    uint64_t received; /* gradient packets */
+    uint64_t results;  /* fragments finished */
+    uint64_t complete; /* of these, added up in switches altogether */
+    uint64_t bytes;    /* received, on the wire */
+};
+struct gw_overlay_totals gw_overlay_server_totals(const struct gw_overlay_server *server);
+
+/* Of a job that is served, in the order in which they came; NULL when there are not so many. */
+struct gw_overlay_job_view {
+    struct gw_overlay_job job;
+    enum gw_coordinator_phase phase;
+    uint16_t epoch;
+    const struct gw_server_stats *server;
+    const struct gw_coordinator_stats *coordinator;
+};
+bool gw_overlay_server_view(const struct gw_overlay_server *server, uint32_t index,
+                            struct gw_overlay_job_view *view);
+
+#endif

@@ -1,0 +1,246 @@
+/* A switch on the overlay; see overlay_switch.h. */
+#include "net/roles/overlay_switch.h"
+
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+
+enum {
+    LEARNED_MAX = 65536,
+    PEER_NONE = UINT16_MAX,
+    PEER_LOCAL = UINT16_MAX - 1, /* a node of the same loop */
+};
+
+#define LEARNED_IDLE (60 * GW_S)
+#define TRAIN_TIME   (100 * GW_US) /* of a train on a link with a rate */
+
+struct gw_overlay_switch {
+    struct gw_overlay_switch_cfg cfg;
+    struct gw_switch *sw;
+    struct gw_aggregate *aggregate;
+    uint16_t node;
+    uint16_t *peers; /* per port: who is there, or PEER_NONE */
+    union gw_algo_cfg qdisc_cfg;
+};
+
+static int open_aggregate(struct gw_overlay_switch *own)
+{
+    const struct gw_overlay_switch_cfg *cfg = &own->cfg;
+    struct gw_aggregate_cfg aggregate = {
+        .aggregators = cfg->aggregators,
+        .jobs_max = cfg->jobs_max,
+        .members_max = cfg->jobs_max * GW_FAN_IN_MAX,
+        .leak = GW_OVERLAY_LEAK,
+        .job_idle = GW_OVERLAY_JOB_IDLE,
+        .kernels = gw_kernels_best(gw_cpu_features()),
+        .pool = cfg->pool,
+    };
+    if (cfg->aggregators == 0)
+        return GW_OK;
+    void *memory = gw_node_memory_take(gw_aggregate_size(&aggregate));
+    if (!memory)
+        return GW_ERR_NO_MEMORY;
+    own->aggregate = gw_aggregate_init(memory, &aggregate);
+    return GW_OK;
+}
+
+/* A whole train leaves the queue at once, and the queue sees nothing of it: on a link with a rate
+ * trains are short. */
+static uint32_t train_of(const struct gw_overlay_switch_cfg *cfg)
+{
+    uint32_t train = gw_overlay_train(cfg->hdr, cfg->mtu);
+    uint64_t packets = cfg->rate_bps / 8 * (TRAIN_TIME / GW_US) / 1000000 / (cfg->hdr + cfg->mtu);
+    if (cfg->rate_bps == 0 || packets >= train)
+        return train;
+    return packets > 1 ? (uint32_t)packets : 1;
+}
+
+static int open_switch(struct gw_overlay_switch *own)
+{
+    const struct gw_overlay_switch_cfg *cfg = &own->cfg;
+    const struct gw_algo *qdisc =
+        cfg->qdisc ? &cfg->qdisc->algo : gw_registry_find(&gw_qdisc_registry, "fifo");
+    uint16_t ports = (uint16_t)(cfg->ports + cfg->groups);
+    uint32_t *capacity = malloc(ports * sizeof(*capacity));
+    own->peers = malloc(cfg->ports * sizeof(*own->peers));
+    if (!capacity || !own->peers) {
+        free(capacity);
+        return GW_ERR_NO_MEMORY;
+    }
+    for (uint16_t i = 0; i < ports; i++)
+        capacity[i] = cfg->queue_bytes;
+    for (uint16_t i = 0; i < cfg->ports; i++)
+        own->peers[i] = PEER_NONE;
+    gw_algo_defaults(qdisc, own->qdisc_cfg.bytes);
+    struct gw_switch_cfg sw = {
+        .port_count = ports,
+        .qdisc = (const struct gw_qdisc_ops *)qdisc,
+        .qdisc_cfg = own->qdisc_cfg.bytes,
+        .capacity = capacity,
+        .trim_size = cfg->hdr,
+        .learned_max = LEARNED_MAX,
+        .learned_idle = LEARNED_IDLE,
+        .uplink = cfg->has_uplink ? 0 : GW_ROUTE_NONE,
+        .train = train_of(cfg),
+        .aggregate = own->aggregate,
+        .address = cfg->address,
+        .seed = cfg->seed,
+        .pool = cfg->pool,
+    };
+    void *memory = gw_node_memory_take(gw_switch_size(&sw));
+    if (memory)
+        own->sw = gw_switch_init(memory, &sw);
+    free(capacity);
+    return memory ? GW_OK : GW_ERR_NO_MEMORY;
+}
+
+int gw_overlay_switch_open(const struct gw_overlay_switch_cfg *cfg,
+                           struct gw_overlay_switch **result)
+{
+    struct gw_overlay_switch *own = calloc(1, sizeof(*own));
+    if (!own)
+        return GW_ERR_NO_MEMORY;
+    own->cfg = *cfg;
+    int code = open_aggregate(own);
+    if (!code)
+        code = open_switch(own);
+    if (code) {
+        gw_overlay_switch_close(own);
+        return code;
+    }
+    own->node = gw_loop_add(cfg->loop, gw_switch_node(own->sw));
+    for (uint16_t i = 0; cfg->rate_bps && i < cfg->ports + cfg->groups; i++)
+        gw_loop_set_rate(cfg->loop, (struct gw_loop_port){own->node, i}, cfg->rate_bps);
+    *result = own;
+    return GW_OK;
+}
+
+void gw_overlay_switch_close(struct gw_overlay_switch *own)
+{
+    free(own->sw);
+    free(own->aggregate);
+    free(own->peers);
+    free(own);
+}
+
+uint16_t gw_overlay_switch_node(const struct gw_overlay_switch *own)
+{
+    return own->node;
+}
+
+/* Of a group: its port is behind those of neighbours. */
+static uint16_t group_port(const struct gw_overlay_switch *own, uint16_t group)
+{
+    return (uint16_t)(own->cfg.ports + group - own->cfg.first_group);
+}
+
+void gw_overlay_switch_hear(struct gw_overlay_switch *own, uint16_t peer, uint16_t group)
+{
+    bool hears = group != GW_GROUP_NONE;
+    if (hears)
+        gw_loop_link(own->cfg.loop, (struct gw_loop_port){own->node, group_port(own, group)}, group,
+                     true);
+    for (uint16_t i = 0; i < own->cfg.ports; i++)
+        if (own->peers[i] == peer)
+            gw_switch_set_group(own->sw, i, hears ? group_port(own, group) : GW_ROUTE_NONE);
+}
+
+/* The port of `peer`, or a free one; GW_ROUTE_NONE: there is none. */
+static uint16_t find_port(const struct gw_overlay_switch *own, uint16_t peer, bool is_above)
+{
+    uint16_t room = GW_ROUTE_NONE;
+    if (is_above)
+        return 0;
+    for (uint16_t i = 1; i < own->cfg.ports; i++) {
+        if (own->peers[i] == peer && peer != PEER_LOCAL)
+            return i;
+        if (own->peers[i] == PEER_NONE && room == GW_ROUTE_NONE)
+            room = i;
+    }
+    return room;
+}
+
+/* Returns 0 and the port. */
+static int open_port(struct gw_overlay_switch *own, uint16_t peer, uint32_t address, bool is_host,
+                     bool is_above, uint16_t *port)
+{
+    *port = find_port(own, peer, is_above);
+    if (*port == GW_ROUTE_NONE)
+        return GW_ERR_NO_ROOM;
+    int code = gw_switch_open_port(own->sw, *port, address, is_host, gw_loop_now(own->cfg.loop));
+    if (!code)
+        own->peers[*port] = peer;
+    return code;
+}
+
+int gw_overlay_switch_attach(struct gw_overlay_switch *own, uint16_t peer, uint32_t address,
+                             bool is_host, bool is_above)
+{
+    uint16_t port;
+    int code = open_port(own, peer, address, is_host, is_above, &port);
+    if (!code)
+        gw_loop_link(own->cfg.loop, (struct gw_loop_port){own->node, port}, peer, true);
+    return code;
+}
+
+void gw_overlay_switch_announce(struct gw_overlay_switch *own)
+{
+    gw_switch_announce(own->sw, gw_loop_now(own->cfg.loop));
+}
+
+void gw_overlay_switch_detach(struct gw_overlay_switch *own, uint16_t peer)
+{
+    for (uint16_t i = 0; i < own->cfg.ports; i++)
+        if (own->peers[i] == peer) {
+            own->peers[i] = PEER_NONE;
+            gw_switch_close_port(own->sw, i);
+        }
+    gw_loop_unlink(own->cfg.loop, peer);
+}
+
+int gw_overlay_switch_join(struct gw_overlay_switch *own, struct gw_loop_port at, uint32_t address,
+                           bool is_above)
+{
+    uint16_t port;
+    int code = open_port(own, PEER_LOCAL, address, true, is_above, &port);
+    if (!code)
+        gw_loop_join(own->cfg.loop, (struct gw_loop_port){own->node, port}, at);
+    return code;
+}
+
+const struct gw_switch *gw_overlay_switch_core(const struct gw_overlay_switch *own)
+{
+    return own->sw;
+}
+
+const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_switch *own)
+{
+    return own->aggregate;
+}
+
+uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own)
+{
+    uint32_t count = 0;
+    for (uint16_t i = 0; i < own->cfg.ports; i++)
+        count += own->peers[i] != PEER_NONE;
+    return count;
+}
+
+struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own)
+{
+    struct gw_port_stats sum = {.in_bytes = 0};
+    for (uint16_t i = 0; i < own->cfg.ports + own->cfg.groups; i++) {
+        struct gw_port_stats port = gw_switch_port_stats(own->sw, i);
+        sum.in_bytes += port.in_bytes;
+        sum.out_bytes += port.out_bytes;
+        sum.trimmed_bytes += port.trimmed_bytes;
+        sum.dropped_bytes += port.dropped_bytes;
+        sum.out_packets += port.out_packets;
+        sum.marks += port.marks;
+        sum.trims += port.trims;
+        sum.drops += port.drops;
+        sum.control_drops += port.control_drops;
+    }
+    return sum;
+}

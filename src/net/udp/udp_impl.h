@@ -1,0 +1,115 @@
+/* The inside of the UDP datapath, shared by udp.c, udp_tx.c and udp_rx.c and by nobody else. */
+#ifndef GW_NET_UDP_IMPL_H
+#define GW_NET_UDP_IMPL_H
+
+#include <sys/uio.h>
+
+#include "base/prng.h"
+#include "core/codec.h"
+#include "net/udp/udp.h"
+
+enum {
+    GW_UDP_PLACES = 2 * GW_UDP_TRAIN_MAX, /* of a batch on its way out: faults double packets */
+    GW_UDP_PIECES = 3,                    /* of a datagram: header, payload, tag */
+    GW_UDP_DATAGRAM_MAX = 65535,
+};
+
+/*
+ * The train on its way out: datagrams [first, count) have not been taken by the kernel. A header is
+ * written right before its payload, so that a datagram is one piece of memory, and buffers that lie
+ * side by side are one for the whole train. A payload that is in the batch already, with another
+ * header, is in pieces.
+ */
+struct gw_udp_tx {
+    uint32_t first;
+    uint32_t count;
+    uint32_t batch; /* number of this one */
+    int fd;
+    bool is_blocked;
+    uint16_t peer;
+    uint8_t tos;
+    struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
+    uint16_t late_peer;
+    struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
+    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the tag */
+    uint8_t tags[GW_UDP_PLACES][GW_TAG_SIZE];
+    struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];
+    struct iovec iovs[GW_UDP_PLACES * GW_UDP_PIECES];
+    uint32_t *batches; /* of every buffer of the pool: the last batch that it was in */
+};
+
+/*
+ * Where the next train lands: datagrams of `stride` bytes each in a place of its own, the payload
+ * in a buffer and the header before it; what does not fit that is copied out of `linear`.
+ */
+struct gw_udp_rx {
+    uint32_t stride;
+    uint32_t places;    /* laid out now */
+    uint32_t iov_count; /* of them: fewer where buffers lie side by side */
+    uint32_t bufs[GW_UDP_TRAIN_MAX];
+    struct iovec iovs[GW_UDP_TRAIN_MAX + 1];
+    struct gw_sock_addr from;
+    uint8_t overflow[GW_UDP_DATAGRAM_MAX];
+    uint8_t linear[GW_UDP_DATAGRAM_MAX];
+};
+
+/* A socket that receives. */
+struct gw_udp_source {
+    int fd;         /* -1: there is none */
+    uint32_t drops; /* by the kernel, as it counted them last */
+};
+
+/* The multicast group that we listen to. */
+struct gw_udp_group {
+    uint16_t peer;          /* the neighbour that sends to it */
+    uint32_t heard, missed; /* results that came by it, or another way, since they were judged */
+    uint32_t address;
+    uint64_t cookie;
+};
+
+struct gw_udp {
+    struct gw_udp_cfg cfg;
+    struct gw_sock_addr local;
+    uint32_t ip_overhead; /* bytes of IP and UDP headers */
+    bool segments;        /* the kernel cuts our trains */
+    struct gw_prng prng;
+    struct gw_udp_stats stats;
+    struct gw_udp_peer *peers; /* addr.length 0: free */
+    int fds[GW_SOCK_ROW_MAX];
+    struct gw_udp_source sources[GW_UDP_RECEIVE_FDS]; /* fds[0], and the group's */
+    uint32_t source;                                  /* the one that something came from last */
+    uint32_t in_a_row;                                /* trains from it */
+    struct gw_udp_group group;
+    struct gw_udp_tx tx;
+    struct gw_udp_rx rx;
+};
+
+/* The first byte of a datagram whose payload is in `buf` and whose header takes `hdr_size`. */
+static inline uint8_t *gw_udp_datagram(const struct gw_udp *udp, uint32_t buf, uint32_t hdr_size)
+{
+    return gw_buf_bytes(udp->cfg.pool->bufs, buf) - hdr_size;
+}
+
+/* Appends a piece of memory to `count` others, or makes the last of them longer; returns how many
+ * there are now. */
+static inline uint32_t gw_udp_append(struct iovec *iovs, uint32_t count, uint8_t *bytes,
+                                     size_t size)
+{
+    if (count && (uint8_t *)iovs[count - 1].iov_base + iovs[count - 1].iov_len == bytes) {
+        iovs[count - 1].iov_len += size;
+        return count;
+    }
+    iovs[count] = (struct iovec){bytes, size};
+    return count + 1;
+}
+
+/* Claims the buffers that receiving keeps for itself; false when the pool has too few. */
+bool gw_udp_rx_init(struct gw_udp *udp);
+void gw_udp_rx_fini(struct gw_udp *udp);
+bool gw_udp_tx_init(struct gw_udp *udp);
+void gw_udp_tx_fini(struct gw_udp *udp);
+
+/* The network or a filter is in the way; the transport repairs what is lost meanwhile. */
+bool gw_udp_is_transient(int reason);
+
+#endif

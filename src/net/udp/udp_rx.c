@@ -1,0 +1,366 @@
+/*
+ * Receiving of trains; see udp.h.
+ *
+ * The kernel scatters a train over places, each a buffer of the pool with room for a header before
+ * it, laid out for the length of datagram that came last. A place whose buffer is handed on gets a
+ * fresh one; when there is none the packet is given up and the place keeps its buffer, so that
+ * receiving, and with it the feedback that frees buffers, never stops. A train of other lengths is
+ * put together again and copied out: right, only slower, and the next one lies as it should.
+ */
+#include "net/udp/udp_impl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+#include "wire/attach.h"
+
+enum {
+    IN_A_ROW_MAX = 8, /* trains from one source before the other is looked at */
+};
+
+/* The train as it lies in memory. */
+struct arrival {
+    uint32_t bytes;
+    uint32_t segment; /* length of every datagram but the last */
+    uint8_t tos;
+    bool is_in_place;
+    bool is_of_group;
+    uint64_t cookie;                /* in all its packets */
+    const struct gw_udp_peer *peer; /* NULL: not known yet */
+};
+
+static uint8_t *place_bytes(const struct gw_udp *udp, uint32_t i)
+{
+    return gw_udp_datagram(udp, udp->rx.bufs[i], GW_WIRE_DATA_SIZE);
+}
+
+/* Tells the kernel's next scatter where the places are. */
+static void point_at_places(struct gw_udp *udp)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    rx->iov_count = 0;
+    for (uint32_t i = 0; i < rx->places; i++)
+        rx->iov_count = gw_udp_append(rx->iovs, rx->iov_count, place_bytes(udp, i), rx->stride);
+    rx->iovs[rx->iov_count++] = (struct iovec){rx->overflow, sizeof(rx->overflow)};
+}
+
+/* Lays the places out for datagrams of `stride` bytes. */
+static void lay_out(struct gw_udp *udp, uint32_t stride)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    rx->stride = stride;
+    rx->places = (GW_UDP_DATAGRAM_MAX + stride - 1) / stride;
+    if (rx->places > GW_UDP_TRAIN_MAX)
+        rx->places = GW_UDP_TRAIN_MAX;
+    point_at_places(udp);
+}
+
+/* A layout must have room for the end of a long header, and fit the buffers. */
+static bool fits_places(const struct gw_udp *udp, uint32_t length)
+{
+    return length >= GW_WIRE_HDR_MAX && length - GW_WIRE_DATA_SIZE <= udp->cfg.pool->bufs->size;
+}
+
+bool gw_udp_rx_init(struct gw_udp *udp)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
+    for (uint32_t i = 0; i < GW_UDP_TRAIN_MAX; i++) {
+        rx->bufs[i] = gw_buf_claim(bufs);
+        if (rx->bufs[i] == GW_BUF_NONE) {
+            while (i-- > 0)
+                gw_buf_release(bufs, rx->bufs[i]);
+            return false;
+        }
+    }
+    uint32_t full = GW_WIRE_DATA_SIZE + udp->cfg.mtu;
+    lay_out(udp, fits_places(udp, full) ? full : GW_WIRE_HDR_MAX);
+    return true;
+}
+
+void gw_udp_rx_fini(struct gw_udp *udp)
+{
+    for (uint32_t i = 0; i < GW_UDP_TRAIN_MAX; i++)
+        gw_buf_release(udp->cfg.pool->bufs, udp->rx.bufs[i]);
+}
+
+/* Puts the train together in `linear`. */
+static void linearise(struct gw_udp *udp, uint32_t bytes)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    uint32_t at = 0;
+    for (uint32_t i = 0; at < bytes; i++) {
+        size_t size = rx->iovs[i].iov_len < bytes - at ? rx->iovs[i].iov_len : bytes - at;
+        memcpy(rx->linear + at, rx->iovs[i].iov_base, size);
+        at += (uint32_t)size;
+    }
+}
+
+static bool is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
+{
+    return a->length == b->length && gw_sock_is_same_host(a, b);
+}
+
+/* The neighbour that the cookie names, if it sends from its own address. */
+static const struct gw_udp_peer *find_peer(const struct gw_udp *udp, const struct arrival *arrival,
+                                           const struct gw_sock_addr *from)
+{
+    bool is_of_group = arrival->is_of_group;
+    uint16_t number = is_of_group ? udp->group.peer : (uint16_t)arrival->cookie;
+    const struct gw_udp_peer *peer = gw_udp_peer(udp, number);
+    if (!peer || arrival->cookie != (is_of_group ? udp->group.cookie : peer->rx_cookie) ||
+        !is_same_host(&peer->addr, from))
+        return NULL;
+    uint16_t entropy = (uint16_t)(gw_sock_port(from) - gw_sock_port(&peer->addr));
+    return entropy < peer->entropies ? peer : NULL;
+}
+
+static void count_refusal(struct gw_udp_stats *stats, int code)
+{
+    if (code == GW_ERR_VERSION)
+        stats->wrong_version++;
+    else if (code == GW_ERR_UNKNOWN)
+        stats->wrong_cookie++;
+    else
+        stats->malformed++;
+}
+
+/* Judges a datagram by its tag, which are the last of its `length` bytes. */
+static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint8_t *datagram,
+                       uint32_t length)
+{
+    const struct iovec covered = {datagram, length - GW_TAG_SIZE};
+    enum gw_tag_verdict verdict =
+        gw_tag_open(arrival->peer->tag, &covered, 1, datagram + covered.iov_len);
+    udp->stats.forged += verdict == GW_TAG_FORGED;
+    udp->stats.repeated += verdict == GW_TAG_REPEATED || verdict == GW_TAG_OLD;
+    return verdict == GW_TAG_GENUINE;
+}
+
+/* Gives the packet its payload: the buffer of place `i`, or a copy of `payload`. */
+static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, const uint8_t *payload)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
+    uint32_t size = gw_codec_payload(pkt);
+    if (size == 0)
+        return true;
+    if (size > udp->cfg.mtu) { /* behind it there may be room for a tag alone */
+        udp->stats.malformed++;
+        return false;
+    }
+    uint32_t fresh = gw_buf_claim(bufs);
+    if (fresh == GW_BUF_NONE) {
+        udp->stats.no_room++;
+        return false;
+    }
+    if (payload) {
+        memcpy(gw_buf_bytes(bufs, fresh), payload, size);
+        pkt->buf = fresh;
+    } else {
+        pkt->buf = rx->bufs[i];
+        rx->bufs[i] = fresh;
+    }
+    return true;
+}
+
+/* Of what goes to many only results are for us. */
+static int take_from_group(struct gw_udp *udp, struct gw_pkt *pkt)
+{
+    if (pkt->q.kind != GW_PKT_PARAM)
+        return GW_ERR_MALFORMED;
+    pkt->dst = udp->group.address;
+    udp->group.heard++;
+    return GW_OK;
+}
+
+/* Turns datagram `i` of the train into a packet, or counts why not. */
+static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
+                           gw_time now)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct gw_pkt_pool *pool = udp->cfg.pool;
+    uint32_t begin = i * arrival->segment;
+    uint32_t left = arrival->bytes - begin;
+    uint8_t *datagram = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin;
+    struct gw_frame frame = {
+        .length = left < arrival->segment ? left : arrival->segment,
+        .entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr)),
+        .tos = arrival->tos,
+    };
+    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
+        udp->stats.runts++;
+        return NULL;
+    }
+    if (arrival->peer->tag) {
+        if (!is_genuine(udp, arrival, datagram, frame.length))
+            return NULL;
+        frame.length -= GW_TAG_SIZE;
+    }
+    memcpy(frame.hdr, datagram, frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
+    struct gw_pkt *pkt = gw_pkt_claim(pool);
+    if (!pkt) {
+        udp->stats.no_room++;
+        return NULL;
+    }
+    struct gw_codec codec = {.cookie = arrival->cookie, .overhead = udp->ip_overhead};
+    int code = gw_codec_decode(&codec, &frame, now, pkt);
+    if (!code && arrival->is_of_group)
+        code = take_from_group(udp, pkt);
+    if (code)
+        count_refusal(&udp->stats, code);
+    if (code ||
+        !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame.hdr_size)) {
+        pkt->buf = GW_BUF_NONE;
+        gw_pkt_release(pool, pkt);
+        return NULL;
+    }
+    udp->stats.received++;
+    if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
+        udp->group.missed++;
+    return pkt;
+}
+
+/* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
+static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_train *train)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
+    uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
+    const uint8_t *hdr = place_bytes(udp, 0);
+    if (length < GW_WIRE_HDR_MIN) {
+        udp->stats.runts += count;
+        return false;
+    }
+    if (gw_attach_is(hdr, length)) {
+        /* To a group anybody can send: it is for probes, and they are for it. */
+        if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != arrival->is_of_group) {
+            udp->stats.malformed += count;
+            return false;
+        }
+        linearise(udp, length);
+        train->control = rx->linear;
+        train->length = length;
+        train->from = rx->from;
+        return false;
+    }
+    if (gw_wire_version(hdr, length) != GW_WIRE_VERSION) {
+        udp->stats.wrong_version += count;
+        return false;
+    }
+    arrival->cookie = gw_wire_cookie(hdr);
+    arrival->peer = find_peer(udp, arrival, &rx->from);
+    if (!arrival->peer)
+        udp->stats.wrong_cookie += count;
+    return arrival->peer != NULL;
+}
+
+/* One system call. Returns 1, 0 when nothing is there, or GW_ERR_SYSTEM. */
+static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct arrival *arrival,
+                        char *error)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    union {
+        char bytes[GW_SOCK_CONTROL_SIZE];
+        struct cmsghdr align;
+    } control;
+    struct msghdr msg = {
+        .msg_name = &rx->from.storage,
+        .msg_namelen = sizeof(rx->from.storage),
+        .msg_iov = rx->iovs,
+        .msg_iovlen = rx->iov_count,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t got = recvmsg(source->fd, &msg, MSG_DONTWAIT);
+    if (got < 0 &&
+        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || gw_udp_is_transient(errno)))
+        return 0;
+    if (got < 0) {
+        char name[64];
+        int reason = errno;
+        gw_sock_format(&udp->local, name, sizeof(name));
+        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot receive at %s: %s", name,
+                           strerror(reason));
+    }
+    struct gw_sock_news news = {.kernel_drops = source->drops};
+    gw_sock_read_control(&msg, &news);
+    udp->stats.kernel_drops += (uint32_t)(news.kernel_drops - source->drops);
+    source->drops = news.kernel_drops;
+    rx->from.length = msg.msg_namelen;
+    arrival->bytes = (uint32_t)got;
+    arrival->segment = news.segment && news.segment < got ? news.segment : (uint32_t)got;
+    arrival->tos = news.tos;
+    arrival->is_of_group = source != &udp->sources[0];
+    return 1;
+}
+
+/* Looks first where something came from last, but not for ever: no source shuts the other out. */
+static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
+{
+    int result = 0;
+    if (udp->in_a_row == IN_A_ROW_MAX) {
+        udp->source = (udp->source + 1) % GW_UDP_RECEIVE_FDS;
+        udp->in_a_row = 0;
+    }
+    for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS && result == 0; i++) {
+        uint32_t number = (udp->source + i) % GW_UDP_RECEIVE_FDS;
+        if (udp->sources[number].fd < 0)
+            continue;
+        result = receive_from(udp, &udp->sources[number], arrival, error);
+        if (result > 0) {
+            udp->in_a_row = number == udp->source ? udp->in_a_row + 1 : 1;
+            udp->source = number;
+        }
+    }
+    return result;
+}
+
+int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, char *error)
+{
+    struct gw_udp_rx *rx = &udp->rx;
+    struct arrival arrival = {0};
+    train->count = 0;
+    train->length = 0;
+    int result = receive(udp, &arrival, error);
+    if (result <= 0)
+        return result;
+    udp->stats.rx_trains++;
+    bool is_single = arrival.segment == arrival.bytes;
+    arrival.is_in_place = is_single ? arrival.bytes <= rx->stride : arrival.segment == rx->stride;
+    if (arrival.bytes == 0)
+        udp->stats.runts++;
+    if (arrival.bytes == 0 || !classify(udp, &arrival, train))
+        return 1;
+    uint32_t count = (arrival.bytes + arrival.segment - 1) / arrival.segment;
+    if (count > GW_UDP_TRAIN_MAX || arrival.bytes > sizeof(rx->linear)) {
+        udp->stats.malformed += count;
+        return 1;
+    }
+    if (!arrival.is_in_place) {
+        linearise(udp, arrival.bytes);
+        udp->stats.rx_copied += count;
+    }
+    train->peer = (uint16_t)arrival.peer->rx_cookie; /* its number, whatever it sent to */
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_pkt *pkt = take(udp, &arrival, i, now);
+        if (pkt)
+            train->pkts[train->count++] = pkt;
+    }
+    if (arrival.is_in_place)
+        point_at_places(udp); /* the buffers are others now */
+    else if (fits_places(udp, arrival.segment))
+        lay_out(udp, arrival.segment);
+    return 1;
+}
+
+uint32_t gw_udp_receive_fds(const struct gw_udp *udp, int *fds)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS; i++)
+        if (udp->sources[i].fd >= 0)
+            fds[count++] = udp->sources[i].fd;
+    return count;
+}

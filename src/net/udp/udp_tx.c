@@ -1,0 +1,262 @@
+/*
+ * Sending of trains; see udp.h.
+ *
+ * The kernel cuts one buffer into datagrams of equal length, of which the last may be shorter: a
+ * train is offered in runs of that form, or one datagram at a time where the kernel cannot cut. The
+ * batch is kept until the kernel has taken all of it; while it waits, no other is taken.
+ */
+#include "net/udp/udp_impl.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+bool gw_udp_tx_init(struct gw_udp *udp)
+{
+    udp->tx.batches = calloc(udp->cfg.pool->bufs->count, sizeof(*udp->tx.batches));
+    return udp->tx.batches != NULL;
+}
+
+/* Whether a header may be written before this payload: it has none yet in this batch. */
+static bool claim_front(struct gw_udp *udp, uint32_t buf)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    if (tx->batches[buf] == tx->batch)
+        return false;
+    tx->batches[buf] = tx->batch;
+    return true;
+}
+
+/* Says where the datagram lies, with its tag if there is one. */
+static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_tag *tag)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    struct gw_frame *frame = &tx->frames[at];
+    struct iovec *pieces = tx->pieces[at];
+    uint32_t payload = frame->length - frame->hdr_size;
+    uint32_t count = 1;
+    GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
+    bool is_whole = payload && claim_front(udp, pkt->buf);
+    if (is_whole) {
+        uint8_t *bytes = gw_udp_datagram(udp, pkt->buf, frame->hdr_size);
+        memcpy(bytes, frame->hdr, frame->hdr_size);
+        pieces[0] = (struct iovec){bytes, frame->length};
+    } else {
+        pieces[0] = (struct iovec){frame->hdr, frame->hdr_size};
+        if (payload)
+            pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
+    }
+    if (tag) {
+        GW_ASSERT(!is_whole || payload + GW_TAG_SIZE <= udp->cfg.pool->bufs->size);
+        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->tags[at];
+        gw_tag_seal(tag, pieces, count, bytes);
+        pieces[count++] = (struct iovec){bytes, GW_TAG_SIZE};
+        frame->length += GW_TAG_SIZE;
+    }
+    for (; count < GW_UDP_PIECES; count++)
+        pieces[count].iov_len = 0;
+}
+
+/* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
+static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    uint32_t at = tx->count++;
+    gw_codec_encode(codec, pkt, &tx->frames[at]);
+    tx->pkts[at] = is_copy ? NULL : pkt;
+    place(udp, at, pkt, udp->peers[tx->peer].tag);
+}
+
+/* Adds a packet, or does to it what was asked for. */
+static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
+{
+    const struct gw_udp_faults *faults = &udp->cfg.faults;
+    struct gw_udp_tx *tx = &udp->tx;
+    if (gw_prng_chance(&udp->prng, faults->lose_q32)) {
+        udp->stats.lost++;
+        gw_pkt_release(udp->cfg.pool, pkt);
+    } else if (!tx->late && gw_prng_chance(&udp->prng, faults->delay_q32)) {
+        tx->late = pkt;
+        tx->late_peer = tx->peer;
+    } else {
+        if (gw_prng_chance(&udp->prng, faults->duplicate_q32))
+            add(udp, codec, pkt, true);
+        add(udp, codec, pkt, false);
+    }
+}
+
+/* Makes the packets the current batch. */
+static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count)
+{
+    const struct gw_udp_faults *faults = &udp->cfg.faults;
+    struct gw_udp_tx *tx = &udp->tx;
+    bool has_faults = faults->lose_q32 | faults->duplicate_q32 | faults->delay_q32;
+    struct gw_codec codec = {.cookie = udp->peers[number].tx_cookie};
+    struct gw_pkt *late = tx->late && tx->late_peer == number ? tx->late : NULL;
+    tx->first = tx->count = 0;
+    tx->batch++;
+    tx->peer = number;
+    if (late)
+        tx->late = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
+        if (has_faults)
+            add_with_faults(udp, &codec, pkts[i]);
+        else
+            add(udp, &codec, pkts[i], false);
+    }
+    if (late)
+        add(udp, &codec, late, false);
+    if (tx->count) {
+        tx->fd = udp->fds[tx->frames[0].entropy % udp->cfg.entropies];
+        tx->tos = tx->frames[0].tos;
+    }
+}
+
+/* Datagrams from `first` on that the kernel can cut out of one buffer. */
+static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
+{
+    const struct gw_udp_tx *tx = &udp->tx;
+    uint32_t segment = tx->frames[first].length, bytes = segment, end = first + 1;
+    uint32_t room = GW_UDP_DATAGRAM_MAX - udp->ip_overhead;
+    if (!udp->segments)
+        return 1;
+    while (end < tx->count && end - first < GW_UDP_TRAIN_MAX && tx->frames[end].length <= segment &&
+           bytes + tx->frames[end].length <= room) {
+        bytes += tx->frames[end].length;
+        if (tx->frames[end++].length < segment)
+            break;
+    }
+    return end - first;
+}
+
+/* Takes `count` datagrams off the batch: they are sent, or given up. */
+static void drop_front(struct gw_udp *udp, uint32_t count)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    for (; count > 0; count--) {
+        struct gw_pkt *pkt = tx->pkts[tx->first++];
+        if (pkt)
+            gw_pkt_release(udp->cfg.pool, pkt);
+    }
+}
+
+/* Lists the memory of the next `count` datagrams; returns the number of pieces. */
+static uint32_t gather(struct gw_udp_tx *tx, uint32_t count)
+{
+    uint32_t total = 0;
+    for (uint32_t i = tx->first; i < tx->first + count; i++)
+        for (uint32_t k = 0; k < GW_UDP_PIECES && tx->pieces[i][k].iov_len; k++)
+            total =
+                gw_udp_append(tx->iovs, total, tx->pieces[i][k].iov_base, tx->pieces[i][k].iov_len);
+    return total;
+}
+
+/* One datagram, or with `segment` the train that the kernel cuts into those of so many bytes. */
+static ssize_t send_pieces(int fd, const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
+                           struct iovec *iovs, uint32_t count)
+{
+    union {
+        char bytes[GW_SOCK_CONTROL_SIZE];
+        struct cmsghdr align;
+    } control;
+    struct msghdr msg = {
+        .msg_name = (void *)&to->storage,
+        .msg_namelen = to->length,
+        .msg_iov = iovs,
+        .msg_iovlen = count,
+        .msg_control = control.bytes,
+        .msg_controllen = gw_sock_write_control(to, tos, segment, control.bytes),
+    };
+    ssize_t taken;
+    do {
+        taken = sendmsg(fd, &msg, MSG_DONTWAIT);
+    } while (taken < 0 && errno == EINTR);
+    return taken;
+}
+
+static ssize_t send_run(struct gw_udp *udp, uint32_t count)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    uint16_t segment = count > 1 ? (uint16_t)tx->frames[tx->first].length : 0;
+    return send_pieces(tx->fd, &udp->peers[tx->peer].addr, tx->tos, segment, tx->iovs,
+                       gather(tx, count));
+}
+
+int gw_udp_flush(struct gw_udp *udp, char *error)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    bool is_group = udp->peers[tx->peer].addr.interface != 0;
+    tx->is_blocked = false;
+    if (tx->first < tx->count && !udp->peers[tx->peer].addr.length)
+        drop_front(udp, tx->count - tx->first); /* gone while its train waited */
+    while (tx->first < tx->count) {
+        uint32_t count = run_length(udp, tx->first);
+        if (send_run(udp, count) >= 0) {
+            udp->stats.sent += count;
+            udp->stats.tx_trains++;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            tx->is_blocked = true;
+            udp->stats.blocked++;
+            return GW_OK;
+        } else if (count > 1 && (errno == EIO || (errno == EINVAL && !is_group))) {
+            udp->segments = false; /* this way out cannot cut trains */
+            continue;
+        } else if (is_group) {
+            udp->stats.send_errors += count; /* who hears nothing gets it otherwise */
+        } else if (udp->cfg.serves_many || gw_udp_is_transient(errno)) {
+            udp->stats.send_errors += count;
+        } else {
+            char name[64];
+            int reason = errno;
+            gw_sock_format(&udp->peers[tx->peer].addr, name, sizeof(name));
+            return gw_net_fail(error, GW_ERR_SYSTEM, "cannot send %u bytes to %s: %s",
+                               tx->frames[tx->first].length, name, strerror(reason));
+        }
+        drop_front(udp, count);
+    }
+    return GW_OK;
+}
+
+bool gw_udp_can_send(const struct gw_udp *udp)
+{
+    return udp->tx.first == udp->tx.count;
+}
+
+int gw_udp_send(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count,
+                char *error)
+{
+    GW_ASSERT(gw_udp_can_send(udp) && count <= GW_UDP_TRAIN_MAX);
+    if (!gw_udp_peer(udp, number)) {
+        for (uint32_t i = 0; i < count; i++)
+            gw_pkt_release(udp->cfg.pool, pkts[i]);
+        udp->stats.send_errors += count;
+        return GW_OK;
+    }
+    load(udp, number, pkts, count);
+    return gw_udp_flush(udp, error);
+}
+
+void gw_udp_send_control(struct gw_udp *udp, const struct gw_sock_addr *to, const uint8_t *bytes,
+                         uint32_t length)
+{
+    struct iovec iov = {(void *)bytes, length};
+    udp->stats.send_errors += send_pieces(udp->fds[0], to, gw_wire_tos(0, 0), 0, &iov, 1) < 0;
+}
+
+int gw_udp_blocked_fd(const struct gw_udp *udp)
+{
+    return udp->tx.is_blocked ? udp->tx.fd : -1;
+}
+
+void gw_udp_tx_fini(struct gw_udp *udp)
+{
+    drop_front(udp, udp->tx.count - udp->tx.first);
+    if (udp->tx.late)
+        gw_pkt_release(udp->cfg.pool, udp->tx.late);
+    free(udp->tx.batches);
+}

@@ -1,0 +1,102 @@
+/*
+ * Fuzz target: an entry of the table of ranks, as any rank 0 might send it.
+ *
+ * Property: what is read is an address that packets can go to, and is written as the same bytes.
+ */
+#include "fuzz/replay.h"
+#include "support.h"
+
+#include "base/assert.h"
+#include "net/ranks/rank_table.h"
+
+static uint32_t read_v4, read_v6, refused;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct gw_rank_table_entry entry;
+    uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE] = {0}, again[GW_RANK_TABLE_ENTRY_SIZE];
+    memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
+    if (!gw_rank_table_read(bytes, &entry)) {
+        refused++;
+        return 0;
+    }
+    bool is_v6 = entry.addr.storage.ss_family == AF_INET6;
+    GW_ASSERT(is_v6 || entry.addr.storage.ss_family == AF_INET);
+    GW_ASSERT(entry.address != 0 && gw_sock_port(&entry.addr) != 0);
+    gw_rank_table_write(&entry, again);
+    GW_ASSERT(memcmp(again, bytes, sizeof(bytes)) == 0);
+    read_v4 += !is_v6;
+    read_v6 += is_v6;
+    return 0;
+}
+
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+
+enum {
+    ROUNDS = 200000,
+};
+
+static void table__survives_mutants(void **state)
+{
+    (void)state;
+    gw_test_replay("rank_table", 1, ROUNDS, LLVMFuzzerTestOneInput);
+    assert_in_range(read_v4, ROUNDS / 1000, ROUNDS);
+    assert_in_range(read_v6, ROUNDS / 1000, ROUNDS);
+    assert_in_range(refused, ROUNDS / 1000, ROUNDS);
+}
+
+static void table__keeps_addresses(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"10.0.0.1", "fd00::1:2"};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct gw_rank_table_entry entry = {.address = 0x12345678}, back;
+        uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE];
+        assert_int_equal(gw_sock_parse(hosts[i], 4790, &entry.addr), 0);
+        gw_rank_table_write(&entry, bytes);
+        assert_int_equal(bytes[0], 0x12);
+        assert_int_equal(bytes[4] << 8 | bytes[5], 4790);
+        assert_true(gw_rank_table_read(bytes, &back));
+        assert_int_equal(back.address, entry.address);
+        assert_int_equal(back.addr.length, entry.addr.length);
+        assert_true(gw_sock_is_same_host(&back.addr, &entry.addr));
+        assert_int_equal(gw_sock_port(&back.addr), 4790);
+    }
+}
+
+static void table__refuses_nonsense(void **state)
+{
+    (void)state;
+    struct gw_rank_table_entry entry = {.address = 1}, back;
+    uint8_t good[GW_RANK_TABLE_ENTRY_SIZE], bad[GW_RANK_TABLE_ENTRY_SIZE];
+    assert_int_equal(gw_sock_parse("10.0.0.1", 4790, &entry.addr), 0);
+    gw_rank_table_write(&entry, good);
+    static const struct {
+        uint32_t at;
+        uint32_t size;
+        uint8_t value;
+    } changes[] = {
+        {0, 4, 0},  /* no address */
+        {4, 2, 0},  /* no port */
+        {6, 1, 5},  /* no such family */
+        {7, 1, 1},  /* reserved */
+        {23, 1, 1}, /* behind an IPv4 address */
+    };
+    for (uint32_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        memcpy(bad, good, sizeof(bad));
+        memset(bad + changes[i].at, changes[i].value, changes[i].size);
+        assert_false(gw_rank_table_read(bad, &back));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table__survives_mutants),
+        cmocka_unit_test(table__keeps_addresses),
+        cmocka_unit_test(table__refuses_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

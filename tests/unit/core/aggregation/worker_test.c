@@ -1,0 +1,461 @@
+/* The worker: its window, what it sends again, and what it makes of results. */
+#include "host.h"
+#include "support.h"
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/fixed.h"
+#include "core/aggregation/agg_key.h"
+#include "core/aggregation/worker.h"
+
+enum {
+    JOB = 4,
+    EPOCH = 6,
+    SERVER = 9,
+    VALUES = 62, /* with 58 bytes of header the paper's packet of 306 bytes */
+    WINDOW = 64,
+    INITIAL = 16,
+    FRAGMENTS = 2000,
+    AGGREGATORS = 128,
+    PKTS = 128,
+};
+
+#define TIMEOUT GW_MS
+
+static const uint32_t first_seq = UINT32_MAX - 30; /* wraps soon */
+
+struct bench {
+    struct gw_pkt_pool pool;
+    struct gw_endpoint *endpoint;
+    struct gw_node *node;
+    struct gw_worker *worker;
+    void *memory;
+};
+
+static void *take(size_t size)
+{
+    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_non_null(memory);
+    return memory;
+}
+
+static struct gw_worker_cfg worker_cfg(gw_time stall)
+{
+    return (struct gw_worker_cfg){.job = JOB,
+                                  .epoch = EPOCH,
+                                  .world = 2,
+                                  .server = SERVER,
+                                  .bitmap = 2,
+                                  .above = {3, 1},
+                                  .values = VALUES,
+                                  .window_max = WINDOW,
+                                  .window_initial = INITIAL,
+                                  .aggregators = AGGREGATORS,
+                                  .tensors_max = 1,
+                                  .timeout = TIMEOUT,
+                                  .stall = stall,
+                                  .congestion_control = true,
+                                  .scale_exponent = GW_SCALE_EXPONENT,
+                                  .first_seq = first_seq,
+                                  .kernels = gw_kernels_best(gw_cpu_features())};
+}
+
+/* Carries no payload: what that does is the model's and the server's business. */
+static void bench_open_with(struct bench *b, uint32_t fragments, const struct gw_worker_cfg *cfg)
+{
+    struct gw_endpoint_cfg host = gw_test_host_cfg(1, 4 * VALUES);
+    gw_pkt_pool_init(&b->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    host.hdr = 58;
+    host.pool = &b->pool;
+    host.apps_max = host.app_events_max = 1;
+    b->endpoint = gw_endpoint_init(take(gw_endpoint_size(&host)), &host);
+    b->node = gw_endpoint_node(b->endpoint);
+    b->memory = take(gw_worker_size(cfg));
+    assert_int_equal(gw_worker_init(&b->worker, b->memory, cfg, b->endpoint), 0);
+    struct gw_tensor tensor = {.count = (uint64_t)fragments * VALUES, .tag = 5};
+    assert_int_equal(gw_worker_reduce(b->worker, &tensor, 0), 0);
+}
+
+static void bench_open(struct bench *b, uint32_t fragments, gw_time stall)
+{
+    struct gw_worker_cfg cfg = worker_cfg(stall);
+    bench_open_with(b, fragments, &cfg);
+}
+
+static void bench_close(struct bench *b)
+{
+    gw_worker_fini(b->worker);
+    assert_int_equal(b->pool.free_count + (b->pool.end - b->pool.fresh), PKTS);
+    free(b->memory);
+    free(b->endpoint);
+    free(b->pool.pkts);
+}
+
+/* Lets all leave; returns how many, the last of them in *last. */
+static uint32_t drain(struct bench *b, struct gw_pkt *last, gw_time now)
+{
+    uint32_t count = 0, result;
+    struct gw_pkt *pkt;
+    b->node->ready_count = 0;
+    do {
+        result = gw_node_output(b->node, 0, &pkt, 1, now);
+        if (result & ~GW_OUTPUT_MORE) {
+            *last = *pkt;
+            gw_pkt_release(&b->pool, pkt);
+            count++;
+        }
+        assert_in_range(count, 0, WINDOW);
+    } while (result & GW_OUTPUT_MORE);
+    return count;
+}
+
+static struct gw_pkt *result_of(struct bench *b, uint32_t fragment, uint8_t flags)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&b->pool);
+    *pkt = (struct gw_pkt){.q = {.kind = GW_PKT_PARAM},
+                           .src = SERVER,
+                           .dst = 1,
+                           .flow = JOB,
+                           .key = gw_agg_key(first_seq, GW_DTYPE_F32, false),
+                           .epoch = EPOCH,
+                           .agg_flags = flags,
+                           .seq = first_seq + fragment,
+                           .buf = GW_BUF_NONE,
+                           .agg = {.values = VALUES}};
+    return pkt;
+}
+
+static void input(struct bench *b, struct gw_pkt *pkt, gw_time now)
+{
+    gw_node_input(b->node, 0, &pkt, 1, now);
+}
+
+static void result(struct bench *b, uint32_t fragment, uint8_t flags)
+{
+    input(b, result_of(b, fragment, flags), 0);
+}
+
+static void worker__sends_a_window_of_packets_that_name_it(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    assert_int_equal(drain(&b, &last, 0), INITIAL);
+    assert_int_equal(last.seq, first_seq + INITIAL - 1);
+    assert_int_equal(last.dst, SERVER);
+    assert_int_equal(last.flow, JOB);
+    assert_int_equal(last.epoch, EPOCH);
+    assert_int_equal(last.q.size, 306);
+    assert_int_equal(last.q.ecn, GW_ECN_ECT0);
+    assert_int_equal(last.agg.bitmap, 2);
+    assert_int_equal(last.agg.above[0], 3);
+    assert_int_equal(last.agg.above[1], 1);
+    assert_int_equal(last.agg_flags, 0);
+    assert_int_equal(drain(&b, &last, 0), 0);
+    bench_close(&b);
+}
+
+/* ATP section 3.7: 1500 bytes per result in slow start, then per window; a cut halves. */
+static void worker__window_follows_the_marks(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    uint32_t fragment = 0;
+    bench_open(&b, FRAGMENTS, 0);
+    drain(&b, &last, 0);
+    result(&b, fragment++, 0);
+    assert_true(gw_worker_window(b.worker) == (uint64_t)(INITIAL + 5) << 16);
+    while (gw_worker_window(b.worker) < (uint64_t)WINDOW << 16) {
+        drain(&b, &last, 0);
+        result(&b, fragment++, 0);
+    }
+    drain(&b, &last, 0);
+    uint32_t next = last.seq + 1;
+    result(&b, fragment++, GW_AGG_ECN);
+    assert_true(gw_worker_window(b.worker) == (uint64_t)WINDOW / 2 << 16);
+    while (gw_worker_expected(b.worker) != next) {
+        result(&b, fragment++, GW_AGG_ECN); /* of the same window */
+        assert_true(gw_worker_window(b.worker) == (uint64_t)WINDOW / 2 << 16 ||
+                    gw_worker_expected(b.worker) == next);
+        drain(&b, &last, 0);
+    }
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    for (uint64_t window = gw_worker_window(b.worker), i = 0; i < WINDOW / 2; i++) {
+        drain(&b, &last, 0);
+        result(&b, fragment++, 0);
+        /* A window's worth of results: 5 packets, a little less as the window grows. */
+        if (i == WINDOW / 2 - 1)
+            assert_in_range(gw_worker_window(b.worker) - window, 4 << 16, 5 << 16);
+    }
+    bench_close(&b);
+}
+
+static void worker__the_window_never_falls_below_one(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    for (uint32_t i = 0; i < FRAGMENTS / 2; i++) {
+        assert_true(drain(&b, &last, 0) > 0 || last.seq - first_seq >= i);
+        result(&b, i, GW_AGG_ECN);
+        assert_true(gw_worker_window(b.worker) >= GW_Q16_ONE);
+    }
+    assert_true(gw_worker_window(b.worker) == GW_Q16_ONE);
+    bench_close(&b);
+}
+
+static void worker__the_window_never_falls_below_its_floor(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.window_min = 6;
+    bench_open_with(&b, FRAGMENTS, &cfg);
+    for (uint32_t i = 0; i < FRAGMENTS / 2; i++) {
+        drain(&b, &last, 0);
+        result(&b, i, GW_AGG_ECN);
+        assert_true(gw_worker_window(b.worker) >= 6 << 16);
+    }
+    assert_true(gw_worker_window(b.worker) == 6 << 16);
+    bench_close(&b);
+}
+
+static void worker__three_overtaking_results_mean_a_loss(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, INITIAL, 0);
+    drain(&b, &last, 0);
+    result(&b, 1, 0);
+    result(&b, 2, 0);
+    result(&b, 2, 0); /* known */
+    assert_int_equal(drain(&b, &last, 0), 0);
+    result(&b, 3, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq);
+    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    for (uint32_t i = 4; i < INITIAL; i++)
+        result(&b, i, 0);
+    assert_int_equal(drain(&b, &last, 0), 0); /* once */
+    result(&b, 0, 0);
+    struct gw_event event;
+    assert_int_equal(gw_endpoint_poll(b.endpoint, &event, 1), 1);
+    assert_int_equal(event.kind, GW_EVENT_REDUCED);
+    assert_int_equal(event.tag, 5);
+    assert_int_equal(gw_worker_stats(b.worker)->duplicates, 1);
+    bench_close(&b);
+}
+
+static void worker__silence_sends_the_expected_one_again(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, INITIAL, 8 * TIMEOUT);
+    drain(&b, &last, 0);
+    gw_time at = 0;
+    for (uint32_t i = 0; i < 3; i++) { /* after 1, 2, 4 times the timeout */
+        at += TIMEOUT << i;
+        assert_true(gw_node_deadline(b.node) == at);
+        gw_node_expire(b.node, at);
+        assert_int_equal(drain(&b, &last, at), 1);
+        assert_int_equal(last.seq, first_seq);
+        assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    }
+    assert_true(gw_node_deadline(b.node) == 8 * TIMEOUT); /* not after the stall */
+    gw_node_expire(b.node, 8 * TIMEOUT);
+    struct gw_event event;
+    assert_int_equal(gw_endpoint_poll(b.endpoint, &event, 1), 1);
+    assert_int_equal(event.kind, GW_EVENT_FAILED);
+    assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER);
+    assert_int_equal(drain(&b, &last, 8 * TIMEOUT), 0);
+    bench_close(&b);
+}
+
+static void worker__a_request_is_met_raw(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, INITIAL, 0);
+    drain(&b, &last, 0);
+    result(&b, 7, GW_AGG_REQUEST | GW_AGG_RAW);
+    result(&b, 7, GW_AGG_REQUEST | GW_AGG_RAW); /* waits already */
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq + 7);
+    assert_int_equal(last.agg_flags, GW_AGG_RAW | GW_AGG_RESEND);
+    bench_close(&b);
+}
+
+/* The server asks for what a collision left behind: that is no loss, and the window stays. */
+static void worker__what_collided_is_sent_again_by_those_who_are_asked(void **state)
+{
+    (void)state;
+    static const uint32_t others = ~2u, mine = 2;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, INITIAL, 0);
+    drain(&b, &last, 0);
+    struct gw_pkt *request = result_of(&b, 0, GW_AGG_REQUEST);
+    request->agg.values = 0;
+    request->agg.bitmap = others;
+    input(&b, request, 0);
+    for (uint32_t i = 1; i < 8; i++)
+        result(&b, i, 0);
+    assert_int_equal(drain(&b, &last, 0), 0);
+    request = result_of(&b, 0, GW_AGG_REQUEST);
+    request->agg.values = 0;
+    request->agg.bitmap = mine;
+    input(&b, request, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq);
+    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    result(&b, 0, GW_AGG_COLLISION);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 0);
+    assert_int_equal(gw_worker_expected(b.worker), first_seq + 8);
+    /* Another one that is overtaken is lost. */
+    for (uint32_t i = 9; i < 12; i++)
+        result(&b, i, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq + 8);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    bench_close(&b);
+}
+
+/* Lets `count` leave; the last of them in *last. */
+static void send_some(struct bench *b, uint32_t count, struct gw_pkt *last)
+{
+    struct gw_pkt *pkt;
+    b->node->ready_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(gw_node_output(b->node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE, 1);
+        *last = *pkt;
+        gw_pkt_release(&b->pool, pkt);
+    }
+}
+
+/* Three results of what left after a resend overtake it, too; results of what left before do not.
+ */
+static void worker__a_resend_is_lost_when_later_ones_overtake_it(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    send_some(&b, 5, &last);
+    for (uint32_t i = 1; i < 4; i++)
+        result(&b, i, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq);
+    send_some(&b, 3, &last); /* 5, 6 and 7 */
+    for (uint32_t i = 4; i < 7; i++)
+        result(&b, i, 0);
+    assert_int_equal(gw_worker_stats(b.worker)->resent, 1);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq + 8);
+    result(&b, 7, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq);
+    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    assert_int_equal(gw_worker_stats(b.worker)->resent, 2);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1); /* of the same window */
+    bench_close(&b);
+}
+
+static void worker__what_is_not_its_own_is_stale(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    drain(&b, &last, 0);
+    struct gw_pkt *epoch = result_of(&b, 0, 0), *key = result_of(&b, 0, 0);
+    struct gw_pkt *shorter = result_of(&b, 0, 0), *failed = result_of(&b, 0, GW_AGG_FAILED);
+    epoch->epoch--;
+    key->key++;
+    shorter->agg.values--;
+    failed->key++;
+    input(&b, epoch, 0);
+    input(&b, key, 0);
+    input(&b, shorter, 0);
+    input(&b, failed, 0);
+    result(&b, INITIAL, 0); /* never sent */
+    result(&b, UINT32_MAX, 0);
+    assert_int_equal(gw_worker_stats(b.worker)->stale, 4);
+    assert_int_equal(gw_worker_stats(b.worker)->duplicates, 2);
+    assert_int_equal(gw_worker_stats(b.worker)->results, 0);
+    assert_int_equal(gw_worker_expected(b.worker), first_seq);
+    bench_close(&b);
+}
+
+static void worker__follows_the_news_of_a_position(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    drain(&b, &last, 0);
+    struct gw_pkt *moved = result_of(&b, 0, GW_AGG_COLLISION);
+    uint16_t to = last.index; /* another position still has it: its news is on the way */
+    moved->agg.bitmap = to;
+    input(&b, moved, 0);
+    for (uint32_t i = 1; last.seq != first_seq + WINDOW; i++) {
+        while (last.seq != first_seq + WINDOW) {
+            struct gw_pkt *pkt;
+            if (!(gw_node_output(b.node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE))
+                break;
+            last = *pkt;
+            gw_pkt_release(&b.pool, pkt);
+        }
+        result(&b, i, 0);
+    }
+    assert_int_equal(last.index, to);
+    assert_int_equal(gw_worker_stats(b.worker)->remaps, 1);
+    bench_close(&b);
+}
+
+static void worker_reduce__refuses_what_cannot_be(void **state)
+{
+    (void)state;
+    struct bench b;
+    float value = 0;
+    struct gw_event event;
+    bench_open(&b, 1, 0);
+    struct gw_tensor none = {.count = 0}, huge = {.count = UINT64_MAX}, one = {.count = 1};
+    struct gw_tensor payload = {.count = 1, .in = &value, .out = &value};
+    assert_int_equal(gw_worker_reduce(b.worker, &none, 0), GW_ERR_INVALID);
+    assert_int_equal(gw_worker_reduce(b.worker, &huge, 0), GW_ERR_INVALID);
+    assert_int_equal(gw_worker_reduce(b.worker, &payload, 0), GW_ERR_INVALID);
+    assert_int_equal(gw_worker_reduce(b.worker, &one, 0), GW_ERR_NO_ROOM);
+    struct gw_pkt last;
+    drain(&b, &last, 0);
+    result(&b, 0, 0);
+    assert_int_equal(gw_endpoint_poll(b.endpoint, &event, 1), 1);
+    assert_int_equal(gw_worker_reduce(b.worker, &one, 0), 0);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker__sends_a_window_of_packets_that_name_it),
+        cmocka_unit_test(worker__window_follows_the_marks),
+        cmocka_unit_test(worker__the_window_never_falls_below_one),
+        cmocka_unit_test(worker__the_window_never_falls_below_its_floor),
+        cmocka_unit_test(worker__three_overtaking_results_mean_a_loss),
+        cmocka_unit_test(worker__silence_sends_the_expected_one_again),
+        cmocka_unit_test(worker__a_request_is_met_raw),
+        cmocka_unit_test(worker__what_collided_is_sent_again_by_those_who_are_asked),
+        cmocka_unit_test(worker__a_resend_is_lost_when_later_ones_overtake_it),
+        cmocka_unit_test(worker__what_is_not_its_own_is_stale),
+        cmocka_unit_test(worker__follows_the_news_of_a_position),
+        cmocka_unit_test(worker_reduce__refuses_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,383 @@
+/*
+ * The coordinator and the member as others see them: who gets a seat, who is refused and why, and
+ * what happens when words are lost, doubled or late. The model test has the whole.
+ */
+#include "host.h"
+#include "support.h"
+
+#include "base/cpu.h"
+#include "core/switch/aggregate.h"
+#include "core/control/coordinator.h"
+#include "core/control/member.h"
+
+enum {
+    JOB = 3,
+    WORLD = 2,
+    SERVER = 9,
+    ROOT = 100, /* switch */
+    PKTS = 256,
+    VALUES = 8,
+    WINDOW = 8,
+    FIRST_SEQ = 70,
+};
+
+#define RETRY GW_MS
+#define BEAT  (5 * GW_MS)
+#define LOST  (20 * GW_MS)
+
+struct bench {
+    struct gw_test_host host;
+    struct gw_node *node;
+    struct gw_server *server;
+    struct gw_coordinator *coordinator;
+    void *memory[2];
+};
+
+static void *take(size_t size)
+{
+    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_non_null(memory);
+    return memory;
+}
+
+static void bench_open(struct bench *b)
+{
+    struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
+    host.apps_max = 2;
+    host.control_max = 64;
+    gw_test_host_open(&b->host, &host, PKTS);
+    b->node = gw_endpoint_node(b->host.endpoint);
+    struct gw_server_cfg server = {.job = JOB,
+                                   .world = WORLD,
+                                   .levels = GW_LEVELS_MAX,
+                                   .values = VALUES,
+                                   .window = 2 * WINDOW,
+                                   .positions = WINDOW,
+                                   .aggregators = 16,
+                                   .raw_max = 2,
+                                   .retry = GW_US,
+                                   .kernels = gw_kernels_best(gw_cpu_features())};
+    b->memory[0] = take(gw_server_size(&server));
+    assert_int_equal(gw_server_init(&b->server, b->memory[0], &server, b->host.endpoint), 0);
+    struct gw_coordinator_cfg cfg = {.job = JOB,
+                                     .world = WORLD,
+                                     .levels = 2,
+                                     .window_log2 = 3,
+                                     .values = VALUES,
+                                     .aggregators = 16,
+                                     .incarnation = 77,
+                                     .first_seq = FIRST_SEQ,
+                                     .retry = RETRY,
+                                     .beat = BEAT,
+                                     .lost = LOST,
+                                     .server = b->server};
+    b->memory[1] = take(gw_coordinator_size(&cfg));
+    assert_int_equal(gw_coordinator_init(&b->coordinator, b->memory[1], &cfg, b->host.endpoint), 0);
+}
+
+static void bench_close(struct bench *b)
+{
+    gw_coordinator_fini(b->coordinator);
+    gw_server_fini(b->server);
+    free(b->memory[0]);
+    free(b->memory[1]);
+    gw_test_host_close(&b->host);
+}
+
+/* Takes all that leaves; the last packet of kind `op` to `dst` goes to *found. Returns how many. */
+static uint32_t collect(struct bench *b, uint32_t dst, enum gw_job_op op, struct gw_pkt *found,
+                        gw_time now)
+{
+    uint32_t count = 0, result;
+    b->node->ready_count = 0;
+    do {
+        struct gw_pkt *pkt;
+        result = gw_node_output(b->node, 0, &pkt, 1, now);
+        if (result & ~GW_OUTPUT_MORE) {
+            assert_int_equal(pkt->q.kind, GW_PKT_JOB);
+            if (pkt->dst == dst && pkt->agg_flags == op) {
+                count++;
+                *found = *pkt;
+            }
+            gw_pkt_release(&b->host.pool, pkt);
+        }
+    } while (result & GW_OUTPUT_MORE);
+    return count;
+}
+
+static void feed(struct bench *b, const struct gw_pkt *what, gw_time now)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&b->host.pool);
+    *pkt = *what;
+    pkt->q.kind = GW_PKT_JOB;
+    pkt->dst = SERVER;
+    pkt->flow = JOB;
+    pkt->buf = GW_BUF_NONE;
+    gw_node_input(b->node, 0, &pkt, 1, now);
+}
+
+/* A JOIN of a worker at the root's switch. */
+static struct gw_pkt join_of(uint32_t address, uint32_t incarnation, uint16_t rank)
+{
+    return (struct gw_pkt){.src = address,
+                           .key = incarnation,
+                           .index = rank,
+                           .scale = GW_JOB_PATH_FRESH | 1,
+                           .agg_flags = GW_JOB_JOIN,
+                           .job.word = {ROOT}};
+}
+
+/* The switch answers for all members. */
+static void confirm(struct bench *b, const struct gw_pkt *install, uint32_t members,
+                    enum gw_job_reason reason, gw_time now)
+{
+    struct gw_pkt answer = {.src = install->dst,
+                            .key = install->key,
+                            .epoch = install->epoch,
+                            .seq = members,
+                            .index = (uint16_t)reason,
+                            .agg_flags = GW_JOB_INSTALLED,
+                            .job.word = {0, 0, install->job.word[2]}};
+    feed(b, &answer, now);
+}
+
+/* Both workers join and the switch confirms. */
+static uint16_t form(struct bench *b, gw_time now)
+{
+    struct gw_pkt join = join_of(1, 11, GW_RANK_NONE), other = join_of(2, 22, GW_RANK_NONE), found;
+    feed(b, &join, now);
+    feed(b, &other, now);
+    assert_int_equal(gw_coordinator_phase(b->coordinator), GW_COORDINATOR_INSTALLING);
+    assert_int_equal(collect(b, 1, GW_JOB_INSTALL, &found, now), 2);
+    assert_int_equal(found.job.word[2], ROOT);
+    assert_int_equal(found.seq, 2);
+    confirm(b, &found, 2, GW_JOB_OK, now);
+    assert_int_equal(gw_coordinator_phase(b->coordinator), GW_COORDINATOR_RUNNING);
+    return gw_coordinator_epoch(b->coordinator);
+}
+
+static void coordinator__welcomes_when_all_switches_know(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt welcome;
+    bench_open(&b);
+    uint16_t epoch = form(&b, 0);
+    assert_int_not_equal(epoch, 0);
+    assert_int_equal(collect(&b, 2, GW_JOB_WELCOME, &welcome, 0), 1);
+    struct gw_job_terms terms = gw_job_terms_unpack(welcome.job.word);
+    assert_int_equal(welcome.epoch, epoch);
+    assert_int_equal(welcome.key, 22);
+    assert_int_equal(welcome.seq, FIRST_SEQ);
+    assert_int_equal(terms.rank, 1);
+    assert_int_equal(terms.world, WORLD);
+    assert_int_equal(terms.values, VALUES);
+    assert_int_equal(terms.aggregators, 15);
+    /* Until a worker says that it is ready, it is welcomed again; so is one that asks again. */
+    gw_node_expire(b.node, RETRY);
+    assert_int_equal(collect(&b, 2, GW_JOB_WELCOME, &welcome, RETRY), 1);
+    struct gw_pkt join = join_of(2, 22, GW_RANK_NONE);
+    feed(&b, &join, RETRY);
+    assert_int_equal(collect(&b, 2, GW_JOB_WELCOME, &welcome, RETRY), 1);
+    struct gw_pkt ready = {
+        .src = 2, .key = 22, .epoch = epoch, .index = 1, .agg_flags = GW_JOB_READY};
+    feed(&b, &ready, RETRY);
+    gw_node_expire(b.node, 2 * RETRY);
+    assert_int_equal(collect(&b, 2, GW_JOB_WELCOME, &welcome, 2 * RETRY), 0);
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->epochs, 1);
+    bench_close(&b);
+}
+
+static void coordinator__refuses_whom_it_has_no_seat_for(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t rank;
+        enum gw_job_reason reason;
+    } cases[] = {{GW_RANK_NONE, GW_JOB_FULL}, {WORLD, GW_JOB_RANK}, {500, GW_JOB_RANK}};
+    struct bench b;
+    bench_open(&b);
+    form(&b, 0);
+    for (uint32_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_pkt join = join_of(5, 55, cases[i].rank), answer;
+        collect(&b, 0, GW_JOB_JOIN, &answer, 0);
+        feed(&b, &join, 0);
+        assert_int_equal(collect(&b, 5, GW_JOB_REFUSED, &answer, 0), 1);
+        assert_int_equal(answer.index, cases[i].reason);
+        assert_int_equal(answer.key, 55);
+    }
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->refused, GW_COUNT_OF(cases));
+    bench_close(&b);
+}
+
+/* Whoever wants a taken rank waits until it is clear whether its worker lives. */
+static void coordinator__keeps_a_rank_for_the_worker_that_lives(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt answer, claim = join_of(5, 55, 0);
+    bench_open(&b);
+    uint16_t epoch = form(&b, 0);
+    collect(&b, 0, GW_JOB_JOIN, &answer, 0);
+    feed(&b, &claim, GW_MS);
+    assert_int_equal(collect(&b, 5, GW_JOB_REFUSED, &answer, GW_MS), 0);
+    struct gw_pkt ready = {
+        .src = 1, .key = 11, .epoch = epoch, .index = 0, .agg_flags = GW_JOB_READY};
+    feed(&b, &ready, 2 * GW_MS);
+    feed(&b, &claim, 3 * GW_MS);
+    assert_int_equal(collect(&b, 5, GW_JOB_REFUSED, &answer, 3 * GW_MS), 1);
+    assert_int_equal(answer.index, GW_JOB_RANK);
+    bench_close(&b);
+}
+
+/* A worker that is silent ends the epoch; the others are told who. Then its rank is free. */
+static void coordinator__a_silent_worker_ends_the_epoch(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt failed;
+    bench_open(&b);
+    uint16_t epoch = form(&b, 0);
+    struct gw_pkt ready = {
+        .src = 2, .key = 22, .epoch = epoch, .index = 1, .agg_flags = GW_JOB_READY};
+    feed(&b, &ready, LOST - GW_MS);
+    gw_node_expire(b.node, LOST);
+    assert_int_equal(collect(&b, 2, GW_JOB_FAILED, &failed, LOST), 1);
+    assert_int_equal(failed.index, GW_JOB_LOST);
+    assert_int_equal(failed.job.word[0], 0);
+    assert_int_equal(failed.epoch, epoch);
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->losses, 1);
+    /* One that did not hear it, and reports, is told again. */
+    feed(&b, &ready, LOST + GW_MS);
+    assert_int_equal(collect(&b, 2, GW_JOB_FAILED, &failed, LOST + GW_MS), 1);
+    bench_close(&b);
+}
+
+/* No two jobs share an identity: a switch that knows another job of the number says so. */
+static void coordinator__a_switch_that_refuses_ends_the_job(void **state)
+{
+    (void)state;
+    static const enum gw_job_reason reasons[] = {GW_JOB_TAKEN, GW_JOB_ROOM};
+    for (uint32_t i = 0; i < GW_COUNT_OF(reasons); i++) {
+        struct bench b;
+        struct gw_pkt join = join_of(1, 11, 0), other = join_of(2, 22, 1), found;
+        bench_open(&b);
+        feed(&b, &join, 0);
+        feed(&b, &other, 0);
+        assert_int_equal(collect(&b, 1, GW_JOB_INSTALL, &found, 0), 2);
+        confirm(&b, &found, 0, reasons[i], 0);
+        assert_int_equal(collect(&b, 2, GW_JOB_REFUSED, &found, 0), 1);
+        assert_int_equal(found.index, reasons[i]);
+        assert_int_equal(found.job.word[0], ROOT);
+        assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_GATHERING);
+        bench_close(&b);
+    }
+}
+
+/* Ways that end at different switches have no root. */
+static void coordinator__refuses_ways_without_a_common_end(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt join = join_of(1, 11, 0), other = join_of(2, 22, 1), found;
+    bench_open(&b);
+    other.job.word[0] = ROOT + 1;
+    feed(&b, &join, 0);
+    feed(&b, &other, 0);
+    assert_int_equal(collect(&b, 2, GW_JOB_REFUSED, &found, 0), 1);
+    assert_int_equal(found.index, GW_JOB_PATH);
+    bench_close(&b);
+}
+
+/* A server that restarts hears from a worker that it does not know. */
+static void coordinator__asks_unknown_workers_to_report(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt ready = {
+        .src = 1, .key = 11, .epoch = 500, .index = 1, .agg_flags = GW_JOB_READY};
+    struct gw_pkt join = join_of(1, 11, 1), other = join_of(2, 22, 0), found;
+    bench_open(&b);
+    feed(&b, &ready, 0);
+    assert_int_equal(collect(&b, 1, GW_JOB_REPORT, &found, 0), 1);
+    assert_int_equal(found.epoch, 500);
+    join.scale = other.scale = 1; /* not fresh */
+    join.epoch = other.epoch = 500;
+    join.seq = 1000;
+    other.seq = 990;
+    feed(&b, &join, 0);
+    feed(&b, &other, 0);
+    assert_int_equal(collect(&b, 2, GW_JOB_INSTALL, &found, 0), 2);
+    assert_int_equal(found.epoch, 501);
+    confirm(&b, &found, 2, GW_JOB_OK, 0);
+    /* The epoch begins with the smallest, and ranks stay. */
+    assert_int_equal(collect(&b, 1, GW_JOB_WELCOME, &found, 0), 1);
+    assert_int_equal(found.seq, 990);
+    assert_int_equal(gw_job_terms_unpack(found.job.word).rank, 1);
+    bench_close(&b);
+}
+
+/* Who is known to live is not lost, however long its packets find no way; later it is. */
+static void coordinator_hear__keeps_a_seat(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found;
+    bench_open(&b);
+    form(&b, 0);
+    for (gw_time now = 0; now < 5 * LOST; now += LOST / 2) {
+        gw_coordinator_hear(b.coordinator, 1, now);
+        gw_coordinator_hear(b.coordinator, 2, now);
+        gw_node_expire(b.node, now);
+        assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_RUNNING);
+    }
+    gw_coordinator_hear(b.coordinator, 1, 5 * LOST);
+    gw_coordinator_hear(b.coordinator, 2, 0); /* old news take nothing back */
+    collect(&b, 1, GW_JOB_FAILED, &found, 5 * LOST);
+    gw_node_expire(b.node, 5 * LOST + LOST / 2);
+    assert_int_equal(collect(&b, 1, GW_JOB_FAILED, &found, 5 * LOST + LOST / 2), 1);
+    assert_int_equal(found.index, GW_JOB_LOST);
+    assert_int_equal(found.job.word[0], 1); /* rank of the second */
+    bench_close(&b);
+}
+
+/* When the last one has left, the switches are told to forget the job. */
+static void coordinator__the_last_one_to_leave_closes_the_job(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found;
+    bench_open(&b);
+    form(&b, 0);
+    for (uint32_t worker = 1; worker <= 2; worker++) {
+        struct gw_pkt leave = {.src = worker, .key = 11 * worker, .agg_flags = GW_JOB_LEAVE};
+        collect(&b, 0, GW_JOB_JOIN, &found, 0);
+        feed(&b, &leave, 0);
+        assert_int_equal(gw_coordinator_phase(b.coordinator),
+                         worker == 1 ? GW_COORDINATOR_RUNNING : GW_COORDINATOR_CLOSING);
+    }
+    assert_int_equal(collect(&b, 1, GW_JOB_REMOVE, &found, 0), 1);
+    confirm(&b, &found, 0, GW_JOB_OK, 0);
+    for (uint32_t i = 1; i < 20; i++)
+        gw_node_expire(b.node, i * RETRY);
+    assert_int_equal(collect(&b, 1, GW_JOB_REMOVE, &found, 20 * RETRY), 0);
+    assert_true(gw_node_deadline(b.node) == GW_TIME_NEVER); /* it rests */
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_GATHERING);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(coordinator__welcomes_when_all_switches_know),
+        cmocka_unit_test(coordinator__refuses_whom_it_has_no_seat_for),
+        cmocka_unit_test(coordinator__keeps_a_rank_for_the_worker_that_lives),
+        cmocka_unit_test(coordinator__a_silent_worker_ends_the_epoch),
+        cmocka_unit_test(coordinator__a_switch_that_refuses_ends_the_job),
+        cmocka_unit_test(coordinator__refuses_ways_without_a_common_end),
+        cmocka_unit_test(coordinator__asks_unknown_workers_to_report),
+        cmocka_unit_test(coordinator_hear__keeps_a_seat),
+        cmocka_unit_test(coordinator__the_last_one_to_leave_closes_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

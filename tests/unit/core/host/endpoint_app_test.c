@@ -1,0 +1,194 @@
+/* Which application of an endpoint gets which packets of its job, and what it says to others. */
+#include "host.h"
+#include "support.h"
+
+#include "core/codec.h"
+#include "core/host/endpoint_impl.h"
+
+enum {
+    ADDRESS = 1,
+    OTHER = 2,
+    JOB = 3,
+    MTU = 64,
+    PKTS = 8,
+};
+
+/* Counts what it gets. */
+struct recorder {
+    struct gw_app app;
+    uint32_t count;
+    uint8_t last_op;
+};
+
+static void recorder_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
+                           gw_time now)
+{
+    struct recorder *recorder = (struct recorder *)app;
+    (void)now;
+    recorder->count++;
+    recorder->last_op = pkt->agg_flags;
+    gw_pkt_release(ep->pool, pkt);
+}
+
+static const struct gw_app_ops worker_ops = {.role = GW_APP_WORKER, .input = recorder_input};
+static const struct gw_app_ops server_ops = {.role = GW_APP_SERVER, .input = recorder_input};
+static const struct gw_app_ops member_ops = {.role = GW_APP_MEMBER, .input = recorder_input};
+static const struct gw_app_ops coordinator_ops = {.role = GW_APP_COORDINATOR,
+                                                  .input = recorder_input};
+
+struct fixture {
+    struct gw_test_host host;
+    struct recorder worker;
+    struct recorder server;
+    struct recorder member;
+    struct recorder coordinator;
+};
+
+static void fixture_open(struct fixture *f)
+{
+    struct gw_endpoint_cfg cfg = gw_test_host_cfg(ADDRESS, MTU);
+    cfg.apps_max = 4;
+    *f = (struct fixture){.worker.app = {.ops = &worker_ops, .job = JOB},
+                          .server.app = {.ops = &server_ops, .job = JOB},
+                          .member.app = {.ops = &member_ops, .job = JOB},
+                          .coordinator.app = {.ops = &coordinator_ops, .job = JOB}};
+    gw_test_host_open(&f->host, &cfg, PKTS);
+    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->worker.app), 0);
+    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->server.app), 0);
+    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->member.app), 0);
+    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->coordinator.app), 0);
+}
+
+static void fixture_close(struct fixture *f)
+{
+    gw_endpoint_detach(f->host.endpoint, &f->worker.app);
+    gw_endpoint_detach(f->host.endpoint, &f->server.app);
+    gw_endpoint_detach(f->host.endpoint, &f->member.app);
+    gw_endpoint_detach(f->host.endpoint, &f->coordinator.app);
+    gw_test_host_close(&f->host);
+}
+
+static void feed(struct fixture *f, uint32_t job, enum gw_pkt_kind kind, uint8_t op)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    assert_non_null(pkt);
+    *pkt = (struct gw_pkt){.q.kind = (uint8_t)kind,
+                           .src = OTHER,
+                           .dst = ADDRESS,
+                           .flow = job,
+                           .agg_flags = op,
+                           .buf = GW_BUF_NONE};
+    gw_node_input(gw_endpoint_node(f->host.endpoint), 0, &pkt, 1, 0);
+}
+
+static void app_input__goes_by_kind_and_operation(void **state)
+{
+    (void)state;
+    static const bool is_for_server[GW_JOB_OPS] = {
+        [GW_JOB_JOIN] = true,
+        [GW_JOB_INSTALLED] = true,
+        [GW_JOB_READY] = true,
+        [GW_JOB_LEAVE] = true,
+    };
+    struct fixture f;
+    fixture_open(&f);
+    for (uint32_t op = 0; op < GW_JOB_OPS; op++) {
+        f.member.count = f.coordinator.count = 0;
+        feed(&f, JOB, GW_PKT_JOB, (uint8_t)op);
+        assert_int_equal(f.coordinator.count, is_for_server[op]);
+        assert_int_equal(f.member.count, !is_for_server[op]);
+        assert_int_equal((is_for_server[op] ? &f.coordinator : &f.member)->last_op, op);
+    }
+    assert_true(f.server.count == 0 && f.worker.count == 0);
+    feed(&f, JOB, GW_PKT_GRAD, 0);
+    assert_true(f.server.count == 1 && f.worker.count == 0);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    assert_true(f.server.count == 1 && f.worker.count == 1);
+    fixture_close(&f);
+}
+
+static void app_input__counts_what_has_no_application(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    feed(&f, JOB + 1, GW_PKT_JOB, GW_JOB_JOIN);
+    feed(&f, JOB + 1, GW_PKT_JOB, GW_JOB_WELCOME);
+    assert_true(gw_endpoint_stats(f.host.endpoint)->stray == 2);
+    assert_true(f.server.count == 0 && f.worker.count == 0);
+    fixture_close(&f);
+}
+
+static void detach__leaves_its_packets_without_application(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    gw_endpoint_detach(f.host.endpoint, &f.worker.app);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    assert_int_equal(f.worker.count, 1);
+    assert_true(gw_endpoint_stats(f.host.endpoint)->stray == 1);
+    assert_int_equal(gw_endpoint_attach(f.host.endpoint, &f.worker.app), 0);
+    feed(&f, JOB, GW_PKT_PARAM, 0);
+    assert_int_equal(f.worker.count, 2);
+    fixture_close(&f);
+}
+
+static void app_pkt__has_the_key_of_its_destination(void **state)
+{
+    (void)state;
+    static const uint32_t dsts[] = {0, OTHER, OTHER, ADDRESS, OTHER, 0};
+    struct fixture f;
+    struct gw_pkt pkt;
+    fixture_open(&f);
+    for (uint32_t i = 0; i < GW_COUNT_OF(dsts); i++) {
+        gw_endpoint_app_pkt(f.host.endpoint, &f.worker.app, &pkt, dsts[i], i, 1);
+        assert_int_equal(pkt.dst, dsts[i]);
+        assert_int_equal(pkt.q.key, gw_flow_key(ADDRESS, dsts[i], JOB));
+    }
+    fixture_close(&f);
+}
+
+/* Every bit is set: what the driver sends is what was filled in, whatever was there before. */
+static void job_pkt__is_complete(void **state)
+{
+    (void)state;
+    static const struct gw_codec codec = {.cookie = 5};
+    struct fixture f;
+    struct gw_pkt decoded;
+    struct gw_frame frame;
+    fixture_open(&f);
+    struct gw_pkt *pkt = gw_pkt_claim(&f.host.pool);
+    memset(pkt, 0xaa, sizeof(*pkt));
+    pkt->buf = GW_BUF_NONE;
+    gw_pkt_release(&f.host.pool, pkt);
+    pkt = gw_endpoint_job_pkt(f.host.endpoint, &f.member.app, OTHER, GW_JOB_LEAVE);
+    assert_non_null(pkt);
+    assert_int_equal(pkt->q.class, GW_CLASS_CONTROL);
+    assert_int_equal(pkt->q.ecn, GW_ECN_ECT0);
+    assert_int_equal(pkt->q.size, gw_test_host_cfg(ADDRESS, MTU).hdr);
+    assert_true(pkt->src == ADDRESS && pkt->dst == OTHER && pkt->flow == JOB);
+    assert_true(pkt->agg_flags == GW_JOB_LEAVE && pkt->epoch == 0 && pkt->key == 0 &&
+                pkt->seq == 0);
+    gw_codec_encode(&codec, pkt, &frame);
+    memset(&decoded, 0, sizeof(decoded));
+    assert_int_equal(gw_codec_decode(&codec, &frame, 0, &decoded), 0);
+    decoded.q.size = pkt->q.size;
+    decoded.q.next = pkt->q.next;
+    assert_memory_equal(&decoded, pkt, sizeof(*pkt));
+    gw_pkt_release(&f.host.pool, pkt);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(app_input__goes_by_kind_and_operation),
+        cmocka_unit_test(app_input__counts_what_has_no_application),
+        cmocka_unit_test(detach__leaves_its_packets_without_application),
+        cmocka_unit_test(app_pkt__has_the_key_of_its_destination),
+        cmocka_unit_test(job_pkt__is_complete),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* The pace of a flow, and its timer. */
+#include "unit/core/host/endpoint_fixture.h"
+
+/* A paced flow keeps the distance of its packets, and asks to be woken for the next one. */
+static void flow_pace__keeps_the_distance(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkt, last = {0};
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "64000");
+    assert_int_equal(gw_algo_set(&f.transport.cc->algo, f.transport.cc_cfg.bytes, "rate", "1Gbps"),
+                     GW_OK);
+    fixture_send(&f, 10 * MTU);
+    const gw_time gap = (MTU + HDR) * 8 * GW_NS;
+    uint32_t sent = 0;
+    while (sent < 10) {
+        if (fixture_pull(&f, &pkt, 1)) {
+            if (sent++ > 0)
+                assert_true(pkt.sent_at - last.sent_at == gap);
+            last = pkt;
+            fixture_ack(&f, &pkt, 0);
+        } else {
+            fixture_expire(&f);
+        }
+    }
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_SENT);
+    fixture_close(&f);
+}
+
+/* Congestion control whose pace the test chooses. */
+static gw_byte_time chosen_pace;
+
+static void chosen_init(void *state, const void *cfg, const struct gw_path *path,
+                        struct gw_cc_window *window, gw_time now)
+{
+    (void)state;
+    (void)cfg;
+    (void)path;
+    (void)now;
+    *window = (struct gw_cc_window){.cwnd = 2 * MTU, .pace = chosen_pace};
+}
+
+static void chosen_on_ack(void *state, const void *cfg, const struct gw_path *path,
+                          const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
+{
+    (void)ack;
+    chosen_init(state, cfg, path, window, now);
+}
+
+static void chosen_on_loss(void *state, const void *cfg, const struct gw_path *path,
+                           const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
+{
+    (void)loss;
+    chosen_init(state, cfg, path, window, now);
+}
+
+static const struct gw_cc_ops chosen = {
+    .algo = {.name = "chosen", .cfg_size = 1},
+    .init = chosen_init,
+    .on_ack = chosen_on_ack,
+    .on_loss = chosen_on_loss,
+};
+
+/*
+ * A flow may be free to send and, before it is asked to, be paced again, with its next packet far
+ * away and nothing in flight: then only its timer brings it back.
+ */
+static void flow_pace__that_falls_before_sending_arms_the_timer(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[4];
+    const gw_byte_time slow = gw_byte_time_from_bps(10000000);
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "64000");
+    f.transport.cc = &chosen;
+    chosen_pace = 0;
+    fixture_send(&f, 5 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 4), 2);
+
+    chosen_pace = slow;
+    fixture_nack(&f, &pkts[0]);
+    assert_int_equal(fixture_pull(&f, &pkts[2], 1), 1); /* the next one must wait */
+    gw_time next = f.now + gw_serialisation(slow, pkts[2].q.size);
+
+    chosen_pace = 0;
+    while (fixture_stats(&f)->timeouts < 2)
+        fixture_expire(&f); /* all are lost, and nothing holds the flow back */
+    chosen_pace = slow;
+    fixture_ack(&f, &pkts[1], 0); /* late */
+    assert_int_equal(fixture_pull(&f, &pkts[3], 1), 0);
+    assert_true(gw_node_deadline(f.node) != GW_TIME_NEVER);
+    while (f.now < next)
+        fixture_expire(&f);
+    assert_int_equal(fixture_pull(&f, &pkts[3], 1), 1);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flow_pace__keeps_the_distance),
+        cmocka_unit_test(flow_pace__that_falls_before_sending_arms_the_timer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,423 @@
+/* The switch's aggregation stage, rule by rule (ATP, sections 3.3 to 3.6). */
+#include "support.h"
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "core/switch/aggregate.h"
+
+enum {
+    JOB = 5,
+    EPOCH = 2,
+    VALUES = 4,
+    PKTS = 64,
+    AGGREGATORS = 8,
+    SEQ = 100,
+    INDEX = 3,
+};
+
+#define LEAK GW_MS
+
+struct stage {
+    struct gw_pkt_pool pool;
+    struct gw_buf_pool bufs;
+    struct gw_aggregate *aggregate;
+};
+
+static void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level, uint8_t fan_in)
+{
+    static const uint32_t members[] = {11, 12, 13};
+    struct gw_aggregate_job entry = {.job = job,
+                                     .epoch = epoch,
+                                     .level = level,
+                                     .fan_in = fan_in,
+                                     .member_count = GW_COUNT_OF(members),
+                                     .members = members};
+    assert_int_equal(gw_aggregate_install(s->aggregate, &entry), 0);
+}
+
+static void stage_open(struct stage *s, uint8_t level, uint8_t fan_in)
+{
+    gw_buf_pool_init(&s->bufs, malloc(gw_buf_pool_size(PKTS, 4 * VALUES)), PKTS, 4 * VALUES);
+    gw_pkt_pool_init(&s->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, &s->bufs);
+    struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
+                                   .jobs_max = 3,
+                                   .members_max = 9,
+                                   .leak = LEAK,
+                                   .kernels = gw_kernels_best(gw_cpu_features()),
+                                   .pool = &s->pool};
+    size_t size = (gw_aggregate_size(&cfg) + 63) / 64 * 64;
+    s->aggregate = gw_aggregate_init(aligned_alloc(64, size), &cfg);
+    install(s, JOB, EPOCH, level, fan_in);
+}
+
+/* Nothing may be missing. */
+static void stage_close(struct stage *s)
+{
+    gw_aggregate_remove(s->aggregate, JOB);
+    assert_int_equal(gw_aggregate_taken(s->aggregate), 0);
+    assert_int_equal(s->pool.free_count + (s->pool.end - s->pool.fresh), PKTS);
+    for (uint32_t i = 0; i < PKTS; i++)
+        assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
+    free(s->aggregate);
+    free(s->pool.pkts);
+    free(s->bufs.memory);
+}
+
+/* A worker's packet; every value is `value`. */
+static struct gw_pkt *gradient(struct stage *s, uint32_t bitmap, int32_t value)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&s->pool);
+    assert_non_null(pkt);
+    *pkt = (struct gw_pkt){
+        .q = {.kind = GW_PKT_GRAD, .ecn = GW_ECN_ECT0},
+        .flow = JOB,
+        .epoch = EPOCH,
+        .scale = 255,
+        .seq = SEQ,
+        .index = INDEX,
+        .buf = gw_buf_claim(&s->bufs),
+        .agg = {.bitmap = bitmap, .values = VALUES},
+    };
+    for (uint32_t i = 0; i < VALUES; i++)
+        memcpy(gw_buf_bytes(&s->bufs, pkt->buf) + 4 * (size_t)i, &value, 4);
+    return pkt;
+}
+
+static struct gw_pkt *resend(struct stage *s, uint32_t bitmap, int32_t value)
+{
+    struct gw_pkt *pkt = gradient(s, bitmap, value);
+    pkt->agg_flags = GW_AGG_RESEND;
+    return pkt;
+}
+
+static bool feed(struct stage *s, struct gw_pkt *pkt)
+{
+    return gw_aggregate_gradient(s->aggregate, pkt, 0);
+}
+
+static int32_t value_of(const struct stage *s, const struct gw_pkt *pkt)
+{
+    int32_t value;
+    memcpy(&value, gw_buf_bytes(&s->bufs, pkt->buf) + 4 * (VALUES - 1), 4);
+    return value;
+}
+
+static void result(struct stage *s, uint32_t seq, uint8_t flags, gw_time now)
+{
+    struct gw_pkt pkt = {
+        .flow = JOB, .epoch = EPOCH, .seq = seq, .index = INDEX, .agg_flags = flags};
+    gw_aggregate_parameter(s->aggregate, &pkt, now);
+}
+
+static void expect_passed(struct stage *s, struct gw_pkt *pkt, uint32_t bitmap, uint8_t flags,
+                          int32_t value)
+{
+    assert_true(feed(s, pkt));
+    assert_int_equal(pkt->agg.bitmap, bitmap);
+    assert_int_equal(pkt->agg_flags, flags);
+    assert_int_equal(value_of(s, pkt), value);
+    gw_pkt_release(&s->pool, pkt);
+}
+
+static void gradient__the_last_one_leaves_with_the_sum(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 3);
+    struct gw_pkt *marked = gradient(&s, 2, 20), *last = gradient(&s, 4, 300);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    marked->q.ecn = GW_ECN_CE;
+    marked->scale = 17;
+    assert_false(feed(&s, marked));
+    assert_false(feed(&s, gradient(&s, 2, 20))); /* a duplicate */
+    assert_true(feed(&s, last));
+    assert_int_equal(last->agg.level, 1);
+    assert_int_equal(last->agg.bitmap, 1); /* the position of this switch */
+    assert_int_equal(last->agg_flags, GW_AGG_ECN);
+    assert_int_equal(last->scale, 17);
+    assert_int_equal(value_of(&s, last), 321);
+    /* It stays taken, and late duplicates change nothing. */
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    assert_int_equal(value_of(&s, last), 321);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    gw_pkt_release(&s.pool, last);
+    const struct gw_aggregate_stats *stats = gw_aggregate_stats(s.aggregate);
+    assert_int_equal(stats->duplicates, 2);
+    assert_int_equal(stats->completed, 1);
+    result(&s, SEQ, GW_AGG_REQUEST, 0); /* not the end */
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    result(&s, SEQ, 0, 0);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    assert_int_equal(stats->freed, 1);
+    stage_close(&s);
+}
+
+static void gradient__one_worker_completes_at_once(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 1);
+    struct gw_pkt *pkt = gradient(&s, 1, 8);
+    assert_true(feed(&s, pkt));
+    assert_int_equal(pkt->agg.level, 1);
+    assert_int_equal(value_of(&s, pkt), 8);
+    gw_pkt_release(&s.pool, pkt);
+    stage_close(&s);
+}
+
+static void gradient__collisions_go_on(void **state)
+{
+    (void)state;
+    static const uint8_t collided = GW_AGG_COLLISION | GW_AGG_RESEND;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    struct gw_pkt *other = gradient(&s, 2, 9), *same_index = gradient(&s, 2, 9);
+    other->seq++;
+    expect_passed(&s, other, 2, collided, 9);
+    same_index->seq++;
+    same_index->index += AGGREGATORS; /* an index from a larger table */
+    expect_passed(&s, same_index, 2, collided, 9);
+    struct gw_pkt *shorter = gradient(&s, 2, 9);
+    shorter->agg.values--;
+    expect_passed(&s, shorter, 2, collided, 9);
+    struct gw_pkt *other_tensor = gradient(&s, 2, 9);
+    other_tensor->key++;
+    expect_passed(&s, other_tensor, 2, collided, 9);
+    expect_passed(&s, gradient(&s, 2, 2), 1, 0, 3);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->collisions, 4);
+    stage_close(&s);
+}
+
+static void gradient__strangers_pass(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    struct gw_pkt *job = gradient(&s, 1, 1), *epoch = gradient(&s, 1, 1);
+    struct gw_pkt *raw = gradient(&s, 1, 1), *level = gradient(&s, 0, 1);
+    struct gw_pkt *place = gradient(&s, 1, 1), *far_place = gradient(&s, 1, 1);
+    job->flow++;
+    epoch->epoch--;
+    raw->agg_flags = GW_AGG_RAW;
+    level->agg.level = 1;
+    place->agg.above[0] = 1;
+    far_place->agg.above[1] = 1;
+    expect_passed(&s, job, 1, 0, 1);
+    expect_passed(&s, epoch, 1, 0, 1);
+    expect_passed(&s, raw, 1, GW_AGG_RAW, 1);
+    expect_passed(&s, level, 0, 0, 1);
+    expect_passed(&s, place, 1, 0, 1);
+    expect_passed(&s, far_place, 1, 0, 1);
+    expect_passed(&s, gradient(&s, 0, 1), 0, 0, 1); /* no position, several, none of ours */
+    expect_passed(&s, gradient(&s, 3, 1), 3, 0, 1);
+    expect_passed(&s, gradient(&s, 4, 1), 4, 0, 1);
+    expect_passed(&s, resend(&s, 7, 1), 7, GW_AGG_RESEND, 1);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->foreign, 2);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->misplaced, 7);
+    stage_close(&s);
+}
+
+static void resend__takes_the_partial_sum_along(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 4);
+    for (uint32_t is_in = 0; is_in < 2; is_in++) {
+        assert_false(feed(&s, gradient(&s, 1, 1)));
+        assert_false(feed(&s, gradient(&s, 2, 20)));
+        if (is_in)
+            assert_false(feed(&s, gradient(&s, 4, 300)));
+        expect_passed(&s, resend(&s, 4, 300), 7, GW_AGG_RESEND, 321);
+        assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+        expect_passed(&s, resend(&s, 4, 300), 4, GW_AGG_RESEND, 300); /* is never held */
+    }
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
+    stage_close(&s);
+}
+
+/* Others of the job pass here with the same bitmap, or the packet is not what the sum is of. */
+static void resend__from_elsewhere_leaves_the_sum_alone(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    struct gw_pkt *rack = resend(&s, 1, 5), *sum = resend(&s, 1, 5), *shorter = resend(&s, 2, 5);
+    rack->agg.above[0] = 1;
+    sum->agg.level = 1;
+    shorter->agg.values--;
+    expect_passed(&s, rack, 1, GW_AGG_RESEND, 5);
+    expect_passed(&s, sum, 1, GW_AGG_RESEND, 5);
+    expect_passed(&s, shorter, 2, GW_AGG_RESEND, 5);
+    expect_passed(&s, gradient(&s, 2, 20), 1, 0, 21);
+    stage_close(&s);
+}
+
+/* The resent one is the last: the sum goes on as if nothing had been. */
+static void resend__that_completes_leaves_one_level_up(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    struct gw_pkt *pkt = resend(&s, 2, 20);
+    assert_true(feed(&s, pkt));
+    assert_int_equal(pkt->agg.level, 1);
+    assert_int_equal(pkt->agg.bitmap, 1);
+    assert_int_equal(pkt->agg_flags, GW_AGG_RESEND);
+    assert_int_equal(value_of(&s, pkt), 21);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    gw_pkt_release(&s.pool, pkt);
+    stage_close(&s);
+}
+
+/* A part of a rack, at a switch above racks: the rack's whole is in the sum, or it cannot be. */
+static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 1, 3);
+    struct gw_pkt *rack = gradient(&s, 2, 20), *other = resend(&s, 1, 7), *own = resend(&s, 5, 7);
+    struct gw_pkt *again = gradient(&s, 2, 20);
+    rack->agg.level = again->agg.level = 1;
+    assert_false(feed(&s, rack));
+    expect_passed(&s, other, 1, GW_AGG_RESEND, 7); /* of rack 0 */
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->passed, 1);
+    own->agg.above[0] = 1;
+    assert_true(feed(&s, own));
+    assert_int_equal(own->agg.level, 1);
+    assert_int_equal(own->agg.bitmap, 2);
+    assert_int_equal(value_of(&s, own), 20);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    gw_pkt_release(&s.pool, own);
+    /* One of this level is added, and takes all along. */
+    assert_false(feed(&s, again));
+    struct gw_pkt *same = resend(&s, 1, 300);
+    same->agg.level = 1;
+    expect_passed(&s, same, 3, GW_AGG_RESEND, 320);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
+    stage_close(&s);
+}
+
+static void gradient__a_higher_level_adds_racks(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 1, 2);
+    struct gw_pkt *first = gradient(&s, 1, 1), *second = gradient(&s, 2, 2);
+    struct gw_pkt *third = gradient(&s, 4, 4); /* there are two */
+    first->agg.level = second->agg.level = third->agg.level = 1;
+    assert_false(feed(&s, first));
+    expect_passed(&s, third, 4, 0, 4);
+    assert_true(feed(&s, second));
+    assert_int_equal(second->agg.level, 2);
+    assert_int_equal(value_of(&s, second), 3);
+    gw_pkt_release(&s.pool, second);
+    stage_close(&s);
+}
+
+static void gradient__copies_a_sum_that_others_hold(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    struct gw_pkt *pkt = gradient(&s, 1, 1);
+    uint32_t buf = pkt->buf;
+    gw_buf_share(&s.bufs, buf);
+    assert_false(feed(&s, pkt));
+    expect_passed(&s, gradient(&s, 2, 2), 1, 0, 3);
+    struct gw_pkt kept = {.buf = buf};
+    assert_int_equal(value_of(&s, &kept), 1);
+    gw_buf_release(&s.bufs, buf);
+    stage_close(&s);
+}
+
+static void gradient__without_a_buffer_goes_on(void **state)
+{
+    (void)state;
+    struct stage s;
+    uint32_t taken[PKTS], count = 0;
+    stage_open(&s, 0, 2);
+    struct gw_pkt *pkt = gradient(&s, 1, 1), *next = gradient(&s, 2, 2);
+    uint32_t buf = pkt->buf;
+    gw_buf_share(&s.bufs, buf);
+    assert_false(feed(&s, pkt));
+    while ((taken[count] = gw_buf_claim(&s.bufs)) != GW_BUF_NONE)
+        count++;
+    expect_passed(&s, next, 2, GW_AGG_RESEND, 2);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->no_buffer, 1);
+    while (count)
+        gw_buf_release(&s.bufs, taken[--count]);
+    gw_buf_release(&s.bufs, buf);
+    stage_close(&s);
+}
+
+static void leak__a_result_or_the_sweep_reclaims(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    result(&s, SEQ + 1, 0, LEAK); /* of another fragment, not yet */
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    result(&s, SEQ + 1, 0, LEAK + 1);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    gw_aggregate_sweep(s.aggregate, INDEX, LEAK + 1); /* does not come that far */
+    gw_aggregate_sweep(s.aggregate, UINT32_MAX, LEAK);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    gw_aggregate_sweep(s.aggregate, UINT32_MAX, LEAK + 1);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->leaked, 2);
+    stage_close(&s);
+}
+
+static void install__replaces_and_removes(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    install(&s, JOB + 1, EPOCH, 0, 2);
+    install(&s, JOB + 2, EPOCH, 0, 2);
+    static const uint32_t other[] = {77};
+    struct gw_aggregate_job one = {
+        .job = JOB + 3, .fan_in = 1, .member_count = 1, .members = other};
+    assert_int_equal(gw_aggregate_install(s.aggregate, &one), GW_ERR_NO_ROOM);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    install(&s, JOB, EPOCH + 1, 0, 2); /* frees what the earlier epoch had */
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    gw_aggregate_remove(s.aggregate, JOB);
+    gw_aggregate_remove(s.aggregate, JOB); /* no error */
+    assert_null(gw_aggregate_job(s.aggregate, JOB));
+    assert_null(gw_aggregate_job(s.aggregate, 0)); /* the number of no job, in what is free */
+    assert_int_equal(gw_aggregate_install(s.aggregate, &one), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(gw_aggregate_job(s.aggregate, JOB + 1)->members[i], 11 + i);
+        assert_int_equal(gw_aggregate_job(s.aggregate, JOB + 2)->members[i], 11 + i);
+    }
+    assert_int_equal(gw_aggregate_job(s.aggregate, JOB + 3)->members[0], 77);
+    stage_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradient__the_last_one_leaves_with_the_sum),
+        cmocka_unit_test(gradient__one_worker_completes_at_once),
+        cmocka_unit_test(gradient__collisions_go_on),
+        cmocka_unit_test(gradient__strangers_pass),
+        cmocka_unit_test(resend__takes_the_partial_sum_along),
+        cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
+        cmocka_unit_test(resend__that_completes_leaves_one_level_up),
+        cmocka_unit_test(resend__of_a_lower_level_takes_along_what_its_rack_is_in),
+        cmocka_unit_test(gradient__a_higher_level_adds_racks),
+        cmocka_unit_test(gradient__copies_a_sum_that_others_hold),
+        cmocka_unit_test(gradient__without_a_buffer_goes_on),
+        cmocka_unit_test(leak__a_result_or_the_sweep_reclaims),
+        cmocka_unit_test(install__replaces_and_removes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

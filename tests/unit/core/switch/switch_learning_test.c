@@ -1,0 +1,270 @@
+/* A switch that learns addresses and sends trains: where packets go, and who is not let through. */
+#include "support.h"
+
+#include "base/error.h"
+#include "base/prng.h"
+#include "core/switch/switch.h"
+
+enum {
+    PORTS = 4,
+    UPLINK = 0,
+    PKTS = 4096,
+    SIZE = 1000,
+    CAPACITY = 64 * SIZE,
+    LEARNED_MAX = 4,
+};
+
+struct fixture {
+    struct gw_switch *sw;
+    struct gw_node *node;
+    struct gw_pkt_pool pool;
+    union gw_algo_cfg qdisc_cfg;
+    uint32_t serial; /* of packets */
+};
+
+static void *take(size_t size)
+{
+    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_non_null(memory);
+    return memory;
+}
+
+static void open(struct fixture *f, const char *qdisc, uint32_t train)
+{
+    static const uint32_t capacity[PORTS] = {CAPACITY, CAPACITY, CAPACITY, CAPACITY};
+    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, qdisc);
+    assert_non_null(algo);
+    *f = (struct fixture){.serial = 0};
+    gw_algo_defaults(algo, f->qdisc_cfg.bytes);
+    gw_pkt_pool_init(&f->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    struct gw_switch_cfg cfg = {
+        .port_count = PORTS,
+        .qdisc = (const struct gw_qdisc_ops *)algo,
+        .qdisc_cfg = f->qdisc_cfg.bytes,
+        .capacity = capacity,
+        .trim_size = 64,
+        .learned_max = LEARNED_MAX,
+        .learned_idle = GW_S,
+        .uplink = UPLINK,
+        .train = train,
+        .seed = 1,
+        .pool = &f->pool,
+    };
+    f->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    f->node = gw_switch_node(f->sw);
+}
+
+static void close(struct fixture *f)
+{
+    for (uint16_t port = 0; port < PORTS; port++) {
+        struct gw_port_stats stats = gw_switch_port_stats(f->sw, port);
+        assert_true(stats.in_bytes == stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
+                                          gw_switch_backlog(f->sw, port));
+    }
+    gw_switch_fini(f->sw);
+    assert_int_equal(f->pool.free_count + (f->pool.end - f->pool.fresh), PKTS);
+    free(f->pool.pkts);
+    free(f->sw);
+}
+
+/* A data packet as it arrives; its number is in seq. */
+static void arrive(struct fixture *f, uint16_t port, uint32_t src, uint32_t dst, uint32_t size,
+                   uint16_t entropy)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
+    assert_non_null(pkt);
+    *pkt = (struct gw_pkt){
+        .q = {.size = size, .key = gw_flow_key(src, dst, 1), .class = 3, .ecn = GW_ECN_ECT0},
+        .src = src,
+        .dst = dst,
+        .flow = 1,
+        .seq = f->serial++,
+        .entropy = entropy,
+        .buf = GW_BUF_NONE,
+    };
+    gw_node_input(f->node, port, &pkt, 1, 0);
+    f->node->ready_count = 0;
+}
+
+/* Packets that a port holds; all leave. */
+static uint32_t count_out(struct fixture *f, uint16_t port)
+{
+    struct gw_pkt *pkts[64];
+    uint32_t count = 0, result;
+    do {
+        result = gw_node_output(f->node, port, pkts, 64, 0);
+        for (uint32_t i = 0; i < (result & ~GW_OUTPUT_MORE); i++)
+            gw_pkt_release(&f->pool, pkts[i]);
+        count += result & ~GW_OUTPUT_MORE;
+    } while (result & GW_OUTPUT_MORE);
+    return count;
+}
+
+static void switch__learns_where_addresses_are(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 1);
+    arrive(&f, 1, 0xaaaaaaaa, 0xbbbbbbbb, SIZE, 0); /* not known: up */
+    assert_int_equal(count_out(&f, UPLINK), 1);
+    arrive(&f, 2, 0xbbbbbbbb, 0xaaaaaaaa, SIZE, 0);
+    assert_int_equal(count_out(&f, 1), 1);
+    arrive(&f, UPLINK, 0xcccccccc, 0xbbbbbbbb, SIZE, 0); /* from above: not learned */
+    assert_int_equal(count_out(&f, 2), 1);
+    arrive(&f, 3, 0xcccccccc, 0xbbbbbbbb, SIZE, 0); /* so it may turn up below */
+    assert_int_equal(count_out(&f, 2), 1);
+    assert_int_equal(gw_switch_stats(f.sw)->unroutable, 0);
+    assert_int_equal(gw_switch_stats(f.sw)->spoofed, 0);
+    close(&f);
+}
+
+static void switch__sends_nothing_back_where_it_came_from(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 1);
+    arrive(&f, UPLINK, 1, 2, SIZE, 0); /* unknown here, too: two switches must not play ball */
+    arrive(&f, 1, 3, 4, SIZE, 0);
+    assert_int_equal(count_out(&f, UPLINK), 1);
+    arrive(&f, 1, 3, 3, SIZE, 0);
+    assert_int_equal(count_out(&f, 1), 0);
+    assert_int_equal(gw_switch_stats(f.sw)->unroutable, 2);
+    close(&f);
+}
+
+static void switch__drops_what_is_sent_in_the_name_of_others(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 1);
+    assert_int_equal(gw_switch_open_port(f.sw, 1, 7, true, 0), 0);
+    assert_int_equal(count_out(&f, UPLINK), 1); /* announced */
+    arrive(&f, 2, 7, 8, SIZE, 0);
+    arrive(&f, UPLINK, 7, 8, SIZE, 0);
+    assert_int_equal(count_out(&f, UPLINK), 0);
+    assert_int_equal(gw_switch_stats(f.sw)->spoofed, 2);
+    assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), GW_ERR_INVALID);
+    arrive(&f, 1, 7, 8, SIZE, 0);
+    arrive(&f, 1, 7, 8, SIZE, 0);
+    gw_switch_close_port(f.sw, 1);
+    assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), 0); /* it has moved */
+    arrive(&f, 3, 9, 7, SIZE, 0);
+    assert_int_equal(count_out(&f, 2), 1);
+    close(&f);
+}
+
+/* What the switch below announces, the one above learns; nobody else hears of it. */
+static void hear(struct fixture *above, struct fixture *below, uint16_t port)
+{
+    struct gw_pkt *pkt;
+    uint32_t result;
+    do {
+        result = gw_node_output(below->node, UPLINK, &pkt, 1, 0);
+        if ((result & ~GW_OUTPUT_MORE) == 0)
+            break;
+        assert_int_equal(pkt->q.class, GW_CLASS_CONTROL);
+        arrive(above, port, pkt->src, pkt->dst, pkt->q.size, 0);
+        gw_pkt_release(&below->pool, pkt);
+    } while (result & GW_OUTPUT_MORE);
+}
+
+static void switch__announces_who_is_below(void **state)
+{
+    (void)state;
+    struct fixture top, leaf;
+    open(&leaf, "fifo", 1);
+    open(&top, "fifo", 1);
+    assert_int_equal(gw_switch_open_port(leaf.sw, 1, 7, true, 0), 0);
+    hear(&top, &leaf, 3);
+    arrive(&top, 2, 9, 7, SIZE, 0); /* 7 has never sent anything */
+    assert_int_equal(count_out(&top, 3), 1);
+    arrive(&leaf, 2, 5, 7, SIZE, 0); /* below a switch below */
+    close(&top);
+    open(&top, "fifo", 1); /* it has restarted, and the leaf attaches again */
+    assert_int_equal(gw_switch_open_port(leaf.sw, UPLINK, 77, false, 0), 0);
+    hear(&top, &leaf, 3);
+    arrive(&top, 2, 9, 7, SIZE, 0);
+    arrive(&top, 2, 9, 5, SIZE, 0);
+    assert_int_equal(count_out(&top, 3), 2);
+    assert_int_equal(gw_switch_stats(leaf.sw)->unroutable + gw_switch_stats(top.sw)->unroutable, 0);
+    close(&top);
+    close(&leaf);
+}
+
+static void switch__a_closed_port_drops_what_waits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 4);
+    assert_int_equal(gw_switch_open_port(f.sw, 1, 7, true, 0), 0);
+    for (uint16_t i = 0; i < 5; i++)
+        arrive(&f, 2, 8, 7, SIZE, i); /* five trains */
+    struct gw_pkt *pkt;
+    assert_int_equal(gw_node_output(f.node, 1, &pkt, 1, 0), 1 | GW_OUTPUT_MORE);
+    gw_pkt_release(&f.pool, pkt);
+    assert_int_equal(gw_switch_backlog(f.sw, 1), 4 * SIZE);
+    gw_switch_close_port(f.sw, 1);
+    assert_int_equal(gw_switch_backlog(f.sw, 1), 0);
+    assert_int_equal(gw_switch_port_stats(f.sw, 1).drops, 4);
+    for (uint32_t i = 0; i < LEARNED_MAX; i++)
+        arrive(&f, 3, 100 + i, 8, SIZE, 0);
+    assert_int_equal(gw_switch_stats(f.sw)->unlearned, 1); /* 8 has a place as well */
+    close(&f);
+}
+
+/* Random packets leave in trains as they would leave alone: the same ones, each flow in order. */
+static void trains_of(const char *qdisc, uint64_t seed)
+{
+    struct fixture f;
+    struct gw_prng prng = gw_prng_derive(seed, 0);
+    uint32_t next[3] = {0}, sent = 0, left = 0, trains = 0;
+    open(&f, qdisc, 8);
+    assert_int_equal(gw_switch_open_port(f.sw, 1, 7, true, 0), 0);
+    assert_int_equal(gw_switch_open_port(f.sw, 2, 8, true, 0), 0);
+    for (uint32_t round = 0; round < 400; round++) {
+        for (uint32_t i = gw_prng_below(&prng, 12); i > 0; i--, sent++)
+            arrive(&f, 2, 8, 7, gw_prng_below(&prng, 5) ? SIZE : SIZE / 2,
+                   (uint16_t)gw_prng_below(&prng, 3));
+        struct gw_pkt *pkts[16];
+        uint32_t max = 1 + gw_prng_below(&prng, 16);
+        uint32_t count = gw_node_output(f.node, 1, pkts, max, 0) & ~GW_OUTPUT_MORE;
+        assert_true(count <= max && count <= 8);
+        trains += count > 1;
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(pkts[i]->entropy, pkts[0]->entropy);
+            assert_true(i + 1 == count || pkts[i]->q.size == pkts[0]->q.size);
+            assert_true(pkts[i]->q.size <= pkts[0]->q.size);
+            assert_true(pkts[i]->seq >= next[pkts[i]->entropy]);
+            next[pkts[i]->entropy] = pkts[i]->seq + 1;
+            gw_pkt_release(&f.pool, pkts[i]);
+        }
+        left += count;
+    }
+    left += count_out(&f, 1);
+    struct gw_port_stats stats = gw_switch_port_stats(f.sw, 1);
+    assert_int_equal(left + stats.drops, sent);
+    assert_int_equal(stats.out_packets, left);
+    assert_true(trains > 10);
+    close(&f);
+}
+
+static void switch__trains_keep_every_packet_and_its_order(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < gw_qdisc_registry.count; i++)
+        for (uint64_t seed = 1; seed <= 5; seed++)
+            trains_of(gw_qdisc_registry.algos[i]->name, seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(switch__learns_where_addresses_are),
+        cmocka_unit_test(switch__sends_nothing_back_where_it_came_from),
+        cmocka_unit_test(switch__drops_what_is_sent_in_the_name_of_others),
+        cmocka_unit_test(switch__announces_who_is_below),
+        cmocka_unit_test(switch__a_closed_port_drops_what_waits),
+        cmocka_unit_test(switch__trains_keep_every_packet_and_its_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
