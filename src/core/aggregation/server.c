@@ -13,7 +13,7 @@
 #include "base/align.h"
 #include "base/error.h"
 #include "core/aggregation/agg_key.h"
-#include "core/host/endpoint_impl.h"
+#include "core/host/app.h"
 #include "core/aggregation/order_queue.h"
 #include "core/aggregation/scaling.h"
 
@@ -48,7 +48,6 @@ struct fragment {
 
 struct gw_server {
     struct gw_app app;
-    struct gw_endpoint *ep;
     struct gw_server_cfg cfg;
     struct gw_agg_index index;
     void *index_memory;
@@ -83,7 +82,7 @@ static int64_t *sum_of(const struct gw_server *server, const struct fragment *fr
 
 static struct gw_buf_pool *bufs_of(const struct gw_server *server)
 {
-    return server->ep->pool->bufs;
+    return server->app.pool->bufs;
 }
 
 static void release_buf(struct gw_server *server, uint32_t *buf)
@@ -108,7 +107,7 @@ static void raw_release(struct gw_server *server, struct fragment *fragment)
 static void ordered(struct gw_server *server, bool has_room)
 {
     server->stats.refused += !has_room;
-    gw_egress_join(server->ep, &server->app.sender);
+    gw_app_wake(&server->app);
 }
 
 static void order(struct gw_server *server, uint32_t seq, uint32_t dst, uint8_t flags)
@@ -528,12 +527,11 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
 static void arm_quiet(struct gw_server *server)
 {
     if (asks(server) && server->open)
-        gw_endpoint_arm_by(server->ep, server->app.timer,
-                           gw_time_add(server->progress_at, server->cfg.quiet << server->rounds));
+        gw_app_arm_by(&server->app,
+                      gw_time_add(server->progress_at, server->cfg.quiet << server->rounds));
 }
 
-static void server_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                         gw_time now)
+static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)app;
     bool was_idle = server->open == 0;
@@ -544,7 +542,7 @@ static void server_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
         server->rounds = 0;
     }
     arm_quiet(server);
-    gw_pkt_release(ep->pool, pkt);
+    gw_pkt_release(app->pool, pkt);
 }
 
 static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
@@ -556,12 +554,12 @@ static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender
 }
 
 /* Tries again when buffers may be free, and asks when it has been quiet for long. */
-static void server_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+static void server_expire(struct gw_app *app, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)app;
-    gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    gw_app_arm(app, GW_TIME_NEVER);
     if (server->orders.count)
-        gw_egress_join(ep, &app->sender);
+        gw_app_wake(app);
     if (server->open && asks(server) &&
         now - server->progress_at >= server->cfg.quiet << server->rounds) {
         if (server->orders.count == 0) /* else it is the server that holds things up */
@@ -601,14 +599,14 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     struct gw_server *server = (struct gw_server *)sender;
     struct gw_order next;
     struct fragment *fragment;
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    struct gw_pkt *pkt = gw_app_claim(&server->app);
+    (void)ep;
     if (!pkt) {
-        ep->stats.pool_empty++;
-        gw_endpoint_arm_by(ep, server->app.timer, gw_time_add(now, server->cfg.retry));
+        gw_app_arm_by(&server->app, gw_time_add(now, server->cfg.retry));
         return NULL;
     }
     if (!next_order(server, &next, &fragment)) {
-        gw_pkt_release(ep->pool, pkt);
+        gw_pkt_release(server->app.pool, pkt);
         return NULL;
     }
     bool is_result = !(next.flags & GW_AGG_REQUEST);
@@ -621,9 +619,9 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
         }
     }
     uint32_t values = is_result && !(fragment->flags & GW_AGG_FAILED) ? fragment->values : 0;
-    gw_endpoint_app_pkt(ep, &server->app, pkt, next.dst, next.seq, values);
+    gw_app_pkt(&server->app, pkt, next.dst, next.seq, values);
     if (ends_train(server, next.dst))
-        sender->train_left = 0;
+        gw_app_end_train(&server->app);
     pkt->key = fragment->key;
     pkt->epoch = server->epoch;
     pkt->scale = is_result ? fragment->scale : GW_PKT_SCALE_NONE;
@@ -696,20 +694,22 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
         .app = {.ops = &server_app_ops,
                 .job = cfg->job,
                 .sender = {.ops = &server_sender_ops, .class = cfg->class}},
-        .ep = ep,
         .cfg = *cfg,
         .raw_free_count = cfg->raw_max,
         .is_stopped = true,
     };
+    *result = server;
+    int error = gw_app_attach(&server->app, ep);
+    if (error)
+        return error;
     server_carve(server, cfg, memory);
     gw_order_queue_init(&server->orders, server->orders_memory, orders_max(cfg), server->addresses,
-                        cfg->world, ep->cfg.train);
+                        cfg->world, server->app.train);
     for (uint32_t i = 0; i < cfg->window; i++)
         server->fragments[i] = (struct fragment){.buf = GW_BUF_NONE, .raw = NO_RAW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)
         server->raw_free[i] = i;
-    *result = server;
-    return gw_endpoint_attach(ep, &server->app);
+    return GW_OK;
 }
 
 void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epoch)
@@ -752,7 +752,7 @@ void gw_server_stop(struct gw_server *server)
 
 void gw_server_fini(struct gw_server *server)
 {
-    gw_endpoint_detach(server->ep, &server->app);
+    gw_app_detach(&server->app);
     gw_server_stop(server);
 }
 

@@ -11,7 +11,7 @@
 #include "base/align.h"
 #include "base/error.h"
 #include "base/fixed.h"
-#include "core/host/endpoint_impl.h"
+#include "core/host/app.h"
 #include "core/job.h"
 #include "core/aggregation/result_log.h"
 #include "core/aggregation/scaling.h"
@@ -35,7 +35,6 @@ enum slot_flag {
 
 struct gw_worker {
     struct gw_app app;
-    struct gw_endpoint *ep;
     struct gw_worker_cfg cfg;
     struct gw_agg_index index;
     void *index_memory;
@@ -101,8 +100,8 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
 
 static void worker_wake(struct gw_worker *worker, gw_time now)
 {
-    if (worker_can_send(worker->ep, &worker->app.sender, now))
-        gw_egress_join(worker->ep, &worker->app.sender);
+    if (worker_can_send(worker->app.ep, &worker->app.sender, now))
+        gw_app_wake(&worker->app);
 }
 
 static void queue_resend(struct gw_worker *worker, uint32_t seq)
@@ -221,7 +220,7 @@ static void fill_payload(struct gw_worker *worker, const struct gw_row_tensor *w
     }
     if (in) {
         const struct gw_scale scale = scale_of(worker, work, seq);
-        unsigned char *out = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
+        unsigned char *out = gw_buf_bytes(worker->app.pool->bufs, pkt->buf);
         in += gw_tensor_row_offset(&worker->row, work, seq);
         if (!(*slot & SLOT_RAW) &&
             !worker->cfg.kernels->quantise[work->tensor.type](out, in, pkt->agg.values, &scale))
@@ -244,7 +243,7 @@ static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
     const struct gw_kept_result *kept = gw_result_log_next(&worker->log);
     if (!kept)
         return false;
-    gw_endpoint_app_pkt(worker->ep, &worker->app, pkt, worker->cfg.server, kept->seq, kept->values);
+    gw_app_pkt(&worker->app, pkt, worker->cfg.server, kept->seq, kept->values);
     pkt->key = kept->key;
     pkt->epoch = worker->cfg.epoch;
     pkt->scale = kept->scale;
@@ -253,7 +252,7 @@ static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
     write_place(worker, pkt);
     pkt->buf = kept->buf;
     if (kept->buf != GW_BUF_NONE)
-        gw_buf_share(worker->ep->pool->bufs, kept->buf);
+        gw_buf_share(worker->app.pool->bufs, kept->buf);
     worker->stats.supplied++;
     return true;
 }
@@ -261,27 +260,23 @@ static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
 static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)sender;
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && supply(worker, pkt))
-        return pkt;
+    (void)ep;
     uint32_t seq = 0;
     bool again = false;
-    if (pkt && ep->pool->bufs && (pkt->buf = gw_buf_claim(ep->pool->bufs)) == GW_BUF_NONE) {
-        gw_pkt_release(ep->pool, pkt);
-        pkt = NULL;
-    }
-    if (!pkt) {
-        ep->stats.pool_empty++;
-        gw_endpoint_arm_by(ep, worker->app.timer, gw_time_add(now, worker->cfg.timeout));
+    struct gw_pkt *pkt = gw_app_claim(&worker->app);
+    if (pkt && supply(worker, pkt))
+        return pkt;
+    if (!pkt || !gw_app_claim_buf(&worker->app, pkt)) {
+        gw_app_arm_by(&worker->app, gw_time_add(now, worker->cfg.timeout));
         return NULL;
     }
     if (!take_seq(worker, &seq, &again)) {
-        gw_pkt_release(ep->pool, pkt);
+        gw_pkt_release(worker->app.pool, pkt);
         return NULL;
     }
     const struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, seq);
-    gw_endpoint_app_pkt(ep, &worker->app, pkt, worker->cfg.server, seq,
-                        gw_tensor_row_values(&worker->row, work, seq));
+    gw_app_pkt(&worker->app, pkt, worker->cfg.server, seq,
+               gw_tensor_row_values(&worker->row, work, seq));
     pkt->key = work->key;
     pkt->epoch = worker->cfg.epoch;
     pkt->scale = offer_of(worker, seq);
@@ -291,8 +286,8 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     fill_payload(worker, work, seq, pkt);
     worker->stats.sent++;
     worker->stats.resent += again;
-    if (gw_heap_deadline(&ep->timers, worker->app.timer) == GW_TIME_NEVER)
-        gw_endpoint_arm(ep, worker->app.timer, gw_time_add(now, worker->cfg.timeout));
+    if (worker->app.timer_at == GW_TIME_NEVER)
+        gw_app_arm(&worker->app, gw_time_add(now, worker->cfg.timeout));
     return pkt;
 }
 
@@ -325,15 +320,13 @@ static void window_grow(struct gw_worker *worker)
 static void work_end(struct gw_worker *worker, const struct gw_row_tensor *work,
                      const struct gw_event *how)
 {
-    struct gw_endpoint *ep = worker->ep;
-    ep->promised--;
     struct gw_event event = *how;
     event.flow = worker->cfg.job;
     event.peer = worker->cfg.server;
     event.tag = work->tensor.tag;
     event.bytes = work->tensor.count * gw_dtype_size(work->tensor.type);
     event.retransmits = worker->stats.resent;
-    gw_endpoint_post(ep, &event);
+    gw_app_post(&worker->app, &event);
 }
 
 /* No result counts any more: the first window begins, on all workers alike. */
@@ -348,8 +341,8 @@ void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, g
         .kind = GW_EVENT_FAILED, .about = about, .reason = (uint8_t)reason, .at = now};
     for (; worker->row.count; gw_tensor_row_pop(&worker->row))
         work_end(worker, gw_tensor_row_first(&worker->row), &how);
-    gw_egress_leave(worker->ep, &worker->app.sender);
-    gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
+    gw_app_rest(&worker->app);
+    gw_app_arm(&worker->app, GW_TIME_NEVER);
     gw_result_log_clear(&worker->log);
     forget_agreed(worker);
     worker->is_out = true;
@@ -366,7 +359,7 @@ static void store_result(struct gw_worker *worker, const struct gw_row_tensor *w
         return;
     unsigned char *out =
         (unsigned char *)work->tensor.out + gw_tensor_row_offset(&worker->row, work, pkt->seq);
-    const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
+    const unsigned char *in = gw_buf_bytes(worker->app.pool->bufs, pkt->buf);
     enum gw_dtype type = work->tensor.type;
     const struct gw_scale scale = scale_of(worker, work, pkt->seq);
     size_t size = (size_t)pkt->agg.values * gw_dtype_size(type);
@@ -456,8 +449,7 @@ static void take_request(struct gw_worker *worker, const struct gw_pkt *pkt)
         queue_resend(worker, pkt->seq);
 }
 
-static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                         gw_time now)
+static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
     bool is_known = pkt->seq - worker->expected < worker->next - worker->expected;
@@ -476,7 +468,7 @@ static void worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_p
     } else {
         take_result(worker, work, pkt, now);
     }
-    gw_pkt_release(ep->pool, pkt);
+    gw_pkt_release(app->pool, pkt);
     worker_wake(worker, now);
 }
 
@@ -496,7 +488,7 @@ static gw_time timeout_of(const struct gw_worker *worker)
     return worker->cfg.timeout << worker->timeouts;
 }
 
-static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+static void worker_expire(struct gw_app *app, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
     if (worker->cfg.stall && worker->row.count && now - worker->result_at >= worker->cfg.stall) {
@@ -504,8 +496,7 @@ static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         return;
     }
     if ((worker->expected == worker->row.end && worker->log.owed == 0) || worker->is_paused) {
-        gw_endpoint_arm(ep, app->timer,
-                        worker->row.count && worker->cfg.stall
+        gw_app_arm(app, worker->row.count && worker->cfg.stall
                             ? gw_time_add(worker->result_at, worker->cfg.stall)
                             : GW_TIME_NEVER);
         return;
@@ -520,9 +511,9 @@ static void worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         worker->results_then = worker->stats.results;
     }
     gw_time since = worker->expected == worker->next ? now : worker->progress_at;
-    gw_endpoint_arm(ep, app->timer, gw_time_add(since, timeout_of(worker)));
+    gw_app_arm(app, gw_time_add(since, timeout_of(worker)));
     if (worker->cfg.stall && worker->row.count)
-        gw_endpoint_arm_by(ep, app->timer, gw_time_add(worker->result_at, worker->cfg.stall));
+        gw_app_arm_by(app, gw_time_add(worker->result_at, worker->cfg.stall));
     worker_wake(worker, now);
 }
 
@@ -570,22 +561,25 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     GW_ASSERT(cfg->window_initial >= 1 && cfg->window_initial <= cfg->window_max);
     GW_ASSERT(cfg->window_min <= cfg->window_max);
     GW_ASSERT(cfg->values >= 1 && cfg->tensors_max >= 1 && cfg->timeout > 0);
-    GW_ASSERT(!ep->pool->bufs || ep->pool->bufs->size / 4 >= cfg->values);
     unsigned char *at = memory;
     memset(memory, 0, gw_worker_size(cfg));
     struct gw_worker *worker = memory;
-    uint64_t packet = 4 * (uint64_t)cfg->values + ep->cfg.hdr;
-    uint64_t increase = (INCREASE_BYTES + packet / 2) / packet;
     *worker = (struct gw_worker){
         .app = {.ops = &worker_app_ops,
                 .job = cfg->job,
                 .sender = {.ops = &worker_sender_ops, .class = cfg->class}},
-        .ep = ep,
         .cfg = *cfg,
         .expected = cfg->first_seq,
         .next = cfg->first_seq,
-        .increase = (increase ? increase : 1) << 16,
     };
+    *result = worker;
+    int error = gw_app_attach(&worker->app, ep);
+    if (error)
+        return error;
+    GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
+    uint64_t packet = 4 * (uint64_t)cfg->values + worker->app.hdr;
+    uint64_t increase = (INCREASE_BYTES + packet / 2) / packet;
+    worker->increase = (increase ? increase : 1) << 16;
     at += gw_aligned(sizeof(*worker));
     worker->index_memory = at;
     reset(worker);
@@ -599,26 +593,24 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     worker->agreed = at;
     at += gw_aligned(cfg->window_max);
     forget_agreed(worker);
-    gw_result_log_init(&worker->log, at, log_count(cfg), ep->pool);
-    *result = worker;
-    return gw_endpoint_attach(ep, &worker->app);
+    gw_result_log_init(&worker->log, at, log_count(cfg), worker->app.pool);
+    return GW_OK;
 }
 
 void gw_worker_fini(struct gw_worker *worker)
 {
-    worker->ep->promised -= worker->row.count;
     gw_result_log_clear(&worker->log);
-    gw_endpoint_detach(worker->ep, &worker->app);
+    gw_app_detach(&worker->app);
 }
 
 int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, gw_time now)
 {
     bool has_payload = tensor->in != NULL;
-    if (has_payload != (worker->ep->pool->bufs != NULL))
+    if (has_payload != (worker->app.pool->bufs != NULL))
         return GW_ERR_INVALID;
     if (worker->is_out)
         return GW_ERR_OUT;
-    if (!gw_endpoint_has_event_room(worker->ep))
+    if (!gw_app_may_promise(&worker->app))
         return GW_ERR_NO_ROOM;
     bool was_idle = worker->expected == worker->row.end;
     int error =
@@ -627,7 +619,7 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
         return error;
     if (was_idle)
         worker->progress_at = worker->result_at = now;
-    worker->ep->promised++;
+    gw_app_promise(&worker->app);
     worker_wake(worker, now);
     return GW_OK;
 }
@@ -635,7 +627,7 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
 void gw_worker_pause(struct gw_worker *worker)
 {
     worker->is_paused = true;
-    gw_egress_leave(worker->ep, &worker->app.sender);
+    gw_app_rest(&worker->app);
 }
 
 /* All that is out was sent to the last epoch: it is sent again, but for what has its result. */
@@ -667,7 +659,7 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     gw_result_log_owe(&worker->log, place->first_seq, worker->next);
     worker->progress_at = worker->result_at = now;
     if (worker->row.count || worker->log.owed)
-        gw_endpoint_arm(worker->ep, worker->app.timer, gw_time_add(now, cfg->timeout));
+        gw_app_arm(&worker->app, gw_time_add(now, cfg->timeout));
     worker_wake(worker, now);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/align.h"
 #include "base/error.h"
-#include "core/host/endpoint_impl.h"
+#include "core/host/app.h"
 #include "core/control/job_tree.h"
 
 enum {
@@ -45,7 +45,6 @@ struct seat {
 
 struct gw_coordinator {
     struct gw_app app;
-    struct gw_endpoint *ep;
     struct gw_coordinator_cfg cfg;
     struct seat *seats; /* by rank */
     struct gw_job_way *ways;
@@ -69,7 +68,7 @@ static bool is_vacant(const struct seat *seat)
 
 static struct gw_pkt *make(struct gw_coordinator *co, uint32_t dst, enum gw_job_op op, uint32_t key)
 {
-    struct gw_pkt *pkt = gw_endpoint_job_pkt(co->ep, &co->app, dst, op);
+    struct gw_pkt *pkt = gw_app_job_pkt(&co->app, dst, op);
     if (pkt) {
         pkt->key = key;
         pkt->epoch = co->epoch;
@@ -87,7 +86,7 @@ static void tell(struct gw_coordinator *co, uint32_t dst, enum gw_job_op op, uin
     pkt->epoch = epoch;
     pkt->index = (uint16_t)reason;
     pkt->job.word[0] = about;
-    gw_egress_control(co->ep, pkt);
+    gw_app_control(&co->app, pkt);
 }
 
 static void tell_failed(struct gw_coordinator *co, uint32_t dst, uint32_t key, uint16_t epoch)
@@ -117,7 +116,7 @@ static void send_welcome(struct gw_coordinator *co, uint32_t rank)
     pkt->index = co->cfg.share;
     pkt->scale = (uint8_t)co->cfg.scale_exponent;
     gw_job_terms_pack(&terms, pkt->job.word);
-    gw_egress_control(co->ep, pkt);
+    gw_app_control(&co->app, pkt);
 }
 
 static void send_install(struct gw_coordinator *co, uint32_t index, uint32_t member)
@@ -131,7 +130,7 @@ static void send_install(struct gw_coordinator *co, uint32_t index, uint32_t mem
     pkt->job.word[0] = co->tree.members[sw->first_member + member];
     pkt->job.word[1] = gw_job_spot_pack(&sw->spot);
     pkt->job.word[2] = sw->address;
-    gw_egress_control(co->ep, pkt);
+    gw_app_control(&co->app, pkt);
 }
 
 /* All that a switch does not know yet, or if it knows all, a word that the job lives. */
@@ -145,7 +144,7 @@ static void install(struct gw_coordinator *co, uint32_t index)
 
 static void arm(struct gw_coordinator *co, gw_time after, gw_time now)
 {
-    gw_endpoint_arm(co->ep, co->app.timer, gw_time_add(now, after));
+    gw_app_arm(&co->app, gw_time_add(now, after));
 }
 
 static void enter(struct gw_coordinator *co, enum gw_coordinator_phase phase, gw_time now)
@@ -358,7 +357,7 @@ static void join_new(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_tim
     if (co->phase == GW_COORDINATOR_CLOSING)
         enter(co, GW_COORDINATOR_GATHERING, now);
     else if (co->phase == GW_COORDINATOR_GATHERING)
-        gw_endpoint_arm_by(co->ep, co->app.timer, gw_time_add(now, co->cfg.retry));
+        gw_app_arm_by(&co->app, gw_time_add(now, co->cfg.retry));
     else
         gather(co, now); /* it replaces one that left */
     form_when_complete(co, now);
@@ -410,7 +409,7 @@ static void send_remove(struct gw_coordinator *co, uint32_t index)
     if (!pkt)
         return;
     pkt->job.word[2] = sw->address;
-    gw_egress_control(co->ep, pkt);
+    gw_app_control(&co->app, pkt);
 }
 
 /* The last worker has left. */
@@ -456,11 +455,10 @@ static void installed(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_ti
     if (co->phase == GW_COORDINATOR_INSTALLING)
         run_when_installed(co, now);
     else if (co->phase == GW_COORDINATOR_RUNNING && pkt->seq < co->tree.nodes[i].member_count)
-        gw_endpoint_arm_by(co->ep, co->app.timer, gw_time_add(now, co->cfg.retry));
+        gw_app_arm_by(&co->app, gw_time_add(now, co->cfg.retry));
 }
 
-static void coordinator_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                              gw_time now)
+static void coordinator_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_coordinator *co = (struct gw_coordinator *)app;
     switch ((enum gw_job_op)pkt->agg_flags) {
@@ -479,7 +477,7 @@ static void coordinator_input(struct gw_endpoint *ep, struct gw_app *app, struct
     default:
         co->stats.stray++; /* meant for others */
     }
-    gw_pkt_release(ep->pool, pkt);
+    gw_pkt_release(app->pool, pkt);
 }
 
 /* Looks for a worker that is silent for too long; true when that ended the epoch. */
@@ -536,13 +534,13 @@ static gw_time repeat(struct gw_coordinator *co)
     return next;
 }
 
-static void coordinator_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+static void coordinator_expire(struct gw_app *app, gw_time now)
 {
     struct gw_coordinator *co = (struct gw_coordinator *)app;
     if (find_lost(co, now))
         return;
     gw_time next = repeat(co);
-    gw_endpoint_arm(ep, app->timer, next == GW_TIME_NEVER ? next : gw_time_add(now, next));
+    gw_app_arm(app, next == GW_TIME_NEVER ? next : gw_time_add(now, next));
 }
 
 static const struct gw_app_ops coordinator_app_ops = {
@@ -587,19 +585,18 @@ int gw_coordinator_init(struct gw_coordinator **result, void *memory,
         .app = {.ops = &coordinator_app_ops,
                 .job = cfg->job,
                 .sender = {.class = GW_CLASS_CONTROL}},
-        .ep = ep,
         .cfg = *cfg,
         /* No packet of an earlier life is taken for one of this. */
         .epoch = (uint16_t)(cfg->incarnation & INT16_MAX),
     };
     carve(co, cfg, memory);
     *result = co;
-    return gw_endpoint_attach(ep, &co->app);
+    return gw_app_attach(&co->app, ep);
 }
 
 void gw_coordinator_fini(struct gw_coordinator *co)
 {
-    gw_endpoint_detach(co->ep, &co->app);
+    gw_app_detach(&co->app);
 }
 
 void gw_coordinator_hear(struct gw_coordinator *co, uint32_t address, gw_time at)

@@ -52,7 +52,7 @@ size_t gw_coordinator_size(const struct gw_coordinator_cfg *cfg);
 
 /*
  * Makes a coordinator in `memory`, aligned to 64, and attaches it. Returns 0 and sets *coordinator,
- * or the error of gw_endpoint_attach().
+ * or the error of gw_app_attach().
  */
 int gw_coordinator_init(struct gw_coordinator **coordinator, void *memory,
                         const struct gw_coordinator_cfg *cfg, struct gw_endpoint *endpoint);

@@ -36,7 +36,7 @@ size_t gw_member_size(void);
 
 /*
  * Makes a member, out, in `memory`, aligned to 64, and attaches it. Returns 0 and sets *member, or
- * the error of gw_endpoint_attach().
+ * the error of gw_app_attach().
  */
 int gw_member_init(struct gw_member **member, void *memory, const struct gw_member_cfg *cfg,
                    struct gw_endpoint *endpoint);

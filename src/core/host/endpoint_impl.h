@@ -1,6 +1,6 @@
 /*
- * The inside of the endpoint, shared by endpoint.c, flow_tx.c, flow_rx.c, credit.c and egress.c and
- * by nobody else.
+ * The inside of the endpoint, shared by endpoint.c, app.c, flow_tx.c, flow_rx.c, credit.c and
+ * egress.c and by nobody else.
  *
  * Sender half. Every packet between the oldest unacknowledged and the newest sent has a slot
  * (seq modulo span) that is on one of two lists: in flight, in the order of sending, or lost, in
@@ -15,9 +15,9 @@
 #define GW_CORE_ENDPOINT_IMPL_H
 
 #include "base/heap.h"
+#include "base/index_queue.h"
 #include "base/map.h"
-#include "core/host/endpoint.h"
-#include "core/job.h"
+#include "core/host/app.h"
 #include "core/pause.h"
 
 enum {
@@ -46,49 +46,6 @@ struct gw_tx_slot {
 };
 
 _Static_assert(sizeof(struct gw_tx_slot) == 8, "slots are the bulk of a flow");
-
-/*
- * Whatever has packets of its own to send by a port: a flow's sender half, and later other
- * applications of the endpoint. First member of each.
- */
-struct gw_sender {
-    const struct gw_sender_ops {
-        /* Whether emit() would give a packet now. */
-        bool (*can_send)(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now);
-        /* The next packet, or NULL when the pool is empty; it then sees to being woken itself. */
-        struct gw_pkt *(*emit)(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now);
-    } * ops;
-    struct gw_sender *ring_next; /* of the same port and class that wants to send */
-    uint32_t train_left;         /* packets that the running train may still take */
-    uint16_t entropy;            /* of the running train */
-    uint16_t port;
-    uint8_t class;
-    bool in_ring;
-};
-
-enum gw_app_role {
-    GW_APP_WORKER,      /* takes parameter packets of its job */
-    GW_APP_SERVER,      /* takes gradient packets of its job */
-    GW_APP_MEMBER,      /* takes what job control says to workers */
-    GW_APP_COORDINATOR, /* takes what job control says to the server */
-    GW_APP_SLOT_WORKER, /* takes parameter packets of its job's slots */
-};
-
-/* An application that speaks for one job: a worker or a server. First member of each. */
-struct gw_app {
-    struct gw_sender sender;
-    const struct gw_app_ops {
-        enum gw_app_role role;
-        /* A packet of the job arrived; the application takes it. */
-        void (*input)(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt, gw_time now);
-        /* Its timer fired; it must move the timer behind `now` or disarm it. */
-        void (*expire)(struct gw_endpoint *ep, struct gw_app *app, gw_time now);
-    } * ops;
-    uint32_t job;
-    uint32_t timer; /* id, for gw_endpoint_arm() */
-    uint32_t dst;   /* of its last packet */
-    uint32_t key;   /* likewise */
-};
 
 struct gw_tx_flow {
     struct gw_sender sender;
@@ -199,16 +156,15 @@ struct gw_endpoint {
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */
-    uint32_t promised;  /* events that will be posted: running flows, tensors in work */
+    uint32_t promised;  /* events that will be posted: running flows, promises of apps */
     uint32_t rx_free;   /* chain through list_next */
     uint32_t done_head; /* done and failed rx flows, oldest first */
     uint32_t done_tail;
-    struct gw_event *events; /* ring */
-    uint32_t event_head;
-    uint32_t event_limit;
-    struct gw_rx_flow *pull_tail; /* circular: flows that want credit; NULL: none */
-    gw_time pull_at;              /* of the next credit, while pacing */
-    bool is_pacing;               /* the time of the last credit is not over, or somebody waits */
+    struct gw_event *events;
+    struct gw_index_queue event_queue; /* over them; its count is the node's event_count */
+    struct gw_rx_flow *pull_tail;      /* circular: flows that want credit; NULL: none */
+    gw_time pull_at;                   /* of the next credit, while pacing */
+    bool is_pacing; /* the time of the last credit is not over, or somebody waits */
     struct gw_expectation *expectations;
     struct gw_endpoint_cfg cfg;
     struct gw_endpoint_stats stats;
@@ -219,6 +175,12 @@ struct gw_endpoint {
 static inline uint32_t gw_tx_index(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
     return (uint32_t)(flow - ep->tx_flows);
+}
+
+/* By which the endpoint finds the application of a job in a role. */
+static inline uint64_t gw_app_map_key(uint32_t job, enum gw_app_role role)
+{
+    return (uint64_t)role << 32 | job;
 }
 
 static inline uint32_t gw_credit_timer(const struct gw_endpoint *ep)
@@ -243,17 +205,10 @@ static inline void gw_endpoint_arm_by(struct gw_endpoint *ep, uint32_t id, gw_ti
 /* True when another flow or tensor can start: its closing event will find room. */
 static inline bool gw_endpoint_has_event_room(const struct gw_endpoint *ep)
 {
-    return ep->node.event_count + ep->promised < ep->event_limit;
+    return ep->event_queue.count + ep->promised < ep->event_queue.room;
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
-
-/*
- * Connects an application whose ops, job and sender are set. It must stay where it is until
- * gw_endpoint_detach(). Returns 0; GW_ERR_NO_ROOM; or GW_ERR_INVALID when the job has one already.
- */
-int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app);
-void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app);
 
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */
 static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct gw_sender *sender)
@@ -263,25 +218,7 @@ static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct g
     return begins;
 }
 
-/*
- * Fills a packet of an application's job towards `dst`: a gradient from a worker, a parameter from
- * a server. Left to the caller: key, epoch, agg_flags, index, and of `agg` all but `values`; and to
- * end the train before a packet to somebody else.
- */
-void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                         uint32_t dst, uint32_t seq, uint32_t values);
-
-/*
- * A packet of job control towards `dst`, to be filled in and given to gw_egress_control(); NULL
- * when the pool is empty, which is counted.
- */
-struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
-                                   enum gw_job_op op);
-
-/* egress.c */
-void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);
-void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender);
-void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender);
+/* egress.c, besides egress.h */
 /* A PAUSE for `time` arrived by `port`. */
 void gw_egress_obey(struct gw_endpoint *ep, uint16_t port, gw_time time, gw_time now);
 /* The time of the last PAUSE is over. */
