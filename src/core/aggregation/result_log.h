@@ -22,7 +22,7 @@ struct gw_kept_result {
 };
 
 struct gw_result_log {
-    struct gw_kept_result *entries; /* ring by seq */
+    struct gw_kept_result *entries; /* of fragment seq: seq modulo count */
     struct gw_pkt_pool *pool;
     uint32_t count;      /* a power of two, or 0: nothing is kept */
     uint32_t first, end; /* what is owed is in [first, end) */

@@ -550,7 +550,7 @@ static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender
 {
     (void)ep;
     (void)now;
-    return ((const struct gw_server *)sender)->orders.count > 0;
+    return !gw_order_queue_is_empty(&((const struct gw_server *)sender)->orders);
 }
 
 /* Tries again when buffers may be free, and asks when it has been quiet for long. */
@@ -558,11 +558,12 @@ static void server_expire(struct gw_app *app, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)app;
     gw_app_arm(app, GW_TIME_NEVER);
-    if (server->orders.count)
+    if (!gw_order_queue_is_empty(&server->orders))
         gw_app_wake(app);
     if (server->open && asks(server) &&
         now - server->progress_at >= server->cfg.quiet << server->rounds) {
-        if (server->orders.count == 0) /* else it is the server that holds things up */
+        if (gw_order_queue_is_empty(
+                &server->orders)) /* else it is the server that holds things up */
             ask(server, server->expected, server->expected + server->cfg.positions);
         server->progress_at = now;
         server->rounds += server->rounds < ROUNDS_MAX;

@@ -1,7 +1,7 @@
 /* The tree of a job; see job_tree.h. */
 #include "core/control/job_tree.h"
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/assert.h"
 
 enum {
@@ -21,23 +21,21 @@ static uint32_t members_max(uint32_t world)
     return world + nodes_max(world) - 1;
 }
 
-size_t gw_job_tree_size(uint32_t world)
+/* Carves the tables out of `memory`, or with NULL only measures them. */
+static size_t tree_carve(struct gw_job_tree *tree, void *memory, uint32_t world)
 {
-    return gw_aligned(world * sizeof(struct gw_place)) +
-           gw_aligned(nodes_max(world) * sizeof(struct gw_job_node)) +
-           gw_aligned(world * sizeof(struct gw_job_seat)) +
-           gw_aligned(members_max(world) * sizeof(uint32_t));
+    struct gw_arena arena = {.base = memory};
+    tree->places = gw_arena_take(&arena, world * sizeof(*tree->places));
+    tree->nodes = gw_arena_take(&arena, nodes_max(world) * sizeof(*tree->nodes));
+    tree->seats = gw_arena_take(&arena, world * sizeof(*tree->seats));
+    tree->members = gw_arena_take(&arena, members_max(world) * sizeof(*tree->members));
+    return arena.used;
 }
 
-static void tree_carve(struct gw_job_tree *tree, unsigned char *at, uint32_t world)
+size_t gw_job_tree_size(uint32_t world)
 {
-    tree->places = (void *)at;
-    at += gw_aligned(world * sizeof(*tree->places));
-    tree->nodes = (void *)at;
-    at += gw_aligned(nodes_max(world) * sizeof(*tree->nodes));
-    tree->seats = (void *)at;
-    at += gw_aligned(world * sizeof(*tree->seats));
-    tree->members = (void *)at;
+    struct gw_job_tree tree;
+    return tree_carve(&tree, NULL, world);
 }
 
 static void places_by_rank(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world)
