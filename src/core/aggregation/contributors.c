@@ -1,6 +1,8 @@
 /* Contributors of packets; see contributors.h. */
 #include "core/aggregation/contributors.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
