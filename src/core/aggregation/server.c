@@ -69,7 +69,8 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
                       uint8_t flags)
 {
     bool frees_row = fragment->raw != GW_FRAGMENT_NO_ROW;
-    gw_server_raw_release(server, fragment);
+    if (frees_row)
+        gw_server_raw_release(server, fragment);
     agree(server, fragment, flags & GW_AGG_RAW);
     fragment->buf = buf;
     fragment->flags |= flags;
