@@ -18,7 +18,7 @@ enum {
 };
 
 static const uint16_t blocks[] = {0};
-static const uint16_t leaves[] = {0, 1, 2, 3, GW_ROUTE_SET | 0, GW_ROUTE_NONE};
+static const uint16_t leaves[] = {0, 1, 2, 3, GW_ROUTE_SET | 0, GW_PORT_NONE};
 static const struct gw_switch_set sets[] = {{.first = 0, .count = UPLINKS}};
 static const uint16_t members[] = {4, 5, 6, 7};
 
