@@ -1,8 +1,9 @@
 /* Results for hosts that a group reaches: one packet for those, one for each of the others. */
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/cpu.h"
-#include "core/switch/switch.h"
 
 enum {
     HOSTS = 4, /* host h has address HOST + h and hangs on port 1 + h */
@@ -20,27 +21,16 @@ struct fixture {
     struct gw_switch *sw;
     struct gw_aggregate *aggregate;
     struct gw_pkt_pool pool;
-    union gw_algo_cfg qdisc_cfg;
 };
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
 
 static int open_fixture(void **state)
 {
-    static const uint32_t capacity[PORTS] = {1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
     static const uint32_t members[HOSTS] = {HOST, HOST + 1, HOST + 2, HOST + 3};
-    const struct gw_algo *fifo = gw_registry_find(&gw_qdisc_registry, "fifo");
     const struct gw_aggregate_job job = {
         .job = JOB, .fan_in = HOSTS, .members = members, .member_count = HOSTS};
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    gw_algo_defaults(fifo, f->qdisc_cfg.bytes);
-    gw_pkt_pool_init(&f->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    gw_test_pool_open(&f->pool, NULL, PKTS, 0);
     struct gw_aggregate_cfg aggregate = {
         .aggregators = 8,
         .jobs_max = 1,
@@ -50,23 +40,15 @@ static int open_fixture(void **state)
         .kernels = gw_kernels_best(gw_cpu_features()),
         .pool = &f->pool,
     };
-    f->aggregate = gw_aggregate_init(take(gw_aggregate_size(&aggregate)), &aggregate);
+    f->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&aggregate)), &aggregate);
     assert_int_equal(gw_aggregate_install(f->aggregate, &job), 0);
-    struct gw_switch_cfg cfg = {
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)fifo,
-        .qdisc_cfg = f->qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = 64,
-        .learned_max = 16,
-        .learned_idle = GW_S,
-        .uplink = UPLINK,
-        .train = 8,
-        .aggregate = f->aggregate,
-        .seed = 1,
-        .pool = &f->pool,
-    };
-    f->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, "fifo", &f->pool);
+    cfg.learned_max = 16;
+    cfg.learned_idle = GW_S;
+    cfg.uplink = UPLINK;
+    cfg.train = 8;
+    cfg.aggregate = f->aggregate;
+    f->sw = gw_test_switch_open(&cfg);
     for (uint16_t host = 0; host < HOSTS; host++)
         assert_int_equal(gw_switch_open_port(f->sw, 1 + host, HOST + host, true, 0), 0);
     *state = f;
@@ -77,10 +59,9 @@ static int close_fixture(void **state)
 {
     struct fixture *f = *state;
     gw_switch_fini(f->sw);
-    assert_int_equal(f->pool.free_count + (f->pool.end - f->pool.fresh), PKTS);
+    gw_test_pool_close(&f->pool);
     free(f->sw);
     free(f->aggregate);
-    free(f->pool.pkts);
     free(f);
     return 0;
 }
