@@ -24,13 +24,18 @@ size_t gw_outstanding_size(uint32_t max)
     return outstanding_carve(&out, NULL, max);
 }
 
-void gw_outstanding_init(struct gw_outstanding *out, void *memory, uint32_t max, uint32_t seq)
+void gw_outstanding_init(struct gw_outstanding *out, void *memory,
+                         const struct gw_outstanding_cfg *cfg)
 {
-    GW_ASSERT(max && (max & (max - 1)) == 0);
-    *out = (struct gw_outstanding){.max = max, .expected = seq, .next = seq};
-    outstanding_carve(out, memory, max);
-    memset(out->notes, 0, max * sizeof(*out->notes));
-    gw_index_queue_init(&out->resend, max);
+    GW_ASSERT(cfg->max && (cfg->max & (cfg->max - 1)) == 0);
+    *out = (struct gw_outstanding){
+        .cfg = *cfg,
+        .expected = cfg->first_seq,
+        .next = cfg->first_seq,
+    };
+    outstanding_carve(out, memory, cfg->max);
+    memset(out->notes, 0, cfg->max * sizeof(*out->notes));
+    gw_index_queue_init(&out->resend, cfg->max);
 }
 
 void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq)
@@ -89,12 +94,12 @@ void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
     out->was_overtaken = true;
     out->behind = out->next;
     out->behind_count = 0;
-    resend_overdue(out, seq, out->resends_gap);
+    resend_overdue(out, seq, out->cfg.resends_gap);
 }
 
 static gw_time timeout_of(const struct gw_outstanding *out)
 {
-    return out->timeout << out->timeouts;
+    return out->cfg.timeout << out->timeouts;
 }
 
 /*
@@ -111,7 +116,7 @@ bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
     if (out->expected == out->next || now - out->progress_at < timeout_of(out))
         return false;
     out->progress_at = now;
-    resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
+    resend_overdue(out, out->next, out->cfg.resends_gap || is_crawling(out));
     out->had_timeout = true;
     out->timeouts += out->timeouts < BACKOFF_MAX;
     out->results_since = 0;

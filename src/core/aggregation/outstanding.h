@@ -31,31 +31,38 @@ enum gw_note {
     GW_NOTE_ASKED = 8,  /* it was in a collision, and the server asks for what it lacks */
 };
 
+struct gw_outstanding_cfg {
+    uint32_t max; /* fragments out at the same time: a power of two */
+    uint32_t first_seq;
+    gw_time timeout;  /* the first one */
+    bool resends_gap; /* every overdue fragment is sent again, not only the expected one */
+};
+
+/* Its owner reads `expected` and `next`. */
 struct gw_outstanding {
+    struct gw_outstanding_cfg cfg;
     uint8_t *notes; /* enum gw_note */
     uint32_t *resend_seqs;
     struct gw_index_queue resend; /* over them */
-    uint32_t max;                 /* fragments out at the same time: a power of two */
-    bool resends_gap;   /* every overdue fragment is sent again, not only the expected one */
-    uint32_t expected;  /* first fragment without result */
-    uint32_t next;      /* first never sent */
-    uint32_t ahead;     /* results that came for fragments behind `expected` */
-    uint32_t overtaken; /* fragment last found lost that way */
+    uint32_t expected;            /* first fragment without result */
+    uint32_t next;                /* first never sent */
+    uint32_t ahead;               /* results that came for fragments behind `expected` */
+    uint32_t overtaken;           /* fragment last found lost that way */
     bool was_overtaken;
-    uint32_t behind;        /* `next` at that time: the resend left before it */
-    uint32_t behind_count;  /* results since then of what was sent later */
-    bool had_timeout;       /* and since then as many results: */
-    uint64_t results_since; /* likewise */
+    uint32_t behind;       /* `next` at that time: the resend left before it */
+    uint32_t behind_count; /* results since then of what was sent later */
+    bool had_timeout;
+    uint64_t results_since; /* of the last timeout */
     uint8_t timeouts;       /* since the last result */
-    gw_time timeout;        /* the first one */
     gw_time progress_at;    /* last result, or last resend by timeout */
 };
 
 /* Bytes of memory for gw_outstanding_init(). */
 size_t gw_outstanding_size(uint32_t max);
 
-/* Nothing is out, in `memory`, aligned to 64; `seq` is the first fragment. */
-void gw_outstanding_init(struct gw_outstanding *out, void *memory, uint32_t max, uint32_t seq);
+/* Nothing is out, in `memory`, aligned to 64. */
+void gw_outstanding_init(struct gw_outstanding *out, void *memory,
+                         const struct gw_outstanding_cfg *cfg);
 
 /* Nothing is out any more; `seq` is the next fragment. */
 void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq);
@@ -72,7 +79,7 @@ static inline void gw_outstanding_wait(struct gw_outstanding *out, gw_time now)
 /* What is noted of fragment `seq`. */
 static inline uint8_t *gw_outstanding_note(const struct gw_outstanding *out, uint32_t seq)
 {
-    return &out->notes[seq & (out->max - 1)];
+    return &out->notes[seq & (out->cfg.max - 1)];
 }
 
 /* Whether a fragment is between the expected one and the last sent; it may have its result. */

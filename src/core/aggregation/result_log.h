@@ -49,6 +49,12 @@ static inline bool gw_result_log_has_next(const struct gw_result_log *log)
     return log->at != log->end;
 }
 
+/* Whether the server has not confirmed all that it may lack. */
+static inline bool gw_result_log_owes(const struct gw_result_log *log)
+{
+    return log->owed > 0;
+}
+
 /* The next result to supply, or NULL. */
 const struct gw_kept_result *gw_result_log_next(struct gw_result_log *log);
 

@@ -74,8 +74,8 @@ void gw_server_expire(struct gw_app *app, gw_time now)
         gw_app_wake(app);
     if (server->open && asks(server) &&
         now - server->progress_at >= server->cfg.quiet << server->rounds) {
-        if (gw_order_queue_is_empty(
-                &server->orders)) /* else it is the server that holds things up */
+        bool holds_up = !gw_order_queue_is_empty(&server->orders); /* itself what others wait for */
+        if (!holds_up)
             ask(server, server->expected, server->expected + server->cfg.positions);
         server->progress_at = now;
         server->rounds += server->rounds < ROUNDS_MAX;

@@ -276,7 +276,7 @@ static void worker_expire(struct gw_app *app, gw_time now)
         gw_worker_fail(worker, GW_JOB_STALLED, worker->cfg.server, now);
         return;
     }
-    if ((!has_work && worker->log.owed == 0) || worker->is_paused) {
+    if ((!has_work && !gw_result_log_owes(&worker->log)) || worker->is_paused) {
         gw_app_arm(app, stall_at);
         return;
     }
@@ -317,7 +317,13 @@ static void worker_carve(struct gw_worker *worker, const struct gw_worker_cfg *c
     if (!arena->base)
         return;
     gw_tensor_row_init(&worker->row, row, cfg->tensors_max, cfg->values, cfg->first_seq);
-    gw_outstanding_init(&worker->out, out, cfg->window_max, cfg->first_seq);
+    gw_outstanding_init(&worker->out, out,
+                        &(struct gw_outstanding_cfg){
+                            .max = cfg->window_max,
+                            .first_seq = cfg->first_seq,
+                            .timeout = cfg->timeout,
+                            .resends_gap = cfg->resend_gap,
+                        });
     gw_result_log_init(&worker->log, log, log_count(cfg), worker->app.pool);
 }
 
@@ -380,8 +386,6 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .bufs = worker->app.pool->bufs,
     };
     worker_carve(worker, cfg, &arena);
-    worker->out.timeout = cfg->timeout;
-    worker->out.resends_gap = cfg->resend_gap;
     worker->window = first_window(worker);
     gw_worker_values_forget(&worker->values);
     reset(worker);
@@ -442,14 +446,14 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     gw_outstanding_wait(&worker->out, now);
     gw_result_log_owe(&worker->log, place->first_seq, worker->out.next);
     worker->result_at = now;
-    if (gw_tensor_row_count(&worker->row) || worker->log.owed)
+    if (gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log))
         gw_app_arm(&worker->app, gw_time_add(now, cfg->timeout));
     worker_wake(worker, now);
 }
 
 bool gw_worker_owes(const struct gw_worker *worker)
 {
-    return worker->log.owed > 0;
+    return gw_result_log_owes(&worker->log);
 }
 
 bool gw_worker_is_out(const struct gw_worker *worker)

@@ -20,8 +20,8 @@ struct fixture {
 static void fixture_open(struct fixture *f, uint32_t count)
 {
     f->memory = aligned_alloc(64, gw_outstanding_size(MAX));
-    gw_outstanding_init(&f->out, f->memory, MAX, FIRST);
-    f->out.timeout = TIMEOUT;
+    struct gw_outstanding_cfg cfg = {.max = MAX, .first_seq = FIRST, .timeout = TIMEOUT};
+    gw_outstanding_init(&f->out, f->memory, &cfg);
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(gw_outstanding_take_next(&f->out), FIRST + i);
 }
@@ -107,7 +107,7 @@ static void detect_loss__sends_the_gap_again_if_wanted(void **state)
     (void)state;
     struct fixture f;
     fixture_open(&f, 8);
-    f.out.resends_gap = true;
+    f.out.cfg.resends_gap = true;
     assert_false(finish(&f, 2, 1));
     assert_false(finish(&f, 4, 1));
     assert_true(finish(&f, 5, 1));
