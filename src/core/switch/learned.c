@@ -55,7 +55,7 @@ static struct gw_learned_entry *find_room(struct gw_learned *learned, gw_time no
         if (!oldest || gw_time_before(entry->seen, oldest->seen))
             oldest = entry;
     }
-    if (!oldest || now - oldest->seen < learned->idle)
+    if (!oldest || !gw_learned_is_idle(learned, oldest, now))
         return NULL;
     forget(learned, oldest);
     return oldest;
@@ -91,6 +91,22 @@ uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address)
 {
     uint32_t index = gw_map_get(&learned->map, address);
     return index == GW_MAP_NONE ? GW_PORT_NONE : learned->entries[index].port;
+}
+
+const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned, uint32_t *at)
+{
+    while (*at < learned->count) {
+        const struct gw_learned_entry *entry = &learned->entries[(*at)++];
+        if (entry->port != GW_PORT_NONE)
+            return entry;
+    }
+    return NULL;
+}
+
+bool gw_learned_is_idle(const struct gw_learned *learned, const struct gw_learned_entry *entry,
+                        gw_time now)
+{
+    return now - entry->seen >= learned->idle;
 }
 
 void gw_learned_forget(struct gw_learned *learned, uint16_t port)

@@ -46,6 +46,16 @@ int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port,
 /* The port of `address`, or GW_PORT_NONE. */
 uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address);
 
+/*
+ * The entry at `*at` or the next one behind it that is in use, and moves `*at` behind it; NULL: no
+ * more. `*at` is 0 at first.
+ */
+const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned, uint32_t *at);
+
+/* Whether the entry's address has been silent for so long that it makes room for others. */
+bool gw_learned_is_idle(const struct gw_learned *learned, const struct gw_learned_entry *entry,
+                        gw_time now);
+
 /* Forgets all addresses of a port. */
 void gw_learned_forget(struct gw_learned *learned, uint16_t port);
 

@@ -262,6 +262,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     gw_heap_init(&sw->timers.heap, tables.timers, gw_switch_timer_count(cfg->port_count));
     sw->prng = gw_prng_derive(cfg->seed, 0);
     sw->pool = cfg->pool;
+    sw->trim_size = cfg->trim_size;
     start_routing(sw, cfg, tables.learned);
     sw->aggregate = (struct gw_switch_aggregate){
         .aggregators = cfg->aggregate, .slots = cfg->slots, .timers = &sw->timers};

@@ -25,6 +25,7 @@ struct gw_switch {
     struct gw_switch_link *links; /* per port */
     bool has_groups;
     struct gw_learned learned; /* unless classify.learned is NULL */
+    uint32_t trim_size;        /* bytes of a packet of the switch's own */
     struct gw_prng prng;
     struct gw_pkt_pool *pool;
     struct gw_switch_stats stats;

@@ -23,9 +23,7 @@ static void announce(struct gw_switch *sw, uint32_t address, gw_time now)
     if (!pkt)
         return;
     *pkt = (struct gw_pkt){
-        .q = {.size = sw->queue.discipline.trim_size,
-              .class = GW_CLASS_CONTROL,
-              .kind = GW_PKT_ACK},
+        .q = {.size = sw->trim_size, .class = GW_CLASS_CONTROL, .kind = GW_PKT_ACK},
         .src = address,
         .dst = GW_ADDRESS_NONE,
         .buf = GW_BUF_NONE,
@@ -52,12 +50,11 @@ int gw_switch_open_port(struct gw_switch *sw, uint16_t port, uint32_t address, b
 
 void gw_switch_announce(struct gw_switch *sw, gw_time now)
 {
-    for (uint32_t i = 0; i < sw->learned.count; i++) {
-        const struct gw_learned_entry *entry = &sw->learned.entries[i];
-        if (entry->port != GW_PORT_NONE && entry->port != sw->route.uplink &&
-            (sw->links[entry->port].is_edge || now - entry->seen < sw->learned.idle))
+    uint32_t at = 0;
+    for (const struct gw_learned_entry *entry; (entry = gw_learned_next(&sw->learned, &at));)
+        if (entry->port != sw->route.uplink &&
+            (sw->links[entry->port].is_edge || !gw_learned_is_idle(&sw->learned, entry, now)))
             announce(sw, entry->address, now);
-    }
 }
 
 void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group, gw_time now)
