@@ -3,7 +3,7 @@
  *
  * A flow moves one message (`bytes` long) to a peer as a row of packets and completes when the
  * sender knows that all of them arrived. The endpoint owns the sender and the receiver half of its
- * flows; packets, windows, repair and acknowledgement are in flow_tx.c and flow_rx.c, the order of
+ * flows; packets, windows, repair and acknowledgement are in flow_tx.h and flow_rx.h, the order of
  * sending in egress.c: control first, then by class, then round robin over flows, one train each.
  *
  * Applications call send, expect and poll; the endpoint never calls them back.
@@ -90,7 +90,7 @@ struct gw_endpoint_stats {
     uint64_t spurious;        /* retransmitted although the peer already had them */
     uint64_t duplicates;      /* received twice */
     uint64_t control_dropped; /* control queue full */
-    uint64_t refused;         /* data without a flow slot, buffer or memory to put it into */
+    uint64_t refused;         /* data without room for a flow, a buffer or memory to put it into */
     uint64_t stray;           /* for an unknown or ended flow, or another host */
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
