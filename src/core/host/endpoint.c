@@ -224,9 +224,16 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
 uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
 {
     uint32_t count = 0;
-    for (uint16_t port = 0; port < ep->node.port_count; port++)
-        for (struct gw_pkt_fifo *control = &ep->egress[port].control; control->count; count++)
-            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(control, ep->pool));
+    for (uint16_t port = 0; port < ep->node.port_count; port++) {
+        struct gw_egress *egress = &ep->egress[port];
+        for (; egress->control.count; count++)
+            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(&egress->control, ep->pool));
+        if (egress->pause) {
+            gw_pkt_release(ep->pool, egress->pause);
+            egress->pause = NULL;
+            count++;
+        }
+    }
     return count;
 }
 
