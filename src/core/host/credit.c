@@ -76,8 +76,7 @@ void gw_credit_arrived(struct gw_endpoint *ep, struct gw_rx_flow *flow, const st
 /* Packets that the flow may be granted now: at most one train. */
 static uint32_t wanted(const struct gw_endpoint *ep, const struct gw_rx_flow *flow)
 {
-    uint32_t have = (uint32_t)((flow->bytes + flow->mss - 1) / flow->mss);
-    uint32_t missing = flow->total - have;
+    uint32_t missing = flow->total - flow->arrived - flow->lost;
     if (missing <= flow->due || ep->cfg.grant.ahead <= flow->due)
         return 0;
     return min_u32(min_u32(missing, ep->cfg.grant.ahead) - flow->due, ep->cfg.train);

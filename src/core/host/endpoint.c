@@ -271,31 +271,44 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
     return GW_OK;
 }
 
-int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
-                       uint64_t bytes)
+int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expect)
 {
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
-        struct gw_expectation *expectation = &ep->expectations[i];
-        if (!expectation->data) {
-            *expectation =
-                (struct gw_expectation){.data = data, .bytes = bytes, .peer = peer, .tag = tag};
-            return GW_OK;
-        }
+        if (ep->expectations[i].data)
+            continue;
+        ep->expectations[i] = *expect;
+        if (expect->arrived)
+            memset(expect->arrived, 0, ((size_t)expect->packets_max + 63) / 64 * 8);
+        return GW_OK;
     }
     return GW_ERR_NO_ROOM;
 }
 
+int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
+                       uint64_t bytes)
+{
+    return gw_endpoint_expect_part(
+        ep, &(struct gw_expect){.peer = peer, .tag = tag, .data = data, .bytes = bytes});
+}
+
+/* Whether a piece of memory begins in `size` bytes at `first`. */
+static bool begins_in(const void *piece, const void *first, uint64_t size)
+{
+    return piece && (uintptr_t)piece - (uintptr_t)first < size;
+}
+
 void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
 {
-    uintptr_t first = (uintptr_t)memory;
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++)
-        if ((uintptr_t)ep->expectations[i].data - first < size)
+        if (begins_in(ep->expectations[i].data, memory, size) ||
+            begins_in(ep->expectations[i].arrived, memory, size))
             ep->expectations[i].data = NULL;
     for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
-        if (ep->tx_flows[i].transport && (uintptr_t)ep->tx_flows[i].data - first < size)
+        if (ep->tx_flows[i].transport && begins_in(ep->tx_flows[i].data, memory, size))
             gw_flow_tx_drop(ep, &ep->tx_flows[i]);
     for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
-        if (ep->rx_flows[i].data && (uintptr_t)ep->rx_flows[i].data - first < size)
+        if (begins_in(ep->rx_flows[i].data, memory, size) ||
+            begins_in(ep->rx_flows[i].arrived_bits, memory, size))
             gw_flow_rx_drop(ep, &ep->rx_flows[i]);
 }
 

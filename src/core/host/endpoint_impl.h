@@ -22,13 +22,6 @@ enum {
     GW_RX_FLOWS_MAX = 1 << 20,
 };
 
-struct gw_expectation {
-    unsigned char *data; /* NULL: free */
-    uint64_t bytes;
-    uint32_t peer;
-    uint32_t tag;
-};
-
 /* What waits to leave by one port. */
 struct gw_egress {
     struct gw_pkt_fifo control;
@@ -61,8 +54,8 @@ struct gw_endpoint {
     struct gw_index_queue event_queue; /* over them; its count is the node's event_count */
     struct gw_rx_flow *want_tail;      /* circular: flows that want credit; NULL: none */
     struct gw_pacer credit_pacer;      /* while granting */
-    bool is_granting; /* the time of the last credit is not over, or somebody waits */
-    struct gw_expectation *expectations;
+    bool is_granting;               /* the time of the last credit is not over, or somebody waits */
+    struct gw_expect *expectations; /* data NULL: free */
     struct gw_endpoint_cfg cfg;
     struct gw_endpoint_stats stats;
 };

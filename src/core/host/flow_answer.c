@@ -30,9 +30,28 @@ static void turn_around(struct gw_endpoint *ep, const struct gw_rx_flow *flow, s
     pkt->ack.mask[0] = pkt->ack.mask[1] = 0;
 }
 
+static void set_mask(struct gw_pkt *pkt, uint64_t mask)
+{
+    pkt->ack.mask[0] = (uint32_t)mask;
+    pkt->ack.mask[1] = (uint32_t)(mask >> 32);
+}
+
+/* Adds to an ACK of a flow that has lost packets what the sender must know of them. */
+static void report_lost(struct gw_rx_flow *flow, struct gw_pkt *pkt)
+{
+    bool is_end = flow->cum == flow->total;
+    if (is_end)
+        set_mask(pkt, flow->bytes);
+    if (is_end || flow->has_let_go)
+        pkt->q.flags |= GW_PKT_GIVEN_UP;
+    flow->has_let_go = false;
+}
+
 void gw_flow_answer_ack(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt)
 {
     turn_around(ep, flow, pkt, GW_PKT_ACK);
+    if (flow->lost)
+        report_lost(flow, pkt);
     ep->stats.acks_sent++;
     gw_egress_control(ep, pkt);
 }
@@ -54,8 +73,9 @@ void gw_flow_answer_flush(struct gw_endpoint *ep, struct gw_rx_flow *flow)
     pkt->entropy = flow->held_entropy;
     pkt->q.ecn = flow->held_ce ? GW_ECN_CE : GW_ECN_ECT0;
     turn_around(ep, flow, pkt, GW_PKT_ACK);
-    pkt->ack.mask[0] = (uint32_t)flow->held_mask;
-    pkt->ack.mask[1] = (uint32_t)(flow->held_mask >> 32);
+    set_mask(pkt, flow->held_mask);
+    if (flow->lost)
+        report_lost(flow, pkt);
     ep->stats.acks_sent++;
     gw_egress_control(ep, pkt);
 }

@@ -44,8 +44,8 @@ static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_
     return flow;
 }
 
-/* Takes packet `seq` off its list; returns the payload that is newly acknowledged. */
-static uint32_t ack_one(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq)
+/* Takes packet `seq` off its list for good; returns its payload, or 0 if that was done before. */
+static uint32_t settle_one(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq)
 {
     uint32_t at = seq & ep->span_mask;
     struct gw_tx_record *record = &flow->records[at];
@@ -61,19 +61,39 @@ static uint32_t ack_one(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_
     return len;
 }
 
-/* Acknowledges everything that `pkt` reports; returns the payload that is new. */
-static uint32_t ack_all(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_pkt *pkt)
+/* Packet `seq` never arrived, and the receiver does without it. If nobody knows yet that it was
+ * lost, congestion control learns of it. */
+static void let_go(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq, gw_time now)
 {
-    uint32_t bytes = ack_one(ep, flow, pkt->seq);
-    uint64_t mask = (uint64_t)pkt->ack.mask[1] << 32 | pkt->ack.mask[0];
-    for (; mask; mask &= mask - 1)
-        bytes += ack_one(ep, flow, pkt->seq - GW_ACK_MASK_BEFORE + (uint32_t)__builtin_ctzll(mask));
-    uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
-    for (uint32_t seq = flow->una; seq < cum; seq++)
-        bytes += ack_one(ep, flow, seq);
+    uint32_t at = seq & ep->span_mask;
+    if (gw_tx_is_out(flow, seq) && flow->records[at].state == GW_TX_FLIGHT)
+        gw_flow_tx_lose(ep, flow, at, false, now);
+    settle_one(ep, flow, seq);
+}
+
+static void advance_una(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
+{
     while (flow->una != flow->next &&
            flow->records[flow->una & ep->span_mask].state == GW_TX_SETTLED)
         flow->una++;
+}
+
+/* Settles everything that an ACK reports; returns the payload that is newly acknowledged. */
+static uint32_t ack_all(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_pkt *pkt,
+                        gw_time now)
+{
+    uint32_t bytes = settle_one(ep, flow, pkt->seq);
+    uint64_t mask = gw_pkt_mask(pkt);
+    for (; mask; mask &= mask - 1)
+        bytes +=
+            settle_one(ep, flow, pkt->seq - GW_ACK_MASK_BEFORE + (uint32_t)__builtin_ctzll(mask));
+    uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
+    if (pkt->q.flags & GW_PKT_GIVEN_UP)
+        for (uint32_t seq = flow->una; seq < cum; seq++)
+            let_go(ep, flow, seq, now);
+    for (uint32_t seq = flow->una; seq < cum; seq++)
+        bytes += settle_one(ep, flow, seq);
+    advance_una(ep, flow);
     return bytes;
 }
 
@@ -88,21 +108,37 @@ static struct gw_lb_echo echo_of(const struct gw_tx_flow *flow, const struct gw_
     };
 }
 
+/* The receiver has what it wants: nothing of the flow is sent any more. */
+static void end_early(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_pkt *pkt,
+                      gw_time now)
+{
+    uint64_t arrived = gw_pkt_mask(pkt);
+    if (arrived < flow->bytes)
+        gw_flow_tx_complete(ep, flow, arrived, now);
+    else
+        ep->stats.malformed++;
+}
+
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_tx_flow *flow = feedback_flow(ep, pkt);
     if (!flow)
         return;
+    if (pkt->q.flags & GW_PKT_GIVEN_UP && pkt->ack.cum == flow->total) {
+        end_early(ep, flow, pkt, now);
+        return;
+    }
     const struct gw_transport *transport = flow->transport;
     const struct gw_tx_record *record = &flow->records[pkt->seq & ep->span_mask];
     /* The ACK is for an earlier copy: resending was not needed. */
     if (gw_tx_is_out(flow, pkt->seq) && record->state == GW_TX_FLIGHT && record->resent &&
         record->sent != gw_tx_tick(pkt->sent_at))
         ep->stats.spurious++;
-    uint32_t bytes = ack_all(ep, flow, pkt);
+    uint32_t una = flow->una;
+    uint32_t bytes = ack_all(ep, flow, pkt, now);
     const struct gw_lb_echo echo = echo_of(flow, pkt, now);
     transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
-    if (bytes == 0)
+    if (bytes == 0 && flow->una == una)
         return;
     flow->acked_bytes += bytes;
     flow->progress_at = now;
@@ -112,7 +148,7 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), gw_time_add(now, flow->rto));
     }
     if (flow->una == flow->total) {
-        gw_flow_tx_end(ep, flow, GW_EVENT_SENT, now);
+        gw_flow_tx_complete(ep, flow, flow->acked_bytes, now);
         return;
     }
     transport->loss->on_ack(flow->loss_state, transport->loss_cfg.bytes, pkt->sent_at);
@@ -129,6 +165,18 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
     gw_flow_tx_wake(ep, flow, now);
 }
 
+/* A packet that was trimmed need not be sent again. True: that was the last of the flow. */
+static bool given_up(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq, gw_time now)
+{
+    if (settle_one(ep, flow, seq))
+        flow->progress_at = now;
+    advance_una(ep, flow);
+    if (flow->una != flow->total)
+        return false;
+    gw_flow_tx_complete(ep, flow, flow->acked_bytes, now);
+    return true;
+}
+
 void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_tx_flow *flow = feedback_flow(ep, pkt);
@@ -139,21 +187,28 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
     const struct gw_tx_record *record = &flow->records[at];
     const struct gw_lb_echo echo = echo_of(flow, pkt, now);
     bool is_trimmed = !(pkt->q.flags & GW_PKT_NOT_READY);
+    bool is_given_up = is_trimmed && pkt->q.flags & GW_PKT_GIVEN_UP;
     if (is_trimmed)
         transport->lb->on_trim(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
     /* Late news of a packet that was acknowledged, or that was sent again since. */
-    if (!gw_tx_is_out(flow, pkt->seq) || record->state != GW_TX_FLIGHT ||
-        record->sent != gw_tx_tick(pkt->sent_at))
+    bool is_late = !gw_tx_is_out(flow, pkt->seq) || record->state != GW_TX_FLIGHT ||
+                   record->sent != gw_tx_tick(pkt->sent_at);
+    if (is_late && !is_given_up)
         return;
     if (!is_trimmed) {
         if (flow->acked_bytes == 0)
             gw_flow_tx_hold(ep, flow, now);
         return;
     }
-    if (!transport->loss->on_nack(flow->loss_state, transport->loss_cfg.bytes))
+    bool is_lost =
+        !is_late && transport->loss->on_nack(flow->loss_state, transport->loss_cfg.bytes);
+    if (!is_lost && !is_given_up)
         return;
     flow->answered_at = now;
-    gw_flow_tx_lose(ep, flow, at, true, now);
+    if (is_lost)
+        gw_flow_tx_lose(ep, flow, at, true, now);
+    if (is_given_up && given_up(ep, flow, pkt->seq, now))
+        return;
     gw_flow_tx_wake(ep, flow, now);
 }
 

@@ -109,7 +109,7 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
     const struct gw_transport *transport = flow->transport;
     uint32_t index = gw_tx_index(ep, flow);
     if (gw_stall_is_over(flow->progress_at, ep->cfg.stall, now)) {
-        gw_flow_tx_end(ep, flow, GW_EVENT_FAILED, now);
+        gw_flow_tx_fail(ep, flow, now);
         return;
     }
     uint32_t oldest;

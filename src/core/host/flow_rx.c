@@ -2,8 +2,8 @@
  * The receiver half of a flow: which packets have arrived, and where their payload goes; see
  * flow_rx.h.
  *
- * Any data packet that can be stored opens a flow, since each carries all that is needed. A
- * complete flow stays as long as its place is not needed, to answer duplicates; one that failed, to
+ * Any data packet that can be stored opens a flow, since each carries all that is needed. A flow
+ * that is done stays as long as its place is not needed, to answer duplicates; one that failed, to
  * leave its packets unanswered. Payload for which no memory is posted is dropped with a NACK that
  * says so; nothing is remembered of it.
  *
@@ -52,10 +52,10 @@ static uint32_t take_place(struct gw_endpoint *ep)
 }
 
 /* The memory posted for a message, or NULL. */
-static struct gw_expectation *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
+static struct gw_expect *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
-        struct gw_expectation *expectation = &ep->expectations[i];
+        struct gw_expect *expectation = &ep->expectations[i];
         if (expectation->data && expectation->peer == peer && expectation->tag == tag)
             return expectation;
     }
@@ -93,6 +93,7 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
         .total = pkt->data.total,
         .tag = pkt->data.tag,
         .mss = pkt->data.mss,
+        .finish = ep->pool->bufs ? NULL : ep->cfg.finish,
         .state = GW_RX_ACTIVE,
         .heard_at = now,
     };
@@ -115,6 +116,7 @@ static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw
     gw_credit_leave(ep, flow);
     ep->promised--;
     flow->data = NULL;
+    flow->arrived_bits = NULL;
     flow->state = (uint8_t)state;
     flow->list_next = GW_FLOW_NONE;
     if (ep->done_head == GW_FLOW_NONE)
@@ -133,6 +135,7 @@ static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_
                                             .peer = flow->peer,
                                             .tag = flow->tag,
                                             .bytes = flow->bytes,
+                                            .missing = flow->lost,
                                             .at = now});
 }
 
@@ -146,17 +149,65 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
 {
     if (pkt->buf == GW_BUF_NONE)
         return true;
-    struct gw_expectation *posted = flow->data ? NULL : find_memory(ep, flow->peer, flow->tag);
-    if (posted) {
+    struct gw_expect *posted = flow->data ? NULL : find_memory(ep, flow->peer, flow->tag);
+    if (posted && !(posted->arrived && flow->total > posted->packets_max)) {
         flow->data = posted->data;
         flow->room = posted->bytes;
+        flow->finish = posted->finish;
+        flow->arrived_bits = posted->arrived;
         posted->data = NULL;
     }
     uint64_t offset = (uint64_t)pkt->seq * flow->mss;
     if (!flow->data || offset + pkt->data.len > flow->room)
         return false;
     memcpy(flow->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
+    if (flow->arrived_bits)
+        flow->arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
     return true;
+}
+
+/* Packet `seq` >= cum is settled. */
+static void settle(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
+{
+    bit_flip(ep, flow, seq);
+    while (bit_test(ep, flow, flow->cum))
+        bit_flip(ep, flow, flow->cum++);
+}
+
+/* Whether another packet may stay lost. */
+static bool may_give_up(const struct gw_rx_flow *flow)
+{
+    const struct gw_finish_sample rest = {
+        .total = flow->total,
+        .arrived = flow->total - flow->lost - 1,
+        .lost = flow->lost + 1,
+    };
+    return flow->finish && flow->finish->ops->is_enough(flow->finish->cfg.bytes, &rest);
+}
+
+static void give_up(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
+{
+    flow->lost++;
+    ep->stats.given_up++;
+    settle(ep, flow, seq);
+}
+
+/* Packet `seq` of a flow with a policy has arrived: lets go of the holes far behind it, and of all
+ * that is missing if it is enough. */
+static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
+{
+    const struct gw_finish_sample sample = {flow->total, flow->arrived, flow->lost};
+    if (flow->finish->ops->is_enough(flow->finish->cfg.bytes, &sample)) {
+        flow->lost = flow->total - flow->arrived;
+        flow->cum = flow->total;
+        return;
+    }
+    uint32_t reach = (ep->span_mask + 1) / 2;
+    while (flow->cum < seq && seq - flow->cum >= reach && may_give_up(flow)) {
+        flow->due -= flow->due > 0; /* it is not under way any more */
+        flow->has_let_go = true;
+        give_up(ep, flow, flow->cum);
+    }
 }
 
 /* Answers a packet of a flow that is not open, of which there is nothing to remember. */
@@ -203,6 +254,23 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
     return NULL;
 }
 
+/* A packet came without its payload: it is to be sent again, or is not worth it. */
+static void take_trimmed(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
+                         gw_time now)
+{
+    if (!may_give_up(flow)) {
+        gw_flow_answer_nack(ep, flow, pkt, 0);
+        return;
+    }
+    give_up(ep, flow, pkt->seq);
+    if (flow->cum != flow->total) {
+        gw_flow_answer_nack(ep, flow, pkt, GW_PKT_GIVEN_UP);
+        return;
+    }
+    gw_flow_answer_ack(ep, flow, pkt);
+    flow_close(ep, flow, GW_EVENT_RECEIVED, now);
+}
+
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     ep->stats.data_received++;
@@ -226,13 +294,14 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         return;
     }
     if (pkt->q.flags & GW_PKT_TRIMMED) {
-        gw_flow_answer_nack(ep, flow, pkt, 0);
+        take_trimmed(ep, flow, pkt, now);
         return;
     }
     flow->bytes += pkt->data.len;
-    bit_flip(ep, flow, pkt->seq);
-    while (bit_test(ep, flow, flow->cum))
-        bit_flip(ep, flow, flow->cum++);
+    flow->arrived++;
+    settle(ep, flow, pkt->seq);
+    if (flow->finish)
+        finish_after(ep, flow, pkt->seq);
     bool is_complete = flow->cum == flow->total;
     if (ep->cfg.ack_every > 1)
         gw_flow_answer_coalesce(ep, flow, pkt, now);

@@ -5,7 +5,20 @@
  *   flow_answer.c  the ACKs and NACKs
  *   credit.c       what a flow on credit is granted
  *
- * Invariant: bit (seq modulo span) is set only for arrived packets with cum < seq < cum + span.
+ * Each packet of the message is wanted until it is settled: it has arrived, or it was lost and the
+ * policy of core/finish does without it. Then it is given up for good, and a copy that comes after
+ * all is a duplicate. So a hole does not pin the window for longer than it is worth. A packet
+ * counts as lost when it comes trimmed, or when one half a span behind it has arrived: packets that
+ * overtake each other by less cost nothing, and a sender with no more than that in flight does not
+ * wait.
+ *
+ * The sender learns what is given up by the flag GIVEN_UP: a NACK with it says that the packet need
+ * not be sent again; an ACK with it, that some below `cum` did not arrive. One whose cum is the
+ * number of packets ends the flow, and tells how much arrived. If that is lost, the packet that
+ * caused it is sent again in time and causes the same.
+ *
+ * Invariants: bit (seq modulo span) is set only for settled packets with cum < seq < cum + span;
+ * with all that is not lost the message would be enough.
  */
 #ifndef GW_CORE_FLOW_RX_H
 #define GW_CORE_FLOW_RX_H
@@ -14,26 +27,30 @@
 
 enum gw_rx_state {
     GW_RX_FREE,   /* data of an unknown flow moves it on */
-    GW_RX_ACTIVE, /* the last missing packet, or a stall, moves it on */
-    GW_RX_DONE,   /* complete; answers duplicates until another flow needs the place */
+    GW_RX_ACTIVE, /* the last packet that is wanted, or a stall, moves it on */
+    GW_RX_DONE,   /* it has what it wanted; answers duplicates until another flow needs the place */
     GW_RX_FAILED, /* gave up; answers nothing, so that the sender does not complete either, until
                      another flow needs the place */
 };
 
 struct gw_rx_flow {
-    uint64_t *bits; /* bit (seq modulo span): packet seq >= cum has arrived */
+    uint64_t *bits; /* bit (seq modulo span): packet seq >= cum is settled */
     uint32_t peer;
     uint32_t flow;
     uint32_t key; /* of our packets to the peer */
     uint32_t total;
-    uint32_t cum; /* every packet below has arrived */
+    uint32_t cum; /* every packet below is settled */
     uint32_t tag;
     uint16_t mss;
-    uint8_t state;      /* enum gw_rx_state */
-    uint8_t held;       /* packets that the next ACK will report; 0 unless coalescing */
-    uint32_t list_next; /* index of the next that is free, or done */
-    gw_time heard_at;   /* last arrival */
-    uint64_t bytes;     /* payload that arrived, without duplicates */
+    uint8_t state;                  /* enum gw_rx_state */
+    uint8_t held;                   /* packets that the next ACK will report; 0 unless coalescing */
+    uint32_t list_next;             /* index of the next that is free, or done */
+    gw_time heard_at;               /* last arrival */
+    uint64_t bytes;                 /* payload that arrived, without duplicates */
+    uint32_t arrived;               /* packets, likewise */
+    uint32_t lost;                  /* packets given up; once it is done, all that did not arrive */
+    const struct gw_finish *finish; /* NULL: all packets are wanted */
+    uint64_t *arrived_bits;         /* see struct gw_expect */
     unsigned char *data;
     uint64_t room; /* bytes at `data` */
     /* Of a flow on credit; see credit.h. */
@@ -41,6 +58,7 @@ struct gw_rx_flow {
     uint32_t due;                 /* packets under way, or granted and not sent yet */
     uint32_t granted;             /* packets, since the flow began */
     bool wants_credit;
+    bool has_let_go; /* the next ACK says that cum has passed a packet that never arrived */
     /* The packet that causes the ACK now held back, and the others relative to it. */
     uint32_t held_seq;
     uint16_t held_entropy;

@@ -44,18 +44,36 @@ void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)
     ep->tx_free = index;
 }
 
-void gw_flow_tx_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_event_kind kind,
-                    gw_time now)
+/* An event of the flow, to be filled in. */
+static struct gw_event event_of(const struct gw_tx_flow *flow, gw_time now)
 {
+    return (struct gw_event){.flow = flow->id,
+                             .peer = flow->peer,
+                             .tag = flow->tag,
+                             .bytes = flow->bytes,
+                             .retransmits = flow->resent_packets,
+                             .window = flow->window.cwnd,
+                             .at = now};
+}
+
+void gw_flow_tx_complete(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint64_t bytes,
+                         gw_time now)
+{
+    struct gw_event event = event_of(flow, now);
+    event.kind = GW_EVENT_SENT;
+    event.bytes = bytes;
+    /* All packets are full but the last, so the bytes tell how many are missing. */
+    event.missing = (uint32_t)((flow->bytes - bytes + flow->path.mtu - 1) / flow->path.mtu);
     gw_flow_tx_drop(ep, flow);
-    gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
-                                            .flow = flow->id,
-                                            .peer = flow->peer,
-                                            .tag = flow->tag,
-                                            .bytes = flow->bytes,
-                                            .retransmits = flow->resent_packets,
-                                            .window = flow->window.cwnd,
-                                            .at = now});
+    gw_endpoint_post(ep, &event);
+}
+
+void gw_flow_tx_fail(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+{
+    struct gw_event event = event_of(flow, now);
+    event.kind = GW_EVENT_FAILED;
+    gw_flow_tx_drop(ep, flow);
+    gw_endpoint_post(ep, &event);
 }
 
 /* Whether the next packet must wait until `pace_at`. */
@@ -153,7 +171,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
         .size = len + ep->cfg.hdr,
         .key = flow->key,
         .class = flow->sender.class,
-        .ecn = GW_ECN_ECT0,
+        .ecn = flow->ecn,
         .flags = GW_PKT_TRIMMABLE,
         .kind = GW_PKT_DATA,
     };
@@ -234,6 +252,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     };
     flow->bytes = send->bytes;
     flow->data = send->data;
+    flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
     flow->acked_bytes = flow->resent_packets = 0;
     flow->is_held = false;
     flow->holds = 0;

@@ -74,6 +74,7 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
+    uint8_t ecn;   /* enum gw_ecn; of its data packets */
     bool is_held;  /* the receiver is not ready: one packet at a time */
     uint8_t holds; /* times that it was not, up to a limit */
     /* The rest of a flow on credit; see credit.h. */
@@ -147,9 +148,11 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
 /* Joins the egress ring, or waits for its time, if there is something that may be sent. */
 void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 
-/* The flow ends with an event; no flow is there any more. */
-void gw_flow_tx_end(struct gw_endpoint *ep, struct gw_tx_flow *flow, enum gw_event_kind kind,
-                    gw_time now);
+/* The peer has the message, `bytes` of it: the flow ends with an event, and is there no more. */
+void gw_flow_tx_complete(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint64_t bytes,
+                         gw_time now);
+/* The same when the flow has stalled. */
+void gw_flow_tx_fail(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 
 /* Ends a running flow without an event. */
 void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow);
