@@ -68,13 +68,14 @@ struct gw_expect {
     const struct gw_finish *finish; /* when it is enough; must outlive the flow. NULL: when all of
                                        it has arrived */
     uint64_t *arrived;    /* NULL, or a bit for each packet, cleared by the call that posts it: bit
-                             i % 64 of word i / 64 is set when packet i is in its place */
+                             i % 64 of word i / 64 is set when packet i is in its place, at i times the
+                             event's mss */
     uint32_t packets_max; /* that `arrived` has room for; a message of more is refused */
 };
 
 enum gw_event_kind {
     GW_EVENT_SENT,     /* the peer has the message, as far as it wants it */
-    GW_EVENT_RECEIVED, /* so has this host */
+    GW_EVENT_RECEIVED, /* this host has one, as far as it wants it */
     GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
     GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
                           tensor: `reason` and `about` say why there is no sum */
@@ -95,6 +96,7 @@ struct gw_event {
     uint32_t missing; /* sent, received: packets of the message that did not arrive and need not */
     uint32_t about;   /* rank or address that the reason is about */
     uint16_t rank;    /* of the member, or the one that it asked for */
+    uint16_t mss;     /* payload bytes of every packet of the message but the last */
     uint8_t reason;   /* enum gw_job_reason */
 };
 

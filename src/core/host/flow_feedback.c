@@ -45,7 +45,7 @@ static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_
 }
 
 /* Takes packet `seq` off its list for good; returns its payload, or 0 if that was done before. */
-static uint32_t settle_one(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq)
+static inline uint32_t settle_one(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq)
 {
     uint32_t at = seq & ep->span_mask;
     struct gw_tx_record *record = &flow->records[at];
@@ -61,8 +61,8 @@ static uint32_t settle_one(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint
     return len;
 }
 
-/* Packet `seq` never arrived, and the receiver does without it. If nobody knows yet that it was
- * lost, congestion control learns of it. */
+/* Packet `seq` never arrived, as far as we know, and the receiver does without it. If nothing else
+ * has told that it was lost, congestion control learns of it. */
 static void let_go(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq, gw_time now)
 {
     uint32_t at = seq & ep->span_mask;
@@ -78,22 +78,34 @@ static void advance_una(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
         flow->una++;
 }
 
+/* Settles what an ACK says of all packets below `cum`; returns the payload that is newly
+ * acknowledged. */
+static uint32_t settle_below(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t cum,
+                             bool is_given_up, gw_time now)
+{
+    uint32_t bytes = 0;
+    for (uint32_t seq = flow->una; seq < cum; seq++)
+        if (is_given_up)
+            let_go(ep, flow, seq, now);
+        else
+            bytes += settle_one(ep, flow, seq);
+    advance_una(ep, flow);
+    return bytes;
+}
+
 /* Settles everything that an ACK reports; returns the payload that is newly acknowledged. */
-static uint32_t ack_all(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_pkt *pkt,
-                        gw_time now)
+static uint32_t settle_all(struct gw_endpoint *ep, struct gw_tx_flow *flow,
+                           const struct gw_pkt *pkt, gw_time now)
 {
     uint32_t bytes = settle_one(ep, flow, pkt->seq);
     uint64_t mask = gw_pkt_mask(pkt);
     for (; mask; mask &= mask - 1)
         bytes +=
             settle_one(ep, flow, pkt->seq - GW_ACK_MASK_BEFORE + (uint32_t)__builtin_ctzll(mask));
-    uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
-    if (pkt->q.flags & GW_PKT_GIVEN_UP)
-        for (uint32_t seq = flow->una; seq < cum; seq++)
-            let_go(ep, flow, seq, now);
-    for (uint32_t seq = flow->una; seq < cum; seq++)
-        bytes += settle_one(ep, flow, seq);
     advance_una(ep, flow);
+    uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
+    if (flow->una < cum)
+        bytes += settle_below(ep, flow, cum, pkt->q.flags & GW_PKT_GIVEN_UP, now);
     return bytes;
 }
 
@@ -135,7 +147,7 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         record->sent != gw_tx_tick(pkt->sent_at))
         ep->stats.spurious++;
     uint32_t una = flow->una;
-    uint32_t bytes = ack_all(ep, flow, pkt, now);
+    uint32_t bytes = settle_all(ep, flow, pkt, now);
     const struct gw_lb_echo echo = echo_of(flow, pkt, now);
     transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
     if (bytes == 0 && flow->una == una)

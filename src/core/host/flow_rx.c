@@ -136,6 +136,7 @@ static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_
                                             .tag = flow->tag,
                                             .bytes = flow->bytes,
                                             .missing = flow->lost,
+                                            .mss = flow->mss,
                                             .at = now});
 }
 
@@ -196,7 +197,8 @@ static void give_up(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t se
  * that is missing if it is enough. */
 static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
 {
-    const struct gw_finish_sample sample = {flow->total, flow->arrived, flow->lost};
+    const struct gw_finish_sample sample = {
+        .total = flow->total, .arrived = flow->arrived, .lost = flow->lost};
     if (flow->finish->ops->is_enough(flow->finish->cfg.bytes, &sample)) {
         flow->lost = flow->total - flow->arrived;
         flow->cum = flow->total;

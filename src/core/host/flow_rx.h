@@ -34,25 +34,26 @@ enum gw_rx_state {
 };
 
 struct gw_rx_flow {
+    /* What each packet needs, in one cache line. */
     uint64_t *bits; /* bit (seq modulo span): packet seq >= cum is settled */
     uint32_t peer;
     uint32_t flow;
     uint32_t key; /* of our packets to the peer */
     uint32_t total;
     uint32_t cum; /* every packet below is settled */
-    uint32_t tag;
     uint16_t mss;
     uint8_t state;                  /* enum gw_rx_state */
     uint8_t held;                   /* packets that the next ACK will report; 0 unless coalescing */
-    uint32_t list_next;             /* index of the next that is free, or done */
     gw_time heard_at;               /* last arrival */
     uint64_t bytes;                 /* payload that arrived, without duplicates */
     uint32_t arrived;               /* packets, likewise */
     uint32_t lost;                  /* packets given up; once it is done, all that did not arrive */
     const struct gw_finish *finish; /* NULL: all packets are wanted */
-    uint64_t *arrived_bits;         /* see struct gw_expect */
     unsigned char *data;
-    uint64_t room; /* bytes at `data` */
+    uint64_t room;          /* bytes at `data` */
+    uint64_t *arrived_bits; /* see struct gw_expect */
+    uint32_t tag;
+    uint32_t list_next; /* index of the next that is free, or done */
     /* Of a flow on credit; see credit.h. */
     struct gw_rx_flow *want_next; /* of those that want credit */
     uint32_t due;                 /* packets under way, or granted and not sent yet */

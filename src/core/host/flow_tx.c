@@ -51,6 +51,7 @@ static struct gw_event event_of(const struct gw_tx_flow *flow, gw_time now)
                              .peer = flow->peer,
                              .tag = flow->tag,
                              .bytes = flow->bytes,
+                             .mss = (uint16_t)flow->path.mtu,
                              .retransmits = flow->resent_packets,
                              .window = flow->window.cwnd,
                              .at = now};
