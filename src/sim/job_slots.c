@@ -8,7 +8,8 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "sim/jobs.h"
+#include "sim/jobs_impl.h"
+#include "topo/memory.h"
 
 enum {
     EPOCH = 1,
@@ -52,7 +53,7 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
     }
     if (cfg.jobs_max == 0)
         return NULL;
-    struct gw_slots *slots = gw_slots_init(gw_sim_alloc(gw_slots_size(&cfg)), &cfg);
+    struct gw_slots *slots = gw_slots_init(gw_memory_aligned(gw_slots_size(&cfg)), &cfg);
     gw_sim_slots_install(sim, slots, id);
     return slots;
 }
@@ -97,7 +98,7 @@ int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member)
         .scale_exponent = GW_SCALE_EXPONENT,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    stake->memory[1] = gw_sim_alloc(gw_slot_worker_size(&cfg));
+    stake->memory[1] = gw_memory_aligned(gw_slot_worker_size(&cfg));
     return gw_slot_worker_init(&stake->slot_worker, stake->memory[1], &cfg,
                                sim->nodes[member->place].endpoint);
 }

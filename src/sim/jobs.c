@@ -1,11 +1,12 @@
 /* Opens the training jobs of a run, and says at the end what became of them; see jobs.h. */
-#include "sim/jobs.h"
+#include "sim/jobs_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "topo/memory.h"
 
 enum {
     RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
@@ -93,7 +94,7 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .quiet = spec->timeout / 16 + 1,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    shard->memory[0] = gw_sim_alloc(gw_server_size(&server));
+    shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
     int error = gw_server_init(&shard->server, shard->memory[0], &server, endpoint);
     if (error)
         return error;
@@ -114,7 +115,7 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .agrees_exponents = spec->dynamic_scaling,
         .server = shard->server,
     };
-    shard->memory[1] = gw_sim_alloc(gw_coordinator_size(&cfg));
+    shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
     return gw_coordinator_init(&shard->coordinator, shard->memory[1], &cfg, endpoint);
 }
 
@@ -171,10 +172,10 @@ static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
     uint32_t index = spec->first_worker + rank, host = workers_of(sim, spec)[rank];
     struct gw_sim_member *member = &sim->members[index];
     *member = (struct gw_sim_member){.job = job, .rank = rank, .place = sim->place[host]};
-    member->stakes = gw_sim_alloc(gw_sim_stakes(spec) * sizeof(*member->stakes));
+    member->stakes = gw_memory_aligned(gw_sim_stakes(spec) * sizeof(*member->stakes));
     if (sim->scenario->host.payload) {
-        member->in = gw_sim_alloc(spec->bytes);
-        member->out = gw_sim_alloc(spec->bytes);
+        member->in = gw_memory_aligned(spec->bytes);
+        member->out = gw_memory_aligned(spec->bytes);
     }
     int error = GW_OK;
     for (uint32_t i = 0; i < spec->server_count && !error; i++) {
@@ -189,7 +190,7 @@ static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
             .beat = spec->beat,
             .patience = sim->scenario->host.stall,
         };
-        stake->memory[0] = gw_sim_alloc(gw_member_size());
+        stake->memory[0] = gw_memory_aligned(gw_member_size());
         error = gw_member_init(&stake->member, stake->memory[0], &cfg,
                                sim->nodes[member->place].endpoint);
     }
@@ -228,8 +229,8 @@ static int job_open(struct gw_sim *sim, uint32_t job, char *why)
 int gw_sim_jobs_open(struct gw_sim *sim, char *why)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    sim->members = gw_sim_alloc(workload->job_host_count * sizeof(*sim->members));
-    sim->shards = gw_sim_alloc(workload->job_server_count * sizeof(*sim->shards));
+    sim->members = gw_memory_aligned(workload->job_host_count * sizeof(*sim->members));
+    sim->shards = gw_memory_aligned(workload->job_server_count * sizeof(*sim->shards));
     why[0] = '\0';
     int error = GW_OK;
     for (uint32_t job = 0; job < workload->job_count && !error; job++)
@@ -296,7 +297,7 @@ struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_po
     struct gw_aggregate_cfg cfg = aggregate_cfg(sim, pool);
     if (cfg.aggregators == 0 || !can_add_up(sim, id))
         return NULL;
-    return gw_aggregate_init(gw_sim_alloc(gw_aggregate_size(&cfg)), &cfg);
+    return gw_aggregate_init(gw_memory_aligned(gw_aggregate_size(&cfg)), &cfg);
 }
 
 /* Sums in slots have no server to count them. */
@@ -330,6 +331,14 @@ static void add_member(const struct gw_sim *sim, const struct gw_sim_member *mem
         result->reason = member->reason;
         result->about = member->about;
     }
+}
+
+uint32_t gw_sim_members_done(const struct gw_sim *sim)
+{
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < sim->scenario->workload.job_host_count; i++)
+        done += sim->members[i].outcome == GW_FLOW_DONE;
+    return done;
 }
 
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)

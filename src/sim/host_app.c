@@ -1,28 +1,20 @@
 /*
  * The applications on simulated hosts: they start flows when their time has come, and turn the
- * endpoint's events into results and trigger pulls.
- *
- * A trigger crosses hosts, so what it starts begins one window after the pull that fired it.
+ * endpoint's events into results and firings of triggers.
  */
+#include "sim/host_app.h"
+
 #include "base/error.h"
 #include "base/units.h"
-#include "sim/engine.h"
-
-#include <stdlib.h>
-
-gw_time gw_sim_app_next(const struct gw_sim_node *node)
-{
-    const struct gw_sim_app *app = &node->app;
-    if (app->cursor == app->count || app->is_blocked)
-        return GW_TIME_NEVER;
-    gw_time at = app->starts[app->cursor].at;
-    return at > app->ready_at ? at : app->ready_at;
-}
+#include "sim/jobs.h"
+#include "sim/labels.h"
+#include "sim/payload.h"
+#include "sim/triggers.h"
+#include "topo/memory.h"
 
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start)
 {
-    if (app->count == app->room)
-        app->starts = gw_sim_grow(app->starts, &app->room, sizeof(*app->starts));
+    app->starts = gw_memory_grow(app->starts, &app->room, app->count + 1, sizeof(*app->starts));
     uint32_t i = app->count++;
     for (; i > app->cursor &&
            (app->starts[i - 1].at > start.at ||
@@ -70,23 +62,13 @@ static void record_end(struct gw_sim_part *part, uint32_t flow, gw_time at,
         part->last_end = at;
 }
 
-static void pull_trigger(struct gw_sim_part *part, uint32_t trigger, uint32_t flow, gw_time at)
-{
-    if (trigger == GW_TRIGGER_NONE)
-        return;
-    if (part->pull_count == part->pull_room)
-        part->pulls = gw_sim_grow(part->pulls, &part->pull_room, sizeof(*part->pulls));
-    part->pulls[part->pull_count++] =
-        (struct gw_sim_pull){.at = at, .flow = flow, .trigger = trigger};
-}
-
 /* A flow ends at its sender, which is done with it whether it failed or not. */
 static void end_flow(struct gw_sim_part *part, uint32_t flow, gw_time at,
                      enum gw_flow_outcome outcome, uint64_t retransmits)
 {
     record_end(part, flow, at, outcome, retransmits);
     gw_sim_labels_release(part->sim, flow);
-    pull_trigger(part, part->sim->scenario->workload.flows[flow].fires_sent, flow, at);
+    gw_sim_trigger_fire(part, part->sim->scenario->workload.flows[flow].fires_sent, flow, at);
     if (part->sim->payload)
         gw_sim_payload_sent(part->sim, flow);
 }
@@ -160,7 +142,7 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
             part->changed_messages++;
         /* A host that crashed may receive for the second time what it had received before. */
         if (!result->received)
-            pull_trigger(part, spec->fires_received, index, now);
+            gw_sim_trigger_fire(part, spec->fires_received, index, now);
         result->received = true;
     } else if (is_of_sender(sim, node, event)) {
         /* A receiver that crashed acknowledges the rest of a message whose beginning it lost. */
@@ -168,7 +150,7 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
         end_flow(part, index, now, is_done ? GW_FLOW_DONE : GW_FLOW_FAILED, event->retransmits);
         /* An empty message completes without its receiver. */
         if (spec->bytes == 0)
-            pull_trigger(part, spec->fires_received, index, now);
+            gw_sim_trigger_fire(part, spec->fires_received, index, now);
     }
 }
 
@@ -220,59 +202,5 @@ void gw_sim_app_crash(struct gw_sim *sim, uint32_t place, gw_time now, gw_time u
     gw_time back = app->is_gone ? now : (until + sim->window - 1) / sim->window * sim->window;
     back = back > now ? back : now;
     app->ready_at = back > app->ready_at ? back : app->ready_at;
-    gw_heap_set(&part->wakes, place - part->first, gw_sim_app_next(node));
-}
-
-static int compare_pulls(const void *a, const void *b)
-{
-    const struct gw_sim_pull *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    if (x->flow != y->flow)
-        return x->flow < y->flow ? -1 : 1;
-    return x->trigger < y->trigger ? -1 : x->trigger > y->trigger;
-}
-
-/* Starts one flow of a trigger at its host, one window after the pull. */
-static void start_later(struct gw_sim *sim, uint32_t flow, gw_time pulled_at)
-{
-    uint32_t place = sim->place[sim->scenario->workload.flows[flow].src];
-    gw_time at = pulled_at + sim->window;
-    gw_sim_app_add(&sim->nodes[place].app, (struct gw_sim_start){.at = at, .flow = flow});
-    struct gw_sim_part *part = gw_sim_part_of(sim, place);
-    if (at < gw_heap_deadline(&part->wakes, place - part->first))
-        gw_heap_set(&part->wakes, place - part->first, at);
-}
-
-static void fire(struct gw_sim *sim, const struct gw_sim_pull *pull)
-{
-    const struct gw_workload *workload = &sim->scenario->workload;
-    const struct gw_trigger_spec *trigger = &workload->triggers[pull->trigger];
-    uint32_t pulls = ++sim->trigger_pulls[pull->trigger];
-    const uint32_t *starts = workload->starts + trigger->first_start;
-    if (trigger->one_each) {
-        if (pulls <= trigger->start_count)
-            start_later(sim, starts[pulls - 1], pull->at);
-    } else if (pulls == trigger->needs) {
-        for (uint32_t i = 0; i < trigger->start_count; i++)
-            start_later(sim, starts[i], pull->at);
-    }
-}
-
-/* In the serial phase: handles the pulls of the last window in the order of time. */
-void gw_sim_triggers(struct gw_sim *sim)
-{
-    struct gw_sim_part *first = &sim->parts[0];
-    for (uint32_t p = 1; p < sim->part_count; p++) {
-        struct gw_sim_part *part = &sim->parts[p];
-        for (uint32_t i = 0; i < part->pull_count; i++)
-            pull_trigger(first, part->pulls[i].trigger, part->pulls[i].flow, part->pulls[i].at);
-        part->pull_count = 0;
-    }
-    if (first->pull_count == 0)
-        return;
-    qsort(first->pulls, first->pull_count, sizeof(*first->pulls), compare_pulls);
-    for (uint32_t i = 0; i < first->pull_count; i++)
-        fire(sim, &first->pulls[i]);
-    first->pull_count = 0;
+    gw_heap_set(&part->wakes, place - part->first, gw_sim_app_next(app));
 }
