@@ -2,8 +2,8 @@
  * The hot loop: one node in one window.
  *
  * Its arrivals, in their order (arrivals.h), are merged with its departures, timers and application
- * events. A departure event exists only while a port has more to
- * send, so a packet costs one arrival and at most one departure.
+ * events. A departure event exists only while a port has more to send, so a packet costs one arrival
+ * and at most one departure.
  */
 #include "sim/node_loop.h"
 
@@ -23,18 +23,17 @@ enum {
 static void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node, uint16_t port,
                                gw_time at)
 {
-    uint64_t key = at << sim->port_bits | port;
-    const struct gw_index_queue *queue = &node->departing;
-    uint32_t i = queue->count;
-    uint32_t free_at = gw_index_queue_push(&node->departing);
-    for (; i > 0; i--) {
-        uint32_t before = gw_index_queue_at(queue, i - 1);
-        if (node->departures[before] <= key)
+    uint64_t key = at << sim->port_bits | port, *departures = node->departures;
+    struct gw_index_queue *queue = &node->departing;
+    uint32_t earlier = queue->count, free_at = gw_index_queue_push(queue);
+    while (earlier > 0) {
+        uint32_t before = gw_index_queue_at(queue, --earlier);
+        if (departures[before] <= key)
             break;
-        node->departures[free_at] = node->departures[before];
+        departures[free_at] = departures[before];
         free_at = before;
     }
-    node->departures[free_at] = key;
+    departures[free_at] = key;
 }
 
 static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
