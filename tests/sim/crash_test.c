@@ -214,10 +214,10 @@ static void host_crash__does_not_reuse_flow_numbers(void **state)
 }
 
 /*
- * A message whose last ACK was lost is received by both lives of its receiver, but pulls its
+ * A message whose last ACK was lost is received by both lives of its receiver, but fires its
  * trigger once: the barrier waits for the other message, at 200 us.
  */
-static void host_crash__pulls_a_trigger_once(void **state)
+static void host_crash__fires_a_trigger_once(void **state)
 {
     (void)state;
     static const char matrix[] = "Connections 3\nTriggers 1\n"
@@ -364,7 +364,7 @@ int main(void)
         cmocka_unit_test(host_crash__for_good_fails_what_was_to_start),
         cmocka_unit_test(host_crash__twice_needs_both_to_end),
         cmocka_unit_test(host_crash__does_not_reuse_flow_numbers),
-        cmocka_unit_test(host_crash__pulls_a_trigger_once),
+        cmocka_unit_test(host_crash__fires_a_trigger_once),
         cmocka_unit_test(switch_crash__loses_its_queues),
         cmocka_unit_test(switch_crash__comes_back_with_routes),
         cmocka_unit_test(switch_crash__keeps_the_totals),
