@@ -542,7 +542,7 @@ static int open_station(struct gw_io *io, char *error)
                      : is_mesh(plan) ? (uint16_t)(PEERS_EACH * plan->world + 16)
                                      : 16,
         .accepts = is_home(plan) || is_mesh(plan),
-        .tags = plan->tags,
+        .authenticates = plan->authenticates,
         .node_address = is_host ? gw_key_random32() : io->address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,

@@ -33,7 +33,7 @@ struct gw_io_plan {
     uint16_t window;
     gw_time deadline;
     struct gw_key key;
-    bool tags;
+    bool authenticates;
     char job[GW_IO_NAME_MAX];
     char join[GW_IO_NAME_MAX];    /* empty: `server` is there */
     char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */

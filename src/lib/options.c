@@ -194,7 +194,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return code;
     *plan = (struct gw_io_plan){
         .via = options.via,
-        .tags = options.tag != 0,
+        .authenticates = options.authenticate != 0,
         .rank = (uint16_t)options.rank,
         .world = (uint16_t)options.world,
         .values = (uint16_t)options.values,

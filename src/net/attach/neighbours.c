@@ -233,7 +233,7 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
-                           (own->cfg.tags ? GW_ATTACH_TAGGED : 0) |
+                           (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
     };
     memcpy(msg.proof, dial->proof, sizeof(msg.proof));
@@ -378,8 +378,8 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
         return refuse(own, msg, key, GW_ATTACH_MTU, answer);
     if (msg->address == own->cfg.address) /* our own question has come back, too */
         return refuse(own, msg, key, GW_ATTACH_SELF, answer);
-    if (((msg->flags & GW_ATTACH_TAGGED) != 0) != own->cfg.tags)
-        return refuse(own, msg, key, GW_ATTACH_TAGS, answer);
+    if (((msg->flags & GW_ATTACH_AUTHENTICATED) != 0) != own->cfg.authenticates)
+        return refuse(own, msg, key, GW_ATTACH_AUTHENTICATION, answer);
     struct session *session = find_session(own, from, msg->session);
     if (session && session->state == SESSION_ENDED)
         return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
@@ -697,7 +697,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_JOB] = "it has no room for the job, or knows it with another number of workers",
         [GW_ATTACH_TAKEN] = "our address is taken",
         [GW_ATTACH_SELF] = "it is ourselves",
-        [GW_ATTACH_TAGS] = "one of us tags packets, the other does not",
+        [GW_ATTACH_AUTHENTICATION] = "one of us authenticates packets, the other does not",
         [GW_ATTACH_CLOSING] = "it is closing",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";

@@ -26,9 +26,9 @@ enum {
 /* What we say of ourselves, and whom we know. */
 struct gw_neighbours_cfg {
     uint32_t address;
-    uint8_t role; /* enum gw_attach_role */
-    bool accepts; /* others may dial us */
-    bool tags;    /* packets carry tags; who does not want that is refused */
+    uint8_t role;       /* enum gw_attach_role */
+    bool accepts;       /* others may dial us */
+    bool authenticates; /* packets are authenticated; who does not want that is refused */
     uint16_t entropies;
     uint32_t mtu;
     uint16_t peers_max;
