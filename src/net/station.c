@@ -120,7 +120,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .keys = station->keys,
         .key_count = cfg->key_count,
         .beat = GW_STATION_BEAT,
-        .lost = GW_STATION_LOST,
+        .silence = GW_STATION_SILENCE,
     };
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
     if (cfg->authenticates && !(station->auths = calloc(cfg->peers_max, sizeof(*station->auths))))

@@ -14,8 +14,8 @@
 #include "net/node_memory.h"
 
 /* Signs of life, of sessions and of jobs. */
-#define GW_STATION_BEAT (200 * GW_MS) /* between signs of life */
-#define GW_STATION_LOST (2 * GW_S)    /* silent for so long is dead */
+#define GW_STATION_BEAT    (200 * GW_MS) /* between signs of life */
+#define GW_STATION_SILENCE (2 * GW_S)    /* silent for so long is dead */
 
 struct gw_station_cfg {
     const char *address;   /* ours, as text; NULL: any, of the family of `family_of` */

@@ -245,10 +245,10 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
 /* Ends the sessions that have been silent for too long. */
 static void look_for_silence(struct gw_neighbours *own, gw_time now)
 {
-    own->look_at = gw_time_add(now, own->cfg.lost / 4);
+    own->look_at = gw_time_add(now, own->cfg.silence / 4);
     for (uint32_t i = 0; i < own->cfg.peers_max && has_event_room(own); i++) {
         struct session *session = &own->sessions[i];
-        if (session->state != SESSION_UP || now - session->heard_at < own->cfg.lost)
+        if (session->state != SESSION_UP || now - session->heard_at < own->cfg.silence)
             continue;
         post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
         session->state = session->dial < 0 ? SESSION_ENDED : SESSION_FREE;
@@ -401,7 +401,7 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
         session->said.flags &= (uint8_t)~GW_ATTACH_HEARS; /* of a group that an earlier life told */
         post(own, GW_NEIGHBOUR_UP, (uint16_t)peer);
         if (own->look_at == GW_TIME_NEVER)
-            own->look_at = gw_time_add(now, own->cfg.lost);
+            own->look_at = gw_time_add(now, own->cfg.silence);
     }
     session->heard_at = now;
     if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {

@@ -35,8 +35,8 @@ struct gw_neighbours_cfg {
     const struct gw_key
         *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
     uint32_t key_count;
-    gw_time beat; /* between our signs of life, and between probes of a group */
-    gw_time lost; /* silent for so long is gone; several beats */
+    gw_time beat;    /* between our signs of life, and between probes of a group */
+    gw_time silence; /* after so long without a sign of life it is gone; several beats */
 };
 
 /* What else we say when we dial. */
