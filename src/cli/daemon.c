@@ -145,7 +145,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .peers_max = GW_DAEMON_PEERS_MAX,
         .accepts = true,
         .serves_many = true,
-        .tags = common->tag,
+        .authenticates = common->authenticate,
         .node_address = gw_daemon_address(daemon),
         .role = (uint8_t)daemon->kind->role,
         .keys = daemon->keys,

@@ -70,10 +70,10 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
     if (gw_sock_port(&group) == gw_sock_port(&listen))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: its port must not be that of `listen`");
-    return common->tag ? gw_net_fail(error, GW_ERR_INVALID,
-                                     "multicast: tags are between two; with `tag` nothing can be "
-                                     "multicast")
-                       : GW_OK;
+    return common->authenticate ? gw_net_fail(error, GW_ERR_INVALID,
+                                              "multicast: authentication is between two; with "
+                                              "`authenticate` nothing can be multicast")
+                                : GW_OK;
 }
 
 static int check_common(const struct gw_daemon_common *common, char *error)

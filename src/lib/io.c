@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "lib/spsc.h"
-#include "net/ranks/overlay_mesh.h"
-#include "net/roles/overlay_site.h"
+#include "net/ranks/communicator.h"
+#include "net/roles/overlay_home.h"
 #include "net/roles/overlay_worker.h"
 
 enum {
@@ -52,9 +52,9 @@ struct gw_io {
 
     /* The thread's own. */
     struct gw_station *station;
-    struct gw_overlay_site *site; /* or NULL: another process is the server */
+    struct gw_overlay_home *home; /* or NULL: another process is the server */
     struct gw_overlay_worker *worker;
-    struct gw_overlay_mesh *mesh; /* or NULL: there is a server, and a worker */
+    struct gw_communicator *comm; /* or NULL: there is a server, and a worker */
     int server_dial, switch_dial; /* or DIAL_NONE */
     uint32_t address;
     enum phase phase;
@@ -80,8 +80,8 @@ static gw_time now_of(const struct gw_io *io)
 
 static void take_stats(struct gw_io *io)
 {
-    const struct gw_worker_stats *worker = io->mesh ? NULL : gw_overlay_worker_stats(io->worker);
-    const struct gw_endpoint_stats *flows = io->mesh ? gw_overlay_mesh_stats(io->mesh) : NULL;
+    const struct gw_worker_stats *worker = io->comm ? NULL : gw_overlay_worker_stats(io->worker);
+    const struct gw_endpoint_stats *flows = io->comm ? gw_communicator_stats(io->comm) : NULL;
     const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(io->station));
     struct gw_overlay_job_view view;
     struct gradwire_stats *stats = &io->stats;
@@ -95,7 +95,7 @@ static void take_stats(struct gw_io *io)
         stats->retransmits = flows->retransmits;
         stats->timeouts = flows->timeouts;
     }
-    if (io->site && gw_overlay_server_view(gw_overlay_site_server(io->site), 0, &view)) {
+    if (io->home && gw_overlay_server_view(gw_overlay_home_server(io->home), 0, &view)) {
         stats->server_received = view.server->received;
         stats->server_results = view.server->results;
         stats->switch_results = view.server->complete;
@@ -136,8 +136,8 @@ __attribute__((format(printf, 3, 4))) static void fail(struct gw_io *io, int err
         va_end(args);
         io->error = error;
     }
-    if (io->mesh)
-        gw_overlay_mesh_abort(io->mesh, now_of(io));
+    if (io->comm)
+        gw_communicator_abort(io->comm, now_of(io));
     else if (io->worker)
         gw_overlay_worker_fail(io->worker, now_of(io));
     if (!io->was_opened)
@@ -154,7 +154,7 @@ static void fail_by(struct gw_io *io, const struct gw_event *event)
 {
     enum gw_job_reason reason = (enum gw_job_reason)event->reason;
     double seconds = (double)io->plan.deadline / GW_S;
-    const char *server = io->site ? "rank 0" : io->plan.server[0] ? io->plan.server : io->plan.join;
+    const char *server = io->home ? "rank 0" : io->plan.server[0] ? io->plan.server : io->plan.join;
     if (reason == GW_JOB_LOST)
         fail(io, GRADWIRE_ERR_PEER, "rank %u is lost", event->about);
     else if (reason == GW_JOB_SILENT && io->phase == PHASE_JOINING)
@@ -185,13 +185,13 @@ static int start_reduce(struct gw_io *io, const struct gw_command *command)
         .average = command->average,
     };
     gw_time now = now_of(io);
-    return io->mesh ? gw_overlay_mesh_reduce(io->mesh, command->call, &tensor, now)
+    return io->comm ? gw_communicator_reduce(io->comm, command->call, &tensor, now)
                     : gw_overlay_worker_reduce(io->worker, &tensor, now);
 }
 
 static int start_message(struct gw_io *io, const struct gw_command *command)
 {
-    struct gw_mesh_message message = {
+    struct gw_communicator_message message = {
         .call = command->call,
         .rank = command->rank,
         .tag = command->tag,
@@ -199,19 +199,19 @@ static int start_message(struct gw_io *io, const struct gw_command *command)
         .bytes = command->count,
         .is_receive = command->kind == GW_COMMAND_RECEIVE,
     };
-    return gw_overlay_mesh_move(io->mesh, &message, now_of(io));
+    return gw_communicator_move(io->comm, &message, now_of(io));
 }
 
 static int start_store_call(struct gw_io *io, const struct gw_command *command)
 {
-    struct gw_mesh_store_call call = {
+    struct gw_communicator_store_call call = {
         .call = command->call,
         .key = command->key,
         .data = command->out,
         .shape = {.count = command->count, .type = (enum gw_dtype)command->type},
         .is_pull = command->kind == GW_COMMAND_PULL,
     };
-    return gw_overlay_mesh_store(io->mesh, &call, now_of(io));
+    return gw_communicator_store(io->comm, &call, now_of(io));
 }
 
 static void start_call(struct gw_io *io, const struct gw_command *command)
@@ -263,7 +263,7 @@ static int open_worker(struct gw_io *io, uint32_t server)
         .hdr = gw_udp_overhead(gw_station_udp(io->station)),
         .mtu = 4u * plan->values,
         .tensors_max = GW_IO_CALLS_MAX,
-        .patience = plan->deadline,
+        .stall = plan->deadline,
         .congestion_control = true,
         .seed = gw_key_random32(),
     };
@@ -305,10 +305,10 @@ static void take_neighbours(struct gw_io *io)
     struct gw_neighbour_event event;
     char why[GW_NET_ERROR_MAX];
     while (gw_station_poll(io->station, &event)) {
-        if (io->mesh) {
-            gw_overlay_mesh_neighbour(io->mesh, &event);
-        } else if (event.dial < 0 && io->site) {
-            gw_overlay_site_neighbour(io->site, &event, why);
+        if (io->comm) {
+            gw_communicator_neighbour(io->comm, &event);
+        } else if (event.dial < 0 && io->home) {
+            gw_overlay_home_neighbour(io->home, &event, why);
             if (*why)
                 fprintf(stderr, "gradwire: %s\n", why);
         } else if (event.kind == GW_NEIGHBOUR_UP) {
@@ -333,15 +333,16 @@ static void end_call(struct gw_io *io, uint32_t at, uint64_t bytes, int error)
 }
 
 /* The call at this place is refused, and the job goes on. */
-static void refuse_call(struct gw_io *io, uint32_t at, const struct gw_mesh_refusal *refusal)
+static void refuse_call(struct gw_io *io, uint32_t at,
+                        const struct gw_communicator_refusal *refusal)
 {
     static const int errors[] = {
-        [GW_MESH_UNKNOWN_KEY] = GRADWIRE_ERR_INVALID,
-        [GW_MESH_OTHER_SHAPE] = GRADWIRE_ERR_INVALID,
-        [GW_MESH_SUM_OVERFLOW] = GRADWIRE_ERR_OVERFLOW,
-        [GW_MESH_NO_MEMORY] = GRADWIRE_ERR_NO_MEMORY,
+        [GW_COMMUNICATOR_UNKNOWN_KEY] = GRADWIRE_ERR_INVALID,
+        [GW_COMMUNICATOR_OTHER_SHAPE] = GRADWIRE_ERR_INVALID,
+        [GW_COMMUNICATOR_SUM_OVERFLOW] = GRADWIRE_ERR_OVERFLOW,
+        [GW_COMMUNICATOR_NO_MEMORY] = GRADWIRE_ERR_NO_MEMORY,
     };
-    gw_overlay_mesh_refusal(refusal, io->refusals[io->calls[at] % GW_IO_CALLS_MAX], GW_IO_TEXT_MAX);
+    gw_communicator_refusal(refusal, io->refusals[io->calls[at] % GW_IO_CALLS_MAX], GW_IO_TEXT_MAX);
     end_call(io, at, 0, errors[refusal->why]);
 }
 
@@ -370,38 +371,38 @@ static void take_worker_events(struct gw_io *io)
     }
 }
 
-static void mesh_failed(struct gw_io *io, enum gw_job_reason reason)
+static void communicator_failed(struct gw_io *io, enum gw_job_reason reason)
 {
     bool is_late = reason == GW_JOB_SILENT || reason == GW_JOB_STALLED;
     int error = reason == GW_JOB_OVERFLOW ? GRADWIRE_ERR_OVERFLOW
                 : is_late                 ? GRADWIRE_ERR_TIMED_OUT
                                           : GRADWIRE_ERR_PEER;
     if (io->phase != PHASE_LINGERING)
-        fail(io, error, "%s", gw_overlay_mesh_text(io->mesh));
+        fail(io, error, "%s", gw_communicator_text(io->comm));
 }
 
-static void take_mesh_events(struct gw_io *io)
+static void take_communicator_events(struct gw_io *io)
 {
-    struct gw_mesh_event event;
-    while (gw_overlay_mesh_poll(io->mesh, &event, now_of(io))) {
+    struct gw_communicator_event event;
+    while (gw_communicator_poll(io->comm, &event, now_of(io))) {
         uint32_t at = 0;
         switch (event.kind) {
-        case GW_MESH_OPEN:
+        case GW_COMMUNICATOR_OPEN:
             joined(io);
             break;
-        case GW_MESH_DONE:
-        case GW_MESH_REFUSED:
+        case GW_COMMUNICATOR_DONE:
+        case GW_COMMUNICATOR_REFUSED:
             while (at < io->call_count && io->calls[at] != event.call)
                 at++;
-            if (at < io->call_count && event.kind == GW_MESH_DONE)
+            if (at < io->call_count && event.kind == GW_COMMUNICATOR_DONE)
                 end_call(io, at, event.bytes, GRADWIRE_OK);
             else if (at < io->call_count)
                 refuse_call(io, at, &event.refusal);
             break;
-        case GW_MESH_FAILED:
-            mesh_failed(io, event.reason);
+        case GW_COMMUNICATOR_FAILED:
+            communicator_failed(io, event.reason);
             break;
-        case GW_MESH_LEFT:
+        case GW_COMMUNICATOR_LEFT:
             enter(io, PHASE_OVER, 0);
             break;
         }
@@ -412,7 +413,7 @@ static void take_mesh_events(struct gw_io *io)
 static bool is_deserted(struct gw_io *io)
 {
     struct gw_overlay_job_view view;
-    if (!io->site || !gw_overlay_server_view(gw_overlay_site_server(io->site), 0, &view))
+    if (!io->home || !gw_overlay_server_view(gw_overlay_home_server(io->home), 0, &view))
         return true;
     return view.phase != GW_COORDINATOR_RUNNING && view.phase != GW_COORDINATOR_INSTALLING;
 }
@@ -443,8 +444,8 @@ static void step(struct gw_io *io)
             fail(io, GRADWIRE_ERR_CLOSED, "the job was closed with calls in work");
         } else if (io->is_leaving) {
             enter(io, PHASE_LEAVING, io->plan.deadline);
-            if (io->mesh)
-                gw_overlay_mesh_leave(io->mesh, now);
+            if (io->comm)
+                gw_communicator_leave(io->comm, now);
             else if (gw_overlay_worker_leave(io->worker, now) != GW_OK)
                 enter(io, PHASE_LINGERING, io->plan.deadline);
         }
@@ -473,15 +474,15 @@ static void drain(int fd)
 /* Whether nothing is left to be done, neither for the application nor for the others. */
 static bool is_finished(const struct gw_io *io)
 {
-    bool owes = io->mesh && gw_overlay_mesh_is_busy(io->mesh) &&
+    bool owes = io->comm && gw_communicator_is_busy(io->comm) &&
                 gw_time_before(now_of(io), io->phase_until);
     return io->phase == PHASE_OVER && io->is_leaving && !owes;
 }
 
 static void take_events(struct gw_io *io)
 {
-    if (io->mesh)
-        take_mesh_events(io);
+    if (io->comm)
+        take_communicator_events(io);
     else
         take_worker_events(io);
 }
@@ -493,7 +494,7 @@ static void *io_main(void *argument)
     while (!is_finished(io)) {
         take_commands(io);
         step(io);
-        gw_time wait = io->mesh && gw_overlay_mesh_has_work(io->mesh) ? 0 : TURN;
+        gw_time wait = io->comm && gw_communicator_has_work(io->comm) ? 0 : TURN;
         int code = gw_station_turn(io->station, gw_time_add(now_of(io), wait), error);
         if (gw_loop_has_input(gw_station_loop(io->station)))
             drain(io->to_engine);
@@ -507,13 +508,13 @@ static void *io_main(void *argument)
     return NULL;
 }
 
-static bool is_mesh(const struct gw_io_plan *plan)
+static bool is_without_server(const struct gw_io_plan *plan)
 {
     return plan->via == GRADWIRE_VIA_RING;
 }
 
-/* Whether the others come to this rank. */
-static bool is_home(const struct gw_io_plan *plan)
+/* Whether the others join this rank. */
+static bool others_join(const struct gw_io_plan *plan)
 {
     return !plan->server[0] && plan->rank == 0;
 }
@@ -521,11 +522,11 @@ static bool is_home(const struct gw_io_plan *plan)
 static int open_station(struct gw_io *io, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
-    bool is_host = is_home(plan) && !is_mesh(plan); /* of server and switch */
-    struct gw_sock_addr home = {.length = 0};
+    bool is_host = others_join(plan) && !is_without_server(plan); /* of server and switch */
+    struct gw_sock_addr own = {.length = 0};
     int code = GW_OK;
-    if (is_home(plan) && plan->join[0])
-        code = gw_station_resolve(plan->join, &home, error);
+    if (others_join(plan) && plan->join[0])
+        code = gw_station_resolve(plan->join, &own, error);
     if (code)
         return code;
     io->address = gw_key_random32();
@@ -534,15 +535,15 @@ static int open_station(struct gw_io *io, char *error)
         .family_of = plan->server[0] ? plan->server
                      : plan->join[0] ? plan->join
                                      : NULL,
-        .port = home.length ? gw_sock_port(&home) : 0,
+        .port = own.length ? gw_sock_port(&own) : 0,
         .entropies = plan->paths,
         .packets = is_host ? 16384 : 8192,
         .mtu = 4u * plan->values > MTU_MIN ? 4u * plan->values : MTU_MIN,
-        .peers_max = is_host         ? PEERS_MAX
-                     : is_mesh(plan) ? (uint16_t)(PEERS_EACH * plan->world + 16)
-                                     : 16,
-        .accepts = is_home(plan) || is_mesh(plan),
-        .tags = plan->tags,
+        .peers_max = is_host                   ? PEERS_MAX
+                     : is_without_server(plan) ? (uint16_t)(PEERS_EACH * plan->world + 16)
+                                               : 16,
+        .accepts = others_join(plan) || is_without_server(plan),
+        .authenticates = plan->authenticates,
         .node_address = is_host ? gw_key_random32() : io->address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,
@@ -554,7 +555,7 @@ static int open_station(struct gw_io *io, char *error)
     code = gw_station_open(&cfg, &io->station, error);
     if (code || !is_host)
         return code;
-    struct gw_overlay_site_cfg site = {
+    struct gw_overlay_home_cfg home = {
         .station = io->station,
         .server_address = cfg.node_address,
         .switch_address = gw_key_random32(),
@@ -566,31 +567,31 @@ static int open_station(struct gw_io *io, char *error)
         .values = plan->values,
         .window = plan->window,
     };
-    code = gw_overlay_site_open(&site, &io->site);
+    code = gw_overlay_home_open(&home, &io->home);
     if (code)
         gw_net_fail(error, code, "cannot make a server: %s", gw_error_message(code));
     return code ? code : open_worker(io, cfg.node_address);
 }
 
-static int open_mesh(struct gw_io *io, char *error)
+static int open_communicator(struct gw_io *io, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
-    struct gw_overlay_mesh_cfg cfg = {
+    struct gw_communicator_cfg cfg = {
         .station = io->station,
         .address = io->address,
         .job = gw_key_job(&plan->key, plan->job),
         .rank = plan->rank,
         .world = plan->world,
-        .home = plan->join,
+        .join = plan->join,
         .switch_ = plan->switch_[0] ? plan->switch_ : NULL,
         .mtu = 4u * plan->values,
         .rate_bps = plan->rate_bps,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan->transport,
-        .patience = plan->deadline,
+        .stall = plan->deadline,
         .seed = gw_key_random32(),
     };
-    return gw_overlay_mesh_open(&cfg, &io->mesh, error);
+    return gw_communicator_open(&cfg, &io->comm, error);
 }
 
 /* Makes what this process has of the job, and asks those it needs for a session. */
@@ -598,11 +599,11 @@ static int open_job(struct gw_io *io, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
     struct gw_greeting greeting = greeting_of(plan), to_switch = greeting;
-    if (is_mesh(plan))
-        return open_mesh(io, error);
-    if (io->site) {
+    if (is_without_server(plan))
+        return open_communicator(io, error);
+    if (io->home) {
         struct gw_loop_port port = {gw_overlay_worker_node(io->worker), 0};
-        int code = gw_overlay_site_join(io->site, port, io->address, &greeting);
+        int code = gw_overlay_home_join(io->home, port, io->address, &greeting);
         return code ? gw_net_fail(error, code, "cannot serve the job: %s", gw_error_message(code))
                     : GW_OK;
     }
@@ -628,10 +629,10 @@ static void free_all(struct gw_io *io)
         gw_station_close(io->station);
     if (io->worker)
         gw_overlay_worker_close(io->worker);
-    if (io->mesh)
-        gw_overlay_mesh_close(io->mesh);
-    if (io->site)
-        gw_overlay_site_close(io->site);
+    if (io->comm)
+        gw_communicator_close(io->comm);
+    if (io->home)
+        gw_overlay_home_close(io->home);
     if (io->station)
         gw_station_free(io->station);
     if (io->to_engine >= 0)
@@ -689,7 +690,7 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
         free_all(io);
         return error_of(code);
     }
-    enter(io, io->mesh ? PHASE_JOINING : PHASE_ATTACHING, plan->deadline);
+    enter(io, io->comm ? PHASE_JOINING : PHASE_ATTACHING, plan->deadline);
     int reason = start_thread(io);
     if (reason) {
         free_all(io);

@@ -1,6 +1,6 @@
 /*
  * The store's owner: requests of other ranks, and the work on values, which is done in parts so
- * that packets do not wait for it. See overlay_store.h.
+ * that packets do not wait for it. See store.h.
  *
  * Invariant: of a rank whose request is being done no memory is posted for another.
  */
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "net/ranks/overlay_store_impl.h"
+#include "net/ranks/store_impl.h"
 
 enum {
     PART = 1 << 18, /* elements worked on between packets: well below a millisecond */
@@ -16,7 +16,7 @@ enum {
 
 void gw_store_owner_queue(struct gw_store *store, uint32_t rank)
 {
-    uint32_t world = store->mesh->cfg.world;
+    uint32_t world = store->comm->cfg.world;
     GW_ASSERT(store->queue_count < world);
     store->queue[(store->queue_head + store->queue_count++) % world] = (uint16_t)rank;
 }
@@ -24,7 +24,7 @@ void gw_store_owner_queue(struct gw_store *store, uint32_t rank)
 /* What was said last has arrived, whether or not we have heard that: its memory is free. */
 static void let_go_of_reply(struct gw_store *store, struct gw_store_pair *pair)
 {
-    struct gw_endpoint *ep = store->mesh->ep;
+    struct gw_endpoint *ep = store->comm->ep;
     if (pair->is_replying && pair->reply_bytes)
         gw_endpoint_forget(ep, &pair->reply, sizeof(pair->reply));
     else if (pair->is_replying)
@@ -46,9 +46,9 @@ static void send_reply(struct gw_store *store, uint32_t rank, gw_time now)
     bool is_value = pair->reply_bytes == 0;
     uint32_t tag = is_value ? gw_store_tag(GW_STORE_VALUE, pair->asked_number - 1)
                             : gw_store_tag(GW_STORE_ANSWER, pair->reply_number);
-    int code = gw_mesh_send(store->mesh, rank, tag, is_value ? pair->staged : &pair->reply,
-                            is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes,
-                            &pair->reply_flow, now);
+    int code = gw_communicator_send(
+        store->comm, rank, tag, is_value ? pair->staged : &pair->reply,
+        is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes, &pair->reply_flow, now);
     bool waits = code != GW_OK;
     store->replies_waiting += (uint32_t)waits - (uint32_t)pair->reply_waits;
     pair->reply_waits = waits;
@@ -90,10 +90,10 @@ static uint8_t look_up(const struct gw_store *store, const struct gw_store_task 
     const struct gw_value *value = gw_values_find(&store->values, task->key);
     *found = value ? value->shape : task->shape;
     if (!value)
-        return GW_MESH_UNKNOWN_KEY;
+        return GW_COMMUNICATOR_UNKNOWN_KEY;
     return found->count == task->shape.count && found->type == task->shape.type
                ? 0
-               : GW_MESH_OTHER_SHAPE;
+               : GW_COMMUNICATOR_OTHER_SHAPE;
 }
 
 /*
@@ -104,8 +104,9 @@ static uint8_t work_on(struct gw_store *store, const struct gw_store_task *task,
                        struct gw_value_shape *found, uint64_t *done)
 {
     uint8_t why = look_up(store, task, found);
-    if (why == GW_MESH_UNKNOWN_KEY && !task->is_pull)
-        why = gw_values_make(&store->values, task->key, &task->shape) ? GW_MESH_NO_MEMORY : 0;
+    if (why == GW_COMMUNICATOR_UNKNOWN_KEY && !task->is_pull)
+        why =
+            gw_values_make(&store->values, task->key, &task->shape) ? GW_COMMUNICATOR_NO_MEMORY : 0;
     if (why)
         return why;
     const struct gw_value *value = gw_values_find(&store->values, task->key);
@@ -116,7 +117,7 @@ static uint8_t work_on(struct gw_store *store, const struct gw_store_task *task,
     bool is_sum = !task->is_pull && task->shape.type == GW_DTYPE_I32;
     bool is_check = is_sum && !store->is_checked;
     if (is_check && !gw_value_has_room(value, at, data + offset, count))
-        return GW_MESH_SUM_OVERFLOW;
+        return GW_COMMUNICATOR_SUM_OVERFLOW;
     if (task->is_pull)
         gw_value_read(&store->values, value, at, (unsigned char *)task->out + offset, count);
     else if (!is_check)
@@ -135,11 +136,11 @@ static void end_task(struct gw_store *store, uint8_t word, const struct gw_value
     uint32_t rank = store->queue[store->queue_head];
     struct gw_store_pair *pair = &store->pairs[rank];
     uint64_t bytes = gw_value_bytes(&pair->task.shape);
-    store->queue_head = (store->queue_head + 1) % store->mesh->cfg.world;
+    store->queue_head = (store->queue_head + 1) % store->comm->cfg.world;
     store->queue_count--;
     store->work_at = 0;
     store->is_checked = false;
-    if (rank == store->mesh->cfg.rank) {
+    if (rank == store->comm->cfg.rank) {
         gw_store_calls_done(store, word, found, now);
     } else if (word != GW_STORE_DONE) {
         refuse(store, rank, word, found, now);
@@ -157,7 +158,7 @@ static void end_task(struct gw_store *store, uint8_t word, const struct gw_value
 void gw_store_owner_advance(struct gw_store *store, gw_time now)
 {
     struct gw_value_shape found;
-    for (uint32_t rank = 0; store->replies_waiting && rank < store->mesh->cfg.world; rank++)
+    for (uint32_t rank = 0; store->replies_waiting && rank < store->comm->cfg.world; rank++)
         if (store->pairs[rank].reply_waits)
             send_reply(store, rank, now);
     for (uint64_t done = 0; store->queue_count && done < PART;) {
@@ -182,10 +183,10 @@ static void take_request(struct gw_store *store, uint32_t rank, bool is_small, g
     struct gw_store_task *task = &pair->task;
     struct gw_value_shape found;
     uint8_t why = look_up(store, task, &found);
-    bool is_refused = task->is_pull ? why != 0 : why == GW_MESH_OTHER_SHAPE;
+    bool is_refused = task->is_pull ? why != 0 : why == GW_COMMUNICATOR_OTHER_SHAPE;
     if (!is_refused && !is_small && !stage(pair)) {
         is_refused = true;
-        why = GW_MESH_NO_MEMORY;
+        why = GW_COMMUNICATOR_NO_MEMORY;
     }
     if (is_refused) {
         refuse(store, rank, why, &found, now);

@@ -1,8 +1,8 @@
-/* Inside of the store: what its files share. See overlay_store.h. */
-#ifndef GW_NET_OVERLAY_STORE_IMPL_H
-#define GW_NET_OVERLAY_STORE_IMPL_H
+/* Inside of the store: what its files share. See store.h. */
+#ifndef GW_NET_STORE_IMPL_H
+#define GW_NET_STORE_IMPL_H
 
-#include "net/ranks/overlay_mesh_impl.h"
+#include "net/ranks/communicator_impl.h"
 
 enum {
     GW_STORE_MESSAGE_SIZE = 1024, /* one packet of the usual size; there are four for each rank */
@@ -27,7 +27,7 @@ enum gw_store_word {
     GW_STORE_PUSH = 1,
     GW_STORE_PULL = 2,
 
-    /* Below GW_STORE_DONE: enum gw_mesh_refused. */
+    /* Below GW_STORE_DONE: enum gw_communicator_refused. */
     GW_STORE_DONE = 16,
     GW_STORE_GO,
 };
@@ -54,14 +54,14 @@ enum gw_store_call_state {
 };
 
 struct gw_store_call {
-    struct gw_mesh_store_call call;
+    struct gw_communicator_store_call call;
     enum gw_store_call_state state;
     struct gw_store_call *next; /* to the same rank */
     uint32_t rank;
     uint32_t flow;    /* of the data */
     bool is_granted;  /* a push whose data the owner awaits */
     bool is_answered; /* while the data's flow has not ended */
-    struct gw_mesh_refusal refusal;
+    struct gw_communicator_refusal refusal;
 };
 
 /* What is to be done to a value. */
@@ -96,10 +96,10 @@ struct gw_store_pair {
 };
 
 struct gw_store {
-    struct gw_overlay_mesh *mesh;
+    struct gw_communicator *comm;
     struct gw_values values;
     struct gw_store_pair *pairs; /* of all ranks; our own: calls and task only */
-    struct gw_store_call calls[GW_MESH_CALLS_MAX];
+    struct gw_store_call calls[GW_COMMUNICATOR_CALLS_MAX];
     uint32_t call_count;
 
     /* Work on values, one after the other. */
@@ -111,7 +111,7 @@ struct gw_store {
     uint32_t replies_waiting;
 };
 
-/* overlay_store.c */
+/* store.c */
 /* The tag of a message. */
 uint32_t gw_store_tag(enum gw_store_kind kind, uint32_t number);
 void gw_store_write(struct gw_store_message *message, uint8_t word, uint64_t key,
@@ -125,7 +125,7 @@ void gw_store_expect(struct gw_store *store, uint32_t rank, uint32_t tag, void *
 /* Fails the job: the rank does not keep to the protocol. */
 void gw_store_blame(struct gw_store *store, uint32_t rank, gw_time now);
 
-/* overlay_store_calls.c */
+/* store_calls.c */
 void gw_store_calls_event(struct gw_store *store, uint32_t rank, const struct gw_event *event,
                           gw_time now);
 void gw_store_calls_advance(struct gw_store *store, gw_time now);
@@ -133,7 +133,7 @@ void gw_store_calls_advance(struct gw_store *store, gw_time now);
 void gw_store_calls_done(struct gw_store *store, uint8_t word, const struct gw_value_shape *found,
                          gw_time now);
 
-/* overlay_store_owner.c */
+/* store_owner.c */
 void gw_store_owner_event(struct gw_store *store, uint32_t rank, const struct gw_event *event,
                           gw_time now);
 void gw_store_owner_advance(struct gw_store *store, gw_time now);

@@ -1,7 +1,7 @@
 /*
- * The store of the mesh: a parameter server whose keys are divided among the ranks (Li et al.,
- * "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014). The rank that keeps
- * a key's value, its owner, is the key's hash modulo the number of ranks.
+ * The store of the communicator: a parameter server whose keys are divided among the ranks (Li et
+ * al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014). The rank that
+ * keeps a key's value, its owner, is the key's hash modulo the number of ranks.
  *
  *     requester                                            owner
  *        | REQUEST (push or pull, key, shape, small data)    |
@@ -22,11 +22,11 @@
  * The owner does one request after the other, in parts, and a push changes nothing before all of
  * its data is there and is known to fit: a pull sees all of a push, or nothing of it.
  */
-#ifndef GW_NET_OVERLAY_STORE_H
-#define GW_NET_OVERLAY_STORE_H
+#ifndef GW_NET_STORE_H
+#define GW_NET_STORE_H
 
 #include "core/host/endpoint.h"
-#include "net/ranks/overlay_mesh.h"
+#include "net/ranks/communicator.h"
 
 struct gw_store;
 
@@ -35,7 +35,7 @@ uint32_t gw_store_flows(uint32_t world);
 uint32_t gw_store_awaits(uint32_t world);
 
 /* Returns 0 or GW_ERR_NO_MEMORY. */
-int gw_store_open(struct gw_overlay_mesh *mesh, struct gw_store **store);
+int gw_store_open(struct gw_communicator *comm, struct gw_store **store);
 
 /* After the last packet; frees the values. NULL is allowed. */
 void gw_store_close(struct gw_store *store);

@@ -1,7 +1,7 @@
 /*
- * Tagged packets that a UDP datapath receives: payloads up to the mtu and no longer, although a
- * buffer has room for the tag behind it, and only what is genuine and comes for the first time.
- * Another socket on loopback plays the neighbour.
+ * Authenticated packets that a UDP datapath receives: payloads up to the mtu and no longer,
+ * although a buffer has room for the code behind it, and only what is genuine and comes for the
+ * first time. Another socket on loopback plays the neighbour.
  */
 #include "host.h"
 #include "support.h"
@@ -16,7 +16,7 @@ enum {
     OURS = 1,
     THEIRS = 2,
     MTU = 1000,
-    BUFFER = MTU + GW_TAG_SIZE,
+    BUFFER = MTU + GW_AUTH_SIZE,
     WHOLE = GW_WIRE_DATA_SIZE + BUFFER,
     PKTS = 128,
     DATAGRAM_MAX = 2048,
@@ -30,7 +30,7 @@ enum {
 struct fixture {
     struct gw_test_host host;
     struct gw_udp *udp;
-    struct gw_tag ours, theirs; /* ends of the session; we have dialled */
+    struct gw_auth ours, theirs; /* ends of the session; we have dialled */
     int neighbour;
     char error[GW_NET_ERROR_MAX];
 };
@@ -41,16 +41,16 @@ static void open_tags(struct fixture *f)
     struct gw_key key;
     assert_int_equal(gw_key_setup(), 0);
     gw_key_from_text("secret", 6, &key);
-    struct gw_tag_cfg cfg = {
+    struct gw_auth_cfg cfg = {
         .key = &key,
         .session = session,
         .initiators_cookie = OUR_COOKIE,
         .responders_cookie = THEIR_COOKIE,
         .is_initiator = true,
     };
-    gw_tag_init(&f->ours, &cfg);
+    gw_auth_init(&f->ours, &cfg);
     cfg.is_initiator = false;
-    gw_tag_init(&f->theirs, &cfg);
+    gw_auth_init(&f->theirs, &cfg);
 }
 
 static int open_fixture(void **state)
@@ -76,7 +76,7 @@ static int open_fixture(void **state)
                                                   .entropies = 1,
                                                   .tx_cookie = THEIR_COOKIE,
                                                   .rx_cookie = OUR_COOKIE,
-                                                  .tag = &f->ours});
+                                                  .auth = &f->ours});
     *state = f;
     return 0;
 }
@@ -91,7 +91,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* A data packet of so much payload with the neighbour's next tag; returns its length. */
+/* A data packet of so much payload with the neighbour's next authentication; returns its length. */
 static uint32_t make(struct fixture *f, uint32_t payload, uint8_t *bytes)
 {
     static const struct gw_codec codec = {.cookie = OUR_COOKIE};
@@ -102,8 +102,8 @@ static uint32_t make(struct fixture *f, uint32_t payload, uint8_t *bytes)
     gw_codec_encode(&codec, &pkt, &frame);
     memset(bytes, FILL, DATAGRAM_MAX);
     memcpy(bytes, frame.hdr, frame.hdr_size);
-    gw_tag_seal(&f->theirs, &(struct iovec){bytes, frame.length}, 1, bytes + frame.length);
-    return frame.length + GW_TAG_SIZE;
+    gw_auth_seal(&f->theirs, &(struct iovec){bytes, frame.length}, 1, bytes + frame.length);
+    return frame.length + GW_AUTH_SIZE;
 }
 
 /* Throws it, and returns how many packets have come of it, each of `payload` bytes. */
@@ -165,15 +165,15 @@ static void udp_receive__takes_what_is_genuine_once(void **state)
     struct fixture *f = *state;
     uint8_t bytes[DATAGRAM_MAX];
     uint32_t size = make(f, MTU, bytes);
-    bytes[size - GW_TAG_SIZE - 1] ^= 1; /* the last of the payload */
+    bytes[size - GW_AUTH_SIZE - 1] ^= 1; /* the last of the payload */
     assert_int_equal(bring(f, bytes, size, MTU), 0);
     assert_int_equal(gw_udp_stats(f->udp)->forged, 1);
-    bytes[size - GW_TAG_SIZE - 1] ^= 1;
+    bytes[size - GW_AUTH_SIZE - 1] ^= 1;
     assert_int_equal(bring(f, bytes, size, MTU), 1);
     assert_int_equal(bring(f, bytes, size, MTU), 0);
     assert_int_equal(gw_udp_stats(f->udp)->repeated, 1);
-    /* Too short to be a packet and a tag. */
-    assert_int_equal(bring(f, bytes, GW_WIRE_HDR_MIN + GW_TAG_SIZE - 1, 0), 0);
+    /* Too short to be a packet and its authentication. */
+    assert_int_equal(bring(f, bytes, GW_WIRE_HDR_MIN + GW_AUTH_SIZE - 1, 0), 0);
     assert_int_equal(gw_udp_stats(f->udp)->runts, 1);
     assert_int_equal(gw_udp_stats(f->udp)->received, 1);
 }

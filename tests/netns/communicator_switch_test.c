@@ -81,7 +81,7 @@ static void start_workers(uint32_t deadline_ms_of_rank_0)
     gw_test_workers_await(workers, WORLD, ROUNDS);
 }
 
-static void mesh_switch_ring__sums_go_by_the_switch(void **state)
+static void communicator_switch_ring__sums_go_by_the_switch(void **state)
 {
     (void)state;
     gw_test_daemon_start(&top, "switch", ports[0], "");
@@ -93,7 +93,7 @@ static void mesh_switch_ring__sums_go_by_the_switch(void **state)
     stop_switches();
 }
 
-static void mesh_switch_ring__sums_go_by_a_tree(void **state)
+static void communicator_switch_ring__sums_go_by_a_tree(void **state)
 {
     (void)state;
     char text[64];
@@ -118,7 +118,7 @@ static void mesh_switch_ring__sums_go_by_a_tree(void **state)
     stop_switches();
 }
 
-static void mesh_switch_crash__costs_a_pause(void **state)
+static void communicator_switch_crash__costs_a_pause(void **state)
 {
     (void)state;
     gw_test_daemon_start(&top, "switch", ports[0], "");
@@ -144,8 +144,8 @@ static void all_say(int error, const char *text)
     }
 }
 
-/* The first to lose patience tells the others, who hear it although the switch is dead. */
-static void mesh_switch_crash__for_good_ends_the_job(void **state)
+/* The first whose calls have stalled tells the others, who hear it although the switch is dead. */
+static void communicator_switch_crash__for_good_ends_the_job(void **state)
 {
     (void)state;
     char text[64];
@@ -157,7 +157,7 @@ static void mesh_switch_crash__for_good_ends_the_job(void **state)
 }
 
 /* Who knows of a death does not wait for the switch. */
-static void mesh_switch_crash__of_a_rank_is_named(void **state)
+static void communicator_switch_crash__of_a_rank_is_named(void **state)
 {
     (void)state;
     gw_test_daemon_start(&top, "switch", ports[0], "");
@@ -167,7 +167,7 @@ static void mesh_switch_crash__of_a_rank_is_named(void **state)
     stop_switches();
 }
 
-static void mesh_switch_open__names_a_switch_that_does_not_answer(void **state)
+static void communicator_switch_open__names_a_switch_that_does_not_answer(void **state)
 {
     (void)state;
     gradwire *job = NULL;
@@ -273,7 +273,7 @@ static struct gradwire_stats run_incast(const char *config, const char *cc)
     return sum;
 }
 
-static void mesh_switch_incast__trims_and_repairs(void **state)
+static void communicator_switch_incast__trims_and_repairs(void **state)
 {
     (void)state;
     struct gradwire_stats sum =
@@ -290,7 +290,7 @@ static void mesh_switch_incast__trims_and_repairs(void **state)
 }
 
 /* Senders whose windows do not move are marked more often than those that react. */
-static void mesh_switch_incast__marks_and_windows_react(void **state)
+static void communicator_switch_incast__marks_and_windows_react(void **state)
 {
     (void)state;
     static const char *const ccs[] = {"smartt", "fixed"};
@@ -313,14 +313,14 @@ static void mesh_switch_incast__marks_and_windows_react(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(mesh_switch_ring__sums_go_by_the_switch),
-        CASE(mesh_switch_ring__sums_go_by_a_tree),
-        CASE(mesh_switch_crash__costs_a_pause),
-        CASE(mesh_switch_crash__for_good_ends_the_job),
-        CASE(mesh_switch_crash__of_a_rank_is_named),
-        CASE(mesh_switch_open__names_a_switch_that_does_not_answer),
-        CASE(mesh_switch_incast__trims_and_repairs),
-        CASE(mesh_switch_incast__marks_and_windows_react),
+        CASE(communicator_switch_ring__sums_go_by_the_switch),
+        CASE(communicator_switch_ring__sums_go_by_a_tree),
+        CASE(communicator_switch_crash__costs_a_pause),
+        CASE(communicator_switch_crash__for_good_ends_the_job),
+        CASE(communicator_switch_crash__of_a_rank_is_named),
+        CASE(communicator_switch_open__names_a_switch_that_does_not_answer),
+        CASE(communicator_switch_incast__trims_and_repairs),
+        CASE(communicator_switch_incast__marks_and_windows_react),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
