@@ -31,7 +31,7 @@ struct gw_io_plan {
     uint16_t world;
     uint16_t values;
     uint16_t window;
-    gw_time deadline;
+    gw_time stall; /* without progress for so long, the job fails */
     struct gw_key key;
     bool authenticates;
     char job[GW_IO_NAME_MAX];
@@ -86,8 +86,8 @@ void gw_io_stop(struct gw_io *io);
 bool gw_io_send(struct gw_io *io, const struct gw_command *command);
 
 /*
- * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the thread's
- * deadline limits. False: none came.
+ * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the plan's
+ * stall limits. False: none came.
  */
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms);
 

@@ -201,7 +201,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .window = (uint16_t)options.window,
         .paths = (uint16_t)options.paths,
         .rate_bps = options.rate_bps,
-        .deadline = options.deadline_ms * GW_MS,
+        .stall = options.deadline_ms * GW_MS,
         .faults = {.lose_q32 = chance(options.loss),
                    .duplicate_q32 = chance(options.duplicate),
                    .delay_q32 = chance(options.delay),

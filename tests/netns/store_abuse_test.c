@@ -57,7 +57,7 @@ static void open_liar(struct gw_station **station, struct gw_communicator **comm
         .rate_bps = plan.rate_bps,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan.transport,
-        .stall = plan.deadline,
+        .stall = plan.stall,
         .seed = 1,
     };
     assert_int_equal(gw_communicator_open(&comm_cfg, comm, error), 0);
