@@ -60,6 +60,13 @@ static inline const struct gw_job_spec *gw_sim_job_spec(const struct gw_sim *sim
     return &sim->scenario->workload.jobs[job];
 }
 
+/* The hosts of its workers, by rank. */
+static inline const uint32_t *gw_sim_workers_of(const struct gw_sim *sim,
+                                                const struct gw_job_spec *spec)
+{
+    return sim->scenario->workload.job_hosts + spec->first_worker;
+}
+
 /* A job of slots has no shard, and its members one stake. */
 static inline uint32_t gw_sim_stakes(const struct gw_job_spec *spec)
 {
@@ -81,6 +88,9 @@ void gw_sim_shard_close(struct gw_sim *sim, uint32_t shard, bool dead);
 
 /* Frees what a member has on its host. */
 void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool dead);
+
+/* job_results.c: adds counters, all of which are uint64_t; `size` in bytes. */
+void gw_sim_add_stats(void *sum, const void *stats, size_t size);
 
 /* job_slots.c: 0, or an error with `why` set. */
 int gw_sim_slots_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why);
