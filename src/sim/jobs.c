@@ -14,7 +14,8 @@
 enum {
     RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
     INCARNATION_STREAM = 0x10b,
-    IDLE_LOSTS = 8, /* a switch forgets a job when so many times `lost` have passed in silence */
+    IDLE_SILENCES =
+        8, /* a switch forgets a job when so many times `silence` have passed without it */
 };
 
 /* Workers that hang on the same switch as worker `rank`. */
@@ -109,7 +110,7 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .incarnation = incarnation(sim, index, shard->lives++),
         .retry = spec->timeout,
         .beat = spec->beat,
-        .lost = spec->lost,
+        .lost = spec->silence,
         .agrees_exponents = spec->dynamic_scaling,
         .server = shard->server,
     };
@@ -259,8 +260,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
             cfg.aggregators = spec->aggregators;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
-        if (IDLE_LOSTS * spec->lost > cfg.job_idle)
-            cfg.job_idle = IDLE_LOSTS * spec->lost;
+        if (IDLE_SILENCES * spec->silence > cfg.job_idle)
+            cfg.job_idle = IDLE_SILENCES * spec->silence;
     }
     return cfg;
 }

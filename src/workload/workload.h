@@ -66,9 +66,9 @@ struct gw_job_spec {
     bool dynamic_scaling; /* exponents are agreed on */
     uint32_t magnitude;   /* payload: values are below 2^magnitude */
     gw_time timeout;
-    gw_time leak; /* of aggregators */
-    gw_time beat; /* between signs of life of a worker */
-    gw_time lost; /* a worker silent for so long is lost */
+    gw_time leak;    /* of aggregators */
+    gw_time beat;    /* between signs of life of a worker */
+    gw_time silence; /* a worker that is silent for so long is given up */
     gw_time start;
 };
 
