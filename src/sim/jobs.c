@@ -14,8 +14,7 @@
 enum {
     RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
     INCARNATION_STREAM = 0x10b,
-    IDLE_SILENCES =
-        8, /* a switch forgets a job when so many times `silence` have passed without it */
+    IDLE_SILENCES = 8, /* of workers, after which a switch that hears nothing forgets a job */
 };
 
 /* Workers that hang on the same switch as worker `rank`. */

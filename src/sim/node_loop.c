@@ -2,8 +2,8 @@
  * The hot loop: one node in one window.
  *
  * Its arrivals, in their order (arrivals.h), are merged with its departures, timers and application
- * events. A departure event exists only while a port has more to send, so a packet costs one arrival
- * and at most one departure.
+ * events. A departure event exists only while a port has more to send, so a packet costs one
+ * arrival and at most one departure.
  */
 #include "sim/node_loop.h"
 
