@@ -120,7 +120,6 @@ struct gw_sim_part {
     uint64_t wrong_payloads;   /* sums of jobs that are not what they must be */
     uint64_t *rtt_counts;      /* bins of rtt.c; NULL: not wanted */
     gw_time rtt_max;           /* longest of them */
-    int error;
 } __attribute__((aligned(128)));
 
 struct gw_sim {
