@@ -59,8 +59,8 @@ struct gw_daemon {
 void gw_daemon_log_hearing(const struct gw_daemon *daemon, const struct gw_neighbour_event *event,
                            uint16_t group)
 {
-    char name[GW_SOCK_NAME_MAX];
-    gw_sock_format(&event->addr, name, sizeof(name));
+    char name[GW_SOCK_ADDR_NAME_MAX];
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
     gw_daemon_log(daemon, "%s, job %08x rank %u: results come by %s", name, event->said.job,
                   event->said.rank, group == GW_GROUP_NONE ? "unicast again" : "multicast");
 }
@@ -102,7 +102,7 @@ int gw_daemon_check_address(const char *key, const char *text, char *error)
 {
     struct gw_sock_addr addr;
     char why[GW_NET_ERROR_MAX];
-    if (!*text || gw_station_resolve(text, &addr, why) == GW_OK)
+    if (!*text || gw_sock_addr_resolve(text, &addr, why) == GW_OK)
         return GW_OK;
     return gw_net_fail(error, GW_ERR_INVALID, "%s: %.128s", key, why);
 }
@@ -184,22 +184,22 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
     struct gw_sock_addr group, listen, last;
     if (!*common->multicast)
         return GW_OK;
-    int code = gw_station_resolve(common->multicast, &group, error);
+    int code = gw_sock_addr_resolve(common->multicast, &group, error);
     if (!code)
-        code = gw_station_resolve(common->listen, &listen, error);
+        code = gw_sock_addr_resolve(common->listen, &listen, error);
     if (code)
         return code;
     last = group;
-    gw_sock_advance(&last, common->jobs - 1);
-    if (!gw_sock_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
+    gw_sock_addr_advance(&last, common->jobs - 1);
+    if (!gw_sock_addr_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: %s is no multicast address of the family of `listen`",
                            common->multicast);
-    if (!gw_sock_is_multicast(&last))
+    if (!gw_sock_addr_is_multicast(&last))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: behind %s there are no groups for %u jobs",
                            common->multicast, common->jobs);
-    if (gw_sock_port(&group) == gw_sock_port(&listen))
+    if (gw_sock_addr_port(&group) == gw_sock_addr_port(&listen))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: its port must not be that of `listen`");
     return common->authenticate ? gw_net_fail(error, GW_ERR_INVALID,
@@ -302,14 +302,14 @@ static int open_station(struct gw_daemon *daemon, char *error)
     const struct gw_daemon_common *common = common_of(daemon);
     struct gw_sock_addr listen;
     char address[GW_PARAM_TEXT_MAX];
-    int code = gw_station_resolve(common->listen, &listen, error);
+    int code = gw_sock_addr_resolve(common->listen, &listen, error);
     if (code)
         return code;
-    gw_sock_format_host(&listen, address, sizeof(address));
+    gw_sock_addr_format_host(&listen, address, sizeof(address));
     uint32_t mtu = 4 * common->values;
     struct gw_station_cfg cfg = {
         .address = address,
-        .port = gw_sock_port(&listen),
+        .port = gw_sock_addr_port(&listen),
         .entropies = 1,
         .packets = PACKETS,
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
@@ -325,7 +325,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .fd_count = 2,
         .groups = (uint16_t)common->jobs,
     };
-    if (*common->multicast && (code = gw_station_resolve(common->multicast, &cfg.group, error)))
+    if (*common->multicast && (code = gw_sock_addr_resolve(common->multicast, &cfg.group, error)))
         return code;
     return gw_station_open(&cfg, &daemon->station, error);
 }
@@ -345,12 +345,12 @@ static uint32_t neighbour_count(const struct gw_daemon *daemon)
 static json_t *sessions_of(const struct gw_daemon *daemon)
 {
     struct gw_neighbour_event view;
-    char name[GW_SOCK_NAME_MAX], address[16], job[16];
+    char name[GW_SOCK_ADDR_NAME_MAX], address[16], job[16];
     json_t *sessions = json_array();
     for (uint16_t peer = 0; peer < PEERS_MAX; peer++) {
         if (!gw_neighbours_view(gw_station_neighbours(daemon->station), peer, &view))
             continue;
-        gw_sock_format(&view.addr, name, sizeof(name));
+        gw_sock_addr_format(&view.addr, name, sizeof(name));
         snprintf(address, sizeof(address), "%08x", view.said.address);
         json_t *session = json_pack("{s:s, s:s, s:s, s:b}", "at", name, "address", address, "role",
                                     view.said.role == GW_ATTACH_HOST ? "host" : "switch", "dialled",
@@ -367,7 +367,7 @@ static json_t *sessions_of(const struct gw_daemon *daemon)
 
 static json_t *status_of(struct gw_daemon *daemon)
 {
-    const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(daemon->station));
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(daemon->station));
     const struct gw_neighbours_stats *attach =
         gw_neighbours_stats(gw_station_neighbours(daemon->station));
     json_t *status = json_pack(

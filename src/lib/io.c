@@ -82,7 +82,7 @@ static void take_stats(struct gw_io *io)
 {
     const struct gw_worker_stats *worker = io->comm ? NULL : gw_overlay_worker_stats(io->worker);
     const struct gw_endpoint_stats *flows = io->comm ? gw_communicator_stats(io->comm) : NULL;
-    const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(io->station));
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(io->station));
     struct gw_overlay_job_view view;
     struct gradwire_stats *stats = &io->stats;
     pthread_mutex_lock(&io->stats_lock);
@@ -260,7 +260,7 @@ static int open_worker(struct gw_io *io, uint32_t server)
         .server = server,
         .rank = plan->rank,
         .incarnation = gw_key_random32(),
-        .hdr = gw_udp_overhead(gw_station_udp(io->station)),
+        .hdr = gw_datapath_overhead(gw_station_datapath(io->station)),
         .mtu = 4u * plan->values,
         .tensors_max = GW_IO_CALLS_MAX,
         .stall = plan->deadline,
@@ -526,7 +526,7 @@ static int open_station(struct gw_io *io, char *error)
     struct gw_sock_addr own = {.length = 0};
     int code = GW_OK;
     if (others_join(plan) && plan->join[0])
-        code = gw_station_resolve(plan->join, &own, error);
+        code = gw_sock_addr_resolve(plan->join, &own, error);
     if (code)
         return code;
     io->address = gw_key_random32();
@@ -535,7 +535,7 @@ static int open_station(struct gw_io *io, char *error)
         .family_of = plan->server[0] ? plan->server
                      : plan->join[0] ? plan->join
                                      : NULL,
-        .port = own.length ? gw_sock_port(&own) : 0,
+        .port = own.length ? gw_sock_addr_port(&own) : 0,
         .entropies = plan->paths,
         .packets = is_host ? 16384 : 8192,
         .mtu = 4u * plan->values > MTU_MIN ? 4u * plan->values : MTU_MIN,

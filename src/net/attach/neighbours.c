@@ -322,8 +322,8 @@ static struct session *find_session(const struct gw_neighbours *own,
         bool is_theirs =
             session->dial < 0 && (session->state == SESSION_UP || session->state == SESSION_ENDED);
         if (is_theirs && memcmp(session->id, id, GW_ATTACH_NONCE_SIZE) == 0 &&
-            gw_sock_is_same_host(&session->addr, from) &&
-            gw_sock_port(&session->addr) == gw_sock_port(from))
+            gw_sock_addr_is_same_host(&session->addr, from) &&
+            gw_sock_addr_port(&session->addr) == gw_sock_addr_port(from))
             return session;
     }
     return NULL;
@@ -350,8 +350,8 @@ static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *fr
     for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
         struct session *session = &own->sessions[i];
         if (session->dial >= 0 || session->state != SESSION_UP || session->said.life == life ||
-            !gw_sock_is_same_host(&session->addr, from) ||
-            gw_sock_port(&session->addr) != gw_sock_port(from))
+            !gw_sock_addr_is_same_host(&session->addr, from) ||
+            gw_sock_addr_port(&session->addr) != gw_sock_addr_port(from))
             continue;
         if (!has_event_room(own))
             return false;
@@ -420,8 +420,8 @@ static struct dial *find_dial(struct gw_neighbours *own, const struct gw_sock_ad
 {
     for (int i = 0; i < own->dial_count; i++) {
         struct dial *dial = &own->dials[i];
-        if (!dial->is_over && gw_sock_is_same_host(&dial->to, from) &&
-            gw_sock_port(&dial->to) == gw_sock_port(from) &&
+        if (!dial->is_over && gw_sock_addr_is_same_host(&dial->to, from) &&
+            gw_sock_addr_port(&dial->to) == gw_sock_addr_port(from) &&
             memcmp(own->sessions[dial->peer].id, id, GW_ATTACH_NONCE_SIZE) == 0)
             return dial;
     }
@@ -523,7 +523,7 @@ static void probed(struct gw_neighbours *own, const struct gw_sock_addr *from, c
         struct session *session = &own->sessions[dial->peer];
         if (dial->is_over || session->state != SESSION_UP || session->said.group.port == 0 ||
             session->said.group.cookie != msg->cookie ||
-            !gw_sock_is_same_host(&session->addr, from))
+            !gw_sock_addr_is_same_host(&session->addr, from))
             continue;
         if (!gw_key_is_genuine(session->key, bytes)) {
             own->stats.forged++;

@@ -55,7 +55,7 @@ struct gw_path gw_communicator_path(const struct gw_communicator *comm)
         .rate_bps = rate_bps,
         .bdp = (uint32_t)(rate_bps / 8 * (BRTT / GW_US) / 1000000),
         .mtu = comm->cfg.mtu,
-        .hdr = gw_udp_overhead(gw_station_udp(comm->cfg.station)),
+        .hdr = gw_datapath_overhead(gw_station_datapath(comm->cfg.station)),
         .hops = HOPS,
         .trims = comm->cfg.switch_ != NULL,
     };
@@ -78,7 +78,7 @@ static int open_endpoint(struct gw_communicator *comm)
 {
     const struct gw_communicator_cfg *cfg = &comm->cfg;
     uint32_t flows = gw_communicator_flows(comm) + cfg->world + gw_store_flows(cfg->world);
-    uint32_t hdr = gw_udp_overhead(gw_station_udp(cfg->station));
+    uint32_t hdr = gw_datapath_overhead(gw_station_datapath(cfg->station));
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
         .port_count = 1,
@@ -268,10 +268,10 @@ void gw_communicator_connect(struct gw_communicator *comm, uint32_t number, gw_t
 {
     struct gw_communicator_rank *rank = &comm->ranks[number];
     struct gw_greeting greeting = greeting_of(comm);
-    char name[GW_SOCK_NAME_MAX];
+    char name[GW_SOCK_ADDR_NAME_MAX];
     if (rank->is_up || rank->is_dialled)
         return;
-    gw_sock_format(&rank->at.addr, name, sizeof(name));
+    gw_sock_addr_format(&rank->at.addr, name, sizeof(name));
     int dial = gw_neighbours_dial(gw_station_neighbours(comm->cfg.station), &rank->at.addr, name,
                                   &greeting, now);
     if (dial < 0) {

@@ -7,7 +7,7 @@
 #ifndef GW_NET_OVERLAY_H
 #define GW_NET_OVERLAY_H
 
-#include "net/station.h"
+#include "net/station/station.h"
 
 #define GW_OVERLAY_RETRY    (20 * GW_MS) /* an unanswered packet of job control */
 #define GW_OVERLAY_TIMEOUT  (20 * GW_MS) /* without a result: a fragment is sent again */

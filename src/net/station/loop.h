@@ -13,7 +13,7 @@
 #define GW_NET_LOOP_H
 
 #include "core/node.h"
-#include "net/udp/udp.h"
+#include "net/datapath.h"
 
 enum {
     GW_LOOP_NODES_MAX = 8,
@@ -28,12 +28,12 @@ struct gw_loop_port {
 };
 
 struct gw_loop_cfg {
-    struct gw_udp *udp;       /* the loop's until it is closed; NULL: no neighbours */
-    struct gw_pkt_pool *pool; /* of all nodes */
-    uint16_t peers_max;       /* as udp's */
-    uint32_t directs_max;     /* direct ways, over all ports */
-    int fds[GW_LOOP_FDS_MAX]; /* besides sockets, these end a sleep when there is something to
-                                 read; whoever opened them reads it */
+    struct gw_datapath *datapath; /* the loop's until it is closed; NULL: no neighbours */
+    struct gw_pkt_pool *pool;     /* of all nodes */
+    uint16_t peers_max;           /* as the datapath's */
+    uint32_t directs_max;         /* direct ways, over all ports */
+    int fds[GW_LOOP_FDS_MAX];     /* besides sockets, these end a sleep when there is something to
+                                     read; whoever opened them reads it */
     uint32_t fd_count;
 };
 

@@ -1,6 +1,6 @@
 /* Turns of the loop; see loop.h. */
 #define _GNU_SOURCE
-#include "net/loop.h"
+#include "net/station/loop.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -89,8 +89,8 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
 
 void gw_loop_close(struct gw_loop *loop)
 {
-    if (loop->cfg.udp)
-        gw_udp_close(loop->cfg.udp);
+    if (loop->cfg.datapath)
+        gw_datapath_close(loop->cfg.datapath);
     free(loop->links);
     free(loop->ports);
     free(loop->ready);
@@ -241,7 +241,7 @@ static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
 }
 
 /* Keeps a datagram of the attach protocol for the owner. */
-static void take_foreign(struct gw_loop *loop, const struct gw_udp_train *train)
+static void take_foreign(struct gw_loop *loop, const struct gw_datapath_train *train)
 {
     struct foreign *foreign = &loop->foreign[loop->foreign_count++];
     memcpy(foreign->bytes, train->control, train->length);
@@ -263,14 +263,14 @@ uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
 /* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
 static int receive(struct gw_loop *loop, char *error)
 {
-    struct gw_udp_train train;
+    struct gw_datapath_train train;
     int count = 0;
     loop->foreign_count = loop->foreign_taken = 0;
-    if (!loop->cfg.udp)
+    if (!loop->cfg.datapath)
         return 0;
     while (count < RX_TRAINS_PER_TURN) {
         gw_time now = gw_loop_now(loop);
-        int result = gw_udp_receive(loop->cfg.udp, now, &train, error);
+        int result = gw_datapath_receive(loop->cfg.datapath, now, &train, error);
         if (result < 0)
             return result;
         if (result == 0)
@@ -320,7 +320,7 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
         link->free_at = at;
     }
     if (peer != PEER_NONE)
-        return gw_udp_send(loop->cfg.udp, peer, pkts, count, error);
+        return gw_datapath_send(loop->cfg.datapath, peer, pkts, count, error);
     if (link->to != PORT_NONE)
         deliver(loop, link->to, pkts, count, now);
     else
@@ -332,7 +332,7 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
 static bool is_blocked(const struct gw_loop *loop, const struct link *link)
 {
     bool needs_socket = link->peer != PEER_NONE || link->has_directs;
-    return needs_socket && !gw_udp_can_send(loop->cfg.udp);
+    return needs_socket && !gw_datapath_can_send(loop->cfg.datapath);
 }
 
 /* Whether the port may send now: its link is free, and so is the socket if it may need it. */
@@ -347,8 +347,8 @@ static int transmit(struct gw_loop *loop, char *error)
 {
     int count = 0;
     uint32_t refused = 0; /* ports in a row that may not send now */
-    if (loop->cfg.udp && gw_udp_blocked_fd(loop->cfg.udp) >= 0) {
-        int code = gw_udp_flush(loop->cfg.udp, error);
+    if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0) {
+        int code = gw_datapath_flush(loop->cfg.datapath, error);
         if (code)
             return code;
     }
@@ -363,9 +363,9 @@ static int transmit(struct gw_loop *loop, char *error)
             continue;
         }
         struct gw_loop_port at = loop->ports[port];
-        struct gw_pkt *pkts[GW_UDP_TRAIN_MAX];
+        struct gw_pkt *pkts[GW_DATAPATH_TRAIN_MAX];
         uint32_t result =
-            gw_node_output(loop->nodes[at.node], at.port, pkts, GW_UDP_TRAIN_MAX, now);
+            gw_node_output(loop->nodes[at.node], at.port, pkts, GW_DATAPATH_TRAIN_MAX, now);
         if (result & GW_OUTPUT_MORE)
             make_ready(loop, port);
         result &= ~GW_OUTPUT_MORE;
@@ -397,16 +397,18 @@ static gw_time wake_time(const struct gw_loop *loop, gw_time until)
 
 static int rest(struct gw_loop *loop, gw_time wake, char *error)
 {
-    struct pollfd fds[GW_LOOP_FDS_MAX + GW_UDP_RECEIVE_FDS + 1];
-    int sources[GW_UDP_RECEIVE_FDS];
-    uint32_t source_count = loop->cfg.udp ? gw_udp_receive_fds(loop->cfg.udp, sources) : 0;
+    struct pollfd fds[GW_LOOP_FDS_MAX + GW_DATAPATH_FDS_MAX + 1];
+    int sources[GW_DATAPATH_FDS_MAX];
+    uint32_t source_count =
+        loop->cfg.datapath ? gw_datapath_receive_fds(loop->cfg.datapath, sources) : 0;
     nfds_t count = 0;
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         fds[count++] = (struct pollfd){.fd = loop->cfg.fds[i], .events = POLLIN};
     for (uint32_t i = 0; i < source_count; i++)
         fds[count++] = (struct pollfd){.fd = sources[i], .events = POLLIN};
-    if (loop->cfg.udp && gw_udp_blocked_fd(loop->cfg.udp) >= 0)
-        fds[count++] = (struct pollfd){.fd = gw_udp_blocked_fd(loop->cfg.udp), .events = POLLOUT};
+    if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0)
+        fds[count++] =
+            (struct pollfd){.fd = gw_datapath_blocked_fd(loop->cfg.datapath), .events = POLLOUT};
     gw_time now = gw_loop_now(loop);
     /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
     gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/udp/sock.h"
+#include "net/net_error.h"
+#include "net/sock_addr.h"
 #include "wire/attach.h"
 
 struct gw_key {
