@@ -2,7 +2,7 @@
  * A switch on the overlay: the core's switch with an aggregation stage, whose ports open when
  * neighbours come and close when they go.
  *
- * Without a rate a port sends what its socket takes, and its queue only evens out what the socket
+ * Without a rate a port sends what the datapath takes, and its queue only evens out what that
  * pushes back: no marks, no trimming. With a rate it is a link of that speed, and packets wait at
  * it by a queue discipline.
  */
@@ -26,7 +26,7 @@ struct gw_overlay_switch_cfg {
     uint32_t jobs_max;
     const struct gw_qdisc_ops *qdisc; /* of each port, with its defaults; NULL: fifo */
     uint32_t queue_bytes;             /* of each port */
-    uint64_t rate_bps;                /* of each port; 0: as the socket */
+    uint64_t rate_bps;                /* of each port; 0: as the datapath */
     uint16_t groups;                  /* multicast groups of the station */
     uint16_t first_group;             /* number of the first for the loop */
     uint64_t seed;

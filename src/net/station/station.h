@@ -1,5 +1,5 @@
 /*
- * A process on the overlay: its memory, its sockets, its loop, and its sessions with neighbours.
+ * A process on the overlay: its memory, its datapath, its loop, and its sessions with neighbours.
  *
  * Use: open, add nodes to the loop, dial neighbours; then take turns, and after each poll what has
  * happened with neighbours. At GW_NEIGHBOUR_UP link the neighbour to a port (it can be sent to from
@@ -46,7 +46,7 @@ struct gw_station;
 /* Returns 0 and sets *station, or GW_ERR_* with `error` filled. */
 int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **station, char *error);
 
-/* Tells the neighbours, and closes sockets and loop; nodes are to be closed after it. */
+/* Tells the neighbours, and closes datapath and loop; nodes are to be closed after it. */
 void gw_station_close(struct gw_station *station);
 
 /* Frees what is left of a closed station: the packets. */
