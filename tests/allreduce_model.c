@@ -2,10 +2,11 @@
 #include "allreduce_model.h"
 
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/cpu.h"
-#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {
@@ -36,7 +37,6 @@ struct model_switch {
     struct gw_pkt_pool pool;
     struct gw_buf_pool bufs;
     uint16_t leaf[HOSTS_MAX]; /* port per destination */
-    uint16_t block[1];
     bool is_edge[PORTS_MAX];
     uint16_t ports;
     uint32_t parent; /* or NO_SWITCH; port 0 leads there */
@@ -83,14 +83,6 @@ struct model {
     uint32_t faults_done[GW_MODEL_FAULTS_MAX];
     uint32_t epochs; /* of coordinators that have died */
 };
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    memset(memory, 0, size);
-    return memory;
-}
 
 /* A mask with about `of_64` of 64 bits set. */
 static uint64_t random_mask(struct gw_prng *prng, uint32_t of_64)
@@ -158,9 +150,7 @@ static void host_kill(struct model *m, uint32_t id)
 {
     struct model_host *host = &m->hosts[id];
     gw_mem_replace(m->mem, host->node, NULL, NULL);
-    free(host->host.endpoint);
-    free(host->host.pool.pkts);
-    free(host->host.bufs.memory);
+    gw_test_host_abandon(&host->host);
     host->is_up = false;
 }
 
@@ -199,16 +189,8 @@ static void switch_ports(struct model *m, uint32_t index)
 
 static void switch_start(struct model *m, uint32_t index)
 {
-    static union gw_algo_cfg qdisc_cfg;
-    static uint32_t capacity[PORTS_MAX];
     struct model_switch *s = &m->switches[index];
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, "red");
-    gw_algo_defaults(algo, qdisc_cfg.bytes);
-    for (uint32_t i = 0; i < PORTS_MAX; i++)
-        capacity[i] = 1 << 20;
-    uint32_t mtu = 4 * m->cfg->values;
-    gw_buf_pool_init(&s->bufs, take(gw_buf_pool_size(PKTS, mtu)), PKTS, mtu);
-    gw_pkt_pool_init(&s->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, &s->bufs);
+    gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * m->cfg->values);
     struct gw_aggregate_cfg aggregate = {
         .aggregators = m->cfg->aggregators,
         .jobs_max = 4,
@@ -218,40 +200,25 @@ static void switch_start(struct model *m, uint32_t index)
         .kernels = gw_kernels_best(gw_cpu_features()),
         .pool = &s->pool,
     };
-    s->aggregate = gw_aggregate_init(take(gw_aggregate_size(&aggregate)), &aggregate);
-    struct gw_switch_cfg cfg = {
-        .port_count = s->ports,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = HDR,
-        .aggregate = s->aggregate,
-        .address = SWITCH_ADDRESS + index,
-        .is_edge = s->is_edge,
-        .routes = {.blocks = s->block,
-                   .leaves = s->leaf,
-                   .destination_count = m->host_count,
-                   .block_shift = 31},
-        .seed = gw_prng_next(&m->prng),
-        .pool = &s->pool,
-    };
-    s->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&aggregate)), &aggregate);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(s->ports, "red", &s->pool);
+    cfg.trim_size = HDR;
+    cfg.aggregate = s->aggregate;
+    cfg.address = SWITCH_ADDRESS + index;
+    cfg.is_edge = s->is_edge;
+    cfg.routes = gw_test_routes(s->leaf, m->host_count);
+    cfg.seed = gw_prng_next(&m->prng);
+    s->sw = gw_test_switch_open(&cfg);
     s->is_dead = false;
-}
-
-static void switch_free(struct model_switch *s)
-{
-    free(s->sw);
-    free(s->aggregate);
-    free(s->pool.pkts);
-    free(s->bufs.memory);
 }
 
 static void switch_kill(struct model *m, uint32_t index)
 {
     struct model_switch *s = &m->switches[index];
     gw_mem_replace(m->mem, s->node, NULL, NULL);
-    switch_free(s);
+    gw_test_pool_abandon(&s->pool);
+    free(s->sw);
+    free(s->aggregate);
     s->is_dead = true;
 }
 
@@ -315,7 +282,7 @@ static void server_start(struct model *m)
         .proactive = m->cfg->proactive,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    m->server_memory = take(gw_server_size(&server));
+    m->server_memory = gw_test_take(gw_server_size(&server));
     assert_int_equal(gw_server_init(&m->server, m->server_memory, &server, ep), 0);
     struct gw_coordinator_cfg cfg = {
         .job = JOB,
@@ -334,7 +301,7 @@ static void server_start(struct model *m)
         .lost = LOST,
         .server = m->server,
     };
-    m->coordinator_memory = take(gw_coordinator_size(&cfg));
+    m->coordinator_memory = gw_test_take(gw_coordinator_size(&cfg));
     assert_int_equal(gw_coordinator_init(&m->coordinator, m->coordinator_memory, &cfg, ep), 0);
 }
 
@@ -354,7 +321,8 @@ static gw_time now_of(const struct model *m)
 
 static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uint32_t host)
 {
-    *actor = (struct actor){.rank = rank, .host = host, .member_memory = take(gw_member_size())};
+    *actor =
+        (struct actor){.rank = rank, .host = host, .member_memory = gw_test_take(gw_member_size())};
     struct gw_member_cfg cfg = {
         .job = JOB,
         .server = server_host(m),
@@ -417,7 +385,7 @@ static void joined(struct model *m, struct actor *actor)
             .kernels = gw_kernels_best(gw_cpu_features()),
         };
         gw_member_worker_cfg(actor->member, &cfg);
-        actor->worker_memory = take(gw_worker_size(&cfg));
+        actor->worker_memory = gw_test_take(gw_worker_size(&cfg));
         assert_int_equal(gw_worker_init(&actor->worker, actor->worker_memory, &cfg,
                                         m->hosts[actor->host].host.endpoint),
                          0);
@@ -649,11 +617,9 @@ static void close_all(struct model *m)
         result->taken += gw_aggregate_taken(s->aggregate);
         result->jobs_left += gw_aggregate_job(s->aggregate, JOB) != NULL;
         gw_aggregate_remove(s->aggregate, JOB);
-        /* Nothing may be missing: all packets and buffers are back. */
-        assert_int_equal(s->pool.free_count + (s->pool.end - s->pool.fresh), PKTS);
-        for (uint32_t j = 0; j < PKTS; j++)
-            assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
-        switch_free(s);
+        gw_test_pool_close(&s->pool);
+        free(s->sw);
+        free(s->aggregate);
     }
     for (uint32_t i = 0; i < m->host_count; i++)
         if (m->hosts[i].is_up)
@@ -683,7 +649,8 @@ static void fill_inputs(struct model *m)
 
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result)
 {
-    struct model *m = take(sizeof(*m));
+    struct model *m = gw_test_take(sizeof(*m));
+    *m = (struct model){0};
     *result = (struct gw_model_result){0};
     m->cfg = cfg;
     m->result = result;

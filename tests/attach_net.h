@@ -44,8 +44,8 @@ struct gw_test_attach {
     gw_time now;
     gw_test_fate *fate; /* NULL: all arrive */
     void *context;
-    struct gw_test_message messages[GW_TEST_MESSAGES_MAX]; /* all that were sent, in order */
     uint32_t sent, delivered;
+    struct gw_test_message messages[GW_TEST_MESSAGES_MAX]; /* all that were sent, in order */
 };
 
 /* All sides know the key of "secret", accept, and have room for 16 neighbours; none runs yet. */

@@ -1,21 +1,11 @@
 /* A host for tests; see host.h. */
 #include "host.h"
 
+#include "pool_fixture.h"
 #include "support.h"
 #include "wire/wire.h"
 
 #include "base/prng.h"
-
-enum {
-    ALIGNMENT = 64,
-};
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    assert_non_null(memory);
-    return memory;
-}
 
 struct gw_endpoint_cfg gw_test_host_cfg(uint32_t address, uint32_t mtu)
 {
@@ -40,26 +30,23 @@ void gw_test_host_open(struct gw_test_host *host, const struct gw_endpoint_cfg *
 {
     struct gw_endpoint_cfg own = *cfg;
     own.pool = &host->pool;
-    host->pkt_count = pkt_count;
-    uint32_t size = GW_WIRE_DATA_SIZE + cfg->mtu;
-    gw_buf_pool_init(&host->bufs, take(gw_buf_pool_size(pkt_count, size)), pkt_count, size);
+    gw_test_pool_open(&host->pool, &host->bufs, pkt_count, GW_WIRE_DATA_SIZE + cfg->mtu);
     gw_buf_pool_set_front(&host->bufs, GW_WIRE_DATA_SIZE);
-    gw_pkt_pool_init(&host->pool, take(pkt_count * sizeof(struct gw_pkt)), 0, pkt_count,
-                     &host->bufs);
     size_t endpoint = gw_endpoint_size(&own);
     assert_true(endpoint > 0);
-    host->endpoint = gw_endpoint_init(take(endpoint), &own);
+    host->endpoint = gw_endpoint_init(gw_test_take(endpoint), &own);
 }
 
 void gw_test_host_close(struct gw_test_host *host)
 {
-    struct gw_pkt_pool *pool = &host->pool;
-    assert_int_equal(pool->free_count + (pool->end - pool->fresh), host->pkt_count);
-    for (uint32_t i = 0; i < host->pkt_count; i++)
-        assert_int_not_equal(gw_buf_claim(&host->bufs), GW_BUF_NONE);
+    gw_test_pool_close(&host->pool);
     free(host->endpoint);
-    free(host->pool.pkts);
-    free(host->bufs.memory);
+}
+
+void gw_test_host_abandon(struct gw_test_host *host)
+{
+    gw_test_pool_abandon(&host->pool);
+    free(host->endpoint);
 }
 
 struct gw_transport gw_test_transport(const char *cc, const char *lb, const char *loss)

@@ -11,7 +11,6 @@ struct gw_test_host {
     struct gw_endpoint *endpoint;
     struct gw_pkt_pool pool;
     struct gw_buf_pool bufs;
-    uint32_t pkt_count;
 };
 
 /* Endpoint options that suit most tests: one port, 8 flows each way, packets of `mtu` bytes. */
@@ -23,6 +22,9 @@ void gw_test_host_open(struct gw_test_host *host, const struct gw_endpoint_cfg *
 
 /* Frees the host. Fails the test when a packet or a buffer is missing: nothing may be queued. */
 void gw_test_host_close(struct gw_test_host *host);
+
+/* Frees a host that dies with all that it has in hand. */
+void gw_test_host_abandon(struct gw_test_host *host);
 
 /* A transport with the defaults of the named algorithms. */
 struct gw_transport gw_test_transport(const char *cc, const char *lb, const char *loss);

@@ -19,8 +19,7 @@ static uint32_t owned_count;
 
 void *gw_slots_model_take(size_t size)
 {
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
+    void *memory = gw_test_take(size);
     assert_in_range(owned_count, 0, OWNED_MAX - 1);
     owned[owned_count++] = memory;
     return memset(memory, 0, size);
@@ -197,23 +196,6 @@ void gw_slots_model_check_sums(const struct gw_slots_model *job)
                 fail_msg("seed %llu: job %u, rank %u, tensor %u is wrong",
                          (unsigned long long)job->seed, job->number, rank, t);
     }
-}
-
-/* Nothing may be missing in a pool whose packets have all arrived somewhere. */
-void gw_slots_model_check_pool(struct gw_pkt_pool *pool)
-{
-    assert_int_equal(pool->free_count + (pool->end - pool->fresh), GW_SLOTS_MODEL_PKTS);
-    for (uint32_t i = 0; i < GW_SLOTS_MODEL_PKTS; i++)
-        assert_int_not_equal(gw_buf_claim(pool->bufs), GW_BUF_NONE);
-}
-
-void gw_slots_model_open_pool(struct gw_pkt_pool *pool, struct gw_buf_pool *bufs)
-{
-    gw_buf_pool_init(
-        bufs, gw_slots_model_take(gw_buf_pool_size(GW_SLOTS_MODEL_PKTS, 4 * GW_SLOTS_MODEL_VALUES)),
-        GW_SLOTS_MODEL_PKTS, 4 * GW_SLOTS_MODEL_VALUES);
-    gw_pkt_pool_init(pool, gw_slots_model_take(GW_SLOTS_MODEL_PKTS * sizeof(struct gw_pkt)), 0,
-                     GW_SLOTS_MODEL_PKTS, bufs);
 }
 
 struct gw_slots *gw_slots_model_open_stage(struct gw_pkt_pool *pool)

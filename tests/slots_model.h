@@ -65,11 +65,6 @@ void gw_slots_model_check_turns(const struct gw_slots_model *job);
 /* Compares every replica with a sum in wide integers; an overflowing tensor has none. */
 void gw_slots_model_check_sums(const struct gw_slots_model *job);
 
-void gw_slots_model_open_pool(struct gw_pkt_pool *pool, struct gw_buf_pool *bufs);
-
-/* Nothing may be missing in a pool whose packets have all arrived somewhere. */
-void gw_slots_model_check_pool(struct gw_pkt_pool *pool);
-
 /* A stage with room for all jobs. */
 struct gw_slots *gw_slots_model_open_stage(struct gw_pkt_pool *pool);
 struct gw_endpoint_cfg gw_slots_model_endpoint_cfg(uint32_t address);

@@ -13,6 +13,7 @@
 
 enum {
     FILE_SIZE_MAX = 16 << 20, /* bytes; a scenario is a few hundred */
+    READ_SIZE = 1 << 14,      /* bytes read at once */
     PATH_MAX_BYTES = 256,     /* a dotted key in an error message */
     DEPTH_MAX = 64,           /* of a tree that is read, and of a path to it: together twice that */
     LIST_MAX = 256,           /* bytes of a list of names in an error message */
@@ -247,8 +248,13 @@ static int read_file(struct gw_document *document, char **text, size_t *length)
     *text = NULL;
     *length = 0;
     if (stream) {
-        *text = gw_memory_zeroed(FILE_SIZE_MAX + 1, 1);
-        *length = fread(*text, 1, FILE_SIZE_MAX + 1, stream);
+        uint32_t room = 0;
+        size_t count;
+        do {
+            *text = gw_memory_grow(*text, &room, (uint32_t)*length + READ_SIZE, 1);
+            count = fread(*text + *length, 1, READ_SIZE, stream);
+            *length += count;
+        } while (count > 0 && *length <= FILE_SIZE_MAX);
     }
     if (!stream || ferror(stream)) {
         snprintf(document->why, GW_WHY_MAX, "%s: %s", document->file, strerror(errno));

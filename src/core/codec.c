@@ -194,6 +194,7 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
 
     pkt->q.size = frame->length + codec->overhead;
     pkt->q.rank = 0;
+    pkt->q.in = 0;
     pkt->q.key = gw_flow_key(hdr.src, hdr.dst, hdr.flow);
     pkt->q.class = gw_wire_tos_class(frame->tos);
     pkt->q.ecn = gw_wire_tos_ecn(frame->tos);

@@ -96,15 +96,16 @@ enum {
 
 /* All that a queue discipline may see of a packet, and the link by which it queues it. */
 struct gw_qpkt {
-    uint32_t next; /* index of the next packet in the same queue */
-    uint32_t size; /* bytes on the wire, headers included */
-    uint32_t rank; /* lower is more urgent (pFabric: remaining bytes); 0 when unused. A lossless
-                      switch keeps the port of arrival here instead */
-    uint32_t key;  /* flow key: same for all packets of one flow in one direction */
-    uint8_t class; /* GW_CLASS_* */
-    uint8_t ecn;   /* enum gw_ecn */
-    uint8_t flags; /* enum gw_pkt_flag */
-    uint8_t kind;  /* enum gw_pkt_kind; here to fill the hole, not for disciplines */
+    uint32_t next;      /* index of the next packet in the same queue */
+    uint32_t size;      /* bytes on the wire, headers included */
+    uint32_t rank;      /* lower is more urgent (pFabric: remaining bytes); 0 when unused */
+    uint32_t key;       /* flow key: same for all packets of one flow in one direction */
+    uint8_t flags;      /* enum gw_pkt_flag */
+    uint32_t class : 3; /* GW_CLASS_* */
+    uint32_t ecn : 2;   /* enum gw_ecn */
+    /* Here to fill the hole, not for disciplines. */
+    uint32_t kind : 4; /* enum gw_pkt_kind */
+    uint32_t in : 15;  /* for its holder: the port by which it came; 0 on links */
 };
 
 struct gw_pkt {
@@ -155,6 +156,7 @@ struct gw_pkt {
     };
 };
 
+_Static_assert(sizeof(struct gw_qpkt) == 20, "the small fields share a word");
 _Static_assert(sizeof(struct gw_pkt) == 64, "a packet is one cache line");
 
 enum {

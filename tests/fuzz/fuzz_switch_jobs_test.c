@@ -7,13 +7,14 @@
  * active in the stage is possible and does not change within an epoch of one life of its server.
  */
 #include "fuzz/replay.h"
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/assert.h"
 #include "base/cpu.h"
 #include "core/codec.h"
 #include "core/job.h"
-#include "core/switch/switch.h"
 
 enum {
     HOSTS = 4, /* 0 and 1 are servers too; 3 is behind two ports */
@@ -239,13 +240,9 @@ static void fuzz_open(struct fuzz *f)
 {
     static _Alignas(64) unsigned char storage[2][STORAGE];
     static struct gw_pkt pkts[PKTS];
-    static union gw_algo_cfg qdisc_cfg;
-    static const uint16_t blocks[] = {0}, leaves[] = {0, 1, 2, GW_ROUTE_SET}, both[] = {3, 4};
+    static const uint16_t leaves[] = {0, 1, 2, GW_ROUTE_SET}, both[] = {3, 4};
     static const struct gw_switch_set sets[] = {{.first = 0, .count = 2}};
-    static const uint32_t capacity[PORTS] = {1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
     static const bool is_edge[PORTS] = {true, true};
-    const struct gw_algo *fifo = gw_registry_find(&gw_qdisc_registry, "fifo");
-    gw_algo_defaults(fifo, qdisc_cfg.bytes);
     gw_pkt_pool_init(&f->pool, pkts, 0, PKTS, NULL);
     struct gw_aggregate_cfg aggregate = {.aggregators = AGGREGATORS,
                                          .jobs_max = JOBS_MAX,
@@ -256,23 +253,14 @@ static void fuzz_open(struct fuzz *f)
                                          .pool = &f->pool};
     GW_ASSERT(gw_aggregate_size(&aggregate) <= STORAGE);
     f->aggregate = gw_aggregate_init(storage[0], &aggregate);
-    struct gw_switch_cfg cfg = {
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)fifo,
-        .qdisc_cfg = qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = HDR,
-        .aggregate = f->aggregate,
-        .address = ADDRESS,
-        .is_edge = is_edge,
-        .routes = {.blocks = blocks,
-                   .leaves = leaves,
-                   .sets = sets,
-                   .members = both,
-                   .destination_count = HOSTS,
-                   .block_shift = 31},
-        .pool = &f->pool,
-    };
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, "fifo", &f->pool);
+    cfg.trim_size = HDR;
+    cfg.aggregate = f->aggregate;
+    cfg.address = ADDRESS;
+    cfg.is_edge = is_edge;
+    cfg.routes = gw_test_routes(leaves, HOSTS);
+    cfg.routes.sets = sets;
+    cfg.routes.members = both;
     GW_ASSERT(gw_switch_size(&cfg) <= STORAGE);
     f->sw = gw_switch_init(storage[1], &cfg);
     f->node = gw_switch_node(f->sw);
@@ -287,7 +275,7 @@ static void fuzz_close(struct fuzz *f)
     for (uint32_t i = 0; i < JOBS; i++)
         gw_aggregate_remove(f->aggregate, i);
     GW_ASSERT(gw_aggregate_taken(f->aggregate) == 0);
-    GW_ASSERT(f->pool.free_count + (f->pool.end - f->pool.fresh) == PKTS);
+    GW_ASSERT(gw_test_pool_free(&f->pool) == PKTS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

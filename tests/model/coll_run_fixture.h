@@ -6,11 +6,12 @@
 #define GW_TESTS_COLL_RUN_FIXTURE_H
 
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/error.h"
 #include "core/ranks/coll_run.h"
-#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {
@@ -65,43 +66,18 @@ struct model {
     uint32_t tag;
 };
 
-static inline void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
-/* Port i of the switch leads to rank i: one block, one leaf per address, no set. */
+/* Port i of the switch leads to rank i. */
 static inline void switch_open(struct model *m)
 {
-    static const uint16_t blocks[] = {0};
-    static uint16_t leaves[ADDRESSES]; /* these three outlive the switch */
-    static uint32_t capacity[WORLD_MAX];
-    static union gw_algo_cfg qdisc_cfg;
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, "red");
-    assert_non_null(algo);
-    gw_algo_defaults(algo, qdisc_cfg.bytes);
-    for (uint16_t i = 0; i < WORLD_MAX; i++) {
+    static uint16_t leaves[ADDRESSES]; /* outlives the switch */
+    for (uint16_t i = 0; i < WORLD_MAX; i++)
         leaves[FIRST_ADDRESS + i] = i < m->setup.world ? i : 0;
-        capacity[i] = m->setup.queue_max ? (uint32_t)m->setup.queue_max : 1 << 22;
-    }
-    gw_buf_pool_init(&m->sw_bufs, take(gw_buf_pool_size(PKTS, MTU)), PKTS, MTU);
-    gw_pkt_pool_init(&m->sw_pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, &m->sw_bufs);
-    struct gw_switch_cfg cfg = {
-        .port_count = (uint16_t)m->setup.world,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = HDR,
-        .routes = {.blocks = blocks,
-                   .leaves = leaves,
-                   .destination_count = ADDRESSES,
-                   .block_shift = 31},
-        .seed = 1,
-        .pool = &m->sw_pool,
-    };
-    m->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg((uint16_t)m->setup.world, "red", &m->sw_pool);
+    cfg.capacity = gw_test_capacity(m->setup.queue_max ? (uint32_t)m->setup.queue_max : 1 << 22);
+    cfg.trim_size = HDR;
+    cfg.routes = gw_test_routes(leaves, ADDRESSES);
+    gw_test_pool_open(&m->sw_pool, &m->sw_bufs, PKTS, MTU);
+    m->sw = gw_test_switch_open(&cfg);
 }
 
 static inline void worker_open(struct model *m, uint32_t rank)
@@ -120,8 +96,8 @@ static inline void worker_open(struct model *m, uint32_t rank)
     m->cfg.path.hops = 2;
     size_t size = gw_coll_run_size(&m->cfg);
     assert_true(size > 0);
-    worker->run = gw_coll_run_init(take(size), &m->cfg, worker->host.endpoint);
-    worker->tensor = take(COUNT_MAX * sizeof(uint32_t));
+    worker->run = gw_coll_run_init(gw_test_take(size), &m->cfg, worker->host.endpoint);
+    worker->tensor = gw_test_take(COUNT_MAX * sizeof(uint32_t));
     gw_mem_add(m->mem, gw_endpoint_node(worker->host.endpoint), &worker->host.pool);
 }
 
@@ -238,10 +214,8 @@ static inline void model_close(struct model *m)
         free(worker->run);
         free(worker->tensor);
     }
-    assert_int_equal(m->sw_pool.free_count + (m->sw_pool.end - m->sw_pool.fresh), PKTS);
+    gw_test_pool_close(&m->sw_pool);
     free(m->sw);
-    free(m->sw_pool.pkts);
-    free(m->sw_bufs.memory);
     gw_mem_close(m->mem);
 }
 
@@ -306,7 +280,7 @@ static inline void reference(const struct model *m, const struct call *call,
     uint32_t n = m->setup.world, steps = m->coll->steps(n), size = gw_dtype_size(call->type);
     unsigned char *before[WORLD_MAX];
     for (uint32_t rank = 0; rank < n; rank++)
-        before[rank] = take(call->count * size);
+        before[rank] = gw_test_take(call->count * size);
     for (uint32_t at = 0; at < steps; at++) {
         for (uint32_t rank = 0; rank < n; rank++)
             memcpy(before[rank], results[rank], call->count * size);
@@ -330,7 +304,7 @@ static inline void fill_all(struct model *m, const struct call *call, unsigned c
 {
     for (uint32_t rank = 0; rank < m->setup.world; rank++) {
         fill_tensor(m->workers[rank].tensor, call, rank);
-        results[rank] = take(call->count * sizeof(uint32_t) + 1);
+        results[rank] = gw_test_take(call->count * sizeof(uint32_t) + 1);
         memcpy(results[rank], m->workers[rank].tensor, call->count * gw_dtype_size(call->type));
     }
     reference(m, call, results);

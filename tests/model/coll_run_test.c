@@ -187,7 +187,7 @@ static void second_start(struct model *m, uint32_t rank, const struct call *call
     struct worker *worker = &m->workers[rank];
     m->cfg.rank = rank;
     worker->second =
-        gw_coll_run_init(take(gw_coll_run_size(&m->cfg)), &m->cfg, worker->host.endpoint);
+        gw_coll_run_init(gw_test_take(gw_coll_run_size(&m->cfg)), &m->cfg, worker->host.endpoint);
     fill_tensor(in, call, rank);
     struct gw_tensor tensor = {.in = in,
                                .out = out,
@@ -377,7 +377,7 @@ static void coll_run__numbers_tags_by_the_largest_step(void **state)
     model_open(&m, &(struct setup){.coll = "ring", .world = 2, .segment = 1 << 18, .flows = 2});
     struct gw_coll_run_cfg cfg = m.cfg;
     cfg.world = 1024;
-    void *memory = take(gw_coll_run_size(&cfg));
+    void *memory = gw_test_take(gw_coll_run_size(&cfg));
     struct gw_coll_run *run = gw_coll_run_init(memory, &cfg, m.workers[0].host.endpoint);
     uint64_t count = UINT64_C(1) << 31; /* 2^21 floats a chunk, 2^16 a segment */
     assert_int_equal(gw_coll_run_tags(run, count, GW_DTYPE_F32), 2 * 1023 * 32);

@@ -5,6 +5,7 @@
  */
 #include "slots_model.h"
 
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "base/prng.h"
@@ -102,7 +103,7 @@ static void bag_poll(struct bag *bag)
 static void bag_run(uint64_t seed, bool overflows, struct gw_slots_stats *seen)
 {
     struct bag bag = {.job = gw_slots_model_draw(seed, 0), .prng = gw_prng_derive(seed, 99)};
-    gw_slots_model_open_pool(&bag.pool, &bag.bufs);
+    gw_test_pool_open(&bag.pool, &bag.bufs, GW_SLOTS_MODEL_PKTS, 4 * GW_SLOTS_MODEL_VALUES);
     bag.slots = gw_slots_model_open_stage(&bag.pool);
     bag.job.overflows = overflows;
     for (uint32_t rank = 0; rank < bag.job.world; rank++) {
@@ -126,7 +127,7 @@ static void bag_run(uint64_t seed, bool overflows, struct gw_slots_stats *seen)
     while (bag.count)
         gw_pkt_release(&bag.pool, bag_take(&bag));
     gw_slots_remove(bag.slots, bag.job.number);
-    gw_slots_model_check_pool(&bag.pool);
+    gw_test_pool_close(&bag.pool);
     gw_slots_model_free_all();
 }
 

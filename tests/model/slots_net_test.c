@@ -6,10 +6,11 @@
 #include "slots_model.h"
 
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/prng.h"
-#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {
@@ -59,27 +60,15 @@ static void net_connect(struct net *net, uint32_t from, uint16_t from_port, uint
 
 static uint32_t open_switch(struct net *net)
 {
-    static union gw_algo_cfg qdisc_cfg;
-    static const uint16_t block, leaf[GW_SLOTS_MODEL_HOSTS] = {0, 1, 2, 3, 4};
-    static const uint32_t capacity[GW_SLOTS_MODEL_HOSTS] = {65536, 65536, 65536, 65536, 65536};
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, "red");
-    gw_algo_defaults(algo, qdisc_cfg.bytes);
-    gw_slots_model_open_pool(&net->pool, &net->bufs);
+    static const uint16_t leaves[GW_SLOTS_MODEL_HOSTS] = {0, 1, 2, 3, 4};
+    gw_test_pool_open(&net->pool, &net->bufs, GW_SLOTS_MODEL_PKTS, 4 * GW_SLOTS_MODEL_VALUES);
     net->slots = gw_slots_model_open_stage(&net->pool);
-    struct gw_switch_cfg cfg = {
-        .port_count = GW_SLOTS_MODEL_HOSTS,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = TRIM_SIZE,
-        .slots = net->slots,
-        .routes = {.blocks = &block,
-                   .leaves = leaf,
-                   .destination_count = GW_SLOTS_MODEL_HOSTS,
-                   .block_shift = 31},
-        .pool = &net->pool,
-    };
-    net->sw = gw_switch_init(gw_slots_model_take(gw_switch_size(&cfg)), &cfg);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(GW_SLOTS_MODEL_HOSTS, "red", &net->pool);
+    cfg.capacity = gw_test_capacity(65536);
+    cfg.trim_size = TRIM_SIZE;
+    cfg.slots = net->slots;
+    cfg.routes = gw_test_routes(leaves, GW_SLOTS_MODEL_HOSTS);
+    net->sw = gw_test_switch_open(&cfg);
     return gw_mem_add(net->mem, gw_switch_node(net->sw), &net->pool);
 }
 
@@ -145,7 +134,8 @@ static void net_close(struct net *net, struct gw_slots_stats *seen)
     }
     for (uint32_t i = 0; i < GW_SLOTS_MODEL_HOSTS; i++)
         gw_test_host_close(&net->hosts[i]);
-    gw_slots_model_check_pool(&net->pool);
+    gw_test_pool_close(&net->pool);
+    free(net->sw);
     gw_mem_close(net->mem);
     gw_slots_model_free_all();
 }

@@ -3,9 +3,10 @@
  * packet, trimmed ones included, passes through its bytes on each link.
  */
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
-#include "core/switch/switch.h"
 #include "net/mem.h"
 
 enum {
@@ -35,40 +36,18 @@ struct model {
     unsigned char *received[SENDERS];
 };
 
-/* Port i of the switch leads to host i: one block, one leaf, no set. */
-static const uint16_t blocks[] = {0};
+/* Port i of the switch leads to host i. */
 static const uint16_t leaves[HOSTS] = {0, 1, 2};
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
 
 static void switch_open(struct model *m, const char *qdisc)
 {
     static const uint32_t capacity[HOSTS] = {1 << 20, 1 << 20, QUEUE_PACKETS * (MTU + HDR)};
-    static union gw_algo_cfg qdisc_cfg; /* outlives the switch */
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, qdisc);
-    assert_non_null(algo);
-    gw_algo_defaults(algo, qdisc_cfg.bytes);
-    gw_buf_pool_init(&m->sw_bufs, take(gw_buf_pool_size(PKTS, MTU)), PKTS, MTU);
-    gw_pkt_pool_init(&m->sw_pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, &m->sw_bufs);
-    struct gw_switch_cfg cfg = {
-        .port_count = HOSTS,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = HDR,
-        .routes = {.blocks = blocks,
-                   .leaves = leaves,
-                   .destination_count = HOSTS,
-                   .block_shift = 31},
-        .seed = 1,
-        .pool = &m->sw_pool,
-    };
-    m->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(HOSTS, qdisc, &m->sw_pool);
+    cfg.capacity = capacity;
+    cfg.trim_size = HDR;
+    cfg.routes = gw_test_routes(leaves, HOSTS);
+    gw_test_pool_open(&m->sw_pool, &m->sw_bufs, PKTS, MTU);
+    m->sw = gw_test_switch_open(&cfg);
 }
 
 static void model_open(struct model *m, const char *qdisc)
@@ -141,11 +120,10 @@ static void model_run(struct model *m)
 static void model_close(struct model *m)
 {
     for (uint16_t i = 0; i < HOSTS; i++) {
-        struct gw_port_stats port = gw_switch_port_stats(m->sw, i);
         assert_int_equal(gw_switch_backlog(m->sw, i), 0);
-        assert_true(port.in_bytes == port.out_bytes + port.trimmed_bytes + port.dropped_bytes);
         gw_test_host_close(&m->hosts[i]);
     }
+    gw_test_switch_check(m->sw, HOSTS);
     for (uint32_t i = 0; i < 2 * HOSTS; i++)
         assert_true(gw_mem_stats(m->mem, i)->malformed == 0);
     for (uint32_t i = 0; i < SENDERS; i++) {
@@ -153,10 +131,8 @@ static void model_close(struct model *m)
         free(m->sent[i]);
         free(m->received[i]);
     }
-    assert_int_equal(m->sw_pool.free_count + (m->sw_pool.end - m->sw_pool.fresh), PKTS);
+    gw_test_pool_close(&m->sw_pool);
     free(m->sw);
-    free(m->sw_pool.pkts);
-    free(m->sw_bufs.memory);
     gw_mem_close(m->mem);
 }
 

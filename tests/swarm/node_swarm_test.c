@@ -15,10 +15,11 @@
 #include <stdio.h>
 
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "core/codec.h"
-#include "core/switch/switch.h"
 
 #define FIRST_SEED UINT64_C(20240801)
 
@@ -43,7 +44,6 @@ enum {
     GUARD = 32, /* bytes before and after the memory of a message */
     GUARD_BYTE = 0xa5,
     STEPS_MAX = 3000000, /* driver steps until every flow must have ended */
-    ALIGNMENT = 64,
 };
 
 #define DELAY_MAX (2 * GW_US)
@@ -96,7 +96,6 @@ struct world {
     gw_time stall;
     struct gw_pkt_pool pool; /* of all nodes */
     struct gw_buf_pool bufs;
-    uint32_t pkt_count;
     struct gw_endpoint *hosts[HOSTS_MAX];
     struct gw_endpoint_cfg cfg[HOSTS_MAX];
     struct gw_switch *sw;
@@ -108,7 +107,6 @@ struct world {
     uint32_t flight_count;
     const struct gw_algo *qdisc;
     /* The switch's tables. */
-    union gw_algo_cfg qdisc_cfg;
     uint16_t leaves[HOSTS_MAX];
     struct gw_switch_set sets[HOSTS_MAX];
     uint16_t members[PORTS_MAX];
@@ -127,13 +125,6 @@ static uint64_t between(struct world *w, uint64_t low, uint64_t high)
 static bool percent(struct world *w, uint32_t chance)
 {
     return gw_prng_below(&w->prng, 100) < chance;
-}
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    assert_non_null(memory);
-    return memory;
 }
 
 static const struct gw_algo *draw_algo(struct world *w, const struct gw_registry *registry)
@@ -439,11 +430,8 @@ static bool step(struct world *w)
 
 static void open_pool(struct world *w)
 {
-    w->pkt_count = (uint32_t)(percent(w, 20) ? between(w, 24, 100) : between(w, 1000, 6000));
-    gw_buf_pool_init(&w->bufs, take(gw_buf_pool_size(w->pkt_count, MTU_MAX)), w->pkt_count,
-                     MTU_MAX);
-    gw_pkt_pool_init(&w->pool, take(w->pkt_count * sizeof(struct gw_pkt)), 0, w->pkt_count,
-                     &w->bufs);
+    uint32_t count = (uint32_t)(percent(w, 20) ? between(w, 24, 100) : between(w, 1000, 6000));
+    gw_test_pool_open(&w->pool, &w->bufs, count, MTU_MAX);
 }
 
 static void open_host(struct world *w, uint32_t h, uint32_t mtu)
@@ -475,7 +463,7 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
     cfg->pool = &w->pool;
     size_t size = gw_endpoint_size(cfg);
     assert_true(size > 0);
-    w->hosts[h] = gw_endpoint_init(take(size), cfg);
+    w->hosts[h] = gw_endpoint_init(gw_test_take(size), cfg);
     w->nodes[h] = gw_endpoint_node(w->hosts[h]);
     char cc[GW_TRANSPORT_NAME_MAX];
     bool has_grant = percent(w, 30), is_alone = has_grant && percent(w, 30);
@@ -489,7 +477,6 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
 /* One switch; a host with two ports has two links to it. */
 static void open_switch(struct world *w, uint32_t mtu)
 {
-    static const uint16_t blocks[] = {0};
     uint32_t capacity[PORTS_MAX];
     uint16_t ports = 0;
     for (uint32_t h = 0; h < w->host_count; h++) {
@@ -502,22 +489,14 @@ static void open_switch(struct world *w, uint32_t mtu)
             capacity[ports] = (uint32_t)between(w, mtu + HDR, 30 * (mtu + HDR));
         }
     }
-    struct gw_switch_cfg cfg = {
-        .port_count = ports,
-        .qdisc = (const struct gw_qdisc_ops *)w->qdisc,
-        .qdisc_cfg = w->qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = HDR,
-        .routes = {.blocks = blocks,
-                   .leaves = w->leaves,
-                   .sets = w->sets,
-                   .members = w->members,
-                   .destination_count = w->host_count,
-                   .block_shift = 31},
-        .seed = gw_prng_next(&w->prng),
-        .pool = &w->pool,
-    };
-    w->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(ports, w->qdisc->name, &w->pool);
+    cfg.capacity = capacity;
+    cfg.trim_size = HDR;
+    cfg.routes = gw_test_routes(w->leaves, w->host_count);
+    cfg.routes.sets = w->sets;
+    cfg.routes.members = w->members;
+    cfg.seed = gw_prng_next(&w->prng);
+    w->sw = gw_test_switch_open(&cfg);
     w->nodes[w->host_count] = gw_switch_node(w->sw);
 }
 
@@ -553,7 +532,6 @@ static void open_world(struct world *w, uint64_t seed)
     w->stall = w->flip_percent || percent(w, 30) ? between(w, 20 * GW_US, 2 * GW_MS) : 0;
     uint32_t mtu = (uint32_t)(percent(w, 20) ? between(w, 1, 16) : between(w, 17, MTU_MAX));
     w->qdisc = draw_algo(w, &gw_qdisc_registry);
-    gw_algo_defaults(w->qdisc, w->qdisc_cfg.bytes);
     if (strcmp(w->qdisc->name, "trim") == 0 && mtu < MTU_TRIM_MIN)
         mtu = MTU_TRIM_MIN;
     open_pool(w);
@@ -594,16 +572,12 @@ static void check_end(struct world *w)
             assert_true(stats->malformed == 0);
     }
     for (uint16_t p = 0; p < w->nodes[w->host_count]->port_count; p++) {
-        struct gw_port_stats stats = gw_switch_port_stats(w->sw, p);
-        swarm.trims += stats.trims;
+        swarm.trims += gw_switch_port_stats(w->sw, p).trims;
         assert_int_equal(gw_switch_backlog(w->sw, p), 0);
-        assert_true(stats.in_bytes == stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes);
     }
+    gw_test_switch_check(w->sw, w->nodes[w->host_count]->port_count);
     for (uint32_t m = 0; m < w->message_count; m++)
         check_guards(&w->messages[m]);
-    assert_int_equal(w->pool.free_count + (w->pool.end - w->pool.fresh), w->pkt_count);
-    for (uint32_t i = 0; i < w->pkt_count; i++)
-        assert_int_not_equal(gw_buf_claim(&w->bufs), GW_BUF_NONE);
 }
 
 static void close_world(struct world *w)
@@ -615,8 +589,7 @@ static void close_world(struct world *w)
     for (uint32_t h = 0; h < w->host_count; h++)
         free(w->hosts[h]);
     free(w->sw);
-    free(w->pool.pkts);
-    free(w->bufs.memory);
+    gw_test_pool_close(&w->pool);
 }
 
 static void run_world(uint64_t seed)

@@ -19,8 +19,7 @@ struct fixture {
 
 static int open_fixture(void **state)
 {
-    struct fixture *f = aligned_alloc(64, sizeof(*f));
-    assert_non_null(f);
+    struct fixture *f = gw_test_take(sizeof(*f));
     assert_true(gw_buf_pool_size(BUFS, BUF_SIZE) <= sizeof(f->memory));
     gw_buf_pool_init(&f->bufs, f->memory, BUFS, BUF_SIZE);
     gw_pkt_pool_init(&f->pool, f->pkts, 0, PKTS, &f->bufs);

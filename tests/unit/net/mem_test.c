@@ -1,4 +1,5 @@
 /* The in-memory datapath: what arrives, when, and in which order, with a node that only counts. */
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "net/mem.h"
@@ -97,8 +98,7 @@ struct fixture {
 
 static struct counter_node *counter_new(void)
 {
-    struct counter_node *self = aligned_alloc(64, (sizeof(*self) + 63) / 64 * 64);
-    assert_non_null(self);
+    struct counter_node *self = gw_test_take(sizeof(*self));
     memset(self, 0, sizeof(*self));
     self->node = (struct gw_node){
         .ops = &counter_ops, .deadline = GW_TIME_NEVER, .ready = self->ready, .port_count = 1};
@@ -124,7 +124,7 @@ static void close_pair(struct fixture *f)
     struct counter_node *nodes[] = {f->a, f->b};
     for (int i = 0; i < 2; i++) {
         struct gw_pkt_pool *pool = &nodes[i]->pool;
-        assert_int_equal(pool->free_count + (pool->end - pool->fresh), PKTS);
+        assert_int_equal(gw_test_pool_free(pool), PKTS);
         for (uint32_t j = 0; j < BUFS; j++)
             assert_int_not_equal(gw_buf_claim(&nodes[i]->bufs), GW_BUF_NONE);
         free(nodes[i]);

@@ -12,8 +12,7 @@ static struct gw_agg_index make(uint32_t aggregators, enum gw_agg_indexing index
 {
     struct gw_agg_index index;
     size_t size = gw_agg_index_size(POSITIONS, aggregators);
-    void *memory = aligned_alloc(8, (size + 7) / 8 * 8);
-    assert_non_null(memory);
+    void *memory = gw_test_take(size);
     gw_agg_index_init(&index, memory, POSITIONS, aggregators, indexing, JOB, share);
     return index;
 }

@@ -31,8 +31,7 @@ struct bench {
 
 static void bench_open(struct bench *b)
 {
-    b->memory = aligned_alloc(64, (gw_contributors_size(WORLD, LEVELS) + 63) / 64 * 64);
-    assert_non_null(b->memory);
+    b->memory = gw_test_take(gw_contributors_size(WORLD, LEVELS));
     gw_contributors_init(&b->tree, b->memory, WORLD, LEVELS);
     for (uint32_t rank = 0; rank < WORLD; rank++)
         gw_contributors_enter(&b->tree, rank, &places[rank]);

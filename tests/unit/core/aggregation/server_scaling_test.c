@@ -56,7 +56,7 @@ static void bench_open(struct bench *b, bool agrees)
     host.apps_max = 1;
     gw_test_host_open(&b->host, &host, PKTS);
     b->node = gw_endpoint_node(b->host.endpoint);
-    b->memory = aligned_alloc(64, (gw_server_size(&cfg) + 63) / 64 * 64);
+    b->memory = gw_test_take(gw_server_size(&cfg));
     b->seq = first_seq;
     assert_non_null(b->memory);
     assert_int_equal(gw_server_init(&b->server, b->memory, &cfg, b->host.endpoint), 0);

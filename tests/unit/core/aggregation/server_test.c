@@ -53,7 +53,7 @@ static void bench_open(struct bench *b, uint8_t levels)
     host.apps_max = 1;
     gw_test_host_open(&b->host, &host, PKTS);
     b->node = gw_endpoint_node(b->host.endpoint);
-    b->memory = aligned_alloc(64, (gw_server_size(&cfg) + 63) / 64 * 64);
+    b->memory = gw_test_take(gw_server_size(&cfg));
     assert_int_equal(gw_server_init(&b->server, b->memory, &cfg, b->host.endpoint), 0);
     struct gw_server_epoch epoch = {
         .epoch = EPOCH, .levels = levels, .first_seq = first_seq, .places = workers};

@@ -1,5 +1,6 @@
 /* The worker of slots: what is out, what is sent again, and what it makes of results. */
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "base/cpu.h"
@@ -33,13 +34,6 @@ struct bench {
     struct gw_pkt sent[PKTS]; /* by the last drain() */
 };
 
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
 /* Carries no payload: what that does is the model's business. */
 static void bench_open(struct bench *b, gw_time stall)
 {
@@ -58,15 +52,15 @@ static void bench_open(struct bench *b, gw_time stall)
                                      .first_seq = first_seq,
                                      .kernels = gw_kernels_best(gw_cpu_features())};
     struct gw_endpoint_cfg host = gw_test_host_cfg(OURS, 4 * VALUES);
-    gw_pkt_pool_init(&b->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    gw_test_pool_open(&b->pool, NULL, PKTS, 0);
     host.hdr = 52;
     host.pool = &b->pool;
     host.tx_flows_max = host.rx_flows_max = 1;
     host.apps_max = 1;
     host.app_events_max = TENSORS_MAX;
-    b->endpoint = gw_endpoint_init(take(gw_endpoint_size(&host)), &host);
+    b->endpoint = gw_endpoint_init(gw_test_take(gw_endpoint_size(&host)), &host);
     b->node = gw_endpoint_node(b->endpoint);
-    b->memory = take(gw_slot_worker_size(&cfg));
+    b->memory = gw_test_take(gw_slot_worker_size(&cfg));
     assert_int_equal(gw_slot_worker_init(&b->worker, b->memory, &cfg, b->endpoint), 0);
 }
 
@@ -74,10 +68,9 @@ static void bench_close(struct bench *b)
 {
     gw_slot_worker_fini(b->worker);
     assert_true(gw_node_deadline(b->node) == GW_TIME_NEVER);
-    assert_int_equal(b->pool.free_count + (b->pool.end - b->pool.fresh), PKTS);
+    gw_test_pool_close(&b->pool);
     free(b->memory);
     free(b->endpoint);
-    free(b->pool.pkts);
 }
 
 static void reduce(struct bench *b, uint32_t fragments, uint32_t tag, gw_time now)

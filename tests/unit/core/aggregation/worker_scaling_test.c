@@ -62,7 +62,7 @@ static void bench_open(struct bench *b, const struct gw_worker_cfg *cfg)
     host.app_events_max = 4;
     gw_test_host_open(&b->host, &host, PKTS);
     b->node = gw_endpoint_node(b->host.endpoint);
-    b->memory = aligned_alloc(64, (gw_worker_size(cfg) + 63) / 64 * 64);
+    b->memory = gw_test_take(gw_worker_size(cfg));
     assert_non_null(b->memory);
     assert_int_equal(gw_worker_init(&b->worker, b->memory, cfg, b->host.endpoint), 0);
 }

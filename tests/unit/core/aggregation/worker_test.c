@@ -1,5 +1,6 @@
 /* The worker: its window, what it sends again, and what it makes of results. */
 #include "host.h"
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "base/cpu.h"
@@ -32,13 +33,6 @@ struct bench {
     void *memory;
 };
 
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
 static struct gw_worker_cfg worker_cfg(gw_time stall)
 {
     return (struct gw_worker_cfg){.job = JOB,
@@ -64,13 +58,13 @@ static struct gw_worker_cfg worker_cfg(gw_time stall)
 static void bench_open_with(struct bench *b, uint32_t fragments, const struct gw_worker_cfg *cfg)
 {
     struct gw_endpoint_cfg host = gw_test_host_cfg(1, 4 * VALUES);
-    gw_pkt_pool_init(&b->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    gw_test_pool_open(&b->pool, NULL, PKTS, 0);
     host.hdr = 58;
     host.pool = &b->pool;
     host.apps_max = host.app_events_max = 1;
-    b->endpoint = gw_endpoint_init(take(gw_endpoint_size(&host)), &host);
+    b->endpoint = gw_endpoint_init(gw_test_take(gw_endpoint_size(&host)), &host);
     b->node = gw_endpoint_node(b->endpoint);
-    b->memory = take(gw_worker_size(cfg));
+    b->memory = gw_test_take(gw_worker_size(cfg));
     assert_int_equal(gw_worker_init(&b->worker, b->memory, cfg, b->endpoint), 0);
     struct gw_tensor tensor = {.count = (uint64_t)fragments * VALUES, .tag = 5};
     assert_int_equal(gw_worker_reduce(b->worker, &tensor, 0), 0);
@@ -85,10 +79,9 @@ static void bench_open(struct bench *b, uint32_t fragments, gw_time stall)
 static void bench_close(struct bench *b)
 {
     gw_worker_fini(b->worker);
-    assert_int_equal(b->pool.free_count + (b->pool.end - b->pool.fresh), PKTS);
+    gw_test_pool_close(&b->pool);
     free(b->memory);
     free(b->endpoint);
-    free(b->pool.pkts);
 }
 
 /* Lets all leave; returns how many, the last of them in *last. */

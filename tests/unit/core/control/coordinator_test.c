@@ -33,13 +33,6 @@ struct bench {
     void *memory[2];
 };
 
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
 static void bench_open(struct bench *b)
 {
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
@@ -57,7 +50,7 @@ static void bench_open(struct bench *b)
                                    .raw_max = 2,
                                    .retry = GW_US,
                                    .kernels = gw_kernels_best(gw_cpu_features())};
-    b->memory[0] = take(gw_server_size(&server));
+    b->memory[0] = gw_test_take(gw_server_size(&server));
     assert_int_equal(gw_server_init(&b->server, b->memory[0], &server, b->host.endpoint), 0);
     struct gw_coordinator_cfg cfg = {.job = JOB,
                                      .world = WORLD,
@@ -71,7 +64,7 @@ static void bench_open(struct bench *b)
                                      .beat = BEAT,
                                      .lost = LOST,
                                      .server = b->server};
-    b->memory[1] = take(gw_coordinator_size(&cfg));
+    b->memory[1] = gw_test_take(gw_coordinator_size(&cfg));
     assert_int_equal(gw_coordinator_init(&b->coordinator, b->memory[1], &cfg, b->host.endpoint), 0);
 }
 

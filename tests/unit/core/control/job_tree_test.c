@@ -2,6 +2,7 @@
  * The tree of a job: placed by hand, placed as the simulator and the model place two levels, and
  * fed to the switches and the server that must understand it.
  */
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "base/cpu.h"
@@ -35,9 +36,8 @@ static struct gw_job_way way_of(uint32_t rank, uint8_t count, uint32_t a, uint32
 static enum gw_job_reason make(struct gw_job_tree *tree, const struct gw_job_way *ways,
                                uint32_t world, uint32_t levels)
 {
-    size_t size = (gw_job_tree_size(world) + 63) / 64 * 64;
-    void *memory = aligned_alloc(64, size);
-    assert_non_null(memory);
+    size_t size = gw_job_tree_size(world);
+    void *memory = gw_test_take(size);
     memset(memory, 0xaa, size);
     return gw_job_tree_make(tree, memory, ways, world, levels);
 }
@@ -426,24 +426,22 @@ static void network_open(struct network *n, struct gw_prng *prng)
         for (uint32_t i = 0; i < way->count; i++, at = next[at])
             way->switches[i] = ROOT + at;
     }
-    gw_pkt_pool_init(&n->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    gw_test_pool_open(&n->pool, NULL, PKTS, 0);
     struct gw_aggregate_cfg cfg = {.aggregators = 1,
                                    .jobs_max = 1,
                                    .members_max = 32,
                                    .leak = GW_S,
                                    .kernels = gw_kernels_best(gw_cpu_features()),
                                    .pool = &n->pool};
-    size_t size = (gw_aggregate_size(&cfg) + 63) / 64 * 64;
     for (uint32_t i = 0; i < n->switch_count; i++)
-        n->stages[i] = gw_aggregate_init(aligned_alloc(64, size), &cfg);
+        n->stages[i] = gw_aggregate_init(gw_test_take(gw_aggregate_size(&cfg)), &cfg);
 }
 
 static void network_close(struct network *n)
 {
-    assert_int_equal(n->pool.free_count + (n->pool.end - n->pool.fresh), PKTS);
+    gw_test_pool_close(&n->pool);
     for (uint32_t i = 0; i < n->switch_count; i++)
         free(n->stages[i]);
-    free(n->pool.pkts);
 }
 
 static void network_install(struct network *n, const struct gw_job_tree *tree)
@@ -529,8 +527,7 @@ static void tree__is_understood_by_switches_and_server(void **state)
         assert_true(levels == 1 || tree.levels <= levels);
         deep += tree.levels == 3;
         network_install(&n, &tree);
-        size_t size = (gw_contributors_size(n.world, tree.levels) + 63) / 64 * 64;
-        void *memory = aligned_alloc(64, size);
+        void *memory = gw_test_take(gw_contributors_size(n.world, tree.levels));
         struct gw_contributors contributors;
         gw_contributors_init(&contributors, memory, n.world, tree.levels);
         for (uint32_t rank = 0; rank < n.world; rank++)

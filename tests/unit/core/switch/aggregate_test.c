@@ -1,4 +1,5 @@
 /* The switch's aggregation stage, rule by rule (ATP, sections 3.3 to 3.6). */
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "base/cpu.h"
@@ -37,16 +38,14 @@ static void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level
 
 static void stage_open(struct stage *s, uint8_t level, uint8_t fan_in)
 {
-    gw_buf_pool_init(&s->bufs, malloc(gw_buf_pool_size(PKTS, 4 * VALUES)), PKTS, 4 * VALUES);
-    gw_pkt_pool_init(&s->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, &s->bufs);
+    gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * VALUES);
     struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
                                    .jobs_max = 3,
                                    .members_max = 9,
                                    .leak = LEAK,
                                    .kernels = gw_kernels_best(gw_cpu_features()),
                                    .pool = &s->pool};
-    size_t size = (gw_aggregate_size(&cfg) + 63) / 64 * 64;
-    s->aggregate = gw_aggregate_init(aligned_alloc(64, size), &cfg);
+    s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&cfg)), &cfg);
     install(s, JOB, EPOCH, level, fan_in);
 }
 
@@ -55,12 +54,8 @@ static void stage_close(struct stage *s)
 {
     gw_aggregate_remove(s->aggregate, JOB);
     assert_int_equal(gw_aggregate_taken(s->aggregate), 0);
-    assert_int_equal(s->pool.free_count + (s->pool.end - s->pool.fresh), PKTS);
-    for (uint32_t i = 0; i < PKTS; i++)
-        assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
+    gw_test_pool_close(&s->pool);
     free(s->aggregate);
-    free(s->pool.pkts);
-    free(s->bufs.memory);
 }
 
 /* A worker's packet; every value is `value`. */

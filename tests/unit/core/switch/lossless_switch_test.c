@@ -2,11 +2,12 @@
  * A lossless switch: when it pauses which link, what it does when it is paused, and that its books
  * are right whatever the queue discipline does with packets.
  */
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/error.h"
 #include "base/prng.h"
-#include "core/switch/switch.h"
 
 enum {
     PORTS = 4, /* destination d is behind port d */
@@ -20,51 +21,32 @@ enum {
 
 static const gw_time pause_time = 40 * GW_US;
 
-static const uint16_t blocks[] = {0};
 static const uint16_t leaves[] = {0, 1, 2, 3};
 
 struct fixture {
     struct gw_switch *sw;
     struct gw_node *node;
     struct gw_pkt_pool pool;
-    union gw_algo_cfg qdisc_cfg;
+    union gw_algo_cfg qdisc_cfg; /* its own, so that a test can change a parameter */
     gw_time now;
     bool ready[PORTS];   /* reported, or being pulled */
     gw_time told[PORTS]; /* time of the latest PAUSE that left by a port; 0: may go on */
     uint32_t pauses_sent;
 };
 
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
 static void fixture_open(struct fixture *f, const char *qdisc, uint32_t capacity_each)
 {
-    const uint32_t capacity[PORTS] = {capacity_each, capacity_each, capacity_each, capacity_each};
     static const struct gw_pause_cfg pause = {.xoff = XOFF, .xon = XON, .time = 40 * GW_US};
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, qdisc);
-    assert_non_null(algo);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, qdisc, &f->pool);
+    cfg.capacity = gw_test_capacity(capacity_each);
+    cfg.trim_size = CONTROL;
+    cfg.routes = gw_test_routes(leaves, PORTS);
+    cfg.lossless = &pause;
     *f = (struct fixture){.now = GW_S};
-    gw_algo_defaults(algo, f->qdisc_cfg.bytes);
-    const struct gw_switch_cfg cfg = {
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = f->qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = CONTROL,
-        .routes = {.blocks = blocks,
-                   .leaves = leaves,
-                   .destination_count = PORTS,
-                   .block_shift = 31},
-        .lossless = &pause,
-        .seed = 1,
-        .pool = &f->pool,
-    };
-    gw_pkt_pool_init(&f->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, NULL);
-    f->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    gw_algo_defaults(&cfg.qdisc->algo, f->qdisc_cfg.bytes);
+    cfg.qdisc_cfg = f->qdisc_cfg.bytes;
+    gw_test_pool_open(&f->pool, NULL, PKTS, 0);
+    f->sw = gw_test_switch_open(&cfg);
     f->node = gw_switch_node(f->sw);
 }
 
@@ -180,8 +162,7 @@ static void fixture_close(struct fixture *f)
         assert_true(f->told[port] == 0);
     }
     assert_true(gw_node_deadline(f->node) == GW_TIME_NEVER);
-    assert_int_equal(f->pool.free_count + (f->pool.end - f->pool.fresh), PKTS);
-    free(f->pool.pkts);
+    gw_test_pool_close(&f->pool);
     free(f->sw);
 }
 

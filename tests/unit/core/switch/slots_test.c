@@ -1,4 +1,5 @@
 /* The switch's stage of slots, rule by rule (SwitchML, algorithm 3). */
+#include "pool_fixture.h"
 #include "support.h"
 
 #include "base/cpu.h"
@@ -41,13 +42,12 @@ static struct gw_slots_job job_of(uint32_t job, uint32_t first, uint32_t count)
 
 static void stage_open(struct stage *s)
 {
-    gw_buf_pool_init(&s->bufs, malloc(gw_buf_pool_size(PKTS, 4 * VALUES)), PKTS, 4 * VALUES);
-    gw_pkt_pool_init(&s->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, &s->bufs);
+    gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * VALUES);
     struct gw_slots_cfg cfg = {.slots = POOL,
                                .jobs_max = JOBS_MAX,
                                .kernels = gw_kernels_best(gw_cpu_features()),
                                .pool = &s->pool};
-    s->slots = gw_slots_init(aligned_alloc(64, (gw_slots_size(&cfg) + 63) / 64 * 64), &cfg);
+    s->slots = gw_slots_init(gw_test_take(gw_slots_size(&cfg)), &cfg);
     struct gw_slots_job job = job_of(JOB, FIRST, COUNT);
     assert_int_equal(gw_slots_install(s->slots, &job), 0);
 }
@@ -60,12 +60,8 @@ static void stage_close(struct stage *s)
                                            stats->duplicates + stats->stale + stats->foreign +
                                            stats->malformed + stats->no_buffer);
     gw_slots_remove(s->slots, JOB);
-    assert_int_equal(s->pool.free_count + (s->pool.end - s->pool.fresh), PKTS);
-    for (uint32_t i = 0; i < PKTS; i++)
-        assert_int_not_equal(gw_buf_claim(&s->bufs), GW_BUF_NONE);
+    gw_test_pool_close(&s->pool);
     free(s->slots);
-    free(s->pool.pkts);
-    free(s->bufs.memory);
 }
 
 /* What worker `rank` sends in use `use` of the slot; every value is `value`. */

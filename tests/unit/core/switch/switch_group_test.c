@@ -1,8 +1,9 @@
 /* Results for hosts that a group reaches: one packet for those, one for each of the others. */
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/cpu.h"
-#include "core/switch/switch.h"
 
 enum {
     HOSTS = 4, /* host h has address HOST + h and hangs on port 1 + h */
@@ -20,27 +21,16 @@ struct fixture {
     struct gw_switch *sw;
     struct gw_aggregate *aggregate;
     struct gw_pkt_pool pool;
-    union gw_algo_cfg qdisc_cfg;
 };
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
 
 static int open_fixture(void **state)
 {
-    static const uint32_t capacity[PORTS] = {1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
     static const uint32_t members[HOSTS] = {HOST, HOST + 1, HOST + 2, HOST + 3};
-    const struct gw_algo *fifo = gw_registry_find(&gw_qdisc_registry, "fifo");
     const struct gw_aggregate_job job = {
         .job = JOB, .fan_in = HOSTS, .members = members, .member_count = HOSTS};
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    gw_algo_defaults(fifo, f->qdisc_cfg.bytes);
-    gw_pkt_pool_init(&f->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    gw_test_pool_open(&f->pool, NULL, PKTS, 0);
     struct gw_aggregate_cfg aggregate = {
         .aggregators = 8,
         .jobs_max = 1,
@@ -50,23 +40,15 @@ static int open_fixture(void **state)
         .kernels = gw_kernels_best(gw_cpu_features()),
         .pool = &f->pool,
     };
-    f->aggregate = gw_aggregate_init(take(gw_aggregate_size(&aggregate)), &aggregate);
+    f->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&aggregate)), &aggregate);
     assert_int_equal(gw_aggregate_install(f->aggregate, &job), 0);
-    struct gw_switch_cfg cfg = {
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)fifo,
-        .qdisc_cfg = f->qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = 64,
-        .learned_max = 16,
-        .learned_idle = GW_S,
-        .uplink = UPLINK,
-        .train = 8,
-        .aggregate = f->aggregate,
-        .seed = 1,
-        .pool = &f->pool,
-    };
-    f->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, "fifo", &f->pool);
+    cfg.learned_max = 16;
+    cfg.learned_idle = GW_S;
+    cfg.uplink = UPLINK;
+    cfg.train = 8;
+    cfg.aggregate = f->aggregate;
+    f->sw = gw_test_switch_open(&cfg);
     for (uint16_t host = 0; host < HOSTS; host++)
         assert_int_equal(gw_switch_open_port(f->sw, 1 + host, HOST + host, true, 0), 0);
     *state = f;
@@ -77,10 +59,9 @@ static int close_fixture(void **state)
 {
     struct fixture *f = *state;
     gw_switch_fini(f->sw);
-    assert_int_equal(f->pool.free_count + (f->pool.end - f->pool.fresh), PKTS);
+    gw_test_pool_close(&f->pool);
     free(f->sw);
     free(f->aggregate);
-    free(f->pool.pkts);
     free(f);
     return 0;
 }
@@ -104,7 +85,9 @@ static void arrive(struct fixture *f, uint32_t dst, uint8_t agg_flags)
 static uint32_t count_out(struct fixture *f, uint16_t port)
 {
     struct gw_pkt *pkts[8];
-    uint32_t count = gw_node_output(gw_switch_node(f->sw), port, pkts, 8, 0) & ~GW_OUTPUT_MORE;
+    struct gw_node *node = gw_switch_node(f->sw);
+    uint32_t count = gw_node_output(node, port, pkts, 8, 0) & ~GW_OUTPUT_MORE;
+    node->ready_count = 0;
     for (uint32_t i = 0; i < count; i++)
         gw_pkt_release(&f->pool, pkts[i]);
     return count;
@@ -125,7 +108,7 @@ static void switch_group__replaces_the_copies_of_those_who_hear(void **state)
         uint32_t expected[HOSTS], heard = 0;
         for (uint16_t host = 0; host < HOSTS; host++) {
             bool hears = hearing >> host & 1;
-            gw_switch_set_group(f->sw, 1 + host, hears ? GROUP : GW_ROUTE_NONE);
+            gw_switch_set_group(f->sw, 1 + host, hears ? GROUP : GW_PORT_NONE, 0);
             expected[host] = !hears;
             heard += hears;
         }
@@ -141,7 +124,7 @@ static void switch_group__leaves_the_rest_alone(void **state)
 {
     struct fixture *f = *state;
     for (uint16_t host = 0; host < HOSTS; host++)
-        gw_switch_set_group(f->sw, 1 + host, GROUP);
+        gw_switch_set_group(f->sw, 1 + host, GROUP, 0);
     arrive(f, HOST + 2, GW_AGG_UNICAST);
     expect_out(f, (const uint32_t[HOSTS]){0, 0, 1, 0}, 0);
 }
@@ -151,8 +134,8 @@ static void switch_group__ends_with_the_port(void **state)
 {
     struct fixture *f = *state;
     for (uint16_t host = 0; host < HOSTS; host++)
-        gw_switch_set_group(f->sw, 1 + host, GROUP);
-    gw_switch_close_port(f->sw, 1);
+        gw_switch_set_group(f->sw, 1 + host, GROUP, 0);
+    gw_switch_close_port(f->sw, 1, 0);
     assert_int_equal(gw_switch_open_port(f->sw, 1, HOST, true, 0), 0);
     count_out(f, UPLINK); /* it was announced */
     arrive(f, HOST, 0);

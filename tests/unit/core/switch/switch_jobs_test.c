@@ -2,12 +2,13 @@
  * Job control in switches: three in a row, workers at each, the server at the last. Packets are
  * carried from node to node by hand, so that each can be lost, doubled or held back.
  */
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/cpu.h"
 #include "base/prng.h"
 #include "core/control/job_tree.h"
-#include "core/switch/switch.h"
 
 enum {
     /* Hosts: 0 and 1 at the first switch, 2 at the second, the others at the third. */
@@ -50,13 +51,6 @@ struct shape {
     gw_time idle;
 };
 
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
 static uint32_t home_of(uint32_t host)
 {
     return host < 2 ? 0 : host == 2 ? 1 : 2;
@@ -69,13 +63,9 @@ static uint16_t port_of(uint32_t host)
 
 static void open_switch(struct chain *c, const struct shape *shape, uint32_t k)
 {
-    static const uint16_t blocks[] = {0}, both[] = {ONWARD, ONWARD + 1};
+    static const uint16_t both[] = {ONWARD, ONWARD + 1};
     static const struct gw_switch_set sets[] = {{.first = 0, .count = 2}};
-    static const uint32_t capacity[PORTS] = {1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
     static const bool is_edge[PORTS] = {[FIRST_HOST] = true, [FIRST_HOST + 1] = true};
-    static union gw_algo_cfg qdisc_cfg;
-    const struct gw_algo *fifo = gw_registry_find(&gw_qdisc_registry, "fifo");
-    gw_algo_defaults(fifo, qdisc_cfg.bytes);
     for (uint32_t host = 0; host < HOSTS; host++)
         c->leaves[k][host] = home_of(host) == k  ? port_of(host)
                              : home_of(host) < k ? BACK
@@ -89,43 +79,33 @@ static void open_switch(struct chain *c, const struct shape *shape, uint32_t k)
                                          .kernels = gw_kernels_best(gw_cpu_features()),
                                          .pool = &c->pool};
     if (!shape->has_no_stage[k])
-        c->stages[k] = gw_aggregate_init(take(gw_aggregate_size(&aggregate)), &aggregate);
-    struct gw_switch_cfg cfg = {
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)fifo,
-        .qdisc_cfg = qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = HDR,
-        .aggregate = c->stages[k],
-        .address = ADDRESS + k,
-        .is_edge = is_edge,
-        .routes = {.blocks = blocks,
-                   .leaves = c->leaves[k],
-                   .sets = sets,
-                   .members = both,
-                   .destination_count = HOSTS,
-                   .block_shift = 31},
-        .pool = &c->pool,
-    };
-    c->sw[k] = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+        c->stages[k] = gw_aggregate_init(gw_test_take(gw_aggregate_size(&aggregate)), &aggregate);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, "fifo", &c->pool);
+    cfg.trim_size = HDR;
+    cfg.aggregate = c->stages[k];
+    cfg.address = ADDRESS + k;
+    cfg.is_edge = is_edge;
+    cfg.routes = gw_test_routes(c->leaves[k], HOSTS);
+    cfg.routes.sets = sets;
+    cfg.routes.members = both;
+    c->sw[k] = gw_test_switch_open(&cfg);
 }
 
 static void chain_open(struct chain *c, const struct shape *shape)
 {
     *c = (struct chain){.now = (gw_time)0 - GW_MS}; /* wraps soon */
-    gw_pkt_pool_init(&c->pool, calloc(PKTS, sizeof(struct gw_pkt)), 0, PKTS, NULL);
+    gw_test_pool_open(&c->pool, NULL, PKTS, 0);
     for (uint32_t k = 0; k < SWITCHES; k++)
         open_switch(c, shape, k);
 }
 
 static void chain_close(struct chain *c)
 {
-    assert_int_equal(c->pool.free_count + (c->pool.end - c->pool.fresh), PKTS);
+    gw_test_pool_close(&c->pool);
     for (uint32_t k = 0; k < SWITCHES; k++) {
         free(c->sw[k]);
         free(c->stages[k]);
     }
-    free(c->pool.pkts);
 }
 
 /*
@@ -645,7 +625,7 @@ static void install__completes_over_bad_links(void **state)
                 (struct gw_job_way){.worker = worker, .count = pkt.scale & GW_JOB_PATH_COUNT};
             memcpy(ways[worker].switches, pkt.job.word, sizeof(pkt.job.word));
         }
-        void *memory = take(gw_job_tree_size(HOSTS - 1));
+        void *memory = gw_test_take(gw_job_tree_size(HOSTS - 1));
         assert_int_equal(gw_job_tree_make(&tree, memory, ways, HOSTS - 1, 3), GW_JOB_OK);
         while (confirmed != (1u << tree.node_count) - 1) {
             const struct gw_job_node *node = &tree.nodes[gw_prng_below(&prng, tree.node_count)];

@@ -1,9 +1,10 @@
 /* A switch that learns addresses and sends trains: where packets go, and who is not let through. */
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/error.h"
 #include "base/prng.h"
-#include "core/switch/switch.h"
 
 enum {
     PORTS = 4,
@@ -18,52 +19,28 @@ struct fixture {
     struct gw_switch *sw;
     struct gw_node *node;
     struct gw_pkt_pool pool;
-    union gw_algo_cfg qdisc_cfg;
     uint32_t serial; /* of packets */
 };
 
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
-
 static void open(struct fixture *f, const char *qdisc, uint32_t train)
 {
-    static const uint32_t capacity[PORTS] = {CAPACITY, CAPACITY, CAPACITY, CAPACITY};
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, qdisc);
-    assert_non_null(algo);
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, qdisc, &f->pool);
+    cfg.capacity = gw_test_capacity(CAPACITY);
+    cfg.learned_max = LEARNED_MAX;
+    cfg.learned_idle = GW_S;
+    cfg.uplink = UPLINK;
+    cfg.train = train;
     *f = (struct fixture){.serial = 0};
-    gw_algo_defaults(algo, f->qdisc_cfg.bytes);
-    gw_pkt_pool_init(&f->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, NULL);
-    struct gw_switch_cfg cfg = {
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = f->qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = 64,
-        .learned_max = LEARNED_MAX,
-        .learned_idle = GW_S,
-        .uplink = UPLINK,
-        .train = train,
-        .seed = 1,
-        .pool = &f->pool,
-    };
-    f->sw = gw_switch_init(take(gw_switch_size(&cfg)), &cfg);
+    gw_test_pool_open(&f->pool, NULL, PKTS, 0);
+    f->sw = gw_test_switch_open(&cfg);
     f->node = gw_switch_node(f->sw);
 }
 
 static void close(struct fixture *f)
 {
-    for (uint16_t port = 0; port < PORTS; port++) {
-        struct gw_port_stats stats = gw_switch_port_stats(f->sw, port);
-        assert_true(stats.in_bytes == stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
-                                          gw_switch_backlog(f->sw, port));
-    }
+    gw_test_switch_check(f->sw, PORTS);
     gw_switch_fini(f->sw);
-    assert_int_equal(f->pool.free_count + (f->pool.end - f->pool.fresh), PKTS);
-    free(f->pool.pkts);
+    gw_test_pool_close(&f->pool);
     free(f->sw);
 }
 
@@ -146,7 +123,7 @@ static void switch__drops_what_is_sent_in_the_name_of_others(void **state)
     assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), GW_ERR_INVALID);
     arrive(&f, 1, 7, 8, SIZE, 0);
     arrive(&f, 1, 7, 8, SIZE, 0);
-    gw_switch_close_port(f.sw, 1);
+    gw_switch_close_port(f.sw, 1, 0);
     assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), 0); /* it has moved */
     arrive(&f, 3, 9, 7, SIZE, 0);
     assert_int_equal(count_out(&f, 2), 1);
@@ -203,7 +180,7 @@ static void switch__a_closed_port_drops_what_waits(void **state)
     assert_int_equal(gw_node_output(f.node, 1, &pkt, 1, 0), 1 | GW_OUTPUT_MORE);
     gw_pkt_release(&f.pool, pkt);
     assert_int_equal(gw_switch_backlog(f.sw, 1), 4 * SIZE);
-    gw_switch_close_port(f.sw, 1);
+    gw_switch_close_port(f.sw, 1, 0);
     assert_int_equal(gw_switch_backlog(f.sw, 1), 0);
     assert_int_equal(gw_switch_port_stats(f.sw, 1).drops, 4);
     for (uint32_t i = 0; i < LEARNED_MAX; i++)

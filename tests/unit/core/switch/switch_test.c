@@ -1,8 +1,9 @@
 /* The switch as a node: routing, ECMP, the shared pool, trimming, and the books of its ports. */
+#include "pool_fixture.h"
 #include "support.h"
+#include "switch_fixture.h"
 
 #include "base/prng.h"
-#include "core/switch/switch.h"
 
 enum {
     PORTS = 8,
@@ -17,8 +18,7 @@ enum {
     CHI_SQUARE_MAX = 17, /* 3 degrees of freedom: exceeded once in 1400 */
 };
 
-static const uint16_t blocks[] = {0};
-static const uint16_t leaves[] = {0, 1, 2, 3, GW_ROUTE_SET | 0, GW_ROUTE_NONE};
+static const uint16_t leaves[] = {0, 1, 2, 3, GW_ROUTE_SET | 0, GW_PORT_NONE};
 static const struct gw_switch_set sets[] = {{.first = 0, .count = UPLINKS}};
 static const uint16_t members[] = {4, 5, 6, 7};
 
@@ -26,51 +26,25 @@ struct fixture {
     struct gw_switch *sw;
     struct gw_node *node;
     struct gw_pkt_pool pool;
-    union gw_algo_cfg qdisc_cfg;
 };
-
-static void *take(size_t size)
-{
-    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    assert_non_null(memory);
-    return memory;
-}
 
 static struct gw_switch_cfg cfg_of(struct fixture *f, const char *qdisc)
 {
-    static const uint32_t capacity[PORTS] = {CAPACITY, CAPACITY, CAPACITY, CAPACITY,
-                                             CAPACITY, CAPACITY, CAPACITY, CAPACITY};
-    const struct gw_algo *algo = gw_registry_find(&gw_qdisc_registry, qdisc);
-    assert_non_null(algo);
-    gw_algo_defaults(algo, f->qdisc_cfg.bytes);
-    return (struct gw_switch_cfg){
-        .port_count = PORTS,
-        .qdisc = (const struct gw_qdisc_ops *)algo,
-        .qdisc_cfg = f->qdisc_cfg.bytes,
-        .capacity = capacity,
-        .trim_size = TRIM_SIZE,
-        .routes = {.blocks = blocks,
-                   .leaves = leaves,
-                   .sets = sets,
-                   .members = members,
-                   .destination_count = DESTINATIONS,
-                   .block_shift = 31},
-        .shared_alpha = GW_Q16_ONE,
-        .seed = 1,
-        .pool = &f->pool,
-    };
+    struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, qdisc, &f->pool);
+    cfg.capacity = gw_test_capacity(CAPACITY);
+    cfg.trim_size = TRIM_SIZE;
+    cfg.routes = gw_test_routes(leaves, DESTINATIONS);
+    cfg.routes.sets = sets;
+    cfg.routes.members = members;
+    cfg.shared_alpha = GW_Q16_ONE;
+    return cfg;
 }
 
 static void fixture_open(struct fixture *f, const struct gw_switch_cfg *cfg)
 {
-    gw_pkt_pool_init(&f->pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, NULL);
-    f->sw = gw_switch_init(take(gw_switch_size(cfg)), cfg);
+    gw_test_pool_open(&f->pool, NULL, PKTS, 0);
+    f->sw = gw_test_switch_open(cfg);
     f->node = gw_switch_node(f->sw);
-}
-
-static uint32_t free_pkts(const struct fixture *f)
-{
-    return f->pool.free_count + (f->pool.end - f->pool.fresh);
 }
 
 static uint32_t backlog(const struct fixture *f)
@@ -83,11 +57,7 @@ static uint32_t backlog(const struct fixture *f)
 
 static void check_books(const struct fixture *f)
 {
-    for (uint16_t port = 0; port < PORTS; port++) {
-        struct gw_port_stats stats = gw_switch_port_stats(f->sw, port);
-        assert_true(stats.in_bytes == stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
-                                          gw_switch_backlog(f->sw, port));
-    }
+    gw_test_switch_check(f->sw, PORTS);
 }
 
 /* The next packet of a port as a copy; false: the port is empty. Checks the contract of output. */
@@ -114,8 +84,7 @@ static void fixture_close(struct fixture *f)
             ;
     check_books(f);
     assert_int_equal(backlog(f), 0);
-    assert_int_equal(free_pkts(f), PKTS);
-    free(f->pool.pkts);
+    gw_test_pool_close(&f->pool);
     free(f->sw);
 }
 
@@ -455,9 +424,9 @@ static void switch_losses__release_memory(void **state)
             BUFS = 32,
         };
         struct fixture f;
-        struct gw_buf_pool bufs;
+        struct gw_buf_pool bufs; /* goes with the pool */
         struct gw_switch_cfg cfg = cfg_of(&f, qdiscs[q]);
-        gw_buf_pool_init(&bufs, take(gw_buf_pool_size(BUFS, SIZE)), BUFS, SIZE);
+        gw_buf_pool_init(&bufs, gw_test_take(gw_buf_pool_size(BUFS, SIZE)), BUFS, SIZE);
         fixture_open(&f, &cfg);
         f.pool.bufs = &bufs;
         for (uint32_t i = 0; i < BUFS; i++) {
@@ -472,7 +441,6 @@ static void switch_losses__release_memory(void **state)
         while (unused > 0)
             gw_buf_release(&bufs, claimed[--unused]);
         fixture_close(&f);
-        free(bufs.memory);
     }
 }
 
@@ -486,10 +454,10 @@ static void switch_fini__releases_what_is_queued(void **state)
         fixture_open(&f, &cfg);
         feed_many(&f, 0, 2 * CAPACITY / SIZE);
         feed_many(&f, 1, 3);
-        uint32_t queued = PKTS - free_pkts(&f);
+        uint32_t queued = PKTS - gw_test_pool_free(&f.pool);
         assert_true(queued > CAPACITY / SIZE);
         assert_int_equal(gw_switch_fini(f.sw), queued);
-        assert_int_equal(free_pkts(&f), PKTS);
+        assert_int_equal(gw_test_pool_free(&f.pool), PKTS);
         assert_int_equal(backlog(&f), 0);
         free(f.pool.pkts);
         free(f.sw);
@@ -543,7 +511,7 @@ static void switch_slots__results_go_to_the_workers(void **state)
         .slots = 1, .jobs_max = 1, .kernels = gw_kernels_best(0), .pool = &f.pool};
     struct gw_slots_job job = {.job = 5, .world = 3, .count = 1, .members = workers};
     struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
-    cfg.slots = gw_slots_init(take(gw_slots_size(&stage)), &stage);
+    cfg.slots = gw_slots_init(gw_test_take(gw_slots_size(&stage)), &stage);
     assert_int_equal(gw_slots_install(cfg.slots, &job), 0);
     fixture_open(&f, &cfg);
     struct gw_pkt pkt = packet(2, 0, 0);
@@ -592,7 +560,7 @@ static void switch_slots__gradients_pass_without_the_stage(void **state)
                                      .pool = &f.pool};
     struct gw_aggregate_job job = {.job = 5, .fan_in = 2, .member_count = 1, .members = &worker};
     struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
-    cfg.aggregate = gw_aggregate_init(take(gw_aggregate_size(&stage)), &stage);
+    cfg.aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&stage)), &stage);
     assert_int_equal(gw_aggregate_install(cfg.aggregate, &job), 0);
     fixture_open(&f, &cfg);
     struct gw_pkt pkt = packet(2, 0, 0);
