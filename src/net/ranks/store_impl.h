@@ -24,7 +24,7 @@ enum gw_store_kind {
     GW_STORE_KINDS,
 };
 
-/* What a message says: that of a request, or of an answer. */
+/* What a request asks for, and what an answer says. */
 enum gw_store_word {
     GW_STORE_PUSH = 1,
     GW_STORE_PULL = 2,
@@ -50,8 +50,8 @@ struct gw_store_message {
 enum gw_store_call_state {
     GW_STORE_CALL_FREE,
     GW_STORE_CALL_WAITS,   /* its turn, a way and room move it on */
-    GW_STORE_CALL_ASKED,   /* the answer does */
-    GW_STORE_CALL_GRANTED, /* a push whose data waits for room */
+    GW_STORE_CALL_ASKED,   /* the answer moves it on */
+    GW_STORE_CALL_GRANTED, /* a push: room for its data moves it on */
     GW_STORE_CALL_SENDS,   /* that the data has been sent moves it on, and the answer */
 };
 

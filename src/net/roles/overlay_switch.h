@@ -61,22 +61,23 @@ void gw_overlay_switch_hear(struct gw_overlay_switch *own, uint16_t peer, uint16
 /* Tells the switches above, again, who is below: from time to time, since that may be lost. */
 void gw_overlay_switch_announce(struct gw_overlay_switch *own);
 
-/* It has gone. */
+/* The neighbour has gone: closes its port. */
 void gw_overlay_switch_detach(struct gw_overlay_switch *own, uint16_t peer);
 
-/* Opens a port for another node of the same loop; `at` is that node's port. As above. */
+/* Opens a port for another node of the same loop; `at` is that node's port. Returns as
+ * gw_overlay_switch_attach(). */
 int gw_overlay_switch_join(struct gw_overlay_switch *own, struct gw_loop_port at, uint32_t address,
                            bool is_above);
 
 const struct gw_switch *gw_overlay_switch_core(const struct gw_overlay_switch *own);
 
-/* NULL: it adds up nothing. */
+/* The memory of its sums; NULL: it adds up nothing. */
 const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_switch *own);
 
-/* Ports in use. */
+/* The number of ports in use. */
 uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own);
 
-/* What all ports have done since it was opened. */
+/* What all ports together have done since it was opened. */
 struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own);
 
 #endif

@@ -433,7 +433,8 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     int sent = transmit(loop, error);
     if (sent < 0)
         return sent;
-    /* A socket that was looked at until nothing came needs no second look before the rest. */
+    /* A datapath that was looked at until nothing came needs no second look before the loop rests.
+     */
     bool is_done = received < RX_TRAINS_PER_TURN && sent < TX_TRAINS_PER_TURN;
     if (!is_done || loop->foreign_count || has_events(loop))
         return GW_OK;

@@ -60,7 +60,7 @@ struct gw_sock_news {
     uint32_t kernel_drops; /* on this socket since it was opened */
 };
 
-/* Reads it; what the message does not tell keeps its value. */
+/* Reads what came beside a message; what it does not tell keeps its value. */
 void gw_sock_read_control(struct msghdr *msg, struct gw_sock_news *news);
 
 #endif
