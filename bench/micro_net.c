@@ -4,7 +4,7 @@
 #include "micro.h"
 
 #include "base/assert.h"
-#include "net/udp/auth.h"
+#include "net/auth.h"
 
 enum {
     PKT = 1452, /* header and payload, of 1500 with IPv6 and UDP */

@@ -45,7 +45,7 @@ struct gw_test_attach *gw_test_attach_open(uint64_t seed)
     net->now = GW_S;
     for (int i = 0; i < GW_TEST_SIDES_MAX; i++) {
         struct gw_test_side *side = &net->sides[i];
-        GW_ASSERT(gw_sock_parse("10.0.0.1", (uint16_t)(PORT_FIRST + i), &side->addr) == 0);
+        GW_ASSERT(gw_sock_addr_parse("10.0.0.1", (uint16_t)(PORT_FIRST + i), &side->addr) == 0);
         gw_key_from_text("secret", 6, &side->keys[0]);
         side->cfg = (struct gw_neighbours_cfg){
             .address = 100 + (uint32_t)i,
@@ -150,7 +150,7 @@ static void take_events(struct gw_test_side *side)
 static int side_of(const struct gw_test_attach *net, const struct gw_sock_addr *addr)
 {
     for (int i = 0; i < GW_TEST_SIDES_MAX; i++)
-        if (gw_sock_port(&net->sides[i].addr) == gw_sock_port(addr))
+        if (gw_sock_addr_port(&net->sides[i].addr) == gw_sock_addr_port(addr))
             return i;
     GW_ASSERT(!"an address that nobody has");
     return -1;

@@ -107,8 +107,8 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
                       const struct gw_neighbour_event *event)
 {
     struct own *own = pointer;
-    char name[GW_SOCK_NAME_MAX], why[GW_NET_ERROR_MAX];
-    gw_sock_format(&event->addr, name, sizeof(name));
+    char name[GW_SOCK_ADDR_NAME_MAX], why[GW_NET_ERROR_MAX];
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
     if (event->dial >= 0) {
         if (event->kind == GW_NEIGHBOUR_UP)
             gw_overlay_home_way_out(own->home, event->peer);

@@ -38,8 +38,8 @@ struct daemon_args {
 void gw_daemon_log_hearing(const struct gw_daemon *daemon, const struct gw_neighbour_event *event,
                            uint16_t group)
 {
-    char name[GW_SOCK_NAME_MAX];
-    gw_sock_format(&event->addr, name, sizeof(name));
+    char name[GW_SOCK_ADDR_NAME_MAX];
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
     gw_daemon_log(daemon, "%s, job %08x rank %u: results come by %s", name, event->said.job,
                   event->said.rank, group == GW_GROUP_NONE ? "unicast again" : "multicast");
 }
@@ -131,14 +131,14 @@ static int open_station(struct gw_daemon *daemon, char *error)
     const struct gw_daemon_common *common = gw_daemon_common(daemon);
     struct gw_sock_addr listen;
     char address[GW_PARAM_TEXT_MAX];
-    int code = gw_station_resolve(common->listen, &listen, error);
+    int code = gw_sock_addr_resolve(common->listen, &listen, error);
     if (code)
         return code;
-    gw_sock_format_host(&listen, address, sizeof(address));
+    gw_sock_addr_format_host(&listen, address, sizeof(address));
     uint32_t mtu = 4 * common->values;
     struct gw_station_cfg cfg = {
         .address = address,
-        .port = gw_sock_port(&listen),
+        .port = gw_sock_addr_port(&listen),
         .entropies = 1,
         .packets = PACKETS,
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
@@ -154,7 +154,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .fd_count = 2,
         .groups = (uint16_t)common->jobs,
     };
-    if (*common->multicast && (code = gw_station_resolve(common->multicast, &cfg.group, error)))
+    if (*common->multicast && (code = gw_sock_addr_resolve(common->multicast, &cfg.group, error)))
         return code;
     return gw_station_open(&cfg, &daemon->station, error);
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "core/algo.h"
-#include "net/station.h"
+#include "net/station/station.h"
 
 /* Keys of every daemon's config, besides the list `keys`. First member of each config. */
 struct gw_daemon_common {

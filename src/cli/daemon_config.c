@@ -18,7 +18,7 @@ int gw_daemon_check_address(const char *key, const char *text, char *error)
 {
     struct gw_sock_addr addr;
     char why[GW_NET_ERROR_MAX];
-    if (!*text || gw_station_resolve(text, &addr, why) == GW_OK)
+    if (!*text || gw_sock_addr_resolve(text, &addr, why) == GW_OK)
         return GW_OK;
     return gw_net_fail(error, GW_ERR_INVALID, "%s: %.128s", key, why);
 }
@@ -52,22 +52,22 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
     struct gw_sock_addr group, listen, last;
     if (!*common->multicast)
         return GW_OK;
-    int code = gw_station_resolve(common->multicast, &group, error);
+    int code = gw_sock_addr_resolve(common->multicast, &group, error);
     if (!code)
-        code = gw_station_resolve(common->listen, &listen, error);
+        code = gw_sock_addr_resolve(common->listen, &listen, error);
     if (code)
         return code;
     last = group;
-    gw_sock_advance(&last, common->jobs - 1);
-    if (!gw_sock_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
+    gw_sock_addr_advance(&last, common->jobs - 1);
+    if (!gw_sock_addr_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: %s is no multicast address of the family of `listen`",
                            common->multicast);
-    if (!gw_sock_is_multicast(&last))
+    if (!gw_sock_addr_is_multicast(&last))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: behind %s there are no groups for %u jobs",
                            common->multicast, common->jobs);
-    if (gw_sock_port(&group) == gw_sock_port(&listen))
+    if (gw_sock_addr_port(&group) == gw_sock_addr_port(&listen))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: its port must not be that of `listen`");
     return common->authenticate ? gw_net_fail(error, GW_ERR_INVALID,

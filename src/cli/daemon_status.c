@@ -60,12 +60,12 @@ uint32_t gw_daemon_neighbour_count(const struct gw_daemon *daemon)
 static json_t *sessions_of(const struct gw_daemon *daemon)
 {
     struct gw_neighbour_event view;
-    char name[GW_SOCK_NAME_MAX], address[16], job[16];
+    char name[GW_SOCK_ADDR_NAME_MAX], address[16], job[16];
     json_t *sessions = json_array();
     for (uint16_t peer = 0; peer < GW_DAEMON_PEERS_MAX; peer++) {
         if (!gw_neighbours_view(gw_station_neighbours(daemon->station), peer, &view))
             continue;
-        gw_sock_format(&view.addr, name, sizeof(name));
+        gw_sock_addr_format(&view.addr, name, sizeof(name));
         snprintf(address, sizeof(address), "%08x", view.said.address);
         json_t *session = json_pack("{s:s, s:s, s:s, s:b}", "at", name, "address", address, "role",
                                     view.said.role == GW_ATTACH_HOST ? "host" : "switch", "dialled",
@@ -82,7 +82,7 @@ static json_t *sessions_of(const struct gw_daemon *daemon)
 
 static json_t *status_of(struct gw_daemon *daemon)
 {
-    const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(daemon->station));
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(daemon->station));
     const struct gw_neighbours_stats *attach =
         gw_neighbours_stats(gw_station_neighbours(daemon->station));
     json_t *status = json_pack(

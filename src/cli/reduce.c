@@ -208,10 +208,11 @@ uint16_t gw_reduce_free_port(void)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX];
     int fd;
-    if (gw_sock_parse("127.0.0.1", 0, &addr) != 0 || gw_sock_open_row(&addr, 1, 0, &fd, error) != 0)
+    if (gw_sock_addr_parse("127.0.0.1", 0, &addr) != 0 ||
+        gw_sock_open_row(&addr, 1, 0, &fd, error) != 0)
         return 0;
     gw_sock_close_row(&fd, 1);
-    return gw_sock_port(&addr);
+    return gw_sock_addr_port(&addr);
 }
 
 static int by_size(const void *a, const void *b)

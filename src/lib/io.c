@@ -120,7 +120,7 @@ int gw_io_open_station(struct gw_io *io, const struct gw_io_station *station, ch
     struct gw_sock_addr own = {.length = 0};
     int code = GW_OK;
     if (gw_io_is_joined(plan) && plan->join[0])
-        code = gw_station_resolve(plan->join, &own, error);
+        code = gw_sock_addr_resolve(plan->join, &own, error);
     if (code)
         return code;
     struct gw_station_cfg cfg = {
@@ -128,7 +128,7 @@ int gw_io_open_station(struct gw_io *io, const struct gw_io_station *station, ch
         .family_of = plan->server[0] ? plan->server
                      : plan->join[0] ? plan->join
                                      : NULL,
-        .port = own.length ? gw_sock_port(&own) : 0,
+        .port = own.length ? gw_sock_addr_port(&own) : 0,
         .entropies = plan->paths,
         .packets = station->packets,
         .mtu = gw_io_mtu(plan),

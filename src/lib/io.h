@@ -15,7 +15,7 @@
 #include "core/host/transport.h"
 #include "core/aggregation/worker.h"
 #include "gradwire.h"
-#include "net/udp/key.h"
+#include "net/key.h"
 #include "net/udp/udp.h"
 
 enum {
@@ -39,7 +39,7 @@ struct gw_io_plan {
     char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
     char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
-    struct gw_udp_faults faults;
+    struct gw_datapath_faults faults;
     uint16_t paths;                /* source ports */
     uint64_t rate_bps;             /* of the links, for flows */
     struct gw_transport transport; /* of flows */

@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits t
 
 static void take_stats(struct gw_io *io)
 {
-    const struct gw_udp_stats *udp = gw_udp_stats(gw_station_udp(io->station));
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(io->station));
     struct gradwire_stats *stats = &io->stats;
     pthread_mutex_lock(&io->stats_lock);
     io->kind->stats(io, stats);

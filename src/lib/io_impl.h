@@ -13,7 +13,7 @@
 #include "core/tensor.h"
 #include "lib/io.h"
 #include "lib/spsc.h"
-#include "net/station.h"
+#include "net/station/station.h"
 
 enum gw_io_phase {
     GW_IO_ATTACHING, /* all dials are up: joining */

@@ -41,7 +41,7 @@ static int open_worker(struct gw_io *io, uint32_t server, char *error)
         .server = server,
         .rank = plan->rank,
         .incarnation = gw_key_random32(),
-        .hdr = gw_udp_overhead(gw_station_udp(io->station)),
+        .hdr = gw_datapath_overhead(gw_station_datapath(io->station)),
         .mtu = 4u * plan->values,
         .tensors_max = GW_IO_CALLS_MAX,
         .stall = plan->stall,

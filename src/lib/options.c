@@ -142,7 +142,7 @@ static int check_numbers(const struct gradwire_options *options, char *error)
         options->window & (options->window - 1))
         return refuse(error, "window is %s: a power of two, 2 to 16384", value);
     snprintf(value, sizeof(value), "%u", options->paths);
-    if (options->paths > GW_SOCK_ROW_MAX)
+    if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
     if (options->rate_bps < RATE_MIN_BPS || options->rate_bps > RATE_MAX_BPS)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gradwire.h"
-#include "net/udp/key.h"
+#include "net/key.h"
 
 enum {
     WORKERS = 4,
@@ -426,7 +426,7 @@ static void get(uint16_t port, const char *path, char *text, size_t size)
     ssize_t got = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct pollfd more = {.fd = fd, .events = POLLIN};
-    assert_int_equal(gw_sock_parse("127.0.0.1", port, &addr), 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", port, &addr), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&addr.storage, addr.length), 0);
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", path);
     assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);

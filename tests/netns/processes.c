@@ -119,9 +119,9 @@ void gw_test_free_ports(uint16_t *ports, uint32_t count)
     assert_true(count <= PORTS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         struct gw_sock_addr addr;
-        assert_int_equal(gw_sock_parse("127.0.0.1", 0, &addr), 0);
+        assert_int_equal(gw_sock_addr_parse("127.0.0.1", 0, &addr), 0);
         assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fds[i], error), 0);
-        ports[i] = gw_sock_port(&addr);
+        ports[i] = gw_sock_addr_port(&addr);
     }
     for (uint32_t i = 0; i < count; i++)
         close(fds[i]);

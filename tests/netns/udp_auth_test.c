@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/codec.h"
+#include "net/udp/sock.h"
 #include "net/udp/udp.h"
 
 enum {
@@ -29,7 +30,7 @@ enum {
 
 struct fixture {
     struct gw_test_host host;
-    struct gw_udp *udp;
+    struct gw_datapath *udp;
     struct gw_auth ours, theirs; /* ends of the session; we have dialled */
     int neighbour;
     char error[GW_NET_ERROR_MAX];
@@ -60,7 +61,7 @@ static int open_fixture(void **state)
     assert_non_null(f);
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, BUFFER); /* for the size of its buffers */
     gw_test_host_open(&f->host, &cfg, PKTS);
-    struct gw_udp_cfg udp_cfg = {
+    struct gw_datapath_cfg udp_cfg = {
         .pool = &f->host.pool,
         .address = "127.0.0.1",
         .entropies = 1,
@@ -68,15 +69,15 @@ static int open_fixture(void **state)
         .peers_max = 1,
         .has_trains = true,
     };
-    assert_int_equal(gw_udp_open(&udp_cfg, &f->udp, f->error), 0);
-    assert_int_equal(gw_sock_parse("127.0.0.1", 0, &addr), 0);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &udp_cfg, &f->udp, f->error), 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", 0, &addr), 0);
     assert_int_equal(gw_sock_open_row(&addr, 1, 0, &f->neighbour, f->error), 0);
     open_tags(f);
-    gw_udp_set_peer(f->udp, &(struct gw_udp_peer){.addr = addr,
-                                                  .entropies = 1,
-                                                  .tx_cookie = THEIR_COOKIE,
-                                                  .rx_cookie = OUR_COOKIE,
-                                                  .auth = &f->ours});
+    gw_datapath_set_peer(f->udp, &(struct gw_datapath_peer){.addr = addr,
+                                                            .entropies = 1,
+                                                            .tx_cookie = THEIR_COOKIE,
+                                                            .rx_cookie = OUR_COOKIE,
+                                                            .auth = &f->ours});
     *state = f;
     return 0;
 }
@@ -85,7 +86,7 @@ static int close_fixture(void **state)
 {
     struct fixture *f = *state;
     close(f->neighbour);
-    gw_udp_close(f->udp);
+    gw_datapath_close(f->udp);
     gw_test_host_close(&f->host);
     free(f);
     return 0;
@@ -109,12 +110,12 @@ static uint32_t make(struct fixture *f, uint32_t payload, uint8_t *bytes)
 /* Throws it, and returns how many packets have come of it, each of `payload` bytes. */
 static uint32_t bring(struct fixture *f, const uint8_t *bytes, uint32_t size, uint32_t payload)
 {
-    const struct gw_sock_addr *to = gw_udp_address(f->udp);
-    struct gw_udp_train train;
+    const struct gw_sock_addr *to = gw_datapath_address(f->udp);
+    struct gw_datapath_train train;
     assert_int_equal(
         sendto(f->neighbour, bytes, size, 0, (const struct sockaddr *)&to->storage, to->length),
         size);
-    assert_int_equal(gw_udp_receive(f->udp, GW_S, &train, f->error), 1);
+    assert_int_equal(gw_datapath_receive(f->udp, GW_S, &train, f->error), 1);
     for (uint32_t i = 0; i < train.count; i++) {
         assert_int_equal(train.pkts[i]->data.len, payload);
         for (uint32_t k = 0; k < payload; k++)
@@ -150,9 +151,9 @@ static void udp_receive__takes_payloads_up_to_the_mtu(void **state)
         uint32_t size = make(f, payload, bytes);
         assert_int_equal(bring(f, bytes, size, payload), payload <= MTU);
         refused += payload > MTU;
-        assert_int_equal(gw_udp_stats(f->udp)->malformed, refused);
+        assert_int_equal(gw_datapath_stats(f->udp)->malformed, refused);
     }
-    assert_int_equal(gw_udp_stats(f->udp)->received, 2 * GW_COUNT_OF(payloads) - refused);
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 2 * GW_COUNT_OF(payloads) - refused);
     while (count-- > 0) {
         for (uint32_t k = 0; k < WHOLE; k++)
             assert_int_equal(whole(f, held[count])[k], HELD);
@@ -167,15 +168,15 @@ static void udp_receive__takes_what_is_genuine_once(void **state)
     uint32_t size = make(f, MTU, bytes);
     bytes[size - GW_AUTH_SIZE - 1] ^= 1; /* the last of the payload */
     assert_int_equal(bring(f, bytes, size, MTU), 0);
-    assert_int_equal(gw_udp_stats(f->udp)->forged, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->forged, 1);
     bytes[size - GW_AUTH_SIZE - 1] ^= 1;
     assert_int_equal(bring(f, bytes, size, MTU), 1);
     assert_int_equal(bring(f, bytes, size, MTU), 0);
-    assert_int_equal(gw_udp_stats(f->udp)->repeated, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->repeated, 1);
     /* Too short to be a packet and its authentication. */
     assert_int_equal(bring(f, bytes, GW_WIRE_HDR_MIN + GW_AUTH_SIZE - 1, 0), 0);
-    assert_int_equal(gw_udp_stats(f->udp)->runts, 1);
-    assert_int_equal(gw_udp_stats(f->udp)->received, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->runts, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 1);
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 #define GW_NET_NEIGHBOURS_H
 
 #include "base/time.h"
-#include "net/udp/key.h"
+#include "net/key.h"
 
 enum {
     GW_NEIGHBOURS_DIALS_MAX = 1024 + 16, /* all other ranks of the largest job, and switches */

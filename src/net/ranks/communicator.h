@@ -55,8 +55,9 @@ struct gw_communicator_cfg {
 enum gw_communicator_event_kind {
     GW_COMMUNICATOR_OPEN,    /* calls are taken */
     GW_COMMUNICATOR_DONE,    /* a call has ended */
-    GW_COMMUNICATOR_REFUSED, /* a push or pull is, and has changed nothing; `refusal` says why */
-    GW_COMMUNICATOR_FAILED,  /* the job has; no more events follow */
+    GW_COMMUNICATOR_REFUSED, /* a push or pull has been refused, and has changed nothing; `refusal`
+                                says why */
+    GW_COMMUNICATOR_FAILED,  /* the job has failed; no more events follow */
     GW_COMMUNICATOR_LEFT,    /* all ranks are leaving, and need nothing from us */
 };
 
@@ -124,7 +125,7 @@ struct gw_communicator_message {
     bool is_receive;
 };
 
-/* Starts one. Returns 0 or GW_ERR_NO_ROOM. */
+/* Starts a message. Returns 0 or GW_ERR_NO_ROOM. */
 int gw_communicator_move(struct gw_communicator *comm,
                          const struct gw_communicator_message *message, gw_time now);
 
@@ -139,13 +140,13 @@ struct gw_communicator_store_call {
 };
 
 /*
- * Starts one; it ends with GW_COMMUNICATOR_DONE or GW_COMMUNICATOR_REFUSED. Those to the same rank
- * are done in the order in which they are started. Returns 0 or GW_ERR_NO_ROOM.
+ * Starts a push or pull; it ends with GW_COMMUNICATOR_DONE or GW_COMMUNICATOR_REFUSED. Those to the
+ * same rank are done in the order in which they are started. Returns 0 or GW_ERR_NO_ROOM.
  */
 int gw_communicator_store(struct gw_communicator *comm,
                           const struct gw_communicator_store_call *call, gw_time now);
 
-/* One line about a refusal. */
+/* Writes one line about a refusal. */
 void gw_communicator_refusal(const struct gw_communicator_refusal *refusal, char *text,
                              size_t size);
 

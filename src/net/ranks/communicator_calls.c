@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/stall.h"
 #include "net/ranks/communicator_impl.h"
 
 enum {
@@ -63,10 +64,10 @@ int gw_communicator_reduce(struct gw_communicator *comm, uint64_t call,
     uint64_t tags = gw_coll_run_tags(comm->runs[0].run, tensor->count, tensor->type);
     if (tags > UINT64_C(1) << GW_COMMUNICATOR_SEGMENT_BITS)
         return GW_ERR_INVALID;
-    if (comm->tensor_count == GW_COMMUNICATOR_CALLS_MAX)
+    if (gw_index_queue_is_full(&comm->tensor_queue))
         return GW_ERR_NO_ROOM;
-    uint32_t at = (comm->tensor_head + comm->tensor_count++) % GW_COMMUNICATOR_CALLS_MAX;
-    comm->tensors[at] = (struct gw_communicator_tensor){.tensor = *tensor, .call = call};
+    comm->tensors[gw_index_queue_push(&comm->tensor_queue)] =
+        (struct gw_communicator_tensor){.tensor = *tensor, .call = call};
     gw_communicator_advance(comm, now);
     return GW_OK;
 }
@@ -96,6 +97,15 @@ int gw_communicator_move(struct gw_communicator *comm,
     return GW_OK;
 }
 
+int gw_communicator_store(struct gw_communicator *comm,
+                          const struct gw_communicator_store_call *call, gw_time now)
+{
+    int code = gw_store_start(comm->store, call);
+    if (!code && gw_communicator_takes_calls(comm))
+        gw_store_advance(comm->store, now);
+    return code;
+}
+
 static void start_move(struct gw_communicator *comm, struct gw_communicator_move *move, gw_time now)
 {
     const struct gw_communicator_message *message = &move->message;
@@ -119,9 +129,7 @@ static void start_move(struct gw_communicator *comm, struct gw_communicator_move
 
 static void start_tensor(struct gw_communicator *comm, struct gw_communicator_run *run, gw_time now)
 {
-    struct gw_communicator_tensor *next = &comm->tensors[comm->tensor_head];
-    comm->tensor_head = (comm->tensor_head + 1) % GW_COMMUNICATOR_CALLS_MAX;
-    comm->tensor_count--;
+    struct gw_communicator_tensor *next = &comm->tensors[gw_index_queue_pop(&comm->tensor_queue)];
     next->tensor.tag = (comm->reduces++ & GW_COMMUNICATOR_CALL_MASK)
                        << GW_COMMUNICATOR_SEGMENT_BITS;
     run->call = next->call;
@@ -149,14 +157,19 @@ static void look_at_run(struct gw_communicator *comm, struct gw_communicator_run
         gw_communicator_fail(comm, status.reason, status.about, now);
 }
 
+bool gw_communicator_takes_calls(const struct gw_communicator *comm)
+{
+    return comm->state == GW_COMMUNICATOR_RUNNING || comm->state == GW_COMMUNICATOR_LEAVING;
+}
+
 void gw_communicator_advance(struct gw_communicator *comm, gw_time now)
 {
-    if (comm->state != GW_COMMUNICATOR_RUNNING && comm->state != GW_COMMUNICATOR_LEAVING)
+    if (!gw_communicator_takes_calls(comm))
         return;
     for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++) {
         look_at_run(comm, &comm->runs[i], now);
         while (comm->state != GW_COMMUNICATOR_OVER && !comm->runs[i].is_running &&
-               comm->tensor_count) {
+               comm->tensor_queue.count) {
             start_tensor(comm, &comm->runs[i], now);
             look_at_run(comm, &comm->runs[i], now);
         }
@@ -201,7 +214,7 @@ void gw_communicator_calls_event(struct gw_communicator *comm, const struct gw_e
 
 bool gw_communicator_has_calls(const struct gw_communicator *comm)
 {
-    bool has = comm->tensor_count != 0;
+    bool has = comm->tensor_queue.count != 0;
     for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
         has |= comm->runs[i].is_running;
     for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++)
@@ -215,7 +228,7 @@ uint32_t gw_communicator_overdue(const struct gw_communicator *comm, gw_time now
         const struct gw_communicator_move *move = &comm->moves[i];
         const struct gw_communicator_message *message = &move->message;
         if (move->state == GW_COMMUNICATOR_MOVE_RUNS && message->is_receive &&
-            now - move->since >= comm->cfg.stall &&
+            gw_stall_is_over(move->since, comm->cfg.stall, now) &&
             gw_endpoint_expects(comm->ep, comm->ranks[message->rank].at.address,
                                 GW_COMMUNICATOR_TAG_MESSAGE | message->tag))
             return message->rank;
@@ -235,6 +248,6 @@ void gw_communicator_drop_calls(struct gw_communicator *comm)
             gw_endpoint_forget(comm->ep, move->message.data, move->message.bytes);
         move->state = GW_COMMUNICATOR_MOVE_FREE;
     }
-    comm->tensor_count = 0;
+    gw_index_queue_clear(&comm->tensor_queue);
     gw_store_drop(comm->store);
 }

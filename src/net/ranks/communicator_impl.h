@@ -1,29 +1,19 @@
-/* Inside of the communicator: what its files share. See communicator.h. */
+/* Inside of the communicator, shared by its files and by nobody else. See communicator.h. */
 #ifndef GW_NET_COMMUNICATOR_IMPL_H
 #define GW_NET_COMMUNICATOR_IMPL_H
 
+#include "base/index_queue.h"
 #include "core/ranks/coll_run.h"
 #include "core/host/endpoint.h"
-#include "net/ranks/communicator.h"
+#include "net/ranks/communicator_flows.h"
 #include "net/ranks/rank_table.h"
 #include "net/ranks/store.h"
 
 enum {
     GW_COMMUNICATOR_RUNS = 2, /* all-reduces that overlap */
     GW_COMMUNICATOR_DIAL_NONE = -1,
-
-    /*
-     * Tags. Below 2^31: of all-reduces, a number of the call, then one of the segment. Above: of
-     * messages; of the store, which adds a number of 24 bits, too. At the top: our own.
-     */
-    GW_COMMUNICATOR_SEGMENT_BITS = 22,
-    GW_COMMUNICATOR_CALL_MASK = (1 << (31 - GW_COMMUNICATOR_SEGMENT_BITS)) - 1,
+    GW_COMMUNICATOR_EVENTS_MAX = 4 * GW_COMMUNICATOR_CALLS_MAX,
 };
-
-#define GW_COMMUNICATOR_TAG_MESSAGE UINT32_C(0x80000000)
-#define GW_COMMUNICATOR_TAG_STORE   UINT32_C(0x90000000)
-#define GW_COMMUNICATOR_TAG_TABLE   UINT32_C(0xffffff00)
-#define GW_COMMUNICATOR_TAG_FAILURE UINT32_C(0xffffff01)
 
 /* What the failing tell each other. */
 struct gw_communicator_failure {
@@ -92,31 +82,35 @@ struct gw_communicator {
     uint64_t arrivals; /* as of then */
 
     struct gw_communicator_run runs[GW_COMMUNICATOR_RUNS];
-    struct gw_communicator_tensor tensors[GW_COMMUNICATOR_CALLS_MAX]; /* ring */
-    uint32_t tensor_head, tensor_count;
-    uint32_t reduces; /* begun */
+    struct gw_communicator_tensor tensors[GW_COMMUNICATOR_CALLS_MAX];
+    struct gw_index_queue tensor_queue; /* of these, the ones that wait */
+    uint32_t reduces;                   /* begun */
     struct gw_communicator_move moves[GW_COMMUNICATOR_CALLS_MAX];
     int32_t farewell; /* what ranks that leave add up */
     struct gw_store *store;
 
-    struct gw_communicator_event events[4 * GW_COMMUNICATOR_CALLS_MAX]; /* ring */
-    uint32_t event_head, event_count;
+    struct gw_communicator_event events[GW_COMMUNICATOR_EVENTS_MAX];
+    struct gw_index_queue waiting; /* of these, the ones that have not been polled */
 };
 
-/* communicator.c */
-void gw_communicator_post(struct gw_communicator *comm, const struct gw_communicator_event *event);
-/* Ends the job for this rank, and tells the others. The first failure counts. */
-void gw_communicator_fail(struct gw_communicator *comm, enum gw_job_reason reason, uint32_t about,
-                          gw_time now);
-/* Wants a way to the rank. */
-void gw_communicator_connect(struct gw_communicator *comm, uint32_t rank, gw_time now);
+/* communicator.c; more in communicator_flows.h */
 struct gw_path gw_communicator_path(const struct gw_communicator *comm);
-/* Starts a flow of ours. Returns 0 or GW_ERR_NO_ROOM. */
-int gw_communicator_send(struct gw_communicator *comm, uint32_t rank, uint32_t tag,
-                         const void *data, uint64_t bytes, uint32_t *flow, gw_time now);
 
+/* communicator_meet.c */
 /* Asks rank 0 for a session. Returns 0, or an error with `error` filled. */
 int gw_communicator_dial_rank_0(struct gw_communicator *comm, char *error);
+/* Who has the address; `world`: nobody. */
+uint32_t gw_communicator_rank_of(const struct gw_communicator *comm, uint32_t address);
+/* The table of ranks has come, as so many bytes. */
+void gw_communicator_take_table(struct gw_communicator *comm, uint64_t bytes, gw_time now);
+/* Moves on from one state to the next. */
+void gw_communicator_step(struct gw_communicator *comm, gw_time now);
+
+/* communicator_fail.c */
+/* That rank has told us that the job has failed. */
+void gw_communicator_take_failure(struct gw_communicator *comm, uint32_t rank, gw_time now);
+/* Fails what has stalled. All-reduces watch themselves. */
+void gw_communicator_watch(struct gw_communicator *comm, gw_time now);
 
 /* communicator_switch.c */
 /* Asks the switch for a session. Returns 0, or an error with `error` filled. */
@@ -135,6 +129,8 @@ void gw_communicator_close_runs(struct gw_communicator *comm);
 /* Takes an event of the endpoint that is about a call. */
 void gw_communicator_calls_event(struct gw_communicator *comm, const struct gw_event *event,
                                  gw_time now);
+/* Whether calls are worked on. */
+bool gw_communicator_takes_calls(const struct gw_communicator *comm);
 /* Starts what waits, ends what has run. */
 void gw_communicator_advance(struct gw_communicator *comm, gw_time now);
 bool gw_communicator_has_calls(const struct gw_communicator *comm);

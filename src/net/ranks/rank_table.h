@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/udp/sock.h"
+#include "net/sock_addr.h"
 
 enum {
     GW_RANK_TABLE_ENTRY_SIZE = 24,

@@ -1,6 +1,5 @@
 /* The store: its memory and messages. Both ends are in files of their own; see store.h. */
 #include <endian.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,28 +22,29 @@ uint32_t gw_store_awaits(uint32_t world)
            3 * world; /* values; an answer, a request and data of each */
 }
 
-int gw_store_open(struct gw_communicator *comm, struct gw_store **result)
+int gw_store_open(const struct gw_store_cfg *cfg, struct gw_store **result)
 {
     struct gw_store *store = calloc(1, sizeof(*store));
     if (!store)
         return GW_ERR_NO_MEMORY;
     *result = store;
-    store->comm = comm;
+    store->cfg = *cfg;
+    gw_index_queue_init(&store->tasks, cfg->world);
     gw_values_init(&store->values, gw_kernels_best(gw_cpu_features()));
-    store->pairs = calloc(comm->cfg.world, sizeof(*store->pairs));
-    store->queue = calloc(comm->cfg.world, sizeof(*store->queue));
-    return store->pairs && store->queue ? GW_OK : GW_ERR_NO_MEMORY;
+    store->pairs = calloc(cfg->world, sizeof(*store->pairs));
+    store->ranks = calloc(cfg->world, sizeof(*store->ranks));
+    return store->pairs && store->ranks ? GW_OK : GW_ERR_NO_MEMORY;
 }
 
 void gw_store_close(struct gw_store *store)
 {
     if (!store)
         return;
-    for (uint32_t rank = 0; store->pairs && rank < store->comm->cfg.world; rank++)
+    for (uint32_t rank = 0; store->pairs && rank < store->cfg.world; rank++)
         free(store->pairs[rank].staged);
     gw_values_fini(&store->values);
     free(store->pairs);
-    free(store->queue);
+    free(store->ranks);
     free(store);
 }
 
@@ -86,22 +86,18 @@ bool gw_store_read(const struct gw_store_message *message, uint64_t bytes, uint6
 void gw_store_expect(struct gw_store *store, uint32_t rank, uint32_t tag, void *data,
                      uint64_t bytes)
 {
-    const struct gw_communicator *comm = store->comm;
-    int code = gw_endpoint_expect(comm->ep, comm->ranks[rank].at.address, tag, data, bytes);
+    int code = gw_communicator_expect(store->cfg.comm, rank, tag, data, bytes);
     GW_ASSERT(code == GW_OK);
 }
 
 void gw_store_blame(struct gw_store *store, uint32_t rank, gw_time now)
 {
-    struct gw_communicator *comm = store->comm;
-    gw_communicator_fail(comm, GW_JOB_LOST, rank, now);
-    snprintf(comm->text, sizeof(comm->text), "rank %u sent a push or pull that makes no sense",
-             rank);
+    gw_communicator_blame(store->cfg.comm, rank, "sent a push or pull that makes no sense", now);
 }
 
 void gw_store_serve(struct gw_store *store)
 {
-    const struct gw_communicator_cfg *cfg = &store->comm->cfg;
+    const struct gw_store_cfg *cfg = &store->cfg;
     for (uint32_t rank = 0; rank < cfg->world; rank++)
         if (rank != cfg->rank)
             gw_store_expect(store, rank, gw_store_tag(GW_STORE_REQUEST, 0),
@@ -122,19 +118,11 @@ void gw_store_event(struct gw_store *store, uint32_t rank, const struct gw_event
 
 void gw_store_advance(struct gw_store *store, gw_time now)
 {
-    enum gw_communicator_state state = store->comm->state;
-    if (state != GW_COMMUNICATOR_RUNNING && state != GW_COMMUNICATOR_LEAVING)
-        return;
     gw_store_calls_advance(store, now);
     gw_store_owner_advance(store, now);
 }
 
 bool gw_store_has_work(const struct gw_store *store)
 {
-    return store->queue_count != 0;
-}
-
-bool gw_communicator_has_work(const struct gw_communicator *comm)
-{
-    return comm->event_count || gw_store_has_work(comm->store);
+    return store->tasks.count != 0;
 }

@@ -34,8 +34,14 @@ struct gw_store;
 uint32_t gw_store_flows(uint32_t world);
 uint32_t gw_store_awaits(uint32_t world);
 
-/* Returns 0 or GW_ERR_NO_MEMORY. */
-int gw_store_open(struct gw_communicator *comm, struct gw_store **store);
+struct gw_store_cfg {
+    struct gw_communicator *comm; /* which the store is a part of */
+    uint32_t rank;
+    uint32_t world;
+};
+
+/* Returns 0 or GW_ERR_NO_MEMORY; *store may be closed in either case. */
+int gw_store_open(const struct gw_store_cfg *cfg, struct gw_store **store);
 
 /* After the last packet; frees the values. NULL is allowed. */
 void gw_store_close(struct gw_store *store);
@@ -45,6 +51,9 @@ void gw_store_serve(struct gw_store *store);
 
 /* Whether a message's tag is of a store. */
 bool gw_store_owns(uint32_t tag);
+
+/* Takes a call, which gw_store_advance() starts. Returns 0 or GW_ERR_NO_ROOM. */
+int gw_store_start(struct gw_store *store, const struct gw_communicator_store_call *call);
 
 /* Takes an event of such a message to or from `rank`. */
 void gw_store_event(struct gw_store *store, uint32_t rank, const struct gw_event *event,

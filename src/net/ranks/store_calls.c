@@ -34,7 +34,7 @@ static void end_call(struct gw_store *store, struct gw_store_call *call)
     pair->first = call->next;
     call->state = GW_STORE_CALL_FREE;
     store->call_count--;
-    gw_communicator_post(store->comm, &event);
+    gw_communicator_post(store->cfg.comm, &event);
 }
 
 static void refuse(struct gw_store_call *call, uint8_t word, const struct gw_value_shape *found)
@@ -52,7 +52,7 @@ static void refuse(struct gw_store_call *call, uint8_t word, const struct gw_val
 void gw_store_calls_done(struct gw_store *store, uint8_t word, const struct gw_value_shape *found,
                          gw_time now)
 {
-    struct gw_store_call *call = store->pairs[store->comm->cfg.rank].first;
+    struct gw_store_call *call = store->pairs[store->cfg.rank].first;
     if (word != GW_STORE_DONE)
         refuse(call, word, found);
     end_call(store, call);
@@ -77,12 +77,12 @@ static void start_here(struct gw_store *store, struct gw_store_call *call)
 /* Asks the owner, if there is a way and room. */
 static void start_there(struct gw_store *store, struct gw_store_call *call, gw_time now)
 {
-    struct gw_communicator *comm = store->comm;
+    struct gw_communicator *comm = store->cfg.comm;
     struct gw_store_pair *pair = pair_of(store, call);
     const struct gw_communicator_store_call *asked = &call->call;
     uint64_t bytes = gw_value_bytes(&asked->shape);
     bool has_data = !asked->is_pull && is_small(call);
-    if (!comm->ranks[call->rank].is_up) {
+    if (!gw_communicator_is_up(comm, call->rank)) {
         gw_communicator_connect(comm, call->rank, now);
         return;
     }
@@ -107,16 +107,15 @@ static void start_there(struct gw_store *store, struct gw_store_call *call, gw_t
 
 static void send_data(struct gw_store *store, struct gw_store_call *call, gw_time now)
 {
-    if (gw_communicator_send(
-            store->comm, call->rank, gw_store_tag(GW_STORE_DATA, pair_of(store, call)->requests),
-            call->call.data, gw_value_bytes(&call->call.shape), &call->flow, now) == GW_OK)
+    if (gw_communicator_send(store->cfg.comm, call->rank,
+                             gw_store_tag(GW_STORE_DATA, pair_of(store, call)->requests),
+                             call->call.data, gw_value_bytes(&call->call.shape), &call->flow,
+                             now) == GW_OK)
         call->state = GW_STORE_CALL_SENDS;
 }
 
-int gw_communicator_store(struct gw_communicator *comm,
-                          const struct gw_communicator_store_call *asked, gw_time now)
+int gw_store_start(struct gw_store *store, const struct gw_communicator_store_call *asked)
 {
-    struct gw_store *store = comm->store;
     uint32_t i = 0;
     while (i < GW_COMMUNICATOR_CALLS_MAX && store->calls[i].state != GW_STORE_CALL_FREE)
         i++;
@@ -126,7 +125,7 @@ int gw_communicator_store(struct gw_communicator *comm,
     *call = (struct gw_store_call){
         .call = *asked,
         .state = GW_STORE_CALL_WAITS,
-        .rank = (uint32_t)(gw_mix64(asked->key) % comm->cfg.world),
+        .rank = (uint32_t)(gw_mix64(asked->key) % store->cfg.world),
     };
     struct gw_store_pair *pair = pair_of(store, call);
     if (pair->first)
@@ -135,21 +134,17 @@ int gw_communicator_store(struct gw_communicator *comm,
         pair->first = call;
     pair->last = call;
     store->call_count++;
-    gw_store_advance(store, now);
     return GW_OK;
 }
 
 void gw_store_calls_advance(struct gw_store *store, gw_time now)
 {
-    struct gw_communicator *comm = store->comm;
     for (uint32_t i = 0; store->call_count && i < GW_COMMUNICATOR_CALLS_MAX; i++) {
         struct gw_store_call *call = &store->calls[i];
         bool is_first = call->state != GW_STORE_CALL_FREE && pair_of(store, call)->first == call;
-        if (comm->state == GW_COMMUNICATOR_OVER)
-            return;
         if (is_first && call->state == GW_STORE_CALL_GRANTED)
             send_data(store, call, now);
-        else if (is_first && call->state == GW_STORE_CALL_WAITS && call->rank == comm->cfg.rank)
+        else if (is_first && call->state == GW_STORE_CALL_WAITS && call->rank == store->cfg.rank)
             start_here(store, call);
         else if (is_first && call->state == GW_STORE_CALL_WAITS)
             start_there(store, call, now);
@@ -161,7 +156,7 @@ static void finish(struct gw_store *store, struct gw_store_call *call)
 {
     struct gw_store_pair *pair = pair_of(store, call);
     if (pair->is_requesting)
-        gw_endpoint_forget(store->comm->ep, &pair->request, sizeof(pair->request));
+        gw_communicator_forget(store->cfg.comm, &pair->request, sizeof(pair->request));
     pair->is_requesting = false;
     pair->requests++;
     if (call->state == GW_STORE_CALL_SENDS)
@@ -201,7 +196,7 @@ static bool take_answer(struct gw_store *store, struct gw_store_call *call, uint
                answer->word <= GW_COMMUNICATOR_NO_MEMORY) {
         refuse(call, answer->word, &shape);
         if (asked->is_pull && !is_small(call))
-            gw_endpoint_forget(store->comm->ep, asked->data, size);
+            gw_communicator_forget(store->cfg.comm, asked->data, size);
     } else {
         return false;
     }
@@ -249,7 +244,7 @@ uint32_t gw_store_awaited(const struct gw_store *store)
     uint32_t i = 0;
     while (i < GW_COMMUNICATOR_CALLS_MAX && store->calls[i].state == GW_STORE_CALL_FREE)
         i++;
-    return i < GW_COMMUNICATOR_CALLS_MAX ? store->calls[i].rank : store->comm->cfg.world;
+    return i < GW_COMMUNICATOR_CALLS_MAX ? store->calls[i].rank : store->cfg.world;
 }
 
 void gw_store_drop(struct gw_store *store)
@@ -257,11 +252,13 @@ void gw_store_drop(struct gw_store *store)
     for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++) {
         struct gw_store_call *call = &store->calls[i];
         if (call->state > GW_STORE_CALL_WAITS)
-            gw_endpoint_forget(store->comm->ep, call->call.data, gw_value_bytes(&call->call.shape));
+            gw_communicator_forget(store->cfg.comm, call->call.data,
+                                   gw_value_bytes(&call->call.shape));
         call->state = GW_STORE_CALL_FREE;
         pair_of(store, call)->first = NULL;
     }
-    store->call_count = store->queue_count = 0;
+    store->call_count = 0;
+    gw_index_queue_clear(&store->tasks);
 }
 
 void gw_communicator_refusal(const struct gw_communicator_refusal *refusal, char *text, size_t size)

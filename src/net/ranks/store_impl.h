@@ -1,8 +1,10 @@
-/* Inside of the store: what its files share. See store.h. */
+/* Inside of the store, shared by its files and by nobody else. See store.h. */
 #ifndef GW_NET_STORE_IMPL_H
 #define GW_NET_STORE_IMPL_H
 
-#include "net/ranks/communicator_impl.h"
+#include "base/index_queue.h"
+#include "net/ranks/communicator_flows.h"
+#include "net/ranks/store.h"
 
 enum {
     GW_STORE_MESSAGE_SIZE = 1024, /* one packet of the usual size; there are four for each rank */
@@ -22,7 +24,7 @@ enum gw_store_kind {
     GW_STORE_KINDS,
 };
 
-/* What a message says: that of a request, or of an answer. */
+/* What a request asks for, and what an answer says. */
 enum gw_store_word {
     GW_STORE_PUSH = 1,
     GW_STORE_PULL = 2,
@@ -48,8 +50,8 @@ struct gw_store_message {
 enum gw_store_call_state {
     GW_STORE_CALL_FREE,
     GW_STORE_CALL_WAITS,   /* its turn, a way and room move it on */
-    GW_STORE_CALL_ASKED,   /* the answer does */
-    GW_STORE_CALL_GRANTED, /* a push whose data waits for room */
+    GW_STORE_CALL_ASKED,   /* the answer moves it on */
+    GW_STORE_CALL_GRANTED, /* a push: room for its data moves it on */
     GW_STORE_CALL_SENDS,   /* that the data has been sent moves it on, and the answer */
 };
 
@@ -96,17 +98,17 @@ struct gw_store_pair {
 };
 
 struct gw_store {
-    struct gw_communicator *comm;
+    struct gw_store_cfg cfg;
     struct gw_values values;
     struct gw_store_pair *pairs; /* of all ranks; our own: calls and task only */
     struct gw_store_call calls[GW_COMMUNICATOR_CALLS_MAX];
     uint32_t call_count;
 
     /* Work on values, one after the other. */
-    uint16_t *queue; /* ring of `world` ranks; each is in it at most once */
-    uint32_t queue_head, queue_count;
-    uint64_t work_at; /* elements done of the first */
-    bool is_checked;  /* whether it is known that they fit */
+    uint16_t *ranks;             /* of the tasks; there is one of a rank at most */
+    struct gw_index_queue tasks; /* of `ranks`, those that wait */
+    uint64_t work_at;            /* elements done of the first */
+    bool is_checked;             /* whether it is known that they fit */
 
     uint32_t replies_waiting;
 };

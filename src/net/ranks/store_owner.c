@@ -16,19 +16,18 @@ enum {
 
 void gw_store_owner_queue(struct gw_store *store, uint32_t rank)
 {
-    uint32_t world = store->comm->cfg.world;
-    GW_ASSERT(store->queue_count < world);
-    store->queue[(store->queue_head + store->queue_count++) % world] = (uint16_t)rank;
+    GW_ASSERT(!gw_index_queue_is_full(&store->tasks));
+    store->ranks[gw_index_queue_push(&store->tasks)] = (uint16_t)rank;
 }
 
 /* What was said last has arrived, whether or not we have heard that: its memory is free. */
 static void let_go_of_reply(struct gw_store *store, struct gw_store_pair *pair)
 {
-    struct gw_endpoint *ep = store->comm->ep;
+    struct gw_communicator *comm = store->cfg.comm;
     if (pair->is_replying && pair->reply_bytes)
-        gw_endpoint_forget(ep, &pair->reply, sizeof(pair->reply));
+        gw_communicator_forget(comm, &pair->reply, sizeof(pair->reply));
     else if (pair->is_replying)
-        gw_endpoint_forget(ep, pair->staged, gw_value_bytes(&pair->task.shape));
+        gw_communicator_forget(comm, pair->staged, gw_value_bytes(&pair->task.shape));
     pair->is_replying = false;
     store->replies_waiting -= pair->reply_waits; /* who asks again does not wait for it */
     pair->reply_waits = false;
@@ -47,7 +46,7 @@ static void send_reply(struct gw_store *store, uint32_t rank, gw_time now)
     uint32_t tag = is_value ? gw_store_tag(GW_STORE_VALUE, pair->asked_number - 1)
                             : gw_store_tag(GW_STORE_ANSWER, pair->reply_number);
     int code = gw_communicator_send(
-        store->comm, rank, tag, is_value ? pair->staged : &pair->reply,
+        store->cfg.comm, rank, tag, is_value ? pair->staged : &pair->reply,
         is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes, &pair->reply_flow, now);
     bool waits = code != GW_OK;
     store->replies_waiting += (uint32_t)waits - (uint32_t)pair->reply_waits;
@@ -133,14 +132,12 @@ static uint8_t work_on(struct gw_store *store, const struct gw_store_task *task,
 static void end_task(struct gw_store *store, uint8_t word, const struct gw_value_shape *found,
                      gw_time now)
 {
-    uint32_t rank = store->queue[store->queue_head];
+    uint32_t rank = store->ranks[gw_index_queue_pop(&store->tasks)];
     struct gw_store_pair *pair = &store->pairs[rank];
     uint64_t bytes = gw_value_bytes(&pair->task.shape);
-    store->queue_head = (store->queue_head + 1) % store->comm->cfg.world;
-    store->queue_count--;
     store->work_at = 0;
     store->is_checked = false;
-    if (rank == store->comm->cfg.rank) {
+    if (rank == store->cfg.rank) {
         gw_store_calls_done(store, word, found, now);
     } else if (word != GW_STORE_DONE) {
         refuse(store, rank, word, found, now);
@@ -158,11 +155,11 @@ static void end_task(struct gw_store *store, uint8_t word, const struct gw_value
 void gw_store_owner_advance(struct gw_store *store, gw_time now)
 {
     struct gw_value_shape found;
-    for (uint32_t rank = 0; store->replies_waiting && rank < store->comm->cfg.world; rank++)
+    for (uint32_t rank = 0; store->replies_waiting && rank < store->cfg.world; rank++)
         if (store->pairs[rank].reply_waits)
             send_reply(store, rank, now);
-    for (uint64_t done = 0; store->queue_count && done < PART;) {
-        const struct gw_store_task *task = &store->pairs[store->queue[store->queue_head]].task;
+    for (uint64_t done = 0; store->tasks.count && done < PART;) {
+        const struct gw_store_task *task = &store->pairs[store->ranks[store->tasks.head]].task;
         uint8_t word = work_on(store, task, &found, &done);
         if (word)
             end_task(store, word, &found, now);

@@ -28,7 +28,7 @@ static int open_switch(struct gw_overlay_home *home)
         .pool = gw_station_pool(cfg->station),
         .address = cfg->switch_address,
         .ports = cfg->ports,
-        .hdr = gw_udp_overhead(gw_station_udp(cfg->station)),
+        .hdr = gw_datapath_overhead(gw_station_datapath(cfg->station)),
         .mtu = cfg->mtu,
         .aggregators = cfg->aggregators,
         .jobs_max = cfg->jobs_max,
@@ -52,7 +52,7 @@ int gw_overlay_home_open(const struct gw_overlay_home_cfg *cfg, struct gw_overla
         .pool = gw_station_pool(cfg->station),
         .address = cfg->server_address,
         .incarnation = gw_key_random32(),
-        .hdr = gw_udp_overhead(gw_station_udp(cfg->station)),
+        .hdr = gw_datapath_overhead(gw_station_datapath(cfg->station)),
         .mtu = cfg->mtu,
         .jobs_max = cfg->jobs_max,
         .seed = gw_key_random32(),
@@ -133,7 +133,7 @@ static enum gw_attach_reason take_in(struct gw_overlay_home *home,
 void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_neighbour_event *event,
                                char *why)
 {
-    char name[GW_SOCK_NAME_MAX];
+    char name[GW_SOCK_ADDR_NAME_MAX];
     *why = '\0';
     if (event->kind == GW_NEIGHBOUR_DOWN && home->sw)
         gw_overlay_switch_detach(home->sw, event->peer);
@@ -145,7 +145,7 @@ void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_nei
     if (reason == GW_ATTACH_OK)
         return;
     gw_station_refuse(home->cfg.station, event->peer, reason);
-    gw_sock_format(&event->addr, name, sizeof(name));
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
     gw_net_fail(why, 0, "refused %s (job %u, rank %u of %u): %s", name, event->said.job,
                 event->said.rank, event->said.world, gw_attach_reason_text(reason));
 }
@@ -172,7 +172,7 @@ static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
                         struct gw_neighbour_event *view)
 {
     const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
-    while (*peer < GW_UDP_PEERS_MAX)
+    while (*peer < GW_DATAPATH_PEERS_MAX)
         if (gw_neighbours_view(neighbours, (*peer)++, view) && view->dial < 0 && view->said.job)
             return true;
     return false;

@@ -10,7 +10,7 @@
 
 #include "net/roles/overlay_server.h"
 #include "net/roles/overlay_switch.h"
-#include "net/station.h"
+#include "net/station/station.h"
 
 struct gw_overlay_home_cfg {
     struct gw_station *station;

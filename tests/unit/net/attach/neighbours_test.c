@@ -69,12 +69,12 @@ static void neighbours_dial__makes_a_session_in_two_rounds(void **state)
     assert_agreed(net, A, B);
     assert_int_equal(a->dial, 0);
     assert_true(a->said.address == 101 && a->said.entropies == 2 && a->said.mtu == 1408);
-    assert_int_equal(gw_sock_port(&a->addr), gw_sock_port(&net->sides[B].addr));
+    assert_int_equal(gw_sock_addr_port(&a->addr), gw_sock_addr_port(&net->sides[B].addr));
     assert_int_equal(b->dial, -1);
     assert_true(b->said.address == 100 && b->said.entropies == 1);
     assert_true(b->said.job == 7 && b->said.world == 4 && b->said.rank == 3);
     assert_int_equal(b->said.flags, GW_ATTACH_DIRECT);
-    assert_int_equal(gw_sock_port(&b->addr), gw_sock_port(&net->sides[A].addr));
+    assert_int_equal(gw_sock_addr_port(&b->addr), gw_sock_addr_port(&net->sides[A].addr));
     assert_int_equal((uint16_t)gw_neighbours_cookie(net->sides[B].own, b->peer), b->peer);
     assert_true(gw_neighbours_is_up(net->sides[A].own, 0));
     gw_test_attach_close(net);
@@ -204,7 +204,8 @@ static void neighbours_farewell__ends_a_session_at_once(void **state)
         assert_false(gw_neighbours_farewell(side->own, side->last.peer + 1, &to, bytes));
         assert_false(gw_neighbours_farewell(side->own, UINT16_MAX, &to, bytes));
         assert_true(gw_neighbours_farewell(side->own, side->last.peer, &to, bytes));
-        assert_int_equal(gw_sock_port(&to), gw_sock_port(&net->sides[A + B - leaver].addr));
+        assert_int_equal(gw_sock_addr_port(&to),
+                         gw_sock_addr_port(&net->sides[A + B - leaver].addr));
         gw_test_attach_stop(net, leaver);
         gw_test_attach_send(net, leaver, A + B - leaver, bytes);
         gw_test_attach_run(net, 0);
@@ -613,7 +614,7 @@ static void neighbours__nothing_is_stored_without_proof(void **state)
         gw_neighbours_output(net->sides[A].own, &(struct gw_sock_addr){0}, bytes, net->now));
     for (uint16_t port = 1; port < 1000; port++) {
         struct gw_sock_addr from;
-        assert_int_equal(gw_sock_parse("10.9.9.9", port, &from), 0);
+        assert_int_equal(gw_sock_addr_parse("10.9.9.9", port, &from), 0);
         assert_int_equal(
             gw_neighbours_input(net->sides[B].own, &from, bytes, sizeof(bytes), answer, net->now),
             GW_ATTACH_SIZE);

@@ -1,5 +1,5 @@
 /*
- * A process on the overlay: its memory, its sockets, its loop, and its sessions with neighbours.
+ * A process on the overlay: its memory, its datapath, its loop, and its sessions with neighbours.
  *
  * Use: open, add nodes to the loop, dial neighbours; then take turns, and after each poll what has
  * happened with neighbours. At GW_NEIGHBOUR_UP link the neighbour to a port (it can be sent to from
@@ -10,7 +10,7 @@
 
 #include "net/attach/groups.h"
 #include "net/attach/neighbours.h"
-#include "net/loop.h"
+#include "net/station/loop.h"
 #include "net/node_memory.h"
 
 /* Signs of life, of sessions and of jobs. */
@@ -18,6 +18,7 @@
 #define GW_STATION_SILENCE (2 * GW_S)    /* silent for so long is dead */
 
 struct gw_station_cfg {
+    const struct gw_datapath_ops *datapath; /* NULL: the first of datapath.def */
     const char *address;   /* ours, as text; NULL: any, of the family of `family_of` */
     const char *family_of; /* HOST:PORT of somebody that we shall dial; NULL: IPv4 */
     uint16_t port;         /* 0: any */
@@ -26,7 +27,7 @@ struct gw_station_cfg {
     uint32_t mtu;     /* payload bytes of a full packet */
     uint16_t peers_max;
     bool accepts;       /* others may dial us */
-    bool serves_many;   /* as in struct gw_udp_cfg */
+    bool serves_many;   /* as in struct gw_datapath_cfg */
     bool authenticates; /* packets between neighbours are authenticated */
     uint32_t node_address;
     uint8_t role;              /* enum gw_attach_role */
@@ -35,7 +36,7 @@ struct gw_station_cfg {
     struct gw_sock_addr group; /* multicast address of the first job, for those who dial us; of the
                                   others behind it; length 0: nothing is multicast */
     uint16_t groups;           /* such addresses */
-    struct gw_udp_faults faults;
+    struct gw_datapath_faults faults;
     int fds[GW_LOOP_FDS_MAX]; /* as in struct gw_loop_cfg */
     uint32_t fd_count;
 };
@@ -45,7 +46,7 @@ struct gw_station;
 /* Returns 0 and sets *station, or GW_ERR_* with `error` filled. */
 int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **station, char *error);
 
-/* Tells the neighbours, and closes sockets and loop; nodes are to be closed after it. */
+/* Tells the neighbours, and closes datapath and loop; nodes are to be closed after it. */
 void gw_station_close(struct gw_station *station);
 
 /* Frees what is left of a closed station: the packets. */
@@ -53,7 +54,7 @@ void gw_station_free(struct gw_station *station);
 
 struct gw_loop *gw_station_loop(struct gw_station *station);
 struct gw_pkt_pool *gw_station_pool(struct gw_station *station);
-const struct gw_udp *gw_station_udp(const struct gw_station *station);
+const struct gw_datapath *gw_station_datapath(const struct gw_station *station);
 struct gw_neighbours *gw_station_neighbours(struct gw_station *station);
 
 /*
@@ -79,9 +80,5 @@ uint16_t gw_station_hearing(const struct gw_station *station,
 
 /* The next event of a neighbour; false: none. */
 bool gw_station_poll(struct gw_station *station, struct gw_neighbour_event *event);
-
-/* Reads HOST:PORT or [HOST]:PORT; a name is looked up. Returns 0 or GW_ERR_INVALID with `error`
- * filled. */
-int gw_station_resolve(const char *name, struct gw_sock_addr *addr, char *error);
 
 #endif

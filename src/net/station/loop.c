@@ -1,6 +1,6 @@
 /* Turns of the loop; see loop.h. */
 #define _GNU_SOURCE
-#include "net/loop.h"
+#include "net/station/loop.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/index_queue.h"
 #include "base/map.h"
+#include "base/pacer.h"
 #include "net/clock.h"
 #include "wire/attach.h"
 
@@ -22,16 +24,13 @@ enum {
 
 /* Where what leaves by a port goes: to a neighbour, else to another port, else nowhere. */
 struct link {
-    uint16_t peer;    /* or PEER_NONE */
-    uint32_t to;      /* number of the port at the other end, or PORT_NONE */
-    bool has_directs; /* some addresses take another way */
-    gw_byte_time byte_time;
-    gw_time free_at; /* with a rate: when the next train may leave */
-    gw_time since;   /* with a rate: when what waits began to wait */
+    uint16_t peer;          /* or PEER_NONE */
+    uint32_t to;            /* number of the port at the other end, or PORT_NONE */
+    bool has_directs;       /* some addresses take another way */
+    gw_byte_time byte_time; /* 0: it has no rate */
+    struct gw_pacer pacer;  /* with a rate */
+    gw_time since;          /* with a rate: when what waits began to wait */
 };
-
-/* A link makes good for wake-ups that came late, by so much at most. */
-#define LATE_MAX (2 * GW_MS)
 
 struct direct {
     uint64_t key;
@@ -53,8 +52,8 @@ struct gw_loop {
     uint16_t node_count;
     struct link *links;         /* of every port */
     struct gw_loop_port *ports; /* number to node and port */
-    uint32_t *ready;            /* ring of ports that have something to send */
-    uint32_t ready_head, ready_count, ready_size;
+    uint32_t *ready;            /* ports that have something to send */
+    struct gw_index_queue ready_queue;
     uint32_t *arrives; /* of every neighbour: the port that its packets arrive at, or PORT_NONE */
     struct direct *directs;
     uint32_t direct_count;
@@ -89,8 +88,8 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
 
 void gw_loop_close(struct gw_loop *loop)
 {
-    if (loop->cfg.udp)
-        gw_udp_close(loop->cfg.udp);
+    if (loop->cfg.datapath)
+        gw_datapath_close(loop->cfg.datapath);
     free(loop->links);
     free(loop->ports);
     free(loop->ready);
@@ -115,7 +114,7 @@ static void *grown(void *table, uint32_t count, size_t size)
 
 uint16_t gw_loop_add(struct gw_loop *loop, struct gw_node *node)
 {
-    GW_ASSERT(loop->node_count < GW_LOOP_NODES_MAX && loop->ready_head == 0);
+    GW_ASSERT(loop->node_count < GW_LOOP_NODES_MAX && loop->ready_queue.head == 0);
     uint16_t number = loop->node_count++;
     uint32_t first = loop->first_port[number], end = first + node->port_count;
     loop->nodes[number] = node;
@@ -123,7 +122,7 @@ uint16_t gw_loop_add(struct gw_loop *loop, struct gw_node *node)
     loop->links = grown(loop->links, end, sizeof(*loop->links));
     loop->ports = grown(loop->ports, end, sizeof(*loop->ports));
     loop->ready = grown(loop->ready, end, sizeof(*loop->ready));
-    loop->ready_size = end;
+    loop->ready_queue.room = end; /* what waits stays where it is: it begins at 0 */
     for (uint32_t i = first; i < end; i++) {
         loop->links[i] = (struct link){.peer = PEER_NONE, .to = PORT_NONE};
         loop->ports[i] = (struct gw_loop_port){number, (uint16_t)(i - first)};
@@ -193,13 +192,12 @@ void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port at, uint64_t rat
 {
     struct link *link = &loop->links[port_number(loop, at)];
     link->byte_time = rate_bps ? gw_byte_time_from_bps(rate_bps) : 0;
-    link->free_at = gw_loop_now(loop);
+    link->pacer = (struct gw_pacer){.free_at = gw_loop_now(loop)};
 }
 
 static void make_ready(struct gw_loop *loop, uint32_t port)
 {
-    GW_DEBUG_ASSERT(loop->ready_count < loop->ready_size);
-    loop->ready[(loop->ready_head + loop->ready_count++) % loop->ready_size] = port;
+    loop->ready[gw_index_queue_push(&loop->ready_queue)] = port;
 }
 
 /* Takes over what a node has reported. */
@@ -241,7 +239,7 @@ static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
 }
 
 /* Keeps a datagram of the attach protocol for the owner. */
-static void take_foreign(struct gw_loop *loop, const struct gw_udp_train *train)
+static void take_foreign(struct gw_loop *loop, const struct gw_datapath_train *train)
 {
     struct foreign *foreign = &loop->foreign[loop->foreign_count++];
     memcpy(foreign->bytes, train->control, train->length);
@@ -263,14 +261,14 @@ uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
 /* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
 static int receive(struct gw_loop *loop, char *error)
 {
-    struct gw_udp_train train;
+    struct gw_datapath_train train;
     int count = 0;
     loop->foreign_count = loop->foreign_taken = 0;
-    if (!loop->cfg.udp)
+    if (!loop->cfg.datapath)
         return 0;
     while (count < RX_TRAINS_PER_TURN) {
         gw_time now = gw_loop_now(loop);
-        int result = gw_udp_receive(loop->cfg.udp, now, &train, error);
+        int result = gw_datapath_receive(loop->cfg.datapath, now, &train, error);
         if (result < 0)
             return result;
         if (result == 0)
@@ -301,26 +299,19 @@ static uint16_t way_out(const struct gw_loop *loop, uint32_t port, const struct 
     return link->peer;
 }
 
-/* When the train that leaves now would have left, had we looked in time. */
-static gw_time departure(const struct link *link, gw_time now)
-{
-    gw_time at = gw_time_before(link->free_at, link->since) ? link->since : link->free_at;
-    return gw_time_before(at, now) && now - at > LATE_MAX ? now - LATE_MAX : at;
-}
-
 static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
                      gw_time now, char *error)
 {
     struct link *link = &loop->links[port];
     uint16_t peer = way_out(loop, port, pkts[0]);
     if (link->byte_time) {
-        gw_time at = departure(link, now);
+        gw_pacer_wait(&link->pacer, link->since);
+        gw_pacer_catch_up(&link->pacer, now);
         for (uint32_t i = 0; i < count; i++)
-            at += gw_serialisation(link->byte_time, pkts[i]->q.size);
-        link->free_at = at;
+            gw_pacer_take(&link->pacer, gw_serialisation(link->byte_time, pkts[i]->q.size));
     }
     if (peer != PEER_NONE)
-        return gw_udp_send(loop->cfg.udp, peer, pkts, count, error);
+        return gw_datapath_send(loop->cfg.datapath, peer, pkts, count, error);
     if (link->to != PORT_NONE)
         deliver(loop, link->to, pkts, count, now);
     else
@@ -328,18 +319,18 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
     return GW_OK;
 }
 
-/* Whether the link may need the socket, which has no room. */
+/* Whether the link may need the datapath, which has no room. */
 static bool is_blocked(const struct gw_loop *loop, const struct link *link)
 {
-    bool needs_socket = link->peer != PEER_NONE || link->has_directs;
-    return needs_socket && !gw_udp_can_send(loop->cfg.udp);
+    bool needs_datapath = link->peer != PEER_NONE || link->has_directs;
+    return needs_datapath && !gw_datapath_can_send(loop->cfg.datapath);
 }
 
-/* Whether the port may send now: its link is free, and so is the socket if it may need it. */
+/* Whether the port may send now: its link is free, and so is the datapath if it may need it. */
 static bool is_free(const struct gw_loop *loop, uint32_t port, gw_time now)
 {
     const struct link *link = &loop->links[port];
-    return !is_blocked(loop, link) && (!link->byte_time || !gw_time_before(now, link->free_at));
+    return !is_blocked(loop, link) && (!link->byte_time || gw_pacer_is_free(&link->pacer, now));
 }
 
 /* Sends, port after port, one train each. Returns trains, or GW_ERR_SYSTEM. */
@@ -347,25 +338,23 @@ static int transmit(struct gw_loop *loop, char *error)
 {
     int count = 0;
     uint32_t refused = 0; /* ports in a row that may not send now */
-    if (loop->cfg.udp && gw_udp_blocked_fd(loop->cfg.udp) >= 0) {
-        int code = gw_udp_flush(loop->cfg.udp, error);
+    if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0) {
+        int code = gw_datapath_flush(loop->cfg.datapath, error);
         if (code)
             return code;
     }
-    while (count < TX_TRAINS_PER_TURN && refused < loop->ready_count) {
+    while (count < TX_TRAINS_PER_TURN && refused < loop->ready_queue.count) {
         gw_time now = gw_loop_now(loop);
-        uint32_t port = loop->ready[loop->ready_head];
-        loop->ready_head = (loop->ready_head + 1) % loop->ready_size;
-        loop->ready_count--;
+        uint32_t port = loop->ready[gw_index_queue_pop(&loop->ready_queue)];
         if (!is_free(loop, port, now)) {
             make_ready(loop, port);
             refused++;
             continue;
         }
         struct gw_loop_port at = loop->ports[port];
-        struct gw_pkt *pkts[GW_UDP_TRAIN_MAX];
+        struct gw_pkt *pkts[GW_DATAPATH_TRAIN_MAX];
         uint32_t result =
-            gw_node_output(loop->nodes[at.node], at.port, pkts, GW_UDP_TRAIN_MAX, now);
+            gw_node_output(loop->nodes[at.node], at.port, pkts, GW_DATAPATH_TRAIN_MAX, now);
         if (result & GW_OUTPUT_MORE)
             make_ready(loop, port);
         result &= ~GW_OUTPUT_MORE;
@@ -379,34 +368,37 @@ static int transmit(struct gw_loop *loop, char *error)
     return count;
 }
 
-/* When something is to be done without an arrival or room in the socket; `until` at the latest. */
+/* When something is to be done without an arrival or room to send; `until` at the latest. */
 static gw_time wake_time(const struct gw_loop *loop, gw_time until)
 {
     for (uint16_t i = 0; i < loop->node_count; i++) {
         gw_time deadline = gw_node_deadline(loop->nodes[i]);
         until = gw_deadline_before(deadline, until) ? deadline : until;
     }
-    for (uint32_t i = 0; i < loop->ready_count; i++) {
-        const struct link *link =
-            &loop->links[loop->ready[(loop->ready_head + i) % loop->ready_size]];
-        if (link->byte_time && !is_blocked(loop, link) && gw_deadline_before(link->free_at, until))
-            until = link->free_at;
+    for (uint32_t i = 0; i < loop->ready_queue.count; i++) {
+        uint32_t port = loop->ready[gw_index_queue_at(&loop->ready_queue, i)];
+        const struct link *link = &loop->links[port];
+        gw_time free_at = link->pacer.free_at;
+        if (link->byte_time && !is_blocked(loop, link) && gw_deadline_before(free_at, until))
+            until = free_at;
     }
     return until;
 }
 
 static int rest(struct gw_loop *loop, gw_time wake, char *error)
 {
-    struct pollfd fds[GW_LOOP_FDS_MAX + GW_UDP_RECEIVE_FDS + 1];
-    int sources[GW_UDP_RECEIVE_FDS];
-    uint32_t source_count = loop->cfg.udp ? gw_udp_receive_fds(loop->cfg.udp, sources) : 0;
+    struct pollfd fds[GW_LOOP_FDS_MAX + GW_DATAPATH_FDS_MAX + 1];
+    int sources[GW_DATAPATH_FDS_MAX];
+    uint32_t source_count =
+        loop->cfg.datapath ? gw_datapath_receive_fds(loop->cfg.datapath, sources) : 0;
     nfds_t count = 0;
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         fds[count++] = (struct pollfd){.fd = loop->cfg.fds[i], .events = POLLIN};
     for (uint32_t i = 0; i < source_count; i++)
         fds[count++] = (struct pollfd){.fd = sources[i], .events = POLLIN};
-    if (loop->cfg.udp && gw_udp_blocked_fd(loop->cfg.udp) >= 0)
-        fds[count++] = (struct pollfd){.fd = gw_udp_blocked_fd(loop->cfg.udp), .events = POLLOUT};
+    if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0)
+        fds[count++] =
+            (struct pollfd){.fd = gw_datapath_blocked_fd(loop->cfg.datapath), .events = POLLOUT};
     gw_time now = gw_loop_now(loop);
     /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
     gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;
@@ -441,7 +433,8 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     int sent = transmit(loop, error);
     if (sent < 0)
         return sent;
-    /* A socket that was looked at until nothing came needs no second look before the rest. */
+    /* A datapath that was looked at until nothing came needs no second look before the loop rests.
+     */
     bool is_done = received < RX_TRAINS_PER_TURN && sent < TX_TRAINS_PER_TURN;
     if (!is_done || loop->foreign_count || has_events(loop))
         return GW_OK;

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/udp/sock.h"
+#include "net/net_error.h"
+#include "net/sock_addr.h"
 #include "wire/attach.h"
 
 struct gw_key {
@@ -23,7 +24,7 @@ int gw_key_setup(void);
 /* The key that a text stands for; the empty text is the key of those who have none. */
 void gw_key_from_text(const void *text, size_t size, struct gw_key *key);
 
-/* As above, of a file's contents. Returns 0, or GW_ERR_INVALID with `error` filled. */
+/* The key that a file's contents stand for. Returns 0, or GW_ERR_INVALID with `error` filled. */
 int gw_key_from_file(const char *path, struct gw_key *key, char *error);
 
 /* The number of the job `name` among those with this key; never 0. */

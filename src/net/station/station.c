@@ -1,8 +1,6 @@
 /* A process on the overlay; see station.h. */
-#include "net/station.h"
+#include "net/station/station.h"
 
-#include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +8,11 @@
 
 enum {
     KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
-    HOST_MAX = 256,
 };
 
 struct gw_station {
     struct gw_node_memory memory;
-    struct gw_udp *udp;
+    struct gw_datapath *datapath;
     struct gw_loop *loop;
     struct gw_neighbours *neighbours;
     struct gw_auth *auths;    /* of every neighbour; NULL: packets are not authenticated */
@@ -24,39 +21,6 @@ struct gw_station {
     uint32_t node_address;
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
 };
-
-/* Splits HOST:PORT; false: it is not of that form. */
-static bool split(const char *name, char *host, char *port)
-{
-    const char *colon = strrchr(name, ':');
-    if (!colon || colon == name || strlen(name) >= HOST_MAX)
-        return false;
-    size_t size = (size_t)(colon - name);
-    bool has_brackets = name[0] == '[' && name[size - 1] == ']';
-    if (!has_brackets && memchr(name, ':', size))
-        return false;
-    snprintf(host, HOST_MAX, "%.*s", (int)(has_brackets ? size - 2 : size),
-             name + (has_brackets ? 1 : 0));
-    snprintf(port, HOST_MAX, "%s", colon + 1);
-    return strspn(port, "0123456789") == strlen(port) && atol(port) > 0 && atol(port) < 65536;
-}
-
-int gw_station_resolve(const char *name, struct gw_sock_addr *addr, char *error)
-{
-    char host[HOST_MAX], port[HOST_MAX];
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV}, *found;
-    if (!split(name, host, port))
-        return gw_net_fail(error, GW_ERR_INVALID, "not HOST:PORT: %s", name);
-    int code = getaddrinfo(host, port, &hints, &found);
-    if (code)
-        return gw_net_fail(error, GW_ERR_INVALID, "cannot look up %s: %s", name,
-                           gai_strerror(code));
-    memset(addr, 0, sizeof(*addr));
-    memcpy(&addr->storage, found->ai_addr, found->ai_addrlen);
-    addr->length = found->ai_addrlen;
-    freeaddrinfo(found);
-    return GW_OK;
-}
 
 /* The text of our own address. */
 static int own_address(const struct gw_station_cfg *cfg, const char **text, char *error)
@@ -68,7 +32,7 @@ static int own_address(const struct gw_station_cfg *cfg, const char **text, char
     *text = "0.0.0.0";
     if (!cfg->family_of)
         return GW_OK;
-    int code = gw_station_resolve(cfg->family_of, &addr, error);
+    int code = gw_sock_addr_resolve(cfg->family_of, &addr, error);
     if (!code && addr.storage.ss_family == AF_INET6)
         *text = "::";
     return code;
@@ -79,13 +43,13 @@ static uint16_t group_count(const struct gw_station_cfg *cfg)
     return cfg->group.length ? cfg->groups : 0;
 }
 
-static int open_udp(struct gw_station *station, const struct gw_station_cfg *cfg, char *error)
+static int open_datapath(struct gw_station *station, const struct gw_station_cfg *cfg, char *error)
 {
     const char *address;
     int code = own_address(cfg, &address, error);
     if (code)
         return code;
-    struct gw_udp_cfg udp = {
+    struct gw_datapath_cfg datapath = {
         .pool = &station->memory.pool,
         .address = address,
         .port = cfg->port,
@@ -97,13 +61,14 @@ static int open_udp(struct gw_station *station, const struct gw_station_cfg *cfg
         .serves_many = cfg->serves_many,
         .faults = cfg->faults,
     };
-    return gw_udp_open(&udp, &station->udp, error);
+    const struct gw_datapath_ops *ops = cfg->datapath ? cfg->datapath : gw_datapath_find(NULL);
+    return gw_datapath_open(ops, &datapath, &station->datapath, error);
 }
 
 static int open_loop(struct gw_station *station, const struct gw_station_cfg *cfg)
 {
     struct gw_loop_cfg loop = {
-        .udp = station->udp,
+        .datapath = station->datapath,
         .pool = &station->memory.pool,
         .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
         .directs_max = cfg->peers_max,
@@ -149,7 +114,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
     if (code)
         gw_net_fail(error, code, "the system gives no random numbers");
     if (!code)
-        code = open_udp(station, cfg, error);
+        code = open_datapath(station, cfg, error);
     if (!code && open_loop(station, cfg) != GW_OK)
         code = gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     if (code) {
@@ -166,27 +131,27 @@ static void say_farewell(struct gw_station *station)
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
-    for (uint16_t peer = 0; peer < GW_UDP_PEERS_MAX; peer++)
+    for (uint16_t peer = 0; peer < GW_DATAPATH_PEERS_MAX; peer++)
         if (gw_neighbours_farewell(station->neighbours, peer, &to, bytes))
-            gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+            gw_datapath_send_control(station->datapath, &to, bytes, sizeof(bytes));
 }
 
 void gw_station_close(struct gw_station *station)
 {
-    if (station->neighbours && station->udp)
+    if (station->neighbours && station->datapath)
         say_farewell(station);
     if (station->neighbours)
         gw_neighbours_close(station->neighbours);
     if (station->loop)
         gw_loop_close(station->loop);
-    else if (station->udp)
-        gw_udp_close(station->udp);
+    else if (station->datapath)
+        gw_datapath_close(station->datapath);
     if (station->groups)
         gw_groups_close(station->groups);
     station->groups = NULL;
     station->neighbours = NULL;
     station->loop = NULL;
-    station->udp = NULL;
+    station->datapath = NULL;
 }
 
 void gw_station_free(struct gw_station *station)
@@ -206,9 +171,9 @@ struct gw_pkt_pool *gw_station_pool(struct gw_station *station)
     return &station->memory.pool;
 }
 
-const struct gw_udp *gw_station_udp(const struct gw_station *station)
+const struct gw_datapath *gw_station_datapath(const struct gw_station *station)
 {
-    return station->udp;
+    return station->datapath;
 }
 
 struct gw_neighbours *gw_station_neighbours(struct gw_station *station)
@@ -220,10 +185,10 @@ int gw_station_dial(struct gw_station *station, const char *name,
                     const struct gw_greeting *greeting, char *error)
 {
     struct gw_sock_addr to;
-    int code = gw_station_resolve(name, &to, error);
+    int code = gw_sock_addr_resolve(name, &to, error);
     if (code)
         return code;
-    if (to.storage.ss_family != gw_udp_address(station->udp)->storage.ss_family)
+    if (to.storage.ss_family != gw_datapath_address(station->datapath)->storage.ss_family)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "%s is not of the address family that we are bound to", name);
     int dial =
@@ -249,13 +214,13 @@ uint16_t gw_station_hearing(const struct gw_station *station,
 static void went_down(struct gw_station *station, uint16_t peer)
 {
     gw_loop_unlink(station->loop, peer);
-    gw_udp_clear_peer(station->udp, peer);
-    gw_udp_unlisten(station->udp, peer);
+    gw_datapath_clear_peer(station->datapath, peer);
+    gw_datapath_unlisten(station->datapath, peer);
     uint16_t group = station->groups ? gw_groups_of(station->groups, peer) : GW_GROUP_NONE;
     if (group == GW_GROUP_NONE)
         return;
-    gw_groups_remove(station->groups, station->udp, peer);
-    if (!gw_udp_peer(station->udp, group))
+    gw_groups_remove(station->groups, station->datapath, peer);
+    if (!gw_datapath_peer(station->datapath, group))
         gw_loop_unlink(station->loop, group);
 }
 
@@ -264,7 +229,7 @@ void gw_station_refuse(struct gw_station *station, uint16_t peer, enum gw_attach
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
     gw_neighbours_refuse(station->neighbours, peer, reason, &to, bytes);
-    gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+    gw_datapath_send_control(station->datapath, &to, bytes, sizeof(bytes));
     went_down(station, peer);
 }
 
@@ -278,7 +243,7 @@ static void answer(struct gw_station *station, gw_time now)
     while ((length = gw_loop_take_foreign(station->loop, &bytes, &from)) != 0) {
         uint32_t size = gw_neighbours_input(station->neighbours, &from, bytes, length, back, now);
         if (size)
-            gw_udp_send_control(station->udp, &from, back, size);
+            gw_datapath_send_control(station->datapath, &from, back, size);
     }
 }
 
@@ -290,7 +255,7 @@ static void probe(struct gw_station *station)
     uint16_t at = 0, member;
     while (gw_groups_next(station->groups, &at, &to, &member)) {
         gw_neighbours_probe(station->neighbours, member, bytes);
-        gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+        gw_datapath_send_control(station->datapath, &to, bytes, sizeof(bytes));
     }
 }
 
@@ -303,7 +268,7 @@ static void look_at_groups(struct gw_station *station, gw_time now)
     station->look_at = gw_time_add(now, GW_STATION_BEAT);
     if (station->groups)
         probe(station);
-    if (gw_udp_misses_group(station->udp, &peer))
+    if (gw_datapath_misses_group(station->datapath, &peer))
         gw_neighbours_mistrust_group(station->neighbours, peer, now);
 }
 
@@ -315,7 +280,7 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
     gw_time deadline = gw_neighbours_deadline(station->neighbours);
     while (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline) &&
            gw_neighbours_output(station->neighbours, &to, bytes, now)) {
-        gw_udp_send_control(station->udp, &to, bytes, sizeof(bytes));
+        gw_datapath_send_control(station->datapath, &to, bytes, sizeof(bytes));
         deadline = gw_neighbours_deadline(station->neighbours);
     }
     look_at_groups(station, now);
@@ -343,14 +308,14 @@ static void open_peer(struct gw_station *station, const struct gw_neighbour_even
     };
     if (auth)
         gw_auth_init(auth, &auth_cfg);
-    struct gw_udp_peer peer = {
+    struct gw_datapath_peer peer = {
         .auth = auth,
         .addr = event->addr,
         .entropies = event->said.entropies,
         .tx_cookie = event->said.cookie,
         .rx_cookie = cookie,
     };
-    gw_udp_set_peer(station->udp, &peer);
+    gw_datapath_set_peer(station->datapath, &peer);
 }
 
 /* Tells a worker that has dialled us the group of its job. */
@@ -361,7 +326,7 @@ static void tell_group(struct gw_station *station, const struct gw_neighbour_eve
         said->flags & GW_ATTACH_DIRECT)
         return;
     struct gw_attach_group group =
-        gw_groups_add(station->groups, station->udp, event->peer, said->job,
+        gw_groups_add(station->groups, station->datapath, event->peer, said->job,
                       gw_neighbours_key(station->neighbours, event->peer)->id, &event->addr);
     gw_neighbours_set_group(station->neighbours, event->peer, &group);
 }
@@ -371,12 +336,13 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
 {
     const struct gw_attach_group *group = &event->said.group;
     struct gw_sock_addr addr;
-    gw_sock_unpack(group->address, group->port, &addr);
-    if (group->port && gw_sock_is_multicast(&addr) &&
-        gw_sock_reach_by(&addr, gw_udp_address(station->udp), &event->addr))
-        gw_udp_listen(station->udp, event->peer, &addr, group->cookie, station->node_address);
+    gw_sock_addr_unpack(group->address, group->port, &addr);
+    if (group->port && gw_sock_addr_is_multicast(&addr) &&
+        gw_sock_addr_reach_by(&addr, gw_datapath_address(station->datapath), &event->addr))
+        gw_datapath_listen(station->datapath, event->peer, &addr, group->cookie,
+                           station->node_address);
     else
-        gw_udp_unlisten(station->udp, event->peer);
+        gw_datapath_unlisten(station->datapath, event->peer);
 }
 
 static void came_up(struct gw_station *station, const struct gw_neighbour_event *event)

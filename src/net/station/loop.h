@@ -2,8 +2,8 @@
  * The loop of one I/O thread: nodes, the links between them, and the way to neighbours.
  *
  * It drives the four verbs. A port of a node is linked to a port of another node of the same
- * thread, to a neighbour over UDP, or to nothing, and then what leaves is lost and counted. A
- * host's port may have direct ways besides: packets to certain addresses take another neighbour.
+ * thread, to a neighbour by the datapath, or to nothing, and then what leaves is lost and counted.
+ * A host's port may have direct ways besides: packets to certain addresses take another neighbour.
  * Trains are handed over as they are; between two nodes of one thread nothing is encoded or copied.
  *
  * Use: open, add nodes, link their ports; then take turns, and after each poll the endpoints'
@@ -13,7 +13,7 @@
 #define GW_NET_LOOP_H
 
 #include "core/node.h"
-#include "net/udp/udp.h"
+#include "net/datapath.h"
 
 enum {
     GW_LOOP_NODES_MAX = 8,
@@ -28,11 +28,11 @@ struct gw_loop_port {
 };
 
 struct gw_loop_cfg {
-    struct gw_udp *udp;       /* the loop's until it is closed; NULL: no neighbours */
-    struct gw_pkt_pool *pool; /* of all nodes */
-    uint16_t peers_max;       /* as udp's */
-    uint32_t directs_max;     /* direct ways, over all ports */
-    int fds[GW_LOOP_FDS_MAX]; /* besides sockets, these end a sleep when there is something to
+    struct gw_datapath *datapath; /* the loop's until it is closed; NULL: no neighbours */
+    struct gw_pkt_pool *pool;     /* of all nodes */
+    uint16_t peers_max;           /* as the datapath's */
+    uint32_t directs_max;         /* direct ways, over all ports */
+    int fds[GW_LOOP_FDS_MAX]; /* besides the datapath, these end a sleep when there is something to
                                  read; whoever opened them reads it */
     uint32_t fd_count;
 };
@@ -69,7 +69,7 @@ int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port port, uint32_t addr
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);
 
 /* Lets at most `rate_bps` leave by the port, over times of more than a few milliseconds; 0: as much
- * as the socket takes. */
+ * as the datapath takes. */
 void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t rate_bps);
 
 /*

@@ -1,5 +1,5 @@
 /* Keys of jobs; see key.h. */
-#include "net/udp/key.h"
+#include "net/key.h"
 
 #include <errno.h>
 #include <sodium.h>

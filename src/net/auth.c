@@ -1,5 +1,5 @@
 /* The authentication of packets between neighbours; see auth.h. */
-#include "net/udp/auth.h"
+#include "net/auth.h"
 
 #include <sodium.h>
 #include <string.h>

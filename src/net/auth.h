@@ -17,7 +17,7 @@
 
 #include <sys/uio.h>
 
-#include "net/udp/key.h"
+#include "net/key.h"
 
 enum {
     GW_AUTH_SIZE = 20,

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "base/prng.h"
-#include "net/udp/auth.h"
+#include "net/auth.h"
 
 enum {
     HDR = 44,
