@@ -140,13 +140,31 @@ static void print_suite(const struct gw_bench_suite *suite, bool json)
         puts("]");
 }
 
+struct options {
+    bool json;
+    const char *word; /* only rows with this in their name; NULL: all */
+};
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
-    (void)text;
-    if (key != 'j')
+    struct options *options = state->input;
+    if (key == 'j')
+        options->json = true;
+    else if (key == ARGP_KEY_ARG && !options->word)
+        options->word = text;
+    else
         return ARGP_ERR_UNKNOWN;
-    *(bool *)state->input = true;
     return 0;
+}
+
+/* Leaves only the rows that were asked for. */
+static void select_rows(struct gw_bench_suite *suite, const char *word)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < suite->count; i++)
+        if (strstr(suite->benches[i].name, word))
+            suite->benches[kept++] = suite->benches[i];
+    suite->count = kept;
 }
 
 int main(int argc, char **argv)
@@ -155,19 +173,27 @@ int main(int argc, char **argv)
         {"json", 'j', 0, 0, "print one JSON value", 0},
         {0},
     };
-    static const struct argp argp = {
-        options, parse_option, 0, "Measures the hot paths of the core, in nanoseconds.", 0, 0, 0};
+    static const struct argp argp = {options,
+                                     parse_option,
+                                     "[WORD]",
+                                     "Measures the hot paths of the core, in nanoseconds; with "
+                                     "WORD, those with it in their name.",
+                                     0,
+                                     0,
+                                     0};
     static struct gw_bench_suite suite;
-    bool json = false;
+    struct options chosen = {.json = false};
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &json);
+    argp_parse(&argp, argc, argv, 0, NULL, &chosen);
     gw_bench_add_algos(&suite);
     gw_bench_add_nodes(&suite);
     gw_bench_add_data(&suite);
     gw_bench_add_aggregate(&suite);
     gw_bench_add_reduce(&suite);
     gw_bench_add_net(&suite);
+    if (chosen.word)
+        select_rows(&suite, chosen.word);
     run_suite(&suite);
-    print_suite(&suite, json);
+    print_suite(&suite, chosen.json);
     return 0;
 }

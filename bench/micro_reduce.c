@@ -219,7 +219,7 @@ static void open_switch(struct reduce_bench *b)
         .trim_size = GW_BENCH_HDR,
         .learned_max = 2 * PORTS,
         .learned_idle = GW_S,
-        .uplink = GW_ROUTE_NONE,
+        .uplink = GW_PORT_NONE,
         .train = TRAIN,
         .aggregate = open_aggregate(b),
         .address = SERVER + 1,

@@ -200,7 +200,7 @@ static void status(void *pointer, json_t *status)
             json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job", number,
                       "workers", (int)view.job.world, "phase", phase_text(view.phase), "epoch",
                       (int)view.epoch, "epochs", (json_int_t)view.coordinator->epochs, "losses",
-                      (json_int_t)view.coordinator->losses, "results", (json_int_t)stats->results,
+                      (json_int_t)view.coordinator->silences, "results", (json_int_t)stats->results,
                       "complete", (json_int_t)stats->complete, "partial",
                       (json_int_t)stats->partial, "overflowed", (json_int_t)stats->overflowed,
                       "restored", (json_int_t)stats->restored, "bytes", (json_int_t)stats->bytes));

@@ -21,9 +21,9 @@ _Static_assert((int)GW_PKT_CREDIT == GW_WIRE_CREDIT, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
-_Static_assert((int)GW_PKT_IMPORTANT == GW_WIRE_IMPORTANT, "flags agree");
 _Static_assert((int)GW_PKT_ECHO_CE == GW_WIRE_ECHO_CE, "flags agree");
 _Static_assert((int)GW_PKT_ACK_NOW == GW_WIRE_ACK_NOW, "flags agree");
+_Static_assert((int)GW_PKT_GIVEN_UP == GW_WIRE_GIVEN_UP, "flags agree");
 _Static_assert((int)GW_PKT_NOT_READY == GW_WIRE_NOT_READY, "flags agree");
 _Static_assert((int)GW_PKT_ON_CREDIT == GW_WIRE_ON_CREDIT, "flags agree");
 _Static_assert((int)GW_PKT_LAST_FREE == GW_WIRE_LAST_FREE, "flags agree");
@@ -194,6 +194,7 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
 
     pkt->q.size = frame->length + codec->overhead;
     pkt->q.rank = 0;
+    pkt->q.in = 0;
     pkt->q.key = gw_flow_key(hdr.src, hdr.dst, hdr.flow);
     pkt->q.class = gw_wire_tos_class(frame->tos);
     pkt->q.ecn = gw_wire_tos_ecn(frame->tos);

@@ -6,7 +6,7 @@
  * the datagram, right behind the header.
  *
  * Every field that the two endpoints and the switches use survives the journey. Not on the wire are
- * the queue link, the buffer, and q.rank, which no discipline outside the simulator reads.
+ * the queue link, the buffer, q.in, and q.rank, which no discipline outside the simulator reads.
  */
 #ifndef GW_CORE_CODEC_H
 #define GW_CORE_CODEC_H

@@ -23,10 +23,15 @@
 
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "core/pkt.h"
 
 struct gw_node;
+
+/* No port; ports of a node are below GW_PORTS_MAX. */
+#define GW_PORT_NONE UINT16_MAX
+#define GW_PORTS_MAX 32767
 
 /* Set in output's result when the port has more to send now; the low bits are the packet count. */
 #define GW_OUTPUT_MORE UINT32_C(0x80000000)
@@ -77,6 +82,7 @@ static inline void gw_node_report(struct gw_node *node, uint16_t port, bool *is_
 {
     if (!*is_ready) {
         *is_ready = true;
+        GW_DEBUG_ASSERT(node->ready_count < node->port_count);
         node->ready[node->ready_count++] = port;
     }
 }

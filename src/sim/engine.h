@@ -224,7 +224,7 @@ void gw_sim_node_make(struct gw_sim *sim, uint32_t place);
 /* The partition that runs a place. */
 struct gw_sim_part *gw_sim_part_of(struct gw_sim *sim, uint32_t place);
 
-/* app.c */
+/* sim_app.c */
 gw_time gw_sim_app_next(const struct gw_sim_node *node);
 void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
 void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);

@@ -6,7 +6,7 @@
  * counted or, in a lossless network, the host pauses its links in time, by the rules of the core's
  * pause.h. A PAUSE that arrives passes by the queue, as in a network adapter.
  *
- * A packet in the queue carries the port of its arrival in q.rank.
+ * A packet in the queue carries the port of its arrival in q.in.
  */
 #include <stdlib.h>
 
@@ -97,7 +97,7 @@ void gw_sim_host_put(struct gw_sim_part *part, struct gw_sim_node *node, uint16_
     }
     if (cost->queue.count == 0)
         cost->done_at = now + time_of(cost, pkt);
-    pkt->q.rank = port;
+    pkt->q.in = port;
     gw_pkt_fifo_push(&cost->queue, &part->pool, pkt);
 }
 
@@ -105,8 +105,8 @@ static void serve(struct gw_sim_part *part, struct gw_sim_node *node, gw_time no
 {
     struct gw_sim_host_cost *cost = node->cost;
     struct gw_pkt *pkt = gw_pkt_fifo_pop(&cost->queue, &part->pool);
-    uint16_t port = (uint16_t)pkt->q.rank;
-    pkt->q.rank = 0;
+    uint16_t port = pkt->q.in;
+    pkt->q.in = 0;
     cost->done_at = GW_TIME_NEVER;
     if (cost->queue.count)
         cost->done_at = now + time_of(cost, gw_pkt_at(&part->pool, cost->queue.head));

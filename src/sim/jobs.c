@@ -110,7 +110,7 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .incarnation = incarnation(sim, index, shard->lives++),
         .retry = spec->timeout,
         .beat = spec->beat,
-        .lost = spec->lost,
+        .silence = spec->lost,
         .agrees_exponents = spec->dynamic_scaling,
         .server = shard->server,
     };
@@ -187,7 +187,7 @@ static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
             .incarnation = incarnation(sim, shard << 10 | rank, UINT16_MAX),
             .retry = spec->timeout,
             .beat = spec->beat,
-            .patience = sim->scenario->host.stall,
+            .stall = sim->scenario->host.stall,
         };
         stake->memory[0] = gw_sim_alloc(gw_member_size());
         error = gw_member_init(&stake->member, stake->memory[0], &cfg,

@@ -32,7 +32,7 @@ static uint16_t entry_of(const struct gw_topo_routes *routes, uint32_t host)
 {
     uint16_t set = routes->route[host];
     if (set == GW_PORT_NONE)
-        return GW_ROUTE_NONE;
+        return GW_PORT_NONE;
     return routes->sets[set].count == 1 ? routes->members[routes->sets[set].first]
                                         : (uint16_t)(GW_ROUTE_SET | set);
 }
@@ -54,7 +54,7 @@ static uint32_t pack(const struct scratch *scratch, const struct gw_topo *topo,
         uint16_t *fresh = scratch->leaves + ((size_t)leaf_count << scratch->shift);
         for (uint32_t i = 0; i < size; i++) {
             uint32_t host = (block << scratch->shift) + i;
-            fresh[i] = host < topo->host_count ? entry_of(routes, host) : GW_ROUTE_NONE;
+            fresh[i] = host < topo->host_count ? entry_of(routes, host) : GW_PORT_NONE;
         }
         uint32_t leaf = 0;
         while (leaf < leaf_count && memcmp(scratch->leaves + ((size_t)leaf << scratch->shift),

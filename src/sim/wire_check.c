@@ -15,6 +15,7 @@ static void forget_local(struct gw_pkt *pkt, const struct gw_pkt *original)
     pkt->q.next = original->q.next;
     pkt->q.size = original->q.size; /* the simulation's header size is an option */
     pkt->q.rank = original->q.rank;
+    pkt->q.in = original->q.in;
     pkt->buf = original->buf;
 }
 

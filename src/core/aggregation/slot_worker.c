@@ -10,9 +10,11 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
-#include "core/host/endpoint_impl.h"
+#include "base/index_list.h"
+#include "base/stall.h"
+#include "core/host/app.h"
 #include "core/job.h"
 #include "core/aggregation/tensor_row.h"
 
@@ -35,7 +37,6 @@ struct slot {
 
 struct gw_slot_worker {
     struct gw_app app;
-    struct gw_endpoint *ep;
     struct gw_slot_worker_cfg cfg;
     struct gw_tensor_row row;
     struct slot *slots;
@@ -46,30 +47,7 @@ struct gw_slot_worker {
     struct gw_slot_worker_stats stats;
 };
 
-static void list_init(struct slot *slots, uint32_t head)
-{
-    slots[head].prev = slots[head].next = head;
-}
-
-static void list_append(struct slot *slots, uint32_t head, uint32_t at)
-{
-    uint32_t tail = slots[head].prev;
-    slots[at].prev = tail;
-    slots[at].next = head;
-    slots[tail].next = at;
-    slots[head].prev = at;
-}
-
-static void list_remove(struct slot *slots, uint32_t at)
-{
-    slots[slots[at].prev].next = slots[at].next;
-    slots[slots[at].next].prev = slots[at].prev;
-}
-
-static bool list_is_empty(const struct slot *slots, uint32_t head)
-{
-    return slots[head].next == head;
-}
+GW_INDEX_LIST(slot_list, struct slot)
 
 static bool slot_worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
                                  gw_time now)
@@ -77,41 +55,41 @@ static bool slot_worker_can_send(const struct gw_endpoint *ep, const struct gw_s
     const struct gw_slot_worker *worker = (const struct gw_slot_worker *)sender;
     (void)ep;
     (void)now;
-    return !list_is_empty(worker->slots, worker->waiting);
+    return !slot_list_is_empty(worker->slots, worker->waiting);
 }
 
 static void slot_worker_wake(struct gw_slot_worker *worker)
 {
-    if (!list_is_empty(worker->slots, worker->waiting))
-        gw_egress_join(worker->ep, &worker->app.sender);
+    if (!slot_list_is_empty(worker->slots, worker->waiting))
+        gw_app_wake(&worker->app);
 }
 
 static void enter_ready(struct gw_slot_worker *worker, uint32_t at)
 {
     worker->slots[at].state = SLOT_READY;
-    list_append(worker->slots, worker->waiting, at);
+    slot_list_append(worker->slots, worker->waiting, at);
 }
 
 static void enter_overdue(struct gw_slot_worker *worker, uint32_t at)
 {
     worker->slots[at].state = SLOT_OVERDUE;
-    list_remove(worker->slots, at);
-    list_append(worker->slots, worker->waiting, at);
+    slot_list_remove(worker->slots, at);
+    slot_list_append(worker->slots, worker->waiting, at);
 }
 
 static void enter_flight(struct gw_slot_worker *worker, uint32_t at, gw_time now)
 {
     worker->slots[at].state = SLOT_FLIGHT;
     worker->slots[at].sent_at = now;
-    list_remove(worker->slots, at);
-    list_append(worker->slots, worker->flight, at);
+    slot_list_remove(worker->slots, at);
+    slot_list_append(worker->slots, worker->flight, at);
 }
 
 /* Passes the slot on to its next fragment, with the other version. */
 static void slot_advance(struct gw_slot_worker *worker, uint32_t at)
 {
     struct slot *slot = &worker->slots[at];
-    list_remove(worker->slots, at);
+    slot_list_remove(worker->slots, at);
     slot->seq += worker->cfg.slots;
     slot->version ^= 1;
     slot->state = SLOT_IDLE;
@@ -130,7 +108,7 @@ static void fill_payload(struct gw_slot_worker *worker, const struct gw_row_tens
     const unsigned char *in = work->tensor.in;
     if (!in)
         return;
-    unsigned char *out = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
+    unsigned char *out = gw_buf_bytes(worker->app.pool->bufs, pkt->buf);
     in += gw_tensor_row_offset(&worker->row, work, pkt->seq);
     if (worker->cfg.kernels->quantise[work->tensor.type](out, in, pkt->agg.values, &work->scale))
         return;
@@ -142,20 +120,15 @@ static struct gw_pkt *slot_worker_emit(struct gw_endpoint *ep, struct gw_sender 
                                        gw_time now)
 {
     struct gw_slot_worker *worker = (struct gw_slot_worker *)sender;
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && ep->pool->bufs && (pkt->buf = gw_buf_claim(ep->pool->bufs)) == GW_BUF_NONE) {
-        gw_pkt_release(ep->pool, pkt);
-        pkt = NULL;
-    }
-    if (!pkt) {
-        ep->stats.pool_empty++; /* the timer wakes it */
-        return NULL;
-    }
-    uint32_t at = worker->slots[worker->waiting].next;
+    struct gw_pkt *pkt = gw_app_claim(&worker->app);
+    (void)ep;
+    if (!pkt || !gw_app_claim_buf(&worker->app, pkt))
+        return NULL; /* the timer wakes it */
+    uint32_t at = slot_list_first(worker->slots, worker->waiting);
     const struct slot *slot = &worker->slots[at];
     const struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, slot->seq);
-    gw_endpoint_app_pkt(ep, &worker->app, pkt, worker->cfg.peer, slot->seq,
-                        gw_tensor_row_values(&worker->row, work, slot->seq));
+    gw_app_pkt(&worker->app, pkt, worker->cfg.peer, slot->seq,
+               gw_tensor_row_values(&worker->row, work, slot->seq));
     pkt->q.ecn = GW_ECN_NOT_ECT;
     pkt->key = work->key;
     pkt->epoch = worker->cfg.epoch;
@@ -175,17 +148,16 @@ static void end_first(struct gw_slot_worker *worker, enum gw_event_kind kind,
                       enum gw_job_reason reason, gw_time now)
 {
     const struct gw_tensor *tensor = &gw_tensor_row_first(&worker->row)->tensor;
-    worker->ep->promised--;
-    gw_endpoint_post(worker->ep, &(struct gw_event){
-                                     .kind = kind,
-                                     .flow = worker->cfg.job,
-                                     .peer = worker->cfg.peer,
-                                     .tag = tensor->tag,
-                                     .bytes = tensor->count * gw_dtype_size(tensor->type),
-                                     .retransmits = worker->stats.resent,
-                                     .reason = (uint8_t)reason,
-                                     .at = now,
-                                 });
+    gw_app_post(&worker->app, &(struct gw_event){
+                                  .kind = kind,
+                                  .flow = worker->cfg.job,
+                                  .peer = worker->cfg.peer,
+                                  .tag = tensor->tag,
+                                  .bytes = tensor->count * gw_dtype_size(tensor->type),
+                                  .retransmits = worker->stats.resent,
+                                  .reason = (uint8_t)reason,
+                                  .at = now,
+                              });
     gw_tensor_row_pop(&worker->row);
 }
 
@@ -201,10 +173,10 @@ static void slot_worker_fail(struct gw_slot_worker *worker, gw_time now)
         slot->seq = seq;
         slot->state = SLOT_IDLE;
     }
-    list_init(worker->slots, worker->waiting);
-    list_init(worker->slots, worker->flight);
-    gw_egress_leave(worker->ep, &worker->app.sender);
-    gw_endpoint_arm(worker->ep, worker->app.timer, GW_TIME_NEVER);
+    slot_list_init(worker->slots, worker->waiting);
+    slot_list_init(worker->slots, worker->flight);
+    gw_app_rest(&worker->app);
+    gw_app_arm(&worker->app, GW_TIME_NEVER);
 }
 
 static void take_result(struct gw_slot_worker *worker, struct gw_row_tensor *work,
@@ -216,7 +188,7 @@ static void take_result(struct gw_slot_worker *worker, struct gw_row_tensor *wor
     work->results++;
     if (pkt->buf != GW_BUF_NONE && work->tensor.out) {
         unsigned char *out = work->tensor.out;
-        const unsigned char *in = gw_buf_bytes(worker->ep->pool->bufs, pkt->buf);
+        const unsigned char *in = gw_buf_bytes(worker->app.pool->bufs, pkt->buf);
         out += gw_tensor_row_offset(&worker->row, work, pkt->seq);
         if (kernels->is_saturated(in, pkt->agg.values)) {
             worker->stats.spoilt++;
@@ -255,36 +227,34 @@ static struct gw_row_tensor *awaited_by(struct gw_slot_worker *worker, const str
     return work;
 }
 
-static void slot_worker_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                              gw_time now)
+static void slot_worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_slot_worker *worker = (struct gw_slot_worker *)app;
     struct gw_row_tensor *work = awaited_by(worker, pkt);
     if (work)
         take_result(worker, work, pkt, now);
-    gw_pkt_release(ep->pool, pkt);
+    gw_pkt_release(app->pool, pkt);
     slot_worker_wake(worker);
 }
 
-static void slot_worker_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+static void slot_worker_expire(struct gw_app *app, gw_time now)
 {
     struct gw_slot_worker *worker = (struct gw_slot_worker *)app;
     const struct slot *slots = worker->slots;
     gw_time timeout = worker->cfg.timeout;
-    if (worker->row.count == 0) {
-        gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+    if (gw_tensor_row_count(&worker->row) == 0) {
+        gw_app_arm(app, GW_TIME_NEVER);
         return;
     }
-    if (worker->cfg.stall && now - worker->result_at >= worker->cfg.stall) {
+    if (gw_stall_is_over(worker->result_at, worker->cfg.stall, now)) {
         slot_worker_fail(worker, now);
         return;
     }
-    while (!list_is_empty(slots, worker->flight) &&
-           now - slots[slots[worker->flight].next].sent_at >= timeout)
-        enter_overdue(worker, slots[worker->flight].next);
-    gw_time since =
-        list_is_empty(slots, worker->flight) ? now : slots[slots[worker->flight].next].sent_at;
-    gw_endpoint_arm(ep, app->timer, gw_time_add(since, timeout));
+    uint32_t oldest = slot_list_first(slots, worker->flight);
+    for (; oldest != worker->flight && now - slots[oldest].sent_at >= timeout;
+         oldest = slot_list_first(slots, worker->flight))
+        enter_overdue(worker, oldest);
+    gw_app_arm(app, gw_time_add(oldest == worker->flight ? now : slots[oldest].sent_at, timeout));
     slot_worker_wake(worker);
 }
 
@@ -299,10 +269,23 @@ static const struct gw_app_ops slot_worker_app_ops = {
     .expire = slot_worker_expire,
 };
 
+/* Carves the tables out of the arena, behind the worker itself. */
+static void slot_worker_carve(struct gw_slot_worker *worker, const struct gw_slot_worker_cfg *cfg,
+                              struct gw_arena *arena)
+{
+    void *row = gw_arena_take(arena, gw_tensor_row_size(cfg->tensors_max));
+    worker->slots = gw_arena_take(arena, (cfg->slots + 2) * sizeof(*worker->slots));
+    if (arena->base)
+        gw_tensor_row_init(&worker->row, row, cfg->tensors_max, cfg->values, cfg->first_seq);
+}
+
 size_t gw_slot_worker_size(const struct gw_slot_worker_cfg *cfg)
 {
-    return gw_aligned(sizeof(struct gw_slot_worker)) + gw_tensor_row_size(cfg->tensors_max) +
-           gw_aligned((cfg->slots + 2) * sizeof(struct slot));
+    struct gw_slot_worker worker;
+    struct gw_arena arena = {.base = NULL};
+    gw_arena_take(&arena, sizeof(worker));
+    slot_worker_carve(&worker, cfg, &arena);
+    return arena.used;
 }
 
 int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
@@ -310,52 +293,49 @@ int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
 {
     GW_ASSERT(cfg->world <= GW_SLOTS_WORLD_MAX && cfg->rank < cfg->world);
     GW_ASSERT(cfg->slots >= 1 && cfg->slots <= GW_SLOTS_MAX && cfg->timeout > 0);
-    GW_ASSERT(!ep->pool->bufs || ep->pool->bufs->size / 4 >= cfg->values);
-    unsigned char *at = memory;
-    memset(memory, 0, gw_slot_worker_size(cfg));
-    struct gw_slot_worker *worker = memory;
+    struct gw_arena arena = {.base = memory};
+    struct gw_slot_worker *worker = gw_arena_take(&arena, sizeof(*worker));
     *worker = (struct gw_slot_worker){
         .app = {.ops = &slot_worker_app_ops,
                 .job = cfg->job,
                 .sender = {.ops = &slot_worker_sender_ops, .class = cfg->class}},
-        .ep = ep,
         .cfg = *cfg,
         .waiting = cfg->slots,
         .flight = cfg->slots + 1,
     };
-    at += gw_aligned(sizeof(*worker));
-    gw_tensor_row_init(&worker->row, at, cfg->tensors_max, cfg->values, cfg->first_seq);
-    at += gw_tensor_row_size(cfg->tensors_max);
-    worker->slots = (void *)at;
-    for (uint32_t i = 0; i < cfg->slots; i++)
-        worker->slots[i].seq = cfg->first_seq + i;
-    list_init(worker->slots, worker->waiting);
-    list_init(worker->slots, worker->flight);
     *result = worker;
-    return gw_endpoint_attach(ep, &worker->app);
+    int error = gw_app_attach(&worker->app, ep);
+    if (error)
+        return error;
+    GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
+    slot_worker_carve(worker, cfg, &arena);
+    for (uint32_t i = 0; i < cfg->slots; i++)
+        worker->slots[i] = (struct slot){.seq = cfg->first_seq + i};
+    slot_list_init(worker->slots, worker->waiting);
+    slot_list_init(worker->slots, worker->flight);
+    return GW_OK;
 }
 
 void gw_slot_worker_fini(struct gw_slot_worker *worker)
 {
-    worker->ep->promised -= worker->row.count;
-    gw_endpoint_detach(worker->ep, &worker->app);
+    gw_app_detach(&worker->app);
 }
 
 int gw_slot_worker_reduce(struct gw_slot_worker *worker, const struct gw_tensor *tensor,
                           gw_time now)
 {
     uint32_t begin = worker->row.end;
-    if ((tensor->in != NULL) != (worker->ep->pool->bufs != NULL))
+    if ((tensor->in != NULL) != (worker->app.pool->bufs != NULL))
         return GW_ERR_INVALID;
-    if (!gw_endpoint_has_event_room(worker->ep))
+    if (!gw_app_may_promise(&worker->app))
         return GW_ERR_NO_ROOM;
-    if (worker->row.count == 0)
+    if (gw_tensor_row_count(&worker->row) == 0)
         worker->result_at = now;
     int error =
         gw_tensor_row_push(&worker->row, tensor, worker->cfg.scale_exponent, worker->cfg.world);
     if (error)
         return error;
-    worker->ep->promised++;
+    gw_app_promise(&worker->app);
     uint32_t fragments = worker->row.end - begin;
     for (uint32_t i = 0; i < fragments && i < worker->cfg.slots; i++) {
         uint32_t at = (worker->end_slot + i) % worker->cfg.slots;
@@ -363,7 +343,7 @@ int gw_slot_worker_reduce(struct gw_slot_worker *worker, const struct gw_tensor 
             enter_ready(worker, at);
     }
     worker->end_slot = (worker->end_slot + fragments) % worker->cfg.slots;
-    gw_endpoint_arm_by(worker->ep, worker->app.timer, gw_time_add(now, worker->cfg.timeout));
+    gw_app_arm_by(&worker->app, gw_time_add(now, worker->cfg.timeout));
     slot_worker_wake(worker);
     return GW_OK;
 }

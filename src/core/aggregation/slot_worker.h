@@ -53,7 +53,7 @@ size_t gw_slot_worker_size(const struct gw_slot_worker_cfg *cfg);
 
 /*
  * Makes a worker in `memory`, aligned to 64, and attaches it. Returns 0 and sets *worker, or the
- * error of gw_endpoint_attach().
+ * error of gw_app_attach().
  */
 int gw_slot_worker_init(struct gw_slot_worker **worker, void *memory,
                         const struct gw_slot_worker_cfg *cfg, struct gw_endpoint *endpoint);

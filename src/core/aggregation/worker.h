@@ -17,6 +17,7 @@
 #include "core/aggregation/agg_index.h"
 #include "core/host/endpoint.h"
 #include "core/quant/kernels.h"
+#include "core/tensor.h"
 
 struct gw_worker_cfg {
     uint32_t job;
@@ -82,7 +83,7 @@ size_t gw_worker_size(const struct gw_worker_cfg *cfg);
 
 /*
  * Makes a worker in `memory`, aligned to 64, and attaches it. Returns 0 and sets *worker, or the
- * error of gw_endpoint_attach().
+ * error of gw_app_attach().
  */
 int gw_worker_init(struct gw_worker **worker, void *memory, const struct gw_worker_cfg *cfg,
                    struct gw_endpoint *endpoint);

@@ -2,18 +2,17 @@
 #include "core/control/member.h"
 
 #include "base/error.h"
-#include "core/host/endpoint_impl.h"
+#include "base/stall.h"
+#include "core/host/app.h"
 
 struct gw_member {
     struct gw_app app;
-    struct gw_endpoint *ep;
     struct gw_member_cfg cfg;
     struct gw_worker *worker; /* NULL before the first epoch */
     enum gw_member_state state;
     uint16_t epoch;   /* the last; 0: none */
     bool is_fresh;    /* has nothing to go on with: its calls failed, or it never had any */
     bool is_to_leave; /* as soon as the next epoch has begun, which may need its results */
-    bool has_promise; /* of an event, while joining on request or leaving */
     uint32_t incarnation;
     uint32_t first_seq;
     uint32_t fresh_seq; /* first_seq of the last epoch that it entered fresh */
@@ -26,8 +25,7 @@ struct gw_member {
 
 static void send(struct gw_member *member, enum gw_job_op op)
 {
-    struct gw_endpoint *ep = member->ep;
-    struct gw_pkt *pkt = gw_endpoint_job_pkt(ep, &member->app, member->cfg.server, op);
+    struct gw_pkt *pkt = gw_app_job_pkt(&member->app, member->cfg.server, op);
     if (!pkt)
         return; /* the timer tries again */
     pkt->key = member->incarnation;
@@ -38,7 +36,7 @@ static void send(struct gw_member *member, enum gw_job_op op)
         pkt->scale = GW_JOB_PATH_FRESH;
     else if (op == GW_JOB_JOIN && pkt->seq == member->fresh_seq)
         pkt->scale = GW_JOB_PATH_UNTOUCHED;
-    gw_egress_control(ep, pkt);
+    gw_app_control(&member->app, pkt);
 }
 
 static void enter(struct gw_member *member, enum gw_member_state state, gw_time now)
@@ -51,25 +49,23 @@ static void enter(struct gw_member *member, enum gw_member_state state, gw_time 
 static void post(struct gw_member *member, enum gw_event_kind kind, enum gw_job_reason reason,
                  uint32_t about, gw_time now)
 {
-    if (!member->has_promise)
+    if (!member->app.promised)
         return;
-    member->has_promise = false;
-    member->ep->promised--;
-    gw_endpoint_post(member->ep, &(struct gw_event){
-                                     .kind = kind,
-                                     .flow = member->cfg.job,
-                                     .peer = member->cfg.server,
-                                     .rank = member->epoch ? member->terms.rank : member->cfg.rank,
-                                     .reason = (uint8_t)reason,
-                                     .about = about,
-                                     .at = now,
-                                 });
+    gw_app_post(&member->app, &(struct gw_event){
+                                  .kind = kind,
+                                  .flow = member->cfg.job,
+                                  .peer = member->cfg.server,
+                                  .rank = member->epoch ? member->terms.rank : member->cfg.rank,
+                                  .reason = (uint8_t)reason,
+                                  .about = about,
+                                  .at = now,
+                              });
 }
 
 /* The job is over for this worker: its calls fail. */
 static void go_out(struct gw_member *member, enum gw_job_reason reason, uint32_t about, gw_time now)
 {
-    gw_endpoint_arm(member->ep, member->app.timer, GW_TIME_NEVER);
+    gw_app_arm(&member->app, GW_TIME_NEVER);
     enter(member, GW_MEMBER_OUT, now);
     member->is_fresh = true;
     member->is_to_leave = false;
@@ -82,7 +78,7 @@ static void go_out(struct gw_member *member, enum gw_job_reason reason, uint32_t
 static void ask_to_join(struct gw_member *member, gw_time now)
 {
     send(member, GW_JOB_JOIN);
-    gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
+    gw_app_arm(&member->app, gw_time_add(now, member->cfg.retry));
 }
 
 /* Once the server has all that only this worker may have. */
@@ -90,7 +86,7 @@ static void ask_to_leave(struct gw_member *member, gw_time now)
 {
     if (!member->worker || !gw_worker_owes(member->worker))
         send(member, GW_JOB_LEAVE);
-    gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.retry));
+    gw_app_arm(&member->app, gw_time_add(now, member->cfg.retry));
 }
 
 static struct gw_worker_place place_of(const struct gw_member *member)
@@ -121,7 +117,7 @@ static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time 
             gw_worker_place(member->worker, &place, now);
         member->is_fresh = false;
         enter(member, GW_MEMBER_IN, now);
-        gw_endpoint_arm(member->ep, member->app.timer, gw_time_add(now, member->cfg.beat));
+        gw_app_arm(&member->app, gw_time_add(now, member->cfg.beat));
         if (!member->is_to_leave)
             post(member, GW_EVENT_JOINED, GW_JOB_OK, 0, now);
     }
@@ -165,7 +161,7 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
         break;
     case GW_JOB_LEFT:
         if (member->state == GW_MEMBER_LEAVING) {
-            gw_endpoint_arm(member->ep, member->app.timer, GW_TIME_NEVER);
+            gw_app_arm(&member->app, GW_TIME_NEVER);
             enter(member, GW_MEMBER_OUT, now);
             member->is_fresh = true;
             if (member->worker)
@@ -178,25 +174,24 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
     }
 }
 
-static void member_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                         gw_time now)
+static void member_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     take((struct gw_member *)app, pkt, now);
-    gw_pkt_release(ep->pool, pkt);
+    gw_pkt_release(app->pool, pkt);
 }
 
 /* Its worker has failed by itself. */
 static bool is_failed(const struct gw_member *member)
 {
-    return member->state != GW_MEMBER_OUT && !member->has_promise && member->worker &&
+    return member->state != GW_MEMBER_OUT && !member->app.promised && member->worker &&
            gw_worker_is_out(member->worker);
 }
 
-static void member_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time now)
+static void member_expire(struct gw_app *app, gw_time now)
 {
     struct gw_member *member = (struct gw_member *)app;
     bool waits = member->state == GW_MEMBER_JOINING || member->state == GW_MEMBER_LEAVING;
-    if (waits && member->cfg.patience && now - member->since >= member->cfg.patience) {
+    if (waits && gw_stall_is_over(member->since, member->cfg.stall, now)) {
         go_out(member, GW_JOB_SILENT, 0, now);
         return;
     }
@@ -213,10 +208,10 @@ static void member_expire(struct gw_endpoint *ep, struct gw_app *app, gw_time no
         break;
     case GW_MEMBER_IN:
         send(member, GW_JOB_READY);
-        gw_endpoint_arm(ep, app->timer, gw_time_add(now, member->cfg.beat));
+        gw_app_arm(app, gw_time_add(now, member->cfg.beat));
         break;
     case GW_MEMBER_OUT:
-        gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
+        gw_app_arm(app, GW_TIME_NEVER);
         break;
     }
 }
@@ -239,19 +234,17 @@ int gw_member_init(struct gw_member **result, void *memory, const struct gw_memb
     struct gw_member *member = memory;
     *member = (struct gw_member){
         .app = {.ops = &member_app_ops, .job = cfg->job, .sender = {.class = GW_CLASS_CONTROL}},
-        .ep = ep,
         .cfg = *cfg,
         .incarnation = cfg->incarnation,
         .is_fresh = true,
     };
     *result = member;
-    return gw_endpoint_attach(ep, &member->app);
+    return gw_app_attach(&member->app, ep);
 }
 
 void gw_member_fini(struct gw_member *member)
 {
-    member->ep->promised -= member->has_promise;
-    gw_endpoint_detach(member->ep, &member->app);
+    gw_app_detach(&member->app);
 }
 
 void gw_member_set_server(struct gw_member *member, uint32_t server)
@@ -266,10 +259,9 @@ int gw_member_join(struct gw_member *member, gw_time now)
         go_out(member, GW_JOB_STALLED, 0, now);
     if (member->state != GW_MEMBER_OUT)
         return GW_ERR_INVALID;
-    if (!gw_endpoint_has_event_room(member->ep))
+    if (!gw_app_may_promise(&member->app))
         return GW_ERR_NO_ROOM;
-    member->ep->promised++;
-    member->has_promise = true;
+    gw_app_promise(&member->app);
     if (member->epoch)
         member->incarnation++; /* another life, so that nothing of the last one is taken for it */
     enter(member, GW_MEMBER_JOINING, now);
@@ -279,13 +271,12 @@ int gw_member_join(struct gw_member *member, gw_time now)
 
 int gw_member_leave(struct gw_member *member, gw_time now)
 {
-    bool is_between = member->state == GW_MEMBER_JOINING && !member->has_promise;
+    bool is_between = member->state == GW_MEMBER_JOINING && !member->app.promised;
     if (member->state != GW_MEMBER_IN && !is_between)
         return GW_ERR_INVALID;
-    if (!gw_endpoint_has_event_room(member->ep))
+    if (!gw_app_may_promise(&member->app))
         return GW_ERR_NO_ROOM;
-    member->ep->promised++;
-    member->has_promise = true;
+    gw_app_promise(&member->app);
     if (is_between) {
         member->is_to_leave = true;
     } else {

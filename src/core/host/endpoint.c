@@ -1,62 +1,52 @@
 /*
- * The endpoint's frame: memory, dispatch of the verbs, flow slots, timers and events. What a flow
- * does is in flow_tx.c and flow_rx.c, what leaves first is in egress.c.
+ * The endpoint's frame: memory, dispatch of the verbs, flows, timers and events. What a flow
+ * does is in flow_tx.h and flow_rx.h, what leaves first is in egress.c, and what applications are
+ * offered in app.c.
  *
- * Invariant: pending events + promised events <= event_limit, so that what ends can always say
- * so.
+ * Invariant: pending events + promised events <= room of the event queue, so that what ends can
+ * always say so.
  */
 #include "core/host/endpoint_impl.h"
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "core/host/credit.h"
+#include "core/host/flow_tx.h"
 
 enum {
     APPS_MAX = 4096,
     APP_EVENTS_MAX = 1 << 20,
 };
 
-/* Hands out pieces of the caller's memory; with base NULL it only measures. */
-struct arena {
-    unsigned char *base;
-    size_t used;
-};
-
-static void *arena_take(struct arena *arena, size_t size)
-{
-    void *piece = arena->base ? arena->base + arena->used : NULL;
-    arena->used += gw_aligned(size);
-    return piece;
-}
-
-static uint32_t slots_per_flow(const struct gw_endpoint_cfg *cfg)
+static uint32_t records_per_flow(const struct gw_endpoint_cfg *cfg)
 {
     return cfg->span_max + 2; /* two list heads */
 }
 
 /* Carves `ep`'s tables out of the arena. The same code measures and builds. */
 static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
-                           struct arena *arena)
+                           struct gw_arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
     uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1;
-    ep->node.ready = arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
-    ep->egress = arena_take(arena, cfg->port_count * sizeof(*ep->egress));
-    ep->tx_flows = arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
-    ep->rx_flows = arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_flows));
-    ep->events = arena_take(arena, (flows + cfg->app_events_max) * sizeof(*ep->events));
-    ep->apps = arena_take(arena, cfg->apps_max * sizeof(*ep->apps));
-    void *app_map = arena_take(arena, gw_map_size(cfg->apps_max));
-    ep->expectations = arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
-    void *heap = arena_take(arena, gw_heap_size(timers));
-    void *map = arena_take(arena, gw_map_size(cfg->rx_flows_max));
-    struct gw_tx_slot *slots = arena_take(arena, (size_t)cfg->tx_flows_max * slots_per_flow(cfg) *
-                                                     sizeof(struct gw_tx_slot));
-    uint64_t *bits = arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
+    ep->node.ready = gw_arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
+    ep->egress = gw_arena_take(arena, cfg->port_count * sizeof(*ep->egress));
+    ep->tx_flows = gw_arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
+    ep->rx_flows = gw_arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_flows));
+    ep->events = gw_arena_take(arena, (flows + cfg->app_events_max) * sizeof(*ep->events));
+    ep->apps = gw_arena_take(arena, cfg->apps_max * sizeof(*ep->apps));
+    void *app_map = gw_arena_take(arena, gw_map_size(cfg->apps_max));
+    ep->expectations = gw_arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
+    void *heap = gw_arena_take(arena, gw_heap_size(timers));
+    void *map = gw_arena_take(arena, gw_map_size(cfg->rx_flows_max));
+    struct gw_tx_record *records = gw_arena_take(
+        arena, (size_t)cfg->tx_flows_max * records_per_flow(cfg) * sizeof(struct gw_tx_record));
+    uint64_t *bits = gw_arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
     if (!arena->base)
         return;
+    gw_index_queue_init(&ep->event_queue, flows + cfg->app_events_max);
     gw_heap_init(&ep->timers, heap, timers);
     gw_map_init(&ep->rx_map, map, cfg->rx_flows_max);
     gw_map_init(&ep->app_map, app_map, cfg->apps_max);
@@ -66,13 +56,13 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     memset(ep->rx_flows, 0, cfg->rx_flows_max * sizeof(*ep->rx_flows));
     memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
     for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
-        ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
+        ep->tx_flows[i].records = records + (size_t)i * records_per_flow(cfg);
         ep->tx_flows[i].generation = cfg->generation;
-        ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
+        ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_FLOW_NONE;
     }
     for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
         ep->rx_flows[i].bits = bits + (size_t)i * cfg->span_max / 64;
-        ep->rx_flows[i].list_next = i + 1 < cfg->rx_flows_max ? i + 1 : GW_SLOT_NONE;
+        ep->rx_flows[i].list_next = i + 1 < cfg->rx_flows_max ? i + 1 : GW_FLOW_NONE;
     }
 }
 
@@ -84,11 +74,6 @@ static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
            (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
            cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE && cfg->train >= 1 &&
            cfg->apps_max <= APPS_MAX && cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL;
-}
-
-static uint64_t app_key(uint32_t job, enum gw_app_role role)
-{
-    return (uint64_t)role << 32 | job;
 }
 
 /* Whom a packet of a job is for. */
@@ -116,7 +101,7 @@ static struct gw_app *find_app(struct gw_endpoint *ep, const struct gw_pkt *pkt)
     struct gw_app *app = ep->last_app;
     if (app && app->job == pkt->flow && app->ops->role == role)
         return app;
-    uint32_t index = gw_map_get(&ep->app_map, app_key(pkt->flow, role));
+    uint32_t index = gw_map_get(&ep->app_map, gw_app_map_key(pkt->flow, role));
     if (index == GW_MAP_NONE)
         return NULL;
     return ep->last_app = ep->apps[index];
@@ -131,7 +116,7 @@ static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         ep->stats.stray++;
         return false;
     }
-    app->ops->input(ep, app, pkt, now);
+    app->ops->input(app, pkt, now);
     return true;
 }
 
@@ -187,13 +172,13 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
         if (id < first_rx)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
         else if (id < first_app)
-            gw_flow_rx_expire(ep, id - first_rx, now);
+            gw_flow_rx_expire(ep, &ep->rx_flows[id - first_rx], now);
         else if (id == gw_credit_timer(ep))
             gw_credit_expire(ep, now);
         else if (id >= first_port)
             gw_egress_expire(ep, (uint16_t)(id - first_port), now);
         else
-            ep->apps[id - first_app]->ops->expire(ep, ep->apps[id - first_app], now);
+            ep->apps[id - first_app]->ops->expire(ep->apps[id - first_app], now);
     }
     ep->node.deadline = gw_heap_next(&ep->timers);
 }
@@ -209,8 +194,8 @@ size_t gw_endpoint_size(const struct gw_endpoint_cfg *cfg)
     if (!cfg_is_valid(cfg))
         return 0;
     struct gw_endpoint ep;
-    struct arena arena = {.used = 0};
-    arena_take(&arena, sizeof(ep));
+    struct gw_arena arena = {.used = 0};
+    gw_arena_take(&arena, sizeof(ep));
     endpoint_carve(&ep, cfg, &arena);
     return arena.used;
 }
@@ -219,16 +204,15 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
 {
     GW_ASSERT(cfg_is_valid(cfg));
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
-    struct arena arena = {.base = memory};
-    struct gw_endpoint *ep = arena_take(&arena, sizeof(*ep));
+    struct gw_arena arena = {.base = memory};
+    struct gw_endpoint *ep = gw_arena_take(&arena, sizeof(*ep));
     *ep = (struct gw_endpoint){
         .node = {.ops = &endpoint_ops, .deadline = GW_TIME_NEVER, .port_count = cfg->port_count},
         .pool = cfg->pool,
         .prng = gw_prng_derive(cfg->seed, 0),
         .span_mask = cfg->span_max - 1,
-        .done_head = GW_SLOT_NONE,
-        .done_tail = GW_SLOT_NONE,
-        .event_limit = cfg->tx_flows_max + cfg->rx_flows_max + cfg->app_events_max,
+        .done_head = GW_FLOW_NONE,
+        .done_tail = GW_FLOW_NONE,
         .cfg = *cfg,
     };
     if (ep->cfg.grant.first > cfg->span_max)
@@ -240,9 +224,16 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
 uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
 {
     uint32_t count = 0;
-    for (uint16_t port = 0; port < ep->node.port_count; port++)
-        for (struct gw_pkt_fifo *control = &ep->egress[port].control; control->count; count++)
-            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(control, ep->pool));
+    for (uint16_t port = 0; port < ep->node.port_count; port++) {
+        struct gw_egress *egress = &ep->egress[port];
+        for (; egress->control.count; count++)
+            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(&egress->control, ep->pool));
+        if (egress->pause) {
+            gw_pkt_release(ep->pool, egress->pause);
+            egress->pause = NULL;
+            count++;
+        }
+    }
     return count;
 }
 
@@ -259,7 +250,7 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
         return GW_ERR_INVALID;
     if (send->data && (!ep->pool->bufs || ep->pool->bufs->size < ep->cfg.mtu))
         return GW_ERR_INVALID;
-    if (ep->tx_free == GW_SLOT_NONE || !gw_endpoint_has_event_room(ep))
+    if (ep->tx_free == GW_FLOW_NONE || !gw_endpoint_has_event_room(ep))
         return GW_ERR_NO_ROOM;
     uint32_t index = ep->tx_free;
     struct gw_tx_flow *flow = &ep->tx_flows[index];
@@ -280,107 +271,45 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
     return GW_OK;
 }
 
-int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
-                       uint64_t bytes)
+int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expect)
 {
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
-        struct gw_expectation *expectation = &ep->expectations[i];
-        if (!expectation->data) {
-            *expectation =
-                (struct gw_expectation){.data = data, .bytes = bytes, .peer = peer, .tag = tag};
-            return GW_OK;
-        }
+        if (ep->expectations[i].data)
+            continue;
+        ep->expectations[i] = *expect;
+        if (expect->arrived)
+            memset(expect->arrived, 0, ((size_t)expect->packets_max + 63) / 64 * 8);
+        return GW_OK;
     }
     return GW_ERR_NO_ROOM;
 }
 
+int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
+                       uint64_t bytes)
+{
+    return gw_endpoint_expect_part(
+        ep, &(struct gw_expect){.peer = peer, .tag = tag, .data = data, .bytes = bytes});
+}
+
+/* Whether a piece of memory begins in `size` bytes at `first`. */
+static bool begins_in(const void *piece, const void *first, uint64_t size)
+{
+    return piece && (uintptr_t)piece - (uintptr_t)first < size;
+}
+
 void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
 {
-    uintptr_t first = (uintptr_t)memory;
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++)
-        if ((uintptr_t)ep->expectations[i].data - first < size)
+        if (begins_in(ep->expectations[i].data, memory, size) ||
+            begins_in(ep->expectations[i].arrived, memory, size))
             ep->expectations[i].data = NULL;
     for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
-        if (ep->tx_flows[i].transport && (uintptr_t)ep->tx_flows[i].data - first < size)
+        if (ep->tx_flows[i].transport && begins_in(ep->tx_flows[i].data, memory, size))
             gw_flow_tx_drop(ep, &ep->tx_flows[i]);
     for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
-        if (ep->rx_flows[i].data && (uintptr_t)ep->rx_flows[i].data - first < size)
+        if (begins_in(ep->rx_flows[i].data, memory, size) ||
+            begins_in(ep->rx_flows[i].arrived_bits, memory, size))
             gw_flow_rx_drop(ep, &ep->rx_flows[i]);
-}
-
-int gw_endpoint_attach(struct gw_endpoint *ep, struct gw_app *app)
-{
-    uint64_t key = app_key(app->job, app->ops->role);
-    if (gw_map_get(&ep->app_map, key) != GW_MAP_NONE)
-        return GW_ERR_INVALID;
-    uint32_t index = 0;
-    while (index < ep->cfg.apps_max && ep->apps[index])
-        index++;
-    if (index == ep->cfg.apps_max || gw_map_put(&ep->app_map, key, index) != GW_OK)
-        return GW_ERR_NO_ROOM;
-    ep->apps[index] = app;
-    app->timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + index;
-    app->key = gw_flow_key(ep->cfg.address, app->dst, app->job);
-    return GW_OK;
-}
-
-void gw_endpoint_detach(struct gw_endpoint *ep, struct gw_app *app)
-{
-    gw_egress_leave(ep, &app->sender);
-    gw_endpoint_arm(ep, app->timer, GW_TIME_NEVER);
-    gw_map_remove(&ep->app_map, app_key(app->job, app->ops->role));
-    ep->apps[app->timer - ep->cfg.tx_flows_max - ep->cfg.rx_flows_max] = NULL;
-    ep->last_app = NULL;
-}
-
-void gw_endpoint_app_pkt(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                         uint32_t dst, uint32_t seq, uint32_t values)
-{
-    if (gw_sender_begins_train(ep, &app->sender))
-        app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
-    if (app->dst != dst) {
-        app->dst = dst;
-        app->key = gw_flow_key(ep->cfg.address, dst, app->job);
-    }
-    pkt->q = (struct gw_qpkt){
-        .size = 4 * values + ep->cfg.hdr,
-        .key = app->key,
-        .class = app->sender.class,
-        .ecn = GW_ECN_ECT0,
-        .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,
-    };
-    pkt->src = ep->cfg.address;
-    pkt->dst = dst;
-    pkt->flow = app->job;
-    pkt->scale = GW_PKT_SCALE_NONE;
-    pkt->seq = seq;
-    pkt->entropy = app->sender.entropy;
-    memset(&pkt->agg, 0, sizeof(pkt->agg));
-    pkt->agg.values = (uint16_t)values;
-}
-
-struct gw_pkt *gw_endpoint_job_pkt(struct gw_endpoint *ep, const struct gw_app *app, uint32_t dst,
-                                   enum gw_job_op op)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
-        return NULL;
-    }
-    *pkt = (struct gw_pkt){
-        .q = {.size = ep->cfg.hdr,
-              .key = gw_flow_key(ep->cfg.address, dst, app->job),
-              .class = GW_CLASS_CONTROL,
-              .ecn = GW_ECN_ECT0,
-              .kind = GW_PKT_JOB},
-        .src = ep->cfg.address,
-        .dst = dst,
-        .flow = app->job,
-        .agg_flags = op,
-        .entropy = (uint16_t)gw_prng_next(&ep->prng),
-        .buf = GW_BUF_NONE,
-    };
-    return pkt;
 }
 
 gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
@@ -393,19 +322,17 @@ gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)
 {
-    GW_ASSERT(ep->node.event_count < ep->event_limit);
-    uint32_t at = (ep->event_head + ep->node.event_count++) % ep->event_limit;
-    ep->events[at] = *event;
+    GW_ASSERT(!gw_index_queue_is_full(&ep->event_queue));
+    ep->events[gw_index_queue_push(&ep->event_queue)] = *event;
+    ep->node.event_count = ep->event_queue.count;
 }
 
 uint32_t gw_endpoint_poll(struct gw_endpoint *ep, struct gw_event *events, uint32_t max)
 {
     uint32_t count = 0;
-    while (count < max && ep->node.event_count > 0) {
-        events[count++] = ep->events[ep->event_head];
-        ep->event_head = (ep->event_head + 1) % ep->event_limit;
-        ep->node.event_count--;
-    }
+    while (count < max && ep->event_queue.count > 0)
+        events[count++] = ep->events[gw_index_queue_pop(&ep->event_queue)];
+    ep->node.event_count = ep->event_queue.count;
     return count;
 }
 

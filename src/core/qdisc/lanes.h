@@ -46,7 +46,7 @@ static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_red_cfg
         .capacity = capacity,
         .control_capacity = gw_control_capacity(control, capacity),
     };
-    gw_red_init(&lanes->red, red, capacity);
+    gw_red_init(&lanes->red, red, capacity, UINT32_MAX);
 }
 
 static inline bool gw_lanes_fits_control(const struct gw_lanes *lanes, uint32_t size,

@@ -33,7 +33,7 @@ static void prio_init(void *state, const void *config, uint32_t capacity)
         .capacity = capacity,
         .control_capacity = gw_control_capacity(cfg->control, capacity),
     };
-    gw_red_init(&prio->red, &cfg->red, capacity);
+    gw_red_init(&prio->red, &cfg->red, capacity, UINT32_MAX);
 }
 
 static enum gw_qdisc_verdict prio_enqueue(void *state, const void *config,
@@ -83,6 +83,13 @@ static struct gw_pkt *prio_dequeue(void *state, const void *config,
     return pkt;
 }
 
+static void prio_mark_at(void *state, const void *config, uint32_t bytes)
+{
+    struct prio *prio = state;
+    const struct prio_cfg *cfg = config;
+    gw_red_init(&prio->red, &cfg->red, prio->capacity, bytes);
+}
+
 static const struct gw_param params[] = {
     GW_RED_PARAMS(struct prio_cfg, red),
     GW_CONTROL_PARAM(struct prio_cfg),
@@ -102,4 +109,5 @@ const struct gw_qdisc_ops gw_qdisc_prio = {
     .init = prio_init,
     .enqueue = prio_enqueue,
     .dequeue = prio_dequeue,
+    .mark_at = prio_mark_at,
 };

@@ -54,6 +54,11 @@ struct gw_qdisc_ops {
                                      struct gw_pkt **victim);
     /* The next packet to send, or NULL. May set CE on it. */
     struct gw_pkt *(*dequeue)(void *state, const void *cfg, const struct gw_qdisc_port *port);
+    /*
+     * Moves this port's marking threshold: of a queue of more than `bytes` everything ECN-capable
+     * is marked, below that as configured. UINT32_MAX: as configured. NULL: it does not mark.
+     */
+    void (*mark_at)(void *state, const void *cfg, uint32_t bytes);
 };
 
 /* Cuts the payload off: the packet becomes a control packet of at most `trim_size` bytes. */

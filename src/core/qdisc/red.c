@@ -16,6 +16,13 @@ static void red_init(void *state, const void *config, uint32_t capacity)
     gw_lanes_init(state, &cfg->red, cfg->control, capacity);
 }
 
+static void red_mark_at(void *state, const void *config, uint32_t bytes)
+{
+    struct gw_lanes *lanes = state;
+    const struct red_cfg *cfg = config;
+    gw_red_init(&lanes->red, &cfg->red, lanes->capacity, bytes);
+}
+
 static const struct gw_param params[] = {
     GW_RED_PARAMS(struct red_cfg, red),
     GW_CONTROL_PARAM(struct red_cfg),
@@ -35,4 +42,5 @@ const struct gw_qdisc_ops gw_qdisc_red = {
     .init = red_init,
     .enqueue = gw_lanes_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .mark_at = red_mark_at,
 };

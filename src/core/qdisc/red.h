@@ -69,10 +69,14 @@ static inline uint32_t gw_red_share(gw_q16 share, uint32_t capacity)
     return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
-static inline void gw_red_init(struct gw_red *red, const struct gw_red_cfg *cfg, uint32_t capacity)
+/* Marks as configured for a queue of `capacity`, and everything above `bytes`. */
+static inline void gw_red_init(struct gw_red *red, const struct gw_red_cfg *cfg, uint32_t capacity,
+                               uint32_t bytes)
 {
     uint32_t kmin = gw_red_share(cfg->kmin, capacity);
     uint32_t kmax = gw_red_share(cfg->kmax, capacity);
+    kmin = kmin < bytes ? kmin : bytes;
+    kmax = kmax < bytes ? kmax : bytes;
     if (kmax < kmin)
         kmax = kmin;
     *red = (struct gw_red){

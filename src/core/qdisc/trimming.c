@@ -89,6 +89,13 @@ static enum gw_qdisc_verdict trim_enqueue(void *state, const void *config,
     return GW_QDISC_TRIMMED;
 }
 
+static void trim_mark_at(void *state, const void *config, uint32_t bytes)
+{
+    struct gw_lanes *lanes = state;
+    const struct trim_cfg *cfg = config;
+    gw_red_init(&lanes->red, &cfg->red, lanes->capacity, bytes);
+}
+
 static const struct gw_param params[] = {
     GW_RED_PARAMS(struct trim_cfg, red),
     GW_CONTROL_PARAM(struct trim_cfg),
@@ -117,4 +124,5 @@ const struct gw_qdisc_ops gw_qdisc_trim = {
     .init = trim_init,
     .enqueue = trim_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .mark_at = trim_mark_at,
 };

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
 
 /* One aggregator: half a cache line, so that a fragment costs one miss besides its values. */
-struct slot {
+struct aggregator {
     gw_time touched;
     uint32_t job;
     uint32_t seq;
@@ -24,7 +24,7 @@ struct slot {
 
 struct gw_aggregate {
     struct gw_aggregate_cfg cfg;
-    struct slot *slots;
+    struct aggregator *aggregators;
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
     struct gw_map job_map;
@@ -35,46 +35,53 @@ struct gw_aggregate {
     struct gw_aggregate_stats stats;
 };
 
+/* The same measures and builds. */
+static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg *cfg,
+                  struct gw_arena *arena)
+{
+    aggregate->aggregators =
+        gw_arena_take(arena, cfg->aggregators * sizeof(*aggregate->aggregators));
+    aggregate->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->jobs));
+    aggregate->members = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->members));
+    void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
+    if (arena->base)
+        gw_map_init(&aggregate->job_map, map, cfg->jobs_max);
+}
+
 size_t gw_aggregate_size(const struct gw_aggregate_cfg *cfg)
 {
-    return gw_aligned(sizeof(struct gw_aggregate)) +
-           gw_aligned(cfg->aggregators * sizeof(struct slot)) +
-           gw_aligned(cfg->jobs_max * sizeof(struct gw_aggregate_job)) +
-           gw_aligned(cfg->members_max * sizeof(uint32_t)) + gw_aligned(gw_map_size(cfg->jobs_max));
+    struct gw_aggregate aggregate;
+    struct gw_arena arena = {.used = 0};
+    gw_arena_take(&arena, sizeof(aggregate));
+    carve(&aggregate, cfg, &arena);
+    return arena.used;
 }
 
 struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_cfg *cfg)
 {
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     GW_ASSERT(cfg->aggregators >= 1 && cfg->aggregators <= GW_AGGREGATORS_MAX);
-    unsigned char *at = memory;
+    struct gw_arena arena = {.base = memory};
     memset(memory, 0, gw_aggregate_size(cfg));
-    struct gw_aggregate *aggregate = memory;
+    struct gw_aggregate *aggregate = gw_arena_take(&arena, sizeof(*aggregate));
     aggregate->cfg = *cfg;
-    at += gw_aligned(sizeof(*aggregate));
-    aggregate->slots = (void *)at;
-    at += gw_aligned(cfg->aggregators * sizeof(struct slot));
-    aggregate->jobs = (void *)at;
-    at += gw_aligned(cfg->jobs_max * sizeof(struct gw_aggregate_job));
-    aggregate->members = (void *)at;
-    at += gw_aligned(cfg->members_max * sizeof(uint32_t));
-    gw_map_init(&aggregate->job_map, at, cfg->jobs_max);
+    carve(aggregate, cfg, &arena);
     return aggregate;
 }
 
-static void slot_free(struct gw_aggregate *aggregate, struct slot *slot)
+static void aggregator_free(struct gw_aggregate *aggregate, struct aggregator *aggregator)
 {
-    if (slot->buf != GW_BUF_NONE)
-        gw_buf_release(aggregate->cfg.pool->bufs, slot->buf);
-    slot->taken = false;
+    if (aggregator->buf != GW_BUF_NONE)
+        gw_buf_release(aggregate->cfg.pool->bufs, aggregator->buf);
+    aggregator->taken = false;
     aggregate->taken--;
 }
 
-static void slots_free_of(struct gw_aggregate *aggregate, uint32_t job)
+static void aggregators_free_of(struct gw_aggregate *aggregate, uint32_t job)
 {
     for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++)
-        if (aggregate->slots[i].taken && aggregate->slots[i].job == job)
-            slot_free(aggregate, &aggregate->slots[i]);
+        if (aggregate->aggregators[i].taken && aggregate->aggregators[i].job == job)
+            aggregator_free(aggregate, &aggregate->aggregators[i]);
 }
 
 /* Takes a job's members out of the array and closes the gap. */
@@ -111,7 +118,7 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
     if (aggregate->member_count - reclaimed + job->member_count > aggregate->cfg.members_max)
         return GW_ERR_NO_ROOM;
     if (known) {
-        slots_free_of(aggregate, job->job);
+        aggregators_free_of(aggregate, job->job);
         members_remove(aggregate, known);
     } else {
         uint32_t free = 0;
@@ -135,7 +142,7 @@ void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job)
     struct gw_aggregate_job *known = job_find(aggregate, job);
     if (!known)
         return;
-    slots_free_of(aggregate, job);
+    aggregators_free_of(aggregate, job);
     members_remove(aggregate, known);
     gw_map_remove(&aggregate->job_map, job);
 }
@@ -145,28 +152,30 @@ const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, 
     return job_find(aggregate, job);
 }
 
-static bool slot_holds(const struct slot *slot, const struct gw_pkt *pkt)
+static bool aggregator_holds(const struct aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    return slot->taken && slot->seq == pkt->seq && slot->job == pkt->flow &&
-           slot->epoch == pkt->epoch;
+    return aggregator->taken && aggregator->seq == pkt->seq && aggregator->job == pkt->flow &&
+           aggregator->epoch == pkt->epoch;
 }
 
-/* The same, for a packet whose values can be added to the slot's. */
-static bool slot_matches(const struct slot *slot, const struct gw_pkt *pkt)
+/* The same, for a packet whose values can be added to the aggregator's. */
+static bool aggregator_matches(const struct aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    return slot_holds(slot, pkt) && slot->key == pkt->key && slot->values == pkt->agg.values;
+    return aggregator_holds(aggregator, pkt) && aggregator->key == pkt->key &&
+           aggregator->values == pkt->agg.values;
 }
 
-static bool is_leaked(const struct gw_aggregate *aggregate, const struct slot *slot, gw_time now)
+static bool is_leaked(const struct gw_aggregate *aggregate, const struct aggregator *aggregator,
+                      gw_time now)
 {
-    return slot->taken && now - slot->touched > aggregate->cfg.leak;
+    return aggregator->taken && now - aggregator->touched > aggregate->cfg.leak;
 }
 
 /* The first contribution: the packet's buffer becomes the sum. */
-static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct gw_pkt *pkt,
-                      uint32_t bit, gw_time now)
+static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *aggregator,
+                            struct gw_pkt *pkt, uint32_t bit, gw_time now)
 {
-    *slot = (struct slot){
+    *aggregator = (struct aggregator){
         .touched = now,
         .job = pkt->flow,
         .seq = pkt->seq,
@@ -183,33 +192,34 @@ static void slot_take(struct gw_aggregate *aggregate, struct slot *slot, struct 
     aggregate->taken++;
 }
 
-/* Sees to it that nobody else holds the slot's sum; false when there is no buffer to copy to. */
-static bool slot_own_sum(struct gw_aggregate *aggregate, struct slot *slot)
+/* Sees to it that nobody else holds the aggregator's sum; false when there is no buffer to copy to.
+ */
+static bool aggregator_own_sum(struct gw_aggregate *aggregate, struct aggregator *aggregator)
 {
     struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
-    uint32_t own = gw_buf_own(bufs, slot->buf, 4 * (size_t)slot->values);
+    uint32_t own = gw_buf_own(bufs, aggregator->buf, 4 * (size_t)aggregator->values);
     if (own == GW_BUF_NONE)
         return false;
-    slot->buf = own;
+    aggregator->buf = own;
     return true;
 }
 
 /* Adds a contribution that is not in the sum yet; false when memory does not allow it. */
-static bool slot_add(struct gw_aggregate *aggregate, struct slot *slot, const struct gw_pkt *pkt,
-                     uint32_t bit, gw_time now)
+static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *aggregator,
+                           const struct gw_pkt *pkt, uint32_t bit, gw_time now)
 {
     if (pkt->buf != GW_BUF_NONE) {
         struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
-        if (!slot_own_sum(aggregate, slot))
+        if (!aggregator_own_sum(aggregate, aggregator))
             return false;
-        aggregate->cfg.kernels->add(gw_buf_bytes(bufs, slot->buf), gw_buf_bytes(bufs, pkt->buf),
-                                    slot->values);
+        aggregate->cfg.kernels->add(gw_buf_bytes(bufs, aggregator->buf),
+                                    gw_buf_bytes(bufs, pkt->buf), aggregator->values);
     }
-    slot->bitmap |= bit;
-    slot->touched = now;
-    slot->ecn |= pkt->agg_flags & GW_AGG_ECN;
-    if (pkt->scale < slot->scale)
-        slot->scale = pkt->scale;
+    aggregator->bitmap |= bit;
+    aggregator->touched = now;
+    aggregator->ecn |= pkt->agg_flags & GW_AGG_ECN;
+    if (pkt->scale < aggregator->scale)
+        aggregator->scale = pkt->scale;
     return true;
 }
 
@@ -219,9 +229,9 @@ static uint32_t positions_of(const struct gw_aggregate_job *job)
     return UINT32_MAX >> (GW_FAN_IN_MAX - job->fan_in);
 }
 
-static bool is_complete(const struct gw_aggregate_job *job, const struct slot *slot)
+static bool is_complete(const struct gw_aggregate_job *job, const struct aggregator *aggregator)
 {
-    return slot->bitmap == positions_of(job);
+    return aggregator->bitmap == positions_of(job);
 }
 
 /* A position of a switch of `level` below the next one. */
@@ -231,21 +241,21 @@ static uint32_t above_bit(const uint8_t above[GW_LEVELS_MAX - 1], uint32_t level
 }
 
 /*
- * Lets `pkt` carry the slot's sum and say whose it is: when it is complete, one position below the
- * next switch. The slot keeps the sum, too.
+ * Lets `pkt` carry the aggregator's sum and say whose it is: when it is complete, one position
+ * below the next switch. The aggregator keeps the sum, too.
  */
-static void slot_export(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                        const struct slot *slot, struct gw_pkt *pkt)
+static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+                              const struct aggregator *aggregator, struct gw_pkt *pkt)
 {
     gw_pkt_drop_payload(aggregate->cfg.pool, pkt);
-    pkt->buf = slot->buf;
-    if (slot->buf != GW_BUF_NONE)
-        gw_buf_share(aggregate->cfg.pool->bufs, slot->buf);
-    pkt->agg_flags |= slot->ecn ? GW_AGG_ECN : 0;
-    pkt->scale = slot->scale;
+    pkt->buf = aggregator->buf;
+    if (aggregator->buf != GW_BUF_NONE)
+        gw_buf_share(aggregate->cfg.pool->bufs, aggregator->buf);
+    pkt->agg_flags |= aggregator->ecn ? GW_AGG_ECN : 0;
+    pkt->scale = aggregator->scale;
     pkt->agg.level = job->level;
-    pkt->agg.bitmap = slot->bitmap;
-    if (is_complete(job, slot)) {
+    pkt->agg.bitmap = aggregator->bitmap;
+    if (is_complete(job, aggregator)) {
         pkt->agg.bitmap = above_bit(job->above, job->level);
         pkt->agg.level++;
     }
@@ -256,20 +266,21 @@ static void slot_export(struct gw_aggregate *aggregate, const struct gw_aggregat
  * already, since what it carries is not all of that position; else the sum waits for another.
  */
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                   struct slot *slot, struct gw_pkt *pkt, gw_time now)
+                   struct aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
 {
-    if (!slot_matches(slot, pkt))
+    if (!aggregator_matches(aggregator, pkt))
         return true;
     bool is_lower = pkt->agg.level < job->level;
     uint32_t bits = is_lower ? above_bit(pkt->agg.above, job->level - 1) : pkt->agg.bitmap;
-    if ((slot->bitmap & bits) != bits &&
-        (is_lower || slot->bitmap & bits || !slot_add(aggregate, slot, pkt, bits, now))) {
+    if ((aggregator->bitmap & bits) != bits &&
+        (is_lower || aggregator->bitmap & bits ||
+         !aggregator_add(aggregate, aggregator, pkt, bits, now))) {
         aggregate->stats.passed++;
         return true;
     }
     aggregate->stats.partials++;
-    slot_export(aggregate, job, slot, pkt);
-    slot_free(aggregate, slot);
+    aggregator_export(aggregate, job, aggregator, pkt);
+    aggregator_free(aggregate, aggregator);
     return true;
 }
 
@@ -291,10 +302,10 @@ static bool is_from_below(const struct gw_aggregate_job *job, const struct gw_pk
 
 /* The last contribution came: it leaves with the sum. */
 static void complete(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                     const struct slot *slot, struct gw_pkt *pkt)
+                     const struct aggregator *aggregator, struct gw_pkt *pkt)
 {
     aggregate->stats.completed++;
-    slot_export(aggregate, job, slot, pkt);
+    aggregator_export(aggregate, job, aggregator, pkt);
 }
 
 bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, gw_time now)
@@ -309,35 +320,36 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     }
     aggregate->stats.gradients++;
-    struct slot *slot = &aggregate->slots[pkt->index % aggregate->cfg.aggregators];
+    struct aggregator *aggregator =
+        &aggregate->aggregators[pkt->index % aggregate->cfg.aggregators];
     if (!is_from_below(job, pkt)) {
         aggregate->stats.misplaced++;
         return true;
     }
     if (pkt->agg_flags & GW_AGG_RESEND)
-        return resent(aggregate, job, slot, pkt, now);
+        return resent(aggregate, job, aggregator, pkt, now);
     if (pkt->agg.level != job->level)
         return true; /* another switch of the tree on its way */
     uint32_t bit = pkt->agg.bitmap;
-    if (!slot->taken) {
-        slot_take(aggregate, slot, pkt, bit, now);
-        if (is_complete(job, slot)) {
-            complete(aggregate, job, slot, pkt);
+    if (!aggregator->taken) {
+        aggregator_take(aggregate, aggregator, pkt, bit, now);
+        if (is_complete(job, aggregator)) {
+            complete(aggregate, job, aggregator, pkt);
             return true;
         }
-    } else if (!slot_matches(slot, pkt)) {
+    } else if (!aggregator_matches(aggregator, pkt)) {
         aggregate->stats.collisions++;
         pkt->agg_flags |= GW_AGG_COLLISION | GW_AGG_RESEND;
         return true;
-    } else if (slot->bitmap & bit) {
+    } else if (aggregator->bitmap & bit) {
         aggregate->stats.duplicates++;
-        slot->ecn |= pkt->agg_flags & GW_AGG_ECN;
-    } else if (!slot_add(aggregate, slot, pkt, bit, now)) {
+        aggregator->ecn |= pkt->agg_flags & GW_AGG_ECN;
+    } else if (!aggregator_add(aggregate, aggregator, pkt, bit, now)) {
         aggregate->stats.no_buffer++;
         pkt->agg_flags |= GW_AGG_RESEND;
         return true;
-    } else if (is_complete(job, slot)) {
-        complete(aggregate, job, slot, pkt);
+    } else if (is_complete(job, aggregator)) {
+        complete(aggregate, job, aggregator, pkt);
         return true;
     } else {
         aggregate->stats.held++;
@@ -350,13 +362,14 @@ void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt 
 {
     if (pkt->agg_flags & GW_AGG_REQUEST)
         return; /* not the end of the fragment */
-    struct slot *slot = &aggregate->slots[pkt->index % aggregate->cfg.aggregators];
-    if (slot_holds(slot, pkt)) {
+    struct aggregator *aggregator =
+        &aggregate->aggregators[pkt->index % aggregate->cfg.aggregators];
+    if (aggregator_holds(aggregator, pkt)) {
         aggregate->stats.freed++;
-        slot_free(aggregate, slot);
-    } else if (is_leaked(aggregate, slot, now)) {
+        aggregator_free(aggregate, aggregator);
+    } else if (is_leaked(aggregate, aggregator, now)) {
         aggregate->stats.leaked++;
-        slot_free(aggregate, slot);
+        aggregator_free(aggregate, aggregator);
     }
 }
 
@@ -370,11 +383,11 @@ void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time 
     if (count > aggregate->cfg.aggregators)
         count = aggregate->cfg.aggregators;
     for (uint32_t i = 0; i < count && aggregate->taken; i++) {
-        struct slot *slot = &aggregate->slots[aggregate->sweep_at];
+        struct aggregator *aggregator = &aggregate->aggregators[aggregate->sweep_at];
         aggregate->sweep_at = (aggregate->sweep_at + 1) % aggregate->cfg.aggregators;
-        if (is_leaked(aggregate, slot, now)) {
+        if (is_leaked(aggregate, aggregator, now)) {
             aggregate->stats.leaked++;
-            slot_free(aggregate, slot);
+            aggregator_free(aggregate, aggregator);
         }
     }
 }

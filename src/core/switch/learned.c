@@ -3,36 +3,43 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
+
+/* The same measures and builds. */
+static void carve(struct gw_learned *learned, uint32_t max, uint16_t port_count,
+                  struct gw_arena *arena)
+{
+    learned->entries = gw_arena_take(arena, max * sizeof(*learned->entries));
+    learned->last = gw_arena_take(arena, port_count * sizeof(*learned->last));
+    void *map = gw_arena_take(arena, gw_map_size(max));
+    if (!arena->base)
+        return;
+    memset(learned->entries, 0, max * sizeof(*learned->entries));
+    memset(learned->last, 0, port_count * sizeof(*learned->last));
+    gw_map_init(&learned->map, map, max);
+}
 
 size_t gw_learned_size(uint32_t max, uint16_t port_count)
 {
-    return gw_aligned(max * sizeof(struct gw_learned_entry)) +
-           gw_aligned(port_count * sizeof(uint32_t)) + gw_aligned(gw_map_size(max));
+    struct gw_learned learned;
+    struct gw_arena arena = {.used = 0};
+    carve(&learned, max, port_count, &arena);
+    return arena.used;
 }
 
 void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uint16_t port_count,
                      gw_time idle)
 {
-    unsigned char *at = memory;
-    size_t entries = gw_aligned(max * sizeof(struct gw_learned_entry));
-    size_t last = gw_aligned(port_count * sizeof(uint32_t));
-    memset(memory, 0, entries + last);
-    *learned = (struct gw_learned){
-        .entries = (struct gw_learned_entry *)(void *)at,
-        .last = (uint32_t *)(void *)(at + entries),
-        .max = max,
-        .port_count = port_count,
-        .idle = idle,
-    };
-    gw_map_init(&learned->map, at + entries + last, max);
+    struct gw_arena arena = {.base = memory};
+    *learned = (struct gw_learned){.max = max, .port_count = port_count, .idle = idle};
+    carve(learned, max, port_count, &arena);
 }
 
 static void forget(struct gw_learned *learned, struct gw_learned_entry *entry)
 {
     gw_map_remove(&learned->map, entry->address);
-    entry->port = GW_LEARNED_NONE;
+    entry->port = GW_PORT_NONE;
 }
 
 /* An entry that nobody uses, or has not used for long; NULL: all are in use. */
@@ -43,12 +50,12 @@ static struct gw_learned_entry *find_room(struct gw_learned *learned, gw_time no
     struct gw_learned_entry *oldest = NULL;
     for (uint32_t i = 0; i < learned->max; i++) {
         struct gw_learned_entry *entry = &learned->entries[i];
-        if (entry->port == GW_LEARNED_NONE)
+        if (entry->port == GW_PORT_NONE)
             return entry;
         if (!oldest || gw_time_before(entry->seen, oldest->seen))
             oldest = entry;
     }
-    if (!oldest || now - oldest->seen < learned->idle)
+    if (!oldest || !gw_learned_is_idle(learned, oldest, now))
         return NULL;
     forget(learned, oldest);
     return oldest;
@@ -83,7 +90,23 @@ int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port,
 uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address)
 {
     uint32_t index = gw_map_get(&learned->map, address);
-    return index == GW_MAP_NONE ? GW_LEARNED_NONE : learned->entries[index].port;
+    return index == GW_MAP_NONE ? GW_PORT_NONE : learned->entries[index].port;
+}
+
+const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned, uint32_t *at)
+{
+    while (*at < learned->count) {
+        const struct gw_learned_entry *entry = &learned->entries[(*at)++];
+        if (entry->port != GW_PORT_NONE)
+            return entry;
+    }
+    return NULL;
+}
+
+bool gw_learned_is_idle(const struct gw_learned *learned, const struct gw_learned_entry *entry,
+                        gw_time now)
+{
+    return now - entry->seen >= learned->idle;
 }
 
 void gw_learned_forget(struct gw_learned *learned, uint16_t port)

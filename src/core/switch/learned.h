@@ -9,17 +9,15 @@
 #define GW_CORE_LEARNED_H
 
 #include "base/map.h"
-#include "base/time.h"
+#include "core/node.h"
 
 enum {
     GW_LEARNED_MAX = 1 << 20,
 };
 
-#define GW_LEARNED_NONE UINT16_MAX
-
 struct gw_learned_entry {
     uint32_t address;
-    uint16_t port; /* GW_LEARNED_NONE: free */
+    uint16_t port; /* GW_PORT_NONE: free */
     gw_time seen;  /* last time that it sent, or about that */
 };
 
@@ -35,6 +33,7 @@ struct gw_learned {
 
 /* Bytes of memory for `max` addresses on `port_count` ports. */
 size_t gw_learned_size(uint32_t max, uint16_t port_count);
+/* Makes an empty table in `memory`, aligned to 64. */
 void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uint16_t port_count,
                      gw_time idle);
 
@@ -44,8 +43,18 @@ void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uin
  */
 int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port, gw_time now);
 
-/* The port of `address`, or GW_LEARNED_NONE. */
+/* The port of `address`, or GW_PORT_NONE. */
 uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address);
+
+/*
+ * The entry at `*at` or the next one behind it that is in use, and moves `*at` behind it; NULL: no
+ * more. `*at` is 0 at first.
+ */
+const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned, uint32_t *at);
+
+/* Whether the entry's address has been silent for so long that it makes room for others. */
+bool gw_learned_is_idle(const struct gw_learned *learned, const struct gw_learned_entry *entry,
+                        gw_time now);
 
 /* Forgets all addresses of a port. */
 void gw_learned_forget(struct gw_learned *learned, uint16_t port);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
 
@@ -34,25 +34,33 @@ struct gw_slots {
     struct gw_slots_stats stats;
 };
 
+/* The same measures and builds. */
+static void carve(struct gw_slots *slots, const struct gw_slots_cfg *cfg, struct gw_arena *arena)
+{
+    slots->pool = gw_arena_take(arena, cfg->slots * sizeof(*slots->pool));
+    slots->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*slots->jobs));
+    void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
+    if (arena->base)
+        gw_map_init(&slots->job_map, map, cfg->jobs_max);
+}
+
 size_t gw_slots_size(const struct gw_slots_cfg *cfg)
 {
-    return gw_aligned(sizeof(struct gw_slots)) + gw_aligned(cfg->slots * sizeof(struct slot)) +
-           gw_aligned(cfg->jobs_max * sizeof(struct job)) + gw_aligned(gw_map_size(cfg->jobs_max));
+    struct gw_slots slots;
+    struct gw_arena arena = {.used = 0};
+    gw_arena_take(&arena, sizeof(slots));
+    carve(&slots, cfg, &arena);
+    return arena.used;
 }
 
 struct gw_slots *gw_slots_init(void *memory, const struct gw_slots_cfg *cfg)
 {
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
-    unsigned char *at = memory;
+    struct gw_arena arena = {.base = memory};
     memset(memory, 0, gw_slots_size(cfg));
-    struct gw_slots *slots = memory;
+    struct gw_slots *slots = gw_arena_take(&arena, sizeof(*slots));
     slots->cfg = *cfg;
-    at += gw_aligned(sizeof(*slots));
-    slots->pool = (void *)at;
-    at += gw_aligned(cfg->slots * sizeof(struct slot));
-    slots->jobs = (void *)at;
-    at += gw_aligned(cfg->jobs_max * sizeof(struct job));
-    gw_map_init(&slots->job_map, at, cfg->jobs_max);
+    carve(slots, cfg, &arena);
     return slots;
 }
 

@@ -1,65 +1,33 @@
 /*
- * The switch: a node that classifies, routes by table with ECMP, and queues at its egress ports.
+ * The switch: a node that passes each packet through a row of stages, each of which can be switched
+ * off: classify, route, aggregate, queue (switch_stage.h). What a stage does stands in its header.
  *
- * On real sockets there is no table: host addresses are random, the fabric is a tree, and a switch
- * learns where they are (learned.h). What it does not know goes up. A packet never leaves by the
- * port that it came by. Whoever is new below a switch is announced above it, by a packet in its
- * name to GW_ADDRESS_NONE, and everybody when the uplink opens: so whoever has never sent anything
- * can be reached as well.
+ * On real sockets there is no table of routes: host addresses are random, the fabric is a tree, and
+ * a switch learns where they are (learned.h). What it does not know goes up. A packet never leaves
+ * by the port that it came by. Whoever is new below a switch is announced above it, by a packet in
+ * its name to GW_ADDRESS_NONE, and everybody when the uplink opens: so whoever has never sent
+ * anything can be reached as well.
  *
- * Packets of one flow and entropy take one path: port = mix(flow key, entropy, salt) over the
- * equal-cost set of the destination. A route is data (struct gw_switch_routes), installed at init
- * and replaced at any time by the control plane. The switch's forwarding latency is the driver's
- * matter: it is folded into the incoming link.
- *
- * A lossless switch tells the other ends of its links to hold their data back while it holds too
- * much of what they sent, and does as it is told itself (pause.h). Its own PAUSEs pass by the
- * queues and are not in the books of a port.
- *
- * Invariant, per port: bytes in = bytes out + bytes trimmed + bytes dropped + backlog.
+ * A route is data (struct gw_switch_routes), installed at init and replaced at any time by the
+ * control plane. The switch's forwarding latency is the driver's matter: it is folded into the
+ * incoming link.
  */
 #ifndef GW_CORE_SWITCH_H
 #define GW_CORE_SWITCH_H
 
 #include "base/fixed.h"
-#include "core/switch/aggregate.h"
-#include "core/switch/learned.h"
-#include "core/switch/lossless.h"
 #include "core/node.h"
+#include "core/pause.h"
 #include "core/qdisc/qdisc.h"
+#include "core/switch/aggregate.h"
 #include "core/switch/slots.h"
-
-/*
- * Next hops, in a form that stays in a cache near the core while a switch runs. Destinations come
- * in blocks of 2^block_shift, and blocks with the same routes share a leaf:
- *
- *   entry = leaves[blocks[d >> block_shift] << block_shift | low bits of d]
- *
- * An entry is a port, or GW_ROUTE_SET plus the index of a set of equal-cost ports, or
- * GW_ROUTE_NONE. With block_shift 31, one block and one leaf make a flat table.
- */
-struct gw_switch_routes {
-    const uint16_t *blocks;
-    const uint16_t *leaves;
-    const struct gw_switch_set {
-        uint32_t first; /* index into `members` */
-        uint32_t count; /* at least 1 */
-    } * sets;
-    const uint16_t *members; /* ports */
-    uint16_t *turns;         /* per set, its member that is next; NULL: no turns (core/lb/lb.h) */
-    uint32_t label_divisor;  /* without turns: digit of the label, label / divisor; 0: no labels */
-    uint32_t destination_count;
-    uint32_t block_shift;
-};
+#include "core/switch/switch_route.h"
 
 /* Nobody, where switches learn: who sends to it is learned on the way to the top. */
 #define GW_ADDRESS_NONE 0
 
-#define GW_ROUTE_NONE UINT16_MAX
-#define GW_ROUTE_SET  0x8000u
-
 struct gw_switch_cfg {
-    uint16_t port_count;
+    uint16_t port_count; /* at most GW_PORTS_MAX */
     const struct gw_qdisc_ops *qdisc;
     const void *qdisc_cfg;
     const uint32_t *capacity; /* bytes of data per port, port_count of them; read at init only */
@@ -69,8 +37,8 @@ struct gw_switch_cfg {
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
     uint32_t learned_max;           /* addresses that it can learn; 0: it routes by `routes` */
     gw_time learned_idle;           /* an address silent for so long makes room for others */
-    uint16_t uplink;                /* learning: port of all else, or GW_ROUTE_NONE */
-    uint32_t train;                 /* packets per train, at most; 0: 1. Not with `lossless` */
+    uint16_t uplink;                /* learning: port of all else, or GW_PORT_NONE */
+    uint32_t train;                 /* packets per train, at most; 0: 1 */
     struct gw_aggregate *aggregate; /* aggregation stage, or NULL; outlives the switch */
     struct gw_slots *slots;         /* stage of slots, or NULL; outlives the switch */
     uint32_t address;               /* of the switch, for job control */
@@ -141,13 +109,25 @@ void gw_switch_announce(struct gw_switch *sw, gw_time now);
 
 /*
  * What leaves by port `group` reaches the host at `port` and others at once: a result for several
- * of them is put there, once. Nothing arrives by that port, and it is not opened. GW_ROUTE_NONE:
+ * of them is put there, once. Nothing arrives by that port, and it is not opened. GW_PORT_NONE:
  * what is for the host leaves by its own port again.
  */
-void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group);
+void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group, gw_time now);
 
 /* Nothing is there any more: forgets its addresses, and drops what is queued for it. */
-void gw_switch_close_port(struct gw_switch *sw, uint16_t port);
+void gw_switch_close_port(struct gw_switch *sw, uint16_t port, gw_time now);
+
+/*
+ * The port marks everything ECN-capable while more than `bytes` of data are queued, and below that
+ * what it is configured to; UINT32_MAX: as configured. False when its discipline does not mark.
+ */
+bool gw_switch_mark_at(struct gw_switch *sw, uint16_t port, uint32_t bytes);
+
+/*
+ * The port takes packets of class i as those of classes[i], and so does whoever they leave for.
+ * Control stays control, and nothing else becomes it.
+ */
+void gw_switch_set_classes(struct gw_switch *sw, uint16_t port, const uint8_t classes[GW_CLASSES]);
 
 struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);

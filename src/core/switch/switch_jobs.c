@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "core/job.h"
 
@@ -22,30 +22,35 @@ struct gw_switch_job {
     uint32_t members[GW_FAN_IN_MAX];
 };
 
-static size_t table_size(const struct gw_aggregate *aggregate)
+/* The same measures and builds. */
+static void carve(struct gw_switch_jobs *jobs, uint32_t jobs_max, struct gw_arena *arena)
 {
-    return gw_aligned(gw_aggregate_cfg(aggregate)->jobs_max * sizeof(struct gw_switch_job));
+    jobs->jobs = gw_arena_take(arena, jobs_max * sizeof(*jobs->jobs));
+    void *map = gw_arena_take(arena, gw_map_size(jobs_max));
+    if (arena->base)
+        gw_map_init(&jobs->map, map, jobs_max);
 }
 
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)
 {
-    if (!aggregate)
-        return 0;
-    return table_size(aggregate) + gw_aligned(gw_map_size(gw_aggregate_cfg(aggregate)->jobs_max));
+    struct gw_switch_jobs jobs;
+    struct gw_arena arena = {.used = 0};
+    if (aggregate)
+        carve(&jobs, gw_aggregate_cfg(aggregate)->jobs_max, &arena);
+    return arena.used;
 }
 
 void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_aggregate *aggregate,
                          uint32_t address)
 {
+    struct gw_arena arena = {.base = memory};
     *jobs = (struct gw_switch_jobs){
         .aggregate = aggregate,
-        .jobs = memory,
         .address = address,
         .deadline = GW_TIME_NEVER,
     };
     if (aggregate)
-        gw_map_init(&jobs->map, (unsigned char *)memory + table_size(aggregate),
-                    gw_aggregate_cfg(aggregate)->jobs_max);
+        carve(jobs, gw_aggregate_cfg(aggregate)->jobs_max, &arena);
 }
 
 bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge,
@@ -64,12 +69,6 @@ bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, 
     if (spreads)
         pkt->scale |= GW_JOB_PATH_SPREAD;
     return true;
-}
-
-bool gw_switch_jobs_is_addressed(const struct gw_switch_jobs *jobs, const struct gw_pkt *pkt)
-{
-    return jobs->aggregate && pkt->job.word[2] == jobs->address &&
-           (pkt->agg_flags == GW_JOB_INSTALL || pkt->agg_flags == GW_JOB_REMOVE);
 }
 
 static struct gw_switch_job *job_find(const struct gw_switch_jobs *jobs, uint32_t number)

@@ -30,7 +30,7 @@ struct gw_switch_jobs {
 /* Bytes of memory for the jobs that the stage has room for; `aggregate` may be NULL. */
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate);
 
-/* Makes an empty table in `memory`, aligned to 64. */
+/* Makes an empty table in `memory`, aligned to 64; NULL when there is no stage. */
 void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_aggregate *aggregate,
                          uint32_t address);
 
@@ -41,12 +41,10 @@ void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_ag
 bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge,
                          bool spreads);
 
-/* Whether a packet other than JOIN is for this switch. */
-bool gw_switch_jobs_is_addressed(const struct gw_switch_jobs *jobs, const struct gw_pkt *pkt);
-
 /*
- * Does what such a packet says, and turns it round into the answer: send it on. False: its contents
- * are impossible or contradict what is known of the same epoch; nothing was done, drop it.
+ * Does what an INSTALL or REMOVE for this switch says, and turns it round into the answer: send it
+ * on. False: its contents are impossible or contradict what is known of the same epoch; nothing was
+ * done, drop it.
  */
 bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
 

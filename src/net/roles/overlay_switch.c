@@ -81,7 +81,7 @@ static int open_switch(struct gw_overlay_switch *own)
         .trim_size = cfg->hdr,
         .learned_max = LEARNED_MAX,
         .learned_idle = LEARNED_IDLE,
-        .uplink = cfg->has_uplink ? 0 : GW_ROUTE_NONE,
+        .uplink = cfg->has_uplink ? 0 : GW_PORT_NONE,
         .train = train_of(cfg),
         .aggregate = own->aggregate,
         .address = cfg->address,
@@ -143,19 +143,20 @@ void gw_overlay_switch_hear(struct gw_overlay_switch *own, uint16_t peer, uint16
                      true);
     for (uint16_t i = 0; i < own->cfg.ports; i++)
         if (own->peers[i] == peer)
-            gw_switch_set_group(own->sw, i, hears ? group_port(own, group) : GW_ROUTE_NONE);
+            gw_switch_set_group(own->sw, i, hears ? group_port(own, group) : GW_PORT_NONE,
+                                gw_loop_now(own->cfg.loop));
 }
 
-/* The port of `peer`, or a free one; GW_ROUTE_NONE: there is none. */
+/* The port of `peer`, or a free one; GW_PORT_NONE: there is none. */
 static uint16_t find_port(const struct gw_overlay_switch *own, uint16_t peer, bool is_above)
 {
-    uint16_t room = GW_ROUTE_NONE;
+    uint16_t room = GW_PORT_NONE;
     if (is_above)
         return 0;
     for (uint16_t i = 1; i < own->cfg.ports; i++) {
         if (own->peers[i] == peer && peer != PEER_LOCAL)
             return i;
-        if (own->peers[i] == PEER_NONE && room == GW_ROUTE_NONE)
+        if (own->peers[i] == PEER_NONE && room == GW_PORT_NONE)
             room = i;
     }
     return room;
@@ -166,7 +167,7 @@ static int open_port(struct gw_overlay_switch *own, uint16_t peer, uint32_t addr
                      bool is_above, uint16_t *port)
 {
     *port = find_port(own, peer, is_above);
-    if (*port == GW_ROUTE_NONE)
+    if (*port == GW_PORT_NONE)
         return GW_ERR_NO_ROOM;
     int code = gw_switch_open_port(own->sw, *port, address, is_host, gw_loop_now(own->cfg.loop));
     if (!code)
@@ -194,7 +195,7 @@ void gw_overlay_switch_detach(struct gw_overlay_switch *own, uint16_t peer)
     for (uint16_t i = 0; i < own->cfg.ports; i++)
         if (own->peers[i] == peer) {
             own->peers[i] = PEER_NONE;
-            gw_switch_close_port(own->sw, i);
+            gw_switch_close_port(own->sw, i, gw_loop_now(own->cfg.loop));
         }
     gw_loop_unlink(own->cfg.loop, peer);
 }

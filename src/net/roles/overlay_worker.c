@@ -69,7 +69,7 @@ static int open_member(struct gw_overlay_worker *worker)
         .incarnation = cfg->incarnation,
         .retry = GW_OVERLAY_RETRY,
         .beat = GW_STATION_BEAT,
-        .patience = cfg->patience,
+        .stall = cfg->patience,
     };
     void *memory = gw_node_memory_take(gw_member_size());
     if (!memory)

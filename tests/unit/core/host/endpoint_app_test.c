@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "core/codec.h"
-#include "core/host/endpoint_impl.h"
+#include "core/host/app.h"
 
 enum {
     ADDRESS = 1,
@@ -11,6 +11,7 @@ enum {
     JOB = 3,
     MTU = 64,
     PKTS = 8,
+    APP_EVENTS = 2,
 };
 
 /* Counts what it gets. */
@@ -20,17 +21,28 @@ struct recorder {
     uint8_t last_op;
 };
 
-static void recorder_input(struct gw_endpoint *ep, struct gw_app *app, struct gw_pkt *pkt,
-                           gw_time now)
+static void recorder_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct recorder *recorder = (struct recorder *)app;
     (void)now;
     recorder->count++;
     recorder->last_op = pkt->agg_flags;
-    gw_pkt_release(ep->pool, pkt);
+    gw_pkt_release(app->pool, pkt);
 }
 
-static const struct gw_app_ops worker_ops = {.role = GW_APP_WORKER, .input = recorder_input};
+/* Counts and fires no more. */
+static void recorder_expire(struct gw_app *app, gw_time now)
+{
+    (void)now;
+    ((struct recorder *)app)->count++;
+    gw_app_arm(app, GW_TIME_NEVER);
+}
+
+static const struct gw_app_ops worker_ops = {
+    .role = GW_APP_WORKER,
+    .input = recorder_input,
+    .expire = recorder_expire,
+};
 static const struct gw_app_ops server_ops = {.role = GW_APP_SERVER, .input = recorder_input};
 static const struct gw_app_ops member_ops = {.role = GW_APP_MEMBER, .input = recorder_input};
 static const struct gw_app_ops coordinator_ops = {.role = GW_APP_COORDINATOR,
@@ -48,23 +60,24 @@ static void fixture_open(struct fixture *f)
 {
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(ADDRESS, MTU);
     cfg.apps_max = 4;
+    cfg.app_events_max = APP_EVENTS;
     *f = (struct fixture){.worker.app = {.ops = &worker_ops, .job = JOB},
                           .server.app = {.ops = &server_ops, .job = JOB},
                           .member.app = {.ops = &member_ops, .job = JOB},
                           .coordinator.app = {.ops = &coordinator_ops, .job = JOB}};
     gw_test_host_open(&f->host, &cfg, PKTS);
-    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->worker.app), 0);
-    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->server.app), 0);
-    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->member.app), 0);
-    assert_int_equal(gw_endpoint_attach(f->host.endpoint, &f->coordinator.app), 0);
+    assert_int_equal(gw_app_attach(&f->worker.app, f->host.endpoint), 0);
+    assert_int_equal(gw_app_attach(&f->server.app, f->host.endpoint), 0);
+    assert_int_equal(gw_app_attach(&f->member.app, f->host.endpoint), 0);
+    assert_int_equal(gw_app_attach(&f->coordinator.app, f->host.endpoint), 0);
 }
 
 static void fixture_close(struct fixture *f)
 {
-    gw_endpoint_detach(f->host.endpoint, &f->worker.app);
-    gw_endpoint_detach(f->host.endpoint, &f->server.app);
-    gw_endpoint_detach(f->host.endpoint, &f->member.app);
-    gw_endpoint_detach(f->host.endpoint, &f->coordinator.app);
+    gw_app_detach(&f->worker.app);
+    gw_app_detach(&f->server.app);
+    gw_app_detach(&f->member.app);
+    gw_app_detach(&f->coordinator.app);
     gw_test_host_close(&f->host);
 }
 
@@ -125,11 +138,11 @@ static void detach__leaves_its_packets_without_application(void **state)
     struct fixture f;
     fixture_open(&f);
     feed(&f, JOB, GW_PKT_PARAM, 0);
-    gw_endpoint_detach(f.host.endpoint, &f.worker.app);
+    gw_app_detach(&f.worker.app);
     feed(&f, JOB, GW_PKT_PARAM, 0);
     assert_int_equal(f.worker.count, 1);
     assert_true(gw_endpoint_stats(f.host.endpoint)->stray == 1);
-    assert_int_equal(gw_endpoint_attach(f.host.endpoint, &f.worker.app), 0);
+    assert_int_equal(gw_app_attach(&f.worker.app, f.host.endpoint), 0);
     feed(&f, JOB, GW_PKT_PARAM, 0);
     assert_int_equal(f.worker.count, 2);
     fixture_close(&f);
@@ -143,7 +156,7 @@ static void app_pkt__has_the_key_of_its_destination(void **state)
     struct gw_pkt pkt;
     fixture_open(&f);
     for (uint32_t i = 0; i < GW_COUNT_OF(dsts); i++) {
-        gw_endpoint_app_pkt(f.host.endpoint, &f.worker.app, &pkt, dsts[i], i, 1);
+        gw_app_pkt(&f.worker.app, &pkt, dsts[i], i, 1);
         assert_int_equal(pkt.dst, dsts[i]);
         assert_int_equal(pkt.q.key, gw_flow_key(ADDRESS, dsts[i], JOB));
     }
@@ -163,7 +176,7 @@ static void job_pkt__is_complete(void **state)
     memset(pkt, 0xaa, sizeof(*pkt));
     pkt->buf = GW_BUF_NONE;
     gw_pkt_release(&f.host.pool, pkt);
-    pkt = gw_endpoint_job_pkt(f.host.endpoint, &f.member.app, OTHER, GW_JOB_LEAVE);
+    pkt = gw_app_job_pkt(&f.member.app, OTHER, GW_JOB_LEAVE);
     assert_non_null(pkt);
     assert_int_equal(pkt->q.class, GW_CLASS_CONTROL);
     assert_int_equal(pkt->q.ecn, GW_ECN_ECT0);
@@ -181,6 +194,87 @@ static void job_pkt__is_complete(void **state)
     fixture_close(&f);
 }
 
+static void app_claim__counts_an_empty_pool(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct gw_pkt *pkts[PKTS];
+    fixture_open(&f);
+    for (uint32_t i = 0; i < PKTS; i++)
+        assert_non_null(pkts[i] = gw_app_claim(&f.worker.app));
+    assert_true(gw_endpoint_stats(f.host.endpoint)->pool_empty == 0);
+    assert_null(gw_app_claim(&f.worker.app));
+    assert_null(gw_app_job_pkt(&f.member.app, OTHER, GW_JOB_JOIN));
+    assert_true(gw_endpoint_stats(f.host.endpoint)->pool_empty == 2);
+    for (uint32_t i = 0; i < PKTS; i++)
+        gw_pkt_release(&f.host.pool, pkts[i]);
+    fixture_close(&f);
+}
+
+/* Every promise finds room when its time has come, whatever else is promised or waits. */
+static void app_promise__is_limited_until_events_are_polled(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct gw_event event = {.kind = GW_EVENT_REDUCED};
+    uint32_t room = 0;
+    fixture_open(&f);
+    for (; gw_app_may_promise(&f.worker.app); room++)
+        gw_app_promise(&f.worker.app);
+    assert_true(room >= APP_EVENTS && f.worker.app.promised == room);
+    assert_false(gw_app_may_promise(&f.member.app));
+    for (uint32_t i = 0; i < room; i++) {
+        event.tag = i;
+        gw_app_post(&f.worker.app, &event);
+        assert_false(gw_app_may_promise(&f.member.app));
+    }
+    for (uint32_t i = 0; i < room; i++) {
+        assert_int_equal(gw_endpoint_poll(f.host.endpoint, &event, 1), 1);
+        assert_int_equal(event.tag, i);
+        assert_true(gw_app_may_promise(&f.member.app));
+    }
+    assert_int_equal(gw_endpoint_poll(f.host.endpoint, &event, 1), 0);
+    fixture_close(&f);
+}
+
+static void detach__ends_promises_and_the_timer(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    struct gw_node *node = gw_endpoint_node(f.host.endpoint);
+    while (gw_app_may_promise(&f.worker.app))
+        gw_app_promise(&f.worker.app);
+    gw_app_arm(&f.worker.app, 5);
+    assert_true(gw_node_deadline(node) == 5);
+    gw_app_detach(&f.worker.app);
+    assert_true(gw_app_may_promise(&f.member.app));
+    assert_true(gw_node_deadline(node) == GW_TIME_NEVER);
+    assert_int_equal(gw_app_attach(&f.worker.app, f.host.endpoint), 0);
+    assert_int_equal(f.worker.app.promised, 0);
+    fixture_close(&f);
+}
+
+static void app_arm_by__never_delays(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    struct gw_node *node = gw_endpoint_node(f.host.endpoint);
+    gw_app_arm_by(&f.worker.app, 7);
+    gw_app_arm_by(&f.worker.app, 9);
+    assert_true(f.worker.app.timer_at == 7 && gw_node_deadline(node) == 7);
+    gw_app_arm_by(&f.worker.app, 6);
+    assert_true(f.worker.app.timer_at == 6 && gw_node_deadline(node) == 6);
+    gw_node_expire(node, 5);
+    assert_int_equal(f.worker.count, 0);
+    gw_node_expire(node, 6);
+    assert_int_equal(f.worker.count, 1);
+    assert_true(f.worker.app.timer_at == GW_TIME_NEVER);
+    assert_true(gw_node_deadline(node) == GW_TIME_NEVER);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +283,10 @@ int main(void)
         cmocka_unit_test(detach__leaves_its_packets_without_application),
         cmocka_unit_test(app_pkt__has_the_key_of_its_destination),
         cmocka_unit_test(job_pkt__is_complete),
+        cmocka_unit_test(app_claim__counts_an_empty_pool),
+        cmocka_unit_test(app_promise__is_limited_until_events_are_polled),
+        cmocka_unit_test(detach__ends_promises_and_the_timer),
+        cmocka_unit_test(app_arm_by__never_delays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,10 +150,11 @@ static void red_init__clamps_thresholds(void **state)
     (void)state;
     struct gw_red red;
     gw_red_init(&red, &(struct gw_red_cfg){.kmin = GW_Q16_ONE / 2, .kmax = GW_Q16_ONE / 4},
-                CAPACITY);
+                CAPACITY, UINT32_MAX);
     assert_int_equal(red.kmin, CAPACITY / 2);
     assert_int_equal(red.kmax, CAPACITY / 2);
-    gw_red_init(&red, &(struct gw_red_cfg){.kmin = -GW_Q16_ONE, .kmax = INT64_MAX}, UINT32_MAX);
+    gw_red_init(&red, &(struct gw_red_cfg){.kmin = -GW_Q16_ONE, .kmax = INT64_MAX}, UINT32_MAX,
+                UINT32_MAX);
     assert_int_equal(red.kmin, 0);
     assert_int_equal(red.kmax, UINT32_MAX);
 }

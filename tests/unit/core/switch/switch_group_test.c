@@ -85,7 +85,9 @@ static void arrive(struct fixture *f, uint32_t dst, uint8_t agg_flags)
 static uint32_t count_out(struct fixture *f, uint16_t port)
 {
     struct gw_pkt *pkts[8];
-    uint32_t count = gw_node_output(gw_switch_node(f->sw), port, pkts, 8, 0) & ~GW_OUTPUT_MORE;
+    struct gw_node *node = gw_switch_node(f->sw);
+    uint32_t count = gw_node_output(node, port, pkts, 8, 0) & ~GW_OUTPUT_MORE;
+    node->ready_count = 0;
     for (uint32_t i = 0; i < count; i++)
         gw_pkt_release(&f->pool, pkts[i]);
     return count;
@@ -106,7 +108,7 @@ static void switch_group__replaces_the_copies_of_those_who_hear(void **state)
         uint32_t expected[HOSTS], heard = 0;
         for (uint16_t host = 0; host < HOSTS; host++) {
             bool hears = hearing >> host & 1;
-            gw_switch_set_group(f->sw, 1 + host, hears ? GROUP : GW_ROUTE_NONE);
+            gw_switch_set_group(f->sw, 1 + host, hears ? GROUP : GW_PORT_NONE, 0);
             expected[host] = !hears;
             heard += hears;
         }
@@ -122,7 +124,7 @@ static void switch_group__leaves_the_rest_alone(void **state)
 {
     struct fixture *f = *state;
     for (uint16_t host = 0; host < HOSTS; host++)
-        gw_switch_set_group(f->sw, 1 + host, GROUP);
+        gw_switch_set_group(f->sw, 1 + host, GROUP, 0);
     arrive(f, HOST + 2, GW_AGG_UNICAST);
     expect_out(f, (const uint32_t[HOSTS]){0, 0, 1, 0}, 0);
 }
@@ -132,8 +134,8 @@ static void switch_group__ends_with_the_port(void **state)
 {
     struct fixture *f = *state;
     for (uint16_t host = 0; host < HOSTS; host++)
-        gw_switch_set_group(f->sw, 1 + host, GROUP);
-    gw_switch_close_port(f->sw, 1);
+        gw_switch_set_group(f->sw, 1 + host, GROUP, 0);
+    gw_switch_close_port(f->sw, 1, 0);
     assert_int_equal(gw_switch_open_port(f->sw, 1, HOST, true, 0), 0);
     count_out(f, UPLINK); /* it was announced */
     arrive(f, HOST, 0);

@@ -123,7 +123,7 @@ static void switch__drops_what_is_sent_in_the_name_of_others(void **state)
     assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), GW_ERR_INVALID);
     arrive(&f, 1, 7, 8, SIZE, 0);
     arrive(&f, 1, 7, 8, SIZE, 0);
-    gw_switch_close_port(f.sw, 1);
+    gw_switch_close_port(f.sw, 1, 0);
     assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), 0); /* it has moved */
     arrive(&f, 3, 9, 7, SIZE, 0);
     assert_int_equal(count_out(&f, 2), 1);
@@ -180,7 +180,7 @@ static void switch__a_closed_port_drops_what_waits(void **state)
     assert_int_equal(gw_node_output(f.node, 1, &pkt, 1, 0), 1 | GW_OUTPUT_MORE);
     gw_pkt_release(&f.pool, pkt);
     assert_int_equal(gw_switch_backlog(f.sw, 1), 4 * SIZE);
-    gw_switch_close_port(f.sw, 1);
+    gw_switch_close_port(f.sw, 1, 0);
     assert_int_equal(gw_switch_backlog(f.sw, 1), 0);
     assert_int_equal(gw_switch_port_stats(f.sw, 1).drops, 4);
     for (uint32_t i = 0; i < LEARNED_MAX; i++)

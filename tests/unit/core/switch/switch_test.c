@@ -4,6 +4,7 @@
 #include "switch_fixture.h"
 
 #include "base/prng.h"
+#include "core/job.h"
 
 enum {
     PORTS = 8,
@@ -18,7 +19,7 @@ enum {
     CHI_SQUARE_MAX = 17, /* 3 degrees of freedom: exceeded once in 1400 */
 };
 
-static const uint16_t leaves[] = {0, 1, 2, 3, GW_ROUTE_SET | 0, GW_ROUTE_NONE};
+static const uint16_t leaves[] = {0, 1, 2, 3, GW_ROUTE_SET | 0, GW_PORT_NONE};
 static const struct gw_switch_set sets[] = {{.first = 0, .count = UPLINKS}};
 static const uint16_t members[] = {4, 5, 6, 7};
 
@@ -118,17 +119,23 @@ static void feed_many(struct fixture *f, uint32_t dst, uint32_t count)
     }
 }
 
-/* The uplink that a packet of this key and entropy takes. */
-static uint32_t uplink_of(struct fixture *f, uint32_t key, uint16_t entropy)
+/* The uplink that a packet takes. */
+static uint32_t uplink_taken(struct fixture *f, const struct gw_pkt *copy)
 {
-    struct gw_pkt pkt = packet(FAR, key, entropy);
-    feed(f, &pkt);
+    struct gw_pkt pkt;
+    feed(f, copy);
     assert_int_equal(f->node->ready_count, 1);
     uint16_t port = f->node->ready[0];
     f->node->ready_count = 0;
     assert_true(port >= UPLINKS && port < PORTS);
     assert_true(pull(f, port, &pkt));
     return port - UPLINKS;
+}
+
+static uint32_t uplink_of(struct fixture *f, uint32_t key, uint16_t entropy)
+{
+    struct gw_pkt pkt = packet(FAR, key, entropy);
+    return uplink_taken(f, &pkt);
 }
 
 static void switch_route__follows_the_table(void **state)
@@ -235,6 +242,24 @@ static void switch_turns__differ_by_one_packet_at_most(void **state)
             assert_int_equal(loads[i], 100 / UPLINKS);
         fixture_close(&f);
     }
+}
+
+/* A JOIN, of which the switch notes whether there were other ways, takes one turn like the rest. */
+static void switch_turns__find_the_way_of_a_packet_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
+    uint16_t turns[] = {0};
+    cfg.routes.turns = turns;
+    fixture_open(&f, &cfg);
+    for (uint32_t i = 0; i < 3 * UPLINKS; i++) {
+        struct gw_pkt pkt = packet(FAR, i, 0);
+        pkt.q.kind = i % 3 ? GW_PKT_DATA : GW_PKT_JOB;
+        pkt.agg_flags = GW_JOB_JOIN;
+        assert_int_equal(uplink_taken(&f, &pkt), i % UPLINKS);
+    }
+    fixture_close(&f);
 }
 
 /* The switch reads its digit of the label, and nothing else matters. */
@@ -601,6 +626,7 @@ int main(void)
         cmocka_unit_test(switch_route__can_be_replaced),
         cmocka_unit_test(switch_ecmp__keeps_flow_and_entropy_together),
         cmocka_unit_test(switch_turns__differ_by_one_packet_at_most),
+        cmocka_unit_test(switch_turns__find_the_way_of_a_packet_once),
         cmocka_unit_test(switch_labels__take_their_digit),
         cmocka_unit_test(switch_ecmp__spreads_evenly),
         cmocka_unit_test(switch_ecmp__depends_on_the_salt),

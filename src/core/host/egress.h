@@ -1,0 +1,40 @@
+/*
+ * What leaves by an endpoint's ports, as those who send see it: control packets, which go first,
+ * and senders, which are asked for their next packet when their turn comes; see egress.c.
+ */
+#ifndef GW_CORE_EGRESS_H
+#define GW_CORE_EGRESS_H
+
+#include "core/node.h"
+
+struct gw_endpoint;
+
+/*
+ * Whatever has packets of its own to send by a port: a flow's sender half, or an application.
+ * First member of each, which sets ops, port and class; the rest is the endpoint's.
+ */
+struct gw_sender {
+    const struct gw_sender_ops {
+        /* Whether emit() would give a packet now. */
+        bool (*can_send)(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now);
+        /* The next packet, or NULL when the pool is empty; it then sees to being woken itself. */
+        struct gw_pkt *(*emit)(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now);
+    } * ops;
+    struct gw_sender *ring_next; /* of the same port and class that wants to send */
+    uint32_t train_left;         /* packets that the running train may still take */
+    uint16_t entropy;            /* of the running train */
+    uint16_t port;
+    uint8_t class;
+    bool in_ring;
+};
+
+/* The sender may have something to send: from now on it is asked in turn, until it has nothing. */
+void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender);
+
+/* The sender is asked no more. */
+void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender);
+
+/* Queues a control packet, which is the endpoint's then. Without room it is dropped and counted. */
+void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt);
+
+#endif

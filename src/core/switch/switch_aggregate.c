@@ -1,0 +1,57 @@
+/* Adding up and multiplying in a switch; see switch_aggregate.h. */
+#include "core/switch/switch_aggregate.h"
+
+/* Whether a result on its way to `dst` is for all below this switch, not for others beyond it. */
+static bool is_member(const struct gw_aggregate_job *job, uint32_t dst)
+{
+    for (uint32_t i = 0; i < job->member_count; i++)
+        if (job->members[i] == dst)
+            return true;
+    return false;
+}
+
+/* A result frees its aggregator here and goes on to all members of its job below this switch. */
+static enum gw_switch_verdict multiply(const struct gw_switch_aggregate *stage,
+                                       const struct gw_pkt *pkt, struct gw_switch_copies *copies,
+                                       gw_time now)
+{
+    gw_aggregate_parameter(stage->aggregators, pkt, now);
+    const struct gw_aggregate_job *job = gw_aggregate_job(stage->aggregators, pkt->flow);
+    if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST ||
+        !is_member(job, pkt->dst))
+        return GW_SWITCH_PASS;
+    *copies = (struct gw_switch_copies){job->members, job->member_count};
+    return GW_SWITCH_COPY;
+}
+
+/* While anything is held, the sweep looks after what nobody will come for. */
+static void arm_sweep(struct gw_switch_aggregate *stage, gw_time now)
+{
+    if (gw_aggregate_taken(stage->aggregators))
+        gw_switch_timer_set(stage->timers, GW_SWITCH_TIMER_SWEEP,
+                            gw_time_add(now, gw_aggregate_cfg(stage->aggregators)->leak));
+}
+
+enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, struct gw_pkt *pkt,
+                                           enum gw_switch_traffic traffic,
+                                           struct gw_switch_copies *copies, gw_time now)
+{
+    if (traffic == GW_TRAFFIC_SLOT) {
+        copies->count = gw_slots_gradient(stage->slots, pkt, &copies->dsts);
+        return copies->count ? GW_SWITCH_COPY : GW_SWITCH_TAKEN;
+    }
+    enum gw_switch_verdict verdict = GW_SWITCH_PASS;
+    if (pkt->q.kind == GW_PKT_PARAM)
+        verdict = multiply(stage, pkt, copies, now);
+    else if (!gw_aggregate_gradient(stage->aggregators, pkt, now))
+        verdict = GW_SWITCH_TAKEN;
+    if (!gw_switch_timer_is_armed(stage->timers, GW_SWITCH_TIMER_SWEEP))
+        arm_sweep(stage, now);
+    return verdict;
+}
+
+void gw_switch_aggregate_sweep(struct gw_switch_aggregate *stage, gw_time now)
+{
+    gw_aggregate_sweep(stage->aggregators, GW_AGGREGATORS_MAX, now);
+    arm_sweep(stage, now);
+}

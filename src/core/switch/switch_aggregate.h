@@ -1,0 +1,33 @@
+/*
+ * The third stage of a switch: adds up gradients and multiplies results, in aggregators that jobs
+ * share (aggregate.h) or in slots that are theirs (slots.h).
+ */
+#ifndef GW_CORE_SWITCH_AGGREGATE_H
+#define GW_CORE_SWITCH_AGGREGATE_H
+
+#include "core/switch/aggregate.h"
+#include "core/switch/slots.h"
+#include "core/switch/switch_stage.h"
+#include "core/switch/switch_timers.h"
+
+struct gw_switch_aggregate {
+    struct gw_aggregate *aggregators; /* or NULL */
+    struct gw_slots *slots;           /* or NULL */
+    struct gw_switch_timers *timers;
+};
+
+/* Where a packet goes that is multiplied; at least one address, until a job changes. */
+struct gw_switch_copies {
+    const uint32_t *dsts;
+    uint32_t count;
+};
+
+/* Takes a packet of GW_TRAFFIC_TENSOR or GW_TRAFFIC_SLOT. `copies` is set with GW_SWITCH_COPY. */
+enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, struct gw_pkt *pkt,
+                                           enum gw_switch_traffic traffic,
+                                           struct gw_switch_copies *copies, gw_time now);
+
+/* GW_SWITCH_TIMER_SWEEP has fired. */
+void gw_switch_aggregate_sweep(struct gw_switch_aggregate *stage, gw_time now);
+
+#endif

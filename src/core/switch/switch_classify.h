@@ -1,0 +1,42 @@
+/*
+ * The first stage of a switch: whose packet it is, and what it is to this switch.
+ *
+ * A switch that learns believes of a packet that it is from where its sender's address has been
+ * learned, and learns those that are new (learned.h).
+ */
+#ifndef GW_CORE_SWITCH_CLASSIFY_H
+#define GW_CORE_SWITCH_CLASSIFY_H
+
+#include "core/pkt.h"
+#include "core/switch/learned.h"
+#include "core/switch/switch_stage.h"
+
+struct gw_switch_classify {
+    struct gw_learned *learned; /* NULL: senders are not looked at */
+    uint16_t uplink;            /* what comes from there is not learned */
+    uint32_t address;           /* of the switch */
+    bool is_lossless;
+    bool has_aggregators;
+    bool has_slots;
+};
+
+/* What a packet of any kind but data, ACK and NACK is. */
+enum gw_switch_traffic gw_switch_classify_other(const struct gw_switch_classify *stage,
+                                                const struct gw_pkt *pkt);
+
+static inline enum gw_switch_traffic gw_switch_classify(const struct gw_switch_classify *stage,
+                                                        const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind <= GW_PKT_NACK)
+        return GW_TRAFFIC_PLAIN;
+    return gw_switch_classify_other(stage, pkt);
+}
+
+/*
+ * Whether a packet that came by `in` may come from there. Returns 0; GW_ERR_INVALID: its sender's
+ * address hangs on another port; or GW_ERR_NO_ROOM: it is new, and there is no room for it.
+ */
+int gw_switch_classify_sender(const struct gw_switch_classify *stage, const struct gw_pkt *pkt,
+                              uint16_t in, gw_time now);
+
+#endif

@@ -1,0 +1,321 @@
+/* The queues of a switch's ports; see switch_queue.h. */
+#include "core/switch/switch_queue.h"
+
+#include <string.h>
+
+#include "core/switch/lossless.h"
+
+/* What every packet touches, in as few cache lines as possible. */
+struct port {
+    uint64_t in_bytes;
+    uint64_t out_bytes;
+    uint64_t out_packets;
+    struct gw_pkt *kept; /* the first of the next train, out of the queue already */
+    bool is_ready;       /* see core/node.h */
+    bool has_classes;    /* of its own, in `classes` */
+    uint8_t classes[GW_CLASSES];
+    uint64_t qdisc_state[];
+};
+
+/* What only losses touch. */
+struct gw_port_losses {
+    uint64_t trimmed_bytes;
+    uint64_t dropped_bytes;
+    uint64_t trims;
+    uint64_t drops;
+    uint64_t control_drops;
+};
+
+static struct port *port_at(const struct gw_switch_queue *queue, uint16_t index)
+{
+    return (struct port *)(void *)(queue->ports + index * queue->port_stride);
+}
+
+/* In the discipline's queues; gw_switch_queue_backlog() has the rest. */
+static uint32_t backlog(const struct port *port)
+{
+    return ((const struct gw_qdisc_state *)port->qdisc_state)->backlog;
+}
+
+static bool is_control(const struct gw_pkt *pkt)
+{
+    return pkt->q.class == GW_CLASS_CONTROL;
+}
+
+void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+                           struct gw_arena *arena)
+{
+    GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
+    queue->port_stride = gw_aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
+    queue->ports = gw_arena_take(arena, cfg->port_count * queue->port_stride);
+    queue->losses = gw_arena_take(arena, cfg->port_count * sizeof(*queue->losses));
+    if (cfg->lossless)
+        queue->lossless = gw_arena_take(arena, gw_lossless_size(cfg->port_count));
+}
+
+void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+                          struct gw_prng *prng, struct gw_switch_timers *timers)
+{
+    queue->node = timers->node;
+    queue->qdisc = cfg->qdisc;
+    queue->qdisc_cfg = cfg->qdisc_cfg;
+    queue->discipline =
+        (struct gw_qdisc_port){.pool = cfg->pool, .prng = prng, .trim_size = cfg->trim_size};
+    queue->train = cfg->train ? cfg->train : 1;
+    queue->shared_bytes = cfg->shared_bytes;
+    queue->shared_alpha = cfg->shared_alpha;
+    queue->pool = cfg->pool;
+    if (cfg->lossless)
+        gw_lossless_init(queue->lossless, cfg->lossless, timers);
+    for (uint16_t i = 0; i < cfg->port_count; i++)
+        cfg->qdisc->init(port_at(queue, i)->qdisc_state, cfg->qdisc_cfg, cfg->capacity[i]);
+}
+
+/* Bytes that this port may still take from the shared pool. */
+static uint64_t pool_free(const struct gw_switch_queue *queue, const struct port *port)
+{
+    if (queue->shared_bytes == 0)
+        return UINT64_MAX;
+    uint64_t room = queue->shared_bytes - queue->shared_used;
+    uint64_t share = (uint64_t)gw_q16_mul((gw_q16)room, queue->shared_alpha);
+    uint64_t own = share > backlog(port) ? share - backlog(port) : 0;
+    return own < room ? own : room;
+}
+
+/* The discipline has cut or dropped `victim`, and with it `bytes`. */
+static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
+                 gw_time now)
+{
+    struct gw_port_losses *losses = &queue->losses[out];
+    losses->drops++;
+    losses->control_drops += is_control(victim);
+    losses->dropped_bytes += bytes;
+    if (queue->lossless)
+        gw_lossless_left(queue->lossless, out, victim, now);
+    gw_pkt_release(queue->pool, victim);
+}
+
+static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
+                 gw_time now)
+{
+    struct gw_port_losses *losses = &queue->losses[out];
+    losses->trims++;
+    losses->trimmed_bytes += bytes;
+    if (queue->lossless)
+        gw_lossless_trimmed(queue->lossless, out, victim, bytes + victim->q.size, now);
+    gw_pkt_drop_payload(queue->pool, victim);
+}
+
+void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                          struct gw_pkt *pkt, gw_time now)
+{
+    struct port *port = port_at(queue, out);
+    uint32_t before = backlog(port), size = pkt->q.size;
+    struct gw_pkt *victim = NULL;
+    port->in_bytes += size;
+    if (port->has_classes)
+        pkt->q.class = port->classes[pkt->q.class];
+    if (queue->lossless) {
+        pkt->q.in = in;
+        gw_lossless_queued(queue->lossless, out, pkt, now);
+    }
+    enum gw_qdisc_verdict verdict =
+        queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline, pkt,
+                              pool_free(queue, port), &victim);
+    uint32_t after = backlog(port);
+    queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+    if (verdict == GW_QDISC_TRIMMED)
+        trim(queue, out, victim, before + size - after, now);
+    else if (verdict == GW_QDISC_DROPPED)
+        lose(queue, out, victim, before + size - after, now);
+    if (after)
+        gw_node_report(queue->node, out, &port->is_ready);
+}
+
+/* Whether `pkt` may follow `last` in a train: all but the last are of one length. */
+static bool may_follow(const struct gw_pkt *first, const struct gw_pkt *last,
+                       const struct gw_pkt *pkt)
+{
+    return pkt->dst == first->dst && pkt->entropy == first->entropy &&
+           pkt->q.kind == first->q.kind && pkt->q.class == first->q.class &&
+           pkt->q.ecn == first->q.ecn && last->q.size == first->q.size &&
+           pkt->q.size <= first->q.size;
+}
+
+/* The next packet of a port: the kept one, or the head of the queue; NULL when there is none. With
+ * `only_control` data stays where it is. */
+static struct gw_pkt *take_next(struct gw_switch_queue *queue, struct port *port, bool only_control)
+{
+    struct gw_pkt *pkt = port->kept;
+    if (pkt && (!only_control || is_control(pkt))) {
+        port->kept = NULL;
+        return pkt;
+    }
+    uint32_t before = backlog(port);
+    if (before == 0)
+        return NULL;
+    pkt = queue->qdisc->dequeue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline);
+    queue->shared_used -= before - backlog(port);
+    return pkt;
+}
+
+/* A train of at most `max` packets. */
+static inline __attribute__((always_inline)) uint32_t
+take_train(struct gw_switch_queue *queue, struct port *port, struct gw_pkt **pkts, uint32_t max)
+{
+    uint32_t count = 0;
+    while (count < max) {
+        struct gw_pkt *pkt = take_next(queue, port, false);
+        if (!pkt)
+            break;
+        if (count > 0 && !may_follow(pkts[0], pkts[count - 1], pkt)) {
+            port->kept = pkt;
+            break;
+        }
+        port->out_packets++;
+        port->out_bytes += pkt->q.size;
+        pkts[count++] = pkt;
+    }
+    return count;
+}
+
+/* While data is held back, control leaves one by one: what is kept may be data. */
+static uint32_t take_control(struct gw_switch_queue *queue, struct port *port, struct gw_pkt **pkts)
+{
+    struct gw_pkt *pkt = take_next(queue, port, true);
+    GW_ASSERT(pkt && is_control(pkt)); /* there is some, and every discipline serves it first */
+    port->out_packets++;
+    port->out_bytes += pkt->q.size;
+    pkts[0] = pkt;
+    return 1;
+}
+
+/* Packets that wait, of whatever class. */
+static bool holds(const struct port *port)
+{
+    return port->kept || backlog(port);
+}
+
+/* A PAUSE first; then what the other end of the link lets go. */
+__attribute__((noinline)) static uint32_t lossless_output(struct gw_switch_queue *queue,
+                                                          uint16_t out, struct gw_pkt **pkts,
+                                                          uint32_t max, gw_time now)
+{
+    struct gw_lossless *lossless = queue->lossless;
+    struct port *port = port_at(queue, out);
+    uint32_t count = 0;
+    if (max == 0)
+        return 0;
+    pkts[0] = gw_lossless_pause(lossless, out, queue->pool, queue->discipline.trim_size, now);
+    if (pkts[0])
+        return 1;
+    if (gw_lossless_is_shut(lossless, out))
+        count = gw_lossless_has_control(lossless, out) ? take_control(queue, port, pkts) : 0;
+    else
+        count = take_train(queue, port, pkts, max);
+    for (uint32_t i = 0; i < count; i++) {
+        gw_lossless_left(lossless, out, pkts[i], now);
+        pkts[i]->q.in = 0;
+    }
+    return count;
+}
+
+/* Whether the port has anything that it may send now. */
+static bool is_ready(const struct gw_switch_queue *queue, uint16_t out)
+{
+    const struct port *port = port_at(queue, out);
+    return queue->lossless ? gw_lossless_is_ready(queue->lossless, out, holds(port)) : holds(port);
+}
+
+uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt **pkts,
+                                uint32_t max, gw_time now)
+{
+    struct port *port = port_at(queue, out);
+    uint32_t count;
+    max = max < queue->train ? max : queue->train;
+    if (queue->lossless) {
+        count = lossless_output(queue, out, pkts, max, now);
+        port->is_ready = is_ready(queue, out);
+    } else {
+        count = take_train(queue, port, pkts, max);
+        port->is_ready = holds(port);
+    }
+    return port->is_ready ? count | GW_OUTPUT_MORE : count;
+}
+
+static void report(struct gw_switch_queue *queue, uint16_t port)
+{
+    if (is_ready(queue, port))
+        gw_node_report(queue->node, port, &port_at(queue, port)->is_ready);
+}
+
+void gw_switch_queue_obey(struct gw_switch_queue *queue, uint16_t port, gw_time time, gw_time now)
+{
+    gw_lossless_obey(queue->lossless, port, time, now);
+    report(queue, port);
+}
+
+void gw_switch_queue_expire(struct gw_switch_queue *queue, enum gw_port_timer kind, uint16_t port,
+                            gw_time now)
+{
+    gw_lossless_expire(queue->lossless, kind, port, now);
+    report(queue, port);
+}
+
+bool gw_switch_queue_mark_at(struct gw_switch_queue *queue, uint16_t port, uint32_t bytes)
+{
+    if (!queue->qdisc->mark_at)
+        return false;
+    queue->qdisc->mark_at(port_at(queue, port)->qdisc_state, queue->qdisc_cfg, bytes);
+    return true;
+}
+
+void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t index,
+                                 const uint8_t classes[GW_CLASSES])
+{
+    struct port *port = port_at(queue, index);
+    port->has_classes = false;
+    for (uint32_t i = 0; i < GW_CLASSES; i++) {
+        GW_ASSERT((i == GW_CLASS_CONTROL) == (classes[i] == GW_CLASS_CONTROL));
+        GW_ASSERT(classes[i] < GW_CLASSES);
+        port->has_classes |= classes[i] != i;
+        port->classes[i] = classes[i];
+    }
+}
+
+uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw_time now)
+{
+    struct port *port = port_at(queue, index);
+    uint32_t count = 0;
+    for (struct gw_pkt *pkt; (pkt = take_next(queue, port, false)) != NULL; count++)
+        lose(queue, index, pkt, pkt->q.size, now);
+    return count;
+}
+
+struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, uint16_t index)
+{
+    const struct port *port = port_at(queue, index);
+    const struct gw_port_losses *losses = &queue->losses[index];
+    struct gw_port_stats stats = {
+        .in_bytes = port->in_bytes,
+        .out_bytes = port->out_bytes,
+        .trimmed_bytes = losses->trimmed_bytes,
+        .dropped_bytes = losses->dropped_bytes,
+        .out_packets = port->out_packets,
+        .marks = ((const struct gw_qdisc_state *)port->qdisc_state)->marks,
+        .trims = losses->trims,
+        .drops = losses->drops,
+        .control_drops = losses->control_drops,
+    };
+    if (queue->lossless) {
+        stats.pauses = gw_lossless_meter(queue->lossless, index)->pauses;
+        stats.paused = gw_lossless_gate(queue->lossless, index)->total;
+    }
+    return stats;
+}
+
+uint32_t gw_switch_queue_backlog(const struct gw_switch_queue *queue, uint16_t index)
+{
+    const struct port *port = port_at(queue, index);
+    return backlog(port) + (port->kept ? port->kept->q.size : 0);
+}

@@ -1,0 +1,79 @@
+/*
+ * The last stage of a switch: the queues of its ports. What does not fit is trimmed or dropped as
+ * the queue discipline says; what fits leaves when the driver pulls its port, in trains.
+ *
+ * Each port has its own state of the discipline, its own marking threshold, and its own classes: it
+ * may serve the packets of a class as those of another.
+ *
+ * A lossless switch tells the other ends of its links to hold their data back while it holds too
+ * much of what they sent, and does as it is told itself (pause.h). Its own PAUSEs pass by the
+ * queues and are not in the books of a port. While a port is told to hold data back, control alone
+ * leaves, which every discipline serves first.
+ *
+ * Invariant, per port: bytes in = bytes out + bytes trimmed + bytes dropped + backlog.
+ */
+#ifndef GW_CORE_SWITCH_QUEUE_H
+#define GW_CORE_SWITCH_QUEUE_H
+
+#include "base/arena.h"
+#include "core/switch/switch.h"
+#include "core/switch/switch_timers.h"
+
+struct gw_switch_queue {
+    struct gw_node *node; /* whose ports these are, and who is told which are ready */
+    const struct gw_qdisc_ops *qdisc;
+    const void *qdisc_cfg;
+    struct gw_qdisc_port discipline; /* what a discipline may use */
+    unsigned char *ports;            /* one after the other, port_stride apart */
+    size_t port_stride;
+    struct gw_port_losses *losses; /* per port */
+    uint32_t train;
+    uint64_t shared_bytes; /* 0: no shared pool */
+    uint64_t shared_used;
+    gw_q16 shared_alpha;
+    struct gw_lossless *lossless; /* or NULL */
+    struct gw_pkt_pool *pool;
+};
+
+/* Takes the stage's tables out of the arena. */
+void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+                           struct gw_arena *arena);
+
+/* Makes empty queues in tables that are all zero. */
+void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+                          struct gw_prng *prng, struct gw_switch_timers *timers);
+
+/* Takes a packet that came by the port `in` and is to leave by `out`. */
+void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                          struct gw_pkt *pkt, gw_time now);
+
+/* The verb `output` of the node. */
+uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t port, struct gw_pkt **pkts,
+                                uint32_t max, gw_time now);
+
+/* A PAUSE for `time` arrived by `port`. */
+void gw_switch_queue_obey(struct gw_switch_queue *queue, uint16_t port, gw_time time, gw_time now);
+
+/* A timer of `port` has fired. */
+void gw_switch_queue_expire(struct gw_switch_queue *queue, enum gw_port_timer kind, uint16_t port,
+                            gw_time now);
+
+/*
+ * The port marks all that is ECN-capable above `bytes` of data queued, and below that as
+ * configured; UINT32_MAX: as configured. False when its discipline does not mark.
+ */
+bool gw_switch_queue_mark_at(struct gw_switch_queue *queue, uint16_t port, uint32_t bytes);
+
+/* The port serves packets of class i as those of classes[i]; control stays control. */
+void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t port,
+                                 const uint8_t classes[GW_CLASSES]);
+
+/* Releases what a port holds, and counts it as dropped; returns packets. */
+uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t port, gw_time now);
+
+struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, uint16_t port);
+
+/* Bytes that a port holds. */
+uint32_t gw_switch_queue_backlog(const struct gw_switch_queue *queue, uint16_t port);
+
+#endif
