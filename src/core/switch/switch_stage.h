@@ -4,10 +4,12 @@
  * A packet passes them in this order, and no stage knows the next one; switch.c is the only place
  * that does:
  *
- *   classify    whose packet is it, and what is it to this switch?      switch_classify.h
- *   route       by which port does it leave?                            switch_route.h
- *   aggregate   is it added to others, or multiplied?                   switch_aggregate.h,
- * switch_jobs.h queue       when does it leave, and in which state?                 switch_queue.h
+ *   classify    whose packet is it, and what is it to this switch?
+ *   route       by which port does it leave?
+ *   aggregate   is it added to others, multiplied, or noted down on its way?
+ *   queue       when does it leave, and in which state?
+ *
+ * Each has a header switch_STAGE.h; job control is in switch_jobs.h.
  */
 #ifndef GW_CORE_SWITCH_STAGE_H
 #define GW_CORE_SWITCH_STAGE_H
