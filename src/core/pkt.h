@@ -23,11 +23,14 @@
 #define GW_PKT_NONE UINT32_MAX
 #define GW_BUF_NONE UINT32_MAX
 
-/* If you add a kind: give it a layout in wire/, a size there, and a case in the endpoint's input.
+/*
+ * If you add a kind: number and layout in wire/wire.h, its size and flags in wire/wire.c, fields in
+ * core/codec.c, and a case in the input of who takes it: the endpoint (host/endpoint.c), or the
+ * switch and the host's cost in the simulator (sim/host_cost.c) if it ends at a link.
  */
 enum gw_pkt_kind {
     GW_PKT_DATA = 0,  /* one fragment of a flow's message */
-    GW_PKT_ACK = 1,   /* data arrived */
+    GW_PKT_ACK = 1,   /* data arrived, or enough of it has */
     GW_PKT_NACK = 2,  /* data arrived trimmed, or (NOT_READY) too early */
     GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
@@ -47,11 +50,11 @@ enum gw_ecn {
 };
 
 enum gw_pkt_flag {
-    GW_PKT_TRIMMABLE = 1,   /* a switch may cut the payload */
-    GW_PKT_TRIMMED = 2,     /* a switch has cut the payload */
-    GW_PKT_IMPORTANT = 4,   /* immune to selective dropping */
-    GW_PKT_ECHO_CE = 8,     /* on ACK and NACK: the data packet carried CE */
-    GW_PKT_ACK_NOW = 16,    /* on data: acknowledge at once, do not coalesce */
+    GW_PKT_TRIMMABLE = 1, /* a switch may cut the payload */
+    GW_PKT_TRIMMED = 2,   /* a switch has cut the payload */
+    GW_PKT_ECHO_CE = 8,   /* on ACK and NACK: the data packet carried CE */
+    GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
+    GW_PKT_GIVEN_UP = 32, /* on ACK and NACK: what was lost need not be sent again, see flow_rx.h */
     GW_PKT_NOT_READY = 128, /* on NACK: dropped, since there is no memory for the message yet */
     /* On data of a flow whose sender waits for credit, see credit.h. */
     GW_PKT_ON_CREDIT = 8,  /* it is such a flow */
@@ -139,9 +142,11 @@ struct gw_pkt {
             uint32_t tag;   /* names the message to the application */
         } data;
         struct {
-            uint32_t cum; /* every packet below this one has arrived */
-            /* Coalesced ACK: bit i % 32 of word i / 32 says that packet seq - 32 + i has arrived;
-             * all zero when the ACK speaks of packet `seq` alone. */
+            uint32_t cum; /* every packet below this one has arrived, or is not wanted any more */
+            /* ACK with GIVEN_UP and the number of packets in `cum`: payload bytes that arrived, low
+             * word first; the flow has ended. Coalesced ACK otherwise: bit i % 32 of word i / 32
+             * says that packet seq - 32 + i has arrived; all zero when the ACK speaks of packet
+             * `seq` alone. */
             uint32_t mask[2];
         } ack;
         struct {
@@ -303,6 +308,12 @@ static inline struct gw_pkt *gw_pkt_fifo_pop(struct gw_pkt_fifo *fifo,
     }
     fifo->bytes -= pkt->q.size;
     return pkt;
+}
+
+/* The mask of an ACK as one number, or what stands in its place. */
+static inline uint64_t gw_pkt_mask(const struct gw_pkt *pkt)
+{
+    return (uint64_t)pkt->ack.mask[1] << 32 | pkt->ack.mask[0];
 }
 
 /* Whether packet number `a` comes before `b`. Numbers wrap: the two are less than 2^31 apart. */

@@ -81,13 +81,10 @@ _Static_assert(GW_WIRE_POSITION_MAX + 1 == 1 << PLACE_ABOVE0_SHIFT, "bits of a p
 _Static_assert(GW_WIRE_VERSION < 16 && GW_WIRE_KINDS <= 16, "four bits each");
 
 static const uint8_t known_flags[GW_WIRE_KINDS] = {
-    [GW_WIRE_DATA] = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
-                     GW_WIRE_LAST | GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED,
-    [GW_WIRE_ACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK,
-    [GW_WIRE_NACK] = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_MASK | GW_WIRE_NOT_READY,
-    [GW_WIRE_GRAD] = GW_WIRE_IMPORTANT,
-    [GW_WIRE_PARAM] = GW_WIRE_IMPORTANT,
-    [GW_WIRE_JOB] = GW_WIRE_IMPORTANT,
+    [GW_WIRE_DATA] = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_ACK_NOW | GW_WIRE_LAST |
+                     GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED,
+    [GW_WIRE_ACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK,
+    [GW_WIRE_NACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK | GW_WIRE_NOT_READY,
 };
 
 /* Flags that follow from other fields. */
@@ -163,6 +160,13 @@ static uint32_t answer_size(uint8_t flags)
     return flags & GW_WIRE_MASK ? GW_WIRE_ANSWER_MASK_SIZE : GW_WIRE_ANSWER_SIZE;
 }
 
+/* A message for which there is no memory has lost nothing yet. */
+static bool answer_fits(uint8_t flags, uint32_t length)
+{
+    const uint8_t both = GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY;
+    return length == answer_size(flags) && (flags & both) != both;
+}
+
 static bool agg_length_fits(uint32_t length)
 {
     return length >= GW_WIRE_AGG_SIZE && (length - GW_WIRE_AGG_SIZE) % GW_WIRE_VALUE_SIZE == 0 &&
@@ -181,7 +185,7 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
         return length == GW_WIRE_JOB_SIZE;
     case GW_WIRE_ACK:
     case GW_WIRE_NACK:
-        return length == answer_size(flags);
+        return answer_fits(flags, length);
     case GW_WIRE_PAUSE:
         return length == GW_WIRE_PAUSE_SIZE;
     case GW_WIRE_CREDIT:

@@ -2,8 +2,9 @@
  * The bytes of a packet: layouts, encode, decode, and the gate that every packet passes first.
  *
  * A packet is one UDP datagram: a header, then the payload. A header's numbers are big-endian. What
- * IP and UDP already say is not said again: the class and ECN are the IP header's TOS byte, the
- * entropy is the UDP source port, the length is the datagram's.
+ * IP and UDP already say is not said again: the class and ECN are the IP header's TOS byte, and
+ * what must not be lost is ECN capable, which is how commodity switches tell it; the entropy is the
+ * UDP source port, the length is the datagram's.
  *
  * Data (44 bytes, then the payload):
  *
@@ -49,7 +50,11 @@
  *  44 |                    mask, word 1 (with MASK)                   |
  *     +---------------------------------------------------------------+
  *
- * Packet number and time in an answer echo the data packet that caused it.
+ * Packet number and time in an answer echo the data packet that caused it. Packets below the
+ * cumulative number are settled: they arrived or, as GIVEN_UP says, some of them did not and need
+ * not come any more. If a GIVEN_UP ACK's number is that of all packets, the flow has ended, and in
+ * place of the mask is how many bytes of payload arrived: word 1 the upper half, word 0 the lower.
+ * On a NACK, GIVEN_UP speaks of the packet that it echoes, and NOT_READY is not set.
  *
  * Gradient and parameter (44 bytes, then the values): as above up to 28, where the flow is the job
  * and the packet number that of the fragment, then
@@ -106,7 +111,7 @@
 #define GW_WIRE_MAGIC 0x4757u /* "GW" */
 
 /* Change it with every change of a layout or of a meaning. */
-#define GW_WIRE_VERSION 2u
+#define GW_WIRE_VERSION 3u
 
 enum {
     GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */
@@ -144,10 +149,10 @@ enum gw_wire_kind {
 enum gw_wire_flag {
     GW_WIRE_TRIMMABLE = 1,   /* data: a switch may cut the payload */
     GW_WIRE_TRIMMED = 2,     /* data: a switch has cut the payload */
-    GW_WIRE_IMPORTANT = 4,   /* immune to selective dropping */
     GW_WIRE_ECHO_CE = 8,     /* answer: the data packet carried CE */
     GW_WIRE_ACK_NOW = 16,    /* data: acknowledge at once */
     GW_WIRE_LAST = 32,       /* data: last packet of the message */
+    GW_WIRE_GIVEN_UP = 32,   /* answer: what was lost need not be sent again */
     GW_WIRE_MASK = 64,       /* answer: the mask follows */
     GW_WIRE_NOT_READY = 128, /* NACK: there is no memory for the message yet */
     GW_WIRE_ON_CREDIT = 8,   /* data: the sender waits for credit */

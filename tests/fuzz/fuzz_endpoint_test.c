@@ -8,6 +8,7 @@
  */
 #include "fuzz/replay.h"
 #include "host.h"
+#include "percent_policy.h"
 #include "support.h"
 
 #include "base/assert.h"
@@ -22,12 +23,14 @@ enum {
     BATCH = 8,
     OUTPUTS_MAX = 4096, /* packets that a bounded window may emit at one instant */
     MESSAGE_BYTES = 5 * MTU + 7,
+    PACKETS_MAX = 64, /* that can be marked */
 };
 
 #define COOKIE UINT64_C(0x0123456789abcdef)
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
-static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit;
+static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit,
+    total_partial;
 
 struct fuzz {
     struct gw_test_host host;
@@ -35,6 +38,7 @@ struct fuzz {
     struct gw_endpoint_cfg cfg;
     const struct gw_transport *transport;
     unsigned char *posted[2]; /* memory for the messages of tags 0 and 1 */
+    uint64_t *arrived;        /* marks for tag 1, of which half is enough */
     gw_time now;
     uint32_t sends;
     uint32_t ended;
@@ -174,15 +178,19 @@ static bool output(struct fuzz *f, uint32_t max)
 static void poll_events(struct fuzz *f)
 {
     struct gw_event event;
-    while (gw_endpoint_poll(f->host.endpoint, &event, 1))
+    while (gw_endpoint_poll(f->host.endpoint, &event, 1)) {
         f->ended += event.peer == THEIRS && event.kind == GW_EVENT_SENT;
+        total_partial += event.kind == GW_EVENT_RECEIVED && event.missing;
+    }
     GW_ASSERT(f->ended <= f->sends);
 }
 
 static void fuzz_open(struct fuzz *f)
 {
     static struct gw_transport transports[2]; /* without and with credit */
+    static struct gw_finish half;
     if (!transports[0].cc) {
+        half = percent_policy(50);
         transports[0] = gw_test_transport("smartt", "reps", "trim");
         transports[1] = gw_test_transport("eqds+smartt", "reps", "trim");
     }
@@ -201,10 +209,19 @@ static void fuzz_open(struct fuzz *f)
     f->now = (gw_time)0 - GW_MS; /* the clock wraps soon */
     gw_test_host_open(&f->host, &f->cfg, PKTS);
     f->node = gw_endpoint_node(f->host.endpoint);
+    f->arrived = malloc(sizeof(*f->arrived));
+    GW_ASSERT(f->arrived != NULL);
     for (uint32_t tag = 0; tag < 2; tag++) {
         f->posted[tag] = malloc(MESSAGE_BYTES);
         GW_ASSERT(f->posted[tag] != NULL);
-        gw_endpoint_expect(f->host.endpoint, THEIRS, tag, f->posted[tag], MESSAGE_BYTES);
+        gw_endpoint_expect_part(f->host.endpoint,
+                                &(struct gw_expect){.peer = THEIRS,
+                                                    .tag = tag,
+                                                    .data = f->posted[tag],
+                                                    .bytes = MESSAGE_BYTES,
+                                                    .finish = tag ? &half : NULL,
+                                                    .arrived = tag ? f->arrived : NULL,
+                                                    .packets_max = PACKETS_MAX});
     }
 }
 
@@ -221,6 +238,7 @@ static void fuzz_close(struct fuzz *f)
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
     free(f->posted[0]);
     free(f->posted[1]);
+    free(f->arrived);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -270,6 +288,8 @@ static void endpoint__survives_mutants(void **state)
     assert_true(total_received > ROUNDS && total_sent > ROUNDS);
     assert_true(total_malformed > ROUNDS / 10 && total_acked > ROUNDS / 10);
     assert_true(total_credit > ROUNDS / 10);
+    print_message("messages of which a part was enough: %llu\n", (unsigned long long)total_partial);
+    assert_true(total_partial > ROUNDS / 1000);
 }
 
 int main(void)

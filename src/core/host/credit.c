@@ -1,9 +1,6 @@
 /* The receiver half of flows on credit: who wants credit, and the pacer; see credit.h. */
 #include "core/host/credit.h"
 
-/* The pacer makes good for a timer that came late, by so much at most. */
-#define LATE_MAX (2 * GW_MS)
-
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -19,47 +16,47 @@ void gw_credit_open(const struct gw_endpoint *ep, struct gw_rx_flow *flow)
     flow->due = free_packets(ep, flow);
 }
 
-static void pull_join(struct gw_endpoint *ep, struct gw_rx_flow *flow, gw_time now)
+static void want_join(struct gw_endpoint *ep, struct gw_rx_flow *flow, gw_time now)
 {
-    if (flow->in_pull)
+    if (flow->wants_credit)
         return;
-    flow->in_pull = true;
-    if (ep->pull_tail) {
-        flow->pull_next = ep->pull_tail->pull_next;
-        ep->pull_tail->pull_next = flow;
+    flow->wants_credit = true;
+    if (ep->want_tail) {
+        flow->want_next = ep->want_tail->want_next;
+        ep->want_tail->want_next = flow;
     } else {
-        flow->pull_next = flow;
+        flow->want_next = flow;
     }
-    ep->pull_tail = flow;
-    if (!ep->is_pacing) {
-        ep->is_pacing = true;
-        ep->pull_at = now;
+    ep->want_tail = flow;
+    if (!ep->is_granting) {
+        ep->is_granting = true;
+        ep->credit_pacer = (struct gw_pacer){.free_at = now};
         gw_endpoint_arm(ep, gw_credit_timer(ep), now);
     }
 }
 
 /* Removes the flow behind `before` from the queue. */
-static void pull_remove_after(struct gw_endpoint *ep, struct gw_rx_flow *before)
+static void want_remove_after(struct gw_endpoint *ep, struct gw_rx_flow *before)
 {
-    struct gw_rx_flow *flow = before->pull_next;
-    flow->in_pull = false;
+    struct gw_rx_flow *flow = before->want_next;
+    flow->wants_credit = false;
     if (before == flow) {
-        ep->pull_tail = NULL;
+        ep->want_tail = NULL;
         return;
     }
-    if (ep->pull_tail == flow)
-        ep->pull_tail = before;
-    before->pull_next = flow->pull_next;
+    if (ep->want_tail == flow)
+        ep->want_tail = before;
+    before->want_next = flow->want_next;
 }
 
 void gw_credit_leave(struct gw_endpoint *ep, struct gw_rx_flow *flow)
 {
-    if (!flow->in_pull)
+    if (!flow->wants_credit)
         return;
     struct gw_rx_flow *before = flow;
-    while (before->pull_next != flow)
-        before = before->pull_next;
-    pull_remove_after(ep, before);
+    while (before->want_next != flow)
+        before = before->want_next;
+    want_remove_after(ep, before);
 }
 
 void gw_credit_arrived(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct gw_pkt *pkt,
@@ -73,14 +70,13 @@ void gw_credit_arrived(struct gw_endpoint *ep, struct gw_rx_flow *flow, const st
         gone += free - (pkt->seq + 1);
     flow->due -= min_u32(gone, flow->due);
     if (ep->cfg.grant.first)
-        pull_join(ep, flow, now);
+        want_join(ep, flow, now);
 }
 
 /* Packets that the flow may be granted now: at most one train. */
 static uint32_t wanted(const struct gw_endpoint *ep, const struct gw_rx_flow *flow)
 {
-    uint32_t have = (uint32_t)((flow->bytes + flow->mss - 1) / flow->mss);
-    uint32_t missing = flow->total - have;
+    uint32_t missing = flow->total - flow->arrived - flow->lost;
     if (missing <= flow->due || ep->cfg.grant.ahead <= flow->due)
         return 0;
     return min_u32(min_u32(missing, ep->cfg.grant.ahead) - flow->due, ep->cfg.train);
@@ -116,22 +112,22 @@ static bool send_credit(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_
 
 void gw_credit_expire(struct gw_endpoint *ep, gw_time now)
 {
-    if (gw_time_before(ep->pull_at, now) && now - ep->pull_at > LATE_MAX)
-        ep->pull_at = now - LATE_MAX;
-    while (ep->pull_tail && !gw_time_before(now, ep->pull_at)) {
-        struct gw_rx_flow *flow = ep->pull_tail->pull_next;
+    gw_pacer_catch_up(&ep->credit_pacer, now);
+    while (ep->want_tail && gw_pacer_is_free(&ep->credit_pacer, now)) {
+        struct gw_rx_flow *flow = ep->want_tail->want_next;
         uint32_t count = wanted(ep, flow);
         if (count == 0) { /* until another packet of it arrives */
-            pull_remove_after(ep, ep->pull_tail);
+            want_remove_after(ep, ep->want_tail);
             continue;
         }
         if (!send_credit(ep, flow, count))
             count = 1; /* its turn is over all the same: try again later */
-        ep->pull_tail = flow;
-        gw_time gap = count * gw_serialisation(ep->cfg.grant.pace, flow->mss + ep->cfg.hdr);
-        ep->pull_at = gw_time_add(ep->pull_at, gap);
+        ep->want_tail = flow;
+        gw_pacer_take(&ep->credit_pacer,
+                      count * gw_serialisation(ep->cfg.grant.pace, flow->mss + ep->cfg.hdr));
     }
     /* The time of the last credit passes even if nobody waits. */
-    ep->is_pacing = ep->pull_tail || gw_time_before(now, ep->pull_at);
-    gw_endpoint_arm(ep, gw_credit_timer(ep), ep->is_pacing ? ep->pull_at : GW_TIME_NEVER);
+    ep->is_granting = ep->want_tail || !gw_pacer_is_free(&ep->credit_pacer, now);
+    gw_endpoint_arm(ep, gw_credit_timer(ep),
+                    ep->is_granting ? ep->credit_pacer.free_at : GW_TIME_NEVER);
 }

@@ -25,7 +25,7 @@
 #ifndef GW_CORE_CREDIT_H
 #define GW_CORE_CREDIT_H
 
-#include "core/host/endpoint_impl.h"
+#include "core/host/flow_rx.h"
 
 /* A data packet opens `flow`. */
 void gw_credit_open(const struct gw_endpoint *ep, struct gw_rx_flow *flow);

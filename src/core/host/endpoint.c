@@ -1,6 +1,6 @@
 /*
- * The endpoint's frame: memory, dispatch of the verbs, flow slots, timers and events. What a flow
- * does is in flow_tx.c and flow_rx.c, what leaves first is in egress.c, and what applications are
+ * The endpoint's frame: memory, dispatch of the verbs, flows, timers and events. What a flow
+ * does is in flow_tx.h and flow_rx.h, what leaves first is in egress.c, and what applications are
  * offered in app.c.
  *
  * Invariant: pending events + promised events <= room of the event queue, so that what ends can
@@ -13,13 +13,14 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "core/host/credit.h"
+#include "core/host/flow_tx.h"
 
 enum {
     APPS_MAX = 4096,
     APP_EVENTS_MAX = 1 << 20,
 };
 
-static uint32_t slots_per_flow(const struct gw_endpoint_cfg *cfg)
+static uint32_t records_per_flow(const struct gw_endpoint_cfg *cfg)
 {
     return cfg->span_max + 2; /* two list heads */
 }
@@ -40,8 +41,8 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     ep->expectations = gw_arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
     void *heap = gw_arena_take(arena, gw_heap_size(timers));
     void *map = gw_arena_take(arena, gw_map_size(cfg->rx_flows_max));
-    struct gw_tx_slot *slots = gw_arena_take(
-        arena, (size_t)cfg->tx_flows_max * slots_per_flow(cfg) * sizeof(struct gw_tx_slot));
+    struct gw_tx_record *records = gw_arena_take(
+        arena, (size_t)cfg->tx_flows_max * records_per_flow(cfg) * sizeof(struct gw_tx_record));
     uint64_t *bits = gw_arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
     if (!arena->base)
         return;
@@ -55,13 +56,13 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     memset(ep->rx_flows, 0, cfg->rx_flows_max * sizeof(*ep->rx_flows));
     memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
     for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
-        ep->tx_flows[i].slots = slots + (size_t)i * slots_per_flow(cfg);
+        ep->tx_flows[i].records = records + (size_t)i * records_per_flow(cfg);
         ep->tx_flows[i].generation = cfg->generation;
-        ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_SLOT_NONE;
+        ep->tx_flows[i].free_next = i + 1 < cfg->tx_flows_max ? i + 1 : GW_FLOW_NONE;
     }
     for (uint32_t i = 0; i < cfg->rx_flows_max; i++) {
         ep->rx_flows[i].bits = bits + (size_t)i * cfg->span_max / 64;
-        ep->rx_flows[i].list_next = i + 1 < cfg->rx_flows_max ? i + 1 : GW_SLOT_NONE;
+        ep->rx_flows[i].list_next = i + 1 < cfg->rx_flows_max ? i + 1 : GW_FLOW_NONE;
     }
 }
 
@@ -171,7 +172,7 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
         if (id < first_rx)
             gw_flow_tx_expire(ep, &ep->tx_flows[id], now);
         else if (id < first_app)
-            gw_flow_rx_expire(ep, id - first_rx, now);
+            gw_flow_rx_expire(ep, &ep->rx_flows[id - first_rx], now);
         else if (id == gw_credit_timer(ep))
             gw_credit_expire(ep, now);
         else if (id >= first_port)
@@ -210,8 +211,8 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
         .pool = cfg->pool,
         .prng = gw_prng_derive(cfg->seed, 0),
         .span_mask = cfg->span_max - 1,
-        .done_head = GW_SLOT_NONE,
-        .done_tail = GW_SLOT_NONE,
+        .done_head = GW_FLOW_NONE,
+        .done_tail = GW_FLOW_NONE,
         .cfg = *cfg,
     };
     if (ep->cfg.grant.first > cfg->span_max)
@@ -223,9 +224,16 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
 uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
 {
     uint32_t count = 0;
-    for (uint16_t port = 0; port < ep->node.port_count; port++)
-        for (struct gw_pkt_fifo *control = &ep->egress[port].control; control->count; count++)
-            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(control, ep->pool));
+    for (uint16_t port = 0; port < ep->node.port_count; port++) {
+        struct gw_egress *egress = &ep->egress[port];
+        for (; egress->control.count; count++)
+            gw_pkt_release(ep->pool, gw_pkt_fifo_pop(&egress->control, ep->pool));
+        if (egress->pause) {
+            gw_pkt_release(ep->pool, egress->pause);
+            egress->pause = NULL;
+            count++;
+        }
+    }
     return count;
 }
 
@@ -242,7 +250,7 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
         return GW_ERR_INVALID;
     if (send->data && (!ep->pool->bufs || ep->pool->bufs->size < ep->cfg.mtu))
         return GW_ERR_INVALID;
-    if (ep->tx_free == GW_SLOT_NONE || !gw_endpoint_has_event_room(ep))
+    if (ep->tx_free == GW_FLOW_NONE || !gw_endpoint_has_event_room(ep))
         return GW_ERR_NO_ROOM;
     uint32_t index = ep->tx_free;
     struct gw_tx_flow *flow = &ep->tx_flows[index];
@@ -263,31 +271,44 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
     return GW_OK;
 }
 
-int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
-                       uint64_t bytes)
+int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expect)
 {
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
-        struct gw_expectation *expectation = &ep->expectations[i];
-        if (!expectation->data) {
-            *expectation =
-                (struct gw_expectation){.data = data, .bytes = bytes, .peer = peer, .tag = tag};
-            return GW_OK;
-        }
+        if (ep->expectations[i].data)
+            continue;
+        ep->expectations[i] = *expect;
+        if (expect->arrived)
+            memset(expect->arrived, 0, ((size_t)expect->packets_max + 63) / 64 * 8);
+        return GW_OK;
     }
     return GW_ERR_NO_ROOM;
 }
 
+int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void *data,
+                       uint64_t bytes)
+{
+    return gw_endpoint_expect_part(
+        ep, &(struct gw_expect){.peer = peer, .tag = tag, .data = data, .bytes = bytes});
+}
+
+/* Whether a piece of memory begins in `size` bytes at `first`. */
+static bool begins_in(const void *piece, const void *first, uint64_t size)
+{
+    return piece && (uintptr_t)piece - (uintptr_t)first < size;
+}
+
 void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
 {
-    uintptr_t first = (uintptr_t)memory;
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++)
-        if ((uintptr_t)ep->expectations[i].data - first < size)
+        if (begins_in(ep->expectations[i].data, memory, size) ||
+            begins_in(ep->expectations[i].arrived, memory, size))
             ep->expectations[i].data = NULL;
     for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
-        if (ep->tx_flows[i].transport && (uintptr_t)ep->tx_flows[i].data - first < size)
+        if (ep->tx_flows[i].transport && begins_in(ep->tx_flows[i].data, memory, size))
             gw_flow_tx_drop(ep, &ep->tx_flows[i]);
     for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
-        if (ep->rx_flows[i].data && (uintptr_t)ep->rx_flows[i].data - first < size)
+        if (begins_in(ep->rx_flows[i].data, memory, size) ||
+            begins_in(ep->rx_flows[i].arrived_bits, memory, size))
             gw_flow_rx_drop(ep, &ep->rx_flows[i]);
 }
 

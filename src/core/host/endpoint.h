@@ -2,9 +2,10 @@
  * The host endpoint: a node that runs many concurrent flows over one or more ports.
  *
  * A flow moves one message (`bytes` long) to a peer as a row of packets and completes when the
- * sender knows that all of them arrived. The endpoint owns the sender and the receiver half of its
- * flows; packets, windows, repair and acknowledgement are in flow_tx.c and flow_rx.c, the order of
- * sending in egress.c: control first, then by class, then round robin over flows, one train each.
+ * sender knows that all of them arrived, or as many as its receiver finds enough. The endpoint owns
+ * the sender and the receiver half of its flows; packets, windows, repair and acknowledgement are
+ * in flow_tx.h and flow_rx.h, the order of sending in egress.c: control first, then by class, then
+ * round robin over flows, one train each.
  *
  * Applications call send, expect and poll; the endpoint never calls them back.
  */
@@ -12,6 +13,7 @@
 #define GW_CORE_ENDPOINT_H
 
 #include "base/prng.h"
+#include "core/finish/finish.h"
 #include "core/grant/grant.h"
 #include "core/node.h"
 #include "core/host/transport.h"
@@ -38,6 +40,8 @@ struct gw_endpoint_cfg {
                                 those of its earlier flows, which peers may remember */
     struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
                                    both ends, and counts as span_max if it is larger */
+    const struct gw_finish *finish; /* of messages that arrive without payload (simulation); as
+                                       in struct gw_expect */
     struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
 };
 
@@ -49,13 +53,29 @@ struct gw_send {
                                              message carries no payload (simulation) */
     uint32_t tag;                         /* handed to the receiving application */
     uint8_t class;                        /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
+    bool is_unimportant;                  /* leaves as Not-ECT, all else as ECT(0): where a queue
+                                             marks the others, these may be dropped */
     const struct gw_transport *transport; /* must outlive the flow */
     struct gw_path path;
 };
 
+/* Memory for a message to receive. */
+struct gw_expect {
+    uint32_t peer; /* that sends it */
+    uint32_t tag;
+    void *data;                     /* the endpoint's until the flow ended */
+    uint64_t bytes;                 /* there */
+    const struct gw_finish *finish; /* when it is enough; must outlive the flow. NULL: when all of
+                                       it has arrived */
+    uint64_t *arrived;    /* NULL, or a bit for each packet, cleared by the call that posts it: bit
+                             i % 64 of word i / 64 is set when packet i is in its place, at i times the
+                             event's mss */
+    uint32_t packets_max; /* that `arrived` has room for; a message of more is refused */
+};
+
 enum gw_event_kind {
-    GW_EVENT_SENT,     /* the peer has all of the message */
-    GW_EVENT_RECEIVED, /* a message is complete */
+    GW_EVENT_SENT,     /* the peer has the message, as far as it wants it */
+    GW_EVENT_RECEIVED, /* this host has one, as far as it wants it */
     GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
     GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
                           tensor: `reason` and `about` say why there is no sum */
@@ -69,13 +89,15 @@ struct gw_event {
     uint32_t flow; /* as returned by gw_endpoint_send(); received: the sender's number for it */
     uint32_t peer;
     uint32_t tag;
-    uint64_t bytes;
+    uint64_t bytes;       /* sent, received: of the message that arrived; both ends agree */
     uint64_t retransmits; /* packets sent again; 0 on the receiver */
     uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
     gw_time at;
-    uint32_t about; /* rank or address that the reason is about */
-    uint16_t rank;  /* of the member, or the one that it asked for */
-    uint8_t reason; /* enum gw_job_reason */
+    uint32_t missing; /* sent, received: packets of the message that did not arrive and need not */
+    uint32_t about;   /* rank or address that the reason is about */
+    uint16_t rank;    /* of the member, or the one that it asked for */
+    uint16_t mss;     /* payload bytes of every packet of the message but the last */
+    uint8_t reason;   /* enum gw_job_reason */
 };
 
 /* Counters; all in packets. */
@@ -88,9 +110,10 @@ struct gw_endpoint_stats {
     uint64_t retransmits;
     uint64_t timeouts;        /* packets given up by loss detection */
     uint64_t spurious;        /* retransmitted although the peer already had them */
-    uint64_t duplicates;      /* received twice */
+    uint64_t duplicates;      /* received twice, or after they were given up */
+    uint64_t given_up;        /* lost, and not wanted again */
     uint64_t control_dropped; /* control queue full */
-    uint64_t refused;         /* data without a flow slot, buffer or memory to put it into */
+    uint64_t refused;         /* data without room for a flow, a buffer or memory to put it into */
     uint64_t stray;           /* for an unknown or ended flow, or another host */
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
@@ -127,6 +150,13 @@ int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, u
  */
 int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
                        uint64_t bytes);
+
+/*
+ * The same for a message of which a part may be enough. What `finish` calls enough ends the flow:
+ * RECEIVED says how much is missing, `arrived` says what, and the memory of these packets is as it
+ * was. Packets that come later are answered and dropped.
+ */
+int gw_endpoint_expect_part(struct gw_endpoint *endpoint, const struct gw_expect *expect);
 
 /* Whether memory is posted for the message and nothing of it has come yet. */
 bool gw_endpoint_expects(const struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag);

@@ -1,31 +1,25 @@
 /*
- * The receiver half of a flow: which packets have arrived, where their payload goes, and the ACKs.
+ * The receiver half of a flow: which packets have arrived, and where their payload goes; see
+ * flow_rx.h.
  *
- * Any data packet that can be stored opens a flow, since each carries all that is needed. Every one
- * is answered: at once, by turning it into its own ACK or NACK, or, with ack_every > 1, by the ACK
- * of a later packet (flushed at once when the CE bit changes, as in RFC 8257 section 3.2, when the
- * packet asks for it, when the message is complete, or when the ACK's mask cannot reach). A
- * complete flow stays as long as its slot is not needed, to answer duplicates; one that failed, to
+ * Any data packet that can be stored opens a flow, since each carries all that is needed. A flow
+ * that is done stays as long as its place is not needed, to answer duplicates; one that failed, to
  * leave its packets unanswered. Payload for which no memory is posted is dropped with a NACK that
  * says so; nothing is remembered of it.
  *
  * On credit a trimmed packet opens a flow as well, since it is to be granted again.
- *
- * Invariant: bit (seq modulo span) is set only for arrived packets with cum < seq < cum + span.
  */
+#include "core/host/flow_rx.h"
+
 #include <string.h>
 
 #include "base/error.h"
+#include "base/stall.h"
 #include "core/host/credit.h"
 
 static uint64_t rx_key(uint32_t peer, uint32_t flow)
 {
     return (uint64_t)peer << 32 | flow;
-}
-
-static uint32_t rx_timer(const struct gw_endpoint *ep, uint32_t slot)
-{
-    return ep->cfg.tx_flows_max + slot;
 }
 
 static bool bit_test(const struct gw_endpoint *ep, const struct gw_rx_flow *flow, uint32_t seq)
@@ -40,23 +34,28 @@ static void bit_flip(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint
     flow->bits[at / 64] ^= UINT64_C(1) << (at % 64);
 }
 
-/* The flow that ended first gives up its slot. */
-static uint32_t slot_recycle(struct gw_endpoint *ep)
+/* Index of a place for a flow, if need be that of the flow that ended first; or GW_FLOW_NONE. */
+static uint32_t take_place(struct gw_endpoint *ep)
 {
-    uint32_t slot = ep->done_head;
-    if (slot == GW_SLOT_NONE)
-        return GW_SLOT_NONE;
-    struct gw_rx_flow *flow = &ep->rx_flows[slot];
-    ep->done_head = flow->list_next;
-    gw_map_remove(&ep->rx_map, rx_key(flow->peer, flow->flow));
-    return slot;
+    uint32_t index = ep->rx_free;
+    if (index != GW_FLOW_NONE) {
+        ep->rx_free = ep->rx_flows[index].list_next;
+        return index;
+    }
+    index = ep->done_head;
+    if (index != GW_FLOW_NONE) {
+        const struct gw_rx_flow *flow = &ep->rx_flows[index];
+        ep->done_head = flow->list_next;
+        gw_map_remove(&ep->rx_map, rx_key(flow->peer, flow->flow));
+    }
+    return index;
 }
 
 /* The memory posted for a message, or NULL. */
-static struct gw_expectation *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
+static struct gw_expect *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
-        struct gw_expectation *expectation = &ep->expectations[i];
+        struct gw_expect *expectation = &ep->expectations[i];
         if (expectation->data && expectation->peer == peer && expectation->tag == tag)
             return expectation;
     }
@@ -77,17 +76,15 @@ static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
     return !has_payload || find_memory(ep, pkt->src, pkt->data.tag);
 }
 
-/* Opens a flow for a packet that can be stored: a flow without memory would hold its slot idle. */
+/* Opens a flow for a packet that can be stored: a flow without memory would hold its place idle. */
 static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     if (!gw_endpoint_has_event_room(ep))
         return NULL;
-    uint32_t slot = ep->rx_free;
-    if (slot != GW_SLOT_NONE)
-        ep->rx_free = ep->rx_flows[slot].list_next;
-    else if ((slot = slot_recycle(ep)) == GW_SLOT_NONE)
+    uint32_t index = take_place(ep);
+    if (index == GW_FLOW_NONE)
         return NULL;
-    struct gw_rx_flow *flow = &ep->rx_flows[slot];
+    struct gw_rx_flow *flow = &ep->rx_flows[index];
     *flow = (struct gw_rx_flow){
         .bits = flow->bits,
         .peer = pkt->src,
@@ -96,6 +93,7 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
         .total = pkt->data.total,
         .tag = pkt->data.tag,
         .mss = pkt->data.mss,
+        .finish = ep->pool->bufs ? NULL : ep->cfg.finish,
         .state = GW_RX_ACTIVE,
         .heard_at = now,
     };
@@ -103,28 +101,29 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
     if (pkt->q.flags & GW_PKT_ON_CREDIT)
         gw_credit_open(ep, flow);
     ep->promised++;
-    int error = gw_map_put(&ep->rx_map, rx_key(flow->peer, flow->flow), slot);
+    int error = gw_map_put(&ep->rx_map, rx_key(flow->peer, flow->flow), index);
     GW_ASSERT(error == GW_OK);
     if (ep->cfg.stall)
-        gw_endpoint_arm(ep, rx_timer(ep, slot), gw_time_add(now, ep->cfg.stall));
+        gw_endpoint_arm(ep, gw_rx_timer(ep, flow), gw_stall_at(now, ep->cfg.stall));
     return flow;
 }
 
-/* The flow ends; its slot answers packets as `state` says until another flow needs it. */
+/* The flow ends; it answers packets as `state` says until another flow needs its place. */
 static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_rx_state state)
 {
-    uint32_t slot = (uint32_t)(flow - ep->rx_flows);
-    gw_endpoint_arm(ep, rx_timer(ep, slot), GW_TIME_NEVER);
+    uint32_t index = (uint32_t)(flow - ep->rx_flows);
+    gw_endpoint_arm(ep, gw_rx_timer(ep, flow), GW_TIME_NEVER);
     gw_credit_leave(ep, flow);
     ep->promised--;
     flow->data = NULL;
+    flow->arrived_bits = NULL;
     flow->state = (uint8_t)state;
-    flow->list_next = GW_SLOT_NONE;
-    if (ep->done_head == GW_SLOT_NONE)
-        ep->done_head = slot;
+    flow->list_next = GW_FLOW_NONE;
+    if (ep->done_head == GW_FLOW_NONE)
+        ep->done_head = index;
     else
-        ep->rx_flows[ep->done_tail].list_next = slot;
-    ep->done_tail = slot;
+        ep->rx_flows[ep->done_tail].list_next = index;
+    ep->done_tail = index;
 }
 
 static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_event_kind kind,
@@ -136,6 +135,8 @@ static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_
                                             .peer = flow->peer,
                                             .tag = flow->tag,
                                             .bytes = flow->bytes,
+                                            .missing = flow->lost,
+                                            .mss = flow->mss,
                                             .at = now});
 }
 
@@ -144,131 +145,78 @@ void gw_flow_rx_drop(struct gw_endpoint *ep, struct gw_rx_flow *flow)
     flow_retire(ep, flow, GW_RX_FAILED);
 }
 
-/* Turns a packet into an ACK or NACK on its way back, without the ACK's own fields. */
-static void turn_around(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt,
-                        enum gw_pkt_kind kind)
-{
-    bool ce = pkt->q.ecn == GW_ECN_CE;
-    gw_pkt_drop_payload(ep->pool, pkt);
-    pkt->dst = pkt->src;
-    pkt->src = ep->cfg.address;
-    pkt->q = (struct gw_qpkt){
-        .size = ep->cfg.hdr,
-        .key = flow->key,
-        .class = GW_CLASS_CONTROL,
-        .ecn = GW_ECN_NOT_ECT,
-        .flags = ce ? GW_PKT_ECHO_CE : 0,
-        .kind = (uint8_t)kind,
-    };
-    pkt->echo_entropy = pkt->entropy;
-    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
-    pkt->ack.cum = flow->cum;
-    pkt->ack.mask[0] = pkt->ack.mask[1] = 0;
-}
-
-static void send_ack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt)
-{
-    turn_around(ep, flow, pkt, GW_PKT_ACK);
-    ep->stats.acks_sent++;
-    gw_egress_control(ep, pkt);
-}
-
-/* Sends the ACK that is held back, from a fresh packet. */
-static void flush_held(struct gw_endpoint *ep, struct gw_rx_flow *flow)
-{
-    if (flow->held == 0)
-        return;
-    flow->held = 0;
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
-        return; /* the sender's timeout and the next ACK's cum make up for it */
-    }
-    pkt->src = flow->peer;
-    pkt->flow = flow->flow;
-    pkt->seq = flow->held_seq;
-    pkt->sent_at = flow->held_sent_at;
-    pkt->entropy = flow->held_entropy;
-    pkt->q.ecn = flow->held_ce ? GW_ECN_CE : GW_ECN_ECT0;
-    turn_around(ep, flow, pkt, GW_PKT_ACK);
-    pkt->ack.mask[0] = (uint32_t)flow->held_mask;
-    pkt->ack.mask[1] = (uint32_t)(flow->held_mask >> 32);
-    ep->stats.acks_sent++;
-    gw_egress_control(ep, pkt);
-}
-
-/* Re-bases the mask of held packets on `seq`; false when it cannot reach them all. */
-static bool mask_rebase(struct gw_rx_flow *flow, uint32_t seq)
-{
-    int32_t shift = (int32_t)(seq - flow->held_seq);
-    if (shift <= -GW_ACK_MASK_BITS || shift >= GW_ACK_MASK_BITS)
-        return false;
-    uint64_t mask = flow->held_mask;
-    uint64_t moved = shift >= 0 ? mask >> shift : mask << -shift;
-    if ((shift >= 0 ? moved << shift : moved >> -shift) != mask)
-        return false;
-    flow->held_mask = moved;
-    return true;
-}
-
-/* Acknowledges `pkt` with those held back, or holds it back as well. Takes the packet. */
-static void coalesce(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
-                     gw_time now)
-{
-    bool ce = pkt->q.ecn == GW_ECN_CE;
-    if (flow->held && (flow->held_ce != ce || !mask_rebase(flow, pkt->seq)))
-        flush_held(ep, flow);
-    if (flow->held == 0) {
-        flow->held_mask = 0;
-        flow->held_since = now;
-        flow->held_ce = ce;
-    }
-    flow->held_seq = pkt->seq;
-    flow->held_sent_at = pkt->sent_at;
-    flow->held_entropy = pkt->entropy;
-    flow->held_mask |= UINT64_C(1) << GW_ACK_MASK_BEFORE;
-    flow->held++;
-    bool now_or_never = pkt->q.flags & GW_PKT_ACK_NOW || flow->cum == flow->total;
-    gw_pkt_release(ep->pool, pkt);
-    if (now_or_never || flow->held >= ep->cfg.ack_every)
-        flush_held(ep, flow);
-    else
-        gw_endpoint_arm_by(ep, rx_timer(ep, (uint32_t)(flow - ep->rx_flows)),
-                           gw_time_add(flow->held_since, ep->cfg.ack_delay));
-}
-
 /* Puts the payload where it belongs. False: there is no memory for it. */
 static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct gw_pkt *pkt)
 {
     if (pkt->buf == GW_BUF_NONE)
         return true;
-    struct gw_expectation *posted = flow->data ? NULL : find_memory(ep, flow->peer, flow->tag);
-    if (posted) {
+    struct gw_expect *posted = flow->data ? NULL : find_memory(ep, flow->peer, flow->tag);
+    if (posted && !(posted->arrived && flow->total > posted->packets_max)) {
         flow->data = posted->data;
         flow->room = posted->bytes;
+        flow->finish = posted->finish;
+        flow->arrived_bits = posted->arrived;
         posted->data = NULL;
     }
     uint64_t offset = (uint64_t)pkt->seq * flow->mss;
     if (!flow->data || offset + pkt->data.len > flow->room)
         return false;
     memcpy(flow->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
+    if (flow->arrived_bits)
+        flow->arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
     return true;
 }
 
-static void send_nack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt,
-                      uint8_t flags)
+/* Packet `seq` >= cum is settled. */
+static void settle(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
 {
-    turn_around(ep, flow, pkt, GW_PKT_NACK);
-    pkt->q.flags |= flags;
-    ep->stats.nacks_sent++;
-    gw_egress_control(ep, pkt);
+    bit_flip(ep, flow, seq);
+    while (bit_test(ep, flow, flow->cum))
+        bit_flip(ep, flow, flow->cum++);
+}
+
+/* Whether another packet may stay lost. */
+static bool may_give_up(const struct gw_rx_flow *flow)
+{
+    const struct gw_finish_sample rest = {
+        .total = flow->total,
+        .arrived = flow->total - flow->lost - 1,
+        .lost = flow->lost + 1,
+    };
+    return flow->finish && flow->finish->ops->is_enough(flow->finish->cfg.bytes, &rest);
+}
+
+static void give_up(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
+{
+    flow->lost++;
+    ep->stats.given_up++;
+    settle(ep, flow, seq);
+}
+
+/* Packet `seq` of a flow with a policy has arrived: lets go of the holes far behind it, and of all
+ * that is missing if it is enough. */
+static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
+{
+    const struct gw_finish_sample sample = {
+        .total = flow->total, .arrived = flow->arrived, .lost = flow->lost};
+    if (flow->finish->ops->is_enough(flow->finish->cfg.bytes, &sample)) {
+        flow->lost = flow->total - flow->arrived;
+        flow->cum = flow->total;
+        return;
+    }
+    uint32_t reach = (ep->span_mask + 1) / 2;
+    while (flow->cum < seq && seq - flow->cum >= reach && may_give_up(flow)) {
+        flow->due -= flow->due > 0; /* it is not under way any more */
+        flow->has_let_go = true;
+        give_up(ep, flow, flow->cum);
+    }
 }
 
 /* Answers a packet of a flow that is not open, of which there is nothing to remember. */
 static void nack_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t flags)
 {
     const struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)};
-    send_nack(ep, &none, pkt, flags);
+    gw_flow_answer_nack(ep, &none, pkt, flags);
 }
 
 /* True when the packet's own fields do not contradict each other. */
@@ -285,8 +233,8 @@ static bool data_is_sound(const struct gw_pkt *pkt)
  */
 static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
-    uint32_t slot = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
-    struct gw_rx_flow *flow = slot == GW_MAP_NONE ? NULL : &ep->rx_flows[slot];
+    uint32_t index = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
+    struct gw_rx_flow *flow = index == GW_MAP_NONE ? NULL : &ep->rx_flows[index];
     if (!data_is_sound(pkt) ||
         (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss))) {
         ep->stats.malformed++;
@@ -308,6 +256,23 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
     return NULL;
 }
 
+/* A packet came without its payload: it is to be sent again, or is not worth it. */
+static void take_trimmed(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
+                         gw_time now)
+{
+    if (!may_give_up(flow)) {
+        gw_flow_answer_nack(ep, flow, pkt, 0);
+        return;
+    }
+    give_up(ep, flow, pkt->seq);
+    if (flow->cum != flow->total) {
+        gw_flow_answer_nack(ep, flow, pkt, GW_PKT_GIVEN_UP);
+        return;
+    }
+    gw_flow_answer_ack(ep, flow, pkt);
+    flow_close(ep, flow, GW_EVENT_RECEIVED, now);
+}
+
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     ep->stats.data_received++;
@@ -322,7 +287,7 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         pkt->seq < flow->cum || (ahead <= ep->span_mask && bit_test(ep, flow, pkt->seq));
     if (is_duplicate) {
         ep->stats.duplicates++;
-        send_ack(ep, flow, pkt);
+        gw_flow_answer_ack(ep, flow, pkt);
         return;
     }
     if (ahead > ep->span_mask || (!(pkt->q.flags & GW_PKT_TRIMMED) && !store(ep, flow, pkt))) {
@@ -331,41 +296,35 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         return;
     }
     if (pkt->q.flags & GW_PKT_TRIMMED) {
-        send_nack(ep, flow, pkt, 0);
+        take_trimmed(ep, flow, pkt, now);
         return;
     }
     flow->bytes += pkt->data.len;
-    bit_flip(ep, flow, pkt->seq);
-    while (bit_test(ep, flow, flow->cum))
-        bit_flip(ep, flow, flow->cum++);
+    flow->arrived++;
+    settle(ep, flow, pkt->seq);
+    if (flow->finish)
+        finish_after(ep, flow, pkt->seq);
     bool is_complete = flow->cum == flow->total;
     if (ep->cfg.ack_every > 1)
-        coalesce(ep, flow, pkt, now);
+        gw_flow_answer_coalesce(ep, flow, pkt, now);
     else
-        send_ack(ep, flow, pkt);
+        gw_flow_answer_ack(ep, flow, pkt);
     if (is_complete)
         flow_close(ep, flow, GW_EVENT_RECEIVED, now);
 }
 
-void gw_flow_rx_expire(struct gw_endpoint *ep, uint32_t slot, gw_time now)
+void gw_flow_rx_expire(struct gw_endpoint *ep, struct gw_rx_flow *flow, gw_time now)
 {
-    struct gw_rx_flow *flow = &ep->rx_flows[slot];
-    gw_time next = GW_TIME_NEVER;
+    gw_time next = gw_stall_at(flow->heard_at, ep->cfg.stall);
     if (flow->held) {
         gw_time due = gw_time_add(flow->held_since, ep->cfg.ack_delay);
-        if (gw_time_before(now, due))
-            next = due;
-        else
-            flush_held(ep, flow);
-    }
-    if (ep->cfg.stall) {
-        gw_time due = gw_time_add(flow->heard_at, ep->cfg.stall);
-        if (!gw_time_before(now, due)) {
-            flow_close(ep, flow, GW_EVENT_FAILED, now);
-            return;
-        }
-        if (gw_deadline_before(due, next))
+        if (!gw_time_before(now, due))
+            gw_flow_answer_flush(ep, flow);
+        else if (gw_deadline_before(due, next))
             next = due;
     }
-    gw_endpoint_arm(ep, rx_timer(ep, slot), next);
+    if (gw_stall_is_over(flow->heard_at, ep->cfg.stall, now))
+        flow_close(ep, flow, GW_EVENT_FAILED, now);
+    else
+        gw_endpoint_arm(ep, gw_rx_timer(ep, flow), next);
 }

@@ -66,7 +66,6 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
     pkt.q.class = (uint8_t)gw_prng_below(prng, GW_CLASSES);
     pkt.q.ecn = (uint8_t)gw_prng_below(prng, 4);
     pkt.q.key = gw_flow_key(pkt.src, pkt.dst, pkt.flow);
-    pkt.q.flags = (uint8_t)gw_prng_next(prng) & GW_PKT_IMPORTANT;
     if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM) {
         fill_agg(prng, &pkt);
     } else if (pkt.q.kind == GW_PKT_JOB) {
@@ -79,7 +78,7 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
                                           GW_PKT_ON_CREDIT,
                                           GW_PKT_ON_CREDIT | GW_PKT_LAST_FREE,
                                           GW_PKT_ON_CREDIT | GW_PKT_STARVED};
-        pkt.q.flags |= choices[gw_prng_below(prng, GW_COUNT_OF(choices))];
+        pkt.q.flags = choices[gw_prng_below(prng, GW_COUNT_OF(choices))];
         pkt.data.total = 1 + gw_prng_below(prng, 1000);
         pkt.seq = gw_prng_below(prng, pkt.data.total);
         pkt.data.mss = (uint16_t)(1 + gw_prng_below(prng, 9000));
@@ -88,14 +87,12 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
             pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
         pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
     } else if (pkt.q.kind == GW_PKT_PAUSE) {
-        pkt.q.flags = 0;
         pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     } else if (pkt.q.kind == GW_PKT_CREDIT) {
-        pkt.q.flags = 0;
         pkt.sent_at = 0;
         pkt.seq = gw_prng_below(prng, UINT32_MAX);
     } else {
-        pkt.q.flags |= (uint8_t)gw_prng_next(prng) & GW_PKT_ECHO_CE;
+        pkt.q.flags = (uint8_t)gw_prng_next(prng) & (GW_PKT_ECHO_CE | GW_PKT_GIVEN_UP);
         pkt.seq = gw_prng_below(prng, 100000);
         pkt.echo_entropy = (uint16_t)gw_prng_next(prng);
         pkt.ack.cum = gw_prng_below(prng, 100000);

@@ -9,6 +9,7 @@
 
 #include "base/prng.h"
 #include "core/cc/cc.h"
+#include "core/finish/finish.h"
 #include "core/grant/grant.h"
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
@@ -149,6 +150,7 @@ static void conformance_algo__describes_itself(void **state)
 {
     (void)state;
     check_self_description(&gw_cc_registry, GW_CC_STATE_MAX);
+    check_self_description(&gw_finish_registry, 0);
     check_self_description(&gw_grant_registry, 0);
     check_self_description(&gw_lb_registry, GW_LB_STATE_MAX);
     check_self_description(&gw_loss_registry, GW_LOSS_STATE_MAX);
@@ -415,6 +417,44 @@ static void conformance_loss__backs_off_and_recovers(void **state)
     each_algo(&gw_loss_registry, check_loss);
 }
 
+/* ---- Ends of messages. ---- */
+
+static void check_finish(const struct gw_algo *algo, const union gw_algo_cfg *cfg, const char *what)
+{
+    const struct gw_finish_ops *ops = (const struct gw_finish_ops *)algo;
+    struct gw_prng prng = gw_prng_derive(SEED, 0);
+    for (int step = 0; step < STEPS; step++) {
+        uint32_t total = 1 + gw_prng_below(&prng, step % 2 ? 10 : UINT32_MAX - 1);
+        struct gw_finish_sample sample = {.total = total, .arrived = gw_prng_below(&prng, total)};
+        sample.lost = gw_prng_below(&prng, total - sample.arrived);
+        bool was_enough = ops->is_enough(cfg->bytes, &sample);
+        sample.arrived++;
+        if (was_enough && !ops->is_enough(cfg->bytes, &sample))
+            fail_msg("%s: one more packet of %u is less", what, total);
+        sample = (struct gw_finish_sample){.total = total, .arrived = total};
+        if (!ops->is_enough(cfg->bytes, &sample))
+            fail_msg("%s: all of %u packets are not enough", what, total);
+    }
+}
+
+static void conformance_finish__is_content_with_all(void **state)
+{
+    (void)state;
+    each_algo(&gw_finish_registry, check_finish);
+}
+
+/* Who asks for nothing gets everything. */
+static void conformance_finish__has_one_that_wants_all(void **state)
+{
+    (void)state;
+    const struct gw_finish_ops *all =
+        (const struct gw_finish_ops *)gw_registry_find(&gw_finish_registry, "all");
+    struct gw_finish_sample sample = {.total = 1000, .arrived = 999};
+    assert_false(all->is_enough(NULL, &sample));
+    sample.lost = 1;
+    assert_false(all->is_enough(NULL, &sample));
+}
+
 /* ---- Queue disciplines. ---- */
 
 enum {
@@ -587,6 +627,8 @@ int main(void)
         cmocka_unit_test(conformance_grant__plans_what_a_link_can_take),
         cmocka_unit_test(conformance_lb__keeps_entropies_in_range),
         cmocka_unit_test(conformance_loss__backs_off_and_recovers),
+        cmocka_unit_test(conformance_finish__is_content_with_all),
+        cmocka_unit_test(conformance_finish__has_one_that_wants_all),
         cmocka_unit_test(conformance_qdisc__conserves_bytes_and_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

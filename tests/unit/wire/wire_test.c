@@ -46,8 +46,8 @@ static struct gw_wire_hdr random_data(struct gw_prng *prng)
         hdr.data.len = (uint16_t)(1 + gw_prng_below(prng, hdr.data.mss));
     hdr.data.tag = random32(prng);
     hdr.flags =
-        (uint8_t)gw_prng_next(prng) & (GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
-                                       GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED);
+        (uint8_t)gw_prng_next(prng) & (GW_WIRE_TRIMMABLE | GW_WIRE_ACK_NOW | GW_WIRE_ON_CREDIT |
+                                       GW_WIRE_LAST_FREE | GW_WIRE_STARVED);
     if (hdr.flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED))
         hdr.flags |= GW_WIRE_ON_CREDIT;
     if (gw_prng_chance(prng, UINT32_MAX / 4))
@@ -59,7 +59,7 @@ static struct gw_wire_hdr random_answer(struct gw_prng *prng)
 {
     struct gw_wire_hdr hdr = {
         .kind = gw_prng_below(prng, 2) ? GW_WIRE_ACK : GW_WIRE_NACK,
-        .flags = (uint8_t)gw_prng_next(prng) & (GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE),
+        .flags = (uint8_t)gw_prng_next(prng) & (GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE),
         .seq = random32(prng),
     };
     hdr.answer.cum = random32(prng);
@@ -76,7 +76,6 @@ static struct gw_wire_hdr random_agg(struct gw_prng *prng)
     bool is_grad = gw_prng_below(prng, 2);
     struct gw_wire_hdr hdr = {
         .kind = is_grad ? GW_WIRE_GRAD : GW_WIRE_PARAM,
-        .flags = (uint8_t)gw_prng_next(prng) & GW_WIRE_IMPORTANT,
         .seq = random32(prng),
     };
     hdr.agg.key = random32(prng);
@@ -97,7 +96,6 @@ static struct gw_wire_hdr random_job(struct gw_prng *prng)
 {
     struct gw_wire_hdr hdr = {
         .kind = GW_WIRE_JOB,
-        .flags = (uint8_t)gw_prng_next(prng) & GW_WIRE_IMPORTANT,
         .seq = random32(prng),
     };
     hdr.job.key = random32(prng);
@@ -348,12 +346,11 @@ static bool credit_fits(uint32_t flags)
 static void wire_validate__knows_the_flags_of_each_kind(void **state)
 {
     (void)state;
-    static const uint8_t data_plain = GW_WIRE_TRIMMABLE | GW_WIRE_IMPORTANT | GW_WIRE_ACK_NOW |
-                                      GW_WIRE_LAST | GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE |
-                                      GW_WIRE_STARVED;
-    static const uint8_t answer_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE;
-    static const uint8_t nack_plain = GW_WIRE_IMPORTANT | GW_WIRE_ECHO_CE | GW_WIRE_NOT_READY;
-    static const uint8_t agg_plain = GW_WIRE_IMPORTANT;
+    static const uint8_t data_plain = GW_WIRE_TRIMMABLE | GW_WIRE_ACK_NOW | GW_WIRE_LAST |
+                                      GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED;
+    static const uint8_t answer_plain = GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE;
+    static const uint8_t nack_plain = GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE | GW_WIRE_NOT_READY;
+    static const uint8_t contradiction = GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY;
     for (int which = 0; which < SAMPLES; which++) {
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
         uint32_t length = make_sample(which, bytes);
@@ -365,13 +362,12 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
             else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE &&
                        credit_fits(flags);
-            else if (which == PAUSE || which == CREDIT)
+            else if (which == PAUSE || which == CREDIT || which >= GRAD)
                 good = flags == 0;
-            else if (which >= GRAD)
-                good = (flags & ~agg_plain) == 0;
             else
                 good = (flags & ~(which == NACK ? nack_plain : answer_plain)) ==
-                       (which == ACK_MASK ? GW_WIRE_MASK : 0);
+                           (which == ACK_MASK ? GW_WIRE_MASK : 0) &&
+                       (flags & contradiction) != contradiction;
             bytes[3] = (uint8_t)flags;
             assert_int_equal(gw_wire_validate(bytes, length, &kind),
                              good ? GW_OK : GW_ERR_MALFORMED);
@@ -525,7 +521,7 @@ static void wire_encode__is_big_endian(void **state)
     hdr.answer.cum = 0x292a2b2c;
     hdr.answer.echo_entropy = 0x2728;
     static const uint8_t expected[GW_WIRE_ANSWER_SIZE] = {
-        'G',  'W',  0x21, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
+        'G',  'W',  0x31, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
         11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c,
     };
@@ -544,7 +540,6 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
         .flow = 0x11121314,
         .seq = 0x15161718,
         .kind = GW_WIRE_GRAD,
-        .flags = GW_WIRE_IMPORTANT,
     };
     hdr.agg.key = 0x191a1b1c;
     hdr.agg.bitmap = 0x1d1e1f20;
@@ -557,7 +552,7 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
     hdr.agg.above[0] = 17;
     hdr.agg.above[1] = 9;
     static const uint8_t expected[GW_WIRE_AGG_SIZE] = {
-        'G',  'W',  0x23, 4,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
+        'G',  'W',  0x33, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
         12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
         0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x09, 0x0a, 0x29,
     };
@@ -584,7 +579,7 @@ static void wire_encode__lays_job_control_out_as_drawn(void **state)
                 .op = 10},
     };
     static const uint8_t expected[GW_WIRE_JOB_SIZE] = {
-        'G',  'W',  0x25, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
+        'G',  'W',  0x35, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
         10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
         0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 10,   0,
         0,    0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,

@@ -237,6 +237,22 @@ static void endpoint_fini__releases_and_can_be_made_again(void **state)
     fixture_close(&f);
 }
 
+/* A PAUSE that has not left is a packet, too; the latest of a port, so one for each. */
+static void endpoint_fini__releases_pauses(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    cfg.port_count = 3;
+    fixture_open(&f, &cfg, "4000");
+    assert_true(gw_endpoint_pause(f.endpoint, 0, GW_US));
+    assert_true(gw_endpoint_pause(f.endpoint, 2, GW_US));
+    assert_true(gw_endpoint_pause(f.endpoint, 2, 0));
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 2);
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 0);
+    fixture_close(&f); /* fails when a packet is missing */
+}
+
 static uint32_t send_from(struct endpoint_fixture *f, const unsigned char *data)
 {
     uint32_t flow;
@@ -330,6 +346,7 @@ int main(void)
         cmocka_unit_test(endpoint_expect__has_a_limit),
         cmocka_unit_test(endpoint_flow_info__knows_no_strangers),
         cmocka_unit_test(endpoint_fini__releases_and_can_be_made_again),
+        cmocka_unit_test(endpoint_fini__releases_pauses),
         cmocka_unit_test(endpoint_forget__lets_go_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

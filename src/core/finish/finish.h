@@ -1,0 +1,40 @@
+/*
+ * The end of a message: when what has arrived is enough.
+ *
+ * The receiver of a flow asks after each arrival. If it is enough, the flow ends: the receiver
+ * tells its sender by an ACK, and what is in flight, lost or unsent then never comes. While it is
+ * not, the same question decides about a packet that was lost: it may stay lost if the message
+ * would be enough with all others. So what is given up on the way never makes the end impossible.
+ *
+ * The policy is the receiver's alone; the sender learns from answers what need not be sent
+ * (core/host/flow_rx.h). One file here and one line in finish.def make a policy.
+ */
+#ifndef GW_CORE_FINISH_H
+#define GW_CORE_FINISH_H
+
+#include <stdbool.h>
+
+#include "core/algo.h"
+
+/* What a receiver knows of a message, in packets. */
+struct gw_finish_sample {
+    uint32_t total;   /* of the message; the last may be shorter than the others */
+    uint32_t arrived; /* each counted once */
+    uint32_t lost;    /* will not come any more; arrived + lost <= total */
+};
+
+struct gw_finish_ops {
+    struct gw_algo algo; /* it has no private memory */
+    /* True whenever all has arrived; never false again when more arrives. */
+    bool (*is_enough)(const void *cfg, const struct gw_finish_sample *sample);
+};
+
+/* A policy with its options. Immutable while flows use it, and shared by any number of them. */
+struct gw_finish {
+    const struct gw_finish_ops *ops;
+    union gw_algo_cfg cfg;
+};
+
+extern const struct gw_registry gw_finish_registry;
+
+#endif
