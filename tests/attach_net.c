@@ -57,7 +57,7 @@ struct gw_test_attach *gw_test_attach_open(uint64_t seed)
             .keys = side->keys,
             .key_count = 1,
             .beat = GW_TEST_BEAT,
-            .lost = GW_TEST_LOST,
+            .silence = GW_TEST_SILENCE,
         };
     }
     return net;

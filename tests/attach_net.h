@@ -14,8 +14,8 @@ enum {
     GW_TEST_MESSAGES_MAX = 8192, /* that are kept; and that may be on the way */
 };
 
-#define GW_TEST_BEAT (200 * GW_MS)
-#define GW_TEST_LOST (2 * GW_S)
+#define GW_TEST_BEAT    (200 * GW_MS)
+#define GW_TEST_SILENCE (2 * GW_S)
 
 struct gw_test_message {
     uint8_t from, to; /* sides */

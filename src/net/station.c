@@ -18,7 +18,7 @@ struct gw_station {
     struct gw_udp *udp;
     struct gw_loop *loop;
     struct gw_neighbours *neighbours;
-    struct gw_tag *tags;      /* of every neighbour; NULL: none are used */
+    struct gw_auth *auths;    /* of every neighbour; NULL: packets are not authenticated */
     struct gw_groups *groups; /* NULL: nothing is multicast */
     gw_time look_at;          /* next look at groups, ours and that we listen to */
     uint32_t node_address;
@@ -113,17 +113,17 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .address = cfg->node_address,
         .role = cfg->role,
         .accepts = cfg->accepts,
-        .tags = cfg->tags,
+        .authenticates = cfg->authenticates,
         .entropies = cfg->entropies,
         .mtu = cfg->mtu,
         .peers_max = cfg->peers_max,
         .keys = station->keys,
         .key_count = cfg->key_count,
         .beat = GW_STATION_BEAT,
-        .lost = GW_STATION_LOST,
+        .silence = GW_STATION_SILENCE,
     };
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
-    if (cfg->tags && !(station->tags = calloc(cfg->peers_max, sizeof(*station->tags))))
+    if (cfg->authenticates && !(station->auths = calloc(cfg->peers_max, sizeof(*station->auths))))
         return GW_ERR_NO_MEMORY;
     struct gw_groups_cfg groups = {
         .first = cfg->group, .count = group_count(cfg), .first_peer = cfg->peers_max};
@@ -138,7 +138,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
 {
     GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_NEIGHBOURS_KEYS_MAX);
     struct gw_station *station = calloc(1, sizeof(*station));
-    uint32_t buffer = cfg->mtu + (cfg->tags ? GW_TAG_SIZE : 0);
+    uint32_t buffer = cfg->mtu + (cfg->authenticates ? GW_AUTH_SIZE : 0);
     if (!station || gw_node_memory_open(&station->memory, cfg->packets, buffer) != GW_OK) {
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
@@ -192,7 +192,7 @@ void gw_station_close(struct gw_station *station)
 void gw_station_free(struct gw_station *station)
 {
     gw_node_memory_close(&station->memory);
-    free(station->tags);
+    free(station->auths);
     free(station);
 }
 
@@ -333,18 +333,18 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
 static void open_peer(struct gw_station *station, const struct gw_neighbour_event *event)
 {
     uint64_t cookie = gw_neighbours_cookie(station->neighbours, event->peer);
-    struct gw_tag *tag = station->tags ? &station->tags[event->peer] : NULL;
-    struct gw_tag_cfg tag_cfg = {
+    struct gw_auth *auth = station->auths ? &station->auths[event->peer] : NULL;
+    struct gw_auth_cfg auth_cfg = {
         .key = gw_neighbours_key(station->neighbours, event->peer),
         .session = event->said.session,
         .initiators_cookie = event->dial >= 0 ? cookie : event->said.cookie,
         .responders_cookie = event->dial >= 0 ? event->said.cookie : cookie,
         .is_initiator = event->dial >= 0,
     };
-    if (tag)
-        gw_tag_init(tag, &tag_cfg);
+    if (auth)
+        gw_auth_init(auth, &auth_cfg);
     struct gw_udp_peer peer = {
-        .tag = tag,
+        .auth = auth,
         .addr = event->addr,
         .entropies = event->said.entropies,
         .tx_cookie = event->said.cookie,

@@ -14,8 +14,8 @@
 #include "net/node_memory.h"
 
 /* Signs of life, of sessions and of jobs. */
-#define GW_STATION_BEAT (200 * GW_MS) /* between signs of life */
-#define GW_STATION_LOST (2 * GW_S)    /* silent for so long is dead */
+#define GW_STATION_BEAT    (200 * GW_MS) /* between signs of life */
+#define GW_STATION_SILENCE (2 * GW_S)    /* silent for so long is dead */
 
 struct gw_station_cfg {
     const char *address;   /* ours, as text; NULL: any, of the family of `family_of` */
@@ -25,9 +25,9 @@ struct gw_station_cfg {
     uint32_t packets; /* and as many buffers */
     uint32_t mtu;     /* payload bytes of a full packet */
     uint16_t peers_max;
-    bool accepts;     /* others may dial us */
-    bool serves_many; /* as in struct gw_udp_cfg */
-    bool tags;        /* packets between neighbours carry tags */
+    bool accepts;       /* others may dial us */
+    bool serves_many;   /* as in struct gw_udp_cfg */
+    bool authenticates; /* packets between neighbours are authenticated */
     uint32_t node_address;
     uint8_t role;              /* enum gw_attach_role */
     const struct gw_key *keys; /* key_count of them; copied */

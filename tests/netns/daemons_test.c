@@ -506,7 +506,7 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
         {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
         {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
-        {"switch", "tag: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: tags"},
+        {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
         {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
         {"switch", "keys: [/nonexistent/key]\n", ":1: keys"},
         {"switch", "keys: /nonexistent/key\n", ":1: keys"},

@@ -233,7 +233,7 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
-                           (own->cfg.tags ? GW_ATTACH_TAGGED : 0) |
+                           (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
     };
     memcpy(msg.proof, dial->proof, sizeof(msg.proof));
@@ -245,10 +245,10 @@ static void ask(struct gw_neighbours *own, struct dial *dial, uint8_t *bytes, gw
 /* Ends the sessions that have been silent for too long. */
 static void look_for_silence(struct gw_neighbours *own, gw_time now)
 {
-    own->look_at = gw_time_add(now, own->cfg.lost / 4);
+    own->look_at = gw_time_add(now, own->cfg.silence / 4);
     for (uint32_t i = 0; i < own->cfg.peers_max && has_event_room(own); i++) {
         struct session *session = &own->sessions[i];
-        if (session->state != SESSION_UP || now - session->heard_at < own->cfg.lost)
+        if (session->state != SESSION_UP || now - session->heard_at < own->cfg.silence)
             continue;
         post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
         session->state = session->dial < 0 ? SESSION_ENDED : SESSION_FREE;
@@ -378,8 +378,8 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
         return refuse(own, msg, key, GW_ATTACH_MTU, answer);
     if (msg->address == own->cfg.address) /* our own question has come back, too */
         return refuse(own, msg, key, GW_ATTACH_SELF, answer);
-    if (((msg->flags & GW_ATTACH_TAGGED) != 0) != own->cfg.tags)
-        return refuse(own, msg, key, GW_ATTACH_TAGS, answer);
+    if (((msg->flags & GW_ATTACH_AUTHENTICATED) != 0) != own->cfg.authenticates)
+        return refuse(own, msg, key, GW_ATTACH_AUTHENTICATION, answer);
     struct session *session = find_session(own, from, msg->session);
     if (session && session->state == SESSION_ENDED)
         return refuse(own, msg, key, GW_ATTACH_ENDED, answer);
@@ -401,7 +401,7 @@ static uint32_t asked(struct gw_neighbours *own, const struct gw_sock_addr *from
         session->said.flags &= (uint8_t)~GW_ATTACH_HEARS; /* of a group that an earlier life told */
         post(own, GW_NEIGHBOUR_UP, (uint16_t)peer);
         if (own->look_at == GW_TIME_NEVER)
-            own->look_at = gw_time_add(now, own->cfg.lost);
+            own->look_at = gw_time_add(now, own->cfg.silence);
     }
     session->heard_at = now;
     if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
@@ -697,7 +697,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_JOB] = "it has no room for the job, or knows it with another number of workers",
         [GW_ATTACH_TAKEN] = "our address is taken",
         [GW_ATTACH_SELF] = "it is ourselves",
-        [GW_ATTACH_TAGS] = "one of us tags packets, the other does not",
+        [GW_ATTACH_AUTHENTICATION] = "one of us authenticates packets, the other does not",
         [GW_ATTACH_CLOSING] = "it is closing",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";

@@ -21,7 +21,7 @@
 
 #include "core/pkt.h"
 #include "net/udp/sock.h"
-#include "net/udp/tag.h"
+#include "net/udp/auth.h"
 #include "wire/wire.h"
 
 enum {
@@ -42,17 +42,18 @@ struct gw_udp_faults {
 };
 
 struct gw_udp_cfg {
-    struct gw_pkt_pool *pool; /* more than GW_UDP_TRAIN_MAX buffers of at least `mtu` bytes, and
-                                 GW_TAG_SIZE more where packets are tagged; the front of each is
-                                 at least GW_WIRE_DATA_SIZE. Exactly so: trains lie in one piece */
-    const char *address;      /* ours, as text: IPv4 or IPv6 */
-    uint16_t port;            /* first of the row; 0: any */
-    uint16_t entropies;       /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
-    uint32_t mtu;             /* payload bytes of a full packet */
-    uint32_t buffer_bytes;    /* kernel buffers to ask for; 0: the system's default */
-    uint16_t peers_max;       /* neighbours, 1 to GW_UDP_PEERS_MAX */
-    bool has_trains;          /* use the kernel's segmentation where it has it */
-    bool serves_many;         /* one that cannot be sent to is no reason to end: it is counted */
+    struct gw_pkt_pool
+        *pool;             /* more than GW_UDP_TRAIN_MAX buffers of at least `mtu` bytes, and
+                              GW_AUTH_SIZE more where they are authenticated; the front of each is
+                              at least GW_WIRE_DATA_SIZE. Exactly so: trains lie in one piece */
+    const char *address;   /* ours, as text: IPv4 or IPv6 */
+    uint16_t port;         /* first of the row; 0: any */
+    uint16_t entropies;    /* sockets in the row, 1 to GW_SOCK_ROW_MAX */
+    uint32_t mtu;          /* payload bytes of a full packet */
+    uint32_t buffer_bytes; /* kernel buffers to ask for; 0: the system's default */
+    uint16_t peers_max;    /* neighbours, 1 to GW_UDP_PEERS_MAX */
+    bool has_trains;       /* use the kernel's segmentation where it has it */
+    bool serves_many;      /* one that cannot be sent to is no reason to end: it is counted */
     struct gw_udp_faults faults;
 };
 
@@ -62,7 +63,7 @@ struct gw_udp_peer {
     uint16_t entropies;       /* ports of its row */
     uint64_t tx_cookie;       /* in packets to it */
     uint64_t rx_cookie;       /* in packets from it; the low 16 bits are its number here */
-    struct gw_tag *tag;       /* packets both ways carry one; NULL: none. Outlives the neighbour */
+    struct gw_auth *auth; /* of packets both ways; NULL: they carry none. Outlives the neighbour */
 };
 
 /* Counters, in datagrams. */
@@ -80,8 +81,8 @@ struct gw_udp_stats {
     uint64_t malformed;
     uint64_t wrong_version; /* not of this protocol, or of another version */
     uint64_t wrong_cookie;  /* of no neighbour, or not from its address */
-    uint64_t forged;        /* the tag is wrong */
-    uint64_t repeated;      /* the tag has been here before, or is too old to know */
+    uint64_t forged;        /* the authentication code is wrong */
+    uint64_t repeated;      /* their number has been here before, or is too old to know */
     uint64_t no_room;       /* our pool was empty */
 };
 

@@ -10,7 +10,7 @@
 
 enum {
     GW_UDP_PLACES = 2 * GW_UDP_TRAIN_MAX, /* of a batch on its way out: faults double packets */
-    GW_UDP_PIECES = 3,                    /* of a datagram: header, payload, tag */
+    GW_UDP_PIECES = 3,                    /* of a datagram: header, payload, authentication */
     GW_UDP_DATAGRAM_MAX = 65535,
 };
 
@@ -31,8 +31,8 @@ struct gw_udp_tx {
     struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
     uint16_t late_peer;
     struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
-    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the tag */
-    uint8_t tags[GW_UDP_PLACES][GW_TAG_SIZE];
+    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the authentication */
+    uint8_t auths[GW_UDP_PLACES][GW_AUTH_SIZE];
     struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];
     struct iovec iovs[GW_UDP_PLACES * GW_UDP_PIECES];
     uint32_t *batches; /* of every buffer of the pool: the last batch that it was in */

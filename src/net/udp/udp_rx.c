@@ -127,16 +127,16 @@ static void count_refusal(struct gw_udp_stats *stats, int code)
         stats->malformed++;
 }
 
-/* Judges a datagram by its tag, which are the last of its `length` bytes. */
+/* Judges a datagram by its authentication, the last of its `length` bytes. */
 static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint8_t *datagram,
                        uint32_t length)
 {
-    const struct iovec covered = {datagram, length - GW_TAG_SIZE};
-    enum gw_tag_verdict verdict =
-        gw_tag_open(arrival->peer->tag, &covered, 1, datagram + covered.iov_len);
-    udp->stats.forged += verdict == GW_TAG_FORGED;
-    udp->stats.repeated += verdict == GW_TAG_REPEATED || verdict == GW_TAG_OLD;
-    return verdict == GW_TAG_GENUINE;
+    const struct iovec covered = {datagram, length - GW_AUTH_SIZE};
+    enum gw_auth_verdict verdict =
+        gw_auth_open(arrival->peer->auth, &covered, 1, datagram + covered.iov_len);
+    udp->stats.forged += verdict == GW_AUTH_FORGED;
+    udp->stats.repeated += verdict == GW_AUTH_REPEATED || verdict == GW_AUTH_OLD;
+    return verdict == GW_AUTH_GENUINE;
 }
 
 /* Gives the packet its payload: the buffer of place `i`, or a copy of `payload`. */
@@ -147,7 +147,7 @@ static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, con
     uint32_t size = gw_codec_payload(pkt);
     if (size == 0)
         return true;
-    if (size > udp->cfg.mtu) { /* behind it there may be room for a tag alone */
+    if (size > udp->cfg.mtu) { /* behind it there may be room for the authentication alone */
         udp->stats.malformed++;
         return false;
     }
@@ -190,14 +190,14 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
         .entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr)),
         .tos = arrival->tos,
     };
-    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
+    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->auth ? GW_AUTH_SIZE : 0)) {
         udp->stats.runts++;
         return NULL;
     }
-    if (arrival->peer->tag) {
+    if (arrival->peer->auth) {
         if (!is_genuine(udp, arrival, datagram, frame.length))
             return NULL;
-        frame.length -= GW_TAG_SIZE;
+        frame.length -= GW_AUTH_SIZE;
     }
     memcpy(frame.hdr, datagram, frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
     struct gw_pkt *pkt = gw_pkt_claim(pool);

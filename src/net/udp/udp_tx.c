@@ -31,8 +31,8 @@ static bool claim_front(struct gw_udp *udp, uint32_t buf)
     return true;
 }
 
-/* Says where the datagram lies, with its tag if there is one. */
-static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_tag *tag)
+/* Says where the datagram lies, with its authentication if there is one. */
+static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_auth *auth)
 {
     struct gw_udp_tx *tx = &udp->tx;
     struct gw_frame *frame = &tx->frames[at];
@@ -50,12 +50,12 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
         if (payload)
             pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
     }
-    if (tag) {
-        GW_ASSERT(!is_whole || payload + GW_TAG_SIZE <= udp->cfg.pool->bufs->size);
-        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->tags[at];
-        gw_tag_seal(tag, pieces, count, bytes);
-        pieces[count++] = (struct iovec){bytes, GW_TAG_SIZE};
-        frame->length += GW_TAG_SIZE;
+    if (auth) {
+        GW_ASSERT(!is_whole || payload + GW_AUTH_SIZE <= udp->cfg.pool->bufs->size);
+        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->auths[at];
+        gw_auth_seal(auth, pieces, count, bytes);
+        pieces[count++] = (struct iovec){bytes, GW_AUTH_SIZE};
+        frame->length += GW_AUTH_SIZE;
     }
     for (; count < GW_UDP_PIECES; count++)
         pieces[count].iov_len = 0;
@@ -68,7 +68,7 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
     uint32_t at = tx->count++;
     gw_codec_encode(codec, pkt, &tx->frames[at]);
     tx->pkts[at] = is_copy ? NULL : pkt;
-    place(udp, at, pkt, udp->peers[tx->peer].tag);
+    place(udp, at, pkt, udp->peers[tx->peer].auth);
 }
 
 /* Adds a packet, or does to it what was asked for. */

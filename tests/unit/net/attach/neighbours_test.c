@@ -165,7 +165,7 @@ static void neighbours__initiator_restarts(void **state)
     gw_test_attach_run(net, 0);
     assert_events(&net->sides[B], 2, 1, 0); /* the session of the life before has ended */
     assert_agreed(net, A, B);
-    gw_test_attach_run(net, 2 * GW_TEST_LOST);
+    gw_test_attach_run(net, 2 * GW_TEST_SILENCE);
     assert_events(&net->sides[A], 2, 0, 0);
     assert_events(&net->sides[B], 2, 1, 0);
     assert_agreed(net, A, B);
@@ -179,9 +179,9 @@ static void neighbours__silence_ends_a_session(void **state)
         struct gw_test_attach *net = open_session();
         int left = A + B - gone;
         gw_test_attach_stop(net, gone);
-        gw_test_attach_run(net, GW_TEST_LOST - GW_MS);
+        gw_test_attach_run(net, GW_TEST_SILENCE - GW_MS);
         assert_events(&net->sides[left], 1, 0, 0);
-        gw_test_attach_run(net, GW_TEST_LOST / 2);
+        gw_test_attach_run(net, GW_TEST_SILENCE / 2);
         assert_events(&net->sides[left], 1, 1, 0);
         gw_test_attach_start(net, gone);
         if (gone == A)
@@ -232,7 +232,7 @@ static void end_session(struct gw_test_attach *net, const char *way)
         assert_int_equal(net->sides[A].last.said.reason, GW_ATTACH_JOB);
     }
     gw_test_attach_stop(net, A);
-    gw_test_attach_run(net, 2 * GW_TEST_LOST);
+    gw_test_attach_run(net, 2 * GW_TEST_SILENCE);
     assert_int_equal(net->sides[B].downs, strcmp(way, "refusal") != 0);
 }
 
@@ -259,7 +259,7 @@ static void neighbours__ended_session_cannot_be_replayed(void **state)
         for (uint32_t m = 0; m < recorded; m++)
             gw_test_attach_send(net, net->messages[m].from, net->messages[m].to,
                                 net->messages[m].bytes);
-        gw_test_attach_run(net, GW_TEST_LOST);
+        gw_test_attach_run(net, GW_TEST_SILENCE);
         assert_int_equal(gw_test_attach_events(net), events);
         if (i % 2)
             assert_agreed(net, A, B);
@@ -310,7 +310,7 @@ static void neighbours__full_of_ended_sessions(void **state)
     for (uint32_t m = 0, sent = net->sent; m < sent; m++)
         if (net->messages[m].from == A)
             gw_test_attach_send(net, A, B, net->messages[m].bytes);
-    gw_test_attach_run(net, GW_TEST_LOST);
+    gw_test_attach_run(net, GW_TEST_SILENCE);
     assert_events(&net->sides[B], 20, 19, 0);
     assert_events(&net->sides[C], 1, 0, 0);
     gw_test_attach_close(net);
@@ -490,9 +490,9 @@ static void neighbours__key_is_lost(void **state)
     struct gw_test_attach *net = open_session();
     set_key(&net->sides[B], "another");
     gw_test_attach_start(net, B);
-    gw_test_attach_run(net, GW_TEST_LOST / 2);
+    gw_test_attach_run(net, GW_TEST_SILENCE / 2);
     assert_events(&net->sides[A], 1, 0, 0);
-    gw_test_attach_run(net, GW_TEST_LOST);
+    gw_test_attach_run(net, GW_TEST_SILENCE);
     assert_events(&net->sides[A], 1, 1, 1);
     gw_test_attach_close(net);
 }
@@ -748,7 +748,7 @@ static void neighbours__agree_in_the_end(void **state)
             }
         }
         context.is_over = true;
-        gw_test_attach_run(net, 3 * GW_TEST_LOST);
+        gw_test_attach_run(net, 3 * GW_TEST_SILENCE);
         assert_true(gw_neighbours_is_up(net->sides[A].own, 0));
         assert_agreed(net, A, B);
         uint32_t events = gw_test_attach_events(net);
