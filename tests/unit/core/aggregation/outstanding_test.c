@@ -19,7 +19,7 @@ struct fixture {
 /* `count` fragments are out, since the time 0. */
 static void fixture_open(struct fixture *f, uint32_t count)
 {
-    f->memory = aligned_alloc(64, gw_outstanding_size(MAX));
+    f->memory = gw_test_take(gw_outstanding_size(MAX));
     struct gw_outstanding_cfg cfg = {.max = MAX, .first_seq = FIRST, .timeout = TIMEOUT};
     gw_outstanding_init(&f->out, f->memory, &cfg);
     for (uint32_t i = 0; i < count; i++)
