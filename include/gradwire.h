@@ -82,8 +82,8 @@ struct gradwire_options {
                              in a ring, straight ways */
     const char *bind;     /* our own address; without, the one that reaches the others */
     const char *key_file; /* file whose contents are the job's key; without, anybody may join */
-    int tag;              /* 1: packets carry a tag that only holders of the key can make; all
-                             daemons of the job must have `tag: yes` */
+    int authenticate;     /* 1: packets carry a code that only holders of the key can make; all
+                             daemons of the job must have `authenticate: yes` */
     enum gradwire_via via;
     uint32_t deadline_ms; /* 30000 */
     uint32_t values;      /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */

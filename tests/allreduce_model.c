@@ -298,7 +298,7 @@ static void server_start(struct model *m)
         .first_seq = m->cfg->first_seq,
         .retry = RETRY,
         .beat = BEAT,
-        .lost = LOST,
+        .silence = LOST,
         .server = m->server,
     };
     m->coordinator_memory = gw_test_take(gw_coordinator_size(&cfg));
@@ -330,7 +330,7 @@ static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uin
         .incarnation = random_number(m),
         .retry = RETRY,
         .beat = BEAT,
-        .patience = PATIENCE,
+        .stall = PATIENCE,
     };
     assert_int_equal(
         gw_member_init(&actor->member, actor->member_memory, &cfg, m->hosts[host].host.endpoint),

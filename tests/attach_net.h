@@ -14,8 +14,8 @@ enum {
     GW_TEST_MESSAGES_MAX = 8192, /* that are kept; and that may be on the way */
 };
 
-#define GW_TEST_BEAT (200 * GW_MS)
-#define GW_TEST_LOST (2 * GW_S)
+#define GW_TEST_BEAT    (200 * GW_MS)
+#define GW_TEST_SILENCE (2 * GW_S)
 
 struct gw_test_message {
     uint8_t from, to; /* sides */
@@ -45,10 +45,13 @@ struct gw_test_attach {
     gw_test_fate *fate; /* NULL: all arrive */
     void *context;
     uint32_t sent, delivered;
-    struct gw_test_message messages[GW_TEST_MESSAGES_MAX]; /* all that were sent, in order */
+    struct gw_test_message *messages; /* all that were sent, in order */
 };
 
-/* All sides know the key of "secret", accept, and have room for 16 neighbours; none runs yet. */
+/*
+ * All sides know the key of "secret", accept, and have room for 16 neighbours; none runs yet. There
+ * is one network at a time.
+ */
 struct gw_test_attach *gw_test_attach_open(uint64_t seed);
 void gw_test_attach_close(struct gw_test_attach *net);
 

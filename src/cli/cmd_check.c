@@ -18,6 +18,7 @@
 #include "cli/cli.h"
 #include "core/quant/kernels.h"
 #include "net/udp/probe.h"
+#include "net/udp/sock.h"
 #include "net/udp/udp.h"
 
 enum {
@@ -174,7 +175,7 @@ static void check_port(struct report *report, uint16_t port)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX] = "";
     int fd;
-    bool is_free = gw_sock_parse("0.0.0.0", port, &addr) == 0 &&
+    bool is_free = gw_sock_addr_parse("0.0.0.0", port, &addr) == 0 &&
                    gw_sock_open_row(&addr, 1, 0, &fd, error) == 0;
     if (is_free)
         gw_sock_close_row(&fd, 1);

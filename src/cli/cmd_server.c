@@ -1,7 +1,7 @@
 /* `gradwire server`: a parameter server, for any number of jobs. */
 #include "cli/cli.h"
 #include "cli/daemon.h"
-#include "net/roles/overlay_site.h"
+#include "net/roles/overlay_home.h"
 
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ struct known {
 };
 
 struct own {
-    struct gw_overlay_site *site;
+    struct gw_overlay_home *home;
     struct known known[GW_OVERLAY_JOBS_MAX];
 };
 
@@ -73,7 +73,7 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     *result = own;
     snprintf(own_switch, sizeof(own_switch), "switch of %s", cfg->common.listen);
-    struct gw_overlay_site_cfg site = {
+    struct gw_overlay_home_cfg home = {
         .station = station,
         .server_address = gw_daemon_address(daemon),
         .switch_address = gw_key_address(own_switch),
@@ -85,7 +85,7 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
         .values = (uint16_t)cfg->common.values,
         .window = (uint16_t)cfg->window,
     };
-    int code = gw_overlay_site_open(&site, &own->site);
+    int code = gw_overlay_home_open(&home, &own->home);
     if (code)
         return gw_net_fail(error, code, "%s", gw_error_message(code));
     if (!*cfg->switch_name)
@@ -98,8 +98,8 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
 static void close_server(void *pointer)
 {
     struct own *own = pointer;
-    if (own->site)
-        gw_overlay_site_close(own->site);
+    if (own->home)
+        gw_overlay_home_close(own->home);
     free(own);
 }
 
@@ -107,11 +107,11 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
                       const struct gw_neighbour_event *event)
 {
     struct own *own = pointer;
-    char name[GW_SOCK_NAME_MAX], why[GW_NET_ERROR_MAX];
-    gw_sock_format(&event->addr, name, sizeof(name));
+    char name[GW_SOCK_ADDR_NAME_MAX], why[GW_NET_ERROR_MAX];
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
     if (event->dial >= 0) {
         if (event->kind == GW_NEIGHBOUR_UP)
-            gw_overlay_site_way_out(own->site, event->peer);
+            gw_overlay_home_way_out(own->home, event->peer);
         gw_daemon_log(daemon, "the fabric's switch at %s: %s", name,
                       event->kind == GW_NEIGHBOUR_UP ? "up"
                       : event->kind == GW_NEIGHBOUR_DOWN
@@ -119,7 +119,7 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
                           : gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
         return;
     }
-    gw_overlay_site_neighbour(own->site, event, why);
+    gw_overlay_home_neighbour(own->home, event, why);
     if (*why)
         gw_daemon_log(daemon, "%s", why);
     else if (event->kind == GW_NEIGHBOUR_HEARS)
@@ -164,7 +164,7 @@ static void look(struct gw_daemon *daemon, void *pointer)
 {
     struct own *own = pointer;
     struct gw_overlay_job_view view;
-    struct gw_overlay_server *server = gw_overlay_site_server(own->site);
+    struct gw_overlay_server *server = gw_overlay_home_server(own->home);
     for (uint32_t i = 0; gw_overlay_server_view(server, i, &view); i++) {
         struct known *known = find_known(own, view.job.job);
         if (!known)
@@ -183,7 +183,7 @@ static void look(struct gw_daemon *daemon, void *pointer)
         }
         known->is_served = false;
     }
-    gw_overlay_site_look(own->site);
+    gw_overlay_home_look(own->home);
 }
 
 static void status(void *pointer, json_t *status)
@@ -192,7 +192,7 @@ static void status(void *pointer, json_t *status)
     struct gw_overlay_job_view view;
     char number[16];
     json_t *jobs = json_array();
-    for (uint32_t i = 0; gw_overlay_server_view(gw_overlay_site_server(own->site), i, &view); i++) {
+    for (uint32_t i = 0; gw_overlay_server_view(gw_overlay_home_server(own->home), i, &view); i++) {
         const struct gw_server_stats *stats = view.server;
         snprintf(number, sizeof(number), "%08x", view.job.job);
         json_array_append_new(
@@ -200,18 +200,18 @@ static void status(void *pointer, json_t *status)
             json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job", number,
                       "workers", (int)view.job.world, "phase", phase_text(view.phase), "epoch",
                       (int)view.epoch, "epochs", (json_int_t)view.coordinator->epochs, "losses",
-                      (json_int_t)view.coordinator->losses, "results", (json_int_t)stats->results,
+                      (json_int_t)view.coordinator->silences, "results", (json_int_t)stats->results,
                       "complete", (json_int_t)stats->complete, "partial",
                       (json_int_t)stats->partial, "overflowed", (json_int_t)stats->overflowed,
                       "restored", (json_int_t)stats->restored, "bytes", (json_int_t)stats->bytes));
     }
     json_object_set_new(status, "jobs", jobs);
-    struct gw_overlay_totals totals = gw_overlay_server_totals(gw_overlay_site_server(own->site));
+    struct gw_overlay_totals totals = gw_overlay_server_totals(gw_overlay_home_server(own->home));
     json_object_set_new(status, "totals",
                         json_pack("{s:I, s:I, s:I, s:I}", "received", (json_int_t)totals.received,
                                   "results", (json_int_t)totals.results, "complete",
                                   (json_int_t)totals.complete, "bytes", (json_int_t)totals.bytes));
-    const struct gw_overlay_switch *sw = gw_overlay_site_switch(own->site);
+    const struct gw_overlay_switch *sw = gw_overlay_home_switch(own->home);
     if (sw)
         json_object_set_new(
             status, "copies_saved",

@@ -1,38 +1,19 @@
-/* `gradwire sim`: arguments, the loop over sweep points and seeds, progress, and what is printed.
- */
+/* `gradwire sim`: its arguments, and what it does without a run; see sim_runs.h for the rest. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/report.h"
-#include "cli/stopwatch.h"
-#include "cli/table.h"
+#include "cli/sim_runs.h"
 
 enum {
-    OVERRIDES_MAX = 256,
     THREADS_MAX = 256,
     SEEDS_MAX = 1000000,
-    BAR_WIDTH = 40,
-    PATH_SIZE = 4096,
-};
-
-struct sim_args {
-    const char *scenario;
-    struct gw_override overrides[OVERRIDES_MAX];
-    uint32_t override_count;
-    uint64_t seed, seeds, threads;
-    bool has_seed;
-    bool wire, json, describe;
-    FILE *no_hint;
-    const char *out, *pcap, *list;
 };
 
 enum {
@@ -46,6 +27,14 @@ enum {
     KEY_DESCRIBE,
     KEY_LIST,
     KEY_JSON,
+};
+
+/* Two of its options make no run. */
+struct command {
+    struct gw_sim_args args;
+    bool describe;
+    const char *list;
+    FILE *no_hint; /* where argp's hints go */
 };
 
 static const struct argp_option options[] = {
@@ -79,15 +68,15 @@ static error_t parse_number(const char *option, const char *text, uint64_t low, 
     return EINVAL;
 }
 
-static error_t add_override(struct sim_args *args, char *text)
+static error_t add_override(struct gw_sim_args *args, char *text)
 {
     char *equals = strchr(text, '=');
     if (!equals || equals == text) {
         gw_complain("--set %s: expected KEY=VALUE", text);
         return EINVAL;
     }
-    if (args->override_count == OVERRIDES_MAX) {
-        gw_complain("--set: at most %d", OVERRIDES_MAX);
+    if (args->override_count == GW_SIM_OVERRIDES_MAX) {
+        gw_complain("--set: at most %d", GW_SIM_OVERRIDES_MAX);
         return EINVAL;
     }
     *equals = '\0';
@@ -99,11 +88,12 @@ static error_t add_override(struct sim_args *args, char *text)
 /* Complains itself of a value, in one line, and returns EINVAL. */
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
-    struct sim_args *args = state->input;
+    struct command *command = state->input;
+    struct gw_sim_args *args = &command->args;
     switch (key) {
     case ARGP_KEY_INIT:
-        if (args->no_hint)
-            state->err_stream = args->no_hint;
+        if (command->no_hint)
+            state->err_stream = command->no_hint;
         return 0;
     case KEY_SET:
         return add_override(args, text);
@@ -124,10 +114,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         args->pcap = text;
         return 0;
     case KEY_DESCRIBE:
-        args->describe = true;
+        command->describe = true;
         return 0;
     case KEY_LIST:
-        args->list = text;
+        command->list = text;
         return 0;
     case KEY_JSON:
         args->json = true;
@@ -144,215 +134,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-static void show_progress(void *arg, uint32_t done, uint32_t total, gw_time now)
-{
-    (void)arg;
-    uint32_t filled = total ? (uint32_t)((uint64_t)done * BAR_WIDTH / total) : 0;
-    fprintf(stderr, "\r[%.*s%*s] %u of %u flows, %.1f us ", (int)filled,
-            "########################################", (int)(BAR_WIDTH - filled), "", done, total,
-            (double)now / (double)GW_US);
-}
-
-static void clear_progress(void)
-{
-    fprintf(stderr, "\r%*s\r", BAR_WIDTH + 50, "");
-}
-
-static double peak_rss_mb(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss * 1024 / 1e6;
-}
-
-/* Makes the directory of run `index` and stores its path. */
-static bool make_directory(const char *out, uint32_t index, bool is_only, char path[PATH_SIZE])
-{
-    if (mkdir(out, 0777) != 0 && errno != EEXIST) {
-        gw_complain("--out %s: %s", out, strerror(errno));
-        return false;
-    }
-    if (is_only) {
-        snprintf(path, PATH_SIZE, "%s", out);
-        return true;
-    }
-    snprintf(path, PATH_SIZE, "%s/%03u", out, index);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-        gw_complain("--out %s: %s", path, strerror(errno));
-        return false;
-    }
-    return true;
-}
-
-/* All runs of one call: where they write, and what they have found so far. */
-struct session {
-    const struct sim_args *args;
-    json_t *results;
-    json_t *point;          /* results of the point that runs, for the table */
-    struct gw_table *table; /* NULL: every run is reported for itself */
-    uint32_t run_index;
-    bool is_only;    /* one point, one seed */
-    bool incomplete; /* a run left flows unfinished */
-};
-
-/* Reports a finished run in every way that was asked for. Returns an exit status. */
-static int report(struct session *session, const struct gw_run_report *run)
-{
-    const struct sim_args *args = session->args;
-    struct gw_sim_totals totals = gw_sim_totals(run->sim);
-    if (totals.completed != totals.flows || totals.members_completed != totals.members)
-        session->incomplete = true;
-    if (args->json) {
-        json_array_append_new(session->results, gw_report_json(run));
-    } else if (session->table) {
-        json_array_append_new(session->point, gw_report_json(run));
-    } else {
-        if (session->run_index)
-            putchar('\n');
-        gw_report_text(run);
-        fflush(stdout);
-    }
-    char directory[PATH_SIZE];
-    if (args->out && (!make_directory(args->out, session->run_index, session->is_only, directory) ||
-                      gw_report_files(run, directory) != GW_OK))
-        return GW_EXIT_FAILURE;
-    session->run_index++;
-    return GW_EXIT_OK;
-}
-
-/* Runs one point with one seed. */
-static int run_once(struct session *session, const struct gw_override *overrides, uint32_t count,
-                    uint64_t seed_offset)
-{
-    const struct sim_args *args = session->args;
-    char why[GW_WHY_MAX];
-    struct gw_scenario scenario;
-    int error = gw_scenario_load(&scenario, args->scenario, overrides, count, why);
-    if (error) {
-        gw_complain("%s", why);
-        gw_scenario_free(&scenario);
-        return GW_EXIT_USAGE;
-    }
-    bool shows = isatty(STDERR_FILENO);
-    struct gw_sim_options sim_options = {
-        .seed = scenario.seed + seed_offset,
-        .threads = (uint32_t)args->threads,
-        .wire = args->wire,
-        .pcap_file = args->pcap,
-        .pcap_link = scenario.metrics.pcap_link,
-        .progress = shows ? show_progress : NULL,
-    };
-    struct gw_sim *sim = NULL;
-    int status = GW_EXIT_USAGE;
-    error = gw_sim_open(&sim, &scenario, &sim_options, why);
-    if (!error) {
-        double start = gw_seconds();
-        error = gw_sim_run(sim, why);
-        double wall = gw_seconds() - start;
-        if (shows)
-            clear_progress();
-        status = GW_EXIT_FAILURE;
-        if (!error) {
-            struct gw_run_report run = {
-                .scenario = &scenario,
-                .sim = sim,
-                .params = overrides,
-                .param_count = count,
-                .seed = sim_options.seed,
-                .host = {.threads = sim_options.threads,
-                         .wall_s = wall,
-                         .peak_rss_mb = peak_rss_mb()},
-            };
-            status = report(session, &run);
-        }
-    }
-    if (error)
-        gw_complain("%s: %s", args->scenario, why);
-    gw_sim_close(sim);
-    gw_scenario_free(&scenario);
-    return status;
-}
-
-/* Runs all seeds of a point. `overrides` holds the sweep's settings, then those of --set. */
-static int run_point(struct session *session, uint32_t point, const struct gw_override *overrides,
-                     uint32_t count)
-{
-    int status = GW_EXIT_OK;
-    session->point = json_array();
-    for (uint64_t k = 0; k < session->args->seeds && status == GW_EXIT_OK; k++)
-        status = run_once(session, overrides, count, k);
-    if (status == GW_EXIT_OK && session->table &&
-        gw_table_add(session->table, point, session->point) != GW_OK)
-        status = GW_EXIT_USAGE;
-    json_decref(session->point);
-    return status;
-}
-
-/* Runs all points. */
-static int run_points(struct session *session, const struct gw_sweep *sweep)
-{
-    const struct sim_args *args = session->args;
-    uint32_t count = sweep->key_count + args->override_count;
-    struct gw_override *overrides = calloc(count + 1, sizeof(*overrides));
-    int status = overrides ? GW_EXIT_OK : GW_EXIT_FAILURE;
-    for (uint32_t point = 0; point < sweep->point_count && status == GW_EXIT_OK; point++) {
-        for (uint32_t i = 0; i < sweep->key_count; i++)
-            overrides[i] = sweep->overrides[point * sweep->key_count + i];
-        for (uint32_t i = 0; i < args->override_count; i++)
-            overrides[sweep->key_count + i] = args->overrides[i];
-        status = run_point(session, point, overrides, count);
-    }
-    free(overrides);
-    return status;
-}
-
-static int run_all(const struct sim_args *args)
-{
-    char why[GW_WHY_MAX], directory[PATH_SIZE];
-    struct gw_sweep sweep;
-    if (gw_sweep_load(&sweep, args->scenario, args->overrides, args->override_count, why)) {
-        gw_complain("%s", why);
-        gw_sweep_free(&sweep);
-        return GW_EXIT_USAGE;
-    }
-    struct session session = {
-        .args = args,
-        .results = json_array(),
-        .is_only = sweep.point_count == 1 && args->seeds == 1,
-    };
-    if (args->pcap && !session.is_only) {
-        gw_complain("--pcap: needs a single run, not a sweep or several seeds");
-        gw_sweep_free(&sweep);
-        json_decref(session.results);
-        return GW_EXIT_USAGE;
-    }
-    /* Before the work, so that nothing is lost when the results have nowhere to go. */
-    if (args->out && !make_directory(args->out, 0, true, directory)) {
-        gw_sweep_free(&sweep);
-        json_decref(session.results);
-        return GW_EXIT_USAGE;
-    }
-    if (sweep.column_count && !args->json)
-        session.table = gw_table_open(&sweep);
-    int status = run_points(&session, &sweep);
-    if (session.table && status == GW_EXIT_OK)
-        gw_table_print(session.table);
-    gw_table_close(session.table);
-    if (args->json && status == GW_EXIT_OK) {
-        json_t *value = session.is_only ? json_array_get(session.results, 0) : session.results;
-        json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        putchar('\n');
-    }
-    if (status == GW_EXIT_OK && session.incomplete) {
-        gw_complain("%s: the run ended with flows or jobs unfinished", args->scenario);
-        status = GW_EXIT_FAILURE;
-    }
-    json_decref(session.results);
-    gw_sweep_free(&sweep);
-    return status;
-}
-
-static int describe(const struct sim_args *args)
+static int describe(const struct gw_sim_args *args)
 {
     char why[GW_WHY_MAX];
     char *text = gw_scenario_describe(args->scenario, args->overrides, args->override_count, why);
@@ -368,34 +150,35 @@ static int describe(const struct sim_args *args)
 int gw_cmd_sim(int argc, char **argv)
 {
     static const struct argp argp = {options, parse_option, "SCENARIO.yaml", doc, 0, 0, 0};
-    struct sim_args args = {.seeds = 1, .threads = 1};
+    struct command command = {.args = {.seeds = 1, .threads = 1}};
+    struct gw_sim_args *args = &command.args;
     char seed_text[24];
     /* getopt says in one line what is wrong with an option; argp's second line goes nowhere. */
-    args.no_hint = fopen("/dev/null", "w");
+    command.no_hint = fopen("/dev/null", "w");
     argp_err_exit_status = GW_EXIT_USAGE;
-    error_t error = argp_parse(&argp, argc, argv, 0, NULL, &args);
-    if (args.no_hint)
-        fclose(args.no_hint);
+    error_t error = argp_parse(&argp, argc, argv, 0, NULL, &command);
+    if (command.no_hint)
+        fclose(command.no_hint);
     if (error)
         return GW_EXIT_USAGE;
-    if (args.list) {
-        if (gw_report_list(args.list, args.json))
+    if (command.list) {
+        if (gw_report_list(command.list, args->json))
             return GW_EXIT_OK;
-        gw_complain("--list %s: unknown; one of: " GW_REPORT_KINDS, args.list);
+        gw_complain("--list %s: unknown; one of: " GW_REPORT_KINDS, command.list);
         return GW_EXIT_USAGE;
     }
-    if (!args.scenario) {
+    if (!args->scenario) {
         gw_complain("sim: no scenario given; try 'gradwire sim --help'");
         return GW_EXIT_USAGE;
     }
-    if (args.has_seed) {
-        if (args.override_count == OVERRIDES_MAX) {
-            gw_complain("--set: at most %d with --seed", OVERRIDES_MAX - 1);
+    if (args->has_seed) {
+        if (args->override_count == GW_SIM_OVERRIDES_MAX) {
+            gw_complain("--set: at most %d with --seed", GW_SIM_OVERRIDES_MAX - 1);
             return GW_EXIT_USAGE;
         }
-        snprintf(seed_text, sizeof(seed_text), "%llu", (unsigned long long)args.seed);
-        args.overrides[args.override_count++] =
+        snprintf(seed_text, sizeof(seed_text), "%llu", (unsigned long long)args->seed);
+        args->overrides[args->override_count++] =
             (struct gw_override){.key = "seed", .value = seed_text};
     }
-    return args.describe ? describe(&args) : run_all(&args);
+    return command.describe ? describe(args) : gw_sim_runs(args);
 }

@@ -123,7 +123,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .address = gw_daemon_address(daemon),
         .ports = (uint16_t)(cfg->ports + 1),
         .has_uplink = *cfg->uplink,
-        .hdr = gw_udp_overhead(gw_station_udp(station)),
+        .hdr = gw_datapath_overhead(gw_station_datapath(station)),
         .mtu = 4 * cfg->common.values,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
@@ -162,9 +162,9 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
                       const struct gw_neighbour_event *event)
 {
     struct own *own = pointer;
-    char name[GW_SOCK_NAME_MAX];
+    char name[GW_SOCK_ADDR_NAME_MAX];
     bool is_host = event->said.role == GW_ATTACH_HOST, is_above = event->dial >= 0;
-    gw_sock_format(&event->addr, name, sizeof(name));
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
     if (event->kind == GW_NEIGHBOUR_UP) {
         int code =
             gw_overlay_switch_attach(own->sw, event->peer, event->said.address, is_host, is_above);

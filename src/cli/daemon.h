@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "core/algo.h"
-#include "net/station.h"
+#include "net/station/station.h"
 
 /* Keys of every daemon's config, besides the list `keys`. First member of each config. */
 struct gw_daemon_common {
@@ -24,7 +24,7 @@ struct gw_daemon_common {
     uint32_t values;
     uint32_t aggregators;
     uint32_t jobs;
-    bool tag;
+    bool authenticate;
 };
 
 #define GW_DAEMON_PARAMS(config, listen_text)                                                      \
@@ -56,11 +56,11 @@ struct gw_daemon_common {
          .offset = offsetof(config, common.aggregators),                                           \
          .initial = "4096",                                                                        \
          .help = "fragments that a switch can hold at the same time"},                             \
-        {.name = "tag",                                                                            \
+        {.name = "authenticate",                                                                   \
          .type = GW_PARAM_BOOL,                                                                    \
-         .offset = offsetof(config, common.tag),                                                   \
+         .offset = offsetof(config, common.authenticate),                                          \
          .initial = "no",                                                                          \
-         .help = "packets carry a tag that only holders of the key can make"},                     \
+         .help = "packets carry a code that only holders of the key can make"},                    \
     {                                                                                              \
         .name = "jobs", .type = GW_PARAM_COUNT, .offset = offsetof(config, common.jobs),           \
         .initial = "64", .help = "jobs at the same time"                                           \

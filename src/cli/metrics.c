@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "net/station.h"
+#include "net/net_error.h"
+#include "net/sock_addr.h"
 
 enum {
     CONNECTIONS_MAX = 16,
@@ -59,7 +60,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 int gw_metrics_open(const char *listen, struct gw_metrics **result, char *error)
 {
     struct gw_sock_addr addr;
-    int code = gw_station_resolve(listen, &addr, error);
+    int code = gw_sock_addr_resolve(listen, &addr, error);
     if (code)
         return code;
     struct gw_metrics *metrics = calloc(1, sizeof(*metrics));
@@ -69,7 +70,7 @@ int gw_metrics_open(const char *listen, struct gw_metrics **result, char *error)
     unsigned flags =
         MHD_USE_INTERNAL_POLLING_THREAD | (addr.storage.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     metrics->http =
-        MHD_start_daemon(flags, gw_sock_port(&addr), NULL, NULL, answer, metrics,
+        MHD_start_daemon(flags, gw_sock_addr_port(&addr), NULL, NULL, answer, metrics,
                          MHD_OPTION_SOCK_ADDR, &addr.storage, MHD_OPTION_CONNECTION_LIMIT,
                          (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
                          MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);

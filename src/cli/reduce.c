@@ -21,7 +21,7 @@ enum {
     KEY_JOB,
     KEY_BIND,
     KEY_KEY,
-    KEY_TAG,
+    KEY_AUTHENTICATE,
     KEY_DEADLINE,
     KEY_VALUES,
     KEY_WINDOW,
@@ -46,7 +46,8 @@ static const struct argp_option options[] = {
     {"job", KEY_JOB, "NAME", 0, "name of the job on a shared server", 0},
     {"bind", KEY_BIND, "ADDRESS", 0, "our own address", 0},
     {"key-file", KEY_KEY, "FILE", 0, "key of the job", 0},
-    {"tag", KEY_TAG, 0, 0, "packets carry a tag that only holders of the key can make", 0},
+    {"authenticate", KEY_AUTHENTICATE, 0, 0,
+     "packets carry a code that only holders of the key can make", 0},
     {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
     {"values", KEY_VALUES, "N", 0, "elements per fragment (352)", 0},
     {"window", KEY_WINDOW, "N", 0, "fragments on their way (256)", 0},
@@ -145,8 +146,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_KEY:
         own->key_file = text;
         return 0;
-    case KEY_TAG:
-        own->tag = 1;
+    case KEY_AUTHENTICATE:
+        own->authenticate = 1;
         return 0;
     case KEY_DEADLINE:
         return parse_deadline(text, &own->deadline_ms);
@@ -207,10 +208,11 @@ uint16_t gw_reduce_free_port(void)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX];
     int fd;
-    if (gw_sock_parse("127.0.0.1", 0, &addr) != 0 || gw_sock_open_row(&addr, 1, 0, &fd, error) != 0)
+    if (gw_sock_addr_parse("127.0.0.1", 0, &addr) != 0 ||
+        gw_sock_open_row(&addr, 1, 0, &fd, error) != 0)
         return 0;
     gw_sock_close_row(&fd, 1);
-    return gw_sock_port(&addr);
+    return gw_sock_addr_port(&addr);
 }
 
 static int by_size(const void *a, const void *b)

@@ -1,5 +1,7 @@
 /*
- * The scenario's `faults:`: a list of what fails, when, and until when.
+ * The scenario's `faults:`: a list of what fails, when, and until when. Here `loss` is what a link
+ * does to packets; how senders detect it is the section `loss:` (transport_section.c). A file's
+ * alias for a fault's key may be called so as well.
  *
  *     - {at: 20us, until: 1ms, link: [tor0, agg1], down: yes}
  *     - {at: 0, link: [tor0, agg1], rate: 0.25}       the link's rate is multiplied
@@ -202,7 +204,7 @@ int gw_loader_faults(struct gw_loader *loader)
         fprintf(loader->out, "faults:\n");
         for (uint32_t i = 0; i < list->count; i++) {
             fprintf(loader->out, "  - ");
-            gw_value_write(list->items[i], loader->out);
+            gw_doc_value_write(list->items[i], loader->out);
             fputc('\n', loader->out);
         }
     }

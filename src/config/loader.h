@@ -30,8 +30,16 @@ int gw_loader_faults(struct gw_loader *loader);
 /* Read the sections of their names; the queue needs the scenario's host, bdp and workload. */
 int gw_loader_host(struct gw_loader *loader);
 int gw_loader_queue(struct gw_loader *loader);
+/* `cc:`, `lb:` and `loss:`. */
 int gw_loader_transport(struct gw_loader *loader);
 int gw_loader_metrics(struct gw_loader *loader);
+
+/* The key of a section for an error message, or the section where the key is not written. */
+const struct gw_doc_value *gw_loader_place(const struct gw_doc_value *section, const char *key);
+
+/* Writes a section that was read to `out`, if there is one; `kind` may be NULL. */
+void gw_loader_write(const struct gw_loader *loader, const char *name, const char *kind,
+                     const struct gw_schema *schema);
 
 /* packet_cost.c: the keys of struct gw_host_cost_cfg in the section of the host. */
 extern const struct gw_algo gw_loader_packet_cost;

@@ -1,8 +1,8 @@
 /*
  * Loading a scenario: reads the sections in the order in which they need each other.
  *
- * The topology is in topology.c, faults in fault_list.c, what is read by table in sections.c, files
- * and overrides in document.c.
+ * The topology is in topology.c, faults in fault_list.c, and the sections that are read by table in
+ * *_section.c; YAML is document.c's matter.
  */
 #include "config/scenario.h"
 
@@ -212,7 +212,7 @@ static int load_name(struct gw_loader *loader)
     name[length] = '\0';
     if (loader->out) {
         fputs("name: ", loader->out);
-        gw_text_write(name, loader->out);
+        gw_doc_text_write(name, loader->out);
         fputc('\n', loader->out);
     }
     return GW_OK;

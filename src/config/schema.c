@@ -331,7 +331,7 @@ static void write_param(const struct gw_param *param, const void *field, FILE *o
         write_choice(param->choices, *(const uint32_t *)field, out);
         break;
     case GW_PARAM_TEXT:
-        gw_text_write(field, out);
+        gw_doc_text_write(field, out);
         break;
     }
 }

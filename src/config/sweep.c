@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "config/document.h"
+#include "config/overrides.h"
 #include "config/schema.h"
 #include "topo/memory.h"
 
@@ -27,9 +27,9 @@ static char *copy(const char *text)
 static bool is_overridden(const struct gw_document *document, const char *key,
                           const struct gw_override *overrides, uint32_t count)
 {
-    const char *path = gw_document_path(document, key);
+    const char *path = gw_override_path(document, key);
     for (uint32_t i = 0; i < count; i++)
-        if (strcmp(gw_document_path(document, overrides[i].key), path) == 0)
+        if (strcmp(gw_override_path(document, overrides[i].key), path) == 0)
             return true;
     return false;
 }

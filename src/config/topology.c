@@ -276,7 +276,7 @@ static void write_echo(const struct gw_doc_value *section, const char *const *ke
         if (!value)
             continue;
         fprintf(out, "  %s: ", *keys);
-        gw_value_write(value, out);
+        gw_doc_value_write(value, out);
         fputc('\n', out);
     }
 }

@@ -22,6 +22,12 @@
 
 #include "core/pkt.h"
 
+/* Of the workers of a job. */
+enum {
+    GW_WORLD_MAX = 1024, /* how many */
+    GW_RANK_NONE = UINT16_MAX,
+};
+
 /* Of the tree of switches that adds up a job. */
 enum {
     GW_FAN_IN_MAX = 32, /* positions below a switch: bits of a bitmap */

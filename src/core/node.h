@@ -3,20 +3,20 @@
  *
  * A driver (the simulator, a datapath, a test) owns the clock and the links, and calls:
  *
- *   input    packets arrived on a port. The node takes them; it never sends from here.
- *   output   a port can transmit: hand over the next packets. At most `max`; all packets of one
- * call share destination, entropy, ECN and class (a train). deadline when `expire` must be called
- * at the latest; may be early, never late. expire   that time has come. Calling it at any other
- * time is harmless.
+ * - input: packets arrived on a port. The node takes them; it never sends from here.
+ * - output: a port can transmit, so the node hands over its next packets, a train of `max` at most.
+ * - deadline: when must expire be called at the latest? The answer may be early, and is never late.
+ * - expire: that time has come. At any other time the call is harmless.
  *
+ * All packets of a train share destination, entropy, ECN and class.
  * `now` never goes backwards across the calls on one node, and the verbs are not re-entrant.
  *
  * Readiness. A port is either quiet or ready. input, expire and the applications' calls make ports
- * ready and append them to `ready`; the driver empties that list after each call and pulls each
- * port when its link is free. output says with GW_OUTPUT_MORE that the port stays ready (never with
- * zero packets, unless `max` is zero); without it the port is quiet, and the driver does not pull
- * again until the port is reported once more.
- * So a driver never polls, and a port is never listed twice.
+ * ready and append them to `ready`; the driver empties that list after each call, and calls output
+ * for each of these ports when its link is free. output says with GW_OUTPUT_MORE that the port
+ * stays ready (never with zero packets, unless `max` is zero); without it the port is quiet, and
+ * the driver asks it no more until it is reported again. So a driver never polls, and a port is
+ * never listed twice.
  */
 #ifndef GW_CORE_NODE_H
 #define GW_CORE_NODE_H

@@ -119,7 +119,7 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
     *job = (struct gradwire){
         .rank = plan.rank,
         .world = plan.world,
-        .deadline_ms = (uint32_t)(plan.deadline / GW_MS),
+        .deadline_ms = (uint32_t)(plan.stall / GW_MS),
         .owner = getpid(),
         .has_messages = plan.via == GRADWIRE_VIA_RING,
     };

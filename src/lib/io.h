@@ -2,7 +2,7 @@
  * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
  * by two rings, each with an eventfd that wakes the other side. The job has a server, and this rank
  * is one of its workers (overlay_worker.h), or it has none, and ranks send to each other
- * (overlay_mesh.h).
+ * (communicator.h).
  *
  * A life: attaching (neighbours answer), joining (all ranks are there), running (calls), leaving,
  * and on the rank that is the server lingering, until all others have left. A failure ends all
@@ -15,7 +15,7 @@
 #include "core/host/transport.h"
 #include "core/aggregation/worker.h"
 #include "gradwire.h"
-#include "net/udp/key.h"
+#include "net/key.h"
 #include "net/udp/udp.h"
 
 enum {
@@ -31,15 +31,15 @@ struct gw_io_plan {
     uint16_t world;
     uint16_t values;
     uint16_t window;
-    gw_time deadline;
+    gw_time stall; /* without progress for so long, the job fails */
     struct gw_key key;
-    bool tags;
+    bool authenticates;
     char job[GW_IO_NAME_MAX];
     char join[GW_IO_NAME_MAX];    /* empty: `server` is there */
     char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
     char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
-    struct gw_udp_faults faults;
+    struct gw_datapath_faults faults;
     uint16_t paths;                /* source ports */
     uint64_t rate_bps;             /* of the links, for flows */
     struct gw_transport transport; /* of flows */
@@ -86,8 +86,8 @@ void gw_io_stop(struct gw_io *io);
 bool gw_io_send(struct gw_io *io, const struct gw_command *command);
 
 /*
- * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the thread's
- * deadline limits. False: none came.
+ * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the plan's
+ * stall limits. False: none came.
  */
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/ranks/overlay_mesh.h"
+#include "net/ranks/communicator.h"
 
 enum {
     DEADLINE_MS = 30000,
@@ -101,7 +101,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .values = GW_OVERLAY_VALUES,
         .window = GW_OVERLAY_WINDOW,
         .paths = 1,
-        .rate_bps = GW_MESH_RATE_BPS,
+        .rate_bps = GW_COMMUNICATOR_RATE_BPS,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -142,7 +142,7 @@ static int check_numbers(const struct gradwire_options *options, char *error)
         options->window & (options->window - 1))
         return refuse(error, "window is %s: a power of two, 2 to 16384", value);
     snprintf(value, sizeof(value), "%u", options->paths);
-    if (options->paths > GW_SOCK_ROW_MAX)
+    if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
     if (options->rate_bps < RATE_MIN_BPS || options->rate_bps > RATE_MAX_BPS)
@@ -180,7 +180,7 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
     if (!options->paths)
         options->paths = 1;
     if (!options->rate_bps)
-        options->rate_bps = GW_MESH_RATE_BPS;
+        options->rate_bps = GW_COMMUNICATOR_RATE_BPS;
     return GRADWIRE_OK;
 }
 
@@ -194,14 +194,14 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return code;
     *plan = (struct gw_io_plan){
         .via = options.via,
-        .tags = options.tag != 0,
+        .authenticates = options.authenticate != 0,
         .rank = (uint16_t)options.rank,
         .world = (uint16_t)options.world,
         .values = (uint16_t)options.values,
         .window = (uint16_t)options.window,
         .paths = (uint16_t)options.paths,
         .rate_bps = options.rate_bps,
-        .deadline = options.deadline_ms * GW_MS,
+        .stall = options.deadline_ms * GW_MS,
         .faults = {.lose_q32 = chance(options.loss),
                    .duplicate_q32 = chance(options.duplicate),
                    .delay_q32 = chance(options.delay),
@@ -219,7 +219,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return refuse(error, "%s", "via is none of ina, ps and ring");
     if (plan->via == GRADWIRE_VIA_RING && plan->server[0])
         return refuse(error, "server is %s, but a ring has none: it needs join", plan->server);
-    if (gw_overlay_mesh_transport(options.cc ? options.cc : "smartt",
+    if (gw_communicator_transport(options.cc ? options.cc : "smartt",
                                   options.lb ? options.lb : "reps", plan->switch_[0],
                                   &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;

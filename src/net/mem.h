@@ -1,11 +1,12 @@
 /*
- * The in-memory datapath: nodes joined by links that carry encoded bytes, under a clock that is
+ * The network in memory: nodes joined by links that carry encoded bytes, under a clock that is
  * turned by hand.
  *
- * It is the third driver of the four verbs, beside the simulator and the sockets: no threads, no
- * system calls, no clock. What leaves a port is encoded; what arrives is validated, decoded and put
- * into the receiver's own pool, as if the nodes were processes. Faults are scripted: a test names
- * exactly which packets of a link die, are doubled or come late.
+ * It is the third driver of the four verbs, beside the simulator and the loop, and not a datapath
+ * (datapath.h): it stands for the loops, the datapaths and the network of all processes together.
+ * No threads, no system calls, no clock. What leaves a port is encoded; what arrives is validated,
+ * decoded and put into the receiver's own pool, as if the nodes were processes. Faults are
+ * scripted: a test names exactly which packets of a link die, are doubled or come late.
  *
  * Use: open, add nodes, connect their ports, start flows at gw_mem_now(), then step until done.
  * Equal inputs give equal runs.

@@ -2,9 +2,13 @@
  * What must hold after every run, whatever the scenario: bytes are conserved on every port, packets
  * are conserved on the links as a whole, and no packet was lost from the books. And the totals.
  */
+#include "sim/audit.h"
+
 #include <stdio.h>
 
 #include "base/error.h"
+#include "sim/calendar.h"
+#include "sim/host_cost.h"
 #include "sim/jobs.h"
 
 static int broken(struct gw_sim *sim, const char *invariant, const char *node, uint64_t left,
@@ -30,17 +34,6 @@ static int audit_ports(struct gw_sim *sim, uint32_t place)
     return GW_OK;
 }
 
-/* Packets that have left a port and have not arrived. */
-static uint64_t count_under_way(const struct gw_sim *sim)
-{
-    uint64_t count = 0;
-    size_t inboxes = ((size_t)sim->ring_mask + 1) * sim->node_count;
-    for (uint32_t p = 0; p < sim->part_count; p++)
-        for (size_t i = 0; i < inboxes; i++)
-            count += sim->parts[p].inboxes[i].count;
-    return count;
-}
-
 int gw_sim_audit(struct gw_sim *sim)
 {
     uint64_t hops = 0, arrivals = 0, lost = 0, copies = 0, changed = 0, messages = 0, wrong = 0;
@@ -57,7 +50,7 @@ int gw_sim_audit(struct gw_sim *sim)
     for (uint32_t place = 0; place < sim->node_count; place++)
         if (sim->nodes[place].endpoint)
             starved += gw_endpoint_stats(sim->nodes[place].endpoint)->pool_empty;
-    uint64_t accounted = arrivals + lost + count_under_way(sim);
+    uint64_t accounted = arrivals + lost + gw_sim_calendar_under_way(sim);
     if (hops + copies != accounted)
         return broken(sim, "packets sent = arrived + lost + under way", "links", hops + copies,
                       accounted);
@@ -103,10 +96,8 @@ static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
 static void add_host(struct gw_sim_totals *totals, const struct gw_sim_node *node)
 {
     const struct gw_endpoint_stats *stats = gw_endpoint_stats(node->endpoint);
-    const struct gw_sim_host_cost *cost = node->cost;
-    totals->host_drops += cost ? cost->drops : 0;
-    for (uint16_t port = 0; cost && cost->meters && port < cost->port_count; port++)
-        totals->pauses += cost->meters[port].pauses;
+    if (node->cost)
+        gw_sim_host_cost_count(node->cost, totals);
     totals->paused += gw_endpoint_paused(node->endpoint);
     totals->data_packets += stats->data_sent;
     totals->retransmits += stats->retransmits;
@@ -153,8 +144,7 @@ struct gw_sim_totals gw_sim_totals(const struct gw_sim *sim)
     for (uint32_t i = 0; i < sim->scenario->workload.flow_count; i++)
         totals.completed +=
             !sim->scenario->workload.flows[i].background && sim->flows[i].outcome == GW_FLOW_DONE;
-    for (uint32_t i = 0; i < members; i++)
-        totals.members_completed += sim->members[i].outcome == GW_FLOW_DONE;
+    totals.members_completed = gw_sim_members_done(sim);
     totals.completion = first == GW_TIME_NEVER ? 0 : last - first;
     totals.end = (sim->window_index + 1) * sim->window;
     for (uint32_t id = 0; id < topo->node_count; id++) {

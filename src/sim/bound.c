@@ -5,9 +5,10 @@
  * It knows nothing of triggers or start times, so it is an ideal to compare with where all flows
  * begin together; elsewhere a run takes longer.
  */
-#include <stdlib.h>
+#include "sim/sim.h"
+#include "topo/memory.h"
 
-#include "sim/engine.h"
+#include <stdlib.h>
 
 /* What leaves and enters one host or group. */
 struct cut {
@@ -55,7 +56,7 @@ static void add_flows(const struct gw_scenario *scenario, const uint32_t *part_o
 static gw_time slowest_cut(const struct gw_scenario *scenario, const uint32_t *part_of,
                            uint32_t count)
 {
-    struct cut *cuts = gw_sim_alloc(count * sizeof(*cuts));
+    struct cut *cuts = gw_memory_aligned(count * sizeof(*cuts));
     add_rates(&scenario->topo, part_of, cuts);
     add_flows(scenario, part_of, cuts);
     gw_time slowest = 0;
@@ -89,7 +90,7 @@ static gw_time shortest_brtt(const struct gw_scenario *scenario)
 gw_time gw_sim_bound(const struct gw_scenario *scenario)
 {
     const struct gw_topo *topo = &scenario->topo;
-    uint32_t *part_of = gw_sim_alloc(topo->node_count * sizeof(*part_of));
+    uint32_t *part_of = gw_memory_aligned(topo->node_count * sizeof(*part_of));
     uint32_t groups = 0;
     for (uint32_t id = 0; id < topo->node_count; id++) {
         part_of[id] = topo->nodes[id].group;

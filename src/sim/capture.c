@@ -5,6 +5,8 @@
  *
  * Each direction is recorded by the partition of its sender; the two are merged when the run ends.
  */
+#include "sim/capture.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 
 #include "base/error.h"
 #include "core/codec.h"
-#include "sim/engine.h"
+#include "topo/memory.h"
 
 enum {
     ETHERNET_SIZE = 14,
@@ -63,7 +65,7 @@ int gw_capture_open(struct gw_sim *sim, char *why)
         snprintf(why, GW_WHY_MAX, "%s: %s", sim->options.pcap_file, strerror(errno));
         return GW_ERR_SYSTEM;
     }
-    sim->capture = gw_sim_alloc(sizeof(*sim->capture));
+    sim->capture = gw_memory_aligned(sizeof(*sim->capture));
     sim->capture->file = file;
     for (uint32_t i = 0; i < 2; i++) {
         const struct gw_link_side *side = &link->side[i];
@@ -116,9 +118,8 @@ void gw_capture_packet(struct gw_sim *sim, const struct gw_sim_node *node, uint1
     struct direction *direction = &sim->capture->directions[is_second];
     if (direction->count == RECORDS_MAX)
         return;
-    if (direction->count == direction->room)
-        direction->records =
-            gw_sim_grow(direction->records, &direction->room, sizeof(*direction->records));
+    direction->records = gw_memory_grow(direction->records, &direction->room, direction->count + 1,
+                                        sizeof(*direction->records));
     const struct gw_codec codec = {.cookie = sim->options.seed};
     struct gw_frame frame;
     struct record *record = &direction->records[direction->count++];

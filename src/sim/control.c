@@ -6,10 +6,14 @@
  * `convergence` after the failure (and after the recovery). What had left a port before the failure
  * still arrives. crash.c has what a crash does besides.
  */
+#include "sim/control.h"
+
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/crash.h"
+#include "sim/routes.h"
+#include "topo/memory.h"
 
 static int compare_controls(const void *a, const void *b)
 {
@@ -25,7 +29,7 @@ void gw_sim_controls_init(struct gw_sim *sim)
 {
     const struct gw_scenario *scenario = sim->scenario;
     /* Begin, end, and a route computation after each. */
-    sim->controls = gw_sim_alloc(4 * (size_t)scenario->fault_count * sizeof(*sim->controls));
+    sim->controls = gw_memory_aligned(4 * (size_t)scenario->fault_count * sizeof(*sim->controls));
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct gw_fault *fault = &scenario->faults[i];
         bool reroutes = scenario->convergence != GW_TIME_NEVER &&
@@ -94,7 +98,7 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
     for (uint32_t i = 0; i < 2; i++) {
         struct gw_sim_port *port = port_of(sim, &link->side[i]);
         if (!port->faults)
-            port->faults = gw_sim_alloc(sizeof(*port->faults));
+            port->faults = gw_memory_aligned(sizeof(*port->faults));
         struct gw_sim_port_faults *faults = port->faults;
         switch (fault->kind) {
         case GW_FAULT_LINK_DOWN:
@@ -108,8 +112,8 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
             break;
         case GW_FAULT_LINK_LOSS:
         case GW_FAULT_LINK_CORRUPT:
-            /* The receiver discards a damaged packet, so both take it off the link's far end. */
-            change_chance(&faults->loss_q32, fault, begins);
+            /* The receiver discards a damaged packet, so both lose it at the link's far end. */
+            change_chance(&faults->lose_q32, fault, begins);
             break;
         case GW_FAULT_LINK_DUPLICATE:
             change_chance(&faults->duplicate_q32, fault, begins);
@@ -120,7 +124,7 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
             break;
         }
         port->is_faulty =
-            faults->down || faults->loss_q32 || faults->duplicate_q32 || faults->reorder_q32;
+            faults->down || faults->lose_q32 || faults->duplicate_q32 || faults->reorder_q32;
         link->down = faults->down != 0;
     }
 }
@@ -141,7 +145,7 @@ static void change_network(struct gw_sim *sim, const struct gw_fault *fault, boo
     if (begins)
         gw_sim_crash(sim, sim->place[fault->node], now, fault->until);
     else
-        gw_sim_restart(sim, sim->place[fault->node], now);
+        gw_sim_restart(sim, sim->place[fault->node]);
 }
 
 void gw_sim_controls(struct gw_sim *sim, gw_time now)

@@ -6,20 +6,25 @@
  * Its counters are kept, so the totals and the audit speak of all of its lives; what it held is
  * counted as crash_losses.
  */
-#include "sim/engine.h"
+#include "sim/crash.h"
+
+#include "sim/arrivals.h"
+#include "sim/audit.h"
+#include "sim/host_cost.h"
+#include "sim/jobs.h"
+#include "sim/nodes.h"
+#include "sim/payload.h"
+#include "sim/routes.h"
 
 /* Packets on their way to a node find nobody. */
 static void lose_arrivals(struct gw_sim *sim, uint32_t place)
 {
     struct gw_sim_part *part = gw_sim_part_of(sim, place);
-    const uint64_t index_mask = (UINT64_C(1) << GW_SIM_INDEX_BITS) - 1;
     for (uint32_t p = 0; p < sim->part_count; p++)
-        for (uint32_t slot = 0; slot <= sim->ring_mask; slot++) {
-            struct gw_sim_inbox *inbox =
-                &sim->parts[p].inboxes[(size_t)slot * sim->node_count + place];
+        for (uint32_t row = 0; row <= sim->row_mask; row++) {
+            struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], row, place);
             for (uint32_t i = 0; i < inbox->count; i++)
-                gw_pkt_release(&part->pool,
-                               gw_pkt_at(&part->pool, (uint32_t)(inbox->keys[i] & index_mask)));
+                gw_pkt_release(&part->pool, gw_sim_key_pkt(part, inbox->keys[i]));
             part->link_losses += inbox->count;
             inbox->count = 0;
         }
@@ -49,7 +54,7 @@ static void destroy(struct gw_sim *sim, uint32_t place, gw_time now)
         node->ports[i].busy_until = now;
         node->ports[i].is_scheduled = false;
     }
-    node->departure_count = 0;
+    gw_index_queue_clear(&node->departing);
 }
 
 void gw_sim_crash(struct gw_sim *sim, uint32_t place, gw_time now, gw_time until)
@@ -66,12 +71,12 @@ void gw_sim_crash(struct gw_sim *sim, uint32_t place, gw_time now, gw_time until
         gw_sim_payload_expect_again(sim, node);
 }
 
-void gw_sim_restart(struct gw_sim *sim, uint32_t place, gw_time now)
+void gw_sim_restart(struct gw_sim *sim, uint32_t place)
 {
     struct gw_sim_node *node = &sim->nodes[place];
     if (--node->crashes > 0)
         return;
     if (node->sw)
         gw_sim_install_routes(sim);
-    gw_sim_jobs_restarted(sim, place, now);
+    gw_sim_jobs_restarted(sim, place);
 }

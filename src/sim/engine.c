@@ -1,5 +1,6 @@
 /*
- * Windows, threads and the serial phase; see engine.h for the rules that make a run deterministic.
+ * Windows, threads and the serial phase; see sim_impl.h for the rules that make a run
+ * deterministic.
  *
  * All threads run the same loop: their part of the window, a barrier, the serial phase (thread 0
  * only), a barrier. Windows in which nothing can happen are skipped.
@@ -10,7 +11,14 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/audit.h"
+#include "sim/calendar.h"
+#include "sim/capture.h"
+#include "sim/control.h"
+#include "sim/node_loop.h"
+#include "sim/sample.h"
+#include "sim/triggers.h"
+#include "topo/memory.h"
 
 enum {
     SPINS_BEFORE_YIELD = 2000, /* a window is longer than a spin unless threads outnumber cores */
@@ -34,60 +42,6 @@ static void barrier_wait(struct gw_sim *sim)
          atomic_load_explicit(&sim->barrier_phase, memory_order_acquire) == phase;)
         if (++spins > SPINS_BEFORE_YIELD)
             sched_yield();
-}
-
-/* Runs every own place that is active in the current window. */
-static void run_window(struct gw_sim_part *part)
-{
-    struct gw_sim *sim = part->sim;
-    part->slot = (uint32_t)sim->window_index & sim->ring_mask;
-    part->window_start = sim->window_index * sim->window;
-    while (gw_heap_next(&part->wakes) < part->window_start + sim->window) {
-        uint32_t local = gw_heap_first(&part->wakes);
-        gw_heap_set(&part->wakes, local, GW_TIME_NEVER);
-        uint32_t place = part->first + local;
-        part->woken[place / 64] |= UINT64_C(1) << (place % 64);
-    }
-    if (part->first == part->last)
-        return;
-    uint32_t count = 0;
-    for (uint32_t word = part->first / 64; word <= (part->last - 1) / 64; word++) {
-        /* A word at the border of two partitions belongs to both: each takes its own bits. */
-        uint64_t own = UINT64_MAX;
-        if (word == part->first / 64)
-            own &= UINT64_MAX << (part->first % 64);
-        if (word == part->last / 64)
-            own &= ~(UINT64_MAX << (part->last % 64));
-        uint64_t bits = part->woken[word];
-        part->woken[word] = 0;
-        for (uint32_t p = 0; p < sim->part_count; p++)
-            bits |= sim->parts[p].active[(size_t)part->slot * sim->words + word];
-        for (bits &= own; bits; bits &= bits - 1)
-            part->places[count++] = word * 64 + (uint32_t)__builtin_ctzll(bits);
-    }
-    gw_sim_run_places(part, count);
-}
-
-/* Windows from the current one to the next in which a place is active; UINT64_MAX: none. */
-static uint64_t windows_to_next(const struct gw_sim *sim)
-{
-    uint64_t nearest = UINT64_MAX;
-    for (uint32_t ahead = 1; ahead <= sim->ring_mask && nearest == UINT64_MAX; ahead++) {
-        size_t slot = (size_t)((sim->window_index + ahead) & sim->ring_mask);
-        for (uint32_t p = 0; p < sim->part_count; p++)
-            for (uint32_t word = 0; word < sim->words; word++)
-                if (sim->parts[p].active[slot * sim->words + word])
-                    nearest = ahead;
-    }
-    for (uint32_t p = 0; p < sim->part_count; p++) {
-        gw_time wake = gw_heap_next(&sim->parts[p].wakes);
-        if (wake == GW_TIME_NEVER)
-            continue;
-        uint64_t ahead = wake / sim->window - sim->window_index;
-        if (ahead < nearest)
-            nearest = ahead;
-    }
-    return nearest;
 }
 
 /* Evens out the free packets of the partitions: flows may run mostly one way. */
@@ -114,18 +68,10 @@ static uint32_t flows_ended(const struct gw_sim *sim)
     return ended;
 }
 
-static void clear_active(struct gw_sim *sim)
-{
-    size_t slot = (size_t)(sim->window_index & sim->ring_mask);
-    for (uint32_t p = 0; p < sim->part_count; p++)
-        for (uint32_t word = 0; word < sim->words; word++)
-            sim->parts[p].active[slot * sim->words + word] = 0;
-}
-
 /* Between two windows, alone: triggers, the end, the next window, faults and samples before it. */
 static void serial_phase(struct gw_sim *sim)
 {
-    clear_active(sim);
+    gw_sim_calendar_leave(sim);
     gw_sim_triggers(sim);
     uint32_t ended = flows_ended(sim);
     if (sim->options.progress && sim->window_index % WINDOWS_PER_PROGRESS == 0)
@@ -133,7 +79,7 @@ static void serial_phase(struct gw_sim *sim)
                               sim->window_index * sim->window);
     if (sim->window_index % WINDOWS_PER_BALANCE == 0)
         balance_pools(sim);
-    uint64_t ahead = windows_to_next(sim);
+    uint64_t ahead = gw_sim_calendar_ahead(sim);
     bool is_done = sim->awaited > 0 && ended == sim->awaited;
     if (is_done || ahead == UINT64_MAX || sim->error ||
         (sim->window_index + ahead) * sim->window >= sim->scenario->time_limit) {
@@ -150,7 +96,7 @@ static void *part_main(void *arg)
     struct gw_sim_part *part = arg;
     struct gw_sim *sim = part->sim;
     while (!sim->is_over) {
-        run_window(part);
+        gw_sim_run_places(part, gw_sim_calendar_enter(part));
         barrier_wait(sim);
         if (part == &sim->parts[0])
             serial_phase(sim);
@@ -161,7 +107,7 @@ static void *part_main(void *arg)
 
 int gw_sim_run(struct gw_sim *sim, char *why)
 {
-    pthread_t *threads = gw_sim_alloc(sim->part_count * sizeof(*threads));
+    pthread_t *threads = gw_memory_aligned(sim->part_count * sizeof(*threads));
     gw_sim_controls(sim, 0);
     gw_sim_sample(sim, 0);
     for (uint32_t p = 1; p < sim->part_count; p++)

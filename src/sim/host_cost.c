@@ -8,15 +8,18 @@
  *
  * A packet in the queue carries the port of its arrival in q.in.
  */
+#include "sim/host_cost.h"
+
 #include <stdlib.h>
 
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
+#include "topo/memory.h"
 
 struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_scenario *scenario,
                                                uint16_t port_count)
 {
     const struct gw_host_cost_cfg *cfg = &scenario->host.cost;
-    struct gw_sim_host_cost *cost = gw_sim_alloc(sizeof(*cost));
+    struct gw_sim_host_cost *cost = gw_memory_aligned(sizeof(*cost));
     *cost = (struct gw_sim_host_cost){
         .rx_cost = cfg->rx_cost,
         .rx_byte_time = cfg->rx_rate_bps ? gw_byte_time_from_bps(cfg->rx_rate_bps) : 0,
@@ -27,7 +30,7 @@ struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_scenario *scenari
         .port_count = port_count,
     };
     if (scenario->queue.lossless && cfg->rx_queue) {
-        cost->meters = gw_sim_alloc(port_count * sizeof(*cost->meters));
+        cost->meters = gw_memory_aligned(port_count * sizeof(*cost->meters));
         cost->pause = cfg->pause;
     }
     return cost;
@@ -50,6 +53,13 @@ uint64_t gw_sim_host_cost_crash(struct gw_sim *sim, struct gw_sim_node *node)
     node->cost = gw_sim_host_cost_open(sim->scenario, old->port_count);
     gw_sim_host_cost_close(old); /* its drops are in the books already */
     return lost;
+}
+
+void gw_sim_host_cost_count(const struct gw_sim_host_cost *cost, struct gw_sim_totals *totals)
+{
+    totals->host_drops += cost->drops;
+    for (uint16_t port = 0; cost->meters && port < cost->port_count; port++)
+        totals->pauses += cost->meters[port].pauses;
 }
 
 static bool is_control(const struct gw_pkt *pkt)

@@ -7,7 +7,8 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "sim/jobs.h"
+#include "sim/jobs_impl.h"
+#include "topo/memory.h"
 
 enum {
     TENSORS_MAX = 2,
@@ -90,7 +91,7 @@ static void joined(struct gw_sim *sim, struct gw_sim_member *member, uint32_t sh
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     gw_member_worker_cfg(stake->member, &cfg);
-    stake->memory[1] = gw_sim_alloc(gw_worker_size(&cfg));
+    stake->memory[1] = gw_memory_aligned(gw_worker_size(&cfg));
     int error =
         gw_worker_init(&stake->worker, stake->memory[1], &cfg, sim->nodes[member->place].endpoint);
     GW_ASSERT(error == GW_OK); /* room for it was counted at the beginning */
@@ -179,9 +180,8 @@ void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now)
             gw_sim_shard_close(sim, i, true);
 }
 
-void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place, gw_time now)
+void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place)
 {
-    (void)now;
     for (uint32_t i = 0; i < sim->scenario->workload.job_server_count; i++)
         if (sim->place[sim->shards[i].host] == place) {
             int error = gw_sim_shard_open(sim, i);

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "sim/jobs.h"
+#include "sim/jobs_impl.h"
 
 enum {
     STEPS = 1024, /* per 2^magnitude */

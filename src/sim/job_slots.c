@@ -8,7 +8,8 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "sim/jobs.h"
+#include "sim/jobs_impl.h"
+#include "topo/memory.h"
 
 enum {
     EPOCH = 1,
@@ -21,14 +22,9 @@ static uint32_t number_of(const struct gw_sim *sim, uint32_t job)
     return sim->scenario->workload.job_server_count + job;
 }
 
-static const uint32_t *workers_of(const struct gw_sim *sim, const struct gw_job_spec *spec)
-{
-    return sim->scenario->workload.job_hosts + spec->first_worker;
-}
-
 int gw_sim_slots_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
 {
-    const uint32_t *workers = workers_of(sim, spec);
+    const uint32_t *workers = gw_sim_workers_of(sim, spec);
     for (uint32_t rank = 1; rank < spec->worker_count; rank++)
         if (gw_sim_home_of(sim, workers[rank]) != gw_sim_home_of(sim, workers[0])) {
             snprintf(why, GW_WHY_MAX,
@@ -45,14 +41,15 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
     struct gw_slots_cfg cfg = {.kernels = gw_kernels_best(gw_cpu_features()), .pool = pool};
     for (uint32_t i = 0; i < workload->job_count; i++) {
         const struct gw_job_spec *spec = &workload->jobs[i];
-        if (spec->via != GW_JOB_VIA_SWITCHML || gw_sim_home_of(sim, workers_of(sim, spec)[0]) != id)
+        if (spec->via != GW_JOB_VIA_SWITCHML ||
+            gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[0]) != id)
             continue;
         cfg.jobs_max++;
         cfg.slots += spec->slots;
     }
     if (cfg.jobs_max == 0)
         return NULL;
-    struct gw_slots *slots = gw_slots_init(gw_sim_alloc(gw_slots_size(&cfg)), &cfg);
+    struct gw_slots *slots = gw_slots_init(gw_memory_aligned(gw_slots_size(&cfg)), &cfg);
     gw_sim_slots_install(sim, slots, id);
     return slots;
 }
@@ -69,7 +66,7 @@ void gw_sim_slots_install(const struct gw_sim *sim, struct gw_slots *slots, uint
             .world = (uint16_t)spec->worker_count,
             .first = first,
             .count = spec->slots,
-            .members = workers_of(sim, spec),
+            .members = gw_sim_workers_of(sim, spec),
         };
         if (spec->via != GW_JOB_VIA_SWITCHML || gw_sim_home_of(sim, job.members[0]) != id)
             continue;
@@ -88,7 +85,7 @@ int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member)
         .epoch = EPOCH,
         .rank = (uint16_t)member->rank,
         .world = (uint16_t)spec->worker_count,
-        .peer = workers_of(sim, spec)[0],
+        .peer = gw_sim_workers_of(sim, spec)[0],
         .slots = spec->slots,
         .values = spec->values,
         .tensors_max = TENSORS_MAX,
@@ -97,7 +94,7 @@ int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member)
         .scale_exponent = GW_SCALE_EXPONENT,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    stake->memory[1] = gw_sim_alloc(gw_slot_worker_size(&cfg));
+    stake->memory[1] = gw_memory_aligned(gw_slot_worker_size(&cfg));
     return gw_slot_worker_init(&stake->slot_worker, stake->memory[1], &cfg,
                                sim->nodes[member->place].endpoint);
 }

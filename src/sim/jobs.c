@@ -1,30 +1,29 @@
-/* Opens the training jobs of a run, and says at the end what became of them; see jobs.h. */
-#include "sim/jobs.h"
+/*
+ * Opens the training jobs of a run, and closes what they have on a host; makes the stages of
+ * switches that add up. See jobs_impl.h.
+ */
+#include "sim/jobs_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "topo/memory.h"
 
 enum {
     RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
     INCARNATION_STREAM = 0x10b,
-    IDLE_LOSTS = 8, /* a switch forgets a job when so many times `lost` have passed in silence */
+    IDLE_SILENCES = 8, /* of workers, after which a switch that hears nothing forgets a job */
 };
-
-static const uint32_t *workers_of(const struct gw_sim *sim, const struct gw_job_spec *spec)
-{
-    return sim->scenario->workload.job_hosts + spec->first_worker;
-}
 
 /* Workers that hang on the same switch as worker `rank`. */
 static uint32_t neighbours(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t rank)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < spec->worker_count; i++)
-        count += gw_sim_home_of(sim, workers_of(sim, spec)[i]) ==
-                 gw_sim_home_of(sim, workers_of(sim, spec)[rank]);
+        count += gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[i]) ==
+                 gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[rank]);
     return count;
 }
 
@@ -34,8 +33,8 @@ static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, 
     const struct gw_topo *topo = &sim->scenario->topo;
     const uint32_t *servers = sim->scenario->workload.job_servers + spec->first_server;
     for (uint32_t i = 0; i < spec->worker_count + spec->server_count; i++) {
-        uint32_t host =
-            i < spec->worker_count ? workers_of(sim, spec)[i] : servers[i - spec->worker_count];
+        uint32_t host = i < spec->worker_count ? gw_sim_workers_of(sim, spec)[i]
+                                               : servers[i - spec->worker_count];
         if (topo->nodes[host].port_count == 1 && gw_sim_home_of(sim, host) >= topo->host_count)
             continue;
         snprintf(why, GW_WHY_MAX,
@@ -93,7 +92,7 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .quiet = spec->timeout / 16 + 1,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    shard->memory[0] = gw_sim_alloc(gw_server_size(&server));
+    shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
     int error = gw_server_init(&shard->server, shard->memory[0], &server, endpoint);
     if (error)
         return error;
@@ -110,27 +109,19 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .incarnation = incarnation(sim, index, shard->lives++),
         .retry = spec->timeout,
         .beat = spec->beat,
-        .lost = spec->lost,
+        .silence = spec->silence,
         .agrees_exponents = spec->dynamic_scaling,
         .server = shard->server,
     };
-    shard->memory[1] = gw_sim_alloc(gw_coordinator_size(&cfg));
+    shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
     return gw_coordinator_init(&shard->coordinator, shard->memory[1], &cfg, endpoint);
-}
-
-static void add_stats(void *sum, const void *stats, size_t size)
-{
-    uint64_t *to = sum;
-    const uint64_t *from = stats;
-    for (size_t i = 0; i < size / sizeof(*to); i++)
-        to[i] += from[i];
 }
 
 void gw_sim_shard_close(struct gw_sim *sim, uint32_t index, bool dead)
 {
     struct gw_sim_shard *shard = &sim->shards[index];
     if (shard->server) {
-        add_stats(&shard->past, gw_server_stats(shard->server), sizeof(shard->past));
+        gw_sim_add_stats(&shard->past, gw_server_stats(shard->server), sizeof(shard->past));
         if (!dead) {
             gw_coordinator_fini(shard->coordinator);
             gw_server_fini(shard->server);
@@ -152,7 +143,7 @@ void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool 
         if (stake->slot_worker && !dead)
             gw_slot_worker_fini(stake->slot_worker);
         if (stake->worker) {
-            add_stats(&member->past, gw_worker_stats(stake->worker), sizeof(member->past));
+            gw_sim_add_stats(&member->past, gw_worker_stats(stake->worker), sizeof(member->past));
             if (!dead)
                 gw_worker_fini(stake->worker);
         }
@@ -168,13 +159,13 @@ void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool 
 static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
-    uint32_t index = spec->first_worker + rank, host = workers_of(sim, spec)[rank];
+    uint32_t index = spec->first_worker + rank, host = gw_sim_workers_of(sim, spec)[rank];
     struct gw_sim_member *member = &sim->members[index];
     *member = (struct gw_sim_member){.job = job, .rank = rank, .place = sim->place[host]};
-    member->stakes = gw_sim_alloc(gw_sim_stakes(spec) * sizeof(*member->stakes));
+    member->stakes = gw_memory_aligned(gw_sim_stakes(spec) * sizeof(*member->stakes));
     if (sim->scenario->host.payload) {
-        member->in = gw_sim_alloc(spec->bytes);
-        member->out = gw_sim_alloc(spec->bytes);
+        member->in = gw_memory_aligned(spec->bytes);
+        member->out = gw_memory_aligned(spec->bytes);
     }
     int error = GW_OK;
     for (uint32_t i = 0; i < spec->server_count && !error; i++) {
@@ -187,9 +178,9 @@ static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
             .incarnation = incarnation(sim, shard << 10 | rank, UINT16_MAX),
             .retry = spec->timeout,
             .beat = spec->beat,
-            .patience = sim->scenario->host.stall,
+            .stall = sim->scenario->host.stall,
         };
-        stake->memory[0] = gw_sim_alloc(gw_member_size());
+        stake->memory[0] = gw_memory_aligned(gw_member_size());
         error = gw_member_init(&stake->member, stake->memory[0], &cfg,
                                sim->nodes[member->place].endpoint);
     }
@@ -228,8 +219,8 @@ static int job_open(struct gw_sim *sim, uint32_t job, char *why)
 int gw_sim_jobs_open(struct gw_sim *sim, char *why)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    sim->members = gw_sim_alloc(workload->job_host_count * sizeof(*sim->members));
-    sim->shards = gw_sim_alloc(workload->job_server_count * sizeof(*sim->shards));
+    sim->members = gw_memory_aligned(workload->job_host_count * sizeof(*sim->members));
+    sim->shards = gw_memory_aligned(workload->job_server_count * sizeof(*sim->shards));
     why[0] = '\0';
     int error = GW_OK;
     for (uint32_t job = 0; job < workload->job_count && !error; job++)
@@ -268,8 +259,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
             cfg.aggregators = spec->aggregators;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
-        if (IDLE_LOSTS * spec->lost > cfg.job_idle)
-            cfg.job_idle = IDLE_LOSTS * spec->lost;
+        if (IDLE_SILENCES * spec->silence > cfg.job_idle)
+            cfg.job_idle = IDLE_SILENCES * spec->silence;
     }
     return cfg;
 }
@@ -296,62 +287,5 @@ struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_po
     struct gw_aggregate_cfg cfg = aggregate_cfg(sim, pool);
     if (cfg.aggregators == 0 || !can_add_up(sim, id))
         return NULL;
-    return gw_aggregate_init(gw_sim_alloc(gw_aggregate_size(&cfg)), &cfg);
-}
-
-/* Sums in slots have no server to count them. */
-static void add_slots(const struct gw_sim_member *member, struct gw_job_result *result)
-{
-    const struct gw_slot_worker_stats *stats = gw_slot_worker_stats(member->stakes[0].slot_worker);
-    result->resent += stats->resent;
-    if (member->rank == 0)
-        result->fragments = result->aggregated = stats->results;
-}
-
-static void add_member(const struct gw_sim *sim, const struct gw_sim_member *member,
-                       struct gw_job_result *result)
-{
-    struct gw_worker_stats stats = member->past;
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint32_t i = 0; member->stakes && i < spec->server_count; i++)
-        if (member->stakes[i].worker)
-            add_stats(&stats, gw_worker_stats(member->stakes[i].worker), sizeof(stats));
-    if (member->stakes && member->stakes[0].slot_worker)
-        add_slots(member, result);
-    result->completed += member->outcome == GW_FLOW_DONE;
-    result->failed += member->outcome == GW_FLOW_FAILED;
-    result->resent += stats.resent;
-    result->iterations += member->iterations;
-    if (member->is_started && member->start < result->start)
-        result->start = member->start;
-    if (member->end > result->end)
-        result->end = member->end;
-    if (member->outcome == GW_FLOW_FAILED && !result->reason) {
-        result->reason = member->reason;
-        result->about = member->about;
-    }
-}
-
-uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)
-{
-    const struct gw_workload *workload = &sim->scenario->workload;
-    for (uint32_t i = 0; i < workload->job_count && i < max; i++) {
-        const struct gw_job_spec *spec = &workload->jobs[i];
-        struct gw_job_result result = {.workers = spec->worker_count, .start = GW_TIME_NEVER};
-        for (uint32_t s = 0; s < spec->server_count; s++) {
-            const struct gw_sim_shard *shard = &sim->shards[spec->first_server + s];
-            struct gw_server_stats stats = shard->past;
-            if (shard->server)
-                add_stats(&stats, gw_server_stats(shard->server), sizeof(stats));
-            result.server_bytes += stats.bytes;
-            result.server_packets += stats.received;
-            result.fragments += stats.results;
-            result.aggregated += stats.complete;
-        }
-        for (uint32_t w = 0; w < spec->worker_count; w++)
-            add_member(sim, &sim->members[spec->first_worker + w], &result);
-        result.iterations /= spec->worker_count;
-        results[i] = result;
-    }
-    return workload->job_count;
+    return gw_aggregate_init(gw_memory_aligned(gw_aggregate_size(&cfg)), &cfg);
 }

@@ -1,94 +1,41 @@
 /*
- * Training jobs in the simulator, shared by the files jobs*.c and by nobody else in sim/.
- *
- * A job of the scenario is split over its servers: each has a part of the tensor, a job number of
- * its own in the core (a "shard"), a server and a coordinator on its host. A worker of the job is a
- * "member" of the run: on its host it has one worker and membership per shard ("stake"). An
- * iteration ends when the last shard's part has its sum.
+ * Training jobs in the simulator, as the rest of it sees them: servers and members on hosts, and
+ * the stages of switches that add up.
  */
 #ifndef GW_SIM_JOBS_H
 #define GW_SIM_JOBS_H
 
-#include "core/control/coordinator.h"
-#include "core/control/member.h"
-#include "core/aggregation/slot_worker.h"
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
-/* One server's part of a job. */
-struct gw_sim_shard {
-    uint32_t job;             /* index into the workload's jobs */
-    uint32_t host;            /* of the server */
-    uint64_t first;           /* element of the tensor */
-    uint64_t count;           /* elements */
-    struct gw_server *server; /* NULL: its host is down */
-    struct gw_coordinator *coordinator;
-    void *memory[2];
-    uint32_t lives;
-    struct gw_server_stats past; /* of earlier lives */
-};
+/* Opens the workload's jobs on hosts that exist; 0, or an error with `why` set. */
+int gw_sim_jobs_open(struct gw_sim *sim, char *why);
+void gw_sim_jobs_close(struct gw_sim *sim);
 
-/* A member's part in one shard. */
-struct gw_sim_stake {
-    struct gw_member *member;
-    struct gw_worker *worker; /* NULL before it has joined */
-    struct gw_slot_worker
-        *slot_worker; /* of a job that sums in slots: it has no member, no worker */
-    void *memory[2];
-};
+/* Members that have finished all their iterations. */
+uint32_t gw_sim_members_done(const struct gw_sim *sim);
 
-/* A worker of a training job. */
-struct gw_sim_member {
-    uint32_t job; /* index into the workload's jobs */
-    uint32_t rank;
-    uint32_t place;
-    struct gw_sim_stake *stakes; /* one per shard of the job, or one in slots */
-    uint32_t joined;             /* shards */
-    uint32_t pending;            /* shards whose part of this iteration is in work */
-    uint32_t iterations;         /* finished */
-    gw_time start, end;
-    enum gw_flow_outcome outcome;
-    enum gw_job_reason reason; /* of a failure, and what it is about */
-    uint32_t about;
-    bool is_started;
-    struct gw_worker_stats past; /* of what is gone */
-    float *in, *out;             /* the tensor, in runs that carry payload */
-};
+/* The aggregation stage of switch `id`, or NULL when it needs none. */
+struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_pool *pool,
+                                      uint32_t id);
 
-static inline const struct gw_job_spec *gw_sim_job_spec(const struct gw_sim *sim, uint32_t job)
-{
-    return &sim->scenario->workload.jobs[job];
-}
+/* Likewise the stage of SwitchML's slots, with all jobs installed. */
+struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool, uint32_t id);
+/* Installs them again; slots that were in use are empty then. */
+void gw_sim_slots_install(const struct gw_sim *sim, struct gw_slots *slots, uint32_t id);
 
-/* A job of slots has no shard, and its members one stake. */
-static inline uint32_t gw_sim_stakes(const struct gw_job_spec *spec)
-{
-    return spec->server_count ? spec->server_count : 1;
-}
+/* Lets a member join its job; false when its endpoint has no room. */
+bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now);
 
-/* The switch that a host hangs on. */
-static inline uint32_t gw_sim_home_of(const struct gw_sim *sim, uint32_t host)
-{
-    const struct gw_topo *topo = &sim->scenario->topo;
-    return topo->ports[topo->nodes[host].first_port].peer;
-}
+/* True for an event of a job; it has then been handled. */
+bool gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event, gw_time now);
 
-/* Attaches a shard's server and coordinator to their host; 0 or an error. */
-int gw_sim_shard_open(struct gw_sim *sim, uint32_t shard);
-
-/* Frees it; `dead`: the endpoint is gone already. */
-void gw_sim_shard_close(struct gw_sim *sim, uint32_t shard, bool dead);
-
-/* Frees what a member has on its host. */
-void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool dead);
-
-/* job_slots.c: 0, or an error with `why` set. */
-int gw_sim_slots_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why);
-int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member);
-
-/* job_payload.c: the member's part of the tensor for its next iteration. */
-void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member);
-
-/* Whether every element is the sum over all workers. */
-bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_member *member);
+/*
+ * In the serial phase: the node at `place` crashes, or is back. The first is called while the core
+ * node still is what it was; on return nothing may refer to packets, buffers or the endpoint. Then
+ * the node is made anew: applications are detached, a switch's stage knows no job and starts of
+ * members are forgotten. The second is called when routes and links are up.
+ */
+void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now);
+void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place);
 
 #endif

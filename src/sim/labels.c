@@ -4,9 +4,11 @@
  *
  * Lists change in the serial phase only; a flow's list belongs to the partition of its sender.
  */
-#include "sim/engine.h"
+#include "sim/labels.h"
 
 #include <stdlib.h>
+
+#include "topo/memory.h"
 
 static bool is_label_routed(const struct gw_sim *sim)
 {
@@ -30,7 +32,7 @@ void gw_sim_labels_renew(struct gw_sim *sim)
         return;
     uint32_t flow_count = sim->scenario->workload.flow_count;
     if (!sim->path_labels)
-        sim->path_labels = gw_sim_alloc(flow_count * sizeof(*sim->path_labels));
+        sim->path_labels = gw_memory_aligned(flow_count * sizeof(*sim->path_labels));
     gw_topo_labels_fini(&sim->labels);
     gw_topo_labels_init(&sim->labels, &sim->scenario->topo);
     for (uint32_t flow = 0; flow < flow_count; flow++)

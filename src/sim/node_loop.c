@@ -1,102 +1,39 @@
 /*
  * The hot loop: one node in one window.
  *
- * Its arrivals are gathered from the inboxes of all partitions, sorted, and merged with its
- * departures, timers and application events. A departure event exists only while a port has more to
- * send, so a packet costs one arrival and at most one departure.
+ * Its arrivals, in their order (arrivals.h), are merged with its departures, timers and application
+ * events. A departure event exists only while a port has more to send, so a packet costs one
+ * arrival and at most one departure.
  */
-#include <stdlib.h>
+#include "sim/node_loop.h"
 
 #include "base/align.h"
-#include "sim/engine.h"
+#include "sim/arrivals.h"
+#include "sim/capture.h"
+#include "sim/host_cost.h"
+#include "sim/rtt.h"
+#include "sim/wire_check.h"
 
 enum {
-    SORT_INSERTION_MAX = 24, /* fewer keys are sorted by insertion alone */
-    BUCKET_BITS_MAX = 12,
     PREFETCH_AHEAD = 8,    /* arrivals; a few times the latency of memory at our speed */
     PREFETCH_BYTES = 4096, /* of a node's memory */
 };
 
-/*
- * Keys of arrivals: time in the window, input port, packet index. Only the first two order them;
- * the sorts are stable, so equal ones stay in the order in which they were sent.
- */
-static inline void sort_by_insertion(uint64_t *keys, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++) {
-        uint64_t key = keys[i];
-        uint32_t j = i;
-        for (; j > 0 && keys[j - 1] >> GW_SIM_INDEX_BITS > key >> GW_SIM_INDEX_BITS; j--)
-            keys[j] = keys[j - 1];
-        keys[j] = key;
-    }
-}
-
-/* Scatters `keys` into about as many buckets as there are keys, then finishes by insertion. */
-static uint64_t *sort_by_buckets(uint64_t *keys, uint64_t *room, uint32_t count, uint32_t key_bits)
-{
-    uint32_t ends[1 << BUCKET_BITS_MAX];
-    uint32_t bits = 32 - (uint32_t)__builtin_clz(count);
-    if (bits > BUCKET_BITS_MAX)
-        bits = BUCKET_BITS_MAX;
-    uint32_t shift = key_bits - bits;
-    for (uint32_t i = 0; i < 1u << bits; i++)
-        ends[i] = 0;
-    for (uint32_t i = 0; i < count; i++)
-        ends[keys[i] >> shift]++;
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < 1u << bits; i++) {
-        uint32_t size = ends[i];
-        ends[i] = sum;
-        sum += size;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        room[ends[keys[i] >> shift]++] = keys[i];
-    sort_by_insertion(room, count);
-    return room;
-}
-
-/* Collects and sorts the arrivals of a place in this window. */
-static void take_arrivals(struct gw_sim_part *part, uint32_t place, struct gw_sim_batch *batch)
-{
-    struct gw_sim *sim = part->sim;
-    size_t at = (size_t)part->slot * sim->node_count + place;
-    uint32_t total = 0;
-    for (uint32_t p = 0; p < sim->part_count; p++)
-        total += sim->parts[p].inboxes[at].count;
-    if (total > batch->room_keys) {
-        free(batch->room);
-        batch->room_keys = 2 * total;
-        batch->room = gw_sim_alloc(2 * (size_t)batch->room_keys * sizeof(*batch->room));
-    }
-    uint32_t filled = 0;
-    for (uint32_t p = 0; p < sim->part_count; p++) {
-        struct gw_sim_inbox *inbox = &sim->parts[p].inboxes[at];
-        for (uint32_t i = 0; i < inbox->count; i++)
-            batch->room[filled++] = inbox->keys[i];
-        inbox->count = 0;
-    }
-    batch->count = total;
-    batch->keys = batch->room;
-    if (total <= SORT_INSERTION_MAX) {
-        sort_by_insertion(batch->room, total);
-        return;
-    }
-    uint32_t time_bits = 64 - (uint32_t)__builtin_clzll(sim->window - 1);
-    batch->keys = sort_by_buckets(batch->room, batch->room + batch->room_keys, total,
-                                  time_bits + sim->port_bits + GW_SIM_INDEX_BITS);
-}
-
+/* Keeps the departures in order: nearly all of them are the latest. */
 static void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node, uint16_t port,
                                gw_time at)
 {
-    uint64_t key = at << sim->port_bits | port;
-    uint32_t mask = node->departure_mask;
-    uint32_t i = node->departure_head + node->departure_count++;
-    /* Usually the newest departure is the latest: equal packets on equal links. */
-    for (; i != node->departure_head && node->departures[(i - 1) & mask] > key; i--)
-        node->departures[i & mask] = node->departures[(i - 1) & mask];
-    node->departures[i & mask] = key;
+    uint64_t key = at << sim->port_bits | port, *departures = node->departures;
+    struct gw_index_queue *queue = &node->departing;
+    uint32_t earlier = queue->count, free_at = gw_index_queue_push(queue);
+    while (earlier > 0) {
+        uint32_t before = gw_index_queue_at(queue, --earlier);
+        if (departures[before] <= key)
+            break;
+        departures[free_at] = departures[before];
+        free_at = before;
+    }
+    departures[free_at] = key;
 }
 
 static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
@@ -106,93 +43,9 @@ static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
     return hash ^ hash >> 32;
 }
 
-/* Puts a packet on its way to the other end of the link; it left the port completely at `left_at`.
- */
-static inline void deliver(struct gw_sim_part *part, struct gw_sim_node *node,
-                           struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
-                           gw_time left_at)
-{
-    struct gw_sim *sim = part->sim;
-    gw_time arrival = left_at + port->latency;
-    if (node->jitter) {
-        gw_time most = (gw_time)gw_q16_mul((gw_q16)serialisation, node->jitter);
-        arrival += (gw_prng_next(&node->prng) >> 32) * most >> 32;
-        if (arrival <= port->last_arrival)
-            arrival = port->last_arrival + 1;
-        port->last_arrival = arrival;
-    }
-    gw_time offset = arrival - part->window_start;
-    uint32_t ahead = 0;
-    if (offset < 4 * sim->window) {
-        for (; offset >= sim->window; ahead++)
-            offset -= sim->window;
-    } else {
-        ahead = (uint32_t)(offset / sim->window);
-        offset %= sim->window;
-    }
-    GW_ASSERT(ahead >= 1 && ahead <= sim->ring_mask);
-    uint32_t slot = (part->slot + ahead) & sim->ring_mask;
-    struct gw_sim_inbox *inbox = &part->inboxes[(size_t)slot * sim->node_count + port->peer];
-    if (inbox->count == inbox->room)
-        inbox->keys = gw_sim_grow(inbox->keys, &inbox->room, sizeof(*inbox->keys));
-    inbox->keys[inbox->count++] =
-        ((offset << sim->port_bits | port->peer_port) << GW_SIM_INDEX_BITS) |
-        gw_pkt_index(&part->pool, pkt);
-    if (inbox->count == 1)
-        gw_sim_activate(part, ahead, port->peer);
-}
-
-/* One more packet like `pkt`, which shares its payload; NULL when the pool is empty. */
-static struct gw_pkt *copy_pkt(struct gw_sim_part *part, const struct gw_pkt *pkt)
-{
-    struct gw_pkt *copy = gw_pkt_claim(&part->pool);
-    if (!copy)
-        return NULL;
-    *copy = *pkt;
-    if (copy->buf != GW_BUF_NONE)
-        gw_buf_share(part->pool.bufs, copy->buf);
-    return copy;
-}
-
-/* Delivers a packet, or lets others overtake it. */
-static void deliver_reordered(struct gw_sim_part *part, struct gw_sim_node *node,
-                              struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
-                              gw_time left_at)
-{
-    const struct gw_sim_port_faults *faults = port->faults;
-    if (!faults->reorder_q32 || !gw_prng_chance(&node->prng, faults->reorder_q32)) {
-        deliver(part, node, port, pkt, serialisation, left_at);
-        return;
-    }
-    gw_time last_arrival = port->last_arrival;
-    deliver(part, node, port, pkt, serialisation, left_at + faults->delay);
-    port->last_arrival = last_arrival;
-}
-
-/* The same as deliver() on a link with faults: the packet may be lost, copied or late. */
-static void deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
-                           struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
-                           gw_time left_at)
-{
-    const struct gw_sim_port_faults *faults = port->faults;
-    if (faults->down || gw_prng_chance(&node->prng, faults->loss_q32)) {
-        part->link_losses++;
-        gw_pkt_release(&part->pool, pkt);
-        return;
-    }
-    struct gw_pkt *copy = NULL;
-    if (faults->duplicate_q32 && gw_prng_chance(&node->prng, faults->duplicate_q32))
-        copy = copy_pkt(part, pkt);
-    deliver_reordered(part, node, port, pkt, serialisation, left_at);
-    if (copy) {
-        part->link_copies++;
-        deliver_reordered(part, node, port, copy, serialisation, left_at);
-    }
-}
-
-/* Pulls an idle port and serialises what it gives. */
-static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                        uint32_t max, gw_time now)
+/* An idle port sends: what it gives is serialised and put on its way. */
+static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                             uint32_t max, gw_time now)
 {
     struct gw_sim *sim = part->sim;
     struct gw_sim_port *port = &node->ports[index];
@@ -209,13 +62,14 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
         if (__builtin_expect(port->is_captured, 0))
             gw_capture_packet(sim, node, index, pkt, at);
         if (__builtin_expect(port->is_faulty, 0))
-            deliver_faulty(part, node, port, pkt, serialisation, at);
+            gw_sim_deliver_faulty(part, node, port, pkt, serialisation, at);
         else
-            deliver(part, node, port, pkt, serialisation, at);
+            gw_sim_deliver(part, node, port, pkt, serialisation, at);
     }
     part->hops += count;
-    if (__builtin_expect(node->cost != NULL, 0) && at < now + count * node->cost->tx_cost)
-        at = now + count * node->cost->tx_cost;
+    if (__builtin_expect(node->cost != NULL, 0) &&
+        at < now + gw_sim_host_tx_time(node->cost, count))
+        at = now + gw_sim_host_tx_time(node->cost, count);
     port->busy_until = at;
     if (result & GW_OUTPUT_MORE) {
         GW_DEBUG_ASSERT(count > 0);
@@ -224,7 +78,7 @@ static inline void pull(struct gw_sim_part *part, struct gw_sim_node *node, uint
     }
 }
 
-/* Pulls the ports that the last verb made ready, now or when their links are free. */
+/* Lets the ports send that the last verb made ready, now or when their links are free. */
 static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                                gw_time now)
 {
@@ -235,7 +89,7 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
         if (port->is_scheduled)
             continue;
         if (port->busy_until <= now) {
-            pull(part, node, index, max, now);
+            send_from(part, node, index, max, now);
         } else {
             port->is_scheduled = true;
             schedule_departure(part->sim, node, index, port->busy_until);
@@ -247,24 +101,17 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
 /* The earliest of a node's own departures. */
 static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
 {
-    return node->departure_count
-               ? node->departures[node->departure_head & node->departure_mask] >> sim->port_bits
-               : GW_TIME_NEVER;
+    return node->departing.count ? node->departures[node->departing.head] >> sim->port_bits
+                                 : GW_TIME_NEVER;
 }
 
 static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                           gw_time now)
 {
-    uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
-    node->departure_count--;
+    uint64_t key = node->departures[gw_index_queue_pop(&node->departing)];
     uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
     node->ports[index].is_scheduled = false;
-    pull(part, node, index, max, now);
-}
-
-static inline struct gw_pkt *key_pkt(const struct gw_sim_part *part, uint64_t key)
-{
-    return gw_pkt_at(&part->pool, key & ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1));
+    send_from(part, node, index, max, now);
 }
 
 /* Fetches the packet whose turn comes a little later than that of arrival `next`. */
@@ -272,15 +119,14 @@ static inline void prefetch_ahead(const struct gw_sim_part *part, const uint64_t
                                   uint32_t next, uint32_t count)
 {
     if (next + PREFETCH_AHEAD < count)
-        __builtin_prefetch(key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+        __builtin_prefetch(gw_sim_key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
 }
 
 static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
                           bool has_cost, gw_time now)
 {
-    struct gw_pkt *pkt = key_pkt(part, key);
-    uint16_t port =
-        (uint16_t)(key >> GW_SIM_INDEX_BITS & ((UINT64_C(1) << part->sim->port_bits) - 1));
+    struct gw_pkt *pkt = gw_sim_key_pkt(part, key);
+    uint16_t port = gw_sim_key_port(part->sim, key);
     node->hash = hash_event(node->hash, now << 12 ^ port,
                             ((uint64_t)pkt->seq << 32 | pkt->flow) ^ (uint64_t)pkt->src << 17 ^
                                 (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
@@ -301,9 +147,9 @@ static inline void schedule_node(struct gw_sim_part *part, uint32_t place, gw_ti
     if (next == GW_TIME_NEVER)
         return;
     if (next < part->window_start + 2 * part->sim->window)
-        gw_sim_activate(part, 1, place);
-    else if (next < gw_heap_deadline(&part->wakes, place - part->first))
-        gw_heap_set(&part->wakes, place - part->first, next);
+        gw_sim_calendar_mark(part, 1, place);
+    else
+        gw_sim_calendar_wake(part, place, next);
 }
 
 static gw_time earlier(gw_time a, gw_time b)
@@ -316,13 +162,12 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
                           uint32_t count)
 {
     const struct gw_sim *sim = part->sim;
-    const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
     const gw_time end = part->window_start + sim->window;
     uint32_t next = 0;
     for (;;) {
         gw_time departure = departure_next(sim, node);
         gw_time arrival =
-            next < count ? part->window_start + (keys[next] >> time_shift) : GW_TIME_NEVER;
+            next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
         gw_time timer = gw_node_deadline(node->core);
         gw_time now = earlier(earlier(departure, arrival), timer);
         if (now >= end)
@@ -352,16 +197,15 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
                                                               const bool has_cost)
 {
     const struct gw_sim *sim = part->sim;
-    const uint32_t time_shift = GW_SIM_INDEX_BITS + sim->port_bits;
     const gw_time end = part->window_start + sim->window;
     const uint32_t max = sim->scenario->host.train;
     uint32_t next = 0;
     for (;;) {
         gw_time departure = departure_next(sim, node);
         gw_time arrival =
-            next < count ? part->window_start + (keys[next] >> time_shift) : GW_TIME_NEVER;
+            next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
         gw_time timer = gw_node_deadline(node->core);
-        gw_time start = gw_sim_app_next(node);
+        gw_time start = gw_sim_app_next(&node->app);
         gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
         gw_time served = has_cost ? gw_sim_host_next(node->cost) : GW_TIME_NEVER;
         if (has_cost)
@@ -414,7 +258,7 @@ static void prefetch_place(const struct gw_sim_part *part, uint32_t place)
     const struct gw_sim *sim = part->sim;
     prefetch_range(&sim->nodes[place], sizeof(sim->nodes[place]));
     for (uint32_t p = 0; p < sim->part_count; p++)
-        __builtin_prefetch(&sim->parts[p].inboxes[(size_t)part->slot * sim->node_count + place], 1);
+        __builtin_prefetch(gw_sim_calendar_inbox(&sim->parts[p], part->row, place), 1);
 }
 
 /* Second step: keys, links, and the front of the core node's memory, which is its busiest part. */
@@ -423,11 +267,10 @@ static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
     const struct gw_sim *sim = part->sim;
     const struct gw_sim_node *node = &sim->nodes[place];
     for (uint32_t p = 0; p < sim->part_count; p++) {
-        const struct gw_sim_inbox *inbox =
-            &sim->parts[p].inboxes[(size_t)part->slot * sim->node_count + place];
+        const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
         prefetch_range(inbox->keys, inbox->count * sizeof(*inbox->keys));
     }
-    uint32_t ports = node->departure_mask + 1;
+    uint32_t ports = node->departing.room;
     prefetch_range(node->departures, ports * sizeof(*node->departures));
     prefetch_range(node->ports, ports * sizeof(*node->ports));
     prefetch_range(node->memory,
@@ -438,9 +281,9 @@ static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
 /* Third step: the arrivals in order, and the first packets. */
 static void prepare_place(struct gw_sim_part *part, uint32_t place, struct gw_sim_batch *batch)
 {
-    take_arrivals(part, place, batch);
+    gw_sim_arrivals_take(part, place, batch);
     for (uint32_t i = 0; i < batch->count && i < PREFETCH_AHEAD; i++)
-        __builtin_prefetch(key_pkt(part, batch->keys[i]), 1);
+        __builtin_prefetch(gw_sim_key_pkt(part, batch->keys[i]), 1);
 }
 
 /*

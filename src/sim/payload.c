@@ -6,6 +6,8 @@
  * partition. Buffers are as many as packets can be alive, about; where they run out, senders try
  * again later.
  */
+#include "sim/payload.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "topo/memory.h"
 
 enum {
     BUFS_MAX = 1 << 22, /* 16 GiB of address space at the usual 4 KiB */
@@ -55,8 +57,8 @@ static uint64_t count_bufs(const struct gw_sim *sim)
     const struct gw_scenario *scenario = sim->scenario;
     const struct gw_topo *topo = &scenario->topo;
     const uint64_t packet = least_packet(scenario);
-    /* No packet is under way for longer than the ring of windows. */
-    const gw_time flight = ((gw_time)sim->ring_mask + 1) * sim->window;
+    /* No packet is under way for longer than the calendar has rows. */
+    const gw_time flight = ((gw_time)sim->row_mask + 1) * sim->window;
     uint64_t count = 0;
     for (uint32_t i = 0; i < 2 * topo->link_count; i++) {
         const struct gw_link_side *side = &topo->links[i / 2].side[i % 2];
@@ -93,11 +95,12 @@ int gw_sim_payload_open(struct gw_sim *sim, char *why)
         snprintf(why, GW_WHY_MAX, "cannot reserve memory for payload: %s", strerror(errno));
         return GW_ERR_NO_MEMORY;
     }
-    struct gw_sim_payload *payload = gw_sim_alloc(sizeof(*payload));
+    struct gw_sim_payload *payload = gw_memory_aligned(sizeof(*payload));
     *payload = (struct gw_sim_payload){
         .memory = memory,
         .memory_size = memory_size,
-        .messages = gw_sim_alloc(sim->scenario->workload.flow_count * sizeof(*payload->messages)),
+        .messages =
+            gw_memory_aligned(sim->scenario->workload.flow_count * sizeof(*payload->messages)),
     };
     gw_buf_pool_init(&payload->bufs, memory, count, size);
     sim->payload = payload;
@@ -137,7 +140,7 @@ const void *gw_sim_payload_message(struct gw_sim *sim, uint32_t flow)
     struct message *message = &sim->payload->messages[flow];
     if (message->sent || !has_contents(spec))
         return message->sent;
-    message->sent = gw_sim_alloc(spec->bytes);
+    message->sent = gw_memory_aligned(spec->bytes);
     for (uint64_t at = 0; at < spec->bytes; at += sizeof(uint64_t)) {
         uint64_t word = contents(flow, at / sizeof(word));
         size_t left = spec->bytes - at < sizeof(word) ? spec->bytes - at : sizeof(word);
@@ -159,7 +162,7 @@ void gw_sim_payload_expect(struct gw_sim *sim, uint32_t flow)
     if (!has_contents(spec))
         return;
     free(message->received);
-    message->received = gw_sim_alloc(spec->bytes);
+    message->received = gw_memory_aligned(spec->bytes);
     struct gw_endpoint *receiver = sim->nodes[sim->place[spec->dst]].endpoint;
     int error = gw_endpoint_expect(receiver, spec->src, flow, message->received, spec->bytes);
     GW_ASSERT(error == GW_OK); /* there is room for every flow to this host */

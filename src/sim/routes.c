@@ -2,10 +2,14 @@
  * Packs the topology's routes into the tables of core/switch/switch.h: per switch one piece of
  * memory, small enough to be fetched whole before the switch runs.
  */
+#include "sim/routes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/engine.h"
+#include "base/arena.h"
+#include "sim/labels.h"
+#include "topo/memory.h"
 
 enum {
     BLOCK_SHIFT_MIN = 2,
@@ -66,25 +70,40 @@ static uint32_t pack(const struct scratch *scratch, const struct gw_topo *topo,
     return leaf_count;
 }
 
-/* Copies `size` bytes to *at and moves it behind them, aligned to 8. */
-static void *append(unsigned char **at, const void *bytes, size_t size)
-{
-    void *copy = *at;
-    if (size) /* a switch that reaches nobody has no sets */
-        memcpy(copy, bytes, size);
-    *at += (size + 7) / 8 * 8;
-    return copy;
-}
-
 /* Fills the turns of a switch's sets: each starts at a random member. */
-static uint16_t *start_turns(const struct gw_sim *sim, const struct gw_sim_node *node,
-                             const struct gw_topo_routes *routes, uint16_t *turns)
+static void start_turns(const struct gw_sim *sim, const struct gw_sim_node *node,
+                        const struct gw_topo_routes *routes, uint16_t *turns)
 {
     uint64_t own = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state;
     struct gw_prng prng = gw_prng_derive(own, TURNS_STREAM);
     for (uint32_t i = 0; i < routes->set_count; i++)
         turns[i] = (uint16_t)gw_prng_below(&prng, routes->sets[i].count);
-    return turns;
+}
+
+/* The tables of one switch, as they lie in its piece of memory. */
+struct tables {
+    uint16_t *blocks, *leaves, *members, *turns;
+    struct gw_switch_set *sets;
+};
+
+/* Room for the tables; `turns` are NULL where the spread needs none. */
+static struct tables carve(struct gw_arena *arena, const struct gw_topo_routes *routes,
+                           const struct scratch *scratch, uint32_t leaf_count, bool takes_turns)
+{
+    size_t leaf_size = sizeof(uint16_t) << scratch->shift;
+    return (struct tables){
+        .blocks = gw_arena_take(arena, scratch->block_count * sizeof(uint16_t)),
+        .leaves = gw_arena_take(arena, leaf_count * leaf_size),
+        .members = gw_arena_take(arena, routes->member_count * sizeof(uint16_t)),
+        .sets = gw_arena_take(arena, routes->set_count * sizeof(struct gw_switch_set)),
+        .turns = takes_turns ? gw_arena_take(arena, routes->set_count * sizeof(uint16_t)) : NULL,
+    };
+}
+
+static void copy(void *to, const void *from, size_t size)
+{
+    if (size) /* a switch that reaches nobody has no sets */
+        memcpy(to, from, size);
 }
 
 static void install(struct gw_sim *sim, struct gw_sim_node *node,
@@ -92,30 +111,33 @@ static void install(struct gw_sim *sim, struct gw_sim_node *node,
 {
     const struct gw_topo *topo = &sim->scenario->topo;
     uint32_t leaf_count = pack(scratch, topo, routes);
-    size_t sets_size = routes->set_count * sizeof(struct gw_switch_set);
-    size_t members_size = routes->member_count * sizeof(uint16_t);
-    size_t blocks_size = scratch->block_count * sizeof(uint16_t);
-    size_t leaves_size = ((size_t)leaf_count << scratch->shift) * sizeof(uint16_t);
     enum gw_spread spread = sim->scenario->transport.lb->spread;
+    bool takes_turns = spread == GW_SPREAD_TURNS;
+    struct gw_arena measure = {.base = NULL};
+    carve(&measure, routes, scratch, leaf_count, takes_turns);
     void *old = node->routes;
-    node->routes_size = sets_size + members_size + blocks_size + leaves_size + 4 * 8;
-    if (spread == GW_SPREAD_TURNS)
-        node->routes_size += routes->set_count * sizeof(uint16_t);
-    node->routes = gw_sim_alloc(node->routes_size);
-    unsigned char *at = node->routes;
+    node->routes = gw_memory_aligned(measure.used);
+    node->routes_size = measure.used;
+    struct gw_arena arena = {.base = node->routes};
+    struct tables tables = carve(&arena, routes, scratch, leaf_count, takes_turns);
     _Static_assert(sizeof(struct gw_switch_set) == sizeof(struct gw_topo_set), "same layout");
-    struct gw_switch_routes installed = {
+    copy(tables.blocks, scratch->blocks, scratch->block_count * sizeof(uint16_t));
+    copy(tables.leaves, scratch->leaves, ((size_t)leaf_count << scratch->shift) * sizeof(uint16_t));
+    copy(tables.members, routes->members, routes->member_count * sizeof(uint16_t));
+    copy(tables.sets, routes->sets, routes->set_count * sizeof(struct gw_switch_set));
+    if (takes_turns)
+        start_turns(sim, node, routes, tables.turns);
+    const struct gw_switch_routes installed = {
         .destination_count = topo->host_count,
         .block_shift = scratch->shift,
+        .blocks = tables.blocks,
+        .leaves = tables.leaves,
+        .sets = tables.sets,
+        .members = tables.members,
+        .turns = tables.turns,
+        .label_divisor =
+            spread == GW_SPREAD_LABELS ? sim->labels.divisors[node->id - topo->host_count] : 0,
     };
-    installed.blocks = append(&at, scratch->blocks, blocks_size);
-    installed.leaves = append(&at, scratch->leaves, leaves_size);
-    installed.sets = append(&at, routes->sets, sets_size);
-    installed.members = append(&at, routes->members, members_size);
-    if (spread == GW_SPREAD_TURNS)
-        installed.turns = start_turns(sim, node, routes, (uint16_t *)(void *)at);
-    else if (spread == GW_SPREAD_LABELS)
-        installed.label_divisor = sim->labels.divisors[node->id - topo->host_count];
     gw_switch_set_routes(node->sw, &installed);
     free(old);
 }
@@ -126,9 +148,9 @@ void gw_sim_install_routes(struct gw_sim *sim)
     struct scratch scratch = {.shift = block_shift_of(topo)};
     gw_sim_labels_renew(sim);
     scratch.block_count = (topo->host_count >> scratch.shift) + 1;
-    scratch.blocks = gw_sim_alloc(scratch.block_count * sizeof(uint16_t));
+    scratch.blocks = gw_memory_aligned(scratch.block_count * sizeof(uint16_t));
     scratch.leaves =
-        gw_sim_alloc(((size_t)scratch.block_count << scratch.shift) * sizeof(uint16_t));
+        gw_memory_aligned(((size_t)scratch.block_count << scratch.shift) * sizeof(uint16_t));
     for (uint32_t i = topo->host_count; i < topo->node_count; i++)
         install(sim, &sim->nodes[sim->place[i]], &topo->routes[i - topo->host_count], &scratch);
     free(scratch.blocks);

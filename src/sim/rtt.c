@@ -5,7 +5,9 @@
  * that is longer, up to the longest of all. Counts add up, so the result does not depend on the
  * partitions.
  */
-#include "sim/engine.h"
+#include "sim/rtt.h"
+
+#include "topo/memory.h"
 
 enum {
     BINS_PER_BRTT = 64,
@@ -20,7 +22,7 @@ static gw_time bin_width(const struct gw_sim *sim)
 void gw_sim_rtt_open(struct gw_sim_part *part)
 {
     if (part->sim->scenario->metrics.rtt)
-        part->rtt_counts = gw_sim_alloc(BINS * sizeof(part->rtt_counts[0]));
+        part->rtt_counts = gw_memory_aligned(BINS * sizeof(part->rtt_counts[0]));
 }
 
 void gw_sim_rtt_add(struct gw_sim_part *part, const struct gw_pkt *ack, gw_time now)

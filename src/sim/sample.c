@@ -2,14 +2,16 @@
  * Sampled time series: windows, rates and queues, taken in the serial phase at the first window
  * that begins at or after each multiple of the interval.
  */
+#include "sim/sample.h"
+
 #include <stdlib.h>
 
-#include "sim/engine.h"
+#include "topo/memory.h"
 
 static void add(struct gw_sim *sim, struct gw_sample sample)
 {
-    if (sim->sample_count == sim->sample_room)
-        sim->samples = gw_sim_grow(sim->samples, &sim->sample_room, sizeof(*sim->samples));
+    sim->samples = gw_memory_grow(sim->samples, &sim->sample_room, (uint32_t)sim->sample_count + 1,
+                                  sizeof(*sim->samples));
     sim->samples[sim->sample_count++] = sample;
 }
 

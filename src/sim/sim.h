@@ -3,7 +3,7 @@
  *
  * It owns the links, the virtual clock and nothing of any protocol. A run is a pure function of the
  * scenario and its seed: the same trace hash on every machine and for every number of threads.
- * engine.h explains windows, order and partitions.
+ * sim_impl.h explains windows, order and partitions.
  */
 #ifndef GW_SIM_SIM_H
 #define GW_SIM_SIM_H

@@ -3,11 +3,12 @@
  * be what went in. So a field that the simulation relies on and the wire does not carry is found
  * here. A payload, if there is one, must be where the decoded header says.
  */
+#include "sim/wire_check.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "core/codec.h"
-#include "sim/engine.h"
 
 /* The fields that belong to the holder of a packet, not to the packet. */
 static void forget_local(struct gw_pkt *pkt, const struct gw_pkt *original)

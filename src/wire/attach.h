@@ -77,9 +77,9 @@ enum gw_attach_role {
 };
 
 enum gw_attach_flag {
-    GW_ATTACH_DIRECT = 1, /* send packets for my address straight to me */
-    GW_ATTACH_TAGGED = 2, /* packets between us carry tags */
-    GW_ATTACH_HEARS = 4,  /* of ASK: what you send to the group that you told me arrives */
+    GW_ATTACH_DIRECT = 1,        /* send packets for my address straight to me */
+    GW_ATTACH_AUTHENTICATED = 2, /* packets between us are authenticated */
+    GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
     GW_ATTACH_FLAGS = 7,
 };
 
@@ -88,12 +88,12 @@ enum gw_attach_reason {
     GW_ATTACH_VERSION, /* of the protocol */
     GW_ATTACH_KEY,     /* not known */
     GW_ATTACH_ROOM,
-    GW_ATTACH_ENDED, /* the session is over: begin another */
-    GW_ATTACH_MTU,   /* packets too long */
-    GW_ATTACH_JOB,   /* another number of workers, or no room for the job */
-    GW_ATTACH_TAKEN, /* the address is another's, perhaps for no longer: try again */
-    GW_ATTACH_SELF,  /* the address is the responder's own */
-    GW_ATTACH_TAGS,  /* one of the two tags packets, the other does not */
+    GW_ATTACH_ENDED,          /* the session is over: begin another */
+    GW_ATTACH_MTU,            /* packets too long */
+    GW_ATTACH_JOB,            /* another number of workers, or no room for the job */
+    GW_ATTACH_TAKEN,          /* the address is another's, perhaps for no longer: try again */
+    GW_ATTACH_SELF,           /* the address is the responder's own */
+    GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
     GW_ATTACH_CLOSING,
     GW_ATTACH_REASONS,
 };

@@ -13,7 +13,7 @@ struct all_to_all {
     uint32_t window;
 };
 
-/* Adds the flows of one host, and the trigger that each of them pulls for the next to start. */
+/* Adds the flows of one host, and the trigger that each of them fires for the next to start. */
 static void add_host(struct gw_workload *workload, const struct all_to_all *cfg, uint32_t src,
                      uint32_t host_count, gw_time start)
 {

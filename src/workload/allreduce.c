@@ -240,7 +240,7 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
         .timeout = cfg->timeout,
         .leak = cfg->leak,
         .beat = cfg->beat,
-        .lost = cfg->lost,
+        .silence = cfg->lost,
         .start = start,
     };
     for (uint32_t rank = 0; rank < cfg->workers; rank++)

@@ -8,12 +8,12 @@
  *     13->0 id 2 trigger 1 size 2000000
  *     trigger id 1 oneshot
  *
- * Start times are picoseconds. A flow has either a start or a trigger that starts it; it may pull
+ * Start times are picoseconds. A flow has either a start or a trigger that starts it; it may fire
  * one trigger when its sender is done and one when its receiver is. A oneshot starts all its flows
- * at the first pull, a multishot one more flow with every pull, a barrier all of them at the last
- * of `count` pulls. A size of 0 is a flow without end: it runs in the background. `prio` is read
- * and has no effect. Lines of failed links are refused: what fails belongs in the scenario, where
- * it has a time.
+ * at the first firing, a multishot one more flow with every firing, a barrier all of them at the
+ * last of `count` firings. A size of 0 is a flow without end: it runs in the background. `prio` is
+ * read and has no effect. Lines of failed links are refused: what fails belongs in the scenario,
+ * where it has a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ struct connection {
 struct trigger {
     uint32_t id; /* of the file, not 0 */
     enum trigger_kind kind;
-    uint32_t count; /* pulls that a barrier waits for */
+    uint32_t count; /* firings that a barrier waits for */
     uint32_t line;
 };
 

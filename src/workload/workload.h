@@ -21,17 +21,17 @@ struct gw_flow_spec {
     uint64_t bytes;
     gw_time start;           /* GW_TIME_NEVER: started by a trigger */
     uint32_t id;             /* as written in the input, else the index; only for reports */
-    uint32_t fires_sent;     /* trigger pulled when the sender knows that all is delivered */
-    uint32_t fires_received; /* trigger pulled when the receiver has everything */
+    uint32_t fires_sent;     /* trigger fired when the sender knows that all is delivered */
+    uint32_t fires_received; /* trigger fired when the receiver has everything */
     bool background;         /* the run does not wait for it */
 };
 
-/* Starts flows once it has been pulled `needs` times. */
+/* Starts flows once it has been fired `needs` times. */
 struct gw_trigger_spec {
     uint32_t needs;       /* 1: a oneshot; n: a barrier of n flows */
     uint32_t first_start; /* index into `starts` */
-    uint32_t start_count; /* flows to start; with `one_each`, one flow per pull, in order */
-    bool one_each;        /* every pull starts the next flow of the list (a window of flows) */
+    uint32_t start_count; /* flows to start; with `one_each`, one flow per firing, in order */
+    bool one_each;        /* every firing starts the next flow of the list (a window of flows) */
 };
 
 /* Who adds up a job's fragments on their way to its server. */
@@ -66,9 +66,9 @@ struct gw_job_spec {
     bool dynamic_scaling; /* exponents are agreed on */
     uint32_t magnitude;   /* payload: values are below 2^magnitude */
     gw_time timeout;
-    gw_time leak; /* of aggregators */
-    gw_time beat; /* between signs of life of a worker */
-    gw_time lost; /* a worker silent for so long is lost */
+    gw_time leak;    /* of aggregators */
+    gw_time beat;    /* between signs of life of a worker */
+    gw_time silence; /* a worker that is silent for so long is given up */
     gw_time start;
 };
 

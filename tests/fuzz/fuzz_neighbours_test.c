@@ -204,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step(&f);
     f.net->fate = NULL;
     f.net->sides[B].is_deaf = false;
-    gw_test_attach_run(f.net, 4 * GW_TEST_LOST);
+    gw_test_attach_run(f.net, 4 * GW_TEST_SILENCE);
     check_end(&f);
     gw_test_attach_close(f.net);
     return 0;

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     bool is_v6 = entry.addr.storage.ss_family == AF_INET6;
     GW_ASSERT(is_v6 || entry.addr.storage.ss_family == AF_INET);
-    GW_ASSERT(entry.address != 0 && gw_sock_port(&entry.addr) != 0);
+    GW_ASSERT(entry.address != 0 && gw_sock_addr_port(&entry.addr) != 0);
     gw_rank_table_write(&entry, again);
     GW_ASSERT(memcmp(again, bytes, sizeof(bytes)) == 0);
     read_v4 += !is_v6;
@@ -52,15 +52,15 @@ static void table__keeps_addresses(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         struct gw_rank_table_entry entry = {.address = 0x12345678}, back;
         uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE];
-        assert_int_equal(gw_sock_parse(hosts[i], 4790, &entry.addr), 0);
+        assert_int_equal(gw_sock_addr_parse(hosts[i], 4790, &entry.addr), 0);
         gw_rank_table_write(&entry, bytes);
         assert_int_equal(bytes[0], 0x12);
         assert_int_equal(bytes[4] << 8 | bytes[5], 4790);
         assert_true(gw_rank_table_read(bytes, &back));
         assert_int_equal(back.address, entry.address);
         assert_int_equal(back.addr.length, entry.addr.length);
-        assert_true(gw_sock_is_same_host(&back.addr, &entry.addr));
-        assert_int_equal(gw_sock_port(&back.addr), 4790);
+        assert_true(gw_sock_addr_is_same_host(&back.addr, &entry.addr));
+        assert_int_equal(gw_sock_addr_port(&back.addr), 4790);
     }
 }
 
@@ -69,7 +69,7 @@ static void table__refuses_nonsense(void **state)
     (void)state;
     struct gw_rank_table_entry entry = {.address = 1}, back;
     uint8_t good[GW_RANK_TABLE_ENTRY_SIZE], bad[GW_RANK_TABLE_ENTRY_SIZE];
-    assert_int_equal(gw_sock_parse("10.0.0.1", 4790, &entry.addr), 0);
+    assert_int_equal(gw_sock_addr_parse("10.0.0.1", 4790, &entry.addr), 0);
     gw_rank_table_write(&entry, good);
     static const struct {
         uint32_t at;

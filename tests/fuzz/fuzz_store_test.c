@@ -7,7 +7,7 @@
 #include "support.h"
 
 #include "base/assert.h"
-#include "net/ranks/overlay_store_impl.h"
+#include "net/ranks/store_impl.h"
 
 static uint32_t accepted[GW_DTYPES], refused;
 
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     GW_ASSERT(bytes >= GW_STORE_HEADER_SIZE);
-    GW_ASSERT(shape.count >= 1 && gw_value_bytes(&shape) <= GW_MESH_MESSAGE_MAX);
+    GW_ASSERT(shape.count >= 1 && gw_value_bytes(&shape) <= GW_COMMUNICATOR_MESSAGE_MAX);
     gw_store_write(&again, message.word, key, &shape);
     GW_ASSERT(memcmp(&again, &message, GW_STORE_HEADER_SIZE) == 0);
     accepted[shape.type]++;

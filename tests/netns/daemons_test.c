@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gradwire.h"
-#include "net/udp/key.h"
+#include "net/key.h"
 
 enum {
     WORKERS = 4,
@@ -426,7 +426,7 @@ static void get(uint16_t port, const char *path, char *text, size_t size)
     ssize_t got = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct pollfd more = {.fd = fd, .events = POLLIN};
-    assert_int_equal(gw_sock_parse("127.0.0.1", port, &addr), 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", port, &addr), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&addr.storage, addr.length), 0);
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", path);
     assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);
@@ -506,7 +506,7 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
         {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
         {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
-        {"switch", "tag: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: tags"},
+        {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
         {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
         {"switch", "keys: [/nonexistent/key]\n", ":1: keys"},
         {"switch", "keys: /nonexistent/key\n", ":1: keys"},

@@ -353,7 +353,7 @@ static void sum_over_ipv6(void)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX];
     int fd;
-    assert_int_equal(gw_sock_parse("::1", 0, &addr), 0);
+    assert_int_equal(gw_sock_addr_parse("::1", 0, &addr), 0);
     if (gw_sock_open_row(&addr, 1, 0, &fd, error) != 0) {
         assert_non_null(strstr(error, "::1")); /* a machine without IPv6 is told so */
         return;

@@ -10,7 +10,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "net/loop.h"
+#include "net/station/loop.h"
+#include "net/udp/udp.h"
 
 enum {
     OURS = 1,
@@ -51,19 +52,19 @@ static void loop__sleeps_while_the_socket_has_no_room(void **state)
     (void)state;
     static unsigned char data[BYTES];
     struct gw_test_host host;
-    struct gw_udp *udp;
-    struct gw_udp_peer peer = {.entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE};
+    struct gw_datapath *udp;
+    struct gw_datapath_peer peer = {.entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE};
     char error[GW_NET_ERROR_MAX];
     uint32_t flow;
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, MTU);
     gw_test_host_open(&host, &cfg, PKTS);
-    struct gw_udp_cfg udp_cfg = {
+    struct gw_datapath_cfg udp_cfg = {
         .pool = &host.pool, .address = "127.0.0.1", .entropies = 1, .mtu = MTU, .peers_max = 1};
-    assert_int_equal(gw_udp_open(&udp_cfg, &udp, error), 0);
-    peer.addr = *gw_udp_address(udp);
-    gw_udp_set_peer(udp, &peer);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &udp_cfg, &udp, error), 0);
+    peer.addr = *gw_datapath_address(udp);
+    gw_datapath_set_peer(udp, &peer);
     struct gw_loop *loop =
-        gw_loop_open(&(struct gw_loop_cfg){.udp = udp, .pool = &host.pool, .peers_max = 1});
+        gw_loop_open(&(struct gw_loop_cfg){.datapath = udp, .pool = &host.pool, .peers_max = 1});
     assert_non_null(loop);
     gw_loop_add(loop, gw_endpoint_node(host.endpoint));
     gw_loop_link(loop, (struct gw_loop_port){0, 0}, (uint16_t)COOKIE, true);

@@ -12,7 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "net/udp/key.h"
+#include "net/key.h"
+#include "net/udp/sock.h"
 #include "wire/wire.h"
 
 enum {
@@ -105,9 +106,9 @@ static void await_hearing(const char *job)
 static int open_spy(const char *group)
 {
     struct gw_sock_addr addr, loopback;
-    assert_int_equal(gw_sock_parse(group, ports[2], &addr), 0);
-    assert_int_equal(gw_sock_parse("127.0.0.1", ports[0], &loopback), 0);
-    assert_true(gw_sock_reach_by(&addr, &loopback, &loopback));
+    assert_int_equal(gw_sock_addr_parse(group, ports[2], &addr), 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", ports[0], &loopback), 0);
+    assert_true(gw_sock_addr_reach_by(&addr, &loopback, &loopback));
     int fd = gw_sock_open_group(&addr, 0);
     assert_true(fd >= 0);
     return fd;

@@ -20,7 +20,7 @@ enum {
 /* What a rank does with its open job; 0 is success. */
 typedef int rank_fn(gradwire *job, int rank);
 
-static char join[GW_SOCK_NAME_MAX];
+static char join[GW_SOCK_ADDR_NAME_MAX];
 static enum gradwire_via via; /* of the jobs to come */
 
 /* A free port of an address, for rank 0. */
@@ -29,10 +29,10 @@ static inline void choose_join(const char *host)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX];
     int fd;
-    assert_int_equal(gw_sock_parse(host, 0, &addr), 0);
+    assert_int_equal(gw_sock_addr_parse(host, 0, &addr), 0);
     assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
     gw_sock_close_row(&fd, 1);
-    gw_sock_format(&addr, join, sizeof(join));
+    gw_sock_addr_format(&addr, join, sizeof(join));
 }
 
 static inline struct gradwire_options options_of(int rank)

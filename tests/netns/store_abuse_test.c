@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/prng.h"
 #include "lib/options.h"
-#include "net/ranks/overlay_store_impl.h"
+#include "net/ranks/store_impl.h"
 
 enum {
     LIAR = 1, /* rank */
@@ -25,7 +25,7 @@ struct lie {
     uint64_t bytes; /* of the message */
 };
 
-static void open_liar(struct gw_station **station, struct gw_overlay_mesh **mesh)
+static void open_liar(struct gw_station **station, struct gw_communicator **comm)
 {
     struct gradwire_options options = options_of(LIAR);
     struct gw_io_plan plan;
@@ -46,49 +46,49 @@ static void open_liar(struct gw_station **station, struct gw_overlay_mesh **mesh
     };
     assert_int_equal(gw_key_setup(), 0);
     assert_int_equal(gw_station_open(&cfg, station, error), 0);
-    struct gw_overlay_mesh_cfg mesh_cfg = {
+    struct gw_communicator_cfg comm_cfg = {
         .station = *station,
         .address = cfg.node_address,
         .job = gw_key_job(&plan.key, plan.job),
         .rank = LIAR,
         .world = 2,
-        .home = plan.join,
+        .join = plan.join,
         .mtu = cfg.mtu,
         .rate_bps = plan.rate_bps,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan.transport,
-        .patience = plan.deadline,
+        .stall = plan.stall,
         .seed = 1,
     };
-    assert_int_equal(gw_overlay_mesh_open(&mesh_cfg, mesh, error), 0);
+    assert_int_equal(gw_communicator_open(&comm_cfg, comm, error), 0);
 }
 
 /* Joins as everybody does, then tells the lie and answers nothing, until it is killed. */
 static void tell(const struct lie *lie)
 {
     struct gw_station *station;
-    struct gw_overlay_mesh *mesh;
+    struct gw_communicator *comm;
     struct gw_neighbour_event neighbour;
-    struct gw_mesh_event event = {.kind = GW_MESH_DONE};
+    struct gw_communicator_event event = {.kind = GW_COMMUNICATOR_DONE};
     static struct gw_store_message message;
     char error[GW_NET_ERROR_MAX];
     uint32_t flow;
     bool is_told = false;
     struct gw_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
     gw_store_write(&message, lie->word, KEY, &shape);
-    open_liar(&station, &mesh);
+    open_liar(&station, &comm);
     for (;;) {
         gw_time now = gw_loop_now(gw_station_loop(station));
         assert_int_equal(gw_station_turn(station, gw_time_add(now, GW_MS), error), 0);
         while (gw_station_poll(station, &neighbour))
-            gw_overlay_mesh_neighbour(mesh, &neighbour);
+            gw_communicator_neighbour(comm, &neighbour);
         if (is_told)
             continue;
-        while (event.kind != GW_MESH_OPEN && gw_overlay_mesh_poll(mesh, &event, now))
+        while (event.kind != GW_COMMUNICATOR_OPEN && gw_communicator_poll(comm, &event, now))
             continue;
-        is_told =
-            event.kind == GW_MESH_OPEN && gw_mesh_send(mesh, 0, gw_store_tag(lie->kind, 0),
-                                                       &message, lie->bytes, &flow, now) == GW_OK;
+        is_told = event.kind == GW_COMMUNICATOR_OPEN &&
+                  gw_communicator_send(comm, 0, gw_store_tag(lie->kind, 0), &message, lie->bytes,
+                                       &flow, now) == GW_OK;
     }
 }
 
@@ -157,7 +157,7 @@ static void store__sees_through_answers(void **state)
         {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5, 24}, false, false},
         {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 24}, true, true},
         {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 25}, true, false},
-        {{GW_STORE_ANSWER, GW_MESH_OTHER_SHAPE, 77, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, GW_COMMUNICATOR_OTHER_SHAPE, 77, 5, 24}, false, false},
         {{GW_STORE_ANSWER, 0, GW_DTYPE_F32, 5, 24}, false, false},
         {{GW_STORE_ANSWER, 5, GW_DTYPE_F32, 5, 24}, false, false},
         {{GW_STORE_ANSWER, 255, GW_DTYPE_F32, 5000, 24}, true, true},

@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "net/loop.h"
+#include "net/station/loop.h"
+#include "net/udp/sock.h"
+#include "net/udp/udp.h"
 
 enum {
     ADDRESS_SENDER = 1,
@@ -69,7 +71,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 struct process {
     struct gw_test_host host;
     struct gw_endpoint_cfg cfg;
-    struct gw_udp *udp;
+    struct gw_datapath *udp;
     struct gw_loop *loop;
     char error[GW_NET_ERROR_MAX];
 };
@@ -87,7 +89,7 @@ static void process_open(struct process *process, const struct wire_case *test, 
     process->cfg.ack_delay = 100 * GW_US;
     process->cfg.stall = GUARD / 2;
     gw_test_host_open(&process->host, &process->cfg, PKTS);
-    struct gw_udp_cfg cfg = {
+    struct gw_datapath_cfg cfg = {
         .pool = &process->host.pool,
         .address = test->address,
         .entropies = ENTROPIES,
@@ -100,21 +102,21 @@ static void process_open(struct process *process, const struct wire_case *test, 
                    .delay_q32 = test->lose_q32,
                    .seed = seed + address},
     };
-    int error = gw_udp_open(&cfg, &process->udp, process->error);
+    int error = gw_datapath_open(&gw_datapath_udp, &cfg, &process->udp, process->error);
     if (error)
         print_error("%s\n", process->error);
     assert_int_equal(error, 0);
     process->loop = gw_loop_open(&(struct gw_loop_cfg){
-        .udp = process->udp, .pool = &process->host.pool, .peers_max = cfg.peers_max});
+        .datapath = process->udp, .pool = &process->host.pool, .peers_max = cfg.peers_max});
     assert_non_null(process->loop);
     uint16_t node = gw_loop_add(process->loop, gw_endpoint_node(process->host.endpoint));
-    struct gw_udp_peer peer = {
+    struct gw_datapath_peer peer = {
         .entropies = ENTROPIES, .tx_cookie = COOKIE | PEER, .rx_cookie = COOKIE | PEER};
-    uint16_t ours = gw_sock_port(gw_udp_address(process->udp)), theirs = 0;
+    uint16_t ours = gw_sock_addr_port(gw_datapath_address(process->udp)), theirs = 0;
     assert_int_equal(write(control, &ours, sizeof(ours)), sizeof(ours));
     assert_int_equal(read(control, &theirs, sizeof(theirs)), sizeof(theirs));
-    assert_int_equal(gw_sock_parse(test->address, theirs, &peer.addr), 0);
-    gw_udp_set_peer(process->udp, &peer);
+    assert_int_equal(gw_sock_addr_parse(test->address, theirs, &peer.addr), 0);
+    gw_datapath_set_peer(process->udp, &peer);
     gw_loop_link(process->loop, (struct gw_loop_port){node, 0}, PEER, true);
 }
 
@@ -257,7 +259,7 @@ static void send_all(const struct wire_case *test, int control)
     assert_int_equal(event.peer, ADDRESS_RECEIVER);
     assert_true(event.bytes == BYTES);
 
-    const struct gw_udp_stats *stats = gw_udp_stats(process.udp);
+    const struct gw_datapath_stats *stats = gw_datapath_stats(process.udp);
     const struct gw_endpoint_stats *counts = gw_endpoint_stats(process.host.endpoint);
     print_message("%s: sent %llu, lost %llu, blocked %llu, retransmits %llu, %llu us\n",
                   test->address, (unsigned long long)stats->sent, (unsigned long long)stats->lost,
@@ -266,7 +268,7 @@ static void send_all(const struct wire_case *test, int control)
     /* Of what the endpoint sent, only the last train may still wait for the socket. */
     uint64_t gone = stats->sent + stats->lost + stats->send_errors;
     if (test->lose_q32 == 0)
-        assert_true(gone <= counts->data_sent && counts->data_sent - gone <= GW_UDP_TRAIN_MAX);
+        assert_true(gone <= counts->data_sent && counts->data_sent - gone <= GW_DATAPATH_TRAIN_MAX);
     if (test->has_trains)
         assert_true(stats->tx_trains < stats->sent);
     assert_true(counts->data_sent - counts->retransmits == (BYTES + MTU - 1) / MTU);
@@ -314,7 +316,7 @@ static void udp_run__moves_a_message_over_ipv6(void **state)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX];
     int fd;
-    assert_int_equal(gw_sock_parse("::1", 0, &addr), 0);
+    assert_int_equal(gw_sock_addr_parse("::1", 0, &addr), 0);
     int status = gw_sock_open_row(&addr, 1, 0, &fd, error);
     if (status != 0) {
         /* A machine without IPv6: it must be told so, and which address it was. */

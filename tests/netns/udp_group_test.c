@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/codec.h"
+#include "net/udp/sock.h"
 #include "net/udp/udp.h"
 #include "wire/attach.h"
 
@@ -33,7 +34,7 @@ enum {
 
 struct fixture {
     struct gw_test_host host;
-    struct gw_udp *udp;
+    struct gw_datapath *udp;
     int sw, neighbour, stranger; /* sockets: the switch, another port there, another host */
     struct gw_sock_addr sw_addr, ours, group;
     char error[GW_NET_ERROR_MAX];
@@ -43,20 +44,20 @@ static int open_socket(struct fixture *f, const char *host, uint16_t port,
                        struct gw_sock_addr *addr)
 {
     int fd;
-    assert_int_equal(gw_sock_parse(host, port, addr), 0);
+    assert_int_equal(gw_sock_addr_parse(host, port, addr), 0);
     assert_int_equal(gw_sock_open_row(addr, 1, 0, &fd, f->error), 0);
     return fd;
 }
 
 static void set_peer(struct fixture *f, uint16_t number)
 {
-    struct gw_udp_peer peer = {
+    struct gw_datapath_peer peer = {
         .addr = f->sw_addr,
         .entropies = 1,
         .tx_cookie = COOKIE,
         .rx_cookie = (COOKIE & ~UINT64_C(0xffff)) | number,
     };
-    gw_udp_set_peer(f->udp, &peer);
+    gw_datapath_set_peer(f->udp, &peer);
 }
 
 static int open_fixture(void **state)
@@ -66,7 +67,7 @@ static int open_fixture(void **state)
     assert_non_null(f);
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, MTU);
     gw_test_host_open(&f->host, &cfg, PKTS);
-    struct gw_udp_cfg udp_cfg = {
+    struct gw_datapath_cfg udp_cfg = {
         .pool = &f->host.pool,
         .address = "127.0.0.1",
         .entropies = 1,
@@ -74,16 +75,16 @@ static int open_fixture(void **state)
         .peers_max = PEERS,
         .has_trains = true,
     };
-    assert_int_equal(gw_udp_open(&udp_cfg, &f->udp, f->error), 0);
-    f->ours = *gw_udp_address(f->udp);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &udp_cfg, &f->udp, f->error), 0);
+    f->ours = *gw_datapath_address(f->udp);
     f->sw = open_socket(f, "127.0.0.1", 0, &f->sw_addr);
     f->neighbour = open_socket(f, "127.0.0.1", 0, &addr);
-    f->stranger = open_socket(f, "127.0.0.2", gw_sock_port(&f->sw_addr), &addr);
+    f->stranger = open_socket(f, "127.0.0.2", gw_sock_addr_port(&f->sw_addr), &addr);
     /* Our own port: so nobody else has it at all addresses. */
-    assert_int_equal(gw_sock_parse("239.77.9.1", gw_sock_port(&f->ours), &f->group), 0);
-    assert_true(gw_sock_reach_by(&f->group, &f->sw_addr, &f->ours));
+    assert_int_equal(gw_sock_addr_parse("239.77.9.1", gw_sock_addr_port(&f->ours), &f->group), 0);
+    assert_true(gw_sock_addr_reach_by(&f->group, &f->sw_addr, &f->ours));
     set_peer(f, PEER);
-    gw_udp_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
+    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
     *state = f;
     return 0;
 }
@@ -94,7 +95,7 @@ static int close_fixture(void **state)
     close(f->sw);
     close(f->neighbour);
     close(f->stranger);
-    gw_udp_close(f->udp);
+    gw_datapath_close(f->udp);
     gw_test_host_close(&f->host);
     free(f);
     return 0;
@@ -141,14 +142,14 @@ static void throw_pkt(int fd, const struct gw_sock_addr *to, enum gw_pkt_kind ki
 }
 
 /* Takes what was thrown last, which loopback delivers within send(); false: nothing was there. */
-static bool look(struct fixture *f, struct gw_udp_train *train)
+static bool look(struct fixture *f, struct gw_datapath_train *train)
 {
-    int result = gw_udp_receive(f->udp, GW_S, train, f->error);
+    int result = gw_datapath_receive(f->udp, GW_S, train, f->error);
     assert_true(result == 0 || result == 1);
     return result == 1;
 }
 
-static void release(struct fixture *f, const struct gw_udp_train *train)
+static void release(struct fixture *f, const struct gw_datapath_train *train)
 {
     for (uint32_t i = 0; i < train->count; i++)
         gw_pkt_release(&f->host.pool, train->pkts[i]);
@@ -157,7 +158,7 @@ static void release(struct fixture *f, const struct gw_udp_train *train)
 /* Looks, and gives back what has come; returns how many packets. */
 static uint32_t take(struct fixture *f)
 {
-    struct gw_udp_train train;
+    struct gw_datapath_train train;
     assert_true(look(f, &train));
     release(f, &train);
     return train.count;
@@ -166,7 +167,7 @@ static uint32_t take(struct fixture *f)
 static void udp_listen__gives_results_to_us(void **state)
 {
     struct fixture *f = *state;
-    struct gw_udp_train train;
+    struct gw_datapath_train train;
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
     assert_true(look(f, &train));
     assert_int_equal(train.peer, PEER);
@@ -192,8 +193,8 @@ static void udp_listen__takes_them_from_the_neighbour_alone(void **state)
 {
     struct fixture *f = *state;
     struct gw_sock_addr from_stranger = f->group, stranger;
-    assert_int_equal(gw_sock_parse("127.0.0.2", 0, &stranger), 0);
-    gw_sock_pack(&stranger, from_stranger.source);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.2", 0, &stranger), 0);
+    gw_sock_addr_pack(&stranger, from_stranger.source);
     const struct {
         int fd;
         const struct gw_sock_addr *to;
@@ -206,9 +207,9 @@ static void udp_listen__takes_them_from_the_neighbour_alone(void **state)
     for (size_t i = 0; i < GW_COUNT_OF(wrong); i++) {
         throw_pkt(wrong[i].fd, wrong[i].to, GW_PKT_PARAM, wrong[i].cookie);
         assert_int_equal(take(f), 0);
-        assert_int_equal(gw_udp_stats(f->udp)->wrong_cookie, i + 1);
+        assert_int_equal(gw_datapath_stats(f->udp)->wrong_cookie, i + 1);
     }
-    assert_int_equal(gw_udp_stats(f->udp)->received, 0);
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 0);
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
     assert_int_equal(take(f), 1);
 }
@@ -225,7 +226,7 @@ static void udp_listen__takes_results_alone(void **state)
         assert_int_equal(take(f), 1);
         throw_pkt(f->sw, &f->group, (enum gw_pkt_kind)kind, GROUP_COOKIE);
         assert_int_equal(take(f), 0);
-        assert_int_equal(gw_udp_stats(f->udp)->malformed, ++refused);
+        assert_int_equal(gw_datapath_stats(f->udp)->malformed, ++refused);
     }
 }
 
@@ -238,7 +239,7 @@ static void udp_receive__hands_on_probes_of_the_group(void **state)
     for (uint8_t step = 0; step < GW_ATTACH_STEPS; step++) {
         for (int by_group = 0; by_group < 2; by_group++) {
             uint8_t bytes[GW_ATTACH_SIZE];
-            struct gw_udp_train train;
+            struct gw_datapath_train train;
             struct gw_attach_msg msg = {.step = step, .entropies = 1, .mtu = MTU};
             gw_attach_encode(&msg, bytes);
             throw(f->sw, by_group ? &f->group : &f->ours, bytes, sizeof(bytes));
@@ -247,12 +248,12 @@ static void udp_receive__hands_on_probes_of_the_group(void **state)
             if ((step == GW_ATTACH_PROBE) == by_group) {
                 assert_int_equal(train.length, GW_ATTACH_SIZE);
                 assert_memory_equal(train.control, bytes, GW_ATTACH_SIZE);
-                assert_int_equal(gw_sock_port(&train.from), gw_sock_port(&f->sw_addr));
+                assert_int_equal(gw_sock_addr_port(&train.from), gw_sock_addr_port(&f->sw_addr));
             } else {
                 assert_int_equal(train.length, 0);
                 refused++;
             }
-            assert_int_equal(gw_udp_stats(f->udp)->malformed, refused);
+            assert_int_equal(gw_datapath_stats(f->udp)->malformed, refused);
         }
     }
     assert_int_equal(refused, GW_ATTACH_STEPS);
@@ -272,7 +273,7 @@ static void udp_receive__serves_both_sockets(void **state)
     for (int round = 0; round < EACH / LOOKS; round++) {
         int by_group = 0;
         for (int i = 0; i < LOOKS; i++) {
-            struct gw_udp_train train;
+            struct gw_datapath_train train;
             assert_true(look(f, &train));
             assert_int_equal(train.count, 1);
             by_group += train.pkts[0]->dst == OURS;
@@ -280,20 +281,20 @@ static void udp_receive__serves_both_sockets(void **state)
         }
         assert_in_range(by_group, 1, LOOKS - 1);
     }
-    while (gw_udp_stats(f->udp)->received < (uint64_t)2 * EACH)
+    while (gw_datapath_stats(f->udp)->received < (uint64_t)2 * EACH)
         assert_int_equal(take(f), 1);
 }
 
 static void udp_unlisten__ends_it_for_its_neighbour(void **state)
 {
     struct fixture *f = *state;
-    struct gw_udp_train train;
-    int fds[GW_UDP_RECEIVE_FDS];
-    assert_int_equal(gw_udp_receive_fds(f->udp, fds), 2);
-    gw_udp_unlisten(f->udp, OTHER);
-    assert_int_equal(gw_udp_receive_fds(f->udp, fds), 2);
-    gw_udp_unlisten(f->udp, PEER);
-    assert_int_equal(gw_udp_receive_fds(f->udp, fds), 1);
+    struct gw_datapath_train train;
+    int fds[GW_DATAPATH_FDS_MAX];
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 2);
+    gw_datapath_unlisten(f->udp, OTHER);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 2);
+    gw_datapath_unlisten(f->udp, PEER);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 1);
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
     assert_false(look(f, &train));
     throw_pkt(f->sw, &f->ours, GW_PKT_PARAM, COOKIE);
@@ -304,15 +305,15 @@ static void udp_unlisten__ends_it_for_its_neighbour(void **state)
 static void udp_listen__is_to_one_group(void **state)
 {
     struct fixture *f = *state;
-    int fds[GW_UDP_RECEIVE_FDS];
+    int fds[GW_DATAPATH_FDS_MAX];
     set_peer(f, OTHER);
-    gw_udp_listen(f->udp, OTHER, &f->group, GROUP_COOKIE + 1, OURS);
+    gw_datapath_listen(f->udp, OTHER, &f->group, GROUP_COOKIE + 1, OURS);
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE + 1);
     assert_int_equal(take(f), 0);
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
     assert_int_equal(take(f), 1);
-    gw_udp_listen(f->udp, PEER, &f->group, GROUP_COOKIE + 1, OURS);
-    assert_int_equal(gw_udp_receive_fds(f->udp, fds), 2);
+    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE + 1, OURS);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 2);
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
     assert_int_equal(take(f), 0);
     throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE + 1);
@@ -352,7 +353,7 @@ static void udp_misses_group__when_most_come_by_unicast(void **state)
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         uint16_t peer = OTHER;
         bring_results(f, cases[i].alone, cases[i].together);
-        assert_int_equal(gw_udp_misses_group(f->udp, &peer), cases[i].is_missed);
+        assert_int_equal(gw_datapath_misses_group(f->udp, &peer), cases[i].is_missed);
         assert_true(!cases[i].is_missed || peer == PEER);
     }
 }
@@ -366,14 +367,14 @@ static void udp_misses_group__counts_only_what_could_come_by_it(void **state)
         throw_pkt(f->sw, &f->ours, GW_PKT_DATA, COOKIE);
         assert_int_equal(take(f), 1);
     }
-    assert_false(gw_udp_misses_group(f->udp, &peer));
-    gw_udp_unlisten(f->udp, PEER);
+    assert_false(gw_datapath_misses_group(f->udp, &peer));
+    gw_datapath_unlisten(f->udp, PEER);
     bring_results(f, 4 * MISSED_MIN, 0);
-    assert_false(gw_udp_misses_group(f->udp, &peer));
+    assert_false(gw_datapath_misses_group(f->udp, &peer));
     /* What came before it was there was not missed. */
     bring_results(f, 4 * MISSED_MIN, 0);
-    gw_udp_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
-    assert_false(gw_udp_misses_group(f->udp, &peer));
+    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
+    assert_false(gw_datapath_misses_group(f->udp, &peer));
 }
 
 int main(void)

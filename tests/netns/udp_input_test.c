@@ -11,7 +11,9 @@
 
 #include "base/error.h"
 #include "core/codec.h"
-#include "net/loop.h"
+#include "net/station/loop.h"
+#include "net/udp/sock.h"
+#include "net/udp/udp.h"
 
 enum {
     OURS = 1,
@@ -27,16 +29,16 @@ enum {
 
 struct fixture {
     struct gw_test_host host;
-    struct gw_udp *udp;
+    struct gw_datapath *udp;
     struct gw_loop *loop;
     int stranger; /* a socket that sends to us; its address is our peer */
     struct gw_sock_addr ours;
     char error[GW_NET_ERROR_MAX];
 };
 
-static struct gw_udp_cfg fixture_cfg(struct fixture *f)
+static struct gw_datapath_cfg fixture_cfg(struct fixture *f)
 {
-    return (struct gw_udp_cfg){
+    return (struct gw_datapath_cfg){
         .pool = &f->host.pool,
         .address = "127.0.0.1",
         .entropies = 4,
@@ -53,16 +55,16 @@ static int open_fixture(void **state)
     assert_non_null(f);
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, MTU);
     gw_test_host_open(&f->host, &cfg, PKTS);
-    struct gw_udp_cfg udp_cfg = fixture_cfg(f);
-    assert_int_equal(gw_udp_open(&udp_cfg, &f->udp, f->error), 0);
-    assert_int_equal(gw_sock_parse("127.0.0.1", 0, &addr), 0);
+    struct gw_datapath_cfg udp_cfg = fixture_cfg(f);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &udp_cfg, &f->udp, f->error), 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", 0, &addr), 0);
     assert_int_equal(gw_sock_open_row(&addr, 1, 0, &f->stranger, f->error), 0);
-    f->ours = *gw_udp_address(f->udp);
-    gw_udp_set_peer(f->udp,
-                    &(struct gw_udp_peer){
-                        .addr = addr, .entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE});
-    f->loop =
-        gw_loop_open(&(struct gw_loop_cfg){.udp = f->udp, .pool = &f->host.pool, .peers_max = 2});
+    f->ours = *gw_datapath_address(f->udp);
+    gw_datapath_set_peer(
+        f->udp, &(struct gw_datapath_peer){
+                    .addr = addr, .entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE});
+    f->loop = gw_loop_open(
+        &(struct gw_loop_cfg){.datapath = f->udp, .pool = &f->host.pool, .peers_max = 2});
     assert_non_null(f->loop);
     gw_loop_add(f->loop, gw_endpoint_node(f->host.endpoint));
     gw_loop_link(f->loop, (struct gw_loop_port){0, 0}, (uint16_t)COOKIE, true);
@@ -127,7 +129,7 @@ static void udp_run__counts_what_it_refuses(void **state)
     length = make_data(OURS, MTU + 1, bytes); /* more than a buffer holds */
     throw(f, bytes, length);
     look(f);
-    const struct gw_udp_stats *stats = gw_udp_stats(f->udp);
+    const struct gw_datapath_stats *stats = gw_datapath_stats(f->udp);
     assert_int_equal(stats->runts, 2);
     assert_int_equal(stats->wrong_version, 2);
     assert_int_equal(stats->wrong_cookie, 1);
@@ -143,7 +145,7 @@ static void udp_run__passes_on_the_rest(void **state)
     throw(f, bytes, make_data(OURS, MTU, bytes));
     throw(f, bytes, make_data(OURS + 5, MTU, bytes));
     look(f);
-    assert_int_equal(gw_udp_stats(f->udp)->received, 2);
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 2);
     /* Nobody expects this message, and the other one is for another host. */
     assert_int_equal(gw_endpoint_stats(f->host.endpoint)->refused, 1);
     assert_int_equal(gw_endpoint_stats(f->host.endpoint)->stray, 1);
@@ -158,7 +160,7 @@ static void udp_run__answers_through_the_socket(void **state)
     assert_int_equal(gw_endpoint_expect(f->host.endpoint, THEIRS, 0, memory, sizeof(memory)), 0);
     throw(f, bytes, make_data(OURS, MTU, bytes));
     look(f);
-    assert_int_equal(gw_udp_stats(f->udp)->sent, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->sent, 1);
     enum gw_wire_kind kind;
     ssize_t size = recv(f->stranger, bytes, sizeof(bytes), 0);
     assert_int_equal(size, GW_WIRE_ANSWER_SIZE);
@@ -176,16 +178,16 @@ static void udp_run__survives_an_empty_pool(void **state)
     uint32_t length = make_data(OURS, MTU, bytes), held[PKTS], count = 0;
     while ((held[count] = gw_buf_claim(&f->host.bufs)) != GW_BUF_NONE)
         count++;
-    assert_int_equal(count, PKTS - GW_UDP_TRAIN_MAX);
+    assert_int_equal(count, PKTS - GW_DATAPATH_TRAIN_MAX);
     throw(f, bytes, length);
     look(f);
-    assert_int_equal(gw_udp_stats(f->udp)->no_room, 1);
-    assert_int_equal(gw_udp_stats(f->udp)->received, 0);
+    assert_int_equal(gw_datapath_stats(f->udp)->no_room, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 0);
     while (count > 0)
         gw_buf_release(&f->host.bufs, held[--count]);
     throw(f, bytes, length);
     look(f);
-    assert_int_equal(gw_udp_stats(f->udp)->received, 1);
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 1);
 }
 
 static void loop_turn__sleeps_until_the_deadline(void **state)
@@ -222,33 +224,33 @@ static void udp_receive__takes_trains_of_any_length(void **state)
         look(f);
         received += 4;
         copied += k != 1 && payloads[k] != MTU ? 4 : 0;
-        assert_int_equal(gw_udp_stats(f->udp)->received, received);
+        assert_int_equal(gw_datapath_stats(f->udp)->received, received);
         assert_int_equal(gw_endpoint_stats(f->host.endpoint)->stray, received);
     }
-    assert_true(gw_udp_stats(f->udp)->rx_copied >= copied);
-    assert_true(gw_udp_stats(f->udp)->rx_copied < received);
+    assert_true(gw_datapath_stats(f->udp)->rx_copied >= copied);
+    assert_true(gw_datapath_stats(f->udp)->rx_copied < received);
 }
 
 static void udp_open__names_what_is_wrong(void **state)
 {
     struct fixture *f = *state;
-    struct gw_udp *udp = NULL;
-    struct gw_udp_cfg cfg = fixture_cfg(f);
+    struct gw_datapath *udp = NULL;
+    struct gw_datapath_cfg cfg = fixture_cfg(f);
     cfg.address = "localhost";
-    assert_int_equal(gw_udp_open(&cfg, &udp, f->error), GW_ERR_INVALID);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &cfg, &udp, f->error), GW_ERR_INVALID);
     assert_non_null(strstr(f->error, "localhost"));
     cfg = fixture_cfg(f);
     cfg.entropies = 0;
-    assert_int_equal(gw_udp_open(&cfg, &udp, f->error), GW_ERR_INVALID);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &cfg, &udp, f->error), GW_ERR_INVALID);
     assert_non_null(strstr(f->error, "entropies"));
     cfg = fixture_cfg(f);
     cfg.mtu = MTU + 1;
-    assert_int_equal(gw_udp_open(&cfg, &udp, f->error), GW_ERR_INVALID);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &cfg, &udp, f->error), GW_ERR_INVALID);
     assert_non_null(strstr(f->error, "buffers"));
     cfg = fixture_cfg(f);
     cfg.entropies = 1;
-    cfg.port = gw_sock_port(&f->ours); /* taken */
-    assert_int_equal(gw_udp_open(&cfg, &udp, f->error), GW_ERR_SYSTEM);
+    cfg.port = gw_sock_addr_port(&f->ours); /* taken */
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &cfg, &udp, f->error), GW_ERR_SYSTEM);
     assert_non_null(strstr(f->error, "127.0.0.1:"));
     assert_null(udp);
 }
@@ -259,25 +261,26 @@ static void udp_send__counts_whom_it_cannot_send_to(void **state)
 {
     struct fixture *f = *state;
     for (int serves_many = 0; serves_many < 2; serves_many++) {
-        struct gw_udp *udp;
-        struct gw_udp_cfg cfg = fixture_cfg(f);
-        struct gw_udp_peer nowhere = {.entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE};
+        struct gw_datapath *udp;
+        struct gw_datapath_cfg cfg = fixture_cfg(f);
+        struct gw_datapath_peer nowhere = {
+            .entropies = 1, .tx_cookie = COOKIE, .rx_cookie = COOKIE};
         cfg.address = "0.0.0.0";
         cfg.serves_many = serves_many;
         gw_loop_close(f->loop); /* and the fixture's socket: the pool has room for one */
-        assert_int_equal(gw_udp_open(&cfg, &udp, f->error), 0);
-        assert_int_equal(gw_sock_parse("255.255.255.255", 9, &nowhere.addr), 0);
-        gw_udp_set_peer(udp, &nowhere);
+        assert_int_equal(gw_datapath_open(&gw_datapath_udp, &cfg, &udp, f->error), 0);
+        assert_int_equal(gw_sock_addr_parse("255.255.255.255", 9, &nowhere.addr), 0);
+        gw_datapath_set_peer(udp, &nowhere);
         struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
         *pkt = (struct gw_pkt){.q.kind = GW_PKT_CREDIT, .src = OURS, .dst = THEIRS};
         pkt->buf = GW_BUF_NONE;
-        assert_int_equal(gw_udp_send(udp, (uint16_t)COOKIE, &pkt, 1, f->error),
+        assert_int_equal(gw_datapath_send(udp, (uint16_t)COOKIE, &pkt, 1, f->error),
                          serves_many ? 0 : GW_ERR_SYSTEM);
-        assert_int_equal(gw_udp_stats(udp)->send_errors, serves_many);
+        assert_int_equal(gw_datapath_stats(udp)->send_errors, serves_many);
         if (!serves_many)
             assert_non_null(strstr(f->error, "255.255.255.255:9"));
-        f->loop =
-            gw_loop_open(&(struct gw_loop_cfg){.udp = udp, .pool = &f->host.pool, .peers_max = 2});
+        f->loop = gw_loop_open(
+            &(struct gw_loop_cfg){.datapath = udp, .pool = &f->host.pool, .peers_max = 2});
         assert_non_null(f->loop);
     }
 }
@@ -298,8 +301,8 @@ static void udp_send__gives_each_packet_its_header(void **state)
         train[i]->data.total = 3;
         train[i]->data.len = train[i]->data.mss = MTU;
     }
-    assert_int_equal(gw_udp_send(f->udp, (uint16_t)COOKIE, train, 2, f->error), 0);
-    assert_int_equal(gw_udp_stats(f->udp)->sent, 2);
+    assert_int_equal(gw_datapath_send(f->udp, (uint16_t)COOKIE, train, 2, f->error), 0);
+    assert_int_equal(gw_datapath_stats(f->udp)->sent, 2);
     for (uint32_t i = 0; i < GW_COUNT_OF(train); i++) {
         uint8_t bytes[DATAGRAM_MAX];
         struct gw_pkt pkt;

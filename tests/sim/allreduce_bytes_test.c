@@ -15,7 +15,7 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 #include "wire/wire.h"
 
 enum {

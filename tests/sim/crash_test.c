@@ -8,7 +8,8 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/audit.h"
+#include "sim/crash.h"
 
 /* Three senders, one receiver (host 0), which is full from the start. A window is 600 ns. */
 static const char star[] = "topology: {kind: star, hosts: 4}\n"
@@ -213,10 +214,10 @@ static void host_crash__does_not_reuse_flow_numbers(void **state)
 }
 
 /*
- * A message whose last ACK was lost is received by both lives of its receiver, but pulls its
+ * A message whose last ACK was lost is received by both lives of its receiver, but fires its
  * trigger once: the barrier waits for the other message, at 200 us.
  */
-static void host_crash__pulls_a_trigger_once(void **state)
+static void host_crash__fires_a_trigger_once(void **state)
 {
     (void)state;
     static const char matrix[] = "Connections 3\nTriggers 1\n"
@@ -346,7 +347,7 @@ static void crash__gives_new_streams(void **state)
         for (uint32_t i = 0; i < life; i++)
             assert_true(seeds[i] != seeds[life]);
         gw_sim_crash(run.sim, run.sim->place[0], 0, GW_US);
-        gw_sim_restart(run.sim, run.sim->place[0], 0);
+        gw_sim_restart(run.sim, run.sim->place[0]);
     }
     assert_int_equal(gw_sim_audit(run.sim), 0);
     gw_test_sim_close(&run);
@@ -363,7 +364,7 @@ int main(void)
         cmocka_unit_test(host_crash__for_good_fails_what_was_to_start),
         cmocka_unit_test(host_crash__twice_needs_both_to_end),
         cmocka_unit_test(host_crash__does_not_reuse_flow_numbers),
-        cmocka_unit_test(host_crash__pulls_a_trigger_once),
+        cmocka_unit_test(host_crash__fires_a_trigger_once),
         cmocka_unit_test(switch_crash__loses_its_queues),
         cmocka_unit_test(switch_crash__comes_back_with_routes),
         cmocka_unit_test(switch_crash__keeps_the_totals),

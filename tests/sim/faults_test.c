@@ -8,7 +8,7 @@
 #include "support.h"
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
 /* Two leaves, two spines: half of what crosses uses each spine. 2 MiB take 21 us and an RTT. */
 static const char fabric[] =

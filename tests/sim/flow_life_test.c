@@ -8,7 +8,7 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
 enum {
     TEXT_MAX = 1024,
@@ -37,7 +37,7 @@ static void run_matrix(struct gw_test_sim *run, const char *matrix)
     assert_int_equal(run->totals.completed, run->totals.flows);
 }
 
-/* It is sent and received at once, and pulls both of its triggers. */
+/* It is sent and received at once, and fires both of its triggers. */
 static void empty_flow__completes_when_it_starts(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void endless_flow__runs_in_the_background(void **state)
     gw_test_sim_close(&run);
 }
 
-/* All flows of a oneshot start one window after its first pull; the second pull finds none. */
+/* All flows of a oneshot start one window after its first firing; the second one finds none. */
 static void trigger__oneshot_starts_all_once(void **state)
 {
     (void)state;
@@ -100,8 +100,8 @@ static void trigger__barrier_waits_for_the_last(void **state)
     gw_test_sim_close(&run);
 }
 
-/* Each pull starts the next flow of the list: a window of two over five messages. */
-static void trigger__multishot_starts_one_per_pull(void **state)
+/* Each firing starts the next flow of the list: a window of two over five messages. */
+static void trigger__multishot_starts_one_per_firing(void **state)
 {
     (void)state;
     struct gw_test_sim run;
@@ -113,13 +113,13 @@ static void trigger__multishot_starts_one_per_pull(void **state)
                      "0->2 id 5 trigger 1 size 100000 send_done_trigger 1\n"
                      "trigger id 1 multishot\n");
     for (uint32_t i = 2; i < 5; i++) {
-        uint32_t pulls_before = 0, pullers = 0;
+        uint32_t fired_before = 0, firing = 0;
         for (uint32_t j = 0; j < 5; j++) {
-            pulls_before += run.flows[j].end + run.sim->window < run.flows[i].start;
-            pullers += run.flows[j].end + run.sim->window == run.flows[i].start;
+            fired_before += run.flows[j].end + run.sim->window < run.flows[i].start;
+            firing += run.flows[j].end + run.sim->window == run.flows[i].start;
         }
-        assert_int_equal(pulls_before, i - 2);
-        assert_int_equal(pullers, 1);
+        assert_int_equal(fired_before, i - 2);
+        assert_int_equal(firing, 1);
     }
     gw_test_sim_close(&run);
 }
@@ -226,7 +226,7 @@ int main(void)
         cmocka_unit_test(endless_flow__runs_in_the_background),
         cmocka_unit_test(trigger__oneshot_starts_all_once),
         cmocka_unit_test(trigger__barrier_waits_for_the_last),
-        cmocka_unit_test(trigger__multishot_starts_one_per_pull),
+        cmocka_unit_test(trigger__multishot_starts_one_per_firing),
         cmocka_unit_test(trigger__tells_received_from_sent),
         cmocka_unit_test(run_ends__without_waiting_for_background_flows),
         cmocka_unit_test(time_limit__leaves_flows_unfinished),

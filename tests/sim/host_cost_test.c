@@ -12,7 +12,8 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/host_cost.h"
+#include "sim/sim_impl.h"
 
 enum {
     PACKETS = 200,

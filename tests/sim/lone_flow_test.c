@@ -18,7 +18,7 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
 struct route {
     const char *topology; /* settings of the scenario */

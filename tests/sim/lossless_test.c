@@ -9,7 +9,7 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
 enum {
     TEXT_MAX = 1024,

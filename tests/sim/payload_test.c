@@ -8,7 +8,8 @@
 #include "support.h"
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/crash.h"
+#include "sim/payload.h"
 
 static const char fabric[] =
     "topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4}\n"

@@ -13,7 +13,7 @@
 #include "support.h"
 
 #include "core/cc/smartt.h"
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
 enum {
     FLOWS_MAX = 64,

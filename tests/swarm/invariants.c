@@ -50,7 +50,7 @@ static gw_time job_time(const struct gw_job_spec *job, gw_time packet, gw_time s
 {
     uint64_t fragments =
         (job->bytes / sizeof(float) / job->values + job->server_count + 1) * job->iterations;
-    return job->start + STALLS * (stall + job->lost) +
+    return job->start + STALLS * (stall + job->silence) +
            fragments * (RESENDS * job->timeout + WORKLOADS * job->worker_count * packet);
 }
 

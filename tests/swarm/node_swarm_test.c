@@ -23,7 +23,7 @@
 
 #define FIRST_SEED UINT64_C(20240801)
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 enum { WORLDS = 1000 };
 #else
 enum { WORLDS = 4000 };

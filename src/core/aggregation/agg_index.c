@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/prng.h"
 
@@ -43,9 +44,20 @@ static uint32_t hash_index(uint32_t aggregators, uint32_t job, uint32_t position
     return (uint32_t)((gw_mix64((uint64_t)job << 32 | position) >> 32) * aggregators >> 32);
 }
 
+/* Carves the tables out of `memory`, or with NULL only measures them. */
+static size_t agg_index_carve(struct gw_agg_index *index, void *memory, uint32_t positions,
+                              uint32_t aggregators)
+{
+    struct gw_arena arena = {.base = memory};
+    index->used = gw_arena_take(&arena, used_words(aggregators) * sizeof(*index->used));
+    index->map = gw_arena_take(&arena, positions * sizeof(*index->map));
+    return arena.used;
+}
+
 size_t gw_agg_index_size(uint32_t positions, uint32_t aggregators)
 {
-    return used_words(aggregators) * sizeof(uint64_t) + positions * sizeof(uint16_t);
+    struct gw_agg_index index;
+    return agg_index_carve(&index, NULL, positions, aggregators);
 }
 
 void gw_agg_index_init(struct gw_agg_index *index, void *memory, uint32_t positions,
@@ -53,16 +65,14 @@ void gw_agg_index_init(struct gw_agg_index *index, void *memory, uint32_t positi
                        uint32_t share)
 {
     GW_ASSERT(positions > 0 && (positions & (positions - 1)) == 0 && aggregators > 0);
-    uint64_t *used = memory;
     *index = (struct gw_agg_index){
-        .map = (uint16_t *)(used + used_words(aggregators)),
-        .used = used,
         .positions = positions,
         .aggregators = aggregators,
         .salt = job,
         .is_fixed = indexing != GW_AGG_INDEX_HASH,
     };
-    memset(used, 0, used_words(aggregators) * sizeof(*used));
+    agg_index_carve(index, memory, positions, aggregators);
+    memset(index->used, 0, used_words(aggregators) * sizeof(*index->used));
     for (uint32_t position = 0; position < positions; position++) {
         uint32_t at = position % aggregators;
         if (indexing == GW_AGG_INDEX_STATIC) {

@@ -1,7 +1,9 @@
 /* Contributors of packets; see contributors.h. */
 #include "core/aggregation/contributors.h"
 
-#include "base/align.h"
+#include <string.h>
+
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
 
@@ -26,23 +28,31 @@ static uint32_t groups_max(uint32_t world, uint32_t levels)
     return world * (levels ? levels : 1);
 }
 
-size_t gw_contributors_size(uint32_t world, uint32_t levels)
+/* Carves the tables out of `memory`, or with NULL only measures them. */
+static size_t contributors_carve(struct gw_contributors *tree, void *memory, uint32_t world,
+                                 uint32_t levels)
 {
     uint32_t max = groups_max(world, levels);
-    return gw_aligned(max * sizeof(struct gw_group)) +
-           gw_aligned(world * sizeof(struct gw_origin)) + gw_map_size(max + world);
+    struct gw_arena arena = {.base = memory};
+    tree->groups = gw_arena_take(&arena, max * sizeof(*tree->groups));
+    tree->origins = gw_arena_take(&arena, world * sizeof(*tree->origins));
+    void *map = gw_arena_take(&arena, gw_map_size(max + world));
+    if (memory)
+        gw_map_init(&tree->map, map, max + world);
+    return arena.used;
+}
+
+size_t gw_contributors_size(uint32_t world, uint32_t levels)
+{
+    struct gw_contributors tree;
+    return contributors_carve(&tree, NULL, world, levels);
 }
 
 void gw_contributors_init(struct gw_contributors *tree, void *memory, uint32_t world,
                           uint32_t levels)
 {
-    uint32_t max = groups_max(world, levels);
-    unsigned char *at = memory;
-    *tree = (struct gw_contributors){.groups = memory, .levels = levels};
-    at += gw_aligned(max * sizeof(struct gw_group));
-    tree->origins = (void *)at;
-    at += gw_aligned(world * sizeof(struct gw_origin));
-    gw_map_init(&tree->map, at, max + world);
+    *tree = (struct gw_contributors){.levels = levels};
+    contributors_carve(tree, memory, world, levels);
 }
 
 /* A place of the tree: packets of `level` that come from below it. */

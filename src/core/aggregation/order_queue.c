@@ -13,23 +13,24 @@ void gw_order_queue_init(struct gw_order_queue *queue, void *memory, uint32_t ro
 {
     *queue = (struct gw_order_queue){
         .orders = memory,
-        .room = room,
         .addresses = addresses,
         .world = world,
         .train = train,
     };
+    gw_index_queue_init(&queue->queue, room);
 }
 
 void gw_order_queue_clear(struct gw_order_queue *queue)
 {
-    queue->count = queue->batch = 0;
+    gw_index_queue_clear(&queue->queue);
+    queue->batch = 0;
 }
 
 static bool push(struct gw_order_queue *queue, struct gw_order order)
 {
-    if (queue->count == queue->room)
+    if (gw_index_queue_is_full(&queue->queue))
         return false;
-    queue->orders[(queue->head + queue->count++) % queue->room] = order;
+    queue->orders[gw_index_queue_push(&queue->queue)] = order;
     return true;
 }
 
@@ -46,21 +47,21 @@ bool gw_order_queue_push_all(struct gw_order_queue *queue, uint32_t seq, uint8_t
 
 static const struct gw_order *order_at(const struct gw_order_queue *queue, uint32_t at)
 {
-    return &queue->orders[(queue->head + at) % queue->room];
+    return &queue->orders[gw_index_queue_at(&queue->queue, at)];
 }
 
 /* Takes as many orders to all as follow each other, up to a train of them. */
 static void begin_batch(struct gw_order_queue *queue)
 {
     queue->at = queue->rank = 0;
-    while (queue->batch < queue->count && queue->batch < queue->train &&
+    while (queue->batch < queue->queue.count && queue->batch < queue->train &&
            order_at(queue, queue->batch)->is_to_all)
         queue->batch++;
 }
 
 bool gw_order_queue_next(struct gw_order_queue *queue, struct gw_order *next)
 {
-    if (queue->count == 0)
+    if (gw_order_queue_is_empty(queue))
         return false;
     if (queue->batch == 0)
         begin_batch(queue);
@@ -70,16 +71,10 @@ bool gw_order_queue_next(struct gw_order_queue *queue, struct gw_order *next)
     return true;
 }
 
-static void drop_front(struct gw_order_queue *queue, uint32_t count)
-{
-    queue->head = (queue->head + count) % queue->room;
-    queue->count -= count;
-}
-
 void gw_order_queue_pop(struct gw_order_queue *queue)
 {
     if (queue->batch == 0) {
-        drop_front(queue, 1);
+        gw_index_queue_pop(&queue->queue);
         return;
     }
     if (++queue->at < queue->batch)
@@ -87,6 +82,6 @@ void gw_order_queue_pop(struct gw_order_queue *queue)
     queue->at = 0;
     if (++queue->rank < queue->world)
         return;
-    drop_front(queue, queue->batch);
+    gw_index_queue_pop_many(&queue->queue, queue->batch);
     queue->batch = 0;
 }

@@ -8,9 +8,9 @@
 #ifndef GW_CORE_ORDER_QUEUE_H
 #define GW_CORE_ORDER_QUEUE_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "base/index_queue.h"
 
 struct gw_order {
     uint32_t seq;
@@ -20,9 +20,9 @@ struct gw_order {
 };
 
 struct gw_order_queue {
-    struct gw_order *orders; /* ring */
-    uint32_t head, count, room;
-    const uint32_t *addresses; /* of all workers, by rank */
+    struct gw_order *orders;
+    struct gw_index_queue queue; /* over them */
+    const uint32_t *addresses;   /* of all workers, by rank */
     uint32_t world;
     uint32_t train; /* orders that go to one worker before the next has its turn */
     uint32_t batch; /* orders at the head that are on their way to all; 0: none */
@@ -38,6 +38,11 @@ void gw_order_queue_init(struct gw_order_queue *queue, void *memory, uint32_t ro
                          const uint32_t *addresses, uint32_t world, uint32_t train);
 
 void gw_order_queue_clear(struct gw_order_queue *queue);
+
+static inline bool gw_order_queue_is_empty(const struct gw_order_queue *queue)
+{
+    return queue->queue.count == 0;
+}
 
 /* Adds an order; `flags` of one to all get GW_AGG_UNICAST. False: there is no room. */
 bool gw_order_queue_push(struct gw_order_queue *queue, uint32_t seq, uint32_t dst, uint8_t flags);

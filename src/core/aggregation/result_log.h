@@ -22,7 +22,7 @@ struct gw_kept_result {
 };
 
 struct gw_result_log {
-    struct gw_kept_result *entries; /* ring by seq */
+    struct gw_kept_result *entries; /* of fragment seq: seq modulo count */
     struct gw_pkt_pool *pool;
     uint32_t count;      /* a power of two, or 0: nothing is kept */
     uint32_t first, end; /* what is owed is in [first, end) */
@@ -47,6 +47,12 @@ void gw_result_log_owe(struct gw_result_log *log, uint32_t first, uint32_t end);
 static inline bool gw_result_log_has_next(const struct gw_result_log *log)
 {
     return log->at != log->end;
+}
+
+/* Whether the server has not confirmed all that it may lack. */
+static inline bool gw_result_log_owes(const struct gw_result_log *log)
+{
+    return log->owed > 0;
 }
 
 /* The next result to supply, or NULL. */

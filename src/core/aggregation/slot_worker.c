@@ -10,8 +10,10 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/error.h"
+#include "base/index_list.h"
+#include "base/stall.h"
 #include "core/host/app.h"
 #include "core/job.h"
 #include "core/aggregation/tensor_row.h"
@@ -45,30 +47,7 @@ struct gw_slot_worker {
     struct gw_slot_worker_stats stats;
 };
 
-static void list_init(struct slot *slots, uint32_t head)
-{
-    slots[head].prev = slots[head].next = head;
-}
-
-static void list_append(struct slot *slots, uint32_t head, uint32_t at)
-{
-    uint32_t tail = slots[head].prev;
-    slots[at].prev = tail;
-    slots[at].next = head;
-    slots[tail].next = at;
-    slots[head].prev = at;
-}
-
-static void list_remove(struct slot *slots, uint32_t at)
-{
-    slots[slots[at].prev].next = slots[at].next;
-    slots[slots[at].next].prev = slots[at].prev;
-}
-
-static bool list_is_empty(const struct slot *slots, uint32_t head)
-{
-    return slots[head].next == head;
-}
+GW_INDEX_LIST(slot_list, struct slot)
 
 static bool slot_worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
                                  gw_time now)
@@ -76,41 +55,41 @@ static bool slot_worker_can_send(const struct gw_endpoint *ep, const struct gw_s
     const struct gw_slot_worker *worker = (const struct gw_slot_worker *)sender;
     (void)ep;
     (void)now;
-    return !list_is_empty(worker->slots, worker->waiting);
+    return !slot_list_is_empty(worker->slots, worker->waiting);
 }
 
 static void slot_worker_wake(struct gw_slot_worker *worker)
 {
-    if (!list_is_empty(worker->slots, worker->waiting))
+    if (!slot_list_is_empty(worker->slots, worker->waiting))
         gw_app_wake(&worker->app);
 }
 
 static void enter_ready(struct gw_slot_worker *worker, uint32_t at)
 {
     worker->slots[at].state = SLOT_READY;
-    list_append(worker->slots, worker->waiting, at);
+    slot_list_append(worker->slots, worker->waiting, at);
 }
 
 static void enter_overdue(struct gw_slot_worker *worker, uint32_t at)
 {
     worker->slots[at].state = SLOT_OVERDUE;
-    list_remove(worker->slots, at);
-    list_append(worker->slots, worker->waiting, at);
+    slot_list_remove(worker->slots, at);
+    slot_list_append(worker->slots, worker->waiting, at);
 }
 
 static void enter_flight(struct gw_slot_worker *worker, uint32_t at, gw_time now)
 {
     worker->slots[at].state = SLOT_FLIGHT;
     worker->slots[at].sent_at = now;
-    list_remove(worker->slots, at);
-    list_append(worker->slots, worker->flight, at);
+    slot_list_remove(worker->slots, at);
+    slot_list_append(worker->slots, worker->flight, at);
 }
 
 /* Passes the slot on to its next fragment, with the other version. */
 static void slot_advance(struct gw_slot_worker *worker, uint32_t at)
 {
     struct slot *slot = &worker->slots[at];
-    list_remove(worker->slots, at);
+    slot_list_remove(worker->slots, at);
     slot->seq += worker->cfg.slots;
     slot->version ^= 1;
     slot->state = SLOT_IDLE;
@@ -145,7 +124,7 @@ static struct gw_pkt *slot_worker_emit(struct gw_endpoint *ep, struct gw_sender 
     (void)ep;
     if (!pkt || !gw_app_claim_buf(&worker->app, pkt))
         return NULL; /* the timer wakes it */
-    uint32_t at = worker->slots[worker->waiting].next;
+    uint32_t at = slot_list_first(worker->slots, worker->waiting);
     const struct slot *slot = &worker->slots[at];
     const struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, slot->seq);
     gw_app_pkt(&worker->app, pkt, worker->cfg.peer, slot->seq,
@@ -194,8 +173,8 @@ static void slot_worker_fail(struct gw_slot_worker *worker, gw_time now)
         slot->seq = seq;
         slot->state = SLOT_IDLE;
     }
-    list_init(worker->slots, worker->waiting);
-    list_init(worker->slots, worker->flight);
+    slot_list_init(worker->slots, worker->waiting);
+    slot_list_init(worker->slots, worker->flight);
     gw_app_rest(&worker->app);
     gw_app_arm(&worker->app, GW_TIME_NEVER);
 }
@@ -263,20 +242,19 @@ static void slot_worker_expire(struct gw_app *app, gw_time now)
     struct gw_slot_worker *worker = (struct gw_slot_worker *)app;
     const struct slot *slots = worker->slots;
     gw_time timeout = worker->cfg.timeout;
-    if (worker->row.count == 0) {
+    if (gw_tensor_row_count(&worker->row) == 0) {
         gw_app_arm(app, GW_TIME_NEVER);
         return;
     }
-    if (worker->cfg.stall && now - worker->result_at >= worker->cfg.stall) {
+    if (gw_stall_is_over(worker->result_at, worker->cfg.stall, now)) {
         slot_worker_fail(worker, now);
         return;
     }
-    while (!list_is_empty(slots, worker->flight) &&
-           now - slots[slots[worker->flight].next].sent_at >= timeout)
-        enter_overdue(worker, slots[worker->flight].next);
-    gw_time since =
-        list_is_empty(slots, worker->flight) ? now : slots[slots[worker->flight].next].sent_at;
-    gw_app_arm(app, gw_time_add(since, timeout));
+    uint32_t oldest = slot_list_first(slots, worker->flight);
+    for (; oldest != worker->flight && now - slots[oldest].sent_at >= timeout;
+         oldest = slot_list_first(slots, worker->flight))
+        enter_overdue(worker, oldest);
+    gw_app_arm(app, gw_time_add(oldest == worker->flight ? now : slots[oldest].sent_at, timeout));
     slot_worker_wake(worker);
 }
 
@@ -291,10 +269,23 @@ static const struct gw_app_ops slot_worker_app_ops = {
     .expire = slot_worker_expire,
 };
 
+/* Carves the tables out of the arena, behind the worker itself. */
+static void slot_worker_carve(struct gw_slot_worker *worker, const struct gw_slot_worker_cfg *cfg,
+                              struct gw_arena *arena)
+{
+    void *row = gw_arena_take(arena, gw_tensor_row_size(cfg->tensors_max));
+    worker->slots = gw_arena_take(arena, (cfg->slots + 2) * sizeof(*worker->slots));
+    if (arena->base)
+        gw_tensor_row_init(&worker->row, row, cfg->tensors_max, cfg->values, cfg->first_seq);
+}
+
 size_t gw_slot_worker_size(const struct gw_slot_worker_cfg *cfg)
 {
-    return gw_aligned(sizeof(struct gw_slot_worker)) + gw_tensor_row_size(cfg->tensors_max) +
-           gw_aligned((cfg->slots + 2) * sizeof(struct slot));
+    struct gw_slot_worker worker;
+    struct gw_arena arena = {.base = NULL};
+    gw_arena_take(&arena, sizeof(worker));
+    slot_worker_carve(&worker, cfg, &arena);
+    return arena.used;
 }
 
 int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
@@ -302,9 +293,8 @@ int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
 {
     GW_ASSERT(cfg->world <= GW_SLOTS_WORLD_MAX && cfg->rank < cfg->world);
     GW_ASSERT(cfg->slots >= 1 && cfg->slots <= GW_SLOTS_MAX && cfg->timeout > 0);
-    unsigned char *at = memory;
-    memset(memory, 0, gw_slot_worker_size(cfg));
-    struct gw_slot_worker *worker = memory;
+    struct gw_arena arena = {.base = memory};
+    struct gw_slot_worker *worker = gw_arena_take(&arena, sizeof(*worker));
     *worker = (struct gw_slot_worker){
         .app = {.ops = &slot_worker_app_ops,
                 .job = cfg->job,
@@ -318,14 +308,11 @@ int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
     if (error)
         return error;
     GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
-    at += gw_aligned(sizeof(*worker));
-    gw_tensor_row_init(&worker->row, at, cfg->tensors_max, cfg->values, cfg->first_seq);
-    at += gw_tensor_row_size(cfg->tensors_max);
-    worker->slots = (void *)at;
+    slot_worker_carve(worker, cfg, &arena);
     for (uint32_t i = 0; i < cfg->slots; i++)
-        worker->slots[i].seq = cfg->first_seq + i;
-    list_init(worker->slots, worker->waiting);
-    list_init(worker->slots, worker->flight);
+        worker->slots[i] = (struct slot){.seq = cfg->first_seq + i};
+    slot_list_init(worker->slots, worker->waiting);
+    slot_list_init(worker->slots, worker->flight);
     return GW_OK;
 }
 
@@ -342,7 +329,7 @@ int gw_slot_worker_reduce(struct gw_slot_worker *worker, const struct gw_tensor 
         return GW_ERR_INVALID;
     if (!gw_app_may_promise(&worker->app))
         return GW_ERR_NO_ROOM;
-    if (worker->row.count == 0)
+    if (gw_tensor_row_count(&worker->row) == 0)
         worker->result_at = now;
     int error =
         gw_tensor_row_push(&worker->row, tensor, worker->cfg.scale_exponent, worker->cfg.world);

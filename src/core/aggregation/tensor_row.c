@@ -1,7 +1,6 @@
 /* A worker's row of tensors; see tensor_row.h. */
 #include "core/aggregation/tensor_row.h"
 
-#include "base/align.h"
 #include "base/error.h"
 #include "core/aggregation/agg_key.h"
 
@@ -11,7 +10,7 @@ enum {
 
 size_t gw_tensor_row_size(uint32_t tensors_max)
 {
-    return gw_aligned(tensors_max * sizeof(struct gw_row_tensor));
+    return tensors_max * sizeof(struct gw_row_tensor);
 }
 
 void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensors_max,
@@ -20,10 +19,10 @@ void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensor
     GW_ASSERT(tensors_max >= 1 && values >= 1 && values <= UINT16_MAX);
     *row = (struct gw_tensor_row){
         .tensors = memory,
-        .tensors_max = tensors_max,
         .values = values,
         .end = first_seq,
     };
+    gw_index_queue_init(&row->queue, tensors_max);
 }
 
 int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor,
@@ -36,10 +35,10 @@ int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor
     uint64_t in_work = oldest ? row->end - oldest->first : 0;
     if (fragments > FRAGMENTS_MAX)
         return GW_ERR_INVALID;
-    if (row->count == row->tensors_max || fragments > FRAGMENTS_MAX - in_work)
+    if (gw_index_queue_is_full(&row->queue) || fragments > FRAGMENTS_MAX - in_work)
         return GW_ERR_NO_ROOM;
     uint32_t shares = tensor->average ? world : 1;
-    row->tensors[(row->head + row->count++) % row->tensors_max] = (struct gw_row_tensor){
+    row->tensors[gw_index_queue_push(&row->queue)] = (struct gw_row_tensor){
         .tensor = *tensor,
         .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
                                               : gw_scale_power(scale_exponent, shares),
@@ -51,14 +50,8 @@ int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor
     return GW_OK;
 }
 
-struct gw_row_tensor *gw_tensor_row_first(const struct gw_tensor_row *row)
-{
-    return row->count ? &row->tensors[row->head] : NULL;
-}
-
 void gw_tensor_row_pop(struct gw_tensor_row *row)
 {
-    GW_ASSERT(row->count);
-    row->head = (row->head + 1) % row->tensors_max;
-    row->count--;
+    GW_ASSERT(row->queue.count);
+    gw_index_queue_pop(&row->queue);
 }

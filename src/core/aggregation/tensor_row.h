@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/assert.h"
+#include "base/index_queue.h"
 #include "core/quant/scale.h"
 #include "core/tensor.h"
 
@@ -25,18 +26,16 @@ struct gw_row_tensor {
 };
 
 struct gw_tensor_row {
-    struct gw_row_tensor *tensors; /* ring */
-    uint32_t tensors_max;
-    uint32_t head;
-    uint32_t count;
-    uint32_t values; /* elements per fragment */
-    uint32_t end;    /* number behind the last fragment */
+    struct gw_row_tensor *tensors;
+    struct gw_index_queue queue; /* over them */
+    uint32_t values;             /* elements per fragment */
+    uint32_t end;                /* number behind the last fragment */
 };
 
 /* Bytes of memory for gw_tensor_row_init(). */
 size_t gw_tensor_row_size(uint32_t tensors_max);
 
-/* An empty row in `memory`, aligned to 64. */
+/* An empty row in `memory`, aligned to 8. */
 void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensors_max,
                         uint32_t values, uint32_t first_seq);
 
@@ -47,8 +46,24 @@ void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensor
 int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor,
                        int scale_exponent, uint32_t world);
 
+/* Tensors in the row. */
+static inline uint32_t gw_tensor_row_count(const struct gw_tensor_row *row)
+{
+    return row->queue.count;
+}
+
+/* The number of the next tensor's first fragment is `seq`; the row must be empty. */
+static inline void gw_tensor_row_restart(struct gw_tensor_row *row, uint32_t seq)
+{
+    GW_ASSERT(row->queue.count == 0);
+    row->end = seq;
+}
+
 /* The oldest tensor, or NULL. */
-struct gw_row_tensor *gw_tensor_row_first(const struct gw_tensor_row *row);
+static inline struct gw_row_tensor *gw_tensor_row_first(const struct gw_tensor_row *row)
+{
+    return row->queue.count ? &row->tensors[row->queue.head] : NULL;
+}
 
 /* Removes the oldest tensor; there must be one. */
 void gw_tensor_row_pop(struct gw_tensor_row *row);
@@ -57,11 +72,10 @@ void gw_tensor_row_pop(struct gw_tensor_row *row);
 static inline struct gw_row_tensor *gw_tensor_row_find(const struct gw_tensor_row *row,
                                                        uint32_t seq)
 {
-    for (uint32_t i = 0, at = row->head; i < row->count; i++) {
-        struct gw_row_tensor *tensor = &row->tensors[at];
+    for (uint32_t i = 0; i < row->queue.count; i++) {
+        struct gw_row_tensor *tensor = &row->tensors[gw_index_queue_at(&row->queue, i)];
         if (seq - tensor->first < tensor->fragments)
             return tensor;
-        at = at + 1 == row->tensors_max ? 0 : at + 1;
     }
     return NULL;
 }

@@ -17,6 +17,7 @@
 #include "core/aggregation/agg_index.h"
 #include "core/host/endpoint.h"
 #include "core/quant/kernels.h"
+#include "core/tensor.h"
 
 struct gw_worker_cfg {
     uint32_t job;

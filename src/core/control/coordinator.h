@@ -25,7 +25,8 @@ struct gw_coordinator_cfg {
     uint32_t first_seq;    /* of the first epoch */
     gw_time retry;         /* until an unanswered packet is sent again */
     gw_time beat;          /* between refreshes of the switches */
-    gw_time lost;          /* a worker silent for so long is lost: several of the workers' beats */
+    gw_time silence;       /* a worker that is silent for so long is given up: several of the
+                              workers' beats */
     bool agrees_exponents; /* as the server's: workers then hold what no newcomer has, so one that
                               leaves can only come back after the calls of all have failed */
     struct gw_server *server; /* of the same job, on the same endpoint */
@@ -34,15 +35,15 @@ struct gw_coordinator_cfg {
 enum gw_coordinator_phase {
     GW_COORDINATOR_GATHERING,  /* the last worker's JOIN moves it on */
     GW_COORDINATOR_INSTALLING, /* the last switch's INSTALLED moves it on */
-    GW_COORDINATOR_RUNNING,    /* a JOIN, a lost worker or the last LEAVE moves it on */
+    GW_COORDINATOR_RUNNING,    /* a JOIN, a silent worker or the last LEAVE moves it on */
     GW_COORDINATOR_CLOSING, /* the switches are to forget the job: a JOIN, or time, moves it on */
 };
 
 struct gw_coordinator_stats {
-    uint64_t epochs;  /* begun */
-    uint64_t losses;  /* epochs that ended because a worker was lost */
-    uint64_t refused; /* JOINs */
-    uint64_t stray;   /* packets of no worker or switch of the job */
+    uint64_t epochs;   /* begun */
+    uint64_t silences; /* epochs that ended because a worker was silent */
+    uint64_t refused;  /* JOINs */
+    uint64_t stray;    /* packets of no worker or switch of the job */
 };
 
 struct gw_coordinator;

@@ -1,7 +1,7 @@
 /* The tree of a job; see job_tree.h. */
 #include "core/control/job_tree.h"
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/assert.h"
 
 enum {
@@ -21,23 +21,21 @@ static uint32_t members_max(uint32_t world)
     return world + nodes_max(world) - 1;
 }
 
-size_t gw_job_tree_size(uint32_t world)
+/* Carves the tables out of `memory`, or with NULL only measures them. */
+static size_t tree_carve(struct gw_job_tree *tree, void *memory, uint32_t world)
 {
-    return gw_aligned(world * sizeof(struct gw_place)) +
-           gw_aligned(nodes_max(world) * sizeof(struct gw_job_node)) +
-           gw_aligned(world * sizeof(struct gw_job_seat)) +
-           gw_aligned(members_max(world) * sizeof(uint32_t));
+    struct gw_arena arena = {.base = memory};
+    tree->places = gw_arena_take(&arena, world * sizeof(*tree->places));
+    tree->nodes = gw_arena_take(&arena, nodes_max(world) * sizeof(*tree->nodes));
+    tree->leaves = gw_arena_take(&arena, world * sizeof(*tree->leaves));
+    tree->members = gw_arena_take(&arena, members_max(world) * sizeof(*tree->members));
+    return arena.used;
 }
 
-static void tree_carve(struct gw_job_tree *tree, unsigned char *at, uint32_t world)
+size_t gw_job_tree_size(uint32_t world)
 {
-    tree->places = (void *)at;
-    at += gw_aligned(world * sizeof(*tree->places));
-    tree->nodes = (void *)at;
-    at += gw_aligned(nodes_max(world) * sizeof(*tree->nodes));
-    tree->seats = (void *)at;
-    at += gw_aligned(world * sizeof(*tree->seats));
-    tree->members = (void *)at;
+    struct gw_job_tree tree;
+    return tree_carve(&tree, NULL, world);
 }
 
 static void places_by_rank(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world)
@@ -115,7 +113,7 @@ static bool way_enter(struct gw_job_tree *tree, const struct gw_job_way *way, ui
     }
     if (next == GW_JOB_NODE_NONE)
         return false;
-    tree->seats[rank] = (struct gw_job_seat){
+    tree->leaves[rank] = (struct gw_job_leaf){
         .node = (uint16_t)next,
         .index = tree->nodes[next].worker_count++,
     };
@@ -147,8 +145,8 @@ static void spot_set(const struct gw_job_tree *tree, struct gw_job_node *node, b
 
 static void place_set(struct gw_job_tree *tree, uint32_t rank, uint32_t address, bool is_racks)
 {
-    const struct gw_job_seat *seat = &tree->seats[rank];
-    const struct gw_job_node *node = &tree->nodes[seat->node];
+    const struct gw_job_leaf *leaf = &tree->leaves[rank];
+    const struct gw_job_node *node = &tree->nodes[leaf->node];
     struct gw_place *place = &tree->places[rank];
     uint32_t level = is_racks ? 0 : level_of(tree, node);
     *place = (struct gw_place){
@@ -157,9 +155,9 @@ static void place_set(struct gw_job_tree *tree, uint32_t rank, uint32_t address,
         .above = {node->spot.above[0], node->spot.above[1]},
     };
     if (level == 0)
-        place->bitmap = UINT32_C(1) << seat->index;
+        place->bitmap = UINT32_C(1) << leaf->index;
     else
-        place->above[level - 1] = (uint8_t)(node->switch_count + seat->index);
+        place->above[level - 1] = (uint8_t)(node->switch_count + leaf->index);
 }
 
 static void members_set(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world)
@@ -170,7 +168,7 @@ static void members_set(struct gw_job_tree *tree, const struct gw_job_way *ways,
         first += tree->nodes[i].switch_count + tree->nodes[i].worker_count;
     }
     for (uint32_t rank = 0; rank < world; rank++) {
-        struct gw_job_node *node = &tree->nodes[tree->seats[rank].node];
+        struct gw_job_node *node = &tree->nodes[tree->leaves[rank].node];
         tree->members[node->first_member + node->member_count++] = ways[rank].worker;
         /* It stands for every switch below which it is the first. */
         while (node->first_rank == rank && node->next != GW_JOB_NODE_NONE) {

@@ -41,16 +41,16 @@ struct gw_job_node {
 #define GW_JOB_NODE_NONE UINT32_MAX
 
 /* Where a worker hangs. */
-struct gw_job_seat {
+struct gw_job_leaf {
     uint16_t node;
     uint16_t index; /* among the workers of that node */
 };
 
 struct gw_job_tree {
-    struct gw_place *places;   /* by rank */
-    struct gw_job_node *nodes; /* the root is the first */
-    struct gw_job_seat *seats; /* by rank */
-    uint32_t *members;         /* of all nodes */
+    struct gw_place *places;    /* by rank */
+    struct gw_job_node *nodes;  /* the root is the first */
+    struct gw_job_leaf *leaves; /* by rank */
+    uint32_t *members;          /* of all nodes */
     uint32_t node_count;
     uint32_t levels; /* for gw_contributors_init(); 0: no switch adds up, there are no nodes */
     uint32_t about;  /* after a refusal: the rank or the address of the switch at fault */

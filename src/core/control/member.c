@@ -2,6 +2,7 @@
 #include "core/control/member.h"
 
 #include "base/error.h"
+#include "base/stall.h"
 #include "core/host/app.h"
 
 struct gw_member {
@@ -190,7 +191,7 @@ static void member_expire(struct gw_app *app, gw_time now)
 {
     struct gw_member *member = (struct gw_member *)app;
     bool waits = member->state == GW_MEMBER_JOINING || member->state == GW_MEMBER_LEAVING;
-    if (waits && member->cfg.patience && now - member->since >= member->cfg.patience) {
+    if (waits && gw_stall_is_over(member->since, member->cfg.stall, now)) {
         go_out(member, GW_JOB_SILENT, 0, now);
         return;
     }

@@ -19,14 +19,14 @@ struct gw_member_cfg {
     uint32_t incarnation; /* random, not 0 */
     gw_time retry;        /* until an unanswered packet is sent again */
     gw_time beat;         /* between reports to the server */
-    gw_time patience;     /* joining or leaving longer than this fails; 0: never */
+    gw_time stall;        /* joining or leaving for so long fails; 0: never */
 };
 
 enum gw_member_state {
     GW_MEMBER_OUT,     /* gw_member_join() moves it on */
     GW_MEMBER_JOINING, /* WELCOME or REFUSED moves it on */
     GW_MEMBER_IN,      /* REPORT: joining again; FAILED: out */
-    GW_MEMBER_LEAVING, /* LEFT, or patience, moves it on */
+    GW_MEMBER_LEAVING, /* LEFT, or a stall, moves it on */
 };
 
 struct gw_member;

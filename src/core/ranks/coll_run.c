@@ -13,16 +13,17 @@
  * many others. So a sender is never more than twice `flows` messages ahead of its oldest that is
  * not acknowledged: whose last ACK was lost would else ask for ever.
  *
- * Invariants: `applied` <= the `next` of every lane; a slot that is not free belongs to a message
- * between these two; `sending` <= flows.
+ * Invariants: `applied` <= the `next` of every lane; what is awaited is a message between these
+ * two; `sending` <= flows.
  */
 #include "core/ranks/coll_run.h"
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/stall.h"
 
 enum {
     ELEMENT_SIZE_MAX = 4, /* bytes */
@@ -45,17 +46,17 @@ struct message {
     enum gw_coll_op op;
 };
 
-enum slot_state {
-    SLOT_FREE,    /* posting a message moves it on */
-    SLOT_POSTED,  /* the message's arrival moves it on */
-    SLOT_ARRIVED, /* the message's turn moves it on */
+enum awaited_state {
+    AWAITED_NONE,    /* posting a message moves it on */
+    AWAITED_POSTED,  /* the message's arrival moves it on */
+    AWAITED_ARRIVED, /* the message's turn moves it on */
 };
 
-/* A message that is awaited. */
-struct slot {
+/* A message that is awaited, or room for one. */
+struct awaited {
     uint64_t bytes;
     uint32_t tag;
-    uint8_t state; /* enum slot_state */
+    uint8_t state; /* enum awaited_state */
 };
 
 /* A message that has been sent and is not acknowledged. */
@@ -75,8 +76,8 @@ struct gw_coll_run {
     struct gw_coll_run_cfg cfg;
     struct gw_coll_run_status status;
     struct lane *lanes;
-    struct slot *slots;     /* cfg.flows of each lane */
-    unsigned char *scratch; /* a segment of each slot, for what is to be added */
+    struct awaited *awaited; /* cfg.flows of each lane */
+    unsigned char *scratch;  /* a segment for each of them, for what is to be added */
     uint32_t lane_count;
     uint32_t steps;
     uint32_t last_reduce; /* the step that completes sums */
@@ -139,13 +140,24 @@ static size_t scratch_size(const struct gw_coll_run_cfg *cfg)
     return gw_coll_run_awaits(cfg) * gw_aligned(cfg->segment);
 }
 
+/* Carves the tables out of the arena, behind the run itself. */
+static void run_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *cfg,
+                      struct gw_arena *arena)
+{
+    run->lanes = gw_arena_take(arena, find_lanes(cfg, NULL) * sizeof(*run->lanes));
+    run->awaited = gw_arena_take(arena, gw_coll_run_awaits(cfg) * sizeof(*run->awaited));
+    run->scratch = gw_arena_take(arena, scratch_size(cfg));
+}
+
 size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg)
 {
     if (!cfg_is_valid(cfg))
         return 0;
-    return gw_aligned(sizeof(struct gw_coll_run)) +
-           gw_aligned(find_lanes(cfg, NULL) * sizeof(struct lane)) +
-           gw_aligned(gw_coll_run_awaits(cfg) * sizeof(struct slot)) + scratch_size(cfg);
+    struct gw_coll_run run;
+    struct gw_arena arena = {.base = NULL};
+    gw_arena_take(&arena, sizeof(run));
+    run_carve(&run, cfg, &arena);
+    return arena.used;
 }
 
 struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg *cfg,
@@ -153,20 +165,11 @@ struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg 
 {
     GW_ASSERT(cfg_is_valid(cfg));
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
-    struct gw_coll_run *run = memory;
-    unsigned char *lanes = (unsigned char *)memory + gw_aligned(sizeof(*run));
-    uint32_t lane_count = find_lanes(cfg, NULL);
-    unsigned char *slots = lanes + gw_aligned(lane_count * sizeof(struct lane));
-    *run = (struct gw_coll_run){
-        .ep = endpoint,
-        .cfg = *cfg,
-        .lanes = (struct lane *)(void *)lanes,
-        .slots = (struct slot *)(void *)slots,
-        .scratch = slots + gw_aligned(lane_count * cfg->flows * sizeof(struct slot)),
-        .lane_count = lane_count,
-        .steps = steps_of(cfg),
-    };
-    find_lanes(cfg, run->lanes);
+    struct gw_arena arena = {.base = memory};
+    struct gw_coll_run *run = gw_arena_take(&arena, sizeof(*run));
+    *run = (struct gw_coll_run){.ep = endpoint, .cfg = *cfg, .steps = steps_of(cfg)};
+    run_carve(run, cfg, &arena);
+    run->lane_count = find_lanes(cfg, run->lanes);
     for (uint32_t step = 0; step < run->steps; step++)
         if (cfg->coll->step(cfg->rank, cfg->world, step, 0).op == GW_COLL_REDUCE)
             run->last_reduce = step;
@@ -228,17 +231,17 @@ static unsigned char *element(const struct gw_coll_run *run, uint64_t index)
     return (unsigned char *)run->tensor.out + index * gw_dtype_size(run->tensor.type);
 }
 
-static unsigned char *scratch_of(const struct gw_coll_run *run, const struct slot *slot)
+static unsigned char *scratch_of(const struct gw_coll_run *run, const struct awaited *awaited)
 {
-    return run->scratch + (size_t)(slot - run->slots) * gw_aligned(run->cfg.segment);
+    return run->scratch + (size_t)(awaited - run->awaited) * gw_aligned(run->cfg.segment);
 }
 
-/* The slot of the message `tag`, or NULL: it is not posted. */
-static struct slot *find_slot(const struct gw_coll_run *run, uint32_t tag)
+/* The message `tag` among those awaited, or NULL: it is not posted. */
+static struct awaited *find_awaited(const struct gw_coll_run *run, uint32_t tag)
 {
     for (uint32_t i = 0; i < run->lane_count * run->cfg.flows; i++)
-        if (run->slots[i].state != SLOT_FREE && run->slots[i].tag == tag)
-            return &run->slots[i];
+        if (run->awaited[i].state != AWAITED_NONE && run->awaited[i].tag == tag)
+            return &run->awaited[i];
     return NULL;
 }
 
@@ -247,18 +250,18 @@ static void apply_messages(struct gw_coll_run *run)
 {
     struct message message;
     while (next_message(run, RECEIVED, &run->applied, &message)) {
-        struct slot *slot = find_slot(run, message.tag);
-        if (!slot || slot->state != SLOT_ARRIVED)
+        struct awaited *awaited = find_awaited(run, message.tag);
+        if (!awaited || awaited->state != AWAITED_ARRIVED)
             return;
         bool is_complete = run->applied.step == run->last_reduce;
         if (message.op == GW_COLL_REDUCE &&
             !run->cfg.kernels->reduce[run->tensor.type](
-                element(run, message.first), scratch_of(run, slot), message.count,
+                element(run, message.first), scratch_of(run, awaited), message.count,
                 run->tensor.average && is_complete ? run->cfg.world : 1)) {
             fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
             return;
         }
-        slot->state = SLOT_FREE;
+        awaited->state = AWAITED_NONE;
         run->applied.segment++;
     }
 }
@@ -279,17 +282,17 @@ static void post_memory(struct gw_coll_run *run)
 {
     struct message message;
     for (uint32_t i = 0; i < run->lane_count * run->cfg.flows; i++) {
-        struct slot *slot = &run->slots[i];
+        struct awaited *awaited = &run->awaited[i];
         struct lane *lane = &run->lanes[i / run->cfg.flows];
-        if (slot->state != SLOT_FREE || !next_of_lane(run, lane, &message))
+        if (awaited->state != AWAITED_NONE || !next_of_lane(run, lane, &message))
             continue;
         uint64_t bytes = (uint64_t)message.count * gw_dtype_size(run->tensor.type);
         void *memory =
-            message.op == GW_COLL_REDUCE ? scratch_of(run, slot) : element(run, message.first);
+            message.op == GW_COLL_REDUCE ? scratch_of(run, awaited) : element(run, message.first);
         if (gw_endpoint_expect(run->ep, run->cfg.addresses[message.peer], message.tag, memory,
                                bytes) != GW_OK)
             return;
-        *slot = (struct slot){.bytes = bytes, .tag = message.tag, .state = SLOT_POSTED};
+        *awaited = (struct awaited){.bytes = bytes, .tag = message.tag, .state = AWAITED_POSTED};
         lane->next.segment++;
     }
 }
@@ -389,7 +392,7 @@ int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, g
     run->progress_at = now;
     for (uint32_t i = 0; i < run->lane_count; i++)
         run->lanes[i].next = (struct cursor){0};
-    memset(run->slots, 0, gw_coll_run_awaits(&run->cfg) * sizeof(*run->slots));
+    memset(run->awaited, 0, gw_coll_run_awaits(&run->cfg) * sizeof(*run->awaited));
     if (tensor->in != tensor->out)
         memcpy(tensor->out, tensor->in, tensor_size(run));
     advance(run, now);
@@ -412,14 +415,14 @@ static uint32_t rank_of(const struct gw_coll_run *run, uint32_t address)
     return rank;
 }
 
-/* The slot of a message that may arrive, or NULL. Whoever sends without payload needs none. */
-static struct slot *find_posted(const struct gw_coll_run *run, const struct gw_event *event)
+/* The message that has arrived, if it may; or NULL. Whoever sends without payload needs none. */
+static struct awaited *find_posted(const struct gw_coll_run *run, const struct gw_event *event)
 {
-    struct slot *slot = find_slot(run, event->tag);
-    if (!slot || slot->state != SLOT_POSTED)
+    struct awaited *awaited = find_awaited(run, event->tag);
+    if (!awaited || awaited->state != AWAITED_POSTED)
         return NULL;
-    uint32_t peer = run->lanes[(slot - run->slots) / run->cfg.flows].peer;
-    return run->cfg.addresses[peer] == event->peer ? slot : NULL;
+    uint32_t peer = run->lanes[(awaited - run->awaited) / run->cfg.flows].peer;
+    return run->cfg.addresses[peer] == event->peer ? awaited : NULL;
 }
 
 static void sent(struct gw_coll_run *run, const struct gw_event *event)
@@ -435,15 +438,15 @@ static void sent(struct gw_coll_run *run, const struct gw_event *event)
 
 static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
 {
-    struct slot *slot;
+    struct awaited *awaited;
     run->progress_at = now;
     if (event->kind == GW_EVENT_FAILED)
         fail(run, GW_JOB_LOST, rank_of(run, event->peer));
     else if (event->kind == GW_EVENT_SENT)
         sent(run, event);
-    else if ((slot = find_posted(run, event)) != NULL && slot->bytes == event->bytes)
-        slot->state = SLOT_ARRIVED;
-    else if (slot)
+    else if ((awaited = find_posted(run, event)) != NULL && awaited->bytes == event->bytes)
+        awaited->state = AWAITED_ARRIVED;
+    else if (awaited)
         fail(run, GW_JOB_MISMATCH, rank_of(run, event->peer));
 }
 
@@ -459,18 +462,18 @@ bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw
 
 gw_time gw_coll_run_deadline(const struct gw_coll_run *run)
 {
-    bool may_fail = run->status.state == GW_COLL_RUN_RUNNING && run->cfg.stall;
-    return may_fail ? gw_time_add(run->progress_at, run->cfg.stall) : GW_TIME_NEVER;
+    bool is_running = run->status.state == GW_COLL_RUN_RUNNING;
+    return is_running ? gw_stall_at(run->progress_at, run->cfg.stall) : GW_TIME_NEVER;
 }
 
 void gw_coll_run_expire(struct gw_coll_run *run, gw_time now)
 {
-    gw_time deadline = gw_coll_run_deadline(run);
-    if (deadline == GW_TIME_NEVER || gw_time_before(now, deadline))
+    bool is_running = run->status.state == GW_COLL_RUN_RUNNING;
+    if (!is_running || !gw_stall_is_over(run->progress_at, run->cfg.stall, now))
         return;
-    struct message awaited;
-    bool awaits = next_message(run, RECEIVED, &run->applied, &awaited);
-    fail(run, GW_JOB_LOST, awaits ? awaited.peer : run->sent_to);
+    struct message next;
+    bool awaits = next_message(run, RECEIVED, &run->applied, &next);
+    fail(run, GW_JOB_LOST, awaits ? next.peer : run->sent_to);
 }
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run)

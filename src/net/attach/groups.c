@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "net/udp/key.h"
+#include "net/key.h"
 
 struct group {
     uint32_t job;
@@ -67,53 +67,54 @@ static uint16_t number_of(const struct gw_groups *own, const struct group *group
     return (uint16_t)(own->cfg.first_peer + (group - own->groups));
 }
 
-static void open_group(struct gw_groups *own, struct gw_udp *udp, struct group *group,
+static void open_group(struct gw_groups *own, struct gw_datapath *datapath, struct group *group,
                        const struct gw_sock_addr *addr)
 {
     uint64_t nobodys;
     group->addr = *addr;
     gw_key_random(&group->cookie, sizeof(group->cookie));
     gw_key_random(&nobodys, sizeof(nobodys));
-    struct gw_udp_peer peer = {
+    struct gw_datapath_peer peer = {
         .addr = group->addr,
         .entropies = 1,
         .tx_cookie = group->cookie,
         .rx_cookie = (nobodys & ~UINT64_C(0xffff)) | number_of(own, group),
     };
-    gw_udp_set_peer(udp, &peer);
+    gw_datapath_set_peer(datapath, &peer);
 }
 
-struct gw_attach_group gw_groups_add(struct gw_groups *own, struct gw_udp *udp, uint16_t peer,
-                                     uint32_t job, uint64_t key, const struct gw_sock_addr *member)
+struct gw_attach_group gw_groups_add(struct gw_groups *own, struct gw_datapath *datapath,
+                                     uint16_t peer, uint32_t job, uint64_t key,
+                                     const struct gw_sock_addr *member)
 {
     struct gw_attach_group told = {.port = 0};
     struct gw_sock_addr addr = own->cfg.first;
-    gw_groups_remove(own, udp, peer);
+    gw_groups_remove(own, datapath, peer);
     struct group *group = find(own, job, key);
     if (!group)
         return told;
-    gw_sock_advance(&addr, (uint32_t)(group - own->groups));
-    if (!gw_sock_reach_by(&addr, gw_udp_address(udp), member) ||
+    gw_sock_addr_advance(&addr, (uint32_t)(group - own->groups));
+    if (!gw_sock_addr_reach_by(&addr, gw_datapath_address(datapath), member) ||
         (group->members && group->addr.interface != addr.interface))
         return told;
     if (group->members == 0)
-        open_group(own, udp, group, &addr);
+        open_group(own, datapath, group, &addr);
     group->job = job;
     group->key = key;
     group->members++;
     own->of_peer[peer] = (uint16_t)(group - own->groups);
     told.cookie = group->cookie;
-    told.port = gw_sock_port(&group->addr);
-    gw_sock_pack(&group->addr, told.address);
+    told.port = gw_sock_addr_port(&group->addr);
+    gw_sock_addr_pack(&group->addr, told.address);
     return told;
 }
 
-void gw_groups_remove(struct gw_groups *own, struct gw_udp *udp, uint16_t peer)
+void gw_groups_remove(struct gw_groups *own, struct gw_datapath *datapath, uint16_t peer)
 {
     uint16_t at = own->of_peer[peer];
     own->of_peer[peer] = GW_GROUP_NONE;
     if (at != GW_GROUP_NONE && --own->groups[at].members == 0)
-        gw_udp_clear_peer(udp, number_of(own, &own->groups[at]));
+        gw_datapath_clear_peer(datapath, number_of(own, &own->groups[at]));
 }
 
 uint16_t gw_groups_of(const struct gw_groups *own, uint16_t peer)

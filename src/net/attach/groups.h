@@ -7,7 +7,7 @@
 #ifndef GW_NET_GROUPS_H
 #define GW_NET_GROUPS_H
 
-#include "net/udp/udp.h"
+#include "net/datapath.h"
 #include "wire/attach.h"
 
 enum {
@@ -33,17 +33,18 @@ const struct gw_groups_cfg *gw_groups_cfg(const struct gw_groups *groups);
  * need be, and returns what the neighbour is to be told. Without a port: there is no group for it,
  * since all are in use or the job's others are reached by another interface.
  */
-struct gw_attach_group gw_groups_add(struct gw_groups *groups, struct gw_udp *udp, uint16_t peer,
-                                     uint32_t job, uint64_t key, const struct gw_sock_addr *member);
+struct gw_attach_group gw_groups_add(struct gw_groups *groups, struct gw_datapath *datapath,
+                                     uint16_t peer, uint32_t job, uint64_t key,
+                                     const struct gw_sock_addr *member);
 
 /* A neighbour has gone; with the last of a job goes its group. */
-void gw_groups_remove(struct gw_groups *groups, struct gw_udp *udp, uint16_t peer);
+void gw_groups_remove(struct gw_groups *groups, struct gw_datapath *datapath, uint16_t peer);
 
 /* The number, for the datapath, of the group that this neighbour was told, or GW_GROUP_NONE. */
 uint16_t gw_groups_of(const struct gw_groups *groups, uint16_t peer);
 
-/* One after the other: where to probe next, and a neighbour who was told that; false: all are done.
- * `*at` is 0 at first. */
+/* Goes through the groups that have members: `to` is the address of the next one, and `member` a
+ * neighbour who was told it; false: that was the last one. `*at` is 0 at first. */
 bool gw_groups_next(const struct gw_groups *groups, uint16_t *at, struct gw_sock_addr *to,
                     uint16_t *member);
 

@@ -15,7 +15,7 @@
 #define GW_NET_NEIGHBOURS_H
 
 #include "base/time.h"
-#include "net/udp/key.h"
+#include "net/key.h"
 
 enum {
     GW_NEIGHBOURS_DIALS_MAX = 1024 + 16, /* all other ranks of the largest job, and switches */
@@ -26,17 +26,17 @@ enum {
 /* What we say of ourselves, and whom we know. */
 struct gw_neighbours_cfg {
     uint32_t address;
-    uint8_t role; /* enum gw_attach_role */
-    bool accepts; /* others may dial us */
-    bool tags;    /* packets carry tags; who does not want that is refused */
+    uint8_t role;       /* enum gw_attach_role */
+    bool accepts;       /* others may dial us */
+    bool authenticates; /* packets are authenticated; who does not want that is refused */
     uint16_t entropies;
     uint32_t mtu;
     uint16_t peers_max;
     const struct gw_key
         *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
     uint32_t key_count;
-    gw_time beat; /* between our signs of life, and between probes of a group */
-    gw_time lost; /* silent for so long is gone; several beats */
+    gw_time beat;    /* between our signs of life, and between probes of a group */
+    gw_time silence; /* after so long without a sign of life it is gone; several beats */
 };
 
 /* What else we say when we dial. */

@@ -19,7 +19,7 @@ void gw_rank_table_write(const struct gw_rank_table_entry *entry,
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&entry->addr.storage;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&entry->addr.storage;
     uint32_t address = htonl(entry->address);
-    uint16_t port = htons(gw_sock_port(&entry->addr));
+    uint16_t port = htons(gw_sock_addr_port(&entry->addr));
     bool is_v6 = entry->addr.storage.ss_family == AF_INET6;
     memset(bytes, 0, GW_RANK_TABLE_ENTRY_SIZE);
     memcpy(bytes, &address, sizeof(address));
@@ -53,6 +53,6 @@ bool gw_rank_table_read(const uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE],
         entry->addr.length = sizeof(v4);
     }
     gw_rank_table_write(entry, again);
-    return entry->address != 0 && gw_sock_port(&entry->addr) != 0 &&
+    return entry->address != 0 && gw_sock_addr_port(&entry->addr) != 0 &&
            memcmp(again, bytes, GW_RANK_TABLE_ENTRY_SIZE) == 0;
 }

@@ -1,5 +1,5 @@
 /*
- * The table of ranks that rank 0 of a mesh sends to all others: an entry for each rank.
+ * The table of ranks that rank 0 of a communicator sends to all others: an entry for each rank.
  *
  *    0                   1                   2                   3
  *    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/udp/sock.h"
+#include "net/sock_addr.h"
 
 enum {
     GW_RANK_TABLE_ENTRY_SIZE = 24,

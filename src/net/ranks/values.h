@@ -55,11 +55,11 @@ int gw_values_make(struct gw_values *values, uint64_t key, const struct gw_value
 bool gw_value_has_room(const struct gw_value *value, uint64_t first, const void *data,
                        uint32_t count);
 
-/* Adds them. */
+/* Adds `count` elements at `data`, for which there is room, from element `first` on. */
 void gw_value_add(const struct gw_values *values, const struct gw_value *value, uint64_t first,
                   const void *data, uint32_t count);
 
-/* Copies elements from `first` on to `data`, in the value's type. */
+/* Copies `count` elements from `first` on to `data`, in the value's type. */
 void gw_value_read(const struct gw_values *values, const struct gw_value *value, uint64_t first,
                    void *data, uint32_t count);
 

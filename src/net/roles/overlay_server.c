@@ -138,7 +138,7 @@ static int make_coordinator(struct gw_overlay_server *own, struct served *served
         .incarnation = own->cfg.incarnation + own->count,
         .retry = GW_OVERLAY_RETRY,
         .beat = GW_STATION_BEAT,
-        .lost = GW_STATION_LOST,
+        .silence = GW_STATION_SILENCE,
         .server = served->server,
     };
     cfg.incarnation += cfg.incarnation == 0;

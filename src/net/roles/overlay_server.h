@@ -63,7 +63,7 @@ void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint
  */
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
-/* Of all jobs since it was opened, those that are forgotten included. */
+/* Sums over all jobs since it was opened, those that are forgotten included. */
 struct gw_overlay_totals {
     uint64_t received; /* gradient packets */
     uint64_t results;  /* fragments finished */
@@ -72,7 +72,7 @@ struct gw_overlay_totals {
 };
 struct gw_overlay_totals gw_overlay_server_totals(const struct gw_overlay_server *server);
 
-/* Of a job that is served, in the order in which they came; NULL when there are not so many. */
+/* What a job that is served is doing. */
 struct gw_overlay_job_view {
     struct gw_overlay_job job;
     enum gw_coordinator_phase phase;
@@ -80,6 +80,8 @@ struct gw_overlay_job_view {
     const struct gw_server_stats *server;
     const struct gw_coordinator_stats *coordinator;
 };
+
+/* Shows job `index`, in the order in which they came; false: there are not so many. */
 bool gw_overlay_server_view(const struct gw_overlay_server *server, uint32_t index,
                             struct gw_overlay_job_view *view);
 

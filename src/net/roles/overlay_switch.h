@@ -2,7 +2,7 @@
  * A switch on the overlay: the core's switch with an aggregation stage, whose ports open when
  * neighbours come and close when they go.
  *
- * Without a rate a port sends what its socket takes, and its queue only evens out what the socket
+ * Without a rate a port sends what the datapath takes, and its queue only evens out what that
  * pushes back: no marks, no trimming. With a rate it is a link of that speed, and packets wait at
  * it by a queue discipline.
  */
@@ -26,7 +26,7 @@ struct gw_overlay_switch_cfg {
     uint32_t jobs_max;
     const struct gw_qdisc_ops *qdisc; /* of each port, with its defaults; NULL: fifo */
     uint32_t queue_bytes;             /* of each port */
-    uint64_t rate_bps;                /* of each port; 0: as the socket */
+    uint64_t rate_bps;                /* of each port; 0: as the datapath */
     uint16_t groups;                  /* multicast groups of the station */
     uint16_t first_group;             /* number of the first for the loop */
     uint64_t seed;
@@ -61,22 +61,23 @@ void gw_overlay_switch_hear(struct gw_overlay_switch *own, uint16_t peer, uint16
 /* Tells the switches above, again, who is below: from time to time, since that may be lost. */
 void gw_overlay_switch_announce(struct gw_overlay_switch *own);
 
-/* It has gone. */
+/* The neighbour has gone: closes its port. */
 void gw_overlay_switch_detach(struct gw_overlay_switch *own, uint16_t peer);
 
-/* Opens a port for another node of the same loop; `at` is that node's port. As above. */
+/* Opens a port for another node of the same loop; `at` is that node's port. Returns as
+ * gw_overlay_switch_attach(). */
 int gw_overlay_switch_join(struct gw_overlay_switch *own, struct gw_loop_port at, uint32_t address,
                            bool is_above);
 
 const struct gw_switch *gw_overlay_switch_core(const struct gw_overlay_switch *own);
 
-/* NULL: it adds up nothing. */
+/* The memory of its sums; NULL: it adds up nothing. */
 const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_switch *own);
 
-/* Ports in use. */
+/* The number of ports in use. */
 uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own);
 
-/* What all ports have done since it was opened. */
+/* What all ports together have done since it was opened. */
 struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own);
 
 #endif

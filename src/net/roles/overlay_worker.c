@@ -44,7 +44,7 @@ static int open_endpoint(struct gw_overlay_worker *worker)
         .ack_every = ACK_EVERY,
         .ack_delay = GW_MS,
         .train = gw_overlay_train(cfg->hdr, cfg->mtu),
-        .stall = cfg->patience,
+        .stall = cfg->stall,
         .seed = cfg->seed,
         .generation = (uint16_t)cfg->seed,
         .pool = cfg->pool,
@@ -69,7 +69,7 @@ static int open_member(struct gw_overlay_worker *worker)
         .incarnation = cfg->incarnation,
         .retry = GW_OVERLAY_RETRY,
         .beat = GW_STATION_BEAT,
-        .patience = cfg->patience,
+        .stall = cfg->stall,
     };
     void *memory = gw_node_memory_take(gw_member_size());
     if (!memory)
@@ -141,13 +141,14 @@ int gw_overlay_worker_reduce(struct gw_overlay_worker *worker, const struct gw_t
     return worker->worker ? gw_worker_reduce(worker->worker, tensor, now) : GW_ERR_OUT;
 }
 
-/* The first epoch has begun: makes the worker by the job's terms. Its patience fails the calls. */
+/* The first epoch has begun: makes the worker by the job's terms. It fails calls that have stalled.
+ */
 static int make_worker(struct gw_overlay_worker *worker)
 {
     struct gw_worker_cfg cfg = {
         .tensors_max = worker->cfg.tensors_max,
         .timeout = GW_OVERLAY_TIMEOUT,
-        .stall = worker->cfg.patience,
+        .stall = worker->cfg.stall,
         .congestion_control = worker->cfg.congestion_control,
         .keeps_results = true,
         .kernels = gw_kernels_best(gw_cpu_features()),

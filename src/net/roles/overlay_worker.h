@@ -22,7 +22,7 @@ struct gw_overlay_worker_cfg {
     uint32_t hdr;         /* bytes of IP, UDP and our header */
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t tensors_max; /* in work at the same time */
-    gw_time patience;     /* joining, leaving or a call without progress fails after so long */
+    gw_time stall;        /* joining, leaving or a call without progress fails after so long */
     bool congestion_control;
     uint64_t seed;
 };

@@ -57,7 +57,7 @@ void gw_probe_run(const char *address, uint32_t wanted, struct gw_probe *probe)
     char error[GW_NET_ERROR_MAX];
     int fds[2] = {-1, -1};
     *probe = (struct gw_probe){0};
-    if (gw_sock_parse(address, 0, &from) != 0 || gw_sock_parse(address, 0, &to) != 0)
+    if (gw_sock_addr_parse(address, 0, &from) != 0 || gw_sock_addr_parse(address, 0, &to) != 0)
         return;
     if (gw_sock_open_row(&from, 1, 0, &fds[0], error) != 0)
         return;

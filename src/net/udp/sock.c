@@ -16,183 +16,9 @@
 #include "base/error.h"
 
 enum {
-    /* ::ffff:a.b.c.d: zeros, then ones, then the address. */
-    MAPPED_ZEROS = 10,
-    MAPPED_FRONT = 12,
     /* Attempts to find a free row of ports: a clash with another program is rare, 32 are not. */
     ROW_ATTEMPTS = 32,
 };
-
-int gw_net_fail(char *error, int code, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, GW_NET_ERROR_MAX, format, args);
-    va_end(args);
-    return code;
-}
-
-int gw_sock_parse(const char *host, uint16_t port, struct gw_sock_addr *addr)
-{
-    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    memset(addr, 0, sizeof(*addr));
-    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
-        memcpy(&addr->storage, &v4, sizeof(v4));
-        addr->length = sizeof(v4);
-    } else if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
-        memcpy(&addr->storage, &v6, sizeof(v6));
-        addr->length = sizeof(v6);
-    } else {
-        return GW_ERR_INVALID;
-    }
-    return GW_OK;
-}
-
-static bool is_v6(const struct gw_sock_addr *addr)
-{
-    return addr->storage.ss_family == AF_INET6;
-}
-
-bool gw_sock_is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
-{
-    if (is_v6(a) != is_v6(b))
-        return false;
-    if (is_v6(a))
-        return memcmp(&((const struct sockaddr_in6 *)&a->storage)->sin6_addr,
-                      &((const struct sockaddr_in6 *)&b->storage)->sin6_addr,
-                      sizeof(struct in6_addr)) == 0;
-    return ((const struct sockaddr_in *)&a->storage)->sin_addr.s_addr ==
-           ((const struct sockaddr_in *)&b->storage)->sin_addr.s_addr;
-}
-
-uint16_t gw_sock_port(const struct gw_sock_addr *addr)
-{
-    if (is_v6(addr))
-        return ntohs(((const struct sockaddr_in6 *)&addr->storage)->sin6_port);
-    return ntohs(((const struct sockaddr_in *)&addr->storage)->sin_port);
-}
-
-static void set_port(struct gw_sock_addr *addr, uint16_t port)
-{
-    if (is_v6(addr))
-        ((struct sockaddr_in6 *)&addr->storage)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)&addr->storage)->sin_port = htons(port);
-}
-
-void gw_sock_format_host(const struct gw_sock_addr *addr, char *text, size_t size)
-{
-    const void *host = is_v6(addr)
-                           ? (const void *)&((const struct sockaddr_in6 *)&addr->storage)->sin6_addr
-                           : &((const struct sockaddr_in *)&addr->storage)->sin_addr;
-    snprintf(text, size, "?");
-    inet_ntop(addr->storage.ss_family, host, text, (socklen_t)size);
-}
-
-void gw_sock_format(const struct gw_sock_addr *addr, char *text, size_t size)
-{
-    char host[INET6_ADDRSTRLEN];
-    gw_sock_format_host(addr, host, sizeof(host));
-    snprintf(text, size, is_v6(addr) ? "[%s]:%u" : "%s:%u", host, gw_sock_port(addr));
-}
-
-void gw_sock_pack(const struct gw_sock_addr *addr, uint8_t bytes[GW_SOCK_ADDRESS_SIZE])
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->storage;
-    memset(bytes, 0, GW_SOCK_ADDRESS_SIZE);
-    if (is_v6(addr)) {
-        memcpy(bytes, &((const struct sockaddr_in6 *)&addr->storage)->sin6_addr,
-               GW_SOCK_ADDRESS_SIZE);
-        return;
-    }
-    memset(bytes + MAPPED_ZEROS, 0xff, MAPPED_FRONT - MAPPED_ZEROS);
-    memcpy(bytes + MAPPED_FRONT, &v4->sin_addr, sizeof(v4->sin_addr));
-}
-
-void gw_sock_unpack(const uint8_t bytes[GW_SOCK_ADDRESS_SIZE], uint16_t port,
-                    struct gw_sock_addr *addr)
-{
-    struct in6_addr v6;
-    memcpy(&v6, bytes, sizeof(v6));
-    memset(addr, 0, sizeof(*addr));
-    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
-        struct sockaddr_in *to = (struct sockaddr_in *)&addr->storage;
-        to->sin_family = AF_INET;
-        memcpy(&to->sin_addr, bytes + MAPPED_FRONT, sizeof(to->sin_addr));
-        addr->length = sizeof(*to);
-    } else {
-        struct sockaddr_in6 *to = (struct sockaddr_in6 *)&addr->storage;
-        to->sin6_family = AF_INET6;
-        to->sin6_addr = v6;
-        addr->length = sizeof(*to);
-    }
-    set_port(addr, port);
-}
-
-bool gw_sock_is_multicast(const struct gw_sock_addr *addr)
-{
-    if (is_v6(addr))
-        return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)&addr->storage)->sin6_addr);
-    return IN_MULTICAST(ntohl(((const struct sockaddr_in *)&addr->storage)->sin_addr.s_addr));
-}
-
-void gw_sock_advance(struct gw_sock_addr *addr, uint32_t count)
-{
-    uint8_t bytes[GW_SOCK_ADDRESS_SIZE];
-    gw_sock_pack(addr, bytes);
-    for (uint32_t i = GW_SOCK_ADDRESS_SIZE; i-- > MAPPED_FRONT && count;) {
-        count += bytes[i];
-        bytes[i] = (uint8_t)count;
-        count >>= 8;
-    }
-    gw_sock_unpack(bytes, gw_sock_port(addr), addr);
-}
-
-/* Makes `own`, perhaps the wildcard, the address that we have towards `to`. */
-static bool find_own_address(struct gw_sock_addr *own, const struct gw_sock_addr *to)
-{
-    int fd = socket(to->storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    set_port(own, 0);
-    bool is_known = bind(fd, (const struct sockaddr *)&own->storage, own->length) == 0 &&
-                    connect(fd, (const struct sockaddr *)&to->storage, to->length) == 0 &&
-                    getsockname(fd, (struct sockaddr *)&own->storage, &own->length) == 0;
-    close(fd);
-    return is_known;
-}
-
-/* Number of the interface that has the address, or 0. */
-static int interface_of(const struct gw_sock_addr *own)
-{
-    struct ifaddrs *all;
-    int found = 0;
-    if (getifaddrs(&all) != 0)
-        return 0;
-    for (const struct ifaddrs *one = all; one && !found; one = one->ifa_next) {
-        struct gw_sock_addr at = {.length = own->length};
-        if (!one->ifa_addr || one->ifa_addr->sa_family != own->storage.ss_family)
-            continue;
-        memcpy(&at.storage, one->ifa_addr, own->length);
-        if (gw_sock_is_same_host(&at, own))
-            found = (int)if_nametoindex(one->ifa_name);
-    }
-    freeifaddrs(all);
-    return found;
-}
-
-bool gw_sock_reach_by(struct gw_sock_addr *group, const struct gw_sock_addr *own,
-                      const struct gw_sock_addr *to)
-{
-    struct gw_sock_addr at = *own;
-    group->interface = find_own_address(&at, to) ? interface_of(&at) : 0;
-    if (group->interface)
-        gw_sock_pack(&at, group->source);
-    if (is_v6(group)) /* the same link-local group is another one on each link */
-        ((struct sockaddr_in6 *)&group->storage)->sin6_scope_id = (uint32_t)group->interface;
-    return group->interface != 0;
-}
 
 static int set_option(int fd, int level, int name, int value)
 {
@@ -202,7 +28,7 @@ static int set_option(int fd, int level, int name, int value)
 static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_bytes)
 {
     int failed = set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    if (is_v6(addr)) {
+    if (gw_sock_addr_is_v6(addr)) {
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
         set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0); /* not every system knows it */
@@ -226,8 +52,8 @@ static int join_group(int fd, const struct gw_sock_addr *addr)
 {
     struct group_req request = {.gr_interface = (uint32_t)addr->interface};
     memcpy(&request.gr_group, &addr->storage, addr->length);
-    return setsockopt(fd, is_v6(addr) ? IPPROTO_IPV6 : IPPROTO_IP, MCAST_JOIN_GROUP, &request,
-                      sizeof(request));
+    return setsockopt(fd, gw_sock_addr_is_v6(addr) ? IPPROTO_IPV6 : IPPROTO_IP, MCAST_JOIN_GROUP,
+                      &request, sizeof(request));
 }
 
 /* A bound socket, or -1 with errno set. */
@@ -236,9 +62,10 @@ static int open_one(struct gw_sock_addr *addr, uint32_t buffer_bytes)
     int fd = socket(addr->storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    addr->length = is_v6(addr) ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    addr->length =
+        gw_sock_addr_is_v6(addr) ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     if (set_options(fd, addr, buffer_bytes) != 0 ||
-        (gw_sock_is_multicast(addr) &&
+        (gw_sock_addr_is_multicast(addr) &&
          (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) != 0 || join_group(fd, addr) != 0)) ||
         bind(fd, (const struct sockaddr *)&addr->storage, addr->length) != 0 ||
         getsockname(fd, (struct sockaddr *)&addr->storage, &addr->length) != 0) {
@@ -257,8 +84,8 @@ static int open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_b
     for (uint32_t i = 0; i < count; i++) {
         *at = *addr;
         if (i > 0)
-            set_port(at, (uint16_t)(gw_sock_port(addr) + i));
-        bool wrapped = i > 0 && gw_sock_port(at) < gw_sock_port(addr);
+            gw_sock_addr_set_port(at, (uint16_t)(gw_sock_addr_port(addr) + i));
+        bool wrapped = i > 0 && gw_sock_addr_port(at) < gw_sock_addr_port(addr);
         if (wrapped)
             errno = EADDRINUSE;
         fds[i] = wrapped ? -1 : open_one(at, buffer_bytes);
@@ -278,7 +105,7 @@ int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_
                      char *error)
 {
     struct gw_sock_addr at = *addr;
-    uint32_t attempts = gw_sock_port(addr) == 0 ? ROW_ATTEMPTS : 1;
+    uint32_t attempts = gw_sock_addr_port(addr) == 0 ? ROW_ATTEMPTS : 1;
     for (uint32_t i = 0; i < attempts; i++) {
         struct gw_sock_addr first = *addr;
         if (open_row(&first, count, buffer_bytes, fds, &at) == 0) {
@@ -290,7 +117,7 @@ int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_
     }
     char name[64];
     int reason = errno;
-    gw_sock_format(&at, name, sizeof(name));
+    gw_sock_addr_format(&at, name, sizeof(name));
     snprintf(error, GW_NET_ERROR_MAX, "cannot open UDP socket %s: %s", name, strerror(reason));
     return GW_ERR_SYSTEM;
 }
@@ -340,13 +167,13 @@ static size_t put_way(struct msghdr *msg, struct cmsghdr **at, const struct gw_s
 {
     struct in_pktinfo v4 = {.ipi_ifindex = to->interface};
     struct in6_pktinfo v6 = {.ipi6_ifindex = (uint32_t)to->interface};
-    memcpy(&v4.ipi_spec_dst, to->source + MAPPED_FRONT, sizeof(v4.ipi_spec_dst));
+    memcpy(&v4.ipi_spec_dst, gw_sock_addr_mapped(to->source), sizeof(v4.ipi_spec_dst));
     memcpy(&v6.ipi6_addr, to->source, sizeof(v6.ipi6_addr));
-    if (is_v6(to))
+    if (gw_sock_addr_is_v6(to))
         put(msg, at, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof(v6));
     else
         put(msg, at, IPPROTO_IP, IP_PKTINFO, &v4, sizeof(v4));
-    return is_v6(to) ? CMSG_SPACE(sizeof(v6)) : CMSG_SPACE(sizeof(v4));
+    return gw_sock_addr_is_v6(to) ? CMSG_SPACE(sizeof(v6)) : CMSG_SPACE(sizeof(v4));
 }
 
 size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
@@ -356,8 +183,8 @@ size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_
     struct cmsghdr *at = NULL;
     int value = tos;
     memset(control, 0, GW_SOCK_CONTROL_SIZE);
-    put(&msg, &at, is_v6(to) ? IPPROTO_IPV6 : IPPROTO_IP, is_v6(to) ? IPV6_TCLASS : IP_TOS, &value,
-        sizeof(value));
+    put(&msg, &at, gw_sock_addr_is_v6(to) ? IPPROTO_IPV6 : IPPROTO_IP,
+        gw_sock_addr_is_v6(to) ? IPV6_TCLASS : IP_TOS, &value, sizeof(value));
     size_t length = CMSG_SPACE(sizeof(value));
     if (segment) {
         put(&msg, &at, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));

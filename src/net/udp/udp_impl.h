@@ -6,11 +6,13 @@
 
 #include "base/prng.h"
 #include "core/codec.h"
+#include "net/udp/sock.h"
 #include "net/udp/udp.h"
 
 enum {
-    GW_UDP_PLACES = 2 * GW_UDP_TRAIN_MAX, /* of a batch on its way out: faults double packets */
-    GW_UDP_PIECES = 3,                    /* of a datagram: header, payload, tag */
+    GW_UDP_PLACES =
+        2 * GW_DATAPATH_TRAIN_MAX, /* of a batch on its way out: faults double packets */
+    GW_UDP_PIECES = 3,             /* of a datagram: header, payload, authentication */
     GW_UDP_DATAGRAM_MAX = 65535,
 };
 
@@ -31,8 +33,8 @@ struct gw_udp_tx {
     struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
     uint16_t late_peer;
     struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
-    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the tag */
-    uint8_t tags[GW_UDP_PLACES][GW_TAG_SIZE];
+    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the authentication */
+    uint8_t auths[GW_UDP_PLACES][GW_AUTH_SIZE];
     struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];
     struct iovec iovs[GW_UDP_PLACES * GW_UDP_PIECES];
     uint32_t *batches; /* of every buffer of the pool: the last batch that it was in */
@@ -46,8 +48,8 @@ struct gw_udp_rx {
     uint32_t stride;
     uint32_t places;    /* laid out now */
     uint32_t iov_count; /* of them: fewer where buffers lie side by side */
-    uint32_t bufs[GW_UDP_TRAIN_MAX];
-    struct iovec iovs[GW_UDP_TRAIN_MAX + 1];
+    uint32_t bufs[GW_DATAPATH_TRAIN_MAX];
+    struct iovec iovs[GW_DATAPATH_TRAIN_MAX + 1];
     struct gw_sock_addr from;
     uint8_t overflow[GW_UDP_DATAGRAM_MAX];
     uint8_t linear[GW_UDP_DATAGRAM_MAX];
@@ -68,21 +70,29 @@ struct gw_udp_group {
 };
 
 struct gw_udp {
-    struct gw_udp_cfg cfg;
-    struct gw_sock_addr local;
+    struct gw_datapath base;
+    struct gw_datapath_cfg cfg;
     uint32_t ip_overhead; /* bytes of IP and UDP headers */
     bool segments;        /* the kernel cuts our trains */
     struct gw_prng prng;
-    struct gw_udp_stats stats;
-    struct gw_udp_peer *peers; /* addr.length 0: free */
-    int fds[GW_SOCK_ROW_MAX];
-    struct gw_udp_source sources[GW_UDP_RECEIVE_FDS]; /* fds[0], and the group's */
-    uint32_t source;                                  /* the one that something came from last */
-    uint32_t in_a_row;                                /* trains from it */
+    int fds[GW_DATAPATH_ENTROPIES_MAX];
+    struct gw_udp_source sources[GW_DATAPATH_FDS_MAX]; /* fds[0], and the group's */
+    uint32_t source;                                   /* the one that something came from last */
+    uint32_t in_a_row;                                 /* trains from it */
     struct gw_udp_group group;
     struct gw_udp_tx tx;
     struct gw_udp_rx rx;
 };
+
+static inline struct gw_udp *gw_udp_of(struct gw_datapath *datapath)
+{
+    return (struct gw_udp *)datapath;
+}
+
+static inline const struct gw_udp *gw_udp_of_const(const struct gw_datapath *datapath)
+{
+    return (const struct gw_udp *)datapath;
+}
 
 /* The first byte of a datagram whose payload is in `buf` and whose header takes `hdr_size`. */
 static inline uint8_t *gw_udp_datagram(const struct gw_udp *udp, uint32_t buf, uint32_t hdr_size)
@@ -108,6 +118,17 @@ bool gw_udp_rx_init(struct gw_udp *udp);
 void gw_udp_rx_fini(struct gw_udp *udp);
 bool gw_udp_tx_init(struct gw_udp *udp);
 void gw_udp_tx_fini(struct gw_udp *udp);
+
+/* What the names of struct gw_datapath_ops say. */
+int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath_train *train,
+                   char *error);
+bool gw_udp_can_send(const struct gw_datapath *datapath);
+int gw_udp_send(struct gw_datapath *datapath, uint16_t peer, struct gw_pkt **pkts, uint32_t count,
+                char *error);
+int gw_udp_flush(struct gw_datapath *datapath, char *error);
+void gw_udp_send_control(struct gw_datapath *datapath, const struct gw_sock_addr *to,
+                         const uint8_t *bytes, uint32_t length);
+int gw_udp_blocked_fd(const struct gw_datapath *datapath);
 
 /* The network or a filter is in the way; the transport repairs what is lost meanwhile. */
 bool gw_udp_is_transient(int reason);

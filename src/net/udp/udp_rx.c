@@ -27,8 +27,8 @@ struct arrival {
     uint8_t tos;
     bool is_in_place;
     bool is_of_group;
-    uint64_t cookie;                /* in all its packets */
-    const struct gw_udp_peer *peer; /* NULL: not known yet */
+    uint64_t cookie;                     /* in all its packets */
+    const struct gw_datapath_peer *peer; /* NULL: not known yet */
 };
 
 static uint8_t *place_bytes(const struct gw_udp *udp, uint32_t i)
@@ -52,8 +52,8 @@ static void lay_out(struct gw_udp *udp, uint32_t stride)
     struct gw_udp_rx *rx = &udp->rx;
     rx->stride = stride;
     rx->places = (GW_UDP_DATAGRAM_MAX + stride - 1) / stride;
-    if (rx->places > GW_UDP_TRAIN_MAX)
-        rx->places = GW_UDP_TRAIN_MAX;
+    if (rx->places > GW_DATAPATH_TRAIN_MAX)
+        rx->places = GW_DATAPATH_TRAIN_MAX;
     point_at_places(udp);
 }
 
@@ -67,7 +67,7 @@ bool gw_udp_rx_init(struct gw_udp *udp)
 {
     struct gw_udp_rx *rx = &udp->rx;
     struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
-    for (uint32_t i = 0; i < GW_UDP_TRAIN_MAX; i++) {
+    for (uint32_t i = 0; i < GW_DATAPATH_TRAIN_MAX; i++) {
         rx->bufs[i] = gw_buf_claim(bufs);
         if (rx->bufs[i] == GW_BUF_NONE) {
             while (i-- > 0)
@@ -82,7 +82,7 @@ bool gw_udp_rx_init(struct gw_udp *udp)
 
 void gw_udp_rx_fini(struct gw_udp *udp)
 {
-    for (uint32_t i = 0; i < GW_UDP_TRAIN_MAX; i++)
+    for (uint32_t i = 0; i < GW_DATAPATH_TRAIN_MAX; i++)
         gw_buf_release(udp->cfg.pool->bufs, udp->rx.bufs[i]);
 }
 
@@ -100,24 +100,24 @@ static void linearise(struct gw_udp *udp, uint32_t bytes)
 
 static bool is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
 {
-    return a->length == b->length && gw_sock_is_same_host(a, b);
+    return a->length == b->length && gw_sock_addr_is_same_host(a, b);
 }
 
 /* The neighbour that the cookie names, if it sends from its own address. */
-static const struct gw_udp_peer *find_peer(const struct gw_udp *udp, const struct arrival *arrival,
-                                           const struct gw_sock_addr *from)
+static const struct gw_datapath_peer *
+find_peer(const struct gw_udp *udp, const struct arrival *arrival, const struct gw_sock_addr *from)
 {
     bool is_of_group = arrival->is_of_group;
     uint16_t number = is_of_group ? udp->group.peer : (uint16_t)arrival->cookie;
-    const struct gw_udp_peer *peer = gw_udp_peer(udp, number);
+    const struct gw_datapath_peer *peer = gw_datapath_peer(&udp->base, number);
     if (!peer || arrival->cookie != (is_of_group ? udp->group.cookie : peer->rx_cookie) ||
         !is_same_host(&peer->addr, from))
         return NULL;
-    uint16_t entropy = (uint16_t)(gw_sock_port(from) - gw_sock_port(&peer->addr));
+    uint16_t entropy = (uint16_t)(gw_sock_addr_port(from) - gw_sock_addr_port(&peer->addr));
     return entropy < peer->entropies ? peer : NULL;
 }
 
-static void count_refusal(struct gw_udp_stats *stats, int code)
+static void count_refusal(struct gw_datapath_stats *stats, int code)
 {
     if (code == GW_ERR_VERSION)
         stats->wrong_version++;
@@ -127,16 +127,16 @@ static void count_refusal(struct gw_udp_stats *stats, int code)
         stats->malformed++;
 }
 
-/* Judges a datagram by its tag, which are the last of its `length` bytes. */
+/* Judges a datagram by its authentication, the last of its `length` bytes. */
 static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint8_t *datagram,
                        uint32_t length)
 {
-    const struct iovec covered = {datagram, length - GW_TAG_SIZE};
-    enum gw_tag_verdict verdict =
-        gw_tag_open(arrival->peer->tag, &covered, 1, datagram + covered.iov_len);
-    udp->stats.forged += verdict == GW_TAG_FORGED;
-    udp->stats.repeated += verdict == GW_TAG_REPEATED || verdict == GW_TAG_OLD;
-    return verdict == GW_TAG_GENUINE;
+    const struct iovec covered = {datagram, length - GW_AUTH_SIZE};
+    enum gw_auth_verdict verdict =
+        gw_auth_open(arrival->peer->auth, &covered, 1, datagram + covered.iov_len);
+    udp->base.stats.forged += verdict == GW_AUTH_FORGED;
+    udp->base.stats.repeated += verdict == GW_AUTH_REPEATED || verdict == GW_AUTH_OLD;
+    return verdict == GW_AUTH_GENUINE;
 }
 
 /* Gives the packet its payload: the buffer of place `i`, or a copy of `payload`. */
@@ -147,13 +147,13 @@ static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, con
     uint32_t size = gw_codec_payload(pkt);
     if (size == 0)
         return true;
-    if (size > udp->cfg.mtu) { /* behind it there may be room for a tag alone */
-        udp->stats.malformed++;
+    if (size > udp->cfg.mtu) { /* behind it there may be room for the authentication alone */
+        udp->base.stats.malformed++;
         return false;
     }
     uint32_t fresh = gw_buf_claim(bufs);
     if (fresh == GW_BUF_NONE) {
-        udp->stats.no_room++;
+        udp->base.stats.no_room++;
         return false;
     }
     if (payload) {
@@ -187,22 +187,23 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
     uint8_t *datagram = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin;
     struct gw_frame frame = {
         .length = left < arrival->segment ? left : arrival->segment,
-        .entropy = (uint16_t)(gw_sock_port(&rx->from) - gw_sock_port(&arrival->peer->addr)),
+        .entropy =
+            (uint16_t)(gw_sock_addr_port(&rx->from) - gw_sock_addr_port(&arrival->peer->addr)),
         .tos = arrival->tos,
     };
-    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->tag ? GW_TAG_SIZE : 0)) {
-        udp->stats.runts++;
+    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->auth ? GW_AUTH_SIZE : 0)) {
+        udp->base.stats.runts++;
         return NULL;
     }
-    if (arrival->peer->tag) {
+    if (arrival->peer->auth) {
         if (!is_genuine(udp, arrival, datagram, frame.length))
             return NULL;
-        frame.length -= GW_TAG_SIZE;
+        frame.length -= GW_AUTH_SIZE;
     }
     memcpy(frame.hdr, datagram, frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
     struct gw_pkt *pkt = gw_pkt_claim(pool);
     if (!pkt) {
-        udp->stats.no_room++;
+        udp->base.stats.no_room++;
         return NULL;
     }
     struct gw_codec codec = {.cookie = arrival->cookie, .overhead = udp->ip_overhead};
@@ -210,34 +211,34 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
     if (!code && arrival->is_of_group)
         code = take_from_group(udp, pkt);
     if (code)
-        count_refusal(&udp->stats, code);
+        count_refusal(&udp->base.stats, code);
     if (code ||
         !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame.hdr_size)) {
         pkt->buf = GW_BUF_NONE;
         gw_pkt_release(pool, pkt);
         return NULL;
     }
-    udp->stats.received++;
+    udp->base.stats.received++;
     if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
         udp->group.missed++;
     return pkt;
 }
 
 /* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
-static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_train *train)
+static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_datapath_train *train)
 {
     struct gw_udp_rx *rx = &udp->rx;
     uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
     uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
     const uint8_t *hdr = place_bytes(udp, 0);
     if (length < GW_WIRE_HDR_MIN) {
-        udp->stats.runts += count;
+        udp->base.stats.runts += count;
         return false;
     }
     if (gw_attach_is(hdr, length)) {
         /* To a group anybody can send: it is for probes, and they are for it. */
         if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != arrival->is_of_group) {
-            udp->stats.malformed += count;
+            udp->base.stats.malformed += count;
             return false;
         }
         linearise(udp, length);
@@ -247,13 +248,13 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_udp_
         return false;
     }
     if (gw_wire_version(hdr, length) != GW_WIRE_VERSION) {
-        udp->stats.wrong_version += count;
+        udp->base.stats.wrong_version += count;
         return false;
     }
     arrival->cookie = gw_wire_cookie(hdr);
     arrival->peer = find_peer(udp, arrival, &rx->from);
     if (!arrival->peer)
-        udp->stats.wrong_cookie += count;
+        udp->base.stats.wrong_cookie += count;
     return arrival->peer != NULL;
 }
 
@@ -281,13 +282,13 @@ static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct
     if (got < 0) {
         char name[64];
         int reason = errno;
-        gw_sock_format(&udp->local, name, sizeof(name));
+        gw_sock_addr_format(&udp->base.address, name, sizeof(name));
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot receive at %s: %s", name,
                            strerror(reason));
     }
     struct gw_sock_news news = {.kernel_drops = source->drops};
     gw_sock_read_control(&msg, &news);
-    udp->stats.kernel_drops += (uint32_t)(news.kernel_drops - source->drops);
+    udp->base.stats.kernel_drops += (uint32_t)(news.kernel_drops - source->drops);
     source->drops = news.kernel_drops;
     rx->from.length = msg.msg_namelen;
     arrival->bytes = (uint32_t)got;
@@ -302,11 +303,11 @@ static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
 {
     int result = 0;
     if (udp->in_a_row == IN_A_ROW_MAX) {
-        udp->source = (udp->source + 1) % GW_UDP_RECEIVE_FDS;
+        udp->source = (udp->source + 1) % GW_DATAPATH_FDS_MAX;
         udp->in_a_row = 0;
     }
-    for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS && result == 0; i++) {
-        uint32_t number = (udp->source + i) % GW_UDP_RECEIVE_FDS;
+    for (uint32_t i = 0; i < GW_DATAPATH_FDS_MAX && result == 0; i++) {
+        uint32_t number = (udp->source + i) % GW_DATAPATH_FDS_MAX;
         if (udp->sources[number].fd < 0)
             continue;
         result = receive_from(udp, &udp->sources[number], arrival, error);
@@ -318,8 +319,10 @@ static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
     return result;
 }
 
-int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, char *error)
+int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath_train *train,
+                   char *error)
 {
+    struct gw_udp *udp = gw_udp_of(datapath);
     struct gw_udp_rx *rx = &udp->rx;
     struct arrival arrival = {0};
     train->count = 0;
@@ -327,21 +330,21 @@ int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, 
     int result = receive(udp, &arrival, error);
     if (result <= 0)
         return result;
-    udp->stats.rx_trains++;
+    udp->base.stats.rx_trains++;
     bool is_single = arrival.segment == arrival.bytes;
     arrival.is_in_place = is_single ? arrival.bytes <= rx->stride : arrival.segment == rx->stride;
     if (arrival.bytes == 0)
-        udp->stats.runts++;
+        udp->base.stats.runts++;
     if (arrival.bytes == 0 || !classify(udp, &arrival, train))
         return 1;
     uint32_t count = (arrival.bytes + arrival.segment - 1) / arrival.segment;
-    if (count > GW_UDP_TRAIN_MAX || arrival.bytes > sizeof(rx->linear)) {
-        udp->stats.malformed += count;
+    if (count > GW_DATAPATH_TRAIN_MAX || arrival.bytes > sizeof(rx->linear)) {
+        udp->base.stats.malformed += count;
         return 1;
     }
     if (!arrival.is_in_place) {
         linearise(udp, arrival.bytes);
-        udp->stats.rx_copied += count;
+        udp->base.stats.rx_copied += count;
     }
     train->peer = (uint16_t)arrival.peer->rx_cookie; /* its number, whatever it sent to */
     for (uint32_t i = 0; i < count; i++) {
@@ -354,13 +357,4 @@ int gw_udp_receive(struct gw_udp *udp, gw_time now, struct gw_udp_train *train, 
     else if (fits_places(udp, arrival.segment))
         lay_out(udp, arrival.segment);
     return 1;
-}
-
-uint32_t gw_udp_receive_fds(const struct gw_udp *udp, int *fds)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < GW_UDP_RECEIVE_FDS; i++)
-        if (udp->sources[i].fd >= 0)
-            fds[count++] = udp->sources[i].fd;
-    return count;
 }

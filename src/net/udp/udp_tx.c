@@ -31,8 +31,8 @@ static bool claim_front(struct gw_udp *udp, uint32_t buf)
     return true;
 }
 
-/* Says where the datagram lies, with its tag if there is one. */
-static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_tag *tag)
+/* Says where the datagram lies, with its authentication if there is one. */
+static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_auth *auth)
 {
     struct gw_udp_tx *tx = &udp->tx;
     struct gw_frame *frame = &tx->frames[at];
@@ -50,12 +50,12 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
         if (payload)
             pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
     }
-    if (tag) {
-        GW_ASSERT(!is_whole || payload + GW_TAG_SIZE <= udp->cfg.pool->bufs->size);
-        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->tags[at];
-        gw_tag_seal(tag, pieces, count, bytes);
-        pieces[count++] = (struct iovec){bytes, GW_TAG_SIZE};
-        frame->length += GW_TAG_SIZE;
+    if (auth) {
+        GW_ASSERT(!is_whole || payload + GW_AUTH_SIZE <= udp->cfg.pool->bufs->size);
+        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->auths[at];
+        gw_auth_seal(auth, pieces, count, bytes);
+        pieces[count++] = (struct iovec){bytes, GW_AUTH_SIZE};
+        frame->length += GW_AUTH_SIZE;
     }
     for (; count < GW_UDP_PIECES; count++)
         pieces[count].iov_len = 0;
@@ -68,16 +68,16 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
     uint32_t at = tx->count++;
     gw_codec_encode(codec, pkt, &tx->frames[at]);
     tx->pkts[at] = is_copy ? NULL : pkt;
-    place(udp, at, pkt, udp->peers[tx->peer].tag);
+    place(udp, at, pkt, udp->base.peers[tx->peer].auth);
 }
 
 /* Adds a packet, or does to it what was asked for. */
 static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
 {
-    const struct gw_udp_faults *faults = &udp->cfg.faults;
+    const struct gw_datapath_faults *faults = &udp->cfg.faults;
     struct gw_udp_tx *tx = &udp->tx;
     if (gw_prng_chance(&udp->prng, faults->lose_q32)) {
-        udp->stats.lost++;
+        udp->base.stats.lost++;
         gw_pkt_release(udp->cfg.pool, pkt);
     } else if (!tx->late && gw_prng_chance(&udp->prng, faults->delay_q32)) {
         tx->late = pkt;
@@ -92,10 +92,10 @@ static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, st
 /* Makes the packets the current batch. */
 static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count)
 {
-    const struct gw_udp_faults *faults = &udp->cfg.faults;
+    const struct gw_datapath_faults *faults = &udp->cfg.faults;
     struct gw_udp_tx *tx = &udp->tx;
     bool has_faults = faults->lose_q32 | faults->duplicate_q32 | faults->delay_q32;
-    struct gw_codec codec = {.cookie = udp->peers[number].tx_cookie};
+    struct gw_codec codec = {.cookie = udp->base.peers[number].tx_cookie};
     struct gw_pkt *late = tx->late && tx->late_peer == number ? tx->late : NULL;
     tx->first = tx->count = 0;
     tx->batch++;
@@ -125,8 +125,8 @@ static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
     uint32_t room = GW_UDP_DATAGRAM_MAX - udp->ip_overhead;
     if (!udp->segments)
         return 1;
-    while (end < tx->count && end - first < GW_UDP_TRAIN_MAX && tx->frames[end].length <= segment &&
-           bytes + tx->frames[end].length <= room) {
+    while (end < tx->count && end - first < GW_DATAPATH_TRAIN_MAX &&
+           tx->frames[end].length <= segment && bytes + tx->frames[end].length <= room) {
         bytes += tx->frames[end].length;
         if (tx->frames[end++].length < segment)
             break;
@@ -183,37 +183,38 @@ static ssize_t send_run(struct gw_udp *udp, uint32_t count)
 {
     struct gw_udp_tx *tx = &udp->tx;
     uint16_t segment = count > 1 ? (uint16_t)tx->frames[tx->first].length : 0;
-    return send_pieces(tx->fd, &udp->peers[tx->peer].addr, tx->tos, segment, tx->iovs,
+    return send_pieces(tx->fd, &udp->base.peers[tx->peer].addr, tx->tos, segment, tx->iovs,
                        gather(tx, count));
 }
 
-int gw_udp_flush(struct gw_udp *udp, char *error)
+/* Offers the batch to the kernel. */
+static int flush(struct gw_udp *udp, char *error)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    bool is_group = udp->peers[tx->peer].addr.interface != 0;
+    bool is_group = udp->base.peers[tx->peer].addr.interface != 0;
     tx->is_blocked = false;
-    if (tx->first < tx->count && !udp->peers[tx->peer].addr.length)
+    if (tx->first < tx->count && !udp->base.peers[tx->peer].addr.length)
         drop_front(udp, tx->count - tx->first); /* gone while its train waited */
     while (tx->first < tx->count) {
         uint32_t count = run_length(udp, tx->first);
         if (send_run(udp, count) >= 0) {
-            udp->stats.sent += count;
-            udp->stats.tx_trains++;
+            udp->base.stats.sent += count;
+            udp->base.stats.tx_trains++;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             tx->is_blocked = true;
-            udp->stats.blocked++;
+            udp->base.stats.blocked++;
             return GW_OK;
         } else if (count > 1 && (errno == EIO || (errno == EINVAL && !is_group))) {
             udp->segments = false; /* this way out cannot cut trains */
             continue;
         } else if (is_group) {
-            udp->stats.send_errors += count; /* who hears nothing gets it otherwise */
+            udp->base.stats.send_errors += count; /* who hears nothing gets it otherwise */
         } else if (udp->cfg.serves_many || gw_udp_is_transient(errno)) {
-            udp->stats.send_errors += count;
+            udp->base.stats.send_errors += count;
         } else {
             char name[64];
             int reason = errno;
-            gw_sock_format(&udp->peers[tx->peer].addr, name, sizeof(name));
+            gw_sock_addr_format(&udp->base.peers[tx->peer].addr, name, sizeof(name));
             return gw_net_fail(error, GW_ERR_SYSTEM, "cannot send %u bytes to %s: %s",
                                tx->frames[tx->first].length, name, strerror(reason));
         }
@@ -222,34 +223,43 @@ int gw_udp_flush(struct gw_udp *udp, char *error)
     return GW_OK;
 }
 
-bool gw_udp_can_send(const struct gw_udp *udp)
+int gw_udp_flush(struct gw_datapath *datapath, char *error)
 {
-    return udp->tx.first == udp->tx.count;
+    return flush(gw_udp_of(datapath), error);
 }
 
-int gw_udp_send(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count,
+bool gw_udp_can_send(const struct gw_datapath *datapath)
+{
+    const struct gw_udp_tx *tx = &gw_udp_of_const(datapath)->tx;
+    return tx->first == tx->count;
+}
+
+int gw_udp_send(struct gw_datapath *datapath, uint16_t number, struct gw_pkt **pkts, uint32_t count,
                 char *error)
 {
-    GW_ASSERT(gw_udp_can_send(udp) && count <= GW_UDP_TRAIN_MAX);
-    if (!gw_udp_peer(udp, number)) {
+    struct gw_udp *udp = gw_udp_of(datapath);
+    GW_ASSERT(gw_udp_can_send(datapath) && count <= GW_DATAPATH_TRAIN_MAX);
+    if (!gw_datapath_peer(datapath, number)) {
         for (uint32_t i = 0; i < count; i++)
             gw_pkt_release(udp->cfg.pool, pkts[i]);
-        udp->stats.send_errors += count;
+        udp->base.stats.send_errors += count;
         return GW_OK;
     }
     load(udp, number, pkts, count);
-    return gw_udp_flush(udp, error);
+    return flush(udp, error);
 }
 
-void gw_udp_send_control(struct gw_udp *udp, const struct gw_sock_addr *to, const uint8_t *bytes,
-                         uint32_t length)
+void gw_udp_send_control(struct gw_datapath *datapath, const struct gw_sock_addr *to,
+                         const uint8_t *bytes, uint32_t length)
 {
+    struct gw_udp *udp = gw_udp_of(datapath);
     struct iovec iov = {(void *)bytes, length};
-    udp->stats.send_errors += send_pieces(udp->fds[0], to, gw_wire_tos(0, 0), 0, &iov, 1) < 0;
+    udp->base.stats.send_errors += send_pieces(udp->fds[0], to, gw_wire_tos(0, 0), 0, &iov, 1) < 0;
 }
 
-int gw_udp_blocked_fd(const struct gw_udp *udp)
+int gw_udp_blocked_fd(const struct gw_datapath *datapath)
 {
+    const struct gw_udp *udp = gw_udp_of_const(datapath);
     return udp->tx.is_blocked ? udp->tx.fd : -1;
 }
 

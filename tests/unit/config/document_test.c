@@ -25,7 +25,7 @@ static int load(const char *text, const char *set1, const char *set2, char flow[
     unlink(name);
     if (!error) {
         FILE *out = fmemopen(flow, FLOW_MAX, "w");
-        gw_value_write(document.root, out);
+        gw_doc_value_write(document.root, out);
         fclose(out);
     }
     gw_document_free(&document);

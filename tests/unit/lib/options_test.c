@@ -193,7 +193,7 @@ static void options_plan__copies_what_is_given(void **state)
     assert_int_equal(plan.world, 4);
     assert_int_equal(plan.values, 62);
     assert_int_equal(plan.window, 64);
-    assert_int_equal(plan.deadline, 1500 * GW_MS);
+    assert_int_equal(plan.stall, 1500 * GW_MS);
     assert_int_equal(plan.faults.lose_q32, UINT64_C(1) << 31);
     assert_int_equal(plan.faults.duplicate_q32, UINT64_C(1) << 30);
     assert_int_equal(plan.faults.delay_q32, UINT64_C(1) << 29);
@@ -207,7 +207,7 @@ static void options_plan__zero_is_the_default(void **state)
     struct gradwire_options options = good();
     options.deadline_ms = options.values = options.window = 0;
     struct gw_io_plan plan = plan_of(&options);
-    assert_int_equal(plan.deadline, 30000 * GW_MS);
+    assert_int_equal(plan.stall, 30000 * GW_MS);
     assert_int_equal(plan.values, 352);
     assert_int_equal(plan.window, 256);
 }

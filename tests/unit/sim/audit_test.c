@@ -5,7 +5,8 @@
 #include "support.h"
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/audit.h"
+#include "sim/crash.h"
 
 static const char scenario[] = "topology: {kind: star, hosts: 4}\n"
                                "workload: {kind: incast, degree: 3, size: 1MiB}\n";

@@ -7,7 +7,7 @@
 #include "support.h"
 
 #include "base/error.h"
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 #include "wire/wire.h"
 
 enum {

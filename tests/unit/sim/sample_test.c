@@ -2,7 +2,7 @@
 #include "sim_support.h"
 #include "support.h"
 
-#include "sim/engine.h"
+#include "sim/sim_impl.h"
 
 /* A base RTT of 3284 ns at 800 Gb/s: the window of 1.25 bdp is 410,500 bytes. */
 static const char scenario[] = "topology: {kind: star, hosts: 4}\n"

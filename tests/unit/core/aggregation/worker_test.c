@@ -399,6 +399,7 @@ static void worker__follows_the_news_of_a_position(void **state)
     moved->agg.bitmap = to;
     input(&b, moved, 0);
     for (uint32_t i = 1; last.seq != first_seq + WINDOW; i++) {
+        b.node->ready_count = 0;
         while (last.seq != first_seq + WINDOW) {
             struct gw_pkt *pkt;
             if (!(gw_node_output(b.node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE))

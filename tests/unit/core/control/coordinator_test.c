@@ -62,7 +62,7 @@ static void bench_open(struct bench *b)
                                      .first_seq = FIRST_SEQ,
                                      .retry = RETRY,
                                      .beat = BEAT,
-                                     .lost = LOST,
+                                     .silence = LOST,
                                      .server = b->server};
     b->memory[1] = gw_test_take(gw_coordinator_size(&cfg));
     assert_int_equal(gw_coordinator_init(&b->coordinator, b->memory[1], &cfg, b->host.endpoint), 0);
@@ -239,7 +239,7 @@ static void coordinator__a_silent_worker_ends_the_epoch(void **state)
     assert_int_equal(failed.index, GW_JOB_LOST);
     assert_int_equal(failed.job.word[0], 0);
     assert_int_equal(failed.epoch, epoch);
-    assert_int_equal(gw_coordinator_stats(b.coordinator)->losses, 1);
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->silences, 1);
     /* One that did not hear it, and reports, is told again. */
     feed(&b, &ready, LOST + GW_MS);
     assert_int_equal(collect(&b, 2, GW_JOB_FAILED, &failed, LOST + GW_MS), 1);

@@ -6,7 +6,8 @@
 #include "support.h"
 
 #include "net/attach/groups.h"
-#include "net/udp/key.h"
+#include "net/key.h"
+#include "net/udp/udp.h"
 
 enum {
     SESSIONS = 8, /* numbers of neighbours, and the first of a group */
@@ -28,7 +29,7 @@ enum {
 
 struct fixture {
     struct gw_test_host host;
-    struct gw_udp *udp;
+    struct gw_datapath *udp;
     struct gw_groups *groups;
     struct gw_sock_addr member; /* where all neighbours are */
 };
@@ -42,16 +43,16 @@ static int open_fixture(void **state)
     assert_int_equal(gw_key_setup(), 0);
     struct gw_endpoint_cfg host_cfg = gw_test_host_cfg(1, MTU);
     gw_test_host_open(&f->host, &host_cfg, PKTS);
-    struct gw_udp_cfg udp_cfg = {
+    struct gw_datapath_cfg udp_cfg = {
         .pool = &f->host.pool,
         .address = "127.0.0.1",
         .entropies = 1,
         .mtu = MTU,
         .peers_max = SESSIONS + GROUPS,
     };
-    assert_int_equal(gw_udp_open(&udp_cfg, &f->udp, error), 0);
-    assert_int_equal(gw_sock_parse("239.77.1.255", PORT, &cfg.first), 0);
-    assert_int_equal(gw_sock_parse("127.0.0.1", 4791, &f->member), 0);
+    assert_int_equal(gw_datapath_open(&gw_datapath_udp, &udp_cfg, &f->udp, error), 0);
+    assert_int_equal(gw_sock_addr_parse("239.77.1.255", PORT, &cfg.first), 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", 4791, &f->member), 0);
     f->groups = gw_groups_open(&cfg);
     assert_non_null(f->groups);
     *state = f;
@@ -62,7 +63,7 @@ static int close_fixture(void **state)
 {
     struct fixture *f = *state;
     gw_groups_close(f->groups);
-    gw_udp_close(f->udp);
+    gw_datapath_close(f->udp);
     gw_test_host_close(&f->host);
     free(f);
     return 0;
@@ -87,9 +88,9 @@ static bool is_same(const struct gw_attach_group *a, const struct gw_attach_grou
 static bool is_at(const struct gw_attach_group *group, const char *host)
 {
     struct gw_sock_addr addr;
-    uint8_t bytes[GW_SOCK_ADDRESS_SIZE];
-    assert_int_equal(gw_sock_parse(host, PORT, &addr), 0);
-    gw_sock_pack(&addr, bytes);
+    uint8_t bytes[GW_SOCK_ADDR_SIZE];
+    assert_int_equal(gw_sock_addr_parse(host, PORT, &addr), 0);
+    gw_sock_addr_pack(&addr, bytes);
     return group->port == PORT && memcmp(group->address, bytes, sizeof(bytes)) == 0;
 }
 
@@ -141,36 +142,36 @@ static void groups_add__tells_none_when_all_are_in_use(void **state)
 static void groups_add__tells_none_who_cannot_be_reached(void **state)
 {
     struct fixture *f = *state;
-    assert_int_equal(gw_sock_parse("192.0.2.1", 4791, &f->member), 0);
+    assert_int_equal(gw_sock_addr_parse("192.0.2.1", 4791, &f->member), 0);
     assert_int_equal(add(f, 0, LEFT, KEY).port, 0);
     assert_int_equal(gw_groups_of(f->groups, 0), GW_GROUP_NONE);
-    assert_null(gw_udp_peer(f->udp, SESSIONS));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS));
 }
 
 /* What is sent to the group's number goes where its members were told to listen. */
 static void groups__are_destinations_while_they_have_members(void **state)
 {
     struct fixture *f = *state;
-    assert_null(gw_udp_peer(f->udp, SESSIONS));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS));
     struct gw_attach_group told = add(f, 0, LEFT, KEY);
     add(f, 1, LEFT, KEY);
     add(f, 2, RIGHT, KEY);
-    const struct gw_udp_peer *peer = gw_udp_peer(f->udp, SESSIONS);
+    const struct gw_datapath_peer *peer = gw_datapath_peer(f->udp, SESSIONS);
     assert_non_null(peer);
     assert_true(peer->tx_cookie == told.cookie);
     assert_true(peer->rx_cookie != told.cookie); /* nothing comes from it */
-    assert_int_equal(gw_sock_port(&peer->addr), PORT);
+    assert_int_equal(gw_sock_addr_port(&peer->addr), PORT);
     assert_true(peer->addr.interface > 0);
-    assert_non_null(gw_udp_peer(f->udp, SESSIONS + 1));
-    assert_null(gw_udp_peer(f->udp, SESSIONS + 2));
+    assert_non_null(gw_datapath_peer(f->udp, SESSIONS + 1));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS + 2));
     leave(f, 0);
-    assert_non_null(gw_udp_peer(f->udp, SESSIONS));
+    assert_non_null(gw_datapath_peer(f->udp, SESSIONS));
     leave(f, 1);
-    assert_null(gw_udp_peer(f->udp, SESSIONS));
-    assert_non_null(gw_udp_peer(f->udp, SESSIONS + 1));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS));
+    assert_non_null(gw_datapath_peer(f->udp, SESSIONS + 1));
     leave(f, 2);
     leave(f, 2); /* once more changes nothing */
-    assert_null(gw_udp_peer(f->udp, SESSIONS + 1));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS + 1));
 }
 
 /* Who has left does not know the cookie of those who come after. */
@@ -185,7 +186,7 @@ static void groups_remove__frees_the_group_for_others(void **state)
     assert_true(is_at(&after, "239.77.1.255"));
     assert_true(after.cookie != before.cookie);
     assert_int_equal(gw_groups_of(f->groups, 2), SESSIONS);
-    assert_true(gw_udp_peer(f->udp, SESSIONS)->tx_cookie == after.cookie);
+    assert_true(gw_datapath_peer(f->udp, SESSIONS)->tx_cookie == after.cookie);
     leave(f, 2);
     struct gw_attach_group again = add(f, 0, LEFT, KEY); /* the first job is back */
     assert_true(is_at(&again, "239.77.1.255"));
@@ -200,11 +201,11 @@ static void groups_add__moves_a_member(void **state)
     add(f, 1, RIGHT, KEY);
     add(f, 0, RIGHT, KEY);
     assert_int_equal(gw_groups_of(f->groups, 0), SESSIONS + 1);
-    assert_null(gw_udp_peer(f->udp, SESSIONS));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS));
     leave(f, 1);
-    assert_non_null(gw_udp_peer(f->udp, SESSIONS + 1));
+    assert_non_null(gw_datapath_peer(f->udp, SESSIONS + 1));
     leave(f, 0);
-    assert_null(gw_udp_peer(f->udp, SESSIONS + 1));
+    assert_null(gw_datapath_peer(f->udp, SESSIONS + 1));
 }
 
 static void groups_next__goes_through_those_with_members(void **state)
@@ -222,13 +223,13 @@ static void groups_next__goes_through_those_with_members(void **state)
     at = 0;
     assert_true(gw_groups_next(f->groups, &at, &to, &member));
     assert_int_equal(member, 7);
-    assert_true(gw_sock_is_same_host(&to, &gw_udp_peer(f->udp, SESSIONS)->addr));
+    assert_true(gw_sock_addr_is_same_host(&to, &gw_datapath_peer(f->udp, SESSIONS)->addr));
     assert_true(gw_groups_next(f->groups, &at, &to, &member));
     assert_int_equal(member, 4);
-    uint8_t bytes[GW_SOCK_ADDRESS_SIZE];
-    gw_sock_pack(&to, bytes);
+    uint8_t bytes[GW_SOCK_ADDR_SIZE];
+    gw_sock_addr_pack(&to, bytes);
     assert_memory_equal(bytes, third.address, sizeof(bytes));
-    assert_int_equal(gw_sock_port(&to), PORT);
+    assert_int_equal(gw_sock_addr_port(&to), PORT);
     assert_true(to.interface > 0);
     assert_false(gw_groups_next(f->groups, &at, &to, &member));
 }

@@ -135,7 +135,7 @@ static void group__ends_with_its_session(void **state)
     probe(net, B, false);
     assert_true(is_hearing(net));
     gw_test_attach_start(net, B);
-    gw_test_attach_run(net, 2 * GW_TEST_LOST);
+    gw_test_attach_run(net, 2 * GW_TEST_SILENCE);
     assert_int_equal(net->sides[B].last.kind, GW_NEIGHBOUR_UP);
     assert_int_equal(net->sides[A].last.kind, GW_NEIGHBOUR_UP);
     assert_int_equal(net->sides[A].last.said.group.port, 0);

@@ -69,12 +69,12 @@ static void neighbours_dial__makes_a_session_in_two_rounds(void **state)
     assert_agreed(net, A, B);
     assert_int_equal(a->dial, 0);
     assert_true(a->said.address == 101 && a->said.entropies == 2 && a->said.mtu == 1408);
-    assert_int_equal(gw_sock_port(&a->addr), gw_sock_port(&net->sides[B].addr));
+    assert_int_equal(gw_sock_addr_port(&a->addr), gw_sock_addr_port(&net->sides[B].addr));
     assert_int_equal(b->dial, -1);
     assert_true(b->said.address == 100 && b->said.entropies == 1);
     assert_true(b->said.job == 7 && b->said.world == 4 && b->said.rank == 3);
     assert_int_equal(b->said.flags, GW_ATTACH_DIRECT);
-    assert_int_equal(gw_sock_port(&b->addr), gw_sock_port(&net->sides[A].addr));
+    assert_int_equal(gw_sock_addr_port(&b->addr), gw_sock_addr_port(&net->sides[A].addr));
     assert_int_equal((uint16_t)gw_neighbours_cookie(net->sides[B].own, b->peer), b->peer);
     assert_true(gw_neighbours_is_up(net->sides[A].own, 0));
     gw_test_attach_close(net);
@@ -165,7 +165,7 @@ static void neighbours__initiator_restarts(void **state)
     gw_test_attach_run(net, 0);
     assert_events(&net->sides[B], 2, 1, 0); /* the session of the life before has ended */
     assert_agreed(net, A, B);
-    gw_test_attach_run(net, 2 * GW_TEST_LOST);
+    gw_test_attach_run(net, 2 * GW_TEST_SILENCE);
     assert_events(&net->sides[A], 2, 0, 0);
     assert_events(&net->sides[B], 2, 1, 0);
     assert_agreed(net, A, B);
@@ -179,9 +179,9 @@ static void neighbours__silence_ends_a_session(void **state)
         struct gw_test_attach *net = open_session();
         int left = A + B - gone;
         gw_test_attach_stop(net, gone);
-        gw_test_attach_run(net, GW_TEST_LOST - GW_MS);
+        gw_test_attach_run(net, GW_TEST_SILENCE - GW_MS);
         assert_events(&net->sides[left], 1, 0, 0);
-        gw_test_attach_run(net, GW_TEST_LOST / 2);
+        gw_test_attach_run(net, GW_TEST_SILENCE / 2);
         assert_events(&net->sides[left], 1, 1, 0);
         gw_test_attach_start(net, gone);
         if (gone == A)
@@ -204,7 +204,8 @@ static void neighbours_farewell__ends_a_session_at_once(void **state)
         assert_false(gw_neighbours_farewell(side->own, side->last.peer + 1, &to, bytes));
         assert_false(gw_neighbours_farewell(side->own, UINT16_MAX, &to, bytes));
         assert_true(gw_neighbours_farewell(side->own, side->last.peer, &to, bytes));
-        assert_int_equal(gw_sock_port(&to), gw_sock_port(&net->sides[A + B - leaver].addr));
+        assert_int_equal(gw_sock_addr_port(&to),
+                         gw_sock_addr_port(&net->sides[A + B - leaver].addr));
         gw_test_attach_stop(net, leaver);
         gw_test_attach_send(net, leaver, A + B - leaver, bytes);
         gw_test_attach_run(net, 0);
@@ -232,7 +233,7 @@ static void end_session(struct gw_test_attach *net, const char *way)
         assert_int_equal(net->sides[A].last.said.reason, GW_ATTACH_JOB);
     }
     gw_test_attach_stop(net, A);
-    gw_test_attach_run(net, 2 * GW_TEST_LOST);
+    gw_test_attach_run(net, 2 * GW_TEST_SILENCE);
     assert_int_equal(net->sides[B].downs, strcmp(way, "refusal") != 0);
 }
 
@@ -259,7 +260,7 @@ static void neighbours__ended_session_cannot_be_replayed(void **state)
         for (uint32_t m = 0; m < recorded; m++)
             gw_test_attach_send(net, net->messages[m].from, net->messages[m].to,
                                 net->messages[m].bytes);
-        gw_test_attach_run(net, GW_TEST_LOST);
+        gw_test_attach_run(net, GW_TEST_SILENCE);
         assert_int_equal(gw_test_attach_events(net), events);
         if (i % 2)
             assert_agreed(net, A, B);
@@ -310,7 +311,7 @@ static void neighbours__full_of_ended_sessions(void **state)
     for (uint32_t m = 0, sent = net->sent; m < sent; m++)
         if (net->messages[m].from == A)
             gw_test_attach_send(net, A, B, net->messages[m].bytes);
-    gw_test_attach_run(net, GW_TEST_LOST);
+    gw_test_attach_run(net, GW_TEST_SILENCE);
     assert_events(&net->sides[B], 20, 19, 0);
     assert_events(&net->sides[C], 1, 0, 0);
     gw_test_attach_close(net);
@@ -490,9 +491,9 @@ static void neighbours__key_is_lost(void **state)
     struct gw_test_attach *net = open_session();
     set_key(&net->sides[B], "another");
     gw_test_attach_start(net, B);
-    gw_test_attach_run(net, GW_TEST_LOST / 2);
+    gw_test_attach_run(net, GW_TEST_SILENCE / 2);
     assert_events(&net->sides[A], 1, 0, 0);
-    gw_test_attach_run(net, GW_TEST_LOST);
+    gw_test_attach_run(net, GW_TEST_SILENCE);
     assert_events(&net->sides[A], 1, 1, 1);
     gw_test_attach_close(net);
 }
@@ -613,7 +614,7 @@ static void neighbours__nothing_is_stored_without_proof(void **state)
         gw_neighbours_output(net->sides[A].own, &(struct gw_sock_addr){0}, bytes, net->now));
     for (uint16_t port = 1; port < 1000; port++) {
         struct gw_sock_addr from;
-        assert_int_equal(gw_sock_parse("10.9.9.9", port, &from), 0);
+        assert_int_equal(gw_sock_addr_parse("10.9.9.9", port, &from), 0);
         assert_int_equal(
             gw_neighbours_input(net->sides[B].own, &from, bytes, sizeof(bytes), answer, net->now),
             GW_ATTACH_SIZE);
@@ -748,7 +749,7 @@ static void neighbours__agree_in_the_end(void **state)
             }
         }
         context.is_over = true;
-        gw_test_attach_run(net, 3 * GW_TEST_LOST);
+        gw_test_attach_run(net, 3 * GW_TEST_SILENCE);
         assert_true(gw_neighbours_is_up(net->sides[A].own, 0));
         assert_agreed(net, A, B);
         uint32_t events = gw_test_attach_events(net);

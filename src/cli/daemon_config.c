@@ -1,0 +1,126 @@
+/* The config of a daemon: keys by table, the key files, and what must hold; see daemon.h. */
+#include "cli/daemon_impl.h"
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "config/schema.h"
+#include "net/roles/overlay_server.h"
+
+int gw_daemon_check_range(const char *key, uint64_t value, uint64_t low, uint64_t high, char *error)
+{
+    if (value >= low && value <= high)
+        return GW_OK;
+    return gw_net_fail(error, GW_ERR_RANGE, "%s: expected %llu to %llu", key,
+                       (unsigned long long)low, (unsigned long long)high);
+}
+
+int gw_daemon_check_address(const char *key, const char *text, char *error)
+{
+    struct gw_sock_addr addr;
+    char why[GW_NET_ERROR_MAX];
+    if (!*text || gw_sock_addr_resolve(text, &addr, why) == GW_OK)
+        return GW_OK;
+    return gw_net_fail(error, GW_ERR_INVALID, "%s: %.128s", key, why);
+}
+
+/* Reads `keys:`, a list of files; without it anybody may attach. */
+static int read_keys(struct gw_daemon *daemon, const struct gw_document *document)
+{
+    const struct gw_doc_value *list = gw_doc_value_get(document->root, "keys");
+    char error[GW_NET_ERROR_MAX];
+    daemon->is_open = !list;
+    if (!list) {
+        gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
+        return GW_OK;
+    }
+    if (list->kind != GW_DOC_VALUE_LIST || list->count == 0 || list->count > GW_NEIGHBOURS_KEYS_MAX)
+        return gw_document_error(document, list, GW_ERR_INVALID,
+                                 "expected a list of 1 to %d key files", GW_NEIGHBOURS_KEYS_MAX);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const char *path = gw_schema_text(document, list->items[i]);
+        if (!path)
+            return GW_ERR_INVALID;
+        if (gw_key_from_file(path, &daemon->keys[daemon->key_count++], error) != 0)
+            return gw_document_error(document, list->items[i], GW_ERR_INVALID, "%s", error);
+    }
+    return GW_OK;
+}
+
+/* Groups, one for each job, of the family that we listen by. */
+static int check_multicast(const struct gw_daemon_common *common, char *error)
+{
+    struct gw_sock_addr group, listen, last;
+    if (!*common->multicast)
+        return GW_OK;
+    int code = gw_sock_addr_resolve(common->multicast, &group, error);
+    if (!code)
+        code = gw_sock_addr_resolve(common->listen, &listen, error);
+    if (code)
+        return code;
+    last = group;
+    gw_sock_addr_advance(&last, common->jobs - 1);
+    if (!gw_sock_addr_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: %s is no multicast address of the family of `listen`",
+                           common->multicast);
+    if (!gw_sock_addr_is_multicast(&last))
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: behind %s there are no groups for %u jobs",
+                           common->multicast, common->jobs);
+    if (gw_sock_addr_port(&group) == gw_sock_addr_port(&listen))
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: its port must not be that of `listen`");
+    return common->authenticate ? gw_net_fail(error, GW_ERR_INVALID,
+                                              "multicast: authentication is between two; with "
+                                              "`authenticate` nothing can be multicast")
+                                : GW_OK;
+}
+
+static int check_common(const struct gw_daemon_common *common, char *error)
+{
+    int code = gw_daemon_check_range("values", common->values, 16, 16000, error);
+    if (!code)
+        code = gw_daemon_check_range("aggregators", common->aggregators, 1, 65536, error);
+    if (!code)
+        code = gw_daemon_check_range("jobs", common->jobs, 1, GW_OVERLAY_JOBS_MAX, error);
+    if (!code)
+        code = gw_daemon_check_address("listen", common->listen, error);
+    if (!code)
+        code = gw_daemon_check_address("metrics", common->metrics, error);
+    if (!code)
+        code = gw_daemon_check_address("multicast", common->multicast, error);
+    return code ? code : check_multicast(common, error);
+}
+
+static int check(const struct gw_daemon *daemon, const struct gw_document *document)
+{
+    char error[GW_NET_ERROR_MAX];
+    int code = check_common(gw_daemon_common(daemon), error);
+    if (!code)
+        code = daemon->kind->check(daemon->cfg, error);
+    return code ? gw_schema_blame(document, document->root, code, error) : GW_OK;
+}
+
+int gw_daemon_load(struct gw_daemon *daemon, const char *file)
+{
+    static const char *const others[] = {"keys", NULL};
+    const struct gw_schema schema = {
+        .parts = {{daemon->kind->table, daemon->cfg}}, .part_count = 1, .others = others};
+    struct gw_document document;
+    char why[GW_WHY_MAX];
+    if (gw_key_setup() != 0) {
+        gw_complain("the system gives no random numbers");
+        return GW_EXIT_FAILURE;
+    }
+    int code = gw_document_load(&document, file, NULL, 0, why);
+    if (!code)
+        code = gw_schema_read(&document, document.root, &schema);
+    if (!code)
+        code = check(daemon, &document);
+    if (!code)
+        code = read_keys(daemon, &document);
+    gw_document_free(&document);
+    if (code)
+        gw_complain("%s", why);
+    return code ? GW_EXIT_USAGE : GW_EXIT_OK;
+}

@@ -1,0 +1,50 @@
+/*
+ * The inside of a daemon, shared by daemon.c, daemon_config.c and daemon_status.c, and by nobody
+ * else.
+ */
+#ifndef GW_CLI_DAEMON_IMPL_H
+#define GW_CLI_DAEMON_IMPL_H
+
+#include "cli/daemon.h"
+#include "cli/metrics.h"
+
+enum {
+    GW_DAEMON_PEERS_MAX = 2048,
+    GW_DAEMON_CFG_MAX = 2048,
+};
+
+struct gw_daemon {
+    const struct gw_daemon_kind *kind;
+    _Alignas(8) unsigned char cfg[GW_DAEMON_CFG_MAX]; /* as kind->table describes it */
+    struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
+    uint32_t key_count;
+    bool is_open; /* anybody may attach */
+    struct gw_station *station;
+    void *own;
+    struct gw_metrics *metrics; /* or NULL */
+    int signals, status;        /* fds */
+    bool is_draining;
+    gw_time drain_until, look_at;
+};
+
+static inline const struct gw_daemon_common *gw_daemon_common(const struct gw_daemon *daemon)
+{
+    return (const struct gw_daemon_common *)(const void *)daemon->cfg;
+}
+
+/* daemon_config.c: reads and checks the config. Complains itself; returns an exit status. */
+int gw_daemon_load(struct gw_daemon *daemon, const char *file);
+
+/* daemon_status.c: opens the socket of those who ask; 0, or an error with `error` filled. */
+int gw_daemon_status_open(struct gw_daemon *daemon, char *error);
+/* Answers all who ask. */
+void gw_daemon_status_answer(struct gw_daemon *daemon);
+/* Shows the status to those who read the metrics, if there are any. */
+void gw_daemon_status_show(struct gw_daemon *daemon);
+/* `gradwire ... --status`: prints what the running daemon says. Returns an exit status. */
+int gw_daemon_status_ask(const struct gw_daemon *daemon, bool json);
+
+/* Those who have dialled us. */
+uint32_t gw_daemon_neighbour_count(const struct gw_daemon *daemon);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * What a daemon does, as JSON: for whoever asks by `--status`, through a socket that is no file,
+ * and for those who read its metrics. A daemon waits for nobody.
+ */
+#define _GNU_SOURCE
+#include "cli/daemon_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+
+enum {
+    STATUS_MAX = 1 << 20,
+    STATUS_WAIT_S = 5,
+};
+
+/* The name of the daemon's status socket: no file, so nothing stays behind. */
+static socklen_t status_name(const struct gw_daemon *daemon, struct sockaddr_un *name)
+{
+    memset(name, 0, sizeof(*name));
+    name->sun_family = AF_UNIX;
+    int size = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "gradwire/%s/%s",
+                        daemon->kind->name, gw_daemon_common(daemon)->listen);
+    size_t used =
+        (size_t)size < sizeof(name->sun_path) - 2 ? (size_t)size : sizeof(name->sun_path) - 2;
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
+}
+
+int gw_daemon_status_open(struct gw_daemon *daemon, char *error)
+{
+    struct sockaddr_un name;
+    socklen_t size = status_name(daemon, &name);
+    daemon->status = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (daemon->status < 0 || bind(daemon->status, (struct sockaddr *)&name, size) != 0 ||
+        listen(daemon->status, 16) != 0)
+        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot open the status socket of %s: %s",
+                           gw_daemon_common(daemon)->listen,
+                           errno == EADDRINUSE ? "another one is running" : strerror(errno));
+    return GW_OK;
+}
+
+uint32_t gw_daemon_neighbour_count(const struct gw_daemon *daemon)
+{
+    struct gw_neighbour_event view;
+    uint32_t count = 0;
+    for (uint16_t peer = 0; peer < GW_DAEMON_PEERS_MAX; peer++)
+        count += gw_neighbours_view(gw_station_neighbours(daemon->station), peer, &view) &&
+                 view.dial < 0;
+    return count;
+}
+
+/* Everybody who has a session with us. */
+static json_t *sessions_of(const struct gw_daemon *daemon)
+{
+    struct gw_neighbour_event view;
+    char name[GW_SOCK_ADDR_NAME_MAX], address[16], job[16];
+    json_t *sessions = json_array();
+    for (uint16_t peer = 0; peer < GW_DAEMON_PEERS_MAX; peer++) {
+        if (!gw_neighbours_view(gw_station_neighbours(daemon->station), peer, &view))
+            continue;
+        gw_sock_addr_format(&view.addr, name, sizeof(name));
+        snprintf(address, sizeof(address), "%08x", view.said.address);
+        json_t *session = json_pack("{s:s, s:s, s:s, s:b}", "at", name, "address", address, "role",
+                                    view.said.role == GW_ATTACH_HOST ? "host" : "switch", "dialled",
+                                    view.dial >= 0);
+        if (view.dial < 0 && view.said.job) {
+            snprintf(job, sizeof(job), "%08x", view.said.job);
+            json_object_set_new(session, "job", json_string(job));
+            json_object_set_new(session, "rank", json_integer(view.said.rank));
+        }
+        json_array_append_new(sessions, session);
+    }
+    return sessions;
+}
+
+static json_t *status_of(struct gw_daemon *daemon)
+{
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(daemon->station));
+    const struct gw_neighbours_stats *attach =
+        gw_neighbours_stats(gw_station_neighbours(daemon->station));
+    json_t *status = json_pack(
+        "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}}",
+        "daemon", daemon->kind->name, "listen", gw_daemon_common(daemon)->listen, "draining",
+        daemon->is_draining, "neighbours", (int)gw_daemon_neighbour_count(daemon), "datagrams",
+        "sent", (json_int_t)udp->sent, "not_sent", (json_int_t)udp->send_errors, "received",
+        (json_int_t)udp->received, "kernel_drops", (json_int_t)udp->kernel_drops, "wrong_cookie",
+        (json_int_t)udp->wrong_cookie, "malformed", (json_int_t)(udp->malformed + udp->runts),
+        "wrong_version", (json_int_t)udp->wrong_version, "no_room", (json_int_t)udp->no_room,
+        "attach", "forged", (json_int_t)attach->forged, "stale", (json_int_t)attach->stale,
+        "malformed", (json_int_t)attach->malformed, "refused", (json_int_t)attach->refused);
+    daemon->kind->status(daemon->own, status);
+    return status;
+}
+
+void gw_daemon_status_show(struct gw_daemon *daemon)
+{
+    char prefix[32];
+    if (!daemon->metrics)
+        return;
+    json_t *status = status_of(daemon);
+    snprintf(prefix, sizeof(prefix), "gradwire_%s", daemon->kind->name);
+    gw_metrics_set(daemon->metrics, prefix, status);
+    json_decref(status);
+}
+
+void gw_daemon_status_answer(struct gw_daemon *daemon)
+{
+    int fd;
+    while ((fd = accept4(daemon->status, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        json_t *status = status_of(daemon);
+        json_object_set_new(status, "sessions", sessions_of(daemon));
+        char *text = json_dumps(status, JSON_COMPACT);
+        /* It fits the socket's buffer, or the asker gets a part: a daemon waits for nobody. */
+        if (text && send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+            gw_daemon_log(daemon, "cannot answer --status: %s", strerror(errno));
+        free(text);
+        json_decref(status);
+        close(fd);
+    }
+}
+
+int gw_daemon_status_ask(const struct gw_daemon *daemon, bool json)
+{
+    struct sockaddr_un name;
+    socklen_t size = status_name(daemon, &name);
+    struct timeval wait = {.tv_sec = STATUS_WAIT_S};
+    char *text = calloc(1, STATUS_MAX);
+    size_t used = 0;
+    ssize_t got = -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (text && fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+        if (connect(fd, (struct sockaddr *)&name, size) == 0)
+            while ((got = read(fd, text + used, STATUS_MAX - 1 - used)) > 0)
+                used += (size_t)got;
+    }
+    json_t *status = used ? json_loads(text, 0, NULL) : NULL;
+    if (status)
+        json_dumpf(status, stdout, json ? JSON_COMPACT : JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    if (status)
+        putchar('\n');
+    else
+        gw_complain("no %s answers at %s", daemon->kind->name, gw_daemon_common(daemon)->listen);
+    json_decref(status);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    return status ? GW_EXIT_OK : GW_EXIT_FAILURE;
+}

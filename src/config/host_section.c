@@ -1,0 +1,113 @@
+/*
+ * The scenario's `host:`, read by table.
+ *
+ * Defaults are the preset smt-text: the hosts of SMaRTT section 4.
+ */
+#include "base/error.h"
+#include "config/loader.h"
+
+enum {
+    PACKET_BYTES_MAX = 65535, /* payload with header */
+    ACK_EVERY_MAX = 32,       /* the endpoint's limit */
+};
+
+/* `host:` as text says it; checked and copied to gw_host_cfg. */
+struct host_options {
+    uint64_t mtu, header;
+    gw_q16 jitter;
+    gw_time ack_delay, stall;
+    uint32_t ack_every, train;
+    bool payload;
+};
+
+static const struct gw_param host_params[] = {
+    {.name = "mtu",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct host_options, mtu),
+     .initial = "4096",
+     .help = "payload bytes of a full packet"},
+    {.name = "header",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct host_options, header),
+     .initial = "64",
+     .help = "header bytes of every packet; the size of ACKs and trimmed packets"},
+    {.name = "jitter",
+     .type = GW_PARAM_Q16,
+     .offset = offsetof(struct host_options, jitter),
+     .initial = "1",
+     .help = "each packet leaves up to this many of its own packet times late"},
+    {.name = "ack_every",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct host_options, ack_every),
+     .initial = "1",
+     .help = "packets per ACK, 1 to 32"},
+    {.name = "ack_delay",
+     .type = GW_PARAM_TIME,
+     .offset = offsetof(struct host_options, ack_delay),
+     .initial = "1us",
+     .help = "longest time that an ACK is held back when ack_every is above 1"},
+    {.name = "train",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct host_options, train),
+     .initial = "1",
+     .help = "packets per train"},
+    {.name = "stall",
+     .type = GW_PARAM_TIME,
+     .offset = offsetof(struct host_options, stall),
+     .initial = "0",
+     .help = "a flow without progress for this long fails; 0: never"},
+    {.name = "payload",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct host_options, payload),
+     .initial = "no",
+     .help = "messages have contents, which are checked on arrival; the run takes one thread"},
+};
+
+static const struct gw_algo host_table = {
+    .name = "host",
+    .params = host_params,
+    .param_count = sizeof(host_params) / sizeof(host_params[0]),
+    .cfg_size = sizeof(struct host_options),
+};
+
+int gw_loader_host(struct gw_loader *loader)
+{
+    const struct gw_document *document = &loader->document;
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "host");
+    struct host_options options;
+    struct gw_host_cost_cfg cost = {0};
+    const struct gw_schema schema = {
+        .parts = {{&host_table, &options}, {&gw_loader_packet_cost, &cost}}, .part_count = 2};
+    int error = gw_schema_read(document, section, &schema);
+    if (error)
+        return error;
+    if (options.header == 0 || options.header > PACKET_BYTES_MAX)
+        return gw_document_error(document, gw_loader_place(section, "header"), GW_ERR_RANGE,
+                                 "header must be from 1 to %d bytes", PACKET_BYTES_MAX);
+    if (options.mtu == 0 || options.mtu + options.header > PACKET_BYTES_MAX)
+        return gw_document_error(document, gw_loader_place(section, "mtu"), GW_ERR_RANGE,
+                                 "mtu must be at least 1, and with the header at most %d bytes",
+                                 PACKET_BYTES_MAX);
+    if (options.ack_every == 0 || options.ack_every > ACK_EVERY_MAX)
+        return gw_document_error(document, gw_loader_place(section, "ack_every"), GW_ERR_RANGE,
+                                 "ack_every must be from 1 to %d", ACK_EVERY_MAX);
+    if (options.train == 0)
+        return gw_document_error(document, gw_loader_place(section, "train"), GW_ERR_RANGE,
+                                 "train must be at least 1");
+    if (options.jitter < 0)
+        return gw_document_error(document, gw_loader_place(section, "jitter"), GW_ERR_RANGE,
+                                 "jitter must not be negative");
+    loader->scenario->host = (struct gw_host_cfg){
+        .mtu = (uint32_t)options.mtu,
+        .header = (uint32_t)options.header,
+        .jitter = options.jitter,
+        .ack_every = options.ack_every,
+        .ack_delay = options.ack_delay,
+        .train = options.train,
+        .stall = options.stall,
+        .cost = cost,
+        .payload = options.payload,
+    };
+    gw_loader_write(loader, "host", NULL, &schema);
+    return GW_OK;
+}

@@ -1,0 +1,113 @@
+/* The scenario's `metrics:`: sampled series, RTTs, and the link that --pcap writes. */
+#include <string.h>
+
+#include "base/error.h"
+#include "config/loader.h"
+
+static const struct gw_param metrics_params[] = {
+    {.name = "sample",
+     .type = GW_PARAM_TIME,
+     .offset = offsetof(struct gw_metrics_cfg, sample),
+     .initial = "0",
+     .help = "interval of the sampled series; 0: no series"},
+    {.name = "rtt",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct gw_metrics_cfg, rtt),
+     .initial = "no",
+     .help = "report how the RTTs of packets are distributed"},
+};
+
+static const struct gw_algo metrics_table = {
+    .name = "metrics",
+    .params = metrics_params,
+    .param_count = sizeof(metrics_params) / sizeof(metrics_params[0]),
+    .cfg_size = sizeof(struct gw_metrics_cfg),
+};
+
+/* The words of `metrics.series`. */
+static int load_series(struct gw_loader *loader, const struct gw_doc_value *list)
+{
+    const struct gw_document *document = &loader->document;
+    struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
+    const struct {
+        const char *name;
+        bool *wanted;
+    } words[] = {{"cwnd", &metrics->cwnd}, {"queue", &metrics->queue}, {"rate", &metrics->rate}};
+    if (list->kind != GW_DOC_VALUE_LIST)
+        return gw_document_error(document, list, GW_ERR_INVALID,
+                                 "expected a list of cwnd, queue and rate");
+    for (uint32_t i = 0; i < list->count; i++) {
+        const char *text = gw_schema_text(document, list->items[i]);
+        bool known = false;
+        for (uint32_t w = 0; text && w < sizeof(words) / sizeof(words[0]); w++)
+            if (strcmp(text, words[w].name) == 0)
+                *words[w].wanted = known = true;
+        if (text && !known)
+            return gw_document_error(document, list->items[i], GW_ERR_UNKNOWN,
+                                     "unknown series: %s; expected cwnd, queue or rate", text);
+        if (!text)
+            return GW_ERR_INVALID;
+    }
+    return GW_OK;
+}
+
+/* `metrics.pcap`: the link that --pcap writes. */
+static int load_pcap(struct gw_loader *loader, const struct gw_doc_value *pcap)
+{
+    const struct gw_topo *topo = &loader->scenario->topo;
+    struct gw_link_pick pick;
+    int error = gw_loader_pick_links(loader, pcap, &pick);
+    if (error)
+        return error;
+    const struct gw_topo_port *port = gw_link_pick_port(topo, &pick, 0);
+    loader->scenario->metrics.pcap_link = port->link;
+    return GW_OK;
+}
+
+/* The same as text: both ends, and which of their links it is. */
+static void write_pcap(const struct gw_loader *loader)
+{
+    const struct gw_topo *topo = &loader->scenario->topo;
+    uint32_t wanted = loader->scenario->metrics.pcap_link, number = 0;
+    const struct gw_link *link = &topo->links[wanted];
+    const struct gw_topo_node *from = &topo->nodes[link->side[0].node];
+    for (uint16_t i = 0; i < link->side[0].port; i++)
+        number += topo->ports[from->first_port + i].peer == link->side[1].node;
+    fprintf(loader->out, "  pcap: [%s, %s, %u]\n", from->name, topo->nodes[link->side[1].node].name,
+            number);
+}
+
+int gw_loader_metrics(struct gw_loader *loader)
+{
+    static const char *const others[] = {"series", "pcap", NULL};
+    struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "metrics");
+    const struct gw_doc_value *series = gw_doc_value_get(section, "series");
+    const struct gw_doc_value *pcap = gw_doc_value_get(section, "pcap");
+    const struct gw_schema schema = {
+        .parts = {{&metrics_table, metrics}}, .part_count = 1, .others = others};
+    int error = gw_schema_read(&loader->document, section, &schema);
+    if (!error && series)
+        error = load_series(loader, series);
+    if (!error && pcap)
+        error = load_pcap(loader, pcap);
+    if (error)
+        return error;
+    if (series && series->count && metrics->sample == 0)
+        return gw_document_error(&loader->document, series, GW_ERR_INVALID,
+                                 "a series needs metrics.sample, its interval");
+    if (metrics->sample && metrics->sample < GW_NS)
+        return gw_document_error(&loader->document, gw_loader_place(section, "sample"),
+                                 GW_ERR_RANGE, "sample must be at least 1ns");
+    if (!series && metrics->sample)
+        metrics->cwnd = metrics->queue = metrics->rate = true;
+    gw_loader_write(loader, "metrics", NULL, &schema);
+    if (!loader->out)
+        return GW_OK;
+    fprintf(loader->out, "  series: [%s%s%s%s%s]\n", metrics->cwnd ? "cwnd" : "",
+            metrics->cwnd && (metrics->queue || metrics->rate) ? ", " : "",
+            metrics->queue ? "queue" : "", metrics->queue && metrics->rate ? ", " : "",
+            metrics->rate ? "rate" : "");
+    write_pcap(loader);
+    return GW_OK;
+}

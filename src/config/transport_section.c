@@ -1,0 +1,69 @@
+/*
+ * The scenario's `cc:`, `lb:` and `loss:`: the algorithms that flows run, each with its parameters.
+ *
+ * `loss:` chooses how senders detect losses; how many packets links lose is a fault (fault_list.c).
+ */
+#include "base/assert.h"
+#include "base/error.h"
+#include "config/loader.h"
+
+static const char *const kind_others[] = {"kind", "preset", NULL};
+
+/* One of `lb:`, `loss:`. */
+static const struct gw_algo *load_algorithm(struct gw_loader *loader,
+                                            const struct gw_registry *registry, const char *initial,
+                                            union gw_algo_cfg *cfg)
+{
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, registry->kind);
+    const struct gw_algo *algo =
+        gw_schema_kind(&loader->document, section, registry->kind, registry, initial);
+    if (!algo)
+        return NULL;
+    GW_ASSERT(algo->cfg_size <= sizeof(*cfg));
+    const struct gw_schema schema = {
+        .parts = {{algo, cfg}}, .part_count = 1, .others = kind_others};
+    if (gw_schema_read(&loader->document, section, &schema) != GW_OK)
+        return NULL;
+    gw_loader_write(loader, registry->kind, algo->name, &schema);
+    return algo;
+}
+
+/* `cc:`, where "eqds+smartt" has the keys of both, and the presets of the latter. */
+static int load_cc(struct gw_loader *loader)
+{
+    struct gw_transport *transport = &loader->scenario->transport;
+    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "cc");
+    const char *name = gw_schema_name(&loader->document, section, "cc", "smartt");
+    if (!name)
+        return GW_ERR_INVALID;
+    if (gw_transport_choose(transport, name) != GW_OK)
+        return gw_schema_unknown(&loader->document, section, name, &gw_cc_registry,
+                                 &gw_grant_registry);
+    struct gw_schema schema = {
+        .parts = {{&transport->cc->algo, &transport->cc_cfg}},
+        .part_count = 1,
+        .others = kind_others,
+    };
+    if (transport->grant)
+        schema.parts[schema.part_count++] =
+            (struct gw_schema_part){&transport->grant->algo, &transport->grant_cfg};
+    int error = gw_schema_read(&loader->document, section, &schema);
+    if (!error)
+        gw_loader_write(loader, "cc", name, &schema);
+    return error;
+}
+
+int gw_loader_transport(struct gw_loader *loader)
+{
+    struct gw_transport *transport = &loader->scenario->transport;
+    int error = load_cc(loader);
+    if (error)
+        return error;
+    transport->lb = (const struct gw_lb_ops *)load_algorithm(loader, &gw_lb_registry, "reps",
+                                                             &transport->lb_cfg);
+    if (!transport->lb)
+        return GW_ERR_INVALID;
+    transport->loss = (const struct gw_loss_ops *)load_algorithm(loader, &gw_loss_registry, "trim",
+                                                                 &transport->loss_cfg);
+    return transport->loss ? GW_OK : GW_ERR_INVALID;
+}

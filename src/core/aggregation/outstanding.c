@@ -1,0 +1,130 @@
+/* What a worker has out; see outstanding.h. */
+#include "core/aggregation/outstanding.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+enum {
+    BACKOFF_MAX = 6, /* doublings of the timeout while nothing comes at all */
+    CRAWL_MAX = 2,   /* results between two timeouts that mean a burst of losses */
+};
+
+static size_t outstanding_carve(struct gw_outstanding *out, void *memory, uint32_t max)
+{
+    struct gw_arena arena = {.base = memory};
+    out->resend_seqs = gw_arena_take(&arena, max * sizeof(*out->resend_seqs));
+    out->notes = gw_arena_take(&arena, max * sizeof(*out->notes));
+    return arena.used;
+}
+
+size_t gw_outstanding_size(uint32_t max)
+{
+    struct gw_outstanding out;
+    return outstanding_carve(&out, NULL, max);
+}
+
+void gw_outstanding_init(struct gw_outstanding *out, void *memory,
+                         const struct gw_outstanding_cfg *cfg)
+{
+    GW_ASSERT(cfg->max && (cfg->max & (cfg->max - 1)) == 0);
+    *out = (struct gw_outstanding){
+        .cfg = *cfg,
+        .expected = cfg->first_seq,
+        .next = cfg->first_seq,
+    };
+    outstanding_carve(out, memory, cfg->max);
+    memset(out->notes, 0, cfg->max * sizeof(*out->notes));
+    gw_index_queue_init(&out->resend, cfg->max);
+}
+
+void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq)
+{
+    out->expected = out->next = seq;
+    out->ahead = 0;
+    gw_index_queue_clear(&out->resend);
+}
+
+void gw_outstanding_start_over(struct gw_outstanding *out)
+{
+    out->was_overtaken = out->had_timeout = false;
+    out->timeouts = 0;
+    gw_index_queue_clear(&out->resend);
+    for (uint32_t seq = out->expected; seq != out->next; seq++) {
+        *gw_outstanding_note(out, seq) &= (uint8_t)~GW_NOTE_QUEUED;
+        gw_outstanding_resend(out, seq);
+    }
+}
+
+void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq)
+{
+    uint8_t *note = gw_outstanding_note(out, seq);
+    if (*note & (GW_NOTE_QUEUED | GW_NOTE_DONE))
+        return;
+    *note |= GW_NOTE_QUEUED;
+    out->resend_seqs[gw_index_queue_push(&out->resend)] = seq;
+}
+
+bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
+{
+    while (out->resend.count) {
+        *seq = out->resend_seqs[gw_index_queue_pop(&out->resend)];
+        uint8_t *note = gw_outstanding_note(out, *seq);
+        /* Its result may have come, and the note may be another fragment's by now. */
+        if (gw_seq_before(*seq, out->expected) || !(*note & GW_NOTE_QUEUED))
+            continue;
+        *note &= (uint8_t)~GW_NOTE_QUEUED;
+        if (!(*note & GW_NOTE_DONE))
+            return true;
+    }
+    return false;
+}
+
+/* Sends the expected fragment again, or `all` without result before `seq`. */
+static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all)
+{
+    gw_outstanding_resend(out, out->expected);
+    for (uint32_t at = out->expected + 1; all && gw_seq_before(at, seq); at++)
+        gw_outstanding_resend(out, at);
+}
+
+void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
+{
+    out->overtaken = out->expected;
+    out->was_overtaken = true;
+    out->behind = out->next;
+    out->behind_count = 0;
+    resend_overdue(out, seq, out->cfg.resends_gap);
+}
+
+static gw_time timeout_of(const struct gw_outstanding *out)
+{
+    return out->cfg.timeout << out->timeouts;
+}
+
+/*
+ * Since the last timeout hardly more than what it resent has come back: all that was out is lost,
+ * by a switch that died or a burst, and need not wait for a timeout each.
+ */
+static bool is_crawling(const struct gw_outstanding *out)
+{
+    return out->had_timeout && out->results_since >= 1 && out->results_since <= CRAWL_MAX;
+}
+
+bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
+{
+    if (out->expected == out->next || now - out->progress_at < timeout_of(out))
+        return false;
+    out->progress_at = now;
+    resend_overdue(out, out->next, out->cfg.resends_gap || is_crawling(out));
+    out->had_timeout = true;
+    out->timeouts += out->timeouts < BACKOFF_MAX;
+    out->results_since = 0;
+    return true;
+}
+
+gw_time gw_outstanding_deadline(const struct gw_outstanding *out, gw_time now)
+{
+    gw_time since = out->expected == out->next ? now : out->progress_at;
+    return gw_time_add(since, timeout_of(out));
+}

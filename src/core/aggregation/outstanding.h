@@ -1,0 +1,161 @@
+/*
+ * The fragments that a worker has out: which of them have their results, which are to be sent
+ * again, and how it finds out that one is lost (ATP, section 3.6).
+ *
+ * Results may come in any order. The expected fragment is lost when three later results have
+ * overtaken it, and then when three results of what was sent after its resend have overtaken that.
+ * It is lost, too, when nothing has come for a timeout, which doubles as long as nothing comes at
+ * all: then it is others that the worker waits for, not packets. One that the server has asked for
+ * is held up by a collision, which is no loss.
+ *
+ * Invariants: expected <= next; next - expected <= max; the fragment `expected` has no result; what
+ * is noted of a fragment is at its number modulo max.
+ */
+#ifndef GW_CORE_OUTSTANDING_H
+#define GW_CORE_OUTSTANDING_H
+
+#include <stddef.h>
+
+#include "base/index_queue.h"
+#include "core/pkt.h"
+
+enum {
+    GW_OVERTAKEN_MAX = 3, /* results out of order that mean a loss (ATP, section 3.6) */
+};
+
+/* What is noted of a fragment. */
+enum gw_note {
+    GW_NOTE_DONE = 1,   /* its result came */
+    GW_NOTE_RAW = 2,    /* it travels in the tensor's own type */
+    GW_NOTE_QUEUED = 4, /* it waits to be sent again */
+    GW_NOTE_ASKED = 8,  /* it was in a collision, and the server asks for what it lacks */
+};
+
+struct gw_outstanding_cfg {
+    uint32_t max; /* fragments out at the same time: a power of two */
+    uint32_t first_seq;
+    gw_time timeout;  /* the first one */
+    bool resends_gap; /* every overdue fragment is sent again, not only the expected one */
+};
+
+/* Its owner reads `expected` and `next`. */
+struct gw_outstanding {
+    struct gw_outstanding_cfg cfg;
+    uint8_t *notes; /* enum gw_note */
+    uint32_t *resend_seqs;
+    struct gw_index_queue resend; /* over them */
+    uint32_t expected;            /* first fragment without result */
+    uint32_t next;                /* first never sent */
+    uint32_t ahead;               /* results that came for fragments behind `expected` */
+    uint32_t overtaken;           /* fragment last found lost that way */
+    bool was_overtaken;
+    uint32_t behind;       /* `next` at that time: the resend left before it */
+    uint32_t behind_count; /* results since then of what was sent later */
+    bool had_timeout;
+    uint64_t results_since; /* of the last timeout */
+    uint8_t timeouts;       /* since the last result */
+    gw_time progress_at;    /* last result, or last resend by timeout */
+};
+
+/* Bytes of memory for gw_outstanding_init(). */
+size_t gw_outstanding_size(uint32_t max);
+
+/* Nothing is out, in `memory`, aligned to 64. */
+void gw_outstanding_init(struct gw_outstanding *out, void *memory,
+                         const struct gw_outstanding_cfg *cfg);
+
+/* Nothing is out any more; `seq` is the next fragment. */
+void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq);
+
+/* Forgets losses, and sends again all that has no result. */
+void gw_outstanding_start_over(struct gw_outstanding *out);
+
+/* Time without progress counts from now on. */
+static inline void gw_outstanding_wait(struct gw_outstanding *out, gw_time now)
+{
+    out->progress_at = now;
+}
+
+/* What is noted of fragment `seq`. */
+static inline uint8_t *gw_outstanding_note(const struct gw_outstanding *out, uint32_t seq)
+{
+    return &out->notes[seq & (out->cfg.max - 1)];
+}
+
+/* Whether a fragment is between the expected one and the last sent; it may have its result. */
+static inline bool gw_outstanding_has(const struct gw_outstanding *out, uint32_t seq)
+{
+    return seq - out->expected < out->next - out->expected;
+}
+
+/* Fragments that are out, or have results but for one before them. */
+static inline uint32_t gw_outstanding_count(const struct gw_outstanding *out)
+{
+    return out->next - out->expected;
+}
+
+/* Sends a fragment that is out once more, unless it has its result or waits already. */
+void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq);
+
+/* Whether some fragment may wait to be sent again. */
+static inline bool gw_outstanding_has_resend(const struct gw_outstanding *out)
+{
+    return out->resend.count > 0;
+}
+
+/* Takes the next fragment to be sent again; false: there is none. */
+bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq);
+
+/* Takes the next fragment, for which there must be room. */
+static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out)
+{
+    *gw_outstanding_note(out, out->next) = 0;
+    return out->next++;
+}
+
+/* The result of a fragment that is out has come. */
+static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
+{
+    *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;
+    out->ahead++;
+    out->behind_count += !gw_seq_before(seq, out->behind);
+    out->results_since++;
+    out->progress_at = now;
+    out->timeouts = 0;
+}
+
+/* Moves `expected` on by one if that fragment has its result; false: it has not. */
+static inline bool gw_outstanding_advance(struct gw_outstanding *out)
+{
+    if (out->expected == out->next || !(*gw_outstanding_note(out, out->expected) & GW_NOTE_DONE))
+        return false;
+    out->expected++;
+    out->ahead--;
+    return true;
+}
+
+/* The expected fragment has been overtaken: sends again it, or all that is overdue before `seq`. */
+void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
+
+/*
+ * Notices that the expected fragment has been overtaken, and then that its resend has been, by what
+ * was sent after it. A fragment that becomes the expected one may have been overtaken long ago.
+ * `seq` is the fragment whose result has come. True: one is lost, and will be sent again.
+ */
+static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
+{
+    bool is_resent = out->was_overtaken && out->overtaken == out->expected;
+    uint32_t by = is_resent ? out->behind_count : out->ahead;
+    if (by < GW_OVERTAKEN_MAX || *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED)
+        return false;
+    gw_outstanding_overtake(out, seq);
+    return true;
+}
+
+/* Looks for a timeout. True: something is lost, and will be sent again. */
+bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now);
+
+/* When to look again. */
+gw_time gw_outstanding_deadline(const struct gw_outstanding *out, gw_time now);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * A set of the workers of a job, by rank. Loops over words of a fixed number: the compiler makes
+ * vectors of them.
+ */
+#ifndef GW_CORE_RANK_SET_H
+#define GW_CORE_RANK_SET_H
+
+#include <string.h>
+
+#include "core/job.h"
+
+enum {
+    GW_RANK_WORDS = GW_WORLD_MAX / 64,
+};
+
+struct gw_rank_set {
+    uint64_t words[GW_RANK_WORDS];
+};
+
+/* A loop, since GCC makes a slow string instruction of a memset() of this size. */
+static inline void gw_rank_set_clear(struct gw_rank_set *set)
+{
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        set->words[i] = 0;
+}
+
+static inline bool gw_rank_set_overlaps(const struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    uint64_t both = 0;
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        both |= a->words[i] & b->words[i];
+    return both != 0;
+}
+
+static inline void gw_rank_set_join(struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        a->words[i] |= b->words[i];
+}
+
+/* Whether `a` and `b` together are `all`. */
+static inline bool gw_rank_set_completes(const struct gw_rank_set *a, const struct gw_rank_set *b,
+                                         const struct gw_rank_set *all)
+{
+    uint64_t differs = 0;
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        differs |= (a->words[i] | b->words[i]) ^ all->words[i];
+    return differs == 0;
+}
+
+static inline bool gw_rank_set_equals(const struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static inline void gw_rank_set_add(struct gw_rank_set *set, uint32_t rank)
+{
+    set->words[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+static inline bool gw_rank_set_has(const struct gw_rank_set *set, uint32_t rank)
+{
+    return set->words[rank / 64] >> (rank % 64) & 1;
+}
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * Calls of the application: they come by a ring, are in work, and end once, by a completion on the
+ * other ring. When the job fails all that are in work end with its error, and later ones too.
+ */
+#include "lib/io_impl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define GOODBYE (500 * GW_MS) /* to tell others of a failure */
+
+_Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
+
+static void take_stats(struct gw_io *io)
+{
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(io->station));
+    struct gradwire_stats *stats = &io->stats;
+    pthread_mutex_lock(&io->stats_lock);
+    io->kind->stats(io, stats);
+    stats->datagrams_sent = udp->sent;
+    stats->datagrams_received = udp->received;
+    stats->datagrams_refused = udp->runts + udp->malformed + udp->wrong_version +
+                               udp->wrong_cookie + udp->forged + udp->repeated;
+    stats->kernel_drops = udp->kernel_drops;
+    pthread_mutex_unlock(&io->stats_lock);
+}
+
+static void complete(struct gw_io *io, uint64_t call, uint64_t bytes, int error)
+{
+    struct gw_completion completion = {.call = call, .bytes = bytes, .error = error};
+    take_stats(io);
+    bool has_room = gw_spsc_push(&io->completions, &completion, sizeof(completion));
+    GW_ASSERT(has_room); /* there are more cells than calls */
+    gw_io_wake(io->to_app);
+}
+
+void gw_io_joined(struct gw_io *io)
+{
+    gw_io_enter(io, GW_IO_RUNNING, 0);
+    io->was_opened = true;
+    complete(io, 0, 0, GRADWIRE_OK);
+}
+
+void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
+{
+    va_list args;
+    if (io->error == GRADWIRE_OK) {
+        va_start(args, format);
+        vsnprintf(io->text, sizeof(io->text), format, args);
+        va_end(args);
+        io->error = error;
+    }
+    io->kind->fail(io);
+    if (!io->was_opened)
+        complete(io, 0, 0, io->error);
+    io->was_opened = true;
+    for (uint32_t i = 0; i < io->call_count; i++)
+        complete(io, io->calls[i], 0, io->error);
+    io->call_count = 0;
+    gw_io_enter(io, GW_IO_OVER, GOODBYE);
+}
+
+static void start_call(struct gw_io *io, const struct gw_command *command)
+{
+    io->refusals[command->call % GW_IO_CALLS_MAX][0] = '\0';
+    if (io->phase != GW_IO_RUNNING) {
+        complete(io, command->call, 0, io->error ? io->error : GRADWIRE_ERR_CLOSED);
+        return;
+    }
+    io->calls[io->call_count++] = command->call;
+    int code = io->kind->start(io, command);
+    if (code)
+        gw_io_fail(io, GRADWIRE_ERR_PEER, "the job takes no more calls: %s",
+                   gw_error_message(code));
+}
+
+void gw_io_take_commands(struct gw_io *io)
+{
+    struct gw_command command;
+    while (gw_spsc_pop(&io->commands, &command, sizeof(command))) {
+        if (command.kind == GW_COMMAND_LEAVE)
+            io->is_leaving = true;
+        else
+            start_call(io, &command);
+    }
+}
+
+/* The call at this place of those in work has ended. */
+static void end_call(struct gw_io *io, uint32_t at, uint64_t bytes, int error)
+{
+    uint64_t call = io->calls[at];
+    io->call_count--;
+    memmove(&io->calls[at], &io->calls[at + 1], (io->call_count - at) * sizeof(io->calls[0]));
+    complete(io, call, bytes, error);
+}
+
+/* The place of a call; call_count: it is not in work. */
+static uint32_t find_call(const struct gw_io *io, uint64_t call)
+{
+    uint32_t at = 0;
+    while (at < io->call_count && io->calls[at] != call)
+        at++;
+    return at;
+}
+
+void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t bytes)
+{
+    uint32_t at = find_call(io, call);
+    if (at < io->call_count)
+        end_call(io, at, bytes, GRADWIRE_OK);
+}
+
+void gw_io_end_oldest(struct gw_io *io)
+{
+    if (io->call_count)
+        end_call(io, 0, 0, GRADWIRE_OK);
+}
+
+void gw_io_refuse_call(struct gw_io *io, uint64_t call, int error, const char *text)
+{
+    uint32_t at = find_call(io, call);
+    if (at == io->call_count)
+        return;
+    snprintf(io->refusals[call % GW_IO_CALLS_MAX], GW_IO_TEXT_MAX, "%s", text);
+    end_call(io, at, 0, error);
+}

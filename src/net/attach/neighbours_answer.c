@@ -1,0 +1,189 @@
+/*
+ * Sessions of those who have dialled us: their questions, what we answer, and the groups that we
+ * tell them. Nothing is stored for a neighbour before it has proved its address and its key. See
+ * neighbours.h.
+ */
+#include <string.h>
+
+#include "net/attach/neighbours_impl.h"
+
+#define PERIOD (60 * GW_S) /* a proof is good within one */
+
+/* A refusal repeats what was asked. With a key that both know it is signed. */
+uint32_t gw_neighbours_write_refusal(struct gw_neighbours *own, const struct gw_attach_msg *asked,
+                                     const struct gw_key *key, enum gw_attach_reason reason,
+                                     uint8_t *answer)
+{
+    struct gw_attach_msg msg = *asked;
+    msg.step = GW_ATTACH_REFUSE;
+    msg.reason = (uint8_t)reason;
+    gw_attach_encode(&msg, answer);
+    if (key)
+        gw_key_sign(key, answer);
+    own->stats.refused++;
+    return GW_ATTACH_SIZE;
+}
+
+/* What must come back; a false one costs another round, so it needs no code. */
+static uint32_t challenge(const struct gw_attach_msg *asked, uint8_t *answer)
+{
+    struct gw_attach_msg msg = *asked;
+    msg.step = GW_ATTACH_CHALLENGE;
+    gw_attach_encode(&msg, answer);
+    return GW_ATTACH_SIZE;
+}
+
+static const struct gw_key *find_key(const struct gw_neighbours *own, uint64_t id)
+{
+    for (uint32_t i = 0; i < own->cfg.key_count; i++)
+        if (own->cfg.keys[i].id == id)
+            return &own->cfg.keys[i];
+    return NULL;
+}
+
+struct gw_session *gw_neighbours_find_session(const struct gw_neighbours *own,
+                                              const struct gw_sock_addr *from, const uint8_t *id)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
+        struct gw_session *session = &own->sessions[i];
+        bool is_theirs = session->dial < 0 &&
+                         (session->state == GW_SESSION_UP || session->state == GW_SESSION_ENDED);
+        if (is_theirs && memcmp(session->id, id, GW_ATTACH_NONCE_SIZE) == 0 &&
+            gw_sock_addr_is_same(&session->addr, from))
+            return session;
+    }
+    return NULL;
+}
+
+/* False: the message now has the proof that is wanted. */
+static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr *from,
+                      struct gw_attach_msg *msg, gw_time now)
+{
+    uint8_t proof[GW_ATTACH_NONCE_SIZE];
+    gw_key_proof(own->secret, from, msg->session, now / PERIOD, proof);
+    if (memcmp(proof, msg->proof, sizeof(proof)) == 0)
+        return true;
+    memcpy(msg->proof, proof, sizeof(proof));
+    return false;
+}
+
+/*
+ * Ends the sessions of an earlier life of the process at this address. False: not all of them yet,
+ * since the caller has too many events to hear of.
+ */
+static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, uint32_t life)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
+        struct gw_session *session = &own->sessions[i];
+        if (session->dial >= 0 || session->state != GW_SESSION_UP || session->said.life == life ||
+            !gw_sock_addr_is_same(&session->addr, from))
+            continue;
+        if (!gw_neighbours_has_room(own))
+            return false;
+        gw_neighbours_post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
+        session->state = GW_SESSION_ENDED;
+    }
+    return gw_neighbours_has_room(own);
+}
+
+/* Why we do not want who asks this, or GW_ATTACH_OK. */
+static enum gw_attach_reason why_not(const struct gw_neighbours *own,
+                                     const struct gw_attach_msg *msg)
+{
+    if (msg->mtu > own->cfg.mtu)
+        return GW_ATTACH_MTU;
+    if (msg->address == own->cfg.address) /* our own question has come back, too */
+        return GW_ATTACH_SELF;
+    if (((msg->flags & GW_ATTACH_AUTHENTICATED) != 0) != own->cfg.authenticates)
+        return GW_ATTACH_AUTHENTICATION;
+    return GW_ATTACH_OK;
+}
+
+/* Begins a session of theirs; NULL: there is no number for it, at least until events are polled. */
+static struct gw_session *begin(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                                const struct gw_key *key, const struct gw_attach_msg *msg,
+                                gw_time now)
+{
+    int peer = end_earlier(own, from, msg->life) ? gw_neighbours_claim(own, now) : -1;
+    if (peer < 0)
+        return NULL;
+    struct gw_session *session = &own->sessions[peer];
+    memcpy(session->id, msg->session, sizeof(session->id));
+    session->state = GW_SESSION_UP;
+    session->dial = -1;
+    session->key = key;
+    session->addr = *from;
+    session->said = *msg;
+    session->said.flags &= (uint8_t)~GW_ATTACH_HEARS; /* of a group that an earlier life told */
+    gw_neighbours_post(own, GW_NEIGHBOUR_UP, (uint16_t)peer);
+    if (own->look_at == GW_TIME_NEVER)
+        own->look_at = gw_time_add(now, own->cfg.silence);
+    return session;
+}
+
+static uint32_t write_acceptance(struct gw_neighbours *own, const struct gw_session *session,
+                                 const struct gw_attach_msg *asked, uint8_t *answer)
+{
+    struct gw_attach_msg msg = {.step = GW_ATTACH_ACCEPT, .group = session->group};
+    memcpy(msg.proof, asked->proof, sizeof(msg.proof));
+    gw_neighbours_write(own, session, &msg, answer);
+    return GW_ATTACH_SIZE;
+}
+
+/* What comes before the answer is in the order of what it costs us. */
+uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                             const uint8_t *bytes, struct gw_attach_msg *msg, uint8_t *answer,
+                             gw_time now)
+{
+    const struct gw_key *key = find_key(own, msg->key_id);
+    if (!own->cfg.accepts)
+        return own->stats.stale++, 0;
+    if (!key)
+        return gw_neighbours_write_refusal(own, msg, NULL, GW_ATTACH_KEY, answer);
+    if (!is_proven(own, from, msg, now))
+        return challenge(msg, answer);
+    if (!gw_key_is_genuine(key, bytes))
+        return own->stats.forged++, 0;
+    enum gw_attach_reason reason = why_not(own, msg);
+    if (reason != GW_ATTACH_OK)
+        return gw_neighbours_write_refusal(own, msg, key, reason, answer);
+    struct gw_session *session = gw_neighbours_find_session(own, from, msg->session);
+    if (session && session->state == GW_SESSION_ENDED)
+        return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ENDED, answer);
+    if (!session)
+        session = begin(own, from, key, msg, now);
+    if (!session && own->waiting.count > 0)
+        return own->stats.no_room++, 0;
+    if (!session)
+        return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ROOM, answer);
+    session->heard_at = now;
+    if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
+        session->said.flags ^= GW_ATTACH_HEARS;
+        gw_neighbours_post(own, GW_NEIGHBOUR_HEARS, (uint16_t)session->rx_cookie);
+    }
+    return write_acceptance(own, session, msg, answer);
+}
+
+void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
+                          struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE])
+{
+    struct gw_session *session = &own->sessions[peer];
+    *to = session->addr;
+    gw_neighbours_write_refusal(own, &session->said, session->key, reason, bytes);
+    session->state = GW_SESSION_ENDED;
+}
+
+void gw_neighbours_set_group(struct gw_neighbours *own, uint16_t peer,
+                             const struct gw_attach_group *group)
+{
+    own->sessions[peer].group = *group;
+}
+
+void gw_neighbours_probe(const struct gw_neighbours *own, uint16_t peer,
+                         uint8_t bytes[GW_ATTACH_SIZE])
+{
+    const struct gw_session *session = &own->sessions[peer];
+    struct gw_session group = {.key = session->key, .rx_cookie = session->group.cookie};
+    struct gw_attach_msg msg = {.step = GW_ATTACH_PROBE};
+    gw_neighbours_write(own, &group, &msg, bytes);
+}

@@ -1,0 +1,277 @@
+/*
+ * Sessions that we have dialled: questions, until they are answered and then as signs of life, and
+ * what we hear of their groups. See neighbours.h.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "net/attach/neighbours_impl.h"
+
+enum {
+    TRIES_FAST = 10, /* questions in a row at the fast pace */
+    DEAF_AFTER = 3,  /* beats without a probe */
+};
+
+#define PACE_FAST (20 * GW_MS)
+#define MISTRUST  (30 * GW_S)
+
+/* Begins a session of a dial: a new number that nobody has seen. */
+static bool begin(struct gw_neighbours *own, int number, gw_time now)
+{
+    struct gw_dial *dial = &own->dials[number];
+    int peer = gw_neighbours_claim(own, now);
+    if (peer < 0)
+        return false;
+    struct gw_session *session = &own->sessions[peer];
+    session->state = GW_SESSION_TRYING;
+    session->dial = number;
+    session->key = own->cfg.keys;
+    session->addr = dial->to;
+    gw_key_random(session->id, sizeof(session->id));
+    memset(dial->proof, 0, sizeof(dial->proof));
+    dial->peer = (uint16_t)peer;
+    dial->tries = 0;
+    dial->next_at = now;
+    return true;
+}
+
+void gw_neighbours_dial_again(struct gw_neighbours *own, int dial, gw_time now)
+{
+    own->dials[dial].is_over = !begin(own, dial, now);
+}
+
+int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to, const char *name,
+                       const struct gw_greeting *greeting, gw_time now)
+{
+    if (own->dial_count == GW_NEIGHBOURS_DIALS_MAX)
+        return GW_ERR_NO_ROOM;
+    struct gw_dial *dial = &own->dials[own->dial_count];
+    *dial = (struct gw_dial){.to = *to, .greeting = *greeting};
+    snprintf(dial->name, sizeof(dial->name), "%s", name);
+    if (!begin(own, own->dial_count, now))
+        return GW_ERR_NO_ROOM;
+    own->look_at = now;
+    return own->dial_count++;
+}
+
+const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial)
+{
+    return own->dials[dial].name;
+}
+
+bool gw_neighbours_is_up(const struct gw_neighbours *own, int dial)
+{
+    return own->sessions[own->dials[dial].peer].state == GW_SESSION_UP;
+}
+
+/* Whether what our neighbour sends to its group arrives here. */
+static bool hears_group(const struct gw_neighbours *own, const struct gw_session *session,
+                        gw_time now)
+{
+    return session->is_probed && now - session->probed_at < DEAF_AFTER * own->cfg.beat;
+}
+
+static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes, gw_time now)
+{
+    const struct gw_session *session = &own->sessions[dial->peer];
+    struct gw_attach_msg msg = {
+        .step = GW_ATTACH_ASK,
+        .life = own->life,
+        .job = dial->greeting.job,
+        .world = dial->greeting.world,
+        .rank = dial->greeting.rank,
+        .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
+                           (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
+                           (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
+    };
+    memcpy(msg.proof, dial->proof, sizeof(msg.proof));
+    gw_neighbours_write(own, session, &msg, bytes);
+    bool is_fast = session->state == GW_SESSION_TRYING && dial->tries++ < TRIES_FAST;
+    dial->next_at = gw_time_add(now, is_fast ? PACE_FAST : own->cfg.beat);
+}
+
+bool gw_neighbours_ask_next(struct gw_neighbours *own, struct gw_sock_addr *to, uint8_t *bytes,
+                            gw_time now)
+{
+    for (int i = 0; i < own->dial_count; i++) {
+        struct gw_dial *dial = &own->dials[i];
+        if (dial->is_over || gw_time_before(now, dial->next_at))
+            continue;
+        *to = dial->to;
+        ask(own, dial, bytes, now);
+        return true;
+    }
+    return false;
+}
+
+gw_time gw_neighbours_asks_at(const struct gw_neighbours *own)
+{
+    gw_time at = GW_TIME_NEVER;
+    for (int i = 0; i < own->dial_count; i++)
+        if (!own->dials[i].is_over && gw_deadline_before(own->dials[i].next_at, at))
+            at = own->dials[i].next_at;
+    return at;
+}
+
+struct gw_dial *gw_neighbours_find_dial(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                                        const uint8_t *id)
+{
+    for (int i = 0; i < own->dial_count; i++) {
+        struct gw_dial *dial = &own->dials[i];
+        if (!dial->is_over && gw_sock_addr_is_same(&dial->to, from) &&
+            memcmp(own->sessions[dial->peer].id, id, GW_ATTACH_NONCE_SIZE) == 0)
+            return dial;
+    }
+    own->stats.stale++;
+    return NULL;
+}
+
+/* Gives up the session of a dial, and tries with another after `pace`. */
+static void begin_again(struct gw_neighbours *own, struct gw_dial *dial, gw_time pace, gw_time now)
+{
+    struct gw_session *session = &own->sessions[dial->peer];
+    if (session->state == GW_SESSION_UP)
+        gw_neighbours_post(own, GW_NEIGHBOUR_DOWN, dial->peer);
+    session->state = GW_SESSION_FREE;
+    dial->is_over = !begin(own, (int)(dial - own->dials), now);
+    dial->next_at = gw_time_add(now, pace);
+}
+
+void gw_neighbours_dial_ended(struct gw_neighbours *own, struct gw_dial *dial, gw_time now)
+{
+    begin_again(own, dial, PACE_FAST, now);
+}
+
+uint32_t gw_neighbours_challenged(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                                  const struct gw_attach_msg *msg, uint8_t *answer, gw_time now)
+{
+    struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
+    if (!dial || memcmp(dial->proof, msg->proof, sizeof(msg->proof)) == 0)
+        return 0;
+    memcpy(dial->proof, msg->proof, sizeof(msg->proof));
+    ask(own, dial, answer, now);
+    return GW_ATTACH_SIZE;
+}
+
+/* What was dialled has accepted, or has said so again. */
+static void take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
+                            const struct gw_attach_msg *msg, gw_time now)
+{
+    struct gw_session *session = &own->sessions[dial->peer];
+    bool is_new = session->state != GW_SESSION_UP || session->said.cookie != msg->cookie;
+    if (memcmp(dial->proof, msg->proof, sizeof(msg->proof)) != 0) {
+        own->stats.stale++; /* perhaps from before a restart */
+        return;
+    }
+    session->heard_at = now;
+    if (!is_new) {
+        if (!gw_attach_is_same_group(&session->said.group, &msg->group)) {
+            session->said.group = msg->group;
+            session->is_probed = false;
+            session->trusts_at = now;
+            gw_neighbours_post(own, GW_NEIGHBOUR_GROUP, dial->peer);
+        }
+        return;
+    }
+    session->state = GW_SESSION_UP;
+    session->said = *msg;
+    session->is_probed = false;
+    session->trusts_at = now;
+    gw_neighbours_post(own, GW_NEIGHBOUR_UP, dial->peer);
+    dial->next_at = gw_time_add(now, own->cfg.beat);
+}
+
+void gw_neighbours_accepted(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                            const uint8_t *bytes, const struct gw_attach_msg *msg, gw_time now)
+{
+    struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
+    if (dial && gw_key_is_genuine(own->cfg.keys, bytes))
+        take_acceptance(own, dial, msg, now);
+    else
+        own->stats.forged += dial != NULL;
+}
+
+/*
+ * Who does not know our key cannot sign: that refusal counts only before the session is up. Later a
+ * neighbour that has lost the key is silent, and then refuses the next session.
+ */
+static bool is_refusal(const struct gw_neighbours *own, const struct gw_dial *dial,
+                       const uint8_t *bytes, const struct gw_attach_msg *msg)
+{
+    const struct gw_key *key = own->cfg.keys;
+    if (msg->reason == GW_ATTACH_KEY)
+        return own->sessions[dial->peer].state == GW_SESSION_TRYING && msg->key_id == key->id;
+    return msg->reason != GW_ATTACH_VERSION && gw_key_is_genuine(key, bytes);
+}
+
+static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
+                         const struct gw_attach_msg *msg, gw_time now)
+{
+    bool is_taken = msg->reason == GW_ATTACH_TAKEN;
+    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING || is_taken) {
+        begin_again(own, dial, is_taken ? own->cfg.beat : PACE_FAST, now);
+        return;
+    }
+    own->sessions[dial->peer].said = *msg;
+    gw_neighbours_post(own, GW_NEIGHBOUR_REFUSED, dial->peer);
+    own->sessions[dial->peer].state = GW_SESSION_FREE;
+    dial->is_over = true;
+}
+
+void gw_neighbours_refused(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                           const uint8_t *bytes, const struct gw_attach_msg *msg, gw_time now)
+{
+    struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
+    if (dial && is_refusal(own, dial, bytes, msg))
+        take_refusal(own, dial, msg, now);
+    else
+        own->stats.forged += dial != NULL;
+}
+
+void gw_neighbours_refused_version(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                                   const struct gw_attach_msg *msg, gw_time now)
+{
+    struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
+    if (dial && own->sessions[dial->peer].state == GW_SESSION_TRYING)
+        take_refusal(own, dial, msg, now);
+}
+
+/* A probe of a group that we were told: at the first we say at once that we hear. */
+void gw_neighbours_probed(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                          const uint8_t *bytes, const struct gw_attach_msg *msg, gw_time now)
+{
+    for (int i = 0; i < own->dial_count; i++) {
+        struct gw_dial *dial = &own->dials[i];
+        struct gw_session *session = &own->sessions[dial->peer];
+        if (dial->is_over || session->state != GW_SESSION_UP || session->said.group.port == 0 ||
+            session->said.group.cookie != msg->cookie ||
+            !gw_sock_addr_is_same_host(&session->addr, from))
+            continue;
+        if (!gw_key_is_genuine(session->key, bytes)) {
+            own->stats.forged++;
+            return;
+        }
+        if (gw_time_before(now, session->trusts_at))
+            return;
+        if (!hears_group(own, session, now)) {
+            session->hears_since = now;
+            dial->next_at = now;
+        }
+        session->is_probed = true;
+        session->probed_at = now;
+        return;
+    }
+    own->stats.stale++;
+}
+
+void gw_neighbours_mistrust_group(struct gw_neighbours *own, uint16_t peer, gw_time now)
+{
+    struct gw_session *session = &own->sessions[peer];
+    if (session->state != GW_SESSION_UP || session->dial < 0 || !hears_group(own, session, now) ||
+        now - session->hears_since < 2 * own->cfg.beat)
+        return;
+    session->is_probed = false;
+    session->trusts_at = gw_time_add(now, MISTRUST);
+    own->dials[session->dial].next_at = now;
+}

@@ -1,0 +1,175 @@
+/*
+ * A communicator, as MPI and NCCL call it: the ranks of a job that has no server, seen by one of
+ * them. It sends flows from rank to rank, runs all-reduces over them (core/ranks/coll_run.h), and
+ * has values that each rank keeps for all (store.h).
+ *
+ * All meet at rank 0: the others dial it, and when all have, it sends everybody the table of ranks
+ * and addresses. Then each dials whom it needs: at once those that its all-reduces need, the lower
+ * of two ranks being dialled, others when there is a message for them. Everything goes straight
+ * from one process to the other; or, when a switch is given, by that switch, and only the sessions,
+ * by which ranks know that the others live, are direct. Who finds that the job has failed tells
+ * those whom it knows why, straight in any case.
+ *
+ * Use: open a station whose node address is cfg.address, and on which others may dial; open; then,
+ * after every turn of the station, hand over the events of neighbours and poll. Calls are numbered
+ * by the caller. All-reduces are started by all ranks in the same order, and may end in another.
+ */
+#ifndef GW_NET_COMMUNICATOR_H
+#define GW_NET_COMMUNICATOR_H
+
+#include "core/coll/coll.h"
+#include "core/job.h"
+#include "core/host/transport.h"
+#include "core/tensor.h"
+#include "net/roles/overlay.h"
+#include "net/ranks/values.h"
+
+/* Where nobody says more: with the base RTT that is assumed, a window is at most 156 KB, and most
+ * paths bear a few of them. */
+#define GW_COMMUNICATOR_RATE_BPS UINT64_C(1000000000)
+
+#define GW_COMMUNICATOR_MESSAGE_MAX (UINT64_C(1) << 36) /* bytes of a message */
+
+enum {
+    GW_COMMUNICATOR_CALLS_MAX = 64, /* in work at the same time */
+    GW_COMMUNICATOR_TAG_MAX = (1 << 24) - 1,
+    GW_COMMUNICATOR_TEXT_MAX = 256,
+};
+
+struct gw_communicator_cfg {
+    struct gw_station *station;
+    uint32_t address;
+    uint32_t job;
+    uint16_t rank;
+    uint16_t world;
+    const char *join;    /* HOST:PORT of rank 0; not used by rank 0 itself */
+    const char *switch_; /* HOST:PORT of the switch by which packets go; NULL: none */
+    uint32_t mtu;        /* payload bytes of a full packet */
+    uint64_t rate_bps;   /* of the links: windows and credit go by it; at most 400 Gb/s */
+    const struct gw_coll_ops *coll;
+    struct gw_transport transport;
+    gw_time stall; /* without progress for so long, the job fails */
+    uint64_t seed;
+};
+
+enum gw_communicator_event_kind {
+    GW_COMMUNICATOR_OPEN,    /* calls are taken */
+    GW_COMMUNICATOR_DONE,    /* a call has ended */
+    GW_COMMUNICATOR_REFUSED, /* a push or pull has been refused, and has changed nothing; `refusal`
+                                says why */
+    GW_COMMUNICATOR_FAILED,  /* the job has failed; no more events follow */
+    GW_COMMUNICATOR_LEFT,    /* all ranks are leaving, and need nothing from us */
+};
+
+/* Why a push or pull is refused. */
+enum gw_communicator_refused {
+    GW_COMMUNICATOR_UNKNOWN_KEY = 1, /* nobody has pushed it */
+    GW_COMMUNICATOR_OTHER_SHAPE,     /* the value has another count or type */
+    GW_COMMUNICATOR_SUM_OVERFLOW,    /* a sum of int32 does not fit an int32 */
+    GW_COMMUNICATOR_NO_MEMORY,       /* the rank that keeps the value has none for it */
+};
+
+struct gw_communicator_refusal {
+    enum gw_communicator_refused why;
+    uint32_t rank; /* that keeps the value */
+    uint64_t key;
+    bool is_pull;
+    struct gw_value_shape asked, found; /* `found`: if the shape is another */
+};
+
+struct gw_communicator_event {
+    enum gw_communicator_event_kind kind;
+    uint64_t call;
+    uint64_t bytes;            /* of a message received */
+    enum gw_job_reason reason; /* of a failure; the words for it are gw_communicator_text() */
+    struct gw_communicator_refusal refusal;
+};
+
+struct gw_communicator;
+
+/*
+ * Sets a transport up with defaults for sockets: processes are slow to answer, and real paths do
+ * not trim unless our switches are on them. Returns 0, or GW_ERR_UNKNOWN or GW_ERR_INVALID (load
+ * balancing that switches do) with `error` filled.
+ */
+int gw_communicator_transport(const char *cc, const char *lb, bool by_switch,
+                              struct gw_transport *transport, char *error);
+
+/* Returns 0; GW_ERR_INVALID (a world that the schedule does not allow), GW_ERR_NO_MEMORY, or what
+ * dialling rank 0 gave, with `error` filled. */
+int gw_communicator_open(const struct gw_communicator_cfg *cfg, struct gw_communicator **comm,
+                         char *error);
+
+/* After the loop is closed: its packets go with the pool. */
+void gw_communicator_close(struct gw_communicator *comm);
+
+/* Hands over an event of the station. */
+void gw_communicator_neighbour(struct gw_communicator *comm,
+                               const struct gw_neighbour_event *event);
+
+/*
+ * Starts an all-reduce. Returns 0; GW_ERR_NO_ROOM (GW_COMMUNICATOR_CALLS_MAX are in work); or
+ * GW_ERR_INVALID (so large a tensor cannot be numbered).
+ */
+int gw_communicator_reduce(struct gw_communicator *comm, uint64_t call,
+                           const struct gw_tensor *tensor, gw_time now);
+
+/* A message to or from another rank; `data` is the communicator's until the call has ended. */
+struct gw_communicator_message {
+    uint64_t call;
+    uint32_t rank;
+    uint32_t tag; /* at most GW_COMMUNICATOR_TAG_MAX; of messages between two ranks that are under
+                     way at the same time, no two have the same */
+    void *data;
+    uint64_t bytes; /* to receive: at most so many; at least 1 */
+    bool is_receive;
+};
+
+/* Starts a message. Returns 0 or GW_ERR_NO_ROOM. */
+int gw_communicator_move(struct gw_communicator *comm,
+                         const struct gw_communicator_message *message, gw_time now);
+
+/* A push to, or pull of, the value of a key; `data` is the communicator's until the call has ended.
+ */
+struct gw_communicator_store_call {
+    uint64_t call;
+    uint64_t key;
+    void *data;                  /* read only by a push */
+    struct gw_value_shape shape; /* at most GW_COMMUNICATOR_MESSAGE_MAX bytes */
+    bool is_pull;
+};
+
+/*
+ * Starts a push or pull; it ends with GW_COMMUNICATOR_DONE or GW_COMMUNICATOR_REFUSED. Those to the
+ * same rank are done in the order in which they are started. Returns 0 or GW_ERR_NO_ROOM.
+ */
+int gw_communicator_store(struct gw_communicator *comm,
+                          const struct gw_communicator_store_call *call, gw_time now);
+
+/* Writes one line about a refusal. */
+void gw_communicator_refusal(const struct gw_communicator_refusal *refusal, char *text,
+                             size_t size);
+
+/* Whether events wait, or values that are to be added or copied here: poll again soon. */
+bool gw_communicator_has_work(const struct gw_communicator *comm);
+
+/* Ends the job for all because of something here, and drops all calls: their memory is the
+ * caller's. GW_COMMUNICATOR_FAILED follows, unless the job has failed before. */
+void gw_communicator_abort(struct gw_communicator *comm, gw_time now);
+
+/* Begins to leave; GW_COMMUNICATOR_LEFT tells when we may go. No calls may be in work. */
+void gw_communicator_leave(struct gw_communicator *comm, gw_time now);
+
+/* The next event; false when there is none. */
+bool gw_communicator_poll(struct gw_communicator *comm, struct gw_communicator_event *event,
+                          gw_time now);
+
+/* Why the job has failed. */
+const char *gw_communicator_text(const struct gw_communicator *comm);
+
+/* Whether something that we owe to others, after a failure, is still under way. */
+bool gw_communicator_is_busy(const struct gw_communicator *comm);
+
+const struct gw_endpoint_stats *gw_communicator_stats(const struct gw_communicator *comm);
+
+#endif

@@ -1,0 +1,144 @@
+/* Inside of the communicator, shared by its files and by nobody else. See communicator.h. */
+#ifndef GW_NET_COMMUNICATOR_IMPL_H
+#define GW_NET_COMMUNICATOR_IMPL_H
+
+#include "base/index_queue.h"
+#include "core/ranks/coll_run.h"
+#include "core/host/endpoint.h"
+#include "net/ranks/communicator_flows.h"
+#include "net/ranks/rank_table.h"
+#include "net/ranks/store.h"
+
+enum {
+    GW_COMMUNICATOR_RUNS = 2, /* all-reduces that overlap */
+    GW_COMMUNICATOR_DIAL_NONE = -1,
+    GW_COMMUNICATOR_EVENTS_MAX = 4 * GW_COMMUNICATOR_CALLS_MAX,
+};
+
+/* What the failing tell each other. */
+struct gw_communicator_failure {
+    uint32_t reason; /* enum gw_job_reason; big-endian on the wire, as the other */
+    uint32_t about;  /* rank */
+};
+
+_Static_assert((int)GW_NEIGHBOURS_DIALS_MAX > (int)GW_OVERLAY_WORLD_MAX, "all ranks and a switch");
+
+struct gw_communicator_rank {
+    struct gw_rank_table_entry at;          /* its address is 0: not known yet */
+    bool is_dialled;                        /* by us */
+    bool is_up;                             /* there is a way to it */
+    uint16_t peer;                          /* of that way */
+    struct gw_communicator_failure failure; /* memory for what it may tell us */
+};
+
+enum gw_communicator_state {
+    GW_COMMUNICATOR_MEETING,    /* rank 0: all have come; others: the table has. Then: connecting */
+    GW_COMMUNICATOR_CONNECTING, /* those whom all-reduces need are up: running */
+    GW_COMMUNICATOR_RUNNING,
+    GW_COMMUNICATOR_LEAVING, /* all others leave, too: over */
+    GW_COMMUNICATOR_OVER,
+};
+
+struct gw_communicator_run {
+    struct gw_coll_run *run;
+    uint64_t call;
+    bool is_running;
+};
+
+/* A tensor that waits for its turn. */
+struct gw_communicator_tensor {
+    struct gw_tensor tensor;
+    uint64_t call;
+};
+
+enum gw_communicator_move_state {
+    GW_COMMUNICATOR_MOVE_FREE,
+    GW_COMMUNICATOR_MOVE_WAITS, /* a way and room move it on */
+    GW_COMMUNICATOR_MOVE_RUNS,  /* the endpoint's event moves it on */
+};
+
+struct gw_communicator_move {
+    struct gw_communicator_message message;
+    gw_time since; /* it runs */
+    enum gw_communicator_move_state state;
+    uint32_t flow;
+};
+
+struct gw_communicator {
+    struct gw_communicator_cfg cfg;
+    struct gw_endpoint *ep;
+    uint16_t node;
+    struct gw_communicator_rank *ranks;
+    int dials[GW_NEIGHBOURS_DIALS_MAX]; /* rank of each, but of the switch's */
+    int switch_dial;                    /* or GW_COMMUNICATOR_DIAL_NONE */
+    bool is_switch_up;
+    unsigned char *table;
+    uint32_t *addresses; /* of all ranks, for the runs */
+    enum gw_communicator_state state;
+    uint32_t failures_left;
+    struct gw_communicator_failure failure; /* as on the wire; told to others */
+    char text[GW_COMMUNICATOR_TEXT_MAX];
+    gw_time progress_at;
+    uint64_t arrivals; /* as of then */
+
+    struct gw_communicator_run runs[GW_COMMUNICATOR_RUNS];
+    struct gw_communicator_tensor tensors[GW_COMMUNICATOR_CALLS_MAX];
+    struct gw_index_queue tensor_queue; /* of these, the ones that wait */
+    uint32_t reduces;                   /* begun */
+    struct gw_communicator_move moves[GW_COMMUNICATOR_CALLS_MAX];
+    int32_t farewell; /* what ranks that leave add up */
+    struct gw_store *store;
+
+    struct gw_communicator_event events[GW_COMMUNICATOR_EVENTS_MAX];
+    struct gw_index_queue waiting; /* of these, the ones that have not been polled */
+};
+
+/* communicator.c; more in communicator_flows.h */
+struct gw_path gw_communicator_path(const struct gw_communicator *comm);
+
+/* communicator_meet.c */
+/* Asks rank 0 for a session. Returns 0, or an error with `error` filled. */
+int gw_communicator_dial_rank_0(struct gw_communicator *comm, char *error);
+/* Who has the address; `world`: nobody. */
+uint32_t gw_communicator_rank_of(const struct gw_communicator *comm, uint32_t address);
+/* The table of ranks has come, as so many bytes. */
+void gw_communicator_take_table(struct gw_communicator *comm, uint64_t bytes, gw_time now);
+/* Moves on from one state to the next. */
+void gw_communicator_step(struct gw_communicator *comm, gw_time now);
+
+/* communicator_fail.c */
+/* That rank has told us that the job has failed. */
+void gw_communicator_take_failure(struct gw_communicator *comm, uint32_t rank, gw_time now);
+/* Fails what has stalled. All-reduces watch themselves. */
+void gw_communicator_watch(struct gw_communicator *comm, gw_time now);
+
+/* communicator_switch.c */
+/* Asks the switch for a session. Returns 0, or an error with `error` filled. */
+int gw_communicator_dial_switch(struct gw_communicator *comm, char *error);
+/* Takes an event of the switch. */
+void gw_communicator_switch_event(struct gw_communicator *comm,
+                                  const struct gw_neighbour_event *event, gw_time now);
+/* Whether there is a switch to go by, and it is silent. */
+bool gw_communicator_is_cut_off(const struct gw_communicator *comm);
+/* From now on packets go straight to those whom we have sessions with. */
+void gw_communicator_go_direct(struct gw_communicator *comm);
+
+/* communicator_calls.c */
+int gw_communicator_open_runs(struct gw_communicator *comm);
+void gw_communicator_close_runs(struct gw_communicator *comm);
+/* Takes an event of the endpoint that is about a call. */
+void gw_communicator_calls_event(struct gw_communicator *comm, const struct gw_event *event,
+                                 gw_time now);
+/* Whether calls are worked on. */
+bool gw_communicator_takes_calls(const struct gw_communicator *comm);
+/* Starts what waits, ends what has run. */
+void gw_communicator_advance(struct gw_communicator *comm, gw_time now);
+bool gw_communicator_has_calls(const struct gw_communicator *comm);
+/* The rank of a message to us that has not begun although its call has stalled; `world`: none. */
+uint32_t gw_communicator_overdue(const struct gw_communicator *comm, gw_time now);
+/* Memory of calls is the callers' again. */
+void gw_communicator_drop_calls(struct gw_communicator *comm);
+/* Most flows that calls need at the same time, either way. */
+uint32_t gw_communicator_flows(const struct gw_communicator *comm);
+
+#endif

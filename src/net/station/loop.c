@@ -1,0 +1,452 @@
+/* Turns of the loop; see loop.h. */
+#define _GNU_SOURCE
+#include "net/station/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/index_queue.h"
+#include "base/map.h"
+#include "base/pacer.h"
+#include "net/clock.h"
+#include "wire/attach.h"
+
+enum {
+    /* Of one turn: feedback stays fresh in a long burst, and arrivals find their answers. */
+    RX_TRAINS_PER_TURN = 8,
+    TX_TRAINS_PER_TURN = 32,
+    PEER_NONE = UINT16_MAX,
+    PORT_NONE = UINT32_MAX,
+};
+
+/* Where what leaves by a port goes: to a neighbour, else to another port, else nowhere. */
+struct link {
+    uint16_t peer;          /* or PEER_NONE */
+    uint32_t to;            /* number of the port at the other end, or PORT_NONE */
+    bool has_directs;       /* some addresses take another way */
+    gw_byte_time byte_time; /* 0: it has no rate */
+    struct gw_pacer pacer;  /* with a rate */
+    gw_time since;          /* with a rate: when what waits began to wait */
+};
+
+struct direct {
+    uint64_t key;
+    uint16_t peer;
+};
+
+/* A datagram that is no packet, for the loop's owner. */
+struct foreign {
+    uint8_t bytes[GW_LOOP_FOREIGN_MAX];
+    uint32_t length;
+    struct gw_sock_addr from;
+};
+
+struct gw_loop {
+    struct gw_loop_cfg cfg;
+    gw_time opened_at; /* by the clock */
+    struct gw_node *nodes[GW_LOOP_NODES_MAX];
+    uint32_t first_port[GW_LOOP_NODES_MAX + 1]; /* number of a node's port 0 */
+    uint16_t node_count;
+    struct link *links;         /* of every port */
+    struct gw_loop_port *ports; /* number to node and port */
+    uint32_t *ready;            /* ports that have something to send */
+    struct gw_index_queue ready_queue;
+    uint32_t *arrives; /* of every neighbour: the port that its packets arrive at, or PORT_NONE */
+    struct direct *directs;
+    uint32_t direct_count;
+    struct gw_map direct_map; /* port and address to index of the direct way */
+    void *direct_memory;
+    struct foreign foreign[RX_TRAINS_PER_TURN];
+    uint32_t foreign_count, foreign_taken;
+    bool has_input; /* at one of cfg.fds, in the last turn */
+    struct gw_loop_stats stats;
+};
+
+_Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
+
+struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
+{
+    struct gw_loop *loop = calloc(1, sizeof(*loop));
+    if (!loop)
+        return NULL;
+    loop->cfg = *cfg;
+    loop->opened_at = gw_clock_now();
+    loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
+    loop->directs = calloc(cfg->directs_max + 1u, sizeof(*loop->directs));
+    loop->direct_memory = malloc(gw_map_size(cfg->directs_max + 1));
+    if (!loop->arrives || !loop->directs || !loop->direct_memory) {
+        gw_loop_close(loop);
+        return NULL;
+    }
+    memset(loop->arrives, 0xff, (cfg->peers_max + 1u) * sizeof(*loop->arrives));
+    gw_map_init(&loop->direct_map, loop->direct_memory, cfg->directs_max + 1);
+    return loop;
+}
+
+void gw_loop_close(struct gw_loop *loop)
+{
+    if (loop->cfg.datapath)
+        gw_datapath_close(loop->cfg.datapath);
+    free(loop->links);
+    free(loop->ports);
+    free(loop->ready);
+    free(loop->arrives);
+    free(loop->directs);
+    free(loop->direct_memory);
+    free(loop);
+}
+
+gw_time gw_loop_now(const struct gw_loop *loop)
+{
+    return gw_clock_now() - loop->opened_at;
+}
+
+/* A table that grew to `count` entries; there is no way on without it. */
+static void *grown(void *table, uint32_t count, size_t size)
+{
+    void *larger = realloc(table, count * size);
+    GW_ASSERT(larger != NULL);
+    return larger;
+}
+
+uint16_t gw_loop_add(struct gw_loop *loop, struct gw_node *node)
+{
+    GW_ASSERT(loop->node_count < GW_LOOP_NODES_MAX && loop->ready_queue.head == 0);
+    uint16_t number = loop->node_count++;
+    uint32_t first = loop->first_port[number], end = first + node->port_count;
+    loop->nodes[number] = node;
+    loop->first_port[number + 1] = end;
+    loop->links = grown(loop->links, end, sizeof(*loop->links));
+    loop->ports = grown(loop->ports, end, sizeof(*loop->ports));
+    loop->ready = grown(loop->ready, end, sizeof(*loop->ready));
+    loop->ready_queue.room = end; /* what waits stays where it is: it begins at 0 */
+    for (uint32_t i = first; i < end; i++) {
+        loop->links[i] = (struct link){.peer = PEER_NONE, .to = PORT_NONE};
+        loop->ports[i] = (struct gw_loop_port){number, (uint16_t)(i - first)};
+    }
+    return number;
+}
+
+static uint32_t port_number(const struct gw_loop *loop, struct gw_loop_port at)
+{
+    GW_ASSERT(at.node < loop->node_count && at.port < loop->nodes[at.node]->port_count);
+    return loop->first_port[at.node] + at.port;
+}
+
+void gw_loop_join(struct gw_loop *loop, struct gw_loop_port a, struct gw_loop_port b)
+{
+    loop->links[port_number(loop, a)].to = port_number(loop, b);
+    loop->links[port_number(loop, b)].to = port_number(loop, a);
+}
+
+void gw_loop_link(struct gw_loop *loop, struct gw_loop_port at, uint16_t peer, bool is_way_out)
+{
+    uint32_t port = port_number(loop, at);
+    loop->arrives[peer] = port;
+    if (is_way_out)
+        loop->links[port].peer = peer;
+}
+
+static uint64_t direct_key(uint32_t port, uint32_t address)
+{
+    return (uint64_t)port << 32 | address;
+}
+
+int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer)
+{
+    uint32_t port = port_number(loop, at);
+    uint64_t key = direct_key(port, address);
+    uint32_t index = gw_map_get(&loop->direct_map, key);
+    if (index == GW_MAP_NONE) {
+        if (loop->direct_count == loop->cfg.directs_max)
+            return GW_ERR_NO_ROOM;
+        index = loop->direct_count++;
+        gw_map_put(&loop->direct_map, key, index);
+    }
+    loop->directs[index] = (struct direct){key, peer};
+    loop->links[port].has_directs = true;
+    return GW_OK;
+}
+
+void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
+{
+    uint32_t kept = 0;
+    loop->arrives[peer] = PORT_NONE;
+    for (uint32_t i = 0; i < loop->first_port[loop->node_count]; i++)
+        if (loop->links[i].peer == peer)
+            loop->links[i].peer = PEER_NONE;
+    for (uint32_t i = 0; i < loop->direct_count; i++)
+        gw_map_remove(&loop->direct_map, loop->directs[i].key);
+    for (uint32_t i = 0; i < loop->direct_count; i++)
+        if (loop->directs[i].peer != peer) {
+            gw_map_put(&loop->direct_map, loop->directs[i].key, kept);
+            loop->directs[kept++] = loop->directs[i];
+        }
+    loop->direct_count = kept;
+}
+
+void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port at, uint64_t rate_bps)
+{
+    struct link *link = &loop->links[port_number(loop, at)];
+    link->byte_time = rate_bps ? gw_byte_time_from_bps(rate_bps) : 0;
+    link->pacer = (struct gw_pacer){.free_at = gw_loop_now(loop)};
+}
+
+static void make_ready(struct gw_loop *loop, uint32_t port)
+{
+    loop->ready[gw_index_queue_push(&loop->ready_queue)] = port;
+}
+
+/* Takes over what a node has reported. */
+static void collect(struct gw_loop *loop, uint16_t number)
+{
+    struct gw_node *node = loop->nodes[number];
+    for (uint16_t i = 0; i < node->ready_count; i++) {
+        uint32_t port = loop->first_port[number] + node->ready[i];
+        if (loop->links[port].byte_time)
+            loop->links[port].since = gw_loop_now(loop);
+        make_ready(loop, port);
+    }
+    node->ready_count = 0;
+}
+
+static void expire_due(struct gw_loop *loop, gw_time now)
+{
+    for (uint16_t i = 0; i < loop->node_count; i++) {
+        gw_time deadline = gw_node_deadline(loop->nodes[i]);
+        if (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline))
+            gw_node_expire(loop->nodes[i], now);
+        collect(loop, i); /* also what the application's calls have made ready */
+    }
+}
+
+static void deliver(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
+                    gw_time now)
+{
+    struct gw_loop_port at = loop->ports[port];
+    gw_node_input(loop->nodes[at.node], at.port, pkts, count, now);
+    collect(loop, at.node);
+}
+
+static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
+{
+    loop->stats.unlinked += count;
+    for (uint32_t i = 0; i < count; i++)
+        gw_pkt_release(loop->cfg.pool, pkts[i]);
+}
+
+/* Keeps a datagram of the attach protocol for the owner. */
+static void take_foreign(struct gw_loop *loop, const struct gw_datapath_train *train)
+{
+    struct foreign *foreign = &loop->foreign[loop->foreign_count++];
+    memcpy(foreign->bytes, train->control, train->length);
+    foreign->length = train->length;
+    foreign->from = train->from;
+}
+
+uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
+                              struct gw_sock_addr *from)
+{
+    if (loop->foreign_taken == loop->foreign_count)
+        return 0;
+    const struct foreign *foreign = &loop->foreign[loop->foreign_taken++];
+    *bytes = foreign->bytes;
+    *from = foreign->from;
+    return foreign->length;
+}
+
+/* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
+static int receive(struct gw_loop *loop, char *error)
+{
+    struct gw_datapath_train train;
+    int count = 0;
+    loop->foreign_count = loop->foreign_taken = 0;
+    if (!loop->cfg.datapath)
+        return 0;
+    while (count < RX_TRAINS_PER_TURN) {
+        gw_time now = gw_loop_now(loop);
+        int result = gw_datapath_receive(loop->cfg.datapath, now, &train, error);
+        if (result < 0)
+            return result;
+        if (result == 0)
+            break;
+        count++;
+        if (train.length)
+            take_foreign(loop, &train);
+        if (train.count == 0)
+            continue;
+        uint32_t port = loop->arrives[train.peer];
+        if (port == PORT_NONE)
+            lose(loop, train.pkts, train.count);
+        else
+            deliver(loop, port, train.pkts, train.count, now);
+    }
+    return count;
+}
+
+/* The neighbour that a train leaves for, or PEER_NONE. */
+static uint16_t way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
+{
+    const struct link *link = &loop->links[port];
+    if (link->has_directs) {
+        uint32_t index = gw_map_get(&loop->direct_map, direct_key(port, pkt->dst));
+        if (index != GW_MAP_NONE)
+            return loop->directs[index].peer;
+    }
+    return link->peer;
+}
+
+static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
+                     gw_time now, char *error)
+{
+    struct link *link = &loop->links[port];
+    uint16_t peer = way_out(loop, port, pkts[0]);
+    if (link->byte_time) {
+        gw_pacer_wait(&link->pacer, link->since);
+        gw_pacer_catch_up(&link->pacer, now);
+        for (uint32_t i = 0; i < count; i++)
+            gw_pacer_take(&link->pacer, gw_serialisation(link->byte_time, pkts[i]->q.size));
+    }
+    if (peer != PEER_NONE)
+        return gw_datapath_send(loop->cfg.datapath, peer, pkts, count, error);
+    if (link->to != PORT_NONE)
+        deliver(loop, link->to, pkts, count, now);
+    else
+        lose(loop, pkts, count);
+    return GW_OK;
+}
+
+/* Whether the link may need the datapath, which has no room. */
+static bool is_blocked(const struct gw_loop *loop, const struct link *link)
+{
+    bool needs_datapath = link->peer != PEER_NONE || link->has_directs;
+    return needs_datapath && !gw_datapath_can_send(loop->cfg.datapath);
+}
+
+/* Whether the port may send now: its link is free, and so is the datapath if it may need it. */
+static bool is_free(const struct gw_loop *loop, uint32_t port, gw_time now)
+{
+    const struct link *link = &loop->links[port];
+    return !is_blocked(loop, link) && (!link->byte_time || gw_pacer_is_free(&link->pacer, now));
+}
+
+/* Sends, port after port, one train each. Returns trains, or GW_ERR_SYSTEM. */
+static int transmit(struct gw_loop *loop, char *error)
+{
+    int count = 0;
+    uint32_t refused = 0; /* ports in a row that may not send now */
+    if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0) {
+        int code = gw_datapath_flush(loop->cfg.datapath, error);
+        if (code)
+            return code;
+    }
+    while (count < TX_TRAINS_PER_TURN && refused < loop->ready_queue.count) {
+        gw_time now = gw_loop_now(loop);
+        uint32_t port = loop->ready[gw_index_queue_pop(&loop->ready_queue)];
+        if (!is_free(loop, port, now)) {
+            make_ready(loop, port);
+            refused++;
+            continue;
+        }
+        struct gw_loop_port at = loop->ports[port];
+        struct gw_pkt *pkts[GW_DATAPATH_TRAIN_MAX];
+        uint32_t result =
+            gw_node_output(loop->nodes[at.node], at.port, pkts, GW_DATAPATH_TRAIN_MAX, now);
+        if (result & GW_OUTPUT_MORE)
+            make_ready(loop, port);
+        result &= ~GW_OUTPUT_MORE;
+        int code = result ? hand_over(loop, port, pkts, result, now, error) : GW_OK;
+        collect(loop, at.node);
+        if (code)
+            return code;
+        refused = 0;
+        count += result != 0;
+    }
+    return count;
+}
+
+/* When something is to be done without an arrival or room to send; `until` at the latest. */
+static gw_time wake_time(const struct gw_loop *loop, gw_time until)
+{
+    for (uint16_t i = 0; i < loop->node_count; i++) {
+        gw_time deadline = gw_node_deadline(loop->nodes[i]);
+        until = gw_deadline_before(deadline, until) ? deadline : until;
+    }
+    for (uint32_t i = 0; i < loop->ready_queue.count; i++) {
+        uint32_t port = loop->ready[gw_index_queue_at(&loop->ready_queue, i)];
+        const struct link *link = &loop->links[port];
+        gw_time free_at = link->pacer.free_at;
+        if (link->byte_time && !is_blocked(loop, link) && gw_deadline_before(free_at, until))
+            until = free_at;
+    }
+    return until;
+}
+
+static int rest(struct gw_loop *loop, gw_time wake, char *error)
+{
+    struct pollfd fds[GW_LOOP_FDS_MAX + GW_DATAPATH_FDS_MAX + 1];
+    int sources[GW_DATAPATH_FDS_MAX];
+    uint32_t source_count =
+        loop->cfg.datapath ? gw_datapath_receive_fds(loop->cfg.datapath, sources) : 0;
+    nfds_t count = 0;
+    for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
+        fds[count++] = (struct pollfd){.fd = loop->cfg.fds[i], .events = POLLIN};
+    for (uint32_t i = 0; i < source_count; i++)
+        fds[count++] = (struct pollfd){.fd = sources[i], .events = POLLIN};
+    if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0)
+        fds[count++] =
+            (struct pollfd){.fd = gw_datapath_blocked_fd(loop->cfg.datapath), .events = POLLOUT};
+    gw_time now = gw_loop_now(loop);
+    /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
+    gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;
+    struct timespec timeout = {
+        .tv_sec = (time_t)(left / GW_S),
+        .tv_nsec = (long)(left % GW_S / GW_NS),
+    };
+    loop->stats.sleeps++;
+    if (ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL) < 0 && errno != EINTR)
+        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for packets: %s", strerror(errno));
+    for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
+        loop->has_input |= fds[i].revents != 0;
+    return GW_OK;
+}
+
+static bool has_events(const struct gw_loop *loop)
+{
+    uint32_t count = 0;
+    for (uint16_t i = 0; i < loop->node_count; i++)
+        count += loop->nodes[i]->event_count;
+    return count != 0;
+}
+
+int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
+{
+    loop->stats.turns++;
+    loop->has_input = false;
+    expire_due(loop, gw_loop_now(loop));
+    int received = receive(loop, error);
+    if (received < 0)
+        return received;
+    int sent = transmit(loop, error);
+    if (sent < 0)
+        return sent;
+    /* A datapath that was looked at until nothing came needs no second look before the loop rests.
+     */
+    bool is_done = received < RX_TRAINS_PER_TURN && sent < TX_TRAINS_PER_TURN;
+    if (!is_done || loop->foreign_count || has_events(loop))
+        return GW_OK;
+    return rest(loop, wake_time(loop, until), error);
+}
+
+bool gw_loop_has_input(const struct gw_loop *loop)
+{
+    return loop->has_input;
+}
+
+const struct gw_loop_stats *gw_loop_stats(const struct gw_loop *loop)
+{
+    return &loop->stats;
+}

@@ -1,0 +1,95 @@
+/*
+ * The loop of one I/O thread: nodes, the links between them, and the way to neighbours.
+ *
+ * It drives the four verbs. A port of a node is linked to a port of another node of the same
+ * thread, to a neighbour by the datapath, or to nothing, and then what leaves is lost and counted.
+ * A host's port may have direct ways besides: packets to certain addresses take another neighbour.
+ * Trains are handed over as they are; between two nodes of one thread nothing is encoded or copied.
+ *
+ * Use: open, add nodes, link their ports; then take turns, and after each poll the endpoints'
+ * events. A turn sleeps only when nothing can move.
+ */
+#ifndef GW_NET_LOOP_H
+#define GW_NET_LOOP_H
+
+#include "core/node.h"
+#include "net/datapath.h"
+
+enum {
+    GW_LOOP_NODES_MAX = 8,
+    GW_LOOP_FDS_MAX = 4,
+    GW_LOOP_FOREIGN_MAX = 128, /* bytes of a datagram that is kept for its owner */
+};
+
+/* A port of a node. */
+struct gw_loop_port {
+    uint16_t node;
+    uint16_t port;
+};
+
+struct gw_loop_cfg {
+    struct gw_datapath *datapath; /* the loop's until it is closed; NULL: no neighbours */
+    struct gw_pkt_pool *pool;     /* of all nodes */
+    uint16_t peers_max;           /* as the datapath's */
+    uint32_t directs_max;         /* direct ways, over all ports */
+    int fds[GW_LOOP_FDS_MAX]; /* besides the datapath, these end a sleep when there is something to
+                                 read; whoever opened them reads it */
+    uint32_t fd_count;
+};
+
+struct gw_loop_stats {
+    uint64_t turns;
+    uint64_t sleeps;
+    uint64_t unlinked; /* packets that left by a port without a link */
+};
+
+struct gw_loop;
+
+/* Returns NULL when there is no memory. */
+struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg);
+void gw_loop_close(struct gw_loop *loop);
+
+/* Picoseconds since the loop was opened: the time of its nodes. */
+gw_time gw_loop_now(const struct gw_loop *loop);
+
+/* Adds a node; it must outlive the loop. Returns its number. */
+uint16_t gw_loop_add(struct gw_loop *loop, struct gw_node *node);
+
+/* Links two ports of this thread, in both directions. */
+void gw_loop_join(struct gw_loop *loop, struct gw_loop_port a, struct gw_loop_port b);
+
+/* What arrives from the neighbour goes to this port; what leaves by it goes to the neighbour, if
+ * `is_way_out`. */
+void gw_loop_link(struct gw_loop *loop, struct gw_loop_port port, uint16_t peer, bool is_way_out);
+
+/* Packets to `address` that leave by this port go to the neighbour. Returns 0 or GW_ERR_NO_ROOM. */
+int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port port, uint32_t address, uint16_t peer);
+
+/* Takes back all links and direct ways to the neighbour. */
+void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);
+
+/* Lets at most `rate_bps` leave by the port, over times of more than a few milliseconds; 0: as much
+ * as the datapath takes. */
+void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t rate_bps);
+
+/*
+ * Moves what can move. When nothing more can, and there are neither events nor foreign datagrams,
+ * sleeps until something arrives, one of cfg.fds has something to read, a node's deadline, or
+ * `until`; GW_TIME_NEVER is allowed where somebody writes to an fd.
+ * Returns 0 or GW_ERR_SYSTEM with `error` filled.
+ */
+int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error);
+
+/* Whether one of cfg.fds had something to read when the last turn slept. */
+bool gw_loop_has_input(const struct gw_loop *loop);
+
+/*
+ * The next datagram of the attach protocol that came in the last turn, and its sender; returns its
+ * length, 0 when there is none. Valid until the next turn.
+ */
+uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
+                              struct gw_sock_addr *from);
+
+const struct gw_loop_stats *gw_loop_stats(const struct gw_loop *loop);
+
+#endif

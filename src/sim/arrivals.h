@@ -1,0 +1,75 @@
+/*
+ * Packets on their way: from the port that they left to the place where they arrive.
+ *
+ * A packet under way is a key in an inbox of the calendar: when in the window it arrives, at which
+ * port, and its index. Keys are ordered by the first two; equal ones stay in the order in which
+ * they were sent.
+ */
+#ifndef GW_SIM_ARRIVALS_H
+#define GW_SIM_ARRIVALS_H
+
+#include "sim/calendar.h"
+#include "topo/memory.h"
+
+/* Time of arrival, counted from the beginning of the window. */
+static inline gw_time gw_sim_key_time(const struct gw_sim *sim, uint64_t key)
+{
+    return key >> (GW_SIM_INDEX_BITS + sim->port_bits);
+}
+
+static inline uint16_t gw_sim_key_port(const struct gw_sim *sim, uint64_t key)
+{
+    return (uint16_t)(key >> GW_SIM_INDEX_BITS & ((UINT64_C(1) << sim->port_bits) - 1));
+}
+
+static inline struct gw_pkt *gw_sim_key_pkt(const struct gw_sim_part *part, uint64_t key)
+{
+    return gw_pkt_at(&part->pool, key & ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1));
+}
+
+/* Puts a packet on its way to the other end of the link; it left the port completely at `left_at`.
+ */
+static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *node,
+                                  struct gw_sim_port *port, struct gw_pkt *pkt,
+                                  gw_time serialisation, gw_time left_at)
+{
+    struct gw_sim *sim = part->sim;
+    gw_time arrival = left_at + port->latency;
+    if (node->jitter) {
+        gw_time most = (gw_time)gw_q16_mul((gw_q16)serialisation, node->jitter);
+        arrival += (gw_prng_next(&node->prng) >> 32) * most >> 32;
+        if (arrival <= port->last_arrival)
+            arrival = port->last_arrival + 1;
+        port->last_arrival = arrival;
+    }
+    gw_time offset = arrival - part->window_start;
+    uint32_t ahead = 0;
+    if (offset < 4 * sim->window) {
+        for (; offset >= sim->window; ahead++)
+            offset -= sim->window;
+    } else {
+        ahead = (uint32_t)(offset / sim->window);
+        offset %= sim->window;
+    }
+    GW_ASSERT(ahead >= 1 && ahead <= sim->row_mask);
+    struct gw_sim_inbox *inbox =
+        gw_sim_calendar_inbox(part, gw_sim_calendar_row(part, ahead), port->peer);
+    if (inbox->count == inbox->room)
+        inbox->keys =
+            gw_memory_grow(inbox->keys, &inbox->room, inbox->count + 1, sizeof(*inbox->keys));
+    inbox->keys[inbox->count++] =
+        ((offset << sim->port_bits | port->peer_port) << GW_SIM_INDEX_BITS) |
+        gw_pkt_index(&part->pool, pkt);
+    if (inbox->count == 1)
+        gw_sim_calendar_mark(part, ahead, port->peer);
+}
+
+/* The same on a link with faults: the packet may be lost, copied or late. */
+void gw_sim_deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
+                           struct gw_sim_port *port, struct gw_pkt *pkt, gw_time serialisation,
+                           gw_time left_at);
+
+/* Collects and sorts the arrivals of a place in this window. */
+void gw_sim_arrivals_take(struct gw_sim_part *part, uint32_t place, struct gw_sim_batch *batch);
+
+#endif

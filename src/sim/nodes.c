@@ -1,0 +1,260 @@
+/*
+ * Makes the nodes of a run: their ports, and the core nodes with memory for all that the workload
+ * may ask of them at the same time. A node that crashes is made again.
+ */
+#include "sim/nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sim/host_cost.h"
+#include "sim/jobs.h"
+#include "topo/memory.h"
+
+enum {
+    TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
+    TX_FLOWS_MAX = 65536, /* the endpoint's limit */
+    RX_FLOWS_MAX = 4096,
+    APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
+    APP_EVENTS = 4,     /* per application of a job */
+    SPAN_MAX = 8192,    /* the endpoint's limit */
+    SPAN_MIN = 64,
+    SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
+};
+
+static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    const struct gw_topo_node *from = &topo->nodes[node->id];
+    node->ports = gw_memory_aligned(from->port_count * sizeof(*node->ports));
+    node->departures = gw_memory_aligned(from->port_count * sizeof(*node->departures));
+    gw_index_queue_init(&node->departing, from->port_count);
+    for (uint16_t i = 0; i < from->port_count; i++) {
+        const struct gw_topo_port *port = &topo->ports[from->first_port + i];
+        const struct gw_link *link = &topo->links[port->link];
+        node->ports[i] = (struct gw_sim_port){
+            .byte_time = gw_byte_time_from_bps(link->side[port->side].rate_bps),
+            .latency = link->latency + topo->nodes[port->peer].delay,
+            .peer = sim->place[port->peer],
+            .peer_port = port->peer_port,
+            .link = port->link,
+        };
+    }
+}
+
+/* How many flows a host must be able to run at the same time. */
+struct demand {
+    uint32_t timed; /* flows it sends that start by the clock */
+    uint32_t sends;
+    uint32_t receives;
+    uint32_t apps;    /* workers and servers of jobs */
+    uint32_t servers; /* of these */
+};
+
+static struct demand *count_demand(const struct gw_sim *sim)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    struct demand *demand = gw_memory_aligned(sim->scenario->topo.host_count * sizeof(*demand));
+    for (uint32_t i = 0; i < workload->flow_count; i++) {
+        const struct gw_flow_spec *spec = &workload->flows[i];
+        demand[spec->src].sends++;
+        demand[spec->src].timed += spec->start != GW_TIME_NEVER;
+        demand[spec->dst].receives++;
+    }
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
+            demand[workload->job_hosts[workload->jobs[i].first_worker + rank]].apps +=
+                APPS_PER_SHARD * workload->jobs[i].server_count + 1;
+    for (uint32_t i = 0; i < workload->job_server_count; i++) {
+        demand[workload->job_servers[i]].apps += APPS_PER_SHARD;
+        demand[workload->job_servers[i]].servers++;
+    }
+    return demand;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Packets that a flow's sender keeps account of. */
+static uint32_t span_of(const struct gw_scenario *scenario)
+{
+    uint64_t largest = 1;
+    for (uint32_t i = 0; i < scenario->workload.flow_count; i++) {
+        uint64_t packets =
+            (scenario->workload.flows[i].bytes + scenario->host.mtu - 1) / scenario->host.mtu;
+        if (packets > largest)
+            largest = packets;
+    }
+    uint64_t ahead = (uint64_t)SPAN_BDPS * scenario->bdp / scenario->host.mtu;
+    uint64_t span = UINT64_C(1) << gw_sim_bits(largest < ahead ? largest : ahead);
+    return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);
+}
+
+/* What a host grants: at the rate of the links that lead to it. */
+static struct gw_grant_plan grant_plan(const struct gw_scenario *scenario, uint32_t host)
+{
+    const struct gw_transport *transport = &scenario->transport;
+    const struct gw_topo *topo = &scenario->topo;
+    const struct gw_topo_node *node = &topo->nodes[host];
+    uint64_t rate_bps = 0;
+    for (uint16_t i = 0; i < node->port_count; i++) {
+        const struct gw_topo_port *port = &topo->ports[node->first_port + i];
+        rate_bps += topo->links[port->link].side[1 - port->side].rate_bps;
+    }
+    const struct gw_path path = {
+        .rate_bps = rate_bps,
+        .bdp = scenario->bdp,
+        .mtu = scenario->host.mtu,
+        .hdr = scenario->host.header,
+    };
+    struct gw_grant_plan plan = {0};
+    if (transport->grant)
+        transport->grant->plan(transport->grant_cfg.bytes, &path, &plan);
+    return plan;
+}
+
+static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,
+                      const struct demand *demand, uint32_t span, char *why)
+{
+    const struct gw_scenario *scenario = sim->scenario;
+    uint32_t concurrent = demand->timed > TX_FLOWS_MIN ? demand->timed : TX_FLOWS_MIN;
+    node->cfg = gw_memory_aligned(sizeof(*node->cfg));
+    *node->cfg = (struct gw_endpoint_cfg){
+        .address = node->id,
+        .port_count = scenario->topo.nodes[node->id].port_count,
+        .tx_flows_max =
+            clamp(demand->sends < concurrent ? demand->sends : concurrent, 1, TX_FLOWS_MAX),
+        .rx_flows_max = clamp(demand->receives, 1, RX_FLOWS_MAX),
+        .span_max = span,
+        .control_max = UINT32_MAX,
+        .expect_max = scenario->host.payload ? demand->receives : 0,
+        .apps_max = demand->apps,
+        .app_events_max = APP_EVENTS * demand->apps,
+        .mtu = scenario->host.mtu,
+        .hdr = scenario->host.header,
+        .ack_every = scenario->host.ack_every,
+        .ack_delay = scenario->host.ack_delay,
+        .train = scenario->host.train,
+        .stall = scenario->host.stall,
+        .grant = grant_plan(scenario, node->id),
+        .pool = &part->pool,
+    };
+    size_t size = gw_endpoint_size(node->cfg);
+    if (size == 0) {
+        snprintf(why, GW_WHY_MAX, "host: mtu, header, ack_every or train is out of range");
+        return GW_ERR_RANGE;
+    }
+    node->memory = gw_memory_aligned(size);
+    node->memory_size = size;
+    node->jitter = scenario->host.jitter;
+    if (gw_host_has_cost(&scenario->host.cost) &&
+        (scenario->host.cost.hosts == GW_COST_ALL || demand->servers))
+        node->cost = gw_sim_host_cost_open(scenario, node->cfg->port_count);
+    return GW_OK;
+}
+
+/* The seed of a node's streams: another one for each of its lives. */
+static uint64_t node_seed(const struct gw_sim *sim, const struct gw_sim_node *node)
+{
+    uint64_t seed = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id).state;
+    return node->lives ? gw_prng_derive(seed, node->lives).state : seed;
+}
+
+static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
+{
+    const struct gw_scenario *scenario = sim->scenario;
+    const struct gw_topo *topo = &scenario->topo;
+    const struct gw_topo_node *self = &topo->nodes[node->id];
+    uint32_t *capacity = gw_memory_aligned(self->port_count * sizeof(*capacity));
+    bool *is_edge = gw_memory_aligned(self->port_count * sizeof(*is_edge));
+    for (uint16_t i = 0; i < self->port_count; i++) {
+        const struct gw_topo_port *port = &topo->ports[self->first_port + i];
+        uint32_t own = topo->links[port->link].side[port->side].queue_bytes;
+        capacity[i] = own ? own : scenario->queue.capacity;
+        is_edge[i] = port->peer < topo->host_count;
+    }
+    struct gw_pkt_pool *pool = &gw_sim_part_of(sim, sim->place[node->id])->pool;
+    if (!node->memory) {
+        node->aggregate = gw_sim_aggregate(sim, pool, node->id);
+        node->slots = gw_sim_slots(sim, pool, node->id);
+    }
+    struct gw_switch_cfg cfg = {
+        .aggregate = node->aggregate,
+        .slots = node->slots,
+        .address = node->id,
+        .is_edge = is_edge,
+        .port_count = self->port_count,
+        .qdisc = scenario->queue.qdisc,
+        .qdisc_cfg = &scenario->queue.cfg,
+        .capacity = capacity,
+        .trim_size = scenario->host.header,
+        .shared_bytes = scenario->queue.shared_bytes,
+        .shared_alpha = scenario->queue.shared_alpha,
+        .lossless = scenario->queue.lossless ? &scenario->queue.pause : NULL,
+        .seed = node_seed(sim, node),
+        .pool = pool,
+    };
+    node->memory_size = gw_switch_size(&cfg);
+    if (!node->memory)
+        node->memory = gw_memory_aligned(node->memory_size);
+    node->sw = gw_switch_init(node->memory, &cfg);
+    node->core = gw_switch_node(node->sw);
+    free(capacity);
+    free(is_edge);
+}
+
+void gw_sim_node_make(struct gw_sim *sim, uint32_t place)
+{
+    struct gw_sim_node *node = &sim->nodes[place];
+    if (node->cfg) {
+        node->cfg->seed = node_seed(sim, node);
+        node->cfg->generation = (uint16_t)node->app.sends;
+        node->endpoint = gw_endpoint_init(node->memory, node->cfg);
+        node->core = gw_endpoint_node(node->endpoint);
+    } else {
+        make_switch(sim, node);
+    }
+    node->lives++;
+}
+
+int gw_sim_nodes_open(struct gw_sim *sim, char *why)
+{
+    struct demand *demand = count_demand(sim);
+    uint32_t span = span_of(sim->scenario);
+    int error = GW_OK;
+    for (uint32_t p = 0; p < sim->part_count && !error; p++) {
+        struct gw_sim_part *part = &sim->parts[p];
+        for (uint32_t place = part->first; place < part->last && !error; place++) {
+            struct gw_sim_node *node = &sim->nodes[place];
+            node->prng = gw_prng_derive(sim->options.seed, 2 * (uint64_t)node->id + 1);
+            build_ports(sim, node);
+            if (node->id < sim->scenario->topo.host_count)
+                error = build_host(sim, part, node, &demand[node->id], span, why);
+            if (!error)
+                gw_sim_node_make(sim, place);
+        }
+    }
+    free(demand);
+    return error;
+}
+
+void gw_sim_nodes_close(struct gw_sim *sim)
+{
+    for (uint32_t place = 0; place < sim->node_count; place++) {
+        struct gw_sim_node *node = &sim->nodes[place];
+        for (uint16_t i = 0; node->ports && i < sim->scenario->topo.nodes[node->id].port_count; i++)
+            free(node->ports[i].faults);
+        free(node->ports);
+        free(node->departures);
+        free(node->app.starts);
+        gw_sim_host_cost_close(node->cost);
+        free(node->memory);
+        free(node->cfg);
+        free(node->routes);
+        free(node->aggregate);
+        free(node->slots);
+    }
+}

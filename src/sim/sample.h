@@ -1,0 +1,10 @@
+/* Sampled series; see sample.c and gw_sim_samples(). */
+#ifndef GW_SIM_SAMPLE_H
+#define GW_SIM_SAMPLE_H
+
+#include "sim/sim_impl.h"
+
+/* In the serial phase: takes all samples that are due at or before `now`. */
+void gw_sim_sample(struct gw_sim *sim, gw_time now);
+
+#endif

@@ -1,0 +1,223 @@
+/* What a worker has out: results in any order, and what is sent again when. */
+#include "core/aggregation/outstanding.h"
+#include "support.h"
+
+#include <stdlib.h>
+
+enum {
+    MAX = 16,
+    TIMEOUT = 100,
+};
+
+#define FIRST (UINT32_MAX - 2) /* numbers wrap */
+
+struct fixture {
+    struct gw_outstanding out;
+    void *memory;
+};
+
+/* `count` fragments are out, since the time 0. */
+static void fixture_open(struct fixture *f, uint32_t count)
+{
+    f->memory = aligned_alloc(64, gw_outstanding_size(MAX));
+    struct gw_outstanding_cfg cfg = {.max = MAX, .first_seq = FIRST, .timeout = TIMEOUT};
+    gw_outstanding_init(&f->out, f->memory, &cfg);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(gw_outstanding_take_next(&f->out), FIRST + i);
+}
+
+static void fixture_close(struct fixture *f)
+{
+    free(f->memory);
+}
+
+/* The result of the `at`-th fragment comes. True: a loss was found. */
+static bool finish(struct fixture *f, uint32_t at, gw_time now)
+{
+    gw_outstanding_finish(&f->out, FIRST + at, now);
+    while (gw_outstanding_advance(&f->out))
+        ;
+    return gw_outstanding_detect_loss(&f->out, FIRST + at);
+}
+
+/* Exactly these fragments wait to be sent again; takes them. */
+static void expect_resends(struct fixture *f, const uint32_t *expected, size_t count)
+{
+    uint32_t seq;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(gw_outstanding_take_resend(&f->out, &seq));
+        assert_int_equal(seq, FIRST + expected[i]);
+    }
+    assert_false(gw_outstanding_take_resend(&f->out, &seq));
+    assert_false(gw_outstanding_has_resend(&f->out));
+}
+
+static void advance__stops_at_the_first_without_result(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 4);
+    assert_false(finish(&f, 1, 1));
+    assert_int_equal(f.out.expected, FIRST);
+    assert_true(gw_outstanding_has(&f.out, FIRST) && gw_outstanding_has(&f.out, FIRST + 3));
+    assert_false(gw_outstanding_has(&f.out, FIRST + 4));
+    assert_false(finish(&f, 0, 1));
+    assert_int_equal(f.out.expected, FIRST + 2);
+    assert_false(gw_outstanding_has(&f.out, FIRST + 1));
+    assert_int_equal(gw_outstanding_count(&f.out), 2);
+    assert_int_equal(f.out.ahead, 0);
+    fixture_close(&f);
+}
+
+static void detect_loss__takes_three_later_results(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    assert_false(finish(&f, 2, 1));
+    assert_false(finish(&f, 3, 1));
+    assert_true(finish(&f, 4, 1));
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    assert_false(finish(&f, 5, 1)); /* it was sent before the resend */
+    assert_false(finish(&f, 6, 1));
+    assert_false(finish(&f, 7, 1));
+    fixture_close(&f);
+}
+
+/* The second resend is lost only when what was sent after it has overtaken it. */
+static void detect_loss__finds_a_lost_resend(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 4);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_int_equal(finish(&f, i, 1), i == 3);
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    for (uint32_t i = 4; i < 8; i++)
+        gw_outstanding_take_next(&f.out);
+    assert_false(finish(&f, 4, 1));
+    assert_false(finish(&f, 5, 1));
+    assert_true(finish(&f, 6, 1));
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    fixture_close(&f);
+}
+
+static void detect_loss__sends_the_gap_again_if_wanted(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    f.out.cfg.resends_gap = true;
+    assert_false(finish(&f, 2, 1));
+    assert_false(finish(&f, 4, 1));
+    assert_true(finish(&f, 5, 1));
+    expect_resends(&f, (uint32_t[]){0, 1, 3}, 3);
+    fixture_close(&f);
+}
+
+static void detect_loss__spares_what_the_server_asks_for(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    *gw_outstanding_note(&f.out, FIRST) |= GW_NOTE_ASKED;
+    for (uint32_t i = 1; i < 8; i++)
+        assert_false(finish(&f, i, 1));
+    fixture_close(&f);
+}
+
+static void take_resend__skips_what_has_its_result(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, MAX);
+    for (uint32_t i = 0; i < 3; i++)
+        gw_outstanding_resend(&f.out, FIRST + i);
+    gw_outstanding_resend(&f.out, FIRST + 1); /* it waits already */
+    finish(&f, 0, 1);
+    finish(&f, 1, 1);
+    assert_int_equal(gw_outstanding_take_next(&f.out), FIRST + MAX); /* in the place of 0 */
+    assert_true(gw_outstanding_has_resend(&f.out));
+    expect_resends(&f, (uint32_t[]){2}, 1);
+    gw_outstanding_resend(&f.out, FIRST + 1);
+    expect_resends(&f, NULL, 0);
+    fixture_close(&f);
+}
+
+static void expire__doubles_while_nothing_comes(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 4);
+    gw_time now = 0, wait = TIMEOUT;
+    for (uint32_t i = 0; i < 9; i++) {
+        assert_true(gw_outstanding_deadline(&f.out, now) == now + wait);
+        assert_false(gw_outstanding_expire(&f.out, now + wait - 1));
+        now += wait;
+        assert_true(gw_outstanding_expire(&f.out, now));
+        expect_resends(&f, (uint32_t[]){0}, 1);
+        wait *= i < 6 ? 2 : 1;
+    }
+    finish(&f, 2, now);
+    assert_true(gw_outstanding_deadline(&f.out, now) == now + TIMEOUT);
+    fixture_close(&f);
+}
+
+/* Hardly more than what a timeout resent came back: the rest is lost, too. */
+static void expire__sends_all_again_when_results_crawl(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 5);
+    assert_true(gw_outstanding_expire(&f.out, TIMEOUT));
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    finish(&f, 0, TIMEOUT + 1);
+    finish(&f, 3, TIMEOUT + 1);
+    assert_true(gw_outstanding_expire(&f.out, 2 * TIMEOUT + 1));
+    expect_resends(&f, (uint32_t[]){1, 2, 4}, 3);
+    fixture_close(&f);
+}
+
+static void expire__waits_for_nothing_that_is_not_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 0);
+    assert_false(gw_outstanding_expire(&f.out, 5 * TIMEOUT));
+    assert_true(gw_outstanding_deadline(&f.out, 5 * TIMEOUT) == 6 * TIMEOUT);
+    fixture_close(&f);
+}
+
+static void start_over__sends_again_what_has_no_result(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 5);
+    assert_true(gw_outstanding_expire(&f.out, TIMEOUT));
+    finish(&f, 1, TIMEOUT);
+    gw_outstanding_start_over(&f.out);
+    gw_outstanding_wait(&f.out, 2 * TIMEOUT);
+    expect_resends(&f, (uint32_t[]){0, 2, 3, 4}, 4);
+    assert_true(gw_outstanding_deadline(&f.out, 2 * TIMEOUT) == 3 * TIMEOUT);
+    gw_outstanding_clear(&f.out, FIRST + 9);
+    assert_int_equal(gw_outstanding_count(&f.out), 0);
+    expect_resends(&f, NULL, 0);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(advance__stops_at_the_first_without_result),
+        cmocka_unit_test(detect_loss__takes_three_later_results),
+        cmocka_unit_test(detect_loss__finds_a_lost_resend),
+        cmocka_unit_test(detect_loss__sends_the_gap_again_if_wanted),
+        cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),
+        cmocka_unit_test(take_resend__skips_what_has_its_result),
+        cmocka_unit_test(expire__doubles_while_nothing_comes),
+        cmocka_unit_test(expire__sends_all_again_when_results_crawl),
+        cmocka_unit_test(expire__waits_for_nothing_that_is_not_out),
+        cmocka_unit_test(start_over__sends_again_what_has_no_result),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

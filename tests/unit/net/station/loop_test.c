@@ -1,0 +1,280 @@
+/*
+ * The loop between nodes and a datapath that is none of ours: where trains go, and that the loop
+ * needs no more of a datapath than its contract. Nothing depends on the loop's clock.
+ */
+#include "support.h"
+
+#include "base/error.h"
+#include "net/station/loop.h"
+
+enum {
+    PORTS = 2,
+    PEERS = 4,
+    PKTS = 16,
+    TOLD = 77, /* an address with a way of its own */
+};
+
+/* A node that sends one packet of each port that is asked for, and keeps what arrives. */
+struct stub_node {
+    struct gw_node node;
+    uint16_t ready[PORTS];
+    struct gw_pkt *out[PORTS];
+    struct gw_pkt *arrived[PKTS];
+    uint16_t arrived_at[PKTS];
+    uint32_t arrived_count;
+};
+
+/* A datapath that keeps what is sent, and receives what the test puts there. */
+struct stub_datapath {
+    struct gw_datapath base;
+    struct gw_datapath_peer peers[PEERS];
+    struct gw_pkt *sent[PKTS];
+    uint16_t sent_to[PKTS];
+    uint32_t sent_count;
+    struct gw_pkt *arrives; /* NULL: nothing */
+    uint16_t arrives_from;
+    bool has_room, is_closed;
+    uint32_t flushed;
+};
+
+struct fixture {
+    struct gw_pkt pkts[PKTS];
+    struct gw_pkt_pool pool;
+    struct stub_node nodes[2];
+    struct stub_datapath datapath;
+    struct gw_loop *loop;
+    char error[GW_NET_ERROR_MAX];
+};
+
+static void node_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t count,
+                       gw_time now)
+{
+    struct stub_node *stub = (struct stub_node *)node;
+    (void)now;
+    for (uint32_t i = 0; i < count; i++) {
+        stub->arrived_at[stub->arrived_count] = port;
+        stub->arrived[stub->arrived_count++] = pkts[i];
+    }
+}
+
+static uint32_t node_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
+                            gw_time now)
+{
+    struct stub_node *stub = (struct stub_node *)node;
+    (void)max, (void)now;
+    pkts[0] = stub->out[port];
+    stub->out[port] = NULL;
+    return pkts[0] != NULL;
+}
+
+static void node_expire(struct gw_node *node, gw_time now)
+{
+    (void)node, (void)now;
+    fail(); /* no timer is armed */
+}
+
+static void datapath_close(struct gw_datapath *datapath)
+{
+    ((struct stub_datapath *)datapath)->is_closed = true;
+}
+
+static int datapath_receive(struct gw_datapath *datapath, gw_time now,
+                            struct gw_datapath_train *train, char *error)
+{
+    struct stub_datapath *stub = (struct stub_datapath *)datapath;
+    (void)now, (void)error;
+    if (!stub->arrives)
+        return 0;
+    train->peer = stub->arrives_from;
+    train->count = 1;
+    train->pkts[0] = stub->arrives;
+    train->length = 0;
+    stub->arrives = NULL;
+    return 1;
+}
+
+static bool datapath_can_send(const struct gw_datapath *datapath)
+{
+    return ((const struct stub_datapath *)datapath)->has_room;
+}
+
+static int datapath_send(struct gw_datapath *datapath, uint16_t peer, struct gw_pkt **pkts,
+                         uint32_t count, char *error)
+{
+    struct stub_datapath *stub = (struct stub_datapath *)datapath;
+    (void)error;
+    assert_true(stub->has_room);
+    for (uint32_t i = 0; i < count; i++) {
+        stub->sent_to[stub->sent_count] = peer;
+        stub->sent[stub->sent_count++] = pkts[i];
+    }
+    return GW_OK;
+}
+
+static int datapath_flush(struct gw_datapath *datapath, char *error)
+{
+    (void)error;
+    ((struct stub_datapath *)datapath)->flushed++;
+    return GW_OK;
+}
+
+static uint32_t datapath_receive_fds(const struct gw_datapath *datapath, int *fds)
+{
+    (void)datapath, (void)fds;
+    return 0;
+}
+
+static int datapath_blocked_fd(const struct gw_datapath *datapath)
+{
+    return ((const struct stub_datapath *)datapath)->has_room ? -1 : 0;
+}
+
+static const struct gw_node_ops node_ops = {
+    .input = node_input, .output = node_output, .expire = node_expire};
+
+static const struct gw_datapath_ops datapath_ops = {
+    .name = "stub",
+    .close = datapath_close,
+    .receive = datapath_receive,
+    .can_send = datapath_can_send,
+    .send = datapath_send,
+    .flush = datapath_flush,
+    .receive_fds = datapath_receive_fds,
+    .blocked_fd = datapath_blocked_fd,
+};
+
+static int open_fixture(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    gw_pkt_pool_init(&f->pool, f->pkts, 0, PKTS, NULL);
+    f->datapath.base =
+        (struct gw_datapath){.ops = &datapath_ops, .peers_max = PEERS, .peers = f->datapath.peers};
+    f->datapath.has_room = true;
+    f->loop = gw_loop_open(&(struct gw_loop_cfg){
+        .datapath = &f->datapath.base, .pool = &f->pool, .peers_max = PEERS, .directs_max = 2});
+    assert_non_null(f->loop);
+    for (uint16_t i = 0; i < 2; i++) {
+        struct stub_node *stub = &f->nodes[i];
+        stub->node = (struct gw_node){
+            .ops = &node_ops, .deadline = GW_TIME_NEVER, .ready = stub->ready, .port_count = PORTS};
+        assert_int_equal(gw_loop_add(f->loop, &stub->node), i);
+    }
+    *state = f;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+    gw_loop_close(f->loop);
+    assert_true(f->datapath.is_closed);
+    free(f);
+    return 0;
+}
+
+/* Makes a packet to the address, and the port ready to send it. */
+static struct gw_pkt *offer(struct fixture *f, struct gw_loop_port at, uint32_t address)
+{
+    struct stub_node *stub = &f->nodes[at.node];
+    struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
+    assert_non_null(pkt);
+    pkt->dst = address;
+    pkt->buf = GW_BUF_NONE;
+    stub->out[at.port] = pkt;
+    stub->ready[stub->node.ready_count++] = at.port;
+    return pkt;
+}
+
+static void turn(struct fixture *f)
+{
+    assert_int_equal(gw_loop_turn(f->loop, 0, f->error), 0);
+}
+
+static void loop_turn__sends_to_the_neighbour_of_the_port(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port port = {1, 1};
+    gw_loop_link(f->loop, port, 2, true);
+    assert_int_equal(gw_loop_direct(f->loop, port, TOLD, 3), 0);
+    struct gw_pkt *plain = offer(f, port, TOLD + 1);
+    turn(f);
+    struct gw_pkt *told = offer(f, port, TOLD);
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 2);
+    assert_ptr_equal(f->datapath.sent[0], plain);
+    assert_int_equal(f->datapath.sent_to[0], 2);
+    assert_ptr_equal(f->datapath.sent[1], told);
+    assert_int_equal(f->datapath.sent_to[1], 3);
+    gw_loop_unlink(f->loop, 2);
+    offer(f, port, TOLD + 1);
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 2);
+    assert_int_equal(gw_loop_stats(f->loop)->unlinked, 1);
+}
+
+static void loop_turn__delivers_to_the_port_of_the_neighbour(void **state)
+{
+    struct fixture *f = *state;
+    gw_loop_link(f->loop, (struct gw_loop_port){1, 1}, 2, false);
+    struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
+    f->datapath.arrives = pkt;
+    f->datapath.arrives_from = 2;
+    turn(f);
+    assert_int_equal(f->nodes[1].arrived_count, 1);
+    assert_ptr_equal(f->nodes[1].arrived[0], pkt);
+    assert_int_equal(f->nodes[1].arrived_at[0], 1);
+    struct gw_pkt *stray = gw_pkt_claim(&f->pool);
+    stray->buf = GW_BUF_NONE;
+    f->datapath.arrives = stray;
+    f->datapath.arrives_from = 3;
+    turn(f);
+    assert_int_equal(f->nodes[0].arrived_count + f->nodes[1].arrived_count, 1);
+    assert_int_equal(gw_loop_stats(f->loop)->unlinked, 1);
+}
+
+static void loop_turn__joined_ports_need_no_datapath(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port a = {0, 0}, b = {1, 1};
+    gw_loop_join(f->loop, a, b);
+    f->datapath.has_room = false;
+    struct gw_pkt *there = offer(f, a, 1), *back = offer(f, b, 1);
+    turn(f);
+    assert_int_equal(f->nodes[1].arrived_count, 1);
+    assert_ptr_equal(f->nodes[1].arrived[0], there);
+    assert_int_equal(f->nodes[0].arrived_count, 1);
+    assert_ptr_equal(f->nodes[0].arrived[0], back);
+    assert_int_equal(f->datapath.sent_count, 0);
+}
+
+static void loop_turn__waits_for_room(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port port = {0, 0};
+    gw_loop_link(f->loop, port, 1, true);
+    f->datapath.has_room = false;
+    struct gw_pkt *pkt = offer(f, port, 1);
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 0);
+    assert_int_equal(f->datapath.flushed, 1);
+    f->datapath.has_room = true;
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 1);
+    assert_ptr_equal(f->datapath.sent[0], pkt);
+    assert_int_equal(f->datapath.flushed, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(loop_turn__sends_to_the_neighbour_of_the_port, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__delivers_to_the_port_of_the_neighbour,
+                                        open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__joined_ports_need_no_datapath, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__waits_for_room, open_fixture, close_fixture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
