@@ -19,7 +19,7 @@ struct fixture {
 /* `count` fragments are out, since the time 0. */
 static void fixture_open(struct fixture *f, uint32_t count)
 {
-    f->memory = aligned_alloc(64, gw_outstanding_size(MAX));
+    f->memory = gw_test_take(gw_outstanding_size(MAX));
     struct gw_outstanding_cfg cfg = {.max = MAX, .first_seq = FIRST, .timeout = TIMEOUT};
     gw_outstanding_init(&f->out, f->memory, &cfg);
     for (uint32_t i = 0; i < count; i++)
@@ -131,11 +131,12 @@ static void take_resend__skips_what_has_its_result(void **state)
     (void)state;
     struct fixture f;
     fixture_open(&f, MAX);
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 4; i++)
         gw_outstanding_resend(&f.out, FIRST + i);
     gw_outstanding_resend(&f.out, FIRST + 1); /* it waits already */
     finish(&f, 0, 1);
     finish(&f, 1, 1);
+    finish(&f, 3, 1);
     assert_int_equal(gw_outstanding_take_next(&f.out), FIRST + MAX); /* in the place of 0 */
     assert_true(gw_outstanding_has_resend(&f.out));
     expect_resends(&f, (uint32_t[]){2}, 1);
@@ -178,6 +179,20 @@ static void expire__sends_all_again_when_results_crawl(void **state)
     fixture_close(&f);
 }
 
+static void expire__trusts_what_is_out_while_results_come(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    assert_true(gw_outstanding_expire(&f.out, TIMEOUT));
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        finish(&f, i, TIMEOUT + 1);
+    assert_true(gw_outstanding_expire(&f.out, 2 * TIMEOUT + 1));
+    expect_resends(&f, (uint32_t[]){3}, 1);
+    fixture_close(&f);
+}
+
 static void expire__waits_for_nothing_that_is_not_out(void **state)
 {
     (void)state;
@@ -216,6 +231,7 @@ int main(void)
         cmocka_unit_test(take_resend__skips_what_has_its_result),
         cmocka_unit_test(expire__doubles_while_nothing_comes),
         cmocka_unit_test(expire__sends_all_again_when_results_crawl),
+        cmocka_unit_test(expire__trusts_what_is_out_while_results_come),
         cmocka_unit_test(expire__waits_for_nothing_that_is_not_out),
         cmocka_unit_test(start_over__sends_again_what_has_no_result),
     };

@@ -197,9 +197,9 @@ static void egress_ports__are_all_used(void **state)
         struct gw_pkt *pkt;
         for (uint32_t result = GW_OUTPUT_MORE; result & GW_OUTPUT_MORE; total++) {
             result = gw_node_output(f.node, port, &pkt, 1, f.now);
-            uint32_t slot = pkt->flow & UINT16_MAX;
-            assert_true(port_of[slot] == PORTS || port_of[slot] == port);
-            port_of[slot] = port;
+            uint32_t index = pkt->flow & UINT16_MAX;
+            assert_true(port_of[index] == PORTS || port_of[index] == port);
+            port_of[index] = port;
             by_port[port]++;
             copies[total] = *pkt;
             gw_pkt_release(&f.host.pool, pkt);

@@ -79,7 +79,7 @@ static void endpoint_send__completes_an_empty_message_at_once(void **state)
     fixture_close(&f);
 }
 
-/* As many flows as slots; the next one is refused until one has ended. */
+/* As many flows as there is room for; the next one is refused until one has ended. */
 static void endpoint_send__has_a_limit(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void endpoint_send__has_a_limit(void **state)
     fixture_ack(&f, &pkts[1], 1);
     assert_int_equal(fixture_event(&f).flow, flows[1]);
     assert_int_equal(fixture_try_send(&f, MTU, 0, &flow), GW_OK);
-    assert_int_not_equal(flow, flows[1]); /* the same slot, another number */
+    assert_int_not_equal(flow, flows[1]); /* the same index, another number */
     fixture_ack(&f, &pkts[1], 1);         /* late, for the flow that was there before */
     assert_true(fixture_stats(&f)->stray == 1);
     assert_int_equal(fixture_pull(&f, pkts + 3, 1), 1);

@@ -439,14 +439,15 @@ static void flow_rx_payload__stays_within_its_memory(void **state)
     fixture_close(&f);
 }
 
-/* As many messages at once as there are slots; a complete one gives up its slot, the oldest first.
+/* As many messages at once as there are places; a complete one gives up its place, the oldest
+ * first.
  */
-static void flow_rx_slots__are_recycled(void **state)
+static void flow_rx_places__are_recycled(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
     struct gw_pkt pkt;
-    open_ack_every(&f, 1); /* two slots */
+    open_ack_every(&f, 1); /* two places */
     for (uint32_t flow = 0; flow < 3; flow++) {
         pkt = fixture_data(flow, 0, 2);
         fixture_input(&f, &pkt);
@@ -461,7 +462,7 @@ static void flow_rx_slots__are_recycled(void **state)
     answer(&f);
     assert_int_equal(fixture_event(&f).flow, 1);
     pkt = fixture_data(2, 0, 2);
-    fixture_input(&f, &pkt); /* takes the slot of message 1 */
+    fixture_input(&f, &pkt); /* takes the place of message 1 */
     assert_int_equal(answer(&f).flow, 2);
     pkt = fixture_data(0, 1, 2);
     fixture_input(&f, &pkt);
@@ -474,8 +475,8 @@ static void flow_rx_slots__are_recycled(void **state)
     fixture_close(&f);
 }
 
-/* However many messages came before, every slot can be used again. */
-static void flow_rx_slots__are_never_used_up(void **state)
+/* However many messages came before, every place can be used again. */
+static void flow_rx_places__are_never_used_up(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -496,8 +497,8 @@ static void flow_rx_slots__are_never_used_up(void **state)
     fixture_close(&f);
 }
 
-/* What cannot be stored takes no slot: neither payload without memory, nor a header alone. */
-static void flow_rx_slots__are_for_what_is_stored(void **state)
+/* What cannot be stored takes no place: neither payload without memory, nor a header alone. */
+static void flow_rx_places__are_for_what_is_stored(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -516,7 +517,7 @@ static void flow_rx_slots__are_for_what_is_stored(void **state)
         assert_int_equal(back.q.flags, flow % 2 == 0 ? GW_PKT_NOT_READY : 0);
     }
     assert_true(fixture_stats(&f)->refused == 2);
-    for (uint32_t flow = 10; flow < 12; flow++) { /* both slots are free */
+    for (uint32_t flow = 10; flow < 12; flow++) { /* both places are free */
         struct gw_pkt pkt = fixture_data(flow, 0, 2);
         fixture_input(&f, &pkt);
         assert_int_equal(answer(&f).q.kind, GW_PKT_ACK);
@@ -525,7 +526,7 @@ static void flow_rx_slots__are_for_what_is_stored(void **state)
 }
 
 /* The same number from two peers is two messages. */
-static void flow_rx_slots__tell_peers_apart(void **state)
+static void flow_rx_places__tell_peers_apart(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -604,10 +605,10 @@ int main(void)
         cmocka_unit_test(flow_rx_malformed__is_counted_and_dropped),
         cmocka_unit_test(flow_rx_payload__goes_to_its_place),
         cmocka_unit_test(flow_rx_payload__stays_within_its_memory),
-        cmocka_unit_test(flow_rx_slots__are_recycled),
-        cmocka_unit_test(flow_rx_slots__are_never_used_up),
-        cmocka_unit_test(flow_rx_slots__are_for_what_is_stored),
-        cmocka_unit_test(flow_rx_slots__tell_peers_apart),
+        cmocka_unit_test(flow_rx_places__are_recycled),
+        cmocka_unit_test(flow_rx_places__are_never_used_up),
+        cmocka_unit_test(flow_rx_places__are_for_what_is_stored),
+        cmocka_unit_test(flow_rx_places__tell_peers_apart),
         cmocka_unit_test(flow_rx_stall__fails_on_time),
         cmocka_unit_test(flow_rx_control__overflow_is_counted),
     };

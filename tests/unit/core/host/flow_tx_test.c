@@ -508,9 +508,9 @@ static void flow_tx_feedback__that_makes_no_sense_is_counted(void **state)
     fixture_input(&f, &ack);
     assert_true(fixture_stats(&f)->malformed == 2);
     ack = fixture_answer(&pkts[0], GW_PKT_ACK, 0);
-    ack.flow += 1 << 16; /* another generation of the slot */
+    ack.flow += 1 << 16; /* another generation of the index */
     fixture_input(&f, &ack);
-    ack.flow = 100; /* no such slot */
+    ack.flow = 100; /* no such index */
     fixture_input(&f, &ack);
     ack = fixture_answer(&pkts[0], GW_PKT_ACK, 0);
     ack.src = THEIRS + 1; /* not the peer */

@@ -60,6 +60,7 @@ static void stage_close(struct stage *s)
                                            stats->duplicates + stats->stale + stats->foreign +
                                            stats->malformed + stats->no_buffer);
     gw_slots_remove(s->slots, JOB);
+    s->pool.bufs = &s->bufs; /* a case may have taken them away */
     gw_test_pool_close(&s->pool);
     free(s->slots);
 }
