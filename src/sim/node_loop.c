@@ -25,9 +25,9 @@ static void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *nod
 {
     uint64_t key = at << sim->port_bits | port, *departures = node->departures;
     struct gw_index_queue *queue = &node->departing;
-    uint32_t earlier = queue->count, free_at = gw_index_queue_push(queue);
-    while (earlier > 0) {
-        uint32_t before = gw_index_queue_at(queue, --earlier);
+    uint32_t free_at = gw_index_queue_push(queue);
+    while (free_at != queue->head) {
+        uint32_t before = gw_index_queue_before(queue, free_at);
         if (departures[before] <= key)
             break;
         departures[free_at] = departures[before];
