@@ -169,6 +169,14 @@ static uint32_t switch_output(struct gw_node *node, uint16_t port, struct gw_pkt
     return gw_switch_queue_output(&sw->queue, port, pkts, max, now);
 }
 
+static uint32_t switch_output_one(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
+                                  uint32_t max, gw_time now)
+{
+    struct gw_switch *sw = (struct gw_switch *)node;
+    (void)now;
+    return gw_switch_queue_output_one(&sw->queue, port, pkts, max);
+}
+
 static void switch_expire(struct gw_node *node, gw_time now)
 {
     struct gw_switch *sw = (struct gw_switch *)node;
@@ -191,6 +199,13 @@ static void switch_expire(struct gw_node *node, gw_time now)
 static const struct gw_node_ops switch_ops = {
     .input = switch_input,
     .output = switch_output,
+    .expire = switch_expire,
+};
+
+/* Of one that sends packets one by one, whenever it can. */
+static const struct gw_node_ops switch_one_ops = {
+    .input = switch_input,
+    .output = switch_output_one,
     .expire = switch_expire,
 };
 
@@ -255,7 +270,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     memset(memory, 0, gw_switch_size(cfg));
     struct gw_switch *sw = gw_arena_take(&arena, sizeof(*sw));
     struct tables tables = carve(sw, cfg, &arena);
-    sw->node.ops = &switch_ops;
+    sw->node.ops = cfg->train > 1 || cfg->lossless ? &switch_ops : &switch_one_ops;
     sw->node.port_count = cfg->port_count;
     sw->node.deadline = GW_TIME_NEVER;
     sw->timers.node = &sw->node;

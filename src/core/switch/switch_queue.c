@@ -160,8 +160,8 @@ static struct gw_pkt *take_next(struct gw_switch_queue *queue, struct port *port
 }
 
 /* A train of at most `max` packets. */
-static inline __attribute__((always_inline)) uint32_t
-take_train(struct gw_switch_queue *queue, struct port *port, struct gw_pkt **pkts, uint32_t max)
+static uint32_t take_train(struct gw_switch_queue *queue, struct port *port, struct gw_pkt **pkts,
+                           uint32_t max)
 {
     uint32_t count = 0;
     while (count < max) {
@@ -197,9 +197,8 @@ static bool holds(const struct port *port)
 }
 
 /* A PAUSE first; then what the other end of the link lets go. */
-__attribute__((noinline)) static uint32_t lossless_output(struct gw_switch_queue *queue,
-                                                          uint16_t out, struct gw_pkt **pkts,
-                                                          uint32_t max, gw_time now)
+static uint32_t lossless_output(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt **pkts,
+                                uint32_t max, gw_time now)
 {
     struct gw_lossless *lossless = queue->lossless;
     struct port *port = port_at(queue, out);
@@ -225,6 +224,24 @@ static bool is_ready(const struct gw_switch_queue *queue, uint16_t out)
 {
     const struct port *port = port_at(queue, out);
     return queue->lossless ? gw_lossless_is_ready(queue->lossless, out, holds(port)) : holds(port);
+}
+
+uint32_t gw_switch_queue_output_one(struct gw_switch_queue *queue, uint16_t out,
+                                    struct gw_pkt **pkts, uint32_t max)
+{
+    struct port *port = port_at(queue, out);
+    uint32_t before = backlog(port);
+    if (max == 0 || before == 0) {
+        port->is_ready = before != 0;
+        return before ? GW_OUTPUT_MORE : 0;
+    }
+    pkts[0] = queue->qdisc->dequeue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline);
+    uint32_t after = backlog(port);
+    port->out_packets++;
+    port->out_bytes += before - after;
+    queue->shared_used -= before - after;
+    port->is_ready = after != 0;
+    return after ? 1 | GW_OUTPUT_MORE : 1;
 }
 
 uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt **pkts,
