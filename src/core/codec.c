@@ -192,14 +192,14 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
     if (error)
         return error;
 
-    pkt->q.size = frame->length + codec->overhead;
-    pkt->q.rank = 0;
-    pkt->q.in = 0;
-    pkt->q.key = gw_flow_key(hdr.src, hdr.dst, hdr.flow);
-    pkt->q.class = gw_wire_tos_class(frame->tos);
-    pkt->q.ecn = gw_wire_tos_ecn(frame->tos);
-    pkt->q.flags = hdr.flags;
-    pkt->q.kind = hdr.kind;
+    pkt->q = (struct gw_qpkt){
+        .size = frame->length + codec->overhead,
+        .key = gw_flow_key(hdr.src, hdr.dst, hdr.flow),
+        .class = gw_wire_tos_class(frame->tos),
+        .ecn = gw_wire_tos_ecn(frame->tos),
+        .flags = hdr.flags,
+        .kind = hdr.kind,
+    };
     pkt->src = hdr.src;
     pkt->dst = hdr.dst;
     pkt->flow = hdr.flow;

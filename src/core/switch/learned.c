@@ -87,10 +87,13 @@ int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port,
     return GW_OK;
 }
 
-uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address)
+uint16_t gw_learned_find(struct gw_learned *learned, uint32_t address)
 {
     uint32_t index = gw_map_get(&learned->map, address);
-    return index == GW_MAP_NONE ? GW_PORT_NONE : learned->entries[index].port;
+    if (index == GW_MAP_NONE)
+        return GW_PORT_NONE;
+    learned->recent = index;
+    return learned->entries[index].port;
 }
 
 const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned, uint32_t *at)

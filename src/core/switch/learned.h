@@ -24,6 +24,7 @@ struct gw_learned_entry {
 struct gw_learned {
     struct gw_learned_entry *entries;
     uint32_t *last;    /* per port: the entry of what came last, so that a train costs one look */
+    uint32_t recent;   /* the entry that was looked up last: likewise */
     struct gw_map map; /* address to index of the entry */
     uint32_t count;    /* entries [0, count) have been in use */
     uint32_t max;
@@ -43,8 +44,17 @@ void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uin
  */
 int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port, gw_time now);
 
+/* The port of `address`, which is not that of the recent entry, or GW_PORT_NONE. */
+uint16_t gw_learned_find(struct gw_learned *learned, uint32_t address);
+
 /* The port of `address`, or GW_PORT_NONE. */
-uint16_t gw_learned_port(const struct gw_learned *learned, uint32_t address);
+static inline uint16_t gw_learned_port(struct gw_learned *learned, uint32_t address)
+{
+    const struct gw_learned_entry *recent = &learned->entries[learned->recent];
+    if (recent->address == address && recent->port != GW_PORT_NONE && learned->count)
+        return recent->port;
+    return gw_learned_find(learned, address);
+}
 
 /*
  * The entry at `*at` or the next one behind it that is in use, and moves `*at` behind it; NULL: no

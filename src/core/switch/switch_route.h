@@ -40,8 +40,8 @@ struct gw_switch_routes {
 
 struct gw_switch_route {
     struct gw_switch_routes table;
-    const struct gw_learned *learned; /* instead of the table, or NULL */
-    uint16_t uplink;                  /* learning: port of all else, or GW_PORT_NONE */
+    struct gw_learned *learned; /* instead of the table, or NULL */
+    uint16_t uplink;            /* learning: port of all else, or GW_PORT_NONE */
     uint32_t salt;
 };
 
