@@ -193,6 +193,7 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         return error;
 
     pkt->q = (struct gw_qpkt){
+        .next = pkt->q.next,
         .size = frame->length + codec->overhead,
         .key = gw_flow_key(hdr.src, hdr.dst, hdr.flow),
         .class = gw_wire_tos_class(frame->tos),
