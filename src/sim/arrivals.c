@@ -2,6 +2,7 @@
 #include "sim/arrivals.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "topo/memory.h"
 
@@ -107,8 +108,9 @@ void gw_sim_arrivals_take(struct gw_sim_part *part, uint32_t place, struct gw_si
     uint32_t filled = 0;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
-        for (uint32_t i = 0; i < inbox->count; i++)
-            batch->room[filled++] = inbox->keys[i];
+        if (inbox->count)
+            memcpy(batch->room + filled, inbox->keys, inbox->count * sizeof(*batch->room));
+        filled += inbox->count;
         inbox->count = 0;
     }
     batch->count = total;

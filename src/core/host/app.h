@@ -5,7 +5,7 @@
  * To write one:
  *
  *   1. Make a struct that begins with a struct gw_app, and a table gw_app_ops. What it takes goes
- * by its role: a new one is a line below and a case in role_of() of endpoint.c.
+ *      by its role: a new one is a line below, and a case in role_of() of endpoint.c.
  *   2. Set `ops` and `job`, and `sender.class`. An application that has data to send sets
  *      `sender.ops` too (egress.h). Then attach: from then on `ep`, `pool`, `hdr` and `train` say
  *      what the endpoint is.

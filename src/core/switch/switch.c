@@ -87,25 +87,23 @@ static void drop(struct gw_switch *sw, struct gw_pkt *pkt, uint64_t *reason)
     gw_pkt_release(sw->pool, pkt);
 }
 
-/* Job control for this switch: the packet becomes the answer, which may leave by any port. */
-static bool turn_round(struct gw_switch *sw, struct gw_pkt *pkt, struct gw_switch_hop *hop,
-                       gw_time now)
+/* Job control for this switch: the packet becomes the answer. */
+static bool turn_round(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
     bool is_good = gw_switch_jobs_input(&sw->jobs, pkt, now);
     gw_switch_timer_set(&sw->timers, GW_SWITCH_TIMER_JOBS, sw->jobs.deadline);
-    hop->in = GW_PORT_NONE;
     return is_good;
 }
 
 /* The stages between route and queue for what is not plain; false: the packet ended there. */
 static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_traffic traffic,
-                      const struct gw_switch_hop *hop, gw_time now)
+                      struct gw_switch_hop hop, gw_time now)
 {
     struct gw_switch_copies copies;
     switch (traffic) {
     case GW_TRAFFIC_JOIN: {
-        bool is_edge = gw_switch_route_allows(&sw->route, hop) && sw->links[hop->out].is_edge;
-        if (gw_switch_jobs_join(&sw->jobs, pkt, is_edge, hop->spreads))
+        bool is_edge = gw_switch_route_allows(&sw->route, &hop) && sw->links[hop.out].is_edge;
+        if (gw_switch_jobs_join(&sw->jobs, pkt, is_edge, hop.spreads))
             return true;
         drop(sw, pkt, &sw->stats.malformed);
         return false;
@@ -116,7 +114,7 @@ static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_t
         case GW_SWITCH_PASS:
             return true;
         case GW_SWITCH_COPY:
-            leave_to_each(sw, pkt, hop->in, &copies, now);
+            leave_to_each(sw, pkt, hop.in, &copies, now);
             return false;
         case GW_SWITCH_TAKEN:
             return false;
@@ -152,12 +150,15 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
         }
         if (!admits(sw, pkt, in, now))
             continue;
-        if (traffic == GW_TRAFFIC_OWN && !turn_round(sw, pkt, &hop, now)) {
-            drop(sw, pkt, &sw->stats.malformed);
-            continue;
+        if (traffic == GW_TRAFFIC_OWN) {
+            if (!turn_round(sw, pkt, now)) {
+                drop(sw, pkt, &sw->stats.malformed);
+                continue;
+            }
+            hop.in = GW_PORT_NONE; /* an answer may leave by any port */
         }
         gw_switch_route_find(&sw->route, pkt, &hop);
-        if (traffic == GW_TRAFFIC_PLAIN || aggregate(sw, pkt, traffic, &hop, now))
+        if (traffic == GW_TRAFFIC_PLAIN || aggregate(sw, pkt, traffic, hop, now))
             leave(sw, pkt, &hop, now);
     }
 }
