@@ -8,9 +8,7 @@
 #include "net/ranks/communicator_impl.h"
 
 enum {
-    SPAN_MAX = 1024,
     CONTROL_MAX = 4096,
-    ACK_EVERY = 16,
     RX_FLOWS_DONE = 4096, /* messages that are complete and still answer if the last ACK was lost */
     HOPS = 2,
 };
@@ -76,28 +74,20 @@ static int open_endpoint(struct gw_communicator *comm)
     uint32_t hdr = gw_datapath_overhead(gw_station_datapath(cfg->station));
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
-        .port_count = 1,
         .tx_flows_max = flows,
         .rx_flows_max = 2 * flows + RX_FLOWS_DONE,
-        .span_max = SPAN_MAX,
         .control_max = CONTROL_MAX,
         .expect_max = flows + 1 + gw_store_awaits(cfg->world),
         .mtu = cfg->mtu,
         .hdr = hdr,
-        .ack_every = ACK_EVERY,
-        .ack_delay = GW_MS,
-        .train = gw_overlay_train(hdr, cfg->mtu),
         .stall = cfg->stall,
         .seed = cfg->seed,
-        .generation = (uint16_t)cfg->seed,
         .grant = grant_plan(comm),
         .pool = gw_station_pool(cfg->station),
     };
-    size_t size = gw_endpoint_size(&endpoint);
-    void *memory = size ? gw_node_memory_take(size) : NULL;
-    if (!memory)
-        return size ? GW_ERR_NO_MEMORY : GW_ERR_INVALID;
-    comm->ep = gw_endpoint_init(memory, &endpoint);
+    int code = gw_overlay_endpoint_open(&endpoint, &comm->ep);
+    if (code)
+        return code;
     comm->node = gw_loop_add(gw_station_loop(cfg->station), gw_endpoint_node(comm->ep));
     return GW_OK;
 }

@@ -1,5 +1,13 @@
-/* Trains of an overlay; see overlay.h. */
+/* Trains and endpoints of an overlay; see overlay.h. */
 #include "net/roles/overlay.h"
+
+#include "base/error.h"
+#include "net/node_memory.h"
+
+enum {
+    SPAN_MAX = 1024,
+    ACK_EVERY = 16,
+};
 
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)
 {
@@ -7,4 +15,22 @@ uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)
     if (fits < 1)
         return 1;
     return fits < GW_DATAPATH_TRAIN_MAX ? fits : GW_DATAPATH_TRAIN_MAX;
+}
+
+int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **endpoint)
+{
+    cfg->port_count = 1;
+    cfg->span_max = SPAN_MAX;
+    cfg->ack_every = ACK_EVERY;
+    cfg->ack_delay = GW_MS;
+    cfg->train = gw_overlay_train(cfg->hdr, cfg->mtu);
+    cfg->generation = (uint16_t)cfg->seed;
+    size_t size = gw_endpoint_size(cfg);
+    if (size == 0)
+        return GW_ERR_INVALID;
+    void *memory = gw_node_memory_take(size);
+    if (!memory)
+        return GW_ERR_NO_MEMORY;
+    *endpoint = gw_endpoint_init(memory, cfg);
+    return GW_OK;
 }

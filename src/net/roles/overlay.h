@@ -7,6 +7,7 @@
 #ifndef GW_NET_OVERLAY_H
 #define GW_NET_OVERLAY_H
 
+#include "core/host/endpoint.h"
 #include "net/station/station.h"
 
 #define GW_OVERLAY_RETRY    (20 * GW_MS) /* an unanswered packet of job control is sent again */
@@ -24,5 +25,12 @@ enum {
 
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
+
+/*
+ * Makes the endpoint of a role. What all have in common is filled into `cfg`: port, span,
+ * acknowledgements, trains and generation. Returns 0 and sets *endpoint, whose memory free()
+ * releases; GW_ERR_INVALID or GW_ERR_NO_MEMORY.
+ */
+int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **endpoint);
 
 #endif

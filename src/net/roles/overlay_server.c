@@ -9,9 +9,7 @@
 
 enum {
     FLOWS_MAX = 64,
-    SPAN_MAX = 1024,
     CONTROL_MAX = 4096,
-    ACK_EVERY = 16,
     RAW_ROWS = 16, /* fragments whose floats are collected at the same time, of each job */
 };
 
@@ -35,30 +33,17 @@ static int open_endpoint(struct gw_overlay_server *server)
     const struct gw_overlay_server_cfg *cfg = &server->cfg;
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
-        .port_count = 1,
         .tx_flows_max = FLOWS_MAX,
         .rx_flows_max = FLOWS_MAX,
-        .span_max = SPAN_MAX,
         .control_max = CONTROL_MAX,
         .expect_max = FLOWS_MAX,
         .apps_max = 2 * cfg->jobs_max,
         .mtu = cfg->mtu,
         .hdr = cfg->hdr,
-        .ack_every = ACK_EVERY,
-        .ack_delay = GW_MS,
-        .train = gw_overlay_train(cfg->hdr, cfg->mtu),
         .seed = cfg->seed,
-        .generation = (uint16_t)cfg->seed,
         .pool = cfg->pool,
     };
-    size_t size = gw_endpoint_size(&endpoint);
-    if (size == 0)
-        return GW_ERR_INVALID;
-    void *memory = gw_node_memory_take(size);
-    if (!memory)
-        return GW_ERR_NO_MEMORY;
-    server->endpoint = gw_endpoint_init(memory, &endpoint);
-    return GW_OK;
+    return gw_overlay_endpoint_open(&endpoint, &server->endpoint);
 }
 
 int gw_overlay_server_open(const struct gw_overlay_server_cfg *cfg,

@@ -8,10 +8,8 @@
 
 enum {
     FLOWS_MAX = 64,
-    SPAN_MAX = 1024,
     CONTROL_MAX = 1024,
     APPS_MAX = 2, /* member and worker */
-    ACK_EVERY = 16,
     /* Fragments, 90 KB: with 1 in 100 packets lost an all-reduce is 20 times as fast as with one.
      */
     WINDOW_MIN = 64,
@@ -31,32 +29,19 @@ static int open_endpoint(struct gw_overlay_worker *worker)
     const struct gw_overlay_worker_cfg *cfg = &worker->cfg;
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
-        .port_count = 1,
         .tx_flows_max = FLOWS_MAX,
         .rx_flows_max = FLOWS_MAX,
-        .span_max = SPAN_MAX,
         .control_max = CONTROL_MAX,
         .expect_max = FLOWS_MAX,
         .apps_max = APPS_MAX,
         .app_events_max = cfg->tensors_max + APPS_MAX,
         .mtu = cfg->mtu,
         .hdr = cfg->hdr,
-        .ack_every = ACK_EVERY,
-        .ack_delay = GW_MS,
-        .train = gw_overlay_train(cfg->hdr, cfg->mtu),
         .stall = cfg->stall,
         .seed = cfg->seed,
-        .generation = (uint16_t)cfg->seed,
         .pool = cfg->pool,
     };
-    size_t size = gw_endpoint_size(&endpoint);
-    if (size == 0)
-        return GW_ERR_INVALID;
-    void *memory = gw_node_memory_take(size);
-    if (!memory)
-        return GW_ERR_NO_MEMORY;
-    worker->endpoint = gw_endpoint_init(memory, &endpoint);
-    return GW_OK;
+    return gw_overlay_endpoint_open(&endpoint, &worker->endpoint);
 }
 
 static int open_member(struct gw_overlay_worker *worker)
