@@ -3,20 +3,23 @@
 
 #include <string.h>
 
-#include "base/align.h"
+#include "base/arena.h"
+#include "base/index_list.h"
 #include "base/prng.h"
 
 enum {
     BLOCK = 64, /* buffers */
 };
 
-/* Buffers that lie side by side. On the list `part` or `whole` if any is free, but for the current
- * block. */
+/* Buffers that lie side by side. On the list of those that are wholly or partly free if any is, but
+ * for the current block. */
 struct gw_buf_block {
     uint64_t free; /* a bit for each */
     uint64_t all;  /* the bits that stand for a buffer */
-    uint32_t previous, next;
+    uint32_t prev, next;
 };
+
+GW_INDEX_LIST(block_list, struct gw_buf_block)
 
 void gw_pkt_pool_init(struct gw_pkt_pool *pool, struct gw_pkt *pkts, uint32_t first, uint32_t count,
                       struct gw_buf_pool *bufs)
@@ -36,57 +39,52 @@ static uint32_t blocks_of(uint32_t count)
     return (count + BLOCK - 1) / BLOCK;
 }
 
-/* Where the buffers begin in the pool's memory. */
-static size_t bytes_at(uint32_t count)
+/* The heads of the two lists lie behind the blocks. */
+static uint32_t whole_head(const struct gw_buf_pool *bufs)
 {
-    return gw_aligned(blocks_of(count) * sizeof(struct gw_buf_block) + count * sizeof(uint32_t));
+    return blocks_of(bufs->count);
+}
+
+static uint32_t part_head(const struct gw_buf_pool *bufs)
+{
+    return blocks_of(bufs->count) + 1;
+}
+
+/* The same measures and builds. */
+static void carve(struct gw_buf_pool *bufs, uint32_t count, uint32_t size, struct gw_arena *arena)
+{
+    bufs->blocks = gw_arena_take(arena, (blocks_of(count) + 2) * sizeof(*bufs->blocks));
+    bufs->refs = gw_arena_take(arena, count * sizeof(*bufs->refs));
+    bufs->bytes = gw_arena_take(arena, (size_t)count * size);
 }
 
 size_t gw_buf_pool_size(uint32_t count, uint32_t size)
 {
-    return bytes_at(count) + (size_t)count * size;
-}
-
-static void list_push(struct gw_buf_pool *bufs, uint32_t *list, uint32_t index)
-{
-    bufs->blocks[index].previous = GW_BUF_NONE;
-    bufs->blocks[index].next = *list;
-    if (*list != GW_BUF_NONE)
-        bufs->blocks[*list].previous = index;
-    *list = index;
-}
-
-static void list_remove(struct gw_buf_pool *bufs, uint32_t *list, uint32_t index)
-{
-    const struct gw_buf_block *block = &bufs->blocks[index];
-    if (block->previous != GW_BUF_NONE)
-        bufs->blocks[block->previous].next = block->next;
-    else
-        *list = block->next;
-    if (block->next != GW_BUF_NONE)
-        bufs->blocks[block->next].previous = block->previous;
+    struct gw_buf_pool bufs;
+    struct gw_arena arena = {.used = 0};
+    carve(&bufs, count, size, &arena);
+    return arena.used;
 }
 
 void gw_buf_pool_init(struct gw_buf_pool *bufs, void *memory, uint32_t count, uint32_t size)
 {
     GW_ASSERT((uintptr_t)memory % _Alignof(struct gw_buf_block) == 0);
+    struct gw_arena arena = {.base = memory};
     *bufs = (struct gw_buf_pool){
         .memory = memory,
-        .blocks = memory,
-        .refs = (uint32_t *)((struct gw_buf_block *)memory + blocks_of(count)),
-        .bytes = (unsigned char *)memory + bytes_at(count),
         .size = size,
         .stride = size,
         .count = count,
         .current = GW_BUF_NONE,
-        .whole = GW_BUF_NONE,
-        .part = GW_BUF_NONE,
     };
-    for (uint32_t i = blocks_of(count); i-- > 0;) {
+    carve(bufs, count, size, &arena);
+    block_list_init(bufs->blocks, whole_head(bufs));
+    block_list_init(bufs->blocks, part_head(bufs));
+    for (uint32_t i = 0; i < blocks_of(count); i++) {
         uint32_t bits = count - i * BLOCK < BLOCK ? count - i * BLOCK : BLOCK;
         uint64_t all = UINT64_MAX >> (BLOCK - bits);
         bufs->blocks[i] = (struct gw_buf_block){.free = all, .all = all};
-        list_push(bufs, &bufs->whole, i);
+        block_list_append(bufs->blocks, whole_head(bufs), i);
     }
     memset(bufs->refs, 0, count * sizeof(*bufs->refs));
 }
@@ -101,12 +99,15 @@ void gw_buf_pool_set_front(struct gw_buf_pool *bufs, uint32_t front)
 /* Makes a block with free buffers the current one; false: there is none. */
 static bool change_block(struct gw_buf_pool *bufs)
 {
-    uint32_t *list = bufs->whole != GW_BUF_NONE ? &bufs->whole : &bufs->part;
-    bufs->current = *list;
-    if (*list == GW_BUF_NONE)
-        return false;
-    list_remove(bufs, list, *list);
-    return true;
+    uint32_t head = whole_head(bufs), first = block_list_first(bufs->blocks, head);
+    if (first == head) {
+        head = part_head(bufs);
+        first = block_list_first(bufs->blocks, head);
+    }
+    bufs->current = first == head ? GW_BUF_NONE : first;
+    if (first != head)
+        block_list_remove(bufs->blocks, first);
+    return first != head;
 }
 
 uint32_t gw_buf_claim(struct gw_buf_pool *bufs)
@@ -139,11 +140,11 @@ void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf)
     if (index == bufs->current)
         return;
     if (before && block->free == block->all)
-        list_remove(bufs, &bufs->part, index);
+        block_list_remove(bufs->blocks, index);
     if (block->free == block->all)
-        list_push(bufs, &bufs->whole, index);
+        block_list_push(bufs->blocks, whole_head(bufs), index);
     else if (!before)
-        list_push(bufs, &bufs->part, index);
+        block_list_push(bufs->blocks, part_head(bufs), index);
 }
 
 uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size)

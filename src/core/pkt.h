@@ -177,16 +177,14 @@ enum {
  * and what was released last, with its block, is used first.
  */
 struct gw_buf_pool {
-    void *memory;         /* as given to gw_buf_pool_init() */
-    unsigned char *bytes; /* of buffer 0 */
-    uint32_t *refs;       /* 0: free */
-    struct gw_buf_block *blocks;
+    void *memory;                /* as given to gw_buf_pool_init() */
+    unsigned char *bytes;        /* of buffer 0 */
+    uint32_t *refs;              /* 0: free */
+    struct gw_buf_block *blocks; /* and two lists of those that are free, wholly or partly */
     uint32_t size;
     uint32_t stride; /* from buffer to buffer: `size`, and what is left for a header */
     uint32_t count;
     uint32_t current; /* the block that buffers are taken from; on no list */
-    uint32_t whole;   /* list of blocks that are all free, the latest first, or GW_BUF_NONE */
-    uint32_t part;    /* likewise: partly free */
 };
 
 struct gw_pkt_pool {

@@ -70,6 +70,7 @@ static void start_message(struct fuzz *f)
         .bytes = take8(f) % (MESSAGE_BYTES + 1),
         .data = message,
         .class = take8(f) % (GW_CLASS_DATA_MAX + 1),
+        .may_lose_part = true,
         .transport = f->transport,
         .path = gw_test_path(&f->cfg, 10000000000, 10 * GW_US),
     };

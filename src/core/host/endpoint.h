@@ -55,6 +55,8 @@ struct gw_send {
     uint8_t class;                        /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
     bool is_unimportant;                  /* leaves as Not-ECT, all else as ECT(0): where a queue
                                              marks the others, these may be dropped */
+    bool may_lose_part;                   /* the receiver may do without a part of it; else whoever
+                                             says so is not believed */
     const struct gw_transport *transport; /* must outlive the flow */
     struct gw_path path;
 };

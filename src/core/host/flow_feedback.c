@@ -35,8 +35,8 @@ static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_
     struct gw_tx_flow *flow = flow_of(ep, pkt);
     if (!flow)
         return NULL;
-    /* Of a packet never sent, or from the future. */
-    if (pkt->seq >= flow->next) {
+    /* Of a packet never sent, or from the future; or of a part that may not be lost. */
+    if (pkt->seq >= flow->next || (pkt->q.flags & GW_PKT_GIVEN_UP && !flow->may_lose_part)) {
         ep->stats.malformed++;
         return NULL;
     }
@@ -78,14 +78,18 @@ static void advance_una(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
         flow->una++;
 }
 
-/* Settles what an ACK says of all packets below `cum`; returns the payload that is newly
- * acknowledged. */
-static uint32_t settle_below(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t cum,
-                             bool is_given_up, gw_time now)
+/*
+ * Settles what an ACK says of all packets below `cum`; returns the payload that is newly
+ * acknowledged. What a receiver lets go is half a span behind what has arrived (flow_rx.h): what is
+ * nearer has arrived, and its own ACK comes later or is lost.
+ */
+static uint32_t settle_below(struct gw_endpoint *ep, struct gw_tx_flow *flow,
+                             const struct gw_pkt *pkt, uint32_t cum, gw_time now)
 {
-    uint32_t bytes = 0;
+    bool is_given_up = pkt->q.flags & GW_PKT_GIVEN_UP;
+    uint32_t reach = (ep->span_mask + 1) / 2, bytes = 0;
     for (uint32_t seq = flow->una; seq < cum; seq++)
-        if (is_given_up)
+        if (is_given_up && seq < pkt->seq && pkt->seq - seq >= reach)
             let_go(ep, flow, seq, now);
         else
             bytes += settle_one(ep, flow, seq);
@@ -105,7 +109,7 @@ static uint32_t settle_all(struct gw_endpoint *ep, struct gw_tx_flow *flow,
     advance_una(ep, flow);
     uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
     if (flow->una < cum)
-        bytes += settle_below(ep, flow, cum, pkt->q.flags & GW_PKT_GIVEN_UP, now);
+        bytes += settle_below(ep, flow, pkt, cum, now);
     return bytes;
 }
 

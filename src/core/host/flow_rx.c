@@ -73,7 +73,9 @@ static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
     /* A payload that was cut may have been one. */
     bool has_payload =
         pkt->q.flags & GW_PKT_TRIMMED ? ep->pool->bufs != NULL : pkt->buf != GW_BUF_NONE;
-    return !has_payload || find_memory(ep, pkt->src, pkt->data.tag);
+    const struct gw_expect *posted = has_payload ? find_memory(ep, pkt->src, pkt->data.tag) : NULL;
+    return !has_payload ||
+           (posted && !(posted->arrived && pkt->data.total > posted->packets_max));
 }
 
 /* Opens a flow for a packet that can be stored: a flow without memory would hold its place idle. */
@@ -236,7 +238,8 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
     uint32_t index = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
     struct gw_rx_flow *flow = index == GW_MAP_NONE ? NULL : &ep->rx_flows[index];
     if (!data_is_sound(pkt) ||
-        (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss))) {
+        (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss ||
+                  pkt->data.tag != flow->tag))) {
         ep->stats.malformed++;
     } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED && !(pkt->q.flags & GW_PKT_ON_CREDIT)) {
         nack_unknown(ep, pkt, 0);

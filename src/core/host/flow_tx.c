@@ -254,6 +254,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->bytes = send->bytes;
     flow->data = send->data;
     flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
+    flow->may_lose_part = send->may_lose_part;
     flow->acked_bytes = flow->resent_packets = 0;
     flow->is_held = false;
     flow->holds = 0;

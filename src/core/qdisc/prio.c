@@ -83,11 +83,12 @@ static struct gw_pkt *prio_dequeue(void *state, const void *config,
     return pkt;
 }
 
-static void prio_mark_at(void *state, const void *config, uint32_t bytes)
+static bool prio_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct prio *prio = state;
     const struct prio_cfg *cfg = config;
     gw_red_init(&prio->red, &cfg->red, prio->capacity, bytes);
+    return cfg->red.mark != GW_RED_OFF;
 }
 
 static const struct gw_param params[] = {

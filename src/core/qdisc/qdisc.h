@@ -56,9 +56,10 @@ struct gw_qdisc_ops {
     struct gw_pkt *(*dequeue)(void *state, const void *cfg, const struct gw_qdisc_port *port);
     /*
      * Moves this port's marking threshold: of a queue of more than `bytes` everything ECN-capable
-     * is marked, below that as configured. UINT32_MAX: as configured. NULL: it does not mark.
+     * is marked, below that as configured. UINT32_MAX: as configured. False: it does not mark.
+     * NULL: none of its kind does.
      */
-    void (*mark_at)(void *state, const void *cfg, uint32_t bytes);
+    bool (*mark_at)(void *state, const void *cfg, uint32_t bytes);
 };
 
 /* Cuts the payload off: the packet becomes a control packet of at most `trim_size` bytes. */

@@ -16,11 +16,12 @@ static void red_init(void *state, const void *config, uint32_t capacity)
     gw_lanes_init(state, &cfg->red, cfg->control, capacity);
 }
 
-static void red_mark_at(void *state, const void *config, uint32_t bytes)
+static bool red_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct gw_lanes *lanes = state;
     const struct red_cfg *cfg = config;
     gw_red_init(&lanes->red, &cfg->red, lanes->capacity, bytes);
+    return cfg->red.mark != GW_RED_OFF;
 }
 
 static const struct gw_param params[] = {

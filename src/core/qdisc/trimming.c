@@ -89,11 +89,12 @@ static enum gw_qdisc_verdict trim_enqueue(void *state, const void *config,
     return GW_QDISC_TRIMMED;
 }
 
-static void trim_mark_at(void *state, const void *config, uint32_t bytes)
+static bool trim_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct gw_lanes *lanes = state;
     const struct trim_cfg *cfg = config;
     gw_red_init(&lanes->red, &cfg->red, lanes->capacity, bytes);
+    return cfg->red.mark != GW_RED_OFF;
 }
 
 static const struct gw_param params[] = {

@@ -21,7 +21,7 @@ static void leave(struct gw_switch *sw, struct gw_pkt *pkt, const struct gw_swit
 
 void gw_switch_send_own(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_switch_hop hop = {.in = GW_PORT_NONE};
+    struct gw_switch_hop hop = {.is_own = true};
     gw_switch_route_find(&sw->route, pkt, &hop);
     leave(sw, pkt, &hop, now);
 }
@@ -95,28 +95,32 @@ static bool turn_round(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     return is_good;
 }
 
-/* The stages between route and queue for what is not plain; false: the packet ended there. */
+/* The stages between route and queue for what is not plain; false: the packet does not go the way
+ * that was found for it. */
 static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_traffic traffic,
                       struct gw_switch_hop hop, gw_time now)
 {
     struct gw_switch_copies copies;
+    bool is_edge;
     switch (traffic) {
-    case GW_TRAFFIC_JOIN: {
-        bool is_edge = gw_switch_route_allows(&sw->route, &hop) && sw->links[hop.out].is_edge;
+    case GW_TRAFFIC_JOIN:
+        is_edge = gw_switch_route_allows(&sw->route, &hop) && sw->links[hop.out].is_edge;
         if (gw_switch_jobs_join(&sw->jobs, pkt, is_edge, hop.spreads))
             return true;
+        gw_switch_route_return(&sw->route, &hop);
         drop(sw, pkt, &sw->stats.malformed);
         return false;
-    }
     case GW_TRAFFIC_TENSOR:
     case GW_TRAFFIC_SLOT:
         switch (gw_switch_aggregate(&sw->aggregate, pkt, traffic, &copies, now)) {
         case GW_SWITCH_PASS:
             return true;
         case GW_SWITCH_COPY:
+            gw_switch_route_return(&sw->route, &hop);
             leave_to_each(sw, pkt, hop.in, &copies, now);
             return false;
         case GW_SWITCH_TAKEN:
+            gw_switch_route_return(&sw->route, &hop);
             return false;
         }
         return false;
@@ -155,7 +159,7 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
                 drop(sw, pkt, &sw->stats.malformed);
                 continue;
             }
-            hop.in = GW_PORT_NONE; /* an answer may leave by any port */
+            hop.is_own = true;
         }
         gw_switch_route_find(&sw->route, pkt, &hop);
         if (traffic == GW_TRAFFIC_PLAIN || aggregate(sw, pkt, traffic, hop, now))
@@ -210,6 +214,23 @@ static const struct gw_node_ops switch_one_ops = {
     .expire = switch_expire,
 };
 
+/* What the last stage is told. */
+static struct gw_switch_queue_cfg queue_cfg(const struct gw_switch_cfg *cfg)
+{
+    return (struct gw_switch_queue_cfg){
+        .port_count = cfg->port_count,
+        .qdisc = cfg->qdisc,
+        .qdisc_cfg = cfg->qdisc_cfg,
+        .capacity = cfg->capacity,
+        .trim_size = cfg->trim_size,
+        .shared_bytes = cfg->shared_bytes,
+        .shared_alpha = cfg->shared_alpha,
+        .train = cfg->train,
+        .lossless = cfg->lossless,
+        .pool = cfg->pool,
+    };
+}
+
 /* Where the tables of stages that have init functions of their own lie. */
 struct tables {
     void *jobs;
@@ -221,9 +242,10 @@ struct tables {
 static struct tables carve(struct gw_switch *sw, const struct gw_switch_cfg *cfg,
                            struct gw_arena *arena)
 {
+    const struct gw_switch_queue_cfg queue = queue_cfg(cfg);
     struct tables tables = {0};
     sw->node.ready = gw_arena_take(arena, cfg->port_count * sizeof(*sw->node.ready));
-    gw_switch_queue_carve(&sw->queue, cfg, arena);
+    gw_switch_queue_carve(&sw->queue, &queue, arena);
     sw->links = gw_arena_take(arena, cfg->port_count * sizeof(*sw->links));
     tables.timers = gw_arena_take(arena, gw_heap_size(gw_switch_timer_count(cfg->port_count)));
     tables.jobs = gw_arena_take(arena, gw_switch_jobs_size(cfg->aggregate));
@@ -267,6 +289,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
 {
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     GW_ASSERT(cfg->port_count <= GW_PORTS_MAX);
+    const struct gw_switch_queue_cfg queue = queue_cfg(cfg);
     struct gw_arena arena = {.base = memory};
     memset(memory, 0, gw_switch_size(cfg));
     struct gw_switch *sw = gw_arena_take(&arena, sizeof(*sw));
@@ -283,7 +306,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     sw->aggregate = (struct gw_switch_aggregate){
         .aggregators = cfg->aggregate, .slots = cfg->slots, .timers = &sw->timers};
     gw_switch_jobs_init(&sw->jobs, tables.jobs, cfg->aggregate, cfg->address);
-    gw_switch_queue_init(&sw->queue, cfg, &sw->prng, &sw->timers);
+    gw_switch_queue_init(&sw->queue, &queue, &sw->prng, &sw->timers);
     for (uint16_t i = 0; i < cfg->port_count; i++)
         sw->links[i] = (struct gw_switch_link){
             .group = GW_PORT_NONE,

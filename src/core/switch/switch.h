@@ -20,11 +20,10 @@
 #include "core/pause.h"
 #include "core/qdisc/qdisc.h"
 #include "core/switch/aggregate.h"
+#include "core/switch/learned.h"
+#include "core/switch/port_stats.h"
 #include "core/switch/slots.h"
 #include "core/switch/switch_route.h"
-
-/* Nobody, where switches learn: who sends to it is learned on the way to the top. */
-#define GW_ADDRESS_NONE 0
 
 struct gw_switch_cfg {
     uint16_t port_count; /* at most GW_PORTS_MAX */
@@ -48,21 +47,6 @@ struct gw_switch_cfg {
                                             hold at xoff, and still receive; read at init only */
     uint64_t seed;                       /* of the ECMP salt and of the marking stream */
     struct gw_pkt_pool *pool;
-};
-
-/* What went through a port's egress queue. */
-struct gw_port_stats {
-    uint64_t in_bytes; /* offered to the queue */
-    uint64_t out_bytes;
-    uint64_t trimmed_bytes; /* payload cut off */
-    uint64_t dropped_bytes;
-    uint64_t out_packets;
-    uint64_t marks; /* CE set here */
-    uint64_t trims;
-    uint64_t drops;
-    uint64_t control_drops; /* of these, packets of control, which no PAUSE holds back */
-    uint64_t pauses; /* times that the sender at the other end was told to hold its data back */
-    gw_time paused;  /* time that data was held back here, until it last flowed again */
 };
 
 struct gw_switch_stats {

@@ -167,6 +167,7 @@ static bool answer(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, enum g
     pkt->dst = pkt->src;
     pkt->src = jobs->address;
     pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
+    pkt->q.class = GW_CLASS_CONTROL;
     pkt->agg_flags = GW_JOB_INSTALLED;
     pkt->index = (uint16_t)reason;
     pkt->seq = known;

@@ -42,7 +42,7 @@ static bool is_control(const struct gw_pkt *pkt)
     return pkt->q.class == GW_CLASS_CONTROL;
 }
 
-void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch_queue_cfg *cfg,
                            struct gw_arena *arena)
 {
     GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
@@ -53,7 +53,7 @@ void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch
         queue->lossless = gw_arena_take(arena, gw_lossless_size(cfg->port_count));
 }
 
-void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_queue_cfg *cfg,
                           struct gw_prng *prng, struct gw_switch_timers *timers)
 {
     queue->node = timers->node;
@@ -281,10 +281,8 @@ void gw_switch_queue_expire(struct gw_switch_queue *queue, enum gw_port_timer ki
 
 bool gw_switch_queue_mark_at(struct gw_switch_queue *queue, uint16_t port, uint32_t bytes)
 {
-    if (!queue->qdisc->mark_at)
-        return false;
-    queue->qdisc->mark_at(port_at(queue, port)->qdisc_state, queue->qdisc_cfg, bytes);
-    return true;
+    return queue->qdisc->mark_at &&
+           queue->qdisc->mark_at(port_at(queue, port)->qdisc_state, queue->qdisc_cfg, bytes);
 }
 
 void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t index,

@@ -16,8 +16,25 @@
 #define GW_CORE_SWITCH_QUEUE_H
 
 #include "base/arena.h"
-#include "core/switch/switch.h"
+#include "base/fixed.h"
+#include "core/pause.h"
+#include "core/qdisc/qdisc.h"
+#include "core/switch/port_stats.h"
 #include "core/switch/switch_timers.h"
+
+/* As in struct gw_switch_cfg. */
+struct gw_switch_queue_cfg {
+    uint16_t port_count;
+    const struct gw_qdisc_ops *qdisc;
+    const void *qdisc_cfg;
+    const uint32_t *capacity;
+    uint32_t trim_size;
+    uint64_t shared_bytes;
+    gw_q16 shared_alpha;
+    uint32_t train;
+    const struct gw_pause_cfg *lossless;
+    struct gw_pkt_pool *pool;
+};
 
 struct gw_switch_queue {
     struct gw_node *node; /* whose ports these are, and who is told which are ready */
@@ -36,11 +53,11 @@ struct gw_switch_queue {
 };
 
 /* Takes the stage's tables out of the arena. */
-void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch_queue_cfg *cfg,
                            struct gw_arena *arena);
 
 /* Makes empty queues in tables that are all zero. */
-void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_cfg *cfg,
+void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_queue_cfg *cfg,
                           struct gw_prng *prng, struct gw_switch_timers *timers);
 
 /* Takes a packet that came by the port `in` and is to leave by `out`. */

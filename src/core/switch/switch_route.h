@@ -95,9 +95,20 @@ static inline void gw_switch_route_find(const struct gw_switch_route *route,
     hop->out = entry;
     if (!(entry & GW_ROUTE_SET) || entry == GW_PORT_NONE)
         return;
-    uint32_t index = entry & ~GW_ROUTE_SET;
-    hop->spreads = table->sets[index].count > 1;
-    hop->out = table->members[gw_switch_route_spread(route, pkt, index)];
+    hop->set = (uint16_t)(entry & ~GW_ROUTE_SET);
+    hop->spreads = table->sets[hop->set].count > 1;
+    hop->out = table->members[gw_switch_route_spread(route, pkt, hop->set)];
+}
+
+/* The packet whose way was found last does not go it: whose turn it was has its turn again. */
+static inline void gw_switch_route_return(const struct gw_switch_route *route,
+                                          const struct gw_switch_hop *hop)
+{
+    const struct gw_switch_routes *table = &route->table;
+    if (!hop->spreads || !table->turns)
+        return;
+    uint16_t turn = table->turns[hop->set];
+    table->turns[hop->set] = (uint16_t)((turn ? turn : table->sets[hop->set].count) - 1);
 }
 
 /* Whether a packet may leave that way: none that is passed on leaves a learning switch by the port
@@ -105,7 +116,7 @@ static inline void gw_switch_route_find(const struct gw_switch_route *route,
 static inline bool gw_switch_route_allows(const struct gw_switch_route *route,
                                           const struct gw_switch_hop *hop)
 {
-    return hop->out != GW_PORT_NONE && !(route->learned && hop->out == hop->in);
+    return hop->out != GW_PORT_NONE && !(route->learned && hop->out == hop->in && !hop->is_own);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/stall.h"
 #include "net/attach/neighbours_impl.h"
 
 struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg)
@@ -113,7 +114,8 @@ static void look_for_silence(struct gw_neighbours *own, gw_time now)
     own->look_at = gw_time_add(now, own->cfg.silence / 4);
     for (uint32_t i = 0; i < own->cfg.peers_max && gw_neighbours_has_room(own); i++) {
         struct gw_session *session = &own->sessions[i];
-        if (session->state != GW_SESSION_UP || now - session->heard_at < own->cfg.silence)
+        if (session->state != GW_SESSION_UP ||
+            !gw_stall_is_over(session->heard_at, own->cfg.silence, now))
             continue;
         gw_neighbours_post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
         session->state = session->dial < 0 ? GW_SESSION_ENDED : GW_SESSION_FREE;

@@ -12,7 +12,7 @@ enum {
 
 struct fixture {
     _Alignas(64) struct gw_pkt pkts[PKTS];
-    uint64_t memory[BUFS * BUF_SIZE / sizeof(uint64_t) + 16];
+    uint64_t memory[BUFS * BUF_SIZE / sizeof(uint64_t) + 64];
     struct gw_buf_pool bufs;
     struct gw_pkt_pool pool;
 };

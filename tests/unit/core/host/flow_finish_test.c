@@ -372,7 +372,8 @@ static void flow_finish_memory__refuses_more_packets_than_it_can_mark(void **sta
                                      .packets_max = 2};
     assert_int_equal(gw_endpoint_expect_part(f.endpoint, &expect), GW_OK);
     feed_payload(&f, 0, 3, 1);
-    assert_int_equal(fixture_pull(&f, &pkt, 1), 0);
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1); /* it takes no place, and its sender is told */
+    assert_true(pkt.q.kind == GW_PKT_NACK && pkt.q.flags & GW_PKT_NOT_READY);
     assert_true(fixture_stats(&f)->refused == 1);
     assert_true(arrived[0] == 0 && arrived[1] == 0x55);
     fixture_close(&f);
@@ -426,6 +427,7 @@ static void flow_finish_tx__stops_in_mid_message(void **state)
     struct gw_endpoint_cfg cfg = part_cfg();
     struct gw_pkt pkts[8];
     fixture_open(&f, &cfg, "4000");
+    f.may_lose_part = true;
     uint32_t flow = fixture_send(&f, TOTAL * MTU - 1);
     assert_int_equal(fixture_pull(&f, pkts, 8), 4);
     fixture_nack(&f, &pkts[1]);
@@ -456,6 +458,7 @@ static void flow_finish_tx__counts_what_is_missing(void **state)
         struct gw_endpoint_cfg cfg = part_cfg();
         struct gw_pkt pkt;
         fixture_open(&f, &cfg, "1000");
+        f.may_lose_part = true;
         fixture_send(&f, 3 * MTU + 1);
         assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
         struct gw_pkt ack = final_ack(&pkt, 4, cases[i].bytes);
@@ -474,6 +477,7 @@ static void flow_finish_tx__does_not_send_again_what_is_given_up(void **state)
     struct gw_flow_info info;
     struct gw_pkt pkts[8];
     fixture_open(&f, &cfg, "4000");
+    f.may_lose_part = true;
     uint32_t flow = fixture_send(&f, TOTAL * MTU);
     assert_int_equal(fixture_pull(&f, pkts, 4), 4);
     struct gw_pkt nack = fixture_answer(&pkts[0], GW_PKT_NACK, 0);
@@ -527,6 +531,7 @@ static void flow_finish_tx__lets_cum_pass_what_never_arrived(void **state)
     counting.on_loss = count_loss;
     f.transport.cc = &counting;
     losses = 0;
+    f.may_lose_part = true;
     uint32_t flow = fixture_send(&f, 200 * MTU);
     assert_int_equal(fixture_pull(&f, pkts, SPAN), SPAN);
     fixture_nack(&f, &pkts[1]); /* this one is known already */
@@ -556,6 +561,7 @@ static void flow_finish_tx__survives_lies(void **state)
     struct gw_endpoint_cfg cfg = part_cfg();
     struct gw_pkt pkts[4];
     fixture_open(&f, &cfg, "1MB");
+    f.may_lose_part = true;
     fixture_send(&f, 4 * MTU);
     assert_int_equal(fixture_pull(&f, pkts, 4), 4);
     for (uint32_t i = 0; i < 2; i++) { /* less than all cannot be all, or more */
@@ -575,6 +581,51 @@ static void flow_finish_tx__survives_lies(void **state)
     fixture_close(&f);
 }
 
+/* Of a message that must arrive whole nothing is given up, whatever a receiver says. */
+static void flow_finish_tx__loses_no_part_unasked(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = part_cfg();
+    struct gw_pkt pkts[4];
+    fixture_open(&f, &cfg, "1MB");
+    fixture_send(&f, 4 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 4), 4);
+    struct gw_pkt ack = final_ack(&pkts[0], 4, MTU);
+    fixture_input(&f, &ack);
+    struct gw_pkt nack = fixture_answer(&pkts[1], GW_PKT_NACK, 0);
+    nack.q.flags = GW_PKT_GIVEN_UP;
+    fixture_input(&f, &nack);
+    assert_true(fixture_stats(&f)->malformed == 2);
+    fixture_no_event(&f);
+    for (uint32_t i = 0; i < 4; i++)
+        fixture_ack(&f, &pkts[i], i + 1);
+    struct gw_event event = fixture_event(&f);
+    assert_true(event.kind == GW_EVENT_SENT && event.missing == 0);
+    fixture_close(&f);
+}
+
+/* An ACK that lets a hole go overtakes the ACKs of what arrived before it: nothing of that is
+ * lost but the hole, half a span behind. */
+static void flow_finish_tx__loses_only_what_is_far_behind(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = part_cfg();
+    struct gw_pkt pkts[SPAN];
+    struct gw_flow_info info;
+    fixture_open(&f, &cfg, "1MB");
+    f.may_lose_part = true;
+    uint32_t flow = fixture_send(&f, 2 * SPAN * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, SPAN), SPAN);
+    struct gw_pkt ack = fixture_answer(&pkts[SPAN / 2], GW_PKT_ACK, SPAN / 2 + 1);
+    ack.q.flags = GW_PKT_GIVEN_UP;
+    fixture_input(&f, &ack);
+    assert_true(gw_endpoint_flow_info(f.endpoint, flow, &info));
+    assert_true(info.acked_bytes == SPAN / 2 * MTU);
+    fixture_close(&f);
+}
+
 /* Class and importance are the message's, and each of its packets has them. */
 static void flow_finish_tx__carries_class_and_importance(void **state)
 {
@@ -589,6 +640,7 @@ static void flow_finish_tx__carries_class_and_importance(void **state)
                                .bytes = 4 * MTU,
                                .class = (uint8_t)(3 - i),
                                .is_unimportant = i == 1,
+                               .may_lose_part = true,
                                .transport = &f.transport,
                                .path = gw_test_path(&cfg, RATE_BPS, BRTT)};
         assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);
@@ -621,6 +673,8 @@ int main(void)
         cmocka_unit_test(flow_finish_tx__does_not_send_again_what_is_given_up),
         cmocka_unit_test(flow_finish_tx__lets_cum_pass_what_never_arrived),
         cmocka_unit_test(flow_finish_tx__survives_lies),
+        cmocka_unit_test(flow_finish_tx__loses_no_part_unasked),
+        cmocka_unit_test(flow_finish_tx__loses_only_what_is_far_behind),
         cmocka_unit_test(flow_finish_tx__carries_class_and_importance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -354,7 +354,7 @@ static void flow_rx_malformed__is_counted_and_dropped(void **state)
     feed(&f, 0, 3);
     answer(&f);
     const struct gw_pkt good = fixture_data(FLOW, 1, 3);
-    struct gw_pkt bad[10];
+    struct gw_pkt bad[11];
     for (uint32_t i = 0; i < GW_COUNT_OF(bad); i++)
         bad[i] = good;
     bad[0].seq = 3;                              /* beyond the end */
@@ -367,7 +367,8 @@ static void flow_rx_malformed__is_counted_and_dropped(void **state)
     bad[7].data.total = UINT32_MAX;              /* longer than a message may be */
     bad[8].data.total = 0;
     bad[9].seq = 2;
-    bad[9].data.len++; /* the last one, but longer than a full one */
+    bad[9].data.len++;  /* the last one, but longer than a full one */
+    bad[10].data.tag++; /* of another message, long after, whose number is the same */
     for (uint32_t i = 0; i < GW_COUNT_OF(bad); i++) {
         fixture_input(&f, &bad[i]);
         no_answer(&f);

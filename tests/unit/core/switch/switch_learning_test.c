@@ -4,6 +4,7 @@
 #include "switch_fixture.h"
 
 #include "base/error.h"
+#include "core/pause.h"
 #include "base/prng.h"
 
 enum {
@@ -145,6 +146,27 @@ static void hear(struct fixture *above, struct fixture *below, uint16_t port)
     } while (result & GW_OUTPUT_MORE);
 }
 
+/* Nobody sends as nobody: else what is announced would go his way. A PAUSE is of one link. */
+static void switch__drops_what_nobody_can_have_sent(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 1);
+    arrive(&f, 1, GW_ADDRESS_NONE, 8, SIZE, 0);
+    assert_int_equal(count_out(&f, UPLINK), 0);
+    assert_int_equal(gw_switch_open_port(f.sw, 2, 7, true, 0), 0);
+    assert_int_equal(count_out(&f, 1), 0);
+    assert_int_equal(count_out(&f, UPLINK), 1);
+    struct gw_pkt *pause = gw_pkt_claim(&f.pool);
+    gw_pause_fill(pause, 64, 200 * GW_S);
+    pause->src = 9;
+    pause->dst = 7;
+    gw_node_input(f.node, 1, &pause, 1, 0);
+    assert_int_equal(count_out(&f, 2), 0);
+    assert_int_equal(gw_switch_stats(f.sw)->spoofed, 2);
+    close(&f);
+}
+
 static void switch__announces_who_is_below(void **state)
 {
     (void)state;
@@ -239,6 +261,7 @@ int main(void)
         cmocka_unit_test(switch__learns_where_addresses_are),
         cmocka_unit_test(switch__sends_nothing_back_where_it_came_from),
         cmocka_unit_test(switch__drops_what_is_sent_in_the_name_of_others),
+        cmocka_unit_test(switch__drops_what_nobody_can_have_sent),
         cmocka_unit_test(switch__announces_who_is_below),
         cmocka_unit_test(switch__a_closed_port_drops_what_waits),
         cmocka_unit_test(switch__trains_keep_every_packet_and_its_order),

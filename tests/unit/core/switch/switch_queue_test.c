@@ -149,6 +149,14 @@ static void switch_queue__says_when_a_discipline_does_not_mark(void **state)
     feed_data(&f, 1, 21);
     assert_int_equal(drain_marked(&f, 1), 0);
     fixture_close(&f);
+    union gw_algo_cfg off;
+    struct gw_switch_cfg red = cfg_of(&f, "red");
+    gw_algo_defaults(&red.qdisc->algo, off.bytes);
+    assert_int_equal(gw_algo_set(&red.qdisc->algo, off.bytes, "mark", "off"), 0);
+    red.qdisc_cfg = off.bytes;
+    fixture_open(&f, &red);
+    assert_false(gw_switch_mark_at(f.sw, 1, SIZE));
+    fixture_close(&f);
 }
 
 /* Classes of the next packets of a port, in the order in which they leave. */
