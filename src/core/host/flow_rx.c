@@ -74,8 +74,7 @@ static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
     bool has_payload =
         pkt->q.flags & GW_PKT_TRIMMED ? ep->pool->bufs != NULL : pkt->buf != GW_BUF_NONE;
     const struct gw_expect *posted = has_payload ? find_memory(ep, pkt->src, pkt->data.tag) : NULL;
-    return !has_payload ||
-           (posted && !(posted->arrived && pkt->data.total > posted->packets_max));
+    return !has_payload || (posted && !(posted->arrived && pkt->data.total > posted->packets_max));
 }
 
 /* Opens a flow for a packet that can be stored: a flow without memory would hold its place idle. */

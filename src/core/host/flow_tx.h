@@ -74,10 +74,10 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
-    uint8_t ecn;   /* enum gw_ecn; of its data packets */
+    uint8_t ecn;        /* enum gw_ecn; of its data packets */
     bool may_lose_part; /* see struct gw_send */
-    bool is_held;  /* the receiver is not ready: one packet at a time */
-    uint8_t holds; /* times that it was not, up to a limit */
+    bool is_held;       /* the receiver is not ready: one packet at a time */
+    uint8_t holds;      /* times that it was not, up to a limit */
     /* The rest of a flow on credit; see credit.h. */
     bool is_starved;     /* one packet without credit tells the receiver so */
     uint32_t free;       /* packets that could leave before credit: those below this number */
