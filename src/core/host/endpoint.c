@@ -44,6 +44,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     struct gw_tx_record *records = gw_arena_take(
         arena, (size_t)cfg->tx_flows_max * records_per_flow(cfg) * sizeof(struct gw_tx_record));
     uint64_t *bits = gw_arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
+    ep->rx_memory = gw_arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_memory));
     if (!arena->base)
         return;
     gw_index_queue_init(&ep->event_queue, flows + cfg->app_events_max);
@@ -54,6 +55,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     memset(ep->egress, 0, cfg->port_count * sizeof(*ep->egress));
     memset(ep->tx_flows, 0, cfg->tx_flows_max * sizeof(*ep->tx_flows));
     memset(ep->rx_flows, 0, cfg->rx_flows_max * sizeof(*ep->rx_flows));
+    memset(ep->rx_memory, 0, cfg->rx_flows_max * sizeof(*ep->rx_memory));
     memset(ep->expectations, 0, cfg->expect_max * sizeof(*ep->expectations));
     for (uint32_t i = 0; i < cfg->tx_flows_max; i++) {
         ep->tx_flows[i].records = records + (size_t)i * records_per_flow(cfg);
@@ -307,8 +309,8 @@ void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t siz
         if (ep->tx_flows[i].transport && begins_in(ep->tx_flows[i].data, memory, size))
             gw_flow_tx_drop(ep, &ep->tx_flows[i]);
     for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
-        if (begins_in(ep->rx_flows[i].data, memory, size) ||
-            begins_in(ep->rx_flows[i].arrived_bits, memory, size))
+        if (begins_in(ep->rx_memory[i].data, memory, size) ||
+            begins_in(ep->rx_memory[i].arrived_bits, memory, size))
             gw_flow_rx_drop(ep, &ep->rx_flows[i]);
 }
 

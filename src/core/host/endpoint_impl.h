@@ -37,6 +37,7 @@ struct gw_endpoint {
     struct gw_pkt_pool *pool;
     struct gw_tx_flow *tx_flows;
     struct gw_rx_flow *rx_flows;
+    struct gw_rx_memory *rx_memory; /* of each */
     struct gw_egress *egress;
     struct gw_map rx_map;    /* (peer, flow) to index in `rx_flows` */
     struct gw_map app_map;   /* (job, role) to index in `apps` */

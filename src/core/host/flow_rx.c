@@ -116,8 +116,7 @@ static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw
     gw_endpoint_arm(ep, gw_rx_timer(ep, flow), GW_TIME_NEVER);
     gw_credit_leave(ep, flow);
     ep->promised--;
-    flow->data = NULL;
-    flow->arrived_bits = NULL;
+    *gw_rx_memory_of(ep, flow) = (struct gw_rx_memory){0};
     flow->state = (uint8_t)state;
     flow->list_next = GW_FLOW_NONE;
     if (ep->done_head == GW_FLOW_NONE)
@@ -151,20 +150,19 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
 {
     if (pkt->buf == GW_BUF_NONE)
         return true;
-    struct gw_expect *posted = flow->data ? NULL : find_memory(ep, flow->peer, flow->tag);
+    struct gw_rx_memory *own = gw_rx_memory_of(ep, flow);
+    struct gw_expect *posted = own->data ? NULL : find_memory(ep, flow->peer, flow->tag);
     if (posted && !(posted->arrived && flow->total > posted->packets_max)) {
-        flow->data = posted->data;
-        flow->room = posted->bytes;
+        *own = (struct gw_rx_memory){posted->data, posted->bytes, posted->arrived};
         flow->finish = posted->finish;
-        flow->arrived_bits = posted->arrived;
         posted->data = NULL;
     }
     uint64_t offset = (uint64_t)pkt->seq * flow->mss;
-    if (!flow->data || offset + pkt->data.len > flow->room)
+    if (!own->data || offset + pkt->data.len > own->room)
         return false;
-    memcpy(flow->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
-    if (flow->arrived_bits)
-        flow->arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
+    memcpy(own->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
+    if (own->arrived_bits)
+        own->arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
     return true;
 }
 

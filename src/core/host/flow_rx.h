@@ -49,9 +49,6 @@ struct gw_rx_flow {
     uint32_t arrived;               /* packets, likewise */
     uint32_t lost;                  /* packets given up; once it is done, all that did not arrive */
     const struct gw_finish *finish; /* NULL: all packets are wanted */
-    unsigned char *data;
-    uint64_t room;          /* bytes at `data` */
-    uint64_t *arrived_bits; /* see struct gw_expect */
     uint32_t tag;
     uint32_t list_next; /* index of the next that is free, or done */
     /* Of a flow on credit; see credit.h. */
@@ -68,6 +65,21 @@ struct gw_rx_flow {
     gw_time held_since;
     uint64_t held_mask;
 };
+
+_Static_assert(sizeof(struct gw_rx_flow) == 128, "a flow takes two cache lines");
+
+/* Where a flow's payload goes: apart, since not all have any. */
+struct gw_rx_memory {
+    unsigned char *data;    /* NULL: there is none */
+    uint64_t room;          /* bytes at `data` */
+    uint64_t *arrived_bits; /* see struct gw_expect */
+};
+
+static inline struct gw_rx_memory *gw_rx_memory_of(const struct gw_endpoint *ep,
+                                                   const struct gw_rx_flow *flow)
+{
+    return &ep->rx_memory[flow - ep->rx_flows];
+}
 
 /* The flow's timer. */
 static inline uint32_t gw_rx_timer(const struct gw_endpoint *ep, const struct gw_rx_flow *flow)
