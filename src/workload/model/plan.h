@@ -1,0 +1,35 @@
+/*
+ * What one worker does in one iteration of training: how long each layer computes, forward and
+ * backward, and which tensors of gradients come out of it.
+ *
+ * A job without computation, which sums one tensor over and over, is the plan of one layer that
+ * takes no time.
+ */
+#ifndef GW_WORKLOAD_PLAN_H
+#define GW_WORKLOAD_PLAN_H
+
+#include "base/time.h"
+
+struct gw_plan_layer {
+    gw_time forward;
+    gw_time backward;
+    uint32_t first_tensor;
+    uint32_t tensor_count; /* 0: nothing to learn in this layer */
+};
+
+/* A tensor of gradients: there when its layer's backward pass ends. */
+struct gw_plan_tensor {
+    uint32_t layer;
+    uint64_t bytes; /* a multiple of 4, as they travel */
+};
+
+struct gw_plan {
+    struct gw_plan_layer *layers;   /* front to back */
+    struct gw_plan_tensor *tensors; /* by layer, weights before biases */
+    uint32_t layer_count;
+    uint32_t tensor_count;
+    uint64_t bytes;            /* of all tensors */
+    gw_time forward, backward; /* of all layers, exactly */
+};
+
+#endif

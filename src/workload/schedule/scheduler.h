@@ -1,0 +1,67 @@
+/*
+ * Runs a schedule over the tensors of one iteration after the other: tensors become ready, pieces
+ * are handed out, and are done some time later.
+ *
+ * A piece is a slice of one tensor or, with fusion, a run of whole tensors that became ready one
+ * after the other (the backward pass goes from the last tensor of the plan to the first). Whoever
+ * must follow another worker's order (all must sum the same row) does not ask for the next piece
+ * but takes that one's; `gw_scheduler_has` then says whether its tensors are ready here.
+ */
+#ifndef GW_WORKLOAD_SCHEDULER_H
+#define GW_WORKLOAD_SCHEDULER_H
+
+#include "workload/model/plan.h"
+#include "workload/schedule/schedule.h"
+
+/* Tensors [first_tensor, first_tensor + tensor_count) of the plan; a slice if that is one. */
+struct gw_piece {
+    uint32_t first_tensor;
+    uint32_t tensor_count;
+    uint64_t first; /* byte of the tensor; 0 unless it is a slice */
+    uint64_t bytes;
+};
+
+struct gw_scheduler_cfg {
+    const struct gw_schedule_ops *ops;
+    const void *cfg; /* its options */
+    const struct gw_plan *plan;
+    uint64_t fusion; /* bytes of a buffer into which ready tensors are fused; 0: no fusion */
+    gw_time cycle;   /* of fusion: buffers leave at its multiples, counted from the iteration */
+};
+
+struct gw_scheduler;
+
+struct gw_scheduler *gw_scheduler_open(const struct gw_scheduler_cfg *cfg);
+void gw_scheduler_close(struct gw_scheduler *scheduler);
+
+/* An iteration's backward pass begins: nothing is ready, all of the last one is done. */
+void gw_scheduler_begin(struct gw_scheduler *scheduler, gw_time now);
+
+/* A tensor has its gradients. */
+void gw_scheduler_ready(struct gw_scheduler *scheduler, uint32_t tensor, gw_time now);
+
+/* The backward pass has ended: all tensors are ready. */
+void gw_scheduler_backward_over(struct gw_scheduler *scheduler, gw_time now);
+
+/* Hands out the next piece; false: none may leave now. */
+bool gw_scheduler_next(struct gw_scheduler *scheduler, struct gw_piece *piece, gw_time now);
+
+/* When `next` may answer otherwise without anything happening in between; else GW_TIME_NEVER. */
+gw_time gw_scheduler_deadline(const struct gw_scheduler *scheduler, gw_time now);
+
+/* Whether all tensors of a piece that another worker chose are ready here. */
+bool gw_scheduler_has(const struct gw_scheduler *scheduler, const struct gw_piece *piece);
+
+/*
+ * A piece, of this worker's choice or another's, is summed and back. Returns true when the forward
+ * pass of some layer may begin that could not before.
+ */
+bool gw_scheduler_done(struct gw_scheduler *scheduler, const struct gw_piece *piece);
+
+/* Whether the forward pass of a layer may begin, as far as its parameters go. */
+bool gw_scheduler_may_compute(const struct gw_scheduler *scheduler, uint32_t layer);
+
+/* Whether all pieces of the iteration are done. */
+bool gw_scheduler_is_over(const struct gw_scheduler *scheduler);
+
+#endif
