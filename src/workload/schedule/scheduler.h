@@ -15,6 +15,8 @@
 
 /* Tensors [first_tensor, first_tensor + tensor_count) of the plan; a slice if that is one. */
 struct gw_piece {
+    uint32_t id; /* below gw_scheduler_pieces(); the same on every worker: its place in the plan or,
+                    with fusion, the number of the buffer */
     uint32_t first_tensor;
     uint32_t tensor_count;
     uint64_t first; /* byte of the tensor; 0 unless it is a slice */
@@ -33,6 +35,9 @@ struct gw_scheduler;
 
 struct gw_scheduler *gw_scheduler_open(const struct gw_scheduler_cfg *cfg);
 void gw_scheduler_close(struct gw_scheduler *scheduler);
+
+/* Pieces of an iteration, at most. */
+uint32_t gw_scheduler_pieces(const struct gw_scheduler *scheduler);
 
 /* An iteration's backward pass begins: nothing is ready, all of the last one is done. */
 void gw_scheduler_begin(struct gw_scheduler *scheduler, gw_time now);
