@@ -212,7 +212,7 @@ static void worker__an_exponent_stays(void **state)
         result(&b, i, key_of(0), 0, gw_scaling_byte(1));
     gw_node_expire(b.node, GW_MS);
     struct gw_pkt again = expect(&b, WINDOW, &value);
-    assert_int_equal(again.agg_flags, GW_AGG_RESEND);
+    assert_int_equal(again.agg_flags, GW_AGG_RESEND | GW_AGG_ECN);
     assert_int_equal(value, 1 << (WINDOW + 10));
     for (uint32_t i = 1; i < WINDOW; i++) {
         expect(&b, WINDOW + i, &value);
