@@ -69,6 +69,12 @@ static uint32_t raw_max(const struct gw_job_spec *spec)
     return most < spec->window ? most : spec->window;
 }
 
+/* What names the scale of its floats, see core/quant/scale.h. */
+static int scale_of(const struct gw_job_spec *spec)
+{
+    return spec->rules.scale ? GW_SCALE_DECIMAL : GW_SCALE_EXPONENT;
+}
+
 int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
 {
     struct gw_sim_shard *shard = &sim->shards[index];
@@ -82,13 +88,16 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .window_max = spec->window,
         .aggregators = spec->aggregators,
         .indexing = (enum gw_agg_indexing)spec->indexing,
+        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
+        .remap = (enum gw_agg_remap)spec->rules.remap,
         .share = spec->share,
         .raw_max = raw_max(spec),
         .agrees_exponents = spec->dynamic_scaling,
         .proactive = spec->proactive,
-        .scale_exponent = GW_SCALE_EXPONENT,
+        .scale_exponent = scale_of(spec),
         .retry = spec->timeout / 8 + 1,
-        .quiet = spec->timeout / 16 + 1,
+        .quiet = spec->rules.collisions ? 0 : spec->timeout / 16 + 1,
+        .hdr = (uint32_t)spec->rules.header,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
@@ -104,7 +113,9 @@ int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
         .share = (uint16_t)spec->share,
         .aggregators = spec->aggregators,
         .indexing = (enum gw_agg_indexing)spec->indexing,
-        .scale_exponent = GW_SCALE_EXPONENT,
+        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
+        .partials = (enum gw_agg_partials)spec->rules.partials,
+        .scale_exponent = (int8_t)scale_of(spec),
         .incarnation = incarnation(sim, index, shard->lives++),
         .retry = spec->timeout,
         .beat = spec->beat,
@@ -256,6 +267,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
         const struct gw_job_spec *spec = &workload->jobs[i];
         if (spec->levels > 0 && spec->aggregators > cfg.aggregators)
             cfg.aggregators = spec->aggregators;
+        if (spec->rules.reclaim == GW_AGG_RECLAIM_RESULTS)
+            cfg.reclaim = GW_AGG_RECLAIM_RESULTS;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
         if (IDLE_SILENCES * spec->silence > cfg.job_idle)

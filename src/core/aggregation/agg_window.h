@@ -5,15 +5,18 @@
  *
  * Invariant (GW_AGG_HALVE_TOGETHER): the window is a function of the results of one fragment after
  * the other, in the order of their numbers, whatever order they arrive in. A result is the same for
- * all, so workers that expect the same fragment have the same window. What one worker alone
+ * all, so workers that expect the same fragment have the same window. It is cut at a marked
+ * fragment unless some worker had sent that before the last cut; gradients say after how many cuts
+ * they were sent (one bit will do), and the result whether all were alike. What one worker alone
  * notices, a mark or a loss of its own copy of a result, it says in its next gradient; the result
- * of that one says it to all. A worker that lacks a copy is behind until it has it: others can get
- * results of what it has sent, a window, and in one window there is one cut. So its window differs
- * from theirs by at most one cut, and for as long as the copy takes: a round trip after three later
- * results have come, else a timeout and a round trip.
+ * of that one says it to all.
  *
- * As published (GW_AGG_HALVE_ALONE) each worker follows what it notices, at once; the owner then
- * calls cut and grow itself.
+ * A worker that lacks a copy is behind until it has it: others can get results of what it has sent,
+ * no more, and all of that was sent after the same cuts, so at most one follows. So its window
+ * differs from theirs by at most one cut, for as long as the copy takes: a round trip after three
+ * later results have come, else a timeout and a round trip.
+ *
+ * As published (GW_AGG_HALVE_ALONE) each worker follows what it notices, at once.
  */
 #ifndef GW_CORE_AGG_WINDOW_H
 #define GW_CORE_AGG_WINDOW_H
@@ -28,8 +31,10 @@ struct gw_agg_window {
     uint64_t initial;
     uint64_t least;
     uint64_t most;
-    uint32_t cut_at; /* first fragment not sent at the last cut: no other until it is expected */
+    uint32_t cut_at; /* alone: first fragment not sent at the last cut, no other until it is
+                        expected */
     bool was_cut;
+    bool is_odd;    /* together: it was cut an odd number of times */
     bool is_fixed;  /* no congestion control */
     bool owes_mark; /* this worker noticed congestion, and has not told the others */
 };
@@ -39,7 +44,7 @@ static inline void gw_agg_window_restart(struct gw_agg_window *window)
 {
     window->size = window->initial;
     window->threshold = UINT64_MAX;
-    window->was_cut = window->owes_mark = false;
+    window->was_cut = window->is_odd = window->owes_mark = false;
 }
 
 static inline uint32_t gw_agg_window_fragments(const struct gw_agg_window *window)
@@ -47,23 +52,31 @@ static inline uint32_t gw_agg_window_fragments(const struct gw_agg_window *windo
     return (uint32_t)(window->size >> 16);
 }
 
-/* Whether the last cut was for fragment `seq`, too: it left before that. */
-static inline bool gw_agg_window_covers(const struct gw_agg_window *window, uint32_t seq)
+/* Half of it, or the least. */
+static inline uint64_t gw_agg_window_half(const struct gw_agg_window *window)
 {
-    return window->was_cut && gw_seq_before(seq, window->cut_at);
+    return window->size / 2 > window->least ? window->size / 2 : window->least;
+}
+
+/* Halves it. Returns whether it did. */
+static inline bool gw_agg_window_halve(struct gw_agg_window *window)
+{
+    if (window->is_fixed)
+        return false;
+    window->size = window->threshold = gw_agg_window_half(window);
+    window->is_odd = !window->is_odd;
+    return true;
 }
 
 /* Halves it, unless that was done for fragments at or behind `expected`. `next` is the first that
  * has not been sent. Returns whether it did. */
 static inline bool gw_agg_window_cut(struct gw_agg_window *window, uint32_t expected, uint32_t next)
 {
-    if (window->is_fixed || gw_agg_window_covers(window, expected))
+    if (window->was_cut && gw_seq_before(expected, window->cut_at))
         return false;
-    window->size = window->size / 2 > window->least ? window->size / 2 : window->least;
-    window->threshold = window->size;
     window->cut_at = next;
-    window->was_cut = true;
-    return true;
+    window->was_cut = gw_agg_window_halve(window);
+    return window->was_cut;
 }
 
 /* A result came without a mark. */
@@ -77,23 +90,10 @@ static inline void gw_agg_window_grow(struct gw_agg_window *window)
         window->size = window->most;
 }
 
-/*
- * The result of `seq` is there, and those of all fragments before it. No worker can have sent more
- * than the window at that time; this does not depend on what this one has sent. Returns whether the
- * window was cut.
- */
-static inline bool gw_agg_window_follow(struct gw_agg_window *window, uint32_t seq, bool is_marked)
+/* This worker alone noticed congestion. */
+static inline void gw_agg_window_notice(struct gw_agg_window *window)
 {
-    if (is_marked)
-        return gw_agg_window_cut(window, seq, seq + gw_agg_window_fragments(window));
-    gw_agg_window_grow(window);
-    return false;
-}
-
-/* This worker alone noticed congestion, by the result of `seq`. */
-static inline void gw_agg_window_notice(struct gw_agg_window *window, uint32_t seq)
-{
-    window->owes_mark |= !window->is_fixed && !gw_agg_window_covers(window, seq);
+    window->owes_mark = !window->is_fixed;
 }
 
 /* Whether a new gradient is to say so. */

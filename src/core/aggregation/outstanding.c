@@ -52,7 +52,7 @@ void gw_outstanding_start_over(struct gw_outstanding *out)
     out->in_a_row = 0;
     gw_index_queue_clear(&out->resend);
     for (uint32_t seq = out->expected; seq != out->next; seq++) {
-        *gw_outstanding_note(out, seq) &= (uint8_t) ~(GW_NOTE_QUEUED | GW_NOTE_LOST | GW_NOTE_MARK);
+        *gw_outstanding_note(out, seq) &= (uint8_t)(GW_NOTE_DONE | GW_NOTE_RAW | GW_NOTE_ASKED);
         gw_outstanding_resend(out, seq);
     }
 }

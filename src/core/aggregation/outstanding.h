@@ -35,6 +35,8 @@ enum gw_note {
     GW_NOTE_ASKED = 8,  /* it was in a collision, and the server asks for what it lacks */
     GW_NOTE_LOST = 16,  /* it was found lost, here */
     GW_NOTE_MARK = 32,  /* its result says that there was congestion */
+    GW_NOTE_CUT = 128,  /* and all workers are to cut their windows, unless they have */
+    GW_NOTE_ODD = 64,   /* it was first sent after an odd number of cuts of the window */
 };
 
 struct gw_outstanding_cfg {

@@ -28,7 +28,7 @@ static void fragment_start(struct gw_server *server, struct gw_fragment *fragmen
     fragment->values = pkt->agg.values;
     fragment->index = pkt->index;
     fragment->state = GW_FRAGMENT_SUMMING;
-    fragment->flags = 0;
+    fragment->flags = fragment->parities = 0;
     fragment->scale = GW_PKT_SCALE_NONE;
     server->open++;
 }
@@ -74,6 +74,8 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
     agree(server, fragment, flags & GW_AGG_RAW);
     fragment->buf = buf;
     fragment->flags |= flags;
+    if (fragment->parities == (GW_AGG_EVEN | GW_AGG_ODD))
+        fragment->flags |= GW_AGG_MIXED;
     fragment->state = GW_FRAGMENT_DONE;
     server->stats.results++;
     server->open--;
@@ -211,6 +213,7 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     if (pkt->q.ecn == GW_ECN_CE)
         fragment->flags |= GW_AGG_ECN;
     fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
+    fragment->parities |= pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
     if (pkt->scale < fragment->scale)
         fragment->scale = pkt->scale;
     if (pkt->index != fragment->index)
@@ -325,6 +328,8 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
     int error = gw_app_attach(&server->app, ep);
     if (error)
         return error;
+    if (cfg->hdr)
+        server->app.hdr = cfg->hdr;
     server_carve(server, cfg, &arena);
     for (uint32_t i = 0; i < server->kept; i++)
         server->fragments[i] = (struct gw_fragment){.buf = GW_BUF_NONE, .raw = GW_FRAGMENT_NO_ROW};

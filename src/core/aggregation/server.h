@@ -35,6 +35,7 @@ struct gw_server_cfg {
     uint16_t world;
     uint8_t levels;      /* of switches in a tree, at most */
     uint8_t class;       /* of parameter packets */
+    uint32_t hdr;        /* bytes of a packet that are not values; 0: as the endpoint says */
     uint32_t values;     /* elements per fragment, at most */
     uint32_t window_max; /* the workers' */
     uint32_t aggregators;

@@ -33,6 +33,7 @@ struct gw_fragment {
     uint16_t new_index; /* after a collision */
     uint8_t state;      /* enum gw_fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
+    uint8_t parities;   /* GW_AGG_EVEN and GW_AGG_ODD of the contributors */
     uint8_t scale;      /* least offer of the contributors; once done: what the result says */
     struct gw_rank_set set;
 };

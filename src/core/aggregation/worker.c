@@ -153,8 +153,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     if (worker->cfg.offers_exponents)
         pkt->scale = gw_worker_values_offer(&worker->values, seq);
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
-    if (gw_agg_congestion_says(&worker->cc, &worker->out, seq, again))
-        pkt->agg_flags |= GW_AGG_ECN;
+    pkt->agg_flags |= gw_agg_congestion_says(&worker->cc, &worker->out, seq, again);
     pkt->index = gw_agg_index_of(&worker->index, seq);
     write_place(worker, pkt);
     fill_payload(worker, work, pkt);
@@ -368,7 +367,7 @@ static struct gw_agg_congestion first_congestion(const struct gw_worker *worker)
 static void reset(struct gw_worker *worker)
 {
     const struct gw_agg_index_cfg cfg = index_cfg(&worker->cfg);
-    gw_agg_window_restart(&worker->cc.window);
+    gw_agg_congestion_restart(&worker->cc);
     gw_agg_index_init(&worker->index, worker->index_memory, &cfg);
 }
 
@@ -391,6 +390,8 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     int error = gw_app_attach(&worker->app, ep);
     if (error)
         return error;
+    if (cfg->hdr)
+        worker->app.hdr = cfg->hdr;
     GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
     worker->values = (struct gw_worker_values){
         .cfg = &worker->cfg,

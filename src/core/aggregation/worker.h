@@ -30,6 +30,7 @@ struct gw_worker_cfg {
     uint32_t bitmap;         /* its position there, if level is 0: one bit */
     uint8_t above[2];        /* position of its switch, or if level is 1 of itself, and so on up */
     uint8_t class;           /* of its gradient packets */
+    uint32_t hdr;            /* bytes of a packet that are not values; 0: as the endpoint says */
     uint32_t values;         /* elements per fragment */
     uint32_t window_max;     /* fragments, 1 to GW_AGG_WINDOW_MAX */
     uint32_t window_initial; /* fragments */

@@ -7,6 +7,10 @@
 #include "base/error.h"
 #include "base/map.h"
 
+enum {
+    GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
+};
+
 enum aggregator_state {
     AGGREGATOR_FREE,
     AGGREGATOR_TAKEN,
@@ -25,7 +29,7 @@ struct aggregator {
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
     uint8_t state; /* enum aggregator_state */
-    bool ecn;
+    uint8_t signs; /* of congestion: GATHERED flags of the contributors */
 };
 
 struct gw_aggregate {
@@ -199,7 +203,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .values = pkt->agg.values,
         .scale = pkt->scale,
         .state = AGGREGATOR_TAKEN,
-        .ecn = pkt->agg_flags & GW_AGG_ECN,
+        .signs = pkt->agg_flags & GATHERED,
     };
     pkt->buf = GW_BUF_NONE;
     aggregate->taken++;
@@ -230,7 +234,7 @@ static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *ag
     }
     aggregator->bitmap |= bit;
     aggregator->touched = now;
-    aggregator->ecn |= pkt->agg_flags & GW_AGG_ECN;
+    aggregator->signs |= pkt->agg_flags & GATHERED;
     if (pkt->scale < aggregator->scale)
         aggregator->scale = pkt->scale;
     return true;
@@ -264,7 +268,7 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     pkt->buf = aggregator->buf;
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_share(aggregate->cfg.pool->bufs, aggregator->buf);
-    pkt->agg_flags |= aggregator->ecn ? GW_AGG_ECN : 0;
+    pkt->agg_flags |= aggregator->signs;
     pkt->scale = aggregator->scale;
     pkt->agg.level = job->level;
     pkt->agg.bitmap = aggregator->bitmap;
@@ -368,7 +372,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     } else if (aggregator->bitmap & bit) {
         aggregate->stats.duplicates++;
-        aggregator->ecn |= pkt->agg_flags & GW_AGG_ECN;
+        aggregator->signs |= pkt->agg_flags & GATHERED;
     } else if (!aggregator_add(aggregate, aggregator, pkt, bit, now)) {
         aggregate->stats.no_buffer++;
         pkt->agg_flags |= GW_AGG_RESEND;
