@@ -32,4 +32,8 @@ struct gw_plan {
     gw_time forward, backward; /* of all layers, exactly */
 };
 
+/* The plan of one layer that takes no time, with one tensor. gw_plan_fini() takes plans back. */
+void gw_plan_single(struct gw_plan *plan, uint64_t bytes);
+void gw_plan_fini(struct gw_plan *plan);
+
 #endif
