@@ -31,7 +31,7 @@ void gw_workload_init(struct gw_workload *workload)
 void gw_workload_fini(struct gw_workload *workload)
 {
     for (uint32_t i = 0; i < workload->plan_count; i++)
-        gw_plan_fini(&workload->plans[i].plan);
+        gw_plan_free(&workload->plans[i].plan);
     free(workload->plans);
     free(workload->collectives);
     free(workload->starts);

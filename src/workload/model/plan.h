@@ -32,8 +32,10 @@ struct gw_plan {
     gw_time forward, backward; /* of all layers, exactly */
 };
 
-/* The plan of one layer that takes no time, with one tensor. gw_plan_fini() takes plans back. */
+/* One layer that takes no time, with one tensor; `bytes` is a multiple of 4 and not 0. */
 void gw_plan_single(struct gw_plan *plan, uint64_t bytes);
-void gw_plan_fini(struct gw_plan *plan);
+
+/* Takes back what gw_plan_single() or gw_plan_make() (compute.h) has made. */
+void gw_plan_free(struct gw_plan *plan);
 
 #endif
