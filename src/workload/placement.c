@@ -2,6 +2,7 @@
 #include "workload/placement.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "topo/memory.h"
 #include "workload/generate.h"
@@ -28,6 +29,11 @@ void gw_racks_fini(struct gw_racks *racks)
     free(racks->group);
     free(racks->names);
     free(racks->is_taken);
+}
+
+void gw_racks_clear(struct gw_racks *racks)
+{
+    memset(racks->is_taken, 0, racks->host_count * sizeof(racks->is_taken[0]));
 }
 
 uint32_t gw_racks_take(struct gw_racks *racks, uint32_t rack)

@@ -23,6 +23,9 @@ struct gw_racks {
 void gw_racks_init(struct gw_racks *racks, const struct gw_topo *topo);
 void gw_racks_fini(struct gw_racks *racks);
 
+/* All hosts are free again. */
+void gw_racks_clear(struct gw_racks *racks);
+
 /* Takes a free host of rack `rack` or of the next ones; UINT32_MAX when none is left. */
 uint32_t gw_racks_take(struct gw_racks *racks, uint32_t rack);
 
