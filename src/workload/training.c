@@ -60,6 +60,7 @@ static int find_via(const struct training *cfg, struct gw_workload_ctx *ctx,
     for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
         if (strcmp(via, ways[i].name) == 0) {
             draft->via = ways[i].via;
+            draft->way = ways[i].name;
             return GW_OK;
         }
     draft->via = GW_JOB_VIA_COLL;
@@ -69,6 +70,7 @@ static int find_via(const struct training *cfg, struct gw_workload_ctx *ctx,
                                   "via: unknown: %s; expected ina, rss, switchml, ps, server, hd, "
                                   "or a schedule of --list coll",
                                   via);
+    draft->way = draft->coll->algo.name;
     if (workers >= 2 && !draft->coll->allows(workers))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers: %s does not allow %u", via, workers);
     return GW_OK;
