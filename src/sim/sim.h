@@ -98,6 +98,13 @@ struct gw_job_result {
     uint64_t fragments;  /* that the server finished */
     uint64_t aggregated; /* of these, that reached it as one sum of all workers */
     uint64_t resent;     /* packets, by all workers */
+    /* In the steady state: from the end of the warm-up, if there were more iterations, to the last
+     * one that ended; means over workers. */
+    bool is_steady;      /* an iteration ended */
+    double iteration_ps; /* between two starts of the forward pass */
+    double stall_ps;     /* of these, without computation */
+    double overlap;      /* part of the time with gradients under way that is hidden behind
+                            computation; 1 also when none ever are */
 };
 
 /* Stores up to `max` results in the order of scenario->workload.jobs; returns how many there are.

@@ -161,7 +161,7 @@ static void allreduce__one_packet_per_fragment_reaches_the_server(void **state)
     assert_int_equal(result.server.complete, fragments_of(&cfg));
     assert_int_equal(result.workers.resent, 0);
     assert_true(result.windows_equal); /* P5 */
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 /* ATP figure 9: without aggregation at the root, three packets per fragment reach the server. */
@@ -174,7 +174,7 @@ static void allreduce__without_switches_the_server_adds_everything(void **state)
     run_exact(&cfg, &result);
     assert_int_equal(result.server.received, result.world * fragments_of(&cfg));
     assert_int_equal(result.server.partial, result.world * fragments_of(&cfg));
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 /* Rack-scale aggregation: one packet per rack, and the same sums, also under faults. */
@@ -193,7 +193,7 @@ static void allreduce__rack_scale_sends_one_packet_per_rack(void **state)
         run_exact(&cfg, &result);
         if (is_clean)
             assert_int_equal(result.server.received, 3 * fragments_of(&cfg));
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -207,7 +207,7 @@ static void allreduce__a_single_worker_and_a_single_rack(void **state)
         cfg.root_workers = workers;
         run_exact(&cfg, &result);
         assert_int_equal(result.server.complete, fragments_of(&cfg));
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -233,7 +233,7 @@ static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
         seen.collisions += result.switches.collisions;
         seen.passed += result.switches.passed;
         asked += result.server.asked;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     /* The rules that this is about were all at work. */
     assert_true(seen.partials);
@@ -252,7 +252,7 @@ static void allreduce__too_little_memory_costs_the_server_work_only(void **state
     run_exact(&cfg, &result);
     assert_true(result.switches.collisions > 0);
     assert_true(result.server.received > fragments_of(&cfg));
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 static void allreduce__fragments_that_overflow_travel_raw(void **state)
@@ -266,7 +266,7 @@ static void allreduce__fragments_that_overflow_travel_raw(void **state)
         cfg.lose_of_64 = (uint32_t)(seed % 3);
         run_exact(&cfg, &result);
         assert_true(result.server.overflowed > 0);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -289,7 +289,7 @@ static void allreduce__every_type_sums_and_averages(void **state)
             cfg.element = elements[type];
             cfg.lose_of_64 = 1;
             run_exact(&cfg, &result);
-            gw_model_free(&result);
+            gw_model_result_free(&result);
         }
     }
 }
@@ -308,7 +308,7 @@ static void allreduce__integer_overflow_fails_everywhere(void **state)
         assert_int_equal(result.reduced[rank], 0);
         assert_int_equal(result.failed[rank], 1);
     }
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 int main(void)
