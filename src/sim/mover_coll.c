@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/align.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "core/ranks/coll_run.h"
@@ -20,9 +21,10 @@
 #include "topo/memory.h"
 
 enum {
-    ROUNDS = 2,        /* times room: the places */
-    PATIENCE = 2,      /* times host.stall: so that those who send to a dead worker name it */
-    FLOWS_DEFAULT = 4, /* together more than a BDP of 100 Gb/s and 16 us */
+    ROUNDS = 2,   /* times room: the places */
+    PATIENCE = 2, /* times host.stall: so that those who send to a dead worker name it */
+    SEGMENT_DEFAULT = 64 << 10,
+    FLOWS_DEFAULT = 4, /* together the BDP of 100 Gb/s and 20 us */
 };
 
 /* One place of the circle. */
@@ -54,12 +56,18 @@ struct team {
 static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
 {
     (void)sim;
-    return pieces < spec->calls ? pieces : spec->calls;
+    uint32_t calls = spec->calls ? spec->calls : 1;
+    return pieces < calls ? pieces : calls;
 }
 
 static uint32_t flows_of(const struct gw_job_spec *spec)
 {
     return spec->flows ? spec->flows : FLOWS_DEFAULT;
+}
+
+static uint32_t segment_of(const struct gw_job_spec *spec)
+{
+    return spec->segment ? (uint32_t)spec->segment : SEGMENT_DEFAULT;
 }
 
 /* Tags of a call for the largest piece: as many for each step as its largest has segments. */
@@ -68,7 +76,7 @@ static uint64_t call_tags(const struct gw_sim *sim, const struct gw_job_spec *sp
     const struct gw_coll_ops *coll = spec->coll;
     uint64_t bytes = gw_sim_piece_max(sim, spec);
     uint64_t largest = coll->largest(spec->worker_count, bytes / sizeof(float)) * sizeof(float);
-    return coll->steps(spec->worker_count) * ((largest + spec->segment - 1) / spec->segment);
+    return coll->steps(spec->worker_count) * ((largest + segment_of(spec) - 1) / segment_of(spec));
 }
 
 static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
@@ -84,7 +92,7 @@ static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_j
         .addresses = gw_sim_workers_of(sim, spec),
         .transport = &sim->scenario->transport,
         .path = {.rate_bps = sim->scenario->host_rate_bps},
-        .segment = spec->segment,
+        .segment = segment_of(spec),
         .flows = flows_of(spec),
         .stall = PATIENCE * sim->scenario->host.stall,
         .kernels = sim->scenario->host.payload ? gw_kernels_best(gw_cpu_features()) : NULL,
@@ -114,8 +122,7 @@ static struct gw_path path_of(const struct gw_sim *sim, const struct gw_coll_run
         if (to == last)
             continue;
         last = to;
-        struct gw_path other =
-            gw_sim_app_path(sim, cfg->addresses[cfg->rank], cfg->addresses[to]);
+        struct gw_path other = gw_sim_app_path(sim, cfg->addresses[cfg->rank], cfg->addresses[to]);
         if (other.brtt > path.brtt)
             path = other;
     }
@@ -227,8 +234,7 @@ static void look(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     gw_sim_piece_done(part, member, call->slot, now); /* which may begin other pieces */
 }
 
-static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot,
-                 gw_time now)
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
 {
     struct hold *hold = member->mover;
     const struct team *team = gw_sim_job_of(part->sim, member)->mover;
@@ -248,8 +254,8 @@ static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_tim
 /* Keeps what has come for a piece that the member has not begun. */
 static void keep(struct call *call, const struct gw_event *event)
 {
-    call->kept = gw_memory_grow(call->kept, &call->kept_room, call->kept_count + 1,
-                                sizeof(*call->kept));
+    call->kept =
+        gw_memory_grow(call->kept, &call->kept_room, call->kept_count + 1, sizeof(*call->kept));
     call->kept[call->kept_count++] = *event;
 }
 
@@ -323,6 +329,7 @@ static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_resu
 const struct gw_sim_mover_ops gw_sim_mover_coll = {
     .name = "coll",
     .same_order = true,
+    .sends_messages = true,
     .room = room_of,
     .tags = tags_of,
     .demand = add_demand,
