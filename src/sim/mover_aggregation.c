@@ -63,8 +63,9 @@ static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec
     return pieces < PIECES_MAX ? pieces : PIECES_MAX;
 }
 
-static uint64_t tags_of(const struct gw_job_spec *spec, uint32_t room)
+static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
 {
+    (void)sim;
     return (uint64_t)spec->worker_count * room;
 }
 
@@ -384,8 +385,15 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint3
     }
 }
 
-static void servers_crashed(struct gw_sim *sim, uint32_t job, uint32_t place)
+static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
 {
+    (void)now;
+    hold_close(sim, member);
+}
+
+static void servers_crashed(struct gw_sim *sim, uint32_t job, uint32_t place, gw_time now)
+{
+    (void)now;
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
     struct crew *crew = sim->jobs[job].mover;
     for (uint32_t i = 0; i < spec->server_count; i++)
@@ -439,7 +447,7 @@ const struct gw_sim_mover_ops gw_sim_mover_aggregation = {
     .move = move,
     .leave = leave,
     .event = take_event,
-    .member_crashed = hold_close,
+    .member_crashed = member_crashed,
     .servers_crashed = servers_crashed,
     .servers_restarted = servers_restarted,
     .results = add_results,
