@@ -32,14 +32,19 @@ struct gw_host_cost_cfg {
     gw_time rx_cost;           /* time per packet received */
     uint64_t rx_rate_bps;      /* wire bytes received are worked off at this rate; 0: at once */
     gw_time tx_cost;           /* least time from one packet sent by a port to the next */
+    uint64_t tx_rate_bps;      /* to which its wire bytes at this rate add; 0: nothing */
     uint64_t rx_queue;         /* bytes of data that wait to be worked off; 0: no limit */
     uint32_t hosts;            /* enum gw_cost_hosts */
     struct gw_pause_cfg pause; /* when the queue is lossless and rx_queue is set */
 };
 
+/* The keys that say this, and the named models of it. */
+extern const struct gw_registry gw_cost_registry;
+
 static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
 {
-    return cost->rx_cost || cost->rx_rate_bps || cost->tx_cost || cost->rx_queue;
+    return cost->rx_cost || cost->rx_rate_bps || cost->tx_cost || cost->tx_rate_bps ||
+           cost->rx_queue;
 }
 
 /* The end host, in the scenario's `host:`. */
