@@ -9,7 +9,7 @@
 #define GW_WORKLOAD_WORKLOAD_H
 
 #include "base/prng.h"
-#include "core/algo.h"
+#include "core/coll/coll.h"
 #include "topo/topo.h"
 
 #define GW_TRIGGER_NONE UINT32_MAX
@@ -34,12 +34,14 @@ struct gw_trigger_spec {
     bool one_each;        /* every firing starts the next flow of the list (a window of flows) */
 };
 
-/* Who adds up a job's fragments on their way to its server. */
+/* How a job's gradients are moved, and who adds them up. */
 enum gw_job_via {
-    GW_JOB_VIA_INA,      /* every switch of its tree (ATP) */
-    GW_JOB_VIA_RSS,      /* the switches of its racks, each for itself */
-    GW_JOB_VIA_PS,       /* nobody: the server does it all */
-    GW_JOB_VIA_SWITCHML, /* the switch of its rack, in slots of the job's own; no server */
+    GW_JOB_VIA_INA,      /* fragments, added up by every switch of the job's tree (ATP) */
+    GW_JOB_VIA_RSS,      /* by the switches of its racks, each for itself */
+    GW_JOB_VIA_PS,       /* by nobody on the way: the server does it all */
+    GW_JOB_VIA_SWITCHML, /* by the switch of its rack, in slots of the job's own; no server */
+    GW_JOB_VIA_PUSH,     /* flows: pushed to servers, and pulled back from them */
+    GW_JOB_VIA_COLL,     /* flows among the workers, by a schedule of core/coll; no server */
 };
 
 /* A training job: workers that sum a float32 tensor over and over, each when its last one is done.
@@ -50,8 +52,9 @@ struct gw_job_spec {
     uint32_t first_server; /* index into `job_servers` */
     uint32_t server_count; /* each has a part of the tensor */
     enum gw_job_via via;
-    uint8_t levels; /* of switches that add up, at most */
-    uint64_t bytes; /* of the tensor */
+    const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
+    uint8_t levels;                 /* of switches that add up, at most */
+    uint64_t bytes;                 /* of the tensor */
     uint32_t iterations;
     uint32_t values; /* elements per fragment */
     uint32_t window; /* fragments, a power of two; also the positions of the index map */
