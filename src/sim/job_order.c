@@ -76,10 +76,12 @@ void gw_sim_order_close(struct gw_sim_job *job)
     free(job->order.said);
 }
 
-void gw_sim_order_say(struct gw_sim_job *job, const struct gw_piece *piece, gw_time now)
+void gw_sim_order_say(struct gw_sim_job *job, const struct gw_sim_member *member,
+                      const struct gw_piece *piece, gw_time now)
 {
     struct gw_sim_order *order = &job->order;
-    order->said[order->count++ % order->room] = (struct gw_sim_said){.at = now, .piece = *piece};
+    order->said[order->count++ % order->room] =
+        (struct gw_sim_said){.at = now, .backward = member->backward, .piece = *piece};
 }
 
 /* The next piece that was published and that the member has not taken; NULL: none. */
@@ -94,7 +96,9 @@ bool gw_sim_order_next(const struct gw_sim *sim, struct gw_sim_member *member,
                        struct gw_piece *piece, gw_time now)
 {
     const struct gw_sim_said *said = ahead_of(&gw_sim_job_of(sim, member)->order, member);
-    if (!said || said->at + sim->window > now || !gw_scheduler_has(member->scheduler, &said->piece))
+    /* Before its own pass, its scheduler still speaks of the last one's tensors. */
+    if (!said || said->at + sim->window > now || said->backward != member->backward ||
+        !gw_scheduler_has(member->scheduler, &said->piece))
         return false;
     *piece = said->piece;
     member->followed++;

@@ -81,6 +81,32 @@ uint32_t gw_sim_members_done(const struct gw_sim *sim)
     return done;
 }
 
+/* An iteration of a job that had the network to itself, and its gradients hidden as far as can be.
+ */
+static double least_ps(const struct gw_sim *sim, uint32_t job)
+{
+    const struct gw_plan *plan = sim->jobs[job].plan;
+    double compute = (double)(plan->forward + plan->backward);
+    double bits = 8 * (double)plan->bytes;
+    double move = bits * (double)GW_S / (double)sim->scenario->host_rate_bps;
+    return compute > move ? compute : move;
+}
+
+double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *results)
+{
+    double sum = 0, squares = 0;
+    uint32_t jobs = 0;
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        if (!results[i].is_steady)
+            continue;
+        double rate = least_ps(sim, i) / results[i].iteration_ps;
+        jobs++;
+        sum += rate;
+        squares += rate * rate;
+    }
+    return jobs ? sum * sum / (jobs * squares) : 1;
+}
+
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)
 {
     const struct gw_workload *workload = &sim->scenario->workload;

@@ -102,6 +102,7 @@ static void begin_backward(struct gw_sim *sim, const struct gw_sim_job *job,
     member->phase = GW_SIM_BACKWARD;
     member->layer = job->plan->layer_count - 1;
     gw_scheduler_begin(member->scheduler, now);
+    member->backward++;
     if (member->in)
         gw_sim_payload_fill(sim, member);
 }
@@ -186,7 +187,7 @@ static bool next_piece(const struct gw_sim *sim, struct gw_sim_job *job,
     if (!gw_scheduler_next(member->scheduler, piece, now))
         return false;
     if (job->order.said)
-        gw_sim_order_say(job, piece, now);
+        gw_sim_order_say(job, member, piece, now);
     return true;
 }
 

@@ -22,6 +22,7 @@ struct gw_sim_mover_ops;
 /* A piece that rank 0 has handed out, and when. */
 struct gw_sim_said {
     gw_time at;
+    uint32_t backward; /* pass that it is of */
     struct gw_piece piece;
 };
 
@@ -82,6 +83,7 @@ struct gw_sim_member {
     uint32_t layer;
     gw_time layer_end;       /* GW_TIME_NEVER: it computes nothing */
     uint32_t begun;          /* iterations */
+    uint32_t backward;       /* passes begun */
     uint32_t iterations;     /* of which all gradients are back */
     gw_time wake;            /* when the engine wants to be called */
     gw_time quiet_since;     /* neither computes nor has anything under way; else GW_TIME_NEVER */
@@ -168,7 +170,8 @@ void gw_sim_order_open(struct gw_sim_job *job);
 void gw_sim_order_close(struct gw_sim_job *job);
 
 /* Rank 0 hands out a piece. */
-void gw_sim_order_say(struct gw_sim_job *job, const struct gw_piece *piece, gw_time now);
+void gw_sim_order_say(struct gw_sim_job *job, const struct gw_sim_member *member,
+                      const struct gw_piece *piece, gw_time now);
 
 /* The piece that a member must hand out next, if it is known to it and its tensors are ready. */
 bool gw_sim_order_next(const struct gw_sim *sim, struct gw_sim_member *member,

@@ -107,6 +107,13 @@ struct gw_job_result {
                             computation; 1 also when none ever are */
 };
 
+/*
+ * Jain's index over the jobs that have ended an iteration, of how fast each goes against what it
+ * could reach alone: the longer of its computation and of its gradients at the rate of a host's
+ * link, divided by its iteration time. 1 when all jobs are slowed down alike, or there is none.
+ */
+double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *results);
+
 /* Stores up to `max` results in the order of scenario->workload.jobs; returns how many there are.
  */
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max);

@@ -49,6 +49,7 @@ static int find_via(const struct allreduce *cfg, struct gw_workload_ctx *ctx,
     for (uint32_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
         if (strcmp(via, jobs[i]) == 0) {
             draft->via = (enum gw_job_via)i;
+            draft->way = jobs[i];
             return GW_OK;
         }
     char names[GW_PARAM_TEXT_MAX] = "";
@@ -83,8 +84,7 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
     job.iterations = cfg->iterations;
     job.train = (struct gw_train_spec){
         .plan = workload->plan_count - 1,
-        .schedule =
-            (const struct gw_schedule_ops *)gw_registry_find(&gw_schedule_registry, "wfbp"),
+        .schedule = (const struct gw_schedule_ops *)gw_registry_find(&gw_schedule_registry, "wfbp"),
         .warmup = 1,
     };
     gw_job_options_add(workload, draft, &job, racks);

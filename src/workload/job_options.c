@@ -126,6 +126,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
     uint32_t window = window_of(options);
     return (struct gw_job_spec){
         .via = draft->via,
+        .way = draft->way,
         .levels = (uint8_t)(draft->via == GW_JOB_VIA_INA   ? options->levels
                             : draft->via == GW_JOB_VIA_RSS ? 1
                                                            : 0),

@@ -42,6 +42,7 @@ struct gw_job_options {
 struct gw_job_draft {
     const struct gw_job_options *options;
     enum gw_job_via via;
+    const char *way;                /* what the scenario calls it; static text */
     const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
     const uint32_t *hosts;          /* of its workers, by rank */
     uint32_t number;                /* of the job in its entry */

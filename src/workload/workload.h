@@ -79,6 +79,7 @@ struct gw_job_spec {
     uint32_t first_server; /* index into `job_servers` */
     uint32_t server_count; /* each has a part of the gradients */
     enum gw_job_via via;
+    const char *way;                /* what the scenario calls it; static text */
     const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
     uint8_t levels;                 /* of switches that add up, at most */
     struct gw_train_spec train;
