@@ -107,6 +107,7 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
         struct gw_sim_demand *demand = &demands[gw_sim_workers_of(sim, spec)[rank]];
         demand->sends += ROUNDS * room * cfg.flows;
+        demand->timed += ROUNDS * room * cfg.flows;
         demand->receives += 2 * awaits; /* those complete still answer */
         demand->expects += cfg.kernels ? awaits : 0;
     }
