@@ -1,5 +1,4 @@
 /* The gradwire program: finds the command and runs it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +32,6 @@ void gw_assert_failed(const char *condition, const char *file, int line)
 {
     fprintf(stderr, "gradwire: internal error: %s:%d: %s\n", file, line, condition);
     abort();
-}
-
-void gw_complain(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("gradwire: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
 }
 
 static int cmd_version(int argc, char **argv)

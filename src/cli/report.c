@@ -290,7 +290,7 @@ static int write_result(const struct gw_run_report *run, const char *directory)
     if (!file)
         return GW_ERR_SYSTEM;
     json_t *json = gw_report_json(run);
-    json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
     fputc('\n', file);
     json_decref(json);
     return close_file(file, path);

@@ -8,6 +8,10 @@
 
 #include "sim/sim.h"
 
+enum {
+    GW_REPORT_DIGITS = 12, /* of a number in JSON */
+};
+
 /* What the machine did; not a part of the result. */
 struct gw_host_report {
     uint32_t threads;

@@ -141,6 +141,17 @@ int gw_scenario_load(struct gw_scenario *scenario, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why);
 void gw_scenario_free(struct gw_scenario *scenario);
 
+/* What the results of a sweep are asked for, in `claims:`; its strings are its own. */
+struct gw_claim {
+    char *id, *text, *source;
+    char *measured; /* an expression over all results; see cli/query.h */
+    char *place;    /* of the expression, as errors begin: "file:line: key: " */
+    double about, at_least, at_most;
+    double tolerance; /* as a part of those */
+    bool has_about, has_least, has_most;
+    bool is_truth; /* the expression is true or false, and should be true */
+};
+
 /* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it
  * has none. */
 struct gw_sweep {
@@ -149,7 +160,8 @@ struct gw_sweep {
     uint32_t key_count;
     uint32_t point_count;
     char **columns; /* of the scenario's `table:`; names of the sweep's own */
-    uint32_t column_count;
+    struct gw_claim *claims;
+    uint32_t column_count, claim_count;
 };
 
 /* Keys in `overrides` replace the sweep over the same key. Errors as for gw_scenario_load(). */

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "topo/memory.h"
+#include "workload/model/csv_line.h"
 #include "workload/model/model_tables.h"
 
 #define HEADER     "layer,kind,weights,biases,macs"
@@ -75,25 +76,6 @@ static int next_line(struct reader *reader)
     return 0;
 }
 
-static char *trim(char *text)
-{
-    text += strspn(text, " \t");
-    size_t length = strlen(text);
-    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-        text[--length] = '\0';
-    return text;
-}
-
-/* Cuts the line into its columns; returns their number, of which no more are stored than belong. */
-static uint32_t split(char *text, char *columns[COLUMNS])
-{
-    uint32_t count = 0;
-    for (char *column; (column = strsep(&text, ",")); count++)
-        if (count < COLUMNS)
-            columns[count] = trim(column);
-    return count;
-}
-
 static int read_number(struct reader *reader, const char *column, const char *text, uint64_t limit,
                        uint64_t *number)
 {
@@ -143,11 +125,11 @@ static int read_table(struct gw_model *model, struct reader *reader)
     int more = next_line(reader);
     if (more < 0)
         return more;
-    if (more == 0 || strcmp(trim(reader->text), HEADER) != 0)
+    if (more == 0 || strcmp(gw_csv_trim(reader->text), HEADER) != 0)
         return refuse(reader, GW_ERR_INVALID, "the first line must be " HEADER);
     while ((more = next_line(reader)) > 0) {
         char *columns[COLUMNS];
-        uint32_t count = split(reader->text, columns);
+        uint32_t count = gw_csv_split(reader->text, columns, COLUMNS);
         if (count != COLUMNS)
             return refuse(reader, GW_ERR_INVALID, "has %u columns instead of %d (" HEADER ")",
                           count, COLUMNS);
