@@ -288,6 +288,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
         const struct gw_job_spec *spec = &workload->jobs[i];
         if (spec->levels > 0 && spec->aggregators > cfg.aggregators)
             cfg.aggregators = spec->aggregators;
+        if (spec->rules.reclaim == GW_AGG_RECLAIM_RESULTS)
+            cfg.reclaim = GW_AGG_RECLAIM_RESULTS;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
         if (IDLE_SILENCES * spec->silence > cfg.job_idle)

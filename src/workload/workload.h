@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "core/coll/coll.h"
 #include "topo/topo.h"
+#include "workload/job_rules.h"
 #include "workload/model/plan.h"
 #include "workload/schedule/schedule.h"
 
@@ -91,12 +92,13 @@ struct gw_job_spec {
     uint64_t whole;   /* a piece of up to so many bytes has one server, larger ones are divided */
     uint32_t iterations;
     uint32_t values; /* elements per fragment */
-    uint32_t window; /* fragments, a power of two; also the positions of the index map */
+    uint32_t window; /* fragments, at most */
     uint32_t window_initial;
     uint32_t aggregators; /* of every switch that adds up */
     uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
-    uint32_t share;       /* number of the job's range for static indexing */
+    struct gw_job_rules rules;
+    uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
     bool proactive;       /* fragments that might saturate travel raw */
