@@ -35,12 +35,18 @@ struct training {
     uint32_t iterations;
     uint32_t warmup;
     uint32_t straggler;
+    uint32_t calls;
+    uint32_t flows;
+    uint64_t segment;
     bool synchronous;
 };
 
 enum {
     ITERATIONS_MAX = 1000000,
     SLOWDOWN_MAX = 1000,
+    CALLS_MAX = 64,
+    FLOWS_MAX = 64,
+    SEGMENT_MAX = 1 << 30,
 };
 
 /* What `via` is called here. Push and pull are what a parameter server is to most. */
@@ -92,6 +98,15 @@ static int check(const struct training *cfg, const struct gw_job_draft *draft,
     if (cfg->straggler >= cfg->job.workers)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "straggler must be a rank, below %u",
                                   cfg->job.workers);
+    if (cfg->calls == 0 || cfg->calls > CALLS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be from 1 to %d, not %u",
+                                  CALLS_MAX, cfg->calls);
+    if (cfg->flows > FLOWS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "flows must be at most %d, not %u", FLOWS_MAX,
+                                  cfg->flows);
+    if (cfg->segment < sizeof(float) || cfg->segment % sizeof(float) || cfg->segment > SEGMENT_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "segment must be a multiple of 4 bytes, up to 1 GiB");
     if (cfg->end && cfg->end <= cfg->job.start)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "end must be after start");
     if (!cfg->synchronous && draft->via != GW_JOB_VIA_PUSH)
@@ -174,6 +189,9 @@ static void add_jobs(struct gw_workload *workload, const struct training *cfg,
         job.train = *train;
         job.bytes = workload->plans[train->plan].plan.bytes;
         job.whole = cfg->split;
+        job.calls = cfg->calls;
+        job.flows = cfg->flows;
+        job.segment = cfg->segment;
         job.iterations = cfg->iterations;
         gw_job_options_add(workload, draft, &job, &racks);
     }
@@ -240,6 +258,14 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(TIME, cycle, "0", "buffers leave at its multiples (Horovod: 1 to 5 ms)"),
     TRAINING_PARAM(BYTES, split, "4MB",
                    "larger pieces are divided among all servers, others have one each in turn"),
+    TRAINING_PARAM(COUNT, calls, "1",
+                   "pieces that a worker sums at the same time via a schedule of --list coll "
+                   "(Horovod: one after the other)"),
+    TRAINING_PARAM(BYTES, segment, "64KiB", "of a message into which such a sum is cut"),
+    TRAINING_PARAM(
+        COUNT, flows, "0",
+        "messages at the same time, of such a sum or from a worker to a server and back; "
+        "0: 4 and 2"),
     TRAINING_PARAM(COUNT, iterations, "5", "of each job"),
     TRAINING_PARAM(COUNT, warmup, "1", "iterations that measures leave out, if there are more"),
     TRAINING_PARAM(Q16, jitter, "0",
