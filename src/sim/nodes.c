@@ -88,7 +88,9 @@ static uint32_t span_of(const struct gw_scenario *scenario)
         if (packets > largest)
             largest = packets;
     }
-    uint64_t ahead = (uint64_t)SPAN_BDPS * scenario->bdp / scenario->host.mtu;
+    /* A window that only losses bound fills a queue, however little the path holds. */
+    uint64_t queued = scenario->transport.cc->exceeds_bdp ? scenario->queue.capacity : 0;
+    uint64_t ahead = SPAN_BDPS * (scenario->bdp + queued) / scenario->host.mtu;
     uint64_t span = UINT64_C(1) << gw_sim_bits(largest < ahead ? largest : ahead);
     return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);
 }
