@@ -33,6 +33,8 @@ struct gw_endpoint_cfg {
     uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
     uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
     gw_time ack_delay;       /* longest time that an ACK is held back when ack_every > 1 */
+    bool ack_holes;          /* what arrives above a hole, or fills one, is acknowledged at once
+                                whatever ack_every says: for senders that infer losses from that */
     uint32_t train;          /* packets per train, at least 1 */
     gw_time stall;           /* a flow without progress for this long fails; 0: never */
     uint64_t seed;           /* of this node's random stream */
@@ -112,6 +114,7 @@ struct gw_endpoint_stats {
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
     uint64_t timeouts;        /* packets given up by loss detection for their age */
+    uint64_t overtaken;       /* packets given up since later ones had arrived */
     uint64_t probes;          /* sent to find out whether others are lost */
     uint64_t spurious;        /* retransmitted although the peer already had them */
     uint64_t duplicates;      /* received twice, or after they were given up */

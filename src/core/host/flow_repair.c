@@ -160,6 +160,7 @@ void gw_flow_tx_lose_before(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_
     for (uint32_t oldest; (oldest = gw_tx_list_first(flow->records, head)) != head; any = true) {
         if ((int32_t)(flow->records[oldest].sent - tick) >= 0)
             break;
+        ep->stats.overtaken++;
         gw_flow_tx_lose(ep, flow, oldest, GW_TX_OVERTAKEN, now);
     }
     if (!any)
