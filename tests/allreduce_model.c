@@ -701,7 +701,7 @@ void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result
     free(m);
 }
 
-void gw_model_free(struct gw_model_result *result)
+void gw_model_result_free(struct gw_model_result *result)
 {
     for (uint32_t rank = 0; rank < result->world; rank++) {
         free(result->in[rank]);

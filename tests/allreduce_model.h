@@ -109,7 +109,7 @@ static inline int gw_model_scale(const struct gw_model_cfg *cfg)
 
 /* Runs to the end (or fails the test after too many steps). */
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result);
-void gw_model_free(struct gw_model_result *result);
+void gw_model_result_free(struct gw_model_result *result);
 
 /*
  * What one fragment must become, by portable kernels: `in` points to each worker's `count`

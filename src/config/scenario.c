@@ -24,7 +24,7 @@ enum {
 static const struct gw_schema top_schema = {
     .others = (const char *const[]){"name", "topology", "workload", "cc", "lb", "loss", "host",
                                     "queue", "faults", "convergence", "metrics", "seed", "aliases",
-                                    "time_limit", "sweep", "table", "variants", NULL},
+                                    "time_limit", "sweep", "table", "claims", "variants", NULL},
 };
 
 static const char *const workload_others[] = {"kind", "preset", NULL};

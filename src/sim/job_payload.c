@@ -45,14 +45,14 @@ static int32_t steps_of(const struct gw_sim *sim, const struct gw_sim_member *me
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint64_t i = 0; i < spec->bytes / sizeof(float); i++)
+    for (uint64_t i = 0; i < gw_sim_job_of(sim, member)->plan->bytes / sizeof(float); i++)
         member->in[i] = (float)steps_of(sim, member, member->rank, i) * step_of(spec);
 }
 
 bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_member *member)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint64_t i = 0; i < spec->bytes / sizeof(float); i++) {
+    for (uint64_t i = 0; i < gw_sim_job_of(sim, member)->plan->bytes / sizeof(float); i++) {
         int32_t sum = 0;
         for (uint32_t rank = 0; rank < spec->worker_count; rank++)
             sum += steps_of(sim, member, rank, i);

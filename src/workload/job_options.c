@@ -11,6 +11,7 @@ enum {
     MAGNITUDE_MAX = 64,
     SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
+    STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
     WINDOW_GROWTH =
         4, /* times that a window may grow, unless it says how far; the paper does not */
@@ -42,10 +43,13 @@ static int check_hosts(const struct gw_job_options *options, enum gw_job_via via
 {
     bool is_coll = via == GW_JOB_VIA_COLL;
     uint64_t apart = has_servers(via) && !options->colocated ? options->servers : 0;
-    uint64_t hosts = options->jobs * (options->workers + apart);
+    uint64_t hosts = (options->stacked ? 1 : options->jobs) * (options->workers + apart);
     if (options->workers == 0 || options->workers > WORLD_MAX || (is_coll && options->workers < 2))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
                                   is_coll ? 2u : 1u, WORLD_MAX, options->workers);
+    if (options->stacked && options->jobs > STACK_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must be at most %d when stacked, not %u",
+                                  STACK_MAX, options->jobs);
     if (options->jobs == 0 || hosts > ctx->topo->host_count)
         return gw_workload_refuse(
             ctx, GW_ERR_RANGE, "jobs: %u of %u workers (and servers) need %llu hosts of %u",
@@ -112,6 +116,8 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
 void gw_job_options_place(const struct gw_job_options *options, enum gw_job_via via,
                           uint32_t number, struct gw_racks *racks, uint32_t *hosts)
 {
+    if (options->stacked)
+        gw_racks_clear(racks);
     for (uint32_t rank = 0; rank < options->workers; rank++) {
         uint32_t rack = via == GW_JOB_VIA_SWITCHML ? number /* one switch adds up */
                         : options->interleaved
@@ -137,6 +143,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
     uint32_t window = window_of(options);
     return (struct gw_job_spec){
         .via = draft->via,
+        .way = draft->way,
         .levels = (uint8_t)(draft->via == GW_JOB_VIA_INA   ? options->levels
                             : draft->via == GW_JOB_VIA_RSS ? 1
                                                            : 0),

@@ -34,6 +34,7 @@ struct gw_job_options {
     uint32_t magnitude;
     bool colocated;
     bool interleaved;
+    bool stacked;
     bool congestion_control;
     bool resend_gap;
     bool proactive;
@@ -44,6 +45,7 @@ struct gw_job_options {
 struct gw_job_draft {
     const struct gw_job_options *options;
     enum gw_job_via via;
+    const char *way;                /* what the scenario calls it; static text */
     const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
     const uint32_t *hosts;          /* of its workers, by rank */
     uint32_t number;                /* of the job in its entry */
@@ -100,6 +102,8 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
                      "is BytePS' N-to-N"),                                                         \
         GW_JOB_PARAM(cfg_type, BOOL, interleaved, "no",                                            \
                      "ranks go from rack to rack, so that ring neighbours are in different ones"), \
+        GW_JOB_PARAM(cfg_type, BOOL, stacked, "no",                                                \
+                     "all jobs have the same hosts, for workers and for servers"),                 \
         GW_JOB_PARAM(cfg_type, COUNT, levels, "2", "of switches that add up, at most (via: ina)"), \
         GW_JOB_PARAM(cfg_type, TIME, beat, "5ms", "between signs of life of a worker"),            \
         GW_JOB_PARAM(cfg_type, TIME, lost, "25ms", "a worker silent for so long ends the job"),    \

@@ -161,7 +161,7 @@ static void allreduce__one_packet_per_fragment_reaches_the_server(void **state)
     assert_int_equal(result.server.complete, fragments_of(&cfg));
     assert_int_equal(result.workers.resent, 0);
     assert_true(result.windows_equal); /* P5 */
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 /* ATP figure 9, six workers in three places: one packet of each, when no switch adds up. */
@@ -175,7 +175,7 @@ static void allreduce__without_switches_the_server_adds_everything(void **state)
     assert_int_equal(result.world, 6);
     assert_int_equal(result.server.received, result.world * fragments_of(&cfg));
     assert_int_equal(result.server.partial, result.world * fragments_of(&cfg));
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 /* ATP figure 9, rack-scale aggregation: one packet per rack, which is three, and the same sums,
@@ -195,7 +195,7 @@ static void allreduce__rack_scale_sends_one_packet_per_rack(void **state)
         run_exact(&cfg, &result);
         if (is_clean)
             assert_int_equal(result.server.received, 3 * fragments_of(&cfg));
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -209,7 +209,7 @@ static void allreduce__a_single_worker_and_a_single_rack(void **state)
         cfg.root_workers = workers;
         run_exact(&cfg, &result);
         assert_int_equal(result.server.complete, fragments_of(&cfg));
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -235,7 +235,7 @@ static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
         seen.collisions += result.switches.collisions;
         seen.passed += result.switches.passed;
         asked += result.server.asked;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     /* The rules that this is about were all at work. */
     assert_true(seen.partials);
@@ -254,7 +254,7 @@ static void allreduce__too_little_memory_costs_the_server_work_only(void **state
     run_exact(&cfg, &result);
     assert_true(result.switches.collisions > 0);
     assert_true(result.server.received > fragments_of(&cfg));
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 static void allreduce__fragments_that_overflow_travel_raw(void **state)
@@ -268,7 +268,7 @@ static void allreduce__fragments_that_overflow_travel_raw(void **state)
         cfg.lose_of_64 = (uint32_t)(seed % 3);
         run_exact(&cfg, &result);
         assert_true(result.server.overflowed > 0);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -291,7 +291,7 @@ static void allreduce__every_type_sums_and_averages(void **state)
             cfg.element = elements[type];
             cfg.lose_of_64 = 1;
             run_exact(&cfg, &result);
-            gw_model_free(&result);
+            gw_model_result_free(&result);
         }
     }
 }
@@ -331,7 +331,7 @@ static void allreduce__windows_are_equal_at_every_fragment(void **state)
         apart += result.watch.apart_most;
         cuts += result.workers.cuts;
         compared += result.watch.compared;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(cuts > 500 && compared > 10000 && apart > 0);
 }
@@ -347,7 +347,7 @@ static void allreduce__windows_differ_when_each_halves_alone(void **state)
         cfg.rules.halving = GW_AGG_HALVE_ALONE;
         run_exact(&cfg, &result);
         differ += result.watch.differ;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(differ > 0);
 }
@@ -370,7 +370,7 @@ static void allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip(void
         cfg.aggregators = AMPLE;
         run_exact(&cfg, &result);
         most = result.watch.apart_time > most ? result.watch.apart_time : most;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     print_message("apart for %llu us at most\n", (unsigned long long)(most / GW_US));
     assert_true(most > 0 && most < bound);
@@ -407,7 +407,7 @@ static void allreduce__is_exact_by_the_papers_rules(void **state)
                 asked += result.server.asked;
             if (on >> 3 & 1)
                 remaps += result.workers.remaps;
-            gw_model_free(&result);
+            gw_model_result_free(&result);
         }
     }
     assert_true(seen.discarded && seen.collisions && remaps);
@@ -428,7 +428,7 @@ static void allreduce__integer_overflow_fails_everywhere(void **state)
         assert_int_equal(result.reduced[rank], 0);
         assert_int_equal(result.failed[rank], 1);
     }
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 int main(void)

@@ -198,7 +198,7 @@ static void run_world(uint64_t seed)
     swarm.restored += result.server.restored;
     swarm.raw += result.server.overflowed;
     swarm.collisions += result.switches.collisions;
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 static void job_swarm__every_sum_is_right_or_the_call_failed(void **state)
