@@ -225,7 +225,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
         } else if (timer == now) {
             gw_node_expire(node->core, now);
         } else {
-            gw_sim_app_start(part, node, now);
+            gw_sim_app_run(part, node, now);
         }
         if (node->core->event_count) {
             node->hash = hash_event(node->hash, now, node->core->event_count);

@@ -15,6 +15,7 @@
 #include "workload/collective.h"
 #include "workload/generate.h"
 #include "workload/job_options.h"
+#include "workload/model/plan.h"
 
 struct allreduce {
     struct gw_job_options job;
@@ -48,6 +49,7 @@ static int find_via(const struct allreduce *cfg, struct gw_workload_ctx *ctx,
     for (uint32_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
         if (strcmp(via, jobs[i]) == 0) {
             draft->via = (enum gw_job_via)i;
+            draft->way = jobs[i];
             return GW_OK;
         }
     char names[GW_PARAM_TEXT_MAX] = "";
@@ -80,6 +82,11 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
     struct gw_job_spec job = gw_job_options_spec(draft);
     job.bytes = cfg->size;
     job.iterations = cfg->iterations;
+    job.train = (struct gw_train_spec){
+        .plan = workload->plan_count - 1,
+        .schedule = (const struct gw_schedule_ops *)gw_registry_find(&gw_schedule_registry, "wfbp"),
+        .warmup = 1,
+    };
     gw_job_options_add(workload, draft, &job, racks);
 }
 
@@ -92,6 +99,9 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         error = check(cfg, &draft, ctx);
     if (error)
         return error;
+    struct gw_plan plan;
+    gw_plan_single(&plan, cfg->size);
+    gw_workload_add_plan(workload, &plan, "allreduce");
     struct gw_racks racks;
     gw_racks_init(&racks, ctx->topo);
     uint32_t *hosts = gw_memory_zeroed(cfg->job.workers, sizeof(*hosts));
@@ -130,12 +140,16 @@ static const struct gw_param params[] = {
     GW_JOB_PARAMS(struct allreduce),
 };
 
+static const struct gw_preset presets[] = {GW_JOB_PRESETS};
+
 const struct gw_workload_kind gw_workload_allreduce = {
     .algo = {.name = "allreduce",
              .summary = "jobs that sum tensors through switches, at a server, or in a ring",
              .source = "ATP (NSDI 2021) sections 3 and 5",
              .params = params,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .presets = presets,
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct allreduce)},
     .generate = generate,
 };
