@@ -1,5 +1,4 @@
 /* The gradwire program: finds the command and runs it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@ static const struct command {
     {"allreduce", gw_cmd_allreduce, "sum the tensors of .npy files"},
     {"bench", gw_cmd_bench, "sum random tensors over workers, check and time it"},
     {"check", gw_cmd_check, "is this machine ready for the datapath?"},
+    {"model", gw_cmd_model, "print the layers of a neural network"},
     {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
     {"switch", gw_cmd_switch, "add up gradients on their way: a daemon"},
     {"server", gw_cmd_server, "complete the sums of jobs: a daemon"},
@@ -33,16 +33,6 @@ void gw_assert_failed(const char *condition, const char *file, int line)
 {
     fprintf(stderr, "gradwire: internal error: %s:%d: %s\n", file, line, condition);
     abort();
-}
-
-void gw_complain(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("gradwire: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
 }
 
 static int cmd_version(int argc, char **argv)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/job.h"
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/measures.h"
+#include "cli/report_jobs.h"
 
 enum {
     HISTOGRAM_ROWS = 12,
@@ -71,87 +71,6 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-/* Iterations per second, over the whole run of the job. */
-static double job_rate(const struct gw_job_result *job)
-{
-    return job->end > job->start ? job->iterations / (in_us(job->end - job->start) / 1e6) : 0;
-}
-
-/* Bits of tensor that each worker summed per second. */
-static double job_algbw_gbps(const struct gw_job_spec *spec, const struct gw_job_result *job)
-{
-    return job_rate(job) * (double)spec->bytes * 8 / 1e9;
-}
-
-/* The results of all jobs, to be freed by the caller. */
-static struct gw_job_result *job_results(const struct gw_run_report *run, uint32_t *count)
-{
-    *count = gw_sim_jobs(run->sim, NULL, 0);
-    struct gw_job_result *results = calloc(*count + 1, sizeof(*results));
-    if (!results)
-        abort();
-    gw_sim_jobs(run->sim, results, *count);
-    return results;
-}
-
-static const char *via_name(const struct gw_job_spec *spec)
-{
-    static const char *const names[] = {[GW_JOB_VIA_INA] = "ina",
-                                        [GW_JOB_VIA_RSS] = "rss",
-                                        [GW_JOB_VIA_PS] = "ps",
-                                        [GW_JOB_VIA_SWITCHML] = "switchml"};
-    return names[spec->via];
-}
-
-/* Why a job failed; NULL: it did not. */
-static const char *failure_of(const struct gw_job_result *job)
-{
-    return job->reason ? gw_job_reason_text((enum gw_job_reason)job->reason) : NULL;
-}
-
-static json_t *jobs_json(const struct gw_run_report *run)
-{
-    uint32_t count;
-    struct gw_job_result *results = job_results(run, &count);
-    json_t *json = json_array();
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
-        const struct gw_job_result *job = &results[i];
-        json_array_append_new(
-            json,
-            json_pack("{s:i, s:s, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:s?}",
-                      "id", (int)i, "model", "allreduce", "samples_per_s", job_rate(job),
-                      "server_link_bytes", (json_int_t)job->server_bytes, "via", via_name(spec),
-                      "workers", (int)job->workers, "completed", (int)job->completed, "iterations",
-                      (int)job->iterations, "completion_us", in_us(job->end - job->start),
-                      "algbw_gbps", job_algbw_gbps(spec, job), "aggregated_in_switch",
-                      share(job->aggregated, job->fragments), "server_packets_per_fragment",
-                      share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
-                      "failure", failure_of(job)));
-    }
-    free(results);
-    return json;
-}
-
-static void print_jobs(const struct gw_run_report *run)
-{
-    uint32_t count;
-    struct gw_job_result *results = job_results(run, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
-        const struct gw_job_result *job = &results[i];
-        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s; "
-               "%.1f %% added up in switches, %.2f packets per fragment into the server's link\n",
-               i, via_name(spec), job->completed, job->workers, job->iterations,
-               in_us(job->end - job->start), job_algbw_gbps(spec, job),
-               100 * share(job->aggregated, job->fragments),
-               share(job->server_packets, job->fragments));
-        if (failure_of(job))
-            printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
-    }
-    free(results);
-}
-
 /* More of the distribution, and the time between the first flow to end and the last. */
 static void extend_times(const struct times *times, json_t *json)
 {
@@ -186,15 +105,16 @@ json_t *gw_report_json(const struct gw_run_report *run)
                   "marks", (json_int_t)totals.marks, "trims", (json_int_t)totals.trims, "drops",
                   (json_int_t)(totals.drops + totals.link_losses + totals.unroutable),
                   "retransmits", (json_int_t)totals.retransmits, "events",
-                  (json_int_t)totals.events, "trace_hash", hash, "jobs", jobs_json(run), "host",
-                  "threads", (int)run->host.threads, "wall_s", run->host.wall_s, "hops_per_s",
-                  run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0,
+                  (json_int_t)totals.events, "trace_hash", hash, "jobs", gw_report_jobs_json(run),
+                  "host", "threads", (int)run->host.threads, "wall_s", run->host.wall_s,
+                  "hops_per_s", run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0,
                   "peak_rss_mb", run->host.peak_rss_mb);
     if (!json)
         abort();
     extend_times(&times, json_object_get(json, "fct_us"));
     free(times.values);
     gw_time bound = gw_sim_bound(run->scenario);
+    json_object_set_new(json, "fairness", json_real(gw_report_fairness(run)));
     json_object_set_new(json, "over_ideal", json_real(share(totals.completion, bound)));
     json_object_set_new(json, "timeouts", json_integer((json_int_t)totals.timeouts));
     json_object_set_new(json, "overtaken", json_integer((json_int_t)totals.overtaken));
@@ -269,7 +189,7 @@ void gw_report_text(const struct gw_run_report *run)
                percentile_us(&times, 0), mean_us(&times), percentile_us(&times, 500),
                percentile_us(&times, 990), percentile_us(&times, 1000));
     }
-    print_jobs(run);
+    gw_report_jobs_text(run);
     printf("  packets      %llu data, %llu retransmits, %llu hops\n",
            (unsigned long long)totals.data_packets, (unsigned long long)totals.retransmits,
            (unsigned long long)totals.hops);
@@ -372,7 +292,7 @@ static int write_result(const struct gw_run_report *run, const char *directory)
     if (!file)
         return GW_ERR_SYSTEM;
     json_t *json = gw_report_json(run);
-    json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
     fputc('\n', file);
     json_decref(json);
     return close_file(file, path);

@@ -8,6 +8,10 @@
 
 #include "sim/sim.h"
 
+enum {
+    GW_REPORT_DIGITS = 12, /* of a number in JSON */
+};
+
 /* What the machine did; not a part of the result. */
 struct gw_host_report {
     uint32_t threads;
@@ -42,6 +46,6 @@ int gw_report_files(const struct gw_run_report *run, const char *directory);
 bool gw_report_list(const char *kind, bool as_json);
 
 /* The names of all registries, for messages. */
-#define GW_REPORT_KINDS "cc, lb, loss, grant, qdisc, coll, topo, workload"
+#define GW_REPORT_KINDS "cc, lb, loss, grant, qdisc, coll, topo, workload, cost"
 
 #endif

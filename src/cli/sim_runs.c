@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/claims.h"
 #include "cli/cli.h"
 #include "cli/report.h"
 #include "cli/stopwatch.h"
@@ -62,9 +63,10 @@ static bool make_directory(const char *out, uint32_t index, bool is_only, char p
 /* All runs of one call: where they write, and what they have found so far. */
 struct session {
     const struct gw_sim_args *args;
-    json_t *results;
-    json_t *point;          /* results of the point that runs, for the table */
-    struct gw_table *table; /* NULL: every run is reported for itself */
+    json_t *results;          /* of all runs, where somebody will ask for them */
+    json_t *point;            /* results of the point that runs */
+    struct gw_table *table;   /* NULL: the scenario has none */
+    struct gw_claims *claims; /* NULL: the scenario has none */
     uint32_t run_index;
     bool is_only;    /* one point, one seed */
     bool incomplete; /* a run left flows unfinished */
@@ -77,11 +79,12 @@ static int report(struct session *session, const struct gw_run_report *run)
     struct gw_sim_totals totals = gw_sim_totals(run->sim);
     if (totals.completed != totals.flows || totals.members_completed != totals.members)
         session->incomplete = true;
-    if (args->json) {
-        json_array_append_new(session->results, gw_report_json(run));
-    } else if (session->table) {
-        json_array_append_new(session->point, gw_report_json(run));
-    } else {
+    if (args->json || session->table || session->claims) {
+        json_t *result = gw_report_json(run);
+        json_array_append(session->point, result);
+        json_array_append_new(session->results, result);
+    }
+    if (!args->json && !session->table) {
         if (session->run_index)
             putchar('\n');
         gw_report_text(run);
@@ -181,9 +184,119 @@ static int run_points(struct session *session, const struct gw_sweep *sweep)
     return status;
 }
 
+/* Opens a file beside the folders of the runs; NULL after a complaint. */
+static FILE *open_result(const char *out, const char *name)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/%s", out, name);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        gw_complain("--out %s: %s", path, strerror(errno));
+    return file;
+}
+
+static bool close_result(FILE *file, const char *name)
+{
+    bool failed = ferror(file) != 0;
+    if (fclose(file) == 0 && !failed)
+        return true;
+    gw_complain("--out: cannot write %s: %s", name, strerror(errno));
+    return false;
+}
+
+/* Writes what is of all runs: table.csv and claims.json. Returns an exit status. */
+static int write_files(const struct session *session)
+{
+    const char *out = session->args->out;
+    if (session->table) {
+        FILE *file = open_result(out, "table.csv");
+        if (!file)
+            return GW_EXIT_FAILURE;
+        gw_table_write(session->table, file);
+        if (!close_result(file, "table.csv"))
+            return GW_EXIT_FAILURE;
+    }
+    if (session->claims) {
+        FILE *file = open_result(out, "claims.json");
+        if (!file)
+            return GW_EXIT_FAILURE;
+        json_t *claims = gw_claims_json(session->claims);
+        json_dumpf(claims, file, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
+        fputc('\n', file);
+        json_decref(claims);
+        if (!close_result(file, "claims.json"))
+            return GW_EXIT_FAILURE;
+    }
+    return GW_EXIT_OK;
+}
+
+static void print_json(const struct session *session)
+{
+    size_t i;
+    json_t *result;
+    json_t *claims = session->claims ? gw_claims_json(session->claims) : NULL;
+    json_array_foreach(session->results, i, result)
+    {
+        if (claims)
+            json_object_set(result, "claims", claims);
+    }
+    json_decref(claims);
+    json_t *value = session->is_only ? json_array_get(session->results, 0) : session->results;
+    json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
+    putchar('\n');
+}
+
+/* Prints what is of all runs, judges the claims, and writes files. Returns an exit status. */
+static int conclude(struct session *session)
+{
+    const struct gw_sim_args *args = session->args;
+    bool is_narrowed = args->override_count > args->has_seed;
+    int status = GW_EXIT_OK, error = GW_EXIT_OK;
+    if (session->claims)
+        status = gw_claims_judge(session->claims, session->results, is_narrowed);
+    if (args->json)
+        print_json(session);
+    else if (session->table)
+        gw_table_print(session->table);
+    if (session->claims && !args->json)
+        gw_claims_print(session->claims);
+    if (args->out)
+        error = write_files(session);
+    return status ? status : error;
+}
+
+/* All that happens between opening and closing a session. Returns an exit status. */
+static int run_session(struct session *session, const struct gw_sweep *sweep)
+{
+    const struct gw_sim_args *args = session->args;
+    char directory[PATH_SIZE];
+    if (args->pcap && !session->is_only) {
+        gw_complain("--pcap: needs a single run, not a sweep or several seeds");
+        return GW_EXIT_USAGE;
+    }
+    if (sweep->claim_count) {
+        session->claims = gw_claims_open(sweep);
+        if (!session->claims)
+            return GW_EXIT_USAGE;
+    }
+    /* Before the work, so that nothing is lost when the results have nowhere to go. */
+    if (args->out && !make_directory(args->out, 0, true, directory))
+        return GW_EXIT_USAGE;
+    if (sweep->column_count && (args->out || !args->json))
+        session->table = gw_table_open(sweep);
+    int status = run_points(session, sweep);
+    if (status == GW_EXIT_OK)
+        status = conclude(session);
+    if (status == GW_EXIT_OK && session->incomplete) {
+        gw_complain("%s: the run ended with flows or jobs unfinished", args->scenario);
+        status = GW_EXIT_FAILURE;
+    }
+    return status;
+}
+
 int gw_sim_runs(const struct gw_sim_args *args)
 {
-    char why[GW_WHY_MAX], directory[PATH_SIZE];
+    char why[GW_WHY_MAX];
     struct gw_sweep sweep;
     if (gw_sweep_load(&sweep, args->scenario, args->overrides, args->override_count, why)) {
         gw_complain("%s", why);
@@ -195,33 +308,9 @@ int gw_sim_runs(const struct gw_sim_args *args)
         .results = json_array(),
         .is_only = sweep.point_count == 1 && args->seeds == 1,
     };
-    if (args->pcap && !session.is_only) {
-        gw_complain("--pcap: needs a single run, not a sweep or several seeds");
-        gw_sweep_free(&sweep);
-        json_decref(session.results);
-        return GW_EXIT_USAGE;
-    }
-    /* Before the work, so that nothing is lost when the results have nowhere to go. */
-    if (args->out && !make_directory(args->out, 0, true, directory)) {
-        gw_sweep_free(&sweep);
-        json_decref(session.results);
-        return GW_EXIT_USAGE;
-    }
-    if (sweep.column_count && !args->json)
-        session.table = gw_table_open(&sweep);
-    int status = run_points(&session, &sweep);
-    if (session.table && status == GW_EXIT_OK)
-        gw_table_print(session.table);
+    int status = run_session(&session, &sweep);
     gw_table_close(session.table);
-    if (args->json && status == GW_EXIT_OK) {
-        json_t *value = session.is_only ? json_array_get(session.results, 0) : session.results;
-        json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        putchar('\n');
-    }
-    if (status == GW_EXIT_OK && session.incomplete) {
-        gw_complain("%s: the run ended with flows or jobs unfinished", args->scenario);
-        status = GW_EXIT_FAILURE;
-    }
+    gw_claims_close(session.claims);
     json_decref(session.results);
     gw_sweep_free(&sweep);
     return status;

@@ -147,6 +147,34 @@ void gw_table_print(const struct gw_table *table)
         print_cell(table, i % table->columns, table->cells[i]);
 }
 
+/* A cell that has a comma or a quote is quoted. */
+static void write_csv_cell(const struct gw_table *table, uint32_t column, const char *text,
+                           FILE *file)
+{
+    bool is_quoted = strpbrk(text, ",\"\n") != NULL;
+    if (column)
+        fputc(',', file);
+    if (is_quoted)
+        fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', file);
+        fputc(*text, file);
+    }
+    if (is_quoted)
+        fputc('"', file);
+    if (column + 1 == table->columns)
+        fputc('\n', file);
+}
+
+void gw_table_write(const struct gw_table *table, FILE *file)
+{
+    for (uint32_t c = 0; c < table->columns; c++)
+        write_csv_cell(table, c, title(table, c), file);
+    for (uint32_t i = 0; i < table->cell_count; i++)
+        write_csv_cell(table, i % table->columns, table->cells[i], file);
+}
+
 void gw_table_close(struct gw_table *table)
 {
     if (!table)

@@ -10,6 +10,7 @@
 #define GW_CLI_TABLE_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "config/scenario.h"
 
@@ -24,6 +25,8 @@ struct gw_table *gw_table_open(const struct gw_sweep *sweep);
 int gw_table_add(struct gw_table *table, uint32_t point, const json_t *runs);
 /* Prints what was added, aligned. */
 void gw_table_print(const struct gw_table *table);
+/* Writes it as CSV, with the same digits. */
+void gw_table_write(const struct gw_table *table, FILE *file);
 void gw_table_close(struct gw_table *table);
 
 #endif

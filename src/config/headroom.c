@@ -53,6 +53,13 @@ static uint32_t train_of(const struct gw_scenario *scenario, uint32_t node)
     return is_host(scenario, node) ? scenario->host.train : 1;
 }
 
+/* Time that a packet of `size` bytes takes a host that sends it, beside that on the link. */
+static gw_time sending_cost(const struct gw_host_cost_cfg *cost, uint32_t size)
+{
+    gw_byte_time rate = cost->tx_rate_bps ? gw_byte_time_from_bps(cost->tx_rate_bps) : 0;
+    return cost->tx_cost + gw_serialisation(rate, size);
+}
+
 /* Of the data that side[`side`] of a link sends. */
 static struct way measure_way(const struct gw_scenario *scenario, const struct gw_link *link,
                               uint32_t side)
@@ -67,7 +74,7 @@ static struct way measure_way(const struct gw_scenario *scenario, const struct g
     /* The PAUSE waits for a train of packets to leave, and stays behind it. */
     gw_time wait = train_of(scenario, receiver) * packet + jitter_of(scenario, receiver, packet);
     if (is_host(scenario, receiver))
-        wait += host->train * host->cost.tx_cost;
+        wait += host->train * sending_cost(&host->cost, full);
     struct way way = {.told = wait + gw_serialisation(back, host->header) + link->latency +
                               topo->nodes[sender].delay};
     gw_time open = way.told + link->latency + topo->nodes[receiver].delay +

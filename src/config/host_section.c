@@ -77,7 +77,8 @@ int gw_loader_host(struct gw_loader *loader)
     struct host_options options;
     struct gw_host_cost_cfg cost = {0};
     const struct gw_schema schema = {
-        .parts = {{&host_table, &options}, {&gw_loader_packet_cost, &cost}}, .part_count = 2};
+        .parts = {{.algo = &host_table, .cfg = &options}, {&gw_loader_packet_cost, &cost, "cost"}},
+        .part_count = 2};
     int error = gw_schema_read(document, section, &schema);
     if (error)
         return error;

@@ -34,6 +34,11 @@ int gw_loader_queue(struct gw_loader *loader);
 int gw_loader_transport(struct gw_loader *loader);
 int gw_loader_metrics(struct gw_loader *loader);
 
+/* claims_section.c: reads `claims:` into a sweep, and frees them; the latter also after an error.
+ */
+int gw_claims_load(const struct gw_document *document, struct gw_sweep *sweep);
+void gw_claims_free(struct gw_sweep *sweep);
+
 /* The key of a section for an error message, or the section where the key is not written. */
 const struct gw_doc_value *gw_loader_place(const struct gw_doc_value *section, const char *key);
 

@@ -18,7 +18,7 @@ struct queue_options {
     struct gw_lossless_options pause;
 };
 
-static const char *const kind_others[] = {"kind", "preset", NULL};
+static const char *const kind_others[] = {"kind", NULL};
 
 static const struct gw_param queue_params[] = {
     {.name = "capacity",
@@ -117,7 +117,7 @@ int gw_loader_queue(struct gw_loader *loader)
         return GW_ERR_INVALID;
     struct queue_options options;
     const struct gw_schema schema = {
-        .parts = {{algo, &scenario->queue.cfg}, {&queue_table, &options}},
+        .parts = {{algo, &scenario->queue.cfg, "preset"}, {.algo = &queue_table, .cfg = &options}},
         .part_count = 2,
         .others = kind_others,
     };

@@ -32,14 +32,19 @@ struct gw_host_cost_cfg {
     gw_time rx_cost;           /* time per packet received */
     uint64_t rx_rate_bps;      /* wire bytes received are worked off at this rate; 0: at once */
     gw_time tx_cost;           /* least time from one packet sent by a port to the next */
+    uint64_t tx_rate_bps;      /* to which its wire bytes at this rate add; 0: nothing */
     uint64_t rx_queue;         /* bytes of data that wait to be worked off; 0: no limit */
     uint32_t hosts;            /* enum gw_cost_hosts */
     struct gw_pause_cfg pause; /* when the queue is lossless and rx_queue is set */
 };
 
+/* The keys that say this, and the named models of it. */
+extern const struct gw_registry gw_cost_registry;
+
 static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
 {
-    return cost->rx_cost || cost->rx_rate_bps || cost->tx_cost || cost->rx_queue;
+    return cost->rx_cost || cost->rx_rate_bps || cost->tx_cost || cost->tx_rate_bps ||
+           cost->rx_queue;
 }
 
 /* The end host, in the scenario's `host:`. */
@@ -136,6 +141,17 @@ int gw_scenario_load(struct gw_scenario *scenario, const char *file,
                      const struct gw_override *overrides, uint32_t override_count, char *why);
 void gw_scenario_free(struct gw_scenario *scenario);
 
+/* What the results of a sweep are asked for, in `claims:`; its strings are its own. */
+struct gw_claim {
+    char *id, *text, *source;
+    char *measured; /* an expression over all results; see cli/query.h */
+    char *place;    /* of the expression, as errors begin: "file:line: key: " */
+    double about, at_least, at_most;
+    double tolerance; /* as a part of those */
+    bool has_about, has_least, has_most;
+    bool is_truth; /* the expression is true or false, and should be true */
+};
+
 /* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it
  * has none. */
 struct gw_sweep {
@@ -144,7 +160,8 @@ struct gw_sweep {
     uint32_t key_count;
     uint32_t point_count;
     char **columns; /* of the scenario's `table:`; names of the sweep's own */
-    uint32_t column_count;
+    struct gw_claim *claims;
+    uint32_t column_count, claim_count;
 };
 
 /* Keys in `overrides` replace the sweep over the same key. Errors as for gw_scenario_load(). */

@@ -70,6 +70,9 @@ static int unknown_key(const struct gw_document *document, const struct gw_doc_v
             nearest_offer(&nearest, item->key, schema->parts[p].algo->params[i].name);
     for (const char *const *other = schema->others; other && *other; other++)
         nearest_offer(&nearest, item->key, *other);
+    for (uint32_t p = 0; p < schema->part_count; p++)
+        if (schema->parts[p].preset)
+            nearest_offer(&nearest, item->key, schema->parts[p].preset);
     char list[LIST_MAX] = "no key is known here";
     size_t used = 0;
     for (uint32_t i = 0; i < nearest.count && used < sizeof(list); i++)
@@ -121,9 +124,12 @@ int gw_schema_refuse(const struct gw_document *document, const struct gw_doc_val
                              value->text[0] ? value->text : "(nothing)", expected);
 }
 
-/* True when the reader handles `key` itself. */
+/* True when `key` is no parameter of a table, but the reader's own or that of a preset. */
 static bool has_other(const struct gw_schema *schema, const char *key)
 {
+    for (uint32_t p = 0; p < schema->part_count; p++)
+        if (schema->parts[p].preset && strcmp(schema->parts[p].preset, key) == 0)
+            return true;
     for (const char *const *other = schema->others; other && *other; other++)
         if (strcmp(*other, key) == 0)
             return true;
@@ -156,7 +162,7 @@ static int read_item(const struct gw_document *document, const struct gw_doc_val
 static int read_preset(const struct gw_document *document, const struct gw_doc_value *value,
                        const struct gw_schema_part *part)
 {
-    const struct gw_doc_value *preset = gw_doc_value_get(value, "preset");
+    const struct gw_doc_value *preset = part->preset ? gw_doc_value_get(value, part->preset) : NULL;
     if (!preset)
         return GW_OK;
     const char *name = gw_schema_text(document, preset);
@@ -170,7 +176,7 @@ static int read_preset(const struct gw_document *document, const struct gw_doc_v
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
                                  part->algo->presets[i].name);
     return gw_document_error(document, preset, GW_ERR_UNKNOWN,
-                             "unknown preset: %s; the presets of %s are: %s", name,
+                             "unknown %s: %s; the presets of %s are: %s", part->preset, name,
                              part->algo->name, list);
 }
 
@@ -184,8 +190,8 @@ int gw_schema_read(const struct gw_document *document, const struct gw_doc_value
     if (value->kind != GW_DOC_VALUE_MAP)
         return gw_document_error(document, value, GW_ERR_INVALID, "expected a map, not a list");
     int error = GW_OK;
-    if (has_other(schema, "preset"))
-        error = read_preset(document, value, &schema->parts[0]);
+    for (uint32_t p = 0; p < schema->part_count && !error; p++)
+        error = read_preset(document, value, &schema->parts[p]);
     for (uint32_t i = 0; i < value->count && !error; i++)
         error = read_item(document, value->items[i], schema);
     return error;

@@ -17,6 +17,7 @@
 struct gw_schema_part {
     const struct gw_algo *algo;
     void *cfg;
+    const char *preset; /* the key that names one of the table's presets; NULL: none does */
 };
 
 struct gw_schema {
@@ -26,9 +27,8 @@ struct gw_schema {
 };
 
 /*
- * Fills the options of all parts: defaults, then the preset that the key "preset" names (of the
- * first part), then the map's keys. `value` is a map; NULL or a scalar sets nothing. Returns 0 or a
- * negative error with document->why set.
+ * Fills the options of all parts: defaults, then presets, then the map's keys. `value` is a map;
+ * NULL or a scalar sets nothing. Returns 0 or a negative error with document->why set.
  */
 int gw_schema_read(const struct gw_document *document, const struct gw_doc_value *value,
                    const struct gw_schema *schema);

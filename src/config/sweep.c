@@ -4,12 +4,13 @@
  *     sweep: {cc: [smartt, fixed], workload.size: [64KiB, 2MiB]}
  *
  * The last key changes fastest. Keys are those of --set: paths, aliases or variants. The `table:`
- * of the scenario names what is printed of each point.
+ * of the scenario names what is printed of each point, and its `claims:` what is asked of all.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "config/loader.h"
 #include "config/overrides.h"
 #include "config/schema.h"
 #include "topo/memory.h"
@@ -114,6 +115,8 @@ int gw_sweep_load(struct gw_sweep *sweep, const char *file, const struct gw_over
                                             sizeof(sweep->overrides[0]));
         fill(sweep, lists);
         error = load_columns(&document, sweep);
+        if (!error)
+            error = gw_claims_load(&document, sweep);
     } else {
         *sweep = (struct gw_sweep){0};
     }
@@ -133,5 +136,6 @@ void gw_sweep_free(struct gw_sweep *sweep)
     for (uint32_t i = 0; i < sweep->column_count; i++)
         free(sweep->columns[i]);
     free(sweep->columns);
+    gw_claims_free(sweep);
     *sweep = (struct gw_sweep){0};
 }

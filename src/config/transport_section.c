@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "config/loader.h"
 
-static const char *const kind_others[] = {"kind", "preset", NULL};
+static const char *const kind_others[] = {"kind", NULL};
 
 /* One of `lb:`, `loss:`. */
 static const struct gw_algo *load_algorithm(struct gw_loader *loader,
@@ -21,7 +21,7 @@ static const struct gw_algo *load_algorithm(struct gw_loader *loader,
         return NULL;
     GW_ASSERT(algo->cfg_size <= sizeof(*cfg));
     const struct gw_schema schema = {
-        .parts = {{algo, cfg}}, .part_count = 1, .others = kind_others};
+        .parts = {{algo, cfg, "preset"}}, .part_count = 1, .others = kind_others};
     if (gw_schema_read(&loader->document, section, &schema) != GW_OK)
         return NULL;
     gw_loader_write(loader, registry->kind, algo->name, &schema);
@@ -40,13 +40,13 @@ static int load_cc(struct gw_loader *loader)
         return gw_schema_unknown(&loader->document, section, name, &gw_cc_registry,
                                  &gw_grant_registry);
     struct gw_schema schema = {
-        .parts = {{&transport->cc->algo, &transport->cc_cfg}},
+        .parts = {{&transport->cc->algo, &transport->cc_cfg, "preset"}},
         .part_count = 1,
         .others = kind_others,
     };
     if (transport->grant)
         schema.parts[schema.part_count++] =
-            (struct gw_schema_part){&transport->grant->algo, &transport->grant_cfg};
+            (struct gw_schema_part){.algo = &transport->grant->algo, .cfg = &transport->grant_cfg};
     int error = gw_schema_read(&loader->document, section, &schema);
     if (!error)
         gw_loader_write(loader, "cc", name, &schema);

@@ -64,7 +64,7 @@ struct gw_algo {
 };
 
 enum {
-    GW_ALGO_CFG_MAX = 512,
+    GW_ALGO_CFG_MAX = 4096,
     GW_PARAM_TEXT_MAX = 256,
 };
 

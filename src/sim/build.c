@@ -101,7 +101,11 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     sim->acked_before = gw_memory_aligned(flows * sizeof(*sim->acked_before));
     sim->fired = gw_memory_aligned(scenario->workload.trigger_count * sizeof(*sim->fired));
     assign_places(sim);
-    int error = gw_sim_calendar_open(sim, why);
+    for (uint32_t place = 0; place < sim->node_count; place++)
+        gw_sim_app_init(&sim->nodes[place].app);
+    int error = gw_sim_jobs_prepare(sim, why);
+    if (!error)
+        error = gw_sim_calendar_open(sim, why);
     if (!error)
         error = build_pool(sim, why);
     if (!error && scenario->host.payload)

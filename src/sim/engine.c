@@ -15,6 +15,7 @@
 #include "sim/calendar.h"
 #include "sim/capture.h"
 #include "sim/control.h"
+#include "sim/jobs.h"
 #include "sim/node_loop.h"
 #include "sim/sample.h"
 #include "sim/triggers.h"
@@ -68,11 +69,13 @@ static uint32_t flows_ended(const struct gw_sim *sim)
     return ended;
 }
 
-/* Between two windows, alone: triggers, the end, the next window, faults and samples before it. */
+/* Between two windows, alone: triggers, what jobs agree on, the end, the next window, faults and
+ * samples before it. */
 static void serial_phase(struct gw_sim *sim)
 {
     gw_sim_calendar_leave(sim);
     gw_sim_triggers(sim);
+    gw_sim_jobs_agree(sim);
     uint32_t ended = flows_ended(sim);
     if (sim->options.progress && sim->window_index % WINDOWS_PER_PROGRESS == 0)
         sim->options.progress(sim->options.progress_arg, ended, sim->awaited,

@@ -24,13 +24,12 @@ void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start)
     app->starts[i] = start;
 }
 
-static struct gw_path path_of(struct gw_sim *sim, uint32_t flow)
+struct gw_path gw_sim_app_path(const struct gw_sim *sim, uint32_t src, uint32_t dst)
 {
     const struct gw_scenario *scenario = sim->scenario;
-    const struct gw_flow_spec *spec = &scenario->workload.flows[flow];
     uint32_t header = scenario->host.header;
     struct gw_topo_path path =
-        gw_topo_path(&scenario->topo, spec->src, spec->dst, scenario->host.mtu + header, header);
+        gw_topo_path(&scenario->topo, src, dst, scenario->host.mtu + header, header);
     return (struct gw_path){
         .brtt = path.one_way_full + path.one_way_ack,
         .brtt_max = scenario->brtt_max,
@@ -41,7 +40,6 @@ static struct gw_path path_of(struct gw_sim *sim, uint32_t flow)
         .hops = path.hops,
         .trims = gw_text_equal(scenario->queue.qdisc->algo.name, "trim") &&
                  gw_text_equal(scenario->transport.loss->algo.name, "trim"),
-        .labels = gw_sim_labels_claim(sim, flow),
     };
 }
 
@@ -83,8 +81,9 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .data = sim->payload ? gw_sim_payload_message(sim, flow) : NULL,
         .tag = flow,
         .transport = &sim->scenario->transport,
-        .path = path_of(sim, flow),
+        .path = gw_sim_app_path(sim, spec->src, spec->dst),
     };
+    send.path.labels = gw_sim_labels_claim(sim, flow);
     if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)
         return false;
     if (sim->payload)
@@ -94,14 +93,14 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
     return true;
 }
 
-void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now)
+static void start_due(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now)
 {
     struct gw_sim *sim = part->sim;
     struct gw_sim_app *app = &node->app;
     while (app->cursor < app->count && app->starts[app->cursor].at <= now) {
         uint32_t flow = app->starts[app->cursor].flow;
         if (flow >= sim->scenario->workload.flow_count) {
-            if (!gw_sim_member_start(sim, flow - sim->scenario->workload.flow_count, now)) {
+            if (!gw_sim_member_start(part, flow - sim->scenario->workload.flow_count, now)) {
                 app->is_blocked = true;
                 return;
             }
@@ -119,6 +118,15 @@ void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_tim
     }
 }
 
+void gw_sim_app_run(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now)
+{
+    struct gw_sim_app *app = &node->app;
+    if (!app->is_blocked && app->ready_at <= now)
+        start_due(part, node, now);
+    while (app->wake <= now)
+        gw_sim_members_expire(part, app, now);
+}
+
 /* True for an event of a flow's sender half; else `node` is the receiver, or a job's member. */
 static bool is_of_sender(const struct gw_sim *sim, const struct gw_sim_node *node,
                          const struct gw_event *event)
@@ -133,7 +141,7 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
 {
     struct gw_sim *sim = part->sim;
     uint32_t index = event->tag;
-    if (gw_sim_member_event(part, event, now))
+    if (gw_sim_job_event(part, node, event, now))
         return;
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[index];
     struct gw_flow_result *result = &sim->flows[index];
@@ -168,7 +176,7 @@ void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time
     /* A flow that ended makes room for one that waits. */
     if (node->app.is_blocked) {
         node->app.is_blocked = false;
-        gw_sim_app_start(part, node, now);
+        start_due(part, node, now);
     }
 }
 

@@ -1,6 +1,6 @@
 /*
  * The application on a simulated host: what it still has to start, and when. It starts flows and
- * members of jobs, and takes the endpoint's events.
+ * members of jobs, calls members when they want to be called, and takes the endpoint's events.
  */
 #ifndef GW_SIM_HOST_APP_H
 #define GW_SIM_HOST_APP_H
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/time.h"
+#include "core/path.h"
 
 struct gw_sim;
 struct gw_sim_node;
@@ -30,21 +31,32 @@ struct gw_sim_app {
     bool is_blocked;  /* the endpoint had no room: wait for a flow to end */
     bool is_gone;     /* the host crashed for good: what is to start fails */
     uint32_t sends;   /* flows started, in all lives of the host */
+    uint32_t first_member; /* of jobs, on this host; UINT32_MAX: none */
+    gw_time wake;          /* when the first of them wants to be called; GW_TIME_NEVER: none */
 };
+
+static inline void gw_sim_app_init(struct gw_sim_app *app)
+{
+    *app = (struct gw_sim_app){.first_member = UINT32_MAX, .wake = GW_TIME_NEVER};
+}
 
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start);
 
-/* When gw_sim_app_start() must be called; GW_TIME_NEVER: nothing can start. */
+/* When gw_sim_app_run() must be called; GW_TIME_NEVER: nothing is to be done. */
 static inline gw_time gw_sim_app_next(const struct gw_sim_app *app)
 {
     if (app->cursor == app->count || app->is_blocked)
-        return GW_TIME_NEVER;
+        return app->wake;
     gw_time at = app->starts[app->cursor].at;
-    return at > app->ready_at ? at : app->ready_at;
+    at = at > app->ready_at ? at : app->ready_at;
+    return at < app->wake ? at : app->wake;
 }
 
-/* Starts what is due. */
-void gw_sim_app_start(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
+/* Starts what is due, and calls members whose time has come. */
+void gw_sim_app_run(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);
+
+/* The path of a flow between two hosts, without labels. */
+struct gw_path gw_sim_app_path(const struct gw_sim *sim, uint32_t src, uint32_t dst);
 
 /* Takes all events of the host's endpoint. */
 void gw_sim_app_poll(struct gw_sim_part *part, struct gw_sim_node *node, gw_time now);

@@ -24,6 +24,7 @@ struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_scenario *scenari
         .rx_cost = cfg->rx_cost,
         .rx_byte_time = cfg->rx_rate_bps ? gw_byte_time_from_bps(cfg->rx_rate_bps) : 0,
         .tx_cost = cfg->tx_cost,
+        .tx_byte_time = cfg->tx_rate_bps ? gw_byte_time_from_bps(cfg->tx_rate_bps) : 0,
         .rx_queue = cfg->rx_queue,
         .done_at = GW_TIME_NEVER,
         .tell_at = GW_TIME_NEVER,
@@ -60,6 +61,15 @@ void gw_sim_host_cost_count(const struct gw_sim_host_cost *cost, struct gw_sim_t
     totals->host_drops += cost->drops;
     for (uint16_t port = 0; cost->meters && port < cost->port_count; port++)
         totals->pauses += cost->meters[port].pauses;
+}
+
+gw_time gw_sim_host_tx_time(const struct gw_sim_host_cost *cost, struct gw_pkt *const *pkts,
+                            uint32_t count)
+{
+    gw_time time = count * cost->tx_cost;
+    for (uint32_t i = 0; i < count; i++)
+        time += gw_serialisation(cost->tx_byte_time, pkts[i]->q.size);
+    return time;
 }
 
 static bool is_control(const struct gw_pkt *pkt)

@@ -19,7 +19,8 @@ struct gw_sim_host_cost {
     struct gw_pkt_fifo queue; /* the front is in work */
     gw_time rx_cost;          /* per packet received */
     gw_byte_time rx_byte_time;
-    gw_time tx_cost;     /* per packet sent: the next one waits */
+    gw_time tx_cost; /* per packet sent: the next one waits */
+    gw_byte_time tx_byte_time;
     uint64_t rx_queue;   /* bytes of data; 0: no limit */
     uint64_t data_bytes; /* in the queue */
     uint64_t drops;
@@ -48,10 +49,8 @@ static inline gw_time gw_sim_host_next(const struct gw_sim_host_cost *cost)
     return cost->done_at < cost->tell_at ? cost->done_at : cost->tell_at;
 }
 
-/* The least time that a port needs for so many packets. */
-static inline gw_time gw_sim_host_tx_time(const struct gw_sim_host_cost *cost, uint32_t count)
-{
-    return count * cost->tx_cost;
-}
+/* The least time that a port needs for these packets. */
+gw_time gw_sim_host_tx_time(const struct gw_sim_host_cost *cost, struct gw_pkt *const *pkts,
+                            uint32_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* What became of training jobs; see gw_sim_jobs(). */
-#include "sim/jobs_impl.h"
+#include "sim/mover.h"
 
 void gw_sim_add_stats(void *sum, const void *stats, size_t size)
 {
@@ -9,28 +9,59 @@ void gw_sim_add_stats(void *sum, const void *stats, size_t size)
         to[i] += from[i];
 }
 
-/* Sums in slots have no server to count them. */
-static void add_slots(const struct gw_sim_member *member, struct gw_job_result *result)
+/* The part of an iteration's measures that a member has, in the steady state. */
+struct steady {
+    double iteration; /* ps */
+    double stall;     /* ps of each */
+    double moved;     /* ps of each with a piece under way */
+    uint32_t iterations;
+};
+
+/* From the end of the warm-up, if the member got so far, to the last iteration that ended. */
+static struct steady steady_of(const struct gw_train_spec *train, const struct gw_sim_clock *clock)
 {
-    const struct gw_slot_worker_stats *stats = gw_slot_worker_stats(member->stakes[0].slot_worker);
-    result->resent += stats->resent;
-    if (member->rank == 0)
-        result->fragments = result->aggregated = stats->results;
+    bool is_warm = clock->last.iterations > train->warmup;
+    const struct gw_sim_reading *from = is_warm ? &clock->warm : &clock->first;
+    struct steady steady = {.iterations = clock->last.iterations - from->iterations};
+    if (steady.iterations == 0)
+        return steady;
+    steady.iteration = (double)(clock->last.at - from->at) / steady.iterations;
+    steady.stall = (double)(clock->last.waited - from->waited) / steady.iterations;
+    steady.moved = (double)(clock->last.moved - from->moved) / steady.iterations;
+    return steady;
 }
 
-static void add_member(const struct gw_sim *sim, const struct gw_sim_member *member,
+/*
+ * Means over members: of rates, so that workers / iteration_ps is the rate of the job also when
+ * members go on at different speeds, and of times.
+ */
+static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
                        struct gw_job_result *result)
 {
-    struct gw_worker_stats stats = member->past;
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint32_t i = 0; member->stakes && i < spec->server_count; i++)
-        if (member->stakes[i].worker)
-            gw_sim_add_stats(&stats, gw_worker_stats(member->stakes[i].worker), sizeof(stats));
-    if (member->stakes && member->stakes[0].slot_worker)
-        add_slots(member, result);
+    double rate = 0, stall = 0, moved = 0;
+    uint32_t members = 0;
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
+        const struct gw_sim_member *member = gw_sim_member_of(sim, spec, rank);
+        struct steady steady = steady_of(&spec->train, &member->clock);
+        if (steady.iteration <= 0)
+            continue;
+        members++;
+        rate += 1 / steady.iteration;
+        stall += steady.stall;
+        moved += steady.moved;
+    }
+    if (members == 0)
+        return;
+    result->iteration_ps = members / rate;
+    result->stall_ps = stall / members;
+    result->overlap = moved > stall ? 1 - stall / moved : moved > 0 ? 0 : 1;
+    result->is_steady = true;
+}
+
+static void add_member(const struct gw_sim_member *member, struct gw_job_result *result)
+{
     result->completed += member->outcome == GW_FLOW_DONE;
     result->failed += member->outcome == GW_FLOW_FAILED;
-    result->resent += stats.resent;
     result->iterations += member->iterations;
     if (member->is_started && member->start < result->start)
         result->start = member->start;
@@ -50,25 +81,43 @@ uint32_t gw_sim_members_done(const struct gw_sim *sim)
     return done;
 }
 
+/* An iteration of a job that had the network to itself, and its gradients hidden as far as can be.
+ */
+static double least_ps(const struct gw_sim *sim, uint32_t job)
+{
+    const struct gw_plan *plan = sim->jobs[job].plan;
+    double compute = (double)(plan->forward + plan->backward);
+    double bits = 8 * (double)plan->bytes;
+    double move = bits * (double)GW_S / (double)sim->scenario->host_rate_bps;
+    return compute > move ? compute : move;
+}
+
+double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *results)
+{
+    double sum = 0, squares = 0;
+    uint32_t jobs = 0;
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        if (!results[i].is_steady)
+            continue;
+        double rate = least_ps(sim, i) / results[i].iteration_ps;
+        jobs++;
+        sum += rate;
+        squares += rate * rate;
+    }
+    return jobs ? sum * sum / (jobs * squares) : 1;
+}
+
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
     for (uint32_t i = 0; i < workload->job_count && i < max; i++) {
         const struct gw_job_spec *spec = &workload->jobs[i];
         struct gw_job_result result = {.workers = spec->worker_count, .start = GW_TIME_NEVER};
-        for (uint32_t s = 0; s < spec->server_count; s++) {
-            const struct gw_sim_shard *shard = &sim->shards[spec->first_server + s];
-            struct gw_server_stats stats = shard->past;
-            if (shard->server)
-                gw_sim_add_stats(&stats, gw_server_stats(shard->server), sizeof(stats));
-            result.server_bytes += stats.bytes;
-            result.server_packets += stats.received;
-            result.fragments += stats.results;
-            result.aggregated += stats.complete;
-        }
-        for (uint32_t w = 0; w < spec->worker_count; w++)
-            add_member(sim, &sim->members[spec->first_worker + w], &result);
+        sim->jobs[i].ops->results(sim, i, &result);
+        for (uint32_t rank = 0; rank < spec->worker_count; rank++)
+            add_member(gw_sim_member_of(sim, spec, rank), &result);
         result.iterations /= spec->worker_count;
+        add_steady(sim, spec, &result);
         results[i] = result;
     }
     return workload->job_count;

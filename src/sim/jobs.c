@@ -1,40 +1,43 @@
 /*
- * Opens the training jobs of a run, and closes what they have on a host; makes the stages of
- * switches that add up. See jobs_impl.h.
+ * The training jobs of a run: opens them with their movers, brings starts, timers and events to
+ * those whom they concern, and makes the stages of switches that add up. See jobs_impl.h.
  */
-#include "sim/jobs_impl.h"
+#include "sim/jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "sim/calendar.h"
+#include "sim/mover.h"
 #include "topo/memory.h"
 
 enum {
-    RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
-    INCARNATION_STREAM = 0x10b,
     IDLE_SILENCES = 8, /* of workers, after which a switch that hears nothing forgets a job */
 };
 
-/* Workers that hang on the same switch as worker `rank`. */
-static uint32_t neighbours(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t rank)
+#define GW_REGISTER(via, mover) extern const struct gw_sim_mover_ops gw_sim_mover_##mover;
+#include "sim/mover.def"
+#undef GW_REGISTER
+
+const struct gw_sim_mover_ops *gw_sim_mover_of(enum gw_job_via via)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < spec->worker_count; i++)
-        count += gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[i]) ==
-                 gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[rank]);
-    return count;
+    static const struct gw_sim_mover_ops *const movers[] = {
+#define GW_REGISTER(via, mover) [GW_JOB_VIA_##via] = &gw_sim_mover_##mover,
+#include "sim/mover.def"
+#undef GW_REGISTER
+    };
+    return via < sizeof(movers) / sizeof(movers[0]) ? movers[via] : NULL;
 }
 
-/* What would be refused when the job forms anyway, said before the run. */
-static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
+int gw_sim_homes_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
-    const uint32_t *servers = sim->scenario->workload.job_servers + spec->first_server;
     for (uint32_t i = 0; i < spec->worker_count + spec->server_count; i++) {
-        uint32_t host = i < spec->worker_count ? gw_sim_workers_of(sim, spec)[i]
-                                               : servers[i - spec->worker_count];
+        uint32_t host = i < spec->worker_count
+                            ? gw_sim_workers_of(sim, spec)[i]
+                            : gw_sim_servers_of(sim, spec)[i - spec->worker_count];
         if (topo->nodes[host].port_count == 1 && gw_sim_home_of(sim, host) >= topo->host_count)
             continue;
         snprintf(why, GW_WHY_MAX,
@@ -43,188 +46,116 @@ static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, 
                  topo->nodes[host].name);
         return GW_ERR_INVALID;
     }
-    for (uint32_t rank = 0; spec->levels > 0 && rank < spec->worker_count; rank++) {
-        if (neighbours(sim, spec, rank) <= GW_FAN_IN_MAX)
-            continue;
-        snprintf(why, GW_WHY_MAX,
-                 "workload: workers: a job has %u workers below one switch; at most %d",
-                 neighbours(sim, spec, rank), GW_FAN_IN_MAX);
-        return GW_ERR_RANGE;
-    }
-    return spec->via == GW_JOB_VIA_SWITCHML ? gw_sim_slots_check(sim, spec, why) : GW_OK;
-}
-
-/* Random, not 0, and another one for every life. */
-static uint32_t incarnation(const struct gw_sim *sim, uint32_t number, uint32_t lives)
-{
-    struct gw_prng prng = gw_prng_derive(sim->options.seed ^ (uint64_t)lives << 32,
-                                         (uint64_t)INCARNATION_STREAM << 32 | number);
-    return (uint32_t)gw_prng_next(&prng) | 1;
-}
-
-/* Fragments that can be collected raw at the same time. */
-static uint32_t raw_max(const struct gw_job_spec *spec)
-{
-    uint32_t most = RAW_BUFS / spec->worker_count;
-    return most < spec->window ? most : spec->window;
-}
-
-int gw_sim_shard_open(struct gw_sim *sim, uint32_t index)
-{
-    struct gw_sim_shard *shard = &sim->shards[index];
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, shard->job);
-    struct gw_endpoint *endpoint = sim->nodes[sim->place[shard->host]].endpoint;
-    struct gw_server_cfg server = {
-        .job = index,
-        .world = (uint16_t)spec->worker_count,
-        .levels = GW_LEVELS_MAX,
-        .values = spec->values,
-        .window = 2 * spec->window,
-        .positions = spec->window,
-        .aggregators = spec->aggregators,
-        .indexing = (enum gw_agg_indexing)spec->indexing,
-        .share = spec->share,
-        .raw_max = raw_max(spec),
-        .agrees_exponents = spec->dynamic_scaling,
-        .proactive = spec->proactive,
-        .scale_exponent = GW_SCALE_EXPONENT,
-        .retry = spec->timeout / 8 + 1,
-        .quiet = spec->timeout / 16 + 1,
-        .kernels = gw_kernels_best(gw_cpu_features()),
-    };
-    shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
-    int error = gw_server_init(&shard->server, shard->memory[0], &server, endpoint);
-    if (error)
-        return error;
-    struct gw_coordinator_cfg cfg = {
-        .job = index,
-        .world = (uint16_t)spec->worker_count,
-        .levels = spec->levels,
-        .window_log2 = (uint8_t)__builtin_ctz(spec->window),
-        .values = (uint16_t)spec->values,
-        .share = (uint16_t)spec->share,
-        .aggregators = spec->aggregators,
-        .indexing = (enum gw_agg_indexing)spec->indexing,
-        .scale_exponent = GW_SCALE_EXPONENT,
-        .incarnation = incarnation(sim, index, shard->lives++),
-        .retry = spec->timeout,
-        .beat = spec->beat,
-        .silence = spec->silence,
-        .agrees_exponents = spec->dynamic_scaling,
-        .server = shard->server,
-    };
-    shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
-    return gw_coordinator_init(&shard->coordinator, shard->memory[1], &cfg, endpoint);
-}
-
-void gw_sim_shard_close(struct gw_sim *sim, uint32_t index, bool dead)
-{
-    struct gw_sim_shard *shard = &sim->shards[index];
-    if (shard->server) {
-        gw_sim_add_stats(&shard->past, gw_server_stats(shard->server), sizeof(shard->past));
-        if (!dead) {
-            gw_coordinator_fini(shard->coordinator);
-            gw_server_fini(shard->server);
-        }
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        free(shard->memory[i]);
-        shard->memory[i] = NULL;
-    }
-    shard->server = NULL;
-    shard->coordinator = NULL;
-}
-
-void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool dead)
-{
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    for (uint32_t i = 0; member->stakes && i < gw_sim_stakes(spec); i++) {
-        struct gw_sim_stake *stake = &member->stakes[i];
-        if (stake->slot_worker && !dead)
-            gw_slot_worker_fini(stake->slot_worker);
-        if (stake->worker) {
-            gw_sim_add_stats(&member->past, gw_worker_stats(stake->worker), sizeof(member->past));
-            if (!dead)
-                gw_worker_fini(stake->worker);
-        }
-        if (stake->member && !dead)
-            gw_member_fini(stake->member);
-        free(stake->memory[0]);
-        free(stake->memory[1]);
-    }
-    free(member->stakes);
-    member->stakes = NULL;
-}
-
-static int member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
-{
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
-    uint32_t index = spec->first_worker + rank, host = gw_sim_workers_of(sim, spec)[rank];
-    struct gw_sim_member *member = &sim->members[index];
-    *member = (struct gw_sim_member){.job = job, .rank = rank, .place = sim->place[host]};
-    member->stakes = gw_memory_aligned(gw_sim_stakes(spec) * sizeof(*member->stakes));
-    if (sim->scenario->host.payload) {
-        member->in = gw_memory_aligned(spec->bytes);
-        member->out = gw_memory_aligned(spec->bytes);
-    }
-    int error = GW_OK;
-    for (uint32_t i = 0; i < spec->server_count && !error; i++) {
-        struct gw_sim_stake *stake = &member->stakes[i];
-        uint32_t shard = spec->first_server + i;
-        struct gw_member_cfg cfg = {
-            .job = shard,
-            .server = sim->shards[shard].host,
-            .rank = (uint16_t)rank,
-            .incarnation = incarnation(sim, shard << 10 | rank, UINT16_MAX),
-            .retry = spec->timeout,
-            .beat = spec->beat,
-            .stall = sim->scenario->host.stall,
-        };
-        stake->memory[0] = gw_memory_aligned(gw_member_size());
-        error = gw_member_init(&stake->member, stake->memory[0], &cfg,
-                               sim->nodes[member->place].endpoint);
-    }
-    if (!error && spec->server_count == 0)
-        error = gw_sim_slot_worker_open(sim, member);
-    if (error)
-        return error;
-    struct gw_sim_start start = {.at = spec->start,
-                                 .flow = sim->scenario->workload.flow_count + index};
-    gw_sim_app_add(&sim->nodes[member->place].app, start);
     return GW_OK;
 }
 
-static int job_open(struct gw_sim *sim, uint32_t job, char *why)
+uint64_t gw_sim_piece_first(const struct gw_sim_job *job, const struct gw_piece *piece)
+{
+    return (job->offsets[piece->first_tensor] + piece->first) / sizeof(float);
+}
+
+uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece *piece,
+                           uint32_t server, uint64_t *first)
+{
+    uint64_t elements = piece->bytes / sizeof(float);
+    uint64_t share = elements / spec->server_count, rest = elements % spec->server_count;
+    *first = 0;
+    if (piece->bytes <= spec->whole)
+        return piece->id % spec->server_count == server ? elements : 0;
+    *first = server * share + (server < rest ? server : rest);
+    return share + (server < rest);
+}
+
+uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec)
+{
+    const struct gw_plan *plan = &sim->scenario->workload.plans[spec->train.plan].plan;
+    uint64_t most = spec->train.fusion;
+    for (uint32_t i = 0; i < plan->tensor_count; i++)
+        if (plan->tensors[i].bytes > most)
+            most = plan->tensors[i].bytes;
+    return most < plan->bytes ? most : plan->bytes;
+}
+
+/* What all jobs need of hosts; fixes how many pieces a member may have under way. */
+void gw_sim_jobs_demand(const struct gw_sim *sim, struct gw_sim_demand *demands)
+{
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        const struct gw_sim_job *job = &sim->jobs[i];
+        job->ops->demand(sim, job->spec, job->room, demands);
+    }
+}
+
+/* What a job is, before hosts exist. */
+static int prepare(struct gw_sim *sim, uint32_t index, uint64_t *tag, char *why)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    const struct gw_job_spec *spec = &workload->jobs[job];
-    int error = spec_check(sim, spec, why);
-    uint64_t elements = spec->bytes / sizeof(float), first = 0;
-    for (uint32_t i = 0; i < spec->server_count && !error; i++) {
-        uint32_t index = spec->first_server + i;
-        struct gw_sim_shard *shard = &sim->shards[index];
-        uint64_t count = elements / spec->server_count + (i < elements % spec->server_count);
-        *shard = (struct gw_sim_shard){
-            .job = job, .host = workload->job_servers[index], .first = first, .count = count};
-        first += count;
-        error = gw_sim_shard_open(sim, index);
+    const struct gw_job_spec *spec = &workload->jobs[index];
+    struct gw_sim_job *job = &sim->jobs[index];
+    *job = (struct gw_sim_job){
+        .spec = spec,
+        .plan = &workload->plans[spec->train.plan].plan,
+        .ops = gw_sim_mover_of(spec->via),
+        .first_tag = (uint32_t)*tag,
+    };
+    if (!job->ops) {
+        snprintf(why, GW_WHY_MAX, "workload: via: the simulator has no mover for it");
+        return GW_ERR_UNKNOWN;
     }
-    for (uint32_t rank = 0; rank < spec->worker_count && !error; rank++)
-        error = member_open(sim, job, rank);
-    if (error && !why[0])
-        snprintf(why, GW_WHY_MAX, "workload: job %u: %s", job, gw_error_message(error));
+    const struct gw_plan *plan = job->plan;
+    job->pieces = gw_sim_pieces_of(spec, plan);
+    job->room = job->ops->room(sim, spec, job->pieces ? job->pieces : 1);
+    *tag += job->ops->tags(sim, spec, job->room);
+    if (*tag > UINT32_MAX) {
+        snprintf(why, GW_WHY_MAX, "workload: jobs have too many workers and pieces of gradients");
+        return GW_ERR_RANGE;
+    }
+    job->offsets = gw_memory_zeroed(plan->tensor_count, sizeof(*job->offsets));
+    for (uint32_t t = 1; t < plan->tensor_count; t++)
+        job->offsets[t] = job->offsets[t - 1] + plan->tensors[t - 1].bytes;
+    gw_sim_order_open(job);
+    return GW_OK;
+}
+
+int gw_sim_jobs_prepare(struct gw_sim *sim, char *why)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    uint64_t tag = workload->flow_count;
+    sim->jobs = gw_memory_zeroed(workload->job_count, sizeof(*sim->jobs));
+    sim->members = gw_memory_aligned(workload->job_host_count * sizeof(*sim->members));
+    int error = GW_OK;
+    for (uint32_t i = 0; i < workload->job_count && !error; i++)
+        error = prepare(sim, i, &tag, why);
     return error;
+}
+
+static void member_open(struct gw_sim *sim, uint32_t job, uint32_t rank)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
+    uint32_t index = spec->first_worker + rank;
+    struct gw_sim_member *member = &sim->members[index];
+    *member = (struct gw_sim_member){
+        .job = job, .rank = rank, .place = sim->place[gw_sim_workers_of(sim, spec)[rank]]};
+    struct gw_sim_app *app = &sim->nodes[member->place].app;
+    member->next_here = app->first_member;
+    app->first_member = index;
+    gw_sim_train_open(sim, member);
+    struct gw_sim_start start = {.at = spec->start,
+                                 .flow = sim->scenario->workload.flow_count + index};
+    gw_sim_app_add(app, start);
 }
 
 int gw_sim_jobs_open(struct gw_sim *sim, char *why)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    sim->members = gw_memory_aligned(workload->job_host_count * sizeof(*sim->members));
-    sim->shards = gw_memory_aligned(workload->job_server_count * sizeof(*sim->shards));
     why[0] = '\0';
     int error = GW_OK;
-    for (uint32_t job = 0; job < workload->job_count && !error; job++)
-        error = job_open(sim, job, why);
+    for (uint32_t i = 0; i < workload->job_count && !error; i++) {
+        for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
+            member_open(sim, i, rank);
+        error = sim->jobs[i].ops->open(sim, i, why);
+        if (error && !why[0])
+            snprintf(why, GW_WHY_MAX, "workload: job %u: %s", i, gw_error_message(error));
+    }
     sim->awaited += workload->job_host_count;
     return error;
 }
@@ -232,15 +163,115 @@ int gw_sim_jobs_open(struct gw_sim *sim, char *why)
 void gw_sim_jobs_close(struct gw_sim *sim)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    for (uint32_t i = 0; sim->members && i < workload->job_host_count; i++) {
-        gw_sim_member_close(sim, &sim->members[i], true);
-        free(sim->members[i].in);
-        free(sim->members[i].out);
+    for (uint32_t i = 0; sim->jobs && i < workload->job_count; i++) {
+        struct gw_sim_job *job = &sim->jobs[i];
+        if (job->ops)
+            job->ops->close(sim, i);
+        free(job->offsets);
+        gw_sim_order_close(job);
     }
-    for (uint32_t i = 0; sim->shards && i < workload->job_server_count; i++)
-        gw_sim_shard_close(sim, i, true);
+    for (uint32_t i = 0; sim->members && i < workload->job_host_count; i++)
+        gw_sim_train_close(&sim->members[i]);
     free(sim->members);
-    free(sim->shards);
+    free(sim->jobs);
+}
+
+bool gw_sim_member_start(struct gw_sim_part *part, uint32_t index, gw_time now)
+{
+    struct gw_sim_member *member = &part->sim->members[index];
+    return !member->mover || gw_sim_job_of(part->sim, member)->ops->join(part, member, now);
+}
+
+void gw_sim_member_wake(struct gw_sim *sim, struct gw_sim_member *member, gw_time at)
+{
+    struct gw_sim_app *app = &sim->nodes[member->place].app;
+    bool was_first = member->wake == app->wake;
+    member->wake = at;
+    if (at <= app->wake) {
+        app->wake = at;
+    } else if (was_first) {
+        app->wake = at;
+        for (uint32_t i = app->first_member; i != UINT32_MAX; i = sim->members[i].next_here)
+            if (sim->members[i].wake < app->wake)
+                app->wake = sim->members[i].wake;
+    }
+}
+
+void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at)
+{
+    if (at < member->wake)
+        gw_sim_member_wake(sim, member, at);
+    gw_sim_calendar_wake(gw_sim_part_of(sim, member->place), member->place, at);
+}
+
+struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw_sim_node *node,
+                                       uint32_t job)
+{
+    for (uint32_t i = node->app.first_member; i != UINT32_MAX; i = sim->members[i].next_here)
+        if (sim->members[i].job == job)
+            return &sim->members[i];
+    return NULL;
+}
+
+void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *app, gw_time now)
+{
+    struct gw_sim *sim = part->sim;
+    for (uint32_t i = app->first_member; i != UINT32_MAX; i = sim->members[i].next_here)
+        if (sim->members[i].wake <= now)
+            gw_sim_train_expire(part, &sim->members[i], now);
+}
+
+/* The job that an event of an application or a message is about; NULL: it is about a flow. */
+static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const struct gw_event *event)
+{
+    bool is_control = event->kind == GW_EVENT_JOINED || event->kind == GW_EVENT_REFUSED ||
+                      event->kind == GW_EVENT_LEFT;
+    if (!is_control && event->tag < sim->scenario->workload.flow_count)
+        return NULL;
+    uint32_t low = 0, high = sim->scenario->workload.job_count;
+    while (high - low > 1) { /* the last job that does not begin behind it */
+        uint32_t middle = low + (high - low) / 2;
+        const struct gw_sim_job *job = &sim->jobs[middle];
+        bool is_behind =
+            is_control ? event->flow < job->spec->first_server : event->tag < job->first_tag;
+        if (is_behind)
+            high = middle;
+        else
+            low = middle;
+    }
+    return &sim->jobs[low];
+}
+
+bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
+                      const struct gw_event *event, gw_time now)
+{
+    const struct gw_sim_job *job = job_of_event(part->sim, event);
+    if (!job)
+        return false;
+    job->ops->event(part, node, (uint32_t)(job - part->sim->jobs), event, now);
+    return true;
+}
+
+void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    for (uint32_t i = 0; i < workload->job_host_count; i++) {
+        struct gw_sim_member *member = &sim->members[i];
+        if (member->place != place || !member->mover)
+            continue;
+        sim->jobs[member->job].ops->member_crashed(sim, member, now);
+        gw_sim_member_failed(gw_sim_part_of(sim, place), member, GW_JOB_LOST, member->rank, now);
+    }
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        if (sim->jobs[i].ops->servers_crashed)
+            sim->jobs[i].ops->servers_crashed(sim, i, place, now);
+}
+
+void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place)
+{
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++)
+        if (sim->jobs[i].ops->servers_restarted)
+            sim->jobs[i].ops->servers_restarted(sim, i, place);
 }
 
 /* Options of every aggregation stage; no aggregators when no job adds up anything. */
@@ -257,6 +288,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
         const struct gw_job_spec *spec = &workload->jobs[i];
         if (spec->levels > 0 && spec->aggregators > cfg.aggregators)
             cfg.aggregators = spec->aggregators;
+        if (spec->rules.reclaim == GW_AGG_RECLAIM_RESULTS)
+            cfg.reclaim = GW_AGG_RECLAIM_RESULTS;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
         if (IDLE_SILENCES * spec->silence > cfg.job_idle)

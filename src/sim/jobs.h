@@ -7,6 +7,21 @@
 
 #include "sim/sim_impl.h"
 
+/* What a host needs for all that the workload may ask of it at the same time. */
+struct gw_sim_demand {
+    uint32_t timed;    /* flows it sends that start by the clock */
+    uint32_t sends;    /* flows it sends: in all, or of a mover at the same time */
+    uint32_t receives; /* likewise, flows it receives */
+    uint32_t expects;  /* receive buffers that a mover posts at the same time */
+    uint32_t apps;     /* workers and servers of jobs */
+    uint32_t events;   /* of these, beyond a few for each */
+    uint32_t servers;  /* of jobs */
+};
+
+/* Decides how jobs are run, and then says what they need of hosts, by host. */
+int gw_sim_jobs_prepare(struct gw_sim *sim, char *why);
+void gw_sim_jobs_demand(const struct gw_sim *sim, struct gw_sim_demand *demands);
+
 /* Opens the workload's jobs on hosts that exist; 0, or an error with `why` set. */
 int gw_sim_jobs_open(struct gw_sim *sim, char *why);
 void gw_sim_jobs_close(struct gw_sim *sim);
@@ -24,10 +39,17 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
 void gw_sim_slots_install(const struct gw_sim *sim, struct gw_slots *slots, uint32_t id);
 
 /* Lets a member join its job; false when its endpoint has no room. */
-bool gw_sim_member_start(struct gw_sim *sim, uint32_t index, gw_time now);
+bool gw_sim_member_start(struct gw_sim_part *part, uint32_t index, gw_time now);
 
-/* True for an event of a job; it has then been handled. */
-bool gw_sim_member_event(struct gw_sim_part *part, const struct gw_event *event, gw_time now);
+/* Calls the members of a host whose time has come. */
+void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *app, gw_time now);
+
+/* True for an event of a job, on the host `node`; it has then been handled. */
+bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
+                      const struct gw_event *event, gw_time now);
+
+/* In the serial phase: tells members what the first of their job has decided. */
+void gw_sim_jobs_agree(struct gw_sim *sim);
 
 /*
  * In the serial phase: the node at `place` crashes, or is back. The first is called while the core

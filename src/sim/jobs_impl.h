@@ -1,40 +1,74 @@
 /*
- * The inside of training jobs in the simulator: shared by the files jobs.c and job_*.c, and
- * included by nobody else.
+ * The inside of training jobs in the simulator: shared by the files jobs.c, job_*.c and mover_*.c,
+ * and included by nobody else.
  *
- * A job of the scenario is split over its servers: each has a part of the tensor, a job number of
- * its own in the core (a "shard"), a server and a coordinator on its host. A worker of the job is a
- * "member" of the run: on its host it has one worker and membership per shard ("stake"). An
- * iteration ends when the last shard's part has its sum.
+ * A worker of a job is a "member" of the run. It follows the job's plan: it computes layer by
+ * layer, forward and backward; a scheduler hands out pieces of the gradients, and the job's mover
+ * (mover.h) takes them to the others and brings the sums back. job_train.c has the rules.
+ *
+ * All that a member writes belongs to its host, and so to one partition. What members of a job must
+ * agree on crosses hosts in job_order.c.
  */
 #ifndef GW_SIM_JOBS_IMPL_H
 #define GW_SIM_JOBS_IMPL_H
 
-#include "core/aggregation/slot_worker.h"
-#include "core/control/coordinator.h"
-#include "core/control/member.h"
+#include "base/fixed.h"
+#include "core/job.h"
 #include "sim/jobs.h"
+#include "workload/schedule/scheduler.h"
 
-/* One server's part of a job. */
-struct gw_sim_shard {
-    uint32_t job;             /* index into the workload's jobs */
-    uint32_t host;            /* of the server */
-    uint64_t first;           /* element of the tensor */
-    uint64_t count;           /* elements */
-    struct gw_server *server; /* NULL: its host is down */
-    struct gw_coordinator *coordinator;
-    void *memory[2];
-    uint32_t lives;
-    struct gw_server_stats past; /* of earlier lives */
+struct gw_sim_mover_ops;
+
+/* A piece that rank 0 has handed out, and when. */
+struct gw_sim_said {
+    gw_time at;
+    uint32_t backward; /* pass that it is of */
+    struct gw_piece piece;
 };
 
-/* A member's part in one shard. */
-struct gw_sim_stake {
-    struct gw_member *member;
-    struct gw_worker *worker; /* NULL before it has joined */
-    struct gw_slot_worker
-        *slot_worker; /* of a job that sums in slots: it has no member, no worker */
-    void *memory[2];
+/* What rank 0 decides for all members of its job. */
+struct gw_sim_order {
+    struct gw_sim_said *said; /* a ring; NULL: everyone decides for itself */
+    uint32_t room;
+    uint64_t count;      /* pieces said so far; rank 0's partition writes it */
+    uint64_t published;  /* of these, that the others may see; the serial phase writes it */
+    uint32_t limit;      /* iterations of the job, as rank 0 knows it */
+    uint32_t limit_seen; /* as the others do */
+};
+
+struct gw_sim_job {
+    const struct gw_job_spec *spec;
+    const struct gw_plan *plan;
+    const struct gw_sim_mover_ops *ops;
+    void *mover;        /* its state of the job, if it has any */
+    uint64_t *offsets;  /* of each tensor, among the bytes of all */
+    uint32_t pieces;    /* of an iteration, at most */
+    uint32_t first_tag; /* of its events, see mover.h */
+    uint32_t room;      /* pieces that a member may have under way */
+    struct gw_sim_order order;
+};
+
+enum gw_sim_phase {
+    GW_SIM_OUTSIDE,  /* it has not joined */
+    GW_SIM_FORWARD,  /* `layer` is to be computed, or is being computed */
+    GW_SIM_BACKWARD, /* likewise */
+    GW_SIM_COMPUTED, /* all iterations; gradients may be under way */
+};
+
+/* What a member has spent its time with since it opened. */
+struct gw_sim_reading {
+    gw_time at;
+    gw_time waited;      /* not computed */
+    gw_time moved;       /* had a piece under way */
+    uint32_t iterations; /* begun */
+};
+
+struct gw_sim_clock {
+    struct gw_sim_reading sum;  /* up to its time */
+    bool is_waiting, is_moving; /* since then */
+    /* When the first iteration could start, the one behind the warm-up, and the one behind the last
+     * that ended. */
+    struct gw_sim_reading first, warm, last;
 };
 
 /* A worker of a training job. */
@@ -42,17 +76,31 @@ struct gw_sim_member {
     uint32_t job; /* index into the workload's jobs */
     uint32_t rank;
     uint32_t place;
-    struct gw_sim_stake *stakes; /* one per shard of the job, or one in slots */
-    uint32_t joined;             /* shards */
-    uint32_t pending;            /* shards whose part of this iteration is in work */
-    uint32_t iterations;         /* finished */
+    uint32_t next_here; /* member on the same host; UINT32_MAX: none */
+    void *mover;        /* what the mover has on the host; NULL: nothing, or not any more */
+    struct gw_scheduler *scheduler;
+    enum gw_sim_phase phase;
+    uint32_t layer;
+    gw_time layer_end;       /* GW_TIME_NEVER: it computes nothing */
+    uint32_t begun;          /* iterations */
+    uint32_t backward;       /* passes begun */
+    uint32_t iterations;     /* of which all gradients are back */
+    gw_time wake;            /* when the engine wants to be called */
+    gw_time quiet_since;     /* neither computes nor has anything under way; else GW_TIME_NEVER */
+    gw_q16 pace;             /* times that computation of this iteration takes longer */
+    struct gw_prng prng;     /* of its computation */
+    bool is_busy;            /* is being advanced: calls from inside return at once */
+    uint64_t followed;       /* pieces of the job's order that it has taken */
+    struct gw_piece *pieces; /* by slot */
+    uint32_t *free_slots;
+    uint32_t free_count;
+    struct gw_sim_clock clock;
     gw_time start, end;
     enum gw_flow_outcome outcome;
     enum gw_job_reason reason; /* of a failure, and what it is about */
     uint32_t about;
     bool is_started;
-    struct gw_worker_stats past; /* of what is gone */
-    float *in, *out;             /* the tensor, in runs that carry payload */
+    float *in, *out; /* gradients and sums, in runs that carry payload */
 };
 
 static inline const struct gw_job_spec *gw_sim_job_spec(const struct gw_sim *sim, uint32_t job)
@@ -67,10 +115,24 @@ static inline const uint32_t *gw_sim_workers_of(const struct gw_sim *sim,
     return sim->scenario->workload.job_hosts + spec->first_worker;
 }
 
-/* A job of slots has no shard, and its members one stake. */
-static inline uint32_t gw_sim_stakes(const struct gw_job_spec *spec)
+/* The hosts of its servers. */
+static inline const uint32_t *gw_sim_servers_of(const struct gw_sim *sim,
+                                                const struct gw_job_spec *spec)
 {
-    return spec->server_count ? spec->server_count : 1;
+    return sim->scenario->workload.job_servers + spec->first_server;
+}
+
+static inline struct gw_sim_job *gw_sim_job_of(const struct gw_sim *sim,
+                                               const struct gw_sim_member *member)
+{
+    return &sim->jobs[member->job];
+}
+
+/* The member of a rank. */
+static inline struct gw_sim_member *gw_sim_member_of(const struct gw_sim *sim,
+                                                     const struct gw_job_spec *spec, uint32_t rank)
+{
+    return &sim->members[spec->first_worker + rank];
 }
 
 /* The switch that a host hangs on. */
@@ -80,23 +142,52 @@ static inline uint32_t gw_sim_home_of(const struct gw_sim *sim, uint32_t host)
     return topo->ports[topo->nodes[host].first_port].peer;
 }
 
-/* Attaches a shard's server and coordinator to their host; 0 or an error. */
-int gw_sim_shard_open(struct gw_sim *sim, uint32_t shard);
+/* Pieces of an iteration, at most. */
+uint32_t gw_sim_pieces_of(const struct gw_job_spec *spec, const struct gw_plan *plan);
 
-/* Frees it; `dead`: the endpoint is gone already. */
-void gw_sim_shard_close(struct gw_sim *sim, uint32_t shard, bool dead);
+/* A scheduler for one member of a job. */
+struct gw_scheduler *gw_sim_scheduler_open(const struct gw_sim_job *job);
 
-/* Frees what a member has on its host. */
-void gw_sim_member_close(struct gw_sim *sim, struct gw_sim_member *member, bool dead);
+/* When a member wants to be called next. */
+void gw_sim_member_wake(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
+
+/* jobs.c: whether every host of a job has one way into the network, which leads to a switch; 0, or
+ * an error with `why` set. */
+int gw_sim_homes_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why);
+
+/* job_train.c: makes a member ready to join, and frees what it has. */
+void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member);
+void gw_sim_train_close(struct gw_sim_member *member);
+
+/* Does whatever the member can do at this time. */
+void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+
+/* The time has come at which it wanted to be called. */
+void gw_sim_train_expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+
+/* job_order.c: whether the members of a job follow rank 0, and the memory for it. */
+void gw_sim_order_open(struct gw_sim_job *job);
+void gw_sim_order_close(struct gw_sim_job *job);
+
+/* Rank 0 hands out a piece. */
+void gw_sim_order_say(struct gw_sim_job *job, const struct gw_sim_member *member,
+                      const struct gw_piece *piece, gw_time now);
+
+/* The piece that a member must hand out next, if it is known to it and its tensors are ready. */
+bool gw_sim_order_next(const struct gw_sim *sim, struct gw_sim_member *member,
+                       struct gw_piece *piece, gw_time now);
+
+/* When the next piece will be known to a member; GW_TIME_NEVER: it is, or nobody knows. */
+gw_time gw_sim_order_deadline(const struct gw_sim *sim, const struct gw_sim_member *member,
+                              gw_time now);
+
+/* Whether the member may begin another iteration: an end by time is decided by rank 0. */
+bool gw_sim_order_goes_on(struct gw_sim *sim, struct gw_sim_member *member, gw_time now);
 
 /* job_results.c: adds counters, all of which are uint64_t; `size` in bytes. */
 void gw_sim_add_stats(void *sum, const void *stats, size_t size);
 
-/* job_slots.c: 0, or an error with `why` set. */
-int gw_sim_slots_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why);
-int gw_sim_slot_worker_open(struct gw_sim *sim, struct gw_sim_member *member);
-
-/* job_payload.c: the member's part of the tensor for its next iteration. */
+/* job_payload.c: the member's gradients of its next iteration. */
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member);
 
 /* Whether every element is the sum over all workers. */

@@ -53,6 +53,9 @@ static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node,
     uint32_t result = gw_node_output(node->core, index, pkts, max, now);
     uint32_t count = result & ~GW_OUTPUT_MORE;
     gw_time at = now;
+    gw_time free_at = 0;
+    if (__builtin_expect(node->cost != NULL, 0))
+        free_at = now + gw_sim_host_tx_time(node->cost, pkts, count);
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
         gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
@@ -67,9 +70,8 @@ static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node,
             gw_sim_deliver(part, node, port, pkt, serialisation, at);
     }
     part->hops += count;
-    if (__builtin_expect(node->cost != NULL, 0) &&
-        at < now + gw_sim_host_tx_time(node->cost, count))
-        at = now + gw_sim_host_tx_time(node->cost, count);
+    if (at < free_at)
+        at = free_at;
     port->busy_until = at;
     if (result & GW_OUTPUT_MORE) {
         GW_DEBUG_ASSERT(count > 0);
@@ -223,7 +225,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
         } else if (timer == now) {
             gw_node_expire(node->core, now);
         } else {
-            gw_sim_app_start(part, node, now);
+            gw_sim_app_run(part, node, now);
         }
         if (node->core->event_count) {
             node->hash = hash_event(node->hash, now, node->core->event_count);

@@ -9,16 +9,15 @@
 
 #include "base/error.h"
 #include "sim/host_cost.h"
-#include "sim/jobs.h"
+#include "sim/mover.h"
 #include "topo/memory.h"
 
 enum {
     TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
     TX_FLOWS_MAX = 65536, /* the endpoint's limit */
     RX_FLOWS_MAX = 4096,
-    APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
-    APP_EVENTS = 4,     /* per application of a job */
-    SPAN_MAX = 8192,    /* the endpoint's limit */
+    APP_EVENTS = 4,  /* per application of a job */
+    SPAN_MAX = 8192, /* the endpoint's limit */
     SPAN_MIN = 64,
     SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
 };
@@ -43,33 +42,18 @@ static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
     }
 }
 
-/* How many flows a host must be able to run at the same time. */
-struct demand {
-    uint32_t timed; /* flows it sends that start by the clock */
-    uint32_t sends;
-    uint32_t receives;
-    uint32_t apps;    /* workers and servers of jobs */
-    uint32_t servers; /* of these */
-};
-
-static struct demand *count_demand(const struct gw_sim *sim)
+static struct gw_sim_demand *count_demand(const struct gw_sim *sim)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    struct demand *demand = gw_memory_aligned(sim->scenario->topo.host_count * sizeof(*demand));
+    struct gw_sim_demand *demand =
+        gw_memory_aligned(sim->scenario->topo.host_count * sizeof(*demand));
     for (uint32_t i = 0; i < workload->flow_count; i++) {
         const struct gw_flow_spec *spec = &workload->flows[i];
         demand[spec->src].sends++;
         demand[spec->src].timed += spec->start != GW_TIME_NEVER;
         demand[spec->dst].receives++;
     }
-    for (uint32_t i = 0; i < workload->job_count; i++)
-        for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
-            demand[workload->job_hosts[workload->jobs[i].first_worker + rank]].apps +=
-                APPS_PER_SHARD * workload->jobs[i].server_count + 1;
-    for (uint32_t i = 0; i < workload->job_server_count; i++) {
-        demand[workload->job_servers[i]].apps += APPS_PER_SHARD;
-        demand[workload->job_servers[i]].servers++;
-    }
+    gw_sim_jobs_demand(sim, demand);
     return demand;
 }
 
@@ -88,6 +72,9 @@ static uint32_t span_of(const struct gw_scenario *scenario)
         if (packets > largest)
             largest = packets;
     }
+    for (uint32_t i = 0; i < scenario->workload.job_count; i++)
+        if (gw_sim_mover_of(scenario->workload.jobs[i].via)->sends_messages)
+            largest = UINT32_MAX;
     /* A window that only losses bound fills a queue, however little the path holds. */
     uint64_t queued = scenario->transport.cc->exceeds_bdp ? scenario->queue.capacity : 0;
     uint64_t ahead = SPAN_BDPS * (scenario->bdp + queued) / scenario->host.mtu;
@@ -119,7 +106,7 @@ static struct gw_grant_plan grant_plan(const struct gw_scenario *scenario, uint3
 }
 
 static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,
-                      const struct demand *demand, uint32_t span, char *why)
+                      const struct gw_sim_demand *demand, uint32_t span, char *why)
 {
     const struct gw_scenario *scenario = sim->scenario;
     uint32_t concurrent = demand->timed > TX_FLOWS_MIN ? demand->timed : TX_FLOWS_MIN;
@@ -132,9 +119,9 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .rx_flows_max = clamp(demand->receives, 1, RX_FLOWS_MAX),
         .span_max = span,
         .control_max = UINT32_MAX,
-        .expect_max = scenario->host.payload ? demand->receives : 0,
+        .expect_max = (scenario->host.payload ? demand->receives : 0) + demand->expects,
         .apps_max = demand->apps,
-        .app_events_max = APP_EVENTS * demand->apps,
+        .app_events_max = APP_EVENTS * demand->apps + demand->events,
         .mtu = scenario->host.mtu,
         .hdr = scenario->host.header,
         .ack_every = scenario->host.ack_every,
@@ -225,7 +212,7 @@ void gw_sim_node_make(struct gw_sim *sim, uint32_t place)
 
 int gw_sim_nodes_open(struct gw_sim *sim, char *why)
 {
-    struct demand *demand = count_demand(sim);
+    struct gw_sim_demand *demand = count_demand(sim);
     uint32_t span = span_of(sim->scenario);
     int error = GW_OK;
     for (uint32_t p = 0; p < sim->part_count && !error; p++) {

@@ -100,7 +100,21 @@ struct gw_job_result {
     uint64_t fragments;  /* that the server finished */
     uint64_t aggregated; /* of these, that reached it as one sum of all workers */
     uint64_t resent;     /* packets, by all workers */
+    /* In the steady state: from the end of the warm-up, if there were more iterations, to the last
+     * one that ended; means over workers. */
+    bool is_steady;      /* an iteration ended */
+    double iteration_ps; /* between two starts of the forward pass */
+    double stall_ps;     /* of these, without computation */
+    double overlap;      /* part of the time with gradients under way that is hidden behind
+                            computation; 1 also when none ever are */
 };
+
+/*
+ * Jain's index over the jobs that have ended an iteration, of how fast each goes against what it
+ * could reach alone: the longer of its computation and of its gradients at the rate of a host's
+ * link, divided by its iteration time. 1 when all jobs are slowed down alike, or there is none.
+ */
+double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *results);
 
 /* Stores up to `max` results in the order of scenario->workload.jobs; returns how many there are.
  */

@@ -140,8 +140,8 @@ struct gw_sim {
     uint64_t *acked_before;          /* per flow: at the last sample */
     uint32_t *flow_numbers;          /* per flow: its number on the sender's endpoint */
     uint32_t awaited;                /* flows and members that the run waits for */
+    struct gw_sim_job *jobs;         /* as in workload.jobs */
     struct gw_sim_member *members;   /* workers of all jobs, as in workload.job_hosts */
-    struct gw_sim_shard *shards;     /* servers of all jobs, as in workload.job_servers */
     uint32_t *fired;                 /* times that each trigger was fired */
     struct gw_sim_control *controls; /* sorted by time */
     uint32_t control_count, control_next;

@@ -5,9 +5,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "topo/memory.h"
+
+enum {
+    MODEL_WHY_MAX = 512, /* bytes: the names of all models */
+};
 
 int gw_workload_refuse(struct gw_workload_ctx *ctx, int error, const char *format, ...)
 {
@@ -31,6 +36,32 @@ gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time sp
     if (spread == 0)
         return start;
     return start + (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
+}
+
+/*
+ * -ln(x / 2^32) in 1/2^32 for x from 1 to 2^32. The logarithm to base 2 is taken bit by bit:
+ * squaring a number in [1, 2) doubles its logarithm, and the result is 2 or more when the next bit
+ * is 1.
+ */
+static uint64_t minus_log(uint64_t x)
+{
+    const uint64_t ln2_q32 = 2977044472; /* ln(2) * 2^32 */
+    uint32_t shift = (uint32_t)__builtin_clzll(x);
+    uint64_t mantissa = x << shift; /* in 1/2^63, from 1 to 2 */
+    uint64_t log2 = (uint64_t)(63 - shift) << 32;
+    for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1) {
+        unsigned __int128 square = (unsigned __int128)mantissa * mantissa;
+        bool carry = square >> 127;
+        mantissa = (uint64_t)(square >> (carry ? 64 : 63));
+        log2 |= carry ? bit : 0;
+    }
+    uint64_t rest = (UINT64_C(32) << 32) - log2;
+    return (uint64_t)(((unsigned __int128)rest * ln2_q32) >> 32);
+}
+
+uint64_t gw_workload_exponential(struct gw_prng *prng)
+{
+    return minus_log((gw_prng_next(prng) >> 32) + 1);
 }
 
 void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
@@ -64,15 +95,22 @@ uint32_t *gw_workload_groups(const struct gw_topo *topo)
     return group;
 }
 
+/* The path of a file that is named relative to the scenario's folder; to be freed. */
+static char *path_of(const char *name, const struct gw_workload_ctx *ctx)
+{
+    size_t size = strlen(ctx->directory) + strlen(name) + 2;
+    char *path = gw_memory_zeroed(size, 1);
+    snprintf(path, size, "%s/%s", ctx->directory, name);
+    return path;
+}
+
 int gw_workload_open(struct gw_workload_file *file, const char *name, struct gw_workload_ctx *ctx)
 {
     *file = (struct gw_workload_file){.name = name};
     if (name[0] == '\0')
         return gw_workload_refuse(ctx, GW_ERR_INVALID, "file is missing: the name of a file");
     if (name[0] != '/') {
-        size_t size = strlen(ctx->directory) + strlen(name) + 2;
-        char *path = gw_memory_zeroed(size, 1);
-        snprintf(path, size, "%s/%s", ctx->directory, name);
+        char *path = path_of(name, ctx);
         file->stream = fopen(path, "r");
         free(path);
     }
@@ -113,4 +151,14 @@ int gw_workload_file_error(const struct gw_workload_file *file, struct gw_worklo
     vsnprintf(ctx->why + used, ctx->why_size - (size_t)used, format, args);
     va_end(args);
     return error;
+}
+
+int gw_workload_model(struct gw_model *model, const char *name, struct gw_workload_ctx *ctx)
+{
+    char why[MODEL_WHY_MAX];
+    char *path = path_of(name, ctx);
+    bool is_beside = name[0] != '/' && access(path, R_OK) == 0;
+    int error = gw_model_load(model, is_beside ? path : name, why, sizeof(why));
+    free(path);
+    return error ? gw_workload_refuse(ctx, error, "model: %s", why) : GW_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * What the workload kinds share: host groups, start times, files and limits.
+ * What the workload kinds share: host groups, start times, files, models and limits.
  *
  * Include this from a kind's file only.
  */
@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "workload/model/model.h"
 #include "workload/workload.h"
 
 enum {
@@ -24,6 +25,9 @@ int gw_workload_check_count(struct gw_workload_ctx *ctx, const char *name, uint6
 
 /* A flow's start: `start` plus a random offset in [0, spread). */
 gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time spread);
+
+/* An exponential random number of mean 1, in 1/2^32, the same on every machine. */
+uint64_t gw_workload_exponential(struct gw_prng *prng);
 
 /* Adds a flow that a time starts and that nothing waits for. */
 void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
@@ -57,5 +61,11 @@ int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
 int gw_workload_file_error(const struct gw_workload_file *file, struct gw_workload_ctx *ctx,
                            int error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/*
+ * Loads the value of the parameter "model": a model of the project, or a file, relative to the
+ * scenario's folder or else to the current one. Returns 0 or a negative error with ctx->why set.
+ */
+int gw_workload_model(struct gw_model *model, const char *name, struct gw_workload_ctx *ctx);
 
 #endif

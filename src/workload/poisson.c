@@ -106,27 +106,6 @@ static unsigned __int128 size_mean(const struct distribution *sizes)
     return sum;
 }
 
-/*
- * -ln(x / 2^32) in 1/2^32 for x from 1 to 2^32. The logarithm to base 2 is taken bit by bit:
- * squaring a number in [1, 2) doubles its logarithm, and the result is 2 or more when the next bit
- * is 1.
- */
-static uint64_t minus_log(uint64_t x)
-{
-    const uint64_t ln2_q32 = 2977044472; /* ln(2) * 2^32 */
-    uint32_t shift = (uint32_t)__builtin_clzll(x);
-    uint64_t mantissa = x << shift; /* in 1/2^63, from 1 to 2 */
-    uint64_t log2 = (uint64_t)(63 - shift) << 32;
-    for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1) {
-        unsigned __int128 square = (unsigned __int128)mantissa * mantissa;
-        bool carry = square >> 127;
-        mantissa = (uint64_t)(square >> (carry ? 64 : 63));
-        log2 |= carry ? bit : 0;
-    }
-    uint64_t rest = (UINT64_C(32) << 32) - log2;
-    return (uint64_t)(((unsigned __int128)rest * ln2_q32) >> 32);
-}
-
 /* Mean gap between two flows, in 1/2^16 ps; 0 when it is out of range. */
 static uint64_t gap_mean(const struct poisson *cfg, const struct distribution *sizes,
                          const struct gw_topo *topo)
@@ -152,7 +131,7 @@ static int draw_flows(struct gw_workload *workload, const struct poisson *cfg,
                                   "load gives gaps between flows that are out of range");
     gw_time offset = 0;
     for (uint64_t n = 0; cfg->count == 0 || n < cfg->count; n++) {
-        uint64_t draw = minus_log((gw_prng_next(&ctx->prng) >> 32) + 1);
+        uint64_t draw = gw_workload_exponential(&ctx->prng);
         offset += (gw_time)(((unsigned __int128)gap * draw) >> 48);
         if (cfg->duration && offset >= cfg->duration)
             break;

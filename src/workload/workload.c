@@ -1,6 +1,7 @@
 /* The lists of flows and triggers, and the registry made from workload.def; see workload.h. */
 #include "workload/workload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -29,6 +30,9 @@ void gw_workload_init(struct gw_workload *workload)
 
 void gw_workload_fini(struct gw_workload *workload)
 {
+    for (uint32_t i = 0; i < workload->plan_count; i++)
+        gw_plan_free(&workload->plans[i].plan);
+    free(workload->plans);
     free(workload->collectives);
     free(workload->starts);
     free(workload->triggers);
@@ -63,6 +67,17 @@ void gw_workload_add_start(struct gw_workload *workload, uint32_t flow)
                                       workload->start_count + 1, sizeof(workload->starts[0]));
     workload->starts[workload->start_count++] = flow;
     workload->triggers[workload->trigger_count - 1].start_count++;
+}
+
+uint32_t gw_workload_add_plan(struct gw_workload *workload, const struct gw_plan *plan,
+                              const char *name)
+{
+    workload->plans = gw_memory_grow(workload->plans, &workload->plan_room,
+                                     workload->plan_count + 1, sizeof(workload->plans[0]));
+    struct gw_named_plan *added = &workload->plans[workload->plan_count];
+    added->plan = *plan;
+    snprintf(added->name, sizeof(added->name), "%s", name);
+    return workload->plan_count++;
 }
 
 uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job)

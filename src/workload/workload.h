@@ -8,11 +8,19 @@
 #ifndef GW_WORKLOAD_WORKLOAD_H
 #define GW_WORKLOAD_WORKLOAD_H
 
+#include "base/fixed.h"
 #include "base/prng.h"
-#include "core/algo.h"
+#include "core/coll/coll.h"
 #include "topo/topo.h"
+#include "workload/job_rules.h"
+#include "workload/model/plan.h"
+#include "workload/schedule/schedule.h"
 
 #define GW_TRIGGER_NONE UINT32_MAX
+
+enum {
+    GW_PLAN_NAME_MAX = 64,
+};
 
 /* One message from one host to another. */
 struct gw_flow_spec {
@@ -34,32 +42,63 @@ struct gw_trigger_spec {
     bool one_each;        /* every firing starts the next flow of the list (a window of flows) */
 };
 
-/* Who adds up a job's fragments on their way to its server. */
+/* How a job's gradients are moved, and who adds them up. */
 enum gw_job_via {
-    GW_JOB_VIA_INA,      /* every switch of its tree (ATP) */
-    GW_JOB_VIA_RSS,      /* the switches of its racks, each for itself */
-    GW_JOB_VIA_PS,       /* nobody: the server does it all */
-    GW_JOB_VIA_SWITCHML, /* the switch of its rack, in slots of the job's own; no server */
+    GW_JOB_VIA_INA,      /* fragments, added up by every switch of the job's tree (ATP) */
+    GW_JOB_VIA_RSS,      /* by the switches of its racks, each for itself */
+    GW_JOB_VIA_PS,       /* by nobody on the way: the server does it all */
+    GW_JOB_VIA_SWITCHML, /* by the switch of its rack, in slots of the job's own; no server */
+    GW_JOB_VIA_PUSH,     /* flows: pushed to servers, and pulled back from them */
+    GW_JOB_VIA_COLL,     /* flows among the workers, by a schedule of core/coll; no server */
 };
 
-/* A training job: workers that sum a float32 tensor over and over, each when its last one is done.
+/*
+ * What the workers of a job compute, and in which order their gradients leave. Workers whose plan
+ * takes no time sum one tensor after the other.
+ */
+struct gw_train_spec {
+    uint32_t plan;  /* index into `plans` */
+    uint32_t batch; /* samples of each worker in an iteration; 0: none, iterations are counted */
+    const struct gw_schedule_ops *schedule;
+    uint64_t schedule_cfg[8]; /* its options */
+    uint64_t fusion;          /* bytes of a buffer of fused tensors; 0: no fusion */
+    gw_time cycle;            /* of fusion */
+    uint32_t warmup;          /* iterations that measures leave out, if there are more */
+    gw_q16 jitter;            /* an iteration's computation takes up to so much longer, at random */
+    gw_q16 slowdown;          /* the straggler's takes so many times longer; at least 1 */
+    uint32_t straggler;       /* its rank */
+    bool is_asynchronous;     /* nobody waits for the others' gradients */
+    gw_time end;              /* no iteration begins later, or two at most; 0: none ends it */
+};
+
+/*
+ * A training job: workers that compute and sum gradients, iteration by iteration.
  */
 struct gw_job_spec {
     uint32_t first_worker; /* index into `job_hosts` */
     uint32_t worker_count;
     uint32_t first_server; /* index into `job_servers` */
-    uint32_t server_count; /* each has a part of the tensor */
+    uint32_t server_count; /* each has a part of the gradients */
     enum gw_job_via via;
-    uint8_t levels; /* of switches that add up, at most */
-    uint64_t bytes; /* of the tensor */
+    const char *way;                /* what the scenario calls it; static text */
+    const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
+    uint8_t levels;                 /* of switches that add up, at most */
+    struct gw_train_spec train;
+    uint64_t bytes;   /* of all gradients of an iteration */
+    uint32_t calls;   /* pieces under way at the same time via GW_JOB_VIA_COLL */
+    uint32_t flows;   /* messages at the same time: of a call, or from a worker to a server and
+                         back; 0: as the mover likes */
+    uint64_t segment; /* bytes of a message of a call, a multiple of 4 */
+    uint64_t whole;   /* a piece of up to so many bytes has one server, larger ones are divided */
     uint32_t iterations;
     uint32_t values; /* elements per fragment */
-    uint32_t window; /* fragments, a power of two; also the positions of the index map */
+    uint32_t window; /* fragments, at most */
     uint32_t window_initial;
     uint32_t aggregators; /* of every switch that adds up */
     uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
-    uint32_t share;       /* number of the job's range for static indexing */
+    struct gw_job_rules rules;
+    uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
     bool proactive;       /* fragments that might saturate travel raw */
@@ -79,7 +118,15 @@ struct gw_collective_spec {
     uint32_t flow_count;
 };
 
+/* A plan that jobs share. */
+struct gw_named_plan {
+    struct gw_plan plan;
+    char name[GW_PLAN_NAME_MAX]; /* of the model, for reports */
+};
+
 struct gw_workload {
+    struct gw_named_plan *plans;
+    uint32_t plan_count, plan_room;
     struct gw_collective_spec *collectives;
     uint32_t collective_count, collective_room;
     struct gw_job_spec *jobs;
@@ -118,6 +165,9 @@ void gw_workload_fini(struct gw_workload *workload);
 /* For kinds. Each returns the new index; out of memory ends the program with one clear line. */
 uint32_t gw_workload_add_flow(struct gw_workload *workload, const struct gw_flow_spec *flow);
 uint32_t gw_workload_add_trigger(struct gw_workload *workload, uint32_t needs, bool one_each);
+/* Adds a plan, which is the workload's from now on. */
+uint32_t gw_workload_add_plan(struct gw_workload *workload, const struct gw_plan *plan,
+                              const char *name);
 /* Adds a job, whose workers and servers are those added since the last job. */
 uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job);
 void gw_workload_add_worker(struct gw_workload *workload, uint32_t host);

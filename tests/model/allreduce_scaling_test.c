@@ -191,8 +191,8 @@ static void allreduce_scaling__agreed_exponents_end_the_overflow(void **state)
     assert_in_range(dynamic.server.overflowed, 1, NOTICED + WINDOW);
     assert_true(found.agreed > 0);
     assert_true(dynamic.server.received < fixed.server.received);
-    gw_model_free(&fixed);
-    gw_model_free(&dynamic);
+    gw_model_result_free(&fixed);
+    gw_model_result_free(&dynamic);
 }
 
 /* Nothing but what the proactive rule says travels raw, and no sum saturates. */
@@ -209,12 +209,12 @@ static void allreduce_scaling__proactive_flags_all_that_might_saturate(void **st
     assert_int_equal(result.server.needless, 20); /* the suspicious ones */
     assert_int_equal(found.overflow, 2 * 20);
     assert_int_equal(result.workers.flagged, found.flagged);
-    gw_model_free(&result);
+    gw_model_result_free(&result);
     cfg.proactive = false;
     run(&cfg, &result, check_fragment);
     assert_int_equal(result.server.overflowed, 2 * 20);
     assert_int_equal(result.workers.flagged, 0);
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 /* With both modes the agreed exponent is what the proactive rule asks about. */
@@ -227,7 +227,7 @@ static void allreduce_scaling__agreed_exponents_leave_nothing_to_flag(void **sta
     run(&cfg, &result, check_fragment);
     assert_in_range(result.server.overflowed, 1, NOTICED + WINDOW);
     assert_in_range(result.workers.flagged, 1, (NOTICED + WINDOW) * result.world);
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 /* Any schedule of loss, doubling and reordering, any memory, any type, sum or average. */
@@ -264,7 +264,7 @@ static void allreduce_scaling__is_exact_under_faults(void **state)
         seen.duplicates += result.switches.duplicates;
         seen.collisions += result.switches.collisions;
         seen.passed += result.switches.passed;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     /* The rules that this is about were all at work. */
     assert_true(scaled && agreed && flagged && needless && resent);
@@ -319,7 +319,7 @@ static void allreduce_scaling__workers_agree_on_tensors_that_come_late(void **st
         cfg.delay_of_64 = (uint32_t)(seed / 3 % 6);
         run(&cfg, &result, check_bound);
         scaled += result.server.scaled;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(scaled > 0);
 }
@@ -356,7 +356,7 @@ static void allreduce_scaling__int32_is_never_scaled(void **state)
             memcpy(&got, result.out[rank] + 4 * (size_t)i, sizeof(got));
             assert_true(got == sum);
         }
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 int main(void)

@@ -39,6 +39,7 @@ struct setup {
     uint32_t tx_flows_max; /* 0: as documented */
     uint32_t expect_max;   /* 0: as documented */
     uint64_t queue_max;    /* bytes of a switch port; 0: enough */
+    bool is_bare;          /* messages carry no payload */
 };
 
 struct worker {
@@ -91,6 +92,8 @@ static inline void worker_open(struct model *m, uint32_t rank)
     cfg.rx_flows_max = 2 * awaits + 1;
     cfg.expect_max = m->setup.expect_max ? m->setup.expect_max : awaits;
     gw_test_host_open(&worker->host, &cfg, PKTS);
+    if (m->setup.is_bare)
+        worker->host.pool.bufs = NULL;
     m->cfg.rank = rank;
     m->cfg.path = gw_test_path(&cfg, RATE_BPS, BRTT);
     m->cfg.path.hops = 2;
@@ -121,7 +124,7 @@ static inline void model_open(struct model *m, const struct setup *setup)
         .segment = setup->segment,
         .flows = setup->flows,
         .stall = PATIENCE,
-        .kernels = gw_kernels_best(0),
+        .kernels = setup->is_bare ? NULL : gw_kernels_best(0),
     };
     for (uint32_t rank = 0; rank < setup->world; rank++)
         worker_open(m, rank);

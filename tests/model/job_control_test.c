@@ -105,7 +105,7 @@ static gw_time duration_of(struct gw_model_cfg cfg)
     cfg.mover = 0;
     gw_model_run(&cfg, &result);
     expect_all(&cfg, &result);
-    gw_model_free(&result);
+    gw_model_result_free(&result);
     return result.time;
 }
 
@@ -131,7 +131,7 @@ static void job__three_levels_add_up(void **state)
     assert_int_equal(result.server.received, FRAGMENTS);
     assert_int_equal(result.server.complete, FRAGMENTS);
     assert_true(result.windows_equal);
-    gw_model_free(&result);
+    gw_model_result_free(&result);
 }
 
 static void job__three_levels_are_exact_under_faults(void **state)
@@ -147,7 +147,7 @@ static void job__three_levels_are_exact_under_faults(void **state)
         cfg.aggregators = seed % 2 ? 256 : 7;
         gw_model_run(&cfg, &result);
         expect_all(&cfg, &result);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -167,7 +167,7 @@ static void job__a_restarted_server_recovers(void **state)
         assert_true(result.epochs >= 1);
         restored += result.server.restored;
         supplied += result.workers.supplied;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(restored > 0);
     assert_true(supplied >= restored);
@@ -187,7 +187,7 @@ static void job__a_restarted_switch_costs_a_pause(void **state)
                                                 .which = (uint32_t)seed % 3};
         gw_model_run(&cfg, &result);
         expect_all(&cfg, &result);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -216,7 +216,7 @@ static void job__a_dead_worker_fails_the_calls_of_the_others(void **state)
             }
         }
         assert_int_equal(result.taken, 0);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -238,7 +238,7 @@ static void job__a_worker_comes_back_elsewhere(void **state)
         expect_all(&cfg, &result);
         for (uint32_t rank = 0; rank < result.world; rank++)
             failed += result.failed[rank];
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(failed > 0);
 }
@@ -255,7 +255,7 @@ static void job__a_worker_moves(void **state)
         gw_model_run(&cfg, &result);
         expect_all(&cfg, &result);
         assert_int_equal(result.epochs, 2);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -274,7 +274,7 @@ static void job__a_server_that_stays_away_fails_the_calls(void **state)
             if (result.reduced[rank] != cfg.tensors)
                 assert_int_not_equal(result.reason[rank], GW_JOB_OK);
         }
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 
@@ -301,7 +301,7 @@ static void job__any_two_deaths(void **state)
             cfg.faults[1].at = 0; /* one of each kind */
         gw_model_run(&cfg, &result);
         expect_all(&cfg, &result);
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
 }
 

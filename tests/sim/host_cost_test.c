@@ -75,6 +75,76 @@ static void tx_cost__spaces_packets(void **state)
     assert_true(lone_flow_time("host.tx_cost=41ns") == lone_flow_time("seed=1"));
 }
 
+/* 20 Gb/s: 1664 ns for a packet; the last one leaves after all of the others. */
+static void tx_rate__spaces_packets(void **state)
+{
+    (void)state;
+    gw_time cost = 40 * full;
+    assert_true(lone_flow_time("host.tx_rate=20Gbps") ==
+                (PACKETS - 1) * cost + 2 * full + one_way + 2 * ack + one_way);
+    /* Both: they add up. */
+    assert_true(lone_flow_time("host.tx_rate=20Gbps; host.tx_cost=100ns") ==
+                (PACKETS - 1) * (cost + 100 * GW_NS) + 2 * full + one_way + 2 * ack + one_way);
+}
+
+static void cost__names_a_model(void **state)
+{
+    (void)state;
+    assert_true(lone_flow_time("host.cost=rdma") == lone_flow_time("seed=1"));
+    assert_true(lone_flow_time("host.cost=tcp") ==
+                lone_flow_time("host.rx_cost=150ns; host.rx_rate=27Gbps; host.tx_cost=75ns; "
+                               "host.tx_rate=54Gbps"));
+    /* What is written beside the name wins, before it or behind. */
+    assert_true(lone_flow_time("host.rx_cost=1us; host.cost=tcp; host.rx_rate=27Gbps") ==
+                lone_flow_time("host.rx_cost=1us; host.rx_rate=27Gbps"));
+}
+
+/* Mb/s that one worker gets back from one server, in packets of `values`. */
+static uint64_t atp_goodput(const char *cost, uint32_t values)
+{
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    struct gw_test_sim run;
+    struct gw_job_result job;
+    gw_test_sim_run(&run, &options, "scenarios/allreduce.yaml",
+                    "topology={kind: star, hosts: 2, rate: 100Gbps, latency: 1us}; "
+                    "faults=[]; via=ps; workers=1; size=4MB; workload.values=%u; host.header=58; "
+                    "workload.window=1024; workload.window_initial=1024; "
+                    "workload.congestion_control=no; host.cost=%s",
+                    values, cost);
+    assert_int_equal(gw_sim_jobs(run.sim, &job, 1), 1);
+    assert_int_equal(job.completed, 1);
+    gw_test_sim_close(&run);
+    return UINT64_C(8) * 4000000 * 1000 / ((job.end - job.start) / GW_NS);
+}
+
+static void assert_near(uint64_t value, uint64_t wanted, uint64_t tolerance)
+{
+    assert_in_range(value, wanted - tolerance, wanted + tolerance);
+}
+
+/* ATP's Figure 19: each step as many times faster as the paper says, and 60 Gb/s at the end. */
+static void cost__has_the_steps_of_atp(void **state)
+{
+    (void)state;
+    uint64_t plain = atp_goodput("atp-default", 31), tso = atp_goodput("atp-tso", 31),
+             mpqp = atp_goodput("atp-mpqp", 31), two_pass = atp_goodput("atp", 62);
+    print_message("%llu, %llu, %llu, %llu Mb/s\n", (unsigned long long)plain,
+                  (unsigned long long)tso, (unsigned long long)mpqp, (unsigned long long)two_pass);
+    assert_near(tso * 100 / plain, 300, 9);
+    assert_near(mpqp * 100 / tso, 147, 4);
+    assert_near(two_pass * 100 / mpqp, 130, 4);
+    assert_near(two_pass, 60000, 1800);
+}
+
+/* One core receives 20 Gb/s of TCP in packets of 1500 bytes; the sender could do twice as much. */
+static void cost__of_tcp_is_one_core(void **state)
+{
+    (void)state;
+    gw_time with = lone_flow_time("host.cost=tcp; host.mtu=1436; workload.size=287200");
+    uint64_t mbps = UINT64_C(8) * PACKETS * 1500 * 1000 / ((with - 2 * one_way) / GW_NS);
+    assert_near(mbps, 20000, 1000);
+}
+
 static const char incast[] = "topology: {kind: star, hosts: 9}\n"
                              "workload: {kind: incast, degree: 8, size: 1MiB}\n"
                              "queue: {kind: fifo, capacity: 16MiB}\n"
@@ -158,6 +228,10 @@ int main(void)
         cmocka_unit_test(rx_cost__spaces_packets),
         cmocka_unit_test(rx_rate__spaces_packets),
         cmocka_unit_test(tx_cost__spaces_packets),
+        cmocka_unit_test(tx_rate__spaces_packets),
+        cmocka_unit_test(cost__names_a_model),
+        cmocka_unit_test(cost__has_the_steps_of_atp),
+        cmocka_unit_test(cost__of_tcp_is_one_core),
         cmocka_unit_test(rx_queue__drops_what_is_too_much),
         cmocka_unit_test(rx_queue__pauses_a_lossless_link),
         cmocka_unit_test(cost_hosts__can_be_the_servers_alone),

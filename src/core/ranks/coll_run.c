@@ -2,8 +2,8 @@
  * Runs schedules of all-reduce over flows; see coll_run.h. That segments follow one another through
  * the steps is the segmentation of Pjesivac-Grbovic et al. (Cluster Computing 2007).
  *
- * Messages are numbered by step, then segment. Each worker sends them in this order and adds them
- * in this order; they may arrive in any.
+ * Each worker sends the messages of a call in the order of coll_row.h, and adds them in this order;
+ * they may arrive in any.
  *
  * Memory that a sum is to replace is posted while flows may still send what was there before. That
  * is safe by the contract of schedules: the sum contains what was there, so all of it has arrived
@@ -12,6 +12,8 @@
  * A receiver answers for a message that is complete as long as it has not needed the place for as
  * many others. So a sender is never more than twice `flows` messages ahead of its oldest that is
  * not acknowledged: whose last ACK was lost would else ask for ever.
+ *
+ * Without payload no memory is posted, and nothing holds a sender back but its own `flows`.
  *
  * Invariants: `applied` <= the `next` of every lane; what is awaited is a message between these
  * two; `sending` <= flows.
@@ -24,26 +26,12 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/stall.h"
+#include "core/ranks/coll_row.h"
+
+_Static_assert(2 * GW_COLL_RUN_FLOWS_MAX <= GW_COLL_LATER_MAX, "lanes count so far ahead");
 
 enum {
     ELEMENT_SIZE_MAX = 4, /* bytes */
-};
-
-/* A place in the row of messages. */
-struct cursor {
-    uint32_t step;
-    uint32_t segment;
-};
-
-enum way { SENT, RECEIVED };
-
-/* A segment that a step sends or receives. */
-struct message {
-    uint64_t first; /* element */
-    uint32_t count; /* elements */
-    uint32_t peer;  /* rank */
-    uint32_t tag;
-    enum gw_coll_op op;
 };
 
 enum awaited_state {
@@ -65,27 +53,19 @@ struct sending {
     uint32_t number; /* of the messages of this call, in the order of sending */
 };
 
-/* A worker that sends to this one. */
-struct lane {
-    uint32_t peer;      /* rank */
-    struct cursor next; /* first message of this peer that may not be posted yet */
-};
-
 struct gw_coll_run {
     struct gw_endpoint *ep;
     struct gw_coll_run_cfg cfg;
     struct gw_coll_run_status status;
-    struct lane *lanes;
+    struct gw_coll_row row; /* of the call */
+    struct gw_coll_lane *lanes;
     struct awaited *awaited; /* cfg.flows of each lane */
     unsigned char *scratch;  /* a segment for each of them, for what is to be added */
     uint32_t lane_count;
-    uint32_t steps;
     uint32_t last_reduce; /* the step that completes sums */
     struct gw_tensor tensor;
-    uint32_t segment_values;
-    uint32_t segments;     /* of the largest step: so far apart are the tags of two steps */
-    struct cursor applied; /* first message received that is not in the tensor yet */
-    struct cursor sent;    /* first message never sent */
+    struct gw_coll_cursor applied; /* first message received that is not in the tensor yet */
+    struct gw_coll_cursor sent;    /* first message never sent */
     struct sending under_way[GW_COLL_RUN_FLOWS_MAX];
     uint32_t sending;    /* of these */
     uint32_t sent_count; /* messages, ever */
@@ -93,32 +73,19 @@ struct gw_coll_run {
     gw_time progress_at;
 };
 
-static uint32_t steps_of(const struct gw_coll_run_cfg *cfg)
+/* The row of a call without elements: who the peers are does not depend on these. */
+static struct gw_coll_row row_of(const struct gw_coll_run_cfg *cfg)
 {
-    return cfg->world > 1 ? cfg->coll->steps(cfg->world) : 0;
+    return (struct gw_coll_row){.coll = cfg->coll,
+                                .rank = cfg->rank,
+                                .world = cfg->world,
+                                .steps = cfg->world > 1 ? cfg->coll->steps(cfg->world) : 0};
 }
 
-/* The peers of a step do not depend on the number of elements. */
-static uint32_t sender_of(const struct gw_coll_run_cfg *cfg, uint32_t step)
+static uint32_t lanes_of(const struct gw_coll_run_cfg *cfg)
 {
-    return cfg->coll->step(cfg->rank, cfg->world, step, 0).from;
-}
-
-/* Ranks that send to this one; stores them if `lanes` is not NULL. */
-static uint32_t find_lanes(const struct gw_coll_run_cfg *cfg, struct lane *lanes)
-{
-    uint32_t count = 0;
-    for (uint32_t step = 0; step < steps_of(cfg); step++) {
-        uint32_t peer = sender_of(cfg, step), first = 0;
-        while (sender_of(cfg, first) != peer)
-            first++;
-        if (first != step)
-            continue;
-        if (lanes)
-            lanes[count].peer = peer;
-        count++;
-    }
-    return count;
+    struct gw_coll_row row = row_of(cfg);
+    return gw_coll_lanes(&row, NULL);
 }
 
 static bool cfg_is_valid(const struct gw_coll_run_cfg *cfg)
@@ -126,25 +93,25 @@ static bool cfg_is_valid(const struct gw_coll_run_cfg *cfg)
     return cfg->rank < cfg->world && (cfg->world == 1 || cfg->coll->allows(cfg->world)) &&
            cfg->segment >= ELEMENT_SIZE_MAX && cfg->segment <= GW_COLL_RUN_SEGMENT_MAX &&
            cfg->segment % ELEMENT_SIZE_MAX == 0 && cfg->flows >= 1 &&
-           cfg->flows <= GW_COLL_RUN_FLOWS_MAX && cfg->transport && cfg->kernels &&
+           cfg->flows <= GW_COLL_RUN_FLOWS_MAX && cfg->transport &&
            cfg->class <= GW_CLASS_DATA_MAX && cfg->path.rate_bps != 0;
 }
 
 uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg)
 {
-    return find_lanes(cfg, NULL) * cfg->flows;
+    return lanes_of(cfg) * cfg->flows;
 }
 
 static size_t scratch_size(const struct gw_coll_run_cfg *cfg)
 {
-    return gw_coll_run_awaits(cfg) * gw_aligned(cfg->segment);
+    return !cfg->kernels ? 0 : gw_coll_run_awaits(cfg) * gw_aligned(cfg->segment);
 }
 
 /* Carves the tables out of the arena, behind the run itself. */
 static void run_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *cfg,
                       struct gw_arena *arena)
 {
-    run->lanes = gw_arena_take(arena, find_lanes(cfg, NULL) * sizeof(*run->lanes));
+    run->lanes = gw_arena_take(arena, lanes_of(cfg) * sizeof(*run->lanes));
     run->awaited = gw_arena_take(arena, gw_coll_run_awaits(cfg) * sizeof(*run->awaited));
     run->scratch = gw_arena_take(arena, scratch_size(cfg));
 }
@@ -167,10 +134,10 @@ struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg 
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     struct gw_arena arena = {.base = memory};
     struct gw_coll_run *run = gw_arena_take(&arena, sizeof(*run));
-    *run = (struct gw_coll_run){.ep = endpoint, .cfg = *cfg, .steps = steps_of(cfg)};
+    *run = (struct gw_coll_run){.ep = endpoint, .cfg = *cfg, .row = row_of(cfg)};
     run_carve(run, cfg, &arena);
-    run->lane_count = find_lanes(cfg, run->lanes);
-    for (uint32_t step = 0; step < run->steps; step++)
+    run->lane_count = gw_coll_lanes(&run->row, run->lanes);
+    for (uint32_t step = 0; step < run->row.steps; step++)
         if (cfg->coll->step(cfg->rank, cfg->world, step, 0).op == GW_COLL_REDUCE)
             run->last_reduce = step;
     return run;
@@ -184,6 +151,8 @@ static uint64_t tensor_size(const struct gw_coll_run *run)
 /* Leaves nothing in the endpoint that works on the tensor or on the run's memory. */
 static void let_go(struct gw_coll_run *run)
 {
+    if (!run->cfg.kernels)
+        return;
     gw_endpoint_forget(run->ep, run->tensor.out, tensor_size(run));
     gw_endpoint_forget(run->ep, run->scratch, scratch_size(&run->cfg));
 }
@@ -199,31 +168,6 @@ static void fail(struct gw_coll_run *run, enum gw_job_reason reason, uint32_t ab
     let_go(run);
     run->status =
         (struct gw_coll_run_status){.state = GW_COLL_RUN_FAILED, .reason = reason, .about = about};
-}
-
-/* Moves the cursor on to the next message that is not empty. False: there is none. */
-static bool next_message(const struct gw_coll_run *run, enum way way, struct cursor *cursor,
-                         struct message *message)
-{
-    const struct gw_coll_run_cfg *cfg = &run->cfg;
-    for (; cursor->step < run->steps; *cursor = (struct cursor){.step = cursor->step + 1}) {
-        struct gw_coll_step step =
-            cfg->coll->step(cfg->rank, cfg->world, cursor->step, run->tensor.count);
-        uint64_t before = (uint64_t)cursor->segment * run->segment_values;
-        uint64_t count = way == SENT ? step.send_count : step.recv_count;
-        if (before >= count)
-            continue;
-        uint64_t left = count - before;
-        *message = (struct message){
-            .first = before + (way == SENT ? step.send_first : step.recv_first),
-            .count = left < run->segment_values ? (uint32_t)left : run->segment_values,
-            .peer = way == SENT ? step.to : step.from,
-            .tag = run->tensor.tag + cursor->step * run->segments + cursor->segment,
-            .op = step.op,
-        };
-        return true;
-    }
-    return false;
 }
 
 static unsigned char *element(const struct gw_coll_run *run, uint64_t index)
@@ -245,72 +189,61 @@ static struct awaited *find_awaited(const struct gw_coll_run *run, uint32_t tag)
     return NULL;
 }
 
+/* The lane of a rank, or NULL: it sends nothing. */
+static struct gw_coll_lane *lane_of(const struct gw_coll_run *run, uint32_t peer)
+{
+    uint32_t i = 0;
+    while (i < run->lane_count && run->lanes[i].peer != peer)
+        i++;
+    return i < run->lane_count ? &run->lanes[i] : NULL;
+}
+
+/* With payload: takes the message if it has arrived. False: it has not, or the call has failed. */
+static bool apply_memory(struct gw_coll_run *run, const struct gw_coll_message *message)
+{
+    struct awaited *awaited = find_awaited(run, message->tag);
+    if (!awaited || awaited->state != AWAITED_ARRIVED)
+        return false;
+    bool is_complete = run->applied.step == run->last_reduce;
+    if (message->op == GW_COLL_REDUCE &&
+        !run->cfg.kernels->reduce[run->tensor.type](
+            element(run, message->first), scratch_of(run, awaited), message->count,
+            run->tensor.average && is_complete ? run->cfg.world : 1)) {
+        fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
+        return false;
+    }
+    awaited->state = AWAITED_NONE;
+    return true;
+}
+
 /* Adds what has arrived, as far as it is its turn. What replaces is in its place already. */
 static void apply_messages(struct gw_coll_run *run)
 {
-    struct message message;
-    while (next_message(run, RECEIVED, &run->applied, &message)) {
-        struct awaited *awaited = find_awaited(run, message.tag);
-        if (!awaited || awaited->state != AWAITED_ARRIVED)
-            return;
-        bool is_complete = run->applied.step == run->last_reduce;
-        if (message.op == GW_COLL_REDUCE &&
-            !run->cfg.kernels->reduce[run->tensor.type](
-                element(run, message.first), scratch_of(run, awaited), message.count,
-                run->tensor.average && is_complete ? run->cfg.world : 1)) {
-            fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
-            return;
-        }
-        awaited->state = AWAITED_NONE;
+    struct gw_coll_message message;
+    while (gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &message) &&
+           (run->cfg.kernels ? apply_memory(run, &message)
+                             : gw_coll_lane_has(lane_of(run, message.peer), run->applied)))
         run->applied.segment++;
-    }
-}
-
-/* The next message of the lane's peer. False: there is none. */
-static bool next_of_lane(const struct gw_coll_run *run, struct lane *lane, struct message *message)
-{
-    while (next_message(run, RECEIVED, &lane->next, message)) {
-        if (message->peer == lane->peer)
-            return true;
-        lane->next = (struct cursor){.step = lane->next.step + 1};
-    }
-    return false;
 }
 
 /* Posts memory for the peers' next messages. Without room for it, another event tries again. */
 static void post_memory(struct gw_coll_run *run)
 {
-    struct message message;
-    for (uint32_t i = 0; i < run->lane_count * run->cfg.flows; i++) {
+    struct gw_coll_message message;
+    for (uint32_t i = 0; run->cfg.kernels && i < run->lane_count * run->cfg.flows; i++) {
         struct awaited *awaited = &run->awaited[i];
-        struct lane *lane = &run->lanes[i / run->cfg.flows];
-        if (awaited->state != AWAITED_NONE || !next_of_lane(run, lane, &message))
+        struct gw_coll_lane *lane = &run->lanes[i / run->cfg.flows];
+        if (awaited->state != AWAITED_NONE || !gw_coll_lane_next(&run->row, lane, &message))
             continue;
-        uint64_t bytes = (uint64_t)message.count * gw_dtype_size(run->tensor.type);
         void *memory =
             message.op == GW_COLL_REDUCE ? scratch_of(run, awaited) : element(run, message.first);
         if (gw_endpoint_expect(run->ep, run->cfg.addresses[message.peer], message.tag, memory,
-                               bytes) != GW_OK)
+                               message.bytes) != GW_OK)
             return;
-        *awaited = (struct awaited){.bytes = bytes, .tag = message.tag, .state = AWAITED_POSTED};
+        *awaited =
+            (struct awaited){.bytes = message.bytes, .tag = message.tag, .state = AWAITED_POSTED};
         lane->next.segment++;
     }
-}
-
-/* Is everything in the tensor that steps before `at` bring for these elements? */
-static bool is_ready(const struct gw_coll_run *run, uint32_t at, const struct message *message)
-{
-    const struct gw_coll_run_cfg *cfg = &run->cfg;
-    uint64_t applied = (uint64_t)run->applied.segment * run->segment_values;
-    for (uint32_t i = run->applied.step; i < at; i++, applied = 0) {
-        struct gw_coll_step step = cfg->coll->step(cfg->rank, cfg->world, i, run->tensor.count);
-        uint64_t first = step.recv_first + applied, end = step.recv_first + step.recv_count;
-        first = first > message->first ? first : message->first;
-        end = end < message->first + message->count ? end : message->first + message->count;
-        if (first < end)
-            return false;
-    }
-    return true;
 }
 
 /* May another message be sent, before those under way are acknowledged? */
@@ -325,14 +258,14 @@ static bool may_send(const struct gw_coll_run *run)
 /* Sends what is ready. Without room for it, another event tries again. */
 static void send_messages(struct gw_coll_run *run, gw_time now)
 {
-    struct message message;
-    while (may_send(run) && next_message(run, SENT, &run->sent, &message) &&
-           is_ready(run, run->sent.step, &message)) {
+    struct gw_coll_message message;
+    while (may_send(run) && gw_coll_row_next(&run->row, GW_COLL_SENT, &run->sent, &message) &&
+           !gw_coll_row_brings(&run->row, run->applied, run->sent.step, &message)) {
         uint32_t flow;
         struct gw_send send = {
             .peer = run->cfg.addresses[message.peer],
-            .bytes = (uint64_t)message.count * gw_dtype_size(run->tensor.type),
-            .data = element(run, message.first),
+            .bytes = message.bytes,
+            .data = run->cfg.kernels ? element(run, message.first) : NULL,
             .tag = message.tag,
             .class = run->cfg.class,
             .transport = run->cfg.transport,
@@ -356,7 +289,8 @@ static void advance(struct gw_coll_run *run, gw_time now)
         return;
     post_memory(run);
     send_messages(run, now);
-    if (run->applied.step == run->steps && run->sent.step == run->steps && run->sending == 0)
+    if (run->applied.step == run->row.steps && run->sent.step == run->row.steps &&
+        run->sending == 0)
         run->status.state = GW_COLL_RUN_DONE;
 }
 
@@ -371,29 +305,33 @@ static uint64_t segments_of(const struct gw_coll_run *run, uint64_t count, enum 
 
 uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type)
 {
-    return run->steps * segments_of(run, count, type);
+    return run->row.steps * segments_of(run, count, type);
 }
 
 int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now)
 {
+    bool fits = run->cfg.kernels ? tensor->in && tensor->out : !tensor->in && !tensor->out;
     if (run->status.state == GW_COLL_RUN_RUNNING || tensor->type >= GW_DTYPES ||
-        (tensor->count && (!tensor->in || !tensor->out)))
+        (tensor->count && !fits))
         return GW_ERR_INVALID;
     uint64_t segments = segments_of(run, tensor->count, tensor->type);
-    if (segments > UINT32_MAX || segments * run->steps > UINT32_MAX)
+    if (segments > UINT32_MAX || segments * run->row.steps > UINT32_MAX)
         return GW_ERR_INVALID;
     run->status = (struct gw_coll_run_status){.state = GW_COLL_RUN_RUNNING};
     run->tensor = *tensor;
-    run->segment_values = run->cfg.segment / gw_dtype_size(tensor->type);
-    run->segments = (uint32_t)segments;
-    run->applied = run->sent = (struct cursor){0};
+    run->row.count = tensor->count;
+    run->row.element_size = gw_dtype_size(tensor->type);
+    run->row.segment_values = run->cfg.segment / run->row.element_size;
+    run->row.segments = (uint32_t)segments;
+    run->row.tag = tensor->tag;
+    run->applied = run->sent = (struct gw_coll_cursor){0};
     run->sending = run->sent_count = 0;
     run->sent_to = run->cfg.rank;
     run->progress_at = now;
     for (uint32_t i = 0; i < run->lane_count; i++)
-        run->lanes[i].next = (struct cursor){0};
+        run->lanes[i] = (struct gw_coll_lane){.peer = run->lanes[i].peer};
     memset(run->awaited, 0, gw_coll_run_awaits(&run->cfg) * sizeof(*run->awaited));
-    if (tensor->in != tensor->out)
+    if (run->cfg.kernels && tensor->in != tensor->out)
         memcpy(tensor->out, tensor->in, tensor_size(run));
     advance(run, now);
     return GW_OK;
@@ -404,7 +342,7 @@ static bool is_own(const struct gw_coll_run *run, const struct gw_event *event)
 {
     bool is_message = event->kind == GW_EVENT_SENT || event->kind == GW_EVENT_RECEIVED ||
                       (event->kind == GW_EVENT_FAILED && event->reason == GW_JOB_OK);
-    return is_message && event->tag - run->tensor.tag < run->steps * run->segments;
+    return is_message && event->tag - run->row.tag < run->row.steps * run->row.segments;
 }
 
 static uint32_t rank_of(const struct gw_coll_run *run, uint32_t address)
@@ -437,18 +375,32 @@ static void sent(struct gw_coll_run *run, const struct gw_event *event)
     run->cfg.path.memory = event->memory;
 }
 
+static void received(struct gw_coll_run *run, const struct gw_event *event)
+{
+    uint32_t rank = rank_of(run, event->peer);
+    bool fits = true;
+    if (run->cfg.kernels) {
+        struct awaited *awaited = find_posted(run, event);
+        fits = !awaited || awaited->bytes == event->bytes;
+        if (awaited && fits)
+            awaited->state = AWAITED_ARRIVED;
+    } else {
+        struct gw_coll_lane *lane = lane_of(run, rank);
+        fits = !lane || gw_coll_lane_count(&run->row, lane, event->tag, event->bytes);
+    }
+    if (!fits)
+        fail(run, GW_JOB_MISMATCH, rank);
+}
+
 static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
 {
-    struct awaited *awaited;
     run->progress_at = now;
     if (event->kind == GW_EVENT_FAILED)
         fail(run, GW_JOB_LOST, rank_of(run, event->peer));
     else if (event->kind == GW_EVENT_SENT)
         sent(run, event);
-    else if ((awaited = find_posted(run, event)) != NULL && awaited->bytes == event->bytes)
-        awaited->state = AWAITED_ARRIVED;
-    else if (awaited)
-        fail(run, GW_JOB_MISMATCH, rank_of(run, event->peer));
+    else
+        received(run, event);
 }
 
 bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
@@ -472,9 +424,16 @@ void gw_coll_run_expire(struct gw_coll_run *run, gw_time now)
     bool is_running = run->status.state == GW_COLL_RUN_RUNNING;
     if (!is_running || !gw_stall_is_over(run->progress_at, run->cfg.stall, now))
         return;
-    struct message next;
-    bool awaits = next_message(run, RECEIVED, &run->applied, &next);
+    struct gw_coll_message next;
+    bool awaits = gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &next);
     fail(run, GW_JOB_LOST, awaits ? next.peer : run->sent_to);
+}
+
+bool gw_coll_run_is_summed(const struct gw_coll_run *run)
+{
+    enum gw_coll_run_state state = run->status.state;
+    return state == GW_COLL_RUN_DONE ||
+           (state == GW_COLL_RUN_RUNNING && run->applied.step == run->row.steps);
 }
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run)

@@ -14,6 +14,11 @@
  * for an average before it rounds, and all others copy it: all have the same bits.
  * docs/numbers.md has the error.
  *
+ * Without kernels there is nothing to add with (simulation): tensors have no memory, messages no
+ * payload, and the run no segments; what arrives is counted as if it had been added. Such messages
+ * need no memory, so nothing is refused: events of a call that has not started are to be kept, and
+ * handed over when it has.
+ *
  * Use: init, start, hand over all events that the endpoint posts, call expire at the deadline,
  * until the status says done or failed. All workers start the same calls, in the same order.
  * Several runs may share an endpoint and overlap, if their tags differ.
@@ -46,7 +51,7 @@ struct gw_coll_run_cfg {
     /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
      * endpoint's, so that those who send to a dead worker name it. */
     gw_time stall;
-    const struct gw_kernels *kernels;
+    const struct gw_kernels *kernels; /* NULL: no payload (simulation) */
 };
 
 enum gw_coll_run_state {
@@ -80,7 +85,8 @@ struct gw_coll_run;
  */
 uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg);
 
-/* Bytes of memory that a run needs, a segment for each message awaited; 0 when `cfg` is invalid. */
+/* Bytes of memory that a run needs, with kernels a segment for each message awaited; 0 when `cfg`
+ * is invalid. */
 size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg);
 
 /* Makes a run, idle, in `memory`, aligned to 64 and gw_coll_run_size() long. Never fails. */
@@ -100,7 +106,8 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw
  * Starts the sum or average of a tensor, which is worked on in `out`; `in` is copied there first if
  * it is another. No other message between these workers may use the call's tags; those of a call
  * that failed must not be used again. Ends at once when there is nothing to do. Returns 0, or
- * GW_ERR_INVALID (a call runs, a tensor without memory, more tags than 2^32).
+ * GW_ERR_INVALID (a call runs, a tensor without memory, or with memory and no kernels, more tags
+ * than 2^32).
  */
 int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now);
 
@@ -117,5 +124,8 @@ gw_time gw_coll_run_deadline(const struct gw_coll_run *run);
 void gw_coll_run_expire(struct gw_coll_run *run, gw_time now);
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run);
+
+/* Whether the last call's sum is there; others may still lack what this worker sends them of it. */
+bool gw_coll_run_is_summed(const struct gw_coll_run *run);
 
 #endif

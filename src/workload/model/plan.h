@@ -32,4 +32,10 @@ struct gw_plan {
     gw_time forward, backward; /* of all layers, exactly */
 };
 
+/* One layer that takes no time, with one tensor; `bytes` is a multiple of 4 and not 0. */
+void gw_plan_single(struct gw_plan *plan, uint64_t bytes);
+
+/* Takes back what gw_plan_single() or gw_plan_make() (compute.h) has made. */
+void gw_plan_free(struct gw_plan *plan);
+
 #endif

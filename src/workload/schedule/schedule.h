@@ -2,8 +2,10 @@
  * Which gradients of a worker leave next: the order and the size of the pieces in which the tensors
  * of an iteration are handed to whatever moves them.
  *
- * A schedule decides about ready tensors; scheduler.h runs one. It knows no time and no network.
- * One file here and one line in schedule.def make a schedule.
+ * A schedule sees its own options and nothing else: it answers with a size, a limit and three
+ * rules. What runs it (scheduler.h) sees which tensors are ready, since when, and how many bytes
+ * are under way; it knows no rate, no window, no other worker, and of time only when buffers are
+ * fused. One file here and one line in schedule.def make a schedule.
  */
 #ifndef GW_WORKLOAD_SCHEDULE_H
 #define GW_WORKLOAD_SCHEDULE_H
@@ -12,11 +14,17 @@
 
 #include "core/algo.h"
 
+enum {
+    GW_SCHEDULE_PIECE_MIN = 1024, /* bytes: keeps the number of a large model's pieces in bounds */
+};
+
 struct gw_schedule_ops {
     struct gw_algo algo;
-    /* Bytes of the largest piece that a tensor is cut into, a multiple of 4; 0: it stays whole. */
+    /* Bytes of the largest piece that a tensor is cut into, as gw_schedule_partition() has them;
+     * 0: it stays whole. */
     uint64_t (*partition)(const void *cfg);
-    /* Bytes that may be under way when another piece leaves; UINT64_MAX: any number. */
+    /* Another piece leaves while fewer bytes than these are under way; it may overdraw them.
+     * UINT64_MAX: always; 0 counts as 1, one piece after the other. */
     uint64_t (*credit)(const void *cfg);
     bool by_layer;          /* of what is ready the frontmost layer goes first; else what has been
                                ready for longest */
@@ -26,5 +34,13 @@ struct gw_schedule_ops {
 };
 
 extern const struct gw_registry gw_schedule_registry;
+
+/* What an option means as the size of pieces: whole elements, and not too few. */
+static inline uint64_t gw_schedule_partition(uint64_t bytes)
+{
+    if (bytes == 0)
+        return 0;
+    return bytes < GW_SCHEDULE_PIECE_MIN ? GW_SCHEDULE_PIECE_MIN : (bytes + 3) / 4 * 4;
+}
 
 #endif

@@ -2,10 +2,17 @@
  * Runs a schedule over the tensors of one iteration after the other: tensors become ready, pieces
  * are handed out, and are done some time later.
  *
- * A piece is a slice of one tensor or, with fusion, a run of whole tensors that became ready one
- * after the other (the backward pass goes from the last tensor of the plan to the first). Whoever
- * must follow another worker's order (all must sum the same row) does not ask for the next piece
- * but takes that one's; `gw_scheduler_has` then says whether its tensors are ready here.
+ * A piece is a slice of one tensor or, with fusion, a run of whole tensors that are neighbours in
+ * the plan. Fusion makes pieces larger, never smaller: a tensor that the schedule cuts stays cut,
+ * and a buffer grows no larger than the schedule's pieces. Tensors wait for a multiple of the cycle
+ * and then leave, in the schedule's order, as its credit allows.
+ *
+ * Tensors that are ready at the same instant count as ready from the front to the back, weights
+ * before biases; so tell of all of them before asking for a piece.
+ *
+ * Whoever must follow another worker's order (all must sum the same row) does not ask for the next
+ * piece but takes that one's; `gw_scheduler_has` then says whether its tensors are ready here. In
+ * one iteration a scheduler either is asked or follows; who follows has no credit of its own.
  */
 #ifndef GW_WORKLOAD_SCHEDULER_H
 #define GW_WORKLOAD_SCHEDULER_H
@@ -15,8 +22,9 @@
 
 /* Tensors [first_tensor, first_tensor + tensor_count) of the plan; a slice if that is one. */
 struct gw_piece {
-    uint32_t id; /* below gw_scheduler_pieces(); the same on every worker: its place in the plan or,
-                    with fusion, the number of the buffer */
+    uint32_t
+        id; /* below gw_scheduler_pieces(): the place in the plan of its first slice or
+               tensor, so the same on every worker, and no two pieces of an iteration share it */
     uint32_t first_tensor;
     uint32_t tensor_count;
     uint64_t first; /* byte of the tensor; 0 unless it is a slice */
@@ -25,14 +33,17 @@ struct gw_piece {
 
 struct gw_scheduler_cfg {
     const struct gw_schedule_ops *ops;
-    const void *cfg; /* its options */
+    const void *cfg; /* its options; read by gw_scheduler_open() alone */
     const struct gw_plan *plan;
     uint64_t fusion; /* bytes of a buffer into which ready tensors are fused; 0: no fusion */
-    gw_time cycle;   /* of fusion: buffers leave at its multiples, counted from the iteration */
+    gw_time cycle;   /* of fusion: tensors wait for its multiples, counted from the iteration's
+                        backward pass; 0: for none */
 };
 
 struct gw_scheduler;
 
+/* The plan must stay where it is until the scheduler is closed. Before the first iteration all is
+ * done: the forward pass may begin. */
 struct gw_scheduler *gw_scheduler_open(const struct gw_scheduler_cfg *cfg);
 void gw_scheduler_close(struct gw_scheduler *scheduler);
 

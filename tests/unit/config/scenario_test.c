@@ -139,6 +139,8 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "cc:\n  kind: magic\n", ":4: cc.kind: unknown kind: magic; expected one of: "},
         {SCENARIO "cc: [smartt]\n", ":3: cc: expected a single value, not a list"},
         {SCENARIO "cc: {preset: nice}\n", ":3: cc.preset: unknown preset: nice; the presets of"},
+        {SCENARIO "host: {cost: udp}\n",
+         ":3: host.cost: unknown cost: udp; the presets of host are"},
         {SCENARIO "lb: {kind: reps, colour: 3}\n", ":3: lb.colour: unknown key"},
         {SCENARIO "queue: {capacity: 3bpd}\n", ":3: queue.capacity: wrong or missing unit: 3bpd"},
         {SCENARIO "queue: {capacity: 1KiB}\n", ":3: queue.capacity: capacity is 1024 bytes"},

@@ -38,14 +38,14 @@ static const struct gw_algo table = {
     .cfg_size = sizeof(struct options),
 };
 
-static const char *const others[] = {"preset", "special", NULL};
+static const char *const others[] = {"special", NULL};
 
 static int read_text(struct options *options, const char *text, char why[GW_WHY_MAX], FILE *out)
 {
     char name[SCENARIO_NAME_MAX];
     struct gw_document document;
     const struct gw_schema schema = {
-        .parts = {{&table, options}}, .part_count = 1, .others = others};
+        .parts = {{&table, options, "preset"}}, .part_count = 1, .others = others};
     scenario_file(name, text);
     int error = gw_document_load(&document, name, NULL, 0, why);
     if (!error)

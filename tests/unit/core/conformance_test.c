@@ -14,6 +14,7 @@
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
 #include "core/qdisc/qdisc.h"
+#include "workload/schedule/schedule.h"
 
 enum {
     SEED = 20240817,
@@ -155,6 +156,7 @@ static void conformance_algo__describes_itself(void **state)
     check_self_description(&gw_lb_registry, GW_LB_STATE_MAX);
     check_self_description(&gw_loss_registry, GW_LOSS_STATE_MAX);
     check_self_description(&gw_qdisc_registry, GW_QDISC_STATE_MAX);
+    check_self_description(&gw_schedule_registry, 0);
 }
 
 /* ---- Paths, from a tiny one to a long one. ---- */

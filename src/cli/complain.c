@@ -1,0 +1,15 @@
+/* The one way to complain; see cli.h. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+void gw_complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("gradwire: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}

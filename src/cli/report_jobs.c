@@ -1,0 +1,130 @@
+/* Training jobs in reports of simulation runs; see report_jobs.h. */
+#include "cli/report_jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/job.h"
+
+static double in_us(gw_time time)
+{
+    return (double)time / (double)GW_US;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+/* Iterations per second, over the whole run of the job. */
+static double job_rate(const struct gw_job_result *job)
+{
+    return job->end > job->start ? job->iterations / (in_us(job->end - job->start) / 1e6) : 0;
+}
+
+/* Bits of gradients that each worker summed per second. */
+static double job_algbw_gbps(const struct gw_job_spec *spec, const struct gw_job_result *job)
+{
+    return job_rate(job) * (double)spec->bytes * 8 / 1e9;
+}
+
+/* The results of all jobs, to be freed by the caller. */
+static struct gw_job_result *job_results(const struct gw_run_report *run, uint32_t *count)
+{
+    *count = gw_sim_jobs(run->sim, NULL, 0);
+    struct gw_job_result *results = calloc(*count + 1, sizeof(*results));
+    if (!results)
+        abort();
+    gw_sim_jobs(run->sim, results, *count);
+    return results;
+}
+
+/* Samples per second of all workers in the steady state; iterations over the whole run of a job
+ * that has no samples. */
+static double sample_rate(const struct gw_job_spec *spec, const struct gw_job_result *job)
+{
+    if (spec->train.batch == 0)
+        return job_rate(job);
+    return job->is_steady
+               ? (double)spec->worker_count * spec->train.batch / (job->iteration_ps / (double)GW_S)
+               : 0;
+}
+
+/* When the job was over; its start when it never began. */
+static gw_time job_end(const struct gw_job_spec *spec, const struct gw_job_result *job)
+{
+    return job->end > spec->start ? job->end : spec->start;
+}
+
+static const char *model_name(const struct gw_run_report *run, const struct gw_job_spec *spec)
+{
+    return run->scenario->workload.plans[spec->train.plan].name;
+}
+
+/* Why a job failed; NULL: it did not. */
+static const char *failure_of(const struct gw_job_result *job)
+{
+    return job->reason ? gw_job_reason_text((enum gw_job_reason)job->reason) : NULL;
+}
+
+json_t *gw_report_jobs_json(const struct gw_run_report *run)
+{
+    uint32_t count;
+    struct gw_job_result *results = job_results(run, &count);
+    json_t *json = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
+        const struct gw_job_result *job = &results[i];
+        json_array_append_new(
+            json,
+            json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f,"
+                      " s:f, s:I, s:s?}",
+                      "id", (int)i, "model", model_name(run, spec), "samples_per_s",
+                      sample_rate(spec, job), "iteration_us", job->iteration_ps / (double)GW_US,
+                      "stall_us", job->stall_ps / (double)GW_US, "overlap", job->overlap, "jct_us",
+                      in_us(job_end(spec, job) - spec->start), "server_link_bytes",
+                      (json_int_t)job->server_bytes, "via", spec->way, "workers", (int)job->workers,
+                      "completed", (int)job->completed, "iterations", (int)job->iterations,
+                      "completion_us", in_us(job->end - job->start), "algbw_gbps",
+                      job_algbw_gbps(spec, job), "aggregated_in_switch",
+                      share(job->aggregated, job->fragments), "server_packets_per_fragment",
+                      share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
+                      "failure", failure_of(job)));
+    }
+    free(results);
+    return json;
+}
+
+double gw_report_fairness(const struct gw_run_report *run)
+{
+    uint32_t count;
+    struct gw_job_result *results = job_results(run, &count);
+    double fairness = gw_sim_fairness(run->sim, results);
+    free(results);
+    return fairness;
+}
+
+void gw_report_jobs_text(const struct gw_run_report *run)
+{
+    uint32_t count;
+    struct gw_job_result *results = job_results(run, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
+        const struct gw_job_result *job = &results[i];
+        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s; "
+               "%.1f %% added up in switches, %.2f packets per fragment into the server's link\n",
+               i, spec->way, job->completed, job->workers, job->iterations,
+               in_us(job->end - job->start), job_algbw_gbps(spec, job),
+               100 * share(job->aggregated, job->fragments),
+               share(job->server_packets, job->fragments));
+        if (spec->train.batch > 0 && job->is_steady)
+            printf(
+                "               %s: %.1f samples/s, an iteration takes %.2f us, of which %.2f us "
+                "stalled; %.0f %% of communication hidden\n",
+                model_name(run, spec), sample_rate(spec, job), job->iteration_ps / (double)GW_US,
+                job->stall_ps / (double)GW_US, 100 * job->overlap);
+        if (failure_of(job))
+            printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
+    }
+    free(results);
+}

@@ -1,0 +1,110 @@
+/* The messages of a call, in their order; see coll_row.h. */
+#include "core/ranks/coll_row.h"
+
+enum {
+    WORDS = GW_COLL_LATER_MAX / 64,
+};
+
+/* The peers of a step do not depend on the number of elements. */
+static uint32_t sender_of(const struct gw_coll_row *row, uint32_t step)
+{
+    return row->coll->step(row->rank, row->world, step, 0).from;
+}
+
+uint32_t gw_coll_lanes(const struct gw_coll_row *row, struct gw_coll_lane *lanes)
+{
+    uint32_t count = 0;
+    for (uint32_t step = 0; step < row->steps; step++) {
+        uint32_t peer = sender_of(row, step), first = 0;
+        while (sender_of(row, first) != peer)
+            first++;
+        if (first != step)
+            continue;
+        if (lanes)
+            lanes[count] = (struct gw_coll_lane){.peer = peer};
+        count++;
+    }
+    return count;
+}
+
+bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
+                      struct gw_coll_cursor *cursor, struct gw_coll_message *message)
+{
+    for (; cursor->step < row->steps; *cursor = (struct gw_coll_cursor){.step = cursor->step + 1}) {
+        struct gw_coll_step step = row->coll->step(row->rank, row->world, cursor->step, row->count);
+        uint64_t before = (uint64_t)cursor->segment * row->segment_values;
+        uint64_t count = way == GW_COLL_SENT ? step.send_count : step.recv_count;
+        if (before >= count)
+            continue;
+        uint64_t left = count - before;
+        *message = (struct gw_coll_message){
+            .first = before + (way == GW_COLL_SENT ? step.send_first : step.recv_first),
+            .count = left < row->segment_values ? (uint32_t)left : row->segment_values,
+            .peer = way == GW_COLL_SENT ? step.to : step.from,
+            .tag = row->tag + cursor->step * row->segments + cursor->segment,
+            .op = step.op,
+        };
+        message->bytes = message->count * row->element_size;
+        return true;
+    }
+    return false;
+}
+
+bool gw_coll_row_brings(const struct gw_coll_row *row, struct gw_coll_cursor cursor, uint32_t end,
+                        const struct gw_coll_message *message)
+{
+    uint64_t before = (uint64_t)cursor.segment * row->segment_values;
+    for (uint32_t i = cursor.step; i < end; i++, before = 0) {
+        struct gw_coll_step step = row->coll->step(row->rank, row->world, i, row->count);
+        uint64_t from = step.recv_first + before, to = step.recv_first + step.recv_count;
+        from = from > message->first ? from : message->first;
+        to = to < message->first + message->count ? to : message->first + message->count;
+        if (from < to)
+            return true;
+    }
+    return false;
+}
+
+bool gw_coll_lane_next(const struct gw_coll_row *row, struct gw_coll_lane *lane,
+                       struct gw_coll_message *message)
+{
+    while (gw_coll_row_next(row, GW_COLL_RECEIVED, &lane->next, message)) {
+        if (message->peer == lane->peer)
+            return true;
+        lane->next = (struct gw_coll_cursor){.step = lane->next.step + 1};
+    }
+    return false;
+}
+
+/* The place behind lane->next of the message `tag`; GW_COLL_LATER_MAX: none of the next ones. */
+static uint32_t place_of(const struct gw_coll_row *row, const struct gw_coll_lane *lane,
+                         uint32_t tag, struct gw_coll_message *message)
+{
+    struct gw_coll_lane ahead = *lane;
+    for (uint32_t i = 0; i < GW_COLL_LATER_MAX; i++) {
+        if (!gw_coll_lane_next(row, &ahead, message))
+            break;
+        if (message->tag == tag)
+            return i;
+        ahead.next.segment++;
+    }
+    return GW_COLL_LATER_MAX;
+}
+
+bool gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t tag,
+                        uint64_t bytes)
+{
+    struct gw_coll_message message;
+    uint32_t place = place_of(row, lane, tag, &message);
+    if (place == GW_COLL_LATER_MAX)
+        return true; /* it has been counted, or nobody sends it */
+    if (message.bytes != bytes)
+        return false;
+    lane->later[place / 64] |= UINT64_C(1) << (place % 64);
+    while (lane->later[0] & 1 && gw_coll_lane_next(row, lane, &message)) {
+        lane->next.segment++;
+        for (uint32_t w = 0; w < WORDS; w++)
+            lane->later[w] = lane->later[w] >> 1 | (w + 1 < WORDS ? lane->later[w + 1] << 63 : 0);
+    }
+    return true;
+}

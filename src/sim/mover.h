@@ -1,0 +1,99 @@
+/*
+ * Movers: ways to take pieces of gradients from every worker of a job to the others and to bring
+ * the sums back. A mover is one file with one table of functions, and a line in mover.def for each
+ * `via` that it serves.
+ *
+ * The engine (job_train.c) asks a mover to join a member, then to move pieces, as many at a time as
+ * the mover has room for; the mover says when a piece is done. All run in the partition of the
+ * member's host: a mover touches only what belongs to the host that it is called for, and speaks to
+ * other hosts by packets.
+ *
+ * Events. An application or a message of a mover has a tag in [job->first_tag, + ops->tags()).
+ * Events with such a tag come to ops->event() of the job, at the host where they happened.
+ *
+ * Slots. A piece under way is called by its slot, a number below job->room that the engine chose;
+ * member->pieces[slot] is the piece. Slots are the member's own: other members have the same piece
+ * in other slots, but under the same piece.id.
+ */
+#ifndef GW_SIM_MOVER_H
+#define GW_SIM_MOVER_H
+
+#include "sim/jobs_impl.h"
+
+struct gw_sim_mover_ops {
+    const char *name;
+    /* All members must hand over the same pieces in the same order. */
+    bool same_order;
+    /* Pieces travel as flows, of any length. */
+    bool sends_messages;
+    /* Pieces that a member may have under way; at least 1. */
+    uint32_t (*room)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces);
+    /* Tags that a job needs, with so much room. */
+    uint64_t (*tags)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room);
+    /* Adds what the job's workers and servers need of their hosts; `demands` by host. */
+    void (*demand)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
+                   struct gw_sim_demand *demands);
+    /* Before the run, on hosts that exist. Returns 0, or an error, with `why` set or still empty.
+     */
+    int (*open)(struct gw_sim *sim, uint32_t job, char *why);
+    /* Frees what is left; endpoints are gone. */
+    void (*close)(struct gw_sim *sim, uint32_t job);
+
+    /* The job's time has come: the member joins, or joins again what it is not part of. Ends with
+     * gw_sim_member_joined(). False when the endpoint has no room: called again soon. */
+    bool (*join)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+    /* Moves a piece. Ends with gw_sim_piece_done() or gw_sim_member_failed(), at once or later. */
+    void (*move)(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot,
+                 gw_time now);
+    /* All iterations are done. */
+    void (*leave)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+    /* An event of the job, on the host `node`. */
+    void (*event)(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
+                  const struct gw_event *event, gw_time now);
+    /* For movers with timers of their own; NULL: none. When `expire` must be called for a member;
+     * asked after every call of the above for it. */
+    gw_time (*deadline)(const struct gw_sim *sim, const struct gw_sim_member *member);
+    void (*expire)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+
+    /* In the serial phase: the host of a member crashes. The mover frees what it had there, without
+     * a word to the endpoint, and sets member->mover to NULL. The engine fails the member. */
+    void (*member_crashed)(struct gw_sim *sim, struct gw_sim_member *member, gw_time now);
+    /* Likewise, and back again, for the servers of a job on a host; NULL: it has none. */
+    void (*servers_crashed)(struct gw_sim *sim, uint32_t job, uint32_t place, gw_time now);
+    void (*servers_restarted)(struct gw_sim *sim, uint32_t job, uint32_t place);
+
+    /* Adds what the mover counted to a result. */
+    void (*results)(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result);
+};
+
+/* The mover of a `via`. */
+const struct gw_sim_mover_ops *gw_sim_mover_of(enum gw_job_via via);
+
+/* What movers call, on the member's own host. */
+void gw_sim_member_joined(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot,
+                       gw_time now);
+void gw_sim_member_failed(struct gw_sim_part *part, struct gw_sim_member *member,
+                          enum gw_job_reason reason, uint32_t about, gw_time now);
+
+/* The member of a job on a host; NULL: it has none. */
+struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw_sim_node *node,
+                                       uint32_t job);
+
+/* In the serial phase: calls a member at `at`, if not earlier. */
+void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
+
+/* Bytes of the largest piece of a job, at most. */
+uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec);
+
+/* Elements of a piece's values in member->in and member->out; 0 when there are none. */
+uint64_t gw_sim_piece_first(const struct gw_sim_job *job, const struct gw_piece *piece);
+
+/*
+ * Elements of a piece that server `server` of the job adds up, and where in the piece they begin.
+ * A small piece has one server, larger ones are divided among all.
+ */
+uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece *piece,
+                           uint32_t server, uint64_t *first);
+
+#endif

@@ -1,0 +1,468 @@
+/*
+ * The mover of aggregation in the network: the core's worker and server (ATP), with job control.
+ *
+ * A job of the scenario is split over its servers: each has a job number of its own in the core (a
+ * "shard"), a server and a coordinator on its host. A member has one worker and membership per
+ * shard ("stake"). A piece is done when all shards that have a part of it have summed theirs.
+ *
+ * A worker that dies fails its job, as it would a training run; a server that comes back is found
+ * again by its workers.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "core/control/coordinator.h"
+#include "core/control/member.h"
+#include "sim/mover.h"
+#include "topo/memory.h"
+
+enum {
+    RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
+    INCARNATION_STREAM = 0x10b,
+    PIECES_MAX = 64,    /* under way: enough that small tensors fill a window of 256 fragments */
+    TENSORS_MIN = 2,    /* that a worker has room for */
+    APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
+};
+
+/* One server's part of a job. */
+struct shard {
+    uint32_t host;            /* of the server */
+    struct gw_server *server; /* NULL: its host is down */
+    struct gw_coordinator *coordinator;
+    void *memory[2];
+    uint32_t lives;
+    struct gw_server_stats past; /* of earlier lives */
+};
+
+/* A job's servers, and what its workers counted that died. */
+struct crew {
+    struct shard *shards;
+    struct gw_worker_stats past;
+};
+
+/* A member's part in one shard. */
+struct stake {
+    struct gw_member *member;
+    struct gw_worker *worker; /* NULL before it has joined */
+    void *memory[2];
+};
+
+/* What a member has on its host. */
+struct hold {
+    struct stake *stakes; /* one per shard of the job */
+    uint32_t joined;      /* shards */
+    uint32_t *parts;      /* of each piece under way, not yet summed; by slot */
+};
+
+static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
+{
+    (void)sim;
+    (void)spec;
+    return pieces < PIECES_MAX ? pieces : PIECES_MAX;
+}
+
+static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
+{
+    (void)sim;
+    return (uint64_t)spec->worker_count * room;
+}
+
+static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
+                       struct gw_sim_demand *demands)
+{
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
+        struct gw_sim_demand *demand = &demands[gw_sim_workers_of(sim, spec)[rank]];
+        demand->apps += APPS_PER_SHARD * spec->server_count + 1;
+        demand->events += (room - 1) * spec->server_count;
+    }
+    for (uint32_t i = 0; i < spec->server_count; i++) {
+        struct gw_sim_demand *demand = &demands[gw_sim_servers_of(sim, spec)[i]];
+        demand->apps += APPS_PER_SHARD;
+        demand->servers++;
+    }
+}
+
+/* Workers that hang on the same switch as worker `rank`. */
+static uint32_t neighbours(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t rank)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec->worker_count; i++)
+        count += gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[i]) ==
+                 gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[rank]);
+    return count;
+}
+
+/* What would be refused when the job forms anyway, said before the run. */
+static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
+{
+    int error = gw_sim_homes_check(sim, spec, why);
+    if (error)
+        return error;
+    for (uint32_t rank = 0; spec->levels > 0 && rank < spec->worker_count; rank++) {
+        if (neighbours(sim, spec, rank) <= GW_FAN_IN_MAX)
+            continue;
+        snprintf(why, GW_WHY_MAX,
+                 "workload: workers: a job has %u workers below one switch; at most %d",
+                 neighbours(sim, spec, rank), GW_FAN_IN_MAX);
+        return GW_ERR_RANGE;
+    }
+    return GW_OK;
+}
+
+/* Random, not 0, and another one for every life. */
+static uint32_t incarnation(const struct gw_sim *sim, uint32_t number, uint32_t lives)
+{
+    struct gw_prng prng = gw_prng_derive(sim->options.seed ^ (uint64_t)lives << 32,
+                                         (uint64_t)INCARNATION_STREAM << 32 | number);
+    return (uint32_t)gw_prng_next(&prng) | 1;
+}
+
+/* Fragments that can be collected raw at the same time. */
+static uint32_t raw_max(const struct gw_job_spec *spec)
+{
+    uint32_t most = RAW_BUFS / spec->worker_count;
+    return most < spec->window ? most : spec->window;
+}
+
+/* What names the scale of its floats, see core/quant/scale.h. */
+static int scale_of(const struct gw_job_spec *spec)
+{
+    return spec->rules.scale ? GW_SCALE_DECIMAL : GW_SCALE_EXPONENT;
+}
+
+/* Attaches server `i` of a job and its coordinator to their host. */
+static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct crew *crew,
+                      uint32_t i)
+{
+    struct shard *shard = &crew->shards[i];
+    uint32_t index = spec->first_server + i;
+    struct gw_endpoint *endpoint = sim->nodes[sim->place[shard->host]].endpoint;
+    struct gw_server_cfg server = {
+        .job = index,
+        .world = (uint16_t)spec->worker_count,
+        .levels = GW_LEVELS_MAX,
+        .values = spec->values,
+        .window_max = spec->window,
+        .aggregators = spec->aggregators,
+        .indexing = (enum gw_agg_indexing)spec->indexing,
+        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
+        .remap = (enum gw_agg_remap)spec->rules.remap,
+        .share = spec->share,
+        .raw_max = raw_max(spec),
+        .agrees_exponents = spec->dynamic_scaling,
+        .proactive = spec->proactive,
+        .scale_exponent = scale_of(spec),
+        .retry = spec->timeout / 8 + 1,
+        .quiet = spec->rules.collisions ? 0 : spec->timeout / 16 + 1,
+        .hdr = (uint32_t)spec->rules.header,
+        .kernels = gw_kernels_best(gw_cpu_features()),
+    };
+    shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
+    int error = gw_server_init(&shard->server, shard->memory[0], &server, endpoint);
+    if (error)
+        return error;
+    struct gw_coordinator_cfg cfg = {
+        .job = index,
+        .world = (uint16_t)spec->worker_count,
+        .levels = spec->levels,
+        .window_max = spec->window,
+        .values = (uint16_t)spec->values,
+        .share = (uint16_t)spec->share,
+        .aggregators = spec->aggregators,
+        .indexing = (enum gw_agg_indexing)spec->indexing,
+        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
+        .partials = (enum gw_agg_partials)spec->rules.partials,
+        .scale_exponent = (int8_t)scale_of(spec),
+        .incarnation = incarnation(sim, index, shard->lives++),
+        .retry = spec->timeout,
+        .beat = spec->beat,
+        .silence = spec->silence,
+        .agrees_exponents = spec->dynamic_scaling,
+        .server = shard->server,
+    };
+    shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
+    return gw_coordinator_init(&shard->coordinator, shard->memory[1], &cfg, endpoint);
+}
+
+/* Frees it; the endpoint is gone already. */
+static void shard_close(struct shard *shard)
+{
+    if (shard->server)
+        gw_sim_add_stats(&shard->past, gw_server_stats(shard->server), sizeof(shard->past));
+    for (uint32_t i = 0; i < 2; i++) {
+        free(shard->memory[i]);
+        shard->memory[i] = NULL;
+    }
+    shard->server = NULL;
+    shard->coordinator = NULL;
+}
+
+static void hold_close(struct gw_sim *sim, struct gw_sim_member *member)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    struct crew *crew = sim->jobs[member->job].mover;
+    struct hold *hold = member->mover;
+    for (uint32_t i = 0; hold && i < spec->server_count; i++) {
+        struct stake *stake = &hold->stakes[i];
+        if (stake->worker)
+            gw_sim_add_stats(&crew->past, gw_worker_stats(stake->worker), sizeof(crew->past));
+        free(stake->memory[0]);
+        free(stake->memory[1]);
+    }
+    if (hold) {
+        free(hold->stakes);
+        free(hold->parts);
+    }
+    free(hold);
+    member->mover = NULL;
+}
+
+static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
+    member->mover = hold;
+    hold->stakes = gw_memory_zeroed(spec->server_count, sizeof(*hold->stakes));
+    hold->parts = gw_memory_zeroed(sim->jobs[member->job].room, sizeof(*hold->parts));
+    for (uint32_t i = 0; i < spec->server_count; i++) {
+        struct stake *stake = &hold->stakes[i];
+        uint32_t shard = spec->first_server + i;
+        struct gw_member_cfg cfg = {
+            .job = shard,
+            .server = gw_sim_servers_of(sim, spec)[i],
+            .rank = (uint16_t)member->rank,
+            .incarnation = incarnation(sim, shard << 10 | member->rank, UINT16_MAX),
+            .retry = spec->timeout,
+            .beat = spec->beat,
+            .stall = sim->scenario->host.stall,
+        };
+        stake->memory[0] = gw_memory_aligned(gw_member_size());
+        int error = gw_member_init(&stake->member, stake->memory[0], &cfg,
+                                   sim->nodes[member->place].endpoint);
+        if (error)
+            return error;
+    }
+    return GW_OK;
+}
+
+static int open_job(struct gw_sim *sim, uint32_t job, char *why)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
+    int error = spec_check(sim, spec, why);
+    if (error)
+        return error;
+    struct crew *crew = gw_memory_zeroed(1, sizeof(*crew));
+    sim->jobs[job].mover = crew;
+    crew->shards = gw_memory_zeroed(spec->server_count, sizeof(*crew->shards));
+    for (uint32_t i = 0; i < spec->server_count && !error; i++) {
+        crew->shards[i].host = gw_sim_servers_of(sim, spec)[i];
+        error = shard_open(sim, spec, crew, i);
+    }
+    for (uint32_t rank = 0; rank < spec->worker_count && !error; rank++)
+        error = hold_open(sim, gw_sim_member_of(sim, spec, rank));
+    return error;
+}
+
+static void close_job(struct gw_sim *sim, uint32_t job)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
+    struct crew *crew = sim->jobs[job].mover;
+    if (!crew)
+        return;
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++)
+        hold_close(sim, gw_sim_member_of(sim, spec, rank));
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        shard_close(&crew->shards[i]);
+    free(crew->shards);
+    free(crew);
+}
+
+static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(part->sim, member->job);
+    const struct hold *hold = member->mover;
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        if (gw_member_state(hold->stakes[i].member) == GW_MEMBER_OUT &&
+            gw_member_join(hold->stakes[i].member, now) != GW_OK)
+            return false;
+    return true;
+}
+
+/* A member is in a shard's job: it gets its worker. */
+static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t i, gw_time now)
+{
+    const struct gw_sim *sim = part->sim;
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    struct hold *hold = member->mover;
+    struct stake *stake = &hold->stakes[i];
+    uint32_t room = sim->jobs[member->job].room;
+    struct gw_worker_cfg cfg = {
+        .window_initial = spec->window_initial,
+        .tensors_max = room > TENSORS_MIN ? room : TENSORS_MIN,
+        .timeout = spec->timeout,
+        .stall = sim->scenario->host.stall,
+        .congestion_control = spec->congestion_control,
+        .resend_gap = spec->resend_gap,
+        .limit = (enum gw_agg_limit)spec->rules.limit,
+        .halving = (enum gw_agg_halving)spec->rules.halving,
+        .overtaking = (enum gw_agg_overtaking)spec->rules.overtaking,
+        .hdr = (uint32_t)spec->rules.header,
+        .offers_exponents = spec->dynamic_scaling,
+        .proactive = spec->proactive,
+        .keeps_results = true,
+        .kernels = gw_kernels_best(gw_cpu_features()),
+    };
+    gw_member_worker_cfg(stake->member, &cfg);
+    stake->memory[1] = gw_memory_aligned(gw_worker_size(&cfg));
+    int error =
+        gw_worker_init(&stake->worker, stake->memory[1], &cfg, sim->nodes[member->place].endpoint);
+    GW_ASSERT(error == GW_OK); /* room for it was counted at the beginning */
+    gw_member_bind(stake->member, stake->worker);
+    if (++hold->joined == spec->server_count)
+        gw_sim_member_joined(part, member, now);
+}
+
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+{
+    const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
+    const struct gw_piece *piece = &member->pieces[slot];
+    struct hold *hold = member->mover;
+    struct gw_tensor tensor = {
+        .type = GW_DTYPE_F32,
+        .tag = job->first_tag + member->rank * job->room + slot,
+    };
+    hold->parts[slot] = 0;
+    for (uint32_t i = 0; i < job->spec->server_count; i++) {
+        uint64_t first;
+        tensor.count = gw_sim_piece_part(job->spec, piece, i, &first);
+        if (tensor.count == 0)
+            continue;
+        first += gw_sim_piece_first(job, piece);
+        tensor.in = member->in ? member->in + first : NULL;
+        tensor.out = member->out ? member->out + first : NULL;
+        int error = gw_worker_reduce(hold->stakes[i].worker, &tensor, now);
+        /* The event that was just polled has made room. */
+        GW_ASSERT(error == GW_OK || error == GW_ERR_OUT);
+        if (error) {
+            gw_sim_member_failed(part, member, gw_member_reason(hold->stakes[i].member), 0, now);
+            return; /* calls in work end by themselves */
+        }
+        hold->parts[slot]++;
+    }
+}
+
+static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(part->sim, member->job);
+    const struct hold *hold = member->mover;
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        gw_member_leave(hold->stakes[i].member, now);
+}
+
+/* A part of a piece is summed, or will not be. */
+static void part_over(struct gw_sim_part *part, uint32_t job, const struct gw_event *event,
+                      gw_time now)
+{
+    const struct gw_sim_job *of = &part->sim->jobs[job];
+    uint32_t tag = event->tag - of->first_tag, slot = tag % of->room;
+    struct gw_sim_member *member = gw_sim_member_of(part->sim, of->spec, tag / of->room);
+    struct hold *hold = member->mover;
+    hold->parts[slot]--;
+    if (event->kind == GW_EVENT_FAILED)
+        gw_sim_member_failed(part, member, (enum gw_job_reason)event->reason, event->about, now);
+    else if (hold->parts[slot] == 0)
+        gw_sim_piece_done(part, member, slot, now);
+}
+
+static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
+                       const struct gw_event *event, gw_time now)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(part->sim, job);
+    (void)node;
+    switch (event->kind) {
+    case GW_EVENT_JOINED:
+        joined(part, gw_sim_member_of(part->sim, spec, event->rank),
+               event->flow - spec->first_server, now);
+        break;
+    case GW_EVENT_REFUSED:
+        gw_sim_member_failed(part, gw_sim_member_of(part->sim, spec, event->rank),
+                             (enum gw_job_reason)event->reason, event->about, now);
+        break;
+    case GW_EVENT_REDUCED:
+    case GW_EVENT_FAILED:
+        part_over(part, job, event, now);
+        break;
+    default:
+        break; /* it has left */
+    }
+}
+
+static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
+{
+    (void)now;
+    hold_close(sim, member);
+}
+
+static void servers_crashed(struct gw_sim *sim, uint32_t job, uint32_t place, gw_time now)
+{
+    (void)now;
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
+    struct crew *crew = sim->jobs[job].mover;
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        if (sim->place[crew->shards[i].host] == place)
+            shard_close(&crew->shards[i]);
+}
+
+static void servers_restarted(struct gw_sim *sim, uint32_t job, uint32_t place)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
+    struct crew *crew = sim->jobs[job].mover;
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        if (sim->place[crew->shards[i].host] == place) {
+            int error = shard_open(sim, spec, crew, i);
+            GW_ASSERT(error == GW_OK); /* there was room before */
+        }
+}
+
+static void add_results(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
+    const struct crew *crew = sim->jobs[job].mover;
+    for (uint32_t i = 0; i < spec->server_count; i++) {
+        const struct shard *shard = &crew->shards[i];
+        struct gw_server_stats stats = shard->past;
+        if (shard->server)
+            gw_sim_add_stats(&stats, gw_server_stats(shard->server), sizeof(stats));
+        result->server_bytes += stats.bytes;
+        result->server_packets += stats.received;
+        result->fragments += stats.results;
+        result->aggregated += stats.complete;
+    }
+    result->resent += crew->past.resent;
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
+        const struct hold *hold = gw_sim_member_of(sim, spec, rank)->mover;
+        for (uint32_t i = 0; hold && i < spec->server_count; i++)
+            if (hold->stakes[i].worker)
+                result->resent += gw_worker_stats(hold->stakes[i].worker)->resent;
+    }
+}
+
+const struct gw_sim_mover_ops gw_sim_mover_aggregation = {
+    .name = "aggregation",
+    .same_order = true,
+    .room = room_of,
+    .tags = tags_of,
+    .demand = add_demand,
+    .open = open_job,
+    .close = close_job,
+    .join = join,
+    .move = move,
+    .leave = leave,
+    .event = take_event,
+    .member_crashed = member_crashed,
+    .servers_crashed = servers_crashed,
+    .servers_restarted = servers_restarted,
+    .results = add_results,
+};

@@ -1,0 +1,293 @@
+/*
+ * Training: jobs whose workers compute a neural network, layer by layer, and sum its gradients.
+ *
+ * A model and a device say how long each layer computes and what it has to sum (model/), a schedule
+ * in which order gradients leave (schedule/), and `via` how they are moved. Jobs of different
+ * models are several entries of a workload's list.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "topo/memory.h"
+#include "workload/generate.h"
+#include "workload/job_options.h"
+#include "workload/model/compute.h"
+
+struct training {
+    struct gw_job_options job;
+    char model[GW_PARAM_TEXT_MAX];
+    char device[GW_PARAM_TEXT_MAX];
+    char schedule[GW_PARAM_TEXT_MAX];
+    char partition[GW_PARAM_TEXT_MAX];
+    char credit[GW_PARAM_TEXT_MAX];
+    gw_q16 images_per_s;
+    gw_q16 compression;
+    gw_q16 jitter;
+    gw_q16 slowdown;
+    uint64_t fusion;
+    uint64_t split;
+    gw_time cycle;
+    gw_time end;
+    uint32_t batch;
+    uint32_t iterations;
+    uint32_t warmup;
+    uint32_t straggler;
+    uint32_t calls;
+    uint32_t flows;
+    uint64_t segment;
+    bool synchronous;
+};
+
+enum {
+    ITERATIONS_MAX = 1000000,
+    SLOWDOWN_MAX = 1000,
+    CALLS_MAX = 64,
+    FLOWS_MAX = 64,
+    SEGMENT_MAX = 1 << 30,
+};
+
+/* What `via` is called here. Push and pull are what a parameter server is to most. */
+static const struct {
+    const char *name;
+    enum gw_job_via via;
+} ways[] = {
+    {"ina", GW_JOB_VIA_INA}, {"rss", GW_JOB_VIA_RSS},   {"switchml", GW_JOB_VIA_SWITCHML},
+    {"ps", GW_JOB_VIA_PUSH}, {"server", GW_JOB_VIA_PS},
+};
+
+static int find_via(const struct training *cfg, struct gw_workload_ctx *ctx,
+                    struct gw_job_draft *draft)
+{
+    const char *via = strcmp(cfg->job.via, "hd") == 0 ? "halving-doubling" : cfg->job.via;
+    const uint32_t workers = cfg->job.workers;
+    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (strcmp(via, ways[i].name) == 0) {
+            draft->via = ways[i].via;
+            draft->way = ways[i].name;
+            return GW_OK;
+        }
+    draft->via = GW_JOB_VIA_COLL;
+    draft->coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, via);
+    if (!draft->coll)
+        return gw_workload_refuse(ctx, GW_ERR_UNKNOWN,
+                                  "via: unknown: %s; expected ina, rss, switchml, ps, server, hd, "
+                                  "or a schedule of --list coll",
+                                  via);
+    draft->way = draft->coll->algo.name;
+    if (workers >= 2 && !draft->coll->allows(workers))
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers: %s does not allow %u", via, workers);
+    return GW_OK;
+}
+
+static int check(const struct training *cfg, const struct gw_job_draft *draft,
+                 struct gw_workload_ctx *ctx)
+{
+    bool has_rate = cfg->images_per_s > 0;
+    if (cfg->iterations == 0 || cfg->iterations > ITERATIONS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "iterations must be from 1 to %d, not %u",
+                                  ITERATIONS_MAX, cfg->iterations);
+    if (cfg->batch == 0 && (has_rate || strcmp(cfg->device, "none") != 0))
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "batch must not be 0");
+    if (cfg->jitter < 0 || cfg->jitter > GW_Q16_ONE)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "jitter must be from 0 to 100%%");
+    if (cfg->slowdown < GW_Q16_ONE || cfg->slowdown > SLOWDOWN_MAX * GW_Q16_ONE)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "slowdown must be from 1 to %d", SLOWDOWN_MAX);
+    if (cfg->straggler >= cfg->job.workers)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "straggler must be a rank, below %u",
+                                  cfg->job.workers);
+    if (cfg->calls == 0 || cfg->calls > CALLS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be from 1 to %d, not %u",
+                                  CALLS_MAX, cfg->calls);
+    if (cfg->flows > FLOWS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "flows must be at most %d, not %u", FLOWS_MAX,
+                                  cfg->flows);
+    if (cfg->segment < sizeof(float) || cfg->segment % sizeof(float) || cfg->segment > SEGMENT_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "segment must be a multiple of 4 bytes, up to 1 GiB");
+    if (cfg->end && cfg->end <= cfg->job.start)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "end must be after start");
+    if (!cfg->synchronous && draft->via != GW_JOB_VIA_PUSH)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "synchronous: only servers (via: ps) can answer each worker by "
+                                  "itself");
+    return GW_OK;
+}
+
+/* Finds the schedule and sets what the entry says of it. */
+static int find_schedule(const struct training *cfg, struct gw_workload_ctx *ctx,
+                         struct gw_train_spec *train)
+{
+    const struct gw_algo *algo = gw_registry_find(&gw_schedule_registry, cfg->schedule);
+    const struct {
+        const char *name, *text;
+    } settings[] = {{"partition", cfg->partition}, {"credit", cfg->credit}};
+    if (!algo) {
+        char names[GW_PARAM_TEXT_MAX] = "";
+        for (uint32_t i = 0; i < gw_schedule_registry.count; i++)
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
+                     gw_schedule_registry.algos[i]->name);
+        return gw_workload_refuse(ctx, GW_ERR_UNKNOWN, "schedule: unknown: %s; expected one of %s",
+                                  cfg->schedule, names);
+    }
+    GW_ASSERT(algo->cfg_size <= sizeof(train->schedule_cfg));
+    train->schedule = (const struct gw_schedule_ops *)algo;
+    gw_algo_defaults(algo, train->schedule_cfg);
+    for (uint32_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (settings[i].text[0] == '\0')
+            continue;
+        int error = gw_algo_set(algo, train->schedule_cfg, settings[i].name, settings[i].text);
+        if (error == GW_ERR_UNKNOWN)
+            return gw_workload_refuse(ctx, error, "%s: schedule %s has none", settings[i].name,
+                                      algo->name);
+        if (error)
+            return gw_workload_refuse(ctx, error, "%s: expected bytes, such as 4MB, not %s",
+                                      settings[i].name, settings[i].text);
+    }
+    return GW_OK;
+}
+
+/* Adds the plan of one worker. */
+static int add_plan(struct gw_workload *workload, const struct training *cfg,
+                    struct gw_workload_ctx *ctx)
+{
+    char why[GW_PARAM_TEXT_MAX];
+    struct gw_model model;
+    int error = gw_model_load(&model, cfg->model, why, sizeof(why));
+    if (error)
+        return gw_workload_refuse(ctx, error, "model: %s", why);
+    const struct gw_plan_cfg plan_cfg = {
+        .device = cfg->device,
+        .samples_per_s = cfg->images_per_s,
+        .batch = cfg->batch,
+        .compression = cfg->compression,
+    };
+    struct gw_plan plan;
+    error = gw_plan_make(&plan, &model, &plan_cfg, why, sizeof(why));
+    if (error)
+        gw_workload_refuse(ctx, error, "%s", why);
+    else
+        gw_workload_add_plan(workload, &plan, model.name);
+    gw_model_free(&model);
+    return error;
+}
+
+static void add_jobs(struct gw_workload *workload, const struct training *cfg,
+                     struct gw_job_draft *draft, const struct gw_train_spec *train,
+                     struct gw_workload_ctx *ctx)
+{
+    struct gw_racks racks;
+    gw_racks_init(&racks, ctx->topo);
+    uint32_t *hosts = gw_memory_zeroed(cfg->job.workers, sizeof(*hosts));
+    draft->hosts = hosts;
+    for (; draft->number < cfg->job.jobs; draft->number++) {
+        draft->start = gw_workload_start(ctx, cfg->job.start, cfg->job.start_spread);
+        gw_job_options_place(&cfg->job, draft->via, draft->number, &racks, hosts);
+        struct gw_job_spec job = gw_job_options_spec(draft);
+        job.train = *train;
+        job.bytes = workload->plans[train->plan].plan.bytes;
+        job.whole = cfg->split;
+        job.calls = cfg->calls;
+        job.flows = cfg->flows;
+        job.segment = cfg->segment;
+        job.iterations = cfg->iterations;
+        gw_job_options_add(workload, draft, &job, &racks);
+    }
+    free(hosts);
+    gw_racks_fini(&racks);
+}
+
+static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
+{
+    const struct training *cfg = options;
+    struct gw_job_draft draft = {.options = &cfg->job};
+    struct gw_train_spec train = {
+        .plan = workload->plan_count,
+        .batch = cfg->batch,
+        .fusion = cfg->fusion,
+        .cycle = cfg->cycle,
+        .warmup = cfg->warmup,
+        .jitter = cfg->jitter,
+        .slowdown = cfg->slowdown,
+        .straggler = cfg->straggler,
+        .is_asynchronous = !cfg->synchronous,
+        .end = cfg->end,
+    };
+    int error = find_via(cfg, ctx, &draft);
+    if (!error)
+        error = check(cfg, &draft, ctx);
+    if (!error)
+        error = gw_job_options_check(&cfg->job, draft.via, UINT32_MAX, ctx);
+    if (!error)
+        error = find_schedule(cfg, ctx, &train);
+    if (!error)
+        error = add_plan(workload, cfg, ctx);
+    if (!error)
+        add_jobs(workload, cfg, &draft, &train, ctx);
+    return error;
+}
+
+#define TRAINING_PARAM(kind, field, initial_text, help_text)                                       \
+    GW_PARAM(struct training, kind, field, initial_text, help_text)
+
+static const struct gw_param params[] = {
+    TRAINING_PARAM(TEXT, model, "resnet50",
+                   "neural network: one of `gradwire model`, or a file that ends in .csv"),
+    TRAINING_PARAM(TEXT, device, "2080Ti",
+                   "what computes it, see `gradwire model`; none: computing takes no time"),
+    TRAINING_PARAM(Q16, images_per_s, "0", "of one worker; 0: as the device has it"),
+    TRAINING_PARAM(COUNT, batch, "32", "samples of one worker in an iteration"),
+    {.name = "via",
+     .type = GW_PARAM_TEXT,
+     .offset = offsetof(struct training, job.via),
+     .initial = "ina",
+     .help = "how gradients move: summed by all switches of the job's tree (ina), those of its "
+             "racks only (rss), one switch in slots (switchml), pushed to servers and pulled back "
+             "(ps), at servers of the protocol of ina (server), or among the workers by a "
+             "schedule (ring, hd: see --list coll)"},
+    TRAINING_PARAM(TEXT, schedule, "wfbp", "order in which gradients leave: see --list schedule"),
+    TRAINING_PARAM(TEXT, partition, "", "bytes of its largest piece; empty: the schedule's own"),
+    TRAINING_PARAM(TEXT, credit, "", "bytes that it lets be under way; empty: the schedule's own"),
+    TRAINING_PARAM(Q16, compression, "1",
+                   "gradients travel as this part of their bytes, from 1/16 to 1"),
+    TRAINING_PARAM(BYTES, fusion, "0",
+                   "of a buffer into which tensors that are ready are fused; 0: none (Horovod: "
+                   "64 MB)"),
+    TRAINING_PARAM(TIME, cycle, "0", "buffers leave at its multiples (Horovod: 1 to 5 ms)"),
+    TRAINING_PARAM(BYTES, split, "4MB",
+                   "larger pieces are divided among all servers, others have one each in turn"),
+    TRAINING_PARAM(COUNT, calls, "1",
+                   "pieces that a worker sums at the same time via a schedule of --list coll "
+                   "(Horovod: one after the other)"),
+    TRAINING_PARAM(BYTES, segment, "64KiB", "of a message into which such a sum is cut"),
+    TRAINING_PARAM(
+        COUNT, flows, "0",
+        "messages at the same time, of such a sum or from a worker to a server and back; "
+        "0: 4 and 2"),
+    TRAINING_PARAM(COUNT, iterations, "5", "of each job"),
+    TRAINING_PARAM(COUNT, warmup, "1", "iterations that measures leave out, if there are more"),
+    TRAINING_PARAM(Q16, jitter, "0",
+                   "a worker's computation of an iteration takes up to this part longer, at "
+                   "random"),
+    TRAINING_PARAM(COUNT, straggler, "0", "rank of the worker that is slow"),
+    TRAINING_PARAM(Q16, slowdown, "1", "its computation takes so many times longer"),
+    TRAINING_PARAM(BOOL, synchronous, "yes",
+                   "every iteration waits for the gradients of all workers; without (via: ps), a "
+                   "server answers each by itself"),
+    TRAINING_PARAM(TIME, end, "0",
+                   "of a job, at the end of the iteration that begins next; 0: after its "
+                   "iterations"),
+    GW_JOB_PARAMS(struct training),
+};
+
+const struct gw_workload_kind gw_workload_training = {
+    .algo = {.name = "training",
+             .summary = "jobs that compute a neural network and sum its gradients",
+             .source = "ATP (NSDI 2021) section 5; DLCP, figure 3; PCN, figure 3",
+             .params = params,
+             .param_count = sizeof(params) / sizeof(params[0]),
+             .cfg_size = sizeof(struct training)},
+    .generate = generate,
+};
