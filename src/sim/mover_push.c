@@ -26,7 +26,7 @@
 
 enum {
     PIECES_MAX = 256,  /* of a member under way: lines hold back what the network cannot take */
-    LANES_DEFAULT = 2, /* one sends while the other waits for its last ACKs */
+    LANES_DEFAULT = 4, /* with two, both wait for their last ACKs together: they share the link */
     PATIENCE = 2,      /* times host.stall, without news: longer than a message takes to fail */
     PUSH = 0,
     PULL = 1,
