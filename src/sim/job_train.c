@@ -284,6 +284,7 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
     member->free_slots[member->free_count++] = slot;
+    member->back += member->pieces[slot].bytes;
     if (member->outcome != GW_FLOW_PENDING)
         return;
     clock_read(&member->clock, now);

@@ -425,8 +425,10 @@ static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_resu
 {
     const struct gw_sim_job *job = &sim->jobs[index];
     const struct shop *shop = job->mover;
-    for (uint32_t i = 0; i < job->spec->server_count; i++)
+    for (uint32_t i = 0; i < job->spec->server_count; i++) {
         result->server_bytes += shop->desks[i].bytes;
+        result->fragments += shop->desks[i].sums;
+    }
 }
 
 const struct gw_sim_mover_ops gw_sim_mover_push = {

@@ -135,6 +135,12 @@ struct gw_sample {
         GW_SERIES_CWND,  /* subject: flow; value: bytes */
         GW_SERIES_RATE,  /* subject: flow; value: bit/s acknowledged since the last sample */
         GW_SERIES_QUEUE, /* subject: node, port; value: bytes */
+        /* Since the last sample. Subject: job; value: bit/s of gradients whose sums came back, of
+         * a worker on average; then: sums. */
+        GW_SERIES_GOODPUT,
+        GW_SERIES_SWITCH_SUMS,
+        GW_SERIES_SERVER_SUMS,
+        GW_SERIES_COLLISIONS, /* subject: node; value: packets since the last sample */
     } series;
     uint32_t subject;
     uint16_t port;
