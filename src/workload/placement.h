@@ -49,6 +49,9 @@ struct gw_place {
 void gw_racks_init(struct gw_racks *racks, const struct gw_topo *topo);
 void gw_racks_fini(struct gw_racks *racks);
 
+/* Takes a host, if it is free. */
+void gw_racks_occupy(struct gw_racks *racks, uint32_t host);
+
 /* Takes a free host of rack `rack` or of the next ones; UINT32_MAX when none is left. */
 uint32_t gw_racks_take(struct gw_racks *racks, uint32_t rack);
 
