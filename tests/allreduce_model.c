@@ -271,8 +271,7 @@ static void server_start(struct model *m)
         .world = (uint16_t)m->world,
         .levels = GW_LEVELS_MAX,
         .values = m->cfg->values,
-        .window = 2 * m->cfg->window,
-        .positions = m->cfg->window,
+        .window_max = m->cfg->window,
         .aggregators = m->cfg->aggregators,
         .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
@@ -290,7 +289,7 @@ static void server_start(struct model *m)
         .levels = !m->cfg->aggregates  ? 0
                   : m->cfg->rack_scale ? 1
                                        : GW_LEVELS_MAX,
-        .window_log2 = (uint8_t)__builtin_ctz(m->cfg->window),
+        .window_max = m->cfg->window,
         .values = (uint16_t)m->cfg->values,
         .aggregators = m->cfg->aggregators,
         .scale_exponent = GW_SCALE_EXPONENT,

@@ -27,7 +27,7 @@ static const struct gw_schema top_schema = {
                                     "time_limit", "sweep", "table", "claims", "variants", NULL},
 };
 
-static const char *const workload_others[] = {"kind", NULL};
+static const char *const workload_others[] = {"kind", "preset", NULL};
 
 /* Base RTT, fastest host link, and bandwidth-delay product; needs topology and host. */
 static int measure(struct gw_loader *loader)
@@ -274,12 +274,15 @@ int gw_scenario_load(struct gw_scenario *scenario, const char *file,
 
 uint32_t gw_scenario_packet_max(const struct gw_scenario *scenario)
 {
-    uint32_t payload = scenario->host.mtu;
+    uint32_t most = scenario->host.header + scenario->host.mtu;
     for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
-        uint32_t bytes = 4 * scenario->workload.jobs[i].values; /* 32-bit integers or floats */
-        payload = bytes > payload ? bytes : payload;
+        const struct gw_job_spec *job = &scenario->workload.jobs[i];
+        uint32_t own = (uint32_t)job->rules.header;
+        uint32_t header = own > scenario->host.header ? own : scenario->host.header;
+        uint32_t bytes = header + 4 * job->values; /* 32-bit integers or floats */
+        most = bytes > most ? bytes : most;
     }
-    return scenario->host.header + payload;
+    return most;
 }
 
 void gw_scenario_free(struct gw_scenario *scenario)

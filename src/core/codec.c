@@ -36,6 +36,9 @@ _Static_assert((int)GW_AGG_REQUEST == GW_WIRE_AGG_REQUEST, "flags agree");
 _Static_assert((int)GW_AGG_UNICAST == GW_WIRE_AGG_UNICAST, "flags agree");
 _Static_assert((int)GW_AGG_FINAL == GW_WIRE_AGG_FINAL, "flags agree");
 _Static_assert((int)GW_AGG_FAILED == GW_WIRE_AGG_FAILED, "flags agree");
+_Static_assert((int)GW_AGG_EVEN == GW_WIRE_AGG_EVEN, "flags agree");
+_Static_assert((int)GW_AGG_ODD == GW_WIRE_AGG_ODD, "flags agree");
+_Static_assert((int)GW_AGG_MIXED == GW_WIRE_AGG_MIXED, "flags agree");
 _Static_assert((int)GW_AGG_SLOT == GW_WIRE_AGG_SLOT, "flags agree");
 _Static_assert((int)GW_JOB_OPS == GW_WIRE_JOB_OPS, "operations agree");
 

@@ -9,21 +9,30 @@ enum {
     SPOT_ABOVE0_SHIFT = 8,
     SPOT_FAN_IN_SHIFT = 16,
     SPOT_LEVEL_SHIFT = 24,
+    SPOT_LEVEL_MASK = 127,
+    SPOT_PARTIALS_SHIFT = 31,
 };
 
-/* Where the numbers are in the last of the terms' words. */
+/* Where the numbers are in the first of the terms' words, and in the last. */
 enum {
     POSITION_BITS = 5,
     LEVEL_BITS = 2,
-    WINDOW_BITS = 5,
+    RANK_BITS = 10,
     INDEXING_BITS = 2,
+    HASHING_BITS = 1,
+    WINDOW_BITS = 16,
     TERMS_ABOVE1_SHIFT = 0,
     TERMS_ABOVE0_SHIFT = TERMS_ABOVE1_SHIFT + POSITION_BITS,
-    TERMS_POSITION_SHIFT = TERMS_ABOVE0_SHIFT + POSITION_BITS,
-    TERMS_LEVEL_SHIFT = TERMS_POSITION_SHIFT + POSITION_BITS,
-    TERMS_WINDOW_SHIFT = TERMS_LEVEL_SHIFT + LEVEL_BITS,
-    TERMS_INDEXING_SHIFT = TERMS_WINDOW_SHIFT + WINDOW_BITS,
+    TERMS_LEVEL_SHIFT = TERMS_ABOVE0_SHIFT + POSITION_BITS,
+    TERMS_WORLD_SHIFT = TERMS_LEVEL_SHIFT + LEVEL_BITS,
+    TERMS_RANK_SHIFT = TERMS_WORLD_SHIFT + RANK_BITS,
+    TERMS_POSITION_SHIFT = 0,
+    TERMS_INDEXING_SHIFT = TERMS_POSITION_SHIFT + POSITION_BITS,
+    TERMS_HASHING_SHIFT = TERMS_INDEXING_SHIFT + INDEXING_BITS,
+    TERMS_WINDOW_SHIFT = TERMS_HASHING_SHIFT + HASHING_BITS,
 };
+
+_Static_assert(GW_WORLD_MAX == 1 << RANK_BITS, "ranks, and the number of workers less 1");
 
 const char *gw_job_reason_text(enum gw_job_reason reason)
 {
@@ -47,7 +56,8 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
 
 uint32_t gw_job_spot_pack(const struct gw_job_spot *spot)
 {
-    return (uint32_t)spot->level << SPOT_LEVEL_SHIFT | (uint32_t)spot->fan_in << SPOT_FAN_IN_SHIFT |
+    return (uint32_t)spot->partials << SPOT_PARTIALS_SHIFT |
+           (uint32_t)spot->level << SPOT_LEVEL_SHIFT | (uint32_t)spot->fan_in << SPOT_FAN_IN_SHIFT |
            (uint32_t)spot->above[0] << SPOT_ABOVE0_SHIFT |
            (uint32_t)spot->above[1] << SPOT_ABOVE1_SHIFT;
 }
@@ -55,7 +65,8 @@ uint32_t gw_job_spot_pack(const struct gw_job_spot *spot)
 struct gw_job_spot gw_job_spot_unpack(uint32_t word)
 {
     return (struct gw_job_spot){
-        .level = (uint8_t)(word >> SPOT_LEVEL_SHIFT),
+        .level = (uint8_t)(word >> SPOT_LEVEL_SHIFT & SPOT_LEVEL_MASK),
+        .partials = (uint8_t)(word >> SPOT_PARTIALS_SHIFT),
         .fan_in = (uint8_t)(word >> SPOT_FAN_IN_SHIFT),
         .above = {(uint8_t)(word >> SPOT_ABOVE0_SHIFT), (uint8_t)(word >> SPOT_ABOVE1_SHIFT)},
     };
@@ -67,35 +78,38 @@ static uint32_t put_bits(uint32_t value, uint32_t bits, uint32_t shift)
     return value << shift;
 }
 
-static uint8_t get_bits(uint32_t word, uint32_t bits, uint32_t shift)
+static uint16_t get_bits(uint32_t word, uint32_t bits, uint32_t shift)
 {
-    return (uint8_t)(word >> shift & ((1u << bits) - 1));
+    return (uint16_t)(word >> shift & ((1u << bits) - 1));
 }
 
 void gw_job_terms_pack(const struct gw_job_terms *terms, uint32_t word[3])
 {
-    word[0] = (uint32_t)terms->rank << 16 | terms->world;
-    word[1] = (uint32_t)terms->values << 16 | terms->aggregators;
-    word[2] = put_bits(terms->above[1], POSITION_BITS, TERMS_ABOVE1_SHIFT) |
+    word[0] = put_bits(terms->above[1], POSITION_BITS, TERMS_ABOVE1_SHIFT) |
               put_bits(terms->above[0], POSITION_BITS, TERMS_ABOVE0_SHIFT) |
-              put_bits(terms->position, POSITION_BITS, TERMS_POSITION_SHIFT) |
               put_bits(terms->level, LEVEL_BITS, TERMS_LEVEL_SHIFT) |
-              put_bits(terms->window_log2, WINDOW_BITS, TERMS_WINDOW_SHIFT) |
-              put_bits(terms->indexing, INDEXING_BITS, TERMS_INDEXING_SHIFT);
+              put_bits(terms->world - 1u, RANK_BITS, TERMS_WORLD_SHIFT) |
+              put_bits(terms->rank, RANK_BITS, TERMS_RANK_SHIFT);
+    word[1] = (uint32_t)terms->values << 16 | terms->aggregators;
+    word[2] = put_bits(terms->position, POSITION_BITS, TERMS_POSITION_SHIFT) |
+              put_bits(terms->indexing, INDEXING_BITS, TERMS_INDEXING_SHIFT) |
+              put_bits(terms->hashing, HASHING_BITS, TERMS_HASHING_SHIFT) |
+              put_bits(terms->window, WINDOW_BITS, TERMS_WINDOW_SHIFT);
 }
 
 struct gw_job_terms gw_job_terms_unpack(const uint32_t word[3])
 {
     return (struct gw_job_terms){
-        .rank = (uint16_t)(word[0] >> 16),
-        .world = (uint16_t)word[0],
+        .rank = get_bits(word[0], RANK_BITS, TERMS_RANK_SHIFT),
+        .world = (uint16_t)(get_bits(word[0], RANK_BITS, TERMS_WORLD_SHIFT) + 1),
         .values = (uint16_t)(word[1] >> 16),
         .aggregators = (uint16_t)word[1],
-        .level = get_bits(word[2], LEVEL_BITS, TERMS_LEVEL_SHIFT),
-        .position = get_bits(word[2], POSITION_BITS, TERMS_POSITION_SHIFT),
-        .above = {get_bits(word[2], POSITION_BITS, TERMS_ABOVE0_SHIFT),
-                  get_bits(word[2], POSITION_BITS, TERMS_ABOVE1_SHIFT)},
-        .window_log2 = get_bits(word[2], WINDOW_BITS, TERMS_WINDOW_SHIFT),
-        .indexing = get_bits(word[2], INDEXING_BITS, TERMS_INDEXING_SHIFT),
+        .level = (uint8_t)get_bits(word[0], LEVEL_BITS, TERMS_LEVEL_SHIFT),
+        .position = (uint8_t)get_bits(word[2], POSITION_BITS, TERMS_POSITION_SHIFT),
+        .above = {(uint8_t)get_bits(word[0], POSITION_BITS, TERMS_ABOVE0_SHIFT),
+                  (uint8_t)get_bits(word[0], POSITION_BITS, TERMS_ABOVE1_SHIFT)},
+        .window = get_bits(word[2], WINDOW_BITS, TERMS_WINDOW_SHIFT),
+        .indexing = (uint8_t)get_bits(word[2], INDEXING_BITS, TERMS_INDEXING_SHIFT),
+        .hashing = (uint8_t)get_bits(word[2], HASHING_BITS, TERMS_HASHING_SHIFT),
     };
 }

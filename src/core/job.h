@@ -54,7 +54,7 @@ enum gw_job_op {
      * with seq 0. */
     GW_JOB_REMOVE,
     /* Server to worker. seq: first fragment of the epoch; index: share of static indexing; scale:
-     * exponent, as int8_t; word: struct gw_job_terms. */
+     * exponent or GW_SCALE_DECIMAL, as int8_t; word: struct gw_job_terms. */
     GW_JOB_WELCOME,
     /* Worker to server, again and again. seq: first fragment without result; index: rank. */
     GW_JOB_READY,
@@ -100,6 +100,7 @@ enum {
 /* Where a switch is in the tree, as INSTALL's word[1]. */
 struct gw_job_spot {
     uint8_t level;
+    uint8_t partials; /* enum gw_agg_partials */
     uint8_t fan_in;
     uint8_t above[2];
 };
@@ -107,14 +108,15 @@ struct gw_job_spot {
 /* What a worker must know, as WELCOME's words. */
 struct gw_job_terms {
     uint16_t rank;
-    uint16_t world;
+    uint16_t world;       /* 1 to GW_WORLD_MAX */
     uint16_t values;      /* elements per fragment */
     uint16_t aggregators; /* less 1 */
     uint8_t level;
     uint8_t position; /* bit of the bitmap, if level is 0 */
-    uint8_t above[2]; /* 5 bits each; level and position take 2 and 5 */
-    uint8_t window_log2;
+    uint8_t above[2]; /* 5 bits each; position takes 5 too, rank and world take 10 */
+    uint16_t window;  /* the largest one, less 1 */
     uint8_t indexing;
+    uint8_t hashing;
 };
 
 /* Sentence for a reason, without full stop. */

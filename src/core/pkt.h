@@ -71,6 +71,11 @@ enum gw_agg_flag {
     GW_AGG_ECN = 8, /* a contributor met congestion */
     GW_AGG_REQUEST = 16, /* parameter: no result; with RAW, send this fragment again raw; without,
                             it was in a collision, and positions in `bitmap` are to send it again */
+    /* Gradient: contributors had cut their windows an even number of times when they first sent
+     * the fragment, or an odd number. Parameter: some of them this, some that; see agg_window.h. */
+    GW_AGG_EVEN = 16,
+    GW_AGG_ODD = 64,
+    GW_AGG_MIXED = 1,
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
     GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
     GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */

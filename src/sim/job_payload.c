@@ -10,14 +10,25 @@
 #include "sim/jobs_impl.h"
 
 enum {
-    STEPS = 1024, /* per 2^magnitude */
-    RANGE = 1000, /* values are within this many steps of 0 */
+    STEPS_LOG2 = 10,        /* steps per 2^magnitude */
+    DECIMAL_STEPS_LOG2 = 8, /* the same with the scale 10^8, which is 2^8 times an odd number */
 };
+
+static int steps_log2(const struct gw_job_spec *spec)
+{
+    return spec->rules.scale ? DECIMAL_STEPS_LOG2 : STEPS_LOG2;
+}
+
+/* Values are within this many steps of 0, a little less than 2^magnitude. */
+static int32_t range_of(const struct gw_job_spec *spec)
+{
+    return (1 << steps_log2(spec)) * 125 / 128;
+}
 
 /* What a step is worth. */
 static float step_of(const struct gw_job_spec *spec)
 {
-    return ldexpf(1, (int)spec->magnitude) / STEPS;
+    return ldexpf(1, (int)spec->magnitude - steps_log2(spec));
 }
 
 /* What worker `rank` of a job contributes to element `index` of an iteration. */
@@ -27,7 +38,8 @@ static int32_t steps_of(const struct gw_sim *sim, const struct gw_sim_member *me
     uint64_t where = (uint64_t)member->iterations << 42 | index;
     uint64_t who = (uint64_t)member->job << 16 | rank;
     uint64_t bits = gw_mix64(where ^ gw_mix64(who ^ gw_mix64(sim->options.seed)));
-    return (int32_t)(bits % (2 * RANGE + 1)) - RANGE;
+    int32_t range = range_of(gw_sim_job_spec(sim, member->job));
+    return (int32_t)(bits % (2 * (uint64_t)range + 1)) - range;
 }
 
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member)

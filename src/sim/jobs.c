@@ -66,6 +66,16 @@ uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece
     return share + (server < rest);
 }
 
+uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec)
+{
+    const struct gw_plan *plan = &sim->scenario->workload.plans[spec->train.plan].plan;
+    uint64_t most = spec->train.fusion;
+    for (uint32_t i = 0; i < plan->tensor_count; i++)
+        if (plan->tensors[i].bytes > most)
+            most = plan->tensors[i].bytes;
+    return most < plan->bytes ? most : plan->bytes;
+}
+
 /* What all jobs need of hosts; fixes how many pieces a member may have under way. */
 void gw_sim_jobs_demand(const struct gw_sim *sim, struct gw_sim_demand *demands)
 {
@@ -94,7 +104,7 @@ static int prepare(struct gw_sim *sim, uint32_t index, uint64_t *tag, char *why)
     const struct gw_plan *plan = job->plan;
     job->pieces = gw_sim_pieces_of(spec, plan);
     job->room = job->ops->room(sim, spec, job->pieces ? job->pieces : 1);
-    *tag += job->ops->tags(spec, job->room);
+    *tag += job->ops->tags(sim, spec, job->room);
     if (*tag > UINT32_MAX) {
         snprintf(why, GW_WHY_MAX, "workload: jobs have too many workers and pieces of gradients");
         return GW_ERR_RANGE;
@@ -187,6 +197,22 @@ void gw_sim_member_wake(struct gw_sim *sim, struct gw_sim_member *member, gw_tim
     }
 }
 
+void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at)
+{
+    if (at < member->wake)
+        gw_sim_member_wake(sim, member, at);
+    gw_sim_calendar_wake(gw_sim_part_of(sim, member->place), member->place, at);
+}
+
+struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw_sim_node *node,
+                                       uint32_t job)
+{
+    for (uint32_t i = node->app.first_member; i != UINT32_MAX; i = sim->members[i].next_here)
+        if (sim->members[i].job == job)
+            return &sim->members[i];
+    return NULL;
+}
+
 void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *app, gw_time now)
 {
     struct gw_sim *sim = part->sim;
@@ -233,12 +259,12 @@ void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now)
         struct gw_sim_member *member = &sim->members[i];
         if (member->place != place || !member->mover)
             continue;
-        sim->jobs[member->job].ops->member_crashed(sim, member);
+        sim->jobs[member->job].ops->member_crashed(sim, member, now);
         gw_sim_member_failed(gw_sim_part_of(sim, place), member, GW_JOB_LOST, member->rank, now);
     }
     for (uint32_t i = 0; i < workload->job_count; i++)
         if (sim->jobs[i].ops->servers_crashed)
-            sim->jobs[i].ops->servers_crashed(sim, i, place);
+            sim->jobs[i].ops->servers_crashed(sim, i, place, now);
 }
 
 void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place)
@@ -262,6 +288,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
         const struct gw_job_spec *spec = &workload->jobs[i];
         if (spec->levels > 0 && spec->aggregators > cfg.aggregators)
             cfg.aggregators = spec->aggregators;
+        if (spec->rules.reclaim == GW_AGG_RECLAIM_RESULTS)
+            cfg.reclaim = GW_AGG_RECLAIM_RESULTS;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
         if (IDLE_SILENCES * spec->silence > cfg.job_idle)

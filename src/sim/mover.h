@@ -24,10 +24,12 @@ struct gw_sim_mover_ops {
     const char *name;
     /* All members must hand over the same pieces in the same order. */
     bool same_order;
+    /* Pieces travel as flows, of any length. */
+    bool sends_messages;
     /* Pieces that a member may have under way; at least 1. */
     uint32_t (*room)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces);
     /* Tags that a job needs, with so much room. */
-    uint64_t (*tags)(const struct gw_job_spec *spec, uint32_t room);
+    uint64_t (*tags)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room);
     /* Adds what the job's workers and servers need of their hosts; `demands` by host. */
     void (*demand)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
                    struct gw_sim_demand *demands);
@@ -55,9 +57,9 @@ struct gw_sim_mover_ops {
 
     /* In the serial phase: the host of a member crashes. The mover frees what it had there, without
      * a word to the endpoint, and sets member->mover to NULL. The engine fails the member. */
-    void (*member_crashed)(struct gw_sim *sim, struct gw_sim_member *member);
+    void (*member_crashed)(struct gw_sim *sim, struct gw_sim_member *member, gw_time now);
     /* Likewise, and back again, for the servers of a job on a host; NULL: it has none. */
-    void (*servers_crashed)(struct gw_sim *sim, uint32_t job, uint32_t place);
+    void (*servers_crashed)(struct gw_sim *sim, uint32_t job, uint32_t place, gw_time now);
     void (*servers_restarted)(struct gw_sim *sim, uint32_t job, uint32_t place);
 
     /* Adds what the mover counted to a result. */
@@ -73,6 +75,16 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
                        gw_time now);
 void gw_sim_member_failed(struct gw_sim_part *part, struct gw_sim_member *member,
                           enum gw_job_reason reason, uint32_t about, gw_time now);
+
+/* The member of a job on a host; NULL: it has none. */
+struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw_sim_node *node,
+                                       uint32_t job);
+
+/* In the serial phase: calls a member at `at`, if not earlier. */
+void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
+
+/* Bytes of the largest piece of a job, at most. */
+uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec);
 
 /* Elements of a piece's values in member->in and member->out; 0 when there are none. */
 uint64_t gw_sim_piece_first(const struct gw_sim_job *job, const struct gw_piece *piece);

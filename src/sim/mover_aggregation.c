@@ -63,8 +63,9 @@ static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec
     return pieces < PIECES_MAX ? pieces : PIECES_MAX;
 }
 
-static uint64_t tags_of(const struct gw_job_spec *spec, uint32_t room)
+static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
 {
+    (void)sim;
     return (uint64_t)spec->worker_count * room;
 }
 
@@ -125,6 +126,12 @@ static uint32_t raw_max(const struct gw_job_spec *spec)
     return most < spec->window ? most : spec->window;
 }
 
+/* What names the scale of its floats, see core/quant/scale.h. */
+static int scale_of(const struct gw_job_spec *spec)
+{
+    return spec->rules.scale ? GW_SCALE_DECIMAL : GW_SCALE_EXPONENT;
+}
+
 /* Attaches server `i` of a job and its coordinator to their host. */
 static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct crew *crew,
                       uint32_t i)
@@ -137,17 +144,19 @@ static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct
         .world = (uint16_t)spec->worker_count,
         .levels = GW_LEVELS_MAX,
         .values = spec->values,
-        .window = 2 * spec->window,
-        .positions = spec->window,
+        .window_max = spec->window,
         .aggregators = spec->aggregators,
         .indexing = (enum gw_agg_indexing)spec->indexing,
+        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
+        .remap = (enum gw_agg_remap)spec->rules.remap,
         .share = spec->share,
         .raw_max = raw_max(spec),
         .agrees_exponents = spec->dynamic_scaling,
         .proactive = spec->proactive,
-        .scale_exponent = GW_SCALE_EXPONENT,
+        .scale_exponent = scale_of(spec),
         .retry = spec->timeout / 8 + 1,
-        .quiet = spec->timeout / 16 + 1,
+        .quiet = spec->rules.collisions ? 0 : spec->timeout / 16 + 1,
+        .hdr = (uint32_t)spec->rules.header,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
@@ -158,12 +167,14 @@ static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct
         .job = index,
         .world = (uint16_t)spec->worker_count,
         .levels = spec->levels,
-        .window_log2 = (uint8_t)__builtin_ctz(spec->window),
+        .window_max = spec->window,
         .values = (uint16_t)spec->values,
         .share = (uint16_t)spec->share,
         .aggregators = spec->aggregators,
         .indexing = (enum gw_agg_indexing)spec->indexing,
-        .scale_exponent = GW_SCALE_EXPONENT,
+        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
+        .partials = (enum gw_agg_partials)spec->rules.partials,
+        .scale_exponent = (int8_t)scale_of(spec),
         .incarnation = incarnation(sim, index, shard->lives++),
         .retry = spec->timeout,
         .beat = spec->beat,
@@ -294,6 +305,10 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
         .stall = sim->scenario->host.stall,
         .congestion_control = spec->congestion_control,
         .resend_gap = spec->resend_gap,
+        .limit = (enum gw_agg_limit)spec->rules.limit,
+        .halving = (enum gw_agg_halving)spec->rules.halving,
+        .overtaking = (enum gw_agg_overtaking)spec->rules.overtaking,
+        .hdr = (uint32_t)spec->rules.header,
         .offers_exponents = spec->dynamic_scaling,
         .proactive = spec->proactive,
         .keeps_results = true,
@@ -384,8 +399,15 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint3
     }
 }
 
-static void servers_crashed(struct gw_sim *sim, uint32_t job, uint32_t place)
+static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
 {
+    (void)now;
+    hold_close(sim, member);
+}
+
+static void servers_crashed(struct gw_sim *sim, uint32_t job, uint32_t place, gw_time now)
+{
+    (void)now;
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
     struct crew *crew = sim->jobs[job].mover;
     for (uint32_t i = 0; i < spec->server_count; i++)
@@ -439,7 +461,7 @@ const struct gw_sim_mover_ops gw_sim_mover_aggregation = {
     .move = move,
     .leave = leave,
     .event = take_event,
-    .member_crashed = hold_close,
+    .member_crashed = member_crashed,
     .servers_crashed = servers_crashed,
     .servers_restarted = servers_restarted,
     .results = add_results,

@@ -31,8 +31,9 @@ static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec
     return pieces < PIECES_MAX ? pieces : PIECES_MAX;
 }
 
-static uint64_t tags_of(const struct gw_job_spec *spec, uint32_t room)
+static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
 {
+    (void)sim;
     return (uint64_t)spec->worker_count * room;
 }
 
@@ -218,6 +219,12 @@ static void add_results(const struct gw_sim *sim, uint32_t job, struct gw_job_re
     }
 }
 
+static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
+{
+    (void)now;
+    hold_close(sim, member);
+}
+
 const struct gw_sim_mover_ops gw_sim_mover_slots = {
     .name = "slots",
     .same_order = true,
@@ -230,6 +237,6 @@ const struct gw_sim_mover_ops gw_sim_mover_slots = {
     .move = move,
     .leave = leave,
     .event = take_event,
-    .member_crashed = hold_close,
+    .member_crashed = member_crashed,
     .results = add_results,
 };

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "sim/host_cost.h"
-#include "sim/jobs.h"
+#include "sim/mover.h"
 #include "topo/memory.h"
 
 enum {
@@ -72,6 +72,9 @@ static uint32_t span_of(const struct gw_scenario *scenario)
         if (packets > largest)
             largest = packets;
     }
+    for (uint32_t i = 0; i < scenario->workload.job_count; i++)
+        if (gw_sim_mover_of(scenario->workload.jobs[i].via)->sends_messages)
+            largest = UINT32_MAX;
     uint64_t ahead = (uint64_t)SPAN_BDPS * scenario->bdp / scenario->host.mtu;
     uint64_t span = UINT64_C(1) << gw_sim_bits(largest < ahead ? largest : ahead);
     return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);

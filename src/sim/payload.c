@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "core/aggregation/agg_index.h"
 #include "topo/memory.h"
 
 enum {
@@ -48,6 +49,11 @@ static uint64_t least_packet(const struct gw_scenario *scenario)
         if (bytes > 0 && bytes < least)
             least = bytes;
     }
+    for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
+        uint64_t bytes = 4 * (uint64_t)scenario->workload.jobs[i].values;
+        if (bytes < least)
+            least = bytes;
+    }
     return scenario->host.header + least;
 }
 
@@ -68,7 +74,8 @@ static uint64_t count_bufs(const struct gw_sim *sim)
     }
     for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
         const struct gw_job_spec *job = &scenario->workload.jobs[i];
-        uint64_t log = 2 * (uint64_t)job->window; /* results that a worker or a server keeps */
+        uint64_t log = 2 * (uint64_t)gw_agg_positions(
+                               job->window); /* results that a worker or a server keeps */
         count += (uint64_t)(topo->node_count - topo->host_count) * job->aggregators +
                  job->server_count * (RAW_BUFS + log + log * job->worker_count) + 2 * job->slots;
     }

@@ -96,10 +96,11 @@ static const uint8_t derived_flags[GW_WIRE_KINDS] = {
 
 static const uint8_t known_agg_flags[GW_WIRE_KINDS] = {
     [GW_WIRE_GRAD] = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
-                     GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT,
-    [GW_WIRE_PARAM] = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
-                      GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED |
-                      GW_WIRE_AGG_SLOT,
+                     GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT | GW_WIRE_AGG_EVEN |
+                     GW_WIRE_AGG_ODD,
+    [GW_WIRE_PARAM] = GW_WIRE_AGG_MIXED | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
+                      GW_WIRE_AGG_ECN | GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST |
+                      GW_WIRE_AGG_FAILED | GW_WIRE_AGG_SLOT,
 };
 
 static uint16_t get16(const uint8_t *bytes)
@@ -259,10 +260,10 @@ static int answer_decode(const uint8_t *bytes, uint8_t flags, struct gw_wire_hdr
     return GW_OK;
 }
 
-/* Only a parameter can say so; see known_agg_flags. */
-static bool is_without_values(uint8_t agg_flags)
+/* Only a parameter can say so. */
+static bool is_without_values(const struct gw_wire_hdr *hdr, uint8_t agg_flags)
 {
-    return agg_flags & (GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED);
+    return hdr->kind == GW_WIRE_PARAM && agg_flags & (GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED);
 }
 
 static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
@@ -273,7 +274,7 @@ static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr 
 
     if (place >> PLACE_BITS || (agg_flags & ~known_agg_flags[hdr->kind]))
         return GW_ERR_MALFORMED;
-    if (is_without_values(agg_flags) != (values == 0))
+    if (is_without_values(hdr, agg_flags) != (values == 0))
         return GW_ERR_MALFORMED;
     hdr->agg.key = get32(bytes + OFFSET_AGG_KEY);
     hdr->agg.bitmap = get32(bytes + OFFSET_AGG_BITMAP);
@@ -364,7 +365,7 @@ static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_
     const uint8_t *above = hdr->agg.above;
     GW_ASSERT((hdr->agg.agg_flags & ~known_agg_flags[hdr->kind]) == 0);
     GW_ASSERT(hdr->agg.values <= GW_WIRE_VALUES_MAX &&
-              is_without_values(hdr->agg.agg_flags) == (hdr->agg.values == 0));
+              is_without_values(hdr, hdr->agg.agg_flags) == (hdr->agg.values == 0));
     GW_ASSERT(level <= GW_WIRE_LEVEL_MAX && above[0] <= GW_WIRE_POSITION_MAX &&
               above[1] <= GW_WIRE_POSITION_MAX);
     put32(bytes + OFFSET_AGG_KEY, hdr->agg.key);

@@ -163,13 +163,16 @@ enum gw_wire_flag {
 /* The second flags of a gradient or parameter. */
 enum gw_wire_agg_flag {
     GW_WIRE_AGG_RESEND = 1,    /* gradient: sent again */
+    GW_WIRE_AGG_MIXED = 1,     /* parameter: of gradients that are EVEN, and some that are ODD */
     GW_WIRE_AGG_COLLISION = 2, /* the aggregator was taken */
     GW_WIRE_AGG_RAW = 4,       /* values are in the tensor's own type */
     GW_WIRE_AGG_ECN = 8,       /* a contributor met congestion */
     GW_WIRE_AGG_REQUEST = 16,  /* parameter: send the fragment again; with RAW: raw */
+    GW_WIRE_AGG_EVEN = 16,     /* gradient: sent after an even number of cuts of the window */
     GW_WIRE_AGG_UNICAST = 32,  /* parameter: for the destination alone */
     GW_WIRE_AGG_FINAL = 32,    /* gradient: the result itself */
     GW_WIRE_AGG_FAILED = 64,   /* parameter: there is no sum */
+    GW_WIRE_AGG_ODD = 64,      /* gradient: sent after an odd number */
     GW_WIRE_AGG_SLOT = 128,    /* of a pool of slots */
 };
 

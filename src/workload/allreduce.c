@@ -137,12 +137,16 @@ static const struct gw_param params[] = {
     GW_JOB_PARAMS(struct allreduce),
 };
 
+static const struct gw_preset presets[] = {GW_JOB_PRESETS};
+
 const struct gw_workload_kind gw_workload_allreduce = {
     .algo = {.name = "allreduce",
              .summary = "jobs that sum tensors through switches, at a server, or in a ring",
              .source = "ATP (NSDI 2021) sections 3 and 5",
              .params = params,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .presets = presets,
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct allreduce)},
     .generate = generate,
 };

@@ -14,15 +14,25 @@ enum {
     MAGNITUDE_MAX = 64,
     SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
-    WINDOW_MAX = 65536,
+    STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
+    WINDOW_GROWTH =
+        4, /* times that a window may grow, unless it says how far; the paper does not */
 };
+
+/* Fragments that may be out at once, as far as the job itself is concerned. */
+static uint32_t window_most(const struct gw_job_options *options)
+{
+    uint64_t most =
+        options->window ? options->window : (uint64_t)WINDOW_GROWTH * options->window_initial;
+    return most < GW_AGG_WINDOW_MAX ? (uint32_t)most : GW_AGG_WINDOW_MAX;
+}
 
 /* SwitchML divides the memory between the jobs; a slot has two sums. */
 static uint32_t slots_of(const struct gw_job_options *options)
 {
     uint32_t share = options->aggregators / options->jobs / 2;
-    return share < options->window ? share : options->window;
+    return share < window_most(options) ? share : window_most(options);
 }
 
 static bool has_servers(enum gw_job_via via)
@@ -40,7 +50,7 @@ int gw_job_options_count(const struct gw_job_options *options, enum gw_job_via v
                          struct gw_workload_ctx *ctx)
 {
     uint64_t apart = servers_apart(options, via);
-    uint64_t hosts = options->jobs * (options->workers + apart);
+    uint64_t hosts = (options->stacked ? 1 : options->jobs) * (options->workers + apart);
     if (options->jobs > 0 && hosts <= ctx->topo->host_count)
         return GW_OK;
     return gw_workload_refuse(
@@ -56,6 +66,9 @@ static int check_workers(const struct gw_job_options *options, enum gw_job_via v
     if (options->workers == 0 || options->workers > WORLD_MAX || (is_coll && options->workers < 2))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
                                   is_coll ? 2u : 1u, WORLD_MAX, options->workers);
+    if (options->stacked && options->jobs > STACK_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must be at most %d when stacked, not %u",
+                                  STACK_MAX, options->jobs);
     if (via == GW_JOB_VIA_SWITCHML && options->workers > SLOTS_WORLD_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be at most %d via switchml",
                                   SLOTS_WORLD_MAX);
@@ -97,12 +110,14 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
     if (options->values == 0 || options->values > VALUES_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "values must be from 1 to %d, not %u",
                                   VALUES_MAX, options->values);
-    if (options->window == 0 || options->window > WINDOW_MAX ||
-        (options->window & (options->window - 1)))
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "window must be a power of two up to %d",
-                                  WINDOW_MAX);
-    if (options->window_initial == 0 || options->window_initial > options->window)
+    if (options->window > GW_AGG_WINDOW_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "window must be at most %d, not %u",
+                                  GW_AGG_WINDOW_MAX, options->window);
+    if (options->window_initial == 0 || options->window_initial > window_most(options))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "window_initial must be from 1 to window");
+    if (options->rules.header > GW_JOB_HEADER_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "header must be at most %d bytes",
+                                  GW_JOB_HEADER_MAX);
     if (options->timeout == 0 || options->leak == 0 || options->beat == 0)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout, leak and beat must not be 0");
     if (options->magnitude > MAGNITUDE_MAX)
@@ -148,6 +163,10 @@ int gw_job_site_place(struct gw_job_site *site, const struct gw_job_draft *draft
     const struct gw_job_options *options = draft->options;
     uint32_t apart = servers_apart(options, draft->via);
     bool fits = true;
+    if (options->stacked)
+        site->given.used = 0;
+    if (options->stacked)
+        gw_racks_clear(&site->racks);
     if (draft->via == GW_JOB_VIA_SWITCHML && options->placement == GW_PLACEMENT_SPREAD) {
         fits = site->racks.free_count >= options->workers;
         for (uint32_t rank = 0; rank < options->workers && fits; rank++) /* one switch adds up */
@@ -167,11 +186,11 @@ int gw_job_site_place(struct gw_job_site *site, const struct gw_job_draft *draft
 /* A static share of the memory bounds the window: a job then never leaves its own range. */
 static uint32_t window_of(const struct gw_job_options *options)
 {
-    uint32_t window = options->window;
-    while (options->indexing == GW_AGG_INDEX_STATIC && window > 1 &&
-           window > options->aggregators / options->jobs)
-        window /= 2;
-    return window;
+    uint32_t window = window_most(options);
+    uint32_t share = options->aggregators / options->jobs;
+    if (options->indexing != GW_AGG_INDEX_STATIC || share >= window)
+        return window;
+    return share ? share : 1;
 }
 
 struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
@@ -191,6 +210,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .window_initial = options->window_initial < window ? options->window_initial : window,
         .aggregators = options->aggregators,
         .indexing = options->indexing,
+        .rules = options->rules,
         .share = draft->number,
         .congestion_control = options->congestion_control,
         .resend_gap = options->resend_gap,

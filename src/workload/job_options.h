@@ -9,11 +9,13 @@
 #define GW_WORKLOAD_JOB_OPTIONS_H
 
 #include "core/coll/coll.h"
+#include "workload/job_rules.h"
 #include "workload/placement.h"
 #include "workload/workload.h"
 
 struct gw_job_options {
     char via[GW_PARAM_TEXT_MAX];
+    struct gw_job_rules rules;
     gw_time start;
     gw_time start_spread;
     gw_time timeout;
@@ -35,6 +37,7 @@ struct gw_job_options {
     bool exclusive;
     bool colocated;
     bool interleaved;
+    bool stacked;
     bool congestion_control;
     bool resend_gap;
     bool proactive;
@@ -100,8 +103,9 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, COUNT, jobs, "1", "that run at the same time"),                     \
         GW_JOB_PARAM(cfg_type, COUNT, values, "352",                                               \
                      "elements per fragment; the ATP paper's packet has 62"),                      \
-        GW_JOB_PARAM(cfg_type, COUNT, window, "256",                                               \
-                     "most fragments of a job that are out at once"),                              \
+        GW_JOB_PARAM(                                                                              \
+            cfg_type, COUNT, window, "0",                                                          \
+            "most fragments of a job that are out at once; 0: four times window_initial"),         \
         GW_JOB_PARAM(cfg_type, COUNT, window_initial, "200",                                       \
                      "fragments at the start (ATP section 3.7)"),                                  \
         GW_JOB_PARAM(cfg_type, COUNT, aggregators, "4096", "of each switch"),                      \
@@ -132,6 +136,8 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, BOOL, interleaved, "no",                                            \
                      "ranks go from rack to rack, so that ring neighbours are in different ones "  \
                      "(placement: spread)"),                                                       \
+        GW_JOB_PARAM(cfg_type, BOOL, stacked, "no",                                                \
+                     "all jobs have the same hosts, for workers and for servers"),                 \
         GW_JOB_PARAM(cfg_type, COUNT, levels, "2", "of switches that add up, at most (via: ina)"), \
         GW_JOB_PARAM(cfg_type, TIME, beat, "5ms", "between signs of life of a worker"),            \
         GW_JOB_PARAM(cfg_type, TIME, lost, "25ms", "a worker silent for so long ends the job"),    \
@@ -155,6 +161,7 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
                      "after which an aggregator counts as forgotten"),                             \
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \
         GW_JOB_PARAM(cfg_type, TIME, start_spread, "0",                                            \
-                     "each job starts up to this much later, at random")
+                     "each job starts up to this much later, at random"),                          \
+        GW_JOB_RULE_PARAMS(cfg_type)
 
 #endif

@@ -39,6 +39,15 @@ void gw_racks_fini(struct gw_racks *racks)
     free(racks->is_taken);
 }
 
+void gw_racks_clear(struct gw_racks *racks)
+{
+    for (uint32_t h = 0; h < racks->host_count; h++)
+        if (racks->is_taken[h])
+            racks->free[racks->rack[h]]++;
+    memset(racks->is_taken, 0, racks->host_count * sizeof(racks->is_taken[0]));
+    racks->free_count = racks->host_count;
+}
+
 static uint32_t take_host(struct gw_racks *racks, uint32_t host)
 {
     GW_ASSERT(!racks->is_taken[host]);

@@ -3,7 +3,7 @@
  *
  * Racks are the groups of the topology. Hosts are taken for the whole run and by one entry of the
  * workload: a job that has ended does not give its hosts back, and no two jobs of an entry share
- * one.
+ * one, unless they are stacked and have the same.
  */
 #ifndef GW_WORKLOAD_PLACEMENT_H
 #define GW_WORKLOAD_PLACEMENT_H
@@ -51,6 +51,9 @@ void gw_racks_fini(struct gw_racks *racks);
 
 /* Takes a host, if it is free. */
 void gw_racks_occupy(struct gw_racks *racks, uint32_t host);
+
+/* All hosts are free again. */
+void gw_racks_clear(struct gw_racks *racks);
 
 /* Takes a free host of rack `rack` or of the next ones; UINT32_MAX when none is left. */
 uint32_t gw_racks_take(struct gw_racks *racks, uint32_t rack);

@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "core/coll/coll.h"
 #include "topo/topo.h"
+#include "workload/job_rules.h"
 #include "workload/model/plan.h"
 #include "workload/schedule/schedule.h"
 
@@ -83,16 +84,21 @@ struct gw_job_spec {
     const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
     uint8_t levels;                 /* of switches that add up, at most */
     struct gw_train_spec train;
-    uint64_t bytes; /* of all gradients of an iteration */
-    uint64_t whole; /* a piece of up to so many bytes has one server, larger ones are divided */
+    uint64_t bytes;   /* of all gradients of an iteration */
+    uint32_t calls;   /* pieces under way at the same time via GW_JOB_VIA_COLL */
+    uint32_t flows;   /* messages at the same time: of a call, or from a worker to a server and
+                         back; 0: as the mover likes */
+    uint64_t segment; /* bytes of a message of a call, a multiple of 4 */
+    uint64_t whole;   /* a piece of up to so many bytes has one server, larger ones are divided */
     uint32_t iterations;
     uint32_t values; /* elements per fragment */
-    uint32_t window; /* fragments, a power of two; also the positions of the index map */
+    uint32_t window; /* fragments, at most */
     uint32_t window_initial;
     uint32_t aggregators; /* of every switch that adds up */
     uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
-    uint32_t share;       /* number of the job's range for static indexing */
+    struct gw_job_rules rules;
+    uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
     bool proactive;       /* fragments that might saturate travel raw */

@@ -215,8 +215,10 @@ static void input_datagram(struct fuzz *f)
 /* Changes fields of a packet in ways that the codec lets pass. */
 static void change_pkt(struct fuzz *f, struct gw_pkt *pkt, uint8_t what)
 {
-    if (what & 1)
+    if (what & 1) {
         pkt->q.kind = take8(f) & 1 ? GW_PKT_PARAM : GW_PKT_GRAD;
+        pkt->agg_flags &= ~(GW_AGG_EVEN | GW_AGG_ODD); /* in a parameter they mean other things */
+    }
     if (what & 2)
         pkt->agg_flags = take8(f);
     if (what & 4)
@@ -254,8 +256,7 @@ static void input_packet(struct fuzz *f)
     pkt->dst = OURS;
     pkt->agg.bitmap = 2;
     change_pkt(f, pkt, what);
-    pkt->agg_flags &= pkt->q.kind == GW_PKT_GRAD ? 175 : 254;
-    if (pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED))
+    if (pkt->q.kind == GW_PKT_PARAM && pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED))
         pkt->agg.values = 0;
     else if (pkt->agg.values == 0)
         pkt->agg.values = 1;
@@ -351,15 +352,19 @@ static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
 {
     static const uint32_t members[] = {OURS_OUTSIDE, THEIRS};
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
+    /* Ours, or any that the paper has in their place. */
+    uint32_t rules = first_seq & 1 ? (uint32_t)gw_mix64(first_seq) : 0;
     struct gw_aggregate_cfg aggregate = {.aggregators = AGGREGATORS,
                                          .jobs_max = 1,
                                          .members_max = GW_COUNT_OF(members),
                                          .leak = GW_MS,
+                                         .reclaim = (enum gw_agg_reclaim)(rules & 1),
                                          .kernels = kernels,
                                          .pool = &f->host.pool};
     struct gw_aggregate_job job = {.job = JOB,
                                    .epoch = EPOCH,
                                    .fan_in = GW_COUNT_OF(members),
+                                   .partials = (enum gw_agg_partials)(rules >> 1 & 1),
                                    .member_count = GW_COUNT_OF(members),
                                    .members = members};
     struct gw_worker_cfg worker = {.job = JOB,
@@ -371,6 +376,10 @@ static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
                                    .window_max = WINDOW,
                                    .window_initial = 1 + shape % WINDOW,
                                    .aggregators = AGGREGATORS,
+                                   .hashing = (enum gw_agg_hashing)(rules >> 2 & 1),
+                                   .limit = (enum gw_agg_limit)(rules >> 3 & 1),
+                                   .halving = (enum gw_agg_halving)(rules >> 4 & 1),
+                                   .overtaking = (enum gw_agg_overtaking)(rules >> 5 & 1),
                                    .tensors_max = TENSORS_MAX,
                                    .timeout = 50 * GW_US,
                                    .stall = shape & 32 ? 10 * GW_MS : 0,
@@ -378,7 +387,7 @@ static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
                                    .keeps_results = shape & 1,
                                    .offers_exponents = shape & 2,
                                    .proactive = shape & 2,
-                                   .scale_exponent = 20,
+                                   .scale_exponent = rules >> 6 & 1 ? GW_SCALE_DECIMAL : 20,
                                    .first_seq = first_seq,
                                    .kernels = kernels};
     f->levels = shape >> 4 & 1;
@@ -386,13 +395,14 @@ static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
                                    .world = GW_COUNT_OF(workers),
                                    .levels = f->levels,
                                    .values = VALUES,
-                                   .window = 2 * WINDOW,
-                                   .positions = WINDOW,
+                                   .window_max = WINDOW,
                                    .aggregators = AGGREGATORS,
                                    .raw_max = 2,
                                    .retry = 20 * GW_US,
-                                   .quiet = 30 * GW_US,
-                                   .scale_exponent = 20,
+                                   .quiet = rules >> 7 & 1 ? 0 : 30 * GW_US,
+                                   .hashing = worker.hashing,
+                                   .remap = (enum gw_agg_remap)(rules >> 8 & 1),
+                                   .scale_exponent = worker.scale_exponent,
                                    .agrees_exponents = shape & 128,
                                    .proactive = shape & 2,
                                    .kernels = kernels};
@@ -470,6 +480,7 @@ static void fuzz_close(struct fuzz *f)
     gw_slot_worker_fini(f->slot_worker);
     gw_server_fini(f->server);
     gw_aggregate_remove(f->aggregate, JOB);
+    gw_aggregate_fini(f->aggregate);
     gw_slots_remove(f->slots, JOB);
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
     for (uint32_t i = 0; i < f->reductions; i++)

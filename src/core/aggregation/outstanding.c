@@ -41,7 +41,7 @@ void gw_outstanding_init(struct gw_outstanding *out, void *memory,
 void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq)
 {
     out->expected = out->next = seq;
-    out->ahead = 0;
+    out->ahead = out->in_a_row = 0;
     gw_index_queue_clear(&out->resend);
 }
 
@@ -49,9 +49,10 @@ void gw_outstanding_start_over(struct gw_outstanding *out)
 {
     out->was_overtaken = out->had_timeout = false;
     out->timeouts = 0;
+    out->in_a_row = 0;
     gw_index_queue_clear(&out->resend);
     for (uint32_t seq = out->expected; seq != out->next; seq++) {
-        *gw_outstanding_note(out, seq) &= (uint8_t)~GW_NOTE_QUEUED;
+        *gw_outstanding_note(out, seq) &= (uint8_t)(GW_NOTE_DONE | GW_NOTE_RAW | GW_NOTE_ASKED);
         gw_outstanding_resend(out, seq);
     }
 }
@@ -80,12 +81,18 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
     return false;
 }
 
+static void resend_lost(struct gw_outstanding *out, uint32_t seq)
+{
+    *gw_outstanding_note(out, seq) |= GW_NOTE_LOST;
+    gw_outstanding_resend(out, seq);
+}
+
 /* Sends the expected fragment again, or `all` without result before `seq`. */
 static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all)
 {
-    gw_outstanding_resend(out, out->expected);
+    resend_lost(out, out->expected);
     for (uint32_t at = out->expected + 1; all && gw_seq_before(at, seq); at++)
-        gw_outstanding_resend(out, at);
+        resend_lost(out, at);
 }
 
 void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
@@ -94,6 +101,7 @@ void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
     out->was_overtaken = true;
     out->behind = out->next;
     out->behind_count = 0;
+    out->in_a_row = 0;
     resend_overdue(out, seq, out->cfg.resends_gap);
 }
 

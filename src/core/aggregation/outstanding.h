@@ -8,6 +8,9 @@
  * all: then it is others that the worker waits for, not packets. One that the server has asked for
  * is held up by a collision, which is no loss.
  *
+ * As published (GW_AGG_OVERTAKEN_IN_A_ROW) every three results in a row that are not the expected
+ * one mean a loss, whenever what they answer was sent.
+ *
  * Invariants: expected <= next; next - expected <= max; the fragment `expected` has no result; what
  * is noted of a fragment is at its number modulo max.
  */
@@ -17,6 +20,7 @@
 #include <stddef.h>
 
 #include "base/index_queue.h"
+#include "core/aggregation/agg_rules.h"
 #include "core/pkt.h"
 
 enum {
@@ -29,12 +33,17 @@ enum gw_note {
     GW_NOTE_RAW = 2,    /* it travels in the tensor's own type */
     GW_NOTE_QUEUED = 4, /* it waits to be sent again */
     GW_NOTE_ASKED = 8,  /* it was in a collision, and the server asks for what it lacks */
+    GW_NOTE_LOST = 16,  /* it was found lost, here */
+    GW_NOTE_MARK = 32,  /* its result says that there was congestion */
+    GW_NOTE_CUT = 128,  /* and all workers are to cut their windows, unless they have */
+    GW_NOTE_ODD = 64,   /* it was first sent after an odd number of cuts of the window */
 };
 
 struct gw_outstanding_cfg {
     uint32_t max; /* fragments out at the same time: a power of two */
     uint32_t first_seq;
-    gw_time timeout;  /* the first one */
+    gw_time timeout; /* the first one */
+    enum gw_agg_overtaking overtaking;
     bool resends_gap; /* every overdue fragment is sent again, not only the expected one */
 };
 
@@ -47,6 +56,7 @@ struct gw_outstanding {
     uint32_t expected;            /* first fragment without result */
     uint32_t next;                /* first never sent */
     uint32_t ahead;               /* results that came for fragments behind `expected` */
+    uint32_t in_a_row;            /* of them, since the expected one's or the last loss */
     uint32_t overtaken;           /* fragment last found lost that way */
     bool was_overtaken;
     uint32_t behind;       /* `next` at that time: the resend left before it */
@@ -94,6 +104,12 @@ static inline uint32_t gw_outstanding_count(const struct gw_outstanding *out)
     return out->next - out->expected;
 }
 
+/* Fragments that are out and have no result. */
+static inline uint32_t gw_outstanding_unacked(const struct gw_outstanding *out)
+{
+    return out->next - out->expected - out->ahead;
+}
+
 /* Sends a fragment that is out once more, unless it has its result or waits already. */
 void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq);
 
@@ -118,6 +134,7 @@ static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t se
 {
     *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;
     out->ahead++;
+    out->in_a_row++;
     out->behind_count += !gw_seq_before(seq, out->behind);
     out->results_since++;
     out->progress_at = now;
@@ -131,6 +148,7 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
         return false;
     out->expected++;
     out->ahead--;
+    out->in_a_row = 0;
     return true;
 }
 
@@ -145,7 +163,9 @@ void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
 static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
 {
     bool is_resent = out->was_overtaken && out->overtaken == out->expected;
-    uint32_t by = is_resent ? out->behind_count : out->ahead;
+    uint32_t by = out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
+                  : is_resent                                      ? out->behind_count
+                                                                   : out->ahead;
     if (by < GW_OVERTAKEN_MAX || *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED)
         return false;
     gw_outstanding_overtake(out, seq);

@@ -42,9 +42,9 @@ static inline int gw_scaling_exponent(uint8_t agreed, int job_exponent)
 }
 
 /*
- * The greatest exponent up to `exponent` with which no sum can saturate: |x| <= (2^31 - n) / (n *
- * 2^exponent) for all values. A fragment with NaN or infinity, which is not scaled at all, gives
- * `exponent`.
+ * The greatest exponent up to `exponent`, where GW_SCALE_DECIMAL lies between 26 and 27, with which
+ * no sum can saturate: |x| <= (2^31 - n) / (n * 2^exponent) for all values. A fragment with NaN or
+ * infinity, which is not scaled at all, gives `exponent`.
  */
 int gw_scaling_safe(const struct gw_kernels *kernels, const struct gw_scaling_values *values,
                     int exponent);

@@ -28,7 +28,7 @@ static void fragment_start(struct gw_server *server, struct gw_fragment *fragmen
     fragment->values = pkt->agg.values;
     fragment->index = pkt->index;
     fragment->state = GW_FRAGMENT_SUMMING;
-    fragment->flags = 0;
+    fragment->flags = fragment->parities = 0;
     fragment->scale = GW_PKT_SCALE_NONE;
     server->open++;
 }
@@ -42,7 +42,7 @@ static struct gw_fragment *fragment_of(struct gw_server *server, const struct gw
     struct gw_fragment *fragment = gw_server_fragment(server, pkt->seq);
     if (fragment->state != GW_FRAGMENT_EMPTY && fragment->seq == pkt->seq)
         return fragment->key == pkt->key && fragment->values == pkt->agg.values ? fragment : NULL;
-    if (pkt->seq - server->expected >= server->cfg.positions)
+    if (pkt->seq - server->expected >= server->positions)
         return NULL;
     fragment_start(server, fragment, pkt);
     return fragment;
@@ -74,6 +74,8 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
     agree(server, fragment, flags & GW_AGG_RAW);
     fragment->buf = buf;
     fragment->flags |= flags;
+    if (fragment->parities == (GW_AGG_EVEN | GW_AGG_ODD))
+        fragment->flags |= GW_AGG_MIXED;
     fragment->state = GW_FRAGMENT_DONE;
     server->stats.results++;
     server->open--;
@@ -83,7 +85,7 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
         fragment->new_index = gw_agg_index_of(&server->index, seq);
         /* Only if nobody moved the position since this fragment was sent. */
         if (fragment->new_index == fragment->index) {
-            fragment->new_index = gw_agg_index_unused(&server->index, seq);
+            fragment->new_index = gw_agg_index_next(&server->index, seq);
             gw_agg_index_move(&server->index, seq, fragment->new_index);
         }
     }
@@ -211,8 +213,11 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     if (pkt->q.ecn == GW_ECN_CE)
         fragment->flags |= GW_AGG_ECN;
     fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
+    fragment->parities |= pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
     if (pkt->scale < fragment->scale)
         fragment->scale = pkt->scale;
+    if (pkt->index != fragment->index)
+        fragment->flags |= GW_AGG_COLLISION; /* workers differ on its place: all hear where it is */
     if (pkt->agg_flags & GW_AGG_COLLISION)
         fragment->index = pkt->index;
     if (pkt->agg_flags & GW_AGG_FINAL)
@@ -246,18 +251,39 @@ static const struct gw_app_ops server_app_ops = {
     .expire = gw_server_expire,
 };
 
+/* A worker may be a window behind the others, and lack what is a window behind it. */
+static uint32_t kept_max(const struct gw_server_cfg *cfg)
+{
+    return 2 * gw_agg_positions(cfg->window_max);
+}
+
 static uint32_t orders_max(const struct gw_server_cfg *cfg)
 {
-    return 2 * cfg->window + 4 * (uint32_t)cfg->world;
+    return 2 * kept_max(cfg) + 4 * (uint32_t)cfg->world;
+}
+
+static struct gw_agg_index_cfg index_cfg(const struct gw_server_cfg *cfg)
+{
+    return (struct gw_agg_index_cfg){
+        .job = cfg->job,
+        .window = cfg->window_max,
+        .aggregators = cfg->aggregators,
+        .indexing = cfg->indexing,
+        .hashing = cfg->hashing,
+        .remap = cfg->remap,
+        .share = cfg->share,
+    };
 }
 
 /* Carves the tables out of the arena, behind the server itself. */
 static void server_carve(struct gw_server *server, const struct gw_server_cfg *cfg,
                          struct gw_arena *arena)
 {
+    const struct gw_agg_index_cfg index = index_cfg(cfg);
+    uint32_t kept = kept_max(cfg);
     server->addresses = gw_arena_take(arena, cfg->world * sizeof(*server->addresses));
-    server->fragments = gw_arena_take(arena, cfg->window * sizeof(*server->fragments));
-    server->sums = gw_arena_take(arena, (size_t)cfg->window * cfg->values * sizeof(*server->sums));
+    server->fragments = gw_arena_take(arena, kept * sizeof(*server->fragments));
+    server->sums = gw_arena_take(arena, (size_t)kept * cfg->values * sizeof(*server->sums));
     server->raw_bufs =
         gw_arena_take(arena, (size_t)cfg->raw_max * cfg->world * sizeof(*server->raw_bufs));
     server->raw_seqs = gw_arena_take(arena, cfg->raw_max * sizeof(*server->raw_seqs));
@@ -265,8 +291,7 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     server->real_sum = gw_arena_take(arena, cfg->values * sizeof(*server->real_sum));
     server->contributors_memory =
         gw_arena_take(arena, gw_contributors_size(cfg->world, cfg->levels));
-    server->index_memory =
-        gw_arena_take(arena, gw_agg_index_size(cfg->positions, cfg->aggregators));
+    server->index_memory = gw_arena_take(arena, gw_agg_index_size(&index));
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
     if (arena->base)
         gw_order_queue_init(&server->orders, orders, orders_max(cfg), server->addresses, cfg->world,
@@ -286,8 +311,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
                    struct gw_endpoint *ep)
 {
     GW_ASSERT(cfg->world >= 1 && cfg->world <= GW_WORLD_MAX);
-    GW_ASSERT(cfg->window && (cfg->window & (cfg->window - 1)) == 0);
-    GW_ASSERT(cfg->window >= 2 * cfg->positions && cfg->retry > 0);
+    GW_ASSERT(cfg->window_max >= 1 && cfg->window_max <= GW_AGG_WINDOW_MAX && cfg->retry > 0);
     struct gw_arena arena = {.base = memory};
     struct gw_server *server = gw_arena_take(&arena, sizeof(*server));
     *server = (struct gw_server){
@@ -295,6 +319,8 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
                 .job = cfg->job,
                 .sender = {.ops = &gw_server_sender_ops, .class = cfg->class}},
         .cfg = *cfg,
+        .positions = gw_agg_positions(cfg->window_max),
+        .kept = kept_max(cfg),
         .raw_free_count = cfg->raw_max,
         .is_stopped = true,
     };
@@ -302,8 +328,10 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
     int error = gw_app_attach(&server->app, ep);
     if (error)
         return error;
+    if (cfg->hdr)
+        server->app.hdr = cfg->hdr;
     server_carve(server, cfg, &arena);
-    for (uint32_t i = 0; i < cfg->window; i++)
+    for (uint32_t i = 0; i < server->kept; i++)
         server->fragments[i] = (struct gw_fragment){.buf = GW_BUF_NONE, .raw = GW_FRAGMENT_NO_ROW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)
         server->raw_free[i] = i;
@@ -320,13 +348,13 @@ void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epo
     gw_order_queue_clear(&server->orders);
     gw_contributors_init(&server->contributors, server->contributors_memory, cfg->world,
                          epoch->levels);
-    gw_agg_index_init(&server->index, server->index_memory, cfg->positions, cfg->aggregators,
-                      cfg->indexing, cfg->job, cfg->share);
+    const struct gw_agg_index_cfg index = index_cfg(cfg);
+    gw_agg_index_init(&server->index, server->index_memory, &index);
     for (uint32_t rank = 0; rank < cfg->world; rank++) {
         server->addresses[rank] = epoch->places[rank].address;
         gw_contributors_enter(&server->contributors, rank, &epoch->places[rank]);
     }
-    for (uint32_t i = 0; i < cfg->window; i++) {
+    for (uint32_t i = 0; i < server->kept; i++) {
         struct gw_fragment *fragment = &server->fragments[i];
         bool is_kept =
             fragment->state == GW_FRAGMENT_DONE && (int32_t)(fragment->seq - epoch->first_seq) >= 0;
@@ -344,7 +372,7 @@ void gw_server_stop(struct gw_server *server)
     server->is_stopped = true;
     gw_order_queue_clear(&server->orders);
     server->open = 0;
-    for (uint32_t i = 0; i < server->cfg.window; i++)
+    for (uint32_t i = 0; i < server->kept; i++)
         fragment_forget(server, &server->fragments[i]);
 }
 

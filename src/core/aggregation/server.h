@@ -33,17 +33,20 @@
 struct gw_server_cfg {
     uint32_t job;
     uint16_t world;
-    uint8_t levels;     /* of switches in a tree, at most */
-    uint8_t class;      /* of parameter packets */
-    uint32_t values;    /* elements per fragment, at most */
-    uint32_t window;    /* fragments kept: a power of two, at least twice the workers' window */
-    uint32_t positions; /* the workers' window_max */
+    uint8_t levels;      /* of switches in a tree, at most */
+    uint8_t class;       /* of parameter packets */
+    uint32_t hdr;        /* bytes of a packet that are not values; 0: as the endpoint says */
+    uint32_t values;     /* elements per fragment, at most */
+    uint32_t window_max; /* the workers' */
     uint32_t aggregators;
     enum gw_agg_indexing indexing;
+    enum gw_agg_hashing hashing;
+    enum gw_agg_remap remap;
     uint32_t share;
     uint32_t raw_max;      /* fragments that can be collected raw at the same time */
     gw_time retry;         /* when packets have run out: time until it tries again */
-    gw_time quiet;         /* without a result: ask for what collisions left; 0: never ask */
+    gw_time quiet;         /* without a result: ask for what collisions left; 0: never ask, as
+                              published */
     int scale_exponent;    /* as the workers' */
     bool agrees_exponents; /* dynamic scaling, while more than 0.1 % of the fragments overflow */
     bool proactive;        /* as the workers': counts what that makes raw for nothing */

@@ -1,7 +1,7 @@
 /*
  * The inside of the server, shared by server.c, server_raw.c and server_send.c and by nobody else.
  *
- * Invariants: a fragment is at its number modulo window, one at a time; the set of a fragment in
+ * Invariants: a fragment is at its number modulo `kept`, one at a time; the set of a fragment in
  * work names exactly the workers whose values are in its sum (or raw row); a finished fragment
  * never changes; every fragment before `expected` is finished, and none at or behind expected +
  * positions has begun. So what a fragment replaces is nothing that anybody still needs.
@@ -33,6 +33,7 @@ struct gw_fragment {
     uint16_t new_index; /* after a collision */
     uint8_t state;      /* enum gw_fragment_state */
     uint8_t flags;      /* enum gw_agg_flag of the result */
+    uint8_t parities;   /* GW_AGG_EVEN and GW_AGG_ODD of the contributors */
     uint8_t scale;      /* least offer of the contributors; once done: what the result says */
     struct gw_rank_set set;
 };
@@ -40,6 +41,8 @@ struct gw_fragment {
 struct gw_server {
     struct gw_app app;
     struct gw_server_cfg cfg;
+    uint32_t positions; /* of the workers' window */
+    uint32_t kept;      /* fragments: two windows, a power of two */
     struct gw_agg_index index;
     void *index_memory;
     void *contributors_memory;
@@ -49,7 +52,7 @@ struct gw_server {
     struct gw_contributors contributors;
     uint32_t *addresses; /* of workers, by rank */
     struct gw_fragment *fragments;
-    int64_t *sums;      /* window rows of `values` */
+    int64_t *sums;      /* `kept` rows of `values` */
     uint32_t *raw_bufs; /* raw_max rows of `world` */
     uint32_t *raw_seqs; /* raw_max: the fragment that has the row */
     uint32_t *raw_free; /* stack */
@@ -68,14 +71,14 @@ struct gw_server {
 /* Where fragment `seq` is, if it is not another one by now. */
 static inline struct gw_fragment *gw_server_fragment(const struct gw_server *server, uint32_t seq)
 {
-    return &server->fragments[seq & (server->cfg.window - 1)];
+    return &server->fragments[seq & (server->kept - 1)];
 }
 
 /* Its row of 64-bit sums. */
 static inline int64_t *gw_server_sum(const struct gw_server *server,
                                      const struct gw_fragment *fragment)
 {
-    return server->sums + (size_t)(fragment->seq & (server->cfg.window - 1)) * server->cfg.values;
+    return server->sums + (size_t)(fragment->seq & (server->kept - 1)) * server->cfg.values;
 }
 
 /* NULL: packets carry no payload. */

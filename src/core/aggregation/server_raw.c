@@ -39,7 +39,7 @@ void gw_server_raw_turn(struct gw_server *server, struct gw_fragment *fragment)
 
 void gw_server_raw_invite(struct gw_server *server)
 {
-    for (uint32_t i = 0; i < server->cfg.positions; i++) {
+    for (uint32_t i = 0; i < server->positions; i++) {
         uint32_t seq = server->expected + i;
         const struct gw_fragment *fragment = gw_server_fragment(server, seq);
         if (fragment->seq == seq && fragment->state == GW_FRAGMENT_RAW &&
@@ -89,12 +89,12 @@ static bool would_fit(const struct gw_server *server, const struct gw_fragment *
 {
     const struct gw_kernels *kernels = server->cfg.kernels;
     const struct gw_fragment *before =
-        gw_server_fragment(server, fragment->seq - server->cfg.positions);
+        gw_server_fragment(server, fragment->seq - server->positions);
     bool is_known =
-        before->state == GW_FRAGMENT_DONE && before->seq + server->cfg.positions == fragment->seq;
+        before->state == GW_FRAGMENT_DONE && before->seq + server->positions == fragment->seq;
     int exponent = gw_scaling_exponent(is_known ? before->scale : GW_PKT_SCALE_NONE,
                                        server->cfg.scale_exponent);
-    const struct gw_scale scale = gw_scale_power(exponent, 1);
+    const struct gw_scale scale = gw_scale_named(exponent, 1);
     int64_t *sum = gw_server_sum(server, fragment);
     memset(sum, 0, fragment->values * sizeof(*sum));
     for (uint32_t rank = 0; rank < server->cfg.world; rank++) {

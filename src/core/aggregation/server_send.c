@@ -76,7 +76,7 @@ void gw_server_expire(struct gw_app *app, gw_time now)
         now - server->progress_at >= server->cfg.quiet << server->rounds) {
         bool holds_up = !gw_order_queue_is_empty(&server->orders); /* itself what others wait for */
         if (!holds_up)
-            ask(server, server->expected, server->expected + server->cfg.positions);
+            ask(server, server->expected, server->expected + server->positions);
         server->progress_at = now;
         server->rounds += server->rounds < ROUNDS_MAX;
     }

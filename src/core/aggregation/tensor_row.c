@@ -41,7 +41,7 @@ int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor
     row->tensors[gw_index_queue_push(&row->queue)] = (struct gw_row_tensor){
         .tensor = *tensor,
         .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
-                                              : gw_scale_power(scale_exponent, shares),
+                                              : gw_scale_named(scale_exponent, shares),
         .key = gw_agg_key(row->end, tensor->type, tensor->average),
         .first = row->end,
         .fragments = (uint32_t)fragments,

@@ -40,7 +40,8 @@ void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensor
                         uint32_t values, uint32_t first_seq);
 
 /*
- * Appends a tensor of a job of `world` workers; floats travel as multiples of 2^-scale_exponent.
+ * Appends a tensor of a job of `world` workers; floats travel with the scale that
+ * `scale_exponent` names (core/quant/scale.h).
  * Returns 0, GW_ERR_NO_ROOM, or GW_ERR_INVALID.
  */
 int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor,

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/stall.h"
-#include "core/aggregation/agg_window.h"
+#include "core/aggregation/agg_congestion.h"
 #include "core/aggregation/outstanding.h"
 #include "core/aggregation/result_log.h"
 #include "core/aggregation/tensor_row.h"
@@ -30,7 +30,7 @@ struct gw_worker {
     void *index_memory;
     struct gw_tensor_row row; /* in work */
     struct gw_outstanding out;
-    struct gw_agg_window window;
+    struct gw_agg_congestion cc;
     struct gw_worker_values values;
     struct gw_result_log log;
     bool is_paused;    /* between two epochs */
@@ -50,7 +50,7 @@ static uint32_t position_bit(const struct gw_worker *worker)
 static bool has_next(const struct gw_worker *worker)
 {
     return worker->out.next != worker->row.end &&
-           gw_outstanding_count(&worker->out) < gw_agg_window_fragments(&worker->window);
+           gw_agg_congestion_has_room(&worker->cc, &worker->out);
 }
 
 static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
@@ -153,6 +153,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     if (worker->cfg.offers_exponents)
         pkt->scale = gw_worker_values_offer(&worker->values, seq);
     pkt->agg_flags = again ? GW_AGG_RESEND : 0;
+    pkt->agg_flags |= gw_agg_congestion_says(&worker->cc, &worker->out, seq, again);
     pkt->index = gw_agg_index_of(&worker->index, seq);
     write_place(worker, pkt);
     fill_payload(worker, work, pkt);
@@ -161,12 +162,6 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     if (worker->app.timer_at == GW_TIME_NEVER)
         gw_app_arm(&worker->app, gw_time_add(now, worker->cfg.timeout));
     return pkt;
-}
-
-static void window_cut(struct gw_worker *worker)
-{
-    worker->stats.cuts +=
-        gw_agg_window_cut(&worker->window, worker->out.expected, worker->out.next);
 }
 
 static void work_end(struct gw_worker *worker, const struct gw_row_tensor *work,
@@ -199,9 +194,11 @@ void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, g
 /* Moves `expected` over all fragments that have results, and ends the tensors that are complete. */
 static void advance(struct gw_worker *worker, gw_time now)
 {
-    while (gw_outstanding_advance(&worker->out))
+    while (gw_outstanding_advance(&worker->out)) {
+        worker->stats.cuts += gw_agg_congestion_advance(&worker->cc, &worker->out);
         /* All workers have what is a window behind, or this one could not be here. */
-        gw_result_log_confirm(&worker->log, worker->out.expected - worker->cfg.window_max - 1);
+        gw_result_log_confirm(&worker->log, worker->out.expected - worker->out.cfg.max - 1);
+    }
     const struct gw_row_tensor *work;
     while ((work = gw_tensor_row_first(&worker->row)) && work->results == work->fragments) {
         work_end(worker, work, &(struct gw_event){.kind = GW_EVENT_REDUCED, .at = now});
@@ -221,13 +218,10 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
     if (pkt->agg_flags & GW_AGG_COLLISION)
         worker->stats.remaps +=
             gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
-    if (pkt->agg_flags & GW_AGG_ECN)
-        window_cut(worker);
-    else
-        gw_agg_window_grow(&worker->window);
+    worker->stats.cuts += gw_agg_congestion_result(&worker->cc, &worker->out, pkt);
     advance(worker, now);
     if (gw_outstanding_detect_loss(&worker->out, pkt->seq))
-        window_cut(worker);
+        worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
     gw_result_log_keep(&worker->log, pkt);
 }
 
@@ -282,7 +276,7 @@ static void worker_expire(struct gw_app *app, gw_time now)
     }
     gw_result_log_repeat(&worker->log);
     if (gw_outstanding_expire(&worker->out, now))
-        window_cut(worker);
+        worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
     gw_app_arm(app, gw_outstanding_deadline(&worker->out, now));
     gw_app_arm_by(app, stall_at);
     worker_wake(worker, now);
@@ -301,27 +295,42 @@ static const struct gw_app_ops worker_app_ops = {
 
 static uint32_t log_count(const struct gw_worker_cfg *cfg)
 {
-    return cfg->keeps_results ? 2 * cfg->window_max : 0;
+    return cfg->keeps_results ? 2 * gw_agg_positions(cfg->window_max) : 0;
+}
+
+static struct gw_agg_index_cfg index_cfg(const struct gw_worker_cfg *cfg)
+{
+    return (struct gw_agg_index_cfg){
+        .job = cfg->job,
+        .window = cfg->window_max,
+        .aggregators = cfg->aggregators,
+        .indexing = cfg->indexing,
+        .hashing = cfg->hashing,
+        .share = cfg->share,
+    };
 }
 
 /* Carves the tables out of the arena, behind the worker itself. */
 static void worker_carve(struct gw_worker *worker, const struct gw_worker_cfg *cfg,
                          struct gw_arena *arena)
 {
-    worker->index_memory =
-        gw_arena_take(arena, gw_agg_index_size(cfg->window_max, cfg->aggregators));
+    const struct gw_agg_index_cfg index = index_cfg(cfg);
+    uint32_t positions = gw_agg_positions(cfg->window_max);
+    worker->index_memory = gw_arena_take(arena, gw_agg_index_size(&index));
     void *row = gw_arena_take(arena, gw_tensor_row_size(cfg->tensors_max));
-    void *out = gw_arena_take(arena, gw_outstanding_size(cfg->window_max));
-    worker->values.agreed = gw_arena_take(arena, cfg->window_max);
+    void *out = gw_arena_take(arena, gw_outstanding_size(positions));
+    worker->values.positions = positions;
+    worker->values.agreed = gw_arena_take(arena, positions);
     void *log = gw_arena_take(arena, gw_result_log_size(log_count(cfg)));
     if (!arena->base)
         return;
     gw_tensor_row_init(&worker->row, row, cfg->tensors_max, cfg->values, cfg->first_seq);
     gw_outstanding_init(&worker->out, out,
                         &(struct gw_outstanding_cfg){
-                            .max = cfg->window_max,
+                            .max = positions,
                             .first_seq = cfg->first_seq,
                             .timeout = cfg->timeout,
+                            .overtaking = cfg->overtaking,
                             .resends_gap = cfg->resend_gap,
                         });
     gw_result_log_init(&worker->log, log, log_count(cfg), worker->app.pool);
@@ -336,34 +345,36 @@ size_t gw_worker_size(const struct gw_worker_cfg *cfg)
     return arena.used;
 }
 
-/* The window at the beginning of an epoch, and by how much it grows. */
-static struct gw_agg_window first_window(const struct gw_worker *worker)
+/* The window at the beginning of an epoch, by how much it grows, and what it follows. */
+static struct gw_agg_congestion first_congestion(const struct gw_worker *worker)
 {
     const struct gw_worker_cfg *cfg = &worker->cfg;
     uint64_t packet = 4 * (uint64_t)cfg->values + worker->app.hdr;
     uint64_t increase = (INCREASE_BYTES + packet / 2) / packet;
-    return (struct gw_agg_window){
-        .increase = (increase ? increase : 1) << 16,
-        .initial = (uint64_t)cfg->window_initial << 16,
-        .least = cfg->window_min ? (uint64_t)cfg->window_min << 16 : GW_Q16_ONE,
-        .most = (uint64_t)cfg->window_max << 16,
-        .is_fixed = !cfg->congestion_control,
+    return (struct gw_agg_congestion){
+        .window = {.increase = (increase ? increase : 1) << 16,
+                   .initial = (uint64_t)cfg->window_initial << 16,
+                   .least = cfg->window_min ? (uint64_t)cfg->window_min << 16 : GW_Q16_ONE,
+                   .most = (uint64_t)cfg->window_max << 16,
+                   .is_fixed = !cfg->congestion_control},
+        .limit = cfg->limit,
+        .halving = cfg->halving,
+        .span_max = gw_agg_span(cfg->window_max, cfg->indexing),
     };
 }
 
 /* What begins with an epoch: the window, and the map of aggregators. All workers have the same. */
 static void reset(struct gw_worker *worker)
 {
-    const struct gw_worker_cfg *cfg = &worker->cfg;
-    gw_agg_window_restart(&worker->window);
-    gw_agg_index_init(&worker->index, worker->index_memory, cfg->window_max, cfg->aggregators,
-                      cfg->indexing, cfg->job, cfg->share);
+    const struct gw_agg_index_cfg cfg = index_cfg(&worker->cfg);
+    gw_agg_congestion_restart(&worker->cc);
+    gw_agg_index_init(&worker->index, worker->index_memory, &cfg);
 }
 
 int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_worker_cfg *cfg,
                    struct gw_endpoint *ep)
 {
-    GW_ASSERT(cfg->window_max && (cfg->window_max & (cfg->window_max - 1)) == 0);
+    GW_ASSERT(cfg->window_max >= 1 && cfg->window_max <= GW_AGG_WINDOW_MAX);
     GW_ASSERT(cfg->window_initial >= 1 && cfg->window_initial <= cfg->window_max);
     GW_ASSERT(cfg->window_min <= cfg->window_max);
     GW_ASSERT(cfg->values >= 1 && cfg->tensors_max >= 1 && cfg->timeout > 0);
@@ -379,6 +390,8 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     int error = gw_app_attach(&worker->app, ep);
     if (error)
         return error;
+    if (cfg->hdr)
+        worker->app.hdr = cfg->hdr;
     GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
     worker->values = (struct gw_worker_values){
         .cfg = &worker->cfg,
@@ -386,7 +399,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .bufs = worker->app.pool->bufs,
     };
     worker_carve(worker, cfg, &arena);
-    worker->window = first_window(worker);
+    worker->cc = first_congestion(worker);
     gw_worker_values_forget(&worker->values);
     reset(worker);
     return GW_OK;
@@ -463,7 +476,7 @@ bool gw_worker_is_out(const struct gw_worker *worker)
 
 uint64_t gw_worker_window(const struct gw_worker *worker)
 {
-    return worker->window.size;
+    return worker->cc.window.size;
 }
 
 uint32_t gw_worker_expected(const struct gw_worker *worker)

@@ -5,9 +5,11 @@
  * Tensors are cut into fragments of `values` elements with consecutive sequence numbers. At most a
  * window of them is out; the result of a fragment is its acknowledgement. A fragment is sent again
  * when three later results have overtaken it or nothing came for `timeout`; the window follows the
- * congestion marks that results carry, by additive increase and multiplicative decrease. All
- * workers of a job see the same results and so have the same window. They scale a fragment by the
+ * congestion marks that results carry, by additive increase and multiplicative decrease. Workers
+ * that expect the same fragment have the same window (agg_window.h). They scale a fragment by the
  * exponent that the result one window before it says (scaling.h).
+ *
+ * What one worker alone notices, it tells the others in gradients that say "congestion".
  *
  * Attach it to an endpoint, reduce tensors, poll GW_EVENT_REDUCED or GW_EVENT_FAILED.
  */
@@ -28,13 +30,18 @@ struct gw_worker_cfg {
     uint32_t bitmap;         /* its position there, if level is 0: one bit */
     uint8_t above[2];        /* position of its switch, or if level is 1 of itself, and so on up */
     uint8_t class;           /* of its gradient packets */
+    uint32_t hdr;            /* bytes of a packet that are not values; 0: as the endpoint says */
     uint32_t values;         /* elements per fragment */
-    uint32_t window_max;     /* fragments; a power of two, the number of positions */
+    uint32_t window_max;     /* fragments, 1 to GW_AGG_WINDOW_MAX */
     uint32_t window_initial; /* fragments */
     uint32_t window_min;     /* fragments: it is not cut below; 0: one, as in the paper. More where
                                 packets are also lost without congestion */
     uint32_t aggregators;    /* of the switches */
     enum gw_agg_indexing indexing;
+    enum gw_agg_hashing hashing;
+    enum gw_agg_limit limit;
+    enum gw_agg_halving halving;
+    enum gw_agg_overtaking overtaking;
     uint32_t share;          /* number of the job's range when indexing is static */
     uint32_t tensors_max;    /* in work at the same time */
     gw_time timeout;         /* without progress: send the expected fragment again; doubles while
@@ -42,13 +49,13 @@ struct gw_worker_cfg {
     gw_time stall;           /* without progress: fail; 0: never */
     bool resend_gap;         /* send every overdue fragment again, not only the expected one */
     bool congestion_control; /* else the window stays at window_initial */
-    bool keeps_results;      /* the last 2 * window_max, in their buffers: to supply a server that
-                                restarts */
-    int scale_exponent;      /* values travel as multiples of 2^-exponent, unless a result says a
-                                smaller one */
-    bool offers_exponents;   /* dynamic scaling: says which exponents later fragments could use */
-    bool proactive;          /* floats whose sum might saturate travel raw from the start */
-    uint32_t first_seq;      /* of the first fragment; equal on all workers and the server */
+    bool keeps_results; /* those of the last two windows, in their buffers: to supply a server that
+                           restarts */
+    int scale_exponent; /* values travel as multiples of 2^-exponent, or of 10^-8
+                           (GW_SCALE_DECIMAL), unless a result says a smaller exponent */
+    bool offers_exponents; /* dynamic scaling: says which exponents later fragments could use */
+    bool proactive;        /* floats whose sum might saturate travel raw from the start */
+    uint32_t first_seq;    /* of the first fragment; equal on all workers and the server */
     const struct gw_kernels *kernels;
 };
 

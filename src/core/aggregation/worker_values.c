@@ -3,7 +3,7 @@
 
 void gw_worker_values_forget(struct gw_worker_values *values)
 {
-    memset(values->agreed, GW_PKT_SCALE_NONE, values->cfg->window_max);
+    memset(values->agreed, GW_PKT_SCALE_NONE, values->positions);
 }
 
 /* The greatest exponent up to `exponent` that is safe for a fragment of floats. */
@@ -27,7 +27,7 @@ static bool has_floats(const struct gw_row_tensor *work)
 uint8_t gw_worker_values_offer(const struct gw_worker_values *values, uint32_t seq)
 {
     const struct gw_worker_cfg *cfg = values->cfg;
-    uint32_t later = seq + cfg->window_max;
+    uint32_t later = seq + values->positions;
     const struct gw_row_tensor *work = gw_tensor_row_find(values->row, later);
     if (!has_floats(work))
         return GW_PKT_SCALE_NONE;

@@ -20,8 +20,9 @@ struct gw_worker_values {
     const struct gw_worker_cfg *cfg;
     const struct gw_tensor_row *row;
     struct gw_buf_pool *bufs; /* of packets; NULL: they carry no payload */
-    uint8_t *agreed;          /* of fragment seq, at seq modulo window_max: what the result one
-                                 window before says of the exponent, until its own result */
+    uint32_t positions;       /* of the worker's window; "one window" is as many fragments */
+    uint8_t *agreed;          /* of fragment seq, at its position: what the result one window before
+                                 says of the exponent, until its own result */
 };
 
 /* No result counts any more: the first window begins, on all workers alike. */
@@ -31,13 +32,13 @@ void gw_worker_values_forget(struct gw_worker_values *values);
 static inline void gw_worker_values_agree(struct gw_worker_values *values, uint32_t seq,
                                           uint8_t scale)
 {
-    values->agreed[seq & (values->cfg->window_max - 1)] = scale;
+    values->agreed[seq & (values->positions - 1)] = scale;
 }
 
 /* What the result one window before fragment `seq` says of its exponent. */
 static inline uint8_t gw_worker_values_agreed(const struct gw_worker_values *values, uint32_t seq)
 {
-    return values->agreed[seq & (values->cfg->window_max - 1)];
+    return values->agreed[seq & (values->positions - 1)];
 }
 
 /* What a packet of fragment `seq` offers for the fragment one window later, if that is known. */
@@ -55,7 +56,7 @@ static inline struct gw_scale gw_worker_values_scale(const struct gw_worker_valu
     int exponent = gw_scaling_exponent(gw_worker_values_agreed(values, seq), cfg->scale_exponent);
     if (work->tensor.type == GW_DTYPE_I32 || exponent == cfg->scale_exponent)
         return work->scale;
-    return gw_scale_power(exponent, work->tensor.average ? cfg->world : 1);
+    return gw_scale_named(exponent, work->tensor.average ? cfg->world : 1);
 }
 
 /*

@@ -15,11 +15,13 @@ struct gw_coordinator_cfg {
     uint32_t job;
     uint16_t world;
     uint8_t levels;      /* of switches that add up, at most; 0: none; 1: every rack for itself */
-    uint8_t window_log2; /* the terms of the workers: fragments in a window, and positions */
+    uint32_t window_max; /* the terms of the workers: see gw_worker_cfg */
     uint16_t values;     /* elements per fragment */
     uint16_t share;      /* number of the job's range when indexing is static */
     uint32_t aggregators;
     enum gw_agg_indexing indexing;
+    enum gw_agg_hashing hashing;
+    enum gw_agg_partials partials; /* told to switches */
     int8_t scale_exponent;
     uint32_t incarnation;  /* random, not 0 */
     uint32_t first_seq;    /* of the first epoch */

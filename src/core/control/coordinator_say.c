@@ -46,8 +46,9 @@ void gw_coordinator_welcome(struct gw_coordinator *co, uint32_t rank)
         .level = place->level,
         .position = place->bitmap ? (uint8_t)__builtin_ctz(place->bitmap) : 0,
         .above = {place->above[0], place->above[1]},
-        .window_log2 = co->cfg.window_log2,
+        .window = (uint16_t)(co->cfg.window_max - 1),
         .indexing = (uint8_t)co->cfg.indexing,
+        .hashing = (uint8_t)co->cfg.hashing,
     };
     pkt->seq = seat->expected;
     pkt->index = co->cfg.share;
@@ -62,10 +63,12 @@ static void send_install(struct gw_coordinator *co, uint32_t index, uint32_t mem
     struct gw_pkt *pkt = make(co, sw->via, GW_JOB_INSTALL, co->cfg.incarnation);
     if (!pkt)
         return;
+    struct gw_job_spot spot = sw->spot;
+    spot.partials = (uint8_t)co->cfg.partials;
     pkt->index = (uint16_t)member;
     pkt->seq = sw->member_count;
     pkt->job.word[0] = co->tree.members[sw->first_member + member];
-    pkt->job.word[1] = gw_job_spot_pack(&sw->spot);
+    pkt->job.word[1] = gw_job_spot_pack(&spot);
     pkt->job.word[2] = sw->address;
     gw_app_control(&co->app, pkt);
 }

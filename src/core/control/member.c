@@ -102,8 +102,19 @@ static struct gw_worker_place place_of(const struct gw_member *member)
     };
 }
 
+/* Whether a worker can be made from what a WELCOME says. */
+static bool is_possible(const struct gw_pkt *pkt)
+{
+    struct gw_job_terms terms = gw_job_terms_unpack(pkt->job.word);
+    return pkt->epoch != 0 && terms.rank < terms.world && terms.values >= 1 &&
+           terms.level < GW_LEVELS_MAX && terms.indexing <= GW_AGG_INDEX_STATIC &&
+           gw_scale_exists((int8_t)pkt->scale);
+}
+
 static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
 {
+    if (!is_possible(pkt))
+        return;
     if (member->state == GW_MEMBER_JOINING) {
         member->epoch = pkt->epoch;
         member->first_seq = pkt->seq;
@@ -294,9 +305,10 @@ void gw_member_worker_cfg(const struct gw_member *member, struct gw_worker_cfg *
     cfg->server = member->cfg.server;
     cfg->world = terms->world;
     cfg->values = terms->values;
-    cfg->window_max = UINT32_C(1) << terms->window_log2;
+    cfg->window_max = terms->window + UINT32_C(1);
     cfg->aggregators = terms->aggregators + UINT32_C(1);
     cfg->indexing = (enum gw_agg_indexing)terms->indexing;
+    cfg->hashing = (enum gw_agg_hashing)terms->hashing;
     cfg->share = member->share;
     cfg->scale_exponent = member->scale_exponent;
     cfg->epoch = place.epoch;

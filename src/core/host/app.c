@@ -65,7 +65,7 @@ void gw_app_pkt(struct gw_app *app, struct gw_pkt *pkt, uint32_t dst, uint32_t s
         app->key = gw_flow_key(ep->cfg.address, dst, app->job);
     }
     pkt->q = (struct gw_qpkt){
-        .size = 4 * values + ep->cfg.hdr,
+        .size = 4 * values + app->hdr,
         .key = app->key,
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,

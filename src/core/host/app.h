@@ -46,7 +46,8 @@ struct gw_app {
     } * ops;
     uint32_t job;
     /* For reading, while attached. */
-    uint32_t hdr;             /* header bytes of every packet */
+    uint32_t hdr;             /* header bytes of what gw_app_pkt() fills; the endpoint's, unless
+                                 the application says otherwise */
     uint32_t train;           /* packets per train */
     uint32_t promised;        /* events that it will post */
     struct gw_endpoint *ep;   /* that it is attached to */

@@ -28,6 +28,12 @@ struct gw_scale gw_scale_integer(uint32_t units, uint32_t shares)
     return scale_of(units, shares);
 }
 
+struct gw_scale gw_scale_named(int exponent, uint32_t shares)
+{
+    return exponent == GW_SCALE_DECIMAL ? gw_scale_integer(GW_SCALE_DECIMAL_UNITS, shares)
+                                        : gw_scale_power(exponent, shares);
+}
+
 /* The greatest t with product * 2^t <= limit; both are positive and below 2^57. */
 static int greatest_shift(uint64_t product, uint64_t limit)
 {
@@ -54,4 +60,16 @@ int gw_scale_exponent_max(uint32_t abs_bits, uint32_t workers)
     if (greatest > GW_SCALE_EXPONENT_MAX)
         return GW_SCALE_EXPONENT_MAX;
     return greatest < GW_SCALE_EXPONENT_MIN ? GW_SCALE_EXPONENT_MIN : greatest;
+}
+
+/* The product of a float32 and 10^8 is exact in double. The quotient is rounded, by far less than
+ * the half unit per worker that the bound has to spare. */
+bool gw_scale_decimal_is_safe(uint32_t abs_bits, uint32_t workers)
+{
+    const double sum_end = 2147483648.0;
+    GW_ASSERT(workers >= 1 && workers <= GW_SCALE_SHARES_MAX);
+    if (abs_bits >= GW_F32_INFINITY)
+        return true;
+    double x = (double)gw_f32_of_bits(abs_bits);
+    return x * GW_SCALE_DECIMAL_UNITS <= (sum_end - workers) / workers;
 }

@@ -12,6 +12,7 @@
 #ifndef GW_CORE_SCALE_H
 #define GW_CORE_SCALE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A sum of floats that are added as floats: values that have no integer form, see kernels.h. */
@@ -29,6 +30,8 @@ enum {
      * unit is far below what gradients hold. Both fit the byte that a packet has for them. */
     GW_SCALE_EXPONENT_MIN = -110,
     GW_SCALE_EXPONENT_MAX = 110,
+    GW_SCALE_DECIMAL = 111,             /* in the place of an exponent: GW_SCALE_DECIMAL_UNITS */
+    GW_SCALE_DECIMAL_UNITS = 100000000, /* 10^8, as in the ATP paper (section 3.8) */
     GW_SCALE_INTEGER_MAX = 1 << 29,
     GW_SCALE_SHARES_MAX = 1 << 24, /* keeps `down` exact */
 };
@@ -39,9 +42,17 @@ enum {
  */
 struct gw_scale gw_scale_power(int exponent, uint32_t shares);
 
-/* The scale `units`, from 1 (int32 values, which are not scaled) to GW_SCALE_INTEGER_MAX; the ATP
- * paper's is 100000000. */
+/* The scale `units`, from 1 (int32 values, which are not scaled) to GW_SCALE_INTEGER_MAX. */
 struct gw_scale gw_scale_integer(uint32_t units, uint32_t shares);
+
+/* Whether `exponent` names a scale: a power of two, or GW_SCALE_DECIMAL. */
+static inline bool gw_scale_exists(int exponent)
+{
+    return exponent >= GW_SCALE_EXPONENT_MIN && exponent <= GW_SCALE_DECIMAL;
+}
+
+/* The scale that `exponent` names. */
+struct gw_scale gw_scale_named(int exponent, uint32_t shares);
 
 /*
  * The greatest exponent with which `workers` values of at most |x| cannot add up to a saturated
@@ -50,5 +61,8 @@ struct gw_scale gw_scale_integer(uint32_t units, uint32_t shares);
  * so that the fragment is not quantised at all, that is GW_SCALE_EXPONENT_MAX.
  */
 int gw_scale_exponent_max(uint32_t abs_bits, uint32_t workers);
+
+/* Likewise whether GW_SCALE_DECIMAL cannot saturate. */
+bool gw_scale_decimal_is_safe(uint32_t abs_bits, uint32_t workers);
 
 #endif

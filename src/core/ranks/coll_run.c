@@ -71,7 +71,6 @@ struct gw_coll_run {
     uint32_t sent_count; /* messages, ever */
     uint32_t sent_to;    /* rank that got the last one */
     gw_time progress_at;
-    bool is_prepared; /* the call is known, and has not started */
 };
 
 /* The row of a call without elements: who the peers are does not depend on these. */
@@ -309,7 +308,7 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw
     return run->row.steps * segments_of(run, count, type);
 }
 
-int gw_coll_run_prepare(struct gw_coll_run *run, const struct gw_tensor *tensor)
+int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now)
 {
     bool fits = run->cfg.kernels ? tensor->in && tensor->out : !tensor->in && !tensor->out;
     if (run->status.state == GW_COLL_RUN_RUNNING || tensor->type >= GW_DTYPES ||
@@ -318,7 +317,7 @@ int gw_coll_run_prepare(struct gw_coll_run *run, const struct gw_tensor *tensor)
     uint64_t segments = segments_of(run, tensor->count, tensor->type);
     if (segments > UINT32_MAX || segments * run->row.steps > UINT32_MAX)
         return GW_ERR_INVALID;
-    run->status = (struct gw_coll_run_status){.state = GW_COLL_RUN_IDLE};
+    run->status = (struct gw_coll_run_status){.state = GW_COLL_RUN_RUNNING};
     run->tensor = *tensor;
     run->row.count = tensor->count;
     run->row.element_size = gw_dtype_size(tensor->type);
@@ -328,23 +327,10 @@ int gw_coll_run_prepare(struct gw_coll_run *run, const struct gw_tensor *tensor)
     run->applied = run->sent = (struct gw_coll_cursor){0};
     run->sending = run->sent_count = 0;
     run->sent_to = run->cfg.rank;
+    run->progress_at = now;
     for (uint32_t i = 0; i < run->lane_count; i++)
         run->lanes[i] = (struct gw_coll_lane){.peer = run->lanes[i].peer};
     memset(run->awaited, 0, gw_coll_run_awaits(&run->cfg) * sizeof(*run->awaited));
-    run->is_prepared = true;
-    return GW_OK;
-}
-
-int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now)
-{
-    int error = run->is_prepared ? GW_OK : gw_coll_run_prepare(run, tensor);
-    if (error)
-        return error;
-    run->is_prepared = false;
-    if (run->status.state == GW_COLL_RUN_FAILED)
-        return GW_OK; /* before it began */
-    run->status.state = GW_COLL_RUN_RUNNING;
-    run->progress_at = now;
     if (run->cfg.kernels && tensor->in != tensor->out)
         memcpy(tensor->out, tensor->in, tensor_size(run));
     advance(run, now);
@@ -419,7 +405,7 @@ static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw
 bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)
 {
     bool owns = is_own(run, event);
-    if (owns && (run->status.state == GW_COLL_RUN_RUNNING || run->is_prepared))
+    if (owns && run->status.state == GW_COLL_RUN_RUNNING)
         take_event(run, event, now);
     if (run->status.state == GW_COLL_RUN_RUNNING)
         advance(run, now);

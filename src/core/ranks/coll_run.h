@@ -16,8 +16,8 @@
  *
  * Without kernels there is nothing to add with (simulation): tensors have no memory, messages no
  * payload, and the run no segments; what arrives is counted as if it had been added. Such messages
- * need no memory, so nothing is refused, and what comes before the call starts is kept if the call
- * was prepared.
+ * need no memory, so nothing is refused: events of a call that has not started are to be kept, and
+ * handed over when it has.
  *
  * Use: init, start, hand over all events that the endpoint posts, call expire at the deadline,
  * until the status says done or failed. All workers start the same calls, in the same order.
@@ -103,17 +103,11 @@ void gw_coll_run_fini(struct gw_coll_run *run);
 uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type);
 
 /*
- * Makes the next call known before it starts: what the others send for it from now on is kept. For
- * runs without payload; who sends payload asks again. Returns as `start` does.
- */
-int gw_coll_run_prepare(struct gw_coll_run *run, const struct gw_tensor *tensor);
-
-/*
  * Starts the sum or average of a tensor, which is worked on in `out`; `in` is copied there first if
  * it is another. No other message between these workers may use the call's tags; those of a call
- * that failed must not be used again. A call that was prepared is started with the same tensor.
- * Ends at once when there is nothing to do. Returns 0, or GW_ERR_INVALID (a call runs, a tensor
- * without memory, or with memory and no kernels, more tags than 2^32).
+ * that failed must not be used again. Ends at once when there is nothing to do. Returns 0, or
+ * GW_ERR_INVALID (a call runs, a tensor without memory, or with memory and no kernels, more tags
+ * than 2^32).
  */
 int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now);
 

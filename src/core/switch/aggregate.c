@@ -7,6 +7,16 @@
 #include "base/error.h"
 #include "base/map.h"
 
+enum {
+    GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
+};
+
+enum aggregator_state {
+    AGGREGATOR_FREE,
+    AGGREGATOR_TAKEN,
+    AGGREGATOR_LEFT, /* what it was for is over, and nobody has freed it */
+};
+
 /* One aggregator: half a cache line, so that a fragment costs one miss besides its values. */
 struct aggregator {
     gw_time touched;
@@ -18,8 +28,8 @@ struct aggregator {
     uint16_t epoch;
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
-    bool taken;
-    bool ecn;
+    uint8_t state; /* enum aggregator_state */
+    uint8_t signs; /* of congestion: GATHERED flags of the contributors */
 };
 
 struct gw_aggregate {
@@ -73,15 +83,22 @@ static void aggregator_free(struct gw_aggregate *aggregate, struct aggregator *a
 {
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_release(aggregate->cfg.pool->bufs, aggregator->buf);
-    aggregator->taken = false;
+    aggregator->state = AGGREGATOR_FREE;
     aggregate->taken--;
 }
 
-static void aggregators_free_of(struct gw_aggregate *aggregate, uint32_t job)
+/* A job ends, or an epoch of it: its numbers may come again, and mean something else. */
+static void aggregators_leave(struct gw_aggregate *aggregate, uint32_t job)
 {
-    for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++)
-        if (aggregate->aggregators[i].taken && aggregate->aggregators[i].job == job)
-            aggregator_free(aggregate, &aggregate->aggregators[i]);
+    for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++) {
+        struct aggregator *aggregator = &aggregate->aggregators[i];
+        if (aggregator->state != AGGREGATOR_TAKEN || aggregator->job != job)
+            continue;
+        if (aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
+            aggregator->state = AGGREGATOR_LEFT;
+        else
+            aggregator_free(aggregate, aggregator);
+    }
 }
 
 /* Takes a job's members out of the array and closes the gap. */
@@ -118,7 +135,7 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
     if (aggregate->member_count - reclaimed + job->member_count > aggregate->cfg.members_max)
         return GW_ERR_NO_ROOM;
     if (known) {
-        aggregators_free_of(aggregate, job->job);
+        aggregators_leave(aggregate, job->job);
         members_remove(aggregate, known);
     } else {
         uint32_t free = 0;
@@ -142,7 +159,7 @@ void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job)
     struct gw_aggregate_job *known = job_find(aggregate, job);
     if (!known)
         return;
-    aggregators_free_of(aggregate, job);
+    aggregators_leave(aggregate, job);
     members_remove(aggregate, known);
     gw_map_remove(&aggregate->job_map, job);
 }
@@ -154,8 +171,8 @@ const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, 
 
 static bool aggregator_holds(const struct aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    return aggregator->taken && aggregator->seq == pkt->seq && aggregator->job == pkt->flow &&
-           aggregator->epoch == pkt->epoch;
+    return aggregator->state == AGGREGATOR_TAKEN && aggregator->seq == pkt->seq &&
+           aggregator->job == pkt->flow && aggregator->epoch == pkt->epoch;
 }
 
 /* The same, for a packet whose values can be added to the aggregator's. */
@@ -168,7 +185,7 @@ static bool aggregator_matches(const struct aggregator *aggregator, const struct
 static bool is_leaked(const struct gw_aggregate *aggregate, const struct aggregator *aggregator,
                       gw_time now)
 {
-    return aggregator->taken && now - aggregator->touched > aggregate->cfg.leak;
+    return aggregator->state != AGGREGATOR_FREE && now - aggregator->touched > aggregate->cfg.leak;
 }
 
 /* The first contribution: the packet's buffer becomes the sum. */
@@ -185,8 +202,8 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .epoch = pkt->epoch,
         .values = pkt->agg.values,
         .scale = pkt->scale,
-        .taken = true,
-        .ecn = pkt->agg_flags & GW_AGG_ECN,
+        .state = AGGREGATOR_TAKEN,
+        .signs = pkt->agg_flags & GATHERED,
     };
     pkt->buf = GW_BUF_NONE;
     aggregate->taken++;
@@ -217,7 +234,7 @@ static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *ag
     }
     aggregator->bitmap |= bit;
     aggregator->touched = now;
-    aggregator->ecn |= pkt->agg_flags & GW_AGG_ECN;
+    aggregator->signs |= pkt->agg_flags & GATHERED;
     if (pkt->scale < aggregator->scale)
         aggregator->scale = pkt->scale;
     return true;
@@ -251,7 +268,7 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     pkt->buf = aggregator->buf;
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_share(aggregate->cfg.pool->bufs, aggregator->buf);
-    pkt->agg_flags |= aggregator->ecn ? GW_AGG_ECN : 0;
+    pkt->agg_flags |= aggregator->signs;
     pkt->scale = aggregator->scale;
     pkt->agg.level = job->level;
     pkt->agg.bitmap = aggregator->bitmap;
@@ -261,6 +278,18 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     }
 }
 
+/* Above the first level the paper has one bit for all that comes from below a switch, so that a
+ * resent packet, which may be a part of that, cannot be merged. */
+static bool discards(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+                     struct aggregator *aggregator)
+{
+    if (job->partials != GW_AGG_PARTIALS_DISCARD || job->level == 0)
+        return false;
+    aggregate->stats.discarded++;
+    aggregator_free(aggregate, aggregator);
+    return true;
+}
+
 /*
  * A resent packet takes the sum along. One of a lower level can only if the sum has its position
  * already, since what it carries is not all of that position; else the sum waits for another.
@@ -268,7 +297,7 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                    struct aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
 {
-    if (!aggregator_matches(aggregator, pkt))
+    if (!aggregator_matches(aggregator, pkt) || discards(aggregate, job, aggregator))
         return true;
     bool is_lower = pkt->agg.level < job->level;
     uint32_t bits = is_lower ? above_bit(pkt->agg.above, job->level - 1) : pkt->agg.bitmap;
@@ -331,7 +360,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     if (pkt->agg.level != job->level)
         return true; /* another switch of the tree on its way */
     uint32_t bit = pkt->agg.bitmap;
-    if (!aggregator->taken) {
+    if (aggregator->state == AGGREGATOR_FREE) {
         aggregator_take(aggregate, aggregator, pkt, bit, now);
         if (is_complete(job, aggregator)) {
             complete(aggregate, job, aggregator, pkt);
@@ -343,7 +372,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     } else if (aggregator->bitmap & bit) {
         aggregate->stats.duplicates++;
-        aggregator->ecn |= pkt->agg_flags & GW_AGG_ECN;
+        aggregator->signs |= pkt->agg_flags & GATHERED;
     } else if (!aggregator_add(aggregate, aggregator, pkt, bit, now)) {
         aggregate->stats.no_buffer++;
         pkt->agg_flags |= GW_AGG_RESEND;
@@ -380,6 +409,8 @@ const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggre
 
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now)
 {
+    if (aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
+        return;
     if (count > aggregate->cfg.aggregators)
         count = aggregate->cfg.aggregators;
     for (uint32_t i = 0; i < count && aggregate->taken; i++) {
@@ -390,6 +421,13 @@ void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time 
             aggregator_free(aggregate, aggregator);
         }
     }
+}
+
+void gw_aggregate_fini(struct gw_aggregate *aggregate)
+{
+    for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++)
+        if (aggregate->aggregators[i].state != AGGREGATOR_FREE)
+            aggregator_free(aggregate, &aggregate->aggregators[i]);
 }
 
 uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate)

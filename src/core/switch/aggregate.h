@@ -17,6 +17,7 @@
 #ifndef GW_CORE_AGGREGATE_H
 #define GW_CORE_AGGREGATE_H
 
+#include "core/aggregation/agg_rules.h"
 #include "core/job.h"
 #include "core/quant/kernels.h"
 
@@ -32,6 +33,7 @@ struct gw_aggregate_job {
     uint8_t fan_in; /* positions below it, numbered from 0: 1 to GW_FAN_IN_MAX */
     /* Entry i: position below the next one of the switch of level i that is here or above. */
     uint8_t above[GW_LEVELS_MAX - 1];
+    enum gw_agg_partials partials;
     uint16_t member_count;
     /* Where copies of a result go: hosts right below, and one host for each switch below. */
     const uint32_t *members;
@@ -43,8 +45,9 @@ struct gw_aggregate_cfg {
     uint32_t members_max; /* of all jobs together */
     gw_time leak;         /* an aggregator untouched for this long may be taken over by
                              a result or the sweep; above the largest skew of workers */
-    gw_time job_idle;     /* a job that its server has not INSTALLed again for this long is
-                             forgotten; 0: never; above several of the server's repetitions */
+    enum gw_agg_reclaim reclaim;
+    gw_time job_idle; /* a job that its server has not INSTALLed again for this long is
+                         forgotten; 0: never; above several of the server's repetitions */
     const struct gw_kernels *kernels;
     struct gw_pkt_pool *pool;
 };
@@ -58,6 +61,7 @@ struct gw_aggregate_stats {
     uint64_t duplicates; /* were there already */
     uint64_t partials;   /* resent ones that took a partial sum along */
     uint64_t passed;     /* resent ones that had to leave a partial sum where it was */
+    uint64_t discarded;  /* partial sums thrown away for a resent one (GW_AGG_PARTIALS_DISCARD) */
     uint64_t freed;      /* by results */
     uint64_t leaked;     /* reclaimed after cfg.leak */
     uint64_t foreign;    /* of a job or epoch that is not known here: forwarded */
@@ -74,12 +78,13 @@ size_t gw_aggregate_size(const struct gw_aggregate_cfg *cfg);
 struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_cfg *cfg);
 
 /*
- * Installs a job or replaces it (a new epoch): aggregators of its earlier epochs are freed. Copies
+ * Installs a job or replaces it (a new epoch): aggregators of its earlier epochs are freed, or if
+ * only results reclaim stay taken by nobody, until one finds them leaked. Copies
  * the members, which must not be those of gw_aggregate_job(). Returns 0, or GW_ERR_NO_ROOM.
  */
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job);
 
-/* Forgets a job and frees its aggregators; an unknown job is no error. */
+/* Forgets a job and gives up its aggregators likewise; an unknown job is no error. */
 void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job);
 
 /* The job, or NULL. */
@@ -93,10 +98,14 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
 /* Handles a parameter packet, which is then forwarded or multicast: frees its aggregator. */
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now);
 
+/* Frees all aggregators, before the pool goes. */
+void gw_aggregate_fini(struct gw_aggregate *aggregate);
+
 /* What it was made with. */
 const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggregate);
 
-/* Reclaims leaked aggregators among the next `count`, round robin, each at most once. */
+/* Reclaims leaked aggregators among the next `count`, round robin, each at most once; none when
+ * only results do that. */
 void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now);
 
 /* Aggregators taken now. */

@@ -27,9 +27,9 @@ static enum gw_switch_verdict multiply(const struct gw_switch_aggregate *stage,
 /* While anything is held, the sweep looks after what nobody will come for. */
 static void arm_sweep(struct gw_switch_aggregate *stage, gw_time now)
 {
-    if (gw_aggregate_taken(stage->aggregators))
-        gw_switch_timer_set(stage->timers, GW_SWITCH_TIMER_SWEEP,
-                            gw_time_add(now, gw_aggregate_cfg(stage->aggregators)->leak));
+    const struct gw_aggregate_cfg *cfg = gw_aggregate_cfg(stage->aggregators);
+    if (gw_aggregate_taken(stage->aggregators) && cfg->reclaim == GW_AGG_RECLAIM_SWEEP)
+        gw_switch_timer_set(stage->timers, GW_SWITCH_TIMER_SWEEP, gw_time_add(now, cfg->leak));
 }
 
 enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, struct gw_pkt *pkt,

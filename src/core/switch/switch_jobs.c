@@ -126,6 +126,7 @@ static bool job_activate(struct gw_switch_jobs *jobs, struct gw_switch_job *job)
         .level = spot.level,
         .fan_in = spot.fan_in,
         .above = {spot.above[0], spot.above[1]},
+        .partials = (enum gw_agg_partials)spot.partials,
         .member_count = job->member_count,
         .members = job->members,
     };

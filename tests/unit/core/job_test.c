@@ -20,7 +20,7 @@ static void spot_unpack__returns_what_was_packed(void **state)
         struct gw_job_spot spot = gw_job_spot_unpack(word);
         assert_int_equal(gw_job_spot_pack(&spot), word); /* all 32 bits are used */
     }
-    struct gw_job_spot spot = {.level = 2, .fan_in = 32, .above = {31, 7}};
+    struct gw_job_spot spot = {.level = 2, .partials = 1, .fan_in = 32, .above = {31, 7}};
     struct gw_job_spot same = gw_job_spot_unpack(gw_job_spot_pack(&spot));
     assert_memory_equal(&same, &spot, sizeof(spot));
 }
@@ -34,8 +34,9 @@ static void assert_same_terms(const struct gw_job_terms *a, const struct gw_job_
     assert_int_equal(a->level, b->level);
     assert_int_equal(a->position, b->position);
     assert_memory_equal(a->above, b->above, sizeof(a->above));
-    assert_int_equal(a->window_log2, b->window_log2);
+    assert_int_equal(a->window, b->window);
     assert_int_equal(a->indexing, b->indexing);
+    assert_int_equal(a->hashing, b->hashing);
 }
 
 static void terms_unpack__returns_what_was_packed(void **state)
@@ -45,14 +46,15 @@ static void terms_unpack__returns_what_was_packed(void **state)
     struct gw_prng prng = gw_prng_derive(seed, 1);
     for (int i = 0; i < ROUNDS; i++) {
         struct gw_job_terms terms = {
-            .rank = (uint16_t)gw_prng_next(&prng),
-            .world = (uint16_t)gw_prng_next(&prng),
+            .rank = (uint16_t)gw_prng_below(&prng, GW_WORLD_MAX),
+            .world = (uint16_t)(1 + gw_prng_below(&prng, GW_WORLD_MAX)),
             .values = (uint16_t)gw_prng_next(&prng),
             .aggregators = (uint16_t)gw_prng_next(&prng),
             .level = (uint8_t)gw_prng_below(&prng, 4),
             .position = (uint8_t)gw_prng_below(&prng, 32),
             .above = {(uint8_t)gw_prng_below(&prng, 32), (uint8_t)gw_prng_below(&prng, 32)},
-            .window_log2 = (uint8_t)gw_prng_below(&prng, 32),
+            .window = (uint16_t)gw_prng_next(&prng),
+            .hashing = (uint8_t)gw_prng_below(&prng, 2),
             .indexing = (uint8_t)gw_prng_below(&prng, 4),
         };
         uint32_t word[3];
@@ -71,6 +73,7 @@ static void terms_unpack__stays_in_range(void **state)
     gw_job_terms_pack(&terms, again);
     struct gw_job_terms same = gw_job_terms_unpack(again);
     assert_same_terms(&terms, &same);
+    assert_int_equal(terms.world, GW_WORLD_MAX);
     assert_int_equal(terms.level, 3);
     assert_int_equal(terms.position, 31);
 }

@@ -14,11 +14,13 @@ enum {
 static const uint64_t seed = 2026;
 
 static const uint8_t grad_flags = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
-                                  GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT;
-static const uint8_t param_flags = GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW | GW_WIRE_AGG_ECN |
-                                   GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST | GW_WIRE_AGG_FAILED |
-                                   GW_WIRE_AGG_SLOT;
-static const uint8_t empty_flags = GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED; /* no values */
+                                  GW_WIRE_AGG_ECN | GW_WIRE_AGG_FINAL | GW_WIRE_AGG_SLOT |
+                                  GW_WIRE_AGG_EVEN | GW_WIRE_AGG_ODD;
+static const uint8_t param_flags = GW_WIRE_AGG_MIXED | GW_WIRE_AGG_COLLISION | GW_WIRE_AGG_RAW |
+                                   GW_WIRE_AGG_ECN | GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_UNICAST |
+                                   GW_WIRE_AGG_FAILED | GW_WIRE_AGG_SLOT;
+static const uint8_t empty_flags =
+    GW_WIRE_AGG_REQUEST | GW_WIRE_AGG_FAILED; /* parameter: no values */
 
 static bool is_agg(const struct gw_wire_hdr *hdr)
 {
@@ -87,7 +89,7 @@ static struct gw_wire_hdr random_agg(struct gw_prng *prng)
     hdr.agg.level = (uint8_t)gw_prng_below(prng, GW_WIRE_LEVEL_MAX + 1);
     for (int i = 0; i < 2; i++)
         hdr.agg.above[i] = (uint8_t)gw_prng_below(prng, GW_WIRE_POSITION_MAX + 1);
-    if (!(hdr.agg.agg_flags & empty_flags))
+    if (is_grad || !(hdr.agg.agg_flags & empty_flags))
         hdr.agg.values = (uint16_t)(1 + gw_prng_below(prng, GW_WIRE_VALUES_MAX));
     return hdr;
 }
@@ -443,7 +445,8 @@ static void wire_decode__knows_the_aggregation_flags_of_each_kind(void **state)
         for (uint32_t flags = 0; flags < 256; flags++) {
             struct gw_wire_hdr hdr;
             bool has_values = samples[i] != PARAM_REQUEST;
-            bool good = (flags & ~known) == 0 && has_values == !(flags & empty_flags);
+            bool is_empty = samples[i] != GRAD && flags & empty_flags;
+            bool good = (flags & ~known) == 0 && has_values == !is_empty;
             bytes[41] = (uint8_t)flags;
             assert_int_equal(receive(bytes, length, &hdr), good ? GW_OK : GW_ERR_MALFORMED);
             if (good)

@@ -42,8 +42,7 @@ static void bench_open(struct bench *b, uint8_t levels)
                                 .world = WORLD,
                                 .levels = levels,
                                 .values = VALUES,
-                                .window = WINDOW,
-                                .positions = POSITIONS,
+                                .window_max = POSITIONS,
                                 .aggregators = AGGREGATORS,
                                 .raw_max = RAW_MAX,
                                 .retry = GW_US,
@@ -246,7 +245,9 @@ static void server__a_collision_moves_the_position(void **state)
     uint64_t memory[32];
     struct gw_pkt pkt;
     uint32_t value;
-    gw_agg_index_init(&index, memory, POSITIONS, AGGREGATORS, GW_AGG_INDEX_HASH, JOB, 0);
+    gw_agg_index_init(
+        &index, memory,
+        &(struct gw_agg_index_cfg){.job = JOB, .window = POSITIONS, .aggregators = AGGREGATORS});
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         struct gw_pkt *gradient_pkt = gradient(&b, rank, first_seq, 1);
         gradient_pkt->index = gw_agg_index_of(&index, first_seq);

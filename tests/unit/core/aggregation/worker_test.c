@@ -144,7 +144,7 @@ static void worker__sends_a_window_of_packets_that_name_it(void **state)
     assert_int_equal(last.agg.bitmap, 2);
     assert_int_equal(last.agg.above[0], 3);
     assert_int_equal(last.agg.above[1], 1);
-    assert_int_equal(last.agg_flags, 0);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN);
     assert_int_equal(drain(&b, &last, 0), 0);
     bench_close(&b);
 }
@@ -231,12 +231,14 @@ static void worker__three_overtaking_results_mean_a_loss(void **state)
     result(&b, 3, 0);
     assert_int_equal(drain(&b, &last, 0), 1);
     assert_int_equal(last.seq, first_seq);
-    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
-    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    assert_int_equal(last.agg_flags,
+                     GW_AGG_EVEN | GW_AGG_RESEND | GW_AGG_ECN); /* tells the others */
     for (uint32_t i = 4; i < INITIAL; i++)
         result(&b, i, 0);
     assert_int_equal(drain(&b, &last, 0), 0); /* once */
-    result(&b, 0, 0);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 0);
+    result(&b, 0, GW_AGG_ECN);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
     struct gw_event event;
     assert_int_equal(gw_endpoint_poll(b.endpoint, &event, 1), 1);
     assert_int_equal(event.kind, GW_EVENT_REDUCED);
@@ -259,7 +261,7 @@ static void worker__silence_sends_the_expected_one_again(void **state)
         gw_node_expire(b.node, at);
         assert_int_equal(drain(&b, &last, at), 1);
         assert_int_equal(last.seq, first_seq);
-        assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+        assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_RESEND | GW_AGG_ECN);
     }
     assert_true(gw_node_deadline(b.node) == 8 * TIMEOUT); /* not after the stall */
     gw_node_expire(b.node, 8 * TIMEOUT);
@@ -282,7 +284,7 @@ static void worker__a_request_is_met_raw(void **state)
     result(&b, 7, GW_AGG_REQUEST | GW_AGG_RAW); /* waits already */
     assert_int_equal(drain(&b, &last, 0), 1);
     assert_int_equal(last.seq, first_seq + 7);
-    assert_int_equal(last.agg_flags, GW_AGG_RAW | GW_AGG_RESEND);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_RAW | GW_AGG_RESEND);
     bench_close(&b);
 }
 
@@ -308,7 +310,7 @@ static void worker__what_collided_is_sent_again_by_those_who_are_asked(void **st
     input(&b, request, 0);
     assert_int_equal(drain(&b, &last, 0), 1);
     assert_int_equal(last.seq, first_seq);
-    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_RESEND);
     result(&b, 0, GW_AGG_COLLISION);
     assert_int_equal(gw_worker_stats(b.worker)->cuts, 0);
     assert_int_equal(gw_worker_expected(b.worker), first_seq + 8);
@@ -317,6 +319,7 @@ static void worker__what_collided_is_sent_again_by_those_who_are_asked(void **st
         result(&b, i, 0);
     assert_int_equal(drain(&b, &last, 0), 1);
     assert_int_equal(last.seq, first_seq + 8);
+    result(&b, 8, last.agg_flags & GW_AGG_ECN);
     assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
     bench_close(&b);
 }
@@ -340,7 +343,9 @@ static void worker__a_resend_is_lost_when_later_ones_overtake_it(void **state)
     (void)state;
     struct bench b;
     struct gw_pkt last;
-    bench_open(&b, FRAGMENTS, 0);
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.window_initial = 2 * INITIAL; /* half of it is enough here */
+    bench_open_with(&b, FRAGMENTS, &cfg);
     send_some(&b, 5, &last);
     for (uint32_t i = 1; i < 4; i++)
         result(&b, i, 0);
@@ -355,9 +360,171 @@ static void worker__a_resend_is_lost_when_later_ones_overtake_it(void **state)
     result(&b, 7, 0);
     send_some(&b, 1, &last);
     assert_int_equal(last.seq, first_seq);
-    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_RESEND | GW_AGG_ECN);
     assert_int_equal(gw_worker_stats(b.worker)->resent, 2);
-    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1); /* of the same window */
+    bench_close(&b);
+}
+
+/* A result that met congestion on its way here: nobody else knows. */
+static void met(struct bench *b, uint32_t fragment)
+{
+    struct gw_pkt *pkt = result_of(b, fragment, 0);
+    pkt->q.ecn = GW_ECN_CE;
+    input(b, pkt, 0);
+}
+
+static void worker__a_mark_on_the_way_down_goes_up_with_the_next_gradient(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    send_some(&b, INITIAL, &last);
+    met(&b, 0);
+    assert_true(gw_worker_window(b.worker) > (uint64_t)INITIAL << 16); /* not cut alone */
+    send_some(&b, 1, &last);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_ECN);
+    uint32_t says = last.seq - first_seq;
+    send_some(&b, 1, &last);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN); /* once per mark */
+    for (uint32_t i = 1; i < says; i++)
+        result(&b, i, 0);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 0);
+    result(&b, says, GW_AGG_ECN);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    uint64_t window = gw_worker_window(b.worker);
+    /* What had been sent by then is of the same window, whatever its results meet. */
+    uint32_t sent = last.seq - first_seq + 1;
+    met(&b, says + 1);
+    result(&b, says + 2, GW_AGG_ECN);
+    for (uint32_t i = says + 3; i < sent; i++)
+        result(&b, i, 0);
+    assert_true(gw_worker_window(b.worker) > window);
+    send_some(&b, 2, &last);
+    assert_int_equal(last.agg_flags, GW_AGG_ODD); /* after one cut, and without a word of a mark */
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    /* Some worker had sent this one before its cut. */
+    result(&b, sent, GW_AGG_ECN | GW_AGG_MIXED);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+    result(&b, sent + 1, GW_AGG_ECN);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 2);
+    bench_close(&b);
+}
+
+/* The server had the result all the time: this worker lost its copy, and that is congestion. */
+static void worker__the_loss_of_a_copy_goes_up_with_the_next_gradient(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, FRAGMENTS, 0);
+    send_some(&b, INITIAL, &last);
+    for (uint32_t i = 1; i < 4; i++)
+        result(&b, i, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_RESEND | GW_AGG_ECN);
+    result(&b, 0, GW_AGG_UNICAST);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.seq, first_seq + INITIAL);
+    assert_int_equal(last.agg_flags, GW_AGG_EVEN | GW_AGG_ECN);
+    bench_close(&b);
+}
+
+/* Results in any order: at the same expected fragment the window is the same. */
+static void worker__the_window_is_that_of_the_expected_fragment(void **state)
+{
+    (void)state;
+    enum { RESULTS = INITIAL };
+    uint64_t windows[2];
+    for (uint32_t backwards = 0; backwards < 2; backwards++) {
+        struct bench b;
+        struct gw_pkt last;
+        bench_open(&b, FRAGMENTS, 0);
+        drain(&b, &last, 0);
+        for (uint32_t i = 0; i < RESULTS; i++) {
+            uint32_t fragment = backwards ? RESULTS - 1 - i : i;
+            result(&b, fragment, fragment % 5 == 3 ? GW_AGG_ECN : 0);
+        }
+        assert_int_equal(gw_worker_expected(b.worker), first_seq + RESULTS);
+        assert_int_equal(gw_worker_stats(b.worker)->cuts, 1);
+        windows[backwards] = gw_worker_window(b.worker);
+        bench_close(&b);
+    }
+    assert_true(windows[0] == windows[1]);
+}
+
+/* As published: marks and losses halve this worker's window, at once, and nobody is told. */
+static void worker__alone_it_halves_at_once(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.halving = GW_AGG_HALVE_ALONE;
+    bench_open_with(&b, FRAGMENTS, &cfg);
+    drain(&b, &last, 0);
+    met(&b, 0);
+    assert_true(gw_worker_window(b.worker) == (uint64_t)INITIAL / 2 << 16);
+    for (uint32_t i = 1; i < INITIAL; i++)
+        result(&b, i, 0);
+    send_some(&b, 1, &last);
+    assert_int_equal(last.agg_flags, 0);
+    uint64_t window = gw_worker_window(b.worker);
+    drain(&b, &last, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        result(&b, INITIAL + i, 0);
+    assert_int_equal(gw_worker_stats(b.worker)->cuts, 2);
+    assert_in_range(gw_worker_window(b.worker), window / 2, window / 2 + (1 << 16));
+    send_some(&b, 1, &last);
+    assert_int_equal(last.agg_flags, GW_AGG_RESEND);
+    bench_close(&b);
+}
+
+/* As published: what has its result makes room, though the expected one has none. */
+static void worker__unacknowledged_ones_are_what_is_limited(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.limit = GW_AGG_LIMIT_UNACKED;
+    cfg.congestion_control = false;
+    cfg.window_max = WINDOW - 10;
+    bench_open_with(&b, FRAGMENTS, &cfg);
+    assert_int_equal(drain(&b, &last, 0), INITIAL);
+    for (uint32_t i = 1; last.seq - first_seq < WINDOW - 1; i++) {
+        result(&b, i, 0);
+        drain(&b, &last, 0);
+    }
+    result(&b, INITIAL + 1, 0);
+    assert_int_equal(last.seq, first_seq + WINDOW - 1); /* as many as have a position */
+    bench_close(&b);
+}
+
+/* As published: three in a row, and again three in a row. */
+static void worker__three_in_a_row_mean_a_loss_again_and_again(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.overtaking = GW_AGG_OVERTAKEN_IN_A_ROW;
+    bench_open_with(&b, INITIAL, &cfg);
+    drain(&b, &last, 0);
+    result(&b, 2, 0);
+    result(&b, 3, 0);
+    result(&b, 0, 0); /* the expected one: they are no row */
+    result(&b, 4, 0);
+    result(&b, 5, 0);
+    assert_int_equal(drain(&b, &last, 0), 0);
+    result(&b, 6, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(last.seq, first_seq + 1);
+    for (uint32_t i = 7; i < 10; i++)
+        result(&b, i, 0);
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_int_equal(gw_worker_stats(b.worker)->resent, 2);
     bench_close(&b);
 }
 
@@ -447,6 +614,12 @@ int main(void)
         cmocka_unit_test(worker__a_request_is_met_raw),
         cmocka_unit_test(worker__what_collided_is_sent_again_by_those_who_are_asked),
         cmocka_unit_test(worker__a_resend_is_lost_when_later_ones_overtake_it),
+        cmocka_unit_test(worker__a_mark_on_the_way_down_goes_up_with_the_next_gradient),
+        cmocka_unit_test(worker__the_loss_of_a_copy_goes_up_with_the_next_gradient),
+        cmocka_unit_test(worker__the_window_is_that_of_the_expected_fragment),
+        cmocka_unit_test(worker__alone_it_halves_at_once),
+        cmocka_unit_test(worker__unacknowledged_ones_are_what_is_limited),
+        cmocka_unit_test(worker__three_in_a_row_mean_a_loss_again_and_again),
         cmocka_unit_test(worker__what_is_not_its_own_is_stale),
         cmocka_unit_test(worker__follows_the_news_of_a_position),
         cmocka_unit_test(worker_reduce__refuses_what_cannot_be),

@@ -1,0 +1,70 @@
+/* Messages that follow one another from host to host; see message_line.h. */
+#include "sim/message_line.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "topo/memory.h"
+
+void gw_sim_line_open(struct gw_sim_line *line, const struct gw_sim *sim, uint32_t from,
+                      uint32_t to, uint32_t lanes)
+{
+    *line = (struct gw_sim_line){
+        .sim = sim,
+        .path = gw_sim_app_path(sim, from, to),
+        .lanes = gw_memory_zeroed(lanes, sizeof(*line->lanes)),
+        .from = from,
+        .to = to,
+        .lane_count = lanes,
+    };
+}
+
+void gw_sim_line_close(struct gw_sim_line *line)
+{
+    free(line->lanes);
+    free(line->row);
+    *line = (struct gw_sim_line){0};
+}
+
+/* Sends what lanes are free for. Without room in the endpoint the next event tries again. */
+static void advance(struct gw_sim_line *line, gw_time now)
+{
+    struct gw_endpoint *endpoint = line->sim->nodes[line->sim->place[line->from]].endpoint;
+    for (uint32_t i = 0; i < line->lane_count && line->next < line->count; i++) {
+        struct gw_sim_lane *lane = &line->lanes[i];
+        if (lane->is_busy)
+            continue;
+        const struct gw_sim_line_message *message = &line->row[line->next];
+        struct gw_send send = {
+            .peer = line->to,
+            .bytes = message->bytes,
+            .tag = message->tag,
+            .transport = &line->sim->scenario->transport,
+            .path = line->path,
+        };
+        send.path.window = lane->window;
+        if (gw_endpoint_send(endpoint, &send, &lane->flow, now) != GW_OK)
+            return;
+        lane->is_busy = true;
+        line->next++;
+    }
+    if (line->next == line->count)
+        line->next = line->count = 0;
+}
+
+void gw_sim_line_send(struct gw_sim_line *line, struct gw_sim_line_message message, gw_time now)
+{
+    line->row = gw_memory_grow(line->row, &line->room, line->count + 1, sizeof(*line->row));
+    line->row[line->count++] = message;
+    advance(line, now);
+}
+
+void gw_sim_line_sent(struct gw_sim_line *line, const struct gw_event *event, gw_time now)
+{
+    for (uint32_t i = 0; i < line->lane_count; i++)
+        if (line->lanes[i].is_busy && line->lanes[i].flow == event->flow) {
+            line->lanes[i].is_busy = false;
+            line->lanes[i].window = event->window;
+        }
+    advance(line, now);
+}

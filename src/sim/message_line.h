@@ -1,0 +1,50 @@
+/*
+ * A row of messages from one host to another, as over a few connections: each lane has one message
+ * under way at a time, and the next one of the row follows in the lane that is free first, with the
+ * window with which that lane's last one ended. So while the last packets of one message are
+ * acknowledged another one is sent, and small messages do not wait for each other's round trips.
+ *
+ * Messages have no contents. A line belongs to the sending host.
+ */
+#ifndef GW_SIM_MESSAGE_LINE_H
+#define GW_SIM_MESSAGE_LINE_H
+
+#include "sim/sim_impl.h"
+
+enum {
+    GW_SIM_LANES_MAX = 64,
+};
+
+struct gw_sim_line_message {
+    uint32_t tag;
+    uint64_t bytes;
+};
+
+/* One connection. */
+struct gw_sim_lane {
+    uint64_t window; /* bytes: with which its last message ended; 0: there was none */
+    uint32_t flow;
+    bool is_busy;
+};
+
+struct gw_sim_line {
+    const struct gw_sim *sim;
+    struct gw_path path;
+    struct gw_sim_lane *lanes;
+    struct gw_sim_line_message *row; /* [next, count) have not been sent */
+    uint32_t from, to;               /* hosts */
+    uint32_t lane_count;
+    uint32_t next, count, room;
+};
+
+void gw_sim_line_open(struct gw_sim_line *line, const struct gw_sim *sim, uint32_t from,
+                      uint32_t to, uint32_t lanes);
+void gw_sim_line_close(struct gw_sim_line *line);
+
+/* Puts a message at the end of the row, and sends what can be sent. */
+void gw_sim_line_send(struct gw_sim_line *line, struct gw_sim_line_message message, gw_time now);
+
+/* A message of the line has been sent: its lane takes the next one. */
+void gw_sim_line_sent(struct gw_sim_line *line, const struct gw_event *event, gw_time now);
+
+#endif

@@ -1,0 +1,376 @@
+/*
+ * The mover of all-reduces among workers alone: each piece is a call of the core's coll_run, which
+ * processes run as well, by a schedule of core/coll over flows.
+ *
+ * All members move the same pieces in the same order, so a piece is known to all by its number in
+ * that order. A member begins one when all that are `room` or more before it are summed there. So
+ * who begins piece n knows that every member has begun n - room, which therefore has the sums up to
+ * n - 2 * room: runs and tags are used again in a circle of 2 * room places.
+ *
+ * What arrives for a piece that the member has not begun is kept: without payload nobody sends it
+ * again. A sum is handed over when it is there; its place is used again when all that the member
+ * sent for it is acknowledged, too.
+ */
+#include <stdlib.h>
+
+#include "base/align.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "core/ranks/coll_run.h"
+#include "sim/mover.h"
+#include "topo/memory.h"
+
+enum {
+    ROUNDS = 2,        /* times room: the places */
+    PATIENCE = 2,      /* times host.stall: so that those who send to a dead worker name it */
+    FLOWS_DEFAULT = 4, /* of 64 KiB: together the BDP of 100 Gb/s and 20 us */
+};
+
+enum call_state {
+    CALL_IDLE,    /* move() moves it on */
+    CALL_WAITING, /* earlier sums move it on, and acknowledgements for what had the place before */
+    CALL_MOVING,  /* the sum moves it on */
+    CALL_SUMMED,  /* the sums of all earlier pieces move it on */
+};
+
+/* One place of the circle. */
+struct call {
+    struct gw_coll_run *run;
+    enum call_state state;
+    uint32_t slot;         /* of the piece */
+    struct gw_event *kept; /* of a piece that has not begun */
+    uint32_t kept_count, kept_room;
+};
+
+/* What a member has on its host. Pieces are numbered in their order. */
+struct hold {
+    struct call *calls;
+    void *memory;    /* of the runs */
+    uint64_t front;  /* all pieces before it are summed */
+    uint64_t end;    /* and none from here on is known */
+    gw_time lost_at; /* when it learns that another member is dead; GW_TIME_NEVER: none is */
+    uint32_t lost;   /* rank */
+};
+
+/* What a job has. */
+struct team {
+    struct gw_coll_run_cfg cfg; /* but for rank and path */
+    uint32_t places;
+    uint32_t tags; /* of a call */
+};
+
+static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
+{
+    (void)sim;
+    return pieces < spec->calls ? pieces : spec->calls;
+}
+
+static uint32_t flows_of(const struct gw_job_spec *spec)
+{
+    return spec->flows ? spec->flows : FLOWS_DEFAULT;
+}
+
+/* Tags of a call for the largest piece: as many for each step as its largest has segments. */
+static uint64_t call_tags(const struct gw_sim *sim, const struct gw_job_spec *spec)
+{
+    const struct gw_coll_ops *coll = spec->coll;
+    uint64_t bytes = gw_sim_piece_max(sim, spec);
+    uint64_t largest = coll->largest(spec->worker_count, bytes / sizeof(float)) * sizeof(float);
+    return coll->steps(spec->worker_count) * ((largest + spec->segment - 1) / spec->segment);
+}
+
+static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
+{
+    return ROUNDS * room * call_tags(sim, spec);
+}
+
+static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_job_spec *spec)
+{
+    return (struct gw_coll_run_cfg){
+        .coll = spec->coll,
+        .world = spec->worker_count,
+        .addresses = gw_sim_workers_of(sim, spec),
+        .transport = &sim->scenario->transport,
+        .path = {.rate_bps = sim->scenario->host_rate_bps},
+        .segment = (uint32_t)spec->segment,
+        .flows = flows_of(spec),
+        .stall = PATIENCE * sim->scenario->host.stall,
+        .kernels = sim->scenario->host.payload ? gw_kernels_best(gw_cpu_features()) : NULL,
+    };
+}
+
+static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
+                       struct gw_sim_demand *demands)
+{
+    const struct gw_coll_run_cfg cfg = cfg_of(sim, spec);
+    uint32_t awaits = ROUNDS * room * gw_coll_run_awaits(&cfg);
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
+        struct gw_sim_demand *demand = &demands[gw_sim_workers_of(sim, spec)[rank]];
+        demand->sends += ROUNDS * room * cfg.flows;
+        demand->timed += ROUNDS * room * cfg.flows;
+        demand->receives += 2 * awaits; /* those complete still answer */
+        demand->expects += cfg.kernels ? awaits : 0;
+    }
+}
+
+/* The path to the farthest of those to whom a member sends. */
+static struct gw_path path_of(const struct gw_sim *sim, const struct gw_coll_run_cfg *cfg)
+{
+    struct gw_path path = {0};
+    uint32_t last = cfg->rank;
+    for (uint32_t step = 0; step < cfg->coll->steps(cfg->world); step++) {
+        uint32_t to = cfg->coll->step(cfg->rank, cfg->world, step, 0).to;
+        if (to == last)
+            continue;
+        last = to;
+        struct gw_path other = gw_sim_app_path(sim, cfg->addresses[cfg->rank], cfg->addresses[to]);
+        if (other.brtt > path.brtt)
+            path = other;
+    }
+    return path;
+}
+
+static void hold_open(struct gw_sim *sim, const struct team *team, struct gw_sim_member *member)
+{
+    struct gw_coll_run_cfg cfg = team->cfg;
+    struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
+    cfg.rank = member->rank;
+    cfg.path = path_of(sim, &cfg);
+    size_t size = gw_aligned(gw_coll_run_size(&cfg));
+    *hold = (struct hold){
+        .calls = gw_memory_zeroed(team->places, sizeof(*hold->calls)),
+        .memory = gw_memory_aligned(team->places * size),
+        .lost_at = GW_TIME_NEVER,
+    };
+    for (uint32_t i = 0; i < team->places; i++)
+        hold->calls[i].run = gw_coll_run_init((unsigned char *)hold->memory + i * size, &cfg,
+                                              sim->nodes[member->place].endpoint);
+    member->mover = hold;
+}
+
+static void hold_close(const struct gw_sim *sim, struct gw_sim_member *member)
+{
+    struct hold *hold = member->mover;
+    const struct team *team = gw_sim_job_of(sim, member)->mover;
+    if (!hold)
+        return;
+    for (uint32_t i = 0; i < team->places; i++)
+        free(hold->calls[i].kept);
+    free(hold->calls);
+    free(hold->memory);
+    free(hold);
+    member->mover = NULL;
+}
+
+static int open_job(struct gw_sim *sim, uint32_t index, char *why)
+{
+    struct gw_sim_job *job = &sim->jobs[index];
+    struct team *team = gw_memory_zeroed(1, sizeof(*team));
+    (void)why;
+    *team = (struct team){
+        .cfg = cfg_of(sim, job->spec),
+        .places = ROUNDS * job->room,
+        .tags = (uint32_t)call_tags(sim, job->spec),
+    };
+    job->mover = team;
+    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++)
+        hold_open(sim, team, gw_sim_member_of(sim, job->spec, rank));
+    return GW_OK;
+}
+
+static void close_job(struct gw_sim *sim, uint32_t index)
+{
+    struct gw_sim_job *job = &sim->jobs[index];
+    for (uint32_t rank = 0; job->mover && rank < job->spec->worker_count; rank++)
+        hold_close(sim, gw_sim_member_of(sim, job->spec, rank));
+    free(job->mover);
+}
+
+static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    gw_sim_member_joined(part, member, now);
+    return true;
+}
+
+/* Begins the piece of a place, whose run is idle. */
+static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32_t place,
+                  gw_time now)
+{
+    const struct gw_sim_job *job = gw_sim_job_of(sim, member);
+    const struct team *team = job->mover;
+    struct call *call = &((struct hold *)member->mover)->calls[place];
+    const struct gw_piece *piece = &member->pieces[call->slot];
+    uint64_t first = member->in ? gw_sim_piece_first(job, piece) : 0;
+    struct gw_tensor tensor = {
+        .in = member->in ? member->in + first : NULL,
+        .out = member->out ? member->out + first : NULL,
+        .count = piece->bytes / sizeof(float),
+        .type = GW_DTYPE_F32,
+        .tag = job->first_tag + place * team->tags,
+    };
+    call->state = CALL_MOVING;
+    int error = gw_coll_run_start(call->run, &tensor, now);
+    GW_ASSERT(error == GW_OK); /* it is idle, and the tags have been counted */
+    for (uint32_t i = 0; i < call->kept_count; i++)
+        gw_coll_run_event(call->run, &call->kept[i], now);
+    call->kept_count = 0;
+}
+
+/* Takes note of what the run of a place has come to. */
+static void look(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t place,
+                 gw_time now)
+{
+    struct call *call = &((struct hold *)member->mover)->calls[place];
+    struct gw_coll_run_status status = gw_coll_run_status(call->run);
+    if (status.state == GW_COLL_RUN_FAILED) {
+        gw_sim_member_failed(part, member, status.reason, status.about, now);
+    } else if (call->state == CALL_MOVING && gw_coll_run_is_summed(call->run)) {
+        call->state = CALL_SUMMED;
+        gw_sim_piece_done(part, member, call->slot, now); /* which may move other pieces */
+    }
+}
+
+/* Begins what waits and may; true: some of it was summed at once, so that more may. */
+static bool begin_waiting(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    struct hold *hold = member->mover;
+    const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
+    const struct team *team = job->mover;
+    bool is_summed = false;
+    for (; hold->front < hold->end; hold->front++) {
+        struct call *call = &hold->calls[hold->front % team->places];
+        if (call->state != CALL_SUMMED)
+            break;
+        call->state = CALL_IDLE;
+    }
+    for (uint64_t i = hold->front; i < hold->end && i < hold->front + job->room; i++) {
+        uint32_t place = (uint32_t)(i % team->places);
+        struct call *call = &hold->calls[place];
+        if (call->state != CALL_WAITING || member->outcome != GW_FLOW_PENDING ||
+            gw_coll_run_status(call->run).state == GW_COLL_RUN_RUNNING)
+            continue;
+        begin(part->sim, member, place, now);
+        look(part, member, place, now);
+        is_summed |= call->state != CALL_MOVING;
+    }
+    return is_summed;
+}
+
+static void advance(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    while (begin_waiting(part, member, now)) {
+    }
+}
+
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+{
+    struct hold *hold = member->mover;
+    const struct team *team = gw_sim_job_of(part->sim, member)->mover;
+    struct call *call = &hold->calls[hold->end++ % team->places];
+    GW_ASSERT(call->state == CALL_IDLE); /* of `room` pieces at least the first is not summed */
+    call->state = CALL_WAITING;
+    call->slot = slot;
+    advance(part, member, now);
+}
+
+static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    (void)part;
+    (void)member;
+    (void)now;
+}
+
+/* Keeps what has come for a piece that the member has not begun. */
+static void keep(struct call *call, const struct gw_event *event)
+{
+    call->kept =
+        gw_memory_grow(call->kept, &call->kept_room, call->kept_count + 1, sizeof(*call->kept));
+    call->kept[call->kept_count++] = *event;
+}
+
+static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t index,
+                  const struct gw_event *event, gw_time now)
+{
+    const struct gw_sim_job *job = &part->sim->jobs[index];
+    const struct team *team = job->mover;
+    struct gw_sim_member *member = gw_sim_member_at(part->sim, node, index);
+    uint32_t place = (event->tag - job->first_tag) / team->tags;
+    if (!member || !member->mover || member->outcome == GW_FLOW_FAILED)
+        return;
+    struct call *call = &((struct hold *)member->mover)->calls[place];
+    if (event->kind == GW_EVENT_RECEIVED && call->state != CALL_MOVING) {
+        keep(call, event);
+        return;
+    }
+    gw_coll_run_event(call->run, event, now);
+    look(part, member, place, now);
+    advance(part, member, now);
+}
+
+static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *member)
+{
+    const struct hold *hold = member->mover;
+    const struct team *team = gw_sim_job_of(sim, member)->mover;
+    gw_time at = hold->lost_at;
+    for (uint32_t i = 0; i < team->places; i++) {
+        gw_time own = gw_coll_run_deadline(hold->calls[i].run);
+        at = own < at ? own : at;
+    }
+    return at;
+}
+
+static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    const struct hold *hold = member->mover;
+    const struct team *team = gw_sim_job_of(part->sim, member)->mover;
+    if (hold->lost_at <= now) {
+        gw_sim_member_failed(part, member, GW_JOB_LOST, hold->lost, now);
+        return;
+    }
+    for (uint32_t i = 0; i < team->places; i++) {
+        gw_coll_run_expire(hold->calls[i].run, now);
+        look(part, member, i, now);
+    }
+}
+
+/* The others find their connections broken after job.silence. */
+static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    hold_close(sim, member);
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
+        struct gw_sim_member *other = gw_sim_member_of(sim, spec, rank);
+        struct hold *hold = other->mover;
+        if (!hold || other->outcome != GW_FLOW_PENDING || hold->lost_at != GW_TIME_NEVER)
+            continue;
+        hold->lost_at = now + spec->silence;
+        hold->lost = member->rank;
+        gw_sim_member_wake_by(sim, other, hold->lost_at);
+    }
+}
+
+static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)
+{
+    (void)sim;
+    (void)index;
+    (void)result;
+}
+
+const struct gw_sim_mover_ops gw_sim_mover_coll = {
+    .name = "coll",
+    .same_order = true,
+    .sends_messages = true,
+    .room = room_of,
+    .tags = tags_of,
+    .demand = add_demand,
+    .open = open_job,
+    .close = close_job,
+    .join = join,
+    .move = move,
+    .leave = leave,
+    .event = event,
+    .deadline = deadline,
+    .expire = expire,
+    .member_crashed = member_crashed,
+    .results = results,
+};

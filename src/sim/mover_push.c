@@ -1,0 +1,449 @@
+/*
+ * The mover of push and pull: every worker pushes its gradients to servers as messages, and a
+ * server answers with the sum, as a message of the same size, when all have pushed; or, without
+ * synchrony, with what it has as soon as one has pushed. Servers may be on workers' hosts
+ * (BytePS' N-to-N); what stays on a host passes no network and takes no time.
+ *
+ * A piece up to job.whole bytes belongs to one server, in turn by its number; larger ones are
+ * divided evenly among all. Messages between a worker and a server go over lines
+ * (message_line.h), one each way.
+ *
+ * Messages carry no payload, so a server counts: it answers when it has as many pushes of a piece
+ * as there are workers. A worker pushes the piece again only when it has the answer, and nobody has
+ * it before all have pushed; so rounds never mix, and every sum has every worker once.
+ *
+ * A server that dies takes the parameters with it, so the job ends, as it does when a worker dies:
+ * members learn of it after job.silence, as from connections that break.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "sim/message_line.h"
+#include "sim/mover.h"
+#include "topo/memory.h"
+
+enum {
+    PIECES_MAX = 256,  /* of a member under way: lines hold back what the network cannot take */
+    LANES_DEFAULT = 2, /* one sends while the other waits for its last ACKs */
+    PATIENCE = 2,      /* times host.stall, without news: longer than a message takes to fail */
+    PUSH = 0,
+    PULL = 1,
+    WAYS = 2,
+};
+
+/* A server of the job, on its host. */
+struct desk {
+    uint32_t host;
+    struct gw_sim_line *lines; /* to each worker; NULL: its host is down */
+    uint32_t *pushed;          /* workers that have pushed it in this round, by piece */
+    uint64_t bytes;            /* that came over the network */
+    uint64_t sums;             /* complete */
+};
+
+/* What a job has. */
+struct shop {
+    struct desk *desks; /* one per server */
+    uint32_t lanes;
+};
+
+/* What a member has on its host. */
+struct hold {
+    struct gw_sim_line *lines; /* to each server */
+    uint32_t *slots;           /* by piece */
+    uint32_t *parts;           /* of each piece under way, not back yet; by slot */
+    uint32_t moving;           /* pieces under way */
+    gw_time heard_at;          /* last news while pieces were under way */
+    gw_time lost_at;           /* when it learns that another host is dead; or GW_TIME_NEVER */
+    enum gw_job_reason lost;
+    uint32_t about;
+};
+
+/* What a tag says. */
+struct message {
+    uint32_t piece;
+    uint32_t server;
+    uint32_t rank;
+    uint32_t way; /* PUSH or PULL */
+};
+
+static uint32_t tag_of(const struct gw_sim_job *job, const struct message *message)
+{
+    uint32_t at = message->piece * job->spec->server_count + message->server;
+    return job->first_tag + (at * job->spec->worker_count + message->rank) * WAYS + message->way;
+}
+
+static struct message read_tag(const struct gw_sim_job *job, uint32_t tag)
+{
+    uint32_t at = (tag - job->first_tag) / WAYS;
+    return (struct message){
+        .way = (tag - job->first_tag) % WAYS,
+        .rank = at % job->spec->worker_count,
+        .server = at / job->spec->worker_count % job->spec->server_count,
+        .piece = at / job->spec->worker_count / job->spec->server_count,
+    };
+}
+
+static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
+{
+    (void)sim;
+    (void)spec;
+    return pieces < PIECES_MAX ? pieces : PIECES_MAX;
+}
+
+static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
+{
+    const struct gw_plan *plan = &sim->scenario->workload.plans[spec->train.plan].plan;
+    (void)room;
+    return (uint64_t)WAYS * gw_sim_pieces_of(spec, plan) * spec->server_count * spec->worker_count;
+}
+
+static uint32_t lanes_of(const struct gw_job_spec *spec)
+{
+    return spec->flows ? spec->flows : LANES_DEFAULT;
+}
+
+/* Flows to and from `peers` lines. */
+static void add_lines(struct gw_sim_demand *demand, uint32_t lanes, uint32_t peers)
+{
+    demand->sends += lanes * peers;
+    demand->timed += lanes * peers;
+    demand->receives += 2 * lanes * peers; /* those complete still answer */
+}
+
+static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
+                       struct gw_sim_demand *demands)
+{
+    (void)room;
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++)
+        add_lines(&demands[gw_sim_workers_of(sim, spec)[rank]], lanes_of(spec), spec->server_count);
+    for (uint32_t i = 0; i < spec->server_count; i++) {
+        struct gw_sim_demand *demand = &demands[gw_sim_servers_of(sim, spec)[i]];
+        add_lines(demand, lanes_of(spec), spec->worker_count);
+        demand->servers++;
+    }
+}
+
+static struct gw_sim_line *lines_open(const struct gw_sim *sim, uint32_t from, const uint32_t *to,
+                                      uint32_t count, uint32_t lanes)
+{
+    struct gw_sim_line *lines = gw_memory_zeroed(count, sizeof(*lines));
+    for (uint32_t i = 0; i < count; i++)
+        if (to[i] != from)
+            gw_sim_line_open(&lines[i], sim, from, to[i], lanes);
+    return lines;
+}
+
+static void lines_close(struct gw_sim_line *lines, uint32_t count)
+{
+    for (uint32_t i = 0; lines && i < count; i++)
+        gw_sim_line_close(&lines[i]);
+    free(lines);
+}
+
+static void desk_open(const struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
+                      uint32_t host)
+{
+    const struct shop *shop = job->mover;
+    desk->host = host;
+    desk->lines = lines_open(sim, host, gw_sim_workers_of(sim, job->spec), job->spec->worker_count,
+                             shop->lanes);
+    desk->pushed = gw_memory_zeroed(job->pieces, sizeof(*desk->pushed));
+}
+
+static void desk_close(const struct gw_sim_job *job, struct desk *desk)
+{
+    lines_close(desk->lines, job->spec->worker_count);
+    free(desk->pushed);
+    desk->lines = NULL;
+    desk->pushed = NULL;
+}
+
+static void hold_open(struct gw_sim *sim, const struct gw_sim_job *job,
+                      struct gw_sim_member *member)
+{
+    const struct shop *shop = job->mover;
+    const struct gw_job_spec *spec = job->spec;
+    struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
+    *hold = (struct hold){
+        .lines = lines_open(sim, gw_sim_workers_of(sim, spec)[member->rank],
+                            gw_sim_servers_of(sim, spec), spec->server_count, shop->lanes),
+        .slots = gw_memory_zeroed(job->pieces, sizeof(*hold->slots)),
+        .parts = gw_memory_zeroed(job->room, sizeof(*hold->parts)),
+        .lost_at = GW_TIME_NEVER,
+    };
+    member->mover = hold;
+}
+
+static void hold_close(const struct gw_sim_job *job, struct gw_sim_member *member)
+{
+    struct hold *hold = member->mover;
+    if (!hold)
+        return;
+    lines_close(hold->lines, job->spec->server_count);
+    free(hold->slots);
+    free(hold->parts);
+    free(hold);
+    member->mover = NULL;
+}
+
+static int open_job(struct gw_sim *sim, uint32_t index, char *why)
+{
+    struct gw_sim_job *job = &sim->jobs[index];
+    const struct gw_job_spec *spec = job->spec;
+    if (sim->scenario->host.payload) {
+        snprintf(why, GW_WHY_MAX,
+                 "workload: via: what is pushed to servers carries no payload (host.payload)");
+        return GW_ERR_INVALID;
+    }
+    struct shop *shop = gw_memory_zeroed(1, sizeof(*shop));
+    shop->lanes = lanes_of(spec);
+    shop->desks = gw_memory_zeroed(spec->server_count, sizeof(*shop->desks));
+    job->mover = shop;
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        desk_open(sim, job, &shop->desks[i], gw_sim_servers_of(sim, spec)[i]);
+    for (uint32_t rank = 0; rank < spec->worker_count; rank++)
+        hold_open(sim, job, gw_sim_member_of(sim, spec, rank));
+    return GW_OK;
+}
+
+static void close_job(struct gw_sim *sim, uint32_t index)
+{
+    struct gw_sim_job *job = &sim->jobs[index];
+    struct shop *shop = job->mover;
+    for (uint32_t rank = 0; shop && rank < job->spec->worker_count; rank++)
+        hold_close(job, gw_sim_member_of(sim, job->spec, rank));
+    for (uint32_t i = 0; shop && i < job->spec->server_count; i++)
+        desk_close(job, &shop->desks[i]);
+    if (shop)
+        free(shop->desks);
+    free(shop);
+}
+
+static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    gw_sim_member_joined(part, member, now);
+    return true;
+}
+
+/* A part of a piece is back. */
+static void pulled(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t piece,
+                   gw_time now)
+{
+    struct hold *hold = member->mover;
+    uint32_t slot = hold->slots[piece];
+    if (member->outcome != GW_FLOW_PENDING || --hold->parts[slot])
+        return;
+    hold->moving--;
+    gw_sim_piece_done(part, member, slot, now); /* which may move other pieces */
+}
+
+/* A server sends the sum to a worker. */
+static void answer(struct gw_sim_part *part, const struct gw_sim_job *job,
+                   const struct message *push, struct gw_sim_line_message sum, gw_time now)
+{
+    const struct shop *shop = job->mover;
+    const struct desk *desk = &shop->desks[push->server];
+    struct gw_sim_member *member = gw_sim_member_of(part->sim, job->spec, push->rank);
+    struct message pull = *push;
+    if (gw_sim_workers_of(part->sim, job->spec)[push->rank] == desk->host) {
+        if (member->mover)
+            pulled(part, member, push->piece, now);
+        return;
+    }
+    pull.way = PULL;
+    sum.tag = tag_of(job, &pull);
+    gw_sim_line_send(&desk->lines[push->rank], sum, now);
+}
+
+/* A server has what a worker pushed. */
+static void pushed(struct gw_sim_part *part, const struct gw_sim_job *job,
+                   const struct message *push, uint64_t bytes, gw_time now)
+{
+    const struct shop *shop = job->mover;
+    struct desk *desk = &shop->desks[push->server];
+    const struct gw_sim_line_message sum = {.bytes = bytes};
+    if (!desk->lines)
+        return; /* it came back without memory of the job */
+    if (job->spec->train.is_asynchronous) {
+        desk->sums++;
+        answer(part, job, push, sum, now);
+        return;
+    }
+    if (++desk->pushed[push->piece] < job->spec->worker_count)
+        return;
+    desk->pushed[push->piece] = 0;
+    desk->sums++;
+    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
+        struct message to = *push;
+        to.rank = rank;
+        answer(part, job, &to, sum, now);
+    }
+}
+
+static void push_part(struct gw_sim_part *part, const struct gw_sim_member *member,
+                      struct message push, uint64_t bytes, gw_time now)
+{
+    const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
+    const struct shop *shop = job->mover;
+    const struct hold *hold = member->mover;
+    if (gw_sim_workers_of(part->sim, job->spec)[member->rank] == shop->desks[push.server].host) {
+        pushed(part, job, &push, bytes, now);
+        return;
+    }
+    struct gw_sim_line_message message = {.tag = tag_of(job, &push), .bytes = bytes};
+    gw_sim_line_send(&hold->lines[push.server], message, now);
+}
+
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(part->sim, member->job);
+    const struct gw_piece piece = member->pieces[slot];
+    struct hold *hold = member->mover;
+    uint64_t first;
+    if (hold->moving++ == 0)
+        hold->heard_at = now;
+    hold->slots[piece.id] = slot;
+    hold->parts[slot] = 0;
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        hold->parts[slot] += gw_sim_piece_part(spec, &piece, i, &first) > 0;
+    for (uint32_t i = 0; i < spec->server_count && member->mover; i++) {
+        uint64_t elements = gw_sim_piece_part(spec, &piece, i, &first);
+        struct message push = {.piece = piece.id, .server = i, .rank = member->rank, .way = PUSH};
+        if (elements)
+            push_part(part, member, push, elements * sizeof(float), now);
+    }
+}
+
+static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    (void)part;
+    (void)member;
+    (void)now;
+}
+
+/* An event at a worker. */
+static void event_of_member(struct gw_sim_part *part, struct gw_sim_member *member,
+                            const struct message *message, const struct gw_event *event,
+                            gw_time now)
+{
+    struct hold *hold = member->mover;
+    if (!hold || member->outcome == GW_FLOW_FAILED)
+        return;
+    hold->heard_at = now;
+    if (event->kind == GW_EVENT_FAILED)
+        gw_sim_member_failed(part, member, GW_JOB_SILENT, event->peer, now);
+    else if (event->kind == GW_EVENT_SENT)
+        gw_sim_line_sent(&hold->lines[message->server], event, now);
+    else
+        pulled(part, member, message->piece, now);
+}
+
+/* An event at a server. A worker that does not answer is noticed by the others. */
+static void event_of_desk(struct gw_sim_part *part, const struct gw_sim_job *job,
+                          const struct message *message, const struct gw_event *event, gw_time now)
+{
+    const struct shop *shop = job->mover;
+    struct desk *desk = &shop->desks[message->server];
+    if (!desk->lines)
+        return;
+    if (event->kind == GW_EVENT_SENT) {
+        gw_sim_line_sent(&desk->lines[message->rank], event, now);
+    } else if (event->kind == GW_EVENT_RECEIVED) {
+        desk->bytes += event->bytes;
+        pushed(part, job, message, event->bytes, now);
+    }
+}
+
+static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t index,
+                  const struct gw_event *event, gw_time now)
+{
+    const struct gw_sim_job *job = &part->sim->jobs[index];
+    const struct message message = read_tag(job, event->tag);
+    if (node->id == gw_sim_workers_of(part->sim, job->spec)[message.rank])
+        event_of_member(part, gw_sim_member_of(part->sim, job->spec, message.rank), &message, event,
+                        now);
+    else
+        event_of_desk(part, job, &message, event, now);
+}
+
+static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *member)
+{
+    const struct hold *hold = member->mover;
+    gw_time stall = PATIENCE * sim->scenario->host.stall;
+    gw_time at = stall && hold->moving ? hold->heard_at + stall : GW_TIME_NEVER;
+    return at < hold->lost_at ? at : hold->lost_at;
+}
+
+static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    const struct hold *hold = member->mover;
+    if (hold->lost_at <= now)
+        gw_sim_member_failed(part, member, hold->lost, hold->about, now);
+    else
+        gw_sim_member_failed(part, member, GW_JOB_STALLED, 0, now);
+}
+
+/* In the serial phase: a host of the job has died. */
+static void mourn(struct gw_sim *sim, const struct gw_sim_job *job, enum gw_job_reason reason,
+                  uint32_t about, gw_time now)
+{
+    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
+        struct gw_sim_member *member = gw_sim_member_of(sim, job->spec, rank);
+        struct hold *hold = member->mover;
+        if (!hold || member->outcome != GW_FLOW_PENDING || hold->lost_at != GW_TIME_NEVER)
+            continue;
+        hold->lost_at = now + job->spec->silence;
+        hold->lost = reason;
+        hold->about = about;
+        gw_sim_member_wake_by(sim, member, hold->lost_at);
+    }
+}
+
+static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
+{
+    const struct gw_sim_job *job = gw_sim_job_of(sim, member);
+    hold_close(job, member);
+    mourn(sim, job, GW_JOB_LOST, member->rank, now);
+}
+
+static void servers_crashed(struct gw_sim *sim, uint32_t index, uint32_t place, gw_time now)
+{
+    const struct gw_sim_job *job = &sim->jobs[index];
+    const struct shop *shop = job->mover;
+    for (uint32_t i = 0; i < job->spec->server_count; i++) {
+        struct desk *desk = &shop->desks[i];
+        if (sim->place[desk->host] != place || !desk->lines)
+            continue;
+        desk_close(job, desk);
+        mourn(sim, job, GW_JOB_SILENT, desk->host, now);
+    }
+}
+
+static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)
+{
+    const struct gw_sim_job *job = &sim->jobs[index];
+    const struct shop *shop = job->mover;
+    for (uint32_t i = 0; i < job->spec->server_count; i++)
+        result->server_bytes += shop->desks[i].bytes;
+}
+
+const struct gw_sim_mover_ops gw_sim_mover_push = {
+    .name = "push",
+    .sends_messages = true,
+    .room = room_of,
+    .tags = tags_of,
+    .demand = add_demand,
+    .open = open_job,
+    .close = close_job,
+    .join = join,
+    .move = move,
+    .leave = leave,
+    .event = event,
+    .deadline = deadline,
+    .expire = expire,
+    .member_crashed = member_crashed,
+    .servers_crashed = servers_crashed,
+    .results = results,
+};
