@@ -18,6 +18,7 @@
 #include "workload/schedule/scheduler.h"
 
 struct gw_sim_mover_ops;
+struct gw_sim_timeline;
 
 /* A piece that rank 0 has handed out, and when. */
 struct gw_sim_said {
@@ -103,6 +104,7 @@ struct gw_sim_member {
     struct gw_piece *pieces; /* by slot */
     uint32_t *free_slots;
     uint32_t free_count;
+    struct gw_sim_timeline *timeline; /* NULL: not kept */
     struct gw_sim_clock clock;
     gw_time start, end;
     enum gw_flow_outcome outcome;
