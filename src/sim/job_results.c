@@ -1,5 +1,6 @@
 /* What became of training jobs; see gw_sim_jobs(). */
 #include "sim/mover.h"
+#include "sim/sample.h"
 
 void gw_sim_add_stats(void *sum, const void *stats, size_t size)
 {
@@ -17,23 +18,30 @@ struct steady {
     uint32_t iterations;
 };
 
-/* From the end of the warm-up, if the member got so far, to the last iteration that ended. */
+/*
+ * From when the first iteration behind the warm-up could start to when the one behind the last
+ * could. A member that did not get so far, or has no warm-up, is measured from its first start to
+ * when its last sums were back: its first iteration waits for no parameters, so where another one
+ * could start is not where this one did.
+ */
 static struct steady steady_of(const struct gw_train_spec *train, const struct gw_sim_clock *clock)
 {
-    bool is_warm = clock->last.iterations > train->warmup;
+    bool is_warm = train->warmup > 0 && clock->last.iterations > train->warmup;
     const struct gw_sim_reading *from = is_warm ? &clock->warm : &clock->first;
-    struct steady steady = {.iterations = clock->last.iterations - from->iterations};
-    if (steady.iterations == 0)
+    const struct gw_sim_reading *to = is_warm ? &clock->last : &clock->over;
+    struct steady steady = {0};
+    if (to->iterations <= from->iterations)
         return steady;
-    steady.iteration = (double)(clock->last.at - from->at) / steady.iterations;
-    steady.stall = (double)(clock->last.waited - from->waited) / steady.iterations;
-    steady.moved = (double)(clock->last.moved - from->moved) / steady.iterations;
+    steady.iterations = to->iterations - from->iterations;
+    steady.iteration = (double)(to->at - from->at) / steady.iterations;
+    steady.stall = (double)(to->waited - from->waited) / steady.iterations;
+    steady.moved = (double)(to->moved - from->moved) / steady.iterations;
     return steady;
 }
 
 /*
  * Means over members: of rates, so that workers / iteration_ps is the rate of the job also when
- * members go on at different speeds, and of times.
+ * members go on at different speeds, and of the parts of their time that they stall.
  */
 static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
                        struct gw_job_result *result)
@@ -47,13 +55,13 @@ static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
             continue;
         members++;
         rate += 1 / steady.iteration;
-        stall += steady.stall;
-        moved += steady.moved;
+        stall += steady.stall / steady.iteration;
+        moved += steady.moved / steady.iteration;
     }
     if (members == 0)
         return;
     result->iteration_ps = members / rate;
-    result->stall_ps = stall / members;
+    result->stall_ps = stall / members * result->iteration_ps;
     result->overlap = moved > stall ? 1 - stall / moved : moved > 0 ? 0 : 1;
     result->is_steady = true;
 }
@@ -105,6 +113,62 @@ double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *res
         squares += rate * rate;
     }
     return jobs ? sum * sum / (jobs * squares) : 1;
+}
+
+static struct gw_sim_progress progress_of(const struct gw_sim *sim, uint32_t index)
+{
+    const struct gw_sim_job *job = &sim->jobs[index];
+    struct gw_job_result result = {0};
+    struct gw_sim_progress progress = {0};
+    job->ops->results(sim, index, &result);
+    progress.switch_sums = result.aggregated;
+    progress.server_sums = result.fragments - result.aggregated;
+    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
+        const struct gw_sim_member *member = gw_sim_member_of(sim, job->spec, rank);
+        progress.back += job->ops->back ? job->ops->back(sim, member) : member->back;
+    }
+    return progress;
+}
+
+/* Bytes of all workers in an interval as bit/s of one. */
+static uint64_t goodput_bps(const struct gw_sim_job *job, uint64_t bytes, gw_time interval)
+{
+    unsigned __int128 bits = (unsigned __int128)bytes * 8 * GW_S;
+    return (uint64_t)(bits / interval / job->spec->worker_count);
+}
+
+/* What a worker had may be gone with its host. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+void gw_sim_jobs_sample(struct gw_sim *sim, gw_time at)
+{
+    const struct gw_metrics_cfg *metrics = &sim->scenario->metrics;
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        struct gw_sim_job *job = &sim->jobs[i];
+        const struct gw_sim_progress now = progress_of(sim, i), before = job->sampled;
+        const struct {
+            bool wanted;
+            enum gw_series series;
+            uint64_t value;
+        } values[] = {
+            {metrics->goodput, GW_SERIES_GOODPUT,
+             goodput_bps(job, since(now.back, before.back), metrics->sample)},
+            {metrics->switch_sums, GW_SERIES_SWITCH_SUMS,
+             since(now.switch_sums, before.switch_sums)},
+            {metrics->server_sums, GW_SERIES_SERVER_SUMS,
+             since(now.server_sums, before.server_sums)},
+        };
+        job->sampled = now;
+        for (uint32_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
+            if (values[v].wanted)
+                gw_sim_sample_add(sim, (struct gw_sample){.at = at,
+                                                          .series = values[v].series,
+                                                          .subject = i,
+                                                          .value = values[v].value});
+    }
 }
 
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)

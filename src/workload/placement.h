@@ -49,6 +49,9 @@ struct gw_place {
 void gw_racks_init(struct gw_racks *racks, const struct gw_topo *topo);
 void gw_racks_fini(struct gw_racks *racks);
 
+/* Takes a host, if it is free. */
+void gw_racks_occupy(struct gw_racks *racks, uint32_t host);
+
 /* All hosts are free again. */
 void gw_racks_clear(struct gw_racks *racks);
 
