@@ -342,7 +342,7 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(
         COUNT, flows, "0",
         "messages at the same time, of such a sum or from a worker to a server and back; "
-        "0: 4 and 2"),
+        "0: 4"),
     TRAINING_PARAM(COUNT, iterations, "5", "of each job"),
     TRAINING_PARAM(COUNT, warmup, "1", "iterations that measures leave out, if there are more"),
     TRAINING_PARAM(Q16, jitter, "0",
