@@ -7,11 +7,9 @@
  * the arrival of the one before.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "topo/memory.h"
 #include "workload/collective.h"
 #include "workload/generate.h"
 #include "workload/job_options.h"
@@ -68,7 +66,9 @@ static int check(const struct allreduce *cfg, const struct gw_job_draft *draft,
     if (cfg->iterations == 0 || cfg->iterations > ITERATIONS_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "iterations must be from 1 to %d, not %u",
                                   ITERATIONS_MAX, cfg->iterations);
-    int error = gw_job_options_check(&cfg->job, draft->via, cfg->size / ELEMENT_SIZE, ctx);
+    int error = gw_job_options_count(&cfg->job, draft->via, ctx);
+    if (!error)
+        error = gw_job_options_check(&cfg->job, draft->via, cfg->size / ELEMENT_SIZE, ctx);
     if (error || !draft->coll)
         return error;
     uint32_t workers = cfg->job.workers;
@@ -77,7 +77,7 @@ static int check(const struct allreduce *cfg, const struct gw_job_draft *draft,
 }
 
 static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
-                    const struct gw_job_draft *draft, struct gw_racks *racks)
+                    const struct gw_job_draft *draft, const struct gw_job_site *site)
 {
     struct gw_job_spec job = gw_job_options_spec(draft);
     job.bytes = cfg->size;
@@ -87,7 +87,7 @@ static void add_job(struct gw_workload *workload, const struct allreduce *cfg,
         .schedule = (const struct gw_schedule_ops *)gw_registry_find(&gw_schedule_registry, "wfbp"),
         .warmup = 1,
     };
-    gw_job_options_add(workload, draft, &job, racks);
+    gw_job_options_add(workload, draft, &job, site);
 }
 
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
@@ -99,31 +99,28 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         error = check(cfg, &draft, ctx);
     if (error)
         return error;
+    struct gw_job_site site;
+    error = gw_job_site_open(&site, &cfg->job, workload, ctx);
     struct gw_plan plan;
     gw_plan_single(&plan, cfg->size);
     gw_workload_add_plan(workload, &plan, "allreduce");
-    struct gw_racks racks;
-    gw_racks_init(&racks, ctx->topo);
-    uint32_t *hosts = gw_memory_zeroed(cfg->job.workers, sizeof(*hosts));
-    draft.hosts = hosts;
-    for (; draft.number < cfg->job.jobs; draft.number++) {
+    for (; draft.number < cfg->job.jobs && !error; draft.number++) {
         draft.start = gw_workload_start(ctx, cfg->job.start, cfg->job.start_spread);
-        gw_job_options_place(&cfg->job, draft.via, draft.number, &racks, hosts);
+        error = gw_job_site_place(&site, &draft, ctx);
         struct gw_collective collective = {.coll = draft.coll,
                                            .n = cfg->job.workers,
-                                           .hosts = hosts,
+                                           .hosts = site.hosts,
                                            .elements = cfg->size / ELEMENT_SIZE,
                                            .element_size = ELEMENT_SIZE,
                                            .iterations = cfg->iterations,
                                            .start = draft.start};
-        if (draft.coll)
+        if (!error && draft.coll)
             gw_collective_add(workload, &collective);
-        else
-            add_job(workload, cfg, &draft, &racks);
+        else if (!error)
+            add_job(workload, cfg, &draft, &site);
     }
-    free(hosts);
-    gw_racks_fini(&racks);
-    return GW_OK;
+    gw_job_site_close(&site);
+    return error;
 }
 
 static const struct gw_param params[] = {

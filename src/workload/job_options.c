@@ -1,8 +1,11 @@
 /* What all kinds of workload with jobs share; see job_options.h. */
 #include "workload/job_options.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
+#include "topo/memory.h"
 #include "workload/generate.h"
 
 enum {
@@ -37,23 +40,35 @@ static bool has_servers(enum gw_job_via via)
     return via != GW_JOB_VIA_SWITCHML && via != GW_JOB_VIA_COLL;
 }
 
-/* How many workers and jobs there may be. */
-static int check_hosts(const struct gw_job_options *options, enum gw_job_via via,
-                       struct gw_workload_ctx *ctx)
+/* Hosts that a job takes for servers. */
+static uint32_t servers_apart(const struct gw_job_options *options, enum gw_job_via via)
 {
-    bool is_coll = via == GW_JOB_VIA_COLL;
-    uint64_t apart = has_servers(via) && !options->colocated ? options->servers : 0;
+    return has_servers(via) && !options->colocated ? options->servers : 0;
+}
+
+int gw_job_options_count(const struct gw_job_options *options, enum gw_job_via via,
+                         struct gw_workload_ctx *ctx)
+{
+    uint64_t apart = servers_apart(options, via);
     uint64_t hosts = (options->stacked ? 1 : options->jobs) * (options->workers + apart);
-    if (options->workers == 0 || options->workers > WORLD_MAX || (is_coll && options->workers < 2))
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
-                                  is_coll ? 2u : 1u, WORLD_MAX, options->workers);
     if (options->stacked && options->jobs > STACK_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must be at most %d when stacked, not %u",
                                   STACK_MAX, options->jobs);
-    if (options->jobs == 0 || hosts > ctx->topo->host_count)
-        return gw_workload_refuse(
-            ctx, GW_ERR_RANGE, "jobs: %u of %u workers (and servers) need %llu hosts of %u",
-            options->jobs, options->workers, (unsigned long long)hosts, ctx->topo->host_count);
+    if (options->jobs > 0 && hosts <= ctx->topo->host_count)
+        return GW_OK;
+    return gw_workload_refuse(
+        ctx, GW_ERR_RANGE, "jobs: %u of %u workers (and servers) need %llu hosts of %u",
+        options->jobs, options->workers, (unsigned long long)hosts, ctx->topo->host_count);
+}
+
+/* How many workers there may be. */
+static int check_workers(const struct gw_job_options *options, enum gw_job_via via,
+                         struct gw_workload_ctx *ctx)
+{
+    bool is_coll = via == GW_JOB_VIA_COLL;
+    if (options->workers == 0 || options->workers > WORLD_MAX || (is_coll && options->workers < 2))
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
+                                  is_coll ? 2u : 1u, WORLD_MAX, options->workers);
     if (via == GW_JOB_VIA_SWITCHML && options->workers > SLOTS_WORLD_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be at most %d via switchml",
                                   SLOTS_WORLD_MAX);
@@ -89,7 +104,7 @@ static int check_memory(const struct gw_job_options *options, enum gw_job_via vi
 int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via via,
                          uint64_t elements, struct gw_workload_ctx *ctx)
 {
-    int error = check_hosts(options, via, ctx);
+    int error = check_workers(options, via, ctx);
     if (error)
         return error;
     if (options->values == 0 || options->values > VALUES_MAX)
@@ -113,18 +128,59 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
     return check_memory(options, via, elements, ctx);
 }
 
-void gw_job_options_place(const struct gw_job_options *options, enum gw_job_via via,
-                          uint32_t number, struct gw_racks *racks, uint32_t *hosts)
+int gw_job_site_open(struct gw_job_site *site, const struct gw_job_options *options,
+                     const struct gw_workload *workload, struct gw_workload_ctx *ctx)
 {
-    if (options->stacked)
-        gw_racks_clear(racks);
-    for (uint32_t rank = 0; rank < options->workers; rank++) {
-        uint32_t rack = via == GW_JOB_VIA_SWITCHML ? number /* one switch adds up */
-                        : options->interleaved
-                            ? rank % racks->count
-                            : (uint32_t)((uint64_t)rank * racks->count / options->workers);
-        hosts[rank] = gw_racks_take(racks, rack);
+    *site = (struct gw_job_site){
+        .place = {.how = (enum gw_placement)options->placement,
+                  .interleaved = options->interleaved,
+                  .prng = &ctx->prng,
+                  .given = &site->given},
+        .hosts = gw_memory_zeroed(WORLD_MAX + WORLD_MAX, sizeof(*site->hosts)),
+    };
+    gw_racks_init(&site->racks, ctx->topo);
+    if (options->placement == GW_PLACEMENT_GIVEN)
+        return gw_host_list_parse(&site->given, options->hosts, ctx);
+    if (options->hosts[0] != '\0')
+        return gw_workload_refuse(ctx, GW_ERR_INVALID, "hosts: needs placement: given");
+    for (uint32_t i = 0; options->exclusive && i < workload->job_host_count; i++)
+        gw_racks_occupy(&site->racks, workload->job_hosts[i]);
+    for (uint32_t i = 0; options->exclusive && i < workload->job_server_count; i++)
+        gw_racks_occupy(&site->racks, workload->job_servers[i]);
+    return GW_OK;
+}
+
+void gw_job_site_close(struct gw_job_site *site)
+{
+    gw_racks_fini(&site->racks);
+    gw_host_list_free(&site->given);
+    free(site->hosts);
+}
+
+int gw_job_site_place(struct gw_job_site *site, const struct gw_job_draft *draft,
+                      struct gw_workload_ctx *ctx)
+{
+    const struct gw_job_options *options = draft->options;
+    uint32_t apart = servers_apart(options, draft->via);
+    bool fits = true;
+    if (options->stacked) {
+        gw_racks_clear(&site->racks);
+        site->given.used = 0;
     }
+    if (draft->via == GW_JOB_VIA_SWITCHML && options->placement == GW_PLACEMENT_SPREAD) {
+        fits = site->racks.free_count >= options->workers;
+        for (uint32_t rank = 0; rank < options->workers && fits; rank++) /* one switch adds up */
+            site->hosts[rank] = gw_racks_take(&site->racks, draft->number);
+    } else {
+        fits = gw_racks_place(&site->racks, &site->place, site->hosts, options->workers, apart);
+    }
+    if (fits)
+        return GW_OK;
+    const char *key = options->placement == GW_PLACEMENT_GIVEN ? "hosts" : "jobs";
+    return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                              "%s: none are left for job %u, which needs %u for workers and %u for "
+                              "servers",
+                              key, draft->number, options->workers, apart);
 }
 
 /* A static share of the memory bounds the window: a job then never leaves its own range. */
@@ -170,15 +226,15 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
 }
 
 void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft *draft,
-                        const struct gw_job_spec *spec, struct gw_racks *racks)
+                        const struct gw_job_spec *spec, const struct gw_job_site *site)
 {
     const struct gw_job_options *options = draft->options;
-    for (uint32_t rank = 0; rank < options->workers; rank++)
-        gw_workload_add_worker(workload, draft->hosts[rank]);
-    for (uint32_t i = 0; i < options->servers && has_servers(draft->via); i++)
-        gw_workload_add_server(workload,
-                               options->colocated
-                                   ? draft->hosts[(uint64_t)i * options->workers / options->servers]
-                                   : gw_racks_take(racks, racks->count - 1));
+    const uint32_t workers = options->workers, servers = options->servers;
+    for (uint32_t rank = 0; rank < workers; rank++)
+        gw_workload_add_worker(workload, site->hosts[rank]);
+    for (uint32_t i = 0; i < servers && has_servers(draft->via); i++)
+        gw_workload_add_server(workload, options->colocated
+                                             ? site->hosts[(uint64_t)i * workers / servers]
+                                             : site->hosts[workers + i]);
     gw_workload_add_job(workload, spec);
 }

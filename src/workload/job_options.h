@@ -2,8 +2,8 @@
  * Options that every kind of workload with jobs has: who adds up, where, and with how much memory.
  *
  * A kind embeds them in its cfg as a member called `job` and puts GW_JOB_PARAMS into its table of
- * parameters; it checks them with gw_job_options_check() and makes jobs from them with
- * gw_job_options_add().
+ * parameters; it checks them with gw_job_options_check(), opens a site, and for each job places it
+ * there and adds it.
  */
 #ifndef GW_WORKLOAD_JOB_OPTIONS_H
 #define GW_WORKLOAD_JOB_OPTIONS_H
@@ -32,6 +32,9 @@ struct gw_job_options {
     uint32_t servers;
     uint32_t levels;
     uint32_t magnitude;
+    uint32_t placement; /* enum gw_placement */
+    char hosts[GW_PARAM_TEXT_MAX];
+    bool exclusive;
     bool colocated;
     bool interleaved;
     bool stacked;
@@ -47,9 +50,16 @@ struct gw_job_draft {
     enum gw_job_via via;
     const char *way;                /* what the scenario calls it; static text */
     const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
-    const uint32_t *hosts;          /* of its workers, by rank */
     uint32_t number;                /* of the job in its entry */
     gw_time start;
+};
+
+/* Where the jobs of an entry may be. */
+struct gw_job_site {
+    struct gw_racks racks;
+    struct gw_place place;
+    struct gw_host_list given;
+    uint32_t *hosts; /* of the job that was placed last: workers by rank, then servers */
 };
 
 /*
@@ -59,16 +69,26 @@ struct gw_job_draft {
 int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via via,
                          uint64_t elements, struct gw_workload_ctx *ctx);
 
-/* Takes hosts for the workers of job `number`, by rank. */
-void gw_job_options_place(const struct gw_job_options *options, enum gw_job_via via,
-                          uint32_t number, struct gw_racks *racks, uint32_t *hosts);
+/* Whether there are hosts enough for `jobs` jobs of this size; as above. */
+int gw_job_options_count(const struct gw_job_options *options, enum gw_job_via via,
+                         struct gw_workload_ctx *ctx);
+
+/* Returns 0, or a negative error with ctx->why set. gw_job_site_close() takes it back, also then.
+ */
+int gw_job_site_open(struct gw_job_site *site, const struct gw_job_options *options,
+                     const struct gw_workload *workload, struct gw_workload_ctx *ctx);
+void gw_job_site_close(struct gw_job_site *site);
+
+/* Takes hosts for a job. Returns 0, or a negative error with ctx->why set. */
+int gw_job_site_place(struct gw_job_site *site, const struct gw_job_draft *draft,
+                      struct gw_workload_ctx *ctx);
 
 /* What the options say of a job; the rest of the description is the kind's. */
 struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft);
 
-/* Adds a job with its workers and servers, whose hosts it takes. */
+/* Adds the job that was placed last, with its workers and servers. */
 void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft *draft,
-                        const struct gw_job_spec *spec, struct gw_racks *racks);
+                        const struct gw_job_spec *spec, const struct gw_job_site *site);
 
 /* A row for a field of the options that is called as the parameter. */
 #define GW_JOB_PARAM(cfg_type, kind, field, initial_text, help_text)                               \
@@ -100,10 +120,23 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, BOOL, colocated, "no",                                              \
                      "servers share the hosts of workers (via: ps); with as many as workers this " \
                      "is BytePS' N-to-N"),                                                         \
+        {.name = "placement",                                                                      \
+         .type = GW_PARAM_ENUM,                                                                    \
+         .offset = offsetof(cfg_type, job.placement),                                              \
+         .initial = "spread",                                                                      \
+         .choices = GW_PLACEMENT_WORDS,                                                            \
+         .help =                                                                                   \
+             "of jobs: workers evenly over racks and servers in the last one (spread), each "      \
+             "job in as few racks as possible (packed), on any hosts (random), or on those of "    \
+             "the key hosts (given), workers by rank and then servers, job by job"},               \
+        GW_JOB_PARAM(cfg_type, TEXT, hosts, "", "for placement: given, as in 3,0-2,7"),            \
+        GW_JOB_PARAM(cfg_type, BOOL, exclusive, "yes",                                             \
+                     "not on hosts that have jobs of earlier entries; without effect on those "    \
+                     "given"),                                                                     \
         GW_JOB_PARAM(cfg_type, BOOL, interleaved, "no",                                            \
-                     "ranks go from rack to rack, so that ring neighbours are in different ones"), \
-        GW_JOB_PARAM(cfg_type, BOOL, stacked, "no",                                                \
-                     "all jobs have the same hosts, for workers and for servers"),                 \
+                     "ranks go from rack to rack, so that ring neighbours are in different ones "  \
+                     "(placement: spread)"),                                                       \
+        GW_JOB_PARAM(cfg_type, BOOL, stacked, "no", "all jobs of the entry have the same hosts"),  \
         GW_JOB_PARAM(cfg_type, COUNT, levels, "2", "of switches that add up, at most (via: ina)"), \
         GW_JOB_PARAM(cfg_type, TIME, beat, "5ms", "between signs of life of a worker"),            \
         GW_JOB_PARAM(cfg_type, TIME, lost, "25ms", "a worker silent for so long ends the job"),    \

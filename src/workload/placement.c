@@ -57,6 +57,12 @@ static uint32_t take_host(struct gw_racks *racks, uint32_t host)
     return host;
 }
 
+void gw_racks_occupy(struct gw_racks *racks, uint32_t host)
+{
+    if (!racks->is_taken[host])
+        take_host(racks, host);
+}
+
 uint32_t gw_racks_take(struct gw_racks *racks, uint32_t rack)
 {
     if (racks->free_count == 0)

@@ -49,7 +49,10 @@ struct gw_place {
 void gw_racks_init(struct gw_racks *racks, const struct gw_topo *topo);
 void gw_racks_fini(struct gw_racks *racks);
 
-/* All hosts are free again. */
+/* Takes a host, if it is free. */
+void gw_racks_occupy(struct gw_racks *racks, uint32_t host);
+
+/* Gives all hosts back. */
 void gw_racks_clear(struct gw_racks *racks);
 
 /* Takes a free host of rack `rack` or of the next ones; UINT32_MAX when none is left. */

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "topo/memory.h"
 #include "workload/generate.h"
+#include "workload/job_arrivals.h"
 #include "workload/job_options.h"
 #include "workload/model/compute.h"
 
@@ -36,11 +37,28 @@ struct training {
     uint32_t warmup;
     uint32_t straggler;
     bool synchronous;
+    gw_time interval;
+    uint32_t arrivals; /* enum arrivals */
+    char trace[GW_PARAM_TEXT_MAX];
 };
 
 enum {
     ITERATIONS_MAX = 1000000,
     SLOWDOWN_MAX = 1000,
+    WHY_MAX = 512,
+};
+
+/* How the starts of jobs are apart, in the order of the parameter's words. */
+enum arrivals {
+    ARRIVALS_FIXED,
+    ARRIVALS_EXPONENTIAL,
+};
+
+/* The jobs of an entry while they are made. */
+struct entry {
+    struct gw_train_spec train;
+    struct gw_job_draft draft;
+    struct gw_job_site site;
 };
 
 /* What `via` is called here. Push and pull are what a parameter server is to most. */
@@ -52,11 +70,11 @@ static const struct {
     {"ps", GW_JOB_VIA_PUSH}, {"server", GW_JOB_VIA_PS},
 };
 
-static int find_via(const struct training *cfg, struct gw_workload_ctx *ctx,
+static int find_via(const struct gw_job_options *options, struct gw_workload_ctx *ctx,
                     struct gw_job_draft *draft)
 {
-    const char *via = strcmp(cfg->job.via, "hd") == 0 ? "halving-doubling" : cfg->job.via;
-    const uint32_t workers = cfg->job.workers;
+    const char *via = strcmp(options->via, "hd") == 0 ? "halving-doubling" : options->via;
+    const uint32_t workers = options->workers;
     for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
         if (strcmp(via, ways[i].name) == 0) {
             draft->via = ways[i].via;
@@ -76,8 +94,9 @@ static int find_via(const struct training *cfg, struct gw_workload_ctx *ctx,
     return GW_OK;
 }
 
-static int check(const struct training *cfg, const struct gw_job_draft *draft,
-                 struct gw_workload_ctx *ctx)
+/* Checks one job, whose number of workers may come from a trace. */
+static int check(const struct training *cfg, const struct gw_job_options *options,
+                 const struct gw_job_draft *draft, struct gw_workload_ctx *ctx)
 {
     bool has_rate = cfg->images_per_s > 0;
     if (cfg->iterations == 0 || cfg->iterations > ITERATIONS_MAX)
@@ -89,16 +108,16 @@ static int check(const struct training *cfg, const struct gw_job_draft *draft,
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "jitter must be from 0 to 100%%");
     if (cfg->slowdown < GW_Q16_ONE || cfg->slowdown > SLOWDOWN_MAX * GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "slowdown must be from 1 to %d", SLOWDOWN_MAX);
-    if (cfg->straggler >= cfg->job.workers)
+    if (cfg->slowdown > GW_Q16_ONE && cfg->straggler >= options->workers)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "straggler must be a rank, below %u",
-                                  cfg->job.workers);
-    if (cfg->end && cfg->end <= cfg->job.start)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "end must be after start");
+                                  options->workers);
+    if (cfg->end && cfg->end <= draft->start)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "end must be after the start of all jobs");
     if (!cfg->synchronous && draft->via != GW_JOB_VIA_PUSH)
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "synchronous: only servers (via: ps) can answer each worker by "
                                   "itself");
-    return GW_OK;
+    return gw_job_options_check(options, draft->via, UINT32_MAX, ctx);
 }
 
 /* Finds the schedule and sets what the entry says of it. */
@@ -134,15 +153,15 @@ static int find_schedule(const struct training *cfg, struct gw_workload_ctx *ctx
     return GW_OK;
 }
 
-/* Adds the plan of one worker. */
-static int add_plan(struct gw_workload *workload, const struct training *cfg,
+/* Adds the plan of one worker of a model. */
+static int add_plan(struct gw_workload *workload, const struct training *cfg, const char *name,
                     struct gw_workload_ctx *ctx)
 {
-    char why[GW_PARAM_TEXT_MAX];
+    char why[WHY_MAX];
     struct gw_model model;
-    int error = gw_model_load(&model, cfg->model, why, sizeof(why));
+    int error = gw_workload_model(&model, name, ctx);
     if (error)
-        return gw_workload_refuse(ctx, error, "model: %s", why);
+        return error;
     const struct gw_plan_cfg plan_cfg = {
         .device = cfg->device,
         .samples_per_s = cfg->images_per_s,
@@ -159,55 +178,113 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg,
     return error;
 }
 
-static void add_jobs(struct gw_workload *workload, const struct training *cfg,
-                     struct gw_job_draft *draft, const struct gw_train_spec *train,
-                     struct gw_workload_ctx *ctx)
+/* What the keys of the entry say of its jobs, in the form of a trace. */
+static void draw_arrivals(const struct training *cfg, struct gw_workload_ctx *ctx,
+                          struct gw_job_trace *trace)
 {
-    struct gw_racks racks;
-    gw_racks_init(&racks, ctx->topo);
-    uint32_t *hosts = gw_memory_zeroed(cfg->job.workers, sizeof(*hosts));
-    draft->hosts = hosts;
-    for (; draft->number < cfg->job.jobs; draft->number++) {
-        draft->start = gw_workload_start(ctx, cfg->job.start, cfg->job.start_spread);
-        gw_job_options_place(&cfg->job, draft->via, draft->number, &racks, hosts);
-        struct gw_job_spec job = gw_job_options_spec(draft);
-        job.train = *train;
-        job.bytes = workload->plans[train->plan].plan.bytes;
-        job.whole = cfg->split;
-        job.iterations = cfg->iterations;
-        gw_job_options_add(workload, draft, &job, &racks);
+    struct gw_job_arrivals arrivals = {
+        .next = cfg->job.start,
+        .interval = cfg->interval,
+        .is_exponential = cfg->arrivals == ARRIVALS_EXPONENTIAL,
+    };
+    *trace = (struct gw_job_trace){
+        .arrivals = gw_memory_zeroed(cfg->job.jobs, sizeof(*trace->arrivals)),
+        .count = cfg->job.jobs,
+    };
+    for (uint32_t i = 0; i < trace->count; i++) {
+        struct gw_job_arrival *arrival = &trace->arrivals[i];
+        arrival->start = gw_workload_start(ctx, gw_job_arrivals_next(&arrivals, &ctx->prng),
+                                           cfg->job.start_spread);
+        memcpy(arrival->model, cfg->model, sizeof(arrival->model));
+        arrival->workers = cfg->job.workers;
+        arrival->iterations = cfg->iterations;
     }
-    free(hosts);
-    gw_racks_fini(&racks);
+}
+
+/* The plan of a job: that of an earlier one with the same model, or a new one. */
+static int plan_of(struct gw_workload *workload, const struct training *cfg,
+                   const struct gw_job_trace *trace, uint32_t number, struct gw_workload_ctx *ctx)
+{
+    for (uint32_t i = 0; i < number; i++)
+        if (strcmp(trace->arrivals[i].model, trace->arrivals[number].model) == 0)
+            return (int)workload->jobs[workload->job_count - number + i].train.plan;
+    int error = add_plan(workload, cfg, trace->arrivals[number].model, ctx);
+    return error ? error : (int)workload->plan_count - 1;
+}
+
+/* Adds job `number` of the trace. */
+static int add_job(struct gw_workload *workload, const struct training *cfg,
+                   const struct gw_job_trace *trace, struct entry *entry,
+                   struct gw_workload_ctx *ctx)
+{
+    uint32_t number = entry->draft.number;
+    const struct gw_job_arrival *arrival = &trace->arrivals[number];
+    struct gw_job_options options = cfg->job;
+    options.workers = arrival->workers;
+    entry->draft.options = &options;
+    entry->draft.start = arrival->start;
+    int error = find_via(&options, ctx, &entry->draft);
+    if (!error)
+        error = check(cfg, &options, &entry->draft, ctx);
+    if (!error && cfg->trace[0] == '\0')
+        error = gw_job_options_count(&options, entry->draft.via, ctx);
+    if (!error)
+        error = gw_job_site_place(&entry->site, &entry->draft, ctx);
+    int plan = error ? error : plan_of(workload, cfg, trace, number, ctx);
+    if (plan < 0)
+        return plan;
+    struct gw_job_spec job = gw_job_options_spec(&entry->draft);
+    job.train = entry->train;
+    job.train.plan = (uint32_t)plan;
+    job.bytes = workload->plans[plan].plan.bytes;
+    job.whole = cfg->split;
+    job.iterations = arrival->iterations;
+    gw_job_options_add(workload, &entry->draft, &job, &entry->site);
+    return GW_OK;
+}
+
+static int add_jobs(struct gw_workload *workload, const struct training *cfg,
+                    const struct gw_job_trace *trace, struct entry *entry,
+                    struct gw_workload_ctx *ctx)
+{
+    int error = gw_job_site_open(&entry->site, &cfg->job, workload, ctx);
+    while (entry->draft.number < trace->count && !error) {
+        error = add_job(workload, cfg, trace, entry, ctx);
+        entry->draft.number++;
+    }
+    gw_job_site_close(&entry->site);
+    return error;
 }
 
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
 {
-    const struct training *cfg = options;
-    struct gw_job_draft draft = {.options = &cfg->job};
-    struct gw_train_spec train = {
-        .plan = workload->plan_count,
-        .batch = cfg->batch,
-        .fusion = cfg->fusion,
-        .cycle = cfg->cycle,
-        .warmup = cfg->warmup,
-        .jitter = cfg->jitter,
-        .slowdown = cfg->slowdown,
-        .straggler = cfg->straggler,
-        .is_asynchronous = !cfg->synchronous,
-        .end = cfg->end,
-    };
-    int error = find_via(cfg, ctx, &draft);
+    struct training cfg = *(const struct training *)options;
+    struct entry entry = {.train = {
+                              .batch = cfg.batch,
+                              .fusion = cfg.fusion,
+                              .cycle = cfg.cycle,
+                              .warmup = cfg.warmup,
+                              .jitter = cfg.jitter,
+                              .slowdown = cfg.slowdown,
+                              .straggler = cfg.straggler,
+                              .is_asynchronous = !cfg.synchronous,
+                              .end = cfg.end,
+                          }};
+    struct gw_job_trace trace = {0};
+    int error = find_schedule(&cfg, ctx, &entry.train);
+    if (!error && cfg.job.jobs == 0)
+        error = gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must not be 0");
+    if (!error && cfg.trace[0] == '\0') {
+        error = gw_workload_check_count(ctx, "jobs", cfg.job.jobs);
+        if (!error)
+            draw_arrivals(&cfg, ctx, &trace);
+    } else if (!error) {
+        error = gw_job_trace_read(&trace, cfg.trace, ctx);
+        cfg.job.jobs = trace.count;
+    }
     if (!error)
-        error = check(cfg, &draft, ctx);
-    if (!error)
-        error = gw_job_options_check(&cfg->job, draft.via, UINT32_MAX, ctx);
-    if (!error)
-        error = find_schedule(cfg, ctx, &train);
-    if (!error)
-        error = add_plan(workload, cfg, ctx);
-    if (!error)
-        add_jobs(workload, cfg, &draft, &train, ctx);
+        error = add_jobs(workload, &cfg, &trace, &entry, ctx);
+    gw_job_trace_free(&trace);
     return error;
 }
 
@@ -253,6 +330,17 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(TIME, end, "0",
                    "of a job, at the end of the iteration that begins next; 0: after its "
                    "iterations"),
+    TRAINING_PARAM(TIME, interval, "0", "between the starts of two jobs; the mean if it is random"),
+    {.name = "arrivals",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct training, arrivals),
+     .initial = "fixed",
+     .choices = "fixed|exponential",
+     .help = "whether intervals are all the same, or random as of jobs that know nothing of each "
+             "other"},
+    TRAINING_PARAM(TEXT, trace, "",
+                   "CSV file with a job per line: start,model,workers,iterations; says these "
+                   "instead of the keys"),
     GW_JOB_PARAMS(struct training),
 };
 

@@ -114,7 +114,7 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
         .colocated = strcmp(via, "ps") == 0 && gw_draw_once_in(prng, 2),
     };
     draw_shape(jobs, &shape);
-    fprintf(out, "  - kind: allreduce\n    via: %s\n", via);
+    fprintf(out, "  - kind: allreduce\n    via: %s\n    exclusive: no\n", via);
     write_shape(jobs, &shape);
     uint32_t window = 1u << gw_draw_between(prng, 0, WINDOW_LOG2_MAX);
     fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,
