@@ -27,7 +27,7 @@ static const struct gw_schema top_schema = {
                                     "time_limit", "sweep", "table", "claims", "variants", NULL},
 };
 
-static const char *const workload_others[] = {"kind", "preset", NULL};
+static const char *const workload_others[] = {"kind", NULL};
 
 /* Base RTT, fastest host link, and bandwidth-delay product; needs topology and host. */
 static int measure(struct gw_loader *loader)
@@ -105,7 +105,7 @@ static int load_workload_entry(struct gw_loader *loader, const struct gw_doc_val
     GW_ASSERT(algo->cfg_size <= sizeof(union gw_algo_cfg));
     union gw_algo_cfg cfg;
     const struct gw_schema schema = {
-        .parts = {{algo, &cfg}}, .part_count = 1, .others = workload_others};
+        .parts = {{algo, &cfg, "preset"}}, .part_count = 1, .others = workload_others};
     int error = gw_schema_read(&loader->document, entry, &schema);
     if (error)
         return error;

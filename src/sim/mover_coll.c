@@ -3,9 +3,9 @@
  * processes run as well, by a schedule of core/coll over flows.
  *
  * All members move the same pieces in the same order, so a piece is known to all by its number in
- * that order. A member has at most `room` pieces under way. While it lacks a sum, no other member
- * can have begun a piece 2 * room behind that one: it could have finished only what this one has
- * begun, and begun `room` more. So runs and tags are used again in a circle of 2 * room places.
+ * that order. A member begins one when all that are `room` or more before it are summed there. So
+ * who begins piece n knows that every member has begun n - room, which therefore has the sums up to
+ * n - 2 * room: runs and tags are used again in a circle of 2 * room places.
  *
  * What arrives for a piece that the member has not begun is kept: without payload nobody sends it
  * again. A sum is handed over when it is there; its place is used again when all that the member
@@ -21,27 +21,33 @@
 #include "topo/memory.h"
 
 enum {
-    ROUNDS = 2,   /* times room: the places */
-    PATIENCE = 2, /* times host.stall: so that those who send to a dead worker name it */
-    SEGMENT_DEFAULT = 64 << 10,
-    FLOWS_DEFAULT = 4, /* together the BDP of 100 Gb/s and 20 us */
+    ROUNDS = 2,        /* times room: the places */
+    PATIENCE = 2,      /* times host.stall: so that those who send to a dead worker name it */
+    FLOWS_DEFAULT = 4, /* of 64 KiB: together the BDP of 100 Gb/s and 20 us */
+};
+
+enum call_state {
+    CALL_IDLE,    /* move() moves it on */
+    CALL_WAITING, /* earlier sums move it on, and acknowledgements for what had the place before */
+    CALL_MOVING,  /* the sum moves it on */
+    CALL_SUMMED,  /* the sums of all earlier pieces move it on */
 };
 
 /* One place of the circle. */
 struct call {
     struct gw_coll_run *run;
+    enum call_state state;
     uint32_t slot;         /* of the piece */
-    bool is_waiting;       /* the piece before it is not acknowledged everywhere */
-    bool is_moving;        /* its sum is not there yet */
-    struct gw_event *kept; /* of the piece to come */
+    struct gw_event *kept; /* of a piece that has not begun */
     uint32_t kept_count, kept_room;
 };
 
-/* What a member has on its host. */
+/* What a member has on its host. Pieces are numbered in their order. */
 struct hold {
     struct call *calls;
     void *memory;    /* of the runs */
-    uint64_t begun;  /* pieces */
+    uint64_t front;  /* all pieces before it are summed */
+    uint64_t end;    /* and none from here on is known */
     gw_time lost_at; /* when it learns that another member is dead; GW_TIME_NEVER: none is */
     uint32_t lost;   /* rank */
 };
@@ -56,18 +62,12 @@ struct team {
 static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
 {
     (void)sim;
-    uint32_t calls = spec->calls ? spec->calls : 1;
-    return pieces < calls ? pieces : calls;
+    return pieces < spec->calls ? pieces : spec->calls;
 }
 
 static uint32_t flows_of(const struct gw_job_spec *spec)
 {
     return spec->flows ? spec->flows : FLOWS_DEFAULT;
-}
-
-static uint32_t segment_of(const struct gw_job_spec *spec)
-{
-    return spec->segment ? (uint32_t)spec->segment : SEGMENT_DEFAULT;
 }
 
 /* Tags of a call for the largest piece: as many for each step as its largest has segments. */
@@ -76,7 +76,7 @@ static uint64_t call_tags(const struct gw_sim *sim, const struct gw_job_spec *sp
     const struct gw_coll_ops *coll = spec->coll;
     uint64_t bytes = gw_sim_piece_max(sim, spec);
     uint64_t largest = coll->largest(spec->worker_count, bytes / sizeof(float)) * sizeof(float);
-    return coll->steps(spec->worker_count) * ((largest + segment_of(spec) - 1) / segment_of(spec));
+    return coll->steps(spec->worker_count) * ((largest + spec->segment - 1) / spec->segment);
 }
 
 static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
@@ -92,7 +92,7 @@ static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_j
         .addresses = gw_sim_workers_of(sim, spec),
         .transport = &sim->scenario->transport,
         .path = {.rate_bps = sim->scenario->host_rate_bps},
-        .segment = segment_of(spec),
+        .segment = (uint32_t)spec->segment,
         .flows = flows_of(spec),
         .stall = PATIENCE * sim->scenario->host.stall,
         .kernels = sim->scenario->host.payload ? gw_kernels_best(gw_cpu_features()) : NULL,
@@ -193,10 +193,10 @@ static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time
 }
 
 /* Begins the piece of a place, whose run is idle. */
-static void begin(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t place,
+static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32_t place,
                   gw_time now)
 {
-    const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
+    const struct gw_sim_job *job = gw_sim_job_of(sim, member);
     const struct team *team = job->mover;
     struct call *call = &((struct hold *)member->mover)->calls[place];
     const struct gw_piece *piece = &member->pieces[call->slot];
@@ -208,8 +208,7 @@ static void begin(struct gw_sim_part *part, struct gw_sim_member *member, uint32
         .type = GW_DTYPE_F32,
         .tag = job->first_tag + place * team->tags,
     };
-    call->is_waiting = false;
-    call->is_moving = true;
+    call->state = CALL_MOVING;
     int error = gw_coll_run_start(call->run, &tensor, now);
     GW_ASSERT(error == GW_OK); /* it is idle, and the tags have been counted */
     for (uint32_t i = 0; i < call->kept_count; i++)
@@ -225,24 +224,53 @@ static void look(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     struct gw_coll_run_status status = gw_coll_run_status(call->run);
     if (status.state == GW_COLL_RUN_FAILED) {
         gw_sim_member_failed(part, member, status.reason, status.about, now);
-        return;
+    } else if (call->state == CALL_MOVING && gw_coll_run_is_summed(call->run)) {
+        call->state = CALL_SUMMED;
+        gw_sim_piece_done(part, member, call->slot, now); /* which may move other pieces */
     }
-    if (call->is_waiting && status.state != GW_COLL_RUN_RUNNING)
-        begin(part, member, place, now);
-    if (!call->is_moving || !gw_coll_run_is_summed(call->run))
-        return;
-    call->is_moving = false;
-    gw_sim_piece_done(part, member, call->slot, now); /* which may begin other pieces */
+}
+
+/* Begins what waits and may; true: some of it was summed at once, so that more may. */
+static bool begin_waiting(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    struct hold *hold = member->mover;
+    const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
+    const struct team *team = job->mover;
+    bool is_summed = false;
+    for (; hold->front < hold->end; hold->front++) {
+        struct call *call = &hold->calls[hold->front % team->places];
+        if (call->state != CALL_SUMMED)
+            break;
+        call->state = CALL_IDLE;
+    }
+    for (uint64_t i = hold->front; i < hold->end && i < hold->front + job->room; i++) {
+        uint32_t place = (uint32_t)(i % team->places);
+        struct call *call = &hold->calls[place];
+        if (call->state != CALL_WAITING || member->outcome != GW_FLOW_PENDING ||
+            gw_coll_run_status(call->run).state == GW_COLL_RUN_RUNNING)
+            continue;
+        begin(part->sim, member, place, now);
+        look(part, member, place, now);
+        is_summed |= call->state != CALL_MOVING;
+    }
+    return is_summed;
+}
+
+static void advance(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    while (begin_waiting(part, member, now)) {
+    }
 }
 
 static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
 {
     struct hold *hold = member->mover;
     const struct team *team = gw_sim_job_of(part->sim, member)->mover;
-    uint32_t place = (uint32_t)(hold->begun++ % team->places);
-    hold->calls[place].slot = slot;
-    hold->calls[place].is_waiting = true;
-    look(part, member, place, now);
+    struct call *call = &hold->calls[hold->end++ % team->places];
+    GW_ASSERT(call->state == CALL_IDLE); /* of `room` pieces at least the first is not summed */
+    call->state = CALL_WAITING;
+    call->slot = slot;
+    advance(part, member, now);
 }
 
 static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
@@ -270,12 +298,13 @@ static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t i
     if (!member || !member->mover || member->outcome == GW_FLOW_FAILED)
         return;
     struct call *call = &((struct hold *)member->mover)->calls[place];
-    if (event->kind == GW_EVENT_RECEIVED && !call->is_moving) {
+    if (event->kind == GW_EVENT_RECEIVED && call->state != CALL_MOVING) {
         keep(call, event);
         return;
     }
     gw_coll_run_event(call->run, event, now);
     look(part, member, place, now);
+    advance(part, member, now);
 }
 
 static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *member)

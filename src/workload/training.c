@@ -36,6 +36,9 @@ struct training {
     uint32_t iterations;
     uint32_t warmup;
     uint32_t straggler;
+    uint32_t calls;
+    uint32_t flows;
+    uint64_t segment;
     bool synchronous;
     gw_time interval;
     uint32_t arrivals; /* enum arrivals */
@@ -46,6 +49,9 @@ enum {
     ITERATIONS_MAX = 1000000,
     SLOWDOWN_MAX = 1000,
     WHY_MAX = 512,
+    CALLS_MAX = 64,
+    FLOWS_MAX = 64,
+    SEGMENT_MAX = 1 << 30,
 };
 
 /* How the starts of jobs are apart, in the order of the parameter's words. */
@@ -111,6 +117,15 @@ static int check(const struct training *cfg, const struct gw_job_options *option
     if (cfg->slowdown > GW_Q16_ONE && cfg->straggler >= options->workers)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "straggler must be a rank, below %u",
                                   options->workers);
+    if (cfg->calls == 0 || cfg->calls > CALLS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be from 1 to %d, not %u",
+                                  CALLS_MAX, cfg->calls);
+    if (cfg->flows > FLOWS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "flows must be at most %d, not %u", FLOWS_MAX,
+                                  cfg->flows);
+    if (cfg->segment < sizeof(float) || cfg->segment % sizeof(float) || cfg->segment > SEGMENT_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "segment must be a multiple of 4 bytes, up to 1 GiB");
     if (cfg->end && cfg->end <= draft->start)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "end must be after the start of all jobs");
     if (!cfg->synchronous && draft->via != GW_JOB_VIA_PUSH)
@@ -238,6 +253,9 @@ static int add_job(struct gw_workload *workload, const struct training *cfg,
     job.train.plan = (uint32_t)plan;
     job.bytes = workload->plans[plan].plan.bytes;
     job.whole = cfg->split;
+    job.calls = cfg->calls;
+    job.flows = cfg->flows;
+    job.segment = cfg->segment;
     job.iterations = arrival->iterations;
     gw_job_options_add(workload, &entry->draft, &job, &entry->site);
     return GW_OK;
@@ -317,6 +335,14 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(TIME, cycle, "0", "buffers leave at its multiples (Horovod: 1 to 5 ms)"),
     TRAINING_PARAM(BYTES, split, "4MB",
                    "larger pieces are divided among all servers, others have one each in turn"),
+    TRAINING_PARAM(COUNT, calls, "1",
+                   "pieces that a worker sums at the same time via a schedule of --list coll "
+                   "(Horovod: one after the other)"),
+    TRAINING_PARAM(BYTES, segment, "64KiB", "of a message into which such a sum is cut"),
+    TRAINING_PARAM(
+        COUNT, flows, "0",
+        "messages at the same time, of such a sum or from a worker to a server and back; "
+        "0: 4 and 2"),
     TRAINING_PARAM(COUNT, iterations, "5", "of each job"),
     TRAINING_PARAM(COUNT, warmup, "1", "iterations that measures leave out, if there are more"),
     TRAINING_PARAM(Q16, jitter, "0",
@@ -344,12 +370,16 @@ static const struct gw_param params[] = {
     GW_JOB_PARAMS(struct training),
 };
 
+static const struct gw_preset presets[] = {GW_JOB_PRESETS};
+
 const struct gw_workload_kind gw_workload_training = {
     .algo = {.name = "training",
              .summary = "jobs that compute a neural network and sum its gradients",
              .source = "ATP (NSDI 2021) section 5; DLCP, figure 3; PCN, figure 3",
              .params = params,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .presets = presets,
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct training)},
     .generate = generate,
 };
