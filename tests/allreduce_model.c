@@ -20,6 +20,7 @@ enum {
     RAW_MAX = 8,
     TENSORS_MAX = 8,
     STEPS_MAX = 20000000,
+    AMPLE = 1 << 20, /* bytes of a queue */
     NO_SWITCH = UINT32_MAX,
 };
 
@@ -104,6 +105,9 @@ static void connect(struct model *m, uint32_t from, uint16_t from_port, uint32_t
         .delay = random_mask(&m->prng, m->cfg->delay_of_64),
         .delay_by = 5 * LATENCY,
     };
+    bool is_down = from == m->switches[m->hosts[0].home].node && to == m->hosts[0].node;
+    if (m->cfg->loses_copies && is_down)
+        link.lose = UINT64_C(1) << m->cfg->seed % 64;
     gw_mem_connect(m->mem, from, from_port, to, to_port, &link);
 }
 
@@ -196,6 +200,7 @@ static void switch_start(struct model *m, uint32_t index)
         .jobs_max = 4,
         .members_max = 64,
         .leak = LEAK,
+        .reclaim = m->cfg->rules.reclaim,
         .job_idle = LOST,
         .kernels = gw_kernels_best(gw_cpu_features()),
         .pool = &s->pool,
@@ -203,6 +208,7 @@ static void switch_start(struct model *m, uint32_t index)
     s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&aggregate)), &aggregate);
     struct gw_switch_cfg cfg = gw_test_switch_cfg(s->ports, "red", &s->pool);
     cfg.trim_size = HDR;
+    cfg.capacity = gw_test_capacity(m->cfg->queue_bytes ? m->cfg->queue_bytes : AMPLE);
     cfg.aggregate = s->aggregate;
     cfg.address = SWITCH_ADDRESS + index;
     cfg.is_edge = s->is_edge;
@@ -276,7 +282,9 @@ static void server_start(struct model *m)
         .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
         .quiet = m->cfg->quiet,
-        .scale_exponent = GW_SCALE_EXPONENT,
+        .hashing = m->cfg->rules.hashing,
+        .remap = m->cfg->rules.remap,
+        .scale_exponent = gw_model_scale(m->cfg),
         .agrees_exponents = m->cfg->dynamic,
         .proactive = m->cfg->proactive,
         .kernels = gw_kernels_best(gw_cpu_features()),
@@ -292,7 +300,9 @@ static void server_start(struct model *m)
         .window_max = m->cfg->window,
         .values = (uint16_t)m->cfg->values,
         .aggregators = m->cfg->aggregators,
-        .scale_exponent = GW_SCALE_EXPONENT,
+        .hashing = m->cfg->rules.hashing,
+        .partials = m->cfg->rules.partials,
+        .scale_exponent = (int8_t)gw_model_scale(m->cfg),
         .incarnation = random_number(m),
         .first_seq = m->cfg->first_seq,
         .retry = RETRY,
@@ -373,7 +383,10 @@ static void joined(struct model *m, struct actor *actor)
     assert_int_equal(gw_member_rank(actor->member), actor->rank);
     if (!actor->worker) {
         struct gw_worker_cfg cfg = {
-            .window_initial = m->cfg->window,
+            .window_initial = m->cfg->window_initial ? m->cfg->window_initial : m->cfg->window,
+            .limit = m->cfg->rules.limit,
+            .halving = m->cfg->rules.halving,
+            .overtaking = m->cfg->rules.overtaking,
             .tensors_max = TENSORS_MAX,
             .timeout = TIMEOUT,
             .stall = m->cfg->stall,
@@ -538,6 +551,17 @@ static void poll_all(struct model *m)
     }
 }
 
+/* In runs in which nobody dies all workers are in one epoch, which began at first_seq for all. */
+static void watch_windows(struct model *m)
+{
+    if (m->cfg->faults[0].at || m->cfg->faults[1].at || m->cfg->mover)
+        return;
+    for (uint32_t rank = 0; rank < m->world; rank++)
+        if (m->actors[rank].worker && !gw_worker_is_out(m->actors[rank].worker))
+            gw_window_watch_note(&m->result->watch, m->actors[rank].worker);
+    gw_window_watch_end(&m->result->watch, now_of(m));
+}
+
 static void run(struct model *m)
 {
     uint32_t steps = 0;
@@ -546,6 +570,7 @@ static void run(struct model *m)
         assert_true(gw_mem_step(m->mem, next) || next != GW_TIME_NEVER);
         assert_true(steps++ < STEPS_MAX);
         poll_all(m);
+        watch_windows(m);
         next = script(m);
     }
     m->result->time = now_of(m) - m->begin;
@@ -613,9 +638,12 @@ static void close_all(struct model *m)
             continue;
         add_stats((uint64_t *)&result->switches, (const uint64_t *)gw_aggregate_stats(s->aggregate),
                   sizeof(result->switches));
-        result->taken += gw_aggregate_taken(s->aggregate);
+        /* What results alone reclaim may be left. */
+        if (m->cfg->rules.reclaim == GW_AGG_RECLAIM_SWEEP)
+            result->taken += gw_aggregate_taken(s->aggregate);
         result->jobs_left += gw_aggregate_job(s->aggregate, JOB) != NULL;
         gw_aggregate_remove(s->aggregate, JOB);
+        gw_aggregate_fini(s->aggregate);
         gw_test_pool_close(&s->pool);
         free(s->sw);
         free(s->aggregate);
@@ -661,6 +689,7 @@ void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result
                                               .start = (gw_time)0 - GW_MS}); /* wraps soon */
     assert_non_null(m->mem);
     m->begin = now_of(m);
+    gw_window_watch_init(&result->watch, cfg->first_seq);
     open_network(m);
     result->world = m->world;
     fill_inputs(m);
@@ -686,7 +715,7 @@ bool gw_model_integer_sum(const struct gw_model_cfg *cfg, int exponent, uint32_t
     const struct gw_kernels *kernels = gw_kernels_best(0);
     uint32_t shares = cfg->average ? world : 1;
     const struct gw_scale scale =
-        cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares) : gw_scale_power(exponent, shares);
+        cfg->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares) : gw_scale_named(exponent, shares);
     int32_t wire[GW_MODEL_VALUES_MAX];
     int64_t sum[GW_MODEL_VALUES_MAX] = {0};
     assert_in_range(count, 1, GW_MODEL_VALUES_MAX);

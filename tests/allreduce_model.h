@@ -12,6 +12,7 @@
 #include "core/switch/aggregate.h"
 #include "core/control/coordinator.h"
 #include "core/control/member.h"
+#include "window_watch.h"
 
 enum {
     GW_MODEL_WORKERS_MAX = 24,
@@ -32,6 +33,18 @@ struct gw_model_fault {
     uint32_t which; /* rank; switch: racks, then pods, then the root */
 };
 
+/* The rules of the job; 0 are ours. */
+struct gw_model_rules {
+    enum gw_agg_limit limit;
+    enum gw_agg_halving halving;
+    enum gw_agg_overtaking overtaking;
+    enum gw_agg_hashing hashing;
+    enum gw_agg_remap remap;
+    enum gw_agg_partials partials;
+    enum gw_agg_reclaim reclaim;
+    bool is_decimal; /* the scale */
+};
+
 struct gw_model_cfg {
     uint64_t seed;
     uint32_t racks; /* 0: all workers are at the root */
@@ -40,7 +53,10 @@ struct gw_model_cfg {
     uint32_t root_workers;
     uint32_t aggregators; /* per switch */
     uint32_t values;      /* per fragment */
-    uint32_t window;      /* a power of two */
+    uint32_t window;
+    uint32_t window_initial; /* 0: the largest */
+    uint32_t queue_bytes;    /* of a port of a switch, which marks from a fifth of it; 0: ample */
+    struct gw_model_rules rules;
     uint32_t first_seq;
     uint32_t tensors;
     uint32_t counts[8]; /* elements of each */
@@ -55,6 +71,7 @@ struct gw_model_cfg {
     bool rejoins;    /* workers whose calls failed join again and begin with the first round */
     uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */
     struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];
+    bool loses_copies; /* one in 64 of what goes down to the first worker */
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
     gw_time stall;                                  /* 0: never give up */
     gw_time quiet; /* of the server; 0: workers notice alone what collisions left behind */
@@ -80,8 +97,15 @@ struct gw_model_result {
     uint32_t taken;                     /* aggregators still taken at the end */
     uint32_t jobs_left;                 /* switches that still know the job at the end */
     bool windows_equal;                 /* all workers ended with one window */
+    struct gw_window_watch watch;       /* means something if nobody died */
     gw_time time;
 };
+
+/* What names the scale of its floats. */
+static inline int gw_model_scale(const struct gw_model_cfg *cfg)
+{
+    return cfg->rules.is_decimal ? GW_SCALE_DECIMAL : GW_SCALE_EXPONENT;
+}
 
 /* Runs to the end (or fails the test after too many steps). */
 void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result);

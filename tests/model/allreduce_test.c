@@ -119,7 +119,7 @@ static void check_sums(const struct gw_model_cfg *cfg, const struct gw_model_res
             unsigned char expected[4 * VALUES];
             for (uint32_t rank = 0; rank < result->world; rank++)
                 in[rank] = result->in[rank] + at;
-            if (!gw_model_integer_sum(cfg, GW_SCALE_EXPONENT, result->world, in, count, expected))
+            if (!gw_model_integer_sum(cfg, gw_model_scale(cfg), result->world, in, count, expected))
                 gw_model_raw_sum(cfg, result->world, in, count, expected);
             for (uint32_t rank = 0; rank < result->world; rank++)
                 if (memcmp(result->out[rank] + at, expected, (size_t)count * size) != 0)
@@ -164,7 +164,7 @@ static void allreduce__one_packet_per_fragment_reaches_the_server(void **state)
     gw_model_result_free(&result);
 }
 
-/* ATP figure 9: without aggregation at the root, three packets per fragment reach the server. */
+/* ATP figure 9, six workers in three places: one packet of each, when no switch adds up. */
 static void allreduce__without_switches_the_server_adds_everything(void **state)
 {
     (void)state;
@@ -172,12 +172,14 @@ static void allreduce__without_switches_the_server_adds_everything(void **state)
     struct gw_model_result result;
     cfg.aggregates = false;
     run_exact(&cfg, &result);
+    assert_int_equal(result.world, 6);
     assert_int_equal(result.server.received, result.world * fragments_of(&cfg));
     assert_int_equal(result.server.partial, result.world * fragments_of(&cfg));
     gw_model_result_free(&result);
 }
 
-/* Rack-scale aggregation: one packet per rack, and the same sums, also under faults. */
+/* ATP figure 9, rack-scale aggregation: one packet per rack, which is three, and the same sums,
+ * also under faults. */
 static void allreduce__rack_scale_sends_one_packet_per_rack(void **state)
 {
     (void)state;
@@ -285,13 +287,131 @@ static void allreduce__every_type_sums_and_averages(void **state)
             struct gw_model_cfg cfg = basic(type + 1);
             struct gw_model_result result;
             cfg.type = (enum gw_dtype)type;
-            cfg.average = average && type != GW_DTYPE_I32;
+            cfg.average = average;
             cfg.element = elements[type];
             cfg.lose_of_64 = 1;
             run_exact(&cfg, &result);
             gw_model_result_free(&result);
         }
     }
+}
+
+/* A network with queues that mark and overflow, and links that lose. */
+static struct gw_model_cfg congested(uint64_t seed)
+{
+    struct gw_model_cfg cfg = basic(seed);
+    cfg.window = 100; /* no power of two */
+    cfg.window_initial = 25;
+    cfg.queue_bytes = 6000;
+    cfg.aggregators = seed % 3 ? AMPLE : 60;
+    cfg.lose_of_64 = (uint32_t)(seed % 3);
+    cfg.double_of_64 = (uint32_t)(seed / 2 % 3);
+    cfg.delay_of_64 = (uint32_t)(seed / 3 % 4);
+    cfg.counts[0] = 300 * VALUES;
+    return cfg;
+}
+
+/* ATP property P5: workers that expect the same fragment have the same window, whatever is marked,
+ * lost, doubled and overtaken, on the way up and down. */
+static void allreduce__windows_are_equal_at_every_fragment(void **state)
+{
+    (void)state;
+    uint64_t cuts = 0, compared = 0, apart = 0;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        struct gw_model_cfg cfg = congested(seed);
+        struct gw_model_result result;
+        cfg.quiet = seed % 4 ? cfg.quiet : 0;
+        cfg.rules.limit = seed % 5 ? GW_AGG_LIMIT_SPAN : GW_AGG_LIMIT_UNACKED;
+        run_exact(&cfg, &result);
+        if (result.watch.differ || !result.windows_equal)
+            fail_msg("seed %llu: %u of %u windows differ", (unsigned long long)seed,
+                     result.watch.differ, result.watch.compared);
+        /* At the same time one worker may be a cut behind, never two. */
+        assert_true(result.watch.apart_most <= 1);
+        apart += result.watch.apart_most;
+        cuts += result.workers.cuts;
+        compared += result.watch.compared;
+        gw_model_free(&result);
+    }
+    assert_true(cuts > 500 && compared > 10000 && apart > 0);
+}
+
+/* As published they are not: so the test above tests something. */
+static void allreduce__windows_differ_when_each_halves_alone(void **state)
+{
+    (void)state;
+    uint32_t differ = 0;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct gw_model_cfg cfg = congested(seed);
+        struct gw_model_result result;
+        cfg.rules.halving = GW_AGG_HALVE_ALONE;
+        run_exact(&cfg, &result);
+        differ += result.watch.differ;
+        gw_model_free(&result);
+    }
+    assert_true(differ > 0);
+}
+
+/*
+ * A worker whose copy of a result is lost is a cut behind, at most, until it has another: it asks
+ * when three later results have come, or after a timeout, and again if that copy is lost, too.
+ */
+static void allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip(void **state)
+{
+    (void)state;
+    const gw_time bound = 200 * GW_US + 60 * GW_US; /* the timeout, and a way through full queues */
+    gw_time most = 0;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        struct gw_model_cfg cfg = congested(seed);
+        struct gw_model_result result;
+        cfg.lose_of_64 = cfg.delay_of_64 = cfg.double_of_64 = 0;
+        cfg.loses_copies = true;
+        cfg.queue_bytes = 20000; /* marks at 4000, and loses nothing */
+        cfg.aggregators = AMPLE;
+        run_exact(&cfg, &result);
+        most = result.watch.apart_time > most ? result.watch.apart_time : most;
+        gw_model_free(&result);
+    }
+    print_message("apart for %llu us at most\n", (unsigned long long)(most / GW_US));
+    assert_true(most > 0 && most < bound);
+}
+
+/* Every rule of the paper alone, and all of them: sums are exact. */
+static void allreduce__is_exact_by_the_papers_rules(void **state)
+{
+    (void)state;
+    enum { RULES = 9, SEEDS = 6 };
+    struct gw_aggregate_stats seen = {0};
+    uint64_t asked = 0, remaps = 0;
+    for (uint32_t rule = 0; rule <= RULES; rule++) {
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            struct gw_model_cfg cfg = congested(seed);
+            struct gw_model_result result;
+            uint32_t on = rule == RULES ? UINT32_MAX : 1u << rule;
+            cfg.rules = (struct gw_model_rules){
+                .limit = (enum gw_agg_limit)(on & 1),
+                .halving = (enum gw_agg_halving)(on >> 1 & 1),
+                .overtaking = (enum gw_agg_overtaking)(on >> 2 & 1),
+                .hashing = (enum gw_agg_hashing)(on >> 3 & 1),
+                .remap = (enum gw_agg_remap)(on >> 4 & 1),
+                .partials = (enum gw_agg_partials)(on >> 5 & 1),
+                .reclaim = (enum gw_agg_reclaim)(on >> 6 & 1),
+                .is_decimal = on >> 7 & 1,
+            };
+            cfg.quiet = on >> 8 & 1 ? 0 : cfg.quiet;
+            cfg.element = seed % 2 ? small_float : overflowing_float;
+            run_exact(&cfg, &result);
+            seen.discarded += result.switches.discarded;
+            seen.collisions += result.switches.collisions;
+            if (on >> 8 & 1)
+                asked += result.server.asked;
+            if (on >> 3 & 1)
+                remaps += result.workers.remaps;
+            gw_model_free(&result);
+        }
+    }
+    assert_true(seen.discarded && seen.collisions && remaps);
+    assert_int_equal(asked, 0);
 }
 
 /* A sum of int32 that does not fit fails the call on every worker. */
@@ -322,6 +442,10 @@ int main(void)
         cmocka_unit_test(allreduce__too_little_memory_costs_the_server_work_only),
         cmocka_unit_test(allreduce__fragments_that_overflow_travel_raw),
         cmocka_unit_test(allreduce__every_type_sums_and_averages),
+        cmocka_unit_test(allreduce__windows_are_equal_at_every_fragment),
+        cmocka_unit_test(allreduce__windows_differ_when_each_halves_alone),
+        cmocka_unit_test(allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip),
+        cmocka_unit_test(allreduce__is_exact_by_the_papers_rules),
         cmocka_unit_test(allreduce__integer_overflow_fails_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

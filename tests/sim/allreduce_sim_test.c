@@ -113,9 +113,9 @@ static void allreduce__ring_needs_two_tensors_less_a_share(void **state)
 }
 
 /*
- * Three jobs that want 768 aggregators. With 60 the servers add up most of it, and all of it would
- * be 8 tensors through each server's link. Measured: 1 to 2 times as long as that. When collisions
- * are left to timeouts it is up to 160 times.
+ * Three jobs that want 768 aggregators, 256 each. With 60 the servers add up most of it, and all of
+ * it would be 8 tensors through each server's link. Measured: 1 to 2 times as long as that. When
+ * collisions are left to timeouts it is up to 160 times.
  */
 static void allreduce__contended_jobs_keep_going(void **state)
 {
@@ -126,7 +126,8 @@ static void allreduce__contended_jobs_keep_going(void **state)
         struct gw_job_result results[JOBS_MAX];
         const struct gw_sim_options options = {.seed = seed, .threads = 1};
         gw_test_sim_run(&run, &options, "scenarios/allreduce.yaml",
-                        "size=1MB; jobs=3; aggregators=60; workload.start_spread=200us");
+                        "size=1MB; jobs=3; aggregators=60; workload.window=256; "
+                        "workload.start_spread=200us");
         assert_int_equal(gw_sim_jobs(run.sim, results, JOBS_MAX), JOBS_MAX);
         for (uint32_t i = 0; i < JOBS_MAX; i++) {
             assert_int_equal(results[i].completed, results[i].workers);
@@ -142,7 +143,8 @@ static void allreduce__jobs_find_aggregators_of_their_own(void **state)
     (void)state;
     struct gw_test_sim run;
     struct gw_job_result results[JOBS_MAX];
-    run_checked("workload.iterations=80; jobs=3; aggregators=768", false, 1, &run, results);
+    run_checked("workload.iterations=80; jobs=3; aggregators=768; workload.window=256", false, 1,
+                &run, results);
     for (uint32_t i = 0; i < JOBS_MAX; i++)
         assert_true(results[i].aggregated * 100 > results[i].fragments * 95);
     gw_test_sim_close(&run);
@@ -168,8 +170,11 @@ static void allreduce__bad_values_are_named(void **state)
     expect_refused("workers", "64", "workers");
     expect_refused("workers", "0", "workers");
     expect_refused("jobs", "8", "jobs");
-    expect_refused("workload.window", "100", "window");
-    expect_refused("workload.window_initial", "257", "window_initial");
+    expect_refused("workload.window", "65537", "window");
+    expect_refused("workload.window", "100", "window_initial"); /* which is 200 */
+    expect_refused("workload.header", "1001", "header");
+    expect_refused("workload.preset", "papers", "paper");
+    expect_refused("workload.halving", "never", "together");
     expect_refused("aggregators", "65537", "aggregators");
     expect_refused("size", "2", "size");
     expect_refused("via", "magic", "via");

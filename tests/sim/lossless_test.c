@@ -193,19 +193,32 @@ static void lossless_links__that_lose_block_nobody(void **state)
     gw_test_sim_close(&run);
 }
 
-/* Aggregation, a parameter server and a ring, through their ordinary switches. */
+/*
+ * Aggregation, a parameter server and a ring, each where something is narrow: too few aggregators,
+ * a server's link, an uplink. All pause and lose nothing; without PAUSE all lose.
+ */
 static void lossless_allreduce__drops_nothing(void **state)
 {
     (void)state;
-    static const char *const vias[] = {"ina", "rss", "ps", "ring"};
-    for (uint32_t i = 0; i < GW_COUNT_OF(vias); i++) {
+    static const char *const sets[] = {
+        "via=ina; aggregators=16",
+        "via=rss",
+        "via=ps",
+        "via=ring; workload.interleaved=yes; topology.uplink_rate=50Gbps",
+    };
+    for (uint32_t i = 0; i < 2 * GW_COUNT_OF(sets); i++) {
         const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
         struct gw_test_sim run;
+        bool is_lossless = i % 2 == 0;
         gw_test_sim_run(&run, &options, "scenarios/allreduce.yaml",
-                        "via=%s; size=2MB; queue={kind: fifo, lossless: yes}; cc=fixed", vias[i]);
+                        "size=2MB; queue={kind: fifo, lossless: %s}; cc=fixed; %s",
+                        is_lossless ? "yes" : "no", sets[i / 2]);
         assert_int_equal(run.totals.completed, run.totals.flows);
         assert_int_equal(run.totals.members_completed, run.totals.members);
-        assert_true(run.totals.drops == 0 && run.totals.trims == 0);
+        if ((run.totals.pauses > 0) != is_lossless || (run.totals.drops == 0) != is_lossless)
+            fail_msg("%s: %llu pauses, %llu drops", sets[i / 2],
+                     (unsigned long long)run.totals.pauses, (unsigned long long)run.totals.drops);
+        assert_true(run.totals.trims == 0);
         gw_test_sim_close(&run);
     }
 }

@@ -72,6 +72,27 @@ static void random_faults(struct gw_prng *prng, struct gw_model_cfg *cfg, uint32
     }
 }
 
+/* Each as the paper has it, or in one of four worlds all. */
+static void random_rules(uint64_t seed, struct gw_model_cfg *cfg)
+{
+    struct gw_prng prng = gw_prng_derive(seed, 0x0b6);
+    uint32_t bits = gw_prng_below(&prng, 4) ? (uint32_t)gw_prng_next(&prng) : UINT32_MAX;
+    cfg->rules = (struct gw_model_rules){
+        .limit = (enum gw_agg_limit)(bits & 1),
+        .halving = (enum gw_agg_halving)(bits >> 1 & 1),
+        .overtaking = (enum gw_agg_overtaking)(bits >> 2 & 1),
+        .hashing = (enum gw_agg_hashing)(bits >> 3 & 1),
+        .remap = (enum gw_agg_remap)(bits >> 4 & 1),
+        .partials = (enum gw_agg_partials)(bits >> 5 & 1),
+        .reclaim = (enum gw_agg_reclaim)(bits >> 6 & 1),
+        .is_decimal = bits >> 7 & 1,
+    };
+    cfg->quiet = bits >> 8 & 1 ? 0 : 40 * GW_US;
+    cfg->window += gw_prng_below(&prng, cfg->window);
+    cfg->window_initial = 1 + gw_prng_below(&prng, cfg->window);
+    cfg->queue_bytes = gw_prng_below(&prng, 2) ? 20000 : 0;
+}
+
 static void random_world(uint64_t seed, struct gw_model_cfg *cfg)
 {
     static const uint32_t values[] = {1, 8, 32, VALUES_MAX};
@@ -103,12 +124,14 @@ static void random_world(uint64_t seed, struct gw_model_cfg *cfg)
         world += cfg->rack_workers[rack] = 1 + gw_prng_below(&prng, 4);
     if (world == 0)
         world = cfg->root_workers = 1;
-    cfg->average = cfg->type != GW_DTYPE_I32 && gw_prng_below(&prng, 4) == 0;
+    cfg->average = gw_prng_below(&prng, 4) == 0;
     if (cfg->rounds > 1 && world > 1 && gw_prng_below(&prng, 4) == 0)
         cfg->mover = 1 + gw_prng_below(&prng, world);
     for (uint32_t t = 0; t < cfg->tensors; t++)
         cfg->counts[t] = 1 + gw_prng_below(&prng, 40 * cfg->values);
     random_faults(&prng, cfg, world, cfg->racks + cfg->pods + 1);
+    if (gw_prng_below(&prng, 2))
+        random_rules(seed, cfg);
 }
 
 /* Fragment `at` bytes from the start is one of the two sums that it may be. */
@@ -120,7 +143,7 @@ static void check_fragment(const struct gw_model_cfg *cfg, const struct gw_model
     size_t bytes = (size_t)count * gw_dtype_size(cfg->type);
     for (uint32_t r = 0; r < result->world; r++)
         in[r] = result->in[r] + at;
-    if (gw_model_integer_sum(cfg, GW_SCALE_EXPONENT, result->world, in, count, sum) &&
+    if (gw_model_integer_sum(cfg, gw_model_scale(cfg), result->world, in, count, sum) &&
         memcmp(result->out[rank] + at, sum, bytes) == 0)
         return;
     if (cfg->type != GW_DTYPE_I32) {
