@@ -14,6 +14,7 @@ enum {
 int gw_cmd_allreduce(int argc, char **argv);
 int gw_cmd_check(int argc, char **argv);
 int gw_cmd_bench(int argc, char **argv);
+int gw_cmd_model(int argc, char **argv);
 int gw_cmd_sim(int argc, char **argv);
 int gw_cmd_server(int argc, char **argv);
 int gw_cmd_switch(int argc, char **argv);

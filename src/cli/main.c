@@ -17,6 +17,7 @@ static const struct command {
     {"allreduce", gw_cmd_allreduce, "sum the tensors of .npy files"},
     {"bench", gw_cmd_bench, "sum random tensors over workers, check and time it"},
     {"check", gw_cmd_check, "is this machine ready for the datapath?"},
+    {"model", gw_cmd_model, "print the layers of a neural network"},
     {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
     {"switch", gw_cmd_switch, "add up gradients on their way: a daemon"},
     {"server", gw_cmd_server, "complete the sums of jobs: a daemon"},

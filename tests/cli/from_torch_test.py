@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""The script that writes the table of a torch module: what it says when it cannot, and, where
+PyTorch is installed, that its tables are those of the project. Called with the path of the program."""
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "from_torch.py")
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+# AlexNet, as in models/alexnet.csv; and what a table cannot see by its parameters alone.
+MODULES = """\
+import torch
+from torch import nn
+
+def alexnet():
+    def block(i, o, k, s, p): return [nn.Conv2d(i, o, k, s, p), nn.ReLU()]
+    pool = nn.MaxPool2d(3, 2)
+    return nn.Sequential(
+        *block(3, 64, 11, 4, 2), pool, *block(64, 192, 5, 1, 2), pool, *block(192, 384, 3, 1, 1),
+        *block(384, 256, 3, 1, 1), *block(256, 256, 3, 1, 1), pool, nn.Flatten(),
+        nn.Linear(9216, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 1000))
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.Linear(3, 3)
+        self.embed = nn.Embedding(100, 8)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.norm = nn.LayerNorm(8)
+        self.frozen = nn.Linear(8, 8).requires_grad_(False)
+        self.out = nn.Linear(8, 100, bias=False)
+        self.out.weight = self.embed.weight
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        return self.out(self.frozen(self.norm(self.attention(x, x, x)[0])))
+"""
+
+
+class FromTorchTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_torch_")
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def call(self, *words, status=0):
+        done = subprocess.run(
+            [sys.executable, SCRIPT, *words], capture_output=True, text=True, check=False,
+            env=os.environ | {"PYTHONPATH": self.folder.name, "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def table(self, module, shape):
+        """The table as the program reads it."""
+        self.file("own_modules.py", MODULES)
+        done = self.call(f"own_modules:{module}", "--input", shape)
+        path = self.file(f"{module}.csv", done.stdout)
+        model = subprocess.run([PROGRAM, "model", path, "--json"], capture_output=True, check=True)
+        return json.loads(model.stdout), done.stderr
+
+    def test_without_torch__it_says_so(self):
+        self.file("torch.py", "raise ImportError('No module named torch')")
+        done = self.call("torchvision.models:resnet50", "--input", "3,224,224", status=2)
+        self.assertEqual(done.stderr, "from_torch: needs PyTorch: No module named torch\n")
+        self.assertEqual(done.stdout, "")
+
+    def test_arguments__are_checked(self):
+        for shape in ("3,x", "0,2", "", "int:3"):
+            done = self.call("a:b", "--input", shape, status=2)
+            self.assertIn("expected a shape as 3,224,224 or long:64", done.stderr)
+        self.file("torch.py", "")
+        done = self.call("resnet50", "--input", "3", status=2)
+        self.assertIn("resnet50: expected MODULE:NAME", done.stderr)
+        done = self.call("no_such_module:it", "--input", "3", status=2)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("no_such_module:it: No module named", done.stderr)
+
+    @unittest.skipUnless(HAS_TORCH, "needs PyTorch")
+    def test_alexnet__is_the_projects_table(self):
+        model, notes = self.table("alexnet", "3,224,224")
+        known = subprocess.run([PROGRAM, "model", "alexnet", "--json"], capture_output=True, check=True)
+        known = json.loads(known.stdout)
+        for row, expected in zip(model["table"], known["table"], strict=True):
+            self.assertEqual(row | {"layer": ""}, expected | {"layer": ""})
+        self.assertEqual(notes, "")
+
+    @unittest.skipUnless(HAS_TORCH, "needs PyTorch")
+    def test_shared_and_unused_parameters__count_once_and_never(self):
+        model, notes = self.table("Tied", "long:10")
+        rows = [(r["layer"], r["kind"], r["weights"], r["biases"], r["macs"]) for r in model["table"]]
+        self.assertEqual(rows, [
+            ("embed", "embed", 800, 0, 0),
+            ("attention.in", "fc", 192, 24, 3 * 10 * 64),
+            ("attention.attn", "attn", 0, 0, 2 * 10 * 10 * 8),
+            ("attention.out", "fc", 64, 8, 10 * 64),
+            ("norm", "ln", 8, 8, 0),
+            ("frozen", "fc", 0, 0, 10 * 64),
+            ("out", "fc", 0, 0, 10 * 800),
+        ])  # fmt: skip
+        self.assertIn("left out: unused.weight, unused.bias", notes)
+
+
+if __name__ == "__main__":
+    unittest.main()
