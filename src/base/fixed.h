@@ -28,4 +28,14 @@ static inline uint32_t gw_sqrt(uint64_t value)
     return (uint32_t)root;
 }
 
+/* The cube root, rounded down, of a value below 2^126. */
+static inline uint64_t gw_cbrt(unsigned __int128 value)
+{
+    unsigned __int128 root = 0;
+    for (unsigned __int128 bit = (unsigned __int128)1 << 41; bit; bit >>= 1)
+        if ((root + bit) * (root + bit) * (root + bit) <= value)
+            root += bit;
+    return (uint64_t)root;
+}
+
 #endif

@@ -117,6 +117,8 @@ json_t *gw_report_json(const struct gw_run_report *run)
     json_object_set_new(json, "fairness", json_real(gw_report_fairness(run)));
     json_object_set_new(json, "over_ideal", json_real(share(totals.completion, bound)));
     json_object_set_new(json, "timeouts", json_integer((json_int_t)totals.timeouts));
+    json_object_set_new(json, "overtaken", json_integer((json_int_t)totals.overtaken));
+    json_object_set_new(json, "probes", json_integer((json_int_t)totals.probes));
     json_object_set_new(json, "spurious", json_integer((json_int_t)totals.spurious));
     gw_measures_add(run, json);
     json_object_set_new(json, "control_drops", json_integer((json_int_t)totals.control_drops));

@@ -26,6 +26,7 @@ struct gw_path {
     uint16_t hops;     /* links one way */
     bool trims;        /* switches on the path trim rather than drop */
     uint64_t window;   /* bytes: with which an earlier flow ended; 0: nothing is known */
+    uint64_t memory;   /* what its congestion control left besides; 0: nothing */
     const struct gw_path_labels *labels; /* for source routing; NULL: unknown */
 };
 

@@ -103,6 +103,8 @@ static void add_host(struct gw_sim_totals *totals, const struct gw_sim_node *nod
     totals->retransmits += stats->retransmits;
     totals->spurious += stats->spurious;
     totals->timeouts += stats->timeouts;
+    totals->overtaken += stats->overtaken;
+    totals->probes += stats->probes;
 }
 
 static void add_node(struct gw_sim_totals *totals, const struct gw_sim *sim,

@@ -75,7 +75,9 @@ static uint32_t span_of(const struct gw_scenario *scenario)
     for (uint32_t i = 0; i < scenario->workload.job_count; i++)
         if (gw_sim_mover_of(scenario->workload.jobs[i].via)->sends_messages)
             largest = UINT32_MAX;
-    uint64_t ahead = (uint64_t)SPAN_BDPS * scenario->bdp / scenario->host.mtu;
+    /* A window that only losses bound fills a queue, however little the path holds. */
+    uint64_t queued = scenario->transport.cc->exceeds_bdp ? scenario->queue.capacity : 0;
+    uint64_t ahead = SPAN_BDPS * (scenario->bdp + queued) / scenario->host.mtu;
     uint64_t span = UINT64_C(1) << gw_sim_bits(largest < ahead ? largest : ahead);
     return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);
 }
@@ -124,6 +126,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .hdr = scenario->host.header,
         .ack_every = scenario->host.ack_every,
         .ack_delay = scenario->host.ack_delay,
+        .ack_holes = scenario->transport.loss->on_delivery != NULL,
         .train = scenario->host.train,
         .stall = scenario->host.stall,
         .grant = grant_plan(scenario, node->id),

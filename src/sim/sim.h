@@ -61,7 +61,9 @@ struct gw_sim_totals {
     gw_time paused;  /* time that data was held back, over all ports, until it flowed again */
     uint64_t retransmits;
     uint64_t spurious;
-    uint64_t timeouts;
+    uint64_t timeouts;  /* packets given up for their age, ... */
+    uint64_t overtaken; /* ... or since later ones had arrived; loss detection may infer that */
+    uint64_t probes;    /* packets that asked whether others are lost */
     uint64_t unroutable;
     uint64_t events; /* departures, arrivals, timers and application events handled */
     uint64_t trace_hash;

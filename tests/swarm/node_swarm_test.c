@@ -472,6 +472,9 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
              is_alone ? "" : draw_algo(w, &gw_cc_registry)->name);
     w->transports[h] = gw_test_transport(cc, draw_algo(w, &gw_lb_registry)->name,
                                          draw_algo(w, &gw_loss_registry)->name);
+    /* A smallest timeout of milliseconds would be most of a world's time. */
+    struct gw_transport *transport = &w->transports[h];
+    gw_algo_set(&transport->loss->algo, transport->loss_cfg.bytes, "rto_min", "20us");
 }
 
 /* One switch; a host with two ports has two links to it. */

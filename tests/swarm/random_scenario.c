@@ -162,6 +162,13 @@ static void write_param(struct writer *w, const struct gw_algo *algo, const stru
     fputc('\n', w->out);
 }
 
+/* A time that is waited for, and does not follow from the network: the limit of a run is a number
+ * of base RTTs, so it is drawn in these and always written. */
+static bool is_timeout(const struct gw_param *param)
+{
+    return param->type == GW_PARAM_TIME && strncmp(param->name, "rto", 3) == 0;
+}
+
 /*
  * Kind, preset and parameters of one of the registry's entries, as the inside of a section;
  * `before` is put before the name.
@@ -175,8 +182,13 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
         fprintf(w->out, "  preset: %s\n",
                 algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
     for (uint32_t i = 0; has(w, HAS_ALGORITHM_PARAMS) && i < algo->param_count; i++)
-        if (once_in(w, 3))
+        if (once_in(w, 3) && !is_timeout(&algo->params[i]))
             write_param(w, algo, &algo->params[i]);
+    for (uint32_t i = 0; i < algo->param_count; i++)
+        if (is_timeout(&algo->params[i])) {
+            fprintf(w->out, "  %s: ", algo->params[i].name);
+            fprintf(w->out, "%" PRIu64 "ps\n", between(w, 0, 4 * w->network->brtt_max));
+        }
 }
 
 /* Bounds of what decides the size of a network. Kinds that are not listed keep their defaults. */

@@ -33,7 +33,9 @@ struct gw_cc_ack {
 struct gw_cc_loss {
     uint32_t bytes;     /* payload of the packet */
     uint32_t in_flight; /* payload in flight, without it */
+    gw_time sent_at;    /* when it was last sent */
     bool trimmed;       /* a NACK told of it; else it was inferred */
+    bool is_timeout;    /* from its age; else from answers to other packets, or by a NACK */
 };
 
 struct gw_cc_ops {
@@ -45,6 +47,12 @@ struct gw_cc_ops {
                    const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now);
     void (*on_loss)(void *state, const void *cfg, const struct gw_path *path,
                     const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now);
+    /* A flow ends: what the next one to the same peer gets as its path's `memory`, not 0. NULL:
+     * there is nothing to remember but the window. */
+    uint64_t (*remember)(const void *state, const void *cfg);
+    /* Nothing but losses and marks end the growth of a window that is used: it is not bounded by
+     * the bdp, but by what queues hold. */
+    bool exceeds_bdp;
 };
 
 extern const struct gw_registry gw_cc_registry;

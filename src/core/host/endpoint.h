@@ -33,6 +33,8 @@ struct gw_endpoint_cfg {
     uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
     uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
     gw_time ack_delay;       /* longest time that an ACK is held back when ack_every > 1 */
+    bool ack_holes;          /* what arrives above a hole, or fills one, is acknowledged at once
+                                whatever ack_every says: for senders that infer losses from that */
     uint32_t train;          /* packets per train, at least 1 */
     gw_time stall;           /* a flow without progress for this long fails; 0: never */
     uint64_t seed;           /* of this node's random stream */
@@ -94,6 +96,7 @@ struct gw_event {
     uint64_t bytes;       /* sent, received: of the message that arrived; both ends agree */
     uint64_t retransmits; /* packets sent again; 0 on the receiver */
     uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
+    uint64_t memory;      /* for that path, too; see core/path.h */
     gw_time at;
     uint32_t missing; /* sent, received: packets of the message that did not arrive and need not */
     uint32_t about;   /* rank or address that the reason is about */
@@ -110,7 +113,9 @@ struct gw_endpoint_stats {
     uint64_t nacks_sent, nacks_received;
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
-    uint64_t timeouts;        /* packets given up by loss detection */
+    uint64_t timeouts;        /* packets given up by loss detection for their age */
+    uint64_t overtaken;       /* packets given up since later ones had arrived */
+    uint64_t probes;          /* sent to find out whether others are lost */
     uint64_t spurious;        /* retransmitted although the peer already had them */
     uint64_t duplicates;      /* received twice, or after they were given up */
     uint64_t given_up;        /* lost, and not wanted again */

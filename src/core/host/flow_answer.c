@@ -4,7 +4,7 @@
  * Every data packet is answered: at once, by turning it into its own ACK or NACK, or, with
  * ack_every > 1, by the ACK of a later packet (flushed at once when the CE bit changes, as in
  * RFC 8257 section 3.2, when the packet asks for it, when the message is complete, or when the
- * ACK's mask cannot reach).
+ * ACK's mask cannot reach; and with ack_holes around holes, as in RFC 5681 section 4.2).
  */
 #include "core/host/flow_rx.h"
 
@@ -110,7 +110,9 @@ void gw_flow_answer_coalesce(struct gw_endpoint *ep, struct gw_rx_flow *flow, st
     flow->held_entropy = pkt->entropy;
     flow->held_mask |= UINT64_C(1) << GW_ACK_MASK_BEFORE;
     flow->held++;
-    bool now_or_never = pkt->q.flags & GW_PKT_ACK_NOW || flow->cum == flow->total;
+    bool is_whole = flow->cum == pkt->seq + 1 && flow->cum == flow->arrived + flow->lost;
+    bool now_or_never = pkt->q.flags & GW_PKT_ACK_NOW || flow->cum == flow->total ||
+                        (ep->cfg.ack_holes && !is_whole);
     gw_pkt_release(ep->pool, pkt);
     if (now_or_never || flow->held >= ep->cfg.ack_every)
         gw_flow_answer_flush(ep, flow);

@@ -67,7 +67,7 @@ static void let_go(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq
 {
     uint32_t at = seq & ep->span_mask;
     if (gw_tx_is_out(flow, seq) && flow->records[at].state == GW_TX_FLIGHT)
-        gw_flow_tx_lose(ep, flow, at, false, now);
+        gw_flow_tx_lose(ep, flow, at, GW_TX_OVERTAKEN, now);
     settle_one(ep, flow, seq);
 }
 
@@ -151,6 +151,9 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         record->sent != gw_tx_tick(pkt->sent_at))
         ep->stats.spurious++;
     uint32_t una = flow->una;
+    gw_time lost_before = GW_TIME_NEVER;
+    if (transport->loss->on_delivery)
+        lost_before = gw_flow_tx_deliver(ep, flow, pkt, now);
     uint32_t bytes = settle_all(ep, flow, pkt, now);
     const struct gw_lb_echo echo = echo_of(flow, pkt, now);
     transport->lb->on_ack(flow->lb_state, transport->lb_cfg.bytes, &echo, now);
@@ -167,7 +170,7 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         gw_flow_tx_complete(ep, flow, flow->acked_bytes, now);
         return;
     }
-    transport->loss->on_ack(flow->loss_state, transport->loss_cfg.bytes, pkt->sent_at);
+    transport->loss->on_ack(flow->loss_state, transport->loss_cfg.bytes, pkt->sent_at, echo.rtt);
     gw_flow_tx_refresh_rto(ep, flow, now);
     struct gw_cc_ack ack = {
         .bytes = bytes,
@@ -178,6 +181,8 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
     transport->cc->on_ack(flow->cc_state, transport->cc_cfg.bytes, &flow->path, &ack, &flow->window,
                           now);
     flow->pace = flow->window.pace;
+    if (lost_before != GW_TIME_NEVER)
+        gw_flow_tx_lose_before(ep, flow, lost_before, now);
     gw_flow_tx_wake(ep, flow, now);
 }
 
@@ -222,7 +227,7 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
         return;
     flow->answered_at = now;
     if (is_lost)
-        gw_flow_tx_lose(ep, flow, at, true, now);
+        gw_flow_tx_lose(ep, flow, at, GW_TX_TRIMMED, now);
     if (is_given_up && given_up(ep, flow, pkt->seq, now))
         return;
     gw_flow_tx_wake(ep, flow, now);

@@ -25,13 +25,23 @@ static gw_time record_age(const struct gw_tx_record *record, gw_time now)
     return ticks < 0 ? 0 : (gw_time)ticks << GW_TICK_SHIFT;
 }
 
-/*
- * When the record's age reaches `rto`: at the beginning of a tick, since the age does not change
- * within one and a timer in between would fire in vain, again and again.
- */
-static gw_time timeout_at(const struct gw_tx_record *record, gw_time rto, gw_time now)
+/* How long the record's packet has been waiting, as loss detection counts. */
+static gw_time waiting_time(const struct gw_tx_flow *flow, const struct gw_tx_record *record,
+                            gw_time now)
 {
     gw_time age = record_age(record, now);
+    gw_time quiet = now - flow->progress_at;
+    return flow->transport->loss->restarts && quiet < age ? quiet : age;
+}
+
+/*
+ * When the record's packet will have waited for `rto`: at the beginning of a tick, since the age
+ * does not change within one and a timer in between would fire in vain, again and again.
+ */
+static gw_time timeout_at(const struct gw_tx_flow *flow, const struct gw_tx_record *record,
+                          gw_time rto, gw_time now)
+{
+    gw_time age = waiting_time(flow, record, now);
     if (age >= rto)
         return now;
     gw_time ticks = (rto - age + (1u << GW_TICK_SHIFT) - 1) >> GW_TICK_SHIFT;
@@ -53,7 +63,8 @@ void gw_flow_tx_refresh_rto(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_
     flow->rto = rto;
     uint32_t oldest = gw_tx_list_first(flow->records, gw_tx_flight_head(ep));
     if (sooner && oldest != gw_tx_flight_head(ep))
-        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), timeout_at(&flow->records[oldest], rto, now));
+        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow),
+                           timeout_at(flow, &flow->records[oldest], rto, now));
 }
 
 /* Moves a record in flight to the lost list; returns its payload. */
@@ -68,15 +79,95 @@ static uint32_t take_back(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint3
     return len;
 }
 
-void gw_flow_tx_lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at, bool trimmed,
-                     gw_time now)
+void gw_flow_tx_lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at,
+                     enum gw_tx_cause cause, gw_time now)
 {
+    gw_time sent_at = now - record_age(&flow->records[at], now);
     uint32_t len = take_back(ep, flow, at);
     const struct gw_transport *transport = flow->transport;
-    struct gw_cc_loss loss = {.bytes = len, .in_flight = flow->in_flight, .trimmed = trimmed};
+    struct gw_cc_loss loss = {
+        .bytes = len,
+        .in_flight = flow->in_flight,
+        .sent_at = sent_at,
+        .trimmed = cause == GW_TX_TRIMMED,
+        .is_timeout = cause == GW_TX_TIMEOUT,
+    };
     transport->cc->on_loss(flow->cc_state, transport->cc_cfg.bytes, &flow->path, &loss,
                            &flow->window, now);
     flow->pace = flow->window.pace;
+}
+
+/* ---- Losses that arrivals tell of. ---- */
+
+/* The tick at which a record's packet left, as a time. */
+static gw_time record_time(const struct gw_tx_record *record, gw_time now)
+{
+    gw_time tick = now >> GW_TICK_SHIFT;
+    return (tick + (gw_time)(int64_t)(int32_t)(record->sent - (uint32_t)tick)) << GW_TICK_SHIFT;
+}
+
+/* Whether an ACK names packet `seq`, rather than all below some other. */
+static bool names(const struct gw_pkt *pkt, uint32_t seq)
+{
+    uint32_t bit = seq - pkt->seq + GW_ACK_MASK_BEFORE;
+    return seq == pkt->seq || (bit < GW_ACK_MASK_BITS && gw_pkt_mask(pkt) >> bit & 1);
+}
+
+/*
+ * Tells loss detection that packet `seq` has arrived, unless that is no news, or it was sent more
+ * than once and nothing tells which copy it was. Moves *lost_before on.
+ */
+static void deliver(const struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_pkt *pkt,
+                    uint32_t seq, gw_time now, gw_time *lost_before)
+{
+    const struct gw_transport *transport = flow->transport;
+    const struct gw_tx_record *record = &flow->records[seq & ep->span_mask];
+    if (!gw_tx_is_out(flow, seq) || record->state != GW_TX_FLIGHT)
+        return;
+    if (record->resent && (seq != pkt->seq || record->sent != gw_tx_tick(pkt->sent_at)))
+        return;
+    gw_time before = transport->loss->on_delivery(flow->loss_state, transport->loss_cfg.bytes,
+                                                  record_time(record, now));
+    if (before != GW_TIME_NEVER &&
+        (*lost_before == GW_TIME_NEVER || gw_time_before(*lost_before, before)))
+        *lost_before = before;
+}
+
+gw_time gw_flow_tx_deliver(const struct gw_endpoint *ep, struct gw_tx_flow *flow,
+                           const struct gw_pkt *pkt, gw_time now)
+{
+    gw_time lost_before = GW_TIME_NEVER;
+    uint32_t cum = pkt->ack.cum < flow->next ? pkt->ack.cum : flow->next;
+    for (uint32_t seq = flow->una; seq < cum; seq++)
+        if (!names(pkt, seq))
+            deliver(ep, flow, pkt, seq, now, &lost_before);
+    for (uint32_t bit = 0; gw_pkt_mask(pkt) && bit < GW_ACK_MASK_BITS; bit++)
+        if (bit != GW_ACK_MASK_BEFORE && gw_pkt_mask(pkt) >> bit & 1)
+            deliver(ep, flow, pkt, pkt->seq - GW_ACK_MASK_BEFORE + bit, now, &lost_before);
+    deliver(ep, flow, pkt, pkt->seq, now, &lost_before);
+    return lost_before;
+}
+
+void gw_flow_tx_lose_before(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time lost_before,
+                            gw_time now)
+{
+    const struct gw_transport *transport = flow->transport;
+    const uint32_t head = gw_tx_flight_head(ep), tick = gw_tx_tick(lost_before);
+    /* Nothing is being repaired yet: the first of them need not wait for the window to drain
+     * (RFC 6675, section 5, (4.3)). */
+    bool is_first = !flow->lost_count && !flow->records[flow->una & ep->span_mask].resent;
+    bool any = false;
+    for (uint32_t oldest; (oldest = gw_tx_list_first(flow->records, head)) != head; any = true) {
+        if ((int32_t)(flow->records[oldest].sent - tick) >= 0)
+            break;
+        ep->stats.overtaken++;
+        gw_flow_tx_lose(ep, flow, oldest, GW_TX_OVERTAKEN, now);
+    }
+    if (!any)
+        return;
+    transport->loss->on_loss(flow->loss_state, transport->loss_cfg.bytes, now);
+    flow->rto = rto_of(flow);
+    flow->is_urged = is_first;
 }
 
 void gw_flow_tx_hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
@@ -104,9 +195,36 @@ static void check_starved(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_ti
         flow->is_starved = true;
 }
 
-void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+/* One packet is to leave whatever the window says: a new one, or the latest once more. */
+static void probe(struct gw_endpoint *ep, struct gw_tx_flow *flow)
+{
+    ep->stats.probes++;
+    flow->is_urged = true;
+    if (!gw_tx_has_work(ep, flow))
+        take_back(ep, flow, flow->records[gw_tx_flight_head(ep)].prev);
+}
+
+/* The oldest packet in flight has waited for long enough. */
+static void time_out(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t oldest, gw_time now)
 {
     const struct gw_transport *transport = flow->transport;
+    gw_time sent_at = now - record_age(&flow->records[oldest], now);
+    enum gw_loss_verdict verdict =
+        transport->loss->on_timeout(flow->loss_state, transport->loss_cfg.bytes, sent_at, now);
+    if (verdict == GW_LOSS_PROBE) {
+        probe(ep, flow);
+        return;
+    }
+    do {
+        ep->stats.timeouts++;
+        gw_flow_tx_lose(ep, flow, gw_tx_list_first(flow->records, gw_tx_flight_head(ep)),
+                        GW_TX_TIMEOUT, now);
+    } while (verdict == GW_LOSS_ALL && !gw_tx_list_is_empty(flow->records, gw_tx_flight_head(ep)));
+    transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, sent_at, now);
+}
+
+void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+{
     uint32_t index = gw_tx_index(ep, flow);
     if (gw_stall_is_over(flow->progress_at, ep->cfg.stall, now)) {
         gw_flow_tx_fail(ep, flow, now);
@@ -115,18 +233,14 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
     uint32_t oldest;
     while ((oldest = gw_tx_list_first(flow->records, gw_tx_flight_head(ep))) !=
            gw_tx_flight_head(ep)) {
-        gw_time age = record_age(&flow->records[oldest], now);
-        if (age < flow->rto)
+        if (waiting_time(flow, &flow->records[oldest], now) < flow->rto)
             break;
-        ep->stats.timeouts++;
-        gw_flow_tx_lose(ep, flow, oldest, false, now);
-        transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, now - age, now);
-        transport->loss->on_timeout(flow->loss_state, transport->loss_cfg.bytes, now - age, now);
+        time_out(ep, flow, oldest, now);
         flow->rto = rto_of(flow);
     }
     gw_endpoint_arm(ep, index, gw_stall_at(flow->progress_at, ep->cfg.stall));
     if (oldest != gw_tx_flight_head(ep))
-        gw_endpoint_arm_by(ep, index, timeout_at(&flow->records[oldest], flow->rto, now));
+        gw_endpoint_arm_by(ep, index, timeout_at(flow, &flow->records[oldest], flow->rto, now));
     check_starved(ep, flow, now);
     gw_flow_tx_wake(ep, flow, now);
 }

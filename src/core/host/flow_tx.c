@@ -29,7 +29,8 @@ static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow 
     return gw_tx_has_work(ep, flow) && gw_tx_credit_allows(flow) &&
            (flow->in_flight == 0 ||
             (!flow->is_held &&
-             (uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd));
+             ((uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd ||
+              flow->is_urged)));
 }
 
 void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)
@@ -47,6 +48,10 @@ void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 /* An event of the flow, to be filled in. */
 static struct gw_event event_of(const struct gw_tx_flow *flow, gw_time now)
 {
+    const struct gw_transport *transport = flow->transport;
+    uint64_t memory = transport->cc->remember
+                          ? transport->cc->remember(flow->cc_state, transport->cc_cfg.bytes)
+                          : 0;
     return (struct gw_event){.flow = flow->id,
                              .peer = flow->peer,
                              .tag = flow->tag,
@@ -54,6 +59,7 @@ static struct gw_event event_of(const struct gw_tx_flow *flow, gw_time now)
                              .mss = (uint16_t)flow->path.mtu,
                              .retransmits = flow->resent_packets,
                              .window = flow->window.cwnd,
+                             .memory = memory,
                              .at = now};
 }
 
@@ -166,6 +172,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     record->state = GW_TX_FLIGHT;
     gw_tx_list_append(flow->records, gw_tx_flight_head(ep), seq & ep->span_mask);
     flow->in_flight += len;
+    flow->is_urged = false;
     gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto));
 
     pkt->q = (struct gw_qpkt){
@@ -256,7 +263,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
     flow->may_lose_part = send->may_lose_part;
     flow->acked_bytes = flow->resent_packets = 0;
-    flow->is_held = false;
+    flow->is_held = flow->is_urged = false;
     flow->holds = 0;
     flow->pace_at = flow->progress_at = now;
     gw_tx_list_init(flow->records, gw_tx_flight_head(ep));

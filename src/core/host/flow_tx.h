@@ -34,6 +34,13 @@ enum gw_tx_state {
     GW_TX_LOST,    /* waits to be sent again; sending or a late ACK moves it on */
 };
 
+/* How it is known that a packet is lost. */
+enum gw_tx_cause {
+    GW_TX_TRIMMED,
+    GW_TX_OVERTAKEN, /* later ones arrived, or it was given up */
+    GW_TX_TIMEOUT,
+};
+
 /* What is known of a packet. */
 struct gw_tx_record {
     uint32_t sent; /* tick of the last transmission, rounded up */
@@ -77,6 +84,8 @@ struct gw_tx_flow {
     uint8_t ecn;        /* enum gw_ecn; of its data packets */
     bool may_lose_part; /* see struct gw_send */
     bool is_held;       /* the receiver is not ready: one packet at a time */
+    bool is_urged;      /* one packet leaves whatever the window says: a probe, or the first that is
+                           resent after a loss was found */
     uint8_t holds;      /* times that it was not, up to a limit */
     /* The rest of a flow on credit; see credit.h. */
     bool is_starved;     /* one packet without credit tells the receiver so */
@@ -84,9 +93,9 @@ struct gw_tx_flow {
     uint32_t granted;    /* the receiver's count */
     gw_time answered_at; /* last time that a CREDIT or NACK came */
     struct gw_path path;
-    uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
     uint64_t cc_state[GW_CC_STATE_MAX / 8];
+    uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
 };
 
 static inline uint32_t gw_tx_index(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
@@ -170,8 +179,16 @@ void gw_flow_tx_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time
 void gw_flow_tx_refresh_rto(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 
 /* The packet in flight at record `at` is lost, and congestion control learns of it. */
-void gw_flow_tx_lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at, bool trimmed,
-                     gw_time now);
+void gw_flow_tx_lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at,
+                     enum gw_tx_cause cause, gw_time now);
+
+/* Of a flow whose loss detection infers losses from arrivals, around the settling of what an ACK
+ * reports: tells it of what that is, and returns before which time all in flight is lost; ... */
+gw_time gw_flow_tx_deliver(const struct gw_endpoint *ep, struct gw_tx_flow *flow,
+                           const struct gw_pkt *pkt, gw_time now);
+/* ... takes that for lost. */
+void gw_flow_tx_lose_before(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time lost_before,
+                            gw_time now);
 
 /* The receiver is not ready: what is in flight is dropped there, and one packet asks again. */
 void gw_flow_tx_hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);

@@ -30,9 +30,10 @@ static bool trim_on_nack(void *state, const void *config)
     return true;
 }
 
-static void trim_on_ack(void *state, const void *config, gw_time sent_at)
+static void trim_on_ack(void *state, const void *config, gw_time sent_at, gw_time rtt)
 {
     (void)config;
+    (void)rtt;
     gw_rto_on_ack(state, sent_at);
 }
 
@@ -42,10 +43,12 @@ static gw_time trim_period(const void *state, const void *config)
     return gw_rto_period(state);
 }
 
-static void trim_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
+static enum gw_loss_verdict trim_on_timeout(void *state, const void *config, gw_time sent_at,
+                                            gw_time now)
 {
     (void)config;
     gw_rto_on_timeout(state, sent_at, now);
+    return GW_LOSS_OLDEST;
 }
 
 static const struct gw_param params[] = {

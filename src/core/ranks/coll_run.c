@@ -372,6 +372,7 @@ static void sent(struct gw_coll_run *run, const struct gw_event *event)
         return; /* another's, of the same tag */
     run->under_way[i] = run->under_way[--run->sending];
     run->cfg.path.window = event->window; /* messages are too short to find it out each time */
+    run->cfg.path.memory = event->memory;
 }
 
 static void received(struct gw_coll_run *run, const struct gw_event *event)

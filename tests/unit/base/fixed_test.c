@@ -38,11 +38,28 @@ static void fixed_sqrt__rounds_down(void **state)
     }
 }
 
+/* The same of cubes, up to the largest that is allowed. */
+static void fixed_cbrt__rounds_down(void **state)
+{
+    (void)state;
+    const uint64_t largest = (UINT64_C(1) << 42) - 1;
+    assert_true(gw_cbrt(0) == 0);
+    assert_true(gw_cbrt(((unsigned __int128)1 << 126) - 1) == largest);
+    for (uint64_t root = 1; root <= largest; root += 1 + root / 7) {
+        unsigned __int128 cube = (unsigned __int128)root * root * root;
+        unsigned __int128 next = (unsigned __int128)(root + 1) * (root + 1) * (root + 1);
+        assert_true(gw_cbrt(cube) == root);
+        assert_true(gw_cbrt(cube - 1) == root - 1);
+        assert_true(gw_cbrt(next - 1) == root);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_mul__rounds_down),
         cmocka_unit_test(fixed_sqrt__rounds_down),
+        cmocka_unit_test(fixed_cbrt__rounds_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

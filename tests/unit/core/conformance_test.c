@@ -216,7 +216,7 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
     gw_time now = (gw_time)0 - 20 * path->brtt_max; /* wraps on the way */
     for (int i = 0; i < 2; i++)
         ops->init(memories[i].bytes, cfg, path, &windows[i], now);
-    const uint64_t limit = 2 * (uint64_t)path->bdp + path->mtu;
+    const uint64_t limit = ops->exceeds_bdp ? UINT32_MAX : 2 * (uint64_t)path->bdp + path->mtu;
     for (int step = 0; step < STEPS; step++) {
         uint32_t kind = gw_prng_below(&prng, 16);
         uint32_t bytes = 1 + gw_prng_below(&prng, kind == 15 ? UINT32_MAX - 1 : path->mtu);
@@ -232,7 +232,11 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
                     .bytes = bytes, .in_flight = in_flight, .rtt = rtt, .ce = ce};
                 ops->on_ack(memories[i].bytes, cfg, path, &ack, &windows[i], now);
             } else {
-                struct gw_cc_loss loss = {.bytes = bytes, .in_flight = in_flight, .trimmed = ce};
+                struct gw_cc_loss loss = {.bytes = bytes,
+                                          .in_flight = in_flight,
+                                          .sent_at = now - rtt,
+                                          .trimmed = ce,
+                                          .is_timeout = !ce && step % 2};
                 ops->on_loss(memories[i].bytes, cfg, path, &loss, &windows[i], now);
             }
         }
@@ -262,7 +266,10 @@ static void check_cc(const struct gw_algo *algo, const union gw_algo_cfg *cfg, c
     }
 }
 
-/* No window leaves [1 byte, 2 bdp + 1 packet], whatever the feedback. */
+/*
+ * No window leaves [1 byte, 2 bdp + 1 packet], whatever the feedback; nor 32 bits, where only
+ * losses and marks bound it.
+ */
 static void conformance_cc__keeps_windows_in_bounds(void **state)
 {
     (void)state;
@@ -370,33 +377,69 @@ static void conformance_lb__keeps_entropies_in_range(void **state)
 
 /* ---- Loss detection. ---- */
 
+/* A packet sent at `sent_at` arrived; what is sent from `now` on must not count as lost by that. */
+static void loss_arrive(const struct gw_loss_ops *ops, struct memory *memory,
+                        const union gw_algo_cfg *cfg, gw_time sent_at, gw_time now)
+{
+    if (ops->on_delivery) {
+        gw_time lost_before = ops->on_delivery(memory->bytes, cfg, sent_at);
+        assert_true(lost_before == GW_TIME_NEVER || !gw_time_before(now, lost_before));
+    }
+    ops->on_ack(memory->bytes, cfg, sent_at, PATHS[0].brtt);
+}
+
+/* How long packets may stay unanswered when a probe, if the algorithm has such, was of no use. */
+static gw_time loss_base(const struct gw_loss_ops *ops, const struct memory *memory,
+                         const union gw_algo_cfg *cfg, gw_time now)
+{
+    struct memory copy = *memory;
+    gw_time first = ops->period(copy.bytes, cfg);
+    if (ops->on_timeout(copy.bytes, cfg, now - first, now) != GW_LOSS_PROBE)
+        return first;
+    gw_time base = ops->period(copy.bytes, cfg);
+    assert_true(first <= base);
+    return base;
+}
+
 static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg, const char *what)
 {
     const struct gw_loss_ops *ops = (const void *)algo;
     (void)what;
+    assert_int_equal(ops->on_delivery != NULL, ops->on_loss != NULL);
     for (size_t p = 0; p < GW_COUNT_OF(PATHS); p++) {
         struct memory memory = memory_make(algo);
         struct gw_prng prng = gw_prng_derive(SEED, p);
         ops->init(memory.bytes, cfg, &PATHS[p]);
-        const gw_time base = ops->period(memory.bytes, cfg);
+        const gw_time long_ago = (gw_time)0 - 1000 * GW_S;
+        for (int i = 0; i < 1000; i++) /* estimates settle */
+            loss_arrive(ops, &memory, cfg, long_ago, long_ago);
+        const gw_time least = ops->period(memory.bytes, cfg);
+        const gw_time base = loss_base(ops, &memory, cfg, long_ago);
+        assert_in_range(least, 1, base);
         assert_in_range(base, 1, INT64_MAX / 64);
 
         /* Every packet is lost: the period grows, never shrinks, and ends at 64 times the base. */
         gw_time now = (gw_time)0 - 10 * base;
-        gw_time last = base;
+        gw_time last = least;
         for (int step = 0; step < 20; step++) {
             gw_time sent_at = now;
             now += last;
-            ops->on_timeout(memory.bytes, cfg, sent_at, now);
+            bool probes = ops->on_timeout(memory.bytes, cfg, sent_at, now) == GW_LOSS_PROBE;
             gw_time next = ops->period(memory.bytes, cfg);
+            if (probes) {
+                assert_int_equal(step, 0); /* once, and first */
+                assert_int_equal(next, base);
+                last = base;
+            }
             assert_in_range(next, last, 2 * last);
             assert_true(next <= 64 * base);
             last = next;
         }
         assert_int_equal(last, 64 * base);
         /* A new packet that arrives brings the base back. */
-        ops->on_ack(memory.bytes, cfg, now);
-        assert_int_equal(ops->period(memory.bytes, cfg), base);
+        loss_arrive(ops, &memory, cfg, now, now);
+        assert_int_equal(ops->period(memory.bytes, cfg), least);
+        assert_int_equal(loss_base(ops, &memory, cfg, now), base);
 
         for (int step = 0; step < STEPS; step++) {
             now += gw_prng_next(&prng) % (2 * base);
@@ -404,10 +447,12 @@ static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
             bool believed = ops->on_nack(memory.bytes, cfg);
             assert_int_equal(ops->on_nack(memory.bytes, cfg), believed);
             if (gw_prng_below(&prng, 2))
-                ops->on_ack(memory.bytes, cfg, sent_at);
+                loss_arrive(ops, &memory, cfg, sent_at, now);
+            else if (ops->on_loss && gw_prng_below(&prng, 4) == 0)
+                ops->on_loss(memory.bytes, cfg, now);
             else
                 ops->on_timeout(memory.bytes, cfg, sent_at, now);
-            assert_in_range(ops->period(memory.bytes, cfg), base, 64 * base);
+            assert_in_range(ops->period(memory.bytes, cfg), least, 64 * base);
         }
         memory_check(&memory, algo);
     }

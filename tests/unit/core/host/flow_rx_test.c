@@ -123,6 +123,33 @@ static void flow_rx_trimmed__is_answered_by_a_nack(void **state)
     fixture_close(&f);
 }
 
+/* RFC 5681, section 4.2: with ack_holes no ACK around a hole is held back; else they all are. */
+static void flow_rx_hole__is_told_of_at_once(void **state)
+{
+    static const uint32_t order[] = {0, 2, 3, 1, 4, 5};
+    static const bool at_once[] = {false, true, true, true, false, false};
+    (void)state;
+    for (int holes = 0; holes < 2; holes++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.ack_every = 8;
+        cfg.ack_delay = 5 * GW_US;
+        cfg.ack_holes = holes;
+        fixture_open(&f, &cfg, "1000");
+        for (size_t i = 0; i < GW_COUNT_OF(order); i++) {
+            struct gw_pkt acks[2];
+            feed(&f, order[i], 100);
+            assert_int_equal(fixture_pull(&f, acks, 2), holes && at_once[i]);
+        }
+        f.now += GW_MS;
+        gw_node_expire(f.node, f.now);
+        fixture_take_ready(&f);
+        struct gw_pkt ack = answer(&f);
+        assert_true(ack.seq == 5 && ack.ack.cum == 6);
+        gw_test_host_close(&f.host);
+    }
+}
+
 static void flow_rx_duplicate__is_acknowledged_again(void **state)
 {
     (void)state;
@@ -594,6 +621,7 @@ int main(void)
         cmocka_unit_test(flow_rx_data__is_acknowledged_with_an_echo),
         cmocka_unit_test(flow_rx_ack__draws_its_own_entropy),
         cmocka_unit_test(flow_rx_trimmed__is_answered_by_a_nack),
+        cmocka_unit_test(flow_rx_hole__is_told_of_at_once),
         cmocka_unit_test(flow_rx_duplicate__is_acknowledged_again),
         cmocka_unit_test(flow_rx_order__does_not_matter),
         cmocka_unit_test(flow_rx_order__beyond_the_span_is_refused),

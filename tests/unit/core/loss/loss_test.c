@@ -82,9 +82,9 @@ static void loss_on_timeout__doubles_for_what_was_sent_after_it(void **state)
         assert_int_equal(period(&d), base << (step < 6 ? step : 6));
     }
     /* An ACK of something older proves nothing; one of something younger ends the episode. */
-    d.ops->on_ack(d.state, &d.cfg, now - 1);
+    d.ops->on_ack(d.state, &d.cfg, now - 1, BRTT);
     assert_int_equal(period(&d), base << 6);
-    d.ops->on_ack(d.state, &d.cfg, now);
+    d.ops->on_ack(d.state, &d.cfg, now, BRTT);
     assert_int_equal(period(&d), base);
     expire(&d, now, now + base);
     assert_int_equal(period(&d), base);
@@ -98,7 +98,7 @@ static void loss_on_timeout__works_across_the_wrap_of_time(void **state)
     expire(&d, now - base, now);
     expire(&d, now + 1, now + 1 + base); /* beyond the wrap */
     assert_int_equal(period(&d), 2 * base);
-    d.ops->on_ack(d.state, &d.cfg, now + 1 + base);
+    d.ops->on_ack(d.state, &d.cfg, now + 1 + base, BRTT);
     assert_int_equal(period(&d), base);
 }
 
