@@ -1,6 +1,6 @@
 /*
  * By which rules the jobs of an entry aggregate: ours, or one by one those of ATP as published (see
- * core/aggregation/agg_rules.h). The preset `paper` sets them all.
+ * core/agg_rules.h). The preset `paper` sets them all.
  */
 #ifndef GW_WORKLOAD_JOB_RULES_H
 #define GW_WORKLOAD_JOB_RULES_H

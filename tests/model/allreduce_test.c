@@ -331,7 +331,7 @@ static void allreduce__windows_are_equal_at_every_fragment(void **state)
         apart += result.watch.apart_most;
         cuts += result.workers.cuts;
         compared += result.watch.compared;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(cuts > 500 && compared > 10000 && apart > 0);
 }
@@ -347,7 +347,7 @@ static void allreduce__windows_differ_when_each_halves_alone(void **state)
         cfg.rules.halving = GW_AGG_HALVE_ALONE;
         run_exact(&cfg, &result);
         differ += result.watch.differ;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     assert_true(differ > 0);
 }
@@ -370,7 +370,7 @@ static void allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip(void
         cfg.aggregators = AMPLE;
         run_exact(&cfg, &result);
         most = result.watch.apart_time > most ? result.watch.apart_time : most;
-        gw_model_free(&result);
+        gw_model_result_free(&result);
     }
     print_message("apart for %llu us at most\n", (unsigned long long)(most / GW_US));
     assert_true(most > 0 && most < bound);
@@ -407,7 +407,7 @@ static void allreduce__is_exact_by_the_papers_rules(void **state)
                 asked += result.server.asked;
             if (on >> 3 & 1)
                 remaps += result.workers.remaps;
-            gw_model_free(&result);
+            gw_model_result_free(&result);
         }
     }
     assert_true(seen.discarded && seen.collisions && remaps);

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/aggregation/agg_rules.h"
+#include "core/agg_rules.h"
 
 enum gw_agg_indexing {
     GW_AGG_INDEX_HASH,   /* hashed and distinct; collisions are remapped */

@@ -20,7 +20,7 @@
 #include <stddef.h>
 
 #include "base/index_queue.h"
-#include "core/aggregation/agg_rules.h"
+#include "core/agg_rules.h"
 #include "core/pkt.h"
 
 enum {

@@ -17,7 +17,7 @@
 #ifndef GW_CORE_AGGREGATE_H
 #define GW_CORE_AGGREGATE_H
 
-#include "core/aggregation/agg_rules.h"
+#include "core/agg_rules.h"
 #include "core/job.h"
 #include "core/quant/kernels.h"
 
