@@ -11,6 +11,7 @@
 enum {
     SAMPLE_STEP = 1021, /* of the elements that are checked each time */
     ROUND_MAX = 1024,   /* iterations whose times are exchanged at once */
+    CALLS_MAX = 64,     /* in work at once: as many as a job takes */
 };
 
 #define ERROR_MAX 1e6
@@ -56,19 +57,25 @@ static void check(struct run *run, uint64_t step)
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
-/* One all-reduce of all tensors, in place. */
+/* One all-reduce of all tensors, in place. On return none is in work, also after an error. */
 static int reduce_once(const struct run *run, gradwire_call *calls)
 {
     uint64_t end = run->elements;
-    uint32_t started = 0;
+    uint32_t started = 0, ended = 0;
     int code = GRADWIRE_OK;
-    for (uint32_t i = run->count; i-- > 0 && !code; started += !code) {
-        end -= run->tensors[i];
-        code = gradwire_allreduce_start(run->job, run->data + end, run->data + end, run->tensors[i],
-                                        GRADWIRE_FLOAT32, GRADWIRE_SUM, &calls[started]);
+    while (ended < started || (started < run->count && !code)) {
+        int error;
+        if (started < run->count && started - ended < CALLS_MAX && !code) {
+            uint64_t size = run->tensors[run->count - 1 - started];
+            end -= size;
+            error = gradwire_allreduce_start(run->job, run->data + end, run->data + end, size,
+                                             GRADWIRE_FLOAT32, GRADWIRE_SUM, &calls[started]);
+            started += !error;
+        } else {
+            error = gradwire_wait(run->job, calls[ended++]);
+        }
+        code = code ? code : error;
     }
-    for (uint32_t i = 0; i < started && !code; i++)
-        code = gradwire_wait(run->job, calls[i]);
     return code;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/bench_send.h"
 #include "cli/cli.h"
 #include "cli/reduce.h"
+#include "workload/model/model.h"
 
 enum {
     WORKERS_MAX = 64,
@@ -28,7 +29,8 @@ enum {
     KEY_MODEL,
     KEY_RANK,
     KEY_WORLD,
-    TENSORS_MAX = 64,
+    TENSORS_MAX = 1024, /* of a model */
+    WHY_MAX = 512,
 };
 
 #define SIZE_MAX_BYTES (UINT64_C(16) << 30)
@@ -59,7 +61,8 @@ static const struct argp_option options[] = {
     {"workers", KEY_WORKERS, "N", 0, "local processes (4; of --via send: 2)", 0},
     {"size", KEY_SIZE, "BYTES", 0, "of each worker's float32 tensor (100MB)", 0},
     {"iters", KEY_ITERS, "K", 0, "all-reduces that are timed, after one that is not (5)", 0},
-    {"model", KEY_MODEL, "NAME", 0, "instead of --size: the gradients of vgg16, layer by layer", 0},
+    {"model", KEY_MODEL, "NAME", 0, "instead of --size: the gradients of a model, layer by layer",
+     0},
     {"rank", KEY_RANK, "R", 0, "several machines: we are this rank", 0},
     {"world", KEY_WORLD, "N", 0, "of so many, of which rank 0 is at --join", 0},
     {0},
@@ -82,25 +85,32 @@ static error_t parse_number(const char *option, const char *text, uint64_t low, 
     return EINVAL;
 }
 
-/* VGG-16 as in K. Simonyan and A. Zisserman, ICLR 2015, table 1: weights, then biases, of each
- * layer. */
-static void set_vgg16(struct bench_args *args)
+/* The weights and biases of each layer. */
+static error_t set_model(struct bench_args *args, const char *name)
 {
-    static const uint32_t maps[] = {3,   64,  64,  128, 128, 256, 256,
-                                    256, 512, 512, 512, 512, 512, 512};
-    static const uint32_t dense[] = {512 * 7 * 7, 4096, 4096, 1000};
+    char why[WHY_MAX];
+    struct gw_model model;
+    if (gw_model_load(&model, name, why, sizeof(why))) {
+        gw_complain("--model=%s: %s", name, why);
+        return EINVAL;
+    }
+    error_t error = 0;
+    if (model.tensor_count == 0 || model.tensor_count > TENSORS_MAX ||
+        model.params > SIZE_MAX_BYTES / 4) {
+        gw_complain("--model=%s: expected up to %d tensors and 16 GiB", name, TENSORS_MAX);
+        error = EINVAL;
+    }
     args->tensor_count = 0;
-    args->size = 0;
-    for (uint32_t i = 0; i + 1 < sizeof(maps) / sizeof(maps[0]); i++) {
-        args->tensors[args->tensor_count++] = (uint64_t)9 * maps[i] * maps[i + 1];
-        args->tensors[args->tensor_count++] = maps[i + 1];
+    for (uint32_t i = 0; i < model.layer_count && !error; i++) {
+        const struct gw_layer *layer = &model.layers[i];
+        if (layer->weights)
+            args->tensors[args->tensor_count++] = layer->weights;
+        if (layer->biases)
+            args->tensors[args->tensor_count++] = layer->biases;
     }
-    for (uint32_t i = 0; i + 1 < sizeof(dense) / sizeof(dense[0]); i++) {
-        args->tensors[args->tensor_count++] = (uint64_t)dense[i] * dense[i + 1];
-        args->tensors[args->tensor_count++] = dense[i + 1];
-    }
-    for (uint32_t i = 0; i < args->tensor_count; i++)
-        args->size += 4 * args->tensors[i];
+    args->size = 4 * model.params;
+    gw_model_free(&model);
+    return error;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -120,12 +130,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         gw_complain("--size=%s: expected bytes from 4 to 16GiB, as 100MB", text);
         return EINVAL;
     case KEY_MODEL:
-        if (strcmp(text, "vgg16") == 0) {
-            set_vgg16(args);
-            return 0;
-        }
-        gw_complain("--model=%s: expected vgg16", text);
-        return EINVAL;
+        return set_model(args, text);
     case KEY_ITERS:
         return parse_number("iters", text, 1, ITERS_MAX, &args->iters);
     case KEY_RANK:

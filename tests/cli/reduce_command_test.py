@@ -72,6 +72,15 @@ class CommandTest(unittest.TestCase):
                                   "--loss", "0.02", "--duplicate", "2%", "--delay", "0.02", "--json")
         self.assertLessEqual(json.loads(result.stdout)["max_abs_error"], 1e-6)
 
+    def test_bench_reduces_models_with_more_tensors_than_calls(self):
+        rows = [f"layer{i},fc,300,20,6000" for i in range(50)]
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("\n".join(["layer,kind,weights,biases,macs", *rows, ""]))
+            file.flush()
+            result = self.run_program("bench", "--workers", "2", "--iters", "2", "--model",
+                                      file.name, "--json")
+        self.assertEqual(json.loads(result.stdout)["bytes"], 4 * 50 * 320)
+
     def test_bench_refuses(self):
         self.refuse("bench", "--size", "nothing", names="--size=nothing")
         self.refuse("bench", "--workers", "0", names="--workers=0")
