@@ -24,6 +24,7 @@ enum {
     KEY_OUT,
     KEY_WIRE,
     KEY_PCAP,
+    KEY_TIMELINE,
     KEY_DESCRIBE,
     KEY_LIST,
     KEY_JSON,
@@ -46,6 +47,8 @@ static const struct argp_option options[] = {
     {"wire", KEY_WIRE, 0, 0, "pass every packet through encode and decode, and compare", 0},
     {"pcap", KEY_PCAP, "FILE", 0, "write what the link metrics.pcap (default: the first) carried",
      0},
+    {"timeline", KEY_TIMELINE, "FILE", 0,
+     "write what workers of jobs did when, as Chrome's trace events (opens in Perfetto)", 0},
     {"describe", KEY_DESCRIBE, 0, 0, "print the resolved scenario and stop", 0},
     {"list", KEY_LIST, "KIND", 0, "list one of: " GW_REPORT_KINDS, 0},
     {"json", KEY_JSON, 0, 0, "print one JSON value", 0},
@@ -112,6 +115,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_PCAP:
         args->pcap = text;
+        return 0;
+    case KEY_TIMELINE:
+        args->timeline = text;
         return 0;
     case KEY_DESCRIBE:
         command->describe = true;

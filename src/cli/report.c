@@ -260,10 +260,40 @@ static int write_flows(const struct gw_run_report *run, const char *directory)
     return close_file(file, path);
 }
 
+/* Subject and port. */
+static void write_subject(const struct gw_run_report *run, const struct gw_sample *sample,
+                          FILE *file)
+{
+    switch (sample->series) {
+    case GW_SERIES_CWND:
+    case GW_SERIES_RATE:
+        fprintf(file, "%u,", run->scenario->workload.flows[sample->subject].id);
+        break;
+    case GW_SERIES_QUEUE:
+        fprintf(file, "%s,%u", run->scenario->topo.nodes[sample->subject].name, sample->port);
+        break;
+    case GW_SERIES_COLLISIONS:
+        fprintf(file, "%s,", run->scenario->topo.nodes[sample->subject].name);
+        break;
+    case GW_SERIES_GOODPUT:
+    case GW_SERIES_SWITCH_SUMS:
+    case GW_SERIES_SERVER_SUMS:
+        fprintf(file, "%u,", sample->subject);
+        break;
+    }
+}
+
 static int write_series(const struct gw_run_report *run, const char *directory)
 {
     static const char *const names[] = {
-        [GW_SERIES_CWND] = "cwnd", [GW_SERIES_RATE] = "rate", [GW_SERIES_QUEUE] = "queue"};
+        [GW_SERIES_CWND] = "cwnd",
+        [GW_SERIES_RATE] = "rate",
+        [GW_SERIES_QUEUE] = "queue",
+        [GW_SERIES_GOODPUT] = "goodput",
+        [GW_SERIES_SWITCH_SUMS] = "switch_sums",
+        [GW_SERIES_SERVER_SUMS] = "server_sums",
+        [GW_SERIES_COLLISIONS] = "collisions",
+    };
     uint64_t count;
     const struct gw_sample *samples = gw_sim_samples(run->sim, &count);
     if (count == 0)
@@ -276,10 +306,7 @@ static int write_series(const struct gw_run_report *run, const char *directory)
     for (uint64_t i = 0; i < count; i++) {
         const struct gw_sample *sample = &samples[i];
         fprintf(file, "%.6f,%s,", in_us(sample->at), names[sample->series]);
-        if (sample->series == GW_SERIES_QUEUE)
-            fprintf(file, "%s,%u", run->scenario->topo.nodes[sample->subject].name, sample->port);
-        else
-            fprintf(file, "%u,", run->scenario->workload.flows[sample->subject].id);
+        write_subject(run, sample, file);
         fprintf(file, ",%llu\n", (unsigned long long)sample->value);
     }
     return close_file(file, path);

@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/stopwatch.h"
 #include "cli/table.h"
+#include "cli/trace_events.h"
 
 enum {
     BAR_WIDTH = 40,
@@ -67,6 +68,7 @@ struct session {
     json_t *point;            /* results of the point that runs */
     struct gw_table *table;   /* NULL: the scenario has none */
     struct gw_claims *claims; /* NULL: the scenario has none */
+    FILE *timeline;           /* NULL: not wanted */
     uint32_t run_index;
     bool is_only;    /* one point, one seed */
     bool incomplete; /* a run left flows unfinished */
@@ -94,6 +96,8 @@ static int report(struct session *session, const struct gw_run_report *run)
     if (args->out && (!make_directory(args->out, session->run_index, session->is_only, directory) ||
                       gw_report_files(run, directory) != GW_OK))
         return GW_EXIT_FAILURE;
+    if (session->timeline && !gw_trace_events_write(run, session->timeline, args->timeline))
+        return GW_EXIT_FAILURE;
     session->run_index++;
     return GW_EXIT_OK;
 }
@@ -117,6 +121,7 @@ static int run_once(struct session *session, const struct gw_override *overrides
         .threads = (uint32_t)args->threads,
         .wire = args->wire,
         .pcap_file = args->pcap,
+        .timeline = args->timeline != NULL,
         .pcap_link = scenario.metrics.pcap_link,
         .progress = shows ? show_progress : NULL,
     };
@@ -274,6 +279,14 @@ static int run_session(struct session *session, const struct gw_sweep *sweep)
         gw_complain("--pcap: needs a single run, not a sweep or several seeds");
         return GW_EXIT_USAGE;
     }
+    if (args->timeline && !session->is_only) {
+        gw_complain("--timeline: needs a single run, not a sweep or several seeds");
+        return GW_EXIT_USAGE;
+    }
+    if (args->timeline && !(session->timeline = fopen(args->timeline, "w"))) {
+        gw_complain("--timeline %s: %s", args->timeline, strerror(errno));
+        return GW_EXIT_USAGE;
+    }
     if (sweep->claim_count) {
         session->claims = gw_claims_open(sweep);
         if (!session->claims)
@@ -309,6 +322,8 @@ int gw_sim_runs(const struct gw_sim_args *args)
         .is_only = sweep.point_count == 1 && args->seeds == 1,
     };
     int status = run_session(&session, &sweep);
+    if (session.timeline)
+        fclose(session.timeline);
     gw_table_close(session.table);
     gw_claims_close(session.claims);
     json_decref(session.results);

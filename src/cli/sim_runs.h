@@ -21,7 +21,7 @@ struct gw_sim_args {
     uint64_t seed, seeds, threads;
     bool has_seed;
     bool wire, json;
-    const char *out, *pcap;
+    const char *out, *pcap, *timeline;
 };
 
 /* Complains itself; returns an exit status. */

@@ -24,31 +24,67 @@ static const struct gw_algo metrics_table = {
     .cfg_size = sizeof(struct gw_metrics_cfg),
 };
 
-/* The words of `metrics.series`. */
+enum {
+    WORDS = 7,
+};
+
+/* The words of `metrics.series`, and what each is about. */
+struct series_word {
+    const char *name;
+    bool *wanted;
+};
+
+static void words_of(struct gw_metrics_cfg *metrics, struct series_word words[WORDS])
+{
+    const struct series_word all[WORDS] = {
+        {"cwnd", &metrics->cwnd},
+        {"queue", &metrics->queue},
+        {"rate", &metrics->rate},
+        {"goodput", &metrics->goodput},
+        {"switch_sums", &metrics->switch_sums},
+        {"server_sums", &metrics->server_sums},
+        {"collisions", &metrics->collisions},
+    };
+    memcpy(words, all, sizeof(all));
+}
+
 static int load_series(struct gw_loader *loader, const struct gw_doc_value *list)
 {
     const struct gw_document *document = &loader->document;
-    struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
-    const struct {
-        const char *name;
-        bool *wanted;
-    } words[] = {{"cwnd", &metrics->cwnd}, {"queue", &metrics->queue}, {"rate", &metrics->rate}};
+    struct series_word words[WORDS];
+    words_of(&loader->scenario->metrics, words);
     if (list->kind != GW_DOC_VALUE_LIST)
         return gw_document_error(document, list, GW_ERR_INVALID,
-                                 "expected a list of cwnd, queue and rate");
+                                 "expected a list of names, such as [cwnd, queue]");
     for (uint32_t i = 0; i < list->count; i++) {
         const char *text = gw_schema_text(document, list->items[i]);
         bool known = false;
-        for (uint32_t w = 0; text && w < sizeof(words) / sizeof(words[0]); w++)
+        for (uint32_t w = 0; text && w < WORDS; w++)
             if (strcmp(text, words[w].name) == 0)
                 *words[w].wanted = known = true;
         if (text && !known)
             return gw_document_error(document, list->items[i], GW_ERR_UNKNOWN,
-                                     "unknown series: %s; expected cwnd, queue or rate", text);
+                                     "unknown series: %s; expected cwnd, queue, rate, goodput, "
+                                     "switch_sums, server_sums or collisions",
+                                     text);
         if (!text)
             return GW_ERR_INVALID;
     }
     return GW_OK;
+}
+
+static void write_series(const struct gw_loader *loader)
+{
+    struct series_word words[WORDS];
+    words_of(&loader->scenario->metrics, words);
+    const char *separator = "";
+    fputs("  series: [", loader->out);
+    for (uint32_t w = 0; w < WORDS; w++)
+        if (*words[w].wanted) {
+            fprintf(loader->out, "%s%s", separator, words[w].name);
+            separator = ", ";
+        }
+    fputs("]\n", loader->out);
 }
 
 /* `metrics.pcap`: the link that --pcap writes. */
@@ -99,15 +135,14 @@ int gw_loader_metrics(struct gw_loader *loader)
     if (metrics->sample && metrics->sample < GW_NS)
         return gw_document_error(&loader->document, gw_loader_place(section, "sample"),
                                  GW_ERR_RANGE, "sample must be at least 1ns");
-    if (!series && metrics->sample)
-        metrics->cwnd = metrics->queue = metrics->rate = true;
+    struct series_word words[WORDS];
+    words_of(metrics, words);
+    for (uint32_t w = 0; w < WORDS && !series && metrics->sample; w++)
+        *words[w].wanted = true;
     gw_loader_write(loader, "metrics", NULL, &schema);
     if (!loader->out)
         return GW_OK;
-    fprintf(loader->out, "  series: [%s%s%s%s%s]\n", metrics->cwnd ? "cwnd" : "",
-            metrics->cwnd && (metrics->queue || metrics->rate) ? ", " : "",
-            metrics->queue ? "queue" : "", metrics->queue && metrics->rate ? ", " : "",
-            metrics->rate ? "rate" : "");
+    write_series(loader);
     write_pcap(loader);
     return GW_OK;
 }

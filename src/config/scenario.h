@@ -100,6 +100,10 @@ struct gw_metrics_cfg {
     bool cwnd;          /* per flow */
     bool rate;          /* per flow: acknowledged bytes per interval, as bit/s */
     bool queue;         /* per port: backlog in bytes */
+    bool goodput;       /* per job: bytes of gradients back at a worker per interval, as bit/s */
+    bool switch_sums;   /* per job: fragments of which switches made the whole sum, per interval */
+    bool server_sums;   /* per job: of fragments, or parts of pieces, that servers finished */
+    bool collisions;    /* per switch: packets that found their aggregator taken, per interval */
     bool rtt;           /* the distribution of packets' RTTs, in the result */
     uint32_t pcap_link; /* what --pcap writes: `pcap: [a, b]` names its ends; default link 0 */
 };

@@ -1,5 +1,6 @@
 /* What became of training jobs; see gw_sim_jobs(). */
 #include "sim/mover.h"
+#include "sim/sample.h"
 
 void gw_sim_add_stats(void *sum, const void *stats, size_t size)
 {
@@ -105,6 +106,62 @@ double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *res
         squares += rate * rate;
     }
     return jobs ? sum * sum / (jobs * squares) : 1;
+}
+
+static struct gw_sim_progress progress_of(const struct gw_sim *sim, uint32_t index)
+{
+    const struct gw_sim_job *job = &sim->jobs[index];
+    struct gw_job_result result = {0};
+    struct gw_sim_progress progress = {0};
+    job->ops->results(sim, index, &result);
+    progress.switch_sums = result.aggregated;
+    progress.server_sums = result.fragments - result.aggregated;
+    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
+        const struct gw_sim_member *member = gw_sim_member_of(sim, job->spec, rank);
+        progress.back += job->ops->back ? job->ops->back(sim, member) : member->back;
+    }
+    return progress;
+}
+
+/* Bytes of all workers in an interval as bit/s of one. */
+static uint64_t goodput_bps(const struct gw_sim_job *job, uint64_t bytes, gw_time interval)
+{
+    unsigned __int128 bits = (unsigned __int128)bytes * 8 * GW_S;
+    return (uint64_t)(bits / interval / job->spec->worker_count);
+}
+
+/* What a worker had may be gone with its host. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+void gw_sim_jobs_sample(struct gw_sim *sim, gw_time at)
+{
+    const struct gw_metrics_cfg *metrics = &sim->scenario->metrics;
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        struct gw_sim_job *job = &sim->jobs[i];
+        const struct gw_sim_progress now = progress_of(sim, i), before = job->sampled;
+        const struct {
+            bool wanted;
+            enum gw_series series;
+            uint64_t value;
+        } values[] = {
+            {metrics->goodput, GW_SERIES_GOODPUT,
+             goodput_bps(job, since(now.back, before.back), metrics->sample)},
+            {metrics->switch_sums, GW_SERIES_SWITCH_SUMS,
+             since(now.switch_sums, before.switch_sums)},
+            {metrics->server_sums, GW_SERIES_SERVER_SUMS,
+             since(now.server_sums, before.server_sums)},
+        };
+        job->sampled = now;
+        for (uint32_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
+            if (values[v].wanted)
+                gw_sim_sample_add(sim, (struct gw_sample){.at = at,
+                                                          .series = values[v].series,
+                                                          .subject = i,
+                                                          .value = values[v].value});
+    }
 }
 
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)

@@ -16,6 +16,7 @@
 
 #include "sim/calendar.h"
 #include "sim/mover.h"
+#include "sim/timeline.h"
 #include "topo/memory.h"
 
 enum {
@@ -29,6 +30,7 @@ static void end(struct gw_sim_part *part, struct gw_sim_member *member,
         return;
     member->outcome = outcome;
     member->end = now;
+    gw_sim_timeline_end(member, now);
     member->layer_end = GW_TIME_NEVER;
     gw_sim_member_wake(part->sim, member, GW_TIME_NEVER);
     part->flows_ended++;
@@ -94,6 +96,7 @@ static void begin_layer(const struct gw_sim_job *job, struct gw_sim_member *memb
     clock_read(&member->clock, now);
     member->clock.is_waiting = false;
     member->layer_end = now + time_of(job, member);
+    gw_sim_timeline_compute(member, now);
 }
 
 static void begin_backward(struct gw_sim *sim, const struct gw_sim_job *job,
@@ -203,6 +206,7 @@ static bool hand_out(struct gw_sim_part *part, struct gw_sim_job *job, struct gw
     member->clock.is_moving = true;
     uint32_t slot = member->free_slots[--member->free_count];
     member->pieces[slot] = piece;
+    gw_sim_timeline_moves(member, slot, moving(job, member), now);
     job->ops->move(part, member, slot, now);
     return true;
 }
@@ -284,10 +288,12 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
     member->free_slots[member->free_count++] = slot;
+    member->back += member->pieces[slot].bytes;
     if (member->outcome != GW_FLOW_PENDING)
         return;
     clock_read(&member->clock, now);
     member->clock.is_moving = moving(job, member) > 0;
+    gw_sim_timeline_moved(member, slot, moving(job, member), now);
     gw_scheduler_done(member->scheduler, &member->pieces[slot]);
     if (gw_scheduler_is_over(member->scheduler))
         iteration_over(part, member, now);
@@ -318,6 +324,7 @@ void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member)
     member->prng = gw_prng_derive(sim->options.seed, (uint64_t)COMPUTE_STREAM << 32 | index);
     member->layer_end = member->wake = member->quiet_since = GW_TIME_NEVER;
     member->clock.is_waiting = true;
+    member->timeline = gw_sim_timeline_open(sim, job);
     if (sim->scenario->host.payload) {
         member->in = gw_memory_aligned(job->plan->bytes);
         member->out = gw_memory_aligned(job->plan->bytes);
@@ -327,6 +334,7 @@ void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member)
 void gw_sim_train_close(struct gw_sim_member *member)
 {
     gw_scheduler_close(member->scheduler);
+    gw_sim_timeline_close(member->timeline);
     free(member->pieces);
     free(member->free_slots);
     free(member->in);

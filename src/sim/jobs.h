@@ -48,6 +48,9 @@ void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *ap
 bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_event *event, gw_time now);
 
+/* In the serial phase: takes the samples of series about jobs. */
+void gw_sim_jobs_sample(struct gw_sim *sim, gw_time at);
+
 /* In the serial phase: tells members what the first of their job has decided. */
 void gw_sim_jobs_agree(struct gw_sim *sim);
 

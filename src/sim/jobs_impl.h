@@ -18,6 +18,7 @@
 #include "workload/schedule/scheduler.h"
 
 struct gw_sim_mover_ops;
+struct gw_sim_timeline;
 
 /* A piece that rank 0 has handed out, and when. */
 struct gw_sim_said {
@@ -36,15 +37,23 @@ struct gw_sim_order {
     uint32_t limit_seen; /* as the others do */
 };
 
+/* What a job has achieved so far. */
+struct gw_sim_progress {
+    uint64_t back;        /* bytes of gradients of which workers have the sums, over all workers */
+    uint64_t switch_sums; /* fragments that switches summed wholly */
+    uint64_t server_sums; /* others, or parts of pieces, that servers finished */
+};
+
 struct gw_sim_job {
     const struct gw_job_spec *spec;
     const struct gw_plan *plan;
     const struct gw_sim_mover_ops *ops;
-    void *mover;        /* its state of the job, if it has any */
-    uint64_t *offsets;  /* of each tensor, among the bytes of all */
-    uint32_t pieces;    /* of an iteration, at most */
-    uint32_t first_tag; /* of its events, see mover.h */
-    uint32_t room;      /* pieces that a member may have under way */
+    void *mover;                    /* its state of the job, if it has any */
+    struct gw_sim_progress sampled; /* at the last sample */
+    uint64_t *offsets;              /* of each tensor, among the bytes of all */
+    uint32_t pieces;                /* of an iteration, at most */
+    uint32_t first_tag;             /* of its events, see mover.h */
+    uint32_t room;                  /* pieces that a member may have under way */
     struct gw_sim_order order;
 };
 
@@ -90,10 +99,12 @@ struct gw_sim_member {
     gw_q16 pace;             /* times that computation of this iteration takes longer */
     struct gw_prng prng;     /* of its computation */
     bool is_busy;            /* is being advanced: calls from inside return at once */
+    uint64_t back;           /* bytes of the pieces whose sums are back */
     uint64_t followed;       /* pieces of the job's order that it has taken */
     struct gw_piece *pieces; /* by slot */
     uint32_t *free_slots;
     uint32_t free_count;
+    struct gw_sim_timeline *timeline; /* NULL: not kept */
     struct gw_sim_clock clock;
     gw_time start, end;
     enum gw_flow_outcome outcome;

@@ -62,6 +62,10 @@ struct gw_sim_mover_ops {
     void (*servers_crashed)(struct gw_sim *sim, uint32_t job, uint32_t place, gw_time now);
     void (*servers_restarted)(struct gw_sim *sim, uint32_t job, uint32_t place);
 
+    /* Bytes of gradients of which a member has the sums, also of pieces under way; NULL: nothing is
+     * known of these. */
+    uint64_t (*back)(const struct gw_sim *sim, const struct gw_sim_member *member);
+
     /* Adds what the mover counted to a result. */
     void (*results)(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result);
 };

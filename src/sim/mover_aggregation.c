@@ -426,6 +426,17 @@ static void servers_restarted(struct gw_sim *sim, uint32_t job, uint32_t place)
         }
 }
 
+static uint64_t bytes_back(const struct gw_sim *sim, const struct gw_sim_member *member)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    const struct hold *hold = member->mover;
+    uint64_t fragments = 0;
+    for (uint32_t i = 0; hold && i < spec->server_count; i++)
+        if (hold->stakes[i].worker)
+            fragments += gw_worker_stats(hold->stakes[i].worker)->results;
+    return fragments * spec->values * sizeof(float);
+}
+
 static void add_results(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
@@ -464,5 +475,6 @@ const struct gw_sim_mover_ops gw_sim_mover_aggregation = {
     .member_crashed = member_crashed,
     .servers_crashed = servers_crashed,
     .servers_restarted = servers_restarted,
+    .back = bytes_back,
     .results = add_results,
 };

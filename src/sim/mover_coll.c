@@ -8,8 +8,8 @@
  * n - 2 * room: runs and tags are used again in a circle of 2 * room places.
  *
  * What arrives for a piece that the member has not begun is kept: without payload nobody sends it
- * again. A sum is handed over when it is there; its place is used again when all that the member
- * sent for it is acknowledged, too.
+ * again. A sum is handed over when it is there (with payload, when its memory is free); its place
+ * is used again when all that the member sent for it is acknowledged, too.
  */
 #include <stdlib.h>
 
@@ -222,9 +222,12 @@ static void look(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
 {
     struct call *call = &((struct hold *)member->mover)->calls[place];
     struct gw_coll_run_status status = gw_coll_run_status(call->run);
+    /* A tensor with memory is still being sent from until all is acknowledged. */
+    bool is_summed =
+        member->out ? status.state == GW_COLL_RUN_DONE : gw_coll_run_is_summed(call->run);
     if (status.state == GW_COLL_RUN_FAILED) {
         gw_sim_member_failed(part, member, status.reason, status.about, now);
-    } else if (call->state == CALL_MOVING && gw_coll_run_is_summed(call->run)) {
+    } else if (call->state == CALL_MOVING && is_summed) {
         call->state = CALL_SUMMED;
         gw_sim_piece_done(part, member, call->slot, now); /* which may move other pieces */
     }

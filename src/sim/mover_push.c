@@ -26,7 +26,7 @@
 
 enum {
     PIECES_MAX = 256,  /* of a member under way: lines hold back what the network cannot take */
-    LANES_DEFAULT = 2, /* one sends while the other waits for its last ACKs */
+    LANES_DEFAULT = 4, /* with two, both wait for their last ACKs together: they share the link */
     PATIENCE = 2,      /* times host.stall, without news: longer than a message takes to fail */
     PUSH = 0,
     PULL = 1,
@@ -425,8 +425,10 @@ static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_resu
 {
     const struct gw_sim_job *job = &sim->jobs[index];
     const struct shop *shop = job->mover;
-    for (uint32_t i = 0; i < job->spec->server_count; i++)
+    for (uint32_t i = 0; i < job->spec->server_count; i++) {
         result->server_bytes += shop->desks[i].bytes;
+        result->fragments += shop->desks[i].sums;
+    }
 }
 
 const struct gw_sim_mover_ops gw_sim_mover_push = {

@@ -205,6 +205,13 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint3
 }
 
 /* There is no server to count sums, so the first rank does. */
+static uint64_t bytes_back(const struct gw_sim *sim, const struct gw_sim_member *member)
+{
+    const struct hold *hold = member->mover;
+    uint64_t fragments = hold ? gw_slot_worker_stats(hold->worker)->results : 0;
+    return fragments * gw_sim_job_spec(sim, member->job)->values * sizeof(float);
+}
+
 static void add_results(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
@@ -238,5 +245,6 @@ const struct gw_sim_mover_ops gw_sim_mover_slots = {
     .leave = leave,
     .event = take_event,
     .member_crashed = member_crashed,
+    .back = bytes_back,
     .results = add_results,
 };

@@ -6,9 +6,10 @@
 
 #include <stdlib.h>
 
+#include "sim/jobs.h"
 #include "topo/memory.h"
 
-static void add(struct gw_sim *sim, struct gw_sample sample)
+void gw_sim_sample_add(struct gw_sim *sim, struct gw_sample sample)
 {
     sim->samples = gw_memory_grow(sim->samples, &sim->sample_room, (uint32_t)sim->sample_count + 1,
                                   sizeof(*sim->samples));
@@ -33,7 +34,8 @@ static void sample_flows(struct gw_sim *sim, gw_time at, enum gw_series series)
             value = (info.acked_bytes - sim->acked_before[flow]) * 8000000000 / (interval / GW_NS);
             sim->acked_before[flow] = info.acked_bytes;
         }
-        add(sim, (struct gw_sample){.at = at, .series = series, .subject = flow, .value = value});
+        gw_sim_sample_add(
+            sim, (struct gw_sample){.at = at, .series = series, .subject = flow, .value = value});
     }
 }
 
@@ -45,12 +47,30 @@ static void sample_queues(struct gw_sim *sim, gw_time at)
         for (uint16_t port = 0; port < topo->nodes[id].port_count; port++) {
             uint32_t backlog = gw_switch_backlog(node->sw, port);
             if (backlog)
-                add(sim, (struct gw_sample){.at = at,
-                                            .series = GW_SERIES_QUEUE,
-                                            .subject = id,
-                                            .port = port,
-                                            .value = backlog});
+                gw_sim_sample_add(sim, (struct gw_sample){.at = at,
+                                                          .series = GW_SERIES_QUEUE,
+                                                          .subject = id,
+                                                          .port = port,
+                                                          .value = backlog});
         }
+    }
+}
+
+/* A switch that crashed counts anew. */
+static void sample_collisions(struct gw_sim *sim, gw_time at)
+{
+    const struct gw_topo *topo = &sim->scenario->topo;
+    for (uint32_t id = topo->host_count; id < topo->node_count; id++) {
+        struct gw_sim_node *node = &sim->nodes[sim->place[id]];
+        if (!node->aggregate)
+            continue;
+        uint64_t count = gw_aggregate_stats(node->aggregate)->collisions;
+        uint64_t before = count < node->collisions ? 0 : node->collisions;
+        node->collisions = count;
+        gw_sim_sample_add(sim, (struct gw_sample){.at = at,
+                                                  .series = GW_SERIES_COLLISIONS,
+                                                  .subject = id,
+                                                  .value = count - before});
     }
 }
 
@@ -66,6 +86,9 @@ void gw_sim_sample(struct gw_sim *sim, gw_time now)
             sample_flows(sim, sim->sample_next, GW_SERIES_RATE);
         if (metrics->queue)
             sample_queues(sim, sim->sample_next);
+        if (metrics->collisions)
+            sample_collisions(sim, sim->sample_next);
+        gw_sim_jobs_sample(sim, sim->sample_next);
     }
 }
 

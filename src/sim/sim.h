@@ -18,6 +18,7 @@ struct gw_sim;
 struct gw_sim_options {
     uint64_t seed;         /* of this run */
     uint32_t threads;      /* partitions run in parallel; at least 1 */
+    bool timeline;         /* keep what members of jobs do when, for gw_sim_spans() */
     bool wire;             /* pass every packet through encode and decode, and compare */
     const char *pcap_file; /* NULL, or where to write what `pcap_link` carried */
     uint32_t pcap_link;    /* a link of the topology */
@@ -137,6 +138,12 @@ struct gw_sample {
         GW_SERIES_CWND,  /* subject: flow; value: bytes */
         GW_SERIES_RATE,  /* subject: flow; value: bit/s acknowledged since the last sample */
         GW_SERIES_QUEUE, /* subject: node, port; value: bytes */
+        /* Since the last sample. Subject: job; value: bit/s of gradients whose sums came back, of
+         * a worker on average; then: sums. */
+        GW_SERIES_GOODPUT,
+        GW_SERIES_SWITCH_SUMS,
+        GW_SERIES_SERVER_SUMS,
+        GW_SERIES_COLLISIONS, /* subject: node; value: packets since the last sample */
     } series;
     uint32_t subject;
     uint16_t port;
@@ -148,6 +155,27 @@ const struct gw_sample *gw_sim_samples(const struct gw_sim *sim, uint64_t *count
 /* With metrics.rtt: what the RTTs of so many of 1000 acknowledged packets do not exceed, to 1/64
  * of the longest base RTT; of those above 64 base RTTs, and of all 1000, the longest. Else 0. */
 gw_time gw_sim_rtt(const struct gw_sim *sim, uint32_t per_mille);
+
+/* Something that a member of a job did. */
+struct gw_span {
+    gw_time begin, end; /* in between there is time */
+    enum gw_span_kind {
+        GW_SPAN_FORWARD,  /* computed layer `index` */
+        GW_SPAN_BACKWARD, /* likewise */
+        GW_SPAN_PIECE,    /* had gradients under way: of `tensor_count` tensors from `index` on */
+        GW_SPAN_BURST,    /* had any under way */
+    } kind;
+    uint32_t iteration; /* the member's latest when the span was written */
+    uint32_t index;
+    uint32_t tensor_count;
+    uint32_t slot;  /* pieces of the same slot follow one another */
+    uint64_t bytes; /* of a piece */
+};
+
+/* With options.timeline: the spans of a member, in the order in which they were known; *lost: those
+ * beyond the limit. Computation of a member does not overlap, nor do its bursts. */
+const struct gw_span *gw_sim_spans(const struct gw_sim *sim, uint32_t job, uint32_t rank,
+                                   uint32_t *count, uint64_t *lost);
 
 void gw_sim_close(struct gw_sim *sim);
 

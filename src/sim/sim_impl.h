@@ -80,6 +80,7 @@ struct gw_sim_node {
     struct gw_sim_app app;
     void *memory; /* of the core node */
     size_t memory_size;
+    uint64_t collisions;            /* of its aggregators, at the last sample */
     struct gw_aggregate *aggregate; /* of a switch that adds up; also the start of its memory */
     struct gw_slots *slots;         /* likewise, of slots */
     void *routes;                   /* of a switch: its tables, in one piece */

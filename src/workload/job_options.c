@@ -51,9 +51,6 @@ int gw_job_options_count(const struct gw_job_options *options, enum gw_job_via v
 {
     uint64_t apart = servers_apart(options, via);
     uint64_t hosts = (options->stacked ? 1 : options->jobs) * (options->workers + apart);
-    if (options->stacked && options->jobs > STACK_MAX)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must be at most %d when stacked, not %u",
-                                  STACK_MAX, options->jobs);
     if (options->jobs > 0 && hosts <= ctx->topo->host_count)
         return GW_OK;
     return gw_workload_refuse(
@@ -69,6 +66,9 @@ static int check_workers(const struct gw_job_options *options, enum gw_job_via v
     if (options->workers == 0 || options->workers > WORLD_MAX || (is_coll && options->workers < 2))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
                                   is_coll ? 2u : 1u, WORLD_MAX, options->workers);
+    if (options->stacked && options->jobs > STACK_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must be at most %d when stacked, not %u",
+                                  STACK_MAX, options->jobs);
     if (via == GW_JOB_VIA_SWITCHML && options->workers > SLOTS_WORLD_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be at most %d via switchml",
                                   SLOTS_WORLD_MAX);
@@ -163,10 +163,10 @@ int gw_job_site_place(struct gw_job_site *site, const struct gw_job_draft *draft
     const struct gw_job_options *options = draft->options;
     uint32_t apart = servers_apart(options, draft->via);
     bool fits = true;
-    if (options->stacked) {
-        gw_racks_clear(&site->racks);
+    if (options->stacked)
         site->given.used = 0;
-    }
+    if (options->stacked)
+        gw_racks_clear(&site->racks);
     if (draft->via == GW_JOB_VIA_SWITCHML && options->placement == GW_PLACEMENT_SPREAD) {
         fits = site->racks.free_count >= options->workers;
         for (uint32_t rank = 0; rank < options->workers && fits; rank++) /* one switch adds up */

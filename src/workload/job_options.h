@@ -136,7 +136,8 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, BOOL, interleaved, "no",                                            \
                      "ranks go from rack to rack, so that ring neighbours are in different ones "  \
                      "(placement: spread)"),                                                       \
-        GW_JOB_PARAM(cfg_type, BOOL, stacked, "no", "all jobs of the entry have the same hosts"),  \
+        GW_JOB_PARAM(cfg_type, BOOL, stacked, "no",                                                \
+                     "all jobs have the same hosts, for workers and for servers"),                 \
         GW_JOB_PARAM(cfg_type, COUNT, levels, "2", "of switches that add up, at most (via: ina)"), \
         GW_JOB_PARAM(cfg_type, TIME, beat, "5ms", "between signs of life of a worker"),            \
         GW_JOB_PARAM(cfg_type, TIME, lost, "25ms", "a worker silent for so long ends the job"),    \

@@ -52,7 +52,7 @@ void gw_racks_fini(struct gw_racks *racks);
 /* Takes a host, if it is free. */
 void gw_racks_occupy(struct gw_racks *racks, uint32_t host);
 
-/* Gives all hosts back. */
+/* All hosts are free again. */
 void gw_racks_clear(struct gw_racks *racks);
 
 /* Takes a free host of rack `rack` or of the next ones; UINT32_MAX when none is left. */

@@ -48,10 +48,10 @@ struct training {
 enum {
     ITERATIONS_MAX = 1000000,
     SLOWDOWN_MAX = 1000,
-    WHY_MAX = 512,
     CALLS_MAX = 64,
     FLOWS_MAX = 64,
     SEGMENT_MAX = 1 << 30,
+    WHY_MAX = 512,
 };
 
 /* How the starts of jobs are apart, in the order of the parameter's words. */
@@ -342,7 +342,7 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(
         COUNT, flows, "0",
         "messages at the same time, of such a sum or from a worker to a server and back; "
-        "0: 4 and 2"),
+        "0: 4"),
     TRAINING_PARAM(COUNT, iterations, "5", "of each job"),
     TRAINING_PARAM(COUNT, warmup, "1", "iterations that measures leave out, if there are more"),
     TRAINING_PARAM(Q16, jitter, "0",
@@ -370,16 +370,12 @@ static const struct gw_param params[] = {
     GW_JOB_PARAMS(struct training),
 };
 
-static const struct gw_preset presets[] = {GW_JOB_PRESETS};
-
 const struct gw_workload_kind gw_workload_training = {
     .algo = {.name = "training",
              .summary = "jobs that compute a neural network and sum its gradients",
              .source = "ATP (NSDI 2021) section 5; DLCP, figure 3; PCN, figure 3",
              .params = params,
              .param_count = sizeof(params) / sizeof(params[0]),
-             .presets = presets,
-             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct training)},
     .generate = generate,
 };

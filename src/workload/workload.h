@@ -87,7 +87,7 @@ struct gw_job_spec {
     uint64_t bytes;   /* of all gradients of an iteration */
     uint32_t calls;   /* pieces under way at the same time via GW_JOB_VIA_COLL */
     uint32_t flows;   /* messages at the same time: of a call, or from a worker to a server and
-                         back; 0: as the mover likes */
+                         back; 0: 4 */
     uint64_t segment; /* bytes of a message of a call, a multiple of 4 */
     uint64_t whole;   /* a piece of up to so many bytes has one server, larger ones are divided */
     uint32_t iterations;

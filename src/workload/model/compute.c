@@ -223,7 +223,10 @@ int gw_plan_make(struct gw_plan *plan, const struct gw_model *model, const struc
     for (uint32_t l = 0; l < model->layer_count; l++) {
         const struct gw_layer *layer = &model->layers[l];
         plan->layers[l] = (struct gw_plan_layer){
-            .forward = forward[l], .backward = backward[l], .first_tensor = plan->tensor_count};
+            .name = strcpy(gw_memory_zeroed(strlen(layer->name) + 1, 1), layer->name),
+            .forward = forward[l],
+            .backward = backward[l],
+            .first_tensor = plan->tensor_count};
         if (layer->weights)
             add_tensor(plan, l, compressed(layer->weights, cfg->compression));
         if (layer->biases)

@@ -22,6 +22,8 @@ void gw_plan_single(struct gw_plan *plan, uint64_t bytes)
 
 void gw_plan_free(struct gw_plan *plan)
 {
+    for (uint32_t l = 0; l < plan->layer_count; l++)
+        free(plan->layers[l].name);
     free(plan->layers);
     free(plan->tensors);
     *plan = (struct gw_plan){0};

@@ -11,6 +11,7 @@
 #include "base/time.h"
 
 struct gw_plan_layer {
+    char *name; /* of the model's; NULL: it has none */
     gw_time forward;
     gw_time backward;
     uint32_t first_tensor;
