@@ -7,7 +7,7 @@
 #include "support.h"
 
 enum {
-    OVERRIDES_MAX = 16,
+    OVERRIDES_MAX = 24,
     TEXT_MAX = 1024,
 };
 

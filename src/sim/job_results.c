@@ -18,23 +18,30 @@ struct steady {
     uint32_t iterations;
 };
 
-/* From the end of the warm-up, if the member got so far, to the last iteration that ended. */
+/*
+ * From when the first iteration behind the warm-up could start to when the one behind the last
+ * could. A member that did not get so far, or has no warm-up, is measured from its first start to
+ * when its last sums were back: its first iteration waits for no parameters, so where another one
+ * could start is not where this one did.
+ */
 static struct steady steady_of(const struct gw_train_spec *train, const struct gw_sim_clock *clock)
 {
-    bool is_warm = clock->last.iterations > train->warmup;
+    bool is_warm = train->warmup > 0 && clock->last.iterations > train->warmup;
     const struct gw_sim_reading *from = is_warm ? &clock->warm : &clock->first;
-    struct steady steady = {.iterations = clock->last.iterations - from->iterations};
-    if (steady.iterations == 0)
+    const struct gw_sim_reading *to = is_warm ? &clock->last : &clock->over;
+    struct steady steady = {0};
+    if (to->iterations <= from->iterations)
         return steady;
-    steady.iteration = (double)(clock->last.at - from->at) / steady.iterations;
-    steady.stall = (double)(clock->last.waited - from->waited) / steady.iterations;
-    steady.moved = (double)(clock->last.moved - from->moved) / steady.iterations;
+    steady.iterations = to->iterations - from->iterations;
+    steady.iteration = (double)(to->at - from->at) / steady.iterations;
+    steady.stall = (double)(to->waited - from->waited) / steady.iterations;
+    steady.moved = (double)(to->moved - from->moved) / steady.iterations;
     return steady;
 }
 
 /*
  * Means over members: of rates, so that workers / iteration_ps is the rate of the job also when
- * members go on at different speeds, and of times.
+ * members go on at different speeds, and of the parts of their time that they stall.
  */
 static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
                        struct gw_job_result *result)
@@ -48,13 +55,13 @@ static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
             continue;
         members++;
         rate += 1 / steady.iteration;
-        stall += steady.stall;
-        moved += steady.moved;
+        stall += steady.stall / steady.iteration;
+        moved += steady.moved / steady.iteration;
     }
     if (members == 0)
         return;
     result->iteration_ps = members / rate;
-    result->stall_ps = stall / members;
+    result->stall_ps = stall / members * result->iteration_ps;
     result->overlap = moved > stall ? 1 - stall / moved : moved > 0 ? 0 : 1;
     result->is_steady = true;
 }

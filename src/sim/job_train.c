@@ -114,6 +114,9 @@ static void begin_backward(struct gw_sim *sim, const struct gw_sim_job *job,
 static void iteration_over(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
 {
     member->end = now;
+    clock_read(&member->clock, now);
+    member->clock.over = member->clock.sum;
+    member->clock.over.iterations = member->iterations + 1;
     if (member->out && !gw_sim_payload_is_right(part->sim, member))
         part->wrong_payloads++;
     member->iterations++;

@@ -76,8 +76,8 @@ struct gw_sim_clock {
     struct gw_sim_reading sum;  /* up to its time */
     bool is_waiting, is_moving; /* since then */
     /* When the first iteration could start, the one behind the warm-up, and the one behind the last
-     * that ended. */
-    struct gw_sim_reading first, warm, last;
+     * that was computed; and when the last sums of an iteration were back. */
+    struct gw_sim_reading first, warm, last, over;
 };
 
 /* A worker of a training job. */

@@ -101,8 +101,8 @@ struct gw_job_result {
     uint64_t fragments;  /* that the server finished */
     uint64_t aggregated; /* of these, that reached it as one sum of all workers */
     uint64_t resent;     /* packets, by all workers */
-    /* In the steady state: from the end of the warm-up, if there were more iterations, to the last
-     * one that ended; means over workers. */
+    /* In the steady state, which begins behind the warm-up; of jobs without one, or without an
+     * iteration behind it, from their first start to their last sum. Means over workers. */
     bool is_steady;      /* an iteration ended */
     double iteration_ps; /* between two starts of the forward pass */
     double stall_ps;     /* of these, without computation */

@@ -64,7 +64,7 @@ struct gw_outstanding {
     bool had_timeout;
     uint64_t results_since; /* of the last timeout */
     uint8_t timeouts;       /* since the last result */
-    gw_time progress_at;    /* last result, or last resend by timeout */
+    gw_time progress_at;    /* last result, last resend by timeout, or begin of work */
 };
 
 /* Bytes of memory for gw_outstanding_init(). */
@@ -122,9 +122,12 @@ static inline bool gw_outstanding_has_resend(const struct gw_outstanding *out)
 /* Takes the next fragment to be sent again; false: there is none. */
 bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq);
 
-/* Takes the next fragment, for which there must be room. */
-static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out)
+/* Takes the next fragment, for which there must be room. After a time without work the first one
+ * begins to wait now. */
+static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_time now)
 {
+    if (out->expected == out->next)
+        out->progress_at = now;
     *gw_outstanding_note(out, out->next) = 0;
     return out->next++;
 }

@@ -72,7 +72,7 @@ static void worker_wake(struct gw_worker *worker, gw_time now)
 }
 
 /* The next fragment to send: one to be sent again, else a new one. False: none. */
-static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
+static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again, gw_time now)
 {
     *again =
         gw_outstanding_has_resend(&worker->out) && gw_outstanding_take_resend(&worker->out, seq);
@@ -80,7 +80,7 @@ static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again)
         return true;
     if (!has_next(worker))
         return false;
-    *seq = gw_outstanding_take_next(&worker->out);
+    *seq = gw_outstanding_take_next(&worker->out, now);
     return true;
 }
 
@@ -141,7 +141,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
         gw_app_arm_by(&worker->app, gw_time_add(now, worker->cfg.timeout));
         return NULL;
     }
-    if (!take_seq(worker, &seq, &again)) {
+    if (!take_seq(worker, &seq, &again, now)) {
         gw_pkt_release(worker->app.pool, pkt);
         return NULL;
     }

@@ -23,7 +23,7 @@ static void fixture_open(struct fixture *f, uint32_t count)
     struct gw_outstanding_cfg cfg = {.max = MAX, .first_seq = FIRST, .timeout = TIMEOUT};
     gw_outstanding_init(&f->out, f->memory, &cfg);
     for (uint32_t i = 0; i < count; i++)
-        assert_int_equal(gw_outstanding_take_next(&f->out), FIRST + i);
+        assert_int_equal(gw_outstanding_take_next(&f->out, 0), FIRST + i);
 }
 
 static void fixture_close(struct fixture *f)
@@ -94,7 +94,7 @@ static void detect_loss__finds_a_lost_resend(void **state)
         assert_int_equal(finish(&f, i, 1), i == 3);
     expect_resends(&f, (uint32_t[]){0}, 1);
     for (uint32_t i = 4; i < 8; i++)
-        gw_outstanding_take_next(&f.out);
+        gw_outstanding_take_next(&f.out, 0);
     assert_false(finish(&f, 4, 1));
     assert_false(finish(&f, 5, 1));
     assert_true(finish(&f, 6, 1));
@@ -137,7 +137,7 @@ static void take_resend__skips_what_has_its_result(void **state)
     finish(&f, 0, 1);
     finish(&f, 1, 1);
     finish(&f, 3, 1);
-    assert_int_equal(gw_outstanding_take_next(&f.out), FIRST + MAX); /* in the place of 0 */
+    assert_int_equal(gw_outstanding_take_next(&f.out, 0), FIRST + MAX); /* in the place of 0 */
     assert_true(gw_outstanding_has_resend(&f.out));
     expect_resends(&f, (uint32_t[]){2}, 1);
     gw_outstanding_resend(&f.out, FIRST + 1);
@@ -203,6 +203,21 @@ static void expire__waits_for_nothing_that_is_not_out(void **state)
     fixture_close(&f);
 }
 
+/* As long as nothing is out, no time is lost. */
+static void expire__waits_from_the_first_that_is_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 1);
+    finish(&f, 0, 10);
+    gw_outstanding_take_next(&f.out, 10 + TIMEOUT - 1);
+    gw_outstanding_take_next(&f.out, 10 + TIMEOUT + 5);
+    assert_false(gw_outstanding_expire(&f.out, 10 + TIMEOUT));
+    assert_false(gw_outstanding_expire(&f.out, 10 + 2 * TIMEOUT - 2));
+    assert_true(gw_outstanding_expire(&f.out, 10 + 2 * TIMEOUT - 1));
+    fixture_close(&f);
+}
+
 static void start_over__sends_again_what_has_no_result(void **state)
 {
     (void)state;
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(expire__sends_all_again_when_results_crawl),
         cmocka_unit_test(expire__trusts_what_is_out_while_results_come),
         cmocka_unit_test(expire__waits_for_nothing_that_is_not_out),
+        cmocka_unit_test(expire__waits_from_the_first_that_is_out),
         cmocka_unit_test(start_over__sends_again_what_has_no_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
