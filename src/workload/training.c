@@ -370,12 +370,16 @@ static const struct gw_param params[] = {
     GW_JOB_PARAMS(struct training),
 };
 
+static const struct gw_preset presets[] = {GW_JOB_PRESETS};
+
 const struct gw_workload_kind gw_workload_training = {
     .algo = {.name = "training",
              .summary = "jobs that compute a neural network and sum its gradients",
              .source = "ATP (NSDI 2021) section 5; DLCP, figure 3; PCN, figure 3",
              .params = params,
+             .presets = presets,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct training)},
     .generate = generate,
 };

@@ -12,7 +12,7 @@ enum {
     SERVERS_MAX = 3,
     ITERATIONS_MAX = 4,
     JOB_BYTES_MAX = 200000, /* bytes */
-    WINDOW_LOG2_MAX = 8,
+    WINDOW_MAX = 256,
     AGGREGATORS_FEW = 64,
     AGGREGATORS_MAX = 1024, /* each has a packet's buffer, in runs with payload */
 };
@@ -91,6 +91,25 @@ static void write_times(const struct gw_random_jobs *jobs)
                 gw_draw_between(prng, 0, jobs->horizon));
 }
 
+/* Ours, or some or all of the paper's. */
+static void write_rules(const struct gw_random_jobs *jobs)
+{
+    static const char *const rules[][2] = {
+        {"scale", "decimal"}, {"collisions", "workers"},  {"limit", "unacked"},
+        {"halving", "alone"}, {"overtaking", "in-a-row"}, {"hashing", "sequence"},
+        {"remap", "rehash"},  {"partials", "discard"},    {"reclaim", "results"},
+    };
+    struct gw_prng *prng = jobs->prng;
+    bool has_all = gw_draw_once_in(prng, 4);
+    if (!has_all && gw_draw_once_in(prng, 2))
+        return;
+    for (uint32_t i = 0; i < GW_COUNT_OF(rules); i++)
+        if (has_all || gw_draw_once_in(prng, 2))
+            fprintf(jobs->out, "    %s: %s\n", rules[i][0], rules[i][1]);
+    if (gw_draw_once_in(prng, 2)) /* not larger: queues are drawn to hold a packet */
+        fprintf(jobs->out, "    header: %uB\n", 1 + jobs->network->host.header / 2);
+}
+
 static void write_shape(const struct gw_random_jobs *jobs, const struct shape *shape)
 {
     fprintf(jobs->out,
@@ -116,7 +135,7 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
     draw_shape(jobs, &shape);
     fprintf(out, "  - kind: allreduce\n    via: %s\n    exclusive: no\n", via);
     write_shape(jobs, &shape);
-    uint32_t window = 1u << gw_draw_between(prng, 0, WINDOW_LOG2_MAX);
+    uint32_t window = (uint32_t)gw_draw_log(prng, 1, WINDOW_MAX);
     fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,
             gw_draw_log(prng, 1, window));
     fprintf(out, "    aggregators: %" PRIu64 "\n",
@@ -127,4 +146,5 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
     fprintf(out, "    congestion_control: %s\n", gw_draw_once_in(prng, 4) ? "no" : "yes");
     fprintf(out, "    resend_gap: %s\n", gw_draw_once_in(prng, 2) ? "yes" : "no");
     write_times(jobs);
+    write_rules(jobs);
 }

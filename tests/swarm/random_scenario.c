@@ -502,7 +502,7 @@ static void write_workload_entry(struct writer *w, uint32_t number)
     const struct gw_algo *algo;
     do /* random_jobs.c writes them */
         algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
-    while (strcmp(algo->name, "allreduce") == 0);
+    while (strcmp(algo->name, "allreduce") == 0 || strcmp(algo->name, "training") == 0);
     fprintf(w->out, "  - kind: %s\n", algo->name);
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];

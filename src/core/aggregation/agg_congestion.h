@@ -23,6 +23,7 @@ struct gw_agg_congestion {
     enum gw_agg_limit limit;
     enum gw_agg_halving halving;
     uint32_t span_max; /* consecutive fragments that have an index each */
+    uint32_t end;      /* first fragment that may not be sent yet */
     uint32_t foreseen; /* marked results behind the expected fragment that will mean a cut */
 };
 
@@ -51,17 +52,24 @@ static inline bool gw_agg_congestion_foresees(const struct gw_agg_congestion *cc
                             !gw_agg_congestion_is_before_cut(cc, out, out->expected));
 }
 
-/* Whether the window has room for a fragment that was never sent. */
-static inline bool gw_agg_congestion_has_room(const struct gw_agg_congestion *cc,
-                                              const struct gw_outstanding *out)
+/* The window, results or losses have changed: finds out anew what may be sent. */
+static inline void gw_agg_congestion_update(struct gw_agg_congestion *cc,
+                                            const struct gw_outstanding *out)
 {
     uint64_t size = cc->window.size;
     if (gw_agg_congestion_foresees(cc, out))
         size = gw_agg_window_half(&cc->window);
-    uint32_t window = (uint32_t)(size >> 16), span = gw_outstanding_count(out);
-    if (cc->limit == GW_AGG_LIMIT_SPAN)
-        return span < window;
-    return span < cc->span_max && gw_outstanding_unacked(out) < window;
+    uint32_t span = (uint32_t)(size >> 16);
+    if (cc->limit == GW_AGG_LIMIT_UNACKED)
+        span = span + out->ahead < cc->span_max ? span + out->ahead : cc->span_max;
+    cc->end = out->expected + span;
+}
+
+/* Whether the window has room for a fragment that was never sent. */
+static inline bool gw_agg_congestion_has_room(const struct gw_agg_congestion *cc,
+                                              const struct gw_outstanding *out)
+{
+    return gw_seq_before(out->next, cc->end);
 }
 
 /* What the gradient of `seq`, new or sent again, tells the other workers of congestion: flags. */

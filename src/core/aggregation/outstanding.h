@@ -104,12 +104,6 @@ static inline uint32_t gw_outstanding_count(const struct gw_outstanding *out)
     return out->next - out->expected;
 }
 
-/* Fragments that are out and have no result. */
-static inline uint32_t gw_outstanding_unacked(const struct gw_outstanding *out)
-{
-    return out->next - out->expected - out->ahead;
-}
-
 /* Sends a fragment that is out once more, unless it has its result or waits already. */
 void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq);
 

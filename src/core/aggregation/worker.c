@@ -67,7 +67,7 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
 
 static void worker_wake(struct gw_worker *worker, gw_time now)
 {
-    if (worker_can_send(worker->app.ep, &worker->app.sender, now))
+    if (!worker->app.sender.in_ring && worker_can_send(worker->app.ep, &worker->app.sender, now))
         gw_app_wake(&worker->app);
 }
 
@@ -188,6 +188,7 @@ void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, g
     gw_result_log_clear(&worker->log);
     gw_worker_values_forget(&worker->values);
     gw_outstanding_clear(&worker->out, worker->row.end);
+    gw_agg_congestion_update(&worker->cc, &worker->out);
     worker->is_out = true;
 }
 
@@ -222,6 +223,7 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
     advance(worker, now);
     if (gw_outstanding_detect_loss(&worker->out, pkt->seq))
         worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
+    gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_result_log_keep(&worker->log, pkt);
 }
 
@@ -277,6 +279,7 @@ static void worker_expire(struct gw_app *app, gw_time now)
     gw_result_log_repeat(&worker->log);
     if (gw_outstanding_expire(&worker->out, now))
         worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
+    gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_app_arm(app, gw_outstanding_deadline(&worker->out, now));
     gw_app_arm_by(app, stall_at);
     worker_wake(worker, now);
@@ -368,6 +371,7 @@ static void reset(struct gw_worker *worker)
 {
     const struct gw_agg_index_cfg cfg = index_cfg(&worker->cfg);
     gw_agg_congestion_restart(&worker->cc);
+    gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_agg_index_init(&worker->index, worker->index_memory, &cfg);
 }
 
@@ -456,6 +460,7 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     worker->is_out = worker->is_paused = false;
     reset(worker);
     gw_outstanding_start_over(&worker->out); /* what was sent to the last epoch is lost */
+    gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_outstanding_wait(&worker->out, now);
     gw_result_log_owe(&worker->log, place->first_seq, worker->out.next);
     worker->result_at = now;

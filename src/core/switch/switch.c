@@ -95,38 +95,29 @@ static bool turn_round(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     return is_good;
 }
 
-/* The stages between route and queue for what is not plain; false: the packet does not go the way
- * that was found for it. */
+/* Adds its address to a JOIN, if all of the worker's packets come by here. False: it was malformed,
+ * and ends here. */
+static bool join(struct gw_switch *sw, struct gw_pkt *pkt, struct gw_switch_hop *hop)
+{
+    bool is_edge = gw_switch_route_allows(&sw->route, hop) && sw->links[hop->out].is_edge;
+    if (gw_switch_jobs_join(&sw->jobs, pkt, is_edge, hop->spreads))
+        return true;
+    gw_switch_route_return(&sw->route, hop);
+    drop(sw, pkt, &sw->stats.malformed);
+    return false;
+}
+
+/* Adds up or multiplies a packet of a job. True: it goes on, and its way is still to be found,
+ * which most that are added up do not need. */
 static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_traffic traffic,
-                      struct gw_switch_hop hop, gw_time now)
+                      uint16_t in, gw_time now)
 {
     struct gw_switch_copies copies;
-    bool is_edge;
-    switch (traffic) {
-    case GW_TRAFFIC_JOIN:
-        is_edge = gw_switch_route_allows(&sw->route, &hop) && sw->links[hop.out].is_edge;
-        if (gw_switch_jobs_join(&sw->jobs, pkt, is_edge, hop.spreads))
-            return true;
-        gw_switch_route_return(&sw->route, &hop);
-        drop(sw, pkt, &sw->stats.malformed);
-        return false;
-    case GW_TRAFFIC_TENSOR:
-    case GW_TRAFFIC_SLOT:
-        switch (gw_switch_aggregate(&sw->aggregate, pkt, traffic, &copies, now)) {
-        case GW_SWITCH_PASS:
-            return true;
-        case GW_SWITCH_COPY:
-            gw_switch_route_return(&sw->route, &hop);
-            leave_to_each(sw, pkt, hop.in, &copies, now);
-            return false;
-        case GW_SWITCH_TAKEN:
-            gw_switch_route_return(&sw->route, &hop);
-            return false;
-        }
-        return false;
-    default:
-        return true;
-    }
+    enum gw_switch_verdict verdict =
+        gw_switch_aggregate(&sw->aggregate, pkt, traffic, &copies, now);
+    if (verdict == GW_SWITCH_COPY)
+        leave_to_each(sw, pkt, in, &copies, now);
+    return verdict == GW_SWITCH_PASS;
 }
 
 /* Whether the packet may come by `in`; else it is dropped. */
@@ -161,8 +152,11 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
             }
             hop.is_own = true;
         }
+        if ((traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) &&
+            !aggregate(sw, pkt, traffic, in, now))
+            continue;
         gw_switch_route_find(&sw->route, pkt, &hop);
-        if (traffic == GW_TRAFFIC_PLAIN || aggregate(sw, pkt, traffic, hop, now))
+        if (traffic != GW_TRAFFIC_JOIN || join(sw, pkt, &hop))
             leave(sw, pkt, &hop, now);
     }
 }

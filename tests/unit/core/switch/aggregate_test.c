@@ -36,17 +36,25 @@ static void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level
     assert_int_equal(gw_aggregate_install(s->aggregate, &entry), 0);
 }
 
-static void stage_open(struct stage *s, uint8_t level, uint8_t fan_in)
+/* The rules of the stage and its job are those of the paper, or 0. */
+static void stage_open_with(struct stage *s, uint8_t level, uint8_t fan_in,
+                            enum gw_agg_reclaim reclaim)
 {
     gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * VALUES);
     struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
                                    .jobs_max = 3,
                                    .members_max = 9,
                                    .leak = LEAK,
+                                   .reclaim = reclaim,
                                    .kernels = gw_kernels_best(gw_cpu_features()),
                                    .pool = &s->pool};
     s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&cfg)), &cfg);
     install(s, JOB, EPOCH, level, fan_in);
+}
+
+static void stage_open(struct stage *s, uint8_t level, uint8_t fan_in)
+{
+    stage_open_with(s, level, fan_in, GW_AGG_RECLAIM_SWEEP);
 }
 
 /* Nothing may be missing. */
@@ -370,6 +378,73 @@ static void leak__a_result_or_the_sweep_reclaims(void **state)
     stage_close(&s);
 }
 
+/* As published: whatever becomes of its job, a result on the index finds it leaked, and only that.
+ */
+static void leak__results_alone_reclaim_if_they_are_to(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open_with(&s, 0, 3, GW_AGG_RECLAIM_RESULTS);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    gw_aggregate_sweep(s.aggregate, AGGREGATORS, 10 * LEAK);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    /* The same numbers in another life of the job find it taken, not theirs. */
+    gw_aggregate_remove(s.aggregate, JOB);
+    install(&s, JOB, EPOCH, 0, 3);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    expect_passed(&s, gradient(&s, 2, 20), 2, GW_AGG_COLLISION | GW_AGG_RESEND, 20);
+    result(&s, SEQ, 0, LEAK);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
+    result(&s, SEQ + 1, 0, LEAK + 1);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->leaked, 1);
+    stage_close(&s);
+}
+
+/* As published: above the first level a resent packet frees the aggregator and takes nothing. */
+static void resend__discards_a_partial_sum_above_the_first_level(void **state)
+{
+    static const uint32_t members[] = {11, 12, 13};
+    (void)state;
+    for (uint8_t level = 0; level < 2; level++) {
+        struct stage s;
+        stage_open(&s, level, 3);
+        struct gw_aggregate_job job = {.job = JOB,
+                                       .epoch = EPOCH,
+                                       .level = level,
+                                       .fan_in = 3,
+                                       .partials = GW_AGG_PARTIALS_DISCARD,
+                                       .member_count = GW_COUNT_OF(members),
+                                       .members = members};
+        assert_int_equal(gw_aggregate_install(s.aggregate, &job), 0);
+        struct gw_pkt *first = gradient(&s, 1, 1), *again = resend(&s, 2, 20);
+        first->agg.level = again->agg.level = level;
+        assert_false(feed(&s, first));
+        expect_passed(&s, again, level ? 2 : 3, GW_AGG_RESEND, level ? 20 : 21);
+        assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+        assert_int_equal(gw_aggregate_stats(s.aggregate)->discarded, level);
+        stage_close(&s);
+    }
+}
+
+/* A sum says of all that is in it whether it was sent before a cut of the window, or after. */
+static void gradient__gathers_the_parities_of_cuts(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 3);
+    struct gw_pkt *odd = gradient(&s, 1, 1), *even = gradient(&s, 2, 1);
+    struct gw_pkt *last = gradient(&s, 4, 1);
+    odd->agg_flags = GW_AGG_ODD;
+    even->agg_flags = last->agg_flags = GW_AGG_EVEN;
+    assert_false(feed(&s, odd));
+    assert_false(feed(&s, even));
+    assert_true(feed(&s, last));
+    assert_int_equal(last->agg_flags, GW_AGG_ODD | GW_AGG_EVEN);
+    gw_pkt_release(&s.pool, last);
+    stage_close(&s);
+}
+
 static void install__replaces_and_removes(void **state)
 {
     (void)state;
@@ -412,6 +487,9 @@ int main(void)
         cmocka_unit_test(gradient__copies_a_sum_that_others_hold),
         cmocka_unit_test(gradient__without_a_buffer_goes_on),
         cmocka_unit_test(leak__a_result_or_the_sweep_reclaims),
+        cmocka_unit_test(leak__results_alone_reclaim_if_they_are_to),
+        cmocka_unit_test(resend__discards_a_partial_sum_above_the_first_level),
+        cmocka_unit_test(gradient__gathers_the_parities_of_cuts),
         cmocka_unit_test(install__replaces_and_removes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
