@@ -158,7 +158,8 @@ static void cubic_on_ack(void *state, const void *config, const struct gw_path *
     } else if (grows) {
         cubic_avoid(c, cfg, path, ack, now);
     }
-    window->cwnd = c->tcp.cwnd >> 16;
+    gw_tcp_report(&c->tcp, path,
+                  (struct gw_tcp_change){.in_flight = ack->in_flight, .acked = ack->bytes}, window);
 }
 
 static void cubic_on_loss(void *state, const void *config, const struct gw_path *path,
@@ -174,7 +175,9 @@ static void cubic_on_loss(void *state, const void *config, const struct gw_path 
         gw_tcp_time_out(&c->tcp, &cfg->tcp, path, cubic_fall(c, cfg, flight), now);
         c->w_max = 0; /* the next curve begins flat (RFC 9438, section 4.8) */
     }
-    window->cwnd = c->tcp.cwnd >> 16;
+    gw_tcp_report(&c->tcp, path,
+                  (struct gw_tcp_change){.in_flight = loss->in_flight, .lost = loss->bytes},
+                  window);
 }
 
 static uint64_t cubic_remember(const void *state, const void *config)

@@ -86,7 +86,8 @@ static void dctcp_on_ack(void *state, const void *config, const struct gw_path *
     else if (grows)
         tcp->cwnd = gw_min_u64(tcp->cwnd + gw_tcp_step(tcp->cwnd, path, ack->bytes, 1 << 16),
                                tcp->cwnd_max);
-    window->cwnd = tcp->cwnd >> 16;
+    gw_tcp_report(tcp, path,
+                  (struct gw_tcp_change){.in_flight = ack->in_flight, .acked = ack->bytes}, window);
 }
 
 static void dctcp_on_loss(void *state, const void *config, const struct gw_path *path,
@@ -100,7 +101,9 @@ static void dctcp_on_loss(void *state, const void *config, const struct gw_path 
         gw_tcp_cut(&d->tcp, &cfg->tcp, path, half, now);
     else if (verdict == GW_TCP_LOSS_TIMEOUT)
         gw_tcp_time_out(&d->tcp, &cfg->tcp, path, half, now);
-    window->cwnd = d->tcp.cwnd >> 16;
+    gw_tcp_report(&d->tcp, path,
+                  (struct gw_tcp_change){.in_flight = loss->in_flight, .lost = loss->bytes},
+                  window);
 }
 
 static uint64_t dctcp_remember(const void *state, const void *config)

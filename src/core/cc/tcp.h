@@ -8,6 +8,11 @@
  * before the cut belong to it. That is RFC 6582's `recover`, RFC 3168's "once per window" and the
  * end of a CWR state in one comparison.
  *
+ * In an episode that began with a cut the window follows what is in flight down to its new value,
+ * in proportion to what arrives (PRR, RFC 6937, as Linux and ns-3 do for losses and marks alike).
+ * Without, nothing is sent until enough has left the network. The one sends through the congestion
+ * for a round trip longer, the other falls silent for part of one.
+ *
  * A window grows only if half of it is used (RFC 7661, section 4.2): a sender's own port, where
  * nothing is lost, would let it grow without end.
  *
@@ -24,6 +29,7 @@ struct gw_tcp_cfg {
     uint32_t slow_start;
     uint32_t cwnd_min;
     uint64_t cwnd_max;
+    bool prr;
 };
 
 /* Rows of a parameter table: `member` is the struct gw_tcp_cfg within `cfg_type`. */
@@ -34,7 +40,9 @@ struct gw_tcp_cfg {
         GW_TCP_PARAM(cfg_type, member, COUNT, cwnd_min, "2",                                       \
                      "smallest window after a cut, packets (RFC 5681, equation 4)"),               \
         GW_TCP_PARAM(cfg_type, member, BYTES, cwnd_max, "0",                                       \
-                     "largest window, what a receiver's buffer holds; 0: no limit (own choice)")
+                     "largest window, what a receiver's buffer holds; 0: no limit (own choice)"),  \
+        GW_TCP_PARAM(cfg_type, member, BOOL, prr, "yes",                                           \
+                     "a cut takes effect in proportion to what arrives, not at once (RFC 6937)")
 
 #define GW_TCP_PARAM(cfg_type, member, kind, field, initial_text, help_text)                       \
     {                                                                                              \
@@ -49,6 +57,10 @@ struct gw_tcp {
     gw_time cut_at;     /* when the window last fell; when the flow began, at first */
     gw_time timeout_at; /* when a timeout last did; likewise */
     bool is_lost;       /* nothing that was sent since a timeout has been acknowledged */
+    bool is_reducing;   /* nothing that was sent since the cut has been; and all of this since: */
+    uint32_t flight;    /* bytes in flight before it */
+    uint32_t delivered; /* bytes acknowledged */
+    uint32_t lost;      /* bytes lost */
 };
 
 /* What a flow leaves for the next: its threshold in bytes, and a number of the algorithm's own. */
@@ -106,7 +118,7 @@ static inline bool gw_tcp_may_grow(struct gw_tcp *tcp, const struct gw_cc_ack *a
 {
     if (!gw_tcp_is_new(tcp, sent_at))
         return false;
-    tcp->is_lost = false;
+    tcp->is_lost = tcp->is_reducing = false;
     return gw_tcp_flight(tcp, ack->in_flight, ack->bytes) >= tcp->cwnd / 2;
 }
 
@@ -137,6 +149,50 @@ static inline void gw_tcp_cut(struct gw_tcp *tcp, const struct gw_tcp_cfg *cfg,
     tcp->ssthresh = gw_min_u64(to < least ? least : to, tcp->cwnd_max);
     tcp->cwnd = tcp->ssthresh;
     tcp->cut_at = now;
+    tcp->is_reducing = cfg->prr;
+    tcp->flight = tcp->delivered = tcp->lost = 0;
+}
+
+/* What some feedback changed, in bytes; one of the latter two is 0. */
+struct gw_tcp_change {
+    uint32_t in_flight; /* now */
+    uint32_t acked;     /* of it until now */
+    uint32_t lost;      /* likewise */
+};
+
+/* Bytes that may be in flight while a cut takes effect (RFC 6937, section 3.1, with the slow start
+ * reduction bound). */
+static inline uint64_t gw_tcp_reduced(const struct gw_tcp *tcp, const struct gw_path *path,
+                                      const struct gw_tcp_change *change)
+{
+    uint64_t target = tcp->ssthresh >> 16, in_flight = change->in_flight, news = change->acked;
+    int64_t sent = (int64_t)in_flight + tcp->delivered + tcp->lost - tcp->flight;
+    int64_t more;
+    if (in_flight > target) {
+        uint64_t share = (tcp->delivered * target + tcp->flight - 1) / tcp->flight;
+        more = (int64_t)share - sent;
+    } else {
+        int64_t bound = (int64_t)tcp->delivered - sent;
+        bound = (bound > (int64_t)news ? bound : (int64_t)news) + path->mtu;
+        more = (int64_t)(target - in_flight) < bound ? (int64_t)(target - in_flight) : bound;
+    }
+    if (sent <= 0 && more < (int64_t)path->mtu)
+        more = path->mtu; /* the first of them leaves at once */
+    return more > 0 ? in_flight + (uint64_t)more : in_flight;
+}
+
+/* The window that the flow is told. */
+static inline void gw_tcp_report(struct gw_tcp *tcp, const struct gw_path *path,
+                                 struct gw_tcp_change change, struct gw_cc_window *window)
+{
+    window->cwnd = tcp->cwnd >> 16;
+    if (!tcp->is_reducing)
+        return;
+    if (tcp->flight == 0)
+        tcp->flight = gw_add_u32(change.in_flight, change.acked + change.lost);
+    tcp->delivered = gw_add_u32(tcp->delivered, change.acked);
+    tcp->lost = gw_add_u32(tcp->lost, change.lost);
+    window->cwnd = gw_tcp_reduced(tcp, path, &change);
 }
 
 /* All in flight is lost: from one packet by slow start to `to`; to what it was to be before when
@@ -149,6 +205,7 @@ static inline void gw_tcp_time_out(struct gw_tcp *tcp, const struct gw_tcp_cfg *
     if (tcp->is_lost)
         tcp->ssthresh = before;
     tcp->cwnd = (uint64_t)path->mtu << 16;
+    tcp->is_reducing = false;
     tcp->timeout_at = now;
     tcp->is_lost = true;
 }

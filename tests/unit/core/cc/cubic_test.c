@@ -11,7 +11,7 @@ enum {
 /* A flow of a long path that lost a packet at WINDOW packets, and learns of it now. */
 static struct flow after_loss(gw_time rtt)
 {
-    struct flow f = flow_make("cubic");
+    struct flow f = tcp_make("cubic");
     f.path.brtt = f.path.brtt_max = rtt;
     f.path.window = WINDOW * MTU;
     flow_start(&f);

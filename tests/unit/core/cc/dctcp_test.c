@@ -37,7 +37,7 @@ static void dctcp_alpha__follows_the_marks(void **state)
         assert_true(cut > least - 0.002 && cut < most + 0.002);
     }
     assert_true(cut_of(f) < 0.05);
-    struct flow all = flow_make("dctcp");
+    struct flow all = tcp_make("dctcp");
     flow_set(&all, "alpha_initial", "0");
     flow_set(&all, "cwnd_min", "100"); /* so that windows have packets */
     all.path.window = WINDOW * MTU;
@@ -108,7 +108,7 @@ static void dctcp_alpha__stays_within_bounds(void **state)
 static void dctcp_on_loss__halves(void **state)
 {
     (void)state;
-    struct flow f = flow_make("dctcp");
+    struct flow f = tcp_make("dctcp");
     flow_set(&f, "alpha_initial", "0");
     f.path.window = WINDOW * MTU;
     flow_start(&f);

@@ -117,7 +117,7 @@ static void newreno_on_ack__grows_only_if_used(void **state)
 static void newreno_init__goes_on_where_a_connection_was(void **state)
 {
     (void)state;
-    struct flow f = flow_make("newreno");
+    struct flow f = tcp_make("newreno");
     flow_start(&f);
     tcp_round(&f, 0);
     f.path.window = f.window.cwnd;
@@ -145,6 +145,69 @@ static void newreno_on_ack__ends_at_the_receivers_buffer(void **state)
     assert_int_equal(f.window.cwnd, 100000);
 }
 
+/*
+ * RFC 6937: while a cut takes effect, what leaves is in proportion to what arrives, and after a
+ * round trip the new window is in flight.
+ */
+static void newreno_cut__takes_effect_in_proportion(void **state)
+{
+    (void)state;
+    for (int is_mark = 0; is_mark < 2; is_mark++) {
+        struct flow f = tcp_at("newreno", 100);
+        flow_set(&f, "prr", "yes");
+        flow_start(&f);
+        const gw_time sent_at = f.now;
+        uint32_t in_flight = 99 * MTU, sent = 0;
+        f.now += BRTT;
+        if (is_mark)
+            flow_ack_with(&f, &(struct gw_cc_ack){
+                                  .bytes = MTU, .in_flight = in_flight, .rtt = BRTT, .ce = true});
+        else
+            tcp_lose_with(
+                &f, &(struct gw_cc_loss){.bytes = MTU, .in_flight = in_flight, .sent_at = sent_at});
+        for (uint32_t acked = 1; acked < 100; acked++) {
+            for (; in_flight + MTU <= f.window.cwnd; in_flight += MTU)
+                sent++;
+            assert_in_range(sent + 1, (acked - 1) / 2, acked / 2 + 2);
+            in_flight -= MTU;
+            flow_ack_with(&f, &(struct gw_cc_ack){
+                                  .bytes = MTU, .in_flight = in_flight, .rtt = f.now - sent_at});
+        }
+        gw_time cut_at = f.now;
+        f.now += BRTT;
+        tcp_ack(&f, cut_at, false);
+        assert_int_equal(packets_of(&f), 50);
+    }
+}
+
+/* Where more is lost than the cut takes, the window is filled again, a little faster than what
+ * arrives. */
+static void newreno_cut__fills_the_window_again(void **state)
+{
+    (void)state;
+    struct flow f = tcp_at("newreno", 100);
+    flow_set(&f, "prr", "yes");
+    flow_start(&f);
+    const gw_time sent_at = f.now;
+    f.now += BRTT;
+    uint32_t in_flight = 100 * MTU;
+    for (int lost = 0; lost < 80; lost++) {
+        in_flight -= MTU;
+        tcp_lose_with(
+            &f, &(struct gw_cc_loss){.bytes = MTU, .in_flight = in_flight, .sent_at = sent_at});
+    }
+    uint32_t sent = 0;
+    for (uint32_t acked = 1; acked <= 15; acked++) {
+        for (; in_flight + MTU <= f.window.cwnd; in_flight += MTU)
+            sent++;
+        assert_in_range(sent, acked, 2 * acked + 1);
+        in_flight -= MTU;
+        flow_ack_with(
+            &f, &(struct gw_cc_ack){.bytes = MTU, .in_flight = in_flight, .rtt = f.now - sent_at});
+    }
+    assert_true(in_flight <= 50 * MTU);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +219,8 @@ int main(void)
         cmocka_unit_test(newreno_on_loss__starts_over_after_a_timeout),
         cmocka_unit_test(newreno_on_ack__grows_only_if_used),
         cmocka_unit_test(newreno_init__goes_on_where_a_connection_was),
+        cmocka_unit_test(newreno_cut__takes_effect_in_proportion),
+        cmocka_unit_test(newreno_cut__fills_the_window_again),
         cmocka_unit_test(newreno_on_ack__ends_at_the_receivers_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,16 +16,20 @@ static inline int64_t tcp_ack(struct flow *f, gw_time sent_at, bool ce)
                                                 .ce = ce});
 }
 
+static inline int64_t tcp_lose_with(struct flow *f, const struct gw_cc_loss *loss)
+{
+    uint64_t before = f->window.cwnd;
+    f->ops->on_loss(f->state, &f->cfg, &f->path, loss, &f->window, f->now);
+    return (int64_t)(f->window.cwnd - before);
+}
+
 /* A packet sent at `sent_at` is found lost now, and the window is full. */
 static inline int64_t tcp_lose(struct flow *f, gw_time sent_at, bool is_timeout)
 {
-    const struct gw_cc_loss loss = {.bytes = MTU,
-                                    .in_flight = (uint32_t)f->window.cwnd - MTU,
-                                    .sent_at = sent_at,
-                                    .is_timeout = is_timeout};
-    uint64_t before = f->window.cwnd;
-    f->ops->on_loss(f->state, &f->cfg, &f->path, &loss, &f->window, f->now);
-    return (int64_t)(f->window.cwnd - before);
+    return tcp_lose_with(f, &(struct gw_cc_loss){.bytes = MTU,
+                                                 .in_flight = (uint32_t)f->window.cwnd - MTU,
+                                                 .sent_at = sent_at,
+                                                 .is_timeout = is_timeout});
 }
 
 static inline uint64_t packets_of(const struct flow *f)
@@ -50,10 +54,18 @@ static inline void tcp_round(struct flow *f, uint64_t marks)
     f->now = begin + f->path.brtt + count * gap;
 }
 
+/* A flow whose cuts take effect at once, so that the window shows them; not started. */
+static inline struct flow tcp_make(const char *name)
+{
+    struct flow f = flow_make(name);
+    flow_set(&f, "prr", "no");
+    return f;
+}
+
 /* Out of slow start, at a window of `packets` with nothing in common with what was before. */
 static inline struct flow tcp_at(const char *name, uint32_t packets)
 {
-    struct flow f = flow_make(name);
+    struct flow f = tcp_make(name);
     f.path.window = (uint64_t)packets * MTU;
     flow_start(&f);
     assert_int_equal(packets_of(&f), packets);
