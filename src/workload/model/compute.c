@@ -193,6 +193,12 @@ static void add_tensor(struct gw_plan *plan, uint32_t layer, uint64_t bytes)
     plan->bytes += bytes;
 }
 
+static char *copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    return memcpy(gw_memory_zeroed(size, 1), text, size);
+}
+
 int gw_plan_make(struct gw_plan *plan, const struct gw_model *model, const struct gw_plan_cfg *cfg,
                  char *why, uint32_t why_size)
 {
@@ -222,11 +228,10 @@ int gw_plan_make(struct gw_plan *plan, const struct gw_model *model, const struc
     divide(model, plan->backward, (PASSES - 1) * FORWARD_FLOOR, backward);
     for (uint32_t l = 0; l < model->layer_count; l++) {
         const struct gw_layer *layer = &model->layers[l];
-        plan->layers[l] = (struct gw_plan_layer){
-            .name = strcpy(gw_memory_zeroed(strlen(layer->name) + 1, 1), layer->name),
-            .forward = forward[l],
-            .backward = backward[l],
-            .first_tensor = plan->tensor_count};
+        plan->layers[l] = (struct gw_plan_layer){.name = copy_text(layer->name),
+                                                 .forward = forward[l],
+                                                 .backward = backward[l],
+                                                 .first_tensor = plan->tensor_count};
         if (layer->weights)
             add_tensor(plan, l, compressed(layer->weights, cfg->compression));
         if (layer->biases)
