@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "topo/memory.h"
 
+enum {
+    AHEAD_BDPS = 16, /* what goes alone is longer: the round trip behind it costs less than 1/16 */
+};
+
 void gw_sim_line_open(struct gw_sim_line *line, const struct gw_sim *sim, uint32_t from,
                       uint32_t to, uint32_t lanes)
 {
@@ -32,9 +36,12 @@ static void advance(struct gw_sim_line *line, gw_time now)
     struct gw_endpoint *endpoint = line->sim->nodes[line->sim->place[line->from]].endpoint;
     for (uint32_t i = 0; i < line->lane_count && line->next < line->count; i++) {
         struct gw_sim_lane *lane = &line->lanes[i];
+        const struct gw_sim_line_message *message = &line->row[line->next];
         if (lane->is_busy)
             continue;
-        const struct gw_sim_line_message *message = &line->row[line->next];
+        if (line->under_way &&
+            line->under_way + message->bytes > (uint64_t)AHEAD_BDPS * line->path.bdp)
+            return;
         struct gw_send send = {
             .peer = line->to,
             .bytes = message->bytes,
@@ -46,6 +53,8 @@ static void advance(struct gw_sim_line *line, gw_time now)
         if (gw_endpoint_send(endpoint, &send, &lane->flow, now) != GW_OK)
             return;
         lane->is_busy = true;
+        lane->bytes = message->bytes;
+        line->under_way += message->bytes;
         line->next++;
     }
     if (line->next == line->count)
@@ -64,6 +73,7 @@ void gw_sim_line_sent(struct gw_sim_line *line, const struct gw_event *event, gw
     for (uint32_t i = 0; i < line->lane_count; i++)
         if (line->lanes[i].is_busy && line->lanes[i].flow == event->flow) {
             line->lanes[i].is_busy = false;
+            line->under_way -= line->lanes[i].bytes;
             line->lanes[i].window = event->window;
         }
     advance(line, now);

@@ -3,6 +3,8 @@
  * under way at a time, and the next one of the row follows in the lane that is free first, with the
  * window with which that lane's last one ended. So while the last packets of one message are
  * acknowledged another one is sent, and small messages do not wait for each other's round trips.
+ * Messages under way share the link and end together, which is late for the first of them: so
+ * large ones go alone (AHEAD_BDPS in message_line.c).
  *
  * Messages have no contents. A line belongs to the sending host.
  */
@@ -22,6 +24,7 @@ struct gw_sim_line_message {
 
 /* One connection. */
 struct gw_sim_lane {
+    uint64_t bytes;  /* of its message */
     uint64_t window; /* bytes: with which its last message ended; 0: there was none */
     uint32_t flow;
     bool is_busy;
@@ -32,6 +35,7 @@ struct gw_sim_line {
     struct gw_path path;
     struct gw_sim_lane *lanes;
     struct gw_sim_line_message *row; /* [next, count) have not been sent */
+    uint64_t under_way;              /* bytes of the messages of all lanes */
     uint32_t from, to;               /* hosts */
     uint32_t lane_count;
     uint32_t next, count, room;
