@@ -213,14 +213,17 @@ static void every_schedule__sums_are_right(void **state)
     (void)state;
     static const char *const movers[] = {"ina", "rss", "server", "switchml"};
     static const char *const fusions[] = {"0", "100KB"};
+    static const char *const orders[] = {
+        "seq", "wfbp", "p3; workload.partition=4KB; workload.credit=16KB",
+        "bytescheduler; workload.partition=20KB; workload.credit=30KB"};
     for (uint32_t v = 0; v < GW_COUNT_OF(movers); v++)
-        for (uint32_t s = 0; s < GW_COUNT_OF(schedules); s++)
+        for (uint32_t s = 0; s < GW_COUNT_OF(orders); s++)
             for (uint32_t f = 0; f < GW_COUNT_OF(fusions); f++)
                 train_with(SMALL "workload.compression=0.1; workload.images_per_s=20000; via=%s; "
                                  "schedule=%s; workload.fusion=%s; host.payload=yes; "
                                  "workload.jitter=0.5; workers=4; workload.values=64; "
                                  "workload.split=10KB; servers=2",
-                           movers[v], schedules[s], fusions[f]);
+                           movers[v], orders[s], fusions[f]);
 }
 
 static void run_is_the_same__on_any_number_of_threads(void **state)
@@ -295,20 +298,22 @@ static void end__stops_all_workers_after_the_same_iteration(void **state)
 {
     (void)state;
     static const char *const rates[] = {"2000", "50000"};
+    static const gw_time ends[] = {50 * GW_MS, 5 * GW_MS};
     for (uint32_t s = 0; s < GW_COUNT_OF(schedules); s++)
         for (uint32_t r = 0; r < GW_COUNT_OF(rates); r++) {
             struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
             struct gw_test_sim sim;
             struct gw_job_result job;
             gw_test_sim_run(&sim, &options, TRAINING,
-                            SMALL "workload.images_per_s=%s; iterations=100000; workload.end=50ms; "
-                                  "schedule=%s; workload.jitter=0.5; host.payload=%s",
-                            rates[r], schedules[s], r ? "no" : "yes");
+                            SMALL "workload.images_per_s=%s; iterations=100000; workload.end=%ums; "
+                                  "schedule=%s; workload.jitter=0.5; workload.compression=0.1; "
+                                  "host.payload=%s",
+                            rates[r], (uint32_t)(ends[r] / GW_MS), schedules[s], r ? "no" : "yes");
             gw_sim_jobs(sim.sim, &job, 1);
             assert_int_equal(job.completed, WORKERS);
             assert_true(job.iterations >= 2 && job.iterations < 1000);
-            assert_true(job.end >= 50 * GW_MS);
-            assert_true(job.end < 50 * GW_MS + 3 * (gw_time)job.iteration_ps);
+            assert_true(job.end >= ends[r]);
+            assert_true(job.end < ends[r] + 3 * (gw_time)job.iteration_ps);
             gw_test_sim_close(&sim);
         }
 }

@@ -13,6 +13,8 @@ enum {
     ITERATIONS_MAX = 4,
     JOB_BYTES_MAX = 200000, /* bytes */
     WINDOW_MAX = 256,
+    TINY_BYTES = 4 * (320 + 4000 + 128 + 12100), /* of the gradients of tiny.csv */
+    PERCENT_MIN = 7,                             /* compression is at most 16-fold */
     AGGREGATORS_FEW = 64,
     AGGREGATORS_MAX = 1024, /* each has a packet's buffer, in runs with payload */
 };
@@ -112,13 +114,53 @@ static void write_rules(const struct gw_random_jobs *jobs)
 
 static void write_shape(const struct gw_random_jobs *jobs, const struct shape *shape)
 {
-    fprintf(jobs->out,
-            "    workers: %u\n    jobs: %u\n    iterations: %u\n    values: %u\n    size: %" PRIu64
-            "\n",
-            shape->workers, shape->jobs, shape->iterations, shape->values, shape->size);
+    fprintf(jobs->out, "    workers: %u\n    jobs: %u\n    iterations: %u\n    values: %u\n",
+            shape->workers, shape->jobs, shape->iterations, shape->values);
     if (shape->servers)
         fprintf(jobs->out, "    servers: %u\n    colocated: %s\n", shape->servers,
                 shape->colocated ? "yes" : "no");
+}
+
+/* What a job that trains does besides: it computes, and has an order for its gradients. */
+static void write_training(const struct gw_random_jobs *jobs, uint64_t size)
+{
+    static const char *const schedules[] = {"seq", "wfbp", "p3", "bytescheduler"};
+    struct gw_prng *prng = jobs->prng;
+    FILE *out = jobs->out;
+    const gw_time stall = jobs->network->host.stall;
+    uint32_t schedule = gw_prng_below(prng, GW_COUNT_OF(schedules));
+    fprintf(out, "    model: %s/tests/swarm/tiny.csv\n    schedule: %s\n", GW_SOURCE_DIR,
+            schedules[schedule]);
+    if (schedule >= 2 && gw_draw_once_in(prng, 2))
+        fprintf(out, "    partition: %" PRIu64 "\n    credit: %" PRIu64 "\n",
+                4 * gw_draw_log(prng, 256, 4096), gw_draw_log(prng, 1, 40000));
+    if (gw_draw_once_in(prng, 4))
+        fprintf(out, "    device: none\n");
+    else
+        fprintf(out, "    batch: 1\n    images_per_s: %" PRIu64 "\n",
+                GW_S / gw_draw_between(prng, stall / 64, stall / 4) + 1);
+    /* About as many bytes as were drawn for the job. */
+    uint64_t percent = 100 * size / TINY_BYTES;
+    fprintf(out, "    compression: %" PRIu64 "%%\n",
+            percent < PERCENT_MIN ? PERCENT_MIN
+            : percent > 100       ? 100
+                                  : percent);
+    fprintf(out, "    split: %" PRIu64 "\n", gw_draw_log(prng, 1, 100000));
+    if (gw_draw_once_in(prng, 3))
+        fprintf(out, "    fusion: %" PRIu64 "\n    cycle: %" PRIu64 "ns\n",
+                gw_draw_log(prng, 1, 100000), gw_draw_between(prng, 0, stall / 8));
+    if (gw_draw_once_in(prng, 2))
+        fprintf(out, "    jitter: 0.%" PRIu64 "\n    slowdown: 1.%" PRIu64 "\n",
+                gw_draw_between(prng, 1, 9), gw_draw_between(prng, 0, 9));
+}
+
+/* How a job that trains goes about what is `ps` to an all-reduce; flows have no contents. */
+static const char *flows_of(const struct gw_random_jobs *jobs, const struct shape *shape)
+{
+    if (jobs->network->host.payload || gw_draw_once_in(jobs->prng, 3))
+        return "server";
+    return shape->workers > 1 && !shape->colocated && gw_draw_once_in(jobs->prng, 2) ? "ring"
+                                                                                     : "ps";
 }
 
 void gw_random_jobs_write(const struct gw_random_jobs *jobs)
@@ -133,8 +175,18 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
         .colocated = strcmp(via, "ps") == 0 && gw_draw_once_in(prng, 2),
     };
     draw_shape(jobs, &shape);
-    fprintf(out, "  - kind: allreduce\n    via: %s\n    exclusive: no\n", via);
+    bool trains = gw_draw_once_in(prng, 2);
+    if (trains && shape.values < jobs->network->host.mtu / sizeof(float) / 2)
+        shape.values = jobs->network->host.mtu / sizeof(float); /* the size was drawn for fewer */
+    if (trains && strcmp(via, "ps") == 0)
+        via = flows_of(jobs, &shape);
+    fprintf(out, "  - kind: %s\n    via: %s\n    exclusive: no\n",
+            trains ? "training" : "allreduce", via);
     write_shape(jobs, &shape);
+    if (trains)
+        write_training(jobs, shape.size);
+    else
+        fprintf(out, "    size: %" PRIu64 "\n", shape.size);
     uint32_t window = (uint32_t)gw_draw_log(prng, 1, WINDOW_MAX);
     fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,
             gw_draw_log(prng, 1, window));
