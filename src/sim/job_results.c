@@ -143,32 +143,42 @@ static uint64_t since(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
+/* A value since the last sample. */
+static uint64_t sample_of(const struct gw_sim *sim, const struct gw_sim_job *job,
+                          enum gw_series series)
+{
+    const struct gw_sim_progress *now = &job->progress, *before = &job->sampled;
+    switch (series) {
+    case GW_SERIES_GOODPUT:
+        return goodput_bps(job, since(now->back, before->back), sim->scenario->metrics.sample);
+    case GW_SERIES_SWITCH_SUMS:
+        return since(now->switch_sums, before->switch_sums);
+    default:
+        return since(now->server_sums, before->server_sums);
+    }
+}
+
 void gw_sim_jobs_sample(struct gw_sim *sim, gw_time at)
 {
     const struct gw_metrics_cfg *metrics = &sim->scenario->metrics;
-    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
-        struct gw_sim_job *job = &sim->jobs[i];
-        const struct gw_sim_progress now = progress_of(sim, i), before = job->sampled;
-        const struct {
-            bool wanted;
-            enum gw_series series;
-            uint64_t value;
-        } values[] = {
-            {metrics->goodput, GW_SERIES_GOODPUT,
-             goodput_bps(job, since(now.back, before.back), metrics->sample)},
-            {metrics->switch_sums, GW_SERIES_SWITCH_SUMS,
-             since(now.switch_sums, before.switch_sums)},
-            {metrics->server_sums, GW_SERIES_SERVER_SUMS,
-             since(now.server_sums, before.server_sums)},
-        };
-        job->sampled = now;
-        for (uint32_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
-            if (values[v].wanted)
-                gw_sim_sample_add(sim, (struct gw_sample){.at = at,
-                                                          .series = values[v].series,
-                                                          .subject = i,
-                                                          .value = values[v].value});
+    const struct {
+        bool is_wanted;
+        enum gw_series series;
+    } all[] = {{metrics->goodput, GW_SERIES_GOODPUT},
+               {metrics->switch_sums, GW_SERIES_SWITCH_SUMS},
+               {metrics->server_sums, GW_SERIES_SERVER_SUMS}};
+    const uint32_t count = sim->scenario->workload.job_count;
+    for (uint32_t i = 0; i < count; i++) {
+        sim->jobs[i].sampled = sim->jobs[i].progress;
+        sim->jobs[i].progress = progress_of(sim, i);
     }
+    for (uint32_t s = 0; s < sizeof(all) / sizeof(all[0]); s++)
+        for (uint32_t i = 0; i < count && all[s].is_wanted; i++)
+            gw_sim_sample_add(
+                sim, (struct gw_sample){.at = at,
+                                        .series = all[s].series,
+                                        .subject = i,
+                                        .value = sample_of(sim, &sim->jobs[i], all[s].series)});
 }
 
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)
