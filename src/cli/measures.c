@@ -156,6 +156,64 @@ static void add_cwnd(const struct gw_run_report *run, json_t *json)
         json_pack("{s:o, s:o, s:o, s:o}", "at_us", at_us, "min", min, "mean", mean, "max", max));
 }
 
+/* What all flows together had acknowledged between samples. */
+static void add_rate(const struct gw_run_report *run, json_t *json)
+{
+    uint64_t count;
+    const struct gw_sample *samples = gw_sim_samples(run->sim, &count);
+    json_t *at_us = json_array(), *sum = json_array();
+    for (uint64_t i = 0; i < count;) {
+        struct range range = {0};
+        gw_time at = samples[i].at;
+        for (; i < count && samples[i].at == at; i++)
+            if (samples[i].series == GW_SERIES_RATE)
+                range_add(&range, (double)samples[i].value / 1e9);
+        json_array_append_new(at_us, json_real(in_us(at)));
+        json_array_append_new(sum, json_real(range.sum));
+    }
+    json_object_set_new(json, "rate_gbps", json_pack("{s:o, s:o}", "at_us", at_us, "sum", sum));
+}
+
+/* One series of all jobs: a list by time at jobs[].series.NAME, in the order of the samples. */
+static void add_job_series(const struct gw_run_report *run, json_t *jobs, enum gw_series series,
+                           const char *name)
+{
+    uint64_t count;
+    const struct gw_sample *samples = gw_sim_samples(run->sim, &count);
+    for (uint64_t i = 0; i < count; i++) {
+        if (samples[i].series != series)
+            continue;
+        json_t *job = json_array_get(jobs, samples[i].subject);
+        json_t *lists = json_object_get(job, "series");
+        json_t *at_us = json_object_get(lists, "at_us");
+        json_t *values = json_object_get(lists, name);
+        double value = (double)samples[i].value;
+        if (!values) {
+            values = json_array();
+            json_object_set_new(lists, name, values);
+        }
+        json_array_append_new(values, json_real(series == GW_SERIES_GOODPUT ? value / 1e9 : value));
+        if (json_array_size(at_us) < json_array_size(values))
+            json_array_append_new(at_us, json_real(in_us(samples[i].at)));
+    }
+}
+
+static void add_series(const struct gw_run_report *run, json_t *json)
+{
+    const struct gw_metrics_cfg *metrics = &run->scenario->metrics;
+    json_t *jobs = json_object_get(json, "jobs"), *job;
+    size_t i;
+    if (!metrics->goodput && !metrics->switch_sums && !metrics->server_sums)
+        return;
+    json_array_foreach(jobs, i, job)
+    {
+        json_object_set_new(job, "series", json_pack("{s:[]}", "at_us"));
+    }
+    add_job_series(run, jobs, GW_SERIES_GOODPUT, "goodput_gbps");
+    add_job_series(run, jobs, GW_SERIES_SWITCH_SUMS, "switch_sums");
+    add_job_series(run, jobs, GW_SERIES_SERVER_SUMS, "server_sums");
+}
+
 void gw_measures_add(const struct gw_run_report *run, json_t *json)
 {
     add_flows(run, json);
@@ -164,4 +222,8 @@ void gw_measures_add(const struct gw_run_report *run, json_t *json)
         add_rtt(run, json);
     if (run->scenario->metrics.sample && run->scenario->metrics.cwnd)
         add_cwnd(run, json);
+    if (run->scenario->metrics.sample && run->scenario->metrics.rate)
+        add_rate(run, json);
+    if (run->scenario->metrics.sample)
+        add_series(run, json);
 }

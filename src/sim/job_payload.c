@@ -12,6 +12,8 @@
 enum {
     STEPS_LOG2 = 10,        /* steps per 2^magnitude */
     DECIMAL_STEPS_LOG2 = 8, /* the same with the scale 10^8, which is 2^8 times an odd number */
+    OVERFLOW_MAGNITUDE = 4, /* a value fits into 32 bits, the sum of several does not */
+    PPM = 1000000,
 };
 
 static int steps_log2(const struct gw_job_spec *spec)
@@ -25,10 +27,24 @@ static int32_t range_of(const struct gw_job_spec *spec)
     return (1 << steps_log2(spec)) * 125 / 128;
 }
 
-/* What a step is worth. */
-static float step_of(const struct gw_job_spec *spec)
+/* Whether a fragment is one of those whose sums saturate; all workers agree. */
+static bool overflows(const struct gw_sim *sim, const struct gw_sim_member *member, uint64_t index)
 {
-    return ldexpf(1, (int)spec->magnitude - steps_log2(spec));
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    uint64_t where = (uint64_t)member->iterations << 42 | index / spec->values;
+    uint64_t who = (uint64_t)member->job << 16 | UINT16_MAX;
+    return gw_mix64(where ^ gw_mix64(who ^ gw_mix64(sim->options.seed))) % PPM < spec->overflow_ppm;
+}
+
+/* What a step is worth in element `index` of an iteration. */
+static float step_of(const struct gw_sim *sim, const struct gw_sim_member *member, uint64_t index)
+{
+    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
+    bool is_large = spec->overflow_ppm && overflows(sim, member, index);
+    int magnitude = (int)spec->magnitude;
+    if (is_large && magnitude < OVERFLOW_MAGNITUDE)
+        magnitude = OVERFLOW_MAGNITUDE;
+    return ldexpf(1, magnitude - steps_log2(spec));
 }
 
 /* What worker `rank` of a job contributes to element `index` of an iteration. */
@@ -44,9 +60,8 @@ static int32_t steps_of(const struct gw_sim *sim, const struct gw_sim_member *me
 
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member)
 {
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     for (uint64_t i = 0; i < gw_sim_job_of(sim, member)->plan->bytes / sizeof(float); i++)
-        member->in[i] = (float)steps_of(sim, member, member->rank, i) * step_of(spec);
+        member->in[i] = (float)steps_of(sim, member, member->rank, i) * step_of(sim, member, i);
 }
 
 bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_member *member)
@@ -56,7 +71,7 @@ bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_membe
         int32_t sum = 0;
         for (uint32_t rank = 0; rank < spec->worker_count; rank++)
             sum += steps_of(sim, member, rank, i);
-        if (member->out[i] != (float)sum * step_of(spec))
+        if (member->out[i] != (float)sum * step_of(sim, member, i))
             return false;
     }
     return true;

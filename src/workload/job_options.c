@@ -14,6 +14,7 @@ enum {
     MAGNITUDE_MAX = 64,
     SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
+    PPM = 1000000,
     STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
     WINDOW_GROWTH =
@@ -120,6 +121,9 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
                                   GW_JOB_HEADER_MAX);
     if (options->timeout == 0 || options->leak == 0 || options->beat == 0)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout, leak and beat must not be 0");
+    if (options->overflow_ppm > PPM)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "overflow_ppm must be at most %d, not %u", PPM,
+                                  options->overflow_ppm);
     if (options->magnitude > MAGNITUDE_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
                                   MAGNITUDE_MAX, options->magnitude);
@@ -217,6 +221,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .proactive = options->proactive,
         .dynamic_scaling = options->dynamic_scaling,
         .magnitude = options->magnitude,
+        .overflow_ppm = options->overflow_ppm,
         .timeout = options->timeout,
         .leak = options->leak,
         .beat = options->beat,

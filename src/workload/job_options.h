@@ -32,6 +32,7 @@ struct gw_job_options {
     uint32_t servers;
     uint32_t levels;
     uint32_t magnitude;
+    uint32_t overflow_ppm;
     uint32_t placement; /* enum gw_placement */
     char hosts[GW_PARAM_TEXT_MAX];
     bool exclusive;
@@ -155,6 +156,8 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, COUNT, magnitude, "0",                                              \
                      "with host.payload: values are below 2 to the power of this; from 4 on, "     \
                      "sums saturate"),                                                             \
+        GW_JOB_PARAM(cfg_type, COUNT, overflow_ppm, "0",                                           \
+                     "with host.payload: so many of a million fragments have sums that saturate"), \
         GW_JOB_PARAM(cfg_type, TIME, timeout, "1ms",                                               \
                      "without progress: send again (ATP section 5.2.3)"),                          \
         GW_JOB_PARAM(cfg_type, TIME, leak, "10ms",                                                 \

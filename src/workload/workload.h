@@ -101,9 +101,10 @@ struct gw_job_spec {
     uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
-    bool proactive;       /* fragments that might saturate travel raw */
-    bool dynamic_scaling; /* exponents are agreed on */
-    uint32_t magnitude;   /* payload: values are below 2^magnitude */
+    bool proactive;        /* fragments that might saturate travel raw */
+    bool dynamic_scaling;  /* exponents are agreed on */
+    uint32_t magnitude;    /* payload: values are below 2^magnitude */
+    uint32_t overflow_ppm; /* payload: so many of a million fragments have sums that saturate */
     gw_time timeout;
     gw_time leak;    /* of aggregators */
     gw_time beat;    /* between signs of life of a worker */

@@ -195,7 +195,9 @@ static const struct gw_preset presets[] = {
      .settings = "rto_min=1s rto_initial=1s probe=0",
      .help = "RFC 6675 and RFC 6298 alone"},
     {.name = "linux", .settings = "rto_min=200ms", .help = "the kernel's smallest timeout"},
-    {.name = "dlcp", .settings = "probe=0", .help = "as DLCP simulates TCP: 10 ms, no probes"},
+    {.name = "dlcp",
+     .settings = "probe=0",
+     .help = "as DLCP simulates TCP, in ns-3: 10 ms, no probes"},
     {.name = "dlcp-testbed", .settings = "rto_min=5ms", .help = "as DLCP sets the kernel: 5 ms"},
 };
 

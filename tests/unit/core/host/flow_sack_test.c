@@ -49,11 +49,19 @@ static void told_on_loss(void *state, const void *cfg, const struct gw_path *pat
     window->cwnd = WINDOW / 2 * (uint64_t)path->mtu;
 }
 
+static uint64_t told_remember(const void *state, const void *cfg)
+{
+    (void)state;
+    (void)cfg;
+    return 77;
+}
+
 static const struct gw_cc_ops told_ops = {
     .algo = {.name = "told", .summary = "-", .source = "-"},
     .init = told_init,
     .on_ack = told_on_ack,
     .on_loss = told_on_loss,
+    .remember = told_remember,
 };
 
 /* Takes what may leave, up to `max` packets, each at a time of its own. */
@@ -233,6 +241,20 @@ static void flow_sack__counts_packets_not_acks(void **state)
     close_early(&f);
 }
 
+/* What a flow leaves for the next one comes with its end. */
+static void flow_end__tells_what_to_remember(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[WINDOW];
+    assert_int_equal(sack_open(&f, WINDOW, pkts), WINDOW);
+    ack(&f, &pkts[WINDOW - 1], WINDOW);
+    struct gw_event event = fixture_event(&f);
+    assert_int_equal(event.kind, GW_EVENT_SENT);
+    assert_true(event.window == WINDOW * MTU && event.memory == 77);
+    close_early(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +264,7 @@ int main(void)
         cmocka_unit_test(flow_sack__probes_a_silent_tail),
         cmocka_unit_test(flow_sack__loses_all_after_a_timeout),
         cmocka_unit_test(flow_sack__counts_packets_not_acks),
+        cmocka_unit_test(flow_end__tells_what_to_remember),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
