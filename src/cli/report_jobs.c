@@ -16,10 +16,16 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
+/* From the first start of a worker to the end of the last iteration; 0 before. */
+static gw_time duration(const struct gw_job_result *job)
+{
+    return job->end > job->start ? job->end - job->start : 0;
+}
+
 /* Iterations per second, over the whole run of the job. */
 static double job_rate(const struct gw_job_result *job)
 {
-    return job->end > job->start ? job->iterations / (in_us(job->end - job->start) / 1e6) : 0;
+    return duration(job) ? job->iterations / (in_us(duration(job)) / 1e6) : 0;
 }
 
 /* Bits of gradients that each worker summed per second. */
@@ -85,7 +91,7 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
                       in_us(job_end(spec, job) - spec->start), "server_link_bytes",
                       (json_int_t)job->server_bytes, "via", spec->way, "workers", (int)job->workers,
                       "completed", (int)job->completed, "iterations", (int)job->iterations,
-                      "completion_us", in_us(job->end - job->start), "algbw_gbps",
+                      "completion_us", in_us(duration(job)), "algbw_gbps",
                       job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
                       share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
@@ -111,12 +117,15 @@ void gw_report_jobs_text(const struct gw_run_report *run)
     for (uint32_t i = 0; i < count; i++) {
         const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
         const struct gw_job_result *job = &results[i];
-        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s; "
-               "%.1f %% added up in switches, %.2f packets per fragment into the server's link\n",
-               i, spec->way, job->completed, job->workers, job->iterations,
-               in_us(job->end - job->start), job_algbw_gbps(spec, job),
-               100 * share(job->aggregated, job->fragments),
-               share(job->server_packets, job->fragments));
+        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s", i,
+               spec->way, job->completed, job->workers, job->iterations, in_us(duration(job)),
+               job_algbw_gbps(spec, job));
+        if (job->fragments)
+            printf("; %.1f %% added up in switches, %.2f packets per fragment into the server's "
+                   "link",
+                   100 * share(job->aggregated, job->fragments),
+                   share(job->server_packets, job->fragments));
+        putchar('\n');
         if (spec->train.batch > 0 && job->is_steady)
             printf(
                 "               %s: %.1f samples/s, an iteration takes %.2f us, of which %.2f us "

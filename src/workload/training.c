@@ -42,7 +42,7 @@ struct training {
     bool synchronous;
     gw_time interval;
     uint32_t arrivals; /* enum arrivals */
-    char trace[GW_PARAM_TEXT_MAX];
+    char file[GW_PARAM_TEXT_MAX];
 };
 
 enum {
@@ -241,7 +241,7 @@ static int add_job(struct gw_workload *workload, const struct training *cfg,
     int error = find_via(&options, ctx, &entry->draft);
     if (!error)
         error = check(cfg, &options, &entry->draft, ctx);
-    if (!error && cfg->trace[0] == '\0')
+    if (!error && cfg->file[0] == '\0')
         error = gw_job_options_count(&options, entry->draft.via, ctx);
     if (!error)
         error = gw_job_site_place(&entry->site, &entry->draft, ctx);
@@ -292,12 +292,12 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     int error = find_schedule(&cfg, ctx, &entry.train);
     if (!error && cfg.job.jobs == 0)
         error = gw_workload_refuse(ctx, GW_ERR_RANGE, "jobs must not be 0");
-    if (!error && cfg.trace[0] == '\0') {
+    if (!error && cfg.file[0] == '\0') {
         error = gw_workload_check_count(ctx, "jobs", cfg.job.jobs);
         if (!error)
             draw_arrivals(&cfg, ctx, &trace);
     } else if (!error) {
-        error = gw_job_trace_read(&trace, cfg.trace, ctx);
+        error = gw_job_trace_read(&trace, cfg.file, ctx);
         cfg.job.jobs = trace.count;
     }
     if (!error)
@@ -364,7 +364,7 @@ static const struct gw_param params[] = {
      .choices = "fixed|exponential",
      .help = "whether intervals are all the same, or random as of jobs that know nothing of each "
              "other"},
-    TRAINING_PARAM(TEXT, trace, "",
+    TRAINING_PARAM(TEXT, file, "",
                    "CSV file with a job per line: start,model,workers,iterations; says these "
                    "instead of the keys"),
     GW_JOB_PARAMS(struct training),

@@ -411,6 +411,28 @@ static void check_losses(const struct facts *facts)
         assert_true(totals->crash_losses == 0);
 }
 
+/* What a sample is about is there. */
+static void check_subject(const struct facts *facts, const struct gw_sample *sample)
+{
+    const struct gw_workload *workload = &facts->scenario->workload;
+    switch (sample->series) {
+    case GW_SERIES_CWND:
+    case GW_SERIES_RATE:
+        assert_true(sample->subject < workload->flow_count);
+        break;
+    case GW_SERIES_GOODPUT:
+    case GW_SERIES_SWITCH_SUMS:
+    case GW_SERIES_SERVER_SUMS:
+        assert_true(sample->subject < workload->job_count);
+        break;
+    case GW_SERIES_QUEUE:
+    case GW_SERIES_COLLISIONS:
+        assert_true(sample->subject >= facts->topo->host_count &&
+                    sample->subject < facts->topo->node_count);
+        assert_true(sample->port < facts->topo->nodes[sample->subject].port_count);
+    }
+}
+
 static void check_samples(const struct facts *facts, const struct gw_sim *sim)
 {
     uint64_t count;
@@ -423,16 +445,7 @@ static void check_samples(const struct facts *facts, const struct gw_sim *sim)
         if (i > 0)
             assert_true(sample[-1].at < sample->at ||
                         (sample[-1].at == sample->at && sample[-1].series <= sample->series));
-        bool is_flow = sample->series == GW_SERIES_CWND || sample->series == GW_SERIES_RATE;
-        bool is_node = sample->series == GW_SERIES_QUEUE || sample->series == GW_SERIES_COLLISIONS;
-        if (!is_node) {
-            assert_true(sample->subject < (is_flow ? facts->scenario->workload.flow_count
-                                                   : facts->scenario->workload.job_count));
-            continue;
-        }
-        assert_true(sample->subject >= facts->topo->host_count &&
-                    sample->subject < facts->topo->node_count);
-        assert_true(sample->port < facts->topo->nodes[sample->subject].port_count);
+        check_subject(facts, sample);
     }
 }
 
