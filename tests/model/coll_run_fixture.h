@@ -213,6 +213,7 @@ static inline void model_close(struct model *m)
         if (!worker->is_dead)
             assert_true(gw_node_deadline(gw_endpoint_node(worker->host.endpoint)) == GW_TIME_NEVER);
         assert_int_equal(gw_endpoint_stats(worker->host.endpoint)->malformed, 0);
+        worker->host.pool.bufs = &worker->host.bufs;
         gw_test_host_close(&worker->host);
         free(worker->run);
         free(worker->tensor);
