@@ -86,9 +86,9 @@ void gw_sim_sample(struct gw_sim *sim, gw_time now)
             sample_flows(sim, sim->sample_next, GW_SERIES_RATE);
         if (metrics->queue)
             sample_queues(sim, sim->sample_next);
+        gw_sim_jobs_sample(sim, sim->sample_next);
         if (metrics->collisions)
             sample_collisions(sim, sim->sample_next);
-        gw_sim_jobs_sample(sim, sim->sample_next);
     }
 }
 

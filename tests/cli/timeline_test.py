@@ -105,9 +105,11 @@ class TimelineTest(unittest.TestCase):
                         if (e["pid"], e["tid"], e["name"]) == (0, rank, "front")]  # fmt: skip
                 time = (max(ends) - starts[WARMUP]) / (ITERATIONS - WARMUP)
                 rates.append(1 / time)
-                stalls.append(time - computed / (ITERATIONS - WARMUP))
-            self.assertAlmostEqual(job["iteration_us"], WORKERS / sum(rates), delta=CLOSE)
-            self.assertAlmostEqual(job["stall_us"], sum(stalls) / WORKERS, delta=CLOSE)
+                stalls.append(1 - computed / (ITERATIONS - WARMUP) / time)
+            # The job's rate is that of all workers, and its stall the mean of their shares.
+            iteration = WORKERS / sum(rates)
+            self.assertAlmostEqual(job["iteration_us"], iteration, delta=CLOSE)
+            self.assertAlmostEqual(job["stall_us"], sum(stalls) / WORKERS * iteration, delta=CLOSE)
 
     def test_pieces_and_bursts(self):
         for via in ["ina", "hd", "ps"]:

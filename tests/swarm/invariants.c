@@ -423,8 +423,11 @@ static void check_samples(const struct facts *facts, const struct gw_sim *sim)
         if (i > 0)
             assert_true(sample[-1].at < sample->at ||
                         (sample[-1].at == sample->at && sample[-1].series <= sample->series));
-        if (sample->series != GW_SERIES_QUEUE) {
-            assert_true(sample->subject < facts->scenario->workload.flow_count);
+        bool is_flow = sample->series == GW_SERIES_CWND || sample->series == GW_SERIES_RATE;
+        bool is_node = sample->series == GW_SERIES_QUEUE || sample->series == GW_SERIES_COLLISIONS;
+        if (!is_node) {
+            assert_true(sample->subject < (is_flow ? facts->scenario->workload.flow_count
+                                                   : facts->scenario->workload.job_count));
             continue;
         }
         assert_true(sample->subject >= facts->topo->host_count &&

@@ -228,10 +228,11 @@ int gw_plan_make(struct gw_plan *plan, const struct gw_model *model, const struc
     divide(model, plan->backward, (PASSES - 1) * FORWARD_FLOOR, backward);
     for (uint32_t l = 0; l < model->layer_count; l++) {
         const struct gw_layer *layer = &model->layers[l];
-        plan->layers[l] = (struct gw_plan_layer){.name = copy_text(layer->name),
-                                                 .forward = forward[l],
-                                                 .backward = backward[l],
-                                                 .first_tensor = plan->tensor_count};
+        plan->layers[l] =
+            (struct gw_plan_layer){.name = layer->name ? copy_text(layer->name) : NULL,
+                                   .forward = forward[l],
+                                   .backward = backward[l],
+                                   .first_tensor = plan->tensor_count};
         if (layer->weights)
             add_tensor(plan, l, compressed(layer->weights, cfg->compression));
         if (layer->biases)
