@@ -119,12 +119,12 @@ static int judge(struct gw_claims *claims, uint32_t number, char *const *texts, 
     verdict->values = gw_memory_zeroed(claims->seeds, sizeof(double));
     for (uint32_t seed = 0; seed < claims->seeds; seed++) {
         enum gw_query_kind kind = evaluate(claim, verdict, texts[seed], seed);
-        if (kind == GW_QUERY_ABSENT && is_narrowed)
+        if (kind == GW_QUERY_NUMBER || kind == GW_QUERY_TRUTH)
+            continue;
+        if (is_narrowed)
             return GW_EXIT_OK;
-        if (kind == GW_QUERY_ABSENT || kind == GW_QUERY_FAILED) {
-            gw_complain("%s%s", claim->place, verdict->why);
-            return GW_EXIT_USAGE;
-        }
+        gw_complain("%s%s", claim->place, verdict->why);
+        return GW_EXIT_USAGE;
     }
     verdict->is_computed = true;
     for (uint32_t seed = 0; seed < claims->seeds; seed++)

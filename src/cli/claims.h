@@ -3,8 +3,9 @@
  * holds.
  *
  * The expression of a claim is evaluated once per seed, over the results of all points with that
- * seed as `--json` prints them; what is measured is the median over seeds. A claim whose points
- * --set took away is not computed, which is no error. A failed claim is a result, not a failure.
+ * seed as `--json` prints them; what is measured is the median over seeds. A claim that
+ * --set took points away from is not computed, which is no error. A failed claim is a result, not a
+ * failure.
  */
 #ifndef GW_CLI_CLAIMS_H
 #define GW_CLI_CLAIMS_H
@@ -22,8 +23,8 @@ struct gw_claims;
 struct gw_claims *gw_claims_open(const struct gw_sweep *sweep);
 /*
  * Judges by the results of all runs: all seeds of the first point, then of the next. Returns
- * GW_EXIT_OK, or after a complaint for each GW_EXIT_USAGE when an expression gives nothing; with
- * `is_narrowed`, absent points are allowed.
+ * GW_EXIT_OK, or after a complaint for each GW_EXIT_USAGE when an expression gives nothing, which
+ * with `is_narrowed` is allowed: points may be absent.
  */
 int gw_claims_judge(struct gw_claims *claims, const json_t *results, bool is_narrowed);
 /* The verdicts as text on standard output. */

@@ -23,7 +23,7 @@ struct gw_query;
 enum gw_query_kind {
     GW_QUERY_NUMBER,
     GW_QUERY_TRUTH,
-    GW_QUERY_ABSENT, /* at() found no such point: the sweep may have been narrowed */
+    GW_QUERY_ABSENT, /* at() found no such point */
     GW_QUERY_FAILED, /* the expression gives no number or truth value for these results */
 };
 
