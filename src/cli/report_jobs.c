@@ -45,15 +45,11 @@ static struct gw_job_result *job_results(const struct gw_run_report *run, uint32
     return results;
 }
 
-/* Samples per second of all workers in the steady state; iterations over the whole run of a job
- * that has no samples. */
+/* Samples per second of all workers in the steady state; iterations of a job without samples. */
 static double sample_rate(const struct gw_job_spec *spec, const struct gw_job_result *job)
 {
-    if (spec->train.batch == 0)
-        return job_rate(job);
-    return job->is_steady
-               ? (double)spec->worker_count * spec->train.batch / (job->iteration_ps / (double)GW_S)
-               : 0;
+    double samples = spec->train.batch ? (double)spec->worker_count * spec->train.batch : 1;
+    return job->is_steady ? samples / (job->iteration_ps / (double)GW_S) : 0;
 }
 
 /* When the job was over; its start when it never began. */

@@ -270,6 +270,17 @@ class CommandTest(unittest.TestCase):
         late = self.json("--set", "time_limit=10us", status=1)["collectives"]
         self.assertEqual({one["completion_us"] for one in late}, {0})
 
+    def test_json__has_one_rate_of_an_all_reduce(self):
+        self.scenario = self.file(
+            "reduce.yaml",
+            "topology: {kind: star, hosts: 6}\n"
+            "workload: {kind: allreduce, via: ps, workers: 4, size: 1MB, iterations: 3}\n",
+        )
+        job = self.json()["jobs"][0]
+        self.assertAlmostEqual(job["samples_per_s"] * job["iteration_us"], 1e6, places=3)
+        # The first iteration is left out: rates over the whole run are others.
+        self.assertGreater(job["samples_per_s"], 1.01 * job["algbw_gbps"] * 1e9 / 8e6)
+
     def test_unfinished_flows__are_a_failure_that_names_them(self):
         done = self.sim("--set", "time_limit=5us", status=1)
         self.assertIn("0 of 8 completed", done.stdout)
