@@ -130,6 +130,13 @@ class CommandTest(unittest.TestCase):
             self.assertIn(part, lines[0])
             self.assertEqual(len(lines), 1, done.stderr)
 
+    def test_options__that_no_command_has_cost_one_line(self):
+        for command in ("allreduce", "bench", "check", "model", "server", "sim", "switch"):
+            done = self.call(command, "--no-such-option")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("--no-such-option", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     # What works.
 
     def test_help_and_version__succeed(self):
@@ -295,8 +302,10 @@ class CommandTest(unittest.TestCase):
     def test_list__prints_every_registry(self):
         for kind, name in {
             "cc": "smartt", "lb": "reps", "loss": "trim", "grant": "eqds", "qdisc": "red", "topo": "fat-tree",
-            "workload": "permutation",
+            "workload": "permutation", "coll": "ring", "cost": "rdma", "schedule": "wfbp",
         }.items():  # fmt: skip
+            self.assertRegex(self.call("sim", "--list", "tests").stderr, rf"one of: .*\b{kind}\b")
+            self.assertRegex(self.call("sim", "--help").stdout, rf"list one of: [a-z,\s]*\b{kind}\b")
             done = self.call("sim", "--list", kind)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(f"{name}: ", done.stdout)
