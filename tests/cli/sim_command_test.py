@@ -302,7 +302,7 @@ class CommandTest(unittest.TestCase):
     def test_list__prints_every_registry(self):
         for kind, name in {
             "cc": "smartt", "lb": "reps", "loss": "trim", "grant": "eqds", "qdisc": "red", "topo": "fat-tree",
-            "workload": "permutation", "coll": "ring", "cost": "rdma", "schedule": "wfbp",
+            "workload": "permutation", "coll": "ring", "cost": "host", "schedule": "wfbp",
         }.items():  # fmt: skip
             self.assertRegex(self.call("sim", "--list", "tests").stderr, rf"one of: .*\b{kind}\b")
             self.assertRegex(self.call("sim", "--help").stdout, rf"list one of: [a-z,\s]*\b{kind}\b")
