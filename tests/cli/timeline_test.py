@@ -130,6 +130,7 @@ class TimelineTest(unittest.TestCase):
                 (moved if event["cat"] == "piece" else bursts)[worker].append(span)
             self.assertFalse(open_at)
             for event in events["b"]:
+                self.assertEqual("args" in event, event["cat"] == "piece")
                 if event["cat"] == "piece":
                     sizes[event["pid"], event["tid"]] += event["args"]["bytes"]
             for rank in range(WORKERS):
