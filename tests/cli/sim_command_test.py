@@ -92,6 +92,15 @@ class CommandTest(unittest.TestCase):
             2, f"{matrix}:2: ", "99",
         )  # fmt: skip
 
+    def test_keys_that_are_unknown__bring_to_mind_short_keys_and_variants(self):
+        words = "aliases: {spread: workload.size}\nvariants: {scale: {small: {}}}\n"
+        scenario = self.file("words.yaml", SCENARIO + words)
+        self.refuse(["sim", scenario, "--set", "sprade=1MB"], "the nearest known are: spread,")
+        self.refuse(["sim", scenario, "--set", "scael=small"], "the nearest known are: scale,")
+        # In a file they mean nothing.
+        bad = self.file("bad.yaml", SCENARIO + words + "sprade: 1MB\n")
+        self.assertNotIn("spread", self.call("sim", bad).stderr)
+
     def test_overrides__are_named_in_errors(self):
         name = self.scenario
         self.refuse(["sim", name, "--set", "workload.sizes=1"], "--set workload.sizes=1", "sizes")
