@@ -113,10 +113,10 @@ void gw_report_jobs_text(const struct gw_run_report *run)
     for (uint32_t i = 0; i < count; i++) {
         const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
         const struct gw_job_result *job = &results[i];
-        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s", i,
-               spec->way, job->completed, job->workers, job->iterations, in_us(duration(job)),
-               job_algbw_gbps(spec, job));
-        if (job->fragments)
+        printf("  job %-8u %s: %u of %u workers completed %u iteration%s in %.2f us, %.2f Gb/s", i,
+               spec->way, job->completed, job->workers, job->iterations,
+               job->iterations == 1 ? "" : "s", in_us(duration(job)), job_algbw_gbps(spec, job));
+        if (job->fragments && spec->via != GW_JOB_VIA_PUSH) /* where fragments are messages */
             printf("; %.1f %% added up in switches, %.2f packets per fragment into the server's "
                    "link",
                    100 * share(job->aggregated, job->fragments),

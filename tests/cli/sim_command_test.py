@@ -297,6 +297,21 @@ class CommandTest(unittest.TestCase):
         # The first iteration is left out: rates over the whole run are others.
         self.assertGreater(job["samples_per_s"], 1.01 * job["algbw_gbps"] * 1e9 / 8e6)
 
+    def test_text__of_a_job_says_what_its_way_has(self):
+        self.file("own.csv", "layer,kind,weights,biases,macs\nonly,fc,100000,0,1\n")
+        self.scenario = self.file(
+            "job.yaml",
+            "topology: {kind: star, hosts: 6}\nqueue: {kind: red, capacity: 4MiB}\nloss: timeout\n"
+            "workload: {kind: training, model: own.csv, device: none, workers: 2, iterations: 1}\n",
+        )
+        done = self.sim("--set", "workload.via=ina").stdout
+        self.assertIn("completed 1 iteration in", done)
+        self.assertIn("100.0 % added up in switches, 1.00 packets per fragment", done)
+        self.assertIn("packets      0 data of flows, ", done)
+        done = self.sim("--set", "workload.via=ps", "--set", "workload.iterations=2").stdout
+        self.assertIn("completed 2 iterations in", done)
+        self.assertNotIn("fragment", done)
+
     def test_unfinished_flows__are_a_failure_that_names_them(self):
         done = self.sim("--set", "time_limit=5us", status=1)
         self.assertIn("0 of 8 completed", done.stdout)
