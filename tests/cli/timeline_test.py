@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 
 MODEL = """\
 layer,kind,weights,biases,macs
@@ -183,6 +184,19 @@ class TimelineTest(unittest.TestCase):
             self.assertEqual(sum(series["collisions"]["sw0"]), total["collisions", "sw0"])
             self.assertEqual(len(series["collisions"]["sw0"]), len(series["at_us"]))
             self.assertGreater(len(series["at_us"]), 10)
+
+    def test_every_key_of_the_result_is_in_the_manual(self):
+        series = "[cwnd, rate, goodput, switch_sums, server_sums, collisions]"
+        done = self.sim("--set", "metrics={sample: 100us, rtt: yes, series: %s}" % series)
+        text = ""
+        for page in ("simulator.md", "training.md"):
+            with open(os.path.join(DOCS, page), encoding="utf-8") as file:
+                text += file.read()
+        result = json.loads(done.stdout)
+        keys = set(result) | set(result["host"]) | set(result["jobs"][0])
+        keys |= set(result["jobs"][0]["series"]) | set(result["series"])
+        self.assertGreater(len(keys), 55)
+        self.assertEqual([key for key in sorted(keys) if f"`{key}`" not in text], [])
 
 
 if __name__ == "__main__":
