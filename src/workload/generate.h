@@ -57,7 +57,8 @@ int gw_workload_open(struct gw_workload_file *file, const char *name, struct gw_
  * end of the file, or a negative error with ctx->why set. */
 int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx);
 
-/* Sets ctx->why to "file NAME:LINE: sentence" and returns `error`. */
+/* Sets ctx->why to "file NAME:LINE: sentence", or says that the file is empty, and returns `error`.
+ */
 int gw_workload_file_error(const struct gw_workload_file *file, struct gw_workload_ctx *ctx,
                            int error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

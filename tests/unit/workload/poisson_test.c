@@ -93,7 +93,7 @@ static void poisson__names_the_line_at_fault(void **state)
     static const struct {
         const char *text, *why;
     } cases[] = {
-        {"", ":0: the last cumulative_probability must be 1"},
+        {"", ": the file is empty; the last cumulative_probability must be 1"},
         {"1000 0.5\n", ":1: the last cumulative_probability must be 1"},
         {"1000 0.5\n\n500 1\n", ":3: bytes and cumulative_probability must not fall"},
         {"1000 0.5\n2000 0.4\n", ":2: bytes and cumulative_probability must not fall"},
