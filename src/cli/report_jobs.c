@@ -45,15 +45,11 @@ static struct gw_job_result *job_results(const struct gw_run_report *run, uint32
     return results;
 }
 
-/* Samples per second of all workers in the steady state; iterations over the whole run of a job
- * that has no samples. */
+/* Samples per second of all workers in the steady state; iterations of a job without samples. */
 static double sample_rate(const struct gw_job_spec *spec, const struct gw_job_result *job)
 {
-    if (spec->train.batch == 0)
-        return job_rate(job);
-    return job->is_steady
-               ? (double)spec->worker_count * spec->train.batch / (job->iteration_ps / (double)GW_S)
-               : 0;
+    double samples = spec->train.batch ? (double)spec->worker_count * spec->train.batch : 1;
+    return job->is_steady ? samples / (job->iteration_ps / (double)GW_S) : 0;
 }
 
 /* When the job was over; its start when it never began. */
@@ -117,10 +113,10 @@ void gw_report_jobs_text(const struct gw_run_report *run)
     for (uint32_t i = 0; i < count; i++) {
         const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
         const struct gw_job_result *job = &results[i];
-        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s", i,
-               spec->way, job->completed, job->workers, job->iterations, in_us(duration(job)),
-               job_algbw_gbps(spec, job));
-        if (job->fragments)
+        printf("  job %-8u %s: %u of %u workers completed %u iteration%s in %.2f us, %.2f Gb/s", i,
+               spec->way, job->completed, job->workers, job->iterations,
+               job->iterations == 1 ? "" : "s", in_us(duration(job)), job_algbw_gbps(spec, job));
+        if (job->fragments && spec->via != GW_JOB_VIA_PUSH) /* where fragments are messages */
             printf("; %.1f %% added up in switches, %.2f packets per fragment into the server's "
                    "link",
                    100 * share(job->aggregated, job->fragments),

@@ -179,7 +179,7 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg, co
         return error;
     const struct gw_plan_cfg plan_cfg = {
         .device = cfg->device,
-        .samples_per_s = cfg->images_per_s,
+        .images_per_s = cfg->images_per_s,
         .batch = cfg->batch,
         .compression = cfg->compression,
     };
@@ -354,9 +354,10 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(BOOL, synchronous, "yes",
                    "every iteration waits for the gradients of all workers; without (via: ps), a "
                    "server answers each by itself"),
-    TRAINING_PARAM(TIME, end, "0",
-                   "of a job, at the end of the iteration that begins next; 0: after its "
-                   "iterations"),
+    TRAINING_PARAM(
+        TIME, end, "0",
+        "time of the run, not of the job: it ends with the iteration that begins next, or "
+        "with `iterations`, whichever comes first; 0: with these alone"),
     TRAINING_PARAM(TIME, interval, "0", "between the starts of two jobs; the mean if it is random"),
     {.name = "arrivals",
      .type = GW_PARAM_ENUM,
