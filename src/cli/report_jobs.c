@@ -63,10 +63,13 @@ static const char *model_name(const struct gw_run_report *run, const struct gw_j
     return run->scenario->workload.plans[spec->train.plan].name;
 }
 
-/* Why a job failed; NULL: it did not. */
+/* Why a job has not completed; NULL: it has. Without host.stall, who waits for a host that is gone
+ * may wait until the run ends. */
 static const char *failure_of(const struct gw_job_result *job)
 {
-    return job->reason ? gw_job_reason_text((enum gw_job_reason)job->reason) : NULL;
+    if (job->reason)
+        return gw_job_reason_text((enum gw_job_reason)job->reason);
+    return job->completed < job->workers ? "unfinished when the run ended" : NULL;
 }
 
 json_t *gw_report_jobs_json(const struct gw_run_report *run)
@@ -128,8 +131,10 @@ void gw_report_jobs_text(const struct gw_run_report *run)
                 "stalled; %.0f %% of communication hidden\n",
                 model_name(run, spec), sample_rate(spec, job), job->iteration_ps / (double)GW_US,
                 job->stall_ps / (double)GW_US, 100 * job->overlap);
-        if (failure_of(job))
+        if (job->reason)
             printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
+        else if (failure_of(job))
+            printf("               %s\n", failure_of(job));
     }
     free(results);
 }

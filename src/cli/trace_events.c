@@ -81,7 +81,7 @@ static void put_piece(struct writer *writer, struct track track, const struct gw
     uint32_t layer = plan_of(writer, track)->tensors[span->index].layer;
     snprintf(name, NAME_SIZE, span->tensor_count > 1 ? "%.200s and %u more" : "%.200s",
              layer_name(writer, track, layer, text), span->tensor_count - 1);
-    snprintf(id, NAME_SIZE, "job %u worker %u slot %u", track.job, track.rank, span->slot);
+    snprintf(id, NAME_SIZE, "job %u worker %u berth %u", track.job, track.rank, span->berth);
     put_async(writer, track, span, name, id);
 }
 

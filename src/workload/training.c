@@ -117,9 +117,9 @@ static int check(const struct training *cfg, const struct gw_job_options *option
     if (cfg->slowdown > GW_Q16_ONE && cfg->straggler >= options->workers)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "straggler must be a rank, below %u",
                                   options->workers);
-    if (cfg->calls == 0 || cfg->calls > CALLS_MAX)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be from 1 to %d, not %u",
-                                  CALLS_MAX, cfg->calls);
+    if (cfg->calls > CALLS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be at most %d, not %u", CALLS_MAX,
+                                  cfg->calls);
     if (cfg->flows > FLOWS_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "flows must be at most %d, not %u", FLOWS_MAX,
                                   cfg->flows);
@@ -335,9 +335,10 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(TIME, cycle, "0", "buffers leave at its multiples (Horovod: 1 to 5 ms)"),
     TRAINING_PARAM(BYTES, split, "4MB",
                    "larger pieces are divided among all servers, others have one each in turn"),
-    TRAINING_PARAM(COUNT, calls, "1",
-                   "pieces that a worker sums at the same time via a schedule of --list coll "
-                   "(Horovod: one after the other)"),
+    TRAINING_PARAM(COUNT, calls, "0",
+                   "pieces that a worker sums at the same time via a schedule of --list coll; 0: "
+                   "as many as the credit of p3 and bytescheduler has, else one (Horovod: one "
+                   "after the other)"),
     TRAINING_PARAM(BYTES, segment, "64KiB", "of a message into which such a sum is cut"),
     TRAINING_PARAM(
         COUNT, flows, "0",
