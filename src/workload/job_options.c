@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
+#include "core/aggregation/tensor_row.h"
 #include "topo/memory.h"
 #include "workload/generate.h"
 
@@ -17,6 +18,7 @@ enum {
     PPM = 1000000,
     STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
+    PIECES_MAX = 1 << 24, /* of an iteration: a job keeps two of them in memory */
     WINDOW_GROWTH =
         4, /* times that a window may grow, unless it says how far; the paper does not */
 };
@@ -130,6 +132,32 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
     if (options->lost <= options->beat)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
     return check_memory(options, via, elements, ctx);
+}
+
+int gw_job_options_check_sums(const struct gw_job_draft *draft, const struct gw_plan *plan,
+                              uint64_t partition, const char *key, struct gw_workload_ctx *ctx)
+{
+    uint64_t pieces = 0;
+    for (uint32_t i = 0; i < plan->tensor_count; i++)
+        pieces += partition ? (plan->tensors[i].bytes - 1) / partition + 1 : 1;
+    if (pieces > PIECES_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "partition: %llu bytes cut the gradients into %llu pieces; the "
+                                  "limit is %d",
+                                  (unsigned long long)partition, (unsigned long long)pieces,
+                                  PIECES_MAX);
+    if (draft->via == GW_JOB_VIA_PUSH || draft->via == GW_JOB_VIA_COLL)
+        return GW_OK;
+    /* All of them may be in work, and each piece may end with a fragment that is not full. */
+    const uint32_t values = draft->options->values;
+    uint64_t fragments = plan->bytes / sizeof(float) / values + pieces;
+    if (fragments > GW_ROW_FRAGMENTS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "%s: %llu bytes of gradients in fragments of %u values are more "
+                                  "than %d fragments",
+                                  key, (unsigned long long)plan->bytes, values,
+                                  GW_ROW_FRAGMENTS_MAX);
+    return GW_OK;
 }
 
 int gw_job_site_open(struct gw_job_site *site, const struct gw_job_options *options,

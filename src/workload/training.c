@@ -248,6 +248,11 @@ static int add_job(struct gw_workload *workload, const struct training *cfg,
     int plan = error ? error : plan_of(workload, cfg, trace, number, ctx);
     if (plan < 0)
         return plan;
+    error = gw_job_options_check_sums(&entry->draft, &workload->plans[plan].plan,
+                                      entry->train.schedule->partition(entry->train.schedule_cfg),
+                                      "model", ctx);
+    if (error)
+        return error;
     struct gw_job_spec job = gw_job_options_spec(&entry->draft);
     job.train = entry->train;
     job.train.plan = (uint32_t)plan;

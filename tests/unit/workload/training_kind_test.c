@@ -174,6 +174,55 @@ static void generate__refuses_what_makes_no_sense(void **state)
     gw_topo_fini(&topo);
 }
 
+/* A model of one layer with so many weights; `file` gets its path. */
+static void model_file(char file[32], const char *weights)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "layer,kind,weights,biases,macs\na,conv,%s,0,1\n", weights);
+    strcpy(file, "/tmp/gwtestXXXXXX.csv");
+    int fd = mkstemps(file, (int)strlen(".csv"));
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void generate__refuses_more_than_can_be_numbered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *weights, *set, *why; /* NULL: it is accepted */
+    } cases[] = {
+        {"3000000000", "values=1", "model: 12000000000 bytes of gradients in fragments of 1 "},
+        {"3000000000", "values=1 via=switchml", "model: 12000000000 bytes"},
+        {"3000000000", "values=1 via=server", "model: 12000000000 bytes"},
+        {"3000000000", "values=1 via=ps", NULL},
+        {"3000000000", "values=3", NULL},
+        {"1073741822", "values=1", NULL}, /* and one for the end of the piece */
+        {"1073741823", "values=1", "model: 4294967292 bytes"},
+        {"1000000000000", "values=352", "model: 4000000000000 bytes"},
+        {"549755813888", "schedule=p3 partition=1024 via=ps",
+         "partition: 1024 bytes cut the gradients into 2147483648 pieces; the limit is 16777216"},
+        {"4294967296", "schedule=p3 partition=1024 via=ps", NULL},
+        {"4294967297", "schedule=p3 partition=1024 via=ring", "partition: 1024 bytes"},
+    };
+    struct gw_topo topo;
+    open_topo(&topo);
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct generated generated;
+        char file[32], set[160];
+        model_file(file, cases[i].weights);
+        snprintf(set, sizeof(set), "device=none workers=4 model=%s %s", file, cases[i].set);
+        if (cases[i].why)
+            generate_refused(&topo, "training", set, cases[i].why);
+        generate(&generated, &topo, "training", set, 1);
+        assert_int_equal(generated.error, cases[i].why ? GW_ERR_RANGE : GW_OK);
+        gw_workload_fini(&generated.workload);
+        unlink(file);
+    }
+    generate_refused(&topo, "allreduce", "values=1 size=12000000000", "size: 12000000000 bytes");
+    gw_topo_fini(&topo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +231,7 @@ int main(void)
         cmocka_unit_test(generate__takes_jobs_from_a_trace),
         cmocka_unit_test(generate__leaves_hosts_to_earlier_entries),
         cmocka_unit_test(generate__refuses_what_makes_no_sense),
+        cmocka_unit_test(generate__refuses_more_than_can_be_numbered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
