@@ -35,7 +35,8 @@ gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time sp
 {
     if (spread == 0)
         return start;
-    return start + (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
+    gw_time more = (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
+    return gw_workload_later(start, more);
 }
 
 /*

@@ -168,6 +168,20 @@ static int find_schedule(const struct training *cfg, struct gw_workload_ctx *ctx
     return GW_OK;
 }
 
+/* A layer may end so much later than it began as points in time can be apart. */
+static int check_pace(const struct training *cfg, struct gw_plan *plan, char why[WHY_MAX])
+{
+    gw_q16 jitter = GW_Q16_ONE + cfg->jitter;
+    unsigned __int128 most = plan->forward + plan->backward;
+    most = (most * (uint64_t)jitter >> 16) * (uint64_t)cfg->slowdown >> 16;
+    if (most <= GW_WORKLOAD_DELAY_MAX)
+        return GW_OK;
+    gw_plan_free(plan);
+    snprintf(why, WHY_MAX,
+             "slowdown: an iteration of the slowest worker would compute for more than 5 days");
+    return GW_ERR_RANGE;
+}
+
 /* Adds the plan of one worker of a model. */
 static int add_plan(struct gw_workload *workload, const struct training *cfg, const char *name,
                     struct gw_workload_ctx *ctx)
@@ -185,6 +199,8 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg, co
     };
     struct gw_plan plan;
     error = gw_plan_make(&plan, &model, &plan_cfg, why, sizeof(why));
+    if (!error)
+        error = check_pace(cfg, &plan, why);
     if (error)
         gw_workload_refuse(ctx, error, "%s", why);
     else

@@ -156,6 +156,7 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"iterations=0", "iterations must be"},
         {"jitter=1.5", "jitter must be"},
         {"slowdown=0.5", "slowdown must be"},
+        {"images_per_s=0.01 slowdown=1000", "slowdown: an iteration of the slowest worker would"},
         {"slowdown=2 straggler=8", "straggler must be a rank, below 8"},
         {"start=2ms end=1ms", "end must be after"},
         {"synchronous=no", "synchronous: only servers"},
