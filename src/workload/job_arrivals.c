@@ -62,7 +62,7 @@ static int read_count(const char *column, const char *text, const struct gw_work
 static int add_arrival(struct gw_job_trace *trace, struct gw_workload_file *file,
                        struct gw_workload_ctx *ctx)
 {
-    struct gw_job_arrival arrival = {0};
+    struct gw_job_arrival arrival = {.line = file->line};
     char *columns[COLUMNS];
     uint32_t count = gw_csv_split(file->text, columns, COLUMNS);
     if (count != COLUMNS)
@@ -103,7 +103,9 @@ int gw_job_trace_read(struct gw_job_trace *trace, const char *name, struct gw_wo
     if (error)
         return error;
     int more = gw_workload_read(&file, ctx);
-    if (more >= 0 && (more == 0 || strcmp(gw_csv_trim(file.text), HEADER) != 0))
+    if (more == 0 && file.line == 0)
+        error = gw_workload_refuse(ctx, GW_ERR_INVALID, "file %s: empty; expected " HEADER, name);
+    else if (more >= 0 && (more == 0 || strcmp(gw_csv_trim(file.text), HEADER) != 0))
         error =
             gw_workload_file_error(&file, ctx, GW_ERR_INVALID, "the first line must be " HEADER);
     while (!error && more > 0 && (more = gw_workload_read(&file, ctx)) > 0)

@@ -110,6 +110,8 @@ static int check(const struct training *cfg, const struct gw_job_options *option
                                   ITERATIONS_MAX, cfg->iterations);
     if (cfg->batch == 0 && (has_rate || strcmp(cfg->device, "none") != 0))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "batch must not be 0");
+    if (cfg->images_per_s < 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "images_per_s must not be negative");
     if (cfg->jitter < 0 || cfg->jitter > GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "jitter must be from 0 to 100%%");
     if (cfg->slowdown < GW_Q16_ONE || cfg->slowdown > SLOWDOWN_MAX * GW_Q16_ONE)
@@ -201,7 +203,10 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg, co
     error = gw_plan_make(&plan, &model, &plan_cfg, why, sizeof(why));
     if (!error)
         error = check_pace(cfg, &plan, why);
-    if (error)
+    const char *rate = "samples_per_s"; /* what the key images_per_s is to a plan */
+    if (error && strncmp(why, rate, strlen(rate)) == 0)
+        gw_workload_refuse(ctx, error, "images_per_s%s", why + strlen(rate));
+    else if (error)
         gw_workload_refuse(ctx, error, "%s", why);
     else
         gw_workload_add_plan(workload, &plan, model.name);
@@ -241,6 +246,21 @@ static int plan_of(struct gw_workload *workload, const struct training *cfg,
             return (int)workload->jobs[workload->job_count - number + i].train.plan;
     int error = add_plan(workload, cfg, trace->arrivals[number].model, ctx);
     return error ? error : (int)workload->plan_count - 1;
+}
+
+/* What is wrong with a job of a file is reported at its line, unless a key of the entry is. */
+static int blame_line(const struct training *cfg, const struct gw_job_arrival *arrival, int error,
+                      struct gw_workload_ctx *ctx)
+{
+    static const char *const columns[] = {"model", "workers", "iterations", "straggler", "jobs"};
+    char why[WHY_MAX];
+    bool is_lines = false;
+    for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+        is_lines = is_lines || strncmp(ctx->why, columns[i], strlen(columns[i])) == 0;
+    if (arrival->line == 0 || !is_lines)
+        return error;
+    snprintf(why, sizeof(why), "%s", ctx->why);
+    return gw_workload_refuse(ctx, error, "file %s:%u: %s", cfg->file, arrival->line, why);
 }
 
 /* Adds job `number` of the trace. */
@@ -289,6 +309,8 @@ static int add_jobs(struct gw_workload *workload, const struct training *cfg,
     int error = gw_job_site_open(&entry->site, &cfg->job, workload, ctx);
     while (entry->draft.number < trace->count && !error) {
         error = add_job(workload, cfg, trace, entry, ctx);
+        if (error)
+            error = blame_line(cfg, &trace->arrivals[entry->draft.number], error, ctx);
         entry->draft.number++;
     }
     gw_job_site_close(&entry->site);

@@ -157,6 +157,9 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"jitter=1.5", "jitter must be"},
         {"slowdown=0.5", "slowdown must be"},
         {"images_per_s=0.01 slowdown=1000", "slowdown: an iteration of the slowest worker would"},
+        {"images_per_s=-3", "images_per_s must not be negative"},
+        {"images_per_s=0.001", "images_per_s: 32 of resnet50 take longer than an hour"},
+        {"model=", "model: missing: its name"},
         {"slowdown=2 straggler=8", "straggler must be a rank, below 8"},
         {"start=2ms end=1ms", "end must be after"},
         {"synchronous=no", "synchronous: only servers"},
@@ -167,6 +170,8 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"placement=given hosts=1,2", "hosts: none are left"},
         {"placement=given hosts=99", "hosts: 99"},
         {"file=/nonexistent", "file"},
+        {"file=/dev/zero", "file /dev/zero:1: no text"},
+        {"file=/tmp", "file /tmp: Is a directory"},
     };
     struct gw_topo topo;
     open_topo(&topo);
@@ -224,6 +229,36 @@ static void generate__refuses_more_than_can_be_numbered(void **state)
     gw_topo_fini(&topo);
 }
 
+/* A job of a file is refused at its line, but for what a key of the entry says. */
+static void generate__names_the_line_of_a_job(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *why; /* after "file NAME:" if the line is at fault */
+        bool is_line;
+    } cases[] = {
+        {"via=ina", "3: workers must be from 1 to 1024, not 2000", true},
+        {"via=hd", "2: workers: halving-doubling does not allow 3", true},
+        {"via=ina values=0", "values must be from 1", false},
+        {"via=ina end=1us", "3: workers must be from 1 to 1024, not 2000", true},
+        {"via=tube", "via: unknown: tube", false},
+    };
+    struct gw_topo topo;
+    open_topo(&topo);
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        char file[32], set[128], why[128];
+        generate_file(file, "start,model,workers,iterations\n0,alexnet,3,1\n0,alexnet,2000,1\n");
+        snprintf(set, sizeof(set), "file=%s %s", file, cases[i].set);
+        if (cases[i].is_line)
+            snprintf(why, sizeof(why), "file %s:%s", file, cases[i].why);
+        else
+            snprintf(why, sizeof(why), "%s", cases[i].why);
+        generate_refused(&topo, "training", set, why);
+        unlink(file);
+    }
+    gw_topo_fini(&topo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +267,7 @@ int main(void)
         cmocka_unit_test(generate__takes_jobs_from_a_trace),
         cmocka_unit_test(generate__leaves_hosts_to_earlier_entries),
         cmocka_unit_test(generate__refuses_what_makes_no_sense),
+        cmocka_unit_test(generate__names_the_line_of_a_job),
         cmocka_unit_test(generate__refuses_more_than_can_be_numbered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
