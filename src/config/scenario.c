@@ -67,6 +67,24 @@ static void directory_of(const char *file, char directory[DIRECTORY_MAX])
         snprintf(directory, DIRECTORY_MAX, "%.*s", slash == file ? 1 : (int)(slash - file), file);
 }
 
+/* Nothing that an entry has added may start too late. */
+static int check_starts(const struct gw_loader *loader, const struct gw_doc_value *entry,
+                        uint32_t first_flow, uint32_t first_job)
+{
+    const struct gw_workload *workload = &loader->scenario->workload;
+    gw_time last = 0;
+    for (uint32_t i = first_flow; i < workload->flow_count; i++)
+        if (workload->flows[i].start != GW_TIME_NEVER && workload->flows[i].start > last)
+            last = workload->flows[i].start;
+    for (uint32_t i = first_job; i < workload->job_count; i++)
+        if (workload->jobs[i].start > last)
+            last = workload->jobs[i].start;
+    if (last <= GW_WORKLOAD_TIME_MAX)
+        return GW_OK;
+    return gw_schema_blame(&loader->document, entry, GW_ERR_RANGE,
+                           "start: nothing may start later than after 20 days (1728000s)");
+}
+
 /* Every flow that an entry has added must be possible. */
 static int check_flows(const struct gw_loader *loader, const struct gw_doc_value *entry,
                        uint32_t first)
@@ -118,10 +136,13 @@ static int load_workload_entry(struct gw_loader *loader, const struct gw_doc_val
         .why = why,
         .why_size = sizeof(why),
     };
-    uint32_t first = scenario->workload.flow_count;
+    uint32_t first = scenario->workload.flow_count, first_job = scenario->workload.job_count;
     error = ((const struct gw_workload_kind *)algo)->generate(&scenario->workload, &cfg, &ctx);
     if (error)
         return gw_schema_blame(&loader->document, entry, error, why);
+    error = check_starts(loader, entry, first, first_job);
+    if (error)
+        return error;
     if (loader->out) {
         fprintf(loader->out, "  - kind: %s\n", algo->name);
         gw_schema_write(&schema, "    ", loader->out);
@@ -164,6 +185,9 @@ static int load_time(struct gw_loader *loader, const char *key, const char *othe
             return gw_schema_refuse(&loader->document, value, error,
                                     may_never ? "a time such as 5ms, or never"
                                               : "a time such as 1s");
+        if (*time > GW_WORKLOAD_TIME_MAX)
+            return gw_document_error(&loader->document, value, GW_ERR_RANGE,
+                                     "must be at most 20 days (1728000s)");
     }
     if (loader->out)
         fprintf(loader->out, "%s: %s\n", key, text);

@@ -68,6 +68,7 @@ void gw_sim_order_open(struct gw_sim_job *job)
     order->limit = order->limit_seen = job->spec->iterations;
     if (!needs_leader(job))
         return;
+    /* The workload has bounded the pieces, so that this is far from a wrap. */
     order->room = ITERATIONS_KEPT * job->pieces;
     order->said = gw_memory_zeroed(order->room, sizeof(*order->said));
 }

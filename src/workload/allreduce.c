@@ -104,6 +104,8 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     struct gw_plan plan;
     gw_plan_single(&plan, cfg->size);
     gw_workload_add_plan(workload, &plan, "allreduce");
+    if (!error)
+        error = gw_job_options_check_sums(&draft, &plan, 0, "size", ctx);
     for (; draft.number < cfg->job.jobs && !error; draft.number++) {
         draft.start = gw_workload_start(ctx, cfg->job.start, cfg->job.start_spread);
         error = gw_job_site_place(&site, &draft, ctx);

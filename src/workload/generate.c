@@ -35,7 +35,8 @@ gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time sp
 {
     if (spread == 0)
         return start;
-    return start + (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
+    gw_time more = (gw_time)(((unsigned __int128)gw_prng_next(&ctx->prng) * spread) >> 64);
+    return gw_workload_later(start, more);
 }
 
 /*
@@ -121,23 +122,39 @@ int gw_workload_open(struct gw_workload_file *file, const char *name, struct gw_
     return GW_OK;
 }
 
-int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
+/* Reads a line, without its end. Returns 1, 0 at the end of the file, or an error. */
+static int read_line(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
 {
-    while (fgets(file->text, sizeof(file->text), file->stream)) {
-        file->line++;
-        size_t length = strlen(file->text);
-        if (length + 1 == sizeof(file->text) && file->text[length - 1] != '\n')
+    uint32_t length = 0;
+    int c = getc(file->stream);
+    if (c == EOF)
+        return 0;
+    file->line++;
+    for (; c != EOF && c != '\n'; c = getc(file->stream)) {
+        if (c == '\0')
+            return gw_workload_file_error(file, ctx, GW_ERR_INVALID, "no text");
+        if (length == GW_WORKLOAD_LINE_MAX - 2)
             return gw_workload_file_error(file, ctx, GW_ERR_RANGE,
                                           "the line is longer than %d characters",
                                           GW_WORKLOAD_LINE_MAX - 2);
-        file->text[strcspn(file->text, "\r\n")] = '\0';
+        file->text[length++] = (char)c;
+    }
+    file->text[length] = '\0';
+    file->text[strcspn(file->text, "\r")] = '\0';
+    return 1;
+}
+
+int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
+{
+    int more;
+    while ((more = read_line(file, ctx)) > 0) {
         const char *first = file->text + strspn(file->text, " \t");
         if (*first != '\0' && *first != '#')
             return 1;
     }
-    if (ferror(file->stream))
+    if (more == 0 && ferror(file->stream))
         return gw_workload_refuse(ctx, GW_ERR_SYSTEM, "file %s: %s", file->name, strerror(errno));
-    return 0;
+    return more;
 }
 
 int gw_workload_file_error(const struct gw_workload_file *file, struct gw_workload_ctx *ctx,
@@ -158,6 +175,8 @@ int gw_workload_file_error(const struct gw_workload_file *file, struct gw_worklo
 int gw_workload_model(struct gw_model *model, const char *name, struct gw_workload_ctx *ctx)
 {
     char why[MODEL_WHY_MAX];
+    if (name[0] == '\0')
+        return gw_workload_refuse(ctx, GW_ERR_INVALID, "model: missing: its name");
     char *path = path_of(name, ctx);
     bool is_beside = name[0] != '/' && access(path, R_OK) == 0;
     int error = gw_model_load(model, is_beside ? path : name, why, sizeof(why));

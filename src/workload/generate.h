@@ -23,6 +23,13 @@ int gw_workload_refuse(struct gw_workload_ctx *ctx, int error, const char *forma
 /* `flows` must not exceed the limit; `name` is the parameter that sets their number. */
 int gw_workload_check_count(struct gw_workload_ctx *ctx, const char *name, uint64_t flows);
 
+/* `time` plus `delay`, at most the last point in time: starts that late are refused. */
+static inline gw_time gw_workload_later(gw_time time, gw_time delay)
+{
+    const gw_time last = GW_TIME_NEVER - 1;
+    return delay > last - time ? last : time + delay;
+}
+
 /* A flow's start: `start` plus a random offset in [0, spread). */
 gw_time gw_workload_start(struct gw_workload_ctx *ctx, gw_time start, gw_time spread);
 

@@ -11,8 +11,7 @@
 #include "workload/generate.h"
 #include "workload/model/csv_line.h"
 
-#define HEADER    "start,model,workers,iterations"
-#define START_MAX (30 * 24 * 3600 * GW_S) /* points in time must stay comparable (base/time.h) */
+#define HEADER "start,model,workers,iterations"
 
 enum {
     COLUMNS = 4,
@@ -25,7 +24,7 @@ gw_time gw_job_arrivals_next(struct gw_job_arrivals *arrivals, struct gw_prng *p
     gw_time start = arrivals->next, gap = arrivals->interval;
     if (arrivals->is_exponential)
         gap = (gw_time)(((unsigned __int128)gap * gw_workload_exponential(prng)) >> 32);
-    arrivals->next += gap;
+    arrivals->next = gw_workload_later(start, gap);
     return start;
 }
 
@@ -63,16 +62,16 @@ static int read_count(const char *column, const char *text, const struct gw_work
 static int add_arrival(struct gw_job_trace *trace, struct gw_workload_file *file,
                        struct gw_workload_ctx *ctx)
 {
-    struct gw_job_arrival arrival = {0};
+    struct gw_job_arrival arrival = {.line = file->line};
     char *columns[COLUMNS];
     uint32_t count = gw_csv_split(file->text, columns, COLUMNS);
     if (count != COLUMNS)
         return gw_workload_file_error(file, ctx, GW_ERR_INVALID,
                                       "has %u columns instead of %d (" HEADER ")", count, COLUMNS);
     int error = gw_parse_time(columns[0], &arrival.start);
-    if (error || arrival.start > START_MAX)
+    if (error || arrival.start > GW_WORKLOAD_TIME_MAX)
         return gw_workload_file_error(file, ctx, error ? error : GW_ERR_RANGE,
-                                      "start must be a time of up to 30 days, not '%s'",
+                                      "start must be a time of up to 20 days, not '%s'",
                                       columns[0]);
     if (trace->count && arrival.start < trace->arrivals[trace->count - 1].start)
         return gw_workload_file_error(file, ctx, GW_ERR_INVALID,

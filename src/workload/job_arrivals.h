@@ -29,6 +29,7 @@ struct gw_job_arrival {
     char model[GW_PARAM_TEXT_MAX]; /* one that gw_workload_model() has loaded once */
     uint32_t workers;
     uint32_t iterations;
+    uint32_t line; /* of the file; 0: it comes from none */
 };
 
 struct gw_job_trace {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
+#include "core/aggregation/tensor_row.h"
 #include "topo/memory.h"
 #include "workload/generate.h"
 
@@ -17,9 +18,14 @@ enum {
     PPM = 1000000,
     STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
+    PIECES_MAX = 1 << 24, /* of an iteration: a job keeps two of them in memory */
     WINDOW_GROWTH =
         4, /* times that a window may grow, unless it says how far; the paper does not */
 };
+
+/* Of the protocol's times. A run of shorter ones does nothing but expire timers; with longer ones,
+ * points in time need not stay comparable (GW_WORKLOAD_DELAY_MAX). */
+static const gw_time delay_min = GW_NS, delay_max = 3600 * GW_S;
 
 /* Fragments that may be out at once, as far as the job itself is concerned. */
 static uint32_t window_most(const struct gw_job_options *options)
@@ -76,6 +82,25 @@ static int check_workers(const struct gw_job_options *options, enum gw_job_via v
     return GW_OK;
 }
 
+/* Times of the protocol. */
+static int check_times(const struct gw_job_options *options, struct gw_workload_ctx *ctx)
+{
+    const struct {
+        const char *name;
+        gw_time time;
+    } times[] = {{"timeout", options->timeout},
+                 {"leak", options->leak},
+                 {"beat", options->beat},
+                 {"lost", options->lost}};
+    for (uint32_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i].time < delay_min || times[i].time > delay_max)
+            return gw_workload_refuse(ctx, GW_ERR_RANGE, "%s must be from 1 ns to 1 hour",
+                                      times[i].name);
+    if (options->lost <= options->beat)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
+    return GW_OK;
+}
+
 /* Servers, and what a switch has for a job. */
 static int check_memory(const struct gw_job_options *options, enum gw_job_via via,
                         uint64_t elements, struct gw_workload_ctx *ctx)
@@ -119,17 +144,40 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
     if (options->rules.header > GW_JOB_HEADER_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "header must be at most %d bytes",
                                   GW_JOB_HEADER_MAX);
-    if (options->timeout == 0 || options->leak == 0 || options->beat == 0)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "timeout, leak and beat must not be 0");
     if (options->overflow_ppm > PPM)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "overflow_ppm must be at most %d, not %u", PPM,
                                   options->overflow_ppm);
     if (options->magnitude > MAGNITUDE_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
                                   MAGNITUDE_MAX, options->magnitude);
-    if (options->lost <= options->beat)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
-    return check_memory(options, via, elements, ctx);
+    error = check_times(options, ctx);
+    return error ? error : check_memory(options, via, elements, ctx);
+}
+
+int gw_job_options_check_sums(const struct gw_job_draft *draft, const struct gw_plan *plan,
+                              uint64_t partition, const char *key, struct gw_workload_ctx *ctx)
+{
+    uint64_t pieces = 0;
+    for (uint32_t i = 0; i < plan->tensor_count; i++)
+        pieces += partition ? (plan->tensors[i].bytes - 1) / partition + 1 : 1;
+    if (pieces > PIECES_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "partition: %llu bytes cut the gradients into %llu pieces; the "
+                                  "limit is %d",
+                                  (unsigned long long)partition, (unsigned long long)pieces,
+                                  PIECES_MAX);
+    if (draft->via == GW_JOB_VIA_PUSH || draft->via == GW_JOB_VIA_COLL)
+        return GW_OK;
+    /* All of them may be in work, and each piece may end with a fragment that is not full. */
+    const uint32_t values = draft->options->values;
+    uint64_t fragments = plan->bytes / sizeof(float) / values + pieces;
+    if (fragments > GW_ROW_FRAGMENTS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "%s: %llu bytes of gradients in fragments of %u values are more "
+                                  "than %d fragments",
+                                  key, (unsigned long long)plan->bytes, values,
+                                  GW_ROW_FRAGMENTS_MAX);
+    return GW_OK;
 }
 
 int gw_job_site_open(struct gw_job_site *site, const struct gw_job_options *options,

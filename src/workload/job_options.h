@@ -70,6 +70,13 @@ struct gw_job_site {
 int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via via,
                          uint64_t elements, struct gw_workload_ctx *ctx);
 
+/*
+ * Whether the pieces and fragments of an iteration can be numbered; `partition` is the size of the
+ * largest piece (0: whole tensors), and `key` the parameter that sets the size of all. As above.
+ */
+int gw_job_options_check_sums(const struct gw_job_draft *draft, const struct gw_plan *plan,
+                              uint64_t partition, const char *key, struct gw_workload_ctx *ctx);
+
 /* Whether there are hosts enough for `jobs` jobs of this size; as above. */
 int gw_job_options_count(const struct gw_job_options *options, enum gw_job_via via,
                          struct gw_workload_ctx *ctx);

@@ -17,6 +17,8 @@
 #include "workload/job_options.h"
 #include "workload/model/compute.h"
 
+#define CYCLE_MAX (3600 * GW_S) /* points in time must stay comparable (base/time.h) */
+
 struct training {
     struct gw_job_options job;
     char model[GW_PARAM_TEXT_MAX];
@@ -110,6 +112,10 @@ static int check(const struct training *cfg, const struct gw_job_options *option
                                   ITERATIONS_MAX, cfg->iterations);
     if (cfg->batch == 0 && (has_rate || strcmp(cfg->device, "none") != 0))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "batch must not be 0");
+    if (cfg->cycle > CYCLE_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "cycle must be at most an hour");
+    if (cfg->images_per_s < 0)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "images_per_s must not be negative");
     if (cfg->jitter < 0 || cfg->jitter > GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "jitter must be from 0 to 100%%");
     if (cfg->slowdown < GW_Q16_ONE || cfg->slowdown > SLOWDOWN_MAX * GW_Q16_ONE)
@@ -168,6 +174,20 @@ static int find_schedule(const struct training *cfg, struct gw_workload_ctx *ctx
     return GW_OK;
 }
 
+/* A layer may end so much later than it began as points in time can be apart. */
+static int check_pace(const struct training *cfg, struct gw_plan *plan, char why[WHY_MAX])
+{
+    gw_q16 jitter = GW_Q16_ONE + cfg->jitter;
+    unsigned __int128 most = plan->forward + plan->backward;
+    most = (most * (uint64_t)jitter >> 16) * (uint64_t)cfg->slowdown >> 16;
+    if (most <= GW_WORKLOAD_DELAY_MAX)
+        return GW_OK;
+    gw_plan_free(plan);
+    snprintf(why, WHY_MAX,
+             "slowdown: an iteration of the slowest worker would compute for more than 5 days");
+    return GW_ERR_RANGE;
+}
+
 /* Adds the plan of one worker of a model. */
 static int add_plan(struct gw_workload *workload, const struct training *cfg, const char *name,
                     struct gw_workload_ctx *ctx)
@@ -185,7 +205,12 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg, co
     };
     struct gw_plan plan;
     error = gw_plan_make(&plan, &model, &plan_cfg, why, sizeof(why));
-    if (error)
+    if (!error)
+        error = check_pace(cfg, &plan, why);
+    const char *rate = "samples_per_s"; /* what the key images_per_s is to a plan */
+    if (error && strncmp(why, rate, strlen(rate)) == 0)
+        gw_workload_refuse(ctx, error, "images_per_s%s", why + strlen(rate));
+    else if (error)
         gw_workload_refuse(ctx, error, "%s", why);
     else
         gw_workload_add_plan(workload, &plan, model.name);
@@ -227,6 +252,21 @@ static int plan_of(struct gw_workload *workload, const struct training *cfg,
     return error ? error : (int)workload->plan_count - 1;
 }
 
+/* What is wrong with a job of a file is reported at its line, unless a key of the entry is. */
+static int blame_line(const struct training *cfg, const struct gw_job_arrival *arrival, int error,
+                      struct gw_workload_ctx *ctx)
+{
+    static const char *const columns[] = {"model", "workers", "iterations", "straggler", "jobs"};
+    char why[WHY_MAX];
+    bool is_lines = false;
+    for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+        is_lines = is_lines || strncmp(ctx->why, columns[i], strlen(columns[i])) == 0;
+    if (arrival->line == 0 || !is_lines)
+        return error;
+    snprintf(why, sizeof(why), "%s", ctx->why);
+    return gw_workload_refuse(ctx, error, "file %s:%u: %s", cfg->file, arrival->line, why);
+}
+
 /* Adds job `number` of the trace. */
 static int add_job(struct gw_workload *workload, const struct training *cfg,
                    const struct gw_job_trace *trace, struct entry *entry,
@@ -248,6 +288,11 @@ static int add_job(struct gw_workload *workload, const struct training *cfg,
     int plan = error ? error : plan_of(workload, cfg, trace, number, ctx);
     if (plan < 0)
         return plan;
+    error = gw_job_options_check_sums(&entry->draft, &workload->plans[plan].plan,
+                                      entry->train.schedule->partition(entry->train.schedule_cfg),
+                                      "model", ctx);
+    if (error)
+        return error;
     struct gw_job_spec job = gw_job_options_spec(&entry->draft);
     job.train = entry->train;
     job.train.plan = (uint32_t)plan;
@@ -268,6 +313,8 @@ static int add_jobs(struct gw_workload *workload, const struct training *cfg,
     int error = gw_job_site_open(&entry->site, &cfg->job, workload, ctx);
     while (entry->draft.number < trace->count && !error) {
         error = add_job(workload, cfg, trace, entry, ctx);
+        if (error)
+            error = blame_line(cfg, &trace->arrivals[entry->draft.number], error, ctx);
         entry->draft.number++;
     }
     gw_job_site_close(&entry->site);

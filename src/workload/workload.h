@@ -18,6 +18,11 @@
 
 #define GW_TRIGGER_NONE UINT32_MAX
 
+/* Nothing starts later, and a run ends by then: with any computation or timeout behind it, which
+ * takes up to five days more, points in time stay comparable (base/time.h). */
+#define GW_WORKLOAD_TIME_MAX  (20 * 24 * 3600 * GW_S)
+#define GW_WORKLOAD_DELAY_MAX (5 * 24 * 3600 * GW_S)
+
 enum {
     GW_PLAN_NAME_MAX = 64,
 };

@@ -4,10 +4,6 @@
 #include "base/error.h"
 #include "core/aggregation/agg_key.h"
 
-enum {
-    FRAGMENTS_MAX = INT32_MAX / 2, /* in work: their numbers, and a pool's behind them, compare */
-};
-
 size_t gw_tensor_row_size(uint32_t tensors_max)
 {
     return tensors_max * sizeof(struct gw_row_tensor);
@@ -33,9 +29,9 @@ int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor
     const struct gw_row_tensor *oldest = gw_tensor_row_first(row);
     uint64_t fragments = (tensor->count - 1) / row->values + 1;
     uint64_t in_work = oldest ? row->end - oldest->first : 0;
-    if (fragments > FRAGMENTS_MAX)
+    if (fragments > GW_ROW_FRAGMENTS_MAX)
         return GW_ERR_INVALID;
-    if (gw_index_queue_is_full(&row->queue) || fragments > FRAGMENTS_MAX - in_work)
+    if (gw_index_queue_is_full(&row->queue) || fragments > GW_ROW_FRAGMENTS_MAX - in_work)
         return GW_ERR_NO_ROOM;
     uint32_t shares = tensor->average ? world : 1;
     row->tensors[gw_index_queue_push(&row->queue)] = (struct gw_row_tensor){

@@ -15,6 +15,11 @@
 #include "core/quant/scale.h"
 #include "core/tensor.h"
 
+enum {
+    /* In work at the same time: their numbers, and a pool's behind them, compare. */
+    GW_ROW_FRAGMENTS_MAX = INT32_MAX / 2,
+};
+
 struct gw_row_tensor {
     struct gw_tensor tensor;
     struct gw_scale scale;

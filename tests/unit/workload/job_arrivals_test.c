@@ -78,13 +78,15 @@ static void job_trace_read__names_file_and_line_of_an_error(void **state)
         const char *why; /* after "file NAME:" */
     } broken[] = {
         {"", " the file is empty; the first line must be start,model"},
+        {"\n", "1: the first line must be start,model"},
+        {HEADER "0,,8,1\n", "2: model: missing: its name"},
         {"start;model\n", "1: the first line must be start,model"},
         {HEADER, "1: there is no job"},
         {HEADER "0,resnet50,8\n", "2: has 3 columns instead of 4"},
         {HEADER "0,resnet50,8,1,1\n", "2: has 5 columns instead of 4"},
-        {HEADER "soon,resnet50,8,1\n", "2: start must be a time of up to 30 days, not 'soon'"},
-        {HEADER "5,resnet50,8,1\n", "2: start must be a time of up to 30 days, not '5'"},
-        {HEADER "9999999s,resnet50,8,1\n", "2: start must be a time of up to 30 days"},
+        {HEADER "soon,resnet50,8,1\n", "2: start must be a time of up to 20 days, not 'soon'"},
+        {HEADER "5,resnet50,8,1\n", "2: start must be a time of up to 20 days, not '5'"},
+        {HEADER "1728001s,resnet50,8,1\n", "2: start must be a time of up to 20 days"},
         {HEADER "1s,resnet50,8,1\n\n10ms,resnet50,8,1\n", "4: start must not be before"},
         {HEADER "0,resnet51,8,1\n", "2: model: unknown model: resnet51; expected"},
         {HEADER "0,none.csv,8,1\n", "2: model: none.csv: No such file"},
@@ -101,6 +103,26 @@ static void job_trace_read__names_file_and_line_of_an_error(void **state)
             fail_msg("said \"%s\", expected \"%s\"", why, expected);
         gw_job_trace_free(&trace);
     }
+}
+
+/* What stands behind a NUL byte must not be lost without a word. */
+static void job_trace_read__refuses_what_is_no_text(void **state)
+{
+    (void)state;
+    static const char text[] = HEADER "0,resnet50,8,1\n1ms,vgg16,4,50\0,9";
+    struct gw_job_trace trace;
+    char name[32], why[512] = "", expected[64];
+    generate_file(name, "");
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, sizeof(text) - 1, file), sizeof(text) - 1);
+    fclose(file);
+    struct gw_workload_ctx ctx = {.directory = ".", .why = why, .why_size = sizeof(why)};
+    assert_int_equal(gw_job_trace_read(&trace, name, &ctx), GW_ERR_INVALID);
+    snprintf(expected, sizeof(expected), "file %s:3: no text", name);
+    assert_string_equal(why, expected);
+    gw_job_trace_free(&trace);
+    unlink(name);
 }
 
 /* A trace may name a user's model, beside the scenario or anywhere. */
@@ -135,6 +157,7 @@ int main(void)
         cmocka_unit_test(job_arrivals_next__draws_exponential_intervals),
         cmocka_unit_test(job_trace_read__has_the_jobs_in_order),
         cmocka_unit_test(job_trace_read__names_file_and_line_of_an_error),
+        cmocka_unit_test(job_trace_read__refuses_what_is_no_text),
         cmocka_unit_test(job_trace_read__finds_models_beside_the_scenario),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

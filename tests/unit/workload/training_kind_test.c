@@ -156,6 +156,17 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"iterations=0", "iterations must be"},
         {"jitter=1.5", "jitter must be"},
         {"slowdown=0.5", "slowdown must be"},
+        {"images_per_s=0.01 slowdown=1000", "slowdown: an iteration of the slowest worker would"},
+        {"images_per_s=-3", "images_per_s must not be negative"},
+        {"images_per_s=0.001", "images_per_s: 32 of resnet50 take longer than an hour"},
+        {"model=", "model: missing: its name"},
+        {"timeout=999ps", "timeout must be from 1 ns to 1 hour"},
+        {"timeout=3601s", "timeout must be from 1 ns to 1 hour"},
+        {"leak=0", "leak must be from"},
+        {"beat=1ps", "beat must be from"},
+        {"lost=1ps", "lost must be from"},
+        {"lost=5ms beat=5ms", "lost must be longer than beat"},
+        {"cycle=3601s", "cycle must be at most an hour"},
         {"slowdown=2 straggler=8", "straggler must be a rank, below 8"},
         {"start=2ms end=1ms", "end must be after"},
         {"synchronous=no", "synchronous: only servers"},
@@ -166,11 +177,92 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"placement=given hosts=1,2", "hosts: none are left"},
         {"placement=given hosts=99", "hosts: 99"},
         {"file=/nonexistent", "file"},
+        {"file=/dev/zero", "file /dev/zero:1: no text"},
+        {"file=/tmp", "file /tmp: Is a directory"},
     };
     struct gw_topo topo;
     open_topo(&topo);
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
         generate_refused(&topo, "training", cases[i][0], cases[i][1]);
+    gw_topo_fini(&topo);
+}
+
+/* A model of one layer with so many weights; `file` gets its path. */
+static void model_file(char file[32], const char *weights)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "layer,kind,weights,biases,macs\na,conv,%s,0,1\n", weights);
+    strcpy(file, "/tmp/gwtestXXXXXX.csv");
+    int fd = mkstemps(file, (int)strlen(".csv"));
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void generate__refuses_more_than_can_be_numbered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *weights, *set, *why; /* NULL: it is accepted */
+    } cases[] = {
+        {"3000000000", "values=1", "model: 12000000000 bytes of gradients in fragments of 1 "},
+        {"3000000000", "values=1 via=switchml", "model: 12000000000 bytes"},
+        {"3000000000", "values=1 via=server", "model: 12000000000 bytes"},
+        {"3000000000", "values=1 via=ps", NULL},
+        {"3000000000", "values=3", NULL},
+        {"1073741822", "values=1", NULL}, /* and one for the end of the piece */
+        {"1073741823", "values=1", "model: 4294967292 bytes"},
+        {"1000000000000", "values=352", "model: 4000000000000 bytes"},
+        {"549755813888", "schedule=p3 partition=1024 via=ps",
+         "partition: 1024 bytes cut the gradients into 2147483648 pieces; the limit is 16777216"},
+        {"4294967296", "schedule=p3 partition=1024 via=ps", NULL},
+        {"4294967297", "schedule=p3 partition=1024 via=ring", "partition: 1024 bytes"},
+    };
+    struct gw_topo topo;
+    open_topo(&topo);
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct generated generated;
+        char file[32], set[160];
+        model_file(file, cases[i].weights);
+        snprintf(set, sizeof(set), "device=none workers=4 model=%s %s", file, cases[i].set);
+        if (cases[i].why)
+            generate_refused(&topo, "training", set, cases[i].why);
+        generate(&generated, &topo, "training", set, 1);
+        assert_int_equal(generated.error, cases[i].why ? GW_ERR_RANGE : GW_OK);
+        gw_workload_fini(&generated.workload);
+        unlink(file);
+    }
+    generate_refused(&topo, "allreduce", "values=1 size=12000000000", "size: 12000000000 bytes");
+    gw_topo_fini(&topo);
+}
+
+/* A job of a file is refused at its line, but for what a key of the entry says. */
+static void generate__names_the_line_of_a_job(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *why; /* after "file NAME:" if the line is at fault */
+        bool is_line;
+    } cases[] = {
+        {"via=ina", "3: workers must be from 1 to 1024, not 2000", true},
+        {"via=hd", "2: workers: halving-doubling does not allow 3", true},
+        {"via=ina values=0", "values must be from 1", false},
+        {"via=ina end=1us", "3: workers must be from 1 to 1024, not 2000", true},
+        {"via=tube", "via: unknown: tube", false},
+    };
+    struct gw_topo topo;
+    open_topo(&topo);
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        char file[32], set[128], why[128];
+        generate_file(file, "start,model,workers,iterations\n0,alexnet,3,1\n0,alexnet,2000,1\n");
+        snprintf(set, sizeof(set), "file=%s %s", file, cases[i].set);
+        if (cases[i].is_line)
+            snprintf(why, sizeof(why), "file %s:%s", file, cases[i].why);
+        else
+            snprintf(why, sizeof(why), "%s", cases[i].why);
+        generate_refused(&topo, "training", set, why);
+        unlink(file);
+    }
     gw_topo_fini(&topo);
 }
 
@@ -182,6 +274,8 @@ int main(void)
         cmocka_unit_test(generate__takes_jobs_from_a_trace),
         cmocka_unit_test(generate__leaves_hosts_to_earlier_entries),
         cmocka_unit_test(generate__refuses_what_makes_no_sense),
+        cmocka_unit_test(generate__names_the_line_of_a_job),
+        cmocka_unit_test(generate__refuses_more_than_can_be_numbered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
