@@ -1,7 +1,10 @@
 /* The gradwire program: finds the command and runs it. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "cli/cli.h"
@@ -59,9 +62,23 @@ static int cmd_help(int argc, char **argv)
     return GW_EXIT_OK;
 }
 
+/* At the end of every command, those too that argp ends: what nobody got is a failure. */
+static void check_output(void)
+{
+    errno = 0;
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed)
+        return;
+    /* An earlier write that failed has left no reason. */
+    gw_complain("cannot write standard output%s%s", errno ? ": " : "",
+                errno ? strerror(errno) : "");
+    _exit(GW_EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
+    atexit(check_output);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         name = "help";
     if (strcmp(name, "--version") == 0)

@@ -3,10 +3,12 @@
 
 #include <jq.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/confined.h"
 #include "topo/memory.h"
 
 /*
@@ -21,9 +23,15 @@ static const char prelude[] =
     " elif length == 0 then error({absent: ($settings | tojson)})"
     " else error(\"\\(length) points have \\($settings | tojson)\") end;\n";
 
+enum {
+    CPU_MS = 10000, /* for one evaluation; real ones take a few */
+};
+
 struct gw_query {
     jq_state *jq;
-    char *why; /* of the call that runs; only the first complaint is kept */
+    char *why;        /* of the call that runs; only the first complaint is kept */
+    const char *json; /* of the evaluation that runs */
+    uint32_t cpu_ms;
 };
 
 /* Copies a text of libjq as one line, without what is about jq's own command line. */
@@ -74,6 +82,7 @@ struct gw_query *gw_query_open(const char *expression, char *why)
     snprintf(program, size, "%s%s", prelude, expression);
     why[0] = '\0';
     query->why = why;
+    query->cpu_ms = CPU_MS;
     query->jq = jq_init();
     if (!query->jq)
         abort();
@@ -101,7 +110,9 @@ static void explain(jv last, struct gw_query_result *result)
         jv absent = jv_object_get(message, jv_string("absent"));
         if (jv_get_kind(absent) == JV_KIND_STRING) {
             result->kind = GW_QUERY_ABSENT;
-            snprintf(result->why, GW_QUERY_WHY_MAX, "no point has %s", jv_string_value(absent));
+            const char *text = jv_string_value(absent);
+            snprintf(result->why, GW_QUERY_WHY_MAX, "no point has %.*s", (int)strcspn(text, "\r\n"),
+                     text);
         } else {
             snprintf(result->why, GW_QUERY_WHY_MAX, "the expression ends with an error");
         }
@@ -142,10 +153,12 @@ static void read_value(jv value, struct gw_query_result *result)
     jv_free(value);
 }
 
-void gw_query_run(struct gw_query *query, const char *json, struct gw_query_result *result)
+/* In the child: libjq ends the program where an expression meets a defect of libjq. */
+static void evaluate(void *arg, void *bytes)
 {
-    *result = (struct gw_query_result){0};
-    jq_start(query->jq, jv_parse(json), 0);
+    struct gw_query *query = arg;
+    struct gw_query_result *result = bytes;
+    jq_start(query->jq, jv_parse(query->json), 0);
     jv value = jq_next(query->jq);
     if (!jv_is_valid(value)) {
         explain(value, result);
@@ -158,6 +171,36 @@ void gw_query_run(struct gw_query *query, const char *json, struct gw_query_resu
         snprintf(result->why, GW_QUERY_WHY_MAX, "the expression gives more than one value");
     }
     jv_free(value);
+}
+
+void gw_query_limit(struct gw_query *query, uint32_t cpu_ms)
+{
+    query->cpu_ms = cpu_ms;
+}
+
+void gw_query_run(struct gw_query *query, const char *json, struct gw_query_result *result)
+{
+    *result = (struct gw_query_result){0};
+    query->json = json;
+    struct gw_confined confined = {
+        .work = evaluate,
+        .arg = query,
+        .result = result,
+        .result_size = sizeof(*result),
+        .cpu_ms = query->cpu_ms,
+    };
+    enum gw_confined_end end = gw_confined_run(&confined);
+    query->json = NULL;
+    if (end == GW_CONFINED_DONE)
+        return;
+    *result = (struct gw_query_result){.kind = GW_QUERY_FAILED};
+    if (end == GW_CONFINED_SLOW)
+        snprintf(result->why, GW_QUERY_WHY_MAX,
+                 "the expression cannot be evaluated: it takes more than %u ms", query->cpu_ms);
+    else
+        snprintf(result->why, GW_QUERY_WHY_MAX,
+                 "the expression cannot be evaluated: jq fails, or needs more than %d MiB",
+                 GW_CONFINED_MEMORY_MIB);
 }
 
 void gw_query_close(struct gw_query *query)

@@ -7,12 +7,14 @@
  *     at({lb: "reps", size: "4MiB"})   the one result of a point with these settings
  *     mean                             of an array of numbers
  *
- * libjq evaluates; nothing outside query.c sees it. An expression cannot read files.
+ * libjq evaluates, in a child process, so that an expression without end, or one that needs all
+ * memory or makes libjq crash, costs its own value only. Nothing outside query.c sees libjq. An
+ * expression cannot read files.
  */
 #ifndef GW_CLI_QUERY_H
 #define GW_CLI_QUERY_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 enum {
     GW_QUERY_WHY_MAX = 256, /* bytes of a sentence, on one line */
@@ -35,6 +37,8 @@ struct gw_query_result {
 
 /* Compiles. NULL: not an expression, with a sentence in why[GW_QUERY_WHY_MAX]. */
 struct gw_query *gw_query_open(const char *expression, char *why);
+/* Gives each evaluation another limit of processor time than the usual seconds. */
+void gw_query_limit(struct gw_query *query, uint32_t cpu_ms);
 /* Evaluates over a text that is valid JSON. */
 void gw_query_run(struct gw_query *query, const char *json, struct gw_query_result *result);
 void gw_query_close(struct gw_query *query);

@@ -42,23 +42,32 @@ static double peak_rss_mb(void)
     return (double)usage.ru_maxrss * 1024 / 1e6;
 }
 
+/* Makes a directory where there is none. */
+static bool make_one(const char *path)
+{
+    struct stat status;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        gw_complain("--out %s: %s", path, strerror(errno));
+        return false;
+    }
+    if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
+        gw_complain("--out %s: %s", path, strerror(ENOTDIR));
+        return false;
+    }
+    return true;
+}
+
 /* Makes the directory of run `index` and stores its path. */
 static bool make_directory(const char *out, uint32_t index, bool is_only, char path[PATH_SIZE])
 {
-    if (mkdir(out, 0777) != 0 && errno != EEXIST) {
-        gw_complain("--out %s: %s", out, strerror(errno));
+    if (!make_one(out))
         return false;
-    }
     if (is_only) {
         snprintf(path, PATH_SIZE, "%s", out);
         return true;
     }
     snprintf(path, PATH_SIZE, "%s/%03u", out, index);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-        gw_complain("--out %s: %s", path, strerror(errno));
-        return false;
-    }
-    return true;
+    return make_one(path);
 }
 
 /* All runs of one call: where they write, and what they have found so far. */

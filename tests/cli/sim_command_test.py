@@ -404,6 +404,17 @@ class CommandTest(unittest.TestCase):
 
     def test_out__that_cannot_be_written_is_refused(self):
         self.refuse(["sim", self.scenario, "--json", "--out", "/nowhere/at/all"], "/nowhere/at/all")
+        self.refuse(["sim", self.scenario, "--out", self.scenario], "Not a directory")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_standard_output__that_cannot_be_written_is_a_failure(self):
+        for words in (["sim", self.scenario], ["sim", self.scenario, "--json"], ["model"],
+                      ["sim", "--help"], ["version"]):  # fmt: skip
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, stdin=subprocess.DEVNULL, check=False)  # fmt: skip
+            self.assertEqual(done.returncode, 1, words)
+            self.assert_one_line(done.stderr, "cannot write standard output")
 
     def test_pcap__writes_the_link_of_the_scenario(self):
         sizes = []

@@ -70,11 +70,40 @@ static void query_run__says_why_there_is_no_value(void **state)
         {".[0].x / 0", GW_QUERY_FAILED, "cannot be divided because the divisor is zero"},
         {".[0].x + \"a\"", GW_QUERY_FAILED, "number (2) and string (\"a\") cannot be added"},
         {"input", GW_QUERY_FAILED, "there is no other input"},
+        {"error({absent: \"a\\nb\"})", GW_QUERY_ABSENT, "no point has a"},
+        {"path(.[0], .[1]) | length", GW_QUERY_FAILED, "the expression gives more than one value"},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         struct gw_query_result result = evaluate(cases[i].expression);
         assert_int_equal(result.kind, cases[i].kind);
+        if (!strstr(result.why, cases[i].why) || strchr(result.why, '\n'))
+            fail_msg("%s: said \"%s\"", cases[i].expression, result.why);
+    }
+}
+
+/* Expressions that would end, stop or fill the program, were they evaluated in it. */
+static void query_run__outlives_expressions(void **state)
+{
+    static const struct {
+        const char *expression, *why;
+    } cases[] = {
+        {"def f: f; f", "cannot be evaluated: it takes more than 50 ms"},
+        {"[repeat(1)] | length",
+         "cannot be evaluated: "}, /* time or memory, whichever ends first */
+        {"1e18 | todate | 1", "cannot be evaluated: jq fails, or needs more than 1024 MiB"},
+        {"[1] | .[1e9] = 1 | length", "cannot be evaluated: jq fails, or needs more"},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        char why[GW_QUERY_WHY_MAX];
+        struct gw_query_result result;
+        struct gw_query *query = gw_query_open(cases[i].expression, why);
+        assert_non_null(query);
+        gw_query_limit(query, 50);
+        gw_query_run(query, results, &result);
+        gw_query_close(query);
+        assert_int_equal(result.kind, GW_QUERY_FAILED);
         if (!strstr(result.why, cases[i].why) || strchr(result.why, '\n'))
             fail_msg("%s: said \"%s\"", cases[i].expression, result.why);
     }
@@ -105,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(query_run__gives_numbers_and_truth),
         cmocka_unit_test(query_run__says_why_there_is_no_value),
+        cmocka_unit_test(query_run__outlives_expressions),
         cmocka_unit_test(query_open__refuses_what_is_no_expression),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
