@@ -35,6 +35,15 @@ def fail(message):
     sys.exit(2)
 
 
+def words_of(error):
+    """What an error says, in one line; also of those that say a key, or nothing."""
+    lines = str(error).strip().splitlines()
+    kind = type(error).__name__
+    if lines and isinstance(error, (ImportError, AttributeError, TypeError, RuntimeError, ValueError)):
+        return lines[0]
+    return f"{kind}: {lines[0]}" if lines else kind
+
+
 def make_model(name):
     """The module that `package.module:name` makes."""
     package, colon, attribute = name.partition(":")
@@ -43,8 +52,8 @@ def make_model(name):
     sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(package), attribute)()
-    except (ImportError, AttributeError, TypeError) as error:
-        fail(f"{name}: {error}")
+    except Exception as error:  # whatever a user's code does
+        fail(f"{name}: {words_of(error)}")
 
 
 class Recorder:
@@ -180,13 +189,13 @@ def main():
     args = parser.parse_args()
     try:
         torch = importlib.import_module("torch")
-    except ImportError as error:
-        fail(f"needs PyTorch: {error}")
+    except Exception as error:  # one that is there may not load
+        fail(f"needs PyTorch: {words_of(error)}")
     model = make_model(args.module)
     try:
         rows, missed = table_of(torch, model, args.input, args.train)
-    except (RuntimeError, TypeError, ValueError) as error:
-        fail(f"{args.module} does not run with this input: {str(error).splitlines()[0]}")
+    except Exception as error:  # whatever a user's code does
+        fail(f"{args.module} does not run with this input: {words_of(error)}")
     if missed:
         print(f"from_torch: not reached, left out: {', '.join(missed)}", file=sys.stderr)
     writer = csv.writer(sys.stdout, lineterminator="\n")

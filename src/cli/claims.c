@@ -196,10 +196,13 @@ static void print_claim(const struct gw_claim *claim, const struct verdict *verd
 
 void gw_claims_print(const struct gw_claims *claims)
 {
-    uint32_t holding = 0, count = claims->sweep->claim_count;
-    for (uint32_t i = 0; i < count; i++)
+    uint32_t holding = 0, computed = 0, count = claims->sweep->claim_count;
+    for (uint32_t i = 0; i < count; i++) {
         holding += claims->verdicts[i].holds;
-    printf("\nclaims: %u of %u hold\n", holding, count);
+        computed += claims->verdicts[i].is_computed;
+    }
+    printf("\nclaims: %u of %u hold", holding, computed);
+    printf(computed < count ? ", %u not computed\n" : "\n", count - computed);
     for (uint32_t i = 0; i < count; i++)
         print_claim(&claims->sweep->claims[i], &claims->verdicts[i], claims->seeds);
 }

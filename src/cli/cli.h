@@ -22,4 +22,12 @@ int gw_cmd_switch(int argc, char **argv);
 /* Prints "gradwire: " and the message as one line on standard error. */
 void gw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+struct argp_state;
+
+/*
+ * For ARGP_KEY_INIT of a command: getopt says in one line what is wrong with an option, and argp's
+ * second line ("Try ...") goes nowhere.
+ */
+void gw_no_hints(struct argp_state *state);
+
 #endif

@@ -118,6 +118,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     struct bench_args *args = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
+        gw_no_hints(state);
         state->child_inputs[0] = &args->common;
         return 0;
     case KEY_WORKERS:

@@ -1,4 +1,5 @@
 /* `gradwire sim`: its arguments, and what it does without a run; see sim_runs.h for the rest. */
+#define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +36,6 @@ struct command {
     struct gw_sim_args args;
     bool describe;
     const char *list;
-    FILE *no_hint; /* where argp's hints go */
 };
 
 static const struct argp_option options[] = {
@@ -50,7 +50,7 @@ static const struct argp_option options[] = {
     {"timeline", KEY_TIMELINE, "FILE", 0,
      "write what workers of jobs did when, as Chrome's trace events (opens in Perfetto)", 0},
     {"describe", KEY_DESCRIBE, 0, 0, "print the resolved scenario and stop", 0},
-    {"list", KEY_LIST, "KIND", 0, "list one of: " GW_REPORT_KINDS, 0},
+    {"list", KEY_LIST, "KIND", 0, "list one of: ", 0}, /* see filter_help() */
     {"json", KEY_JSON, 0, 0, "print one JSON value", 0},
     {0},
 };
@@ -95,8 +95,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     struct gw_sim_args *args = &command->args;
     switch (key) {
     case ARGP_KEY_INIT:
-        if (command->no_hint)
-            state->err_stream = command->no_hint;
+        gw_no_hints(state);
         return 0;
     case KEY_SET:
         return add_override(args, text);
@@ -140,6 +139,29 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
+/* Appends to the help of --list what can be listed; argp frees it. */
+static char *filter_help(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != KEY_LIST)
+        return (char *)(uintptr_t)text;
+    char *kinds = gw_report_kinds(), *whole = NULL;
+    if (asprintf(&whole, "%s%s", text, kinds) < 0)
+        abort();
+    free(kinds);
+    return whole;
+}
+
+static int list(const char *kind, bool as_json)
+{
+    if (gw_report_list(kind, as_json))
+        return GW_EXIT_OK;
+    char *kinds = gw_report_kinds();
+    gw_complain("--list %s: unknown; one of: %s", kind, kinds);
+    free(kinds);
+    return GW_EXIT_USAGE;
+}
+
 static int describe(const struct gw_sim_args *args)
 {
     char why[GW_WHY_MAX];
@@ -155,24 +177,19 @@ static int describe(const struct gw_sim_args *args)
 
 int gw_cmd_sim(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse_option, "SCENARIO.yaml", doc, 0, 0, 0};
+    static const struct argp argp = {.options = options,
+                                     .parser = parse_option,
+                                     .args_doc = "SCENARIO.yaml",
+                                     .doc = doc,
+                                     .help_filter = filter_help};
     struct command command = {.args = {.seeds = 1, .threads = 1}};
     struct gw_sim_args *args = &command.args;
     char seed_text[24];
-    /* getopt says in one line what is wrong with an option; argp's second line goes nowhere. */
-    command.no_hint = fopen("/dev/null", "w");
     argp_err_exit_status = GW_EXIT_USAGE;
-    error_t error = argp_parse(&argp, argc, argv, 0, NULL, &command);
-    if (command.no_hint)
-        fclose(command.no_hint);
-    if (error)
+    if (argp_parse(&argp, argc, argv, 0, NULL, &command) != 0)
         return GW_EXIT_USAGE;
-    if (command.list) {
-        if (gw_report_list(command.list, args->json))
-            return GW_EXIT_OK;
-        gw_complain("--list %s: unknown; one of: " GW_REPORT_KINDS, command.list);
-        return GW_EXIT_USAGE;
-    }
+    if (command.list)
+        return list(command.list, args->json);
     if (!args->scenario) {
         gw_complain("sim: no scenario given; try 'gradwire sim --help'");
         return GW_EXIT_USAGE;

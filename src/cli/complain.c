@@ -1,4 +1,5 @@
 /* The one way to complain; see cli.h. */
+#include <argp.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -12,4 +13,13 @@ void gw_complain(const char *format, ...)
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
+}
+
+void gw_no_hints(struct argp_state *state)
+{
+    static FILE *nowhere;
+    if (!nowhere)
+        nowhere = fopen("/dev/null", "w");
+    if (nowhere)
+        state->err_stream = nowhere;
 }

@@ -99,6 +99,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_JSON:
         args->json = true;
         return 0;
+    case ARGP_KEY_INIT:
+        gw_no_hints(state);
+        return 0;
     case ARGP_KEY_ARG:
         gw_complain("'%s': no argument is expected", text);
         return EINVAL;

@@ -1,5 +1,6 @@
 /* `gradwire sim --list KIND`: what a registry holds, with parameters, defaults and sources. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/report.h"
@@ -63,6 +64,20 @@ static bool is_of_kind(const struct gw_registry *registry, const char *kind)
 {
     return strcmp(registry->kind, kind) == 0 ||
            (registry == &gw_grant_registry && strcmp(kind, gw_cc_registry.kind) == 0);
+}
+
+char *gw_report_kinds(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        abort();
+    for (size_t i = 0; i < sizeof(registries) / sizeof(registries[0]); i++)
+        fprintf(stream, "%s%s", i ? ", " : "", registries[i]->kind);
+    if (fclose(stream) != 0)
+        abort();
+    return text;
 }
 
 bool gw_report_list(const char *kind, bool as_json)

@@ -214,6 +214,40 @@ static void add_series(const struct gw_run_report *run, json_t *json)
     add_job_series(run, jobs, GW_SERIES_SERVER_SUMS, "server_sums");
 }
 
+/* Lists by switch at series.collisions. A list is as long as series.at_us: 0 where its switch has
+ * no sample. */
+static void add_collisions(const struct gw_run_report *run, json_t *json)
+{
+    uint64_t count;
+    const struct gw_sample *samples = gw_sim_samples(run->sim, &count);
+    json_t *at_us = json_array(), *switches = json_object(), *values;
+    const char *name;
+    gw_time last = GW_TIME_NEVER;
+    for (uint64_t i = 0; i < count; i++) {
+        if (samples[i].series != GW_SERIES_COLLISIONS)
+            continue;
+        name = run->scenario->topo.nodes[samples[i].subject].name;
+        if (samples[i].at != last)
+            json_array_append_new(at_us, json_real(in_us(samples[i].at)));
+        last = samples[i].at;
+        values = json_object_get(switches, name);
+        if (!values) {
+            values = json_array();
+            json_object_set_new(switches, name, values);
+        }
+        while (json_array_size(values) + 1 < json_array_size(at_us))
+            json_array_append_new(values, json_integer(0));
+        json_array_append_new(values, json_integer((json_int_t)samples[i].value));
+    }
+    json_object_foreach(switches, name, values)
+    {
+        while (json_array_size(values) < json_array_size(at_us))
+            json_array_append_new(values, json_integer(0));
+    }
+    json_object_set_new(json, "series",
+                        json_pack("{s:o, s:o}", "at_us", at_us, "collisions", switches));
+}
+
 void gw_measures_add(const struct gw_run_report *run, json_t *json)
 {
     add_flows(run, json);
@@ -226,4 +260,6 @@ void gw_measures_add(const struct gw_run_report *run, json_t *json)
         add_rate(run, json);
     if (run->scenario->metrics.sample)
         add_series(run, json);
+    if (run->scenario->metrics.sample && run->scenario->metrics.collisions)
+        add_collisions(run, json);
 }

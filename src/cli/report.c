@@ -190,9 +190,10 @@ void gw_report_text(const struct gw_run_report *run)
                percentile_us(&times, 990), percentile_us(&times, 1000));
     }
     gw_report_jobs_text(run);
-    printf("  packets      %llu data, %llu retransmits, %llu hops\n",
-           (unsigned long long)totals.data_packets, (unsigned long long)totals.retransmits,
-           (unsigned long long)totals.hops);
+    /* Fragments of jobs are no packets of flows, but take hops. */
+    printf("  packets      %llu data%s, %llu retransmits, %llu hops\n",
+           (unsigned long long)totals.data_packets, scenario->workload.job_count ? " of flows" : "",
+           (unsigned long long)totals.retransmits, (unsigned long long)totals.hops);
     printf("  switches     %llu marks, %llu trims, %llu drops; links lost %llu\n",
            (unsigned long long)totals.marks, (unsigned long long)totals.trims,
            (unsigned long long)totals.drops, (unsigned long long)totals.link_losses);

@@ -45,7 +45,7 @@ int gw_report_files(const struct gw_run_report *run, const char *directory);
  */
 bool gw_report_list(const char *kind, bool as_json);
 
-/* The names of all registries, for messages. */
-#define GW_REPORT_KINDS "cc, lb, loss, grant, qdisc, coll, topo, workload, cost"
+/* The names of all registries, for messages: "cc, lb, ..."; to be freed. */
+char *gw_report_kinds(void);
 
 #endif

@@ -45,15 +45,11 @@ static struct gw_job_result *job_results(const struct gw_run_report *run, uint32
     return results;
 }
 
-/* Samples per second of all workers in the steady state; iterations over the whole run of a job
- * that has no samples. */
+/* Samples per second of all workers in the steady state; iterations of a job without samples. */
 static double sample_rate(const struct gw_job_spec *spec, const struct gw_job_result *job)
 {
-    if (spec->train.batch == 0)
-        return job_rate(job);
-    return job->is_steady
-               ? (double)spec->worker_count * spec->train.batch / (job->iteration_ps / (double)GW_S)
-               : 0;
+    double samples = spec->train.batch ? (double)spec->worker_count * spec->train.batch : 1;
+    return job->is_steady ? samples / (job->iteration_ps / (double)GW_S) : 0;
 }
 
 /* When the job was over; its start when it never began. */
@@ -67,10 +63,13 @@ static const char *model_name(const struct gw_run_report *run, const struct gw_j
     return run->scenario->workload.plans[spec->train.plan].name;
 }
 
-/* Why a job failed; NULL: it did not. */
+/* Why a job has not completed; NULL: it has. Without host.stall, who waits for a host that is gone
+ * may wait until the run ends. */
 static const char *failure_of(const struct gw_job_result *job)
 {
-    return job->reason ? gw_job_reason_text((enum gw_job_reason)job->reason) : NULL;
+    if (job->reason)
+        return gw_job_reason_text((enum gw_job_reason)job->reason);
+    return job->completed < job->workers ? "unfinished when the run ended" : NULL;
 }
 
 json_t *gw_report_jobs_json(const struct gw_run_report *run)
@@ -117,10 +116,10 @@ void gw_report_jobs_text(const struct gw_run_report *run)
     for (uint32_t i = 0; i < count; i++) {
         const struct gw_job_spec *spec = &run->scenario->workload.jobs[i];
         const struct gw_job_result *job = &results[i];
-        printf("  job %-8u %s: %u of %u workers completed %u iterations in %.2f us, %.2f Gb/s", i,
-               spec->way, job->completed, job->workers, job->iterations, in_us(duration(job)),
-               job_algbw_gbps(spec, job));
-        if (job->fragments)
+        printf("  job %-8u %s: %u of %u workers completed %u iteration%s in %.2f us, %.2f Gb/s", i,
+               spec->way, job->completed, job->workers, job->iterations,
+               job->iterations == 1 ? "" : "s", in_us(duration(job)), job_algbw_gbps(spec, job));
+        if (job->fragments && spec->via != GW_JOB_VIA_PUSH) /* where fragments are messages */
             printf("; %.1f %% added up in switches, %.2f packets per fragment into the server's "
                    "link",
                    100 * share(job->aggregated, job->fragments),
@@ -132,8 +131,10 @@ void gw_report_jobs_text(const struct gw_run_report *run)
                 "stalled; %.0f %% of communication hidden\n",
                 model_name(run, spec), sample_rate(spec, job), job->iteration_ps / (double)GW_US,
                 job->stall_ps / (double)GW_US, 100 * job->overlap);
-        if (failure_of(job))
+        if (job->reason)
             printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
+        else if (failure_of(job))
+            printf("               %s\n", failure_of(job));
     }
     free(results);
 }

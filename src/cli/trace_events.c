@@ -47,9 +47,12 @@ static void put_async(struct writer *writer, struct track track, const struct gw
                       const char *name, const char *id)
 {
     const char *kind = span->kind == GW_SPAN_PIECE ? "piece" : "burst";
-    put(writer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:{s:I}}", "ph", "b", "cat", kind,
-                          "id", id, "name", name, "pid", (int)track.job, "tid", (int)track.rank,
-                          "ts", in_us(span->begin), "args", "bytes", (json_int_t)span->bytes));
+    json_t *begin = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f}", "ph", "b", "cat", kind, "id",
+                              id, "name", name, "pid", (int)track.job, "tid", (int)track.rank, "ts",
+                              in_us(span->begin));
+    if (span->kind == GW_SPAN_PIECE)
+        json_object_set_new(begin, "args", json_pack("{s:I}", "bytes", (json_int_t)span->bytes));
+    put(writer, begin);
     put(writer,
         json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f}", "ph", "e", "cat", kind, "id", id, "name",
                   name, "pid", (int)track.job, "tid", (int)track.rank, "ts", in_us(span->end)));
@@ -78,7 +81,7 @@ static void put_piece(struct writer *writer, struct track track, const struct gw
     uint32_t layer = plan_of(writer, track)->tensors[span->index].layer;
     snprintf(name, NAME_SIZE, span->tensor_count > 1 ? "%.200s and %u more" : "%.200s",
              layer_name(writer, track, layer, text), span->tensor_count - 1);
-    snprintf(id, NAME_SIZE, "job %u worker %u slot %u", track.job, track.rank, span->slot);
+    snprintf(id, NAME_SIZE, "job %u worker %u berth %u", track.job, track.rank, span->berth);
     put_async(writer, track, span, name, id);
 }
 

@@ -61,6 +61,21 @@ static void nearest_offer(struct nearest *nearest, const char *key, const char *
     nearest->distances[at] = distance;
 }
 
+/* What --set knows besides at the top: short keys and variants. */
+static void offer_words(struct nearest *nearest, const struct gw_document *document,
+                        const struct gw_doc_value *item)
+{
+    static const char *const sections[] = {"aliases", "variants"};
+    if (!item->override || item->parent != document->root)
+        return;
+    for (uint32_t s = 0; s < sizeof(sections) / sizeof(sections[0]); s++) {
+        const struct gw_doc_value *section = gw_doc_value_get(document->root, sections[s]);
+        for (uint32_t i = 0; section && i < section->count; i++)
+            if (section->items[i]->key)
+                nearest_offer(nearest, item->key, section->items[i]->key);
+    }
+}
+
 static int unknown_key(const struct gw_document *document, const struct gw_doc_value *item,
                        const struct gw_schema *schema)
 {
@@ -73,6 +88,7 @@ static int unknown_key(const struct gw_document *document, const struct gw_doc_v
     for (uint32_t p = 0; p < schema->part_count; p++)
         if (schema->parts[p].preset)
             nearest_offer(&nearest, item->key, schema->parts[p].preset);
+    offer_words(&nearest, document, item);
     char list[LIST_MAX] = "no key is known here";
     size_t used = 0;
     for (uint32_t i = 0; i < nearest.count && used < sizeof(list); i++)

@@ -47,6 +47,7 @@ struct gw_scheduler *gw_sim_scheduler_open(const struct gw_sim_job *job)
         .cfg = train->schedule_cfg,
         .plan = job->plan,
         .fusion = train->fusion,
+        .credit_when_sent = job->ops->tells_sent,
         .cycle = train->cycle,
     });
 }

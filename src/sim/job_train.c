@@ -207,10 +207,10 @@ static bool hand_out(struct gw_sim_part *part, struct gw_sim_job *job, struct gw
         return false;
     clock_read(&member->clock, now);
     member->clock.is_moving = true;
-    uint32_t slot = member->free_slots[--member->free_count];
-    member->pieces[slot] = piece;
-    gw_sim_timeline_moves(member, slot, moving(job, member), now);
-    job->ops->move(part, member, slot, now);
+    uint32_t berth = member->free_berths[--member->free_count];
+    member->pieces[berth] = piece;
+    gw_sim_timeline_moves(member, berth, moving(job, member), now);
+    job->ops->move(part, member, berth, now);
     return true;
 }
 
@@ -286,18 +286,27 @@ void gw_sim_member_joined(struct gw_sim_part *part, struct gw_sim_member *member
     gw_sim_train_advance(part, member, now);
 }
 
-void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot,
+void gw_sim_piece_sent(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
+                       gw_time now)
+{
+    if (member->outcome != GW_FLOW_PENDING)
+        return;
+    gw_scheduler_sent(member->scheduler, &member->pieces[berth]);
+    gw_sim_train_advance(part, member, now);
+}
+
+void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                        gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
-    member->free_slots[member->free_count++] = slot;
-    member->back += member->pieces[slot].bytes;
+    member->free_berths[member->free_count++] = berth;
+    member->back += member->pieces[berth].bytes;
     if (member->outcome != GW_FLOW_PENDING)
         return;
     clock_read(&member->clock, now);
     member->clock.is_moving = moving(job, member) > 0;
-    gw_sim_timeline_moved(member, slot, moving(job, member), now);
-    gw_scheduler_done(member->scheduler, &member->pieces[slot]);
+    gw_sim_timeline_moved(member, berth, moving(job, member), now);
+    gw_scheduler_done(member->scheduler, &member->pieces[berth]);
     if (gw_scheduler_is_over(member->scheduler))
         iteration_over(part, member, now);
     gw_sim_train_advance(part, member, now);
@@ -319,9 +328,9 @@ void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member)
     uint32_t index = (uint32_t)(member - sim->members);
     member->scheduler = gw_sim_scheduler_open(job);
     member->pieces = gw_memory_zeroed(job->room, sizeof(*member->pieces));
-    member->free_slots = gw_memory_zeroed(job->room, sizeof(*member->free_slots));
+    member->free_berths = gw_memory_zeroed(job->room, sizeof(*member->free_berths));
     while (member->free_count < job->room) {
-        member->free_slots[member->free_count] = job->room - 1 - member->free_count;
+        member->free_berths[member->free_count] = job->room - 1 - member->free_count;
         member->free_count++;
     }
     member->prng = gw_prng_derive(sim->options.seed, (uint64_t)COMPUTE_STREAM << 32 | index);
@@ -339,7 +348,7 @@ void gw_sim_train_close(struct gw_sim_member *member)
     gw_scheduler_close(member->scheduler);
     gw_sim_timeline_close(member->timeline);
     free(member->pieces);
-    free(member->free_slots);
+    free(member->free_berths);
     free(member->in);
     free(member->out);
 }

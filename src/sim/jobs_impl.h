@@ -101,8 +101,8 @@ struct gw_sim_member {
     bool is_busy;            /* is being advanced: calls from inside return at once */
     uint64_t back;           /* bytes of the pieces whose sums are back */
     uint64_t followed;       /* pieces of the job's order that it has taken */
-    struct gw_piece *pieces; /* by slot */
-    uint32_t *free_slots;
+    struct gw_piece *pieces; /* by berth */
+    uint32_t *free_berths;
     uint32_t free_count;
     struct gw_sim_timeline *timeline; /* NULL: not kept */
     struct gw_sim_clock clock;

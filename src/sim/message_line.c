@@ -50,6 +50,7 @@ static void advance(struct gw_sim_line *line, gw_time now)
             .path = line->path,
         };
         send.path.window = lane->window;
+        send.path.memory = lane->memory;
         if (gw_endpoint_send(endpoint, &send, &lane->flow, now) != GW_OK)
             return;
         lane->is_busy = true;
@@ -75,6 +76,7 @@ void gw_sim_line_sent(struct gw_sim_line *line, const struct gw_event *event, gw
             line->lanes[i].is_busy = false;
             line->under_way -= line->lanes[i].bytes;
             line->lanes[i].window = event->window;
+            line->lanes[i].memory = event->memory;
         }
     advance(line, now);
 }

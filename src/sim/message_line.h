@@ -26,6 +26,7 @@ struct gw_sim_line_message {
 struct gw_sim_lane {
     uint64_t bytes;  /* of its message */
     uint64_t window; /* bytes: with which its last message ended; 0: there was none */
+    uint64_t memory; /* what else that one left; see core/path.h */
     uint32_t flow;
     bool is_busy;
 };

@@ -11,9 +11,9 @@
  * Events. An application or a message of a mover has a tag in [job->first_tag, + ops->tags()).
  * Events with such a tag come to ops->event() of the job, at the host where they happened.
  *
- * Slots. A piece under way is called by its slot, a number below job->room that the engine chose;
- * member->pieces[slot] is the piece. Slots are the member's own: other members have the same piece
- * in other slots, but under the same piece.id.
+ * Berths. A piece under way is called by its berth, a number below job->room that the engine chose;
+ * member->pieces[berth] is the piece. Berths are the member's own: other members have the same
+ * piece in other berths, but under the same piece.id.
  */
 #ifndef GW_SIM_MOVER_H
 #define GW_SIM_MOVER_H
@@ -26,6 +26,8 @@ struct gw_sim_mover_ops {
     bool same_order;
     /* Pieces travel as flows, of any length. */
     bool sends_messages;
+    /* Members say when a piece has left them (gw_sim_piece_sent), and have its credit back then. */
+    bool tells_sent;
     /* Pieces that a member may have under way; at least 1. */
     uint32_t (*room)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces);
     /* Tags that a job needs, with so much room. */
@@ -43,7 +45,7 @@ struct gw_sim_mover_ops {
      * gw_sim_member_joined(). False when the endpoint has no room: called again soon. */
     bool (*join)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
     /* Moves a piece. Ends with gw_sim_piece_done() or gw_sim_member_failed(), at once or later. */
-    void (*move)(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot,
+    void (*move)(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                  gw_time now);
     /* All iterations are done. */
     void (*leave)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
@@ -75,7 +77,10 @@ const struct gw_sim_mover_ops *gw_sim_mover_of(enum gw_job_via via);
 
 /* What movers call, on the member's own host. */
 void gw_sim_member_joined(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
-void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot,
+/* With tells_sent: once for each piece, before it is done. */
+void gw_sim_piece_sent(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
+                       gw_time now);
+void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                        gw_time now);
 void gw_sim_member_failed(struct gw_sim_part *part, struct gw_sim_member *member,
                           enum gw_job_reason reason, uint32_t about, gw_time now);

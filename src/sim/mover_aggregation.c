@@ -53,7 +53,7 @@ struct stake {
 struct hold {
     struct stake *stakes; /* one per shard of the job */
     uint32_t joined;      /* shards */
-    uint32_t *parts;      /* of each piece under way, not yet summed; by slot */
+    uint32_t *parts;      /* of each piece under way, not yet summed; by berth */
 };
 
 static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
@@ -324,16 +324,17 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
         gw_sim_member_joined(part, member, now);
 }
 
-static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
+                 gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
-    const struct gw_piece *piece = &member->pieces[slot];
+    const struct gw_piece *piece = &member->pieces[berth];
     struct hold *hold = member->mover;
     struct gw_tensor tensor = {
         .type = GW_DTYPE_F32,
-        .tag = job->first_tag + member->rank * job->room + slot,
+        .tag = job->first_tag + member->rank * job->room + berth,
     };
-    hold->parts[slot] = 0;
+    hold->parts[berth] = 0;
     for (uint32_t i = 0; i < job->spec->server_count; i++) {
         uint64_t first;
         tensor.count = gw_sim_piece_part(job->spec, piece, i, &first);
@@ -349,7 +350,7 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
             gw_sim_member_failed(part, member, gw_member_reason(hold->stakes[i].member), 0, now);
             return; /* calls in work end by themselves */
         }
-        hold->parts[slot]++;
+        hold->parts[berth]++;
     }
 }
 
@@ -366,14 +367,14 @@ static void part_over(struct gw_sim_part *part, uint32_t job, const struct gw_ev
                       gw_time now)
 {
     const struct gw_sim_job *of = &part->sim->jobs[job];
-    uint32_t tag = event->tag - of->first_tag, slot = tag % of->room;
+    uint32_t tag = event->tag - of->first_tag, berth = tag % of->room;
     struct gw_sim_member *member = gw_sim_member_of(part->sim, of->spec, tag / of->room);
     struct hold *hold = member->mover;
-    hold->parts[slot]--;
+    hold->parts[berth]--;
     if (event->kind == GW_EVENT_FAILED)
         gw_sim_member_failed(part, member, (enum gw_job_reason)event->reason, event->about, now);
-    else if (hold->parts[slot] == 0)
-        gw_sim_piece_done(part, member, slot, now);
+    else if (hold->parts[berth] == 0)
+        gw_sim_piece_done(part, member, berth, now);
 }
 
 static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,

@@ -23,6 +23,7 @@
 enum {
     ROUNDS = 2,        /* times room: the places */
     PATIENCE = 2,      /* times host.stall: so that those who send to a dead worker name it */
+    CALLS_MAX = 64,    /* of a schedule with little partitions */
     FLOWS_DEFAULT = 4, /* of 64 KiB: together the BDP of 100 Gb/s and 20 us */
 };
 
@@ -37,7 +38,7 @@ enum call_state {
 struct call {
     struct gw_coll_run *run;
     enum call_state state;
-    uint32_t slot;         /* of the piece */
+    uint32_t berth;        /* of the piece */
     struct gw_event *kept; /* of a piece that has not begun */
     uint32_t kept_count, kept_room;
 };
@@ -59,10 +60,18 @@ struct team {
     uint32_t tags; /* of a call */
 };
 
+/* As many as the job says or else as the credit of its schedule has pieces, if it has some of both:
+ * what waits here is out of the schedule's hands. */
 static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
 {
     (void)sim;
-    return pieces < spec->calls ? pieces : spec->calls;
+    const struct gw_train_spec *train = &spec->train;
+    uint64_t partition = train->schedule->partition(train->schedule_cfg);
+    uint64_t calls = spec->calls;
+    if (calls == 0)
+        calls = partition ? train->schedule->credit(train->schedule_cfg) / partition : 1;
+    calls = calls < 1 ? 1 : calls < CALLS_MAX ? calls : CALLS_MAX;
+    return pieces < calls ? pieces : (uint32_t)calls;
 }
 
 static uint32_t flows_of(const struct gw_job_spec *spec)
@@ -199,7 +208,7 @@ static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32
     const struct gw_sim_job *job = gw_sim_job_of(sim, member);
     const struct team *team = job->mover;
     struct call *call = &((struct hold *)member->mover)->calls[place];
-    const struct gw_piece *piece = &member->pieces[call->slot];
+    const struct gw_piece *piece = &member->pieces[call->berth];
     uint64_t first = member->in ? gw_sim_piece_first(job, piece) : 0;
     struct gw_tensor tensor = {
         .in = member->in ? member->in + first : NULL,
@@ -229,7 +238,7 @@ static void look(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
         gw_sim_member_failed(part, member, status.reason, status.about, now);
     } else if (call->state == CALL_MOVING && is_summed) {
         call->state = CALL_SUMMED;
-        gw_sim_piece_done(part, member, call->slot, now); /* which may move other pieces */
+        gw_sim_piece_done(part, member, call->berth, now); /* which may move other pieces */
     }
 }
 
@@ -265,14 +274,15 @@ static void advance(struct gw_sim_part *part, struct gw_sim_member *member, gw_t
     }
 }
 
-static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
+                 gw_time now)
 {
     struct hold *hold = member->mover;
     const struct team *team = gw_sim_job_of(part->sim, member)->mover;
     struct call *call = &hold->calls[hold->end++ % team->places];
     GW_ASSERT(call->state == CALL_IDLE); /* of `room` pieces at least the first is not summed */
     call->state = CALL_WAITING;
-    call->slot = slot;
+    call->berth = berth;
     advance(part, member, now);
 }
 

@@ -12,6 +12,9 @@
  * as there are workers. A worker pushes the piece again only when it has the answer, and nobody has
  * it before all have pushed; so rounds never mix, and every sum has every worker once.
  *
+ * Workers choose the order of their pieces by themselves, so a piece may wait for others without
+ * limit: a worker has room for all, and its schedule's credit back when a piece was pushed.
+ *
  * A server that dies takes the parameters with it, so the job ends, as it does when a worker dies:
  * members learn of it after job.silence, as from connections that break.
  */
@@ -25,7 +28,6 @@
 #include "topo/memory.h"
 
 enum {
-    PIECES_MAX = 256,  /* of a member under way: lines hold back what the network cannot take */
     LANES_DEFAULT = 4, /* with two, both wait for their last ACKs together: they share the link */
     PATIENCE = 2,      /* times host.stall, without news: longer than a message takes to fail */
     PUSH = 0,
@@ -51,8 +53,9 @@ struct shop {
 /* What a member has on its host. */
 struct hold {
     struct gw_sim_line *lines; /* to each server */
-    uint32_t *slots;           /* by piece */
-    uint32_t *parts;           /* of each piece under way, not back yet; by slot */
+    uint32_t *berths;          /* by piece */
+    uint32_t *parts;           /* of each piece under way, not back yet; by berth */
+    uint32_t *leaving;         /* parts of each piece that have not been pushed yet; by piece */
     uint32_t moving;           /* pieces under way */
     gw_time heard_at;          /* last news while pieces were under way */
     gw_time lost_at;           /* when it learns that another host is dead; or GW_TIME_NEVER */
@@ -89,7 +92,7 @@ static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec
 {
     (void)sim;
     (void)spec;
-    return pieces < PIECES_MAX ? pieces : PIECES_MAX;
+    return pieces;
 }
 
 static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
@@ -169,8 +172,9 @@ static void hold_open(struct gw_sim *sim, const struct gw_sim_job *job,
     *hold = (struct hold){
         .lines = lines_open(sim, gw_sim_workers_of(sim, spec)[member->rank],
                             gw_sim_servers_of(sim, spec), spec->server_count, shop->lanes),
-        .slots = gw_memory_zeroed(job->pieces, sizeof(*hold->slots)),
+        .berths = gw_memory_zeroed(job->pieces, sizeof(*hold->berths)),
         .parts = gw_memory_zeroed(job->room, sizeof(*hold->parts)),
+        .leaving = gw_memory_zeroed(job->pieces, sizeof(*hold->leaving)),
         .lost_at = GW_TIME_NEVER,
     };
     member->mover = hold;
@@ -182,8 +186,9 @@ static void hold_close(const struct gw_sim_job *job, struct gw_sim_member *membe
     if (!hold)
         return;
     lines_close(hold->lines, job->spec->server_count);
-    free(hold->slots);
+    free(hold->berths);
     free(hold->parts);
+    free(hold->leaving);
     free(hold);
     member->mover = NULL;
 }
@@ -227,16 +232,30 @@ static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time
     return true;
 }
 
+/* So many parts of a piece have been pushed. An acknowledgement that comes after the sum, or even
+ * in the next round, finds nothing to wait for, or is taken for that round's. */
+static void left(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t piece,
+                 uint32_t parts, gw_time now)
+{
+    struct hold *hold = member->mover;
+    if (hold->leaving[piece] == 0)
+        return;
+    hold->leaving[piece] -= parts;
+    if (hold->leaving[piece] == 0)
+        gw_sim_piece_sent(part, member, hold->berths[piece], now);
+}
+
 /* A part of a piece is back. */
 static void pulled(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t piece,
                    gw_time now)
 {
     struct hold *hold = member->mover;
-    uint32_t slot = hold->slots[piece];
-    if (member->outcome != GW_FLOW_PENDING || --hold->parts[slot])
+    uint32_t berth = hold->berths[piece];
+    if (member->outcome != GW_FLOW_PENDING || --hold->parts[berth])
         return;
     hold->moving--;
-    gw_sim_piece_done(part, member, slot, now); /* which may move other pieces */
+    left(part, member, piece, hold->leaving[piece], now);
+    gw_sim_piece_done(part, member, berth, now); /* which may move other pieces */
 }
 
 /* A server sends the sum to a worker. */
@@ -282,13 +301,14 @@ static void pushed(struct gw_sim_part *part, const struct gw_sim_job *job,
     }
 }
 
-static void push_part(struct gw_sim_part *part, const struct gw_sim_member *member,
-                      struct message push, uint64_t bytes, gw_time now)
+static void push_part(struct gw_sim_part *part, struct gw_sim_member *member, struct message push,
+                      uint64_t bytes, gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
     const struct shop *shop = job->mover;
     const struct hold *hold = member->mover;
     if (gw_sim_workers_of(part->sim, job->spec)[member->rank] == shop->desks[push.server].host) {
+        left(part, member, push.piece, 1, now);
         pushed(part, job, &push, bytes, now);
         return;
     }
@@ -296,18 +316,20 @@ static void push_part(struct gw_sim_part *part, const struct gw_sim_member *memb
     gw_sim_line_send(&hold->lines[push.server], message, now);
 }
 
-static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
+                 gw_time now)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(part->sim, member->job);
-    const struct gw_piece piece = member->pieces[slot];
+    const struct gw_piece piece = member->pieces[berth];
     struct hold *hold = member->mover;
     uint64_t first;
     if (hold->moving++ == 0)
         hold->heard_at = now;
-    hold->slots[piece.id] = slot;
-    hold->parts[slot] = 0;
+    hold->berths[piece.id] = berth;
+    hold->parts[berth] = 0;
     for (uint32_t i = 0; i < spec->server_count; i++)
-        hold->parts[slot] += gw_sim_piece_part(spec, &piece, i, &first) > 0;
+        hold->parts[berth] += gw_sim_piece_part(spec, &piece, i, &first) > 0;
+    hold->leaving[piece.id] = hold->parts[berth];
     for (uint32_t i = 0; i < spec->server_count && member->mover; i++) {
         uint64_t elements = gw_sim_piece_part(spec, &piece, i, &first);
         struct message push = {.piece = piece.id, .server = i, .rank = member->rank, .way = PUSH};
@@ -332,12 +354,14 @@ static void event_of_member(struct gw_sim_part *part, struct gw_sim_member *memb
     if (!hold || member->outcome == GW_FLOW_FAILED)
         return;
     hold->heard_at = now;
-    if (event->kind == GW_EVENT_FAILED)
+    if (event->kind == GW_EVENT_FAILED) {
         gw_sim_member_failed(part, member, GW_JOB_SILENT, event->peer, now);
-    else if (event->kind == GW_EVENT_SENT)
+    } else if (event->kind == GW_EVENT_SENT) {
         gw_sim_line_sent(&hold->lines[message->server], event, now);
-    else
+        left(part, member, message->piece, 1, now);
+    } else {
         pulled(part, member, message->piece, now);
+    }
 }
 
 /* An event at a server. A worker that does not answer is noticed by the others. */
@@ -434,6 +458,7 @@ static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_resu
 const struct gw_sim_mover_ops gw_sim_mover_push = {
     .name = "push",
     .sends_messages = true,
+    .tells_sent = true,
     .room = room_of,
     .tags = tags_of,
     .demand = add_demand,

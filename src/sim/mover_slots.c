@@ -167,10 +167,11 @@ static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time
     return true;
 }
 
-static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t slot, gw_time now)
+static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
+                 gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
-    const struct gw_piece *piece = &member->pieces[slot];
+    const struct gw_piece *piece = &member->pieces[berth];
     const struct hold *hold = member->mover;
     uint64_t first = gw_sim_piece_first(job, piece);
     struct gw_tensor tensor = {
@@ -178,7 +179,7 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
         .out = member->out ? member->out + first : NULL,
         .count = piece->bytes / sizeof(float),
         .type = GW_DTYPE_F32,
-        .tag = job->first_tag + member->rank * job->room + slot,
+        .tag = job->first_tag + member->rank * job->room + berth,
     };
     int error = gw_slot_worker_reduce(hold->worker, &tensor, now);
     GW_ASSERT(error == GW_OK);

@@ -168,7 +168,7 @@ struct gw_span {
     uint32_t iteration; /* the member's latest when the span was written */
     uint32_t index;
     uint32_t tensor_count;
-    uint32_t slot;  /* pieces of the same slot follow one another */
+    uint32_t berth; /* pieces of the same berth follow one another */
     uint64_t bytes; /* of a piece */
 };
 

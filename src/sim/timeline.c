@@ -14,7 +14,7 @@ struct gw_sim_timeline {
     uint32_t count, room;
     uint64_t lost;
     gw_time burst;   /* when the one under way began */
-    gw_time begun[]; /* pieces, by slot */
+    gw_time begun[]; /* pieces, by berth */
 };
 
 struct gw_sim_timeline *gw_sim_timeline_open(const struct gw_sim *sim, const struct gw_sim_job *job)
@@ -57,30 +57,30 @@ void gw_sim_timeline_compute(const struct gw_sim_member *member, gw_time now)
                                      .index = member->layer});
 }
 
-void gw_sim_timeline_moves(const struct gw_sim_member *member, uint32_t slot, uint32_t moving,
+void gw_sim_timeline_moves(const struct gw_sim_member *member, uint32_t berth, uint32_t moving,
                            gw_time now)
 {
     struct gw_sim_timeline *timeline = member->timeline;
     if (!timeline)
         return;
-    timeline->begun[slot] = now;
+    timeline->begun[berth] = now;
     if (moving == 1)
         timeline->burst = now;
 }
 
-void gw_sim_timeline_moved(const struct gw_sim_member *member, uint32_t slot, uint32_t moving,
+void gw_sim_timeline_moved(const struct gw_sim_member *member, uint32_t berth, uint32_t moving,
                            gw_time now)
 {
     const struct gw_sim_timeline *timeline = member->timeline;
-    const struct gw_piece *piece = &member->pieces[slot];
+    const struct gw_piece *piece = &member->pieces[berth];
     if (!timeline)
         return;
-    add(member, (struct gw_span){.begin = timeline->begun[slot],
+    add(member, (struct gw_span){.begin = timeline->begun[berth],
                                  .end = now,
                                  .kind = GW_SPAN_PIECE,
                                  .index = piece->first_tensor,
                                  .tensor_count = piece->tensor_count,
-                                 .slot = slot,
+                                 .berth = berth,
                                  .bytes = piece->bytes});
     if (moving == 0)
         add(member, (struct gw_span){.begin = timeline->burst, .end = now, .kind = GW_SPAN_BURST});

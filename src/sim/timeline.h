@@ -19,9 +19,9 @@ void gw_sim_timeline_close(struct gw_sim_timeline *timeline);
 void gw_sim_timeline_compute(const struct gw_sim_member *member, gw_time now);
 
 /* A piece is handed out, or done; `moving`: pieces that are under way then. */
-void gw_sim_timeline_moves(const struct gw_sim_member *member, uint32_t slot, uint32_t moving,
+void gw_sim_timeline_moves(const struct gw_sim_member *member, uint32_t berth, uint32_t moving,
                            gw_time now);
-void gw_sim_timeline_moved(const struct gw_sim_member *member, uint32_t slot, uint32_t moving,
+void gw_sim_timeline_moved(const struct gw_sim_member *member, uint32_t berth, uint32_t moving,
                            gw_time now);
 
 /* The member ends: it may have been computing. */

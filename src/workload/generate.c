@@ -160,7 +160,9 @@ int gw_workload_read(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
 int gw_workload_file_error(const struct gw_workload_file *file, struct gw_workload_ctx *ctx,
                            int error, const char *format, ...)
 {
-    int used = snprintf(ctx->why, ctx->why_size, "file %s:%u: ", file->name, file->line);
+    int used = file->line
+                   ? snprintf(ctx->why, ctx->why_size, "file %s:%u: ", file->name, file->line)
+                   : snprintf(ctx->why, ctx->why_size, "file %s: ", file->name);
     if (used < 0 || (size_t)used >= ctx->why_size)
         return error;
     va_list args;

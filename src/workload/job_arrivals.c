@@ -103,11 +103,10 @@ int gw_job_trace_read(struct gw_job_trace *trace, const char *name, struct gw_wo
     if (error)
         return error;
     int more = gw_workload_read(&file, ctx);
-    if (more == 0 && file.line == 0)
-        error = gw_workload_refuse(ctx, GW_ERR_INVALID, "file %s: empty; expected " HEADER, name);
-    else if (more >= 0 && (more == 0 || strcmp(gw_csv_trim(file.text), HEADER) != 0))
+    if (more >= 0 && (more == 0 || strcmp(gw_csv_trim(file.text), HEADER) != 0))
         error =
-            gw_workload_file_error(&file, ctx, GW_ERR_INVALID, "the first line must be " HEADER);
+            gw_workload_file_error(&file, ctx, GW_ERR_INVALID, "%sthe first line must be " HEADER,
+                                   file.line ? "" : "the file is empty; ");
     while (!error && more > 0 && (more = gw_workload_read(&file, ctx)) > 0)
         error = add_arrival(trace, &file, ctx);
     if (!error && more == 0 && trace->count == 0)

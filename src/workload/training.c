@@ -114,8 +114,6 @@ static int check(const struct training *cfg, const struct gw_job_options *option
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "batch must not be 0");
     if (cfg->cycle > CYCLE_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "cycle must be at most an hour");
-    if (cfg->images_per_s < 0)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "images_per_s must not be negative");
     if (cfg->jitter < 0 || cfg->jitter > GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "jitter must be from 0 to 100%%");
     if (cfg->slowdown < GW_Q16_ONE || cfg->slowdown > SLOWDOWN_MAX * GW_Q16_ONE)
@@ -123,9 +121,9 @@ static int check(const struct training *cfg, const struct gw_job_options *option
     if (cfg->slowdown > GW_Q16_ONE && cfg->straggler >= options->workers)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "straggler must be a rank, below %u",
                                   options->workers);
-    if (cfg->calls == 0 || cfg->calls > CALLS_MAX)
-        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be from 1 to %d, not %u",
-                                  CALLS_MAX, cfg->calls);
+    if (cfg->calls > CALLS_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "calls must be at most %d, not %u", CALLS_MAX,
+                                  cfg->calls);
     if (cfg->flows > FLOWS_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "flows must be at most %d, not %u", FLOWS_MAX,
                                   cfg->flows);
@@ -199,7 +197,7 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg, co
         return error;
     const struct gw_plan_cfg plan_cfg = {
         .device = cfg->device,
-        .samples_per_s = cfg->images_per_s,
+        .images_per_s = cfg->images_per_s,
         .batch = cfg->batch,
         .compression = cfg->compression,
     };
@@ -207,10 +205,7 @@ static int add_plan(struct gw_workload *workload, const struct training *cfg, co
     error = gw_plan_make(&plan, &model, &plan_cfg, why, sizeof(why));
     if (!error)
         error = check_pace(cfg, &plan, why);
-    const char *rate = "samples_per_s"; /* what the key images_per_s is to a plan */
-    if (error && strncmp(why, rate, strlen(rate)) == 0)
-        gw_workload_refuse(ctx, error, "images_per_s%s", why + strlen(rate));
-    else if (error)
+    if (error)
         gw_workload_refuse(ctx, error, "%s", why);
     else
         gw_workload_add_plan(workload, &plan, model.name);
@@ -382,9 +377,10 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(TIME, cycle, "0", "buffers leave at its multiples (Horovod: 1 to 5 ms)"),
     TRAINING_PARAM(BYTES, split, "4MB",
                    "larger pieces are divided among all servers, others have one each in turn"),
-    TRAINING_PARAM(COUNT, calls, "1",
-                   "pieces that a worker sums at the same time via a schedule of --list coll "
-                   "(Horovod: one after the other)"),
+    TRAINING_PARAM(COUNT, calls, "0",
+                   "pieces that a worker sums at the same time via a schedule of --list coll; 0: "
+                   "as many as the credit of p3 and bytescheduler has, else one (Horovod: one "
+                   "after the other)"),
     TRAINING_PARAM(BYTES, segment, "64KiB", "of a message into which such a sum is cut"),
     TRAINING_PARAM(
         COUNT, flows, "0",
@@ -400,9 +396,10 @@ static const struct gw_param params[] = {
     TRAINING_PARAM(BOOL, synchronous, "yes",
                    "every iteration waits for the gradients of all workers; without (via: ps), a "
                    "server answers each by itself"),
-    TRAINING_PARAM(TIME, end, "0",
-                   "of a job, at the end of the iteration that begins next; 0: after its "
-                   "iterations"),
+    TRAINING_PARAM(
+        TIME, end, "0",
+        "time of the run, not of the job: it ends with the iteration that begins next, or "
+        "with `iterations`, whichever comes first; 0: with these alone"),
     TRAINING_PARAM(TIME, interval, "0", "between the starts of two jobs; the mean if it is random"),
     {.name = "arrivals",
      .type = GW_PARAM_ENUM,

@@ -106,6 +106,7 @@ class ClaimsTest(unittest.TestCase):
             done = self.sim(SCENARIO + TABLE + CLAIMS, "--set", setting)
             self.assertEqual(done.stderr, "")
             self.assertIn('not computed: no point has {"via":"ps"}', done.stdout)
+            self.assertIn("claims: 0 of 1 hold, 2 not computed\n", done.stdout)
         claims = json.loads(self.sim(SCENARIO + CLAIMS, "--json", "--set", "via=ina").stdout)
         self.assertIsNone(claims["claims"][0]["holds"])
         self.assertIsNone(claims["claims"][0]["measured"])
@@ -120,7 +121,7 @@ class ClaimsTest(unittest.TestCase):
     def test_expression_that_gives_nothing__is_a_complaint_beside_the_results(self):
         text = SCENARIO + TABLE + CLAIMS.replace("[.[].hops] | add", ".[0].no_such_key")
         done = self.sim(text, status=2)
-        self.assertIn("claims: 2 of 3 hold", done.stdout)
+        self.assertIn("claims: 2 of 2 hold, 1 not computed\n", done.stdout)
         expected = f"gradwire: {self.name}:17: claims.1.measured: the expression gives null"
         self.assertTrue(done.stderr.startswith(expected) and done.stderr.count("\n") == 1)
         text = SCENARIO + CLAIMS.replace('via: "ps"', 'via: "sp"')

@@ -87,6 +87,24 @@ class FromTorchTest(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertIn("no_such_module:it: No module named", done.stderr)
 
+    def test_errors_of_users_code__are_one_line(self):
+        self.file("torch.py", "")
+        self.file("broken.py", "raise RuntimeError('no weights\\nat all')")
+        self.file("own.py", "class Keyless:\n    def train(self, on): raise KeyError('bert')\n"
+                            "class Silent:\n    def train(self, on): raise ValueError()\n"
+                            "def late(): raise OSError('gone')\n")  # fmt: skip
+        for module, words in [
+            ("broken:it", "broken:it: no weights"),
+            ("own:late", "own:late: OSError: gone"),
+            ("own:Keyless", "own:Keyless does not run with this input: KeyError: 'bert'"),
+            ("own:Silent", "own:Silent does not run with this input: ValueError"),
+        ]:
+            done = self.call(module, "--input", "3", status=2)
+            self.assertEqual((done.stdout, done.stderr), ("", f"from_torch: {words}\n"))
+        self.file("torch.py", "raise RuntimeError('made for another machine')")
+        done = self.call("own:late", "--input", "3", status=2)
+        self.assertEqual(done.stderr, "from_torch: needs PyTorch: made for another machine\n")
+
     @unittest.skipUnless(HAS_TORCH, "needs PyTorch")
     def test_alexnet__is_the_projects_table(self):
         model, notes = self.table("alexnet", "3,224,224")

@@ -92,6 +92,15 @@ class CommandTest(unittest.TestCase):
             2, f"{matrix}:2: ", "99",
         )  # fmt: skip
 
+    def test_keys_that_are_unknown__bring_to_mind_short_keys_and_variants(self):
+        words = "aliases: {spread: workload.size}\nvariants: {scale: {small: {}}}\n"
+        scenario = self.file("words.yaml", SCENARIO + words)
+        self.refuse(["sim", scenario, "--set", "sprade=1MB"], "the nearest known are: spread,")
+        self.refuse(["sim", scenario, "--set", "scael=small"], "the nearest known are: scale,")
+        # In a file they mean nothing.
+        bad = self.file("bad.yaml", SCENARIO + words + "sprade: 1MB\n")
+        self.assertNotIn("spread", self.call("sim", bad).stderr)
+
     def test_overrides__are_named_in_errors(self):
         name = self.scenario
         self.refuse(["sim", name, "--set", "workload.sizes=1"], "--set workload.sizes=1", "sizes")
@@ -129,6 +138,13 @@ class CommandTest(unittest.TestCase):
             lines = done.stderr.splitlines()
             self.assertIn(part, lines[0])
             self.assertEqual(len(lines), 1, done.stderr)
+
+    def test_options__that_no_command_has_cost_one_line(self):
+        for command in ("allreduce", "bench", "check", "model", "server", "sim", "switch"):
+            done = self.call(command, "--no-such-option")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("--no-such-option", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     # What works.
 
@@ -270,6 +286,32 @@ class CommandTest(unittest.TestCase):
         late = self.json("--set", "time_limit=10us", status=1)["collectives"]
         self.assertEqual({one["completion_us"] for one in late}, {0})
 
+    def test_json__has_one_rate_of_an_all_reduce(self):
+        self.scenario = self.file(
+            "reduce.yaml",
+            "topology: {kind: star, hosts: 6}\n"
+            "workload: {kind: allreduce, via: ps, workers: 4, size: 1MB, iterations: 3}\n",
+        )
+        job = self.json()["jobs"][0]
+        self.assertAlmostEqual(job["samples_per_s"] * job["iteration_us"], 1e6, places=3)
+        # The first iteration is left out: rates over the whole run are others.
+        self.assertGreater(job["samples_per_s"], 1.01 * job["algbw_gbps"] * 1e9 / 8e6)
+
+    def test_text__of_a_job_says_what_its_way_has(self):
+        self.file("own.csv", "layer,kind,weights,biases,macs\nonly,fc,100000,0,1\n")
+        self.scenario = self.file(
+            "job.yaml",
+            "topology: {kind: star, hosts: 6}\nqueue: {kind: red, capacity: 4MiB}\nloss: timeout\n"
+            "workload: {kind: training, model: own.csv, device: none, workers: 2, iterations: 1}\n",
+        )
+        done = self.sim("--set", "workload.via=ina").stdout
+        self.assertIn("completed 1 iteration in", done)
+        self.assertIn("100.0 % added up in switches, 1.00 packets per fragment", done)
+        self.assertIn("packets      0 data of flows, ", done)
+        done = self.sim("--set", "workload.via=ps", "--set", "workload.iterations=2").stdout
+        self.assertIn("completed 2 iterations in", done)
+        self.assertNotIn("fragment", done)
+
     def test_unfinished_flows__are_a_failure_that_names_them(self):
         done = self.sim("--set", "time_limit=5us", status=1)
         self.assertIn("0 of 8 completed", done.stdout)
@@ -284,8 +326,10 @@ class CommandTest(unittest.TestCase):
     def test_list__prints_every_registry(self):
         for kind, name in {
             "cc": "smartt", "lb": "reps", "loss": "trim", "grant": "eqds", "qdisc": "red", "topo": "fat-tree",
-            "workload": "permutation",
+            "workload": "permutation", "coll": "ring", "cost": "host", "schedule": "wfbp",
         }.items():  # fmt: skip
+            self.assertRegex(self.call("sim", "--list", "tests").stderr, rf"one of: .*\b{kind}\b")
+            self.assertRegex(self.call("sim", "--help").stdout, rf"list one of: [a-z,\s]*\b{kind}\b")
             done = self.call("sim", "--list", kind)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(f"{name}: ", done.stdout)

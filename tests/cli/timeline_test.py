@@ -130,6 +130,7 @@ class TimelineTest(unittest.TestCase):
                 (moved if event["cat"] == "piece" else bursts)[worker].append(span)
             self.assertFalse(open_at)
             for event in events["b"]:
+                self.assertEqual("args" in event, event["cat"] == "piece")
                 if event["cat"] == "piece":
                     sizes[event["pid"], event["tid"]] += event["args"]["bytes"]
             for rank in range(WORKERS):
@@ -161,7 +162,7 @@ class TimelineTest(unittest.TestCase):
         words = ["--set", "metrics.sample=100us", "--set",
                  "metrics.series=[goodput, switch_sums, server_sums, collisions]"]  # fmt: skip
         for via in ["ina", "ps", "switchml", "ring"]:
-            self.sim("--set", f"workload.0.via={via}", *words, "--out", self.path(via))
+            done = self.sim("--set", f"workload.0.via={via}", *words, "--out", self.path(via))
             with open(self.path(f"{via}/series.csv"), encoding="utf-8") as file:
                 rows = list(csv.DictReader(file))
             total = collections.Counter()
@@ -178,7 +179,10 @@ class TimelineTest(unittest.TestCase):
                 self.assertEqual(sums, (0, TENSORS * ITERATIONS))
             else:
                 self.assertEqual(sums, (0, 0))
-            self.assertIn(("collisions", "sw0"), total)
+            series = json.loads(done.stdout)["series"]
+            self.assertEqual(sum(series["collisions"]["sw0"]), total["collisions", "sw0"])
+            self.assertEqual(len(series["collisions"]["sw0"]), len(series["at_us"]))
+            self.assertGreater(len(series["at_us"]), 10)
 
 
 if __name__ == "__main__":

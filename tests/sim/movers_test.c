@@ -198,6 +198,29 @@ static void movers__get_through(void **state)
         }
 }
 
+/* Workers that are not in step give their credit to different slices, and none of them waits for
+ * the others in a circle. */
+static void push__does_not_wait_in_a_circle(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "workload.jitter=50%",
+        "workload.slowdown=2",
+        "workload.servers=8; workload.colocated=yes",
+    };
+    for (uint32_t i = 0; i < GW_COUNT_OF(others); i++) {
+        struct gw_test_sim run;
+        char set[512];
+        snprintf(set, sizeof(set),
+                 "workload.via=ps; workload.schedule=p3; workload.partition=4KiB; "
+                 "workload.credit=16KiB; workload.device=V100; workload.images_per_s=400000; %s",
+                 others[i]);
+        struct gw_job_result result = train(&run, 1, set);
+        expect_done(&run, &result, set);
+        gw_test_sim_close(&run);
+    }
+}
+
 /* A worker that is five times slower holds the others back only where all wait for all. */
 static void push__waits_for_nobody_without_synchrony(void **state)
 {
@@ -310,6 +333,7 @@ int main(void)
         cmocka_unit_test(push__sends_what_arithmetic_says_to_servers_on_workers),
         cmocka_unit_test(coll__sums_are_right),
         cmocka_unit_test(movers__get_through),
+        cmocka_unit_test(push__does_not_wait_in_a_circle),
         cmocka_unit_test(push__waits_for_nobody_without_synchrony),
         cmocka_unit_test(push__messages_follow_without_a_gap),
         cmocka_unit_test(movers__end_when_a_host_dies),

@@ -161,7 +161,7 @@ static void no_computation__the_links_bound_an_iteration(void **state)
     const double alone = gradients_ps(100e9);
     for (uint32_t s = 0; s < GW_COUNT_OF(schedules); s++) {
         struct run one =
-            train_with(SMALL "device=none; via=ps; schedule=%s; iterations=4", schedules[s]);
+            train_with(SMALL "device=none; via=ps; schedule=%s; iterations=4; " CALM, schedules[s]);
         assert_true(one.job.iteration_ps >= WORKERS * alone);
         assert_true(one.job.iteration_ps <= 2 * WORKERS * alone);
         struct run ring =

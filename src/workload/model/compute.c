@@ -157,12 +157,12 @@ static int iteration_time(gw_time *time, const struct gw_model *model,
 {
     gw_q16 rate;
     int error = gw_compute_rate(&rate, model, cfg->device, why, why_size);
-    if (cfg->samples_per_s < 0) {
-        snprintf(why, why_size, "samples_per_s must not be negative");
+    if (cfg->images_per_s < 0) {
+        snprintf(why, why_size, "images_per_s must not be negative");
         return GW_ERR_RANGE;
     }
-    if (cfg->samples_per_s > 0) {
-        rate = cfg->samples_per_s;
+    if (cfg->images_per_s > 0) {
+        rate = cfg->images_per_s;
         error = error == GW_ERR_INVALID ? GW_OK : error; /* its speed is not asked for */
     }
     *time = 0;
@@ -171,7 +171,7 @@ static int iteration_time(gw_time *time, const struct gw_model *model,
     unsigned __int128 work = (unsigned __int128)cfg->batch * GW_S * GW_Q16_ONE;
     unsigned __int128 whole = (work + (uint64_t)rate / 2) / (uint64_t)rate;
     if (whole > ITERATION_MAX) {
-        snprintf(why, why_size, "samples_per_s: %u of %s take longer than an hour", cfg->batch,
+        snprintf(why, why_size, "images_per_s: %u of %s take longer than an hour", cfg->batch,
                  model->name);
         return GW_ERR_RANGE;
     }

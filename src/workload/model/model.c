@@ -126,7 +126,8 @@ static int read_table(struct gw_model *model, struct reader *reader)
     if (more < 0)
         return more;
     if (more == 0 || strcmp(gw_csv_trim(reader->text), HEADER) != 0)
-        return refuse(reader, GW_ERR_INVALID, "the first line must be " HEADER);
+        return refuse(reader, GW_ERR_INVALID, "%sthe first line must be " HEADER,
+                      reader->line ? "" : "the file is empty; ");
     while ((more = next_line(reader)) > 0) {
         char *columns[COLUMNS];
         uint32_t count = gw_csv_split(reader->text, columns, COLUMNS);

@@ -8,10 +8,10 @@
  * Where the defaults come from:
  *   - partition: 50,000 parameters of 4 bytes, the paper's choice;
  *   - credit: the paper has none, since its slices queue by priority in front of a blocking send,
- * which has some of them under way. A slice counts here until its sum is back, so that the credit
- * has to cover a slice's way there and back: 4 slices are 64 us at 100 Gb/s, twice the 32 us of a
- * slice that is pushed and then pulled, which leaves 32 us for the network and the server. Less
- * would idle the link; more lets front layers wait behind more.
+ * which has some of them under way. Pushed to a server, a slice counts until it has arrived there;
+ * otherwise until its sum is back, so that the credit has to cover its way there and back: 4 slices
+ * are 64 us at 100 Gb/s, twice the 32 us of a slice that goes and comes, which leaves 32 us for the
+ * network. Less would idle the link; more lets front layers wait behind more.
  */
 #include "workload/schedule/schedule.h"
 

@@ -43,6 +43,7 @@ struct gw_scheduler {
     uint32_t ready_count;
     uint32_t left_count; /* tensors that are not done */
     uint32_t piece_count;
+    bool credit_when_sent;
     bool is_backward_over;
 };
 
@@ -65,6 +66,7 @@ struct gw_scheduler *gw_scheduler_open(const struct gw_scheduler_cfg *cfg)
         .plan = plan,
         .partition = cfg->ops->partition(cfg->cfg),
         .buffer_max = cfg->fusion,
+        .credit_when_sent = cfg->credit_when_sent,
         .credit = credit ? credit : 1,
         .cycle = cfg->fusion ? cfg->cycle : 0,
         .tensors = gw_memory_zeroed(plan->tensor_count, sizeof(struct tensor)),
@@ -246,12 +248,24 @@ static bool tensor_done(struct gw_scheduler *s, uint32_t tensor, uint64_t bytes)
     return --s->layer_left[s->plan->tensors[tensor].layer] == 0;
 }
 
+/* Gives the credit of a piece back, if this worker chose it. */
+static void give_credit(struct gw_scheduler *s, const struct gw_piece *piece)
+{
+    const struct tensor *first = &s->tensors[piece->first_tensor];
+    if (piece->id - first->first_piece < first->taken)
+        s->under_way -= piece->bytes;
+}
+
+void gw_scheduler_sent(struct gw_scheduler *s, const struct gw_piece *piece)
+{
+    GW_ASSERT(s->credit_when_sent);
+    give_credit(s, piece);
+}
+
 bool gw_scheduler_done(struct gw_scheduler *s, const struct gw_piece *piece)
 {
     GW_ASSERT(piece->tensor_count > 0 &&
               piece->first_tensor + piece->tensor_count <= s->plan->tensor_count);
-    const struct tensor *first = &s->tensors[piece->first_tensor];
-    bool is_own = piece->id - first->first_piece < first->taken;
     bool freed = false;
     if (piece->tensor_count == 1)
         freed = tensor_done(s, piece->first_tensor, piece->bytes);
@@ -259,8 +273,8 @@ bool gw_scheduler_done(struct gw_scheduler *s, const struct gw_piece *piece)
         uint32_t tensor = piece->first_tensor + i;
         freed |= tensor_done(s, tensor, s->plan->tensors[tensor].bytes);
     }
-    if (is_own)
-        s->under_way -= piece->bytes;
+    if (!s->credit_when_sent)
+        give_credit(s, piece);
     return s->ops->forward_waits_all ? s->left_count == 0 : freed;
 }
 

@@ -35,9 +35,11 @@ struct gw_scheduler_cfg {
     const struct gw_schedule_ops *ops;
     const void *cfg; /* its options; read by gw_scheduler_open() alone */
     const struct gw_plan *plan;
-    uint64_t fusion; /* bytes of a buffer into which ready tensors are fused; 0: no fusion */
-    gw_time cycle;   /* of fusion: tensors wait for its multiples, counted from the iteration's
-                        backward pass; 0: for none */
+    uint64_t fusion;   /* bytes of a buffer into which ready tensors are fused; 0: no fusion */
+    bool credit_when_sent; /* credit is back when a piece was sent (gw_scheduler_sent); else when its
+                          sum is back */
+    gw_time cycle;     /* of fusion: tensors wait for its multiples, counted from the iteration's
+                          backward pass; 0: for none */
 };
 
 struct gw_scheduler;
@@ -67,6 +69,13 @@ gw_time gw_scheduler_deadline(const struct gw_scheduler *scheduler, gw_time now)
 
 /* Whether all tensors of a piece that another worker chose are ready here. */
 bool gw_scheduler_has(const struct gw_scheduler *scheduler, const struct gw_piece *piece);
+
+/*
+ * A piece has left this worker, with `credit_when_sent`: once, and before it is done. Where the sum
+ * waits for pieces that others choose by themselves, credit must not wait for it: each could have
+ * given its credit to other pieces, and all would wait for ever.
+ */
+void gw_scheduler_sent(struct gw_scheduler *scheduler, const struct gw_piece *piece);
 
 /*
  * A piece, of this worker's choice or another's, is summed and back. Returns true when the forward

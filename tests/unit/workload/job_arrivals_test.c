@@ -77,9 +77,9 @@ static void job_trace_read__names_file_and_line_of_an_error(void **state)
         const char *text;
         const char *why; /* after "file NAME:" */
     } broken[] = {
-        {"", " empty; expected start,model"},
         {"\n", "1: the first line must be start,model"},
         {HEADER "0,,8,1\n", "2: model: missing: its name"},
+        {"", " the file is empty; the first line must be start,model"},
         {"start;model\n", "1: the first line must be start,model"},
         {HEADER, "1: there is no job"},
         {HEADER "0,resnet50,8\n", "2: has 3 columns instead of 4"},

@@ -109,7 +109,7 @@ static void plan_make__takes_the_floor_from_others_in_proportion(void **state)
                              .macs = 401};
     struct gw_plan_cfg cfg = cfg_of("none", 1);
     struct gw_plan plan;
-    cfg.samples_per_s = 1000 * GW_Q16_ONE / 3; /* 3 ms, and a little for the fraction */
+    cfg.images_per_s = 1000 * GW_Q16_ONE / 3; /* 3 ms, and a little for the fraction */
     make(&plan, &model, &cfg);
     check_plan(&plan, &model);
     gw_time rest = plan.forward - 2 * FLOOR;
@@ -121,13 +121,13 @@ static void plan_make__takes_the_floor_from_others_in_proportion(void **state)
     gw_plan_free(&plan);
 
     /* 90 us of forward time: a quarter is above the floor, 4 x 20 us fit; 60 us: they do not. */
-    cfg.samples_per_s = GW_Q16_ONE * 1000000 / 270;
+    cfg.images_per_s = GW_Q16_ONE * 1000000 / 270;
     make(&plan, &model, &cfg);
     check_plan(&plan, &model);
     assert_int_equal(plan.layers[1].forward, FLOOR);
     assert_in_range(plan.layers[2].forward, 30 * GW_US, 31 * GW_US);
     gw_plan_free(&plan);
-    cfg.samples_per_s = GW_Q16_ONE * 1000000 / 180;
+    cfg.images_per_s = GW_Q16_ONE * 1000000 / 180;
     make(&plan, &model, &cfg);
     check_plan(&plan, &model);
     for (int l = 0; l < 4; l++)
@@ -156,7 +156,7 @@ static void plan_make__divides_any_model_exactly(void **state)
         }
         struct gw_plan_cfg cfg = cfg_of("none", 1 + gw_prng_below(&prng, 512));
         struct gw_plan plan;
-        cfg.samples_per_s = GW_Q16_ONE + gw_prng_below(&prng, 1u << 30);
+        cfg.images_per_s = GW_Q16_ONE + gw_prng_below(&prng, 1u << 30);
         cfg.compression = GW_Q16_ONE / 16 + gw_prng_below(&prng, 60000);
         make(&plan, &model, &cfg);
         check_plan(&plan, &model);
@@ -203,7 +203,7 @@ static void plan_make__takes_batch_over_throughput(void **state)
     assert_int_equal(plan.forward + plan.backward, 108843537415); /* 32 / 294 s */
     assert_int_equal(plan.bytes, 4 * model.params);
     gw_plan_free(&plan);
-    cfg.samples_per_s = 37 * GW_Q16_ONE + GW_Q16_ONE / 2;
+    cfg.images_per_s = 37 * GW_Q16_ONE + GW_Q16_ONE / 2;
     make(&plan, &model, &cfg);
     assert_int_equal(plan.forward + plan.backward, 853333333333);
     gw_plan_free(&plan);
@@ -254,10 +254,10 @@ static void plan_make__refuses_what_makes_no_sense(void **state)
     cfg.compression = GW_Q16_ONE + 1;
     refused(&model, &cfg, "compression must be from 0.0625");
     cfg = cfg_of("none", 65536);
-    cfg.samples_per_s = -1;
-    refused(&model, &cfg, "samples_per_s must not be negative");
-    cfg.samples_per_s = 1;
-    refused(&model, &cfg, "samples_per_s: 65536 of alexnet take longer than an hour");
+    cfg.images_per_s = -1;
+    refused(&model, &cfg, "images_per_s must not be negative");
+    cfg.images_per_s = 1;
+    refused(&model, &cfg, "images_per_s: 65536 of alexnet take longer than an hour");
     gw_model_free(&model);
 
     struct gw_layer layer = {.weights = 5};
@@ -269,7 +269,7 @@ static void plan_make__refuses_what_makes_no_sense(void **state)
     struct gw_plan plan;
     cfg = cfg_of("V100", 32);
     refused(&own, &cfg, "device: own.csv has no macs");
-    cfg.samples_per_s = GW_Q16_ONE; /* then its speed is known */
+    cfg.images_per_s = GW_Q16_ONE; /* then its speed is known */
     make(&plan, &own, &cfg);
     check_plan(&plan, &own);
     gw_plan_free(&plan);

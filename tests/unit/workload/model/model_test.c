@@ -140,7 +140,7 @@ static void model_load__names_file_and_line_of_an_error(void **state)
         const char *text;
         const char *why; /* after the name of the file */
     } broken[] = {
-        {"", ": the first line must be layer,kind"},
+        {"", ": the file is empty; the first line must be layer,kind"},
         {"\n# only this\nname,params\n", ":3: the first line must be layer,kind"},
         {HEADER, ": no layer has parameters"},
         {HEADER "a,attn,0,0,5\n", ": no layer has parameters"},

@@ -146,6 +146,31 @@ static void scheduler_credit__may_be_overdrawn_by_one_piece(void **state)
     gw_scheduler_close(s);
 }
 
+/* Credit is back when a piece was sent, and not again when it is done. */
+static void scheduler_sent__gives_credit_back_once(void **state)
+{
+    (void)state;
+    struct hand_plan hand;
+    four_layers(&hand);
+    const struct gw_algo *algo = gw_registry_find(&gw_schedule_registry, "p3");
+    union gw_algo_cfg cfg;
+    build_settings(algo, &cfg, "partition=10KB credit=20KB");
+    struct gw_scheduler *s = gw_scheduler_open(&(struct gw_scheduler_cfg){
+        .ops = (const void *)algo, .cfg = &cfg, .plan = &hand.plan, .credit_when_sent = true});
+    gw_scheduler_begin(s, 0);
+    layer_ready(s, &hand.plan, 1, 0);
+    expect_piece(s, 0, 2, 1, 0, 10000);
+    expect_piece(s, 0, 2, 1, 10000, 10000);
+    expect_none(s, 0);
+    struct gw_piece piece = {.id = 2, .first_tensor = 2, .tensor_count = 1, .bytes = 10000};
+    gw_scheduler_sent(s, &piece);
+    expect_piece(s, 0, 2, 1, 20000, 10000);
+    expect_none(s, 0);
+    assert_false(gw_scheduler_done(s, &piece));
+    expect_none(s, 0);
+    gw_scheduler_close(s);
+}
+
 static void scheduler_partition__is_of_whole_elements_and_not_tiny(void **state)
 {
     (void)state;
@@ -369,6 +394,7 @@ int main(void)
         cmocka_unit_test(scheduler_wfbp__sends_what_is_ready_and_frees_layer_by_layer),
         cmocka_unit_test(scheduler_p3__cuts_and_prefers_the_front),
         cmocka_unit_test(scheduler_credit__may_be_overdrawn_by_one_piece),
+        cmocka_unit_test(scheduler_sent__gives_credit_back_once),
         cmocka_unit_test(scheduler_partition__is_of_whole_elements_and_not_tiny),
         cmocka_unit_test(scheduler_fusion__fills_buffers_at_each_cycle),
         cmocka_unit_test(scheduler_fusion__keeps_to_the_schedule),
