@@ -166,7 +166,7 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"beat=1ps", "beat must be from"},
         {"lost=1ps", "lost must be from"},
         {"lost=5ms beat=5ms", "lost must be longer than beat"},
-        {"cycle=3601s", "cycle must be at most an hour"},
+        {"cycle=432001s", "cycle must be at most 5 days"},
         {"slowdown=2 straggler=8", "straggler must be a rank, below 8"},
         {"start=2ms end=1ms", "end must be after"},
         {"synchronous=no", "synchronous: only servers"},
