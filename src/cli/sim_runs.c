@@ -83,6 +83,15 @@ struct session {
     bool incomplete; /* a run left flows unfinished */
 };
 
+/* A pipe or a device, which cannot be cut, has nothing to lose. */
+static bool empty_timeline(const struct session *session)
+{
+    if (ftruncate(fileno(session->timeline), 0) == 0 || errno == EINVAL)
+        return true;
+    gw_complain("--timeline %s: %s", session->args->timeline, strerror(errno));
+    return false;
+}
+
 /* Reports a finished run in every way that was asked for. Returns an exit status. */
 static int report(struct session *session, const struct gw_run_report *run)
 {
@@ -104,6 +113,8 @@ static int report(struct session *session, const struct gw_run_report *run)
     char directory[PATH_SIZE];
     if (args->out && (!make_directory(args->out, session->run_index, session->is_only, directory) ||
                       gw_report_files(run, directory) != GW_OK))
+        return GW_EXIT_FAILURE;
+    if (session->timeline && !empty_timeline(session))
         return GW_EXIT_FAILURE;
     if (session->timeline && !gw_trace_events_write(run, session->timeline, args->timeline))
         return GW_EXIT_FAILURE;
@@ -292,7 +303,8 @@ static int run_session(struct session *session, const struct gw_sweep *sweep)
         gw_complain("--timeline: needs a single run, not a sweep or several seeds");
         return GW_EXIT_USAGE;
     }
-    if (args->timeline && !(session->timeline = fopen(args->timeline, "w"))) {
+    /* For appending: an old file keeps what it has until a run has ended. */
+    if (args->timeline && !(session->timeline = fopen(args->timeline, "a"))) {
         gw_complain("--timeline %s: %s", args->timeline, strerror(errno));
         return GW_EXIT_USAGE;
     }

@@ -154,6 +154,15 @@ class TimelineTest(unittest.TestCase):
         done = self.sim("--timeline", self.path("t.json"), "--seeds", "2", status=2)
         self.assertIn("--timeline: needs a single run", done.stderr)
 
+    def test_an_old_file__is_replaced_by_a_run_and_kept_by_an_error(self):
+        self.run_with()
+        with open(self.path("timeline.json"), encoding="utf-8") as file:
+            old = file.read()
+        self.sim("--timeline", self.path("timeline.json"), "--set", "host.mtu=0", status=2)
+        with open(self.path("timeline.json"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), old)
+        self.run_with("--seed", "2")  # one JSON value, not two
+
     def test_the_timeline_changes_nothing(self):
         result, _ = self.run_with()
         plain = json.loads(self.sim().stdout)
