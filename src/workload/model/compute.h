@@ -19,10 +19,10 @@
 #include "workload/model/plan.h"
 
 struct gw_plan_cfg {
-    const char *device;   /* a name of gw_compute_devices() */
+    const char *device;  /* a name of gw_compute_devices() */
     gw_q16 images_per_s; /* of one worker; 0: as the device has it */
-    uint32_t batch;       /* samples of one worker in an iteration */
-    gw_q16 compression;   /* gradients travel as this part of their bytes, from 1/16 to 1 */
+    uint32_t batch;      /* samples of one worker in an iteration */
+    gw_q16 compression;  /* gradients travel as this part of their bytes, from 1/16 to 1 */
 };
 
 /*

@@ -35,11 +35,11 @@ struct gw_scheduler_cfg {
     const struct gw_schedule_ops *ops;
     const void *cfg; /* its options; read by gw_scheduler_open() alone */
     const struct gw_plan *plan;
-    uint64_t fusion;   /* bytes of a buffer into which ready tensors are fused; 0: no fusion */
-    bool credit_when_sent; /* credit is back when a piece was sent (gw_scheduler_sent); else when its
-                          sum is back */
-    gw_time cycle;     /* of fusion: tensors wait for its multiples, counted from the iteration's
-                          backward pass; 0: for none */
+    uint64_t fusion;       /* bytes of a buffer into which ready tensors are fused; 0: no fusion */
+    bool credit_when_sent; /* credit is back when a piece was sent (gw_scheduler_sent); else when
+                          its sum is back */
+    gw_time cycle; /* of fusion: tensors wait for its multiples, counted from the iteration's
+                      backward pass; 0: for none */
 };
 
 struct gw_scheduler;
