@@ -92,7 +92,7 @@ static void query_run__outlives_expressions(void **state)
         {"[repeat(1)] | length",
          "cannot be evaluated: "}, /* time or memory, whichever ends first */
         {"1e18 | todate | 1", "cannot be evaluated: jq fails, or needs more than 1024 MiB"},
-        {"[1] | .[1e9] = 1 | length", "cannot be evaluated: jq fails, or needs more"},
+        {"[1] | .[1e9] = 1 | length", "cannot be evaluated: "}, /* likewise */
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
