@@ -92,6 +92,11 @@ struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw
 /* In the serial phase: calls a member at `at`, if not earlier. */
 void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
 
+/* Likewise, for movers that notice no death by themselves: a host of the job has died. Its members
+ * fail for it after job.silence, as if connections broke. */
+void gw_sim_job_mourn(struct gw_sim *sim, const struct gw_sim_job *job, enum gw_job_reason reason,
+                      uint32_t about, gw_time now);
+
 /* Bytes of the largest piece of a job, at most. */
 uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec);
 
