@@ -118,12 +118,19 @@ double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *res
     return jobs ? sum * sum / (jobs * squares) : 1;
 }
 
+/* Adds what a job's mover counted to a result. */
+static void add_counts(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)
+{
+    if (sim->jobs[index].ops->results)
+        sim->jobs[index].ops->results(sim, index, result);
+}
+
 static struct gw_sim_progress progress_of(const struct gw_sim *sim, uint32_t index)
 {
     const struct gw_sim_job *job = &sim->jobs[index];
     struct gw_job_result result = {0};
     struct gw_sim_progress progress = {0};
-    job->ops->results(sim, index, &result);
+    add_counts(sim, index, &result);
     progress.switch_sums = result.aggregated;
     progress.server_sums = result.fragments - result.aggregated;
     for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
@@ -189,7 +196,7 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
     for (uint32_t i = 0; i < workload->job_count && i < max; i++) {
         const struct gw_job_spec *spec = &workload->jobs[i];
         struct gw_job_result result = {.workers = spec->worker_count, .start = GW_TIME_NEVER};
-        sim->jobs[i].ops->results(sim, i, &result);
+        add_counts(sim, i, &result);
         for (uint32_t rank = 0; rank < spec->worker_count; rank++)
             add_member(gw_sim_member_of(sim, spec, rank), &result);
         result.iterations /= spec->worker_count;

@@ -262,7 +262,8 @@ void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member
         return;
     if (member->phase == GW_SIM_COMPUTED && gw_scheduler_is_over(member->scheduler)) {
         end(part, member, GW_FLOW_DONE, now);
-        job->ops->leave(part, member, now);
+        if (job->ops->leave)
+            job->ops->leave(part, member, now);
         return;
     }
     gw_sim_member_wake(part->sim, member, wake_at(part->sim, job, member, now));

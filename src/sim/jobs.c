@@ -179,7 +179,13 @@ void gw_sim_jobs_close(struct gw_sim *sim)
 bool gw_sim_member_start(struct gw_sim_part *part, uint32_t index, gw_time now)
 {
     struct gw_sim_member *member = &part->sim->members[index];
-    return !member->mover || gw_sim_job_of(part->sim, member)->ops->join(part, member, now);
+    const struct gw_sim_mover_ops *ops = gw_sim_job_of(part->sim, member)->ops;
+    if (!member->mover)
+        return true;
+    if (ops->join)
+        return ops->join(part, member, now);
+    gw_sim_member_joined(part, member, now);
+    return true;
 }
 
 void gw_sim_member_wake(struct gw_sim *sim, struct gw_sim_member *member, gw_time at)

@@ -192,12 +192,6 @@ static void close_job(struct gw_sim *sim, uint32_t index)
     free(job->mover);
 }
 
-static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    gw_sim_member_joined(part, member, now);
-    return true;
-}
-
 /* Begins the piece of a place, whose run is idle. */
 static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32_t place,
                   gw_time now)
@@ -283,13 +277,6 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     advance(part, member, now);
 }
 
-static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    (void)part;
-    (void)member;
-    (void)now;
-}
-
 /* Keeps what has come for a piece that the member has not begun. */
 static void keep(struct call *call, const struct gw_event *event)
 {
@@ -345,13 +332,6 @@ static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_
     gw_sim_job_mourn(sim, gw_sim_job_of(sim, member), GW_JOB_LOST, member->rank, now);
 }
 
-static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)
-{
-    (void)sim;
-    (void)index;
-    (void)result;
-}
-
 const struct gw_sim_mover_ops gw_sim_mover_coll = {
     .name = "coll",
     .same_order = true,
@@ -361,12 +341,9 @@ const struct gw_sim_mover_ops gw_sim_mover_coll = {
     .demand = add_demand,
     .open = open_job,
     .close = close_job,
-    .join = join,
     .move = move,
-    .leave = leave,
     .event = event,
     .deadline = deadline,
     .expire = expire,
     .member_crashed = member_crashed,
-    .results = results,
 };

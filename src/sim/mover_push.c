@@ -222,12 +222,6 @@ static void close_job(struct gw_sim *sim, uint32_t index)
     free(shop);
 }
 
-static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    gw_sim_member_joined(part, member, now);
-    return true;
-}
-
 /* So many parts of a piece have been pushed. An acknowledgement that comes after the sum, or even
  * in the next round, finds nothing to wait for, or is taken for that round's. */
 static void left(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t piece,
@@ -334,13 +328,6 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     }
 }
 
-static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    (void)part;
-    (void)member;
-    (void)now;
-}
-
 /* An event at a worker. */
 static void event_of_member(struct gw_sim_part *part, struct gw_sim_member *member,
                             const struct message *message, const struct gw_event *event,
@@ -439,9 +426,7 @@ const struct gw_sim_mover_ops gw_sim_mover_push = {
     .demand = add_demand,
     .open = open_job,
     .close = close_job,
-    .join = join,
     .move = move,
-    .leave = leave,
     .event = event,
     .deadline = deadline,
     .expire = expire,

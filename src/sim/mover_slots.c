@@ -161,12 +161,6 @@ static void close_job(struct gw_sim *sim, uint32_t job)
         hold_close(sim, gw_sim_member_of(sim, spec, rank));
 }
 
-static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    gw_sim_member_joined(part, member, now);
-    return true;
-}
-
 static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                  gw_time now)
 {
@@ -183,13 +177,6 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     };
     int error = gw_slot_worker_reduce(hold->worker, &tensor, now);
     GW_ASSERT(error == GW_OK);
-}
-
-static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    (void)part;
-    (void)member;
-    (void)now;
 }
 
 static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
@@ -241,9 +228,7 @@ const struct gw_sim_mover_ops gw_sim_mover_slots = {
     .demand = add_demand,
     .open = open_job,
     .close = close_job,
-    .join = join,
     .move = move,
-    .leave = leave,
     .event = take_event,
     .member_crashed = member_crashed,
     .back = bytes_back,
