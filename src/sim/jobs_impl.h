@@ -48,12 +48,12 @@ struct gw_sim_job {
     const struct gw_job_spec *spec;
     const struct gw_plan *plan;
     const struct gw_sim_mover_ops *ops;
-    void *mover;                    /* its state of the job, if it has any */
-    struct gw_sim_progress sampled; /* at the last sample */
-    uint64_t *offsets;              /* of each tensor, among the bytes of all */
-    uint32_t pieces;                /* of an iteration, at most */
-    uint32_t first_tag;             /* of its events, see mover.h */
-    uint32_t room;                  /* pieces that a member may have under way */
+    void *mover;                             /* its state of the job, if it has any */
+    struct gw_sim_progress progress, before; /* at the last sample, and at the one before */
+    uint64_t *offsets;                       /* of each tensor, among the bytes of all */
+    uint32_t pieces;                         /* of an iteration, at most */
+    uint32_t first_tag;                      /* of its events, see mover.h */
+    uint32_t room;                           /* pieces that a member may have under way */
     struct gw_sim_order order;
 };
 
