@@ -34,21 +34,15 @@ struct gw_tcp_cfg {
 
 /* Rows of a parameter table: `member` is the struct gw_tcp_cfg within `cfg_type`. */
 #define GW_TCP_PARAMS(cfg_type, member)                                                            \
-    GW_TCP_PARAM(cfg_type, member, COUNT, initial, "10", "first window, packets (RFC 6928)"),      \
-        GW_TCP_PARAM(cfg_type, member, COUNT, slow_start, "2",                                     \
-                     "most packets that one ACK adds in slow start (RFC 3465; RFC 5681: 1)"),      \
-        GW_TCP_PARAM(cfg_type, member, COUNT, cwnd_min, "2",                                       \
-                     "smallest window after a cut, packets (RFC 5681, equation 4)"),               \
-        GW_TCP_PARAM(cfg_type, member, BYTES, cwnd_max, "0",                                       \
-                     "largest window, what a receiver's buffer holds; 0: no limit (own choice)"),  \
-        GW_TCP_PARAM(cfg_type, member, BOOL, prr, "yes",                                           \
-                     "a cut takes effect in proportion to what arrives, not at once (RFC 6937)")
-
-#define GW_TCP_PARAM(cfg_type, member, kind, field, initial_text, help_text)                       \
-    {                                                                                              \
-        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, member.field),       \
-        .initial = initial_text, .help = help_text                                                 \
-    }
+    GW_PARAM_IN(cfg_type, member, COUNT, initial, "10", "first window, packets (RFC 6928)"),       \
+        GW_PARAM_IN(cfg_type, member, COUNT, slow_start, "2",                                      \
+                    "most packets that one ACK adds in slow start (RFC 3465; RFC 5681: 1)"),       \
+        GW_PARAM_IN(cfg_type, member, COUNT, cwnd_min, "2",                                        \
+                    "smallest window after a cut, packets (RFC 5681, equation 4)"),                \
+        GW_PARAM_IN(cfg_type, member, BYTES, cwnd_max, "0",                                        \
+                    "largest window, what a receiver's buffer holds; 0: no limit (own choice)"),   \
+        GW_PARAM_IN(cfg_type, member, BOOL, prr, "yes",                                            \
+                    "a cut takes effect in proportion to what arrives, not at once (RFC 6937)")
 
 struct gw_tcp {
     uint64_t cwnd;      /* 1/65536 byte */
