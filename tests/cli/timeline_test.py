@@ -162,6 +162,8 @@ class TimelineTest(unittest.TestCase):
         with open(self.path("timeline.json"), encoding="utf-8") as file:
             self.assertEqual(file.read(), old)
         self.run_with("--seed", "2")  # one JSON value, not two
+        self.sim("--timeline", self.path("new.json"), "--set", "host.mtu=0", status=2)
+        self.assertFalse(os.path.exists(self.path("new.json")))
 
     def test_the_timeline_changes_nothing(self):
         result, _ = self.run_with()
