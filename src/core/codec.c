@@ -18,6 +18,7 @@ _Static_assert((int)GW_PKT_PARAM == GW_WIRE_PARAM, "kinds agree");
 _Static_assert((int)GW_PKT_JOB == GW_WIRE_JOB, "kinds agree");
 _Static_assert((int)GW_PKT_PAUSE == GW_WIRE_PAUSE, "kinds agree");
 _Static_assert((int)GW_PKT_CREDIT == GW_WIRE_CREDIT, "kinds agree");
+_Static_assert((int)GW_PKT_NOTICE == GW_WIRE_NOTICE, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
@@ -140,6 +141,27 @@ static void job_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     memcpy(pkt->job.word, hdr->job.word, sizeof(pkt->job.word));
 }
 
+static void notice_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+{
+    GW_ASSERT(pkt->notice.is_answer == (pkt->q.class == GW_CLASS_CONTROL));
+    hdr->flags = pkt->q.class;
+    hdr->notice.job = pkt->notice.job;
+}
+
+static void notice_from_hdr(const struct gw_wire_hdr *hdr, uint8_t tos, struct gw_pkt *pkt)
+{
+    bool is_answer = hdr->flags == GW_CLASS_CONTROL;
+    enum gw_wire_signal own = is_answer ? GW_WIRE_SIGNAL_ANSWER : GW_WIRE_SIGNAL_START;
+    pkt->sent_at = 0;
+    pkt->echo_entropy = 0;
+    memset(&pkt->notice, 0, sizeof(pkt->notice)); /* it has padding */
+    pkt->notice.job = hdr->notice.job;
+    pkt->notice.is_answer = is_answer;
+    pkt->notice.units = gw_wire_tos_signal(tos) == own ? gw_wire_tos_number(tos) : 0;
+    pkt->q.class = hdr->flags & GW_WIRE_NOTICE_CLASS;
+    pkt->q.flags = 0;
+}
+
 static void credit_from_hdr(struct gw_pkt *pkt)
 {
     pkt->sent_at = 0;
@@ -154,6 +176,21 @@ static void pause_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     memset(&pkt->data, 0, sizeof(pkt->data));
 }
 
+/* Whether a packet may be the head of a burst. */
+static bool may_lead(uint32_t kind)
+{
+    return kind == GW_PKT_DATA || kind == GW_PKT_GRAD;
+}
+
+static uint8_t tos_of(const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind == GW_PKT_NOTICE)
+        return gw_wire_tos(pkt->notice.is_answer ? GW_WIRE_SIGNAL_ANSWER : GW_WIRE_SIGNAL_START,
+                           pkt->notice.units, pkt->q.ecn);
+    return gw_wire_tos(pkt->q.flags & GW_PKT_HEAD ? GW_WIRE_SIGNAL_HEAD : GW_WIRE_SIGNAL_NONE,
+                       pkt->q.class, pkt->q.ecn);
+}
+
 void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, struct gw_frame *frame)
 {
     struct gw_wire_hdr hdr = {
@@ -163,7 +200,7 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         .flow = pkt->flow,
         .seq = pkt->seq,
         .kind = pkt->q.kind,
-        .flags = pkt->q.flags,
+        .flags = pkt->q.flags & (uint8_t)~GW_PKT_HEAD, /* which is in the TOS byte */
     };
     if (pkt->q.kind == GW_PKT_DATA)
         data_to_hdr(pkt, &hdr);
@@ -173,12 +210,14 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         job_to_hdr(pkt, &hdr);
     else if (pkt->q.kind == GW_PKT_PAUSE)
         hdr.sent_at = pkt->pause;
+    else if (pkt->q.kind == GW_PKT_NOTICE)
+        notice_to_hdr(pkt, &hdr);
     else if (pkt->q.kind != GW_PKT_CREDIT)
         answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
     frame->length = frame->hdr_size + gw_codec_payload(pkt);
     frame->entropy = pkt->entropy;
-    frame->tos = gw_wire_tos(pkt->q.class, pkt->q.ecn);
+    frame->tos = tos_of(pkt);
 }
 
 int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_time now,
@@ -204,6 +243,8 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         .flags = hdr.flags,
         .kind = hdr.kind,
     };
+    if (may_lead(kind) && gw_wire_tos_signal(frame->tos) == GW_WIRE_SIGNAL_HEAD)
+        pkt->q.flags |= GW_PKT_HEAD;
     pkt->src = hdr.src;
     pkt->dst = hdr.dst;
     pkt->flow = hdr.flow;
@@ -218,6 +259,8 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         job_from_hdr(&hdr, pkt);
     else if (kind == GW_WIRE_PAUSE)
         pause_from_hdr(&hdr, pkt);
+    else if (kind == GW_WIRE_NOTICE)
+        notice_from_hdr(&hdr, frame->tos, pkt);
     else if (kind == GW_WIRE_CREDIT)
         credit_from_hdr(pkt);
     else

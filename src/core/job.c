@@ -50,6 +50,7 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
         [GW_JOB_STALLED] = "no result came for too long",
         [GW_JOB_OVERFLOW] = "a sum does not fit its type",
         [GW_JOB_MISMATCH] = "workers reduce tensors that differ",
+        [GW_JOB_NOTICE] = "workers announce bursts differently, or with more than 75 packets",
     };
     return (uint32_t)reason < GW_JOB_REASONS ? texts[reason] : "unknown reason";
 }

@@ -41,12 +41,14 @@ enum {
  */
 enum gw_job_op {
     /* Worker to server. seq: first fragment without result; index: rank, or GW_RANK_NONE for any;
-     * epoch: the worker's last; scale: GW_JOB_PATH_*; word: the switches on the way. */
+     * epoch: the worker's last; scale: GW_JOB_PATH_*; q.flags: gw_notice_option, times 8; word: the
+     * switches on the way. */
     GW_JOB_JOIN,
     /* Server to worker. index: enum gw_job_reason; word[0]: rank or switch that it is about. */
     GW_JOB_REFUSED,
     /* Server to switch word[2], by way of a worker below. index: number of the member; seq: how
-     * many there are; word[0]: its address; word[1]: gw_job_spot. */
+     * many there are; word[0]: its address; word[1]: gw_job_spot, and how many workers
+     * the member stands for. */
     GW_JOB_INSTALL,
     /* Switch to server. seq: members known; index: enum gw_job_reason; word[2]: the switch. */
     GW_JOB_INSTALLED,
@@ -85,6 +87,7 @@ enum gw_job_reason {
     GW_JOB_STALLED,  /* no result for too long */
     GW_JOB_OVERFLOW, /* a sum does not fit its type */
     GW_JOB_MISMATCH, /* workers reduce different tensors */
+    GW_JOB_NOTICE,   /* workers announce their bursts differently, or above the largest threshold */
     GW_JOB_REASONS,
 };
 
@@ -117,6 +120,7 @@ struct gw_job_terms {
     uint16_t window;  /* the largest one, less 1 */
     uint8_t indexing;
     uint8_t hashing;
+    uint8_t notice; /* threshold that bursts are announced with, in units; 0: they are not */
 };
 
 /* Sentence for a reason, without full stop. */

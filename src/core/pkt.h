@@ -38,6 +38,7 @@ enum gw_pkt_kind {
     GW_PKT_PAUSE = 6, /* the other end of the link holds data back for a time; see pause.h */
     /* 7 is none of these on the wire, but wire/attach.h. */
     GW_PKT_CREDIT = 8, /* the receiver of a flow lets its sender go on; see credit.h */
+    GW_PKT_NOTICE = 9, /* a burst is coming, or the answer to that; see core/notice.h */
     GW_PKT_KINDS,
 };
 
@@ -52,6 +53,7 @@ enum gw_ecn {
 enum gw_pkt_flag {
     GW_PKT_TRIMMABLE = 1, /* a switch may cut the payload */
     GW_PKT_TRIMMED = 2,   /* a switch has cut the payload */
+    GW_PKT_HEAD = 4,      /* on data and gradients: the first of a burst that a notice announced */
     GW_PKT_ECHO_CE = 8,   /* on ACK and NACK: the data packet carried CE */
     GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
     GW_PKT_GIVEN_UP = 32, /* on ACK and NACK: what was lost need not be sent again, see flow_rx.h */
@@ -132,7 +134,8 @@ struct gw_pkt {
         };
     };
     uint32_t seq; /* packet number within the flow; ACK, NACK: echo of the packet that caused it;
-                     credit: packets granted since the flow began */
+                     credit: packets granted since the flow began; notice: its number, echoed in
+                     the answer */
     uint16_t entropy; /* what ECMP hashes */
     union {
         uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
@@ -163,6 +166,11 @@ struct gw_pkt {
         struct {
             uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */
         } job;
+        struct {
+            uint32_t job;   /* whose burst it is */
+            uint8_t units;  /* threshold, in units of GW_NOTICE_STEP packets; 0: it is not known */
+            bool is_answer; /* from where the burst goes to */
+        } notice;
     };
 };
 

@@ -51,6 +51,9 @@ enum {
     OFFSET_JOB_WORDS = OFFSET_JOB_RESERVED + 2,
     OFFSET_JOB_END = OFFSET_JOB_WORDS + 4 * GW_WIRE_JOB_WORDS,
 
+    OFFSET_NOTICE_JOB = OFFSET_COMMON_END,
+    OFFSET_NOTICE_END = OFFSET_NOTICE_JOB + 4,
+
     /* The gate reads no further. */
     OFFSET_PREFIX_END = OFFSET_COOKIE,
 };
@@ -70,6 +73,8 @@ _Static_assert((int)OFFSET_AGG_END == GW_WIRE_AGG_SIZE, "gradient and parameter"
 _Static_assert((int)OFFSET_JOB_END == GW_WIRE_JOB_SIZE, "job control");
 _Static_assert((int)OFFSET_SENT_AT_END == GW_WIRE_PAUSE_SIZE, "pause");
 _Static_assert((int)OFFSET_COMMON_END == GW_WIRE_CREDIT_SIZE, "credit");
+_Static_assert((int)OFFSET_NOTICE_END == GW_WIRE_NOTICE_SIZE, "notice");
+_Static_assert(GW_WIRE_NOTICE_SIZE <= 36, "64 bytes with the headers of Ethernet, IP and UDP");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
 _Static_assert((int)OFFSET_AGG_END <= GW_WIRE_HDR_MAX, "room for gradients");
@@ -85,6 +90,8 @@ static const uint8_t known_flags[GW_WIRE_KINDS] = {
                      GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED,
     [GW_WIRE_ACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK,
     [GW_WIRE_NACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK | GW_WIRE_NOT_READY,
+    [GW_WIRE_JOB] = GW_WIRE_JOB_OPTION,
+    [GW_WIRE_NOTICE] = GW_WIRE_NOTICE_CLASS,
 };
 
 /* Flags that follow from other fields. */
@@ -191,6 +198,8 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
         return length == GW_WIRE_PAUSE_SIZE;
     case GW_WIRE_CREDIT:
         return length == GW_WIRE_CREDIT_SIZE;
+    case GW_WIRE_NOTICE:
+        return length == GW_WIRE_NOTICE_SIZE;
     default:
         return false;
     }
@@ -321,6 +330,10 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
         return job_decode(bytes, hdr);
     if (hdr->kind == GW_WIRE_CREDIT)
         return GW_OK;
+    if (hdr->kind == GW_WIRE_NOTICE) {
+        hdr->notice.job = get32(bytes + OFFSET_NOTICE_JOB);
+        return GW_OK;
+    }
     hdr->sent_at = get48(bytes + OFFSET_SENT_AT);
     if (hdr->kind == GW_WIRE_DATA)
         return data_decode(bytes, length, flags, hdr);
@@ -403,6 +416,13 @@ static uint8_t pause_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint3
     return 0;
 }
 
+static uint8_t notice_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+{
+    put32(bytes + OFFSET_NOTICE_JOB, hdr->notice.job);
+    *size = GW_WIRE_NOTICE_SIZE;
+    return 0;
+}
+
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
     uint32_t size;
@@ -416,6 +436,8 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
         flags |= job_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_PAUSE)
         flags |= pause_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_NOTICE)
+        flags |= notice_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_CREDIT)
         size = GW_WIRE_CREDIT_SIZE;
     else

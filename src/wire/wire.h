@@ -100,6 +100,29 @@
  * Credit (28 bytes; no payload): as data up to 28, where the packet number is how many packets the
  * receiver has granted since the flow began.
  *
+ * Notice (32 bytes; no payload): as data up to 28, where the flow is the one that the burst belongs
+ * to (of gradients: the job), the packet number that of the notice, and the flags the class: 0 to 6
+ * of the burst, 7 in the answer. Then
+ *
+ *     +---------------------------------------------------------------+
+ *  28 |                              job                              |
+ *     +---------------------------------------------------------------+
+ *
+ * What switches between must know of a burst travels outside of UDP, as a *signal* in the DSCP:
+ *
+ *       7   6   5   4   3   2   1   0
+ *     +---+---+---------------+-------+
+ *     | S | A |    number     |  ECN  |
+ *     +---+---+---------------+-------+
+ *
+ *   0 0  no signal: the number is the class
+ *   1 0  START: a burst is coming; the number is the marking threshold in units of five packets
+ *   0 1  the answer to that; the same number
+ *   1 1  head: the first packet of the burst; the number is the class
+ *
+ * START and answer are on notices alone, head on data and gradients alone; elsewhere they are not
+ * ours, and the packet is best effort.
+ *
  * There is one encoding of everything: bytes that decode encode to the same bytes.
  */
 #ifndef GW_WIRE_WIRE_H
@@ -111,7 +134,7 @@
 #define GW_WIRE_MAGIC 0x4757u /* "GW" */
 
 /* Change it with every change of a layout or of a meaning. */
-#define GW_WIRE_VERSION 4u
+#define GW_WIRE_VERSION 5u
 
 enum {
     GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */
@@ -121,6 +144,7 @@ enum {
     GW_WIRE_JOB_SIZE = 52,
     GW_WIRE_PAUSE_SIZE = 34,
     GW_WIRE_CREDIT_SIZE = 28,
+    GW_WIRE_NOTICE_SIZE = 32,
     GW_WIRE_HDR_MIN = GW_WIRE_CREDIT_SIZE,
     GW_WIRE_HDR_MAX = 52,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
@@ -143,21 +167,24 @@ enum gw_wire_kind {
     GW_WIRE_JOB = 5,
     GW_WIRE_PAUSE = 6,
     GW_WIRE_CREDIT = 8, /* 7 is GW_ATTACH_KIND */
+    GW_WIRE_NOTICE = 9,
     GW_WIRE_KINDS,
 };
 
 enum gw_wire_flag {
-    GW_WIRE_TRIMMABLE = 1,   /* data: a switch may cut the payload */
-    GW_WIRE_TRIMMED = 2,     /* data: a switch has cut the payload */
-    GW_WIRE_ECHO_CE = 8,     /* answer: the data packet carried CE */
-    GW_WIRE_ACK_NOW = 16,    /* data: acknowledge at once */
-    GW_WIRE_LAST = 32,       /* data: last packet of the message */
-    GW_WIRE_GIVEN_UP = 32,   /* answer: what was lost need not be sent again */
-    GW_WIRE_MASK = 64,       /* answer: the mask follows */
-    GW_WIRE_NOT_READY = 128, /* NACK: there is no memory for the message yet */
-    GW_WIRE_ON_CREDIT = 8,   /* data: the sender waits for credit */
-    GW_WIRE_LAST_FREE = 64,  /* data: the last packet before credit has come */
-    GW_WIRE_STARVED = 128,   /* data: sent without credit, nothing else is in flight */
+    GW_WIRE_TRIMMABLE = 1,    /* data: a switch may cut the payload */
+    GW_WIRE_TRIMMED = 2,      /* data: a switch has cut the payload */
+    GW_WIRE_ECHO_CE = 8,      /* answer: the data packet carried CE */
+    GW_WIRE_ACK_NOW = 16,     /* data: acknowledge at once */
+    GW_WIRE_LAST = 32,        /* data: last packet of the message */
+    GW_WIRE_GIVEN_UP = 32,    /* answer: what was lost need not be sent again */
+    GW_WIRE_MASK = 64,        /* answer: the mask follows */
+    GW_WIRE_NOT_READY = 128,  /* NACK: there is no memory for the message yet */
+    GW_WIRE_ON_CREDIT = 8,    /* data: the sender waits for credit */
+    GW_WIRE_LAST_FREE = 64,   /* data: the last packet before credit has come */
+    GW_WIRE_STARVED = 128,    /* data: sent without credit, nothing else is in flight */
+    GW_WIRE_NOTICE_CLASS = 7, /* mask; notice: its class */
+    GW_WIRE_JOB_OPTION = 248, /* mask; job control: see core/job.h */
 };
 
 /* The second flags of a gradient or parameter. */
@@ -186,7 +213,7 @@ struct gw_wire_hdr {
     uint32_t flow; /* gradient, parameter, job control: job */
     uint32_t seq;
     uint8_t kind;  /* enum gw_wire_kind */
-    uint8_t flags; /* enum gw_wire_flag */
+    uint8_t flags; /* enum gw_wire_flag; notice: class; JOIN: see core/job.h */
     union {
         struct {
             uint32_t total; /* packets in the message: seq < total < 2^32 - 1 */
@@ -218,6 +245,9 @@ struct gw_wire_hdr {
             uint8_t scale;
             uint8_t op; /* below GW_WIRE_JOB_OPS */
         } job;
+        struct {
+            uint32_t job;
+        } notice;
     };
 };
 
@@ -247,20 +277,37 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
  */
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes);
 
-/*
- * The TOS byte (traffic class in IPv6): DSCP in the upper six bits, ECN in the lower two. The DSCP
- * of a packet is [START:1][ACK:1][4 bits]; with the first two clear, the low three bits are its
- * class.
- */
-static inline uint8_t gw_wire_tos(uint8_t class, uint8_t ecn)
+/* What a TOS byte says of a burst; see above. */
+enum gw_wire_signal {
+    GW_WIRE_SIGNAL_NONE = 0,
+    GW_WIRE_SIGNAL_ANSWER = 1,
+    GW_WIRE_SIGNAL_START = 2,
+    GW_WIRE_SIGNAL_HEAD = 3,
+};
+
+/* The TOS byte (traffic class in IPv6) of a signal, its number (at most 15) and ECN. */
+static inline uint8_t gw_wire_tos(enum gw_wire_signal signal, uint8_t number, uint8_t ecn)
 {
-    return (uint8_t)(class << 2 | ecn);
+    return (uint8_t)((uint32_t)signal << 6 | (uint32_t)number << 2 | ecn);
 }
 
-/* Class of a packet; 0, best effort, when the network replaced our DSCP by one of its own. */
+static inline enum gw_wire_signal gw_wire_tos_signal(uint8_t tos)
+{
+    return (enum gw_wire_signal)(tos >> 6);
+}
+
+static inline uint8_t gw_wire_tos_number(uint8_t tos)
+{
+    return tos >> 2 & 15;
+}
+
+/* Class of a packet that is no notice; 0, best effort, when the network replaced our DSCP by one of
+ * its own. */
 static inline uint8_t gw_wire_tos_class(uint8_t tos)
 {
-    return tos >> 5 == 0 ? tos >> 2 : 0;
+    enum gw_wire_signal signal = gw_wire_tos_signal(tos);
+    bool is_ours = signal == GW_WIRE_SIGNAL_NONE || signal == GW_WIRE_SIGNAL_HEAD;
+    return is_ours && gw_wire_tos_number(tos) < 8 ? gw_wire_tos_number(tos) : 0;
 }
 
 static inline uint8_t gw_wire_tos_ecn(uint8_t tos)

@@ -597,7 +597,7 @@ static void wire_tos__carries_class_and_ecn(void **state)
     (void)state;
     for (uint8_t class = 0; class < 8; class ++) {
         for (uint8_t ecn = 0; ecn < 4; ecn++) {
-            uint8_t tos = gw_wire_tos(class, ecn);
+            uint8_t tos = gw_wire_tos(GW_WIRE_SIGNAL_NONE, class, ecn);
             assert_int_equal(tos >> 2, class);
             assert_int_equal(gw_wire_tos_class(tos), class);
             assert_int_equal(gw_wire_tos_ecn(tos), ecn);
@@ -605,7 +605,7 @@ static void wire_tos__carries_class_and_ecn(void **state)
     }
 }
 
-/* DSCP that the network wrote, or that says START or ACK, is no class. */
+/* DSCP that the network wrote, is no class. */
 static void wire_tos__foreign_dscp_is_best_effort(void **state)
 {
     (void)state;

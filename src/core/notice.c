@@ -1,0 +1,26 @@
+/* Thresholds of announced bursts; see notice.h. */
+#include "core/notice.h"
+
+#include "base/error.h"
+
+uint32_t gw_notice_formula(const struct gw_notice_path *path, uint32_t halvings)
+{
+    gw_time one = gw_serialisation(gw_byte_time_from_bps(path->rate_bps), path->packet);
+    gw_time unit = GW_NOTICE_FLOWS * one << halvings;
+    gw_time packets = (path->rtt + unit - 1) / unit;
+    return packets < UINT32_MAX ? (uint32_t)packets : UINT32_MAX;
+}
+
+int gw_notice_units(uint8_t option, const struct gw_notice_path *path, uint8_t *units)
+{
+    *units = option;
+    if (option < GW_NOTICE_FORMULA)
+        return GW_OK;
+    uint32_t packets = gw_notice_formula(path, option - GW_NOTICE_FORMULA);
+    if (packets > GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX)
+        return GW_ERR_RANGE;
+    *units = (uint8_t)((packets + GW_NOTICE_STEP - 1) / GW_NOTICE_STEP);
+    if (*units == 0)
+        *units = 1;
+    return GW_OK;
+}
