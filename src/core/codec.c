@@ -41,6 +41,7 @@ _Static_assert((int)GW_AGG_EVEN == GW_WIRE_AGG_EVEN, "flags agree");
 _Static_assert((int)GW_AGG_ODD == GW_WIRE_AGG_ODD, "flags agree");
 _Static_assert((int)GW_AGG_MIXED == GW_WIRE_AGG_MIXED, "flags agree");
 _Static_assert((int)GW_AGG_SLOT == GW_WIRE_AGG_SLOT, "flags agree");
+_Static_assert((int)GW_JOB_JOIN == GW_WIRE_JOB_JOIN, "the operation with an option");
 _Static_assert((int)GW_JOB_OPS == GW_WIRE_JOB_OPS, "operations agree");
 
 enum {
@@ -154,7 +155,7 @@ static void notice_from_hdr(const struct gw_wire_hdr *hdr, uint8_t tos, struct g
     enum gw_wire_signal own = is_answer ? GW_WIRE_SIGNAL_ANSWER : GW_WIRE_SIGNAL_START;
     pkt->sent_at = 0;
     pkt->echo_entropy = 0;
-    memset(&pkt->notice, 0, sizeof(pkt->notice)); /* it has padding */
+    memset(&pkt->data, 0, sizeof(pkt->data)); /* more than a notice uses */
     pkt->notice.job = hdr->notice.job;
     pkt->notice.is_answer = is_answer;
     pkt->notice.units = gw_wire_tos_signal(tos) == own ? gw_wire_tos_number(tos) : 0;
@@ -243,8 +244,10 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         .flags = hdr.flags,
         .kind = hdr.kind,
     };
-    if (may_lead(kind) && gw_wire_tos_signal(frame->tos) == GW_WIRE_SIGNAL_HEAD)
+    if (may_lead(kind) && gw_wire_tos_is_head(frame->tos)) {
         pkt->q.flags |= GW_PKT_HEAD;
+        pkt->q.class = gw_wire_tos_number(frame->tos);
+    }
     pkt->src = hdr.src;
     pkt->dst = hdr.dst;
     pkt->flow = hdr.flow;

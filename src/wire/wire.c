@@ -303,6 +303,8 @@ static int job_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
     uint8_t op = bytes[OFFSET_JOB_OP];
     if (op >= GW_WIRE_JOB_OPS || get16(bytes + OFFSET_JOB_RESERVED) != 0)
         return GW_ERR_MALFORMED;
+    if (hdr->flags && op != GW_WIRE_JOB_JOIN)
+        return GW_ERR_MALFORMED;
     hdr->job.key = get32(bytes + OFFSET_JOB_KEY);
     hdr->job.epoch = get16(bytes + OFFSET_JOB_EPOCH);
     hdr->job.index = get16(bytes + OFFSET_JOB_INDEX);
@@ -397,6 +399,7 @@ static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_
 static uint8_t job_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
 {
     GW_ASSERT(hdr->job.op < GW_WIRE_JOB_OPS);
+    GW_ASSERT(hdr->flags == 0 || hdr->job.op == GW_WIRE_JOB_JOIN);
     put32(bytes + OFFSET_JOB_KEY, hdr->job.key);
     put16(bytes + OFFSET_JOB_EPOCH, hdr->job.epoch);
     put16(bytes + OFFSET_JOB_INDEX, hdr->job.index);

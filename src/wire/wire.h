@@ -92,7 +92,8 @@
  *  48 |                            word 2                             |
  *     +---------------------------------------------------------------+
  *
- * What the numbers mean depends on the operation; core/job.h says it.
+ * What the numbers mean depends on the operation; core/job.h says it. Of the flags, the upper five
+ * bits are an option in a JOIN; all others are 0.
  *
  * Pause (34 bytes; no payload): as data up to 34, where the time is for how long the receiver is to
  * hold its data back; 0 lets it go on.
@@ -153,6 +154,7 @@ enum {
     GW_WIRE_LEVEL_MAX = 3,
     GW_WIRE_POSITION_MAX = 31, /* below a switch */
     GW_WIRE_JOB_OPS = 11,      /* operations of job control are below it */
+    GW_WIRE_JOB_JOIN = 0,      /* the one of them that has an option in its flags */
     GW_WIRE_JOB_WORDS = 3,
     GW_WIRE_TIME_BITS = 48,
 };
@@ -301,13 +303,18 @@ static inline uint8_t gw_wire_tos_number(uint8_t tos)
     return tos >> 2 & 15;
 }
 
-/* Class of a packet that is no notice; 0, best effort, when the network replaced our DSCP by one of
- * its own. */
+/* Whether data or a gradient is the head of a burst. A network that writes class selector 6 makes
+ * heads; they are harmless. */
+static inline bool gw_wire_tos_is_head(uint8_t tos)
+{
+    return gw_wire_tos_signal(tos) == GW_WIRE_SIGNAL_HEAD && gw_wire_tos_number(tos) < 8;
+}
+
+/* Class of a packet that is no notice and no head; 0, best effort, when the network replaced our
+ * DSCP by one of its own. */
 static inline uint8_t gw_wire_tos_class(uint8_t tos)
 {
-    enum gw_wire_signal signal = gw_wire_tos_signal(tos);
-    bool is_ours = signal == GW_WIRE_SIGNAL_NONE || signal == GW_WIRE_SIGNAL_HEAD;
-    return is_ours && gw_wire_tos_number(tos) < 8 ? gw_wire_tos_number(tos) : 0;
+    return tos >> 5 == 0 ? tos >> 2 : 0;
 }
 
 static inline uint8_t gw_wire_tos_ecn(uint8_t tos)

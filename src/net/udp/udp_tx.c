@@ -254,7 +254,8 @@ void gw_udp_send_control(struct gw_datapath *datapath, const struct gw_sock_addr
 {
     struct gw_udp *udp = gw_udp_of(datapath);
     struct iovec iov = {(void *)bytes, length};
-    udp->base.stats.send_errors += send_pieces(udp->fds[0], to, gw_wire_tos(GW_WIRE_SIGNAL_NONE, 0, 0), 0, &iov, 1) < 0;
+    udp->base.stats.send_errors +=
+        send_pieces(udp->fds[0], to, gw_wire_tos(GW_WIRE_SIGNAL_NONE, 0, 0), 0, &iov, 1) < 0;
 }
 
 int gw_udp_blocked_fd(const struct gw_datapath *datapath)

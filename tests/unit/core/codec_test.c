@@ -5,6 +5,7 @@
 #include "base/prng.h"
 #include "core/codec.h"
 #include "core/job.h"
+#include "core/notice.h"
 #include "wire/attach.h"
 
 enum {
@@ -40,6 +41,8 @@ static void fill_job(struct gw_prng *prng, struct gw_pkt *pkt)
     pkt->epoch = (uint16_t)gw_prng_next(prng);
     pkt->scale = (uint8_t)gw_prng_next(prng);
     pkt->agg_flags = (uint8_t)gw_prng_below(prng, GW_JOB_OPS);
+    if (pkt->agg_flags == GW_JOB_JOIN)
+        pkt->q.flags = (uint8_t)(gw_prng_below(prng, GW_NOTICE_OPTIONS) << 3);
     pkt->seq = gw_prng_below(prng, UINT32_MAX);
     pkt->index = (uint16_t)gw_prng_next(prng);
     for (uint32_t i = 0; i < GW_COUNT_OF(pkt->job.word); i++)
@@ -88,6 +91,12 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
     } else if (pkt.q.kind == GW_PKT_PAUSE) {
         pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
+    } else if (pkt.q.kind == GW_PKT_NOTICE) {
+        pkt.sent_at = 0;
+        pkt.seq = gw_prng_below(prng, UINT32_MAX);
+        pkt.notice.job = gw_prng_below(prng, UINT32_MAX);
+        pkt.notice.units = (uint8_t)gw_prng_below(prng, GW_NOTICE_UNITS_MAX + 1);
+        pkt.notice.is_answer = pkt.q.class == GW_CLASS_CONTROL;
     } else if (pkt.q.kind == GW_PKT_CREDIT) {
         pkt.sent_at = 0;
         pkt.seq = gw_prng_below(prng, UINT32_MAX);
@@ -99,6 +108,8 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         if (pkt.q.kind == GW_PKT_ACK && gw_prng_below(prng, 2))
             pkt.ack.mask[gw_prng_below(prng, 2)] = gw_prng_below(prng, UINT32_MAX);
     }
+    if ((pkt.q.kind == GW_PKT_DATA || pkt.q.kind == GW_PKT_GRAD) && gw_prng_below(prng, 2))
+        pkt.q.flags |= GW_PKT_HEAD;
     return pkt;
 }
 
@@ -172,6 +183,10 @@ static void codec_encode__sizes_follow_from_kind_and_payload(void **state)
     struct gw_pkt job = {.q.kind = GW_PKT_JOB, .agg_flags = GW_JOB_JOIN};
     gw_codec_encode(&codec, &job, &frame);
     assert_int_equal(frame.length, GW_WIRE_JOB_SIZE);
+
+    struct gw_pkt notice = {.q.kind = GW_PKT_NOTICE};
+    gw_codec_encode(&codec, &notice, &frame);
+    assert_int_equal(frame.length, GW_WIRE_NOTICE_SIZE);
 }
 
 /* A worker's fragment of the default size fills an Ethernet frame over IPv6. */
@@ -189,6 +204,87 @@ static void codec_encode__352_values_fit_the_mtu(void **state)
     struct gw_pkt request = {.q.kind = GW_PKT_PARAM, .agg_flags = GW_AGG_REQUEST};
     gw_codec_encode(&codec, &request, &frame);
     assert_int_equal(frame.length, GW_WIRE_AGG_SIZE);
+}
+
+/* A burst of 37 packets, and its head, as switches between see them. */
+static void codec_encode__signals_in_the_tos_byte(void **state)
+{
+    (void)state;
+    struct gw_frame frame;
+    struct gw_pkt notice = {.q.kind = GW_PKT_NOTICE, .q.class = 2, .q.ecn = GW_ECN_ECT0};
+    notice.notice.units = 8;
+    gw_codec_encode(&codec, &notice, &frame);
+    assert_int_equal(frame.tos, 0x80 | 8 << 2 | GW_ECN_ECT0);
+    assert_int_equal(frame.hdr[3], 2);
+    notice.notice.is_answer = true;
+    notice.q.class = GW_CLASS_CONTROL;
+    gw_codec_encode(&codec, &notice, &frame);
+    assert_int_equal(frame.tos, 0x40 | 8 << 2 | GW_ECN_ECT0);
+    assert_int_equal(frame.hdr[3], GW_CLASS_CONTROL);
+
+    struct gw_pkt head = {.q.kind = GW_PKT_DATA, .q.class = 3, .q.flags = GW_PKT_HEAD};
+    head.data.total = head.data.len = head.data.mss = 1;
+    gw_codec_encode(&codec, &head, &frame);
+    assert_int_equal(frame.tos, 0xc0 | 3 << 2);
+    assert_int_equal(frame.hdr[3], GW_WIRE_LAST); /* the header does not say it again */
+}
+
+static struct gw_pkt with_tos(struct gw_pkt pkt, uint8_t tos)
+{
+    struct gw_pkt out;
+    struct gw_frame frame;
+    gw_codec_encode(&codec, &pkt, &frame);
+    frame.tos = tos;
+    assert_int_equal(gw_codec_decode(&codec, &frame, 0, &out), GW_OK);
+    assert_int_equal(out.q.ecn, tos & 3);
+    return out;
+}
+
+/* Networks rewrite the DSCP: all that they can make of ours. */
+static void codec_decode__any_dscp_is_a_packet_of_ours(void **state)
+{
+    (void)state;
+    struct gw_pkt data = {.q.kind = GW_PKT_DATA, .q.class = 1}, ack = {.q.kind = GW_PKT_ACK};
+    struct gw_pkt grad = {.q.kind = GW_PKT_GRAD};
+    data.data.total = data.data.len = data.data.mss = 1;
+    grad.agg.values = 1;
+    for (uint32_t tos = 0; tos < 256; tos++) {
+        uint8_t number = tos / 4 % 16;
+        bool is_head = tos / 64 == 3 && number < GW_CLASSES;
+        bool is_plain = tos / 64 == 0 && number < GW_CLASSES;
+        struct gw_pkt out = with_tos(data, (uint8_t)tos);
+        assert_int_equal(out.q.flags, is_head ? GW_PKT_HEAD : 0);
+        assert_int_equal(out.q.class, is_head || is_plain ? number : 0);
+        out = with_tos(grad, (uint8_t)tos);
+        assert_int_equal(out.q.flags, is_head ? GW_PKT_HEAD : 0);
+        assert_int_equal(out.q.class, is_head || is_plain ? number : 0);
+        out = with_tos(ack, (uint8_t)tos); /* nothing of an answer is a head */
+        assert_int_equal(out.q.flags, 0);
+        assert_int_equal(out.q.class, is_plain ? number : 0);
+    }
+}
+
+/* A notice is one whatever became of its threshold. */
+static void codec_decode__a_bleached_notice_asks_for_nothing(void **state)
+{
+    (void)state;
+    for (uint8_t class = 0; class < GW_CLASSES; class ++) {
+        struct gw_pkt pkt = {.q.kind = GW_PKT_NOTICE, .q.class = class, .seq = 5};
+        pkt.notice.job = 77;
+        pkt.notice.units = 8;
+        pkt.notice.is_answer = class == GW_CLASS_CONTROL;
+        for (uint32_t tos = 0; tos < 256; tos++) {
+            bool is_own = tos / 64 == (pkt.notice.is_answer ? 1 : 2);
+            struct gw_pkt out = with_tos(pkt, (uint8_t)tos);
+            assert_int_equal(out.q.kind, GW_PKT_NOTICE);
+            assert_int_equal(out.q.class, class);
+            assert_int_equal(out.q.flags, 0);
+            assert_int_equal(out.seq, 5);
+            assert_int_equal(out.notice.job, 77);
+            assert_int_equal(out.notice.is_answer, pkt.notice.is_answer);
+            assert_int_equal(out.notice.units, is_own ? tos / 4 % 16 : 0);
+        }
+    }
 }
 
 /* A receiver's clock has nothing to do with the sender's; the echo must still come back exactly. */
@@ -238,6 +334,9 @@ int main(void)
         cmocka_unit_test(codec_decode__returns_what_was_encoded),
         cmocka_unit_test(codec_encode__sizes_follow_from_kind_and_payload),
         cmocka_unit_test(codec_encode__352_values_fit_the_mtu),
+        cmocka_unit_test(codec_encode__signals_in_the_tos_byte),
+        cmocka_unit_test(codec_decode__any_dscp_is_a_packet_of_ours),
+        cmocka_unit_test(codec_decode__a_bleached_notice_asks_for_nothing),
         cmocka_unit_test(codec_decode__an_echo_survives_foreign_clocks),
         cmocka_unit_test(codec_decode__refuses_what_is_not_for_us),
     };

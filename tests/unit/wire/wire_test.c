@@ -27,6 +27,12 @@ static bool is_agg(const struct gw_wire_hdr *hdr)
     return hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM;
 }
 
+static bool has_time(const struct gw_wire_hdr *hdr)
+{
+    return hdr->kind == GW_WIRE_DATA || hdr->kind == GW_WIRE_ACK || hdr->kind == GW_WIRE_NACK ||
+           hdr->kind == GW_WIRE_PAUSE;
+}
+
 static uint32_t random32(struct gw_prng *prng)
 {
     /* Extremes and small numbers are where codecs break. */
@@ -105,6 +111,8 @@ static struct gw_wire_hdr random_job(struct gw_prng *prng)
     hdr.job.index = (uint16_t)random32(prng);
     hdr.job.scale = (uint8_t)random32(prng);
     hdr.job.op = (uint8_t)gw_prng_below(prng, GW_WIRE_JOB_OPS);
+    if (hdr.job.op == GW_WIRE_JOB_JOIN)
+        hdr.flags = (uint8_t)(gw_prng_below(prng, 32) << 3);
     for (int i = 0; i < GW_WIRE_JOB_WORDS; i++)
         hdr.job.word[i] = random32(prng);
     return hdr;
@@ -120,17 +128,26 @@ static struct gw_wire_hdr random_credit(struct gw_prng *prng)
     return (struct gw_wire_hdr){.kind = GW_WIRE_CREDIT, .seq = random32(prng)};
 }
 
+static struct gw_wire_hdr random_notice(struct gw_prng *prng)
+{
+    return (struct gw_wire_hdr){.kind = GW_WIRE_NOTICE,
+                                .seq = random32(prng),
+                                .flags = (uint8_t)gw_prng_below(prng, 8),
+                                .notice.job = random32(prng)};
+}
+
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    uint32_t layout = gw_prng_below(prng, 6);
+    uint32_t layout = gw_prng_below(prng, 7);
     struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
                              : layout == 1 ? random_answer(prng)
                              : layout == 2 ? random_agg(prng)
                              : layout == 3 ? random_job(prng)
                              : layout == 4 ? random_pause(prng)
+                             : layout == 5 ? random_notice(prng)
                                            : random_credit(prng);
     hdr.cookie = gw_prng_next(prng);
-    if (!is_agg(&hdr) && hdr.kind != GW_WIRE_JOB && hdr.kind != GW_WIRE_CREDIT)
+    if (has_time(&hdr))
         hdr.sent_at = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     hdr.src = random32(prng);
     hdr.dst = random32(prng);
@@ -177,7 +194,9 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->job.scale, b->job.scale);
         assert_int_equal(a->job.op, b->job.op);
         assert_memory_equal(a->job.word, b->job.word, sizeof(a->job.word));
-    } else if (a->kind != GW_WIRE_PAUSE && a->kind != GW_WIRE_CREDIT) {
+    } else if (a->kind == GW_WIRE_NOTICE) {
+        assert_int_equal(a->notice.job, b->notice.job);
+    } else if (a->kind == GW_WIRE_ACK || a->kind == GW_WIRE_NACK) {
         assert_int_equal(a->answer.cum, b->answer.cum);
         assert_int_equal(a->answer.mask[0], b->answer.mask[0]);
         assert_int_equal(a->answer.mask[1], b->answer.mask[1]);
@@ -235,6 +254,7 @@ enum sample {
     NACK,
     PAUSE,
     CREDIT,
+    NOTICE,
     GRAD,
     PARAM,
     PARAM_REQUEST,
@@ -249,7 +269,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
         [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
         [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
-        [PAUSE] = GW_WIRE_PAUSE,  [CREDIT] = GW_WIRE_CREDIT,
+        [PAUSE] = GW_WIRE_PAUSE,  [CREDIT] = GW_WIRE_CREDIT,       [NOTICE] = GW_WIRE_NOTICE,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -262,7 +282,7 @@ static uint32_t make_sample(enum sample which, uint8_t *bytes)
         hdr.agg.values = which == PARAM_REQUEST ? 0 : PAYLOAD / GW_WIRE_VALUE_SIZE;
     } else if (which == JOB) {
         hdr.job.epoch = 1;
-    } else if (hdr.kind != GW_WIRE_PAUSE && hdr.kind != GW_WIRE_CREDIT) {
+    } else if (hdr.kind == GW_WIRE_ACK || hdr.kind == GW_WIRE_NACK) {
         hdr.answer.cum = 2;
         hdr.answer.echo_entropy = 5;
         hdr.answer.mask[1] = which == ACK_MASK;
@@ -283,7 +303,7 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
     (void)state;
     static const uint32_t expected[SAMPLES] = {
         [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,   [ACK_MASK] = 48, [NACK] = 40,
-        [PARAM_REQUEST] = 44,  [JOB] = 52,          [PAUSE] = 34, [CREDIT] = 28,
+        [PARAM_REQUEST] = 44,  [JOB] = 52,          [PAUSE] = 34, [CREDIT] = 28,   [NOTICE] = 32,
     };
     for (int which = 0; which < SAMPLES; which++) {
         if (which == GRAD || which == PARAM)
@@ -364,6 +384,10 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
             else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE &&
                        credit_fits(flags);
+            else if (which == NOTICE)
+                good = flags < 8;
+            else if (which == JOB)
+                good = flags % 8 == 0;
             else if (which == PAUSE || which == CREDIT || which >= GRAD)
                 good = flags == 0;
             else
@@ -495,6 +519,27 @@ static void wire_decode__knows_the_operations_of_job_control(void **state)
     }
 }
 
+/* Of which byte 3 has an option in JOIN alone. */
+static void wire_decode__knows_options_of_join_alone(void **state)
+{
+    (void)state;
+    uint8_t bytes[GW_WIRE_HDR_MAX] = {0}, again[GW_WIRE_HDR_MAX];
+    uint32_t length = make_sample(JOB, bytes);
+    struct gw_wire_hdr hdr;
+    for (uint32_t op = 0; op < GW_WIRE_JOB_OPS; op++)
+        for (uint32_t flags = 0; flags < 256; flags++) {
+            bool good = flags == 0 || (op == GW_WIRE_JOB_JOIN && flags % 8 == 0);
+            bytes[37] = (uint8_t)op;
+            bytes[3] = (uint8_t)flags;
+            assert_int_equal(receive(bytes, length, &hdr), good ? GW_OK : GW_ERR_MALFORMED);
+            if (!good)
+                continue;
+            assert_int_equal(hdr.flags, flags);
+            assert_int_equal(gw_wire_encode(&hdr, again), length);
+            assert_memory_equal(again, bytes, length);
+        }
+}
+
 static void wire_version__tells_ours_from_others(void **state)
 {
     (void)state;
@@ -524,7 +569,7 @@ static void wire_encode__is_big_endian(void **state)
     hdr.answer.cum = 0x292a2b2c;
     hdr.answer.echo_entropy = 0x2728;
     static const uint8_t expected[GW_WIRE_ANSWER_SIZE] = {
-        'G',  'W',  0x41, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
+        'G',  'W',  0x51, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
         11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c,
     };
@@ -555,7 +600,7 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
     hdr.agg.above[0] = 17;
     hdr.agg.above[1] = 9;
     static const uint8_t expected[GW_WIRE_AGG_SIZE] = {
-        'G',  'W',  0x43, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
+        'G',  'W',  0x53, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
         12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
         0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x09, 0x0a, 0x29,
     };
@@ -582,7 +627,7 @@ static void wire_encode__lays_job_control_out_as_drawn(void **state)
                 .op = 10},
     };
     static const uint8_t expected[GW_WIRE_JOB_SIZE] = {
-        'G',  'W',  0x45, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
+        'G',  'W',  0x55, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
         10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
         0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 10,   0,
         0,    0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,
@@ -592,25 +637,57 @@ static void wire_encode__lays_job_control_out_as_drawn(void **state)
     assert_memory_equal(bytes, expected, sizeof(expected));
 }
 
-static void wire_tos__carries_class_and_ecn(void **state)
+static void wire_encode__lays_a_notice_out_as_drawn(void **state)
 {
     (void)state;
-    for (uint8_t class = 0; class < 8; class ++) {
-        for (uint8_t ecn = 0; ecn < 4; ecn++) {
-            uint8_t tos = gw_wire_tos(GW_WIRE_SIGNAL_NONE, class, ecn);
-            assert_int_equal(tos >> 2, class);
-            assert_int_equal(gw_wire_tos_class(tos), class);
-            assert_int_equal(gw_wire_tos_ecn(tos), ecn);
-        }
+    struct gw_wire_hdr hdr = {
+        .cookie = UINT64_C(0x0102030405060708),
+        .src = 0x090a0b0c,
+        .dst = 0x0d0e0f10,
+        .flow = 0x11121314,
+        .seq = 0x15161718,
+        .kind = GW_WIRE_NOTICE,
+        .flags = 6,
+        .notice.job = 0x191a1b1c,
+    };
+    static const uint8_t expected[GW_WIRE_NOTICE_SIZE] = {
+        'G', 'W', 0x59, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
+        13,  14,  15,   16, 17, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c,
+    };
+    uint8_t bytes[GW_WIRE_HDR_MAX];
+    assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_NOTICE_SIZE);
+    assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
+/* The bits as drawn: signal 2, number 4, ECN 2. */
+static void wire_tos__says_signal_number_and_ecn(void **state)
+{
+    (void)state;
+    static const uint8_t upper[] = {
+        [GW_WIRE_SIGNAL_NONE] = 0x00,
+        [GW_WIRE_SIGNAL_ANSWER] = 0x40,
+        [GW_WIRE_SIGNAL_START] = 0x80,
+        [GW_WIRE_SIGNAL_HEAD] = 0xc0,
+    };
+    assert_int_equal(gw_wire_tos(GW_WIRE_SIGNAL_START, 8, 2), 0xa2); /* 40 packets, ECT(0) */
+    for (uint32_t i = 0; i < 256; i++) {
+        enum gw_wire_signal signal = (enum gw_wire_signal)(i / 64);
+        uint8_t number = i / 4 % 16, ecn = i % 4;
+        uint8_t tos = gw_wire_tos(signal, number, ecn);
+        assert_int_equal(tos, upper[signal] + 4 * number + ecn);
+        assert_int_equal(gw_wire_tos_signal(tos), signal);
+        assert_int_equal(gw_wire_tos_number(tos), number);
+        assert_int_equal(gw_wire_tos_ecn(tos), ecn);
+        assert_int_equal(gw_wire_tos_is_head(tos), signal == GW_WIRE_SIGNAL_HEAD && number < 8);
     }
 }
 
-/* DSCP that the network wrote, is no class. */
+/* DSCP that the network wrote, or a signal, is no class. */
 static void wire_tos__foreign_dscp_is_best_effort(void **state)
 {
     (void)state;
-    for (uint32_t tos = 8 << 2; tos < 256; tos++)
-        assert_int_equal(gw_wire_tos_class((uint8_t)tos), 0);
+    for (uint32_t tos = 0; tos < 256; tos++)
+        assert_int_equal(gw_wire_tos_class((uint8_t)tos), tos < 8 << 2 ? tos / 4 : 0);
 }
 
 int main(void)
@@ -627,11 +704,13 @@ int main(void)
         cmocka_unit_test(wire_decode__knows_the_aggregation_flags_of_each_kind),
         cmocka_unit_test(wire_decode__reads_every_place_and_no_reserved_bit),
         cmocka_unit_test(wire_decode__knows_the_operations_of_job_control),
+        cmocka_unit_test(wire_decode__knows_options_of_join_alone),
         cmocka_unit_test(wire_version__tells_ours_from_others),
         cmocka_unit_test(wire_encode__is_big_endian),
         cmocka_unit_test(wire_encode__lays_a_gradient_out_as_drawn),
         cmocka_unit_test(wire_encode__lays_job_control_out_as_drawn),
-        cmocka_unit_test(wire_tos__carries_class_and_ecn),
+        cmocka_unit_test(wire_encode__lays_a_notice_out_as_drawn),
+        cmocka_unit_test(wire_tos__says_signal_number_and_ecn),
         cmocka_unit_test(wire_tos__foreign_dscp_is_best_effort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
