@@ -19,6 +19,7 @@
 #include "sim/payload.h"
 #include "sim/routes.h"
 #include "sim/rtt.h"
+#include "sim/watch.h"
 #include "topo/memory.h"
 
 /* Numbers the places so that each partition is a range. */
@@ -114,6 +115,8 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
         error = gw_sim_nodes_open(sim, why);
     if (!error)
         error = gw_sim_jobs_open(sim, why);
+    if (!error)
+        error = gw_sim_watch_open(sim, why);
     if (!error && options->pcap_file)
         error = gw_capture_open(sim, why);
     if (error) {
@@ -146,6 +149,7 @@ void gw_sim_close(struct gw_sim *sim)
     gw_sim_jobs_close(sim);
     gw_sim_payload_close(sim);
     gw_sim_labels_close(sim);
+    gw_sim_watch_close(sim);
     free(sim->parts);
     free(sim->nodes);
     free(sim->place);

@@ -54,6 +54,7 @@ struct gw_sim_port {
     bool is_scheduled; /* a departure event is pending */
     bool is_faulty;    /* packets must ask `faults` */
     bool is_captured;  /* pcap writes what leaves here */
+    bool is_watched;   /* watch.h counts what leaves here */
     uint32_t link;
     struct gw_sim_port_faults *faults; /* NULL: no fault has begun here */
 };
@@ -89,6 +90,7 @@ struct gw_sim_node {
     struct gw_endpoint_cfg *cfg; /* of a host */
     uint32_t lives;              /* times that the core node was made */
     uint32_t crashes;            /* faults that keep the node crashed */
+    bool is_watched;             /* watch.h wants to know what arrives */
 };
 
 /* The sorted arrivals of one place in one window. */
@@ -162,6 +164,7 @@ struct gw_sim {
     struct gw_sim_totals past;      /* counters of core nodes that crashed */
     uint64_t past_pool_empty;       /* the endpoints' among them */
     struct gw_sim_payload *payload; /* NULL: messages have no contents */
+    struct gw_sim_watch *watch;     /* NULL: no port is watched */
 };
 
 /* The partition that runs a place. */
