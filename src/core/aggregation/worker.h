@@ -57,7 +57,8 @@ struct gw_worker_cfg {
     bool offers_exponents; /* dynamic scaling: says which exponents later fragments could use */
     bool proactive;        /* floats whose sum might saturate travel raw from the start */
     uint32_t first_seq;    /* of the first fragment; equal on all workers and the server */
-    struct gw_notice_terms notice; /* how bursts of gradients are announced */
+    struct gw_notice_terms
+        notice; /* how tensors after an idle time are announced; rtt 0: timeout */
     const struct gw_kernels *kernels;
 };
 

@@ -320,7 +320,8 @@ void gw_member_worker_cfg(const struct gw_member *member, struct gw_worker_cfg *
     cfg->above[0] = place.above[0];
     cfg->above[1] = place.above[1];
     cfg->first_seq = place.first_seq;
-    cfg->notice = (struct gw_notice_terms){.job = member->cfg.job, .units = terms->notice};
+    cfg->notice.job = member->cfg.job;
+    cfg->notice.units = terms->notice;
 }
 
 void gw_member_bind(struct gw_member *member, struct gw_worker *worker)

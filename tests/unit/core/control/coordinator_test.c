@@ -532,7 +532,7 @@ static void member__brings_its_option_and_takes_the_threshold(void **state)
     (void)state;
     struct bench b;
     struct gw_member *member;
-    struct gw_worker_cfg worker = {0};
+    struct gw_worker_cfg worker = {.notice.rtt = GW_MS};
     struct gw_event event;
     struct gw_endpoint_cfg host = gw_test_host_cfg(1, 4 * VALUES);
     struct gw_member_cfg cfg = {.job = JOB,
@@ -566,7 +566,7 @@ static void member__brings_its_option_and_takes_the_threshold(void **state)
     gw_member_worker_cfg(member, &worker);
     assert_int_equal(worker.notice.job, JOB);
     assert_int_equal(worker.notice.units, 9);
-    assert_true(worker.notice.rtt == 0);
+    assert_true(worker.notice.rtt == GW_MS); /* the caller's */
     /* No other word of it has an option. */
     assert_int_equal(gw_node_output(b.node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE, 1);
     assert_int_equal(pkt->agg_flags, GW_JOB_READY);
