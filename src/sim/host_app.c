@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "sim/jobs.h"
 #include "sim/labels.h"
+#include "sim/notices.h"
 #include "sim/payload.h"
 #include "sim/triggers.h"
 #include "topo/memory.h"
@@ -82,6 +83,7 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .tag = flow,
         .transport = &sim->scenario->transport,
         .path = gw_sim_app_path(sim, spec->src, spec->dst),
+        .notice = gw_sim_notices_of_flow(sim, flow),
     };
     send.path.labels = gw_sim_labels_claim(sim, flow);
     if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "sim/host_cost.h"
 #include "sim/mover.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -54,6 +55,7 @@ static struct gw_sim_demand *count_demand(const struct gw_sim *sim)
         demand[spec->dst].receives++;
     }
     gw_sim_jobs_demand(sim, demand);
+    gw_sim_notices_demand(sim, demand);
     return demand;
 }
 
@@ -121,6 +123,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .control_max = UINT32_MAX,
         .expect_max = (scenario->host.payload ? demand->receives : 0) + demand->expects,
         .apps_max = demand->apps,
+        .announcers_max = demand->announcers,
         .app_events_max = APP_EVENTS * demand->apps + demand->events,
         .mtu = scenario->host.mtu,
         .hdr = scenario->host.header,

@@ -270,6 +270,7 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
             .class = run->cfg.class,
             .transport = run->cfg.transport,
             .path = run->cfg.path,
+            .notice = run->cfg.notice,
         };
         int error = gw_endpoint_send(run->ep, &send, &flow, now);
         if (error == GW_ERR_NO_ROOM)
