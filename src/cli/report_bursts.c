@@ -131,8 +131,26 @@ static void add_port(const struct gw_run_report *run, json_t *json)
                   "inside_us", in_us(port.inside_time)));
 }
 
+static void add_notices(const struct gw_run_report *run, json_t *json)
+{
+    struct gw_notice_totals totals = gw_sim_notices(run->sim);
+    struct gw_sim_totals sim = gw_sim_totals(run->sim);
+    json_object_set_new(
+        json, "pcn",
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "announced",
+                  (json_int_t)totals.announced, "unanswered", (json_int_t)totals.unanswered,
+                  "unannounced", (json_int_t)totals.unannounced, "notices",
+                  (json_int_t)totals.notices, "repeated", (json_int_t)totals.repeated, "refused",
+                  (json_int_t)totals.refused, "no_room", (json_int_t)totals.no_room, "heads",
+                  (json_int_t)totals.heads, "recoveries", (json_int_t)totals.recoveries, "moved",
+                  (json_int_t)totals.moved, "dropped", (json_int_t)totals.dropped, "lowered",
+                  sim.end ? in_us(totals.lowered_most) / in_us(sim.end) : 0.0));
+}
+
 void gw_report_bursts_add(const struct gw_run_report *run, json_t *json)
 {
+    if (run->scenario->pcn.enable)
+        add_notices(run, json);
     if (run->scenario->workload.burst_count)
         add_bursts(run, json);
     add_port(run, json);
@@ -141,6 +159,7 @@ void gw_report_bursts_add(const struct gw_run_report *run, json_t *json)
 void gw_report_bursts_text(const struct gw_run_report *run)
 {
     struct gw_port_result port;
+    struct gw_notice_totals notices = gw_sim_notices(run->sim);
     char name[64];
     for (uint32_t i = 0; i < run->scenario->workload.burst_count; i++) {
         struct gw_burst_result burst;
@@ -150,6 +169,11 @@ void gw_report_bursts_text(const struct gw_run_report *run)
                    in_us(burst.start), burst.is_complete ? in_us(burst.end - burst.start) : 0.0,
                    burst.queue_at_start, burst.queue_max, (unsigned long long)burst.drops);
     }
+    if (run->scenario->pcn.enable)
+        printf("  notices      %llu bursts announced, %llu left unanswered; at switches %llu "
+               "recoveries, %llu refused\n",
+               (unsigned long long)notices.announced, (unsigned long long)notices.unanswered,
+               (unsigned long long)notices.recoveries, (unsigned long long)notices.refused);
     if (!gw_sim_port(run->sim, &port))
         return;
     name_port(run, &port, name, sizeof(name));

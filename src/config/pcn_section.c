@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 #include "config/loader.h"
+#include "core/switch/notice_budget.h"
 #include "topo/memory.h"
 
 enum {
     HOLD_RTTS = 4,
     SAVE_HOLDS = 4,
-    JOBS_MAX = 4096,
     ANNOUNCEMENTS_MAX = 1 << 20,
 };
 
@@ -28,8 +28,8 @@ static const struct gw_param pcn_params[] = {
     GW_PARAM(struct gw_pcn_cfg, Q16, share, "25%",
              "of all time that a port is kept low, at most; jobs have equal parts"),
     GW_PARAM(struct gw_pcn_cfg, TIME, save, "0",
-             "of its part a job can save up so much; 0: four times hold"),
-    GW_PARAM(struct gw_pcn_cfg, COUNT, jobs, "64", "that a port knows at the same time"),
+             "of that time a port can save up so much; 0: four times hold"),
+    GW_PARAM(struct gw_pcn_cfg, COUNT, jobs, "64", "that a port knows at the same time for each link that they come by"),
     GW_PARAM(struct gw_pcn_cfg, COUNT, announcements, "4096",
              "that are open at a switch at the same time"),
 };
@@ -59,7 +59,7 @@ static int check(const struct gw_loader *loader, const struct gw_doc_value *sect
     int error =
         check_range(loader, section, "floor", pcn->floor, GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX);
     if (!error)
-        error = check_range(loader, section, "jobs", pcn->jobs, JOBS_MAX);
+        error = check_range(loader, section, "jobs", pcn->jobs, GW_NOTICE_ACCOUNTS_MAX);
     if (!error)
         error =
             check_range(loader, section, "announcements", pcn->announcements, ANNOUNCEMENTS_MAX);

@@ -174,6 +174,8 @@ static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
         node->aggregate = gw_sim_aggregate(sim, pool, node->id);
         node->slots = gw_sim_slots(sim, pool, node->id);
     }
+    struct gw_switch_notice_cfg notice;
+    bool has_notices = gw_sim_notices_stage(sim, &notice);
     struct gw_switch_cfg cfg = {
         .aggregate = node->aggregate,
         .slots = node->slots,
@@ -186,6 +188,7 @@ static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
         .trim_size = scenario->host.header,
         .shared_bytes = scenario->queue.shared_bytes,
         .shared_alpha = scenario->queue.shared_alpha,
+        .notice = has_notices ? &notice : NULL,
         .lossless = scenario->queue.lossless ? &scenario->queue.pause : NULL,
         .seed = node_seed(sim, node),
         .pool = pool,

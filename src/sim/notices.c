@@ -48,6 +48,27 @@ struct gw_notice_terms gw_sim_notices_of_job(const struct gw_sim *sim,
     };
 }
 
+uint8_t gw_sim_notices_option(const struct gw_sim *sim, const struct gw_job_spec *spec)
+{
+    return sim->scenario->pcn.enable ? spec->announce : GW_NOTICE_OFF;
+}
+
+bool gw_sim_notices_stage(const struct gw_sim *sim, struct gw_switch_notice_cfg *cfg)
+{
+    const struct gw_scenario *scenario = sim->scenario;
+    const struct gw_pcn_cfg *pcn = &scenario->pcn;
+    *cfg = (struct gw_switch_notice_cfg){
+        .packet = scenario->host.mtu + scenario->host.header,
+        .floor = pcn->floor,
+        .hold = pcn->hold,
+        .share = pcn->share,
+        .save = pcn->save,
+        .jobs_max = pcn->jobs,
+        .announcements_max = pcn->announcements,
+    };
+    return pcn->enable;
+}
+
 /* Announcers of a host: one for each tenant and peer, but at least as many as need be. */
 static void add_flows(const struct gw_sim *sim, struct gw_sim_demand *demands)
 {
@@ -91,4 +112,58 @@ void gw_sim_notices_demand(const struct gw_sim *sim, struct gw_sim_demand *deman
     for (uint32_t host = 0; host < sim->scenario->topo.host_count; host++)
         if (demands[host].announcers > ANNOUNCERS_MAX)
             demands[host].announcers = ANNOUNCERS_MAX;
+}
+
+/* Adds what a switch has counted. */
+static void add_switch(const struct gw_sim *sim, const struct gw_sim_node *node, gw_time now,
+                       struct gw_notice_totals *totals)
+{
+    const struct gw_switch_notice *stage = gw_switch_notices(node->sw);
+    uint16_t ports = sim->scenario->topo.nodes[node->id].port_count;
+    if (!stage)
+        return;
+    struct gw_switch_notice_stats stats = gw_switch_notice_total(stage, now);
+    totals->notices += stats.notices;
+    totals->repeated += stats.repeated;
+    totals->refused += stats.refused;
+    totals->no_room += stats.no_room;
+    totals->heads += stats.heads;
+    totals->recoveries += stats.recoveries;
+    totals->moved += stats.moved;
+    totals->dropped += stats.dropped;
+    for (uint16_t port = 0; port < ports; port++) {
+        gw_time lowered = gw_switch_notice_stats(stage, port, now).lowered;
+        totals->lowered_most = lowered > totals->lowered_most ? lowered : totals->lowered_most;
+    }
+}
+
+static void add_host(const struct gw_sim_node *node, struct gw_notice_totals *totals)
+{
+    const struct gw_endpoint_stats *stats = gw_endpoint_stats(node->endpoint);
+    totals->announced += stats->bursts_announced;
+    totals->unanswered += stats->bursts_unanswered;
+    totals->unannounced += stats->bursts_unannounced;
+}
+
+static void add_node(const struct gw_sim *sim, const struct gw_sim_node *node, gw_time now,
+                     struct gw_notice_totals *totals)
+{
+    if (node->sw)
+        add_switch(sim, node, now, totals);
+    else
+        add_host(node, totals);
+}
+
+void gw_sim_notices_crashed(struct gw_sim *sim, const struct gw_sim_node *node, gw_time now)
+{
+    add_node(sim, node, now, &sim->past_notices);
+}
+
+struct gw_notice_totals gw_sim_notices(const struct gw_sim *sim)
+{
+    struct gw_notice_totals totals = sim->past_notices;
+    gw_time now = (sim->window_index + 1) * sim->window;
+    for (uint32_t id = 0; id < sim->scenario->topo.node_count; id++)
+        add_node(sim, &sim->nodes[sim->place[id]], now, &totals);
+    return totals;
 }

@@ -5,7 +5,7 @@
 #ifndef GW_SIM_NOTICES_H
 #define GW_SIM_NOTICES_H
 
-#include "core/notice.h"
+#include "core/switch/switch_notice.h"
 #include "sim/jobs.h"
 
 /* How a flow of the workload is announced. */
@@ -14,6 +14,15 @@ struct gw_notice_terms gw_sim_notices_of_flow(const struct gw_sim *sim, uint32_t
 /* How a job announces messages between its hosts. Via fragments jobs have numbers of their own. */
 struct gw_notice_terms gw_sim_notices_of_job(const struct gw_sim *sim,
                                              const struct gw_job_spec *spec);
+
+/* Its gw_notice_option, for job control. */
+uint8_t gw_sim_notices_option(const struct gw_sim *sim, const struct gw_job_spec *spec);
+
+/* The options of the switches' stage; false: they have none. */
+bool gw_sim_notices_stage(const struct gw_sim *sim, struct gw_switch_notice_cfg *cfg);
+
+/* In the serial phase: a switch crashes, and its stage is to be made anew. */
+void gw_sim_notices_crashed(struct gw_sim *sim, const struct gw_sim_node *node, gw_time now);
 
 /* Adds the announcers that the workload needs; `demands` by host. */
 void gw_sim_notices_demand(const struct gw_sim *sim, struct gw_sim_demand *demands);

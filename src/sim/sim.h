@@ -170,6 +170,19 @@ bool gw_sim_port(const struct gw_sim *sim, struct gw_port_result *result);
  * port; of those that waited for longer than its queue, and of all 1000, the longest. */
 gw_time gw_sim_port_delay(const struct gw_sim *sim, enum gw_port_sort sort, uint32_t per_mille);
 
+/* What became of notices of bursts: counters of hosts, and of switches as in
+ * core/switch/switch_notice.h. */
+struct gw_notice_totals {
+    uint64_t announced;   /* bursts */
+    uint64_t unanswered;  /* of these: they left without an answer */
+    uint64_t unannounced; /* bursts that should have been */
+    uint64_t notices, repeated, refused, no_room, heads, recoveries, moved, dropped;
+    gw_time lowered_most; /* of the port that was kept low for the longest time, in one of its
+                             switch's lives */
+};
+
+struct gw_notice_totals gw_sim_notices(const struct gw_sim *sim);
+
 /*
  * The ideal time in which the scenario's flows complete, from what must cross the links of each
  * host and group, headers included, plus the shortest base RTT, in which one packet counts twice.

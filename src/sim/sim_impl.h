@@ -162,6 +162,7 @@ struct gw_sim {
     atomic_uint barrier_phase;
 
     struct gw_sim_totals past;      /* counters of core nodes that crashed */
+    struct gw_notice_totals past_notices;
     uint64_t past_pool_empty;       /* the endpoints' among them */
     struct gw_sim_payload *payload; /* NULL: messages have no contents */
     struct gw_sim_watch *watch;     /* NULL: no port is watched */
