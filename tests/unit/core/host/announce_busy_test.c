@@ -1,6 +1,9 @@
 /* Busy periods: which bursts are announced, who waits with whom, and what is left when they end. */
 #include "announce_fixture.h"
 
+/* Of a message that is given up. */
+static const unsigned char data[2 * MTU] = {1};
+
 static void announce__those_who_come_meanwhile_wait_and_are_not_announced(void **state)
 {
     (void)state;
@@ -120,10 +123,11 @@ static void announce__reuses_the_announcer_that_was_idle_for_longest(void **stat
         whole_burst(&f, job, 8 * GW_US);
     f.now += GW_MS;
     whole_burst(&f, 0, 8 * GW_US); /* so 1 is the one */
-    whole_burst(&f, 9, 8 * GW_US);
+    start_for(&f, 9);
+    first_out(&f, 1);
+    assert_false(gw_endpoint_notice_rtt(f.endpoint, 9, THEIRS, &rtt)); /* that of 1 is forgotten */
     for (uint32_t job = 0; job < 3; job++)
         assert_int_equal(gw_endpoint_notice_rtt(f.endpoint, job, THEIRS, &rtt), job != 1);
-    assert_true(gw_endpoint_notice_rtt(f.endpoint, 9, THEIRS, &rtt));
     fixture_close(&f);
 }
 
@@ -200,20 +204,23 @@ static void announce__leader_that_stalls_lets_the_others_go(void **state)
 static void announce__follower_that_is_given_up_waits_no_more(void **state)
 {
     (void)state;
-    static const unsigned char data[2 * MTU] = {1};
     struct endpoint_fixture f;
     announce_open(&f, 1);
     uint32_t first = start_for(&f, JOB);
     struct gw_send send = send_of(&f, JOB);
     send.data = data;
     start(&f, &send);
-    uint32_t last = start_for(&f, JOB);
+    uint32_t third = start_for(&f, JOB);
     struct gw_pkt notice = first_out(&f, 1), pkts[COPIES];
-    gw_endpoint_forget(f.endpoint, data, sizeof(data));
+    gw_endpoint_forget(f.endpoint, data, sizeof(data)); /* in the middle */
+    start(&f, &send);
+    gw_endpoint_forget(f.endpoint, data, sizeof(data)); /* at the end */
+    uint32_t last = start_for(&f, JOB);
     reply(&f, &notice);
-    assert_int_equal(fixture_pull(&f, pkts, COPIES), 4);
+    assert_int_equal(fixture_pull(&f, pkts, COPIES), 6);
     assert_int_equal(pkts[0].flow, first);
-    assert_int_equal(pkts[1].flow, last);
+    assert_int_equal(pkts[1].flow, third);
+    assert_int_equal(pkts[2].flow, last);
     fixture_close(&f);
 }
 
@@ -221,7 +228,6 @@ static void announce__follower_that_is_given_up_waits_no_more(void **state)
 static void announce__burst_that_is_given_up_leaves_no_trace(void **state)
 {
     (void)state;
-    static const unsigned char data[2 * MTU] = {1};
     struct endpoint_fixture f;
     for (uint32_t left = 0; left < 3; left++) { /* nothing, the notice, or the burst */
         announce_open(&f, 1);
@@ -237,11 +243,29 @@ static void announce__burst_that_is_given_up_leaves_no_trace(void **state)
         }
         gw_endpoint_forget(f.endpoint, data, sizeof(data));
         assert_int_equal(gw_node_deadline(f.node), GW_TIME_NEVER);
-        quiet(&f);
-        start_for(&f, JOB);
-        assert_int_equal(first_out(&f, 1).q.kind, GW_PKT_NOTICE);
+        send.class = 5;
+        start(&f, &send);
+        notice = first_out(&f, 1);
+        assert_int_equal(notice.q.kind, GW_PKT_NOTICE);
+        assert_int_equal(notice.q.class, 5);
         fixture_close(&f);
     }
+}
+
+static void announce__busy_period_ends_with_what_is_given_up(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    announce_open(&f, 1);
+    whole_burst(&f, JOB, 8 * GW_US);
+    struct gw_send send = send_of(&f, JOB);
+    send.data = data;
+    start(&f, &send);
+    assert_int_equal(first_out(&f, 2).q.kind, GW_PKT_DATA);
+    gw_endpoint_forget(f.endpoint, data, sizeof(data));
+    start_for(&f, JOB);
+    assert_int_equal(first_out(&f, 1).q.kind, GW_PKT_NOTICE);
+    fixture_close(&f);
 }
 
 int main(void)
@@ -258,6 +282,7 @@ int main(void)
         cmocka_unit_test(announce__leader_that_stalls_lets_the_others_go),
         cmocka_unit_test(announce__follower_that_is_given_up_waits_no_more),
         cmocka_unit_test(announce__burst_that_is_given_up_leaves_no_trace),
+        cmocka_unit_test(announce__busy_period_ends_with_what_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

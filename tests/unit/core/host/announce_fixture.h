@@ -113,6 +113,7 @@ static inline void whole_burst(struct endpoint_fixture *f, uint32_t job, gw_time
     struct gw_pkt notice = first_out(f, 1);
     assert_int_equal(notice.q.kind, GW_PKT_NOTICE);
     gw_time at = f->now + rtt;
+    uint64_t sent = fixture_stats(f)->notices_sent;
     while (gw_node_deadline(f->node) != GW_TIME_NEVER &&
            gw_time_before(gw_node_deadline(f->node), at)) {
         struct gw_pkt pkts[COPIES];
@@ -120,6 +121,7 @@ static inline void whole_burst(struct endpoint_fixture *f, uint32_t job, gw_time
         fixture_pull(f, pkts, COPIES);
     }
     f->now = at;
+    assert_in_range(fixture_stats(f)->notices_sent, sent, sent + 1);
     reply(f, &notice);
     struct gw_pkt pkts[COPIES];
     fixture_pull(f, pkts, COPIES);

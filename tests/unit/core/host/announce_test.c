@@ -1,5 +1,4 @@
-/* Notices: what they and the heads of bursts say, how long a burst waits, and whose answer counts.
- */
+/* Notices: what they and heads of bursts say, how long a burst waits, and whose answer counts. */
 #include "announce_fixture.h"
 
 /* ---- The notice and the head. ---- */
@@ -317,11 +316,16 @@ static void announce__leaves_only_for_its_own_answer(void **state)
         assert_int_equal(fixture_stats(&f)->stray, wrong + 1);
     }
     assert_int_equal(fixture_stats(&f)->answers_received, 0);
+    f.now += 8 * GW_US;
     reply(&f, &notice);
     first_out(&f, 2);
+    f.now += 8 * GW_US;
     reply(&f, &notice); /* doubled by the network */
     quiet(&f);
     assert_int_equal(fixture_stats(&f)->answers_received, 2);
+    gw_time rtt;
+    assert_true(gw_endpoint_notice_rtt(f.endpoint, JOB, THEIRS, &rtt));
+    assert_int_equal(rtt, 8 * GW_US); /* the first one's */
     fixture_close(&f);
 }
 
