@@ -21,6 +21,9 @@ static const struct gw_param pcn_params[] = {
     GW_PARAM(struct gw_pcn_cfg, BOOL, enable, "no",
              "switches lower their marking thresholds before bursts, and these are announced"),
     GW_PARAM(struct gw_pcn_cfg, COUNT, floor, "5", "packets: no port's threshold is lowered below"),
+    GW_PARAM(struct gw_pcn_cfg, TIME, lead, "0",
+             "that bursts wait behind the answer to their notice; the paper's generator opens a "
+             "connection then, which takes one round trip"),
     GW_PARAM(
         struct gw_pcn_cfg, TIME, hold, "0",
         "after which an announcement without its burst is forgotten; 0: four times the longest "
@@ -29,7 +32,8 @@ static const struct gw_param pcn_params[] = {
              "of all time that a port is kept low, at most; jobs have equal parts"),
     GW_PARAM(struct gw_pcn_cfg, TIME, save, "0",
              "of that time a port can save up so much; 0: four times hold"),
-    GW_PARAM(struct gw_pcn_cfg, COUNT, jobs, "64", "that a port knows at the same time for each link that they come by"),
+    GW_PARAM(struct gw_pcn_cfg, COUNT, jobs, "64",
+             "that a port knows at the same time for each link that they come by"),
     GW_PARAM(struct gw_pcn_cfg, COUNT, announcements, "4096",
              "that are open at a switch at the same time"),
 };
@@ -68,10 +72,14 @@ static int check(const struct gw_loader *loader, const struct gw_doc_value *sect
     if (pcn->share < 0 || pcn->share > GW_Q16_ONE)
         return gw_document_error(document, gw_loader_place(section, "share"), GW_ERR_RANGE,
                                  "share must be from 0 to 100%%");
-    if (pcn->hold > GW_WORKLOAD_DELAY_MAX || pcn->save > GW_WORKLOAD_DELAY_MAX)
-        return gw_document_error(
-            document, gw_loader_place(section, pcn->hold > GW_WORKLOAD_DELAY_MAX ? "hold" : "save"),
-            GW_ERR_RANGE, "must be at most 5 days (432000s)");
+    const struct {
+        const char *key;
+        gw_time time;
+    } times[] = {{"lead", pcn->lead}, {"hold", pcn->hold}, {"save", pcn->save}};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i].time > GW_WORKLOAD_DELAY_MAX)
+            return gw_document_error(document, gw_loader_place(section, times[i].key), GW_ERR_RANGE,
+                                     "%s must be at most 5 days (432000s)", times[i].key);
     return GW_OK;
 }
 

@@ -76,6 +76,7 @@ struct gw_queue_cfg {
 struct gw_pcn_cfg {
     bool enable;            /* else there is neither the stage of switches nor any announcement */
     uint32_t floor;         /* packets: no port is kept lower */
+    gw_time lead;           /* that bursts wait behind the answer to their notice */
     gw_time hold;           /* an announcement without its burst lives for so long */
     gw_q16 share;           /* of all time that a port may be kept low */
     gw_time save;           /* of that time a job may save up so much */

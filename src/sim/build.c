@@ -98,6 +98,9 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     }
     uint32_t flows = scenario->workload.flow_count;
     sim->flows = gw_memory_aligned(flows * sizeof(*sim->flows));
+    for (uint32_t i = 0; i < flows && !sim->legacies; i++)
+        if (scenario->workload.flows[i].follows)
+            sim->legacies = gw_memory_aligned(flows * sizeof(*sim->legacies));
     sim->flow_numbers = gw_memory_aligned(flows * sizeof(*sim->flow_numbers));
     sim->acked_before = gw_memory_aligned(flows * sizeof(*sim->acked_before));
     sim->fired = gw_memory_aligned(scenario->workload.trigger_count * sizeof(*sim->fired));
@@ -155,6 +158,7 @@ void gw_sim_close(struct gw_sim *sim)
     free(sim->place);
     free(sim->flows);
     free(sim->flow_numbers);
+    free(sim->legacies);
     free(sim->acked_before);
     free(sim->fired);
     free(sim->controls);

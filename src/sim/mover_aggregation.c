@@ -301,7 +301,7 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
         .keeps_results = true,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    cfg.notice.rtt = spec->notice_path.rtt;
+    cfg.notice = gw_sim_notices_of_job(sim, spec);
     gw_member_worker_cfg(stake->member, &cfg);
     stake->memory[1] = gw_memory_aligned(gw_worker_size(&cfg));
     int error =

@@ -35,6 +35,7 @@ struct gw_notice_terms gw_sim_notices_of_flow(const struct gw_sim *sim, uint32_t
     return (struct gw_notice_terms){
         .job = number_of_tenant(sim, tenant),
         .units = workload->tenants[tenant - 1].units,
+        .lead = sim->scenario->pcn.lead,
     };
 }
 
@@ -45,6 +46,7 @@ struct gw_notice_terms gw_sim_notices_of_job(const struct gw_sim *sim,
         .job = number_of_job(sim, spec),
         .units = spec->units,
         .rtt = spec->notice_path.rtt,
+        .lead = sim->scenario->pcn.lead,
     };
 }
 

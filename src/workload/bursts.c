@@ -15,12 +15,20 @@ enum {
     ITERATIONS_MAX = 1 << 20,
 };
 
+/* What a worker's next burst starts with, in the order of the words of the option. */
+enum carry {
+    CARRY_NOTHING,
+    CARRY_THRESHOLD,
+    CARRY_WINDOW,
+};
+
 struct bursts {
     uint64_t size;
     gw_time start;
     gw_time idle;
     uint32_t workers;
     uint32_t iterations;
+    uint32_t carry; /* enum carry */
     char server[GW_PARAM_TEXT_MAX];
     char hosts[GW_PARAM_TEXT_MAX];
     char announce[GW_PARAM_TEXT_MAX];
@@ -84,6 +92,7 @@ static void add_burst(struct gw_workload *workload, const struct bursts *cfg,
 {
     bool is_last = iteration + 1 == cfg->iterations;
     uint32_t first = workload->flow_count, trigger = GW_TRIGGER_NONE;
+    uint32_t follows = iteration && cfg->carry != CARRY_NOTHING ? first - cfg->workers + 1 : 0;
     if (!is_last) {
         trigger = gw_workload_add_trigger(workload, cfg->workers, false);
         workload->triggers[trigger].delay = cfg->idle;
@@ -98,6 +107,8 @@ static void add_burst(struct gw_workload *workload, const struct bursts *cfg,
                                            .fires_sent = trigger,
                                            .fires_received = GW_TRIGGER_NONE,
                                            .tenant = workload->tenant_count,
+                                           .follows = follows ? follows + i : 0,
+                                           .goes_on = cfg->carry == CARRY_WINDOW,
                                        });
         if (!is_last)
             gw_workload_add_start(workload, first + cfg->workers + i);
@@ -157,6 +168,15 @@ static const struct gw_param params[] = {
              "number of the host that receives; the last one unless it is given"),
     GW_PARAM(struct bursts, TEXT, hosts, "",
              "that workers have, in this order, as in 3,0-2,7; else they go from rack to rack"),
+    {.name = "carry",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct bursts, carry),
+     .initial = "nothing",
+     .choices = "nothing|threshold|window",
+     .help =
+         "what a worker's burst leaves to its next one: nothing, as a connection that is closed; "
+         "the threshold of slow start, as one that was idle (RFC 5681 section 4.1); or its "
+         "window as well"},
     GW_ANNOUNCE_PARAM(struct bursts, announce),
 };
 

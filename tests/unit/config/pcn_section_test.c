@@ -92,8 +92,8 @@ static void pcn__refuses_what_cannot_be(void **state)
     scenario_refused(scenario, "pcn.share=101%", "pcn.share: share must be from 0 to 100%");
     scenario_refused(scenario, "pcn.jobs=0", "pcn.jobs: jobs must be from 1");
     scenario_refused(scenario, "pcn.announcements=2000000", "announcements must be from 1");
-    scenario_refused(scenario, "pcn.hold=432001s", "pcn.hold: must be at most 5 days");
-    scenario_refused(scenario, "pcn.save=432001s", "pcn.save: must be at most 5 days");
+    scenario_refused(scenario, "pcn.hold=432001s", "pcn.hold: hold must be at most 5 days");
+    scenario_refused(scenario, "pcn.save=432001s", "pcn.save: save must be at most 5 days");
     scenario_refused(scenario, "pcn=yes", "pcn: expected a map");
     scenario_refused(scenario, "pcn.floors=5", "unknown key \"floors\"");
     scenario_refused(scenario, "queue.mark=off", "needs queues that mark");
