@@ -134,8 +134,8 @@ struct gw_port_flux {
     uint64_t waited; /* in the switch, picoseconds of all packets together */
 };
 
-/* What a burst met at the watched port, from the arrival of its first packet there to the last
- * one's. Queues are in full packets, rounded up. */
+/* What a burst met at the watched port, from the arrival of its first packet there until its last
+ * one left. Queues are in full packets, rounded up. */
 struct gw_burst_result {
     gw_time start, end; /* of its flows; the end is valid if all are done: is_complete */
     bool is_complete;

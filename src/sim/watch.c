@@ -40,11 +40,11 @@ enum burst_state {
 struct burst {
     enum burst_state state;
     uint32_t ended;              /* flows from the front that have ended */
-    gw_time first_at, last_at;   /* of its data packets */
+    gw_time first_at, last_at;   /* when its first packet came, and the last one left */
     uint32_t queue_start;        /* bytes, before its first packet */
     uint32_t queue_max;          /* until its last packet, ... */
     uint32_t queue_top;          /* ... and until now */
-    struct meter before, latest; /* the port's when its first and its last packet came */
+    struct meter before, latest; /* the port's at these times */
 };
 
 struct gw_sim_watch {
@@ -201,7 +201,7 @@ static void enter(struct gw_sim_watch *watch, uint32_t index, uint32_t queued, g
     burst->before = watch->meter;
 }
 
-/* A data packet of a burst has been queued, or dropped. */
+/* A data packet of a burst has come, or begins to leave. */
 static void advance(struct gw_sim_watch *watch, uint32_t index, gw_time now)
 {
     struct burst *burst = &watch->bursts[index];
@@ -243,7 +243,8 @@ void gw_sim_watch_left(struct gw_sim *sim, const struct gw_pkt *pkt, gw_time now
     struct gw_sim_watch *watch = sim->watch;
     if (pkt->q.kind != GW_PKT_DATA && pkt->q.kind != GW_PKT_GRAD)
         return;
-    enum gw_port_sort sort = burst_of(sim, pkt) ? GW_PORT_BURSTS : GW_PORT_OTHERS;
+    uint32_t burst = burst_of(sim, pkt);
+    enum gw_port_sort sort = burst ? GW_PORT_BURSTS : GW_PORT_OTHERS;
     struct flux *flux = &watch->meter.sorts[sort];
     gw_time waited = now - watch->stamps[gw_pkt_index(&sim->parts[0].pool, pkt)];
     uint64_t bin = waited * BINS_PER_PACKET / watch->full;
@@ -254,6 +255,8 @@ void gw_sim_watch_left(struct gw_sim *sim, const struct gw_pkt *pkt, gw_time now
     if (watch->longest[sort] < waited)
         watch->longest[sort] = waited;
     watch->last_left = now;
+    if (burst)
+        advance(watch, burst - 1, now);
 }
 
 static bool has_ended(const struct gw_sim *sim, uint32_t index)
