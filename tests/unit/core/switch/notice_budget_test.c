@@ -160,15 +160,20 @@ static void budget_room__from_the_largest_link(void **state)
     use(&f, poor, SAVE);
     use(&f, ask(&f, 0, 1), SAVE);
     assert_int_equal(ask(&f, 100, 3), poor);
-    /* Of an equal link only what is idle and has nothing to lose; the large one gets nothing. */
+    /* Of a link that has as much only what has been idle for long, the longest first. */
     for (uint32_t i = 0; i < ACCOUNTS; i++)
-        f.accounts[i].balance = -1;
+        f.accounts[i].used = f.now;
+    pass(&f, GW_NOTICE_KEEP - 1);
     assert_int_equal(ask(&f, 9, 5), GW_NOTICE_ACCOUNT_NONE);
-    pass(&f, GW_S);
     f.accounts[ask(&f, 0, 5)].used++;
-    uint32_t idle = ask(&f, 9, 5);
-    assert_int_equal(f.accounts[idle].in, 5);
-    assert_int_equal(gw_notice_budget_find(&f.budget, &rules, 0, 1) == GW_NOTICE_ACCOUNT_NONE, 0);
+    f.accounts[ask(&f, 5, 5)].used++;
+    uint32_t oldest = ask(&f, 1, 5);
+    gw_notice_budget_open(&f.budget, ask(&f, 4, 5));
+    pass(&f, 1);
+    f.accounts[ask(&f, 2, 5)].balance = 0;
+    assert_int_equal(ask(&f, 9, 5), oldest);
+    assert_int_equal(ask(&f, 10, 5), GW_NOTICE_ACCOUNT_NONE);
+    assert_true(gw_notice_budget_find(&f.budget, &rules, 0, 1) != GW_NOTICE_ACCOUNT_NONE);
 }
 
 /* Ten thousand numbers by one link: another link keeps its account, and half of the time. */
