@@ -37,6 +37,7 @@ struct gw_aggregate {
     struct aggregator *aggregators;
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
+    uint16_t *workers;             /* the same of its workers, at the same place */
     struct gw_map job_map;
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
@@ -53,6 +54,7 @@ static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg 
         gw_arena_take(arena, cfg->aggregators * sizeof(*aggregate->aggregators));
     aggregate->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->jobs));
     aggregate->members = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->members));
+    aggregate->workers = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->workers));
     void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
     if (arena->base)
         gw_map_init(&aggregate->job_map, map, cfg->jobs_max);
@@ -108,9 +110,15 @@ static void members_remove(struct gw_aggregate *aggregate, struct gw_aggregate_j
     uint32_t behind = first + job->member_count;
     memmove(aggregate->members + first, aggregate->members + behind,
             (aggregate->member_count - behind) * sizeof(*aggregate->members));
-    for (uint32_t i = 0; i < aggregate->cfg.jobs_max; i++)
-        if (aggregate->jobs[i].members > job->members)
-            aggregate->jobs[i].members -= job->member_count;
+    memmove(aggregate->workers + first, aggregate->workers + behind,
+            (aggregate->member_count - behind) * sizeof(*aggregate->workers));
+    for (uint32_t i = 0; i < aggregate->cfg.jobs_max; i++) {
+        struct gw_aggregate_job *other = &aggregate->jobs[i];
+        if (other->members <= job->members)
+            continue;
+        other->members -= job->member_count;
+        other->workers -= other->workers ? job->member_count : 0;
+    }
     aggregate->member_count -= job->member_count;
     *job = (struct gw_aggregate_job){0};
     aggregate->last_job = NULL;
@@ -129,7 +137,7 @@ static struct gw_aggregate_job *job_find(struct gw_aggregate *aggregate, uint32_
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
 {
     GW_ASSERT(job->fan_in >= 1 && job->fan_in <= GW_FAN_IN_MAX && job->level < GW_LEVELS_MAX);
-    GW_ASSERT(job->member_count >= 1);
+    GW_ASSERT(job->member_count >= 1 && (!job->workers || job->fan_in <= job->member_count));
     struct gw_aggregate_job *known = job_find(aggregate, job->job);
     uint32_t reclaimed = known ? known->member_count : 0;
     if (aggregate->member_count - reclaimed + job->member_count > aggregate->cfg.members_max)
@@ -147,10 +155,14 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
         known = &aggregate->jobs[free];
     }
     uint32_t *members = aggregate->members + aggregate->member_count;
+    uint16_t *workers = aggregate->workers + aggregate->member_count;
     memcpy(members, job->members, job->member_count * sizeof(*members));
+    if (job->workers)
+        memcpy(workers, job->workers, job->fan_in * sizeof(*workers));
     aggregate->member_count += job->member_count;
     *known = *job;
     known->members = members;
+    known->workers = job->workers ? workers : NULL;
     return GW_OK;
 }
 

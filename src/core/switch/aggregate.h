@@ -37,6 +37,9 @@ struct gw_aggregate_job {
     uint16_t member_count;
     /* Where copies of a result go: hosts right below, and one host for each switch below. */
     const uint32_t *members;
+    /* Entry i: workers behind position i, of which there are fan_in, no more than members; that is
+     * not the order of members. NULL: one behind each. */
+    const uint16_t *workers;
 };
 
 struct gw_aggregate_cfg {
@@ -80,7 +83,8 @@ struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_c
 /*
  * Installs a job or replaces it (a new epoch): aggregators of its earlier epochs are freed, or if
  * only results reclaim stay taken by nobody, until one finds them leaked. Copies
- * the members, which must not be those of gw_aggregate_job(). Returns 0, or GW_ERR_NO_ROOM.
+ * the members and workers, which must not be those of gw_aggregate_job(). Returns 0, or
+ * GW_ERR_NO_ROOM.
  */
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job);
 
