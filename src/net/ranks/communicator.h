@@ -25,9 +25,7 @@
 #include "net/roles/overlay.h"
 #include "net/ranks/values.h"
 
-/* Where nobody says more: with the base RTT that is assumed, a window is at most 156 KB, and most
- * paths bear a few of them. */
-#define GW_COMMUNICATOR_RATE_BPS UINT64_C(1000000000)
+#define GW_COMMUNICATOR_RATE_MIN_BPS UINT64_C(1000000)
 
 #define GW_COMMUNICATOR_MESSAGE_MAX (UINT64_C(1) << 36) /* bytes of a message */
 
@@ -46,7 +44,8 @@ struct gw_communicator_cfg {
     const char *join;    /* HOST:PORT of rank 0; not used by rank 0 itself */
     const char *switch_; /* HOST:PORT of the switch by which packets go; NULL: none */
     uint32_t mtu;        /* payload bytes of a full packet */
-    uint64_t rate_bps;   /* of the links: windows and credit go by it; at most 400 Gb/s */
+    uint64_t rate_bps; /* of the links: windows and credit go by it; GW_COMMUNICATOR_RATE_MIN_BPS to
+                          GW_OVERLAY_RATE_MAX_BPS; 0: as measured */
     const struct gw_coll_ops *coll;
     struct gw_transport transport;
     gw_time stall;  /* without progress for so long, the job fails */
