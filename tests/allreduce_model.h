@@ -57,6 +57,7 @@ struct gw_model_cfg {
     uint32_t window_initial; /* 0: the largest */
     uint32_t queue_bytes;    /* of a port of a switch, which marks from a fifth of it; 0: ample */
     struct gw_model_rules rules;
+    uint8_t notice; /* gw_notice_option of all workers */
     uint32_t first_seq;
     uint32_t tensors;
     uint32_t counts[8]; /* elements of each */
