@@ -617,6 +617,7 @@ static void close_actors(struct model *m)
         result->died[rank] = actor->is_dead;
         if (actor->is_dead)
             continue;
+        result->bursts += gw_endpoint_stats(m->hosts[actor->host].host.endpoint)->bursts_announced;
         if (actor->worker) {
             first = first ? first : actor;
             result->windows_equal &=

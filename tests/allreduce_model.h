@@ -92,6 +92,7 @@ struct gw_model_result {
     unsigned char *in[GW_MODEL_WORKERS_MAX];
     size_t bytes;
     uint32_t epochs;
+    uint64_t bursts;                    /* announced by workers that live at the end */
     struct gw_server_stats server;      /* of the last life */
     struct gw_worker_stats workers;     /* summed */
     struct gw_aggregate_stats switches; /* summed */

@@ -151,6 +151,7 @@ static void job__three_levels_are_exact_under_faults(void **state)
         cfg.aggregators = seed % 2 ? 256 : 7;
         gw_model_run(&cfg, &result);
         expect_all(&cfg, &result);
+        assert_int_equal(result.bursts > 0, cfg.notice != GW_NOTICE_OFF);
         gw_model_result_free(&result);
     }
 }
