@@ -130,6 +130,17 @@ void gw_communicator_close(struct gw_communicator *comm)
     free(comm);
 }
 
+void gw_communicator_set_notice_path(struct gw_communicator *comm,
+                                     const struct gw_notice_path *path)
+{
+    comm->cfg.notice_path = *path;
+}
+
+uint8_t gw_communicator_notice(const struct gw_communicator *comm)
+{
+    return comm->notice_units;
+}
+
 bool gw_communicator_is_up(const struct gw_communicator *comm, uint32_t rank)
 {
     return comm->ranks[rank].is_up;

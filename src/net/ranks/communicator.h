@@ -19,6 +19,7 @@
 
 #include "core/coll/coll.h"
 #include "core/job.h"
+#include "core/notice.h"
 #include "core/host/transport.h"
 #include "core/tensor.h"
 #include "net/roles/overlay.h"
@@ -47,7 +48,9 @@ struct gw_communicator_cfg {
                           GW_OVERLAY_RATE_MAX_BPS; 0: as measured */
     const struct gw_coll_ops *coll;
     struct gw_transport transport;
-    gw_time stall; /* without progress for so long, the job fails */
+    gw_time stall;  /* without progress for so long, the job fails */
+    uint8_t notice; /* gw_notice_option of the job's bursts: ranks that bring another are refused */
+    struct gw_notice_path notice_path; /* rank 0: for the formula */
     uint64_t seed;
 };
 
@@ -101,6 +104,14 @@ int gw_communicator_open(const struct gw_communicator_cfg *cfg, struct gw_commun
 
 /* After the loop is closed: its packets go with the pool. */
 void gw_communicator_close(struct gw_communicator *comm);
+
+/* What rank 0 knows of the path now. The threshold of the job's bursts follows from what it knows
+ * when all have come. */
+void gw_communicator_set_notice_path(struct gw_communicator *comm,
+                                     const struct gw_notice_path *path);
+
+/* The threshold that bursts are announced with, in units; 0: they are not. Once the job is open. */
+uint8_t gw_communicator_notice(const struct gw_communicator *comm);
 
 /* Hands over an event of the station. */
 void gw_communicator_neighbour(struct gw_communicator *comm,

@@ -74,7 +74,8 @@ struct gw_communicator {
     int switch_dial;                    /* or GW_COMMUNICATOR_DIAL_NONE */
     bool is_switch_up;
     unsigned char *table;
-    uint32_t *addresses; /* of all ranks, for the runs */
+    uint32_t *addresses;  /* of all ranks, for the runs */
+    uint8_t notice_units; /* of the job, once the table is known */
     enum gw_communicator_state state;
     uint32_t failures_left;
     struct gw_communicator_failure failure; /* as on the wire; told to others */
