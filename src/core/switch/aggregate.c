@@ -11,6 +11,8 @@ enum {
     GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
 };
 
+_Static_assert(((GATHERED | GW_AGG_RESEND) & GW_PKT_HEAD) == 0, "`signs` holds both");
+
 enum aggregator_state {
     AGGREGATOR_FREE,
     AGGREGATOR_TAKEN,
@@ -29,7 +31,7 @@ struct aggregator {
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
     uint8_t state; /* enum aggregator_state */
-    uint8_t signs; /* of congestion: GATHERED flags of the contributors */
+    uint8_t signs; /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
 };
 
 struct gw_aggregate {
@@ -200,6 +202,12 @@ static bool is_leaked(const struct gw_aggregate *aggregate, const struct aggrega
     return aggregator->state != AGGREGATOR_FREE && now - aggregator->touched > aggregate->cfg.leak;
 }
 
+/* What a sum keeps of a contribution's flags. */
+static uint8_t signs_of(const struct gw_pkt *pkt)
+{
+    return (uint8_t)((pkt->agg_flags & GATHERED) | (pkt->q.flags & GW_PKT_HEAD));
+}
+
 /* The first contribution: the packet's buffer becomes the sum. */
 static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *aggregator,
                             struct gw_pkt *pkt, uint32_t bit, gw_time now)
@@ -215,7 +223,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .values = pkt->agg.values,
         .scale = pkt->scale,
         .state = AGGREGATOR_TAKEN,
-        .signs = pkt->agg_flags & GATHERED,
+        .signs = signs_of(pkt),
     };
     pkt->buf = GW_BUF_NONE;
     aggregate->taken++;
@@ -246,7 +254,7 @@ static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *ag
     }
     aggregator->bitmap |= bit;
     aggregator->touched = now;
-    aggregator->signs |= pkt->agg_flags & GATHERED;
+    aggregator->signs |= signs_of(pkt);
     if (pkt->scale < aggregator->scale)
         aggregator->scale = pkt->scale;
     return true;
@@ -280,7 +288,8 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     pkt->buf = aggregator->buf;
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_share(aggregate->cfg.pool->bufs, aggregator->buf);
-    pkt->agg_flags |= aggregator->signs;
+    pkt->agg_flags |= aggregator->signs & GATHERED;
+    pkt->q.flags |= aggregator->signs & GW_PKT_HEAD;
     pkt->scale = aggregator->scale;
     pkt->agg.level = job->level;
     pkt->agg.bitmap = aggregator->bitmap;
@@ -384,7 +393,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     } else if (aggregator->bitmap & bit) {
         aggregate->stats.duplicates++;
-        aggregator->signs |= pkt->agg_flags & GATHERED;
+        aggregator->signs |= signs_of(pkt);
     } else if (!aggregator_add(aggregate, aggregator, pkt, bit, now)) {
         aggregate->stats.no_buffer++;
         pkt->agg_flags |= GW_AGG_RESEND;
@@ -397,6 +406,21 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     }
     gw_pkt_release(aggregate->cfg.pool, pkt);
     return false;
+}
+
+uint32_t gw_aggregate_workers_unknown(const struct gw_pkt *pkt)
+{
+    bool is_slot = pkt->agg_flags & GW_AGG_SLOT;
+    if (pkt->agg.level > 0 && !is_slot)
+        return GW_AGGREGATE_WORKERS_ALL;
+    uint32_t workers = (uint32_t)__builtin_popcount(pkt->agg.bitmap);
+    return workers ? workers : 1;
+}
+
+uint32_t gw_aggregate_workers(struct gw_aggregate *aggregate, const struct gw_pkt *pkt)
+{
+    (void)aggregate;
+    return gw_aggregate_workers_unknown(pkt);
 }
 
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now)
