@@ -238,6 +238,7 @@ static gw_time wake_at(const struct gw_sim *sim, const struct gw_sim_job *job,
                        struct gw_sim_member *member, gw_time now)
 {
     gw_time at = earlier(member->layer_end, stall_at(sim, job, member, now));
+    at = earlier(at, member->loss.at);
     if (member->free_count > 0 && member->begun > 0)
         at = earlier(at, job->order.said && member->rank > 0
                              ? gw_sim_order_deadline(sim, member, now)
@@ -261,7 +262,8 @@ void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member
         return;
     if (member->phase == GW_SIM_COMPUTED && gw_scheduler_is_over(member->scheduler)) {
         end(part, member, GW_FLOW_DONE, now);
-        job->ops->leave(part, member, now);
+        if (job->ops->leave)
+            job->ops->leave(part, member, now);
         return;
     }
     gw_sim_member_wake(part->sim, member, wake_at(part->sim, job, member, now));
@@ -270,7 +272,9 @@ void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member
 void gw_sim_train_expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
-    if (job->ops->expire && member->mover && job->ops->deadline(part->sim, member) <= now)
+    if (member->mover && member->loss.at <= now)
+        gw_sim_member_failed(part, member, member->loss.reason, member->loss.about, now);
+    else if (job->ops->expire && member->mover && job->ops->deadline(part->sim, member) <= now)
         job->ops->expire(part, member, now);
     gw_sim_train_advance(part, member, now);
     if (member->quiet_since != GW_TIME_NEVER &&
@@ -335,6 +339,7 @@ void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member)
     }
     member->prng = gw_prng_derive(sim->options.seed, (uint64_t)COMPUTE_STREAM << 32 | index);
     member->layer_end = member->wake = member->quiet_since = GW_TIME_NEVER;
+    member->loss.at = GW_TIME_NEVER;
     member->clock.is_waiting = true;
     member->timeline = gw_sim_timeline_open(sim, job);
     if (sim->scenario->host.payload) {

@@ -100,10 +100,7 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
 
 /* A row for a field of the options that is called as the parameter. */
 #define GW_JOB_PARAM(cfg_type, kind, field, initial_text, help_text)                               \
-    {                                                                                              \
-        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, job.field),          \
-        .initial = initial_text, .help = help_text                                                 \
-    }
+    GW_PARAM_IN(cfg_type, job, kind, field, initial_text, help_text)
 
 /* The rows of all options, for a kind's table. */
 #define GW_JOB_PARAMS(cfg_type)                                                                    \

@@ -3,10 +3,10 @@
 import csv
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_case import CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 
@@ -41,21 +41,10 @@ claims:
 KEYS = {"id", "text", "source", "expected", "measured", "holds", "seeds_holding"}
 
 
-class ClaimsTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_claims_")
-        self.addCleanup(self.folder.cleanup)
-
+class ClaimsTest(CommandCase):
     def sim(self, text, *words, status=0):
-        self.name = os.path.join(self.folder.name, "claims.yaml")
-        with open(self.name, "w", encoding="utf-8") as file:
-            file.write(text)
-        done = subprocess.run(
-            [PROGRAM, "sim", self.name, *words],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
+        self.name = self.file("claims.yaml", text)
+        return self.call(PROGRAM, "sim", self.name, *words, status=status)
 
     def test_text__says_claimed_measured_and_verdict(self):
         done = self.sim(SCENARIO + TABLE + CLAIMS)
@@ -133,7 +122,7 @@ class ClaimsTest(unittest.TestCase):
         self.assertTrue(done.stderr.startswith(f"gradwire: {self.name}:18: claims.1.tolerance: "))
 
     def test_out__has_table_and_claims(self):
-        out = os.path.join(self.folder.name, "out")
+        out = self.path("out")
         done = self.sim(SCENARIO + TABLE + CLAIMS, "--json", "--out", out)
         self.assertEqual(sorted(os.listdir(out)), ["000", "001", "claims.json", "table.csv"])
         with open(os.path.join(out, "claims.json"), encoding="utf-8") as file:

@@ -5,10 +5,10 @@ import collections
 import csv
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_case import CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
@@ -38,26 +38,14 @@ time_limit: 10s
 CLOSE = 1e-5  # us: times are written to the picosecond
 
 
-class TimelineTest(unittest.TestCase):
+class TimelineTest(CommandCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_timeline_")
-        self.addCleanup(self.folder.cleanup)
-        self.scenario = self.path("jobs.yaml")
-        with open(self.path("own.csv"), "w", encoding="utf-8") as file:
-            file.write(MODEL.replace('"', "'"))
-        with open(self.scenario, "w", encoding="utf-8") as file:
-            file.write(SCENARIO.replace("MODEL", self.path("own.csv")))
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
+        super().setUp()
+        own = self.file("own.csv", MODEL.replace('"', "'"))
+        self.scenario = self.file("jobs.yaml", SCENARIO.replace("MODEL", own))
 
     def sim(self, *words, status=0):
-        done = subprocess.run(
-            [PROGRAM, "sim", self.scenario, "--json", *words],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
+        return self.call(PROGRAM, "sim", self.scenario, "--json", *words, status=status)
 
     def run_with(self, *words):
         """The result of a run, and its events by phase."""
@@ -162,6 +150,8 @@ class TimelineTest(unittest.TestCase):
         with open(self.path("timeline.json"), encoding="utf-8") as file:
             self.assertEqual(file.read(), old)
         self.run_with("--seed", "2")  # one JSON value, not two
+        self.sim("--timeline", self.path("new.json"), "--set", "host.mtu=0", status=2)
+        self.assertFalse(os.path.exists(self.path("new.json")))
 
     def test_the_timeline_changes_nothing(self):
         result, _ = self.run_with()

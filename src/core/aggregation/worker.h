@@ -18,6 +18,7 @@
 
 #include "core/aggregation/agg_index.h"
 #include "core/host/endpoint.h"
+#include "core/notice.h"
 #include "core/quant/kernels.h"
 #include "core/tensor.h"
 
