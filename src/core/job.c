@@ -2,25 +2,33 @@
 #include "core/job.h"
 
 #include "base/assert.h"
+#include "core/notice.h"
 
-/* Where the numbers are in a spot. */
-enum {
-    SPOT_ABOVE1_SHIFT = 0,
-    SPOT_ABOVE0_SHIFT = 8,
-    SPOT_FAN_IN_SHIFT = 16,
-    SPOT_LEVEL_SHIFT = 24,
-    SPOT_LEVEL_MASK = 127,
-    SPOT_PARTIALS_SHIFT = 31,
-};
-
-/* Where the numbers are in the first of the terms' words, and in the last. */
 enum {
     POSITION_BITS = 5,
     LEVEL_BITS = 2,
     RANK_BITS = 10,
+};
+
+/* Where the numbers are in INSTALL's word of the spot. */
+enum {
+    FAN_IN_BITS = POSITION_BITS + 1,
+    PARTIALS_BITS = 1,
+    WORKERS_BITS = RANK_BITS + 1,
+    SPOT_ABOVE1_SHIFT = 0,
+    SPOT_ABOVE0_SHIFT = SPOT_ABOVE1_SHIFT + POSITION_BITS,
+    SPOT_FAN_IN_SHIFT = SPOT_ABOVE0_SHIFT + POSITION_BITS,
+    SPOT_LEVEL_SHIFT = SPOT_FAN_IN_SHIFT + FAN_IN_BITS,
+    SPOT_PARTIALS_SHIFT = SPOT_LEVEL_SHIFT + LEVEL_BITS,
+    SPOT_WORKERS_SHIFT = SPOT_PARTIALS_SHIFT + PARTIALS_BITS,
+};
+
+/* Where the numbers are in the first of the terms' words, and in the last. */
+enum {
     INDEXING_BITS = 2,
     HASHING_BITS = 1,
     WINDOW_BITS = 16,
+    NOTICE_BITS = 4,
     TERMS_ABOVE1_SHIFT = 0,
     TERMS_ABOVE0_SHIFT = TERMS_ABOVE1_SHIFT + POSITION_BITS,
     TERMS_LEVEL_SHIFT = TERMS_ABOVE0_SHIFT + POSITION_BITS,
@@ -30,9 +38,12 @@ enum {
     TERMS_INDEXING_SHIFT = TERMS_POSITION_SHIFT + POSITION_BITS,
     TERMS_HASHING_SHIFT = TERMS_INDEXING_SHIFT + INDEXING_BITS,
     TERMS_WINDOW_SHIFT = TERMS_HASHING_SHIFT + HASHING_BITS,
+    TERMS_NOTICE_SHIFT = TERMS_WINDOW_SHIFT + WINDOW_BITS,
 };
 
 _Static_assert(GW_WORLD_MAX == 1 << RANK_BITS, "ranks, and the number of workers less 1");
+_Static_assert(GW_FAN_IN_MAX == 1 << POSITION_BITS, "positions below a switch");
+_Static_assert(GW_NOTICE_UNITS_MAX == (1 << NOTICE_BITS) - 1, "thresholds");
 
 const char *gw_job_reason_text(enum gw_job_reason reason)
 {
@@ -55,24 +66,6 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
     return (uint32_t)reason < GW_JOB_REASONS ? texts[reason] : "unknown reason";
 }
 
-uint32_t gw_job_spot_pack(const struct gw_job_spot *spot)
-{
-    return (uint32_t)spot->partials << SPOT_PARTIALS_SHIFT |
-           (uint32_t)spot->level << SPOT_LEVEL_SHIFT | (uint32_t)spot->fan_in << SPOT_FAN_IN_SHIFT |
-           (uint32_t)spot->above[0] << SPOT_ABOVE0_SHIFT |
-           (uint32_t)spot->above[1] << SPOT_ABOVE1_SHIFT;
-}
-
-struct gw_job_spot gw_job_spot_unpack(uint32_t word)
-{
-    return (struct gw_job_spot){
-        .level = (uint8_t)(word >> SPOT_LEVEL_SHIFT & SPOT_LEVEL_MASK),
-        .partials = (uint8_t)(word >> SPOT_PARTIALS_SHIFT),
-        .fan_in = (uint8_t)(word >> SPOT_FAN_IN_SHIFT),
-        .above = {(uint8_t)(word >> SPOT_ABOVE0_SHIFT), (uint8_t)(word >> SPOT_ABOVE1_SHIFT)},
-    };
-}
-
 static uint32_t put_bits(uint32_t value, uint32_t bits, uint32_t shift)
 {
     GW_ASSERT(value >> bits == 0);
@@ -82,6 +75,28 @@ static uint32_t put_bits(uint32_t value, uint32_t bits, uint32_t shift)
 static uint16_t get_bits(uint32_t word, uint32_t bits, uint32_t shift)
 {
     return (uint16_t)(word >> shift & ((1u << bits) - 1));
+}
+
+uint32_t gw_job_spot_pack(const struct gw_job_spot *spot, uint32_t workers)
+{
+    return put_bits(spot->above[1], POSITION_BITS, SPOT_ABOVE1_SHIFT) |
+           put_bits(spot->above[0], POSITION_BITS, SPOT_ABOVE0_SHIFT) |
+           put_bits(spot->fan_in, FAN_IN_BITS, SPOT_FAN_IN_SHIFT) |
+           put_bits(spot->level, LEVEL_BITS, SPOT_LEVEL_SHIFT) |
+           put_bits(spot->partials, PARTIALS_BITS, SPOT_PARTIALS_SHIFT) |
+           put_bits(workers, WORKERS_BITS, SPOT_WORKERS_SHIFT);
+}
+
+struct gw_job_spot gw_job_spot_unpack(uint32_t word, uint32_t *workers)
+{
+    *workers = get_bits(word, WORKERS_BITS, SPOT_WORKERS_SHIFT);
+    return (struct gw_job_spot){
+        .level = (uint8_t)get_bits(word, LEVEL_BITS, SPOT_LEVEL_SHIFT),
+        .partials = (uint8_t)get_bits(word, PARTIALS_BITS, SPOT_PARTIALS_SHIFT),
+        .fan_in = (uint8_t)get_bits(word, FAN_IN_BITS, SPOT_FAN_IN_SHIFT),
+        .above = {(uint8_t)get_bits(word, POSITION_BITS, SPOT_ABOVE0_SHIFT),
+                  (uint8_t)get_bits(word, POSITION_BITS, SPOT_ABOVE1_SHIFT)},
+    };
 }
 
 void gw_job_terms_pack(const struct gw_job_terms *terms, uint32_t word[3])
@@ -95,7 +110,8 @@ void gw_job_terms_pack(const struct gw_job_terms *terms, uint32_t word[3])
     word[2] = put_bits(terms->position, POSITION_BITS, TERMS_POSITION_SHIFT) |
               put_bits(terms->indexing, INDEXING_BITS, TERMS_INDEXING_SHIFT) |
               put_bits(terms->hashing, HASHING_BITS, TERMS_HASHING_SHIFT) |
-              put_bits(terms->window, WINDOW_BITS, TERMS_WINDOW_SHIFT);
+              put_bits(terms->window, WINDOW_BITS, TERMS_WINDOW_SHIFT) |
+              put_bits(terms->notice, NOTICE_BITS, TERMS_NOTICE_SHIFT);
 }
 
 struct gw_job_terms gw_job_terms_unpack(const uint32_t word[3])
@@ -112,5 +128,6 @@ struct gw_job_terms gw_job_terms_unpack(const uint32_t word[3])
         .window = get_bits(word[2], WINDOW_BITS, TERMS_WINDOW_SHIFT),
         .indexing = (uint8_t)get_bits(word[2], INDEXING_BITS, TERMS_INDEXING_SHIFT),
         .hashing = (uint8_t)get_bits(word[2], HASHING_BITS, TERMS_HASHING_SHIFT),
+        .notice = (uint8_t)get_bits(word[2], NOTICE_BITS, TERMS_NOTICE_SHIFT),
     };
 }

@@ -41,14 +41,14 @@ enum {
  */
 enum gw_job_op {
     /* Worker to server. seq: first fragment without result; index: rank, or GW_RANK_NONE for any;
-     * epoch: the worker's last; scale: GW_JOB_PATH_*; q.flags: gw_notice_option, times 8; word: the
-     * switches on the way. */
+     * epoch: the worker's last; scale: GW_JOB_PATH_*; q.flags: gw_notice_option, shifted;
+     * word: the switches on the way. */
     GW_JOB_JOIN,
     /* Server to worker. index: enum gw_job_reason; word[0]: rank or switch that it is about. */
     GW_JOB_REFUSED,
     /* Server to switch word[2], by way of a worker below. index: number of the member; seq: how
-     * many there are; word[0]: its address; word[1]: gw_job_spot, and how many workers
-     * the member stands for. */
+     * many there are; word[0]: its address; word[1]: gw_job_spot, and how many workers are behind
+     * the position of that number, which is another one's than the member's; 0: there is none. */
     GW_JOB_INSTALL,
     /* Switch to server. seq: members known; index: enum gw_job_reason; word[2]: the switch. */
     GW_JOB_INSTALLED,
@@ -87,7 +87,8 @@ enum gw_job_reason {
     GW_JOB_STALLED,  /* no result for too long */
     GW_JOB_OVERFLOW, /* a sum does not fit its type */
     GW_JOB_MISMATCH, /* workers reduce different tensors */
-    GW_JOB_NOTICE,   /* workers announce their bursts differently, or above the largest threshold */
+    GW_JOB_NOTICE,   /* workers announce their bursts differently, or above the largest threshold;
+                        about: the rank that differs, or GW_RANK_NONE */
     GW_JOB_REASONS,
 };
 
@@ -100,12 +101,17 @@ enum {
     GW_JOB_PATH_FLAGS = 31,
 };
 
-/* Where a switch is in the tree, as INSTALL's word[1]. */
+/* JOIN's `q.flags`: how the worker wants bursts announced, in the bits that no other packet has. */
+enum {
+    GW_JOB_OPTION_SHIFT = 3, /* of enum gw_notice_option */
+};
+
+/* Where a switch is in the tree: most of INSTALL's word[1]. */
 struct gw_job_spot {
-    uint8_t level;
+    uint8_t level;    /* 2 bits */
     uint8_t partials; /* enum gw_agg_partials */
-    uint8_t fan_in;
-    uint8_t above[2];
+    uint8_t fan_in;   /* positions below it: 6 bits */
+    uint8_t above[2]; /* 5 bits each */
 };
 
 /* What a worker must know, as WELCOME's words. */
@@ -126,8 +132,9 @@ struct gw_job_terms {
 /* Sentence for a reason, without full stop. */
 const char *gw_job_reason_text(enum gw_job_reason reason);
 
-uint32_t gw_job_spot_pack(const struct gw_job_spot *spot);
-struct gw_job_spot gw_job_spot_unpack(uint32_t word);
+/* `workers`, in 11 bits: behind a position, or 0. Two bits of the word are always 0. */
+uint32_t gw_job_spot_pack(const struct gw_job_spot *spot, uint32_t workers);
+struct gw_job_spot gw_job_spot_unpack(uint32_t word, uint32_t *workers);
 
 void gw_job_terms_pack(const struct gw_job_terms *terms, uint32_t word[3]);
 struct gw_job_terms gw_job_terms_unpack(const uint32_t word[3]);

@@ -16,6 +16,9 @@ int gw_notice_units(uint8_t option, const struct gw_notice_path *path, uint8_t *
     *units = option;
     if (option < GW_NOTICE_FORMULA)
         return GW_OK;
+    *units = GW_NOTICE_UNITS_MAX;
+    if (path->rate_bps < GW_RATE_BPS_MIN || path->packet == 0)
+        return GW_ERR_INVALID;
     uint32_t packets = gw_notice_formula(path, option - GW_NOTICE_FORMULA);
     if (packets > GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX)
         return GW_ERR_RANGE;

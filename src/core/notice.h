@@ -44,12 +44,14 @@ struct gw_notice_path {
     uint32_t packet;   /* bytes of a full packet with its headers */
 };
 
-/* The threshold of a formula, in packets, rounded up: RTT x C / (3 x packet) / 2^halvings. */
+/* The threshold of a formula, in packets, rounded up: RTT x C / (3 x packet) / 2^halvings. The path
+ * must be known. */
 uint32_t gw_notice_formula(const struct gw_notice_path *path, uint32_t halvings);
 
 /*
- * The threshold of an option in units: 0 for GW_NOTICE_OFF, else at least 1. Returns
- * GW_ERR_RANGE when the formula's is above what a notice can say, else 0.
+ * The threshold of an option in units: 0 for GW_NOTICE_OFF, else at least 1. Returns 0, or when the
+ * option is a formula GW_ERR_INVALID (nothing is known of the path's rate or packets), or
+ * GW_ERR_RANGE with the largest that a notice can say, above which it is.
  */
 int gw_notice_units(uint8_t option, const struct gw_notice_path *path, uint8_t *units);
 

@@ -24,7 +24,10 @@ enum {
     OFFSET_GROUP = 76,
     OFFSET_GROUP_COOKIE = 92,
     OFFSET_GROUP_PORT = 100,
-    OFFSET_ZERO = 102,
+    OFFSET_NUMBER = 102,
+    OFFSET_WAY_RATE = 104,
+    OFFSET_WAY_RTT = 108,
+    OFFSET_RTT = 110,
 };
 
 static void put(uint8_t *at, uint64_t value, uint32_t size)
@@ -80,7 +83,7 @@ static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
     group->port = (uint16_t)get(bytes + OFFSET_GROUP_PORT, 2);
     memcpy(group->address, bytes + OFFSET_GROUP, sizeof(group->address));
     bool is_group = group->port && bytes[OFFSET_STEP] == GW_ATTACH_ACCEPT;
-    return get(bytes + OFFSET_ZERO, 2) == 0 && (is_group || gw_attach_is_same_group(group, &none));
+    return is_group || gw_attach_is_same_group(group, &none);
 }
 
 int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg)
@@ -100,6 +103,10 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
         .world = (uint16_t)get(bytes + OFFSET_WORLD, 2),
         .rank = (uint16_t)get(bytes + OFFSET_RANK, 2),
         .entropies = (uint16_t)get(bytes + OFFSET_ENTROPIES, 2),
+        .number = (uint16_t)get(bytes + OFFSET_NUMBER, 2),
+        .rtt = (uint16_t)get(bytes + OFFSET_RTT, 2),
+        .way = {.rate_kbps = (uint32_t)get(bytes + OFFSET_WAY_RATE, 4),
+                .rtt = (uint16_t)get(bytes + OFFSET_WAY_RTT, 2)},
         .step = bytes[OFFSET_STEP],
         .role = bytes[OFFSET_ROLE],
         .flags = bytes[OFFSET_FLAGS],
@@ -138,5 +145,9 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     memcpy(bytes + OFFSET_GROUP, msg->group.address, sizeof(msg->group.address));
     put(bytes + OFFSET_GROUP_COOKIE, msg->group.cookie, 8);
     put(bytes + OFFSET_GROUP_PORT, msg->group.port, 2);
+    put(bytes + OFFSET_NUMBER, msg->number, 2);
+    put(bytes + OFFSET_WAY_RATE, msg->way.rate_kbps, 4);
+    put(bytes + OFFSET_WAY_RTT, msg->way.rtt, 2);
+    put(bytes + OFFSET_RTT, msg->rtt, 2);
     put(bytes + OFFSET_REASON, msg->step == GW_ATTACH_ASK ? msg->life : msg->reason, 4);
 }

@@ -1,7 +1,7 @@
 /*
  * The bytes of the attach protocol, by which two neighbours on the overlay agree on a session.
  *
- * All messages of a version are equally long, in this one 120 bytes, so that an answer is never
+ * All messages of a version are equally long, in this one 128 bytes, so that an answer is never
  * longer than the question. Numbers are big-endian.
  *
  *      0                   1                   2                   3
@@ -32,13 +32,21 @@
  *     +---------------------------------------------------------------+
  *  92 |             ACCEPT: cookie in packets to the group            |
  *     +-------------------------------+-------------------------------+
- * 100 |   ACCEPT: port of the group   |               0               |
+ * 100 |   ACCEPT: port of the group   |    number of the question     |
  *     +-------------------------------+-------------------------------+
- * 104 |                    code of authentication                     |
+ * 104 |      my way: rate of its slowest link, kb/s; 0: no limit      |
+ *     +-------------------------------+-------------------------------+
+ * 108 |  my way: round trip, 20 us    |  ASK: round trip to you, 20 us |
+ *     +-------------------------------+-------------------------------+
+ * 112 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
  *
  * The initiator repeats ATTACH. The responder answers CHALLENGE and remembers nothing, until the
  * proof comes back: so nobody uses another's address. Then it answers ACCEPT, every time.
+ *
+ * Every question has a number, and ACCEPT repeats it: so the initiator measures the round trip, and
+ * tells it in its next question. Both tell their *way*: from them to the top of the switches that
+ * their packets pass, hosts not included.
  *
  * A responder that multicasts tells the group's address (IPv4 as ::ffff:a.b.c.d) in ACCEPT, and
  * sends PROBE to the group, with the group's cookie. Who hears it says so in ATTACH.
@@ -49,9 +57,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time.h"
+
 enum {
-    GW_ATTACH_SIZE = 120,
-    GW_ATTACH_SIGNED = 104,  /* bytes that the code covers; it is the rest */
+    GW_ATTACH_SIZE = 128,
+    GW_ATTACH_SIGNED = 112,  /* bytes that the code covers; it is the rest */
     GW_ATTACH_SIZE_MIN = 80, /* of a message of another version */
     GW_ATTACH_SIZE_MAX = 128,
     GW_ATTACH_CODE_SIZE = 16,
@@ -59,6 +69,9 @@ enum {
     GW_ATTACH_GROUP_SIZE = 16,
     GW_ATTACH_KIND = 7, /* beside those of packets */
 };
+
+#define GW_ATTACH_RTT_UNIT (20 * GW_US)
+#define GW_ATTACH_RTT_MAX  (UINT16_MAX * GW_ATTACH_RTT_UNIT) /* 1.3 s; longer ones say this */
 
 enum gw_attach_step {
     GW_ATTACH_ASK,       /* initiator: let me in; with the proof, if it has one */
@@ -105,6 +118,12 @@ struct gw_attach_group {
     uint8_t address[GW_ATTACH_GROUP_SIZE]; /* IPv6, or IPv4 mapped into it */
 };
 
+/* From somebody to the top of the switches that its packets pass. */
+struct gw_attach_way {
+    uint32_t rate_kbps; /* of its slowest link; 0: none of its links has a rate that is known */
+    uint16_t rtt;       /* in GW_ATTACH_RTT_UNIT; 0: there are no switches, or it is the top */
+};
+
 struct gw_attach_msg {
     uint8_t session[GW_ATTACH_NONCE_SIZE];
     uint8_t proof[GW_ATTACH_NONCE_SIZE];
@@ -118,6 +137,9 @@ struct gw_attach_msg {
     uint16_t world;
     uint16_t rank;
     uint16_t entropies;
+    uint16_t number;          /* of ASK; of ACCEPT: of the question that it answers */
+    uint16_t rtt;             /* of ASK: as measured, in GW_ATTACH_RTT_UNIT; 0: not yet */
+    struct gw_attach_way way; /* of ASK and ACCEPT: the sender's */
     uint8_t step;
     uint8_t role;
     uint8_t flags;

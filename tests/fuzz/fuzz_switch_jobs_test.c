@@ -40,6 +40,7 @@ static uint64_t total_active, total_taken, total_room, total_malformed, total_id
 struct snapshot {
     struct gw_aggregate_job job;
     uint32_t members[GW_FAN_IN_MAX];
+    uint16_t workers[GW_FAN_IN_MAX];
     uint32_t life;
     bool is_active;
 };
@@ -113,7 +114,8 @@ static bool is_same(const struct snapshot *a, const struct snapshot *b)
     return a->job.level == b->job.level && a->job.fan_in == b->job.fan_in &&
            memcmp(a->job.above, b->job.above, sizeof(a->job.above)) == 0 &&
            a->job.member_count == b->job.member_count &&
-           memcmp(a->members, b->members, sizeof(a->members)) == 0;
+           memcmp(a->members, b->members, sizeof(a->members)) == 0 &&
+           memcmp(a->workers, b->workers, sizeof(a->workers)) == 0;
 }
 
 /* Looks at what is active now; `life` is that of the packet that the last step brought. */
@@ -130,6 +132,9 @@ static void check_job(struct fuzz *f, uint32_t number, uint32_t life)
     GW_ASSERT(job->above[0] < GW_FAN_IN_MAX && job->above[1] < GW_FAN_IN_MAX && job->epoch != 0);
     struct snapshot now = {.job = *job, .is_active = true, .life = life};
     memcpy(now.members, job->members, job->member_count * sizeof(*job->members));
+    memcpy(now.workers, job->workers, job->fan_in * sizeof(*job->workers));
+    for (uint32_t i = 0; i < job->fan_in; i++)
+        GW_ASSERT(job->workers[i] >= 1 && job->workers[i] <= GW_WORLD_MAX);
     if (before->is_active && before->job.epoch == job->epoch && before->life == life)
         GW_ASSERT(is_same(before, &now));
     else
@@ -187,18 +192,22 @@ static struct gw_pkt *claim_pkt(struct fuzz *f, enum gw_pkt_kind kind)
 
 static void input_job(struct fuzz *f)
 {
+    /* Workers behind a position; the last three are impossible. */
+    static const uint16_t counts[] = {1, 2, 7, 32, GW_WORLD_MAX, GW_WORLD_MAX + 1, 2047, 0};
     struct gw_pkt *pkt = claim_pkt(f, GW_PKT_JOB);
     uint8_t op = take8(f);
     pkt->agg_flags = op % 16 < GW_JOB_OPS ? op % 16 : GW_JOB_INSTALL;
+    pkt->q.flags = pkt->agg_flags == GW_JOB_JOIN ? (uint8_t)(op << GW_JOB_OPTION_SHIFT) : 0;
     pkt->job.word[2] = op & 128 ? take8(f) : ADDRESS;
     pkt->seq = take8(f);
     pkt->index = take8(f);
     pkt->scale = take8(f);
     pkt->job.word[0] = take8(f) % HOSTS;
-    struct gw_job_spot spot = {.level = take8(f), .fan_in = take8(f)};
-    spot.above[0] = take8(f);
-    spot.above[1] = take8(f);
-    pkt->job.word[1] = gw_job_spot_pack(&spot);
+    uint8_t level = take8(f), fan_in = take8(f), above = take8(f);
+    struct gw_job_spot spot = {
+        .level = level & 3, .fan_in = fan_in & 63, .above = {above & 31, take8(f) & 31}};
+    uint32_t count = pkt->index < spot.fan_in ? counts[above >> 5] : above >> 5;
+    pkt->job.word[1] = gw_job_spot_pack(&spot, count) | (uint32_t)level >> 6 << 30;
     feed(f, pkt);
 }
 

@@ -233,6 +233,8 @@ static void slot_worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time no
     struct gw_row_tensor *work = awaited_by(worker, pkt);
     if (work)
         take_result(worker, work, pkt, now);
+    if (gw_app_is_announced(app) && gw_tensor_row_count(&worker->row) == 0)
+        gw_app_idle(app, now);
     gw_pkt_release(app->pool, pkt);
     slot_worker_wake(worker);
 }
@@ -298,6 +300,7 @@ int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
     *worker = (struct gw_slot_worker){
         .app = {.ops = &slot_worker_app_ops,
                 .job = cfg->job,
+                .notice = cfg->notice,
                 .sender = {.ops = &slot_worker_sender_ops, .class = cfg->class}},
         .cfg = *cfg,
         .waiting = cfg->slots,
@@ -308,6 +311,8 @@ int gw_slot_worker_init(struct gw_slot_worker **result, void *memory,
     if (error)
         return error;
     GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
+    if (cfg->notice.rtt == 0)
+        worker->app.notice.rtt = cfg->timeout;
     slot_worker_carve(worker, cfg, &arena);
     for (uint32_t i = 0; i < cfg->slots; i++)
         worker->slots[i] = (struct slot){.seq = cfg->first_seq + i};
@@ -329,12 +334,15 @@ int gw_slot_worker_reduce(struct gw_slot_worker *worker, const struct gw_tensor 
         return GW_ERR_INVALID;
     if (!gw_app_may_promise(&worker->app))
         return GW_ERR_NO_ROOM;
-    if (gw_tensor_row_count(&worker->row) == 0)
-        worker->result_at = now;
+    bool was_idle = gw_tensor_row_count(&worker->row) == 0;
     int error =
         gw_tensor_row_push(&worker->row, tensor, worker->cfg.scale_exponent, worker->cfg.world);
     if (error)
         return error;
+    if (was_idle) {
+        worker->result_at = now;
+        gw_app_busy(&worker->app, worker->cfg.peer, now);
+    }
     gw_app_promise(&worker->app);
     uint32_t fragments = worker->row.end - begin;
     for (uint32_t i = 0; i < fragments && i < worker->cfg.slots; i++) {

@@ -34,6 +34,8 @@ struct gw_slot_worker_cfg {
     gw_time stall;        /* without any result: fail all calls in work; 0: never */
     int scale_exponent;   /* values travel as multiples of 2^-exponent */
     uint32_t first_seq;   /* of the first fragment; equal on all workers */
+    struct gw_notice_terms
+        notice; /* how tensors after an idle time are announced; rtt 0: timeout */
     const struct gw_kernels *kernels;
 };
 

@@ -65,6 +65,12 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
            has_next(worker);
 }
 
+/* Whether there are tensors without sums, or results that a server may lack. */
+static bool has_work(const struct gw_worker *worker)
+{
+    return gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log);
+}
+
 static void worker_wake(struct gw_worker *worker, gw_time now)
 {
     if (!worker->app.sender.in_ring && worker_can_send(worker->app.ep, &worker->app.sender, now))
@@ -260,19 +266,22 @@ static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
         take_result(worker, work, pkt, now);
     }
     gw_pkt_release(app->pool, pkt);
+    if (gw_app_is_announced(app) && !has_work(worker))
+        gw_app_idle(app, now);
     worker_wake(worker, now);
 }
 
 static void worker_expire(struct gw_app *app, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
-    bool has_work = gw_tensor_row_count(&worker->row) > 0;
-    gw_time stall_at = has_work ? gw_stall_at(worker->result_at, worker->cfg.stall) : GW_TIME_NEVER;
-    if (has_work && gw_stall_is_over(worker->result_at, worker->cfg.stall, now)) {
+    bool has_tensor = gw_tensor_row_count(&worker->row) > 0;
+    gw_time stall_at =
+        has_tensor ? gw_stall_at(worker->result_at, worker->cfg.stall) : GW_TIME_NEVER;
+    if (has_tensor && gw_stall_is_over(worker->result_at, worker->cfg.stall, now)) {
         gw_worker_fail(worker, GW_JOB_STALLED, worker->cfg.server, now);
         return;
     }
-    if ((!has_work && !gw_result_log_owes(&worker->log)) || worker->is_paused) {
+    if (!has_work(worker) || worker->is_paused) {
         gw_app_arm(app, stall_at);
         return;
     }
@@ -387,6 +396,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     *worker = (struct gw_worker){
         .app = {.ops = &worker_app_ops,
                 .job = cfg->job,
+                .notice = cfg->notice,
                 .sender = {.ops = &worker_sender_ops, .class = cfg->class}},
         .cfg = *cfg,
     };
@@ -396,6 +406,8 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         return error;
     if (cfg->hdr)
         worker->app.hdr = cfg->hdr;
+    if (cfg->notice.rtt == 0)
+        worker->app.notice.rtt = cfg->timeout;
     GW_ASSERT(!worker->app.pool->bufs || worker->app.pool->bufs->size / 4 >= cfg->values);
     worker->values = (struct gw_worker_values){
         .cfg = &worker->cfg,
@@ -432,6 +444,8 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
     if (was_idle) {
         gw_outstanding_wait(&worker->out, now);
         worker->result_at = now;
+        if (!worker->is_paused && !gw_app_is_announced(&worker->app))
+            gw_app_busy(&worker->app, worker->cfg.server, now);
     }
     gw_app_promise(&worker->app);
     worker_wake(worker, now);
@@ -464,8 +478,12 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     gw_outstanding_wait(&worker->out, now);
     gw_result_log_owe(&worker->log, place->first_seq, worker->out.next);
     worker->result_at = now;
-    if (gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log))
+    if (gw_app_is_announced(&worker->app))
+        gw_app_rest(&worker->app);
+    if (has_work(worker)) {
         gw_app_arm(&worker->app, gw_time_add(now, cfg->timeout));
+        gw_app_busy(&worker->app, cfg->server, now);
+    }
     worker_wake(worker, now);
 }
 

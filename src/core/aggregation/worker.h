@@ -18,6 +18,7 @@
 
 #include "core/aggregation/agg_index.h"
 #include "core/host/endpoint.h"
+#include "core/notice.h"
 #include "core/quant/kernels.h"
 #include "core/tensor.h"
 
@@ -56,6 +57,8 @@ struct gw_worker_cfg {
     bool offers_exponents; /* dynamic scaling: says which exponents later fragments could use */
     bool proactive;        /* floats whose sum might saturate travel raw from the start */
     uint32_t first_seq;    /* of the first fragment; equal on all workers and the server */
+    struct gw_notice_terms
+        notice; /* how tensors after an idle time are announced; rtt 0: timeout */
     const struct gw_kernels *kernels;
 };
 

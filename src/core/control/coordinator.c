@@ -160,6 +160,11 @@ void gw_coordinator_hear(struct gw_coordinator *co, uint32_t address, gw_time at
     }
 }
 
+void gw_coordinator_set_notice_path(struct gw_coordinator *co, const struct gw_notice_path *path)
+{
+    co->cfg.notice_path = *path;
+}
+
 enum gw_coordinator_phase gw_coordinator_phase(const struct gw_coordinator *co)
 {
     return co->phase;

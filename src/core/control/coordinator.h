@@ -3,12 +3,13 @@
  * and begins and ends epochs; see job.h.
  *
  * It keeps no state that must outlive it: one that restarts learns from the workers who they are,
- * what they expect and which epoch they were in.
+ * what they expect, which epoch they were in and how they announce bursts.
  */
 #ifndef GW_CORE_COORDINATOR_H
 #define GW_CORE_COORDINATOR_H
 
 #include "core/job.h"
+#include "core/notice.h"
 #include "core/aggregation/server.h"
 
 struct gw_coordinator_cfg {
@@ -31,7 +32,8 @@ struct gw_coordinator_cfg {
                               workers' beats */
     bool agrees_exponents; /* as the server's: workers then hold what no newcomer has, so one that
                               leaves can only come back after the calls of all have failed */
-    struct gw_server *server; /* of the same job, on the same endpoint */
+    struct gw_notice_path notice_path; /* for workers that announce bursts by the formula */
+    struct gw_server *server;          /* of the same job, on the same endpoint */
 };
 
 enum gw_coordinator_phase {
@@ -68,6 +70,11 @@ void gw_coordinator_fini(struct gw_coordinator *coordinator);
  * job's packets: while a switch between is down, nobody is lost.
  */
 void gw_coordinator_hear(struct gw_coordinator *coordinator, uint32_t address, gw_time at);
+
+/* What is known of the path now. The threshold of the job's bursts follows from what was known when
+ * its first epoch began. */
+void gw_coordinator_set_notice_path(struct gw_coordinator *coordinator,
+                                    const struct gw_notice_path *path);
 
 enum gw_coordinator_phase gw_coordinator_phase(const struct gw_coordinator *coordinator);
 

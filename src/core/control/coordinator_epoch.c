@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/error.h"
+
 void gw_coordinator_enter(struct gw_coordinator *co, enum gw_coordinator_phase phase, gw_time now)
 {
     co->phase = phase;
@@ -66,6 +68,7 @@ static void run(struct gw_coordinator *co, gw_time now)
         .places = co->tree.places,
     };
     gw_server_begin(co->cfg.server, &epoch);
+    co->has_notice_units = true;
     co->stats.epochs++;
     for (uint32_t rank = 0; rank < co->cfg.world; rank++) {
         struct gw_seat *seat = &co->seats[rank];
@@ -90,6 +93,21 @@ static void run_when_installed(struct gw_coordinator *co, gw_time now)
     run(co, now);
 }
 
+/*
+ * The threshold of the job's bursts, if none has begun with one yet; false: there is none. Workers
+ * that are in the middle of something have one, so a server that restarts gives the largest then.
+ */
+static bool settle_notice(struct gw_coordinator *co)
+{
+    bool has_history = false;
+    if (co->has_notice_units)
+        return true;
+    for (uint32_t rank = 0; rank < co->cfg.world; rank++)
+        has_history |= !co->seats[rank].is_fresh;
+    return gw_notice_units(co->notice, &co->cfg.notice_path, &co->notice_units) == GW_OK ||
+           has_history;
+}
+
 /* Everybody has joined: makes the tree and tells the switches. */
 static void install_tree(struct gw_coordinator *co, gw_time now)
 {
@@ -106,6 +124,10 @@ static void install_tree(struct gw_coordinator *co, gw_time now)
         gw_job_tree_make(&co->tree, co->tree_memory, co->ways, co->cfg.world, co->cfg.levels);
     if (reason != GW_JOB_OK) {
         gw_coordinator_dissolve(co, true, reason, co->tree.about, now);
+        return;
+    }
+    if (!settle_notice(co)) {
+        gw_coordinator_dissolve(co, true, GW_JOB_NOTICE, GW_RANK_NONE, now);
         return;
     }
     gw_coordinator_enter(co, GW_COORDINATOR_INSTALLING, now);

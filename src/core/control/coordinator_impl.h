@@ -53,6 +53,9 @@ struct gw_coordinator {
     uint32_t failed_about;
     uint32_t resume_seq; /* where workers that left stopped */
     uint32_t tries;
+    uint8_t notice;        /* gw_notice_option of all workers that have a seat, */
+    uint8_t notice_units;  /* and what follows from it, */
+    bool has_notice_units; /* once an epoch has begun with it */
     struct gw_coordinator_stats stats;
 };
 

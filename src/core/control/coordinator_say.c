@@ -49,6 +49,7 @@ void gw_coordinator_welcome(struct gw_coordinator *co, uint32_t rank)
         .window = (uint16_t)(co->cfg.window_max - 1),
         .indexing = (uint8_t)co->cfg.indexing,
         .hashing = (uint8_t)co->cfg.hashing,
+        .notice = co->notice_units,
     };
     pkt->seq = seat->expected;
     pkt->index = co->cfg.share;
@@ -68,7 +69,7 @@ static void send_install(struct gw_coordinator *co, uint32_t index, uint32_t mem
     pkt->index = (uint16_t)member;
     pkt->seq = sw->member_count;
     pkt->job.word[0] = co->tree.members[sw->first_member + member];
-    pkt->job.word[1] = gw_job_spot_pack(&spot);
+    pkt->job.word[1] = gw_job_spot_pack(&spot, co->tree.workers[sw->first_member + member]);
     pkt->job.word[2] = sw->address;
     gw_app_control(&co->app, pkt);
 }

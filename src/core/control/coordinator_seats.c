@@ -69,16 +69,38 @@ static void take_seat(struct gw_seat *seat, const struct gw_pkt *pkt, gw_time no
     memcpy(seat->path, pkt->job.word, sizeof(seat->path));
 }
 
+/*
+ * Whether a worker that gets a seat announces bursts as the others do; the first one says how. An
+ * option that was the job's before has the threshold that it had.
+ */
+static bool agrees(struct gw_coordinator *co, const struct gw_pkt *pkt)
+{
+    uint8_t option = pkt->q.flags >> GW_JOB_OPTION_SHIFT;
+    if (option == co->notice)
+        return true;
+    for (uint32_t rank = 0; rank < co->cfg.world; rank++)
+        if (co->seats[rank].state != GW_SEAT_FREE)
+            return false;
+    co->notice = option;
+    co->has_notice_units = false;
+    return true;
+}
+
 /* A worker without a seat. */
 static void join_new(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now)
 {
     enum gw_job_reason reason;
+    uint32_t about = pkt->index;
     struct gw_seat *seat = seat_for(co, pkt, now, &reason);
+    if (seat && !agrees(co, pkt)) {
+        reason = GW_JOB_NOTICE;
+        about = (uint32_t)(seat - co->seats);
+        seat = NULL;
+    }
     if (!seat) {
         co->stats.refused += reason != GW_JOB_OK;
         if (reason != GW_JOB_OK)
-            gw_coordinator_tell(co, pkt->src, GW_JOB_REFUSED, pkt->key, pkt->epoch, reason,
-                                pkt->index);
+            gw_coordinator_tell(co, pkt->src, GW_JOB_REFUSED, pkt->key, pkt->epoch, reason, about);
         return;
     }
     take_seat(seat, pkt, now);

@@ -29,6 +29,7 @@ static size_t tree_carve(struct gw_job_tree *tree, void *memory, uint32_t world)
     tree->nodes = gw_arena_take(&arena, nodes_max(world) * sizeof(*tree->nodes));
     tree->leaves = gw_arena_take(&arena, world * sizeof(*tree->leaves));
     tree->members = gw_arena_take(&arena, members_max(world) * sizeof(*tree->members));
+    tree->workers = gw_arena_take(&arena, members_max(world) * sizeof(*tree->workers));
     return arena.used;
 }
 
@@ -178,6 +179,24 @@ static void members_set(struct gw_job_tree *tree, const struct gw_job_way *ways,
     }
 }
 
+/* Counts the workers behind each position. */
+static void workers_set(struct gw_job_tree *tree, uint32_t world, bool is_racks)
+{
+    for (uint32_t i = 0; i < tree->node_count; i++) {
+        const struct gw_job_node *node = &tree->nodes[i];
+        for (uint32_t position = 0; position < node->member_count; position++) {
+            bool is_worker =
+                is_racks ? position < node->spot.fan_in : position >= node->switch_count;
+            tree->workers[node->first_member + position] = is_worker;
+        }
+    }
+    for (uint32_t rank = 0; rank < world && !is_racks; rank++) {
+        const struct gw_job_node *node = &tree->nodes[tree->leaves[rank].node];
+        for (; node->next != GW_JOB_NODE_NONE; node = &tree->nodes[node->next])
+            tree->workers[tree->nodes[node->next].first_member + node->position]++;
+    }
+}
+
 enum gw_job_reason gw_job_tree_make(struct gw_job_tree *tree, void *memory,
                                     const struct gw_job_way *ways, uint32_t world, uint32_t levels)
 {
@@ -209,5 +228,6 @@ enum gw_job_reason gw_job_tree_make(struct gw_job_tree *tree, void *memory,
     for (uint32_t rank = 0; rank < world; rank++)
         place_set(tree, rank, ways[rank].worker, levels == RACKS);
     members_set(tree, ways, world);
+    workers_set(tree, world, levels == RACKS);
     return GW_JOB_OK;
 }

@@ -51,6 +51,9 @@ struct gw_job_tree {
     struct gw_job_node *nodes;  /* the root is the first */
     struct gw_job_leaf *leaves; /* by rank */
     uint32_t *members;          /* of all nodes */
+    /* Workers behind each position below a node, as far as it has positions, else 0; a node's begin
+     * where its members do, but in the order of positions. */
+    uint16_t *workers;
     uint32_t node_count;
     uint32_t levels; /* for gw_contributors_init(); 0: no switch adds up, there are no nodes */
     uint32_t about;  /* after a refusal: the rank or the address of the switch at fault */

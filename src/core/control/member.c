@@ -32,6 +32,8 @@ static void send(struct gw_member *member, enum gw_job_op op)
     pkt->epoch = member->epoch;
     pkt->index = member->epoch ? member->terms.rank : member->cfg.rank;
     pkt->seq = member->worker ? gw_worker_expected(member->worker) : 0;
+    if (op == GW_JOB_JOIN)
+        pkt->q.flags = (uint8_t)(member->cfg.notice << GW_JOB_OPTION_SHIFT);
     if (op == GW_JOB_JOIN && member->is_fresh)
         pkt->scale = GW_JOB_PATH_FRESH;
     else if (op == GW_JOB_JOIN && pkt->seq == member->fresh_seq)
@@ -242,6 +244,7 @@ int gw_member_init(struct gw_member **result, void *memory, const struct gw_memb
                    struct gw_endpoint *ep)
 {
     GW_ASSERT(cfg->incarnation != 0 && cfg->retry > 0 && cfg->beat > 0);
+    GW_ASSERT(cfg->notice < GW_NOTICE_OPTIONS);
     struct gw_member *member = memory;
     *member = (struct gw_member){
         .app = {.ops = &member_app_ops, .job = cfg->job, .sender = {.class = GW_CLASS_CONTROL}},
@@ -317,6 +320,8 @@ void gw_member_worker_cfg(const struct gw_member *member, struct gw_worker_cfg *
     cfg->above[0] = place.above[0];
     cfg->above[1] = place.above[1];
     cfg->first_seq = place.first_seq;
+    cfg->notice.job = member->cfg.job;
+    cfg->notice.units = terms->notice;
 }
 
 void gw_member_bind(struct gw_member *member, struct gw_worker *worker)

@@ -20,6 +20,8 @@ struct gw_member_cfg {
     gw_time retry;        /* until an unanswered packet is sent again */
     gw_time beat;         /* between reports to the server */
     gw_time stall;        /* joining or leaving for so long fails; 0: never */
+    uint8_t notice;       /* gw_notice_option: how it wants bursts announced; all workers of a job
+                             bring the same */
 };
 
 enum gw_member_state {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/host/endpoint_impl.h"
+#include "core/host/announce.h"
 
 int gw_app_attach(struct gw_app *app, struct gw_endpoint *ep)
 {
@@ -30,6 +30,7 @@ int gw_app_attach(struct gw_app *app, struct gw_endpoint *ep)
     app->timer_at = GW_TIME_NEVER;
     app->timer = ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + index;
     app->key = gw_flow_key(ep->cfg.address, app->dst, app->job);
+    app->head = UINT64_MAX;
     return GW_OK;
 }
 
@@ -55,20 +56,67 @@ void gw_app_count_pool_empty(const struct gw_app *app)
     app->ep->stats.pool_empty++;
 }
 
+void gw_app_rest(struct gw_app *app)
+{
+    if (app->sender.announcer)
+        gw_announce_give_up(app->ep, &app->sender);
+    gw_egress_leave(app->ep, &app->sender);
+}
+
+/* Its next packet goes to `dst`. */
+static inline void turn_to(struct gw_app *app, uint32_t dst)
+{
+    if (app->dst != dst) {
+        app->dst = dst;
+        app->key = gw_flow_key(app->ep->cfg.address, dst, app->job);
+    }
+}
+
+void gw_app_busy(struct gw_app *app, uint32_t dst, gw_time now)
+{
+    struct gw_endpoint *ep = app->ep;
+    bool is_slots = app->ops->role == GW_APP_SLOT_WORKER; /* whose packets leave for the switch */
+    app->head = UINT64_MAX;
+    if (app->notice.units == 0 || (dst == ep->cfg.address && !is_slots))
+        return;
+    turn_to(app, dst);
+    gw_egress_leave(ep, &app->sender);
+    struct gw_burst burst = {
+        .terms = app->notice,
+        .peer = dst,
+        .flow = app->job,
+        .key = app->key,
+        .ecn = is_slots ? GW_ECN_NOT_ECT : GW_ECN_ECT0,
+    };
+    bool waits = gw_announce_begin(ep, &app->sender, &burst, now);
+    if (waits && app->sender.leads) {
+        app->sender.train_left = ep->cfg.train;
+        app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
+    }
+}
+
+void gw_app_idle(struct gw_app *app, gw_time now)
+{
+    if (app->sender.announcer)
+        gw_announce_end(app->ep, &app->sender, now);
+}
+
 void gw_app_pkt(struct gw_app *app, struct gw_pkt *pkt, uint32_t dst, uint32_t seq, uint32_t values)
 {
     struct gw_endpoint *ep = app->ep;
     if (gw_sender_begins_train(ep, &app->sender))
         app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
-    if (app->dst != dst) {
-        app->dst = dst;
-        app->key = gw_flow_key(ep->cfg.address, dst, app->job);
+    turn_to(app, dst);
+    if (app->sender.leads) {
+        app->sender.leads = false;
+        app->head = seq;
     }
     pkt->q = (struct gw_qpkt){
         .size = 4 * values + app->hdr,
         .key = app->key,
         .class = app->sender.class,
         .ecn = GW_ECN_ECT0,
+        .flags = app->head == seq ? GW_PKT_HEAD : 0,
         .kind = app->ops->role == GW_APP_SERVER ? GW_PKT_PARAM : GW_PKT_GRAD,
     };
     pkt->src = ep->cfg.address;

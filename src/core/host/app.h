@@ -14,7 +14,9 @@
  *      emit() is asked for it, after gw_app_wake(); what belongs to job control is queued at once:
  *      gw_app_job_pkt(), then gw_app_control().
  *   4. emit() takes a packet with gw_app_claim() and fills it with gw_app_pkt().
- *   5. Whoever polls the endpoint is told by events. A call that is to end with one promises it, so
+ *   5. One that may announce bursts sets `notice`, and says when it has something to send after a
+ *      time without, and when that is over: gw_app_busy(), gw_app_idle(). The rest sees to itself.
+ *   6. Whoever polls the endpoint is told by events. A call that is to end with one promises it, so
  *      that there will be room: gw_app_may_promise(), gw_app_promise(), and at last gw_app_post().
  *
  * The endpoint is opaque to applications, and knows of them no more than what is here.
@@ -45,6 +47,7 @@ struct gw_app {
         void (*expire)(struct gw_app *app, gw_time now);
     } * ops;
     uint32_t job;
+    struct gw_notice_terms notice; /* how it announces what it sends after an idle time */
     /* For reading, while attached. */
     uint32_t hdr;             /* header bytes of what gw_app_pkt() fills; the endpoint's, unless
                                  the application says otherwise */
@@ -57,6 +60,7 @@ struct gw_app {
     uint32_t timer; /* number among the endpoint's */
     uint32_t dst;   /* of its last packet */
     uint32_t key;   /* likewise */
+    uint64_t head;  /* fragment that is the head of the last announced burst; UINT64_MAX: none */
 };
 
 /*
@@ -85,10 +89,23 @@ static inline void gw_app_wake(struct gw_app *app)
         gw_egress_join(app->ep, &app->sender);
 }
 
-/* It has nothing to send for now, whatever it would say if it were asked. */
-static inline void gw_app_rest(struct gw_app *app)
+/* It has nothing to send for now, whatever it would say if it were asked. If it was busy, it gives
+ * up what it was busy with. */
+void gw_app_rest(struct gw_app *app);
+
+/*
+ * From now on, until gw_app_idle() or gw_app_rest(), it has things to send to `dst`, or waits for
+ * their results. If that begins a burst to be announced, what it wants to send waits for that.
+ */
+void gw_app_busy(struct gw_app *app, uint32_t dst, gw_time now);
+
+/* It is busy no more: everything has been sent, and results have come. */
+void gw_app_idle(struct gw_app *app, gw_time now);
+
+/* Whether gw_app_idle() would make a difference. */
+static inline bool gw_app_is_announced(const struct gw_app *app)
 {
-    gw_egress_leave(app->ep, &app->sender);
+    return app->sender.announcer != 0;
 }
 
 /* Counts that an application found the pool empty. */

@@ -90,11 +90,13 @@ static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, ui
     return count;
 }
 
-/* For this host; a gradient for slots is for the switch, whatever its address. */
+/* For this host; gradients for slots are for the switch, whatever their address, and only they are
+ * announced to ourselves. */
 static bool stays_here(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
     return pkt->dst == ep->cfg.address &&
-           !(pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT);
+           !(pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT) &&
+           !(pkt->q.kind == GW_PKT_NOTICE && !pkt->notice.is_answer);
 }
 
 bool gw_endpoint_pause(struct gw_endpoint *ep, uint16_t port, gw_time time)

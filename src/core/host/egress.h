@@ -25,7 +25,9 @@ struct gw_sender {
     uint16_t entropy;            /* of the running train */
     uint16_t port;
     uint8_t class;
-    bool in_ring;
+    bool in_ring;       /* or waits for the notice of its burst */
+    bool leads;         /* its first packet is the head of an announced burst */
+    uint32_t announcer; /* that it is a user of, from 1; 0: none (announce.h) */
 };
 
 /* The sender may have something to send: from now on it is asked in turn, until it has nothing. */

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "core/host/announce.h"
 #include "core/host/credit.h"
 #include "core/host/flow_tx.h"
 
@@ -30,7 +31,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
                            struct gw_arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
-    uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1 + cfg->announcers_max;
     ep->node.ready = gw_arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = gw_arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = gw_arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -38,6 +39,10 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     ep->events = gw_arena_take(arena, (flows + cfg->app_events_max) * sizeof(*ep->events));
     ep->apps = gw_arena_take(arena, cfg->apps_max * sizeof(*ep->apps));
     void *app_map = gw_arena_take(arena, gw_map_size(cfg->apps_max));
+    /* And the head of a list. */
+    ep->announcers =
+        gw_arena_take(arena, ((size_t)cfg->announcers_max + 1) * sizeof(*ep->announcers));
+    void *announcer_map = gw_arena_take(arena, gw_map_size(cfg->announcers_max));
     ep->expectations = gw_arena_take(arena, cfg->expect_max * sizeof(*ep->expectations));
     void *heap = gw_arena_take(arena, gw_heap_size(timers));
     void *map = gw_arena_take(arena, gw_map_size(cfg->rx_flows_max));
@@ -51,6 +56,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     gw_heap_init(&ep->timers, heap, timers);
     gw_map_init(&ep->rx_map, map, cfg->rx_flows_max);
     gw_map_init(&ep->app_map, app_map, cfg->apps_max);
+    gw_map_init(&ep->announcer_map, announcer_map, cfg->announcers_max);
     memset(ep->apps, 0, cfg->apps_max * sizeof(*ep->apps));
     memset(ep->egress, 0, cfg->port_count * sizeof(*ep->egress));
     memset(ep->tx_flows, 0, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -75,7 +81,8 @@ static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
            cfg->span_max >= GW_SPAN_MIN && cfg->span_max <= GW_SPAN_MAX &&
            (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
            cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE && cfg->train >= 1 &&
-           cfg->apps_max <= APPS_MAX && cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL;
+           cfg->announcers_max <= GW_ANNOUNCERS_MAX && cfg->apps_max <= APPS_MAX &&
+           cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL;
 }
 
 /* Whom a packet of a job is for. */
@@ -153,6 +160,9 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                 ep->stats.credits_received++;
                 gw_flow_tx_credit(ep, pkt, now);
                 break;
+            case GW_PKT_NOTICE:
+                gw_announce_input(ep, pkt, now);
+                continue;
             default:
                 ep->stats.malformed++;
             }
@@ -177,6 +187,8 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
             gw_flow_rx_expire(ep, &ep->rx_flows[id - first_rx], now);
         else if (id == gw_credit_timer(ep))
             gw_credit_expire(ep, now);
+        else if (id >= gw_announcer_timer(ep))
+            gw_announce_expire(ep, id, now);
         else if (id >= first_port)
             gw_egress_expire(ep, (uint16_t)(id - first_port), now);
         else
@@ -220,6 +232,7 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
     if (ep->cfg.grant.first > cfg->span_max)
         ep->cfg.grant.first = cfg->span_max;
     endpoint_carve(ep, cfg, &arena);
+    gw_announce_init(ep);
     return ep;
 }
 
@@ -248,6 +261,7 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
                      gw_time now)
 {
     if (!send->transport || send->class > GW_CLASS_DATA_MAX || send->path.rate_bps == 0 ||
+        send->notice.units > GW_NOTICE_UNITS_MAX ||
         send->bytes > (uint64_t)(UINT32_MAX - 1) * ep->cfg.mtu)
         return GW_ERR_INVALID;
     if (send->data && (!ep->pool->bufs || ep->pool->bufs->size < ep->cfg.mtu))

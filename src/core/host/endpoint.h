@@ -16,6 +16,7 @@
 #include "core/finish/finish.h"
 #include "core/grant/grant.h"
 #include "core/node.h"
+#include "core/notice.h"
 #include "core/host/transport.h"
 
 struct gw_endpoint_cfg {
@@ -29,6 +30,8 @@ struct gw_endpoint_cfg {
     uint32_t expect_max;     /* receive buffers posted at the same time; may be 0 */
     uint32_t apps_max;       /* workers and servers attached at the same time; may be 0 */
     uint32_t app_events_max; /* events that these may have promised or posted; may be 0 */
+    uint32_t announcers_max; /* jobs and peers to which bursts are announced at the same time, at
+                                most 65536; may be 0 (announce.h) */
     uint32_t mtu;            /* payload bytes of a full packet, 1 to 65535 */
     uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
     uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
@@ -61,6 +64,7 @@ struct gw_send {
                                              says so is not believed */
     const struct gw_transport *transport; /* must outlive the flow */
     struct gw_path path;
+    struct gw_notice_terms notice; /* as part of which burst it is announced, if it begins one */
 };
 
 /* Memory for a message to receive. */
@@ -124,6 +128,14 @@ struct gw_endpoint_stats {
     uint64_t stray;           /* for an unknown or ended flow, or another host */
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
+    /* Notices; see announce.h. */
+    uint64_t notices_sent;       /* repeated ones included */
+    uint64_t notices_received;   /* and answered */
+    uint64_t answers_received;   /* of those, for the latest burst */
+    uint64_t bursts_announced;   /* in bursts, as are the next two */
+    uint64_t bursts_unanswered;  /* of these: left after a round trip, or when their first flow had
+                                    ended, without an answer */
+    uint64_t bursts_unannounced; /* no announcer was free, or the notice could not leave in time */
 };
 
 struct gw_endpoint;
@@ -201,6 +213,13 @@ struct gw_flow_info {
 /* Returns false when the flow has ended. */
 bool gw_endpoint_flow_info(const struct gw_endpoint *endpoint, uint32_t flow,
                            struct gw_flow_info *info);
+
+/*
+ * The round trip of notices of `job` to `peer` and their answers, as measured; false when none was
+ * answered, or its announcer announces somebody else's bursts by now.
+ */
+bool gw_endpoint_notice_rtt(const struct gw_endpoint *endpoint, uint32_t job, uint32_t peer,
+                            gw_time *rtt);
 
 const struct gw_endpoint_stats *gw_endpoint_stats(const struct gw_endpoint *endpoint);
 

@@ -20,6 +20,7 @@ enum {
     GW_SPAN_MAX = 8192, /* leaves room for the list heads in 14 bits */
     GW_TX_FLOWS_MAX = 65536,
     GW_RX_FLOWS_MAX = 1 << 20,
+    GW_ANNOUNCERS_MAX = 65536,
 };
 
 /* What waits to leave by one port. */
@@ -43,7 +44,9 @@ struct gw_endpoint {
     struct gw_map app_map;   /* (job, role) to index in `apps` */
     struct gw_app **apps;    /* NULL: free */
     struct gw_app *last_app; /* that a packet was for, so that a train costs one look; or NULL */
-    struct gw_heap timers;   /* ids: tx flows, rx flows, apps, ports, then credit */
+    struct gw_announcer *announcers;
+    struct gw_map announcer_map; /* (job, peer) to index in `announcers` */
+    struct gw_heap timers;       /* ids: tx flows, rx flows, apps, ports, credit, announcers */
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */
@@ -72,6 +75,12 @@ static inline uint64_t gw_app_map_key(uint32_t job, enum gw_app_role role)
 static inline uint32_t gw_credit_timer(const struct gw_endpoint *ep)
 {
     return ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + ep->cfg.apps_max + ep->node.port_count;
+}
+
+/* Of the first announcer. */
+static inline uint32_t gw_announcer_timer(const struct gw_endpoint *ep)
+{
+    return gw_credit_timer(ep) + 1;
 }
 
 /* Moves the timer `id` to `at`, or disarms it. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/stall.h"
+#include "core/host/announce.h"
 
 /* Whether a lost packet goes before a new one: not before credit, where the receiver counts. */
 static bool resends(const struct gw_tx_flow *flow)
@@ -36,6 +37,8 @@ static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow 
 void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
     uint32_t index = gw_tx_index(ep, flow);
+    if (flow->sender.announcer)
+        gw_announce_give_up(ep, &flow->sender);
     gw_egress_leave(ep, &flow->sender);
     gw_endpoint_arm(ep, index, GW_TIME_NEVER);
     ep->promised--;
@@ -71,6 +74,8 @@ void gw_flow_tx_complete(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint64
     event.bytes = bytes;
     /* All packets are full but the last, so the bytes tell how many are missing. */
     event.missing = (uint32_t)((flow->bytes - bytes + flow->path.mtu - 1) / flow->path.mtu);
+    if (flow->sender.announcer)
+        gw_announce_end(ep, &flow->sender, now);
     gw_flow_tx_drop(ep, flow);
     gw_endpoint_post(ep, &event);
 }
@@ -183,6 +188,8 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
         .flags = GW_PKT_TRIMMABLE,
         .kind = GW_PKT_DATA,
     };
+    if (seq == 0 && sender->leads)
+        pkt->q.flags |= GW_PKT_HEAD;
     if (transport->grant)
         pkt->q.flags |= pay(flow);
     pkt->src = ep->cfg.address;
@@ -238,6 +245,32 @@ static void start_credit(const struct gw_endpoint *ep, struct gw_tx_flow *flow, 
     flow->unpaid = flow->free;
 }
 
+/* Announces the burst that the flow begins, if it begins one and anybody but this host is to know
+ * of it. True: the flow waits. */
+static bool announce(struct gw_endpoint *ep, struct gw_tx_flow *flow,
+                     const struct gw_notice_terms *terms, gw_time now)
+{
+    if (terms->units == 0 || flow->peer == ep->cfg.address)
+        return false;
+    struct gw_burst burst = {
+        .terms = *terms,
+        .peer = flow->peer,
+        .flow = flow->id,
+        .key = flow->key,
+        .ecn = flow->ecn,
+    };
+    if (burst.terms.rtt == 0)
+        burst.terms.rtt = flow->path.brtt;
+    bool waits = gw_announce_begin(ep, &flow->sender, &burst, now);
+    if (waits && flow->sender.leads) {
+        const struct gw_transport *transport = flow->transport;
+        flow->sender.train_left = ep->cfg.train;
+        flow->sender.entropy = transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes,
+                                                   gw_tx_payload(flow, 0), now);
+    }
+    return waits;
+}
+
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
                       gw_time now)
 {
@@ -281,5 +314,6 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->rto = GW_RTO_MAX;
     gw_flow_tx_refresh_rto(ep, flow, now);
     gw_endpoint_arm(ep, gw_tx_index(ep, flow), gw_stall_at(flow->progress_at, ep->cfg.stall));
-    gw_flow_tx_wake(ep, flow, now);
+    if (!announce(ep, flow, &send->notice, now))
+        gw_flow_tx_wake(ep, flow, now);
 }

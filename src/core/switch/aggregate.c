@@ -11,6 +11,8 @@ enum {
     GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
 };
 
+_Static_assert(((GATHERED | GW_AGG_RESEND) & GW_PKT_HEAD) == 0, "`signs` holds both");
+
 enum aggregator_state {
     AGGREGATOR_FREE,
     AGGREGATOR_TAKEN,
@@ -29,7 +31,7 @@ struct aggregator {
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
     uint8_t state; /* enum aggregator_state */
-    uint8_t signs; /* of congestion: GATHERED flags of the contributors */
+    uint8_t signs; /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
 };
 
 struct gw_aggregate {
@@ -37,6 +39,7 @@ struct gw_aggregate {
     struct aggregator *aggregators;
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
+    uint16_t *workers;             /* the same of its workers, at the same place */
     struct gw_map job_map;
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
@@ -53,6 +56,7 @@ static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg 
         gw_arena_take(arena, cfg->aggregators * sizeof(*aggregate->aggregators));
     aggregate->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->jobs));
     aggregate->members = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->members));
+    aggregate->workers = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->workers));
     void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
     if (arena->base)
         gw_map_init(&aggregate->job_map, map, cfg->jobs_max);
@@ -108,9 +112,15 @@ static void members_remove(struct gw_aggregate *aggregate, struct gw_aggregate_j
     uint32_t behind = first + job->member_count;
     memmove(aggregate->members + first, aggregate->members + behind,
             (aggregate->member_count - behind) * sizeof(*aggregate->members));
-    for (uint32_t i = 0; i < aggregate->cfg.jobs_max; i++)
-        if (aggregate->jobs[i].members > job->members)
-            aggregate->jobs[i].members -= job->member_count;
+    memmove(aggregate->workers + first, aggregate->workers + behind,
+            (aggregate->member_count - behind) * sizeof(*aggregate->workers));
+    for (uint32_t i = 0; i < aggregate->cfg.jobs_max; i++) {
+        struct gw_aggregate_job *other = &aggregate->jobs[i];
+        if (other->members <= job->members)
+            continue;
+        other->members -= job->member_count;
+        other->workers -= other->workers ? job->member_count : 0;
+    }
     aggregate->member_count -= job->member_count;
     *job = (struct gw_aggregate_job){0};
     aggregate->last_job = NULL;
@@ -129,7 +139,7 @@ static struct gw_aggregate_job *job_find(struct gw_aggregate *aggregate, uint32_
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
 {
     GW_ASSERT(job->fan_in >= 1 && job->fan_in <= GW_FAN_IN_MAX && job->level < GW_LEVELS_MAX);
-    GW_ASSERT(job->member_count >= 1);
+    GW_ASSERT(job->member_count >= 1 && (!job->workers || job->fan_in <= job->member_count));
     struct gw_aggregate_job *known = job_find(aggregate, job->job);
     uint32_t reclaimed = known ? known->member_count : 0;
     if (aggregate->member_count - reclaimed + job->member_count > aggregate->cfg.members_max)
@@ -147,10 +157,14 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
         known = &aggregate->jobs[free];
     }
     uint32_t *members = aggregate->members + aggregate->member_count;
+    uint16_t *workers = aggregate->workers + aggregate->member_count;
     memcpy(members, job->members, job->member_count * sizeof(*members));
+    if (job->workers)
+        memcpy(workers, job->workers, job->fan_in * sizeof(*workers));
     aggregate->member_count += job->member_count;
     *known = *job;
     known->members = members;
+    known->workers = job->workers ? workers : NULL;
     return GW_OK;
 }
 
@@ -188,6 +202,12 @@ static bool is_leaked(const struct gw_aggregate *aggregate, const struct aggrega
     return aggregator->state != AGGREGATOR_FREE && now - aggregator->touched > aggregate->cfg.leak;
 }
 
+/* What a sum keeps of a contribution's flags. */
+static uint8_t signs_of(const struct gw_pkt *pkt)
+{
+    return (uint8_t)((pkt->agg_flags & GATHERED) | (pkt->q.flags & GW_PKT_HEAD));
+}
+
 /* The first contribution: the packet's buffer becomes the sum. */
 static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *aggregator,
                             struct gw_pkt *pkt, uint32_t bit, gw_time now)
@@ -203,7 +223,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .values = pkt->agg.values,
         .scale = pkt->scale,
         .state = AGGREGATOR_TAKEN,
-        .signs = pkt->agg_flags & GATHERED,
+        .signs = signs_of(pkt),
     };
     pkt->buf = GW_BUF_NONE;
     aggregate->taken++;
@@ -234,7 +254,7 @@ static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *ag
     }
     aggregator->bitmap |= bit;
     aggregator->touched = now;
-    aggregator->signs |= pkt->agg_flags & GATHERED;
+    aggregator->signs |= signs_of(pkt);
     if (pkt->scale < aggregator->scale)
         aggregator->scale = pkt->scale;
     return true;
@@ -268,7 +288,8 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     pkt->buf = aggregator->buf;
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_share(aggregate->cfg.pool->bufs, aggregator->buf);
-    pkt->agg_flags |= aggregator->signs;
+    pkt->agg_flags |= aggregator->signs & GATHERED;
+    pkt->q.flags |= aggregator->signs & GW_PKT_HEAD;
     pkt->scale = aggregator->scale;
     pkt->agg.level = job->level;
     pkt->agg.bitmap = aggregator->bitmap;
@@ -372,7 +393,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     } else if (aggregator->bitmap & bit) {
         aggregate->stats.duplicates++;
-        aggregator->signs |= pkt->agg_flags & GATHERED;
+        aggregator->signs |= signs_of(pkt);
     } else if (!aggregator_add(aggregate, aggregator, pkt, bit, now)) {
         aggregate->stats.no_buffer++;
         pkt->agg_flags |= GW_AGG_RESEND;
@@ -385,6 +406,34 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     }
     gw_pkt_release(aggregate->cfg.pool, pkt);
     return false;
+}
+
+uint32_t gw_aggregate_workers_unknown(const struct gw_pkt *pkt)
+{
+    bool is_slot = pkt->agg_flags & GW_AGG_SLOT;
+    if (pkt->agg.level > 0 && !is_slot)
+        return GW_AGGREGATE_WORKERS_ALL;
+    uint32_t workers = (uint32_t)__builtin_popcount(pkt->agg.bitmap);
+    return workers ? workers : 1;
+}
+
+/* Workers behind those of a job's positions that are in the bitmap. */
+static uint32_t workers_of(const struct gw_aggregate_job *job, uint32_t bitmap)
+{
+    uint32_t workers = 0;
+    for (bitmap &= positions_of(job); bitmap; bitmap &= bitmap - 1)
+        workers += job->workers ? job->workers[__builtin_ctz(bitmap)] : 1;
+    return workers ? workers : 1;
+}
+
+uint32_t gw_aggregate_workers(struct gw_aggregate *aggregate, const struct gw_pkt *pkt)
+{
+    const struct gw_aggregate_job *job = job_find(aggregate, pkt->flow);
+    if (job && job->epoch == pkt->epoch && pkt->agg.level == job->level)
+        return workers_of(job, pkt->agg.bitmap);
+    if (job && job->epoch == pkt->epoch && pkt->agg.level == job->level + 1)
+        return workers_of(job, UINT32_MAX);
+    return gw_aggregate_workers_unknown(pkt);
 }
 
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now)

@@ -23,6 +23,7 @@
 
 enum {
     GW_AGGREGATORS_MAX = 65536, /* what a packet's index can name */
+    GW_AGGREGATE_WORKERS_ALL = UINT16_MAX,
 };
 
 /* What a switch knows of a job that passes it; installed by job control. */
@@ -37,6 +38,9 @@ struct gw_aggregate_job {
     uint16_t member_count;
     /* Where copies of a result go: hosts right below, and one host for each switch below. */
     const uint32_t *members;
+    /* Entry i: workers behind position i, of which there are fan_in, no more than members; that is
+     * not the order of members. NULL: one behind each. */
+    const uint16_t *workers;
 };
 
 struct gw_aggregate_cfg {
@@ -80,7 +84,8 @@ struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_c
 /*
  * Installs a job or replaces it (a new epoch): aggregators of its earlier epochs are freed, or if
  * only results reclaim stay taken by nobody, until one finds them leaked. Copies
- * the members, which must not be those of gw_aggregate_job(). Returns 0, or GW_ERR_NO_ROOM.
+ * the members and workers, which must not be those of gw_aggregate_job(). Returns 0, or
+ * GW_ERR_NO_ROOM.
  */
 int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job);
 
@@ -94,6 +99,14 @@ const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, 
  * Handles a gradient packet. True: forward it (it may carry a sum now); false: it was consumed.
  */
 bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, gw_time now);
+
+/*
+ * How many workers a gradient stands for that leaves this switch; GW_AGGREGATE_WORKERS_ALL: of a
+ * sum of which the switch does not know it, so all that sent by the same link. Never 0.
+ */
+uint32_t gw_aggregate_workers(struct gw_aggregate *aggregate, const struct gw_pkt *pkt);
+/* The same for a switch that knows no jobs. */
+uint32_t gw_aggregate_workers_unknown(const struct gw_pkt *pkt);
 
 /* Handles a parameter packet, which is then forwarded or multicast: frees its aggregator. */
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now);

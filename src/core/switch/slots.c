@@ -183,6 +183,7 @@ static void become_result(struct gw_slots *slots, const struct version *version,
     if (pkt->buf != GW_BUF_NONE)
         gw_buf_share(slots->cfg.pool->bufs, pkt->buf);
     pkt->q.kind = GW_PKT_PARAM;
+    pkt->q.flags &= (uint8_t)~GW_PKT_HEAD; /* of the burst that ends here */
     pkt->src = pkt->dst;
     pkt->agg.bitmap = version->bitmap;
 }

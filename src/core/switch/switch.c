@@ -7,11 +7,44 @@
 
 #include "base/error.h"
 
-/* The last stage, if there is a way. Every packet comes by here: calls cost a simulation 2 %. */
+void gw_switch_apply_notices(struct gw_switch *sw)
+{
+    struct gw_switch_notice_change change;
+    while (gw_switch_notice_next(sw->notice, &change))
+        gw_switch_queue_mark_at(&sw->queue, change.port, change.bytes);
+    gw_time deadline = gw_switch_notice_deadline(sw->notice);
+    gw_switch_timer_set(&sw->timers, GW_SWITCH_TIMER_NOTICE, deadline);
+}
+
+/* A burst is announced on the way of a packet, or begins. */
+static void notice(struct gw_switch *sw, const struct gw_pkt *pkt, const struct gw_switch_hop *hop,
+                   gw_time now)
+{
+    struct gw_switch_notice_head head = {.workers = 1, .is_sum = hop->is_sum};
+    if (pkt->q.kind == GW_PKT_NOTICE) {
+        gw_switch_notice_announce(sw->notice, hop, pkt, now);
+    } else {
+        if (pkt->q.kind == GW_PKT_GRAD)
+            head.workers = gw_switch_aggregate_workers(&sw->aggregate, pkt);
+        gw_switch_notice_head(sw->notice, hop, pkt, &head, now);
+    }
+    gw_switch_apply_notices(sw);
+}
+
+static inline bool is_of_burst(const struct gw_pkt *pkt)
+{
+    return pkt->q.kind == GW_PKT_NOTICE ||
+           (pkt->q.flags & GW_PKT_HEAD &&
+            (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_GRAD));
+}
+
+/* The last stages, if there is a way. Every packet comes by here: calls cost a simulation 2 %. */
 static inline __attribute__((always_inline)) void
 leave(struct gw_switch *sw, struct gw_pkt *pkt, const struct gw_switch_hop *hop, gw_time now)
 {
     if (gw_switch_route_allows(&sw->route, hop)) {
+        if (sw->notice && is_of_burst(pkt))
+            notice(sw, pkt, hop, now);
         gw_switch_queue_push(&sw->queue, hop->in, hop->out, pkt, now);
         return;
     }
@@ -107,12 +140,23 @@ static bool join(struct gw_switch *sw, struct gw_pkt *pkt, struct gw_switch_hop 
     return false;
 }
 
+/* A burst that ends in the switch's slots has begun. */
+static void end_burst(struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t in, gw_time now)
+{
+    const struct gw_switch_hop hop = {.in = in};
+    const struct gw_switch_notice_head head = {.workers = 1};
+    gw_switch_notice_head(sw->notice, &hop, pkt, &head, now);
+    gw_switch_apply_notices(sw);
+}
+
 /* Adds up or multiplies a packet of a job. True: it goes on, and its way is still to be found,
  * which most that are added up do not need. */
 static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_traffic traffic,
                       uint16_t in, gw_time now)
 {
     struct gw_switch_copies copies;
+    if (sw->notice && traffic == GW_TRAFFIC_SLOT && is_of_burst(pkt))
+        end_burst(sw, pkt, in, now);
     enum gw_switch_verdict verdict =
         gw_switch_aggregate(&sw->aggregate, pkt, traffic, &copies, now);
     if (verdict == GW_SWITCH_COPY)
@@ -152,9 +196,12 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
             }
             hop.is_own = true;
         }
-        if ((traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) &&
-            !aggregate(sw, pkt, traffic, in, now))
-            continue;
+        if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
+            uint8_t level = pkt->agg.level;
+            if (!aggregate(sw, pkt, traffic, in, now))
+                continue;
+            hop.is_sum = pkt->agg.level != level;
+        }
         gw_switch_route_find(&sw->route, pkt, &hop);
         if (traffic != GW_TRAFFIC_JOIN || join(sw, pkt, &hop))
             leave(sw, pkt, &hop, now);
@@ -185,6 +232,9 @@ static void switch_expire(struct gw_node *node, gw_time now)
         if (id == GW_SWITCH_TIMER_JOBS) {
             sw->stats.jobs_idle += gw_switch_jobs_expire(&sw->jobs, now);
             gw_switch_timer_set(&sw->timers, id, sw->jobs.deadline);
+        } else if (id == GW_SWITCH_TIMER_NOTICE) {
+            gw_switch_notice_expire(sw->notice, now);
+            gw_switch_apply_notices(sw);
         } else if (id == GW_SWITCH_TIMER_SWEEP) {
             gw_switch_aggregate_sweep(&sw->aggregate, now);
         } else {
@@ -230,6 +280,7 @@ struct tables {
     void *jobs;
     void *learned;
     void *timers;
+    void *notice;
 };
 
 /* Carves all tables out of the arena. The same code measures and builds. */
@@ -245,6 +296,8 @@ static struct tables carve(struct gw_switch *sw, const struct gw_switch_cfg *cfg
     tables.jobs = gw_arena_take(arena, gw_switch_jobs_size(cfg->aggregate));
     if (cfg->learned_max)
         tables.learned = gw_arena_take(arena, gw_learned_size(cfg->learned_max, cfg->port_count));
+    if (cfg->notice)
+        tables.notice = gw_arena_take(arena, gw_switch_notice_size(cfg->notice, cfg->port_count));
     return tables;
 }
 
@@ -301,6 +354,8 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
         .aggregators = cfg->aggregate, .slots = cfg->slots, .timers = &sw->timers};
     gw_switch_jobs_init(&sw->jobs, tables.jobs, cfg->aggregate, cfg->address);
     gw_switch_queue_init(&sw->queue, &queue, &sw->prng, &sw->timers);
+    if (cfg->notice)
+        sw->notice = gw_switch_notice_init(tables.notice, cfg->notice, cfg->port_count, cfg->seed);
     for (uint16_t i = 0; i < cfg->port_count; i++)
         sw->links[i] = (struct gw_switch_link){
             .group = GW_PORT_NONE,

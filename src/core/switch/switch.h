@@ -1,6 +1,7 @@
 /*
  * The switch: a node that passes each packet through a row of stages, each of which can be switched
- * off: classify, route, aggregate, queue (switch_stage.h). What a stage does stands in its header.
+ * off: classify, route, notice, aggregate, queue (switch_stage.h). What a stage does stands in its
+ * header.
  *
  * On real sockets there is no table of routes: host addresses are random, the fabric is a tree, and
  * a switch learns where they are (learned.h). What it does not know goes up. A packet never leaves
@@ -23,6 +24,7 @@
 #include "core/switch/learned.h"
 #include "core/switch/port_stats.h"
 #include "core/switch/slots.h"
+#include "core/switch/switch_notice.h"
 #include "core/switch/switch_route.h"
 
 struct gw_switch_cfg {
@@ -45,7 +47,9 @@ struct gw_switch_cfg {
     const struct gw_pause_cfg *lossless; /* holds senders back before a queue is full; NULL: drops.
                                             `capacity` must then have room for what all ports may
                                             hold at xoff, and still receive; read at init only */
-    uint64_t seed;                       /* of the ECMP salt and of the marking stream */
+    const struct gw_switch_notice_cfg *notice; /* makes room for bursts that are announced; NULL:
+                                                  notices change nothing; read at init only */
+    uint64_t seed; /* of the ECMP salt, of the marking stream and of tables */
     struct gw_pkt_pool *pool;
 };
 
@@ -115,6 +119,9 @@ void gw_switch_set_classes(struct gw_switch *sw, uint16_t port, const uint8_t cl
 
 struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t port);
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
+
+/* The stage of notices, for its counters; NULL: there is none. */
+const struct gw_switch_notice *gw_switch_notices(const struct gw_switch *sw);
 
 /* Jobs that servers have installed here. */
 uint32_t gw_switch_job_count(const struct gw_switch *sw);

@@ -50,6 +50,14 @@ enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, st
     return verdict;
 }
 
+uint32_t gw_switch_aggregate_workers(const struct gw_switch_aggregate *stage,
+                                     const struct gw_pkt *pkt)
+{
+    if (stage->aggregators && !(pkt->agg_flags & GW_AGG_SLOT))
+        return gw_aggregate_workers(stage->aggregators, pkt);
+    return gw_aggregate_workers_unknown(pkt);
+}
+
 void gw_switch_aggregate_sweep(struct gw_switch_aggregate *stage, gw_time now)
 {
     gw_aggregate_sweep(stage->aggregators, GW_AGGREGATORS_MAX, now);

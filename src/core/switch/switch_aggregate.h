@@ -27,6 +27,11 @@ enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, st
                                            enum gw_switch_traffic traffic,
                                            struct gw_switch_copies *copies, gw_time now);
 
+/* Workers that a gradient stands for that leaves this switch, as gw_switch_notice_head takes them.
+ */
+uint32_t gw_switch_aggregate_workers(const struct gw_switch_aggregate *stage,
+                                     const struct gw_pkt *pkt);
+
 /* GW_SWITCH_TIMER_SWEEP has fired. */
 void gw_switch_aggregate_sweep(struct gw_switch_aggregate *stage, gw_time now);
 

@@ -20,6 +20,7 @@ struct gw_switch {
     struct gw_switch_route route;
     struct gw_switch_aggregate aggregate;
     struct gw_switch_jobs jobs;
+    struct gw_switch_notice *notice; /* or NULL */
     struct gw_switch_queue queue;
     struct gw_switch_timers timers;
     struct gw_switch_link *links; /* per port */
@@ -33,5 +34,8 @@ struct gw_switch {
 
 /* Sends a packet of the switch's own to its destination. */
 void gw_switch_send_own(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now);
+
+/* Gives ports the thresholds that the stage of notices wants. */
+void gw_switch_apply_notices(struct gw_switch *sw);
 
 #endif

@@ -13,13 +13,14 @@ struct gw_switch_job {
     uint32_t job;
     uint32_t server;
     uint32_t incarnation;
-    uint32_t spot;  /* gw_job_spot, packed */
+    uint32_t spot;  /* gw_job_spot, packed without workers */
     uint32_t known; /* bit i: member i */
     uint16_t epoch;
     uint8_t known_count;
     uint8_t member_count;
     bool is_active; /* in the aggregation stage */
     uint32_t members[GW_FAN_IN_MAX];
+    uint16_t workers[GW_FAN_IN_MAX]; /* by position */
 };
 
 /* The same measures and builds. */
@@ -91,6 +92,22 @@ static void job_drop(struct gw_switch_jobs *jobs, struct gw_switch_job *job)
     GW_ASSERT(error == GW_OK); /* it had a place in the map */
 }
 
+/* Of an INSTALL: what it says in all packets of an epoch. */
+static uint32_t spot_of(const struct gw_pkt *pkt)
+{
+    uint32_t workers;
+    struct gw_job_spot spot = gw_job_spot_unpack(pkt->job.word[1], &workers);
+    return gw_job_spot_pack(&spot, 0);
+}
+
+/* And what it says of one position. */
+static uint16_t workers_of(const struct gw_pkt *pkt)
+{
+    uint32_t workers;
+    gw_job_spot_unpack(pkt->job.word[1], &workers);
+    return (uint16_t)workers;
+}
+
 /* A job of which no member is known; NULL with the reason when that cannot be. */
 static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct gw_pkt *pkt,
                                      gw_time now, enum gw_job_reason *reason)
@@ -106,7 +123,7 @@ static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct g
         .job = pkt->flow,
         .server = pkt->src,
         .incarnation = pkt->key,
-        .spot = pkt->job.word[1],
+        .spot = spot_of(pkt),
         .epoch = pkt->epoch,
         .member_count = (uint8_t)pkt->seq,
     };
@@ -119,7 +136,8 @@ static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct g
 /* Hands the complete job to the stage; false: that has no room. */
 static bool job_activate(struct gw_switch_jobs *jobs, struct gw_switch_job *job)
 {
-    struct gw_job_spot spot = gw_job_spot_unpack(job->spot);
+    uint32_t workers;
+    struct gw_job_spot spot = gw_job_spot_unpack(job->spot, &workers);
     struct gw_aggregate_job entry = {
         .job = job->job,
         .epoch = job->epoch,
@@ -129,6 +147,7 @@ static bool job_activate(struct gw_switch_jobs *jobs, struct gw_switch_job *job)
         .partials = (enum gw_agg_partials)spot.partials,
         .member_count = job->member_count,
         .members = job->members,
+        .workers = job->workers,
     };
     job->is_active = gw_aggregate_install(jobs->aggregate, &entry) == GW_OK;
     return job->is_active;
@@ -136,10 +155,13 @@ static bool job_activate(struct gw_switch_jobs *jobs, struct gw_switch_job *job)
 
 static bool is_possible(const struct gw_pkt *pkt)
 {
-    struct gw_job_spot spot = gw_job_spot_unpack(pkt->job.word[1]);
+    uint32_t workers;
+    struct gw_job_spot spot = gw_job_spot_unpack(pkt->job.word[1], &workers);
+    if (gw_job_spot_pack(&spot, workers) != pkt->job.word[1])
+        return false; /* the bits that are always 0 */
     return pkt->epoch != 0 && pkt->seq <= GW_FAN_IN_MAX && pkt->index < pkt->seq &&
            spot.level < GW_LEVELS_MAX && spot.fan_in >= 1 && spot.fan_in <= pkt->seq &&
-           spot.above[0] < GW_FAN_IN_MAX && spot.above[1] < GW_FAN_IN_MAX;
+           workers <= GW_WORLD_MAX && (workers != 0) == (pkt->index < spot.fan_in);
 }
 
 /* Of an epoch that the same life of the server has left behind. */
@@ -150,14 +172,18 @@ static bool is_stale(const struct gw_switch_job *job, const struct gw_pkt *pkt)
 
 static bool contradicts(const struct gw_switch_job *job, const struct gw_pkt *pkt)
 {
-    return job->member_count != pkt->seq || job->spot != pkt->job.word[1] ||
-           ((job->known >> pkt->index & 1) && job->members[pkt->index] != pkt->job.word[0]);
+    if (job->member_count != pkt->seq || job->spot != spot_of(pkt))
+        return true;
+    bool is_known = job->known >> pkt->index & 1;
+    return is_known && (job->members[pkt->index] != pkt->job.word[0] ||
+                        job->workers[pkt->index] != workers_of(pkt));
 }
 
 static void member_enter(struct gw_switch_job *job, const struct gw_pkt *pkt)
 {
     uint32_t bit = UINT32_C(1) << pkt->index;
     job->members[pkt->index] = pkt->job.word[0];
+    job->workers[pkt->index] = workers_of(pkt);
     job->known_count += !(job->known & bit);
     job->known |= bit;
 }

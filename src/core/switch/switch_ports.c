@@ -77,6 +77,10 @@ void gw_switch_close_port(struct gw_switch *sw, uint16_t port, gw_time now)
     sw->links[port].is_edge = false;
     gw_switch_set_group(sw, port, GW_PORT_NONE, now);
     gw_switch_queue_clear(&sw->queue, port, now);
+    if (sw->notice) {
+        gw_switch_notice_close(sw->notice, port, now);
+        gw_switch_apply_notices(sw);
+    }
 }
 
 bool gw_switch_mark_at(struct gw_switch *sw, uint16_t port, uint32_t bytes)
@@ -97,6 +101,11 @@ struct gw_port_stats gw_switch_port_stats(const struct gw_switch *sw, uint16_t p
 const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw)
 {
     return &sw->stats;
+}
+
+const struct gw_switch_notice *gw_switch_notices(const struct gw_switch *sw)
+{
+    return sw->notice;
 }
 
 uint32_t gw_switch_job_count(const struct gw_switch *sw)

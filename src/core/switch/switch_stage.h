@@ -6,6 +6,7 @@
  *
  *   classify    whose packet is it, and what is it to this switch?
  *   route       by which port does it leave?
+ *   notice      does it announce a burst there, or end the announcement?
  *   aggregate   is it added to others, multiplied, or noted down on its way?
  *   queue       when does it leave, and in which state?
  *
@@ -33,6 +34,7 @@ struct gw_switch_hop {
     uint16_t set; /* if it spreads: of ports to its destination */
     bool spreads; /* other packets to its destination may leave by other ports */
     bool is_own;  /* the switch's: it may leave by any port */
+    bool is_sum;  /* the values of others, added up here, are in it */
 };
 
 /* What becomes of a packet that is aggregated. */

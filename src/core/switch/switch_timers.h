@@ -11,8 +11,9 @@
 #include "core/node.h"
 
 enum gw_switch_timer {
-    GW_SWITCH_TIMER_JOBS,  /* jobs whose server may have fallen silent are looked for */
-    GW_SWITCH_TIMER_SWEEP, /* aggregators that nobody will come for are looked for */
+    GW_SWITCH_TIMER_JOBS,   /* jobs whose server may have fallen silent are looked for */
+    GW_SWITCH_TIMER_SWEEP,  /* aggregators that nobody will come for are looked for */
+    GW_SWITCH_TIMER_NOTICE, /* announcements that are too old are looked for */
     GW_SWITCH_TIMERS,
 };
 

@@ -6,6 +6,13 @@
 #include "base/stall.h"
 #include "net/attach/neighbours_impl.h"
 
+/* At least 1, of a rate that is known. */
+static uint32_t kbps_of(uint64_t rate_bps)
+{
+    uint64_t rate = (rate_bps + 999) / 1000;
+    return rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX;
+}
+
 struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg)
 {
     struct gw_neighbours *own = calloc(1, sizeof(*own));
@@ -13,6 +20,7 @@ struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg)
         return NULL;
     own->cfg = *cfg;
     own->look_at = GW_TIME_NEVER;
+    own->rate_kbps = own->way.rate_kbps = kbps_of(cfg->rate_bps);
     gw_index_queue_init(&own->waiting, GW_NEIGHBOURS_EVENTS_MAX);
     own->sessions = calloc(cfg->peers_max, sizeof(*own->sessions));
     if (!own->sessions) {
@@ -104,6 +112,7 @@ void gw_neighbours_write(const struct gw_neighbours *own, const struct gw_sessio
     msg->role = own->cfg.role;
     msg->entropies = own->cfg.entropies;
     msg->mtu = own->cfg.mtu;
+    msg->way = own->way;
     gw_attach_encode(msg, bytes);
     gw_key_sign(session->key, bytes);
 }
@@ -234,6 +243,29 @@ bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
         return false;
     *view = event_of(own, GW_NEIGHBOUR_UP, peer);
     return true;
+}
+
+gw_time gw_neighbours_rtt(const struct gw_neighbours *own, uint16_t peer)
+{
+    const struct gw_session *session = &own->sessions[peer];
+    return session->dial < 0 ? session->said.rtt * GW_ATTACH_RTT_UNIT
+                             : gw_rtt_meter_least(&session->rtt);
+}
+
+static struct gw_neighbour_way way_of(const struct gw_attach_way *way)
+{
+    return (struct gw_neighbour_way){.rtt = way->rtt * GW_ATTACH_RTT_UNIT,
+                                     .rate_bps = way->rate_kbps * UINT64_C(1000)};
+}
+
+struct gw_neighbour_way gw_neighbours_way(const struct gw_neighbours *own)
+{
+    return way_of(&own->way);
+}
+
+struct gw_neighbour_way gw_neighbours_way_of(const struct gw_neighbours *own, uint16_t peer)
+{
+    return way_of(&own->sessions[peer].said.way);
 }
 
 const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t peer)

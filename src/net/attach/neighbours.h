@@ -8,6 +8,9 @@
  * remembered until the secret behind all proofs has changed. Both sides prove that they hold the
  * key, and the initiator that it receives at its address, before anything is stored.
  *
+ * Each question is a measurement of the round trip, and both sides tell what they know of the
+ * switches above them; so each beat refreshes what is known of a path.
+ *
  * Who has no key never gets a session. On the way between two who have one he can hold theirs up,
  * as if he cut the line, until a beat after he stops.
  */
@@ -35,8 +38,9 @@ struct gw_neighbours_cfg {
     const struct gw_key
         *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
     uint32_t key_count;
-    gw_time beat;    /* between our signs of life, and between probes of a group */
-    gw_time silence; /* after so long without a sign of life it is gone; several beats */
+    gw_time beat;      /* between our signs of life, and between probes of a group */
+    uint64_t rate_bps; /* of a switch's ports; 0: not known */
+    gw_time silence;   /* after so long without a sign of life it is gone; several beats */
 };
 
 /* What else we say when we dial. */
@@ -139,6 +143,25 @@ bool gw_neighbours_poll(struct gw_neighbours *own, struct gw_neighbour_event *ev
 /* Session `peer` as in the event that it came up with; false: there is none that is up. */
 bool gw_neighbours_view(const struct gw_neighbours *own, uint16_t peer,
                         struct gw_neighbour_event *view);
+
+/*
+ * The least round trip to session `peer` lately, as measured by whoever dialled; 0: not known yet.
+ * It is measured by questions and answers, so it ends in the two processes and has what their
+ * systems take to wake them.
+ */
+gw_time gw_neighbours_rtt(const struct gw_neighbours *own, uint16_t peer);
+
+/* A way from somebody to the top of the switches that its packets pass; all 0 without switches. */
+struct gw_neighbour_way {
+    gw_time rtt;
+    uint64_t rate_bps; /* of the slowest link on it; 0: none is known */
+};
+
+/* Ours: to the switch that we have dialled, and on. Of a switch: from its own ports on. */
+struct gw_neighbour_way gw_neighbours_way(const struct gw_neighbours *own);
+
+/* That of session `peer`, as it says. */
+struct gw_neighbour_way gw_neighbours_way_of(const struct gw_neighbours *own, uint16_t peer);
 
 /* The key of session `peer`. */
 const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t peer);

@@ -124,7 +124,8 @@ static struct gw_session *begin(struct gw_neighbours *own, const struct gw_sock_
 static uint32_t write_acceptance(struct gw_neighbours *own, const struct gw_session *session,
                                  const struct gw_attach_msg *asked, uint8_t *answer)
 {
-    struct gw_attach_msg msg = {.step = GW_ATTACH_ACCEPT, .group = session->group};
+    struct gw_attach_msg msg = {
+        .step = GW_ATTACH_ACCEPT, .group = session->group, .number = asked->number};
     memcpy(msg.proof, asked->proof, sizeof(msg.proof));
     gw_neighbours_write(own, session, &msg, answer);
     return GW_ATTACH_SIZE;
@@ -157,6 +158,8 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
     if (!session)
         return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ROOM, answer);
     session->heard_at = now;
+    session->said.way = msg->way;
+    session->said.rtt = msg->rtt;
     if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
         session->said.flags ^= GW_ATTACH_HEARS;
         gw_neighbours_post(own, GW_NEIGHBOUR_HEARS, (uint16_t)session->rx_cookie);

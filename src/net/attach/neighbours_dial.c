@@ -33,6 +33,8 @@ static bool begin(struct gw_neighbours *own, int number, gw_time now)
     dial->peer = (uint16_t)peer;
     dial->tries = 0;
     dial->next_at = now;
+    for (uint32_t i = 0; i < GW_NEIGHBOURS_QUESTIONS; i++)
+        dial->asked_at[i] = GW_TIME_NEVER;
     return true;
 }
 
@@ -72,6 +74,13 @@ static bool hears_group(const struct gw_neighbours *own, const struct gw_session
     return session->is_probed && now - session->probed_at < DEAF_AFTER * own->cfg.beat;
 }
 
+/* A round trip as it travels: rounded up, 0 only if it is not known. */
+static uint16_t units_of(gw_time rtt)
+{
+    gw_time units = (rtt + GW_ATTACH_RTT_UNIT - 1) / GW_ATTACH_RTT_UNIT;
+    return units < UINT16_MAX ? (uint16_t)units : UINT16_MAX;
+}
+
 static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes, gw_time now)
 {
     const struct gw_session *session = &own->sessions[dial->peer];
@@ -81,12 +90,15 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes,
         .job = dial->greeting.job,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
+        .number = ++dial->number,
+        .rtt = units_of(gw_rtt_meter_least(&session->rtt)),
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
     };
     memcpy(msg.proof, dial->proof, sizeof(msg.proof));
     gw_neighbours_write(own, session, &msg, bytes);
+    dial->asked_at[dial->number % GW_NEIGHBOURS_QUESTIONS] = now;
     bool is_fast = session->state == GW_SESSION_TRYING && dial->tries++ < TRIES_FAST;
     dial->next_at = gw_time_add(now, is_fast ? PACE_FAST : own->cfg.beat);
 }
@@ -154,6 +166,43 @@ uint32_t gw_neighbours_challenged(struct gw_neighbours *own, const struct gw_soc
     return GW_ATTACH_SIZE;
 }
 
+/* What is above a switch is above us, too; and so is its slowest link. */
+static void take_way(struct gw_neighbours *own, const struct gw_session *session)
+{
+    const struct gw_attach_way *above = &session->said.way;
+    gw_time rtt = gw_rtt_meter_least(&session->rtt) + above->rtt * GW_ATTACH_RTT_UNIT;
+    bool is_above_slower =
+        above->rate_kbps && (own->rate_kbps == 0 || above->rate_kbps < own->rate_kbps);
+    own->way.rtt = units_of(rtt);
+    own->way.rate_kbps = is_above_slower ? above->rate_kbps : own->rate_kbps;
+}
+
+/* The way above us is known: those who may need it at once hear of it with the next question. */
+static void tell_way(struct gw_neighbours *own, const struct gw_dial *known, gw_time now)
+{
+    for (int i = 0; i < own->dial_count; i++)
+        if (&own->dials[i] != known && gw_neighbours_is_up(own, i))
+            own->dials[i].next_at = now;
+}
+
+/* The answer to one of the last questions: a round trip. */
+static void measure(struct gw_neighbours *own, struct gw_dial *dial,
+                    const struct gw_attach_msg *msg, gw_time now)
+{
+    struct gw_session *session = &own->sessions[dial->peer];
+    gw_time *asked_at = &dial->asked_at[msg->number % GW_NEIGHBOURS_QUESTIONS];
+    uint16_t age = (uint16_t)(dial->number - msg->number);
+    session->said.way = msg->way;
+    if (age < GW_NEIGHBOURS_QUESTIONS && *asked_at != GW_TIME_NEVER) {
+        if (gw_rtt_meter_least(&session->rtt) == 0 && session->said.role == GW_ATTACH_SWITCH)
+            tell_way(own, dial, now);
+        gw_rtt_meter_take(&session->rtt, now - *asked_at, now);
+        *asked_at = GW_TIME_NEVER;
+    }
+    if (session->said.role == GW_ATTACH_SWITCH)
+        take_way(own, session);
+}
+
 /* What was dialled has accepted, or has said so again. */
 static void take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
                             const struct gw_attach_msg *msg, gw_time now)
@@ -166,6 +215,7 @@ static void take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
     }
     session->heard_at = now;
     if (!is_new) {
+        measure(own, dial, msg, now);
         if (!gw_attach_is_same_group(&session->said.group, &msg->group)) {
             session->said.group = msg->group;
             session->is_probed = false;
@@ -180,6 +230,7 @@ static void take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
     session->trusts_at = now;
     gw_neighbours_post(own, GW_NEIGHBOUR_UP, dial->peer);
     dial->next_at = gw_time_add(now, own->cfg.beat);
+    measure(own, dial, msg, now);
 }
 
 void gw_neighbours_accepted(struct gw_neighbours *own, const struct gw_sock_addr *from,

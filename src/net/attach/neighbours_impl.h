@@ -8,9 +8,11 @@
 
 #include "base/index_queue.h"
 #include "net/attach/neighbours.h"
+#include "net/path_meter.h"
 
 enum {
     GW_NEIGHBOURS_EVENTS_MAX = 256,
+    GW_NEIGHBOURS_QUESTIONS = 8, /* of a dial, whose answers are still known: 1.6 s of beats */
 };
 
 enum gw_session_state {
@@ -32,7 +34,8 @@ struct gw_session {
     gw_time hears_since;          /* and without a long gap since then */
     gw_time trusts_at;            /* ours: probes that come earlier do not count */
     struct gw_attach_group group; /* theirs: the one that we tell them */
-    struct gw_attach_msg said;
+    struct gw_rtt_meter rtt;      /* ours */
+    struct gw_attach_msg said;    /* at first, but for what was measured: that is the latest */
     struct gw_sock_addr addr;
 };
 
@@ -45,6 +48,8 @@ struct gw_dial {
     bool is_over;  /* refused */
     uint32_t tries;
     gw_time next_at;
+    uint16_t number;                           /* of the last question */
+    gw_time asked_at[GW_NEIGHBOURS_QUESTIONS]; /* question n at n % 8; GW_TIME_NEVER: answered */
 };
 
 struct gw_neighbours {
@@ -53,8 +58,10 @@ struct gw_neighbours {
     struct gw_dial dials[GW_NEIGHBOURS_DIALS_MAX];
     int dial_count;
     uint8_t secret[32];
-    uint32_t life;   /* random: tells us from one that was here before a restart */
-    gw_time look_at; /* when silence is looked for next */
+    uint32_t rate_kbps;       /* cfg.rate_bps, as it travels */
+    struct gw_attach_way way; /* ours */
+    uint32_t life;            /* random: tells us from one that was here before a restart */
+    gw_time look_at;          /* when silence is looked for next */
     struct gw_neighbour_event events[GW_NEIGHBOURS_EVENTS_MAX];
     struct gw_index_queue waiting; /* of these, the ones that have not been polled */
     struct gw_neighbours_stats stats;

@@ -16,13 +16,15 @@ static void spot_unpack__returns_what_was_packed(void **state)
     print_message("seed %llu\n", (unsigned long long)seed);
     struct gw_prng prng = gw_prng_derive(seed, 0);
     for (int i = 0; i < ROUNDS; i++) {
-        uint32_t word = (uint32_t)gw_prng_next(&prng);
-        struct gw_job_spot spot = gw_job_spot_unpack(word);
-        assert_int_equal(gw_job_spot_pack(&spot), word); /* all 32 bits are used */
+        uint32_t word = (uint32_t)gw_prng_next(&prng), workers;
+        struct gw_job_spot spot = gw_job_spot_unpack(word, &workers);
+        assert_int_equal(gw_job_spot_pack(&spot, workers), word & UINT32_MAX >> 2);
     }
     struct gw_job_spot spot = {.level = 2, .partials = 1, .fan_in = 32, .above = {31, 7}};
-    struct gw_job_spot same = gw_job_spot_unpack(gw_job_spot_pack(&spot));
+    uint32_t workers;
+    struct gw_job_spot same = gw_job_spot_unpack(gw_job_spot_pack(&spot, GW_WORLD_MAX), &workers);
     assert_memory_equal(&same, &spot, sizeof(spot));
+    assert_int_equal(workers, GW_WORLD_MAX);
 }
 
 static void assert_same_terms(const struct gw_job_terms *a, const struct gw_job_terms *b)
@@ -37,6 +39,7 @@ static void assert_same_terms(const struct gw_job_terms *a, const struct gw_job_
     assert_int_equal(a->window, b->window);
     assert_int_equal(a->indexing, b->indexing);
     assert_int_equal(a->hashing, b->hashing);
+    assert_int_equal(a->notice, b->notice);
 }
 
 static void terms_unpack__returns_what_was_packed(void **state)
@@ -56,6 +59,7 @@ static void terms_unpack__returns_what_was_packed(void **state)
             .window = (uint16_t)gw_prng_next(&prng),
             .hashing = (uint8_t)gw_prng_below(&prng, 2),
             .indexing = (uint8_t)gw_prng_below(&prng, 4),
+            .notice = (uint8_t)gw_prng_below(&prng, 16),
         };
         uint32_t word[3];
         gw_job_terms_pack(&terms, word);
@@ -76,6 +80,7 @@ static void terms_unpack__stays_in_range(void **state)
     assert_int_equal(terms.world, GW_WORLD_MAX);
     assert_int_equal(terms.level, 3);
     assert_int_equal(terms.position, 31);
+    assert_int_equal(terms.notice, 15);
 }
 
 static void reason_text__differs_for_every_reason(void **state)

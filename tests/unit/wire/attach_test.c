@@ -26,6 +26,9 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
         .step = (uint8_t)gw_prng_below(prng, GW_ATTACH_STEPS),
         .role = (uint8_t)gw_prng_below(prng, GW_ATTACH_ROLES),
         .flags = (uint8_t)gw_prng_below(prng, GW_ATTACH_FLAGS + 1),
+        .number = (uint16_t)gw_prng_next(prng),
+        .rtt = (uint16_t)gw_prng_next(prng),
+        .way = {.rate_kbps = (uint32_t)gw_prng_next(prng), .rtt = (uint16_t)gw_prng_next(prng)},
     };
     if (msg.step == GW_ATTACH_REFUSE)
         msg.reason = (uint8_t)(1 + gw_prng_below(prng, GW_ATTACH_REASONS - 1));
@@ -53,6 +56,8 @@ static void assert_equal(const struct gw_attach_msg *a, const struct gw_attach_m
     assert_true(a->world == b->world && a->rank == b->rank && a->entropies == b->entropies);
     assert_true(a->step == b->step && a->role == b->role && a->flags == b->flags);
     assert_true(a->reason == b->reason && a->life == b->life);
+    assert_true(a->number == b->number && a->rtt == b->rtt);
+    assert_true(a->way.rate_kbps == b->way.rate_kbps && a->way.rtt == b->way.rtt);
     assert_true(a->group.cookie == b->group.cookie && a->group.port == b->group.port);
     assert_memory_equal(a->group.address, b->group.address, GW_ATTACH_GROUP_SIZE);
 }

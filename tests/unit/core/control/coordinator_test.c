@@ -25,6 +25,17 @@ enum {
 #define BEAT  (5 * GW_MS)
 #define LOST  (20 * GW_MS)
 
+/* The paper's: by the formula 37 packets, which are 8 units. */
+static const struct gw_notice_path narrow = {
+    .rtt = 13300 * GW_US, .rate_bps = 100000000, .packet = 1500};
+/* Half as long: 19 packets, 4 units; twice as long: 74, 15 units; four times: too many. */
+static const struct gw_notice_path near = {
+    .rtt = 6650 * GW_US, .rate_bps = 100000000, .packet = 1500};
+static const struct gw_notice_path far = {
+    .rtt = 26600 * GW_US, .rate_bps = 100000000, .packet = 1500};
+static const struct gw_notice_path too_far = {
+    .rtt = 53200 * GW_US, .rate_bps = 100000000, .packet = 1500};
+
 struct bench {
     struct gw_test_host host;
     struct gw_node *node;
@@ -62,6 +73,7 @@ static void bench_open(struct bench *b)
                                      .retry = RETRY,
                                      .beat = BEAT,
                                      .silence = LOST,
+                                     .notice_path = narrow,
                                      .server = b->server};
     b->memory[1] = gw_test_take(gw_coordinator_size(&cfg));
     assert_int_equal(gw_coordinator_init(&b->coordinator, b->memory[1], &cfg, b->host.endpoint), 0);
@@ -117,6 +129,13 @@ static struct gw_pkt join_of(uint32_t address, uint32_t incarnation, uint16_t ra
                            .scale = GW_JOB_PATH_FRESH | 1,
                            .agg_flags = GW_JOB_JOIN,
                            .job.word = {ROOT}};
+}
+
+static struct gw_pkt join_with(uint32_t address, uint16_t rank, uint8_t option)
+{
+    struct gw_pkt join = join_of(address, 11 * address, rank);
+    join.q.flags = (uint8_t)(option << GW_JOB_OPTION_SHIFT);
+    return join;
 }
 
 /* The switch answers for all members. */
@@ -358,6 +377,206 @@ static void coordinator__the_last_one_to_leave_closes_the_job(void **state)
     bench_close(&b);
 }
 
+/* Workers 1 and 2 join with this option; returns the threshold in the WELCOME of the second. */
+static uint8_t form_with(struct bench *b, uint8_t option, gw_time now)
+{
+    struct gw_pkt join = join_with(1, 0, option), other = join_with(2, 1, option), found;
+    feed(b, &join, now);
+    feed(b, &other, now);
+    assert_int_equal(collect(b, 1, GW_JOB_INSTALL, &found, now), 2);
+    confirm(b, &found, 2, GW_JOB_OK, now);
+    assert_int_equal(collect(b, 2, GW_JOB_WELCOME, &found, now), 1);
+    return gw_job_terms_unpack(found.job.word).notice;
+}
+
+static void expect_refused(struct bench *b, const struct gw_pkt *join, uint32_t about, gw_time now)
+{
+    struct gw_pkt answer;
+    collect(b, 0, GW_JOB_JOIN, &answer, now);
+    feed(b, join, now);
+    assert_int_equal(collect(b, join->src, GW_JOB_REFUSED, &answer, now), 1);
+    assert_int_equal(answer.index, GW_JOB_NOTICE);
+    assert_int_equal(answer.job.word[0], about);
+    assert_int_equal(answer.key, join->key);
+}
+
+static void coordinator__says_the_threshold_of_the_option(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t option, units;
+    } cases[] = {{GW_NOTICE_OFF, 0},         {1, 1},
+                 {GW_NOTICE_UNITS_MAX, 15},  {GW_NOTICE_FORMULA, 8},
+                 {GW_NOTICE_FORMULA + 1, 4}, {GW_NOTICE_FORMULA + 15, 1}};
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct bench b;
+        bench_open(&b);
+        assert_int_equal(form_with(&b, cases[i].option, 0), cases[i].units);
+        bench_close(&b);
+    }
+}
+
+/* The first worker's option is the job's. */
+static void coordinator__refuses_whoever_announces_differently(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt join = join_with(1, 0, GW_NOTICE_FORMULA), other = join_with(2, 1, 8), found;
+    bench_open(&b);
+    feed(&b, &join, 0);
+    expect_refused(&b, &other, 1, 0); /* though the threshold would be the same */
+    other.index = GW_RANK_NONE;
+    expect_refused(&b, &other, 1, 0);
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->refused, 2);
+    other = join_with(2, 1, GW_NOTICE_FORMULA);
+    feed(&b, &other, 0);
+    assert_int_equal(collect(&b, 1, GW_JOB_INSTALL, &found, 0), 2);
+    bench_close(&b);
+}
+
+/* One that died before there was a job does not bind the others. */
+static void coordinator__forgets_the_option_of_workers_that_are_gone(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt join = join_with(1, 0, 3);
+    bench_open(&b);
+    feed(&b, &join, 0);
+    gw_node_expire(b.node, LOST);
+    assert_int_equal(form_with(&b, 5, LOST), 5);
+    bench_close(&b);
+}
+
+/* Of what the path is when the first epoch begins, and not of what it becomes. */
+static void coordinator__keeps_the_threshold_of_the_first_epoch(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    gw_coordinator_set_notice_path(b.coordinator, &near);
+    assert_int_equal(form_with(&b, GW_NOTICE_FORMULA, 0), 4);
+    gw_coordinator_set_notice_path(b.coordinator, &far);
+    gw_node_expire(b.node, LOST); /* nobody is left: the next ones are of the same job */
+    assert_int_equal(form_with(&b, GW_NOTICE_FORMULA, LOST), 4);
+    gw_node_expire(b.node, 2 * LOST);
+    assert_int_equal(form_with(&b, 2, 2 * LOST), 2); /* unless they want another thing */
+    gw_node_expire(b.node, 3 * LOST);
+    assert_int_equal(form_with(&b, GW_NOTICE_FORMULA, 3 * LOST), 15);
+    bench_close(&b);
+}
+
+/* What no notice can say, or what follows from nothing. */
+static void coordinator__refuses_all_when_there_is_no_threshold(void **state)
+{
+    (void)state;
+    static const struct gw_notice_path unknown = {.rtt = GW_MS};
+    const struct gw_notice_path *const paths[] = {&too_far, &unknown};
+    for (size_t i = 0; i < GW_COUNT_OF(paths); i++) {
+        struct bench b;
+        struct gw_pkt join = join_with(1, 0, GW_NOTICE_FORMULA);
+        struct gw_pkt other = join_with(2, 1, GW_NOTICE_FORMULA);
+        bench_open(&b);
+        gw_coordinator_set_notice_path(b.coordinator, paths[i]);
+        feed(&b, &join, 0);
+        expect_refused(&b, &other, GW_RANK_NONE, 0);
+        assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_GATHERING);
+        gw_coordinator_set_notice_path(b.coordinator, &far);
+        assert_int_equal(form_with(&b, GW_NOTICE_FORMULA, 0), 15);
+        bench_close(&b);
+    }
+}
+
+/* A server that has restarted finds workers that have calls in work, and a longer path. */
+static void coordinator__a_restart_keeps_announced_jobs(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt join = join_with(1, 0, GW_NOTICE_FORMULA), found;
+    struct gw_pkt other = join_with(2, 1, GW_NOTICE_FORMULA);
+    join.scale = other.scale = 1; /* not fresh */
+    join.epoch = other.epoch = 5;
+    bench_open(&b);
+    gw_coordinator_set_notice_path(b.coordinator, &too_far);
+    feed(&b, &join, 0);
+    feed(&b, &other, 0);
+    assert_int_equal(collect(&b, 1, GW_JOB_INSTALL, &found, 0), 2);
+    confirm(&b, &found, 2, GW_JOB_OK, 0);
+    assert_int_equal(collect(&b, 2, GW_JOB_WELCOME, &found, 0), 1);
+    assert_int_equal(gw_job_terms_unpack(found.job.word).notice, GW_NOTICE_UNITS_MAX);
+    bench_close(&b);
+}
+
+/* INSTALL says who is behind each position: here, a worker each. */
+static void coordinator__tells_switches_the_workers(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt join = join_of(1, 11, 0), other = join_of(2, 22, 1), found;
+    uint32_t workers;
+    bench_open(&b);
+    join.job.word[0] = ROOT + 1; /* in a rack of its own */
+    join.job.word[1] = ROOT;
+    join.scale = GW_JOB_PATH_FRESH | 2;
+    feed(&b, &join, 0);
+    feed(&b, &other, 0);
+    /* To the first worker go the packets for both switches; the last is of the rack. */
+    assert_int_equal(collect(&b, 1, GW_JOB_INSTALL, &found, 0), 3);
+    assert_int_equal(found.job.word[2], ROOT + 1);
+    gw_job_spot_unpack(found.job.word[1], &workers);
+    assert_int_equal(workers, 1);
+    bench_close(&b);
+}
+
+static void member__brings_its_option_and_takes_the_threshold(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_member *member;
+    struct gw_worker_cfg worker = {.notice.rtt = GW_MS};
+    struct gw_event event;
+    struct gw_endpoint_cfg host = gw_test_host_cfg(1, 4 * VALUES);
+    struct gw_member_cfg cfg = {.job = JOB,
+                                .server = SERVER,
+                                .rank = 0,
+                                .incarnation = 11,
+                                .retry = RETRY,
+                                .beat = BEAT,
+                                .notice = GW_NOTICE_FORMULA + 2};
+    struct gw_job_terms terms = {.world = 1, .values = VALUES, .notice = 9};
+    struct gw_pkt *pkt;
+    host.apps_max = 1;
+    gw_test_host_open(&b.host, &host, PKTS);
+    b.node = gw_endpoint_node(b.host.endpoint);
+    void *memory = gw_test_take(gw_member_size());
+    assert_int_equal(gw_member_init(&member, memory, &cfg, b.host.endpoint), 0);
+    assert_int_equal(gw_member_join(member, 0), 0);
+    assert_int_equal(gw_node_output(b.node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE, 1);
+    assert_int_equal(pkt->agg_flags, GW_JOB_JOIN);
+    assert_int_equal(pkt->q.flags, (GW_NOTICE_FORMULA + 2) << GW_JOB_OPTION_SHIFT);
+    pkt->src = SERVER;
+    pkt->dst = 1;
+    pkt->epoch = 4;
+    pkt->agg_flags = GW_JOB_WELCOME;
+    pkt->q.flags = 0;
+    pkt->scale = 20;
+    gw_job_terms_pack(&terms, pkt->job.word);
+    gw_node_input(b.node, 0, &pkt, 1, 0);
+    assert_int_equal(gw_endpoint_poll(b.host.endpoint, &event, 1), 1);
+    assert_int_equal(event.kind, GW_EVENT_JOINED);
+    gw_member_worker_cfg(member, &worker);
+    assert_int_equal(worker.notice.job, JOB);
+    assert_int_equal(worker.notice.units, 9);
+    assert_true(worker.notice.rtt == GW_MS); /* the caller's */
+    /* No other word of it has an option. */
+    assert_int_equal(gw_node_output(b.node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE, 1);
+    assert_int_equal(pkt->agg_flags, GW_JOB_READY);
+    assert_int_equal(pkt->q.flags, 0);
+    gw_pkt_release(&b.host.pool, pkt);
+    gw_member_fini(member);
+    free(memory);
+    gw_test_host_close(&b.host);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +589,14 @@ int main(void)
         cmocka_unit_test(coordinator__asks_unknown_workers_to_report),
         cmocka_unit_test(coordinator_hear__keeps_a_seat),
         cmocka_unit_test(coordinator__the_last_one_to_leave_closes_the_job),
+        cmocka_unit_test(coordinator__says_the_threshold_of_the_option),
+        cmocka_unit_test(coordinator__refuses_whoever_announces_differently),
+        cmocka_unit_test(coordinator__forgets_the_option_of_workers_that_are_gone),
+        cmocka_unit_test(coordinator__keeps_the_threshold_of_the_first_epoch),
+        cmocka_unit_test(coordinator__refuses_all_when_there_is_no_threshold),
+        cmocka_unit_test(coordinator__a_restart_keeps_announced_jobs),
+        cmocka_unit_test(coordinator__tells_switches_the_workers),
+        cmocka_unit_test(member__brings_its_option_and_takes_the_threshold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,16 @@ static void expect_members(const struct gw_job_tree *tree, uint32_t address, uin
         assert_int_equal(tree->members[node->first_member + i], address_of(ranks[i]));
 }
 
+/* Workers behind its positions, in order. */
+static void expect_workers(const struct gw_job_tree *tree, uint32_t address, uint32_t count,
+                           const uint16_t *workers)
+{
+    const struct gw_job_node *node = node_at(tree, address);
+    assert_non_null(node);
+    assert_int_equal(node->member_count, count);
+    assert_memory_equal(tree->workers + node->first_member, workers, count * sizeof(*workers));
+}
+
 static void tree__of_one_switch(void **state)
 {
     (void)state;
@@ -101,6 +111,7 @@ static void tree__of_one_switch(void **state)
             expect_place(&tree, rank, 0, 1u << rank, 0, 0);
         expect_spot(&tree, ROOT, (struct gw_job_spot){.fan_in = 3});
         expect_members(&tree, ROOT, 3, ranks);
+        expect_workers(&tree, ROOT, 3, (const uint16_t[]){1, 1, 1});
         tree_free(&tree);
     }
 }
@@ -154,6 +165,9 @@ static void tree__of_two_levels(void **state)
         expect_members(&tree, ROOT, 3, of_root);
         expect_members(&tree, 7, 2, of_first);
         expect_members(&tree, 3, 2, of_second);
+        expect_workers(&tree, ROOT, 3, (const uint16_t[]){2, 2, 1});
+        expect_workers(&tree, 7, 2, (const uint16_t[]){1, 1});
+        expect_workers(&tree, 3, 2, (const uint16_t[]){1, 1});
         assert_int_equal(node_at(&tree, 7)->via, address_of(0));
         assert_int_equal(node_at(&tree, 3)->via, address_of(2));
         assert_int_equal(node_at(&tree, ROOT)->via, address_of(0));
@@ -176,6 +190,8 @@ static void tree__of_racks_that_add_up_for_themselves(void **state)
     expect_spot(&tree, ROOT, (struct gw_job_spot){.fan_in = 1, .above = {2}});
     expect_spot(&tree, 3, (struct gw_job_spot){.fan_in = 2, .above = {1}});
     expect_members(&tree, ROOT, 3, of_root);
+    expect_workers(&tree, ROOT, 3, (const uint16_t[]){1, 0, 0}); /* it has one position */
+    expect_workers(&tree, 7, 2, (const uint16_t[]){1, 1});
     tree_free(&tree);
     ways[1] = way_of(1, 2, 7, ROOT, 0);
     assert_int_equal(make(&tree, ways, 5, 1), GW_JOB_OK);
@@ -225,6 +241,10 @@ static void tree__of_three_levels_and_workers_at_each(void **state)
     expect_spot(&tree, 21, (struct gw_job_spot){.fan_in = 1, .above = {1, 0}});
     expect_members(&tree, ROOT, 4, of_root);
     expect_members(&tree, 10, 3, of_10);
+    expect_workers(&tree, ROOT, 4, (const uint16_t[]){4, 1, 1, 1});
+    expect_workers(&tree, 10, 3, (const uint16_t[]){2, 1, 1});
+    expect_workers(&tree, 20, 2, (const uint16_t[]){1, 1});
+    expect_workers(&tree, 21, 1, (const uint16_t[]){1});
     tree_free(&tree);
 }
 
@@ -246,6 +266,7 @@ static void tree__of_two_levels_where_there_are_three(void **state)
     expect_place(&tree, 6, 1, 0, 5, 0);
     expect_spot(&tree, ROOT, (struct gw_job_spot){.level = 1, .fan_in = 6});
     expect_members(&tree, ROOT, 6, of_root);
+    expect_workers(&tree, ROOT, 6, (const uint16_t[]){2, 1, 1, 1, 1, 1});
     tree_free(&tree);
 }
 
@@ -314,6 +335,10 @@ static void tree__of_1024_workers(void **state)
         expect_spot(&tree, ROOT,
                     (struct gw_job_spot){.level = levels == 1 ? LEVEL_NONE : 1,
                                          .fan_in = levels == 1 ? 1 : 32});
+        uint16_t workers[32] = {1};
+        for (uint32_t rack = 0; rack < 32 && levels > 1; rack++)
+            workers[rack] = 32;
+        expect_workers(&tree, ROOT, 32, workers);
         tree_free(&tree);
     }
 }
@@ -456,6 +481,7 @@ static void network_install(struct network *n, const struct gw_job_tree *tree)
             .above = {node->spot.above[0], node->spot.above[1]},
             .member_count = node->member_count,
             .members = tree->members + node->first_member,
+            .workers = tree->workers + node->first_member,
         };
         assert_int_equal(gw_aggregate_install(n->stages[node->address - ROOT], &job), 0);
     }

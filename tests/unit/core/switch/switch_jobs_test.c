@@ -231,6 +231,7 @@ struct wanted {
     struct gw_job_spot spot;
     uint32_t count;
     uint32_t members[GW_FAN_IN_MAX];
+    uint16_t workers[GW_FAN_IN_MAX]; /* by position */
 };
 
 static struct wanted wanted_at(uint32_t k)
@@ -243,7 +244,8 @@ static struct wanted wanted_at(uint32_t k)
                            .epoch = EPOCH,
                            .spot = {.level = 1, .fan_in = 2, .above = {0, 5}},
                            .count = 3,
-                           .members = {0, 1, 2}};
+                           .members = {0, 1, 2},
+                           .workers = {1, GW_WORLD_MAX}};
 }
 
 static struct gw_pkt install_pkt(const struct wanted *w, uint32_t index)
@@ -255,7 +257,7 @@ static struct gw_pkt install_pkt(const struct wanted *w, uint32_t index)
     pkt.index = (uint16_t)index;
     pkt.seq = w->count;
     pkt.job.word[0] = w->members[index % GW_FAN_IN_MAX];
-    pkt.job.word[1] = gw_job_spot_pack(&w->spot);
+    pkt.job.word[1] = gw_job_spot_pack(&w->spot, w->workers[index % GW_FAN_IN_MAX]);
     pkt.job.word[2] = ADDRESS + w->k;
     return pkt;
 }
@@ -320,6 +322,7 @@ static void expect_active(const struct chain *c, const struct wanted *w)
     assert_memory_equal(job->above, w->spot.above, sizeof(job->above));
     assert_int_equal(job->member_count, w->count);
     assert_memory_equal(job->members, w->members, w->count * sizeof(*w->members));
+    assert_memory_equal(job->workers, w->workers, w->spot.fan_in * sizeof(*w->workers));
 }
 
 static void install__collects_members_in_any_order(void **state)
@@ -498,12 +501,13 @@ static void install__never_changes_an_epoch(void **state)
     for (uint32_t complete = 0; complete < 2; complete++) {
         for (uint32_t i = 0; i < (complete ? w.count : 1); i++)
             install(&c, &w, i, GW_JOB_OK, complete && i == 0 ? 1 : i + 1);
-        struct wanted changed[] = {w, w, w, w, w};
+        struct wanted changed[] = {w, w, w, w, w, w};
         changed[0].spot.level = 0;
         changed[1].spot.fan_in = 1;
         changed[2].spot.above[1] = 6;
         changed[3].count++;
         changed[4].members[0]++;
+        changed[5].workers[0]++;
         for (size_t i = 0; i < GW_COUNT_OF(changed); i++) {
             struct gw_pkt pkt = install_pkt(&changed[i], 0);
             expect_dropped(&c, &pkt, 1);
@@ -518,17 +522,18 @@ static void install__drops_what_cannot_be(void **state)
     (void)state;
     struct chain c;
     chain_open(&c, &(struct shape){0});
-    for (uint32_t i = 0; i < 10; i++) {
+    for (uint32_t i = 0; i < 14; i++) {
         struct wanted w = wanted_at(1);
         uint32_t index = 0;
         w.spot.level = i == 0 ? GW_LEVELS_MAX : 0;
-        w.spot.fan_in = i == 1 ? 0 : i == 2 ? GW_FAN_IN_MAX + 1 : i == 3 ? 4 : 1;
-        w.spot.above[0] = i == 4 ? GW_FAN_IN_MAX : 0;
-        w.spot.above[1] = i == 5 ? GW_FAN_IN_MAX : 0;
+        w.spot.fan_in = i == 1 ? 0 : i == 2 ? GW_FAN_IN_MAX + 1 : i == 3 ? 4 : 2;
+        w.workers[0] = i == 4 ? 0 : i == 5 ? GW_WORLD_MAX + 1 : i == 10 ? 2047 : 1;
         w.count = i == 2 || i == 6 ? GW_FAN_IN_MAX + 1 : i == 7 ? 0 : 3;
-        index = i == 8 ? 3 : 0;
+        index = i == 8 ? 3 : i == 11 ? 2 : 0;
+        w.workers[2] = i == 11; /* there is no such position */
         w.epoch = i == 9 ? 0 : EPOCH;
         struct gw_pkt pkt = install_pkt(&w, index);
+        pkt.job.word[1] |= i >= 12 ? UINT32_C(1) << (18 + i) : 0; /* bits that mean nothing */
         print_message("case %u\n", i);
         expect_dropped(&c, &pkt, 1);
     }
@@ -537,6 +542,8 @@ static void install__drops_what_cannot_be(void **state)
     w.count = GW_FAN_IN_MAX;
     w.spot = (struct gw_job_spot){
         .level = GW_LEVELS_MAX - 1, .fan_in = GW_FAN_IN_MAX, .above = {31, 31}};
+    for (uint32_t i = 0; i < w.count; i++)
+        w.workers[i] = GW_WORLD_MAX;
     install_all(&c, &w);
     expect_active(&c, &w);
     chain_close(&c);
@@ -638,6 +645,7 @@ static void install__completes_over_bad_links(void **state)
                                .spot = node->spot,
                                .count = node->member_count};
             memcpy(w.members, tree.members + node->first_member, w.count * sizeof(*w.members));
+            memcpy(w.workers, tree.workers + node->first_member, w.count * sizeof(*w.workers));
             struct gw_pkt pkt = install_pkt(&w, gw_prng_below(&prng, w.count)), arrived;
             uint32_t fate = gw_prng_below(&prng, 4);
             if (fate == 0)
@@ -663,6 +671,7 @@ static void install__completes_over_bad_links(void **state)
                                .spot = node->spot,
                                .count = node->member_count};
             memcpy(w.members, tree.members + node->first_member, w.count * sizeof(*w.members));
+            memcpy(w.workers, tree.workers + node->first_member, w.count * sizeof(*w.workers));
             expect_active(&c, &w);
         }
         free(memory);
