@@ -169,6 +169,7 @@ struct gw_claim {
     double tolerance; /* as a part of those */
     bool has_about, has_least, has_most;
     bool is_truth; /* the expression is true or false, and should be true */
+    bool is_joint; /* it is evaluated once, over the results of all seeds together */
 };
 
 /* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it

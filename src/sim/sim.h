@@ -106,6 +106,8 @@ struct gw_job_result {
     bool is_steady;      /* an iteration ended */
     double iteration_ps; /* between two starts of the forward pass */
     double stall_ps;     /* of these, without computation */
+    double moving_ps;    /* of these, with a piece under way */
+    double bursts;       /* that this time consists of */
     double overlap;      /* part of the time with gradients under way that is hidden behind
                             computation; 1 also when none ever are */
 };
