@@ -18,10 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ns3/applications-module.h"
-#include "ns3/core-module.h"
-#include "ns3/internet-module.h"
-#include "ns3/network-module.h"
+#include "bulk.h"
 #include "ns3/point-to-point-module.h"
 
 using namespace ns3;
@@ -30,10 +27,7 @@ namespace
 {
 
 constexpr uint32_t PAYLOAD = 4096;
-constexpr uint32_t DEVICE_MTU = 9000;       // room for any header around the payload
-constexpr uint32_t UDP_OVERHEAD = 30;       // bytes of UDP, IP and PPP headers
-constexpr uint32_t SOCKET_BUFFER = 1 << 24; // never what limits a flow
-constexpr uint16_t FIRST_PORT = 1024;
+constexpr uint32_t UDP_OVERHEAD = 30;          // bytes of UDP, IP and PPP headers
 constexpr uint32_t FIRST_ADDRESS = 0x0a000001; // host 0; each link is a network of 4 addresses
 constexpr uint32_t ADDRESSES_PER_LINK = 4;
 
@@ -64,12 +58,6 @@ struct Run {
 };
 
 Run run; // ns-3 has one simulation per process, and its trace sinks are plain functions
-
-[[noreturn]] void Fail(const std::string &what)
-{
-    std::cerr << "ns3 peer: " << what << std::endl;
-    std::exit(2);
-}
 
 /* The routes of one node. Packets of one flow take one path. */
 class TableRouting : public Ipv4RoutingProtocol
@@ -273,19 +261,10 @@ void CountDrop(Ptr<const Packet>)
 
 void CountBytes(Flow *flow, Ptr<const Packet> packet, const Address &)
 {
-    flow->received += packet->GetSize();
-    if (flow->received < flow->bytes || flow->received - packet->GetSize() >= flow->bytes)
+    if (!Completes(flow->received, flow->bytes, packet->GetSize()))
         return;
     if (++run.completed == run.flows.size())
         Simulator::Stop();
-}
-
-void StartTcp(Flow &flow, Ptr<Node> src, const Address &to)
-{
-    BulkSendHelper sender("ns3::TcpSocketFactory", to);
-    sender.SetAttribute("MaxBytes", UintegerValue(flow.bytes));
-    sender.SetAttribute("SendSize", UintegerValue(PAYLOAD));
-    sender.Install(src);
 }
 
 void StartUdp(Flow &flow, Ptr<Node> src, const Address &to, const Options &options)
@@ -306,12 +285,12 @@ void StartFlows(const FatTree &tree, const Options &options)
         Flow &flow = run.flows[i];
         InetSocketAddress to(Ipv4Address(FIRST_ADDRESS + flow.dst * ADDRESSES_PER_LINK),
                              FIRST_PORT + i);
-        PacketSinkHelper receiver(
-            options.transport == "tcp" ? "ns3::TcpSocketFactory" : "ns3::UdpSocketFactory", to);
-        ApplicationContainer sink = receiver.Install(tree.Host(flow.dst));
-        sink.Get(0)->TraceConnectWithoutContext("Rx", MakeBoundCallback(&CountBytes, &flow));
+        Ptr<Application> receiver = InstallReceiver(
+            tree.Host(flow.dst), to,
+            options.transport == "tcp" ? "ns3::TcpSocketFactory" : "ns3::UdpSocketFactory");
+        receiver->TraceConnectWithoutContext("Rx", MakeBoundCallback(&CountBytes, &flow));
         if (options.transport == "tcp")
-            StartTcp(flow, tree.Host(flow.src), to);
+            InstallSender(tree.Host(flow.src), to, flow.bytes, PAYLOAD);
         else
             StartUdp(flow, tree.Host(flow.src), to, options);
     }
@@ -322,10 +301,7 @@ void StartFlows(const FatTree &tree, const Options &options)
 
 void SetDefaults()
 {
-    Time::SetResolution(Time::PS);
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(PAYLOAD));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(SOCKET_BUFFER));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(SOCKET_BUFFER));
+    SetTcpDefaults(PAYLOAD);
     Config::SetDefault("ns3::UdpSocket::RcvBufSize", UintegerValue(SOCKET_BUFFER));
     /* The smallest that the stack's clock of 1 ms allows; otherwise a loss idles for a second. */
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(1)));

@@ -19,10 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "ns3/applications-module.h"
-#include "ns3/core-module.h"
-#include "ns3/internet-module.h"
-#include "ns3/network-module.h"
+#include "bulk.h"
 #include "ns3/point-to-point-module.h"
 #include "ns3/traffic-control-module.h"
 
@@ -31,10 +28,7 @@ using namespace ns3;
 namespace
 {
 
-constexpr uint32_t SEGMENT = 1460;          // IP, TCP with timestamps and PPP add 54 bytes
-constexpr uint32_t DEVICE_MTU = 9000;       // room for any header, or IP would cut segments in two
-constexpr uint32_t SOCKET_BUFFER = 1 << 24; // never what limits a flow
-constexpr uint16_t FIRST_PORT = 1024;
+constexpr uint32_t SEGMENT = 1460; // IP, TCP with timestamps and PPP add 54 bytes
 
 struct Options {
     std::string flows;
@@ -72,20 +66,11 @@ struct Run {
 
 Run run; // ns-3 has one simulation per process, and its trace sinks are plain functions
 
-[[noreturn]] void Fail(const std::string &what)
-{
-    std::cerr << "ns3 tcp peer: " << what << std::endl;
-    std::exit(2);
-}
-
 void SetDefaults(const Options &options)
 {
-    Time::SetResolution(Time::PS);
+    SetTcpDefaults(SEGMENT);
     Config::SetDefault("ns3::TcpL4Protocol::SocketType",
                        TypeIdValue(TypeId::LookupByName("ns3::" + options.transport)));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(SOCKET_BUFFER));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(SOCKET_BUFFER));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
     Config::SetDefault("ns3::TcpSocketBase::UseEcn", StringValue("On"));
@@ -143,8 +128,8 @@ NodeContainer BuildNetwork(const Options &options)
     if (!star)
         bottleneck = Connect(link, addresses, marking, nodes.Get(hosts), nodes.Get(hosts + 1));
     Ipv4GlobalRoutingHelper::PopulateRoutingTables();
-    run.disc =
-        bottleneck->GetNode()->GetObject<TrafficControlLayer>()->GetRootQueueDiscOnDevice(bottleneck);
+    run.disc = bottleneck->GetNode()->GetObject<TrafficControlLayer>()->GetRootQueueDiscOnDevice(
+        bottleneck);
     run.device = bottleneck->GetQueue();
     return nodes;
 }
@@ -166,9 +151,7 @@ void CountSent(Flow *flow, Ptr<const Packet>)
 
 void CountReceived(Flow *flow, Ptr<const Packet> packet, const Address &)
 {
-    uint64_t before = flow->received;
-    flow->received += packet->GetSize();
-    if (before >= flow->bytes || flow->received < flow->bytes)
+    if (!Completes(flow->received, flow->bytes, packet->GetSize()))
         return;
     flow->end = Simulator::Now();
     if (++run.completed == run.flows.size())
@@ -181,16 +164,11 @@ void StartFlows(const NodeContainer &nodes)
         Flow &flow = run.flows[i];
         Ptr<Ipv4> ipv4 = nodes.Get(flow.dst)->GetObject<Ipv4>();
         InetSocketAddress to(ipv4->GetAddress(1, 0).GetLocal(), FIRST_PORT + i);
-        PacketSinkHelper receiver("ns3::TcpSocketFactory", to);
-        receiver.Install(nodes.Get(flow.dst))
-            .Get(0)
+        InstallReceiver(nodes.Get(flow.dst), to, "ns3::TcpSocketFactory")
             ->TraceConnectWithoutContext("Rx", MakeBoundCallback(&CountReceived, &flow));
-        BulkSendHelper sender("ns3::TcpSocketFactory", to);
-        sender.SetAttribute("MaxBytes", UintegerValue(flow.bytes));
-        sender.SetAttribute("SendSize", UintegerValue(SEGMENT));
-        ApplicationContainer source = sender.Install(nodes.Get(flow.src));
-        source.Get(0)->TraceConnectWithoutContext("Tx", MakeBoundCallback(&CountSent, &flow));
-        source.Start(PicoSeconds(flow.startPs));
+        Ptr<Application> sender = InstallSender(nodes.Get(flow.src), to, flow.bytes, SEGMENT);
+        sender->TraceConnectWithoutContext("Tx", MakeBoundCallback(&CountSent, &flow));
+        sender->SetStartTime(PicoSeconds(flow.startPs));
     }
 }
 

@@ -78,14 +78,39 @@ struct session {
     struct gw_table *table;   /* NULL: the scenario has none */
     struct gw_claims *claims; /* NULL: the scenario has none */
     FILE *timeline;           /* NULL: not wanted */
+    bool is_fresh_timeline;   /* a file that was not there before, and has nothing yet */
     uint32_t run_index;
     bool is_only;    /* one point, one seed */
     bool incomplete; /* a run left flows unfinished */
 };
 
-/* A pipe or a device, which cannot be cut, has nothing to lose. */
-static bool empty_timeline(const struct session *session)
+/* An old file keeps what it has until a run has ended. */
+static bool open_timeline(struct session *session)
 {
+    const char *name = session->args->timeline;
+    session->timeline = fopen(name, "ax");
+    session->is_fresh_timeline = session->timeline != NULL;
+    if (!session->timeline && errno == EEXIST)
+        session->timeline = fopen(name, "a");
+    if (session->timeline)
+        return true;
+    gw_complain("--timeline %s: %s", name, strerror(errno));
+    return false;
+}
+
+static void close_timeline(const struct session *session)
+{
+    if (!session->timeline)
+        return;
+    fclose(session->timeline);
+    if (session->is_fresh_timeline)
+        remove(session->args->timeline);
+}
+
+/* A pipe or a device, which cannot be cut, has nothing to lose. */
+static bool empty_timeline(struct session *session)
+{
+    session->is_fresh_timeline = false;
     if (ftruncate(fileno(session->timeline), 0) == 0 || errno == EINVAL)
         return true;
     gw_complain("--timeline %s: %s", session->args->timeline, strerror(errno));
@@ -303,11 +328,8 @@ static int run_session(struct session *session, const struct gw_sweep *sweep)
         gw_complain("--timeline: needs a single run, not a sweep or several seeds");
         return GW_EXIT_USAGE;
     }
-    /* For appending: an old file keeps what it has until a run has ended. */
-    if (args->timeline && !(session->timeline = fopen(args->timeline, "a"))) {
-        gw_complain("--timeline %s: %s", args->timeline, strerror(errno));
+    if (args->timeline && !open_timeline(session))
         return GW_EXIT_USAGE;
-    }
     if (sweep->claim_count) {
         session->claims = gw_claims_open(sweep);
         if (!session->claims)
@@ -343,8 +365,7 @@ int gw_sim_runs(const struct gw_sim_args *args)
         .is_only = sweep.point_count == 1 && args->seeds == 1,
     };
     int status = run_session(&session, &sweep);
-    if (session.timeline)
-        fclose(session.timeline);
+    close_timeline(&session);
     gw_table_close(session.table);
     gw_claims_close(session.claims);
     json_decref(session.results);

@@ -44,6 +44,20 @@ struct gw_param {
         .initial = initial_text, .help = help_text                                                 \
     }
 
+/* The same for a field of a struct within the cfg, for options that several have alike. */
+#define GW_PARAM_IN(cfg_type, member, kind, field, initial_text, help_text)                        \
+    {                                                                                              \
+        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, member.field),       \
+        .initial = initial_text, .help = help_text                                                 \
+    }
+
+/* Likewise with words to choose from; the first is the default. */
+#define GW_CHOICE_IN(cfg_type, member, field, words, help_text)                                    \
+    {                                                                                              \
+        .name = #field, .type = GW_PARAM_ENUM, .offset = offsetof(cfg_type, member.field),         \
+        .choices = words, .help = help_text                                                        \
+    }
+
 /* A named set of settings: "fi=1.25 mi=5". */
 struct gw_preset {
     const char *name;

@@ -1,9 +1,6 @@
 /* What became of training jobs; see gw_sim_jobs(). */
-#include <stdlib.h>
-
 #include "sim/mover.h"
 #include "sim/sample.h"
-#include "topo/memory.h"
 
 void gw_sim_add_stats(void *sum, const void *stats, size_t size)
 {
@@ -18,6 +15,7 @@ struct steady {
     double iteration; /* ps */
     double stall;     /* ps of each */
     double moved;     /* ps of each with a piece under way */
+    double bursts;    /* of each: such times */
     uint32_t iterations;
 };
 
@@ -39,6 +37,7 @@ static struct steady steady_of(const struct gw_train_spec *train, const struct g
     steady.iteration = (double)(to->at - from->at) / steady.iterations;
     steady.stall = (double)(to->waited - from->waited) / steady.iterations;
     steady.moved = (double)(to->moved - from->moved) / steady.iterations;
+    steady.bursts = (double)(to->bursts - from->bursts) / steady.iterations;
     return steady;
 }
 
@@ -49,7 +48,7 @@ static struct steady steady_of(const struct gw_train_spec *train, const struct g
 static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
                        struct gw_job_result *result)
 {
-    double rate = 0, stall = 0, moved = 0;
+    double rate = 0, stall = 0, moved = 0, bursts = 0;
     uint32_t members = 0;
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
         const struct gw_sim_member *member = gw_sim_member_of(sim, spec, rank);
@@ -60,11 +59,14 @@ static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
         rate += 1 / steady.iteration;
         stall += steady.stall / steady.iteration;
         moved += steady.moved / steady.iteration;
+        bursts += steady.bursts;
     }
     if (members == 0)
         return;
     result->iteration_ps = members / rate;
     result->stall_ps = stall / members * result->iteration_ps;
+    result->moving_ps = moved / members * result->iteration_ps;
+    result->bursts = bursts / members;
     result->overlap = moved > stall ? 1 - stall / moved : moved > 0 ? 0 : 1;
     result->is_steady = true;
 }
@@ -118,12 +120,19 @@ double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *res
     return jobs ? sum * sum / (jobs * squares) : 1;
 }
 
+/* Adds what a job's mover counted to a result. */
+static void add_counts(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)
+{
+    if (sim->jobs[index].ops->results)
+        sim->jobs[index].ops->results(sim, index, result);
+}
+
 static struct gw_sim_progress progress_of(const struct gw_sim *sim, uint32_t index)
 {
     const struct gw_sim_job *job = &sim->jobs[index];
     struct gw_job_result result = {0};
     struct gw_sim_progress progress = {0};
-    job->ops->results(sim, index, &result);
+    add_counts(sim, index, &result);
     progress.switch_sums = result.aggregated;
     progress.server_sums = result.fragments - result.aggregated;
     for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
@@ -146,41 +155,45 @@ static uint64_t since(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
-/* Of all jobs one series, as it has changed since `before`. */
-static void sample_jobs(struct gw_sim *sim, gw_time at, enum gw_series series,
-                        const struct gw_sim_progress *before)
+/* What has changed between the last two samples. */
+static uint64_t sample_of(const struct gw_sim *sim, const struct gw_sim_job *job,
+                          enum gw_series series)
 {
-    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
-        const struct gw_sim_job *job = &sim->jobs[i];
-        const struct gw_sim_progress *now = &job->sampled;
-        uint64_t value =
-            series == GW_SERIES_SWITCH_SUMS ? since(now->switch_sums, before[i].switch_sums)
-            : series == GW_SERIES_SERVER_SUMS
-                ? since(now->server_sums, before[i].server_sums)
-                : goodput_bps(job, since(now->back, before[i].back), sim->scenario->metrics.sample);
-        gw_sim_sample_add(
-            sim, (struct gw_sample){.at = at, .series = series, .subject = i, .value = value});
+    const struct gw_sim_progress *now = &job->progress, *before = &job->before;
+    switch (series) {
+    case GW_SERIES_GOODPUT:
+        return goodput_bps(job, since(now->back, before->back), sim->scenario->metrics.sample);
+    case GW_SERIES_SWITCH_SUMS:
+        return since(now->switch_sums, before->switch_sums);
+    default:
+        return since(now->server_sums, before->server_sums);
     }
+}
+
+static void sample_jobs(struct gw_sim *sim, gw_time at, enum gw_series series)
+{
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++)
+        gw_sim_sample_add(sim, (struct gw_sample){.at = at,
+                                                  .series = series,
+                                                  .subject = i,
+                                                  .value = sample_of(sim, &sim->jobs[i], series)});
 }
 
 void gw_sim_jobs_sample(struct gw_sim *sim, gw_time at)
 {
     const struct gw_metrics_cfg *metrics = &sim->scenario->metrics;
-    uint32_t count = sim->scenario->workload.job_count;
     if (!metrics->goodput && !metrics->switch_sums && !metrics->server_sums)
         return;
-    struct gw_sim_progress *before = gw_memory_zeroed(count, sizeof(*before));
-    for (uint32_t i = 0; i < count; i++) {
-        before[i] = sim->jobs[i].sampled;
-        sim->jobs[i].sampled = progress_of(sim, i);
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        sim->jobs[i].before = sim->jobs[i].progress;
+        sim->jobs[i].progress = progress_of(sim, i);
     }
     if (metrics->goodput)
-        sample_jobs(sim, at, GW_SERIES_GOODPUT, before);
+        sample_jobs(sim, at, GW_SERIES_GOODPUT);
     if (metrics->switch_sums)
-        sample_jobs(sim, at, GW_SERIES_SWITCH_SUMS, before);
+        sample_jobs(sim, at, GW_SERIES_SWITCH_SUMS);
     if (metrics->server_sums)
-        sample_jobs(sim, at, GW_SERIES_SERVER_SUMS, before);
-    free(before);
+        sample_jobs(sim, at, GW_SERIES_SERVER_SUMS);
 }
 
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max)
@@ -189,7 +202,7 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
     for (uint32_t i = 0; i < workload->job_count && i < max; i++) {
         const struct gw_job_spec *spec = &workload->jobs[i];
         struct gw_job_result result = {.workers = spec->worker_count, .start = GW_TIME_NEVER};
-        sim->jobs[i].ops->results(sim, i, &result);
+        add_counts(sim, i, &result);
         for (uint32_t rank = 0; rank < spec->worker_count; rank++)
             add_member(gw_sim_member_of(sim, spec, rank), &result);
         result.iterations /= spec->worker_count;

@@ -76,6 +76,23 @@ static void clock_read(struct gw_sim_clock *clock, gw_time now)
     sum->at = now;
 }
 
+/* A piece leaves. One that follows another at the same instant continues its burst. */
+static void clock_move(struct gw_sim_clock *clock, gw_time now)
+{
+    clock_read(clock, now);
+    if (!clock->is_moving && (clock->sum.bursts == 0 || now > clock->burst_end))
+        clock->sum.bursts++;
+    clock->is_moving = true;
+}
+
+/* A piece is back, and others are under way or none is. */
+static void clock_moved(struct gw_sim_clock *clock, bool is_moving, gw_time now)
+{
+    clock_read(clock, now);
+    clock->is_moving = is_moving;
+    clock->burst_end = now;
+}
+
 /* An iteration can start, or could if there were another one. */
 static void clock_boundary(const struct gw_train_spec *train, struct gw_sim_member *member,
                            gw_time now)
@@ -205,8 +222,7 @@ static bool hand_out(struct gw_sim_part *part, struct gw_sim_job *job, struct gw
     if (member->free_count == 0 || member->begun == 0 ||
         !next_piece(part->sim, job, member, &piece, now))
         return false;
-    clock_read(&member->clock, now);
-    member->clock.is_moving = true;
+    clock_move(&member->clock, now);
     uint32_t berth = member->free_berths[--member->free_count];
     member->pieces[berth] = piece;
     gw_sim_timeline_moves(member, berth, moving(job, member), now);
@@ -238,6 +254,7 @@ static gw_time wake_at(const struct gw_sim *sim, const struct gw_sim_job *job,
                        struct gw_sim_member *member, gw_time now)
 {
     gw_time at = earlier(member->layer_end, stall_at(sim, job, member, now));
+    at = earlier(at, member->loss.at);
     if (member->free_count > 0 && member->begun > 0)
         at = earlier(at, job->order.said && member->rank > 0
                              ? gw_sim_order_deadline(sim, member, now)
@@ -261,7 +278,8 @@ void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member
         return;
     if (member->phase == GW_SIM_COMPUTED && gw_scheduler_is_over(member->scheduler)) {
         end(part, member, GW_FLOW_DONE, now);
-        job->ops->leave(part, member, now);
+        if (job->ops->leave)
+            job->ops->leave(part, member, now);
         return;
     }
     gw_sim_member_wake(part->sim, member, wake_at(part->sim, job, member, now));
@@ -270,7 +288,9 @@ void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member
 void gw_sim_train_expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
-    if (job->ops->expire && member->mover && job->ops->deadline(part->sim, member) <= now)
+    if (member->mover && member->loss.at <= now)
+        gw_sim_member_failed(part, member, member->loss.reason, member->loss.about, now);
+    else if (job->ops->expire && member->mover && job->ops->deadline(part->sim, member) <= now)
         job->ops->expire(part, member, now);
     gw_sim_train_advance(part, member, now);
     if (member->quiet_since != GW_TIME_NEVER &&
@@ -303,8 +323,7 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
     member->back += member->pieces[berth].bytes;
     if (member->outcome != GW_FLOW_PENDING)
         return;
-    clock_read(&member->clock, now);
-    member->clock.is_moving = moving(job, member) > 0;
+    clock_moved(&member->clock, moving(job, member) > 0, now);
     gw_sim_timeline_moved(member, berth, moving(job, member), now);
     gw_scheduler_done(member->scheduler, &member->pieces[berth]);
     if (gw_scheduler_is_over(member->scheduler))
@@ -335,6 +354,7 @@ void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member)
     }
     member->prng = gw_prng_derive(sim->options.seed, (uint64_t)COMPUTE_STREAM << 32 | index);
     member->layer_end = member->wake = member->quiet_since = GW_TIME_NEVER;
+    member->loss.at = GW_TIME_NEVER;
     member->clock.is_waiting = true;
     member->timeline = gw_sim_timeline_open(sim, job);
     if (sim->scenario->host.payload) {

@@ -179,7 +179,13 @@ void gw_sim_jobs_close(struct gw_sim *sim)
 bool gw_sim_member_start(struct gw_sim_part *part, uint32_t index, gw_time now)
 {
     struct gw_sim_member *member = &part->sim->members[index];
-    return !member->mover || gw_sim_job_of(part->sim, member)->ops->join(part, member, now);
+    const struct gw_sim_mover_ops *ops = gw_sim_job_of(part->sim, member)->ops;
+    if (!member->mover)
+        return true;
+    if (ops->join)
+        return ops->join(part, member, now);
+    gw_sim_member_joined(part, member, now);
+    return true;
 }
 
 void gw_sim_member_wake(struct gw_sim *sim, struct gw_sim_member *member, gw_time at)
@@ -202,6 +208,20 @@ void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_
     if (at < member->wake)
         gw_sim_member_wake(sim, member, at);
     gw_sim_calendar_wake(gw_sim_part_of(sim, member->place), member->place, at);
+}
+
+void gw_sim_job_mourn(struct gw_sim *sim, const struct gw_sim_job *job, enum gw_job_reason reason,
+                      uint32_t about, gw_time now)
+{
+    struct gw_sim_loss loss = {.at = now + job->spec->silence, .reason = reason, .about = about};
+    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
+        struct gw_sim_member *member = gw_sim_member_of(sim, job->spec, rank);
+        if (!member->mover || member->outcome != GW_FLOW_PENDING ||
+            member->loss.at != GW_TIME_NEVER)
+            continue;
+        member->loss = loss;
+        gw_sim_member_wake_by(sim, member, loss.at);
+    }
 }
 
 struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw_sim_node *node,

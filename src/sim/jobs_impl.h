@@ -48,12 +48,12 @@ struct gw_sim_job {
     const struct gw_job_spec *spec;
     const struct gw_plan *plan;
     const struct gw_sim_mover_ops *ops;
-    void *mover;                    /* its state of the job, if it has any */
-    struct gw_sim_progress sampled; /* at the last sample */
-    uint64_t *offsets;              /* of each tensor, among the bytes of all */
-    uint32_t pieces;                /* of an iteration, at most */
-    uint32_t first_tag;             /* of its events, see mover.h */
-    uint32_t room;                  /* pieces that a member may have under way */
+    void *mover;                             /* its state of the job, if it has any */
+    struct gw_sim_progress progress, before; /* at the last sample, and at the one before */
+    uint64_t *offsets;                       /* of each tensor, among the bytes of all */
+    uint32_t pieces;                         /* of an iteration, at most */
+    uint32_t first_tag;                      /* of its events, see mover.h */
+    uint32_t room;                           /* pieces that a member may have under way */
     struct gw_sim_order order;
 };
 
@@ -69,15 +69,24 @@ struct gw_sim_reading {
     gw_time at;
     gw_time waited;      /* not computed */
     gw_time moved;       /* had a piece under way */
+    uint32_t bursts;     /* times that it began to have one */
     uint32_t iterations; /* begun */
 };
 
 struct gw_sim_clock {
     struct gw_sim_reading sum;  /* up to its time */
     bool is_waiting, is_moving; /* since then */
+    gw_time burst_end;          /* if it is not moving, since when */
     /* When the first iteration could start, the one behind the warm-up, and the one behind the last
      * that was computed; and when the last sums of an iteration were back. */
     struct gw_sim_reading first, warm, last, over;
+};
+
+/* A host of the job that has died, as a member learns of it. */
+struct gw_sim_loss {
+    gw_time at; /* when it does; GW_TIME_NEVER: all are alive, or its mover notices */
+    enum gw_job_reason reason;
+    uint32_t about;
 };
 
 /* A worker of a training job. */
@@ -96,6 +105,7 @@ struct gw_sim_member {
     uint32_t iterations;     /* of which all gradients are back */
     gw_time wake;            /* when the engine wants to be called */
     gw_time quiet_since;     /* neither computes nor has anything under way; else GW_TIME_NEVER */
+    struct gw_sim_loss loss; /* the first of them */
     gw_q16 pace;             /* times that computation of this iteration takes longer */
     struct gw_prng prng;     /* of its computation */
     bool is_busy;            /* is being advanced: calls from inside return at once */

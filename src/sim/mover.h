@@ -42,12 +42,13 @@ struct gw_sim_mover_ops {
     void (*close)(struct gw_sim *sim, uint32_t job);
 
     /* The job's time has come: the member joins, or joins again what it is not part of. Ends with
-     * gw_sim_member_joined(). False when the endpoint has no room: called again soon. */
+     * gw_sim_member_joined(). False when the endpoint has no room: called again soon. NULL: there
+     * is nothing to join. */
     bool (*join)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
     /* Moves a piece. Ends with gw_sim_piece_done() or gw_sim_member_failed(), at once or later. */
     void (*move)(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                  gw_time now);
-    /* All iterations are done. */
+    /* All iterations are done; NULL: nobody needs to know. */
     void (*leave)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
     /* An event of the job, on the host `node`. */
     void (*event)(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
@@ -68,7 +69,7 @@ struct gw_sim_mover_ops {
      * known of these. */
     uint64_t (*back)(const struct gw_sim *sim, const struct gw_sim_member *member);
 
-    /* Adds what the mover counted to a result. */
+    /* Adds what the mover counted to a result; NULL: nothing. */
     void (*results)(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result);
 };
 
@@ -91,6 +92,11 @@ struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw
 
 /* In the serial phase: calls a member at `at`, if not earlier. */
 void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
+
+/* Likewise, for movers that notice no death by themselves: a host of the job has died. Its members
+ * fail for it after job.silence, as if connections broke. */
+void gw_sim_job_mourn(struct gw_sim *sim, const struct gw_sim_job *job, enum gw_job_reason reason,
+                      uint32_t about, gw_time now);
 
 /* Bytes of the largest piece of a job, at most. */
 uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec);

@@ -15,14 +15,13 @@
 #include "base/error.h"
 #include "core/control/coordinator.h"
 #include "core/control/member.h"
-#include "sim/mover.h"
+#include "sim/notices.h"
+#include "sim/tensor_tags.h"
 #include "topo/memory.h"
 
 enum {
     RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
     INCARNATION_STREAM = 0x10b,
-    PIECES_MAX = 64,    /* under way: enough that small tensors fill a window of 256 fragments */
-    TENSORS_MIN = 2,    /* that a worker has room for */
     APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
 };
 
@@ -55,19 +54,6 @@ struct hold {
     uint32_t joined;      /* shards */
     uint32_t *parts;      /* of each piece under way, not yet summed; by berth */
 };
-
-static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
-{
-    (void)sim;
-    (void)spec;
-    return pieces < PIECES_MAX ? pieces : PIECES_MAX;
-}
-
-static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
-{
-    (void)sim;
-    return (uint64_t)spec->worker_count * room;
-}
 
 static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
                        struct gw_sim_demand *demands)
@@ -180,6 +166,7 @@ static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct
         .beat = spec->beat,
         .silence = spec->silence,
         .agrees_exponents = spec->dynamic_scaling,
+        .notice_path = spec->notice_path,
         .server = shard->server,
     };
     shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
@@ -237,6 +224,7 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
             .retry = spec->timeout,
             .beat = spec->beat,
             .stall = sim->scenario->host.stall,
+            .notice = gw_sim_notices_option(sim, spec),
         };
         stake->memory[0] = gw_memory_aligned(gw_member_size());
         int error = gw_member_init(&stake->member, stake->memory[0], &cfg,
@@ -297,10 +285,9 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     struct hold *hold = member->mover;
     struct stake *stake = &hold->stakes[i];
-    uint32_t room = sim->jobs[member->job].room;
     struct gw_worker_cfg cfg = {
         .window_initial = spec->window_initial,
-        .tensors_max = room > TENSORS_MIN ? room : TENSORS_MIN,
+        .tensors_max = gw_sim_tensor_count_max(sim->jobs[member->job].room),
         .timeout = spec->timeout,
         .stall = sim->scenario->host.stall,
         .congestion_control = spec->congestion_control,
@@ -314,6 +301,7 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
         .keeps_results = true,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
+    cfg.notice = gw_sim_notices_of_job(sim, spec);
     gw_member_worker_cfg(stake->member, &cfg);
     stake->memory[1] = gw_memory_aligned(gw_worker_size(&cfg));
     int error =
@@ -332,7 +320,7 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     struct hold *hold = member->mover;
     struct gw_tensor tensor = {
         .type = GW_DTYPE_F32,
-        .tag = job->first_tag + member->rank * job->room + berth,
+        .tag = gw_sim_tensor_tag(job, member, berth),
     };
     hold->parts[berth] = 0;
     for (uint32_t i = 0; i < job->spec->server_count; i++) {
@@ -367,8 +355,8 @@ static void part_over(struct gw_sim_part *part, uint32_t job, const struct gw_ev
                       gw_time now)
 {
     const struct gw_sim_job *of = &part->sim->jobs[job];
-    uint32_t tag = event->tag - of->first_tag, berth = tag % of->room;
-    struct gw_sim_member *member = gw_sim_member_of(part->sim, of->spec, tag / of->room);
+    uint32_t berth;
+    struct gw_sim_member *member = gw_sim_tensor_owner(part->sim, of, event->tag, &berth);
     struct hold *hold = member->mover;
     hold->parts[berth]--;
     if (event->kind == GW_EVENT_FAILED)
@@ -464,8 +452,8 @@ static void add_results(const struct gw_sim *sim, uint32_t job, struct gw_job_re
 const struct gw_sim_mover_ops gw_sim_mover_aggregation = {
     .name = "aggregation",
     .same_order = true,
-    .room = room_of,
-    .tags = tags_of,
+    .room = gw_sim_tensor_room,
+    .tags = gw_sim_tensor_tags,
     .demand = add_demand,
     .open = open_job,
     .close = close_job,

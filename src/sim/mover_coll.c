@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "core/ranks/coll_run.h"
 #include "sim/mover.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -46,11 +47,9 @@ struct call {
 /* What a member has on its host. Pieces are numbered in their order. */
 struct hold {
     struct call *calls;
-    void *memory;    /* of the runs */
-    uint64_t front;  /* all pieces before it are summed */
-    uint64_t end;    /* and none from here on is known */
-    gw_time lost_at; /* when it learns that another member is dead; GW_TIME_NEVER: none is */
-    uint32_t lost;   /* rank */
+    void *memory;   /* of the runs */
+    uint64_t front; /* all pieces before it are summed */
+    uint64_t end;   /* and none from here on is known */
 };
 
 /* What a job has. */
@@ -104,6 +103,7 @@ static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_j
         .segment = (uint32_t)spec->segment,
         .flows = flows_of(spec),
         .stall = PATIENCE * sim->scenario->host.stall,
+        .notice = gw_sim_notices_of_job(sim, spec),
         .kernels = sim->scenario->host.payload ? gw_kernels_best(gw_cpu_features()) : NULL,
     };
 }
@@ -149,7 +149,6 @@ static void hold_open(struct gw_sim *sim, const struct team *team, struct gw_sim
     *hold = (struct hold){
         .calls = gw_memory_zeroed(team->places, sizeof(*hold->calls)),
         .memory = gw_memory_aligned(team->places * size),
-        .lost_at = GW_TIME_NEVER,
     };
     for (uint32_t i = 0; i < team->places; i++)
         hold->calls[i].run = gw_coll_run_init((unsigned char *)hold->memory + i * size, &cfg,
@@ -193,12 +192,6 @@ static void close_job(struct gw_sim *sim, uint32_t index)
     for (uint32_t rank = 0; job->mover && rank < job->spec->worker_count; rank++)
         hold_close(sim, gw_sim_member_of(sim, job->spec, rank));
     free(job->mover);
-}
-
-static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    gw_sim_member_joined(part, member, now);
-    return true;
 }
 
 /* Begins the piece of a place, whose run is idle. */
@@ -286,13 +279,6 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     advance(part, member, now);
 }
 
-static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    (void)part;
-    (void)member;
-    (void)now;
-}
-
 /* Keeps what has come for a piece that the member has not begun. */
 static void keep(struct call *call, const struct gw_event *event)
 {
@@ -324,7 +310,7 @@ static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *me
 {
     const struct hold *hold = member->mover;
     const struct team *team = gw_sim_job_of(sim, member)->mover;
-    gw_time at = hold->lost_at;
+    gw_time at = GW_TIME_NEVER;
     for (uint32_t i = 0; i < team->places; i++) {
         gw_time own = gw_coll_run_deadline(hold->calls[i].run);
         at = own < at ? own : at;
@@ -336,37 +322,16 @@ static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_ti
 {
     const struct hold *hold = member->mover;
     const struct team *team = gw_sim_job_of(part->sim, member)->mover;
-    if (hold->lost_at <= now) {
-        gw_sim_member_failed(part, member, GW_JOB_LOST, hold->lost, now);
-        return;
-    }
     for (uint32_t i = 0; i < team->places; i++) {
         gw_coll_run_expire(hold->calls[i].run, now);
         look(part, member, i, now);
     }
 }
 
-/* The others find their connections broken after job.silence. */
 static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
 {
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     hold_close(sim, member);
-    for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
-        struct gw_sim_member *other = gw_sim_member_of(sim, spec, rank);
-        struct hold *hold = other->mover;
-        if (!hold || other->outcome != GW_FLOW_PENDING || hold->lost_at != GW_TIME_NEVER)
-            continue;
-        hold->lost_at = now + spec->silence;
-        hold->lost = member->rank;
-        gw_sim_member_wake_by(sim, other, hold->lost_at);
-    }
-}
-
-static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)
-{
-    (void)sim;
-    (void)index;
-    (void)result;
+    gw_sim_job_mourn(sim, gw_sim_job_of(sim, member), GW_JOB_LOST, member->rank, now);
 }
 
 const struct gw_sim_mover_ops gw_sim_mover_coll = {
@@ -378,12 +343,9 @@ const struct gw_sim_mover_ops gw_sim_mover_coll = {
     .demand = add_demand,
     .open = open_job,
     .close = close_job,
-    .join = join,
     .move = move,
-    .leave = leave,
     .event = event,
     .deadline = deadline,
     .expire = expire,
     .member_crashed = member_crashed,
-    .results = results,
 };

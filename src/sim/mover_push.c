@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "sim/message_line.h"
 #include "sim/mover.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -58,9 +59,6 @@ struct hold {
     uint32_t *leaving;         /* parts of each piece that have not been pushed yet; by piece */
     uint32_t moving;           /* pieces under way */
     gw_time heard_at;          /* last news while pieces were under way */
-    gw_time lost_at;           /* when it learns that another host is dead; or GW_TIME_NEVER */
-    enum gw_job_reason lost;
-    uint32_t about;
 };
 
 /* What a tag says. */
@@ -128,13 +126,17 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
     }
 }
 
-static struct gw_sim_line *lines_open(const struct gw_sim *sim, uint32_t from, const uint32_t *to,
-                                      uint32_t count, uint32_t lanes)
+static struct gw_sim_line *lines_open(const struct gw_sim *sim, const struct gw_sim_job *job,
+                                      uint32_t from, const uint32_t *to, uint32_t count)
 {
+    const struct shop *shop = job->mover;
     struct gw_sim_line *lines = gw_memory_zeroed(count, sizeof(*lines));
-    for (uint32_t i = 0; i < count; i++)
-        if (to[i] != from)
-            gw_sim_line_open(&lines[i], sim, from, to[i], lanes);
+    for (uint32_t i = 0; i < count; i++) {
+        if (to[i] == from)
+            continue;
+        gw_sim_line_open(&lines[i], sim, from, to[i], shop->lanes);
+        lines[i].notice = gw_sim_notices_of_job(sim, job->spec);
+    }
     return lines;
 }
 
@@ -148,10 +150,9 @@ static void lines_close(struct gw_sim_line *lines, uint32_t count)
 static void desk_open(const struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
                       uint32_t host)
 {
-    const struct shop *shop = job->mover;
     desk->host = host;
-    desk->lines = lines_open(sim, host, gw_sim_workers_of(sim, job->spec), job->spec->worker_count,
-                             shop->lanes);
+    desk->lines =
+        lines_open(sim, job, host, gw_sim_workers_of(sim, job->spec), job->spec->worker_count);
     desk->pushed = gw_memory_zeroed(job->pieces, sizeof(*desk->pushed));
 }
 
@@ -166,16 +167,14 @@ static void desk_close(const struct gw_sim_job *job, struct desk *desk)
 static void hold_open(struct gw_sim *sim, const struct gw_sim_job *job,
                       struct gw_sim_member *member)
 {
-    const struct shop *shop = job->mover;
     const struct gw_job_spec *spec = job->spec;
     struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
     *hold = (struct hold){
-        .lines = lines_open(sim, gw_sim_workers_of(sim, spec)[member->rank],
-                            gw_sim_servers_of(sim, spec), spec->server_count, shop->lanes),
+        .lines = lines_open(sim, job, gw_sim_workers_of(sim, spec)[member->rank],
+                            gw_sim_servers_of(sim, spec), spec->server_count),
         .berths = gw_memory_zeroed(job->pieces, sizeof(*hold->berths)),
         .parts = gw_memory_zeroed(job->room, sizeof(*hold->parts)),
         .leaving = gw_memory_zeroed(job->pieces, sizeof(*hold->leaving)),
-        .lost_at = GW_TIME_NEVER,
     };
     member->mover = hold;
 }
@@ -224,12 +223,6 @@ static void close_job(struct gw_sim *sim, uint32_t index)
     if (shop)
         free(shop->desks);
     free(shop);
-}
-
-static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    gw_sim_member_joined(part, member, now);
-    return true;
 }
 
 /* So many parts of a piece have been pushed. An acknowledgement that comes after the sum, or even
@@ -338,13 +331,6 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     }
 }
 
-static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    (void)part;
-    (void)member;
-    (void)now;
-}
-
 /* An event at a worker. */
 static void event_of_member(struct gw_sim_part *part, struct gw_sim_member *member,
                             const struct message *message, const struct gw_event *event,
@@ -396,40 +382,19 @@ static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *me
 {
     const struct hold *hold = member->mover;
     gw_time stall = PATIENCE * sim->scenario->host.stall;
-    gw_time at = stall && hold->moving ? hold->heard_at + stall : GW_TIME_NEVER;
-    return at < hold->lost_at ? at : hold->lost_at;
+    return stall && hold->moving ? hold->heard_at + stall : GW_TIME_NEVER;
 }
 
 static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
 {
-    const struct hold *hold = member->mover;
-    if (hold->lost_at <= now)
-        gw_sim_member_failed(part, member, hold->lost, hold->about, now);
-    else
-        gw_sim_member_failed(part, member, GW_JOB_STALLED, 0, now);
-}
-
-/* In the serial phase: a host of the job has died. */
-static void mourn(struct gw_sim *sim, const struct gw_sim_job *job, enum gw_job_reason reason,
-                  uint32_t about, gw_time now)
-{
-    for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
-        struct gw_sim_member *member = gw_sim_member_of(sim, job->spec, rank);
-        struct hold *hold = member->mover;
-        if (!hold || member->outcome != GW_FLOW_PENDING || hold->lost_at != GW_TIME_NEVER)
-            continue;
-        hold->lost_at = now + job->spec->silence;
-        hold->lost = reason;
-        hold->about = about;
-        gw_sim_member_wake_by(sim, member, hold->lost_at);
-    }
+    gw_sim_member_failed(part, member, GW_JOB_STALLED, 0, now);
 }
 
 static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(sim, member);
     hold_close(job, member);
-    mourn(sim, job, GW_JOB_LOST, member->rank, now);
+    gw_sim_job_mourn(sim, job, GW_JOB_LOST, member->rank, now);
 }
 
 static void servers_crashed(struct gw_sim *sim, uint32_t index, uint32_t place, gw_time now)
@@ -441,7 +406,7 @@ static void servers_crashed(struct gw_sim *sim, uint32_t index, uint32_t place, 
         if (sim->place[desk->host] != place || !desk->lines)
             continue;
         desk_close(job, desk);
-        mourn(sim, job, GW_JOB_SILENT, desk->host, now);
+        gw_sim_job_mourn(sim, job, GW_JOB_SILENT, desk->host, now);
     }
 }
 
@@ -464,9 +429,7 @@ const struct gw_sim_mover_ops gw_sim_mover_push = {
     .demand = add_demand,
     .open = open_job,
     .close = close_job,
-    .join = join,
     .move = move,
-    .leave = leave,
     .event = event,
     .deadline = deadline,
     .expire = expire,

@@ -9,13 +9,12 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "core/aggregation/slot_worker.h"
-#include "sim/mover.h"
+#include "sim/notices.h"
+#include "sim/tensor_tags.h"
 #include "topo/memory.h"
 
 enum {
     EPOCH = 1,
-    PIECES_MAX = 64,
-    TENSORS_MIN = 2, /* that a worker has room for */
 };
 
 /* What a member has on its host. */
@@ -23,19 +22,6 @@ struct hold {
     struct gw_slot_worker *worker;
     void *memory;
 };
-
-static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
-{
-    (void)sim;
-    (void)spec;
-    return pieces < PIECES_MAX ? pieces : PIECES_MAX;
-}
-
-static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
-{
-    (void)sim;
-    return (uint64_t)spec->worker_count * room;
-}
 
 static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
                        struct gw_sim_demand *demands)
@@ -114,7 +100,6 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
-    uint32_t room = sim->jobs[member->job].room;
     member->mover = hold;
     struct gw_slot_worker_cfg cfg = {
         .job = number_of(sim, member->job),
@@ -124,10 +109,11 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
         .peer = gw_sim_workers_of(sim, spec)[0],
         .slots = spec->slots,
         .values = spec->values,
-        .tensors_max = room > TENSORS_MIN ? room : TENSORS_MIN,
+        .tensors_max = gw_sim_tensor_count_max(sim->jobs[member->job].room),
         .timeout = spec->timeout,
         .stall = sim->scenario->host.stall,
         .scale_exponent = GW_SCALE_EXPONENT,
+        .notice = gw_sim_notices_of_job(sim, spec),
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     hold->memory = gw_memory_aligned(gw_slot_worker_size(&cfg));
@@ -161,12 +147,6 @@ static void close_job(struct gw_sim *sim, uint32_t job)
         hold_close(sim, gw_sim_member_of(sim, spec, rank));
 }
 
-static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    gw_sim_member_joined(part, member, now);
-    return true;
-}
-
 static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                  gw_time now)
 {
@@ -179,30 +159,23 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
         .out = member->out ? member->out + first : NULL,
         .count = piece->bytes / sizeof(float),
         .type = GW_DTYPE_F32,
-        .tag = job->first_tag + member->rank * job->room + berth,
+        .tag = gw_sim_tensor_tag(job, member, berth),
     };
     int error = gw_slot_worker_reduce(hold->worker, &tensor, now);
     GW_ASSERT(error == GW_OK);
 }
 
-static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
-{
-    (void)part;
-    (void)member;
-    (void)now;
-}
-
 static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
                        const struct gw_event *event, gw_time now)
 {
-    const struct gw_sim_job *of = &part->sim->jobs[job];
-    uint32_t tag = event->tag - of->first_tag;
-    struct gw_sim_member *member = gw_sim_member_of(part->sim, of->spec, tag / of->room);
+    uint32_t berth;
+    struct gw_sim_member *member =
+        gw_sim_tensor_owner(part->sim, &part->sim->jobs[job], event->tag, &berth);
     (void)node;
     if (event->kind == GW_EVENT_FAILED)
         gw_sim_member_failed(part, member, (enum gw_job_reason)event->reason, event->about, now);
     else
-        gw_sim_piece_done(part, member, tag % of->room, now);
+        gw_sim_piece_done(part, member, berth, now);
 }
 
 /* There is no server to count sums, so the first rank does. */
@@ -236,14 +209,12 @@ static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_
 const struct gw_sim_mover_ops gw_sim_mover_slots = {
     .name = "slots",
     .same_order = true,
-    .room = room_of,
-    .tags = tags_of,
+    .room = gw_sim_tensor_room,
+    .tags = gw_sim_tensor_tags,
     .demand = add_demand,
     .open = open_job,
     .close = close_job,
-    .join = join,
     .move = move,
-    .leave = leave,
     .event = take_event,
     .member_crashed = member_crashed,
     .back = bytes_back,

@@ -9,6 +9,7 @@
 #define GW_WORKLOAD_JOB_OPTIONS_H
 
 #include "core/coll/coll.h"
+#include "workload/generate.h"
 #include "workload/job_rules.h"
 #include "workload/placement.h"
 #include "workload/workload.h"
@@ -35,6 +36,7 @@ struct gw_job_options {
     uint32_t overflow_ppm;
     uint32_t placement; /* enum gw_placement */
     char hosts[GW_PARAM_TEXT_MAX];
+    char announce[GW_PARAM_TEXT_MAX];
     bool exclusive;
     bool colocated;
     bool interleaved;
@@ -100,10 +102,7 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
 
 /* A row for a field of the options that is called as the parameter. */
 #define GW_JOB_PARAM(cfg_type, kind, field, initial_text, help_text)                               \
-    {                                                                                              \
-        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, job.field),          \
-        .initial = initial_text, .help = help_text                                                 \
-    }
+    GW_PARAM_IN(cfg_type, job, kind, field, initial_text, help_text)
 
 /* The rows of all options, for a kind's table. */
 #define GW_JOB_PARAMS(cfg_type)                                                                    \
@@ -172,6 +171,6 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \
         GW_JOB_PARAM(cfg_type, TIME, start_spread, "0",                                            \
                      "each job starts up to this much later, at random"),                          \
-        GW_JOB_RULE_PARAMS(cfg_type)
+        GW_ANNOUNCE_PARAM(cfg_type, job.announce), GW_JOB_RULE_PARAMS(cfg_type)
 
 #endif

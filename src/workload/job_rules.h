@@ -5,7 +5,7 @@
 #ifndef GW_WORKLOAD_JOB_RULES_H
 #define GW_WORKLOAD_JOB_RULES_H
 
-#include <stdint.h>
+#include "core/algo.h"
 
 /* Each is an enum of that header, or says what it is; 0 is ours. */
 struct gw_job_rules {
@@ -26,17 +26,12 @@ enum {
 };
 
 #define GW_JOB_RULE(cfg_type, field, words, help_text)                                             \
-    {                                                                                              \
-        .name = #field, .type = GW_PARAM_ENUM, .offset = offsetof(cfg_type, job.rules.field),      \
-        .choices = words, .help = help_text                                                        \
-    }
+    GW_CHOICE_IN(cfg_type, job.rules, field, words, help_text)
 
 /* The rows of all rules, for a kind's table; its cfg has struct gw_job_options as `job`. */
 #define GW_JOB_RULE_PARAMS(cfg_type)                                                               \
-    {.name = "header",                                                                             \
-     .type = GW_PARAM_BYTES,                                                                       \
-     .offset = offsetof(cfg_type, job.rules.header),                                               \
-     .help = "of a packet of values (ATP: 58); 0 is that of host.header"},                         \
+    GW_PARAM_IN(cfg_type, job.rules, BYTES, header, NULL,                                          \
+                "of a packet of values (ATP: 58); 0 is that of host.header"),                      \
         GW_JOB_RULE(cfg_type, scale, "binary|decimal",                                             \
                     "of floats as integers: 2^27, or 10^8 (ATP section 3.8)"),                     \
         GW_JOB_RULE(cfg_type, collisions, "server|workers",                                        \

@@ -3,10 +3,11 @@
 import csv
 import json
 import os
-import subprocess
+import statistics
 import sys
-import tempfile
 import unittest
+
+from command_case import CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 
@@ -41,21 +42,10 @@ claims:
 KEYS = {"id", "text", "source", "expected", "measured", "holds", "seeds_holding"}
 
 
-class ClaimsTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_claims_")
-        self.addCleanup(self.folder.cleanup)
-
+class ClaimsTest(CommandCase):
     def sim(self, text, *words, status=0):
-        self.name = os.path.join(self.folder.name, "claims.yaml")
-        with open(self.name, "w", encoding="utf-8") as file:
-            file.write(text)
-        done = subprocess.run(
-            [PROGRAM, "sim", self.name, *words],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
+        self.name = self.file("claims.yaml", text)
+        return self.call(PROGRAM, "sim", self.name, *words, status=status)
 
     def test_text__says_claimed_measured_and_verdict(self):
         done = self.sim(SCENARIO + TABLE + CLAIMS)
@@ -132,8 +122,40 @@ class ClaimsTest(unittest.TestCase):
         self.assertEqual(done.stdout, "")
         self.assertTrue(done.stderr.startswith(f"gradwire: {self.name}:18: claims.1.tolerance: "))
 
+    def test_bad_seeds__are_refused(self):
+        bad = CLAIMS.replace("tolerance: 10%", "tolerance: 10%\n    seeds: both")
+        done = self.sim(SCENARIO + bad, status=2)
+        self.assertIn("claims.1.seeds: not understood: both; expected each or together", done.stderr)
+
+    def test_seeds_together__are_judged_as_one(self):
+        text = SCENARIO + ("claims:\n  - {id: a, text: b, source: c, measured: 'length', seeds: together, "
+                           "expected: {about: 6}, tolerance: 1%}\n")  # fmt: skip
+        done = self.sim(text, "--seeds", "3")
+        self.assertIn("measured 6 over 3 seeds together\n", done.stdout)
+        claim = json.loads(self.sim(text, "--seeds", "3", "--json").stdout)[0]["claims"][0]
+        self.assertEqual((claim["seeds"], claim["seeds_holding"]), ("together", 3))
+
+    def test_box__is_over_all_items_of_all_seeds(self):
+        table = "table: [hops, box jobs.completion_us]\n"
+        results = json.loads(self.sim(SCENARIO + table, "--seeds", "3", "--json").stdout)
+        values = sorted(job["completion_us"] for run in results[:3] for job in run["jobs"])
+        out = self.path("out")
+        self.sim(SCENARIO + table, "--seeds", "3", "--out", out)
+        with open(os.path.join(out, "table.csv"), encoding="utf-8", newline="") as file:
+            row = next(csv.DictReader(file))
+        parts = ("min", "q1", "median", "q3", "max", "mean")
+        self.assertEqual(list(row), ["via", "hops"] + [f"{part} jobs.completion_us" for part in parts])
+        cuts = statistics.quantiles(values, method="inclusive")
+        expected = [values[0], *cuts, values[-1], statistics.mean(values)]
+        for part, number in zip(parts, expected, strict=True):
+            self.assertAlmostEqual(float(row[part + " jobs.completion_us"]), number, delta=0.006)
+
+    def test_box__of_nothing_is_refused(self):
+        done = self.sim(SCENARIO + "table: [box jobs.no_such]\n", status=2)
+        self.assertIn("table: box jobs.no_such: the result of a run has no such number", done.stderr)
+
     def test_out__has_table_and_claims(self):
-        out = os.path.join(self.folder.name, "out")
+        out = self.path("out")
         done = self.sim(SCENARIO + TABLE + CLAIMS, "--json", "--out", out)
         self.assertEqual(sorted(os.listdir(out)), ["000", "001", "claims.json", "table.csv"])
         with open(os.path.join(out, "claims.json"), encoding="utf-8") as file:

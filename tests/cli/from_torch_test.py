@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""The script that writes the table of a torch module: what it says when it cannot, and, where
-PyTorch is installed, that its tables are those of the project. Called with the path of the program."""
+"""The script that writes the table of a torch module: what it says when it cannot, and that its
+tables are those of the project. It runs with a stand-in for PyTorch (torch_shapes.py), and where
+PyTorch itself is installed also with that. Called with the path of the program."""
 import importlib.util
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_case import CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "from_torch.py")
+STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_shapes.py")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 # AlexNet, as in models/alexnet.csv; and what a table cannot see by its parameters alone.
@@ -43,47 +45,41 @@ class Tied(nn.Module):
 """
 
 
-class FromTorchTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_torch_")
-        self.addCleanup(self.folder.cleanup)
+class FromTorchTest(CommandCase):
+    def write_table(self, *words, status=0):
+        env = os.environ | {"PYTHONPATH": self.folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        return self.call(sys.executable, SCRIPT, *words, status=status, env=env)
 
-    def file(self, name, text):
-        path = os.path.join(self.folder.name, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
+    def model(self, name):
+        return json.loads(self.call(PROGRAM, "model", name, "--json").stdout)
 
-    def call(self, *words, status=0):
-        done = subprocess.run(
-            [sys.executable, SCRIPT, *words], capture_output=True, text=True, check=False,
-            env=os.environ | {"PYTHONPATH": self.folder.name, "PYTHONDONTWRITEBYTECODE": "1"},
-        )  # fmt: skip
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
+    def tables(self, module, shape):
+        """The table as the program reads it, and the notes, with each torch that there is."""
+        self.file("own_modules.py", MODULES)
+        if HAS_TORCH:
+            yield self.table(module, shape)
+        with open(STAND_IN, encoding="utf-8") as file:
+            self.file("torch.py", file.read())
+        yield self.table(module, shape)
 
     def table(self, module, shape):
-        """The table as the program reads it."""
-        self.file("own_modules.py", MODULES)
-        done = self.call(f"own_modules:{module}", "--input", shape)
-        path = self.file(f"{module}.csv", done.stdout)
-        model = subprocess.run([PROGRAM, "model", path, "--json"], capture_output=True, check=True)
-        return json.loads(model.stdout), done.stderr
+        done = self.write_table(f"own_modules:{module}", "--input", shape)
+        return self.model(self.file(f"{module}.csv", done.stdout)), done.stderr
 
     def test_without_torch__it_says_so(self):
         self.file("torch.py", "raise ImportError('No module named torch')")
-        done = self.call("torchvision.models:resnet50", "--input", "3,224,224", status=2)
+        done = self.write_table("torchvision.models:resnet50", "--input", "3,224,224", status=2)
         self.assertEqual(done.stderr, "from_torch: needs PyTorch: No module named torch\n")
         self.assertEqual(done.stdout, "")
 
     def test_arguments__are_checked(self):
         for shape in ("3,x", "0,2", "", "int:3"):
-            done = self.call("a:b", "--input", shape, status=2)
+            done = self.write_table("a:b", "--input", shape, status=2)
             self.assertIn("expected a shape as 3,224,224 or long:64", done.stderr)
         self.file("torch.py", "")
-        done = self.call("resnet50", "--input", "3", status=2)
+        done = self.write_table("resnet50", "--input", "3", status=2)
         self.assertIn("resnet50: expected MODULE:NAME", done.stderr)
-        done = self.call("no_such_module:it", "--input", "3", status=2)
+        done = self.write_table("no_such_module:it", "--input", "3", status=2)
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertIn("no_such_module:it: No module named", done.stderr)
 
@@ -99,26 +95,21 @@ class FromTorchTest(unittest.TestCase):
             ("own:Keyless", "own:Keyless does not run with this input: KeyError: 'bert'"),
             ("own:Silent", "own:Silent does not run with this input: ValueError"),
         ]:
-            done = self.call(module, "--input", "3", status=2)
+            done = self.write_table(module, "--input", "3", status=2)
             self.assertEqual((done.stdout, done.stderr), ("", f"from_torch: {words}\n"))
         self.file("torch.py", "raise RuntimeError('made for another machine')")
-        done = self.call("own:late", "--input", "3", status=2)
+        done = self.write_table("own:late", "--input", "3", status=2)
         self.assertEqual(done.stderr, "from_torch: needs PyTorch: made for another machine\n")
 
-    @unittest.skipUnless(HAS_TORCH, "needs PyTorch")
     def test_alexnet__is_the_projects_table(self):
-        model, notes = self.table("alexnet", "3,224,224")
-        known = subprocess.run([PROGRAM, "model", "alexnet", "--json"], capture_output=True, check=True)
-        known = json.loads(known.stdout)
-        for row, expected in zip(model["table"], known["table"], strict=True):
-            self.assertEqual(row | {"layer": ""}, expected | {"layer": ""})
-        self.assertEqual(notes, "")
+        known = self.model("alexnet")
+        for model, notes in self.tables("alexnet", "3,224,224"):
+            for row, expected in zip(model["table"], known["table"], strict=True):
+                self.assertEqual(row | {"layer": ""}, expected | {"layer": ""})
+            self.assertEqual(notes, "")
 
-    @unittest.skipUnless(HAS_TORCH, "needs PyTorch")
     def test_shared_and_unused_parameters__count_once_and_never(self):
-        model, notes = self.table("Tied", "long:10")
-        rows = [(r["layer"], r["kind"], r["weights"], r["biases"], r["macs"]) for r in model["table"]]
-        self.assertEqual(rows, [
+        expected = [
             ("embed", "embed", 800, 0, 0),
             ("attention.in", "fc", 192, 24, 3 * 10 * 64),
             ("attention.attn", "attn", 0, 0, 2 * 10 * 10 * 8),
@@ -126,8 +117,13 @@ class FromTorchTest(unittest.TestCase):
             ("norm", "ln", 8, 8, 0),
             ("frozen", "fc", 0, 0, 10 * 64),
             ("out", "fc", 0, 0, 10 * 800),
-        ])  # fmt: skip
-        self.assertIn("left out: unused.weight, unused.bias", notes)
+        ]
+        for model, notes in self.tables("Tied", "long:10"):
+            rows = [(r["layer"], r["kind"], r["weights"], r["biases"], r["macs"]) for r in model["table"]]
+            self.assertEqual(rows, expected)
+            self.assertEqual(
+                notes, "from_torch: not reached, left out: unused.weight, unused.bias\n"
+            )
 
 
 if __name__ == "__main__":

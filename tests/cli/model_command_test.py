@@ -4,38 +4,24 @@ Called with the path of the program."""
 import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_case import CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models")
 HEADER = "layer,kind,weights,biases,macs\n"
 
 
-class ModelTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_model_")
-        self.addCleanup(self.folder.cleanup)
-
-    def file(self, name, text):
-        path = os.path.join(self.folder.name, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
-    def call(self, *words, status=0):
-        done = subprocess.run(
-            [PROGRAM, "model", *words], capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        self.assertEqual(done.returncode, status, done.stderr)
+class ModelTest(CommandCase):
+    def model(self, *words, status=0):
+        done = self.call(PROGRAM, "model", *words, status=status)
         self.assertEqual(done.stderr == "", status == 0)
         return done
 
     def refuse(self, line, *words):
-        done = self.call(*words, status=2)
+        done = self.model(*words, status=2)
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertTrue(done.stderr.startswith("gradwire: " + line), done.stderr)
@@ -43,15 +29,15 @@ class ModelTest(unittest.TestCase):
     def test_list__has_every_table_of_the_project(self):
         names = sorted(os.path.basename(p)[: -len(".csv")] for p in glob.glob(f"{MODELS}/*.csv"))
         self.assertGreater(len(names), 15)
-        models = json.loads(self.call("--json").stdout)
+        models = json.loads(self.model("--json").stdout)
         self.assertEqual([model["name"] for model in models], names)
-        lines = self.call().stdout.splitlines()
+        lines = self.model().stdout.splitlines()
         self.assertEqual([line.split()[0] for line in lines[1:]], names)
         vgg16 = ["vgg16", "16", "32", "138357544", "527.8", "15.470"]
         self.assertIn(vgg16, [line.split() for line in lines])
 
     def test_model__has_its_layers_and_totals(self):
-        model = json.loads(self.call("resnet50", "--json").stdout)
+        model = json.loads(self.model("resnet50", "--json").stdout)
         self.assertEqual(model["layers"], 107)
         self.assertEqual(len(model["table"]), 107)
         self.assertEqual(model["tensors"], 161)
@@ -61,25 +47,25 @@ class ModelTest(unittest.TestCase):
             self.assertEqual(model[total], sum(layer[column] for layer in model["table"]))
         self.assertNotIn("forward_us", model)
         self.assertNotIn("forward_us", model["table"][0])
-        text = self.call("resnet50").stdout
+        text = self.model("resnet50").stdout
         self.assertIn("conv1.bn", text)
         self.assertIn("107 layers, 161 tensors, 25557032 parameters, 97.5 MiB", text)
 
     def test_device__has_times_that_add_up(self):
         words = ["vgg16", "--device", "V100", "--batch", "47"]
-        model = json.loads(self.call(*words, "--json").stdout)
+        model = json.loads(self.model(*words, "--json").stdout)
         self.assertEqual((model["device"], model["batch"]), ("V100", 47))
         self.assertEqual(model["samples_per_s"], 235)
         self.assertAlmostEqual(model["forward_us"] + model["backward_us"], 200000, places=5)
         for time in ("forward_us", "backward_us"):
             self.assertAlmostEqual(model[time], sum(l[time] for l in model["table"]), places=5)
-        text = self.call(*words).stdout
+        text = self.model(*words).stdout
         self.assertIn("V100, batch 47: 235.0 samples/s", text)
         self.assertIn("66666.7 us forward and 133333.3 us backward", text)
 
     def test_file__is_a_table_of_the_users_own(self):
         own = self.file("own.csv", HEADER + "one,fc,10,2,1000000\ntwo,fc,0,0,0\n")
-        model = json.loads(self.call(own, "--device", "2080Ti", "--json").stdout)
+        model = json.loads(self.model(own, "--device", "2080Ti", "--json").stdout)
         self.assertEqual(model["name"], "own.csv")
         self.assertEqual(model["tensors"], 2)
         # As many MACs per second as ResNet-50.
@@ -98,7 +84,7 @@ class ModelTest(unittest.TestCase):
         self.refuse("model: 'vgg19': one model", "vgg16", "vgg19")
 
     def test_help__has_an_example(self):
-        text = self.call("--help").stdout
+        text = self.model("--help").stdout
         self.assertIn("gradwire model resnet50 --device 2080Ti", text)
 
 

@@ -5,13 +5,12 @@ import array
 import json
 import os
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 
+from command_case import CommandCase
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
-WAIT_S = 60  # guards against hanging only
 
 KEYS = {
     "workers", "via", "elements", "bytes", "iters", "time_ms", "algbw_gbps", "busbw_gbps",
@@ -28,24 +27,9 @@ def npy(values, shape, descr="<f4", code="f"):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
-class CommandTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="gradwire_cli_")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def file(self, name, content):
-        with open(self.path(name), "wb") as file:
-            file.write(content)
-        return self.path(name)
-
+class CommandTest(CommandCase):
     def run_program(self, *arguments, status=0):
-        result = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=WAIT_S)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return result
+        return self.call(PROGRAM, *arguments, status=status)
 
     def refuse(self, *arguments, names, status=2):
         """The command fails with one line that names what is wrong."""
@@ -74,11 +58,8 @@ class CommandTest(unittest.TestCase):
 
     def test_bench_reduces_models_with_more_tensors_than_calls(self):
         rows = [f"layer{i},fc,300,20,6000" for i in range(50)]
-        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-            file.write("\n".join(["layer,kind,weights,biases,macs", *rows, ""]))
-            file.flush()
-            result = self.run_program("bench", "--workers", "2", "--iters", "2", "--model",
-                                      file.name, "--json")
+        model = self.file("own.csv", "\n".join(["layer,kind,weights,biases,macs", *rows, ""]))
+        result = self.run_program("bench", "--workers", "2", "--iters", "2", "--model", model, "--json")
         self.assertEqual(json.loads(result.stdout)["bytes"], 4 * 50 * 320)
 
     def test_bench_refuses(self):

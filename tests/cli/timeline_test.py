@@ -5,10 +5,10 @@ import collections
 import csv
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_case import CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
@@ -38,26 +38,14 @@ time_limit: 10s
 CLOSE = 1e-5  # us: times are written to the picosecond
 
 
-class TimelineTest(unittest.TestCase):
+class TimelineTest(CommandCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="gradwire_timeline_")
-        self.addCleanup(self.folder.cleanup)
-        self.scenario = self.path("jobs.yaml")
-        with open(self.path("own.csv"), "w", encoding="utf-8") as file:
-            file.write(MODEL.replace('"', "'"))
-        with open(self.scenario, "w", encoding="utf-8") as file:
-            file.write(SCENARIO.replace("MODEL", self.path("own.csv")))
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
+        super().setUp()
+        own = self.file("own.csv", MODEL.replace('"', "'"))
+        self.scenario = self.file("jobs.yaml", SCENARIO.replace("MODEL", own))
 
     def sim(self, *words, status=0):
-        done = subprocess.run(
-            [PROGRAM, "sim", self.scenario, "--json", *words],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done
+        return self.call(PROGRAM, "sim", self.scenario, "--json", *words, status=status)
 
     def run_with(self, *words):
         """The result of a run, and its events by phase."""
@@ -86,6 +74,18 @@ class TimelineTest(unittest.TestCase):
             computed = sum(span["dur"] for span in own)
             self.assertTrue(1000 - CLOSE <= computed <= 1200 + CLOSE, computed)
 
+    @staticmethod
+    def bursts_of(events, rank):
+        """Those of a worker of the first job; two without a pause between them are one."""
+        edges = [sorted(e["ts"] for e in events[phase] if (e["pid"], e["tid"]) == (0, rank)
+                        and e["cat"] == "burst") for phase in "be"]  # fmt: skip
+        bursts = []
+        for start, stop in zip(*edges, strict=True):
+            if bursts and start - bursts[-1][1] < CLOSE:
+                start = bursts.pop()[0]
+            bursts.append((start, stop))
+        return bursts
+
     def test_computation_agrees_with_the_result(self):
         for via in ["ina", "ring", "ps"]:
             result, events = self.run_with("--set", f"workload.0.via={via}")
@@ -94,7 +94,7 @@ class TimelineTest(unittest.TestCase):
             for span in events["X"]:
                 workers[span["pid"], span["tid"]].append(span)
             self.assertEqual(len(workers), WORKERS + 2)
-            rates, stalls = [], []
+            rates, stalls, moving, counts = [], [], [], []
             for rank in range(WORKERS):
                 spans = workers[0, rank]
                 self.check_computation(spans)
@@ -107,10 +107,17 @@ class TimelineTest(unittest.TestCase):
                 time = (max(ends) - starts[WARMUP]) / (ITERATIONS - WARMUP)
                 rates.append(1 / time)
                 stalls.append(1 - computed / (ITERATIONS - WARMUP) / time)
+                begin, end, bursts = starts[WARMUP], max(ends), self.bursts_of(events, rank)
+                inside = sum(max(0, min(e, end) - max(b, begin)) for b, e in bursts)
+                moving.append(inside / (ITERATIONS - WARMUP) / time)
+                begun = sum(begin + CLOSE < b < end - CLOSE for b, _ in bursts)
+                counts.append(begun / (ITERATIONS - WARMUP))
             # The job's rate is that of all workers, and its stall the mean of their shares.
             iteration = WORKERS / sum(rates)
             self.assertAlmostEqual(job["iteration_us"], iteration, delta=CLOSE)
             self.assertAlmostEqual(job["stall_us"], sum(stalls) / WORKERS * iteration, delta=CLOSE)
+            self.assertAlmostEqual(job["moving_us"], sum(moving) / WORKERS * iteration, delta=CLOSE)
+            self.assertEqual(job["bursts"], sum(counts) / WORKERS)
 
     def test_pieces_and_bursts(self):
         for via in ["ina", "hd", "ps"]:
@@ -162,6 +169,8 @@ class TimelineTest(unittest.TestCase):
         with open(self.path("timeline.json"), encoding="utf-8") as file:
             self.assertEqual(file.read(), old)
         self.run_with("--seed", "2")  # one JSON value, not two
+        self.sim("--timeline", self.path("new.json"), "--set", "host.mtu=0", status=2)
+        self.assertFalse(os.path.exists(self.path("new.json")))
 
     def test_the_timeline_changes_nothing(self):
         result, _ = self.run_with()

@@ -77,15 +77,7 @@ static void coll_run_bare__counts_whatever_the_network_does(void **state)
             .coll = colls[c], .world = 8, .segment = 3000, .flows = 3, .is_bare = true};
         struct model m;
         model_open(&m, &setup);
-        for (uint32_t link = 0; link < 2 * setup.world; link++) {
-            struct gw_mem_link bad = {.latency = LATENCY,
-                                      .rate_bps = RATE_BPS,
-                                      .lose = UINT64_C(0x0000100000200001) << link % 7,
-                                      .duplicate = UINT64_C(0x0100000000400010) << link % 5,
-                                      .delay = UINT64_C(0x0008001000000800) << link % 3,
-                                      .delay_by = 30 * GW_US};
-            gw_mem_change(m.mem, link, &bad);
-        }
+        model_worsen(&m);
         for (uint64_t i = 0; i < 6; i++) {
             for (uint32_t rank = 0; rank < setup.world; rank++)
                 bare_start(&m, rank, 9000 + 997 * i);

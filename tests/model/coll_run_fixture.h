@@ -137,6 +137,20 @@ static inline void model_open(struct model *m, const struct setup *setup)
     }
 }
 
+/* From now on each link loses, doubles and delays packets, others at each. */
+static inline void model_worsen(struct model *m)
+{
+    for (uint32_t link = 0; link < 2 * m->setup.world; link++) {
+        struct gw_mem_link bad = {.latency = LATENCY,
+                                  .rate_bps = RATE_BPS,
+                                  .lose = UINT64_C(0x0000100000200001) << link % 7,
+                                  .duplicate = UINT64_C(0x0100000000400010) << link % 5,
+                                  .delay = UINT64_C(0x0008001000000800) << link % 3,
+                                  .delay_by = 30 * GW_US};
+        gw_mem_change(m->mem, link, &bad);
+    }
+}
+
 static inline enum gw_coll_run_state state_of(const struct worker *worker)
 {
     return gw_coll_run_status(worker->run).state;

@@ -147,7 +147,7 @@ static void write_training(const struct gw_random_jobs *jobs, uint64_t size)
                                   : percent);
     fprintf(out, "    split: %" PRIu64 "\n", gw_draw_log(prng, 1, 100000));
     if (gw_draw_once_in(prng, 3))
-        fprintf(out, "    fusion: %" PRIu64 "\n    cycle: %" PRIu64 "ns\n",
+        fprintf(out, "    fusion: %" PRIu64 "\n    cycle: %" PRIu64 "ps\n",
                 gw_draw_log(prng, 1, 100000), gw_draw_between(prng, 0, stall / 8));
     if (gw_draw_once_in(prng, 2))
         fprintf(out, "    jitter: 0.%" PRIu64 "\n    slowdown: 1.%" PRIu64 "\n",

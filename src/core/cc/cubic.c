@@ -158,8 +158,7 @@ static void cubic_on_ack(void *state, const void *config, const struct gw_path *
     } else if (grows) {
         cubic_avoid(c, cfg, path, ack, now);
     }
-    gw_tcp_report(&c->tcp, path,
-                  (struct gw_tcp_change){.in_flight = ack->in_flight, .acked = ack->bytes}, window);
+    gw_tcp_report_ack(&c->tcp, path, ack, window);
 }
 
 static void cubic_on_loss(void *state, const void *config, const struct gw_path *path,
@@ -175,9 +174,7 @@ static void cubic_on_loss(void *state, const void *config, const struct gw_path 
         gw_tcp_time_out(&c->tcp, &cfg->tcp, path, cubic_fall(c, cfg, flight), now);
         c->w_max = 0; /* the next curve begins flat (RFC 9438, section 4.8) */
     }
-    gw_tcp_report(&c->tcp, path,
-                  (struct gw_tcp_change){.in_flight = loss->in_flight, .lost = loss->bytes},
-                  window);
+    gw_tcp_report_loss(&c->tcp, path, loss, window);
 }
 
 static uint64_t cubic_remember(const void *state, const void *config)

@@ -81,13 +81,9 @@ static void dctcp_on_ack(void *state, const void *config, const struct gw_path *
     bool grows = gw_tcp_may_grow(tcp, ack, sent_at);
     if (ack->ce && gw_tcp_is_new(tcp, sent_at))
         gw_tcp_cut(tcp, &cfg->tcp, path, tcp->cwnd - gw_mul_shift(tcp->cwnd, d->alpha, 31), now);
-    else if (grows && gw_tcp_is_slow_start(tcp))
-        gw_tcp_slow_start(tcp, &cfg->tcp, path, ack->bytes);
     else if (grows)
-        tcp->cwnd = gw_min_u64(tcp->cwnd + gw_tcp_step(tcp->cwnd, path, ack->bytes, 1 << 16),
-                               tcp->cwnd_max);
-    gw_tcp_report(tcp, path,
-                  (struct gw_tcp_change){.in_flight = ack->in_flight, .acked = ack->bytes}, window);
+        gw_tcp_reno_grow(tcp, &cfg->tcp, path, ack->bytes);
+    gw_tcp_report_ack(tcp, path, ack, window);
 }
 
 static void dctcp_on_loss(void *state, const void *config, const struct gw_path *path,
@@ -95,15 +91,8 @@ static void dctcp_on_loss(void *state, const void *config, const struct gw_path 
 {
     struct dctcp *d = state;
     const struct dctcp_cfg *cfg = config;
-    enum gw_tcp_loss verdict = gw_tcp_judge(&d->tcp, loss);
-    uint64_t half = gw_tcp_flight(&d->tcp, loss->in_flight, loss->bytes) / 2;
-    if (verdict == GW_TCP_LOSS_CUT)
-        gw_tcp_cut(&d->tcp, &cfg->tcp, path, half, now);
-    else if (verdict == GW_TCP_LOSS_TIMEOUT)
-        gw_tcp_time_out(&d->tcp, &cfg->tcp, path, half, now);
-    gw_tcp_report(&d->tcp, path,
-                  (struct gw_tcp_change){.in_flight = loss->in_flight, .lost = loss->bytes},
-                  window);
+    gw_tcp_reno_lose(&d->tcp, &cfg->tcp, path, loss, now);
+    gw_tcp_report_loss(&d->tcp, path, loss, window);
 }
 
 static uint64_t dctcp_remember(const void *state, const void *config)

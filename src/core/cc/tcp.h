@@ -1,7 +1,7 @@
 /*
  * What the windows of TCP have in common (RFC 5681): slow start up to a threshold, what a cut and a
  * timeout do, when an ACK may make the window grow, and what the next message of a connection knows
- * of this one.
+ * of this one; and Reno's rules for growth and losses, which more than one of them keeps.
  *
  * An episode is named by time instead of sequence numbers: it begins with the cut, and lasts until
  * something that was sent after the cut is acknowledged or lost. Losses and marks of what was sent
@@ -34,21 +34,15 @@ struct gw_tcp_cfg {
 
 /* Rows of a parameter table: `member` is the struct gw_tcp_cfg within `cfg_type`. */
 #define GW_TCP_PARAMS(cfg_type, member)                                                            \
-    GW_TCP_PARAM(cfg_type, member, COUNT, initial, "10", "first window, packets (RFC 6928)"),      \
-        GW_TCP_PARAM(cfg_type, member, COUNT, slow_start, "2",                                     \
-                     "most packets that one ACK adds in slow start (RFC 3465; RFC 5681: 1)"),      \
-        GW_TCP_PARAM(cfg_type, member, COUNT, cwnd_min, "2",                                       \
-                     "smallest window after a cut, packets (RFC 5681, equation 4)"),               \
-        GW_TCP_PARAM(cfg_type, member, BYTES, cwnd_max, "0",                                       \
-                     "largest window, what a receiver's buffer holds; 0: no limit (own choice)"),  \
-        GW_TCP_PARAM(cfg_type, member, BOOL, prr, "yes",                                           \
-                     "a cut takes effect in proportion to what arrives, not at once (RFC 6937)")
-
-#define GW_TCP_PARAM(cfg_type, member, kind, field, initial_text, help_text)                       \
-    {                                                                                              \
-        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, member.field),       \
-        .initial = initial_text, .help = help_text                                                 \
-    }
+    GW_PARAM_IN(cfg_type, member, COUNT, initial, "10", "first window, packets (RFC 6928)"),       \
+        GW_PARAM_IN(cfg_type, member, COUNT, slow_start, "2",                                      \
+                    "most packets that one ACK adds in slow start (RFC 3465; RFC 5681: 1)"),       \
+        GW_PARAM_IN(cfg_type, member, COUNT, cwnd_min, "2",                                        \
+                    "smallest window after a cut, packets (RFC 5681, equation 4)"),                \
+        GW_PARAM_IN(cfg_type, member, BYTES, cwnd_max, "0",                                        \
+                    "largest window, what a receiver's buffer holds; 0: no limit (own choice)"),   \
+        GW_PARAM_IN(cfg_type, member, BOOL, prr, "yes",                                            \
+                    "a cut takes effect in proportion to what arrives, not at once (RFC 6937)")
 
 struct gw_tcp {
     uint64_t cwnd;      /* 1/65536 byte */
@@ -181,7 +175,7 @@ static inline uint64_t gw_tcp_reduced(const struct gw_tcp *tcp, const struct gw_
     return more > 0 ? in_flight + (uint64_t)more : in_flight;
 }
 
-/* The window that the flow is told. */
+/* The window that the flow is told; see the two below. */
 static inline void gw_tcp_report(struct gw_tcp *tcp, const struct gw_path *path,
                                  struct gw_tcp_change change, struct gw_cc_window *window)
 {
@@ -193,6 +187,20 @@ static inline void gw_tcp_report(struct gw_tcp *tcp, const struct gw_path *path,
     tcp->delivered = gw_add_u32(tcp->delivered, change.acked);
     tcp->lost = gw_add_u32(tcp->lost, change.lost);
     window->cwnd = gw_tcp_reduced(tcp, path, &change);
+}
+
+static inline void gw_tcp_report_ack(struct gw_tcp *tcp, const struct gw_path *path,
+                                     const struct gw_cc_ack *ack, struct gw_cc_window *window)
+{
+    struct gw_tcp_change change = {.in_flight = ack->in_flight, .acked = ack->bytes};
+    gw_tcp_report(tcp, path, change, window);
+}
+
+static inline void gw_tcp_report_loss(struct gw_tcp *tcp, const struct gw_path *path,
+                                      const struct gw_cc_loss *loss, struct gw_cc_window *window)
+{
+    struct gw_tcp_change change = {.in_flight = loss->in_flight, .lost = loss->bytes};
+    gw_tcp_report(tcp, path, change, window);
 }
 
 /* All in flight is lost: from one packet by slow start to `to`; to what it was to be before when
@@ -223,6 +231,31 @@ static inline enum gw_tcp_loss gw_tcp_judge(const struct gw_tcp *tcp, const stru
         return gw_time_before(loss->sent_at, tcp->timeout_at) ? GW_TCP_LOSS_KNOWN
                                                               : GW_TCP_LOSS_TIMEOUT;
     return gw_tcp_is_new(tcp, loss->sent_at) ? GW_TCP_LOSS_CUT : GW_TCP_LOSS_KNOWN;
+}
+
+/* An ACK makes Reno's window grow: by slow start, or by a packet per round trip (RFC 5681, section
+ * 3.1). */
+static inline void gw_tcp_reno_grow(struct gw_tcp *tcp, const struct gw_tcp_cfg *cfg,
+                                    const struct gw_path *path, uint32_t bytes)
+{
+    if (gw_tcp_is_slow_start(tcp))
+        gw_tcp_slow_start(tcp, cfg, path, bytes);
+    else
+        tcp->cwnd =
+            gw_min_u64(tcp->cwnd + gw_tcp_step(tcp->cwnd, path, bytes, GW_Q16_ONE), tcp->cwnd_max);
+}
+
+/* A loss leaves Reno half of what was in flight (RFC 5681, equation 4). */
+static inline void gw_tcp_reno_lose(struct gw_tcp *tcp, const struct gw_tcp_cfg *cfg,
+                                    const struct gw_path *path, const struct gw_cc_loss *loss,
+                                    gw_time now)
+{
+    enum gw_tcp_loss verdict = gw_tcp_judge(tcp, loss);
+    uint64_t half = gw_tcp_flight(tcp, loss->in_flight, loss->bytes) / 2;
+    if (verdict == GW_TCP_LOSS_CUT)
+        gw_tcp_cut(tcp, cfg, path, half, now);
+    else if (verdict == GW_TCP_LOSS_TIMEOUT)
+        gw_tcp_time_out(tcp, cfg, path, half, now);
 }
 
 #endif

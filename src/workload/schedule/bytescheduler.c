@@ -10,26 +10,11 @@
  */
 #include "workload/schedule/schedule.h"
 
-struct bytescheduler_cfg {
-    uint64_t partition;
-    uint64_t credit;
-};
-
-static uint64_t bytescheduler_partition(const void *cfg)
-{
-    return gw_schedule_partition(((const struct bytescheduler_cfg *)cfg)->partition);
-}
-
-static uint64_t bytescheduler_credit(const void *cfg)
-{
-    return ((const struct bytescheduler_cfg *)cfg)->credit;
-}
-
 static const struct gw_param params[] = {
-    GW_PARAM(struct bytescheduler_cfg, BYTES, partition, "4MB",
+    GW_PARAM(struct gw_schedule_sizes, BYTES, partition, "4MB",
              "bytes of a partition, at least 1 KiB; 0: tensors stay whole (ByteScheduler's "
              "program: 1,000,000 parameters)"),
-    GW_PARAM(struct bytescheduler_cfg, BYTES, credit, "16MB",
+    GW_PARAM(struct gw_schedule_sizes, BYTES, credit, "16MB",
              "another partition leaves while fewer bytes are under way (ByteScheduler's program: "
              "4 partitions)"),
 };
@@ -42,9 +27,9 @@ const struct gw_schedule_ops gw_schedule_bytescheduler = {
             .source = "ByteScheduler (SOSP 2019), section 4",
             .params = params,
             .param_count = sizeof(params) / sizeof(params[0]),
-            .cfg_size = sizeof(struct bytescheduler_cfg),
+            .cfg_size = sizeof(struct gw_schedule_sizes),
         },
-    .partition = bytescheduler_partition,
-    .credit = bytescheduler_credit,
+    .partition = gw_schedule_partition,
+    .credit = gw_schedule_credit,
     .by_layer = true,
 };

@@ -15,25 +15,10 @@
  */
 #include "workload/schedule/schedule.h"
 
-struct p3_cfg {
-    uint64_t partition;
-    uint64_t credit;
-};
-
-static uint64_t p3_partition(const void *cfg)
-{
-    return gw_schedule_partition(((const struct p3_cfg *)cfg)->partition);
-}
-
-static uint64_t p3_credit(const void *cfg)
-{
-    return ((const struct p3_cfg *)cfg)->credit;
-}
-
 static const struct gw_param params[] = {
-    GW_PARAM(struct p3_cfg, BYTES, partition, "200KB",
+    GW_PARAM(struct gw_schedule_sizes, BYTES, partition, "200KB",
              "bytes of a slice, at least 1 KiB; 0: tensors stay whole (P3: 50,000 parameters)"),
-    GW_PARAM(struct p3_cfg, BYTES, credit, "800KB",
+    GW_PARAM(struct gw_schedule_sizes, BYTES, credit, "800KB",
              "another slice leaves while fewer bytes are under way (own choice)"),
 };
 
@@ -45,9 +30,9 @@ const struct gw_schedule_ops gw_schedule_p3 = {
             .source = "P3 (MLSys 2019), section 4",
             .params = params,
             .param_count = sizeof(params) / sizeof(params[0]),
-            .cfg_size = sizeof(struct p3_cfg),
+            .cfg_size = sizeof(struct gw_schedule_sizes),
         },
-    .partition = p3_partition,
-    .credit = p3_credit,
+    .partition = gw_schedule_partition,
+    .credit = gw_schedule_credit,
     .by_layer = true,
 };

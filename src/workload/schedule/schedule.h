@@ -20,7 +20,7 @@ enum {
 
 struct gw_schedule_ops {
     struct gw_algo algo;
-    /* Bytes of the largest piece that a tensor is cut into, as gw_schedule_partition() has them;
+    /* Bytes of the largest piece that a tensor is cut into, as gw_schedule_partition() has it;
      * 0: it stays whole. */
     uint64_t (*partition)(const void *cfg);
     /* Another piece leaves while fewer bytes than these are under way; it may overdraw them.
@@ -35,12 +35,17 @@ struct gw_schedule_ops {
 
 extern const struct gw_registry gw_schedule_registry;
 
-/* What an option means as the size of pieces: whole elements, and not too few. */
-static inline uint64_t gw_schedule_partition(uint64_t bytes)
-{
-    if (bytes == 0)
-        return 0;
-    return bytes < GW_SCHEDULE_PIECE_MIN ? GW_SCHEDULE_PIECE_MIN : (bytes + 3) / 4 * 4;
-}
+/* Schedules that move tensors whole, and as many as are ready, have no options. */
+uint64_t gw_schedule_whole(const void *cfg);
+uint64_t gw_schedule_unlimited(const void *cfg);
+
+/* The options of those that cut tensors. */
+struct gw_schedule_sizes {
+    uint64_t partition; /* made whole elements, and at least GW_SCHEDULE_PIECE_MIN; or 0 */
+    uint64_t credit;
+};
+
+uint64_t gw_schedule_partition(const void *sizes);
+uint64_t gw_schedule_credit(const void *sizes);
 
 #endif

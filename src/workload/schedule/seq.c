@@ -7,18 +7,6 @@
  */
 #include "workload/schedule/schedule.h"
 
-static uint64_t seq_partition(const void *cfg)
-{
-    (void)cfg;
-    return 0;
-}
-
-static uint64_t seq_credit(const void *cfg)
-{
-    (void)cfg;
-    return UINT64_MAX;
-}
-
 const struct gw_schedule_ops gw_schedule_seq = {
     .algo =
         {
@@ -26,8 +14,8 @@ const struct gw_schedule_ops gw_schedule_seq = {
             .summary = "all gradients after the backward pass, all parameters before the next",
             .source = "PCN, figure 3a",
         },
-    .partition = seq_partition,
-    .credit = seq_credit,
+    .partition = gw_schedule_whole,
+    .credit = gw_schedule_unlimited,
     .after_backward = true,
     .forward_waits_all = true,
 };

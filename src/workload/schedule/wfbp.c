@@ -7,18 +7,6 @@
  */
 #include "workload/schedule/schedule.h"
 
-static uint64_t wfbp_partition(const void *cfg)
-{
-    (void)cfg;
-    return 0;
-}
-
-static uint64_t wfbp_credit(const void *cfg)
-{
-    (void)cfg;
-    return UINT64_MAX;
-}
-
 const struct gw_schedule_ops gw_schedule_wfbp = {
     .algo =
         {
@@ -26,6 +14,6 @@ const struct gw_schedule_ops gw_schedule_wfbp = {
             .summary = "a tensor leaves when it is ready, first come, first served",
             .source = "Poseidon (ATC 2017), section 3.1; PCN, figure 3b",
         },
-    .partition = wfbp_partition,
-    .credit = wfbp_credit,
+    .partition = gw_schedule_whole,
+    .credit = gw_schedule_unlimited,
 };
