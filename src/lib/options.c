@@ -21,9 +21,6 @@ enum {
     SIZE_MIN = offsetof(struct gradwire_options, seed) + sizeof(uint64_t),
 };
 
-#define RATE_MIN_BPS UINT64_C(1000000)
-#define RATE_MAX_BPS UINT64_C(400000000000)
-
 #define PART_MAX 0.5 /* of packets that faults may hit */
 
 /* A variable of the environment; one that is empty counts as not set. */
@@ -101,7 +98,6 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .values = GW_OVERLAY_VALUES,
         .window = GW_OVERLAY_WINDOW,
         .paths = 1,
-        .rate_bps = GW_COMMUNICATOR_RATE_BPS,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -145,8 +141,9 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
-    if (options->rate_bps < RATE_MIN_BPS || options->rate_bps > RATE_MAX_BPS)
-        return refuse(error, "rate_bps is %s: 1000000 to 400000000000", value);
+    if (options->rate_bps && (options->rate_bps < GW_COMMUNICATOR_RATE_MIN_BPS ||
+                              options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
+        return refuse(error, "rate_bps is %s: 1000000 to 400000000000, or 0", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
@@ -179,8 +176,6 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->window = GW_OVERLAY_WINDOW;
     if (!options->paths)
         options->paths = 1;
-    if (!options->rate_bps)
-        options->rate_bps = GW_COMMUNICATOR_RATE_BPS;
     return GRADWIRE_OK;
 }
 

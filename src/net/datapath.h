@@ -50,6 +50,8 @@ struct gw_datapath_cfg {
     uint16_t peers_max;       /* neighbours, 1 to GW_DATAPATH_PEERS_MAX */
     bool has_trains;          /* use the kernel's segmentation where it has it */
     bool serves_many;         /* one that cannot be sent to is no reason to end: it is counted */
+    bool signals_by_option;   /* signals of bursts travel as IPv4 options, not in the DSCP; those
+                                 that come either way are understood. Needs CAP_NET_RAW */
     struct gw_datapath_faults faults;
 };
 

@@ -16,7 +16,8 @@ enum {
     OFFSET_WORLD = 52,
     OFFSET_RANK = 54,
     OFFSET_ROLE = 56,
-    OFFSET_FLAGS = 57,
+    OFFSET_FLAGS = 57, /* and the notice above them */
+    NOTICE_SHIFT = 3,
     OFFSET_ENTROPIES = 58,
     OFFSET_MTU = 60,
     OFFSET_KEY_ID = 64,
@@ -109,15 +110,15 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
                 .rtt = (uint16_t)get(bytes + OFFSET_WAY_RTT, 2)},
         .step = bytes[OFFSET_STEP],
         .role = bytes[OFFSET_ROLE],
-        .flags = bytes[OFFSET_FLAGS],
+        .flags = bytes[OFFSET_FLAGS] & GW_ATTACH_FLAGS,
+        .notice = bytes[OFFSET_FLAGS] >> NOTICE_SHIFT,
         .life = asks ? last : 0,
         .reason = (uint8_t)reason,
     };
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
     bool is_good = read_group(bytes, &msg->group) && msg->step < GW_ATTACH_STEPS &&
-                   msg->role < GW_ATTACH_ROLES && msg->flags <= GW_ATTACH_FLAGS &&
-                   reason < GW_ATTACH_REASONS &&
+                   msg->role < GW_ATTACH_ROLES && reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
@@ -138,7 +139,7 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     put(bytes + OFFSET_WORLD, msg->world, 2);
     put(bytes + OFFSET_RANK, msg->rank, 2);
     bytes[OFFSET_ROLE] = msg->role;
-    bytes[OFFSET_FLAGS] = msg->flags;
+    bytes[OFFSET_FLAGS] = (uint8_t)(msg->notice << NOTICE_SHIFT | msg->flags);
     put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
     put(bytes + OFFSET_MTU, msg->mtu, 4);
     put(bytes + OFFSET_KEY_ID, msg->key_id, 8);

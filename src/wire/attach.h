@@ -20,7 +20,7 @@
  *     +-------------------------------+-------------------------------+
  *  52 |        workers of the job     |              rank             |
  *     +---------------+---------------+-------------------------------+
- *  56 |     role      |     flags     |   source ports that I send by |
+ *  56 |     role      | notice  |flags|   source ports that I send by |
  *     +---------------+---------------+-------------------------------+
  *  60 |                 payload of a full packet                      |
  *     +---------------------------------------------------------------+
@@ -47,6 +47,9 @@
  * Every question has a number, and ACCEPT repeats it: so the initiator measures the round trip, and
  * tells it in its next question. Both tell their *way*: from them to the top of the switches that
  * their packets pass, hosts not included.
+ *
+ * `notice` is how the job's bursts are announced, as in a JOIN (core/notice.h); who meets others of
+ * its job refuses those that announce differently.
  *
  * A responder that multicasts tells the group's address (IPv4 as ::ffff:a.b.c.d) in ACCEPT, and
  * sends PROBE to the group, with the group's cookie. Who hears it says so in ATTACH.
@@ -89,11 +92,15 @@ enum gw_attach_role {
     GW_ATTACH_ROLES,
 };
 
+enum {
+    GW_ATTACH_NOTICES = 32, /* ways to announce bursts */
+};
+
 enum gw_attach_flag {
     GW_ATTACH_DIRECT = 1,        /* send packets for my address straight to me */
     GW_ATTACH_AUTHENTICATED = 2, /* packets between us are authenticated */
     GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
-    GW_ATTACH_FLAGS = 7,
+    GW_ATTACH_FLAGS = 7,         /* three bits */
 };
 
 enum gw_attach_reason {
@@ -108,6 +115,7 @@ enum gw_attach_reason {
     GW_ATTACH_SELF,           /* the address is the responder's own */
     GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
     GW_ATTACH_CLOSING,
+    GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
     GW_ATTACH_REASONS,
 };
 
@@ -143,6 +151,7 @@ struct gw_attach_msg {
     uint8_t step;
     uint8_t role;
     uint8_t flags;
+    uint8_t notice; /* below GW_ATTACH_NOTICES */
     uint8_t reason; /* of REFUSE */
 };
 

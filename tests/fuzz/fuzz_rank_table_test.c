@@ -1,5 +1,6 @@
 /*
- * Fuzz target: an entry of the table of ranks, as any rank 0 might send it.
+ * Fuzz target: an entry of the table of ranks, or what is in place of the first, as any rank 0
+ * might send it.
  *
  * Property: what is read is an address that packets can go to, and is written as the same bytes.
  */
@@ -7,15 +8,23 @@
 #include "support.h"
 
 #include "base/assert.h"
+#include "core/notice.h"
 #include "net/ranks/rank_table.h"
 
-static uint32_t read_v4, read_v6, refused;
+static uint32_t read_v4, read_v6, read_notice, refused;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gw_rank_table_entry entry;
     uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE] = {0}, again[GW_RANK_TABLE_ENTRY_SIZE];
     memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
+    uint8_t units;
+    if (gw_rank_table_read_notice(bytes, &units)) {
+        GW_ASSERT(units <= GW_NOTICE_UNITS_MAX);
+        gw_rank_table_write_notice(units, again);
+        GW_ASSERT(memcmp(again, bytes, sizeof(bytes)) == 0);
+        read_notice++;
+    }
     if (!gw_rank_table_read(bytes, &entry)) {
         refused++;
         return 0;
@@ -42,6 +51,7 @@ static void table__survives_mutants(void **state)
     gw_test_replay("rank_table", 1, ROUNDS, LLVMFuzzerTestOneInput);
     assert_in_range(read_v4, ROUNDS / 1000, ROUNDS);
     assert_in_range(read_v6, ROUNDS / 1000, ROUNDS);
+    assert_in_range(read_notice, ROUNDS / 1000, ROUNDS);
     assert_in_range(refused, ROUNDS / 1000, ROUNDS);
 }
 
@@ -61,6 +71,19 @@ static void table__keeps_addresses(void **state)
         assert_int_equal(back.addr.length, entry.addr.length);
         assert_true(gw_sock_addr_is_same_host(&back.addr, &entry.addr));
         assert_int_equal(gw_sock_addr_port(&back.addr), 4790);
+    }
+}
+
+static void table__keeps_the_threshold(void **state)
+{
+    (void)state;
+    for (uint8_t units = 0; units <= GW_NOTICE_UNITS_MAX + 1; units++) {
+        uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE], back;
+        gw_rank_table_write_notice(units, bytes);
+        assert_int_equal(gw_rank_table_read_notice(bytes, &back), units <= GW_NOTICE_UNITS_MAX);
+        assert_int_equal(back, units);
+        bytes[1] = 1;
+        assert_false(gw_rank_table_read_notice(bytes, &back));
     }
 }
 
@@ -94,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table__survives_mutants),
         cmocka_unit_test(table__keeps_addresses),
+        cmocka_unit_test(table__keeps_the_threshold),
         cmocka_unit_test(table__refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,7 +130,7 @@ static void throw(int fd, const struct gw_sock_addr *to, uint8_t *bytes, size_t 
         .msg_iov = &iov,
         .msg_iovlen = 1,
         .msg_control = control,
-        .msg_controllen = gw_sock_write_control(&at, 0, 0, control),
+        .msg_controllen = gw_sock_write_control(&at, &(struct gw_sock_beside){.tos = 0}, control),
     };
     assert_int_equal(sendmsg(fd, &msg, 0), size);
 }

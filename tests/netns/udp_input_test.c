@@ -218,7 +218,8 @@ static void udp_receive__takes_trains_of_any_length(void **state)
             .msg_iov = &iov,
             .msg_iovlen = 1,
             .msg_control = control,
-            .msg_controllen = gw_sock_write_control(&f->ours, 0, (uint16_t)length, control),
+            .msg_controllen = gw_sock_write_control(
+                &f->ours, &(struct gw_sock_beside){.segment = (uint16_t)length}, control),
         };
         assert_int_equal(sendmsg(f->stranger, &msg, 0), 4 * length);
         look(f);

@@ -157,6 +157,19 @@ static void let_go(struct gw_coll_run *run)
     gw_endpoint_forget(run->ep, run->scratch, scratch_size(&run->cfg));
 }
 
+void gw_coll_run_set_path(struct gw_coll_run *run, const struct gw_path *path)
+{
+    uint64_t window = run->cfg.path.window, memory = run->cfg.path.memory;
+    run->cfg.path = *path;
+    run->cfg.path.window = window;
+    run->cfg.path.memory = memory;
+}
+
+void gw_coll_run_set_notice(struct gw_coll_run *run, const struct gw_notice_terms *notice)
+{
+    run->cfg.notice = *notice;
+}
+
 void gw_coll_run_fini(struct gw_coll_run *run)
 {
     if (run->status.state == GW_COLL_RUN_RUNNING)

@@ -51,7 +51,6 @@ struct gw_coll_run_cfg {
     /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
      * endpoint's, so that those who send to a dead worker name it. */
     gw_time stall;
-    struct gw_notice_terms notice;    /* how messages after an idle time are announced */
     const struct gw_kernels *kernels; /* NULL: no payload (simulation) */
 };
 
@@ -93,6 +92,12 @@ size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg);
 /* Makes a run, idle, in `memory`, aligned to 64 and gw_coll_run_size() long. Never fails. */
 struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg *cfg,
                                      struct gw_endpoint *endpoint);
+
+/* More is known of the path to the farthest rank now: for messages from here on. */
+void gw_coll_run_set_path(struct gw_coll_run *run, const struct gw_path *path);
+
+/* How messages are announced from here on. */
+void gw_coll_run_set_notice(struct gw_coll_run *run, const struct gw_notice_terms *notice);
 
 /* Gives up a call that runs; its tensor is the caller's again. */
 void gw_coll_run_fini(struct gw_coll_run *run);

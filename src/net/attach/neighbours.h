@@ -48,6 +48,7 @@ struct gw_greeting {
     uint32_t job; /* 0: of no job */
     uint16_t world;
     uint16_t rank;
+    uint8_t notice; /* gw_notice_option of the job */
     bool is_direct; /* packets for our address come straight to us */
 };
 

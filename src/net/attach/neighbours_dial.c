@@ -90,6 +90,7 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes,
         .job = dial->greeting.job,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
+        .notice = dial->greeting.notice,
         .number = ++dial->number,
         .rtt = units_of(gw_rtt_meter_least(&session->rtt)),
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |

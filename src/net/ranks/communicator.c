@@ -10,14 +10,12 @@
 enum {
     CONTROL_MAX = 4096,
     RX_FLOWS_DONE = 4096, /* messages that are complete and still answer if the last ACK was lost */
-    HOPS = 2,
 };
 
 /* A word in the number of the job, so that workers with and without a server do not meet. */
 #define JOB_WORD UINT32_C(0x6d657368)
 
-#define BRTT     GW_MS /* between processes: scheduling included */
-#define RTO_TEXT "20"  /* base RTTs: the overlay's timeout */
+#define RTO_TEXT "20" /* base RTTs: the overlay's timeout */
 
 int gw_communicator_transport(const char *cc, const char *lb, bool by_switch,
                               struct gw_transport *transport, char *error)
@@ -39,27 +37,12 @@ int gw_communicator_transport(const char *cc, const char *lb, bool by_switch,
     return GW_OK;
 }
 
-struct gw_path gw_communicator_path(const struct gw_communicator *comm)
-{
-    uint64_t rate_bps = comm->cfg.rate_bps;
-    return (struct gw_path){
-        .brtt = BRTT,
-        .brtt_max = BRTT,
-        .rate_bps = rate_bps,
-        .bdp = (uint32_t)(rate_bps / 8 * (BRTT / GW_US) / 1000000),
-        .mtu = comm->cfg.mtu,
-        .hdr = gw_datapath_overhead(gw_station_datapath(comm->cfg.station)),
-        .hops = HOPS,
-        .trims = comm->cfg.switch_ != NULL,
-    };
-}
-
-/* What this rank grants to flows on credit, whatever its own flows are; at the rate of the links.
- */
+/* What this rank grants to flows on credit, whatever its own flows are: at the rate of the links as
+ * it is known at the beginning. */
 static struct gw_grant_plan grant_plan(const struct gw_communicator *comm)
 {
     const struct gw_algo *eqds = gw_registry_find(&gw_grant_registry, "eqds");
-    const struct gw_path path = gw_communicator_path(comm);
+    const struct gw_path path = gw_communicator_path_all(comm);
     union gw_algo_cfg options;
     struct gw_grant_plan plan;
     gw_algo_defaults(eqds, options.bytes);
@@ -147,6 +130,17 @@ void gw_communicator_close(struct gw_communicator *comm)
     free(comm);
 }
 
+void gw_communicator_set_notice_path(struct gw_communicator *comm,
+                                     const struct gw_notice_path *path)
+{
+    comm->cfg.notice_path = *path;
+}
+
+uint8_t gw_communicator_notice(const struct gw_communicator *comm)
+{
+    return comm->notice_units;
+}
+
 bool gw_communicator_is_up(const struct gw_communicator *comm, uint32_t rank)
 {
     return comm->ranks[rank].is_up;
@@ -161,7 +155,7 @@ int gw_communicator_send(struct gw_communicator *comm, uint32_t rank, uint32_t t
         .data = data,
         .tag = tag,
         .transport = &comm->cfg.transport,
-        .path = gw_communicator_path(comm),
+        .path = gw_communicator_path(comm, rank),
     };
     int code = gw_endpoint_send(comm->ep, &send, flow, now);
     GW_ASSERT(code == GW_OK || code == GW_ERR_NO_ROOM);
@@ -222,6 +216,7 @@ bool gw_communicator_poll(struct gw_communicator *comm, struct gw_communicator_e
     struct gw_event happened;
     while (gw_endpoint_poll(comm->ep, &happened, 1))
         take_event(comm, &happened, now);
+    gw_communicator_measure(comm, now);
     gw_communicator_step(comm, now);
     gw_communicator_advance(comm, now);
     if (gw_communicator_takes_calls(comm))

@@ -19,14 +19,13 @@
 
 #include "core/coll/coll.h"
 #include "core/job.h"
+#include "core/notice.h"
 #include "core/host/transport.h"
 #include "core/tensor.h"
 #include "net/roles/overlay.h"
 #include "net/ranks/values.h"
 
-/* Where nobody says more: with the base RTT that is assumed, a window is at most 156 KB, and most
- * paths bear a few of them. */
-#define GW_COMMUNICATOR_RATE_BPS UINT64_C(1000000000)
+#define GW_COMMUNICATOR_RATE_MIN_BPS UINT64_C(1000000)
 
 #define GW_COMMUNICATOR_MESSAGE_MAX (UINT64_C(1) << 36) /* bytes of a message */
 
@@ -45,10 +44,13 @@ struct gw_communicator_cfg {
     const char *join;    /* HOST:PORT of rank 0; not used by rank 0 itself */
     const char *switch_; /* HOST:PORT of the switch by which packets go; NULL: none */
     uint32_t mtu;        /* payload bytes of a full packet */
-    uint64_t rate_bps;   /* of the links: windows and credit go by it; at most 400 Gb/s */
+    uint64_t rate_bps; /* of the links: windows and credit go by it; GW_COMMUNICATOR_RATE_MIN_BPS to
+                          GW_OVERLAY_RATE_MAX_BPS; 0: as measured */
     const struct gw_coll_ops *coll;
     struct gw_transport transport;
-    gw_time stall; /* without progress for so long, the job fails */
+    gw_time stall;  /* without progress for so long, the job fails */
+    uint8_t notice; /* gw_notice_option of the job's bursts: ranks that bring another are refused */
+    struct gw_notice_path notice_path; /* rank 0: for the formula */
     uint64_t seed;
 };
 
@@ -102,6 +104,14 @@ int gw_communicator_open(const struct gw_communicator_cfg *cfg, struct gw_commun
 
 /* After the loop is closed: its packets go with the pool. */
 void gw_communicator_close(struct gw_communicator *comm);
+
+/* What rank 0 knows of the path now. The threshold of the job's bursts follows from what it knows
+ * when all have come. */
+void gw_communicator_set_notice_path(struct gw_communicator *comm,
+                                     const struct gw_notice_path *path);
+
+/* The threshold that bursts are announced with, in units; 0: they are not. Once the job is open. */
+uint8_t gw_communicator_notice(const struct gw_communicator *comm);
 
 /* Hands over an event of the station. */
 void gw_communicator_neighbour(struct gw_communicator *comm,

@@ -22,7 +22,7 @@ static struct gw_coll_run_cfg run_cfg(const struct gw_communicator *comm)
         .world = cfg->world,
         .addresses = comm->addresses,
         .transport = &comm->cfg.transport,
-        .path = gw_communicator_path(comm),
+        .path = gw_communicator_path_all(comm),
         .segment = SEGMENT,
         .flows = FLOWS,
         .stall = cfg->stall,

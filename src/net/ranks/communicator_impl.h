@@ -5,6 +5,7 @@
 #include "base/index_queue.h"
 #include "core/ranks/coll_run.h"
 #include "core/host/endpoint.h"
+#include "net/path_meter.h"
 #include "net/ranks/communicator_flows.h"
 #include "net/ranks/rank_table.h"
 #include "net/ranks/store.h"
@@ -73,13 +74,16 @@ struct gw_communicator {
     int switch_dial;                    /* or GW_COMMUNICATOR_DIAL_NONE */
     bool is_switch_up;
     unsigned char *table;
-    uint32_t *addresses; /* of all ranks, for the runs */
+    uint32_t *addresses;  /* of all ranks, for the runs */
+    uint8_t notice_units; /* of the job, once the table is known */
     enum gw_communicator_state state;
     uint32_t failures_left;
     struct gw_communicator_failure failure; /* as on the wire; told to others */
     char text[GW_COMMUNICATOR_TEXT_MAX];
     gw_time progress_at;
-    uint64_t arrivals; /* as of then */
+    uint64_t arrivals;         /* as of then */
+    struct gw_rate_meter rate; /* of what this rank sends, in payload */
+    gw_time measure_at;        /* when paths are looked at next */
 
     struct gw_communicator_run runs[GW_COMMUNICATOR_RUNS];
     struct gw_communicator_tensor tensors[GW_COMMUNICATOR_CALLS_MAX];
@@ -93,8 +97,12 @@ struct gw_communicator {
     struct gw_index_queue waiting; /* of these, the ones that have not been polled */
 };
 
-/* communicator.c; more in communicator_flows.h */
-struct gw_path gw_communicator_path(const struct gw_communicator *comm);
+/* communicator_path.c */
+/* What is known of the path to a rank, and of the one to the farthest that is up. */
+struct gw_path gw_communicator_path(const struct gw_communicator *comm, uint32_t rank);
+struct gw_path gw_communicator_path_all(const struct gw_communicator *comm);
+/* Takes note of what has been sent, and from beat to beat of what neighbours have measured. */
+void gw_communicator_measure(struct gw_communicator *comm, gw_time now);
 
 /* communicator_meet.c */
 /* Asks rank 0 for a session. Returns 0, or an error with `error` filled. */

@@ -10,7 +10,12 @@
 static struct gw_greeting greeting_of(const struct gw_communicator *comm)
 {
     return (struct gw_greeting){
-        .job = comm->cfg.job, .world = comm->cfg.world, .rank = comm->cfg.rank, .is_direct = true};
+        .job = comm->cfg.job,
+        .world = comm->cfg.world,
+        .rank = comm->cfg.rank,
+        .notice = comm->cfg.notice,
+        .is_direct = true,
+    };
 }
 
 int gw_communicator_dial_rank_0(struct gw_communicator *comm, char *error)
@@ -70,6 +75,11 @@ static void connect_all(struct gw_communicator *comm, gw_time now)
 static void send_tables(struct gw_communicator *comm, gw_time now)
 {
     uint32_t flow;
+    if (gw_notice_units(comm->cfg.notice, &comm->cfg.notice_path, &comm->notice_units) != GW_OK) {
+        gw_communicator_fail(comm, GW_JOB_NOTICE, comm->cfg.world, now);
+        return;
+    }
+    gw_rank_table_write_notice(comm->notice_units, comm->table);
     for (uint32_t rank = 1; rank < comm->cfg.world; rank++)
         gw_rank_table_write(&comm->ranks[rank].at,
                             comm->table + (size_t)rank * GW_RANK_TABLE_ENTRY_SIZE);
@@ -99,7 +109,8 @@ static bool is_taken(const struct gw_communicator *comm, uint32_t address, uint3
 
 void gw_communicator_take_table(struct gw_communicator *comm, uint64_t bytes, gw_time now)
 {
-    bool is_sound = bytes == (uint64_t)comm->cfg.world * GW_RANK_TABLE_ENTRY_SIZE;
+    bool is_sound = bytes == (uint64_t)comm->cfg.world * GW_RANK_TABLE_ENTRY_SIZE &&
+                    gw_rank_table_read_notice(comm->table, &comm->notice_units);
     for (uint32_t rank = 1; rank < comm->cfg.world && is_sound; rank++) {
         struct gw_rank_table_entry *at = &comm->ranks[rank].at;
         if (rank != comm->cfg.rank)
@@ -161,6 +172,10 @@ static void take_in(struct gw_communicator *comm, const struct gw_neighbour_even
         gw_station_refuse(comm->cfg.station, event->peer, GW_ATTACH_JOB);
         return;
     }
+    if (said->notice != comm->cfg.notice) {
+        gw_station_refuse(comm->cfg.station, event->peer, GW_ATTACH_NOTICE);
+        return;
+    }
     struct gw_communicator_rank *rank =
         said->rank < comm->cfg.world ? &comm->ranks[said->rank] : NULL;
     bool is_free = rank && said->rank != comm->cfg.rank &&
@@ -205,7 +220,9 @@ void gw_communicator_neighbour(struct gw_communicator *comm, const struct gw_nei
     } else if (event->kind == GW_NEIGHBOUR_UP) {
         way_up(comm, (uint32_t)comm->dials[event->dial], event);
     } else if (comm->state != GW_COMMUNICATOR_OVER && comm->state != GW_COMMUNICATOR_LEAVING) {
-        gw_communicator_fail(comm, GW_JOB_RANK, (uint32_t)comm->dials[event->dial], now);
+        bool is_notice = event->said.reason == GW_ATTACH_NOTICE;
+        gw_communicator_fail(comm, is_notice ? GW_JOB_NOTICE : GW_JOB_RANK,
+                             (uint32_t)comm->dials[event->dial], now);
         snprintf(comm->text, sizeof(comm->text), "%s refuses us: %s",
                  gw_neighbours_dial_name(gw_station_neighbours(comm->cfg.station), event->dial),
                  gw_attach_reason_text((enum gw_attach_reason)event->said.reason));

@@ -5,10 +5,13 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "core/notice.h"
+
 enum {
     AT_PORT = 4,
     AT_FAMILY = 6,
     AT_HOST = 8,
+    AT_NOTICE = 0, /* of rank 0's */
     FAMILY_IPV4 = 4,
     FAMILY_IPV6 = 6,
 };
@@ -55,4 +58,18 @@ bool gw_rank_table_read(const uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE],
     gw_rank_table_write(entry, again);
     return entry->address != 0 && gw_sock_addr_port(&entry->addr) != 0 &&
            memcmp(again, bytes, GW_RANK_TABLE_ENTRY_SIZE) == 0;
+}
+
+void gw_rank_table_write_notice(uint8_t units, uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE])
+{
+    memset(bytes, 0, GW_RANK_TABLE_ENTRY_SIZE);
+    bytes[AT_NOTICE] = units;
+}
+
+bool gw_rank_table_read_notice(const uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE], uint8_t *units)
+{
+    uint8_t again[GW_RANK_TABLE_ENTRY_SIZE];
+    *units = bytes[AT_NOTICE];
+    gw_rank_table_write_notice(*units, again);
+    return *units <= GW_NOTICE_UNITS_MAX && memcmp(again, bytes, sizeof(again)) == 0;
 }

@@ -41,4 +41,9 @@ void gw_rank_table_write(const struct gw_rank_table_entry *entry,
 bool gw_rank_table_read(const uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE],
                         struct gw_rank_table_entry *entry);
 
+/* Everybody knows where rank 0 is. In place of its entry is the threshold that the job's bursts are
+ * announced with, in units (core/notice.h). */
+void gw_rank_table_write_notice(uint8_t units, uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE]);
+bool gw_rank_table_read_notice(const uint8_t bytes[GW_RANK_TABLE_ENTRY_SIZE], uint8_t *units);
+
 #endif

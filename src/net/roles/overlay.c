@@ -6,7 +6,6 @@
 
 enum {
     SPAN_MAX = 1024,
-    ACK_EVERY = 16,
 };
 
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)
@@ -21,8 +20,8 @@ int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **e
 {
     cfg->port_count = 1;
     cfg->span_max = SPAN_MAX;
-    cfg->ack_every = ACK_EVERY;
-    cfg->ack_delay = GW_MS;
+    cfg->ack_every = GW_OVERLAY_ACK_EVERY;
+    cfg->ack_delay = GW_OVERLAY_HOST_TIME;
     cfg->train = gw_overlay_train(cfg->hdr, cfg->mtu);
     cfg->generation = (uint16_t)cfg->seed;
     size_t size = gw_endpoint_size(cfg);

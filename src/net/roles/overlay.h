@@ -16,11 +16,38 @@
 #define GW_OVERLAY_LEAK     (1 * GW_S)   /* a switch gives up an aggregator that nobody comes for */
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)  /* a switch forgets a job whose server is silent */
 
+/*
+ * What the two hosts of a path add to its round trip: an answer waits for others for up to so long,
+ * and processes take their turns.
+ */
+#define GW_OVERLAY_HOST_TIME (1 * GW_MS)
+
+/* The base RTT of flows, and of the formula of notices, over hops that were measured; 0: none was,
+ * and the hosts are all that is counted. At most GW_OVERLAY_BRTT_MAX. */
+#define GW_OVERLAY_BRTT_MAX (1 * GW_S)
+static inline gw_time gw_overlay_brtt(gw_time hops)
+{
+    gw_time brtt = hops + GW_OVERLAY_HOST_TIME;
+    return brtt < GW_OVERLAY_BRTT_MAX ? brtt : GW_OVERLAY_BRTT_MAX;
+}
+
+/* Of links of which nobody says more: with GW_OVERLAY_HOST_TIME a window is about 125 KB, and most
+ * paths bear a few of them. */
+#define GW_OVERLAY_RATE_BPS     UINT64_C(1000000000)
+#define GW_OVERLAY_RATE_MAX_BPS UINT64_C(400000000000)
+
+/* The slower of two rates, of which 0 is not known. */
+static inline uint64_t gw_overlay_slower(uint64_t a, uint64_t b)
+{
+    return a && (b == 0 || a < b) ? a : b;
+}
+
 enum {
     GW_OVERLAY_VALUES = 352,       /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
     GW_OVERLAY_WINDOW = 256,       /* fragments of a worker on their way */
     GW_OVERLAY_AGGREGATORS = 4096, /* of a switch */
     GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
+    GW_OVERLAY_ACK_EVERY = 16,     /* data packets that are answered at once */
 };
 
 /* Packets of `hdr + payload` bytes that travel as one train. */

@@ -59,6 +59,7 @@ static int open_datapath(struct gw_station *station, const struct gw_station_cfg
         .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
         .has_trains = true,
         .serves_many = cfg->serves_many,
+        .signals_by_option = cfg->signals_by_option,
         .faults = cfg->faults,
     };
     const struct gw_datapath_ops *ops = cfg->datapath ? cfg->datapath : gw_datapath_find(NULL);
@@ -79,6 +80,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .role = cfg->role,
         .accepts = cfg->accepts,
         .authenticates = cfg->authenticates,
+        .rate_bps = cfg->rate_bps,
         .entropies = cfg->entropies,
         .mtu = cfg->mtu,
         .peers_max = cfg->peers_max,

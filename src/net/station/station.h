@@ -26,9 +26,11 @@ struct gw_station_cfg {
     uint32_t packets; /* and as many buffers */
     uint32_t mtu;     /* payload bytes of a full packet */
     uint16_t peers_max;
-    bool accepts;       /* others may dial us */
-    bool serves_many;   /* as in struct gw_datapath_cfg */
-    bool authenticates; /* packets between neighbours are authenticated */
+    bool accepts;           /* others may dial us */
+    bool serves_many;       /* as in struct gw_datapath_cfg */
+    bool authenticates;     /* packets between neighbours are authenticated */
+    bool signals_by_option; /* as in struct gw_datapath_cfg */
+    uint64_t rate_bps;      /* of a switch's ports; 0: not known */
     uint32_t node_address;
     uint8_t role;              /* enum gw_attach_role */
     const struct gw_key *keys; /* key_count of them; copied */

@@ -20,6 +20,7 @@ static bool send_train(int fd, const struct gw_sock_addr *to)
 {
     static uint8_t bytes[DATAGRAM * DATAGRAMS];
     char control[GW_SOCK_CONTROL_SIZE];
+    const struct gw_sock_beside beside = {.tos = TOS, .segment = DATAGRAM};
     struct iovec iov = {bytes, sizeof(bytes)};
     struct msghdr msg = {
         .msg_name = (void *)&to->storage,
@@ -27,7 +28,7 @@ static bool send_train(int fd, const struct gw_sock_addr *to)
         .msg_iov = &iov,
         .msg_iovlen = 1,
         .msg_control = control,
-        .msg_controllen = gw_sock_write_control(to, TOS, DATAGRAM, control),
+        .msg_controllen = gw_sock_write_control(to, &beside, control),
     };
     return sendmsg(fd, &msg, 0) == (ssize_t)sizeof(bytes);
 }

@@ -7,6 +7,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 enum {
     /* Attempts to find a free row of ports: a clash with another program is rare, 32 are not. */
     ROW_ATTEMPTS = 32,
+    OPTION_TYPE = 0x9e, /* for experiments; copied, of control */
+    OPTION_SHIFT = 2,   /* as in the TOS byte */
 };
 
 static int set_option(int fd, int level, int name, int value)
@@ -176,19 +179,56 @@ static size_t put_way(struct msghdr *msg, struct cmsghdr **at, const struct gw_s
     return gw_sock_addr_is_v6(to) ? CMSG_SPACE(sizeof(v6)) : CMSG_SPACE(sizeof(v4));
 }
 
-size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
+static void write_option(uint8_t value, uint8_t bytes[GW_SOCK_OPTION_SIZE])
+{
+    bytes[0] = OPTION_TYPE;
+    bytes[1] = GW_SOCK_OPTION_SIZE;
+    bytes[2] = (uint8_t)(value << OPTION_SHIFT);
+    bytes[3] = 0;
+}
+
+/* The signal among the options of a header; 0: there is none. */
+static uint8_t read_option(const uint8_t *bytes, size_t size)
+{
+    for (size_t at = 0; at + 1 < size && bytes[at] != IPOPT_EOL;) {
+        size_t length = bytes[at] == IPOPT_NOP ? 1 : bytes[at + 1];
+        if (length == 0 || at + length > size)
+            return 0;
+        if (bytes[at] == OPTION_TYPE && length == GW_SOCK_OPTION_SIZE)
+            return bytes[at + 2] >> OPTION_SHIFT;
+        at += length;
+    }
+    return 0;
+}
+
+bool gw_sock_take_options(int fd)
+{
+    uint8_t bytes[GW_SOCK_OPTION_SIZE];
+    write_option(1, bytes);
+    bool may_send = setsockopt(fd, IPPROTO_IP, IP_OPTIONS, bytes, sizeof(bytes)) == 0 &&
+                    setsockopt(fd, IPPROTO_IP, IP_OPTIONS, NULL, 0) == 0;
+    return may_send && set_option(fd, IPPROTO_IP, IP_RECVOPTS, 1) == 0;
+}
+
+size_t gw_sock_write_control(const struct gw_sock_addr *to, const struct gw_sock_beside *beside,
                              void *control)
 {
     struct msghdr msg = {.msg_control = control, .msg_controllen = GW_SOCK_CONTROL_SIZE};
     struct cmsghdr *at = NULL;
-    int value = tos;
+    uint8_t option[GW_SOCK_OPTION_SIZE];
+    int value = beside->tos;
     memset(control, 0, GW_SOCK_CONTROL_SIZE);
     put(&msg, &at, gw_sock_addr_is_v6(to) ? IPPROTO_IPV6 : IPPROTO_IP,
         gw_sock_addr_is_v6(to) ? IPV6_TCLASS : IP_TOS, &value, sizeof(value));
     size_t length = CMSG_SPACE(sizeof(value));
-    if (segment) {
-        put(&msg, &at, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
-        length += CMSG_SPACE(sizeof(segment));
+    if (beside->segment) {
+        put(&msg, &at, IPPROTO_UDP, UDP_SEGMENT, &beside->segment, sizeof(beside->segment));
+        length += CMSG_SPACE(sizeof(beside->segment));
+    }
+    if (beside->option) {
+        write_option(beside->option, option);
+        put(&msg, &at, IPPROTO_IP, IP_RETOPTS, option, sizeof(option));
+        length += CMSG_SPACE(sizeof(option));
     }
     if (to->interface)
         length += put_way(&msg, &at, to);
@@ -207,6 +247,8 @@ void gw_sock_read_control(struct msghdr *msg, struct gw_sock_news *news)
     for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
         if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
             memcpy(&news->tos, CMSG_DATA(cmsg), sizeof(news->tos));
+        else if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_RECVOPTS)
+            news->option = read_option(CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
         else if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
             news->tos = (uint8_t)read_int(cmsg);
         else if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)

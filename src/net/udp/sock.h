@@ -1,6 +1,15 @@
 /*
  * UDP sockets as the datapath needs them: a row of consecutive source ports (an entropy is a place
  * in that row), and what travels in the IP header.
+ *
+ * A signal (wire/wire.h) may travel as an option of the IPv4 header instead of in the DSCP:
+ *
+ *     +---------------+---------------+---+---+---------------+-------+
+ *     |   type 0x9e   |   length 4    | S | A |    number     |   0   |   0
+ *     +---------------+---------------+---+---+---------------+-------+
+ *
+ * The type is one of those for experiments (RFC 4727, section 3.3): the paper names none. It is
+ * copied into fragments, of which there are none.
  */
 #ifndef GW_NET_SOCK_H
 #define GW_NET_SOCK_H
@@ -16,7 +25,8 @@
 enum {
     /* Room for what gw_sock_read_control() looks for, and for what is written. */
     GW_SOCK_CONTROL_SIZE = 2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) +
-                           CMSG_SPACE(GW_SOCK_ADDR_SIZE + sizeof(int)),
+                           CMSG_SPACE(GW_SOCK_ADDR_SIZE + sizeof(int)) + CMSG_SPACE(40),
+    GW_SOCK_OPTION_SIZE = 4, /* bytes that a signal's option adds to the IP header */
 };
 
 /*
@@ -46,16 +56,26 @@ uint32_t gw_sock_receive_room(int fd);
 bool gw_sock_join_trains(int fd);
 
 /*
- * Fills `control` (GW_SOCK_CONTROL_SIZE) so that datagrams carry `tos` and, with `segment` other
- * than 0, so that the kernel cuts them out of what is sent, every so many bytes. Returns its
- * length.
+ * Lets a socket of IPv4 report signals that come in the IP header's options, and finds out whether
+ * they can be sent so: that is for those who may send raw packets. False: it cannot.
  */
-size_t gw_sock_write_control(const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
+bool gw_sock_take_options(int fd);
+
+/* What goes beside a datagram. */
+struct gw_sock_beside {
+    uint8_t tos;
+    uint8_t option;   /* signal and number, six bits, as an option of the IPv4 header; 0: none */
+    uint16_t segment; /* the kernel cuts datagrams of so many bytes out of what is sent; 0: none */
+};
+
+/* Fills `control` (GW_SOCK_CONTROL_SIZE); returns its length. */
+size_t gw_sock_write_control(const struct gw_sock_addr *to, const struct gw_sock_beside *beside,
                              void *control);
 
 /* What comes beside a received datagram. */
 struct gw_sock_news {
     uint8_t tos;
+    uint8_t option;        /* as in struct gw_sock_beside */
     uint16_t segment;      /* it is a train of datagrams of so many bytes; 0: it is one */
     uint32_t kernel_drops; /* on this socket since it was opened */
 };

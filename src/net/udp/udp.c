@@ -17,6 +17,20 @@ enum {
     MISSED_MIN = 8, /* results; a few come another way even when all is well */
 };
 
+/* Signals in options of the IP header: a matter of IPv4, and of those who may send raw packets. */
+static int take_options(struct gw_udp *udp, const char *address, char *error)
+{
+    if (!udp->cfg.signals_by_option)
+        return GW_OK;
+    if (gw_sock_addr_is_v6(&udp->base.address))
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "signals cannot be IPv4 options at %s, an address of IPv6", address);
+    if (!gw_sock_take_options(udp->fds[0]))
+        return gw_net_fail(error, GW_ERR_SYSTEM,
+                           "signals as IPv4 options need the capability CAP_NET_RAW");
+    return GW_OK;
+}
+
 /* What is there when nothing else is; the caller closes it after a failure, too. */
 static int open_all(struct gw_udp *udp, const char *address, char *error)
 {
@@ -34,6 +48,11 @@ static int open_all(struct gw_udp *udp, const char *address, char *error)
         gw_sock_open_row(&udp->base.address, cfg->entropies, cfg->buffer_bytes, udp->fds, error);
     if (code)
         return code;
+    code = take_options(udp, address, error);
+    if (code) {
+        gw_sock_close_row(udp->fds, cfg->entropies);
+        return code;
+    }
     udp->sources[0].fd = udp->fds[0];
     udp->sources[1].fd = -1;
     udp->segments = cfg->has_trains && gw_sock_join_trains(udp->fds[0]);

@@ -29,11 +29,11 @@ struct gw_udp_tx {
     int fd;
     bool is_blocked;
     uint16_t peer;
-    uint8_t tos;
     struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
     uint16_t late_peer;
     struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
     struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the authentication */
+    uint8_t options[GW_UDP_PLACES];        /* signals that travel in the IP header's options */
     uint8_t auths[GW_UDP_PLACES][GW_AUTH_SIZE];
     struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];
     struct iovec iovs[GW_UDP_PLACES * GW_UDP_PIECES];

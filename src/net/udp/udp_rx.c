@@ -293,7 +293,8 @@ static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct
     rx->from.length = msg.msg_namelen;
     arrival->bytes = (uint32_t)got;
     arrival->segment = news.segment && news.segment < got ? news.segment : (uint32_t)got;
-    arrival->tos = news.tos;
+    /* The DSCP is the class alone where the signal has come otherwise. */
+    arrival->tos = news.option ? (uint8_t)(news.option << 2 | gw_wire_tos_ecn(news.tos)) : news.tos;
     arrival->is_of_group = source != &udp->sources[0];
     return 1;
 }

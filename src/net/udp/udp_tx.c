@@ -61,12 +61,23 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
         pieces[count].iov_len = 0;
 }
 
+/* Takes the signal, if there is one, out of the TOS byte, which keeps class and ECN. */
+static uint8_t take_signal(const struct gw_pkt *pkt, struct gw_frame *frame)
+{
+    uint8_t tos = frame->tos;
+    if (gw_wire_tos_signal(tos) == GW_WIRE_SIGNAL_NONE)
+        return 0;
+    frame->tos = gw_wire_tos(GW_WIRE_SIGNAL_NONE, pkt->q.class, pkt->q.ecn);
+    return tos >> 2;
+}
+
 /* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
 static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
 {
     struct gw_udp_tx *tx = &udp->tx;
     uint32_t at = tx->count++;
     gw_codec_encode(codec, pkt, &tx->frames[at]);
+    tx->options[at] = udp->cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
     tx->pkts[at] = is_copy ? NULL : pkt;
     place(udp, at, pkt, udp->base.peers[tx->peer].auth);
 }
@@ -111,10 +122,14 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     }
     if (late)
         add(udp, &codec, late, false);
-    if (tx->count) {
+    if (tx->count)
         tx->fd = udp->fds[tx->frames[0].entropy % udp->cfg.entropies];
-        tx->tos = tx->frames[0].tos;
-    }
+}
+
+/* Whether two datagrams have the same IP header: one train's, but for what a signal changes. */
+static bool has_same_header(const struct gw_udp_tx *tx, uint32_t a, uint32_t b)
+{
+    return tx->frames[a].tos == tx->frames[b].tos && tx->options[a] == tx->options[b];
 }
 
 /* Datagrams from `first` on that the kernel can cut out of one buffer. */
@@ -126,7 +141,8 @@ static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
     if (!udp->segments)
         return 1;
     while (end < tx->count && end - first < GW_DATAPATH_TRAIN_MAX &&
-           tx->frames[end].length <= segment && bytes + tx->frames[end].length <= room) {
+           tx->frames[end].length <= segment && bytes + tx->frames[end].length <= room &&
+           has_same_header(tx, first, end)) {
         bytes += tx->frames[end].length;
         if (tx->frames[end++].length < segment)
             break;
@@ -156,9 +172,9 @@ static uint32_t gather(struct gw_udp_tx *tx, uint32_t count)
     return total;
 }
 
-/* One datagram, or with `segment` the train that the kernel cuts into those of so many bytes. */
-static ssize_t send_pieces(int fd, const struct gw_sock_addr *to, uint8_t tos, uint16_t segment,
-                           struct iovec *iovs, uint32_t count)
+/* One datagram, or the train that the kernel cuts into several. */
+static ssize_t send_pieces(int fd, const struct gw_sock_addr *to,
+                           const struct gw_sock_beside *beside, struct iovec *iovs, uint32_t count)
 {
     union {
         char bytes[GW_SOCK_CONTROL_SIZE];
@@ -170,7 +186,7 @@ static ssize_t send_pieces(int fd, const struct gw_sock_addr *to, uint8_t tos, u
         .msg_iov = iovs,
         .msg_iovlen = count,
         .msg_control = control.bytes,
-        .msg_controllen = gw_sock_write_control(to, tos, segment, control.bytes),
+        .msg_controllen = gw_sock_write_control(to, beside, control.bytes),
     };
     ssize_t taken;
     do {
@@ -182,8 +198,12 @@ static ssize_t send_pieces(int fd, const struct gw_sock_addr *to, uint8_t tos, u
 static ssize_t send_run(struct gw_udp *udp, uint32_t count)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    uint16_t segment = count > 1 ? (uint16_t)tx->frames[tx->first].length : 0;
-    return send_pieces(tx->fd, &udp->base.peers[tx->peer].addr, tx->tos, segment, tx->iovs,
+    const struct gw_sock_beside beside = {
+        .tos = tx->frames[tx->first].tos,
+        .option = tx->options[tx->first],
+        .segment = count > 1 ? (uint16_t)tx->frames[tx->first].length : 0,
+    };
+    return send_pieces(tx->fd, &udp->base.peers[tx->peer].addr, &beside, tx->iovs,
                        gather(tx, count));
 }
 
@@ -254,8 +274,8 @@ void gw_udp_send_control(struct gw_datapath *datapath, const struct gw_sock_addr
 {
     struct gw_udp *udp = gw_udp_of(datapath);
     struct iovec iov = {(void *)bytes, length};
-    udp->base.stats.send_errors +=
-        send_pieces(udp->fds[0], to, gw_wire_tos(GW_WIRE_SIGNAL_NONE, 0, 0), 0, &iov, 1) < 0;
+    const struct gw_sock_beside nothing = {.tos = 0};
+    udp->base.stats.send_errors += send_pieces(udp->fds[0], to, &nothing, &iov, 1) < 0;
 }
 
 int gw_udp_blocked_fd(const struct gw_datapath *datapath)

@@ -26,6 +26,7 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
         .step = (uint8_t)gw_prng_below(prng, GW_ATTACH_STEPS),
         .role = (uint8_t)gw_prng_below(prng, GW_ATTACH_ROLES),
         .flags = (uint8_t)gw_prng_below(prng, GW_ATTACH_FLAGS + 1),
+        .notice = (uint8_t)gw_prng_below(prng, GW_ATTACH_NOTICES),
         .number = (uint16_t)gw_prng_next(prng),
         .rtt = (uint16_t)gw_prng_next(prng),
         .way = {.rate_kbps = (uint32_t)gw_prng_next(prng), .rtt = (uint16_t)gw_prng_next(prng)},
@@ -55,6 +56,7 @@ static void assert_equal(const struct gw_attach_msg *a, const struct gw_attach_m
     assert_true(a->address == b->address && a->job == b->job && a->mtu == b->mtu);
     assert_true(a->world == b->world && a->rank == b->rank && a->entropies == b->entropies);
     assert_true(a->step == b->step && a->role == b->role && a->flags == b->flags);
+    assert_int_equal(a->notice, b->notice);
     assert_true(a->reason == b->reason && a->life == b->life);
     assert_true(a->number == b->number && a->rtt == b->rtt);
     assert_true(a->way.rate_kbps == b->way.rate_kbps && a->way.rtt == b->way.rtt);
@@ -109,13 +111,15 @@ static void attach_encode__keeps_its_places(void **state)
                                 .job = 0x99aabbcc,
                                 .entropies = 1,
                                 .mtu = 1408,
+                                .flags = GW_ATTACH_AUTHENTICATED,
+                                .notice = 17,
                                 .reason = GW_ATTACH_VERSION};
     uint8_t bytes[GW_ATTACH_SIZE];
     gw_attach_encode(&msg, bytes);
     assert_memory_equal(bytes, "GW\x57\x03\xab", 5);
     assert_memory_equal(bytes + 36, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
     assert_memory_equal(bytes + 48, "\x99\xaa\xbb\xcc", 4);
-    assert_memory_equal(bytes + 56, "\0\0\0\x01\0\0\x05\x80", 8);
+    assert_memory_equal(bytes + 56, "\0\x8a\0\x01\0\0\x05\x80", 8);
     assert_memory_equal(bytes + 72, "\0\0\0\x01", 4);
 }
 
@@ -155,7 +159,6 @@ static void attach_decode__refuses_nonsense(void **state)
         {"refusal without reason", 3, GW_ATTACH_REFUSE, GW_ERR_MALFORMED},
         {"no address", 47, 0, GW_ERR_MALFORMED},
         {"no such role", 56, GW_ATTACH_ROLES, GW_ERR_MALFORMED},
-        {"no such flag", 57, GW_ATTACH_FLAGS + 1, GW_ERR_MALFORMED},
         {"no source port", 59, 0, GW_ERR_MALFORMED},
         {"packets too long", 61, 1, GW_ERR_MALFORMED},
         {"reason without refusal", 75, GW_ATTACH_ROOM, GW_ERR_MALFORMED},

@@ -182,6 +182,28 @@ static void announce__repeats_after_half_a_round_trip_and_leaves_after_one(void 
     fixture_close(&f);
 }
 
+/* Also when half of an odd time, twice, is less than all of it. */
+static void announce__sends_no_third_copy(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    announce_open(&f, 1);
+    whole_burst(&f, JOB, 8 * GW_US + 1); /* so the deviation is half of that, rounded down */
+    f.now += GW_MS;
+    gw_time begin = f.now;
+    start_for(&f, JOB);
+    first_out(&f, 1);
+    fixture_expire(&f);
+    first_out(&f, 1);
+    fixture_expire(&f);
+    assert_int_equal(f.now - begin, 24 * GW_US);
+    quiet(&f);
+    fixture_expire(&f);
+    assert_int_equal(f.now - begin, 24 * GW_US + 1);
+    assert_int_equal(first_out(&f, 2).q.kind, GW_PKT_DATA);
+    fixture_close(&f);
+}
+
 static void announce__without_a_round_trip_takes_the_path_s(void **state)
 {
     (void)state;
@@ -432,6 +454,7 @@ int main(void)
         cmocka_unit_test(announce__is_not_made_to_oneself),
         cmocka_unit_test(announce__refuses_units_that_a_notice_cannot_say),
         cmocka_unit_test(announce__repeats_after_half_a_round_trip_and_leaves_after_one),
+        cmocka_unit_test(announce__sends_no_third_copy),
         cmocka_unit_test(announce__without_a_round_trip_takes_the_path_s),
         cmocka_unit_test(announce__an_answer_to_the_repeat_will_do),
         cmocka_unit_test(announce__waits_as_long_as_exchanges_take),

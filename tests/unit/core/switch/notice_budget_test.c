@@ -146,7 +146,7 @@ static void budget__is_charged_in_equal_parts(void **state)
     assert_true(gw_notice_budget_allows(&f.accounts[2]));
 }
 
-/* Room is taken from the link that has most of it: there from the deepest in debt. */
+/* Room is taken from the link that has most of it: there from who owes least, and with the debt. */
 static void budget_room__from_the_largest_link(void **state)
 {
     struct fixture f;
@@ -156,19 +156,28 @@ static void budget_room__from_the_largest_link(void **state)
         ask(&f, job, 5);
     ask(&f, 0, 1);
     ask(&f, 0, 2);
-    uint32_t poor = ask(&f, 3, 5);
-    use(&f, poor, SAVE);
-    use(&f, ask(&f, 0, 1), SAVE);
-    assert_int_equal(ask(&f, 100, 3), poor);
-    /* Of an equal link only what is idle and has nothing to lose; the large one gets nothing. */
     for (uint32_t i = 0; i < ACCOUNTS; i++)
-        f.accounts[i].balance = -1;
+        f.accounts[i].balance = -(int64_t)HOLD;
+    f.budget.spare = 0;
+    uint32_t least = ask(&f, 3, 5);
+    f.accounts[least].balance = -5;
+    f.accounts[ask(&f, 0, 1)].balance = 0;
+    assert_int_equal(ask(&f, 100, 3), least);
+    assert_int_equal(f.accounts[least].balance, -5);
+    /* Of a link that has as much only what has been idle for long, the longest first. */
+    for (uint32_t i = 0; i < ACCOUNTS; i++)
+        f.accounts[i].used = f.now;
+    pass(&f, GW_NOTICE_KEEP - 1);
     assert_int_equal(ask(&f, 9, 5), GW_NOTICE_ACCOUNT_NONE);
-    pass(&f, GW_S);
     f.accounts[ask(&f, 0, 5)].used++;
-    uint32_t idle = ask(&f, 9, 5);
-    assert_int_equal(f.accounts[idle].in, 5);
-    assert_int_equal(gw_notice_budget_find(&f.budget, &rules, 0, 1) == GW_NOTICE_ACCOUNT_NONE, 0);
+    f.accounts[ask(&f, 5, 5)].used++;
+    uint32_t oldest = ask(&f, 1, 5);
+    gw_notice_budget_open(&f.budget, ask(&f, 4, 5));
+    pass(&f, 1);
+    f.accounts[ask(&f, 2, 5)].balance = 0;
+    assert_int_equal(ask(&f, 9, 5), oldest);
+    assert_int_equal(ask(&f, 10, 5), GW_NOTICE_ACCOUNT_NONE);
+    assert_true(gw_notice_budget_find(&f.budget, &rules, 0, 1) != GW_NOTICE_ACCOUNT_NONE);
 }
 
 /* Ten thousand numbers by one link: another link keeps its account, and half of the time. */
