@@ -45,7 +45,6 @@ struct gw_coll_run_cfg {
     const uint32_t *addresses;            /* of all ranks; must outlive the run */
     const struct gw_transport *transport; /* must outlive the run */
     struct gw_path path;                  /* to the farthest rank */
-    struct gw_notice_terms notice;        /* of all messages */
     uint8_t class;                        /* of all messages */
     uint32_t segment;                     /* bytes of a message: a multiple of 4 */
     uint32_t flows; /* messages sent at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
