@@ -302,6 +302,22 @@ static void worker__pause_calls_the_burst_off(void **state)
     bench_close(&b);
 }
 
+static void worker__announces_nothing_between_two_epochs(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, &terms, SERVER);
+    gw_worker_pause(b.worker);
+    reduce(&b, 2);
+    assert_int_equal(drain(&b), 0);
+    struct gw_worker_place place = {.epoch = 2, .bitmap = 1, .first_seq = FIRST_SEQ};
+    gw_worker_place(b.worker, &place, b.now);
+    struct gw_pkt notice = expect_notice(&b);
+    reply(&b, &notice);
+    expect_gradients(&b, 0, 2, true);
+    bench_close(&b);
+}
+
 static void worker__failure_calls_the_burst_off(void **state)
 {
     (void)state;
@@ -422,6 +438,7 @@ int main(void)
         cmocka_unit_test(worker__head_is_one_when_it_is_resent),
         cmocka_unit_test(worker__tensors_meanwhile_wait_with_the_first),
         cmocka_unit_test(worker__pause_calls_the_burst_off),
+        cmocka_unit_test(worker__announces_nothing_between_two_epochs),
         cmocka_unit_test(worker__failure_calls_the_burst_off),
         cmocka_unit_test(worker__results_that_are_owed_are_announced),
         cmocka_unit_test(worker__does_not_announce_to_its_own_host),
