@@ -1,6 +1,7 @@
 /* `gradwire switch`: a switch that adds up, for any number of jobs. */
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/switch_pcn.h"
 #include "net/roles/overlay_switch.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ struct switch_cfg {
     uint64_t rate;
     char queue[GW_PARAM_TEXT_MAX];
     uint64_t queue_bytes;
+    struct gw_switch_pcn pcn;
 };
 
 static const struct gw_param params[] = {
@@ -43,6 +45,7 @@ static const struct gw_param params[] = {
     GW_PARAM(struct switch_cfg, BYTES, queue_bytes, NULL,
              "that may wait for each port; none: 64MiB, or, if it marks or trims, what the rate "
              "passes in 8 ms, at least 256KiB"),
+    GW_SWITCH_PCN_PARAMS(struct switch_cfg, pcn),
 };
 
 static const struct gw_algo table = {
@@ -54,7 +57,9 @@ static const struct gw_algo table = {
 
 struct own {
     struct gw_overlay_switch *sw;
-    int uplink; /* dial, or -1 */
+    int uplink;          /* dial, or -1 */
+    const char *why_not; /* no room is made for bursts; NULL: it is */
+    const struct gw_loop *loop;
 };
 
 static const struct gw_algo *queue_of(const struct switch_cfg *cfg)
@@ -104,6 +109,8 @@ static int check(const void *pointer, char *error)
     int code = gw_daemon_check_range("ports", cfg->ports, 1, PORTS_MAX, error);
     if (!code)
         code = check_queue(cfg, error);
+    if (!code)
+        code = gw_switch_pcn_check(&cfg->pcn, error);
     return code ? code : gw_daemon_check_address("uplink", cfg->uplink, error);
 }
 
@@ -117,6 +124,9 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     *result = own;
     own->uplink = -1;
+    own->loop = gw_station_loop(station);
+    own->why_not =
+        gw_switch_pcn_why_not(&cfg->pcn, cfg->rate, (const struct gw_qdisc_ops *)queue_of(cfg));
     struct gw_overlay_switch_cfg sw = {
         .loop = gw_station_loop(station),
         .pool = gw_station_pool(station),
@@ -130,6 +140,10 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .qdisc = (const struct gw_qdisc_ops *)queue_of(cfg),
         .queue_bytes = queue_bytes(cfg),
         .rate_bps = cfg->rate,
+        .notices = {.enable = !own->why_not,
+                    .floor = cfg->pcn.floor,
+                    .hold = cfg->pcn.hold,
+                    .share = cfg->pcn.share},
     };
     gw_key_random(&sw.seed, sizeof(sw.seed));
     sw.groups = gw_station_groups(station, &sw.first_group);
@@ -147,6 +161,8 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         gw_daemon_log(daemon, "ports are %s queues of %u bytes", cfg->queue, sw.queue_bytes);
     else
         gw_daemon_log(daemon, "no rate is given: ports do not mark or trim");
+    if (own->why_not)
+        gw_daemon_log(daemon, "no room is made for announced bursts: %s", own->why_not);
     return *cfg->uplink && own->uplink < 0 ? own->uplink : GW_OK;
 }
 
@@ -190,8 +206,15 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
 static void look(struct gw_daemon *daemon, void *pointer)
 {
     const struct own *own = pointer;
-    (void)daemon;
+    const struct gw_neighbours *neighbours = gw_station_neighbours(gw_daemon_station(daemon));
     gw_overlay_switch_announce(own->sw);
+    gw_overlay_switch_set_rtt(own->sw, gw_switch_pcn_rtt(neighbours, GW_DAEMON_PEERS_MAX));
+}
+
+static uint64_t rate_of(const void *pointer)
+{
+    const struct switch_cfg *cfg = pointer;
+    return cfg->rate;
 }
 
 static void status(void *pointer, json_t *status)
@@ -217,6 +240,8 @@ static void status(void *pointer, json_t *status)
                         json_pack("{s:I, s:I, s:I, s:I}", "packets", (json_int_t)queues.out_packets,
                                   "marks", (json_int_t)queues.marks, "trims",
                                   (json_int_t)queues.trims, "drops", (json_int_t)queues.drops));
+    json_object_set_new(status, "pcn",
+                        gw_switch_pcn_status(own->sw, own->why_not, gw_loop_now(own->loop)));
     json_object_set_new(status, "dropped",
                         json_pack("{s:I, s:I, s:I, s:I}", "unroutable", (json_int_t)sw->unroutable,
                                   "spoofed", (json_int_t)sw->spoofed, "unlearned",
@@ -239,6 +264,7 @@ int gw_cmd_switch(int argc, char **argv)
         .close = close_switch,
         .neighbour = neighbour,
         .look = look,
+        .rate_bps = rate_of,
         .status = status,
     };
     return gw_daemon_main(&kind, argc, argv);

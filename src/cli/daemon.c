@@ -149,6 +149,8 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .accepts = true,
         .serves_many = true,
         .authenticates = common->authenticate,
+        .signals_by_option = common->signals == GW_DAEMON_SIGNALS_OPTION,
+        .rate_bps = daemon->kind->rate_bps ? daemon->kind->rate_bps(daemon->cfg) : 0,
         .node_address = gw_daemon_address(daemon),
         .role = (uint8_t)daemon->kind->role,
         .keys = daemon->keys,

@@ -15,6 +15,16 @@
 #include "core/algo.h"
 #include "net/station/station.h"
 
+enum {
+    GW_DAEMON_PEERS_MAX = 2048, /* sessions */
+};
+
+/* The words of `signals`, in their order. */
+enum gw_daemon_signals {
+    GW_DAEMON_SIGNALS_DSCP,
+    GW_DAEMON_SIGNALS_OPTION,
+};
+
 /* Keys of every daemon's config, besides the list `keys`. First member of each config. */
 struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
@@ -24,6 +34,7 @@ struct gw_daemon_common {
     uint32_t values;
     uint32_t aggregators;
     uint32_t jobs;
+    uint32_t signals; /* enum gw_daemon_signals */
     bool authenticate;
 };
 
@@ -56,6 +67,13 @@ struct gw_daemon_common {
          .offset = offsetof(config, common.aggregators),                                           \
          .initial = "4096",                                                                        \
          .help = "fragments that a switch can hold at the same time"},                             \
+        {.name = "signals",                                                                        \
+         .type = GW_PARAM_ENUM,                                                                    \
+         .offset = offsetof(config, common.signals),                                               \
+         .initial = "dscp",                                                                        \
+         .choices = "dscp|option",                                                                 \
+         .help = "where signals of bursts travel: in the DSCP, or as an IPv4 option, which needs " \
+                 "CAP_NET_RAW"},                                                                   \
         {.name = "authenticate",                                                                   \
          .type = GW_PARAM_BOOL,                                                                    \
          .offset = offsetof(config, common.authenticate),                                          \
@@ -83,6 +101,8 @@ struct gw_daemon_kind {
     void (*neighbour)(struct gw_daemon *daemon, void *own, const struct gw_neighbour_event *event);
     /* Once in a while: logs what has changed. */
     void (*look)(struct gw_daemon *daemon, void *own);
+    /* Of its links, for those who ask; NULL: not known. */
+    uint64_t (*rate_bps)(const void *cfg);
     /* Adds what it knows to the status. */
     void (*status)(void *own, json_t *status);
 };

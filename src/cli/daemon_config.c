@@ -76,6 +76,20 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
                                 : GW_OK;
 }
 
+/* An option of the IPv4 header needs one. */
+static int check_signals(const struct gw_daemon_common *common, char *error)
+{
+    struct gw_sock_addr listen;
+    if (common->signals == GW_DAEMON_SIGNALS_DSCP)
+        return GW_OK;
+    int code = gw_sock_addr_resolve(common->listen, &listen, error);
+    if (!code && gw_sock_addr_is_v6(&listen))
+        code = gw_net_fail(error, GW_ERR_INVALID,
+                           "signals: an option is one of IPv4, and %s is an address of IPv6",
+                           common->listen);
+    return code;
+}
+
 static int check_common(const struct gw_daemon_common *common, char *error)
 {
     int code = gw_daemon_check_range("values", common->values, 16, 16000, error);
@@ -89,6 +103,8 @@ static int check_common(const struct gw_daemon_common *common, char *error)
         code = gw_daemon_check_address("metrics", common->metrics, error);
     if (!code)
         code = gw_daemon_check_address("multicast", common->multicast, error);
+    if (!code)
+        code = check_signals(common, error);
     return code ? code : check_multicast(common, error);
 }
 

@@ -9,7 +9,6 @@
 #include "cli/metrics.h"
 
 enum {
-    GW_DAEMON_PEERS_MAX = 2048,
     GW_DAEMON_CFG_MAX = 2048,
 };
 

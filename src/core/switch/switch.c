@@ -27,6 +27,8 @@ static void notice(struct gw_switch *sw, const struct gw_pkt *pkt, const struct 
         if (pkt->q.kind == GW_PKT_GRAD)
             head.workers = gw_switch_aggregate_workers(&sw->aggregate, pkt);
         gw_switch_notice_head(sw->notice, hop, pkt, &head, now);
+        sw->stats.heads++;
+        sw->stats.heads_met += gw_switch_backlog(sw, hop->out);
     }
     gw_switch_apply_notices(sw);
 }

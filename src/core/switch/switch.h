@@ -61,6 +61,8 @@ struct gw_switch_stats {
     uint64_t spoofed;      /* sent in the name of an address that hangs on another port: dropped */
     uint64_t unlearned;    /* no room for their sender's address: dropped */
     uint64_t jobs_idle;    /* jobs forgotten because their server fell silent */
+    uint64_t heads;        /* bursts that were announced and came: with a stage of notices */
+    uint64_t heads_met;    /* bytes that were queued where they leave, over all of them */
 };
 
 struct gw_switch;
@@ -122,6 +124,9 @@ const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
 
 /* The stage of notices, for its counters; NULL: there is none. */
 const struct gw_switch_notice *gw_switch_notices(const struct gw_switch *sw);
+
+/* Announcements are closed at another age from now on, those that are open too. */
+void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time now);
 
 /* Jobs that servers have installed here. */
 uint32_t gw_switch_job_count(const struct gw_switch *sw);

@@ -345,6 +345,13 @@ void gw_switch_notice_expire(struct gw_switch_notice *notice, gw_time now)
     }
 }
 
+void gw_switch_notice_set_hold(struct gw_switch_notice *notice, gw_time hold, gw_time now)
+{
+    GW_ASSERT(hold >= 1 && hold <= INT64_MAX / 4);
+    notice->cfg.hold = hold;
+    gw_switch_notice_expire(notice, now);
+}
+
 bool gw_switch_notice_next(struct gw_switch_notice *notice, struct gw_switch_notice_change *change)
 {
     if (notice->changed_count == 0)

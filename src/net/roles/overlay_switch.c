@@ -8,6 +8,10 @@
 
 enum {
     LEARNED_MAX = 65536,
+    ANNOUNCEMENTS_MAX = 4096, /* of 1024 workers that announce to four ports */
+    ANNOUNCERS_MAX = 16,      /* jobs that are known at a port, for each link */
+    HOLD_TRIPS = 4,           /* round trips: a notice, its answer, and the burst that is late */
+    SAVE_HOLDS = 4,
     PEER_NONE = UINT16_MAX,
     PEER_LOCAL = UINT16_MAX - 1, /* a node of the same loop */
 };
@@ -22,6 +26,7 @@ struct gw_overlay_switch {
     uint16_t node;
     uint16_t *peers; /* per port: who is there, or PEER_NONE */
     union gw_algo_cfg qdisc_cfg;
+    gw_time hold; /* of announcements; 0: there is no stage for them */
 };
 
 static int open_aggregate(struct gw_overlay_switch *own)
@@ -56,6 +61,20 @@ static uint32_t train_of(const struct gw_overlay_switch_cfg *cfg)
     return packets > 1 ? (uint32_t)packets : 1;
 }
 
+static struct gw_switch_notice_cfg notice_cfg(const struct gw_overlay_switch *own)
+{
+    const struct gw_overlay_switch_cfg *cfg = &own->cfg;
+    return (struct gw_switch_notice_cfg){
+        .packet = cfg->hdr + cfg->mtu,
+        .floor = cfg->notices.floor,
+        .hold = own->hold,
+        .share = cfg->notices.share,
+        .save = SAVE_HOLDS * own->hold,
+        .jobs_max = ANNOUNCERS_MAX,
+        .announcements_max = ANNOUNCEMENTS_MAX,
+    };
+}
+
 static int open_switch(struct gw_overlay_switch *own)
 {
     const struct gw_overlay_switch_cfg *cfg = &own->cfg;
@@ -73,6 +92,9 @@ static int open_switch(struct gw_overlay_switch *own)
     for (uint16_t i = 0; i < cfg->ports; i++)
         own->peers[i] = PEER_NONE;
     gw_algo_defaults(qdisc, own->qdisc_cfg.bytes);
+    if (cfg->notices.enable)
+        own->hold = cfg->notices.hold ? cfg->notices.hold : HOLD_TRIPS * gw_overlay_brtt(0);
+    struct gw_switch_notice_cfg notice = notice_cfg(own);
     struct gw_switch_cfg sw = {
         .port_count = ports,
         .qdisc = (const struct gw_qdisc_ops *)qdisc,
@@ -84,6 +106,7 @@ static int open_switch(struct gw_overlay_switch *own)
         .uplink = cfg->has_uplink ? 0 : GW_PORT_NONE,
         .train = train_of(cfg),
         .aggregate = own->aggregate,
+        .notice = cfg->notices.enable ? &notice : NULL,
         .address = cfg->address,
         .seed = cfg->seed,
         .pool = cfg->pool,
@@ -218,6 +241,24 @@ const struct gw_switch *gw_overlay_switch_core(const struct gw_overlay_switch *o
 const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_switch *own)
 {
     return own->aggregate;
+}
+
+void gw_overlay_switch_set_rtt(struct gw_overlay_switch *own, gw_time rtt)
+{
+    if (own->hold == 0 || own->cfg.notices.hold)
+        return;
+    own->hold = HOLD_TRIPS * rtt;
+    gw_switch_set_notice_hold(own->sw, own->hold, gw_loop_now(own->cfg.loop));
+}
+
+gw_time gw_overlay_switch_hold(const struct gw_overlay_switch *own)
+{
+    return own->hold;
+}
+
+uint16_t gw_overlay_switch_ports(const struct gw_overlay_switch *own)
+{
+    return (uint16_t)(own->cfg.ports + own->cfg.groups);
 }
 
 uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own)

@@ -14,6 +14,14 @@
 #include "net/attach/groups.h"
 #include "net/roles/overlay.h"
 
+/* How a switch makes room for announced bursts (core/switch/switch_notice.h). */
+struct gw_overlay_notices {
+    bool enable;
+    uint32_t floor; /* packets */
+    gw_time hold;   /* 0: four times the longest round trip that its neighbours have measured */
+    gw_q16 share;
+};
+
 struct gw_overlay_switch_cfg {
     struct gw_loop *loop;
     struct gw_pkt_pool *pool;
@@ -24,11 +32,12 @@ struct gw_overlay_switch_cfg {
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t aggregators; /* 0: it adds up nothing */
     uint32_t jobs_max;
-    const struct gw_qdisc_ops *qdisc; /* of each port, with its defaults; NULL: fifo */
-    uint32_t queue_bytes;             /* of each port */
-    uint64_t rate_bps;                /* of each port; 0: as the datapath */
-    uint16_t groups;                  /* multicast groups of the station */
-    uint16_t first_group;             /* number of the first for the loop */
+    const struct gw_qdisc_ops *qdisc;  /* of each port, with its defaults; NULL: fifo */
+    uint32_t queue_bytes;              /* of each port */
+    uint64_t rate_bps;                 /* of each port; 0: as the datapath */
+    uint16_t groups;                   /* multicast groups of the station */
+    uint16_t first_group;              /* number of the first for the loop */
+    struct gw_overlay_notices notices; /* of bursts; needs a rate and a `qdisc` that marks */
     uint64_t seed;
 };
 
@@ -76,6 +85,18 @@ const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_s
 
 /* The number of ports in use. */
 uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own);
+
+/*
+ * The neighbours' longest round trip by way of this switch, hosts included, as it is known now; to
+ * be called from time to time. Until then it is that of hosts alone.
+ */
+void gw_overlay_switch_set_rtt(struct gw_overlay_switch *own, gw_time rtt);
+
+/* How old announcements become; 0: there is no stage for them. */
+gw_time gw_overlay_switch_hold(const struct gw_overlay_switch *own);
+
+/* Its ports, opened or not, and those of groups. */
+uint16_t gw_overlay_switch_ports(const struct gw_overlay_switch *own);
 
 /* What all ports together have done since it was opened. */
 struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *own);
