@@ -29,6 +29,7 @@ enum {
     KEY_LB,
     KEY_PATHS,
     KEY_RATE,
+    KEY_ANNOUNCE,
     KEY_LOSS,
     KEY_DUPLICATE,
     KEY_DELAY,
@@ -54,7 +55,10 @@ static const struct argp_option options[] = {
     {"cc", KEY_CC, "NAME", 0, "congestion control of a ring's flows (smartt)", 0},
     {"lb", KEY_LB, "NAME", 0, "load balancing of a ring's flows (reps)", 0},
     {"paths", KEY_PATHS, "N", 0, "UDP source ports to send from (1)", 0},
-    {"rate", KEY_RATE, "RATE", 0, "of the links, for a ring's flows (1Gbps)", 0},
+    {"rate", KEY_RATE, "RATE", 0, "of the links, for a ring's flows (as measured)", 0},
+    {"announce", KEY_ANNOUNCE, "HOW", 0,
+     "announce bursts to switches: no (default), a threshold of 5 to 75 packets, or a ratio as 1/4",
+     0},
     {"loss", KEY_LOSS, "P", 0, "lose this part of our packets on purpose", 1},
     {"duplicate", KEY_DUPLICATE, "P", 0, "send this part of them twice", 1},
     {"delay", KEY_DELAY, "P", 0, "send this part of them late", 1},
@@ -168,6 +172,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
             return 0;
         gw_complain("--rate=%s: expected a rate from 1Mbps to 400Gbps", text);
         return EINVAL;
+    case KEY_ANNOUNCE:
+        own->announce = text;
+        return 0;
     case KEY_LOSS:
         return parse_part("loss", text, &own->loss);
     case KEY_DUPLICATE:

@@ -37,6 +37,12 @@ enum gw_notice_option {
     GW_NOTICE_OPTIONS = 32,
 };
 
+/*
+ * Reads an option: "no", a number of packets ("10": a multiple of five up to 75), or a ratio of the
+ * formula ("1/4": one over a power of two). Returns 0, GW_ERR_INVALID or GW_ERR_RANGE.
+ */
+int gw_notice_parse(const char *text, uint8_t *option);
+
 /* What the formula needs of the path. */
 struct gw_notice_path {
     gw_time rtt;

@@ -106,6 +106,40 @@ static void notice_units__are_never_none_for_a_formula(void **state)
     }
 }
 
+static void notice_parse__reads_what_people_write(void **state)
+{
+    static const struct {
+        const char *text;
+        int error;
+        uint8_t option;
+    } cases[] = {
+        {"no", GW_OK, GW_NOTICE_OFF},
+        {"off", GW_OK, GW_NOTICE_OFF},
+        {"5", GW_OK, 1},
+        {"75", GW_OK, 15},
+        {"1/1", GW_OK, GW_NOTICE_FORMULA},
+        {"1/4", GW_OK, GW_NOTICE_FORMULA + 2},
+        {"1/32768", GW_OK, GW_NOTICE_FORMULA + 15},
+        {"0", GW_ERR_RANGE, 99},
+        {"7", GW_ERR_RANGE, 99},
+        {"80", GW_ERR_RANGE, 99},
+        {"5000000000000000000000", GW_ERR_INVALID, 99},
+        {"1/0", GW_ERR_RANGE, 99},
+        {"1/3", GW_ERR_RANGE, 99},
+        {"1/65536", GW_ERR_RANGE, 99},
+        {"1/", GW_ERR_INVALID, 99},
+        {"2/4", GW_ERR_INVALID, 99},
+        {"yes", GW_ERR_INVALID, 99},
+        {"", GW_ERR_INVALID, 99},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        uint8_t option = 99;
+        assert_int_equal(gw_notice_parse(cases[i].text, &option), cases[i].error);
+        assert_int_equal(option, cases[i].option);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +149,7 @@ int main(void)
         cmocka_unit_test(notice_units__refuse_more_than_75_packets),
         cmocka_unit_test(notice_formula__fits_every_path_and_ratio),
         cmocka_unit_test(notice_units__are_never_none_for_a_formula),
+        cmocka_unit_test(notice_parse__reads_what_people_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
