@@ -101,6 +101,8 @@ struct gradwire_options {
     const char *announce; /* how bursts are announced to switches, which then make room for them:
                              "no"; a threshold in packets, 5 to 75 in steps of 5; or a ratio such as
                              "1/4", by which it follows from the path. "no" */
+    const char *signals;  /* where what switches are told of bursts travels: "dscp", or "option", an
+                             option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
 };
 
 /* A job that this process has opened. */
@@ -132,7 +134,8 @@ GRADWIRE_API const char *gradwire_version(void);
 
 /*
  * Fills `options` with defaults and what the environment says: GRADWIRE_JOIN, _SERVER, _SWITCH,
- * _JOB, _BIND, _KEY_FILE, _VIA, _ANNOUNCE; rank and world of torchrun (RANK, WORLD_SIZE, and
+ * _JOB, _BIND, _KEY_FILE, _VIA, _ANNOUNCE,
+ * _SIGNALS; rank and world of torchrun (RANK, WORLD_SIZE, and
  * MASTER_ADDR with MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun
  * (SLURM_PROCID, SLURM_NTASKS). `size` is sizeof(*options).
  */

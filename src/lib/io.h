@@ -43,6 +43,7 @@ struct gw_io_plan {
     uint16_t paths;                /* source ports */
     uint64_t rate_bps;             /* of the links, for flows; 0: as measured */
     uint8_t notice;                /* gw_notice_option: how bursts are announced */
+    bool signals_by_option;
     struct gw_transport transport; /* of flows */
 };
 
