@@ -32,6 +32,10 @@ enum {
 #define LOST     (30 * GW_MS)
 #define PATIENCE (200 * GW_MS)
 
+/* As if others shared the links: by the formula 39 packets. */
+static const struct gw_notice_path notice_path = {
+    .rtt = 16 * GW_US, .rate_bps = UINT64_C(10000000000), .packet = 172};
+
 struct model_switch {
     struct gw_switch *sw;
     struct gw_aggregate *aggregate;
@@ -143,6 +147,7 @@ static void host_start(struct model *m, uint32_t id)
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(id, 4 * m->cfg->values);
     cfg.hdr = HDR;
     cfg.apps_max = 2;
+    cfg.announcers_max = 2;
     cfg.app_events_max = 16;
     cfg.seed = gw_prng_next(&m->prng);
     gw_test_host_open(&host->host, &cfg, PKTS);
@@ -308,6 +313,7 @@ static void server_start(struct model *m)
         .retry = RETRY,
         .beat = BEAT,
         .silence = LOST,
+        .notice_path = notice_path,
         .server = m->server,
     };
     m->coordinator_memory = gw_test_take(gw_coordinator_size(&cfg));
@@ -340,6 +346,7 @@ static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uin
         .retry = RETRY,
         .beat = BEAT,
         .stall = PATIENCE,
+        .notice = m->cfg->notice,
     };
     assert_int_equal(
         gw_member_init(&actor->member, actor->member_memory, &cfg, m->hosts[host].host.endpoint),
@@ -378,6 +385,14 @@ static void round_start(struct model *m, struct actor *actor)
         reduce(m, actor, t);
 }
 
+/* Whoever has died in between: a server that restarts, too, comes to the same. */
+static uint8_t units_of(uint8_t option)
+{
+    uint8_t units;
+    assert_int_equal(gw_notice_units(option, &notice_path, &units), 0);
+    return units;
+}
+
 static void joined(struct model *m, struct actor *actor)
 {
     assert_int_equal(gw_member_rank(actor->member), actor->rank);
@@ -397,6 +412,7 @@ static void joined(struct model *m, struct actor *actor)
             .kernels = gw_kernels_best(gw_cpu_features()),
         };
         gw_member_worker_cfg(actor->member, &cfg);
+        assert_int_equal(cfg.notice.units, units_of(m->cfg->notice));
         actor->worker_memory = gw_test_take(gw_worker_size(&cfg));
         assert_int_equal(gw_worker_init(&actor->worker, actor->worker_memory, &cfg,
                                         m->hosts[actor->host].host.endpoint),
@@ -601,6 +617,7 @@ static void close_actors(struct model *m)
         result->died[rank] = actor->is_dead;
         if (actor->is_dead)
             continue;
+        result->bursts += gw_endpoint_stats(m->hosts[actor->host].host.endpoint)->bursts_announced;
         if (actor->worker) {
             first = first ? first : actor;
             result->windows_equal &=

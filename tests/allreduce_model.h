@@ -57,6 +57,7 @@ struct gw_model_cfg {
     uint32_t window_initial; /* 0: the largest */
     uint32_t queue_bytes;    /* of a port of a switch, which marks from a fifth of it; 0: ample */
     struct gw_model_rules rules;
+    uint8_t notice; /* gw_notice_option of all workers */
     uint32_t first_seq;
     uint32_t tensors;
     uint32_t counts[8]; /* elements of each */
@@ -91,6 +92,7 @@ struct gw_model_result {
     unsigned char *in[GW_MODEL_WORKERS_MAX];
     size_t bytes;
     uint32_t epochs;
+    uint64_t bursts;                    /* announced by workers that live at the end */
     struct gw_server_stats server;      /* of the last life */
     struct gw_worker_stats workers;     /* summed */
     struct gw_aggregate_stats switches; /* summed */

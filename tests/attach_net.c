@@ -94,7 +94,8 @@ void gw_test_attach_stop(struct gw_test_attach *net, int side)
 
 int gw_test_attach_dial(struct gw_test_attach *net, int from, int to)
 {
-    struct gw_greeting greeting = {.job = 7, .world = 4, .rank = 3, .is_direct = true};
+    struct gw_greeting greeting = {
+        .job = 7, .world = 4, .rank = 3, .notice = 17, .is_direct = true};
     return gw_neighbours_dial(net->sides[from].own, &net->sides[to].addr, "the other", &greeting,
                               net->now);
 }

@@ -98,11 +98,11 @@ static enum gw_query_kind evaluate(const struct gw_claim *claim, struct verdict 
     return result.kind;
 }
 
-/* The results of all points with one seed, as text to be freed. */
-static char *results_of(const json_t *results, uint32_t seed, uint32_t seeds)
+/* The results of all points with every `step`th seed, from one on, as text to be freed. */
+static char *results_of(const json_t *results, uint32_t seed, uint32_t step)
 {
     json_t *points = json_array();
-    for (size_t i = seed; i < json_array_size(results); i += seeds)
+    for (size_t i = seed; i < json_array_size(results); i += step)
         json_array_append(points, json_array_get(results, i));
     char *text = json_dumps(points, JSON_REAL_PRECISION(GW_REPORT_DIGITS));
     json_decref(points);
@@ -111,13 +111,16 @@ static char *results_of(const json_t *results, uint32_t seed, uint32_t seeds)
     return text;
 }
 
-/* Judges one claim; texts[seed] has the results. Returns an exit status. */
+/* Judges one claim; texts[seed] has the results, and texts[claims->seeds] those of all seeds.
+ * Returns an exit status. */
 static int judge(struct gw_claims *claims, uint32_t number, char *const *texts, bool is_narrowed)
 {
     const struct gw_claim *claim = &claims->sweep->claims[number];
     struct verdict *verdict = &claims->verdicts[number];
-    verdict->values = gw_memory_zeroed(claims->seeds, sizeof(double));
-    for (uint32_t seed = 0; seed < claims->seeds; seed++) {
+    uint32_t times = claim->is_joint ? 1 : claims->seeds;
+    texts += claim->is_joint ? claims->seeds : 0;
+    verdict->values = gw_memory_zeroed(times, sizeof(double));
+    for (uint32_t seed = 0; seed < times; seed++) {
         enum gw_query_kind kind = evaluate(claim, verdict, texts[seed], seed);
         if (kind == GW_QUERY_NUMBER || kind == GW_QUERY_TRUTH)
             continue;
@@ -127,9 +130,9 @@ static int judge(struct gw_claims *claims, uint32_t number, char *const *texts, 
         return GW_EXIT_USAGE;
     }
     verdict->is_computed = true;
-    for (uint32_t seed = 0; seed < claims->seeds; seed++)
-        verdict->seeds_holding += holds(claim, verdict->values[seed]);
-    verdict->median = median(verdict->values, claims->seeds);
+    for (uint32_t seed = 0; seed < times; seed++)
+        verdict->seeds_holding += holds(claim, verdict->values[seed]) * (claims->seeds / times);
+    verdict->median = median(verdict->values, times);
     verdict->holds = holds(claim, verdict->median);
     return GW_EXIT_OK;
 }
@@ -137,16 +140,17 @@ static int judge(struct gw_claims *claims, uint32_t number, char *const *texts, 
 int gw_claims_judge(struct gw_claims *claims, const json_t *results, bool is_narrowed)
 {
     claims->seeds = (uint32_t)(json_array_size(results) / claims->sweep->point_count);
-    char **texts = gw_memory_zeroed(claims->seeds, sizeof(*texts));
+    char **texts = gw_memory_zeroed(claims->seeds + 1, sizeof(*texts));
     int status = GW_EXIT_OK;
     for (uint32_t seed = 0; seed < claims->seeds; seed++)
         texts[seed] = results_of(results, seed, claims->seeds);
+    texts[claims->seeds] = results_of(results, 0, 1);
     for (uint32_t i = 0; i < claims->sweep->claim_count; i++) {
         int error = judge(claims, i, texts, is_narrowed);
         status = error ? error : status;
     }
-    for (uint32_t seed = 0; seed < claims->seeds; seed++)
-        free(texts[seed]);
+    for (uint32_t i = 0; i <= claims->seeds; i++)
+        free(texts[i]);
     free(texts);
     return status;
 }
@@ -189,7 +193,9 @@ static void print_claim(const struct gw_claim *claim, const struct verdict *verd
         printf("measured %s", verdict->holds ? "yes" : "no");
     else
         printf("measured %.4g", verdict->median);
-    if (seeds > 1)
+    if (claim->is_joint && seeds > 1)
+        printf(" over %u seeds together", seeds);
+    else if (seeds > 1)
         printf("; holds with %u of %u seeds", verdict->seeds_holding, seeds);
     putchar('\n');
 }
@@ -233,11 +239,13 @@ json_t *gw_claims_json(const struct gw_claims *claims)
                            : claim->is_truth     ? json_boolean(verdict->holds)
                                                  : json_real(verdict->median);
         json_t *holding = verdict->is_computed ? json_boolean(verdict->holds) : json_null();
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "id", claim->id,
-                                        "text", claim->text, "source", claim->source, "expected",
-                                        expected_json(claim), "measured", measured, "holds",
-                                        holding, "seeds_holding", (int)verdict->seeds_holding));
+        json_t *json =
+            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:i}", "id", claim->id, "text", claim->text,
+                      "source", claim->source, "expected", expected_json(claim), "measured",
+                      measured, "holds", holding, "seeds_holding", (int)verdict->seeds_holding);
+        if (claim->is_joint)
+            json_object_set_new(json, "seeds", json_string("together"));
+        json_array_append_new(list, json);
     }
     return list;
 }

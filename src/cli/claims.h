@@ -3,8 +3,9 @@
  * holds.
  *
  * The expression of a claim is evaluated once per seed, over the results of all points with that
- * seed as `--json` prints them; what is measured is the median over seeds. A claim that
- * --set took points away from is not computed, which is no error. A failed claim is a result, not a
+ * seed as `--json` prints them; what is measured is the median over seeds. One with `seeds:
+ * together` is evaluated once, over the results of all points with all seeds. A claim that --set
+ * took points away from is not computed, which is no error. A failed claim is a result, not a
  * failure.
  */
 #ifndef GW_CLI_CLAIMS_H

@@ -17,10 +17,10 @@
  */
 static const char prelude[] =
     "def mean: add / length; "
-    "def at($settings): [.[] | select(.params as $params | $settings | to_entries |"
+    "def every($settings): [.[] | select(.params as $params | $settings | to_entries |"
     " all(.[]; $params[.key] == (.value | tostring)))] |"
-    " if length == 1 then .[0]"
-    " elif length == 0 then error({absent: ($settings | tojson)})"
+    " if length == 0 then error({absent: ($settings | tojson)}) else . end;"
+    "def at($settings): every($settings) | if length == 1 then .[0]"
     " else error(\"\\(length) points have \\($settings | tojson)\") end;\n";
 
 enum {

@@ -5,6 +5,7 @@
  * jq these:
  *
  *     at({lb: "reps", size: "4MiB"})   the one result of a point with these settings
+ *     every({lb: "reps"})              the array of all of them
  *     mean                             of an array of numbers
  *
  * libjq evaluates, in a child process, so that an expression without end, or one that needs all

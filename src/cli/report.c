@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/measures.h"
+#include "cli/report_bursts.h"
 #include "cli/report_jobs.h"
 
 enum {
@@ -121,6 +122,7 @@ json_t *gw_report_json(const struct gw_run_report *run)
     json_object_set_new(json, "probes", json_integer((json_int_t)totals.probes));
     json_object_set_new(json, "spurious", json_integer((json_int_t)totals.spurious));
     gw_measures_add(run, json);
+    gw_report_bursts_add(run, json);
     json_object_set_new(json, "control_drops", json_integer((json_int_t)totals.control_drops));
     json_object_set_new(json, "pauses", json_integer((json_int_t)totals.pauses));
     json_object_set_new(json, "paused_us", json_real(in_us(totals.paused)));
@@ -190,6 +192,7 @@ void gw_report_text(const struct gw_run_report *run)
                percentile_us(&times, 990), percentile_us(&times, 1000));
     }
     gw_report_jobs_text(run);
+    gw_report_bursts_text(run);
     /* Fragments of jobs are no packets of flows, but take hops. */
     printf("  packets      %llu data%s, %llu retransmits, %llu hops\n",
            (unsigned long long)totals.data_packets, scenario->workload.job_count ? " of flows" : "",

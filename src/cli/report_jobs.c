@@ -82,15 +82,17 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
         const struct gw_job_result *job = &results[i];
         json_array_append_new(
             json,
-            json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:i, s:i, s:i, s:f, s:f, s:f,"
+            json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:i, s:i, s:i, s:f, "
+                      "s:f, s:f,"
                       " s:f, s:I, s:s?}",
                       "id", (int)i, "model", model_name(run, spec), "samples_per_s",
                       sample_rate(spec, job), "iteration_us", job->iteration_ps / (double)GW_US,
-                      "stall_us", job->stall_ps / (double)GW_US, "overlap", job->overlap, "jct_us",
-                      in_us(job_end(spec, job) - spec->start), "server_link_bytes",
-                      (json_int_t)job->server_bytes, "via", spec->way, "workers", (int)job->workers,
-                      "completed", (int)job->completed, "iterations", (int)job->iterations,
-                      "completion_us", in_us(duration(job)), "algbw_gbps",
+                      "stall_us", job->stall_ps / (double)GW_US, "moving_us",
+                      job->moving_ps / (double)GW_US, "bursts", job->bursts, "overlap",
+                      job->overlap, "jct_us", in_us(job_end(spec, job) - spec->start),
+                      "server_link_bytes", (json_int_t)job->server_bytes, "via", spec->way,
+                      "workers", (int)job->workers, "completed", (int)job->completed, "iterations",
+                      (int)job->iterations, "completion_us", in_us(duration(job)), "algbw_gbps",
                       job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
                       share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,

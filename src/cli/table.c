@@ -11,24 +11,55 @@
 #include "topo/memory.h"
 
 enum {
-    CELL_MAX = 64, /* bytes of a cell; longer texts are cut */
-    WORD_MAX = 64, /* bytes of one word of a column's path */
+    CELL_MAX = 64,   /* bytes of a cell; longer texts are cut */
+    WORD_MAX = 64,   /* bytes of one word of a column's path */
+    TITLE_MAX = 128, /* of a column's title, which is cut likewise */
+    QUARTERS = 4,
 };
 
 typedef char cell[CELL_MAX];
+
+static const char box_word[] = "box ";
+static const char *const box_parts[] = {"min", "q1", "median", "q3", "max", "mean"};
+
+enum {
+    BOX_PARTS = sizeof(box_parts) / sizeof(box_parts[0]),
+};
 
 struct gw_table {
     const struct gw_sweep *sweep;
     cell *cells; /* by row */
     uint32_t cell_count, room;
-    uint32_t columns; /* of the sweep's keys, then of its columns */
+    char (*titles)[TITLE_MAX]; /* of the sweep's keys, then of its columns, a box being several */
+    uint32_t columns, title_room;
 };
+
+/* The path of a column that is a box; NULL: it is none. */
+static const char *box_path(const char *column)
+{
+    size_t length = sizeof(box_word) - 1;
+    return strncmp(column, box_word, length) == 0 ? column + length : NULL;
+}
+
+static void add_column(struct gw_table *table, const char *before, const char *name)
+{
+    table->titles =
+        gw_memory_grow(table->titles, &table->title_room, table->columns + 1, TITLE_MAX);
+    snprintf(table->titles[table->columns++], TITLE_MAX, "%s%s%s", before, before[0] ? " " : "",
+             name);
+}
 
 struct gw_table *gw_table_open(const struct gw_sweep *sweep)
 {
     struct gw_table *table = gw_memory_zeroed(1, sizeof(*table));
     table->sweep = sweep;
-    table->columns = sweep->key_count + sweep->column_count;
+    for (uint32_t k = 0; k < sweep->key_count; k++)
+        add_column(table, "", sweep->overrides[k].key);
+    for (uint32_t c = 0; c < sweep->column_count; c++) {
+        const char *path = box_path(sweep->columns[c]);
+        for (uint32_t part = 0; part < (path ? BOX_PARTS : 1); part++)
+            add_column(table, path ? box_parts[part] : "", path ? path : sweep->columns[c]);
+    }
     return table;
 }
 
@@ -92,38 +123,105 @@ static char *add_cell(struct gw_table *table)
     return table->cells[table->cell_count++];
 }
 
+/* Adds all numbers at a path to a list; a word that is no number means every item of a list. */
+static void collect(const json_t *json, const char *path, json_t *numbers)
+{
+    bool is_item = path && path[0] >= '0' && path[0] <= '9';
+    if (json_is_array(json) && !is_item) {
+        size_t i;
+        const json_t *item;
+        json_array_foreach(json, i, item) collect(item, path, numbers);
+        return;
+    }
+    if (!path) {
+        if (json_is_number(json))
+            json_array_append_new(numbers, json_real(json_number_value(json)));
+        return;
+    }
+    char word[WORD_MAX];
+    size_t length = strcspn(path, ".");
+    snprintf(word, sizeof(word), "%.*s", (int)length, path);
+    const json_t *next = json_is_array(json) ? json_array_get(json, strtoul(word, NULL, 10))
+                                             : json_object_get(json, word);
+    if (next)
+        collect(next, path[length] ? path + length + 1 : NULL, numbers);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The cells of a box over all numbers of all runs; quartiles lie between two numbers in proportion.
+ */
+static void add_box(struct gw_table *table, const json_t *runs, const char *path)
+{
+    json_t *numbers = json_array();
+    collect(runs, path, numbers);
+    size_t count = json_array_size(numbers);
+    double *values = gw_memory_zeroed(count + 1, sizeof(*values)), sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i] = json_real_value(json_array_get(numbers, i));
+    json_decref(numbers);
+    qsort(values, count, sizeof(*values), compare_doubles);
+    for (size_t part = 0; part < BOX_PARTS; part++) {
+        char *to = add_cell(table);
+        size_t at = part <= QUARTERS && count ? part * (count - 1) / QUARTERS : 0;
+        size_t rest = part <= QUARTERS && count ? part * (count - 1) % QUARTERS : 0;
+        double next = rest ? values[at + 1] : values[at];
+        snprintf(to, CELL_MAX, "-");
+        if (count)
+            write_number(to, part > QUARTERS
+                                 ? sum / (double)count
+                                 : values[at] + (next - values[at]) * (double)rest / QUARTERS);
+    }
+    free(values);
+}
+
+/* The rows that a point takes; 0 after a complaint when a run has no such column. */
+static size_t count_rows(const struct gw_sweep *sweep, const json_t *runs)
+{
+    size_t rows = 1;
+    for (uint32_t c = 0; c < sweep->column_count; c++) {
+        const char *path = box_path(sweep->columns[c]);
+        const json_t *value = find(json_array_get(runs, 0), sweep->columns[c]);
+        json_t *numbers = json_array();
+        if (path)
+            collect(runs, path, numbers);
+        bool is_there = json_array_size(numbers) || json_is_number(value) || json_is_array(value);
+        json_decref(numbers);
+        if (!is_there) {
+            gw_complain("table: %s: the result of a run has no such number", sweep->columns[c]);
+            return 0;
+        }
+        rows = !path && rows_of(value) > rows ? rows_of(value) : rows;
+    }
+    return rows;
+}
+
 int gw_table_add(struct gw_table *table, uint32_t point, const json_t *runs)
 {
     const struct gw_sweep *sweep = table->sweep;
-    size_t rows = 1;
-    for (uint32_t c = 0; c < sweep->column_count; c++) {
-        const json_t *value = find(json_array_get(runs, 0), sweep->columns[c]);
-        if (!json_is_number(value) && !json_is_array(value)) {
-            gw_complain("table: %s: the result of a run has no such number", sweep->columns[c]);
-            return GW_ERR_UNKNOWN;
-        }
-        rows = rows_of(value) > rows ? rows_of(value) : rows;
-    }
+    size_t rows = count_rows(sweep, runs);
     for (size_t row = 0; row < rows; row++) {
         for (uint32_t k = 0; k < sweep->key_count; k++)
             snprintf(add_cell(table), CELL_MAX, "%s",
                      sweep->overrides[point * sweep->key_count + k].value);
-        for (uint32_t c = 0; c < sweep->column_count; c++)
-            write_mean(add_cell(table), runs, sweep->columns[c], row);
+        for (uint32_t c = 0; c < sweep->column_count; c++) {
+            const char *path = box_path(sweep->columns[c]);
+            if (path)
+                add_box(table, runs, path);
+            else
+                write_mean(add_cell(table), runs, sweep->columns[c], row);
+        }
     }
-    return GW_OK;
-}
-
-static const char *title(const struct gw_table *table, uint32_t column)
-{
-    const struct gw_sweep *sweep = table->sweep;
-    return column < sweep->key_count ? sweep->overrides[column].key
-                                     : sweep->columns[column - sweep->key_count];
+    return rows ? GW_OK : GW_ERR_UNKNOWN;
 }
 
 static int width(const struct gw_table *table, uint32_t column)
 {
-    size_t widest = strlen(title(table, column));
+    size_t widest = strlen(table->titles[column]);
     for (uint32_t i = column; i < table->cell_count; i += table->columns)
         widest = strlen(table->cells[i]) > widest ? strlen(table->cells[i]) : widest;
     return (int)widest;
@@ -142,7 +240,7 @@ static void print_cell(const struct gw_table *table, uint32_t column, const char
 void gw_table_print(const struct gw_table *table)
 {
     for (uint32_t c = 0; c < table->columns; c++)
-        print_cell(table, c, title(table, c));
+        print_cell(table, c, table->titles[c]);
     for (uint32_t i = 0; i < table->cell_count; i++)
         print_cell(table, i % table->columns, table->cells[i]);
 }
@@ -170,7 +268,7 @@ static void write_csv_cell(const struct gw_table *table, uint32_t column, const 
 void gw_table_write(const struct gw_table *table, FILE *file)
 {
     for (uint32_t c = 0; c < table->columns; c++)
-        write_csv_cell(table, c, title(table, c), file);
+        write_csv_cell(table, c, table->titles[c], file);
     for (uint32_t i = 0; i < table->cell_count; i++)
         write_csv_cell(table, i % table->columns, table->cells[i], file);
 }
@@ -179,6 +277,7 @@ void gw_table_close(struct gw_table *table)
 {
     if (!table)
         return;
+    free(table->titles);
     free(table->cells);
     free(table);
 }

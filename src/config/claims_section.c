@@ -10,7 +10,8 @@
  *         tolerance: 5%
  *
  * `expected` is a map of `about`, `at_least` and `at_most`, or `yes` for an expression that is true
- * or false. Here the expression is a text; cli/query.h says what it may be.
+ * or false. `seeds: together` evaluates it over the results of all seeds, else it is over those of
+ * each. Here the expression is a text; cli/query.h says what it may be.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ enum {
 };
 
 static const char *const claim_keys[] = {"id",       "text",      "source", "measured",
-                                         "expected", "tolerance", NULL};
+                                         "expected", "tolerance", "seeds",  NULL};
 static const char *const expected_keys[] = {"about", "at_least", "at_most", NULL};
 
 /* A copy of the text of `key`, which must be there; NULL with document->why set. */
@@ -109,6 +110,19 @@ static int read_tolerance(const struct gw_document *document, const struct gw_do
     return error;
 }
 
+static int read_seeds(const struct gw_document *document, const struct gw_doc_value *item,
+                      struct gw_claim *claim)
+{
+    const struct gw_doc_value *value = gw_doc_value_get(item, "seeds");
+    const char *text = value ? gw_schema_text(document, value) : "each";
+    if (!text)
+        return GW_ERR_INVALID;
+    claim->is_joint = strcmp(text, "together") == 0;
+    if (claim->is_joint || strcmp(text, "each") == 0)
+        return GW_OK;
+    return gw_schema_refuse(document, value, GW_ERR_INVALID, "each or together");
+}
+
 /* An id is what other files call the claim by: letters, digits, dots and dashes, and unique. */
 static int check_id(const struct gw_document *document, const struct gw_doc_value *item,
                     const struct gw_sweep *sweep)
@@ -148,6 +162,8 @@ static int read_claim(const struct gw_document *document, const struct gw_doc_va
         error = read_expected(document, item, claim);
     if (!error)
         error = read_tolerance(document, item, claim);
+    if (!error)
+        error = read_seeds(document, item, claim);
     if (error)
         return error;
     /* An expression is judged later; the line for its errors begins as those of the document. */

@@ -34,6 +34,17 @@ int gw_loader_queue(struct gw_loader *loader);
 int gw_loader_transport(struct gw_loader *loader);
 int gw_loader_metrics(struct gw_loader *loader);
 
+/* pcn_section.c: reads `pcn:`; needs the scenario's base RTT. */
+int gw_loader_pcn(struct gw_loader *loader);
+/* Whether queues can mark as announcements ask them to; needs `pcn:` and the queue. */
+int gw_loader_pcn_queue(struct gw_loader *loader);
+/*
+ * announce.c: with which thresholds the tenants and jobs that an entry of the workload has added
+ * announce their bursts; needs `pcn:` and the host.
+ */
+int gw_loader_announce(struct gw_loader *loader, const struct gw_doc_value *entry,
+                       uint32_t first_tenant, uint32_t first_job);
+
 /* claims_section.c: reads `claims:` into a sweep, and frees them; the latter also after an error.
  */
 int gw_claims_load(const struct gw_document *document, struct gw_sweep *sweep);

@@ -100,26 +100,55 @@ static int load_pcap(struct gw_loader *loader, const struct gw_doc_value *pcap)
     return GW_OK;
 }
 
-/* The same as text: both ends, and which of their links it is. */
-static void write_pcap(const struct gw_loader *loader)
+/* `metrics.port`: the port of a switch, by its link. */
+static int load_port(struct gw_loader *loader, const struct gw_doc_value *value)
 {
     const struct gw_topo *topo = &loader->scenario->topo;
-    uint32_t wanted = loader->scenario->metrics.pcap_link, number = 0;
-    const struct gw_link *link = &topo->links[wanted];
-    const struct gw_topo_node *from = &topo->nodes[link->side[0].node];
-    for (uint16_t i = 0; i < link->side[0].port; i++)
-        number += topo->ports[from->first_port + i].peer == link->side[1].node;
-    fprintf(loader->out, "  pcap: [%s, %s, %u]\n", from->name, topo->nodes[link->side[1].node].name,
-            number);
+    struct gw_link_pick pick;
+    int error = gw_loader_pick_links(loader, value, &pick);
+    if (error)
+        return error;
+    if (pick.from < topo->host_count)
+        return gw_document_error(&loader->document, value, GW_ERR_INVALID,
+                                 "%s is a host; the port must be a switch's, which comes first",
+                                 topo->nodes[pick.from].name);
+    loader->scenario->metrics.port = topo->nodes[pick.from].first_port + pick.first;
+    return GW_OK;
+}
+
+/* Its peer's name, and which of the links between the two it is. */
+static void write_link(const struct gw_topo *topo, const char *key, uint32_t from, uint16_t port,
+                       FILE *out)
+{
+    const struct gw_topo_port *ports = topo->ports + topo->nodes[from].first_port;
+    uint32_t number = 0;
+    for (uint16_t i = 0; i < port; i++)
+        number += ports[i].peer == ports[port].peer;
+    fprintf(out, "  %s: [%s, %s, %u]\n", key, topo->nodes[from].name,
+            topo->nodes[ports[port].peer].name, number);
+}
+
+static void write_ports(const struct gw_loader *loader)
+{
+    const struct gw_topo *topo = &loader->scenario->topo;
+    const struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
+    const struct gw_link_side *pcap = &topo->links[metrics->pcap_link].side[0];
+    write_link(topo, "pcap", pcap->node, pcap->port, loader->out);
+    if (metrics->port == UINT32_MAX)
+        return;
+    const struct gw_topo_port *port = &topo->ports[metrics->port];
+    const struct gw_link_side *watched = &topo->links[port->link].side[port->side];
+    write_link(topo, "port", watched->node, watched->port, loader->out);
 }
 
 int gw_loader_metrics(struct gw_loader *loader)
 {
-    static const char *const others[] = {"series", "pcap", NULL};
+    static const char *const others[] = {"series", "pcap", "port", NULL};
     struct gw_metrics_cfg *metrics = &loader->scenario->metrics;
     const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "metrics");
     const struct gw_doc_value *series = gw_doc_value_get(section, "series");
     const struct gw_doc_value *pcap = gw_doc_value_get(section, "pcap");
+    const struct gw_doc_value *port = gw_doc_value_get(section, "port");
     const struct gw_schema schema = {
         .parts = {{&metrics_table, metrics}}, .part_count = 1, .others = others};
     int error = gw_schema_read(&loader->document, section, &schema);
@@ -127,6 +156,9 @@ int gw_loader_metrics(struct gw_loader *loader)
         error = load_series(loader, series);
     if (!error && pcap)
         error = load_pcap(loader, pcap);
+    metrics->port = UINT32_MAX;
+    if (!error && port)
+        error = load_port(loader, port);
     if (error)
         return error;
     if (series && series->count && metrics->sample == 0)
@@ -143,6 +175,6 @@ int gw_loader_metrics(struct gw_loader *loader)
     if (!loader->out)
         return GW_OK;
     write_series(loader);
-    write_pcap(loader);
+    write_ports(loader);
     return GW_OK;
 }

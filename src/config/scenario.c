@@ -22,9 +22,10 @@ enum {
 #define WORKLOAD_STREAM (UINT64_C(1) << 40)
 
 static const struct gw_schema top_schema = {
-    .others = (const char *const[]){"name", "topology", "workload", "cc", "lb", "loss", "host",
-                                    "queue", "faults", "convergence", "metrics", "seed", "aliases",
-                                    "time_limit", "sweep", "table", "claims", "variants", NULL},
+    .others = (const char *const[]){"name",    "topology", "workload", "cc",         "lb",
+                                    "loss",    "host",     "queue",    "faults",     "convergence",
+                                    "metrics", "seed",     "aliases",  "time_limit", "sweep",
+                                    "table",   "claims",   "variants", "pcn",        NULL},
 };
 
 static const char *const workload_others[] = {"kind", NULL};
@@ -137,6 +138,7 @@ static int load_workload_entry(struct gw_loader *loader, const struct gw_doc_val
         .why_size = sizeof(why),
     };
     uint32_t first = scenario->workload.flow_count, first_job = scenario->workload.job_count;
+    uint32_t first_tenant = scenario->workload.tenant_count;
     error = ((const struct gw_workload_kind *)algo)->generate(&scenario->workload, &cfg, &ctx);
     if (error)
         return gw_schema_blame(&loader->document, entry, error, why);
@@ -147,7 +149,8 @@ static int load_workload_entry(struct gw_loader *loader, const struct gw_doc_val
         fprintf(loader->out, "  - kind: %s\n", algo->name);
         gw_schema_write(&schema, "    ", loader->out);
     }
-    return check_flows(loader, entry, first);
+    error = check_flows(loader, entry, first);
+    return error ? error : gw_loader_announce(loader, entry, first_tenant, first_job);
 }
 
 static int load_workload(struct gw_loader *loader)
@@ -261,9 +264,13 @@ static int load_sections(struct gw_loader *loader)
     if (!error)
         error = measure(loader);
     if (!error)
+        error = gw_loader_pcn(loader);
+    if (!error)
         error = load_workload(loader);
     if (!error)
         error = gw_loader_queue(loader);
+    if (!error)
+        error = gw_loader_pcn_queue(loader);
     if (!error)
         error = gw_loader_transport(loader);
     if (!error)

@@ -72,6 +72,18 @@ struct gw_queue_cfg {
     struct gw_pause_cfg pause; /* of a lossless switch, for each port */
 };
 
+/* Room for announced bursts (core/switch/switch_notice.h), in `pcn:`. */
+struct gw_pcn_cfg {
+    bool enable;            /* else there is neither the stage of switches nor any announcement */
+    uint32_t floor;         /* packets: no port is kept lower */
+    gw_time lead;           /* that bursts wait behind the answer to their notice */
+    gw_time hold;           /* an announcement without its burst lives for so long */
+    gw_q16 share;           /* of all time that a port may be kept low */
+    gw_time save;           /* of that time a job may save up so much */
+    uint32_t jobs;          /* that a port knows at the same time */
+    uint32_t announcements; /* open at a switch at the same time */
+};
+
 enum gw_fault_kind {
     GW_FAULT_LINK_DOWN,
     GW_FAULT_LINK_RATE,    /* the rate is multiplied by `factor`; of several the worst counts */
@@ -105,6 +117,8 @@ struct gw_metrics_cfg {
     bool server_sums;   /* per job: of fragments, or parts of pieces, that servers finished */
     bool collisions;    /* per switch: packets that found their aggregator taken, per interval */
     bool rtt;           /* the distribution of packets' RTTs, in the result */
+    uint32_t port;      /* that is watched: an index into the topology's ports. `port: [a, b]` names
+                           the ends of its link, a's is meant; UINT32_MAX: that of the bursts */
     uint32_t pcap_link; /* what --pcap writes: `pcap: [a, b]` names its ends; default link 0 */
 };
 
@@ -115,6 +129,7 @@ struct gw_scenario {
     struct gw_transport transport;
     struct gw_host_cfg host;
     struct gw_queue_cfg queue;
+    struct gw_pcn_cfg pcn;
     struct gw_fault *faults; /* in the order of the file */
     uint32_t fault_count;
     gw_time
@@ -154,6 +169,7 @@ struct gw_claim {
     double tolerance; /* as a part of those */
     bool has_about, has_least, has_most;
     bool is_truth; /* the expression is true or false, and should be true */
+    bool is_joint; /* it is evaluated once, over the results of all seeds together */
 };
 
 /* The points of a scenario's `sweep:`, the cartesian product of its lists; one empty point if it

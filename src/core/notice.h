@@ -66,6 +66,8 @@ struct gw_notice_terms {
     uint32_t job;
     uint8_t units; /* 1 to GW_NOTICE_UNITS_MAX; 0: no notice */
     gw_time rtt;   /* of an exchange, before one was measured; 0: the path's brtt */
+    gw_time lead;  /* that the burst waits behind an answer: what a notice has marked, slows down
+                      when the answer comes, and the room takes another round trip to come about */
 };
 
 #endif

@@ -19,6 +19,7 @@
 #include "sim/payload.h"
 #include "sim/routes.h"
 #include "sim/rtt.h"
+#include "sim/watch.h"
 #include "topo/memory.h"
 
 /* Numbers the places so that each partition is a range. */
@@ -97,6 +98,9 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     }
     uint32_t flows = scenario->workload.flow_count;
     sim->flows = gw_memory_aligned(flows * sizeof(*sim->flows));
+    for (uint32_t i = 0; i < flows && !sim->legacies; i++)
+        if (scenario->workload.flows[i].follows)
+            sim->legacies = gw_memory_aligned(flows * sizeof(*sim->legacies));
     sim->flow_numbers = gw_memory_aligned(flows * sizeof(*sim->flow_numbers));
     sim->acked_before = gw_memory_aligned(flows * sizeof(*sim->acked_before));
     sim->fired = gw_memory_aligned(scenario->workload.trigger_count * sizeof(*sim->fired));
@@ -114,6 +118,8 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
         error = gw_sim_nodes_open(sim, why);
     if (!error)
         error = gw_sim_jobs_open(sim, why);
+    if (!error)
+        error = gw_sim_watch_open(sim, why);
     if (!error && options->pcap_file)
         error = gw_capture_open(sim, why);
     if (error) {
@@ -146,11 +152,13 @@ void gw_sim_close(struct gw_sim *sim)
     gw_sim_jobs_close(sim);
     gw_sim_payload_close(sim);
     gw_sim_labels_close(sim);
+    gw_sim_watch_close(sim);
     free(sim->parts);
     free(sim->nodes);
     free(sim->place);
     free(sim->flows);
     free(sim->flow_numbers);
+    free(sim->legacies);
     free(sim->acked_before);
     free(sim->fired);
     free(sim->controls);

@@ -13,6 +13,7 @@
 #include "sim/host_cost.h"
 #include "sim/jobs.h"
 #include "sim/nodes.h"
+#include "sim/notices.h"
 #include "sim/payload.h"
 #include "sim/routes.h"
 
@@ -44,6 +45,7 @@ static void destroy(struct gw_sim *sim, uint32_t place, gw_time now)
     struct gw_sim_node *node = &sim->nodes[place];
     gw_sim_jobs_crashed(sim, place, now);
     gw_sim_audit_crash(sim, place);
+    gw_sim_notices_crashed(sim, node, now);
     lose_arrivals(sim, place);
     forget_jobs(sim, node);
     if (node->cost)

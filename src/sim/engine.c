@@ -19,6 +19,7 @@
 #include "sim/node_loop.h"
 #include "sim/sample.h"
 #include "sim/triggers.h"
+#include "sim/watch.h"
 #include "topo/memory.h"
 
 enum {
@@ -75,6 +76,7 @@ static void serial_phase(struct gw_sim *sim)
 {
     gw_sim_calendar_leave(sim);
     gw_sim_triggers(sim);
+    gw_sim_watch_settle(sim);
     gw_sim_jobs_agree(sim);
     uint32_t ended = flows_ended(sim);
     if (sim->options.progress && sim->window_index % WINDOWS_PER_PROGRESS == 0)

@@ -8,9 +8,14 @@
 #include "base/units.h"
 #include "sim/jobs.h"
 #include "sim/labels.h"
+#include "sim/notices.h"
 #include "sim/payload.h"
 #include "sim/triggers.h"
 #include "topo/memory.h"
+
+enum {
+    RESTART_PACKETS = 10, /* of a window after a silence (RFC 6928, section 2) */
+};
 
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start)
 {
@@ -71,6 +76,17 @@ static void end_flow(struct gw_sim_part *part, uint32_t flow, gw_time at,
         gw_sim_payload_sent(part->sim, flow);
 }
 
+/* A flow takes over what the one before it left to it. */
+static void inherit(const struct gw_sim *sim, const struct gw_flow_spec *spec, struct gw_path *path)
+{
+    if (spec->follows == 0)
+        return;
+    const struct gw_sim_legacy *legacy = &sim->legacies[spec->follows - 1];
+    uint64_t restart = (uint64_t)RESTART_PACKETS * path->mtu;
+    path->window = spec->goes_on || legacy->window < restart ? legacy->window : restart;
+    path->memory = legacy->memory;
+}
+
 /* Starts a flow; false when the endpoint has no room. */
 static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t flow, gw_time now)
 {
@@ -82,7 +98,9 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .tag = flow,
         .transport = &sim->scenario->transport,
         .path = gw_sim_app_path(sim, spec->src, spec->dst),
+        .notice = gw_sim_notices_of_flow(sim, flow),
     };
+    inherit(sim, spec, &send.path);
     send.path.labels = gw_sim_labels_claim(sim, flow);
     if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)
         return false;
@@ -155,6 +173,9 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
     } else if (is_of_sender(sim, node, event)) {
         /* A receiver that crashed acknowledges the rest of a message whose beginning it lost. */
         bool is_done = event->kind == GW_EVENT_SENT && (spec->bytes == 0 || result->received);
+        if (sim->legacies)
+            sim->legacies[index] =
+                (struct gw_sim_legacy){.window = event->window, .memory = event->memory};
         end_flow(part, index, now, is_done ? GW_FLOW_DONE : GW_FLOW_FAILED, event->retransmits);
         /* An empty message completes without its receiver. */
         if (spec->bytes == 0)

@@ -15,6 +15,7 @@ struct steady {
     double iteration; /* ps */
     double stall;     /* ps of each */
     double moved;     /* ps of each with a piece under way */
+    double bursts;    /* of each: such times */
     uint32_t iterations;
 };
 
@@ -36,6 +37,7 @@ static struct steady steady_of(const struct gw_train_spec *train, const struct g
     steady.iteration = (double)(to->at - from->at) / steady.iterations;
     steady.stall = (double)(to->waited - from->waited) / steady.iterations;
     steady.moved = (double)(to->moved - from->moved) / steady.iterations;
+    steady.bursts = (double)(to->bursts - from->bursts) / steady.iterations;
     return steady;
 }
 
@@ -46,7 +48,7 @@ static struct steady steady_of(const struct gw_train_spec *train, const struct g
 static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
                        struct gw_job_result *result)
 {
-    double rate = 0, stall = 0, moved = 0;
+    double rate = 0, stall = 0, moved = 0, bursts = 0;
     uint32_t members = 0;
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
         const struct gw_sim_member *member = gw_sim_member_of(sim, spec, rank);
@@ -57,11 +59,14 @@ static void add_steady(const struct gw_sim *sim, const struct gw_job_spec *spec,
         rate += 1 / steady.iteration;
         stall += steady.stall / steady.iteration;
         moved += steady.moved / steady.iteration;
+        bursts += steady.bursts;
     }
     if (members == 0)
         return;
     result->iteration_ps = members / rate;
     result->stall_ps = stall / members * result->iteration_ps;
+    result->moving_ps = moved / members * result->iteration_ps;
+    result->bursts = bursts / members;
     result->overlap = moved > stall ? 1 - stall / moved : moved > 0 ? 0 : 1;
     result->is_steady = true;
 }

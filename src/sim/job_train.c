@@ -76,6 +76,23 @@ static void clock_read(struct gw_sim_clock *clock, gw_time now)
     sum->at = now;
 }
 
+/* A piece leaves. One that follows another at the same instant continues its burst. */
+static void clock_move(struct gw_sim_clock *clock, gw_time now)
+{
+    clock_read(clock, now);
+    if (!clock->is_moving && (clock->sum.bursts == 0 || now > clock->burst_end))
+        clock->sum.bursts++;
+    clock->is_moving = true;
+}
+
+/* A piece is back, and others are under way or none is. */
+static void clock_moved(struct gw_sim_clock *clock, bool is_moving, gw_time now)
+{
+    clock_read(clock, now);
+    clock->is_moving = is_moving;
+    clock->burst_end = now;
+}
+
 /* An iteration can start, or could if there were another one. */
 static void clock_boundary(const struct gw_train_spec *train, struct gw_sim_member *member,
                            gw_time now)
@@ -205,8 +222,7 @@ static bool hand_out(struct gw_sim_part *part, struct gw_sim_job *job, struct gw
     if (member->free_count == 0 || member->begun == 0 ||
         !next_piece(part->sim, job, member, &piece, now))
         return false;
-    clock_read(&member->clock, now);
-    member->clock.is_moving = true;
+    clock_move(&member->clock, now);
     uint32_t berth = member->free_berths[--member->free_count];
     member->pieces[berth] = piece;
     gw_sim_timeline_moves(member, berth, moving(job, member), now);
@@ -307,8 +323,7 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
     member->back += member->pieces[berth].bytes;
     if (member->outcome != GW_FLOW_PENDING)
         return;
-    clock_read(&member->clock, now);
-    member->clock.is_moving = moving(job, member) > 0;
+    clock_moved(&member->clock, moving(job, member) > 0, now);
     gw_sim_timeline_moved(member, berth, moving(job, member), now);
     gw_scheduler_done(member->scheduler, &member->pieces[berth]);
     if (gw_scheduler_is_over(member->scheduler))

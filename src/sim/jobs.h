@@ -16,6 +16,7 @@ struct gw_sim_demand {
     uint32_t apps;     /* workers and servers of jobs */
     uint32_t events;   /* of these, beyond a few for each */
     uint32_t servers;  /* of jobs */
+    uint32_t announcers;
 };
 
 /* Decides how jobs are run, and then says what they need of hosts, by host. */

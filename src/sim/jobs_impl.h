@@ -69,12 +69,14 @@ struct gw_sim_reading {
     gw_time at;
     gw_time waited;      /* not computed */
     gw_time moved;       /* had a piece under way */
+    uint32_t bursts;     /* times that it began to have one */
     uint32_t iterations; /* begun */
 };
 
 struct gw_sim_clock {
     struct gw_sim_reading sum;  /* up to its time */
     bool is_waiting, is_moving; /* since then */
+    gw_time burst_end;          /* if it is not moving, since when */
     /* When the first iteration could start, the one behind the warm-up, and the one behind the last
      * that was computed; and when the last sums of an iteration were back. */
     struct gw_sim_reading first, warm, last, over;

@@ -48,6 +48,7 @@ static void advance(struct gw_sim_line *line, gw_time now)
             .tag = message->tag,
             .transport = &line->sim->scenario->transport,
             .path = line->path,
+            .notice = line->notice,
         };
         send.path.window = lane->window;
         send.path.memory = lane->memory;

@@ -34,6 +34,7 @@ struct gw_sim_lane {
 struct gw_sim_line {
     const struct gw_sim *sim;
     struct gw_path path;
+    struct gw_notice_terms notice; /* how messages after an idle time are announced */
     struct gw_sim_lane *lanes;
     struct gw_sim_line_message *row; /* [next, count) have not been sent */
     uint64_t under_way;              /* bytes of the messages of all lanes */

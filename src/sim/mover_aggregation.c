@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "core/control/coordinator.h"
 #include "core/control/member.h"
+#include "sim/notices.h"
 #include "sim/tensor_tags.h"
 #include "topo/memory.h"
 
@@ -165,6 +166,7 @@ static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct
         .beat = spec->beat,
         .silence = spec->silence,
         .agrees_exponents = spec->dynamic_scaling,
+        .notice_path = spec->notice_path,
         .server = shard->server,
     };
     shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
@@ -222,6 +224,7 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
             .retry = spec->timeout,
             .beat = spec->beat,
             .stall = sim->scenario->host.stall,
+            .notice = gw_sim_notices_option(sim, spec),
         };
         stake->memory[0] = gw_memory_aligned(gw_member_size());
         int error = gw_member_init(&stake->member, stake->memory[0], &cfg,
@@ -298,6 +301,7 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
         .keeps_results = true,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
+    cfg.notice = gw_sim_notices_of_job(sim, spec);
     gw_member_worker_cfg(stake->member, &cfg);
     stake->memory[1] = gw_memory_aligned(gw_worker_size(&cfg));
     int error =

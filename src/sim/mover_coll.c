@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "core/ranks/coll_run.h"
 #include "sim/mover.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -102,6 +103,7 @@ static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_j
         .segment = (uint32_t)spec->segment,
         .flows = flows_of(spec),
         .stall = PATIENCE * sim->scenario->host.stall,
+        .notice = gw_sim_notices_of_job(sim, spec),
         .kernels = sim->scenario->host.payload ? gw_kernels_best(gw_cpu_features()) : NULL,
     };
 }

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "sim/message_line.h"
 #include "sim/mover.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -125,13 +126,17 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
     }
 }
 
-static struct gw_sim_line *lines_open(const struct gw_sim *sim, uint32_t from, const uint32_t *to,
-                                      uint32_t count, uint32_t lanes)
+static struct gw_sim_line *lines_open(const struct gw_sim *sim, const struct gw_sim_job *job,
+                                      uint32_t from, const uint32_t *to, uint32_t count)
 {
+    const struct shop *shop = job->mover;
     struct gw_sim_line *lines = gw_memory_zeroed(count, sizeof(*lines));
-    for (uint32_t i = 0; i < count; i++)
-        if (to[i] != from)
-            gw_sim_line_open(&lines[i], sim, from, to[i], lanes);
+    for (uint32_t i = 0; i < count; i++) {
+        if (to[i] == from)
+            continue;
+        gw_sim_line_open(&lines[i], sim, from, to[i], shop->lanes);
+        lines[i].notice = gw_sim_notices_of_job(sim, job->spec);
+    }
     return lines;
 }
 
@@ -145,10 +150,9 @@ static void lines_close(struct gw_sim_line *lines, uint32_t count)
 static void desk_open(const struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
                       uint32_t host)
 {
-    const struct shop *shop = job->mover;
     desk->host = host;
-    desk->lines = lines_open(sim, host, gw_sim_workers_of(sim, job->spec), job->spec->worker_count,
-                             shop->lanes);
+    desk->lines =
+        lines_open(sim, job, host, gw_sim_workers_of(sim, job->spec), job->spec->worker_count);
     desk->pushed = gw_memory_zeroed(job->pieces, sizeof(*desk->pushed));
 }
 
@@ -163,12 +167,11 @@ static void desk_close(const struct gw_sim_job *job, struct desk *desk)
 static void hold_open(struct gw_sim *sim, const struct gw_sim_job *job,
                       struct gw_sim_member *member)
 {
-    const struct shop *shop = job->mover;
     const struct gw_job_spec *spec = job->spec;
     struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
     *hold = (struct hold){
-        .lines = lines_open(sim, gw_sim_workers_of(sim, spec)[member->rank],
-                            gw_sim_servers_of(sim, spec), spec->server_count, shop->lanes),
+        .lines = lines_open(sim, job, gw_sim_workers_of(sim, spec)[member->rank],
+                            gw_sim_servers_of(sim, spec), spec->server_count),
         .berths = gw_memory_zeroed(job->pieces, sizeof(*hold->berths)),
         .parts = gw_memory_zeroed(job->room, sizeof(*hold->parts)),
         .leaving = gw_memory_zeroed(job->pieces, sizeof(*hold->leaving)),

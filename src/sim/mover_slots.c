@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "core/aggregation/slot_worker.h"
+#include "sim/notices.h"
 #include "sim/tensor_tags.h"
 #include "topo/memory.h"
 
@@ -112,6 +113,7 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
         .timeout = spec->timeout,
         .stall = sim->scenario->host.stall,
         .scale_exponent = GW_SCALE_EXPONENT,
+        .notice = gw_sim_notices_of_job(sim, spec),
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
     hold->memory = gw_memory_aligned(gw_slot_worker_size(&cfg));

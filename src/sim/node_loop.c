@@ -12,6 +12,7 @@
 #include "sim/capture.h"
 #include "sim/host_cost.h"
 #include "sim/rtt.h"
+#include "sim/watch.h"
 #include "sim/wire_check.h"
 
 enum {
@@ -62,6 +63,8 @@ static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node,
         at += serialisation;
         if (__builtin_expect(sim->options.wire, 0) && !gw_sim_survives_wire(part, pkt, at))
             part->changed_by_wire++;
+        if (__builtin_expect(port->is_watched, 0))
+            gw_sim_watch_left(sim, pkt, now);
         if (__builtin_expect(port->is_captured, 0))
             gw_capture_packet(sim, node, index, pkt, at);
         if (__builtin_expect(port->is_faulty, 0))
@@ -139,6 +142,8 @@ static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, ui
         gw_sim_rtt_add(part, pkt, now);
     if (has_cost)
         gw_sim_host_put(part, node, port, pkt, now);
+    else if (__builtin_expect(node->is_watched, 0))
+        gw_sim_watch_arrived(part, node, port, pkt, now);
     else
         gw_node_input(node->core, port, &pkt, 1, now);
 }

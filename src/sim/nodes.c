@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "sim/host_cost.h"
 #include "sim/mover.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -54,6 +55,7 @@ static struct gw_sim_demand *count_demand(const struct gw_sim *sim)
         demand[spec->dst].receives++;
     }
     gw_sim_jobs_demand(sim, demand);
+    gw_sim_notices_demand(sim, demand);
     return demand;
 }
 
@@ -121,6 +123,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .control_max = UINT32_MAX,
         .expect_max = (scenario->host.payload ? demand->receives : 0) + demand->expects,
         .apps_max = demand->apps,
+        .announcers_max = demand->announcers,
         .app_events_max = APP_EVENTS * demand->apps + demand->events,
         .mtu = scenario->host.mtu,
         .hdr = scenario->host.header,
@@ -171,6 +174,8 @@ static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
         node->aggregate = gw_sim_aggregate(sim, pool, node->id);
         node->slots = gw_sim_slots(sim, pool, node->id);
     }
+    struct gw_switch_notice_cfg notice;
+    bool has_notices = gw_sim_notices_stage(sim, &notice);
     struct gw_switch_cfg cfg = {
         .aggregate = node->aggregate,
         .slots = node->slots,
@@ -183,6 +188,7 @@ static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
         .trim_size = scenario->host.header,
         .shared_bytes = scenario->queue.shared_bytes,
         .shared_alpha = scenario->queue.shared_alpha,
+        .notice = has_notices ? &notice : NULL,
         .lossless = scenario->queue.lossless ? &scenario->queue.pause : NULL,
         .seed = node_seed(sim, node),
         .pool = pool,

@@ -106,6 +106,8 @@ struct gw_job_result {
     bool is_steady;      /* an iteration ended */
     double iteration_ps; /* between two starts of the forward pass */
     double stall_ps;     /* of these, without computation */
+    double moving_ps;    /* of these, with a piece under way */
+    double bursts;       /* that this time consists of */
     double overlap;      /* part of the time with gradients under way that is hidden behind
                             computation; 1 also when none ever are */
 };
@@ -120,6 +122,66 @@ double gw_sim_fairness(const struct gw_sim *sim, const struct gw_job_result *res
 /* Stores up to `max` results in the order of scenario->workload.jobs; returns how many there are.
  */
 uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, uint32_t max);
+
+/* Data packets that leave the watched port. */
+enum gw_port_sort {
+    GW_PORT_BURSTS, /* of bursts */
+    GW_PORT_OTHERS,
+    GW_PORT_SORTS,
+};
+
+struct gw_port_flux {
+    uint64_t packets;
+    uint64_t bytes;
+    uint64_t waited; /* in the switch, picoseconds of all packets together */
+};
+
+/* What a burst met at the watched port, from the arrival of its first packet there to the last
+ * one's. Queues are in full packets, rounded up. */
+struct gw_burst_result {
+    gw_time start, end; /* of its flows; the end is valid if all are done: is_complete */
+    bool is_complete;
+    uint64_t bytes;
+    gw_time first_at, last_at;
+    uint32_t queue_at_start; /* before its first packet */
+    uint32_t queue_max;
+    uint64_t drops;
+    uint64_t own_drops; /* while its packets, or another burst's, were queued */
+    struct gw_port_flux sorts[GW_PORT_SORTS];
+};
+
+/* What the watched port carried, in all, and inside bursts. */
+struct gw_port_result {
+    uint32_t node; /* in the topology */
+    uint16_t port;
+    gw_time time; /* when the last packet left */
+    gw_time inside_time;
+    uint64_t drops, inside_drops;
+    struct gw_port_flux sorts[GW_PORT_SORTS], inside[GW_PORT_SORTS];
+};
+
+/* A burst of scenario->workload. False: it never came to the port. */
+bool gw_sim_burst(const struct gw_sim *sim, uint32_t index, struct gw_burst_result *result);
+
+/* False: no port is watched. */
+bool gw_sim_port(const struct gw_sim *sim, struct gw_port_result *result);
+
+/* How long so many of 1000 packets of a sort waited at most, to 1/16 of a full packet's time at the
+ * port; of those that waited for longer than its queue, and of all 1000, the longest. */
+gw_time gw_sim_port_delay(const struct gw_sim *sim, enum gw_port_sort sort, uint32_t per_mille);
+
+/* What became of notices of bursts: counters of hosts, and of switches as in
+ * core/switch/switch_notice.h. */
+struct gw_notice_totals {
+    uint64_t announced;   /* bursts */
+    uint64_t unanswered;  /* of these: they left without an answer */
+    uint64_t unannounced; /* bursts that should have been */
+    uint64_t notices, repeated, refused, no_room, heads, recoveries, moved, dropped;
+    gw_time lowered_most; /* of the port that was kept low for the longest time, in one of its
+                             switch's lives */
+};
+
+struct gw_notice_totals gw_sim_notices(const struct gw_sim *sim);
 
 /*
  * The ideal time in which the scenario's flows complete, from what must cross the links of each

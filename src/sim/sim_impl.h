@@ -54,6 +54,7 @@ struct gw_sim_port {
     bool is_scheduled; /* a departure event is pending */
     bool is_faulty;    /* packets must ask `faults` */
     bool is_captured;  /* pcap writes what leaves here */
+    bool is_watched;   /* watch.h counts what leaves here */
     uint32_t link;
     struct gw_sim_port_faults *faults; /* NULL: no fault has begun here */
 };
@@ -89,6 +90,7 @@ struct gw_sim_node {
     struct gw_endpoint_cfg *cfg; /* of a host */
     uint32_t lives;              /* times that the core node was made */
     uint32_t crashes;            /* faults that keep the node crashed */
+    bool is_watched;             /* watch.h wants to know what arrives */
 };
 
 /* The sorted arrivals of one place in one window. */
@@ -123,6 +125,12 @@ struct gw_sim_part {
     gw_time rtt_max;           /* longest of them */
 } __attribute__((aligned(128)));
 
+/* What a flow leaves to the next one of its connection; see core/path.h. */
+struct gw_sim_legacy {
+    uint64_t window;
+    uint64_t memory;
+};
+
 struct gw_sim {
     struct gw_scenario *scenario;
     struct gw_sim_options options;
@@ -139,6 +147,7 @@ struct gw_sim {
     struct gw_pkt *pkts; /* 2^GW_SIM_INDEX_BITS of them, reserved, touched as needed */
     struct gw_flow_result *flows;
     uint64_t *acked_before;          /* per flow: at the last sample */
+    struct gw_sim_legacy *legacies;  /* per flow; NULL: no flow follows another one */
     uint32_t *flow_numbers;          /* per flow: its number on the sender's endpoint */
     uint32_t awaited;                /* flows and members that the run waits for */
     struct gw_sim_job *jobs;         /* as in workload.jobs */
@@ -159,9 +168,11 @@ struct gw_sim {
     atomic_uint barrier_count;
     atomic_uint barrier_phase;
 
-    struct gw_sim_totals past;      /* counters of core nodes that crashed */
+    struct gw_sim_totals past; /* counters of core nodes that crashed */
+    struct gw_notice_totals past_notices;
     uint64_t past_pool_empty;       /* the endpoints' among them */
     struct gw_sim_payload *payload; /* NULL: messages have no contents */
+    struct gw_sim_watch *watch;     /* NULL: no port is watched */
 };
 
 /* The partition that runs a place. */

@@ -26,11 +26,12 @@ static int compare_firings(const void *a, const void *b)
     return x->trigger < y->trigger ? -1 : x->trigger > y->trigger;
 }
 
-/* Starts one flow of a trigger at its host, one window after the firing. */
-static void start_later(struct gw_sim *sim, uint32_t flow, gw_time fired_at)
+/* Starts one flow of a trigger at its host, one window after the firing or later. */
+static void start_later(struct gw_sim *sim, const struct gw_trigger_spec *trigger, uint32_t flow,
+                        gw_time fired_at)
 {
     uint32_t place = sim->place[sim->scenario->workload.flows[flow].src];
-    gw_time at = fired_at + sim->window;
+    gw_time at = fired_at + (trigger->delay > sim->window ? trigger->delay : sim->window);
     gw_sim_app_add(&sim->nodes[place].app, (struct gw_sim_start){.at = at, .flow = flow});
     gw_sim_calendar_wake(gw_sim_part_of(sim, place), place, at);
 }
@@ -43,10 +44,10 @@ static void start_flows(struct gw_sim *sim, const struct gw_sim_firing *firing)
     const uint32_t *starts = workload->starts + trigger->first_start;
     if (trigger->one_each) {
         if (count <= trigger->start_count)
-            start_later(sim, starts[count - 1], firing->at);
+            start_later(sim, trigger, starts[count - 1], firing->at);
     } else if (count == trigger->needs) {
         for (uint32_t i = 0; i < trigger->start_count; i++)
-            start_later(sim, starts[i], firing->at);
+            start_later(sim, trigger, starts[i], firing->at);
     }
 }
 

@@ -1,7 +1,8 @@
 /*
  * Triggers of the workload: flows that end fire them, and they start other flows.
  *
- * A trigger crosses hosts, so what it starts begins one window after the flow that fired it ended.
+ * A trigger crosses hosts, so what it starts begins one window after the flow that fired it ended,
+ * or after the trigger's delay if that is longer.
  */
 #ifndef GW_SIM_TRIGGERS_H
 #define GW_SIM_TRIGGERS_H

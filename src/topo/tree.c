@@ -1,7 +1,7 @@
 /*
  * Tree: one root, `depth` levels of switches with `fanout` children each, hosts on the lowest
- * level. Switches are numbered level by level from the root, sw0. A lowest switch and its hosts are
- * a group.
+ * level, and some on the root if wanted, which have the last numbers. Switches are numbered level
+ * by level from the root, sw0. A lowest switch and its hosts are a group, and so are the root's.
  */
 #include <stdio.h>
 
@@ -18,6 +18,7 @@ struct tree {
     uint32_t depth;
     uint32_t fanout;
     uint32_t hosts_per_leaf;
+    uint32_t root_hosts;
 };
 
 /* Counts the lowest switches, and all above them. */
@@ -41,8 +42,12 @@ static int count_switches(const struct tree *cfg, uint32_t *leaves, uint32_t *in
         }
     }
     *leaves = (uint32_t)level;
-    return gw_topo_check_range("hosts_per_leaf", cfg->hosts_per_leaf, 1,
-                               GW_TOPO_HOSTS_MAX / *leaves, why, why_size);
+    error = gw_topo_check_range("hosts_per_leaf", cfg->hosts_per_leaf, 1,
+                                GW_TOPO_HOSTS_MAX / *leaves, why, why_size);
+    return error ? error
+                 : gw_topo_check_range("root_hosts", cfg->root_hosts, 0,
+                                       GW_TOPO_HOSTS_MAX - *leaves * cfg->hosts_per_leaf, why,
+                                       why_size);
 }
 
 static int build(struct gw_topo *topo, const void *options, char *why, size_t why_size)
@@ -53,14 +58,15 @@ static int build(struct gw_topo *topo, const void *options, char *why, size_t wh
     if (error)
         return error;
     uint64_t uplink_rate_bps = cfg->uplink_rate_bps ? cfg->uplink_rate_bps : cfg->fabric.rate_bps;
-    uint32_t host_count = leaves * cfg->hosts_per_leaf;
+    uint32_t below = leaves * cfg->hosts_per_leaf, host_count = below + cfg->root_hosts;
     for (uint32_t h = 0; h < host_count; h++)
-        gw_topo_add_node(topo, false, h / cfg->hosts_per_leaf, cfg->fabric.host_delay, "host%u", h);
+        gw_topo_add_node(topo, false, h < below ? h / cfg->hosts_per_leaf : leaves,
+                         cfg->fabric.host_delay, "host%u", h);
     for (uint32_t s = 0; s < inner + leaves; s++)
         gw_topo_add_node(topo, true, s < inner ? GW_GROUP_ANY : s - inner,
                          cfg->fabric.switch_latency, "sw%u", s);
     for (uint32_t h = 0; h < host_count; h++)
-        gw_topo_add_link(topo, h, host_count + inner + h / cfg->hosts_per_leaf,
+        gw_topo_add_link(topo, h, host_count + (h < below ? inner + h / cfg->hosts_per_leaf : 0),
                          cfg->fabric.rate_bps, cfg->fabric.latency);
     for (uint32_t s = 1; s < inner + leaves; s++)
         gw_topo_add_link(topo, host_count + s, host_count + (s - 1) / cfg->fanout, uplink_rate_bps,
@@ -84,6 +90,11 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct tree, hosts_per_leaf),
      .initial = "4",
      .help = "hosts of a switch on the lowest level"},
+    {.name = "root_hosts",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct tree, root_hosts),
+     .initial = "0",
+     .help = "hosts of the root itself"},
     {.name = "uplink_rate",
      .type = GW_PARAM_RATE,
      .offset = offsetof(struct tree, uplink_rate_bps),

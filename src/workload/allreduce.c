@@ -116,9 +116,12 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
                                            .element_size = ELEMENT_SIZE,
                                            .iterations = cfg->iterations,
                                            .start = draft.start};
-        if (!error && draft.coll)
+        if (!error && draft.coll) {
+            collective.tenant =
+                gw_workload_add_tenant(workload, gw_job_options_spec(&draft).announce);
             gw_collective_add(workload, &collective);
-        else if (!error)
+        }
+        if (!error && !draft.coll)
             add_job(workload, cfg, &draft, &site);
     }
     gw_job_site_close(&site);

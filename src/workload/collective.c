@@ -28,6 +28,7 @@ void gw_collective_add(struct gw_workload *workload, const struct gw_collective 
                 .fires_sent = GW_TRIGGER_NONE,
                 .fires_received =
                     step + 1 < steps ? first_trigger + step * n + rank : GW_TRIGGER_NONE,
+                .tenant = collective->tenant,
             };
             gw_workload_add_flow(workload, &flow);
         }

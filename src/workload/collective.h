@@ -16,6 +16,7 @@ struct gw_collective {
     uint32_t element_size; /* bytes */
     uint32_t iterations;   /* one after the other */
     gw_time start;
+    uint32_t tenant; /* that announces its bursts */
 };
 
 /* Adds the flows: n per step. */

@@ -77,6 +77,16 @@ void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t 
                                                           .fires_received = GW_TRIGGER_NONE});
 }
 
+int gw_workload_announce(const char *text, uint8_t *option, struct gw_workload_ctx *ctx)
+{
+    if (gw_notice_parse(text, option) == GW_OK)
+        return GW_OK;
+    return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                              "announce must be no, a multiple of 5 packets up to 75, or a ratio "
+                              "such as 1/4, not %s",
+                              text);
+}
+
 uint32_t *gw_workload_groups(const struct gw_topo *topo)
 {
     uint32_t host_count = topo->host_count;

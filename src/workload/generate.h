@@ -41,6 +41,22 @@ void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t 
                            gw_time start);
 
 /*
+ * Reads the value of the parameter "announce" into a gw_notice_option. Returns 0, or a negative
+ * error with ctx->why set.
+ */
+int gw_workload_announce(const char *text, uint8_t *option, struct gw_workload_ctx *ctx);
+
+/* Its row in a kind's table; `path` is that of the text in the cfg. */
+#define GW_ANNOUNCE_PARAM(cfg_type, path)                                                          \
+    {                                                                                              \
+        .name = "announce", .type = GW_PARAM_TEXT, .offset = offsetof(cfg_type, path),             \
+        .initial = "1/4",                                                                          \
+        .help = "with pcn.enable: bursts are announced with a marking threshold of so many "       \
+                "packets, a multiple of 5 up to 75, or by the formula with the ratio 1/1, 1/2, "   \
+                "1/4 and so on, or not at all: no (PCN section 3.3)"                               \
+    }
+
+/*
  * The group (pod, rack) of every host, to be freed by the caller; every host is a group of its own
  * when some group holds more than half of the hosts, so that not all traffic could cross groups.
  */

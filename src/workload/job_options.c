@@ -151,6 +151,9 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
                                   MAGNITUDE_MAX, options->magnitude);
     error = check_times(options, ctx);
+    uint8_t announce;
+    if (!error)
+        error = gw_workload_announce(options->announce, &announce, ctx);
     return error ? error : check_memory(options, via, elements, ctx);
 }
 
@@ -249,7 +252,10 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
 {
     const struct gw_job_options *options = draft->options;
     uint32_t window = window_of(options);
+    uint8_t announce = GW_NOTICE_OFF;
+    gw_notice_parse(options->announce, &announce); /* it has been checked */
     return (struct gw_job_spec){
+        .announce = announce,
         .via = draft->via,
         .way = draft->way,
         .levels = (uint8_t)(draft->via == GW_JOB_VIA_INA   ? options->levels

@@ -9,6 +9,7 @@
 #define GW_WORKLOAD_JOB_OPTIONS_H
 
 #include "core/coll/coll.h"
+#include "workload/generate.h"
 #include "workload/job_rules.h"
 #include "workload/placement.h"
 #include "workload/workload.h"
@@ -35,6 +36,7 @@ struct gw_job_options {
     uint32_t overflow_ppm;
     uint32_t placement; /* enum gw_placement */
     char hosts[GW_PARAM_TEXT_MAX];
+    char announce[GW_PARAM_TEXT_MAX];
     bool exclusive;
     bool colocated;
     bool interleaved;
@@ -169,6 +171,6 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \
         GW_JOB_PARAM(cfg_type, TIME, start_spread, "0",                                            \
                      "each job starts up to this much later, at random"),                          \
-        GW_JOB_RULE_PARAMS(cfg_type)
+        GW_ANNOUNCE_PARAM(cfg_type, job.announce), GW_JOB_RULE_PARAMS(cfg_type)
 
 #endif

@@ -34,6 +34,8 @@ void gw_workload_fini(struct gw_workload *workload)
         gw_plan_free(&workload->plans[i].plan);
     free(workload->plans);
     free(workload->collectives);
+    free(workload->tenants);
+    free(workload->bursts);
     free(workload->starts);
     free(workload->triggers);
     free(workload->flows);
@@ -105,6 +107,24 @@ void gw_workload_add_collective(struct gw_workload *workload, const char *kind, 
                        workload->collective_count + 1, sizeof(workload->collectives[0]));
     workload->collectives[workload->collective_count++] = (struct gw_collective_spec){
         .kind = kind, .first_flow = first_flow, .flow_count = workload->flow_count - first_flow};
+}
+
+uint32_t gw_workload_add_tenant(struct gw_workload *workload, uint8_t announce)
+{
+    workload->tenants = gw_memory_grow(workload->tenants, &workload->tenant_room,
+                                       workload->tenant_count + 1, sizeof(workload->tenants[0]));
+    workload->tenants[workload->tenant_count] = (struct gw_tenant_spec){.announce = announce};
+    return ++workload->tenant_count;
+}
+
+void gw_workload_add_burst(struct gw_workload *workload, uint32_t first_flow)
+{
+    workload->bursts = gw_memory_grow(workload->bursts, &workload->burst_room,
+                                      workload->burst_count + 1, sizeof(workload->bursts[0]));
+    workload->bursts[workload->burst_count++] = (struct gw_burst_spec){
+        .first_flow = first_flow, .flow_count = workload->flow_count - first_flow};
+    for (uint32_t flow = first_flow; flow < workload->flow_count; flow++)
+        workload->flows[flow].burst = workload->burst_count;
 }
 
 void gw_workload_add_server(struct gw_workload *workload, uint32_t host)

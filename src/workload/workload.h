@@ -11,6 +11,7 @@
 #include "base/fixed.h"
 #include "base/prng.h"
 #include "core/coll/coll.h"
+#include "core/notice.h"
 #include "topo/topo.h"
 #include "workload/job_rules.h"
 #include "workload/model/plan.h"
@@ -37,6 +38,23 @@ struct gw_flow_spec {
     uint32_t fires_sent;     /* trigger fired when the sender knows that all is delivered */
     uint32_t fires_received; /* trigger fired when the receiver has everything */
     bool background;         /* the run does not wait for it */
+    uint32_t burst;          /* that it is part of, from 1; 0: none */
+    uint32_t tenant;         /* that announces it, from 1; 0: it is not announced */
+    uint32_t follows;        /* flow of the same connection, from 1, that ends before; 0: none */
+    bool goes_on;            /* with the window with which that one ended; else it begins anew, as
+                                after a silence, with its threshold (RFC 5681, section 4.1) */
+};
+
+/* Whoever announces bursts of plain flows, as a job announces its own. */
+struct gw_tenant_spec {
+    uint8_t announce; /* gw_notice_option */
+    uint8_t units;    /* threshold that follows from it; 0: no notices */
+};
+
+/* Flows that start together, and after which a tenant pauses. */
+struct gw_burst_spec {
+    uint32_t first_flow;
+    uint32_t flow_count;
 };
 
 /* Starts flows once it has been fired `needs` times. */
@@ -45,6 +63,7 @@ struct gw_trigger_spec {
     uint32_t first_start; /* index into `starts` */
     uint32_t start_count; /* flows to start; with `one_each`, one flow per firing, in order */
     bool one_each;        /* every firing starts the next flow of the list (a window of flows) */
+    gw_time delay;        /* from the last firing that it needed until they start, at least */
 };
 
 /* How a job's gradients are moved, and who adds them up. */
@@ -96,8 +115,11 @@ struct gw_job_spec {
     uint64_t segment; /* bytes of a message of a call, a multiple of 4 */
     uint64_t whole;   /* a piece of up to so many bytes has one server, larger ones are divided */
     uint32_t iterations;
-    uint32_t values; /* elements per fragment */
-    uint32_t window; /* fragments, at most */
+    uint8_t announce;                  /* gw_notice_option */
+    uint8_t units;                     /* threshold that follows from it; 0: no notices */
+    struct gw_notice_path notice_path; /* from which it follows */
+    uint32_t values;                   /* elements per fragment */
+    uint32_t window;                   /* fragments, at most */
     uint32_t window_initial;
     uint32_t aggregators; /* of every switch that adds up */
     uint32_t slots;       /* of the job, via SwitchML */
@@ -133,6 +155,10 @@ struct gw_named_plan {
 struct gw_workload {
     struct gw_named_plan *plans;
     uint32_t plan_count, plan_room;
+    struct gw_tenant_spec *tenants;
+    uint32_t tenant_count, tenant_room;
+    struct gw_burst_spec *bursts;
+    uint32_t burst_count, burst_room;
     struct gw_collective_spec *collectives;
     uint32_t collective_count, collective_room;
     struct gw_job_spec *jobs;
@@ -181,6 +207,10 @@ void gw_workload_add_server(struct gw_workload *workload, uint32_t host);
 /* Adds a collective of all flows from `first_flow` on. */
 void gw_workload_add_collective(struct gw_workload *workload, const char *kind,
                                 uint32_t first_flow);
+/* Adds a tenant and returns its number, from 1. */
+uint32_t gw_workload_add_tenant(struct gw_workload *workload, uint8_t announce);
+/* Adds a burst of all flows from `first_flow` on, each of which is made part of it. */
+void gw_workload_add_burst(struct gw_workload *workload, uint32_t first_flow);
 /* Adds a flow to the trigger that was added last. */
 void gw_workload_add_start(struct gw_workload *workload, uint32_t flow);
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import statistics
 import sys
 import unittest
 
@@ -120,6 +121,38 @@ class ClaimsTest(CommandCase):
         done = self.sim(SCENARIO + CLAIMS.replace("tolerance: 10%", "tolerance: ten"), status=2)
         self.assertEqual(done.stdout, "")
         self.assertTrue(done.stderr.startswith(f"gradwire: {self.name}:18: claims.1.tolerance: "))
+
+    def test_bad_seeds__are_refused(self):
+        bad = CLAIMS.replace("tolerance: 10%", "tolerance: 10%\n    seeds: both")
+        done = self.sim(SCENARIO + bad, status=2)
+        self.assertIn("claims.1.seeds: not understood: both; expected each or together", done.stderr)
+
+    def test_seeds_together__are_judged_as_one(self):
+        text = SCENARIO + ("claims:\n  - {id: a, text: b, source: c, measured: 'length', seeds: together, "
+                           "expected: {about: 6}, tolerance: 1%}\n")  # fmt: skip
+        done = self.sim(text, "--seeds", "3")
+        self.assertIn("measured 6 over 3 seeds together\n", done.stdout)
+        claim = json.loads(self.sim(text, "--seeds", "3", "--json").stdout)[0]["claims"][0]
+        self.assertEqual((claim["seeds"], claim["seeds_holding"]), ("together", 3))
+
+    def test_box__is_over_all_items_of_all_seeds(self):
+        table = "table: [hops, box jobs.completion_us]\n"
+        results = json.loads(self.sim(SCENARIO + table, "--seeds", "3", "--json").stdout)
+        values = sorted(job["completion_us"] for run in results[:3] for job in run["jobs"])
+        out = self.path("out")
+        self.sim(SCENARIO + table, "--seeds", "3", "--out", out)
+        with open(os.path.join(out, "table.csv"), encoding="utf-8", newline="") as file:
+            row = next(csv.DictReader(file))
+        parts = ("min", "q1", "median", "q3", "max", "mean")
+        self.assertEqual(list(row), ["via", "hops"] + [f"{part} jobs.completion_us" for part in parts])
+        cuts = statistics.quantiles(values, method="inclusive")
+        expected = [values[0], *cuts, values[-1], statistics.mean(values)]
+        for part, number in zip(parts, expected, strict=True):
+            self.assertAlmostEqual(float(row[part + " jobs.completion_us"]), number, delta=0.006)
+
+    def test_box__of_nothing_is_refused(self):
+        done = self.sim(SCENARIO + "table: [box jobs.no_such]\n", status=2)
+        self.assertIn("table: box jobs.no_such: the result of a run has no such number", done.stderr)
 
     def test_out__has_table_and_claims(self):
         out = self.path("out")

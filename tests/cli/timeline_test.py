@@ -74,6 +74,18 @@ class TimelineTest(CommandCase):
             computed = sum(span["dur"] for span in own)
             self.assertTrue(1000 - CLOSE <= computed <= 1200 + CLOSE, computed)
 
+    @staticmethod
+    def bursts_of(events, rank):
+        """Those of a worker of the first job; two without a pause between them are one."""
+        edges = [sorted(e["ts"] for e in events[phase] if (e["pid"], e["tid"]) == (0, rank)
+                        and e["cat"] == "burst") for phase in "be"]  # fmt: skip
+        bursts = []
+        for start, stop in zip(*edges, strict=True):
+            if bursts and start - bursts[-1][1] < CLOSE:
+                start = bursts.pop()[0]
+            bursts.append((start, stop))
+        return bursts
+
     def test_computation_agrees_with_the_result(self):
         for via in ["ina", "ring", "ps"]:
             result, events = self.run_with("--set", f"workload.0.via={via}")
@@ -82,7 +94,7 @@ class TimelineTest(CommandCase):
             for span in events["X"]:
                 workers[span["pid"], span["tid"]].append(span)
             self.assertEqual(len(workers), WORKERS + 2)
-            rates, stalls = [], []
+            rates, stalls, moving, counts = [], [], [], []
             for rank in range(WORKERS):
                 spans = workers[0, rank]
                 self.check_computation(spans)
@@ -95,10 +107,17 @@ class TimelineTest(CommandCase):
                 time = (max(ends) - starts[WARMUP]) / (ITERATIONS - WARMUP)
                 rates.append(1 / time)
                 stalls.append(1 - computed / (ITERATIONS - WARMUP) / time)
+                begin, end, bursts = starts[WARMUP], max(ends), self.bursts_of(events, rank)
+                inside = sum(max(0, min(e, end) - max(b, begin)) for b, e in bursts)
+                moving.append(inside / (ITERATIONS - WARMUP) / time)
+                begun = sum(begin + CLOSE < b < end - CLOSE for b, _ in bursts)
+                counts.append(begun / (ITERATIONS - WARMUP))
             # The job's rate is that of all workers, and its stall the mean of their shares.
             iteration = WORKERS / sum(rates)
             self.assertAlmostEqual(job["iteration_us"], iteration, delta=CLOSE)
             self.assertAlmostEqual(job["stall_us"], sum(stalls) / WORKERS * iteration, delta=CLOSE)
+            self.assertAlmostEqual(job["moving_us"], sum(moving) / WORKERS * iteration, delta=CLOSE)
+            self.assertEqual(job["bursts"], sum(counts) / WORKERS)
 
     def test_pieces_and_bursts(self):
         for via in ["ina", "hd", "ps"]:

@@ -30,7 +30,7 @@ enum {
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
 static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit,
-    total_partial;
+    total_partial, total_notices, total_answers, total_unanswered;
 
 struct fuzz {
     struct gw_test_host host;
@@ -65,14 +65,16 @@ static void start_message(struct fuzz *f)
 {
     static const unsigned char message[MESSAGE_BYTES] = {1, 2, 3};
     uint32_t flow;
+    uint8_t bytes = take8(f), choice = take8(f);
     struct gw_send send = {
         .peer = THEIRS,
-        .bytes = take8(f) % (MESSAGE_BYTES + 1),
+        .bytes = bytes % (MESSAGE_BYTES + 1),
         .data = message,
-        .class = take8(f) % (GW_CLASS_DATA_MAX + 1),
+        .class = choice % (GW_CLASS_DATA_MAX + 1),
         .may_lose_part = true,
         .transport = f->transport,
         .path = gw_test_path(&f->cfg, 10000000000, 10 * GW_US),
+        .notice = {.job = choice >> 5 & 1, .units = choice >> 6},
     };
     if (f->sends < SENDS_MAX && gw_endpoint_send(f->host.endpoint, &send, &flow, f->now) == 0)
         f->sends++;
@@ -145,6 +147,26 @@ static void input_packet(struct fuzz *f)
     }
 }
 
+/* A notice, or the answer to one. */
+static void input_notice(struct fuzz *f)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    GW_ASSERT(pkt != NULL);
+    uint8_t shape = take8(f);
+    *pkt = (struct gw_pkt){
+        .q = {.size = 100, .kind = GW_PKT_NOTICE, .class = shape >> 5},
+        .src = shape & 1 ? take8(f) & 3 : THEIRS,
+        .dst = shape & 2 ? take8(f) & 3 : OURS,
+        .flow = take_number(f) & 3,
+        .seq = take_number(f) & 3,
+        .notice = {.job = shape >> 2 & 1, .units = take8(f), .is_answer = shape >> 3 & 1},
+    };
+    if (shape >> 4 & 1)
+        pkt->flow |= take_number(f) << 16;
+    pkt->buf = GW_BUF_NONE;
+    feed(f, pkt, 0);
+}
+
 static void pass_time(struct fuzz *f)
 {
     uint8_t step = take8(f);
@@ -200,6 +222,7 @@ static void fuzz_open(struct fuzz *f)
     f->cfg.rx_flows_max = 4;
     f->cfg.span_max = 64;
     f->cfg.control_max = 16;
+    f->cfg.announcers_max = 1;
     f->cfg.ack_every = 1 + take8(f) % GW_ACK_MASK_BEFORE;
     f->cfg.ack_delay = 5 * GW_US;
     uint8_t choice = take8(f);
@@ -236,6 +259,9 @@ static void fuzz_close(struct fuzz *f)
     total_malformed += stats->malformed;
     total_acked += f->ended;
     total_credit += stats->credits_sent + stats->credits_received;
+    total_notices += stats->notices_sent;
+    total_answers += stats->answers_received;
+    total_unanswered += stats->bursts_unanswered;
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
     free(f->posted[0]);
     free(f->posted[1]);
@@ -250,8 +276,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (f.left) {
         switch (take8(&f) % 8) {
         case 0:
-        case 1:
             input_datagram(&f);
+            break;
+        case 1:
+            input_notice(&f);
             break;
         case 2:
         case 3:
@@ -291,6 +319,11 @@ static void endpoint__survives_mutants(void **state)
     assert_true(total_credit > ROUNDS / 10);
     print_message("messages of which a part was enough: %llu\n", (unsigned long long)total_partial);
     assert_true(total_partial > ROUNDS / 1000);
+    print_message("notices %llu, answered %llu, bursts without an answer %llu\n",
+                  (unsigned long long)total_notices, (unsigned long long)total_answers,
+                  (unsigned long long)total_unanswered);
+    assert_true(total_notices > ROUNDS / 10 && total_answers > ROUNDS / 1000);
+    assert_true(total_unanswered > ROUNDS / 100);
 }
 
 int main(void)

@@ -81,6 +81,7 @@ static void invent(struct fuzz *f)
     msg.reason = msg.step == GW_ATTACH_REFUSE ? 1 + take8(f) % (GW_ATTACH_REASONS - 1) : 0;
     msg.key_id = f->net->sides[B].keys[0].id;
     uint8_t route = take8(f);
+    msg.notice = route % GW_ATTACH_NOTICES;
     gw_attach_encode(&msg, bytes);
     for (int i = 0; i < RAW_SIZE; i++)
         bytes[4 + take8(f) % (GW_ATTACH_SIZE - 4)] = take8(f);

@@ -7,6 +7,7 @@
 #include "support.h"
 
 #include "base/prng.h"
+#include "core/notice.h"
 
 enum {
     VALUES = 32,
@@ -33,8 +34,10 @@ static uint32_t element(const struct gw_model_cfg *cfg, uint32_t rank, uint32_t 
     return bits;
 }
 
+/* Bursts are announced in all ways; no sum depends on it. */
 static struct gw_model_cfg basic(uint64_t seed)
 {
+    static const uint8_t options[] = {GW_NOTICE_FORMULA, GW_NOTICE_OFF, 3};
     return (struct gw_model_cfg){
         .seed = seed,
         .racks = 2,
@@ -43,6 +46,7 @@ static struct gw_model_cfg basic(uint64_t seed)
         .aggregators = 256,
         .values = VALUES,
         .window = WINDOW,
+        .notice = options[seed % GW_COUNT_OF(options)],
         .first_seq = UINT32_MAX - 20, /* wraps soon */
         .tensors = 2,
         .counts = {2000, 1000},
@@ -147,6 +151,7 @@ static void job__three_levels_are_exact_under_faults(void **state)
         cfg.aggregators = seed % 2 ? 256 : 7;
         gw_model_run(&cfg, &result);
         expect_all(&cfg, &result);
+        assert_int_equal(result.bursts > 0, cfg.notice != GW_NOTICE_OFF);
         gw_model_result_free(&result);
     }
 }

@@ -1,174 +1,19 @@
 /*
  * The worker; see worker.h. What it has out is in outstanding.c, the window in agg_window.h, what
- * packets carry in worker_values.c; here is when which of them acts, and what an epoch changes.
- *
- * Invariants: expected <= next <= row.end; what is out fits the largest window; results that are
- * owed to a server leave before gradients.
+ * packets carry in worker_values.c, and how they leave in worker_send.c; here is when which of them
+ * acts, and what an epoch changes.
  */
-#include "core/aggregation/worker.h"
+#include "core/aggregation/worker_impl.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/stall.h"
-#include "core/aggregation/agg_congestion.h"
-#include "core/aggregation/outstanding.h"
-#include "core/aggregation/result_log.h"
-#include "core/aggregation/tensor_row.h"
-#include "core/aggregation/worker_values.h"
-#include "core/host/app.h"
 
 enum {
     INCREASE_BYTES = 1500, /* of the window, per window or result (ATP, section 3.7) */
 };
-
-struct gw_worker {
-    struct gw_app app;
-    struct gw_worker_cfg cfg;
-    struct gw_agg_index index;
-    void *index_memory;
-    struct gw_tensor_row row; /* in work */
-    struct gw_outstanding out;
-    struct gw_agg_congestion cc;
-    struct gw_worker_values values;
-    struct gw_result_log log;
-    bool is_paused;    /* between two epochs */
-    bool is_out;       /* failed: an epoch must begin before the next call */
-    gw_time result_at; /* last result, or start of work */
-    struct gw_worker_stats stats;
-};
-
-/* The worker's position below its first switch. */
-static uint32_t position_bit(const struct gw_worker *worker)
-{
-    const struct gw_worker_cfg *cfg = &worker->cfg;
-    return cfg->level == 0 ? cfg->bitmap : UINT32_C(1) << cfg->above[cfg->level - 1];
-}
-
-/* Whether there is a fragment that was never sent, and room for it in the window. */
-static bool has_next(const struct gw_worker *worker)
-{
-    return worker->out.next != worker->row.end &&
-           gw_agg_congestion_has_room(&worker->cc, &worker->out);
-}
-
-static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
-                            gw_time now)
-{
-    const struct gw_worker *worker = (const struct gw_worker *)sender;
-    (void)ep;
-    (void)now;
-    if (worker->is_paused)
-        return false;
-    return gw_outstanding_has_resend(&worker->out) || gw_result_log_has_next(&worker->log) ||
-           has_next(worker);
-}
-
-/* Whether there are tensors without sums, or results that a server may lack. */
-static bool has_work(const struct gw_worker *worker)
-{
-    return gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log);
-}
-
-static void worker_wake(struct gw_worker *worker, gw_time now)
-{
-    if (!worker->app.sender.in_ring && worker_can_send(worker->app.ep, &worker->app.sender, now))
-        gw_app_wake(&worker->app);
-}
-
-/* The next fragment to send: one to be sent again, else a new one. False: none. */
-static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again, gw_time now)
-{
-    *again =
-        gw_outstanding_has_resend(&worker->out) && gw_outstanding_take_resend(&worker->out, seq);
-    if (*again)
-        return true;
-    if (!has_next(worker))
-        return false;
-    *seq = gw_outstanding_take_next(&worker->out, now);
-    return true;
-}
-
-static void write_place(const struct gw_worker *worker, struct gw_pkt *pkt)
-{
-    pkt->agg.bitmap = position_bit(worker);
-    pkt->agg.level = worker->cfg.level;
-    memcpy(pkt->agg.above, worker->cfg.above, sizeof(pkt->agg.above));
-}
-
-/* Writes the payload of the packet's fragment, and says whether it is raw. */
-static void fill_payload(struct gw_worker *worker, const struct gw_row_tensor *work,
-                         struct gw_pkt *pkt)
-{
-    uint8_t *note = gw_outstanding_note(&worker->out, pkt->seq);
-    if (worker->cfg.proactive && !(*note & GW_NOTE_RAW) &&
-        gw_worker_values_might_saturate(&worker->values, work, pkt->seq)) {
-        *note |= GW_NOTE_RAW;
-        worker->stats.flagged++;
-    }
-    if (gw_worker_values_write(&worker->values, work, pkt, *note & GW_NOTE_RAW)) {
-        *note |= GW_NOTE_RAW;
-        pkt->agg_flags |= GW_AGG_RAW | GW_AGG_RESEND;
-        worker->stats.raw++;
-    }
-}
-
-/* Fills a packet that gives a result back to the server; false when none is owed. */
-static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
-{
-    const struct gw_kept_result *kept = gw_result_log_next(&worker->log);
-    if (!kept)
-        return false;
-    gw_app_pkt(&worker->app, pkt, worker->cfg.server, kept->seq, kept->values);
-    pkt->key = kept->key;
-    pkt->epoch = worker->cfg.epoch;
-    pkt->scale = kept->scale;
-    pkt->agg_flags = kept->flags | GW_AGG_FINAL | GW_AGG_RESEND;
-    pkt->index = gw_agg_index_of(&worker->index, kept->seq);
-    write_place(worker, pkt);
-    pkt->buf = kept->buf;
-    if (kept->buf != GW_BUF_NONE)
-        gw_buf_share(worker->app.pool->bufs, kept->buf);
-    worker->stats.supplied++;
-    return true;
-}
-
-static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
-{
-    struct gw_worker *worker = (struct gw_worker *)sender;
-    (void)ep;
-    uint32_t seq = 0;
-    bool again = false;
-    struct gw_pkt *pkt = gw_app_claim(&worker->app);
-    if (pkt && supply(worker, pkt))
-        return pkt;
-    if (!pkt || !gw_app_claim_buf(&worker->app, pkt)) {
-        gw_app_arm_by(&worker->app, gw_time_add(now, worker->cfg.timeout));
-        return NULL;
-    }
-    if (!take_seq(worker, &seq, &again, now)) {
-        gw_pkt_release(worker->app.pool, pkt);
-        return NULL;
-    }
-    const struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, seq);
-    gw_app_pkt(&worker->app, pkt, worker->cfg.server, seq,
-               gw_tensor_row_values(&worker->row, work, seq));
-    pkt->key = work->key;
-    pkt->epoch = worker->cfg.epoch;
-    if (worker->cfg.offers_exponents)
-        pkt->scale = gw_worker_values_offer(&worker->values, seq);
-    pkt->agg_flags = again ? GW_AGG_RESEND : 0;
-    pkt->agg_flags |= gw_agg_congestion_says(&worker->cc, &worker->out, seq, again);
-    pkt->index = gw_agg_index_of(&worker->index, seq);
-    write_place(worker, pkt);
-    fill_payload(worker, work, pkt);
-    worker->stats.sent++;
-    worker->stats.resent += again;
-    if (worker->app.timer_at == GW_TIME_NEVER)
-        gw_app_arm(&worker->app, gw_time_add(now, worker->cfg.timeout));
-    return pkt;
-}
 
 static void work_end(struct gw_worker *worker, const struct gw_row_tensor *work,
                      const struct gw_event *how)
@@ -241,7 +86,7 @@ static void take_request(struct gw_worker *worker, const struct gw_pkt *pkt)
 {
     bool is_raw = pkt->agg_flags & GW_AGG_RAW;
     *gw_outstanding_note(&worker->out, pkt->seq) |= is_raw ? GW_NOTE_RAW : GW_NOTE_ASKED;
-    if (is_raw || pkt->agg.bitmap & position_bit(worker))
+    if (is_raw || pkt->agg.bitmap & gw_worker_position(worker))
         gw_outstanding_resend(&worker->out, pkt->seq);
 }
 
@@ -266,9 +111,9 @@ static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
         take_result(worker, work, pkt, now);
     }
     gw_pkt_release(app->pool, pkt);
-    if (gw_app_is_announced(app) && !has_work(worker))
+    if (gw_app_is_announced(app) && !gw_worker_has_work(worker))
         gw_app_idle(app, now);
-    worker_wake(worker, now);
+    gw_worker_wake(worker, now);
 }
 
 static void worker_expire(struct gw_app *app, gw_time now)
@@ -281,7 +126,7 @@ static void worker_expire(struct gw_app *app, gw_time now)
         gw_worker_fail(worker, GW_JOB_STALLED, worker->cfg.server, now);
         return;
     }
-    if (!has_work(worker) || worker->is_paused) {
+    if (!gw_worker_has_work(worker) || worker->is_paused) {
         gw_app_arm(app, stall_at);
         return;
     }
@@ -291,13 +136,8 @@ static void worker_expire(struct gw_app *app, gw_time now)
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_app_arm(app, gw_outstanding_deadline(&worker->out, now));
     gw_app_arm_by(app, stall_at);
-    worker_wake(worker, now);
+    gw_worker_wake(worker, now);
 }
-
-static const struct gw_sender_ops worker_sender_ops = {
-    .can_send = worker_can_send,
-    .emit = worker_emit,
-};
 
 static const struct gw_app_ops worker_app_ops = {
     .role = GW_APP_WORKER,
@@ -397,7 +237,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
         .app = {.ops = &worker_app_ops,
                 .job = cfg->job,
                 .notice = cfg->notice,
-                .sender = {.ops = &worker_sender_ops, .class = cfg->class}},
+                .sender = {.ops = &gw_worker_sender_ops, .class = cfg->class}},
         .cfg = *cfg,
     };
     *result = worker;
@@ -448,7 +288,7 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
             gw_app_busy(&worker->app, worker->cfg.server, now);
     }
     gw_app_promise(&worker->app);
-    worker_wake(worker, now);
+    gw_worker_wake(worker, now);
     return GW_OK;
 }
 
@@ -480,11 +320,11 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     worker->result_at = now;
     if (gw_app_is_announced(&worker->app))
         gw_app_rest(&worker->app);
-    if (has_work(worker)) {
+    if (gw_worker_has_work(worker)) {
         gw_app_arm(&worker->app, gw_time_add(now, cfg->timeout));
         gw_app_busy(&worker->app, cfg->server, now);
     }
-    worker_wake(worker, now);
+    gw_worker_wake(worker, now);
 }
 
 bool gw_worker_owes(const struct gw_worker *worker)

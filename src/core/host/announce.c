@@ -168,6 +168,19 @@ static void leave(struct gw_endpoint *ep, struct gw_announcer *announcer)
     }
 }
 
+/* The notice is answered: its burst leaves now, or after its lead. */
+static void lead(struct gw_endpoint *ep, struct gw_announcer *announcer, gw_time now)
+{
+    if (announcer->burst.terms.lead == 0) {
+        leave(ep, announcer);
+        return;
+    }
+    announcer->is_due = false;
+    gw_egress_leave(ep, &announcer->sender);
+    announcer->until = gw_time_add(now, announcer->burst.terms.lead);
+    gw_endpoint_arm(ep, timer_of(ep, announcer), announcer->until);
+}
+
 void gw_announce_expire(struct gw_endpoint *ep, uint32_t timer, gw_time now)
 {
     struct gw_announcer *announcer = &ep->announcers[timer - gw_announcer_timer(ep)];
@@ -313,7 +326,7 @@ static void take_answer(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_tim
     announcer->is_answered = true;
     measure(announcer, now - announcer->asked_at[copy]);
     if (announcer->is_asking)
-        leave(ep, announcer);
+        lead(ep, announcer, now);
 }
 
 void gw_announce_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)

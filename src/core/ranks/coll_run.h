@@ -45,13 +45,13 @@ struct gw_coll_run_cfg {
     const uint32_t *addresses;            /* of all ranks; must outlive the run */
     const struct gw_transport *transport; /* must outlive the run */
     struct gw_path path;                  /* to the farthest rank */
-    struct gw_notice_terms notice;        /* of all messages */
     uint8_t class;                        /* of all messages */
     uint32_t segment;                     /* bytes of a message: a multiple of 4 */
     uint32_t flows; /* messages sent at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
     /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
      * endpoint's, so that those who send to a dead worker name it. */
     gw_time stall;
+    struct gw_notice_terms notice;    /* how messages after an idle time are announced */
     const struct gw_kernels *kernels; /* NULL: no payload (simulation) */
 };
 

@@ -417,9 +417,22 @@ uint32_t gw_aggregate_workers_unknown(const struct gw_pkt *pkt)
     return workers ? workers : 1;
 }
 
+/* Workers behind those of a job's positions that are in the bitmap. */
+static uint32_t workers_of(const struct gw_aggregate_job *job, uint32_t bitmap)
+{
+    uint32_t workers = 0;
+    for (bitmap &= positions_of(job); bitmap; bitmap &= bitmap - 1)
+        workers += job->workers ? job->workers[__builtin_ctz(bitmap)] : 1;
+    return workers ? workers : 1;
+}
+
 uint32_t gw_aggregate_workers(struct gw_aggregate *aggregate, const struct gw_pkt *pkt)
 {
-    (void)aggregate;
+    const struct gw_aggregate_job *job = job_find(aggregate, pkt->flow);
+    if (job && job->epoch == pkt->epoch && pkt->agg.level == job->level)
+        return workers_of(job, pkt->agg.bitmap);
+    if (job && job->epoch == pkt->epoch && pkt->agg.level == job->level + 1)
+        return workers_of(job, UINT32_MAX);
     return gw_aggregate_workers_unknown(pkt);
 }
 

@@ -64,16 +64,17 @@ static bool give(struct gw_notice_budget *budget, const struct gw_notice_rules *
     return is_short;
 }
 
-/* What nobody may save is spare, as far as that may be saved. */
+/* What nobody may save is spare, as far as the port may save it: the rest is lost. */
 static void keep_spare(struct gw_notice_budget *budget, const struct gw_notice_rules *rules,
                        gw_time time)
 {
-    int64_t room = (int64_t)rules->save - budget->spare;
+    int64_t room = (int64_t)rules->save;
     for (uint32_t i = 0; i < rules->accounts_max; i++)
         if (is_used(&budget->accounts[i]) && budget->accounts[i].balance > 0)
             room -= budget->accounts[i].balance;
-    if (room > 0)
-        budget->spare += time < (gw_time)room ? (int64_t)time : room;
+    budget->spare += (int64_t)time;
+    if (budget->spare > room)
+        budget->spare = room;
 }
 
 void gw_notice_budget_book(struct gw_notice_budget *budget, const struct gw_notice_rules *rules,
@@ -129,7 +130,8 @@ uint32_t gw_notice_budget_room(const struct gw_notice_budget *budget,
         const struct gw_notice_account *account = &budget->accounts[i];
         if (!is_used(account))
             return i;
-        bool is_idle = !account->open && account->balance >= account->limit;
+        bool is_idle = !account->open && account->balance >= account->limit &&
+                       budget->at - account->used >= GW_NOTICE_KEEP;
         if (account->mates > own + 1 && (!worst || is_worse(account, worst)))
             worst = account;
         if (account->mates >= own && is_idle &&

@@ -11,7 +11,8 @@
  * part in equal parts to its jobs; what one cannot take since it has saved up its part of `save`,
  * the others get. While the port is low, time is taken in equal parts from those who keep it so. A
  * job is honoured unless its account is in debt, so a debt is at most what one announcement may
- * cost (`hold`). When there is no room, a link with few jobs takes it from the one with most.
+ * cost (`hold`). When there is no room, a link with few jobs takes it from the one with most, and
+ * else a new job only what has been idle for long.
  *
  * Invariant: balances and what is spare, together, are what was given less what was taken, and at
  * most `save`. So in any time T a port is low for at most
@@ -33,6 +34,10 @@ enum {
 };
 
 #define GW_NOTICE_ACCOUNT_NONE UINT32_MAX
+
+/* An account that nobody has used for so long makes room for others of its link: above the time
+ * between two bursts of a training job, so that made up jobs do not drive out those that are. */
+#define GW_NOTICE_KEEP (10 * GW_S)
 
 /* What holds for all ports of a switch. */
 struct gw_notice_rules {

@@ -100,6 +100,25 @@ static void claims_judge__takes_the_median_over_seeds(void **state)
     json_decref(json);
 }
 
+/* What is measured of each seed by itself has another median. */
+static void claims_judge__joins_seeds_where_told(void **state)
+{
+    static const double x[] = {9, 1, 2};
+    static const char expression[] = "[every({})[].x] | max - min";
+    struct gw_claim joint = at_least;
+    (void)state;
+    joint.is_joint = true;
+    json_t *json = verdict(&joint, expression, x, 3, false);
+    assert_true(json_number_value(json_object_get(json, "measured")) == 8);
+    assert_true(json_is_true(json_object_get(json, "holds")));
+    assert_int_equal(json_integer_value(json_object_get(json, "seeds_holding")), 3);
+    json_decref(json);
+    json = verdict(&at_least, expression, x, 3, false);
+    assert_true(json_number_value(json_object_get(json, "measured")) == 0);
+    assert_true(json_is_false(json_object_get(json, "holds")));
+    json_decref(json);
+}
+
 static void claims_judge__counts_what_is_true(void **state)
 {
     static const double x[] = {1, 9, 9, 1};
@@ -146,6 +165,7 @@ int main(void)
         cmocka_unit_test(claims_judge__knows_bounds),
         cmocka_unit_test(claims_judge__widens_by_the_tolerance),
         cmocka_unit_test(claims_judge__takes_the_median_over_seeds),
+        cmocka_unit_test(claims_judge__joins_seeds_where_told),
         cmocka_unit_test(claims_judge__counts_what_is_true),
         cmocka_unit_test(claims_judge__does_not_compute_what_is_absent),
     };

@@ -24,6 +24,7 @@ static void kinds_build__gives_the_right_counts(void **state)
         {"dumbbell", "hosts=3", 6, 2, 7},
         {"tree", "depth=3 fanout=2 hosts_per_leaf=3", 12, 7, 18},
         {"tree", "depth=1 fanout=2 hosts_per_leaf=3", 3, 1, 3},
+        {"tree", "depth=2 fanout=2 hosts_per_leaf=3 root_hosts=2", 8, 3, 10},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {

@@ -61,6 +61,7 @@ static void fixture_open(struct fixture *f)
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(ADDRESS, MTU);
     cfg.apps_max = 4;
     cfg.app_events_max = APP_EVENTS;
+    cfg.announcers_max = 1;
     *f = (struct fixture){.worker.app = {.ops = &worker_ops, .job = JOB},
                           .server.app = {.ops = &server_ops, .job = JOB},
                           .member.app = {.ops = &member_ops, .job = JOB},
@@ -145,6 +146,86 @@ static void detach__leaves_its_packets_without_application(void **state)
     assert_int_equal(gw_app_attach(&f.worker.app, f.host.endpoint), 0);
     feed(&f, JOB, GW_PKT_PARAM, 0);
     assert_int_equal(f.worker.count, 2);
+    fixture_close(&f);
+}
+
+static bool never_sends(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now)
+{
+    (void)ep;
+    (void)sender;
+    (void)now;
+    return false;
+}
+
+/* How many packets want to leave; the last of them in *last. */
+static uint32_t drain(struct fixture *f, struct gw_pkt *last)
+{
+    struct gw_node *node = gw_endpoint_node(f->host.endpoint);
+    struct gw_pkt *pkt;
+    node->ready_count = 0;
+    for (uint32_t count = 0;; count++) {
+        if (!(gw_node_output(node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE))
+            return count;
+        *last = *pkt;
+        gw_pkt_release(&f->host.pool, pkt);
+    }
+}
+
+/* A burst that is over before it has left is as good as given up: the next is announced anew. */
+static void app_busy__announces_what_begins_then(void **state)
+{
+    (void)state;
+    static const struct gw_sender_ops ops = {.can_send = never_sends};
+    struct fixture f;
+    struct gw_pkt pkt = {.seq = 0};
+    fixture_open(&f);
+    struct gw_app *app = &f.worker.app;
+    app->sender.ops = &ops;
+    for (uint32_t i = 0; i < 3; i++) {
+        gw_app_busy(app, OTHER, 0);
+        assert_false(gw_app_is_announced(app)); /* it does not want that */
+    }
+    app->notice = (struct gw_notice_terms){.job = JOB, .units = 2, .rtt = GW_US};
+    for (uint32_t i = 0; i < 3; i++) {
+        gw_app_wake(app); /* what is in its ring waits all the same */
+        gw_app_busy(app, OTHER, 0);
+        assert_true(gw_app_is_announced(app));
+        assert_int_equal(drain(&f, &pkt), 1);
+        assert_int_equal(pkt.q.kind, GW_PKT_NOTICE);
+        assert_int_equal(pkt.flow, JOB);
+        assert_int_equal(pkt.seq, i);
+        assert_int_equal(pkt.q.key, gw_flow_key(ADDRESS, OTHER, JOB));
+        if (i == 1)
+            gw_app_rest(app);
+        else
+            gw_app_idle(app, 0);
+        assert_int_equal(gw_node_deadline(gw_endpoint_node(f.host.endpoint)), GW_TIME_NEVER);
+    }
+    fixture_close(&f);
+}
+
+static void app_pkt__marks_the_first_of_a_burst(void **state)
+{
+    (void)state;
+    static const struct gw_sender_ops ops = {.can_send = never_sends};
+    static const uint32_t seqs[] = {8, 9, 8, 10};
+    struct fixture f;
+    struct gw_pkt pkt;
+    fixture_open(&f);
+    struct gw_app *app = &f.worker.app;
+    app->sender.ops = &ops;
+    app->notice = (struct gw_notice_terms){.job = JOB, .units = 2, .rtt = GW_US};
+    gw_app_busy(app, OTHER, 0);
+    drain(&f, &pkt);
+    gw_node_expire(gw_endpoint_node(f.host.endpoint), 2 * GW_US);
+    for (uint32_t i = 0; i < GW_COUNT_OF(seqs); i++) {
+        gw_app_pkt(app, &pkt, OTHER, seqs[i], 1);
+        assert_int_equal(pkt.q.flags, seqs[i] == 8 ? GW_PKT_HEAD : 0); /* also when resent */
+    }
+    gw_app_idle(app, 2 * GW_US);
+    gw_app_busy(app, OTHER, 2 * GW_US); /* in the same busy period */
+    gw_app_pkt(app, &pkt, OTHER, 8, 1);
+    assert_int_equal(pkt.q.flags, 0);
     fixture_close(&f);
 }
 
@@ -281,6 +362,8 @@ int main(void)
         cmocka_unit_test(app_input__goes_by_kind_and_operation),
         cmocka_unit_test(app_input__counts_what_has_no_application),
         cmocka_unit_test(detach__leaves_its_packets_without_application),
+        cmocka_unit_test(app_busy__announces_what_begins_then),
+        cmocka_unit_test(app_pkt__marks_the_first_of_a_burst),
         cmocka_unit_test(app_pkt__has_the_key_of_its_destination),
         cmocka_unit_test(job_pkt__is_complete),
         cmocka_unit_test(app_claim__counts_an_empty_pool),

@@ -472,6 +472,43 @@ static void install__replaces_and_removes(void **state)
     stage_close(&s);
 }
 
+/* Of jobs that have some, in whatever order others go. */
+static void install__keeps_the_workers_of_positions(void **state)
+{
+    (void)state;
+    static const uint32_t members[] = {11, 12, 13};
+    static const uint16_t workers[] = {1, 32, GW_WORLD_MAX};
+    struct stage s;
+    struct gw_aggregate_job job = {.epoch = EPOCH, .fan_in = 2, .member_count = 2};
+    struct gw_aggregate *aggregate;
+    stage_open(&s, 0, 2);
+    aggregate = s.aggregate;
+    gw_aggregate_remove(aggregate, JOB);
+    for (uint32_t i = 0; i < 3; i++) {
+        job.job = JOB + i;
+        job.members = members + (i + 1) % 2;
+        job.workers = i == 1 ? NULL : workers + i / 2;
+        assert_int_equal(gw_aggregate_install(aggregate, &job), 0);
+    }
+    for (uint32_t gone = 0; gone < 2; gone++) {
+        gw_aggregate_remove(aggregate, JOB + gone);
+        const struct gw_aggregate_job *last = gw_aggregate_job(aggregate, JOB + 2);
+        assert_memory_equal(last->members, members + 1, 2 * sizeof(*members));
+        assert_memory_equal(last->workers, workers + 1, 2 * sizeof(*workers));
+        const struct gw_aggregate_job *middle = gw_aggregate_job(aggregate, JOB + 1);
+        assert_true(gone ? middle == NULL : middle && middle->workers == NULL);
+    }
+    job.workers = workers;
+    for (uint32_t i = 3; i < 5; i++) { /* where the last one has been before */
+        job.job = JOB + i;
+        assert_int_equal(gw_aggregate_install(aggregate, &job), 0);
+        assert_memory_equal(gw_aggregate_job(aggregate, job.job)->workers, workers,
+                            2 * sizeof(*workers));
+    }
+    assert_int_equal(gw_aggregate_job(aggregate, JOB + 2)->workers[0], 32);
+    stage_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +528,7 @@ int main(void)
         cmocka_unit_test(resend__discards_a_partial_sum_above_the_first_level),
         cmocka_unit_test(gradient__gathers_the_parities_of_cuts),
         cmocka_unit_test(install__replaces_and_removes),
+        cmocka_unit_test(install__keeps_the_workers_of_positions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

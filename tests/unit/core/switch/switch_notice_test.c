@@ -256,6 +256,144 @@ static void notice_announce__is_honoured_without_room(void **state)
     gw_test_notice_close(&f);
 }
 
+/* The model: bursts in the order of their notices. All are honoured, and each finds room. */
+
+enum {
+    MODEL_STEPS = 30000,
+    MODEL_MAX = 64,
+};
+
+struct model {
+    struct gw_test_burst bursts[MODEL_MAX];
+    gw_time opened[MODEL_MAX];
+    uint32_t count;
+};
+
+static void model_remove(struct model *model, uint32_t at)
+{
+    model->count--;
+    for (; at < model->count; at++) {
+        model->bursts[at] = model->bursts[at + 1];
+        model->opened[at] = model->opened[at + 1];
+    }
+}
+
+static uint32_t model_find(const struct model *model, const struct gw_test_burst *burst)
+{
+    uint32_t at = 0;
+    while (at < model->count &&
+           (model->bursts[at].src != burst->src || model->bursts[at].flow != burst->flow))
+        at++;
+    return at;
+}
+
+static void model_announce(struct model *model, const struct gw_test_burst *burst, gw_time now)
+{
+    uint32_t at = model_find(model, burst);
+    if (at < model->count && model->bursts[at].out == burst->out)
+        return;
+    if (at < model->count)
+        model_remove(model, at);
+    assert_true(model->count < MODEL_MAX);
+    model->bursts[model->count] = *burst;
+    model->opened[model->count++] = now;
+}
+
+static void model_head(struct model *model, const struct gw_test_burst *burst, uint32_t workers,
+                       bool is_sum)
+{
+    uint32_t own = model_find(model, burst);
+    uint32_t left = own < model->count ? workers - 1 : workers;
+    if (own < model->count)
+        model_remove(model, own);
+    for (uint32_t at = 0; workers > 1 && at < model->count && left;) {
+        const struct gw_test_burst *other = &model->bursts[at];
+        bool is_meant = other->out == burst->out && other->job == burst->flow &&
+                        (is_sum || other->in == burst->in);
+        if (is_meant)
+            model_remove(model, at);
+        left -= is_meant;
+        at += !is_meant;
+    }
+}
+
+static void model_expire(struct model *model, gw_time now)
+{
+    while (model->count && now - model->opened[0] >= HOLD)
+        model_remove(model, 0);
+}
+
+static void model_compare(const struct model *model, const struct gw_test_notice *f)
+{
+    for (uint16_t port = 0; port < GW_TEST_NOTICE_PORTS; port++) {
+        uint32_t open = 0, units = GW_NOTICE_UNITS_MAX + 1;
+        for (uint32_t i = 0; i < model->count; i++) {
+            if (model->bursts[i].out != port)
+                continue;
+            open++;
+            units = model->bursts[i].units < units ? model->bursts[i].units : units;
+        }
+        expect(f, port, open ? 5 * (int)units : OWN, open);
+    }
+}
+
+/* A few senders of a few jobs: they announce, repeat, move, begin alone or in sums, or fall silent.
+ * A sender's link and job follow from its number, so that the model need not know whose burst a
+ * sum's head closes of those that came by several links. */
+static struct gw_test_burst random_burst(struct gw_prng *prng)
+{
+    uint32_t src = gw_prng_below(prng, 24);
+    return (struct gw_test_burst){
+        .in = (uint16_t)(src % 3),
+        .out = (uint16_t)(gw_prng_below(prng, 8) ? src % 4 : gw_prng_below(prng, 4)),
+        .src = src,
+        .flow = src / 6,
+        .job = src / 6,
+        .units = (uint8_t)(1 + gw_prng_below(prng, GW_NOTICE_UNITS_MAX)),
+    };
+}
+
+static void notice__is_as_the_model(void **state)
+{
+    struct gw_test_notice f;
+    struct gw_switch_notice_cfg cfg = gw_test_notice_cfg();
+    struct model model = {.count = 0};
+    struct gw_prng prng = gw_prng_derive(15, 1);
+    (void)state;
+    cfg.share = GW_Q16_ONE;
+    cfg.save = INT64_MAX / 8;
+    cfg.jobs_max = 12;
+    gw_test_notice_open(&f, &cfg);
+    for (uint32_t step = 0; step < MODEL_STEPS; step++) {
+        struct gw_test_burst burst = random_burst(&prng);
+        uint32_t what = gw_prng_below(&prng, 16);
+        bool is_sum = what == 14;
+        /* Of a sum from one link, some; of one made here, all: which link is served first is open.
+         */
+        uint32_t some = 2 + gw_prng_below(&prng, 4);
+        if (what < 8) {
+            gw_test_notice_announce(&f, &burst);
+            model_announce(&model, &burst, f.now);
+        } else if (what < 12) {
+            gw_test_notice_head(&f, &burst, 1, false);
+            model_head(&model, &burst, 1, false);
+        } else if (what < 15) {
+            uint32_t workers = is_sum ? GW_SWITCH_NOTICE_ALL : some;
+            gw_test_notice_head(&f, &burst, workers, is_sum);
+            model_head(&model, &burst, workers, is_sum);
+        } else {
+            gw_test_notice_pass(&f, gw_prng_below(&prng, 3) * HOLD / 4 + 1);
+        }
+        model_expire(&model, f.now);
+        model_compare(&model, &f);
+    }
+    struct gw_switch_notice_stats total = gw_switch_notice_total(f.stage, f.now);
+    assert_int_equal(total.refused + total.no_room, 0);
+    assert_true(total.moved > 100 && total.recoveries > 1000 && total.repeated > 1000);
+    assert_true(total.heads > 1000);
+    gw_test_notice_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +408,7 @@ int main(void)
         cmocka_unit_test(notice_head__of_a_sum_from_elsewhere),
         cmocka_unit_test(notice_close__drops_what_was_announced),
         cmocka_unit_test(notice_announce__is_honoured_without_room),
+        cmocka_unit_test(notice__is_as_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,7 @@ static void neighbours_dial__makes_a_session_in_two_rounds(void **state)
     assert_int_equal(b->dial, -1);
     assert_true(b->said.address == 100 && b->said.entropies == 1);
     assert_true(b->said.job == 7 && b->said.world == 4 && b->said.rank == 3);
+    assert_int_equal(b->said.notice, 17);
     assert_int_equal(b->said.flags, GW_ATTACH_DIRECT);
     assert_int_equal(gw_sock_addr_port(&b->addr), gw_sock_addr_port(&net->sides[A].addr));
     assert_int_equal((uint16_t)gw_neighbours_cookie(net->sides[B].own, b->peer), b->peer);

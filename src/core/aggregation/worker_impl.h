@@ -1,0 +1,55 @@
+/*
+ * The inside of the worker, shared by worker.c and worker_send.c and by nobody else.
+ *
+ * Invariants: expected <= next <= row.end; what is out fits the largest window; results that are
+ * owed to a server leave before gradients; it is busy (core/host/app.h) while it has work and is
+ * not between two epochs.
+ */
+#ifndef GW_CORE_WORKER_IMPL_H
+#define GW_CORE_WORKER_IMPL_H
+
+#include "core/aggregation/agg_congestion.h"
+#include "core/aggregation/outstanding.h"
+#include "core/aggregation/result_log.h"
+#include "core/aggregation/tensor_row.h"
+#include "core/aggregation/worker.h"
+#include "core/aggregation/worker_values.h"
+#include "core/host/app.h"
+
+struct gw_worker {
+    struct gw_app app;
+    struct gw_worker_cfg cfg;
+    struct gw_agg_index index;
+    void *index_memory;
+    struct gw_tensor_row row; /* in work */
+    struct gw_outstanding out;
+    struct gw_agg_congestion cc;
+    struct gw_worker_values values;
+    struct gw_result_log log;
+    bool is_paused;    /* between two epochs */
+    bool is_out;       /* failed: an epoch must begin before the next call */
+    gw_time result_at; /* last result, or start of work */
+    struct gw_worker_stats stats;
+};
+
+/* The worker's position below its first switch. */
+static inline uint32_t gw_worker_position(const struct gw_worker *worker)
+{
+    const struct gw_worker_cfg *cfg = &worker->cfg;
+    return cfg->level == 0 ? cfg->bitmap : UINT32_C(1) << cfg->above[cfg->level - 1];
+}
+
+/* Whether there are tensors without sums, or results that a server may lack. */
+static inline bool gw_worker_has_work(const struct gw_worker *worker)
+{
+    return gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log);
+}
+
+/* worker_send.c */
+
+extern const struct gw_sender_ops gw_worker_sender_ops;
+
+/* It may have something to send that it had not before. */
+void gw_worker_wake(struct gw_worker *worker, gw_time now);
+
+#endif
