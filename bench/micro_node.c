@@ -1,5 +1,6 @@
 /*
- * Micro benchmarks of the nodes, through the four verbs: two endpoints back to back, and a switch.
+ * Micro benchmarks of the nodes, through the four verbs: two endpoints back to back, a switch, and
+ * one that makes room for announced bursts.
  */
 #include "micro.h"
 
@@ -148,7 +149,19 @@ static void switch_run(void *state, uint64_t count)
     }
 }
 
-static void add_switch(struct gw_bench_suite *suite)
+static const struct gw_switch_notice_cfg notice_cfg = {
+    .packet = GW_BENCH_MTU + GW_BENCH_HDR,
+    .floor = 5,
+    .hold = 40 * GW_US,
+    .share = GW_Q16_ONE / 4,
+    .save = 160 * GW_US,
+    .jobs_max = 32,
+    .announcements_max = 4096,
+};
+
+/* The row of a switch of 16 ports; with `notice` it has the stage of notices. */
+static void add_switch(struct gw_bench_suite *suite, const char *name,
+                       const struct gw_switch_notice_cfg *notice)
 {
     struct switch_bench *b = gw_bench_take(sizeof(*b));
     struct gw_prng prng = gw_prng_derive(4, 0);
@@ -183,15 +196,71 @@ static void add_switch(struct gw_bench_suite *suite)
                    .members = b->members,
                    .destination_count = DESTINATIONS,
                    .block_shift = BLOCK_SHIFT},
+        .notice = notice,
         .seed = 4,
         .pool = &b->pool,
     };
     b->node = gw_switch_node(gw_switch_init(gw_bench_take(gw_switch_size(&cfg)), &cfg));
-    gw_bench_add(suite, "switch of 16 ports: input + output", switch_run, b);
+    gw_bench_add(suite, name, switch_run, b);
+}
+
+/* Notices: bursts of some jobs by some links, each announced, and begun a while later. */
+
+enum {
+    BURSTS_OPEN = 64, /* announced before the first of them begins */
+    BURST_JOBS = 4,
+};
+
+struct notice_bench {
+    struct gw_switch_notice *stage;
+    uint64_t sequence;
+    gw_time now;
+};
+
+/* A notice or head of burst number `i`. */
+static void notice_pkt(struct gw_pkt *pkt, struct gw_switch_hop *hop, uint64_t i)
+{
+    *hop = (struct gw_switch_hop){.in = (uint16_t)(i % SWITCH_UPLINKS), .out = SWITCH_PORTS - 1};
+    *pkt = (struct gw_pkt){
+        .src = (uint32_t)i % BURSTS_OPEN,
+        .dst = 1000,
+        .flow = (uint32_t)i,
+        .notice = {.job = (uint32_t)i % BURST_JOBS, .units = 2},
+    };
+}
+
+static void notice_run(void *state, uint64_t count)
+{
+    struct notice_bench *b = state;
+    const struct gw_switch_notice_head head = {.workers = 1};
+    struct gw_switch_notice_change change;
+    struct gw_switch_hop hop;
+    struct gw_pkt pkt;
+    for (uint64_t done = 0; done < count; done++, b->sequence++) {
+        b->now += GW_US / 4;
+        notice_pkt(&pkt, &hop, b->sequence + BURSTS_OPEN);
+        gw_switch_notice_announce(b->stage, &hop, &pkt, b->now);
+        notice_pkt(&pkt, &hop, b->sequence);
+        gw_switch_notice_head(b->stage, &hop, &pkt, &head, b->now);
+        while (gw_switch_notice_next(b->stage, &change))
+            gw_bench_sink += change.bytes;
+    }
+}
+
+static void add_notice(struct gw_bench_suite *suite)
+{
+    struct notice_bench *b = gw_bench_take(sizeof(*b));
+    struct gw_switch_notice_cfg cfg = notice_cfg;
+    cfg.share = GW_Q16_ONE; /* so that all are honoured */
+    void *memory = gw_bench_take(gw_switch_notice_size(&cfg, SWITCH_PORTS));
+    b->stage = gw_switch_notice_init(memory, &cfg, SWITCH_PORTS, 4);
+    gw_bench_add(suite, "stage of notices: notice + head", notice_run, b);
 }
 
 void gw_bench_add_nodes(struct gw_bench_suite *suite)
 {
     add_endpoint(suite);
-    add_switch(suite);
+    add_switch(suite, "switch of 16 ports: input + output", NULL);
+    add_switch(suite, "switch that makes room: input + output", &notice_cfg);
+    add_notice(suite);
 }

@@ -114,17 +114,17 @@ static uint32_t mates_of(const struct gw_notice_budget *budget, const struct gw_
     return 0;
 }
 
-/* Of two accounts of links that have more than their part of the room: from which link, and from
- * which of its jobs, it is taken first. */
-static bool is_worse(const struct gw_notice_account *a, const struct gw_notice_account *b)
+/* Of two accounts of links that have more than their part of the room, whether the first one goes:
+ * from the largest link, and there who owes least, since whoever comes takes that over. */
+static bool goes_before(const struct gw_notice_account *a, const struct gw_notice_account *b)
 {
-    return a->mates != b->mates ? a->mates > b->mates : a->balance < b->balance;
+    return a->mates != b->mates ? a->mates > b->mates : a->balance > b->balance;
 }
 
 uint32_t gw_notice_budget_room(const struct gw_notice_budget *budget,
                                const struct gw_notice_rules *rules, uint16_t in)
 {
-    const struct gw_notice_account *worst = NULL, *oldest = NULL;
+    const struct gw_notice_account *first = NULL, *oldest = NULL;
     uint32_t own = mates_of(budget, rules, in);
     for (uint32_t i = 0; i < rules->accounts_max; i++) {
         const struct gw_notice_account *account = &budget->accounts[i];
@@ -132,13 +132,13 @@ uint32_t gw_notice_budget_room(const struct gw_notice_budget *budget,
             return i;
         bool is_idle = !account->open && account->balance >= account->limit &&
                        budget->at - account->used >= GW_NOTICE_KEEP;
-        if (account->mates > own + 1 && (!worst || is_worse(account, worst)))
-            worst = account;
+        if (account->mates > own + 1 && (!first || goes_before(account, first)))
+            first = account;
         if (account->mates >= own && is_idle &&
             (!oldest || gw_time_before(account->used, oldest->used)))
             oldest = account;
     }
-    const struct gw_notice_account *found = worst ? worst : oldest;
+    const struct gw_notice_account *found = first ? first : oldest;
     return found ? (uint32_t)(found - budget->accounts) : GW_NOTICE_ACCOUNT_NONE;
 }
 
@@ -150,17 +150,19 @@ static void set_mates(struct gw_notice_budget *budget, const struct gw_notice_ru
             budget->accounts[i].mates = (uint16_t)mates;
 }
 
-/* Its job is forgotten; what it had or owed is nobody's. */
-static void forget(struct gw_notice_budget *budget, const struct gw_notice_rules *rules,
-                   struct gw_notice_account *account)
+/* Its job is forgotten; what it had is spare. Returns its debt, 0 or less. */
+static int64_t forget(struct gw_notice_budget *budget, const struct gw_notice_rules *rules,
+                      struct gw_notice_account *account)
 {
     uint16_t in = account->in, mates = account->mates;
+    int64_t debt = account->balance < 0 ? account->balance : 0;
     GW_ASSERT(account->open == 0);
-    budget->spare += account->balance;
+    budget->spare += account->balance - debt;
     *account = (struct gw_notice_account){0};
     if (mates == 1)
         budget->links--;
     set_mates(budget, rules, in, mates - 1u);
+    return debt;
 }
 
 /* Who may save less than before gives the rest up, for whoever comes. */
@@ -182,17 +184,16 @@ void gw_notice_budget_take(struct gw_notice_budget *budget, const struct gw_noti
                            uint32_t at, uint32_t job, uint16_t in)
 {
     struct gw_notice_account *account = &budget->accounts[at];
-    if (is_used(account))
-        forget(budget, rules, account);
+    int64_t debt = is_used(account) ? forget(budget, rules, account) : 0;
     uint32_t mates = mates_of(budget, rules, in) + 1;
     budget->links += mates == 1;
     *account = (struct gw_notice_account){
         .job = job, .in = in, .mates = (uint16_t)mates, .used = budget->at};
     set_mates(budget, rules, in, mates);
     set_limits(budget, rules);
-    if (budget->spare > 0)
-        account->balance = budget->spare < account->limit ? budget->spare : account->limit;
-    budget->spare -= account->balance;
+    int64_t part = budget->spare < account->limit ? budget->spare : account->limit;
+    account->balance = debt + part;
+    budget->spare -= part;
 }
 
 void gw_notice_budget_open(struct gw_notice_budget *budget, uint32_t at)
@@ -211,7 +212,7 @@ void gw_notice_budget_check(const struct gw_notice_budget *budget,
                             const struct gw_notice_rules *rules)
 {
     uint32_t low = 0, links = 0;
-    int64_t saved = budget->spare > 0 ? budget->spare : 0;
+    int64_t saved = budget->spare;
     for (uint32_t i = 0; i < rules->accounts_max; i++) {
         const struct gw_notice_account *account = &budget->accounts[i];
         uint32_t mates = 0, before = 0;
@@ -228,5 +229,6 @@ void gw_notice_budget_check(const struct gw_notice_budget *budget,
         low += account->open != 0;
         saved += account->balance > 0 ? account->balance : 0;
     }
-    GW_ASSERT(budget->low == low && budget->links == links && saved <= (int64_t)rules->save);
+    GW_ASSERT(budget->low == low && budget->links == links);
+    GW_ASSERT(budget->spare >= 0 && saved <= (int64_t)rules->save);
 }

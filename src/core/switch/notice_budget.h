@@ -12,7 +12,7 @@
  * the others get. While the port is low, time is taken in equal parts from those who keep it so. A
  * job is honoured unless its account is in debt, so a debt is at most what one announcement may
  * cost (`hold`). When there is no room, a link with few jobs takes it from the one with most, and
- * else a new job only what has been idle for long.
+ * a debt with it; else a new job only takes what has been idle for long.
  *
  * Invariant: balances and what is spare, together, are what was given less what was taken, and at
  * most `save`. So in any time T a port is low for at most
@@ -60,7 +60,7 @@ struct gw_notice_budget {
     struct gw_notice_account *accounts; /* accounts_max */
     uint32_t links;                     /* that have an account */
     uint32_t low;                       /* accounts that keep the port low */
-    int64_t spare;                      /* time that is on no account; below 0: debts left behind */
+    int64_t spare;                      /* time that is on no account, for whoever comes */
     gw_time at;                         /* until then all is booked */
 };
 

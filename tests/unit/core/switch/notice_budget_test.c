@@ -146,7 +146,7 @@ static void budget__is_charged_in_equal_parts(void **state)
     assert_true(gw_notice_budget_allows(&f.accounts[2]));
 }
 
-/* Room is taken from the link that has most of it: there from the deepest in debt. */
+/* Room is taken from the link that has most of it: there from who owes least, and with the debt. */
 static void budget_room__from_the_largest_link(void **state)
 {
     struct fixture f;
@@ -156,10 +156,14 @@ static void budget_room__from_the_largest_link(void **state)
         ask(&f, job, 5);
     ask(&f, 0, 1);
     ask(&f, 0, 2);
-    uint32_t poor = ask(&f, 3, 5);
-    use(&f, poor, SAVE);
-    use(&f, ask(&f, 0, 1), SAVE);
-    assert_int_equal(ask(&f, 100, 3), poor);
+    for (uint32_t i = 0; i < ACCOUNTS; i++)
+        f.accounts[i].balance = -(int64_t)HOLD;
+    f.budget.spare = 0;
+    uint32_t least = ask(&f, 3, 5);
+    f.accounts[least].balance = -5;
+    f.accounts[ask(&f, 0, 1)].balance = 0;
+    assert_int_equal(ask(&f, 100, 3), least);
+    assert_int_equal(f.accounts[least].balance, -5);
     /* Of a link that has as much only what has been idle for long, the longest first. */
     for (uint32_t i = 0; i < ACCOUNTS; i++)
         f.accounts[i].used = f.now;

@@ -93,8 +93,9 @@ static void fills_the_table(struct gw_test_notice *f, uint32_t step)
     }
 }
 
-/* The honest job announces when its period begins, and sends a round trip later. */
-static void behave(struct gw_test_notice *f, gw_time at, gw_time step)
+/* The honest job announces when its period begins, and sends a round trip later. Before `from` it
+ * need not be honoured. */
+static void behave(struct gw_test_notice *f, gw_time at, gw_time step, gw_time from)
 {
     gw_time phase = at % (PERIOD * RTT);
     uint64_t refused = gw_test_notice_stats(f, OUT).refused;
@@ -105,6 +106,8 @@ static void behave(struct gw_test_notice *f, gw_time at, gw_time step)
         else if (phase >= RTT && phase < RTT + step)
             gw_test_notice_head(f, &burst, 1, false);
     }
+    if (at < from)
+        return;
     assert_int_equal(gw_test_notice_stats(f, OUT).refused, refused);
     if (phase < RTT)
         assert_true(f->bytes[OUT] <= PACKETS_LOW * GW_TEST_NOTICE_PACKET);
@@ -126,7 +129,7 @@ static gw_time run(attack *one, gw_time step, uint32_t honest_from, uint32_t acc
     for (uint32_t i = 0; i < STEPS; i++) {
         one(&f, i);
         if (i >= honest_from)
-            behave(&f, (i - honest_from) * step, step);
+            behave(&f, (i - honest_from) * step, step, honest_from ? 2 * PERIOD * RTT : 0);
         gw_test_notice_pass(&f, step);
         gw_time low = gw_test_notice_stats(&f, OUT).lowered;
         assert_true(low <= bound(&f, (i + 1) * step, accounts));
@@ -159,7 +162,8 @@ static void hostile__beside_an_honest_job(void **state)
     for (uint32_t i = 0; i < GW_COUNT_OF(attacks); i++) {
         run(attacks[i], 5 * GW_US, 0, 8);
         run(attacks[i], GW_US, 0, 8);
-        /* When all room is taken, too. */
+        /* When all room is taken, it waits until what its predecessor owes is paid: for at most
+         * hold x links / share, less than two periods. */
         run(attacks[i], 5 * GW_US, STEPS / 4, 8);
     }
 }
