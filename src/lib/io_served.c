@@ -41,6 +41,7 @@ static int open_worker(struct gw_io *io, uint32_t server, char *error)
         .job = gw_key_job(&plan->key, plan->job),
         .server = server,
         .rank = plan->rank,
+        .notice = plan->notice,
         .incarnation = gw_key_random32(),
         .hdr = gw_datapath_overhead(gw_station_datapath(io->station)),
         .mtu = 4u * plan->values,
