@@ -51,6 +51,7 @@ struct gw_coll_run_cfg {
     /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
      * endpoint's, so that those who send to a dead worker name it. */
     gw_time stall;
+    struct gw_notice_terms notice;    /* how messages after an idle time are announced */
     const struct gw_kernels *kernels; /* NULL: no payload (simulation) */
 };
 
