@@ -163,9 +163,21 @@ static void add_notices(const struct gw_run_report *run, json_t *json)
                   sim.end ? in_us(totals.lowered_most) / in_us(sim.end) : 0.0));
 }
 
+/* With PCN off too, so that both rows of a table have the same columns. */
+static bool may_announce(const struct gw_scenario *scenario)
+{
+    const struct gw_workload *workload = &scenario->workload;
+    bool may = scenario->pcn.enable;
+    for (uint32_t i = 0; i < workload->tenant_count; i++)
+        may |= workload->tenants[i].announce != GW_NOTICE_OFF;
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        may |= workload->jobs[i].announce != GW_NOTICE_OFF;
+    return may;
+}
+
 void gw_report_bursts_add(const struct gw_run_report *run, json_t *json)
 {
-    if (run->scenario->pcn.enable)
+    if (may_announce(run->scenario))
         add_notices(run, json);
     if (run->scenario->workload.burst_count)
         add_bursts(run, json);
