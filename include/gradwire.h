@@ -95,8 +95,14 @@ struct gradwire_options {
     double delay;         /* ... sent behind later ones */
     uint64_t seed;        /* of what is random in those */
     uint32_t paths;       /* UDP source ports, among which `lb` chooses a packet's path: 1 */
-    uint64_t rate_bps; /* of the links, for flows, which have at most 1.25 ms of it under way, and
-                          are given credit by it: 1 Gb/s; 1 Mb/s to 400 Gb/s */
+    uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
+                          round trip under way; 0: as measured, and not less than 1 Gb/s unless a
+                          switch says so */
+    const char *announce; /* how bursts are announced to switches, which then make room for them:
+                             "no"; a threshold in packets, 5 to 75 in steps of 5; or a ratio such as
+                             "1/4", by which it follows from the path. "no" */
+    const char *signals;  /* where what switches are told of bursts travels: "dscp", or "option", an
+                             option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
 };
 
 /* A job that this process has opened. */
@@ -128,9 +134,10 @@ GRADWIRE_API const char *gradwire_version(void);
 
 /*
  * Fills `options` with defaults and what the environment says: GRADWIRE_JOIN, _SERVER, _SWITCH,
- * _JOB, _BIND, _KEY_FILE, _VIA; rank and world of torchrun (RANK, WORLD_SIZE, and MASTER_ADDR with
- * MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun (SLURM_PROCID,
- * SLURM_NTASKS). `size` is sizeof(*options).
+ * _JOB, _BIND, _KEY_FILE, _VIA, _ANNOUNCE,
+ * _SIGNALS; rank and world of torchrun (RANK, WORLD_SIZE, and
+ * MASTER_ADDR with MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun
+ * (SLURM_PROCID, SLURM_NTASKS). `size` is sizeof(*options).
  */
 GRADWIRE_API void gradwire_options_init(struct gradwire_options *options, size_t size);
 

@@ -97,6 +97,7 @@ void gw_slots_model_open(struct gw_slots_model *job)
                                          .stall = job->stall,
                                          .scale_exponent = GW_SCALE_EXPONENT,
                                          .first_seq = job->first_seq,
+                                         .notice = {.job = job->number, .units = job->units},
                                          .kernels = gw_kernels_best(gw_cpu_features())};
         assert_int_equal(gw_slot_worker_init(&job->workers[rank],
                                              gw_slots_model_take(gw_slot_worker_size(&cfg)), &cfg,
@@ -212,6 +213,7 @@ struct gw_endpoint_cfg gw_slots_model_endpoint_cfg(uint32_t address)
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(address, 4 * GW_SLOTS_MODEL_VALUES);
     cfg.hdr = HDR;
     cfg.apps_max = GW_SLOTS_MODEL_JOBS_MAX;
+    cfg.announcers_max = GW_SLOTS_MODEL_JOBS_MAX;
     cfg.app_events_max = GW_SLOTS_MODEL_JOBS_MAX * GW_SLOTS_MODEL_TENSORS;
     return cfg;
 }

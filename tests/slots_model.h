@@ -33,6 +33,7 @@ struct gw_slots_model {
     bool average;
     bool overflows; /* sums of tensor 1 do not fit */
     gw_time stall;
+    uint8_t units; /* with which its bursts are announced; 0: they are not */
     uint32_t members[GW_SLOTS_MODEL_HOSTS];
     struct gw_endpoint *endpoints[GW_SLOTS_MODEL_HOSTS]; /* by rank */
     struct gw_slot_worker *workers[GW_SLOTS_MODEL_HOSTS];

@@ -22,6 +22,7 @@ struct run {
     uint32_t rank, world;
     const uint64_t *tensors;
     uint32_t count;
+    double pause_s;
     uint64_t elements;
     float *data;
     double max_abs_error, cpu_s, prepare_cpu_s;
@@ -87,6 +88,7 @@ static int reduce_all(struct run *run, uint64_t iters, double *times)
     for (uint64_t i = 0; i <= iters && !code; i++) {
         fill(run);
         code = gradwire_barrier(run->job);
+        gw_pause(run->pause_s);
         double cpu = gw_cpu_seconds(), begin = gw_seconds();
         if (!code)
             code = reduce_once(run, calls);
@@ -153,18 +155,21 @@ static int gather_totals(struct run *run, struct gw_bench_reduce *result, float 
     return code;
 }
 
-int gw_bench_reduce(gradwire *job, const uint64_t *tensors, uint32_t count, uint64_t iters,
+int gw_bench_reduce(gradwire *job, const struct gw_bench_reduce_cfg *cfg,
                     struct gw_bench_reduce *result, double *times)
 {
+    uint64_t iters = cfg->iters;
+    uint32_t count = cfg->count;
     struct run run = {
         .job = job,
         .rank = (uint32_t)gradwire_rank(job),
         .world = (uint32_t)gradwire_world(job),
-        .tensors = tensors,
+        .tensors = cfg->tensors,
         .count = count,
+        .pause_s = cfg->pause_s,
     };
     for (uint32_t i = 0; i < count; i++)
-        run.elements += tensors[i];
+        run.elements += cfg->tensors[i];
     run.data = malloc(run.elements * sizeof(*run.data));
     float *table = malloc((size_t)ROUND_MAX * run.world * sizeof(*table));
     int code = run.data && table ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;

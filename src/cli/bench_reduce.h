@@ -14,14 +14,20 @@ struct gw_bench_reduce {
     struct gradwire_stats stats;
 };
 
+struct gw_bench_reduce_cfg {
+    const uint64_t *tensors; /* elements of each; the last comes first, as in training */
+    uint32_t count;
+    uint64_t iters;
+    double pause_s; /* between the barrier that all ranks pass and the all-reduces */
+};
+
 /*
- * All-reduces `count` float32 tensors, of `tensors[i]` elements each, the last one first as
- * training makes them; once without and then `iters` times with a clock. Each time a sample of the
- * sums is checked, and all of them the last time. `times`, room for `iters` seconds: from a barrier
- * to the end of the slowest rank. Collective: every rank calls it alike. Returns an error of the
- * library.
+ * All-reduces float32 tensors, once without and then `iters` times with a clock. Each time a sample
+ * of the sums is checked, and all of them the last time. `times`, room for `iters` seconds: from
+ * the barrier, and the pause, to the end of the slowest rank. Collective: every rank calls it
+ * alike. Returns an error of the library.
  */
-int gw_bench_reduce(gradwire *job, const uint64_t *tensors, uint32_t count, uint64_t iters,
+int gw_bench_reduce(gradwire *job, const struct gw_bench_reduce_cfg *cfg,
                     struct gw_bench_reduce *result, double *times);
 
 #endif

@@ -27,6 +27,7 @@ enum {
     KEY_SIZE,
     KEY_ITERS,
     KEY_MODEL,
+    KEY_PAUSE,
     KEY_RANK,
     KEY_WORLD,
     TENSORS_MAX = 1024, /* of a model */
@@ -34,12 +35,14 @@ enum {
 };
 
 #define SIZE_MAX_BYTES (UINT64_C(16) << 30)
+#define PAUSE_MAX      (10 * GW_S)
 
 struct bench_args {
     struct gw_reduce_args common;
     uint64_t workers, size, iters, rank, world;
     uint64_t tensors[TENSORS_MAX]; /* elements of each; the last comes first */
     uint32_t tensor_count;
+    gw_time pause;
     bool has_rank, has_world, has_workers;
 };
 
@@ -61,6 +64,8 @@ static const struct argp_option options[] = {
     {"workers", KEY_WORKERS, "N", 0, "local processes (4; of --via send: 2)", 0},
     {"size", KEY_SIZE, "BYTES", 0, "of each worker's float32 tensor (100MB)", 0},
     {"iters", KEY_ITERS, "K", 0, "all-reduces that are timed, after one that is not (5)", 0},
+    {"pause", KEY_PAUSE, "TIME", 0, "idle time before each all-reduce, which is a burst then (0)",
+     0},
     {"model", KEY_MODEL, "NAME", 0, "instead of --size: the gradients of a model, layer by layer",
      0},
     {"rank", KEY_RANK, "R", 0, "several machines: we are this rank", 0},
@@ -134,6 +139,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return set_model(args, text);
     case KEY_ITERS:
         return parse_number("iters", text, 1, ITERS_MAX, &args->iters);
+    case KEY_PAUSE:
+        if (gw_parse_time(text, &args->pause) == 0 && args->pause <= PAUSE_MAX)
+            return 0;
+        gw_complain("--pause=%s: expected a time up to 10s", text);
+        return EINVAL;
     case KEY_RANK:
         args->has_rank = true;
         return parse_number("rank", text, 0, 1023, &args->rank);
@@ -156,12 +166,15 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static void run_rank(const struct bench_args *args, struct rank_report *report, double *times)
 {
     gradwire *job = NULL;
+    const struct gw_bench_reduce_cfg reduce = {.tensors = args->tensors,
+                                               .count = args->tensor_count,
+                                               .iters = args->iters,
+                                               .pause_s = (double)args->pause / GW_S};
     int code = gradwire_open(&args->common.options, &job);
     if (!code && args->common.is_send)
         code = gw_bench_send(job, args->size, args->iters, times, &report->stats);
     else if (!code)
-        code = gw_bench_reduce(job, args->tensors, args->tensor_count, args->iters, &report->reduce,
-                               times);
+        code = gw_bench_reduce(job, &reduce, &report->reduce, times);
     if (code)
         snprintf(report->text, sizeof(report->text), "rank %d: %s", args->common.options.rank,
                  code == GRADWIRE_ERR_NO_MEMORY ? "out of memory" : gradwire_last_error());

@@ -29,6 +29,8 @@ enum {
     KEY_LB,
     KEY_PATHS,
     KEY_RATE,
+    KEY_ANNOUNCE,
+    KEY_SIGNALS,
     KEY_LOSS,
     KEY_DUPLICATE,
     KEY_DELAY,
@@ -54,7 +56,12 @@ static const struct argp_option options[] = {
     {"cc", KEY_CC, "NAME", 0, "congestion control of a ring's flows (smartt)", 0},
     {"lb", KEY_LB, "NAME", 0, "load balancing of a ring's flows (reps)", 0},
     {"paths", KEY_PATHS, "N", 0, "UDP source ports to send from (1)", 0},
-    {"rate", KEY_RATE, "RATE", 0, "of the links, for a ring's flows (1Gbps)", 0},
+    {"rate", KEY_RATE, "RATE", 0, "of the links, for a ring's flows (as measured)", 0},
+    {"announce", KEY_ANNOUNCE, "HOW", 0,
+     "announce bursts to switches: no (default), a threshold of 5 to 75 packets, or a ratio as 1/4",
+     0},
+    {"signals", KEY_SIGNALS, "WHERE", 0,
+     "what switches are told of bursts travels in the dscp (default) or in an IPv4 option", 0},
     {"loss", KEY_LOSS, "P", 0, "lose this part of our packets on purpose", 1},
     {"duplicate", KEY_DUPLICATE, "P", 0, "send this part of them twice", 1},
     {"delay", KEY_DELAY, "P", 0, "send this part of them late", 1},
@@ -119,33 +126,49 @@ static error_t parse_deadline(const char *text, uint32_t *ms)
     return 0;
 }
 
+/* Where an option that is a text belongs; NULL: it is none of them. */
+static const char **text_of(struct gradwire_options *own, int key)
+{
+    switch (key) {
+    case KEY_JOIN:
+        return &own->join;
+    case KEY_SERVER:
+        return &own->server;
+    case KEY_SWITCH:
+        return &own->switch_;
+    case KEY_JOB:
+        return &own->job;
+    case KEY_BIND:
+        return &own->bind;
+    case KEY_KEY:
+        return &own->key_file;
+    case KEY_CC:
+        return &own->cc;
+    case KEY_LB:
+        return &own->lb;
+    case KEY_ANNOUNCE:
+        return &own->announce;
+    case KEY_SIGNALS:
+        return &own->signals;
+    default:
+        return NULL;
+    }
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct gw_reduce_args *args = state->input;
     struct gradwire_options *own = &args->options;
+    const char **place = text_of(own, key);
     uint32_t seed = 0;
     error_t error;
+    if (place) {
+        *place = text;
+        return 0;
+    }
     switch (key) {
     case KEY_VIA:
         return parse_via(text, args);
-    case KEY_JOIN:
-        own->join = text;
-        return 0;
-    case KEY_SERVER:
-        own->server = text;
-        return 0;
-    case KEY_SWITCH:
-        own->switch_ = text;
-        return 0;
-    case KEY_JOB:
-        own->job = text;
-        return 0;
-    case KEY_BIND:
-        own->bind = text;
-        return 0;
-    case KEY_KEY:
-        own->key_file = text;
-        return 0;
     case KEY_AUTHENTICATE:
         own->authenticate = 1;
         return 0;
@@ -155,12 +178,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_count("values", text, &own->values);
     case KEY_WINDOW:
         return parse_count("window", text, &own->window);
-    case KEY_CC:
-        own->cc = text;
-        return 0;
-    case KEY_LB:
-        own->lb = text;
-        return 0;
     case KEY_PATHS:
         return parse_count("paths", text, &own->paths);
     case KEY_RATE:

@@ -11,6 +11,14 @@ double gw_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void gw_pause(double seconds)
+{
+    double whole = (double)(time_t)seconds;
+    struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - whole))};
+    if (seconds > 0)
+        nanosleep(&left, NULL);
+}
+
 double gw_cpu_seconds(void)
 {
     struct rusage usage;

@@ -135,6 +135,7 @@ int gw_io_open_station(struct gw_io *io, const struct gw_io_station *station, ch
         .peers_max = station->peers_max,
         .accepts = station->accepts,
         .authenticates = plan->authenticates,
+        .signals_by_option = plan->signals_by_option,
         .node_address = station->node_address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,

@@ -30,6 +30,7 @@ static int open_ranks(struct gw_io *io, char *error)
         .switch_ = plan->switch_[0] ? plan->switch_ : NULL,
         .mtu = 4u * plan->values,
         .rate_bps = plan->rate_bps,
+        .notice = plan->notice,
         .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
         .transport = plan->transport,
         .stall = plan->stall,

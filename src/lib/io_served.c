@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "core/notice.h"
 #include "lib/io_impl.h"
 #include "net/roles/overlay_home.h"
 #include "net/roles/overlay_worker.h"
@@ -40,6 +41,7 @@ static int open_worker(struct gw_io *io, uint32_t server, char *error)
         .job = gw_key_job(&plan->key, plan->job),
         .server = server,
         .rank = plan->rank,
+        .notice = plan->notice,
         .incarnation = gw_key_random32(),
         .hdr = gw_datapath_overhead(gw_station_datapath(io->station)),
         .mtu = 4u * plan->values,
@@ -243,6 +245,14 @@ static void fail_by(struct gw_io *io, const struct gw_event *event)
     else if (reason == GW_JOB_RANK)
         gw_io_fail(io, GRADWIRE_ERR_PEER, "rank %u is taken already, or not below %u", plan->rank,
                    plan->world);
+    else if (reason == GW_JOB_NOTICE && event->about < plan->world)
+        gw_io_fail(io, GRADWIRE_ERR_PEER,
+                   "rank %u announces its bursts differently from those that came before it",
+                   event->about);
+    else if (reason == GW_JOB_NOTICE)
+        gw_io_fail(io, GRADWIRE_ERR_PEER,
+                   "no threshold of at most %d packets follows from the path of the job's bursts",
+                   GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX);
     else
         gw_io_fail(io, GRADWIRE_ERR_PEER, "the server (%s) says: %s", server,
                    gw_job_reason_text(reason));

@@ -98,6 +98,8 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .values = GW_OVERLAY_VALUES,
         .window = GW_OVERLAY_WINDOW,
         .paths = 1,
+        .announce = variable("GRADWIRE_ANNOUNCE"),
+        .signals = variable("GRADWIRE_SIGNALS"),
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -179,6 +181,13 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
     return GRADWIRE_OK;
 }
 
+/* False: none of the words. */
+static bool take_signals(const char *text, struct gw_io_plan *plan)
+{
+    plan->signals_by_option = text && strcmp(text, "option") == 0;
+    return !text || plan->signals_by_option || strcmp(text, "dscp") == 0;
+}
+
 int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *plan, char *error)
 {
     struct gradwire_options options;
@@ -214,6 +223,13 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return refuse(error, "%s", "via is none of ina, ps and ring");
     if (plan->via == GRADWIRE_VIA_RING && plan->server[0])
         return refuse(error, "server is %s, but a ring has none: it needs join", plan->server);
+    if (gw_notice_parse(options.announce ? options.announce : "no", &plan->notice) != 0)
+        return refuse(error,
+                      "announce is %s: no, a number of packets from 5 to 75 in steps of 5, or a "
+                      "ratio such as 1/4",
+                      options.announce);
+    if (!take_signals(options.signals, plan))
+        return refuse(error, "signals is %s: dscp or option", options.signals);
     if (gw_communicator_transport(options.cc ? options.cc : "smartt",
                                   options.lb ? options.lb : "reps", plan->switch_[0],
                                   &plan->transport, error) != 0)

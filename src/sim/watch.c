@@ -101,7 +101,7 @@ static void weigh_path(const struct gw_topo *topo, const struct gw_flow_spec *fl
 }
 
 /* The switch port by which the most bytes of bursts leave; of several, the one nearest to senders.
- * An index into the topology's ports. */
+ * An index into the topology's ports; UINT32_MAX: there is none, since no switch is on the way. */
 static uint32_t choose_port(const struct gw_scenario *scenario)
 {
     const struct gw_topo *topo = &scenario->topo;
@@ -115,6 +115,7 @@ static uint32_t choose_port(const struct gw_scenario *scenario)
         if (weights[port] > weights[best] ||
             (weights[port] == weights[best] && nearness[port] > nearness[best]))
             best = port;
+    best = weights[best] ? best : UINT32_MAX;
     free(weights);
     free(nearness);
     return best;
@@ -141,6 +142,8 @@ int gw_sim_watch_open(struct gw_sim *sim, char *why)
         return GW_OK;
     if (index == UINT32_MAX)
         index = choose_port(scenario);
+    if (index == UINT32_MAX)
+        return GW_OK;
     const struct gw_topo_port *port = &topo->ports[index];
     const struct gw_link_side *side = &topo->links[port->link].side[port->side];
     /* Address space only, as for the packets themselves. */

@@ -312,7 +312,8 @@ static struct gw_model_cfg congested(uint64_t seed)
 }
 
 /* ATP property P5: workers that expect the same fragment have the same window, whatever is marked,
- * lost, doubled and overtaken, on the way up and down. */
+ * lost, doubled and overtaken, on the way up and down, and whether bursts wait for notices or not.
+ */
 static void allreduce__windows_are_equal_at_every_fragment(void **state)
 {
     (void)state;
@@ -320,6 +321,7 @@ static void allreduce__windows_are_equal_at_every_fragment(void **state)
     for (uint64_t seed = 1; seed <= 24; seed++) {
         struct gw_model_cfg cfg = congested(seed);
         struct gw_model_result result;
+        cfg.notice = seed % 2 ? 3 : GW_NOTICE_OFF;
         cfg.quiet = seed % 4 ? cfg.quiet : 0;
         cfg.rules.limit = seed % 5 ? GW_AGG_LIMIT_SPAN : GW_AGG_LIMIT_UNACKED;
         run_exact(&cfg, &result);
@@ -328,6 +330,7 @@ static void allreduce__windows_are_equal_at_every_fragment(void **state)
                      result.watch.differ, result.watch.compared);
         /* At the same time one worker may be a cut behind, never two. */
         assert_true(result.watch.apart_most <= 1);
+        assert_int_equal(result.bursts > 0, seed % 2);
         apart += result.watch.apart_most;
         cuts += result.workers.cuts;
         compared += result.watch.compared;

@@ -153,8 +153,10 @@ static struct net net_of(uint64_t seed)
                         ? 8 * LATENCY
                         : 3 * GW_SLOTS_MODEL_TIMEOUT, /* within a use of the slot, and beyond */
     };
-    for (uint32_t j = 0; j < net.job_count; j++)
+    for (uint32_t j = 0; j < net.job_count; j++) {
         net.jobs[j] = gw_slots_model_draw(seed, j);
+        net.jobs[j].units = j == 1 ? 0 : (uint8_t)(1 + seed % GW_NOTICE_UNITS_MAX);
+    }
     return net;
 }
 
@@ -199,16 +201,24 @@ static void net__without_loss_nothing_is_sent_twice(void **state)
     net_open(&net);
     start_all(&net);
     net_run(&net);
-    uint64_t fragments = 0, gradients = 0;
+    uint64_t fragments = 0, gradients = 0, bursts = 0, announced = 0;
     for (uint32_t j = 0; j < net.job_count; j++) {
         uint64_t own = 0;
         for (uint32_t t = 0; t < GW_SLOTS_MODEL_TENSORS; t++)
             own += (net.jobs[j].counts[t] + GW_SLOTS_MODEL_VALUES - 1) / GW_SLOTS_MODEL_VALUES;
         fragments += own;
         gradients += own * net.jobs[j].world;
-        for (uint32_t rank = 0; rank < net.jobs[j].world; rank++)
+        for (uint32_t rank = 0; rank < net.jobs[j].world; rank++) {
             assert_int_equal(gw_slot_worker_stats(net.jobs[j].workers[rank])->sent, own);
+            bursts += net.jobs[j].units > 0;
+        }
     }
+    /* Also from those that send to themselves, by way of the switch. */
+    for (uint32_t host = 0; host < GW_SLOTS_MODEL_HOSTS; host++) {
+        const struct gw_endpoint_stats *stats = gw_endpoint_stats(net.hosts[host].endpoint);
+        announced += stats->bursts_announced - stats->bursts_unanswered;
+    }
+    assert_int_equal(announced, bursts);
     net_close(&net, &seen);
     assert_int_equal(seen.completed, fragments);
     assert_int_equal(seen.gradients, gradients);

@@ -345,6 +345,8 @@ static void work(const struct gw_test_worker_cfg *cfg, int control)
     options.via = cfg->join ? GRADWIRE_VIA_RING : GRADWIRE_VIA_INA;
     options.switch_ = cfg->switch_ ? switch_ : NULL;
     options.key_file = cfg->key_file;
+    options.announce = cfg->announce;
+    options.signals = cfg->signals;
     options.deadline_ms = cfg->deadline_ms;
     word.error = gradwire_open(&options, &job);
     if (word.error == GRADWIRE_OK)

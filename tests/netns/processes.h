@@ -49,6 +49,8 @@ struct gw_test_worker_cfg {
     const char *key_file;     /* or NULL */
     uint32_t count;           /* elements of its tensors */
     bool overflows;           /* most sums take the way of those that are too large */
+    const char *announce;     /* as struct gradwire_options has them; NULL: the default */
+    const char *signals;
     uint32_t deadline_ms;
 };
 

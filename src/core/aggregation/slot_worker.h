@@ -34,8 +34,7 @@ struct gw_slot_worker_cfg {
     gw_time stall;        /* without any result: fail all calls in work; 0: never */
     int scale_exponent;   /* values travel as multiples of 2^-exponent */
     uint32_t first_seq;   /* of the first fragment; equal on all workers */
-    struct gw_notice_terms
-        notice; /* how tensors after an idle time are announced; rtt 0: timeout */
+    struct gw_notice_terms notice; /* of tensors after an idle time; rtt 0: that is timeout */
     const struct gw_kernels *kernels;
 };
 

@@ -57,8 +57,7 @@ struct gw_worker_cfg {
     bool offers_exponents; /* dynamic scaling: says which exponents later fragments could use */
     bool proactive;        /* floats whose sum might saturate travel raw from the start */
     uint32_t first_seq;    /* of the first fragment; equal on all workers and the server */
-    struct gw_notice_terms
-        notice; /* how tensors after an idle time are announced; rtt 0: timeout */
+    struct gw_notice_terms notice; /* of tensors after an idle time; rtt 0: that is timeout */
     const struct gw_kernels *kernels;
 };
 

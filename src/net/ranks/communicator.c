@@ -66,6 +66,7 @@ static int open_endpoint(struct gw_communicator *comm)
         .stall = cfg->stall,
         .seed = cfg->seed,
         .grant = grant_plan(comm),
+        .announcers_max = cfg->notice ? cfg->world : 0,
         .pool = gw_station_pool(cfg->station),
     };
     int code = gw_overlay_endpoint_open(&endpoint, &comm->ep);
@@ -157,6 +158,8 @@ int gw_communicator_send(struct gw_communicator *comm, uint32_t rank, uint32_t t
         .transport = &comm->cfg.transport,
         .path = gw_communicator_path(comm, rank),
     };
+    if (tag < GW_COMMUNICATOR_TAG_TABLE)
+        send.notice = gw_communicator_terms(comm);
     int code = gw_endpoint_send(comm->ep, &send, flow, now);
     GW_ASSERT(code == GW_OK || code == GW_ERR_NO_ROOM);
     return code;

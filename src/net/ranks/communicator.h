@@ -50,7 +50,7 @@ struct gw_communicator_cfg {
     struct gw_transport transport;
     gw_time stall;  /* without progress for so long, the job fails */
     uint8_t notice; /* gw_notice_option of the job's bursts: ranks that bring another are refused */
-    struct gw_notice_path notice_path; /* rank 0: for the formula */
+    struct gw_notice_path notice_path; /* rank 0: for the formula; all 0: as measured */
     uint64_t seed;
 };
 

@@ -101,6 +101,12 @@ struct gw_communicator {
 /* What is known of the path to a rank, and of the one to the farthest that is up. */
 struct gw_path gw_communicator_path(const struct gw_communicator *comm, uint32_t rank);
 struct gw_path gw_communicator_path_all(const struct gw_communicator *comm);
+/* How bursts to other ranks are announced. */
+struct gw_notice_terms gw_communicator_terms(const struct gw_communicator *comm);
+/* What is measured now, for the formula. */
+struct gw_notice_path gw_communicator_notice_path(const struct gw_communicator *comm);
+/* Tells all-reduces what is known of paths and announcements now. */
+void gw_communicator_refresh(struct gw_communicator *comm);
 /* Takes note of what has been sent, and from beat to beat of what neighbours have measured. */
 void gw_communicator_measure(struct gw_communicator *comm, gw_time now);
 

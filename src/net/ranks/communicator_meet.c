@@ -75,6 +75,8 @@ static void connect_all(struct gw_communicator *comm, gw_time now)
 static void send_tables(struct gw_communicator *comm, gw_time now)
 {
     uint32_t flow;
+    if (comm->cfg.notice_path.rate_bps == 0)
+        comm->cfg.notice_path = gw_communicator_notice_path(comm);
     if (gw_notice_units(comm->cfg.notice, &comm->cfg.notice_path, &comm->notice_units) != GW_OK) {
         gw_communicator_fail(comm, GW_JOB_NOTICE, comm->cfg.world, now);
         return;
@@ -243,6 +245,7 @@ void gw_communicator_step(struct gw_communicator *comm, gw_time now)
         send_tables(comm, now);
     else if (comm->state == GW_COMMUNICATOR_CONNECTING && missing == 0) {
         comm->state = GW_COMMUNICATOR_RUNNING;
+        gw_communicator_refresh(comm);
         gw_store_serve(comm->store);
         gw_communicator_post(comm, &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_OPEN});
     }

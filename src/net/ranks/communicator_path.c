@@ -91,6 +91,28 @@ struct gw_path gw_communicator_path_all(const struct gw_communicator *comm)
     return path_of(comm, hops, rate);
 }
 
+struct gw_notice_terms gw_communicator_terms(const struct gw_communicator *comm)
+{
+    return (struct gw_notice_terms){.job = comm->cfg.job, .units = comm->notice_units};
+}
+
+struct gw_notice_path gw_communicator_notice_path(const struct gw_communicator *comm)
+{
+    const struct gw_path path = gw_communicator_path_all(comm);
+    return (struct gw_notice_path){
+        .rtt = path.brtt, .rate_bps = path.rate_bps, .packet = path.mtu + path.hdr};
+}
+
+void gw_communicator_refresh(struct gw_communicator *comm)
+{
+    const struct gw_path path = gw_communicator_path_all(comm);
+    const struct gw_notice_terms terms = gw_communicator_terms(comm);
+    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++) {
+        gw_coll_run_set_path(comm->runs[i].run, &path);
+        gw_coll_run_set_notice(comm->runs[i].run, &terms);
+    }
+}
+
 void gw_communicator_measure(struct gw_communicator *comm, gw_time now)
 {
     const struct gw_endpoint_stats *stats = gw_endpoint_stats(comm->ep);
@@ -99,7 +121,5 @@ void gw_communicator_measure(struct gw_communicator *comm, gw_time now)
     if (gw_time_before(now, comm->measure_at))
         return;
     comm->measure_at = gw_time_add(now, GW_STATION_BEAT);
-    const struct gw_path path = gw_communicator_path_all(comm);
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
-        gw_coll_run_set_path(comm->runs[i].run, &path);
+    gw_communicator_refresh(comm);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "wire/wire.h"
 
 enum {
     QUEUE_BYTES = 64 << 20, /* of a port: more than all windows that can be under way */
@@ -130,6 +131,52 @@ static enum gw_attach_reason take_in(struct gw_overlay_home *home,
     return code ? reason_of(code) : GW_ATTACH_OK;
 }
 
+/* The next session of a worker from *peer on, which is moved on; false: there is none. */
+static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
+                        struct gw_neighbour_event *view)
+{
+    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
+    while (*peer < GW_DATAPATH_PEERS_MAX)
+        if (gw_neighbours_view(neighbours, (*peer)++, view) && view->dial < 0 && view->said.job)
+            return true;
+    return false;
+}
+
+/* The round trip between the server and a worker by the way that the job's packets take; what a
+ * worker has not measured yet is taken to be as ours. */
+static gw_time hops_to(const struct gw_overlay_home *home, const struct gw_neighbour_event *worker)
+{
+    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
+    gw_time own = gw_neighbours_way(neighbours).rtt;
+    gw_time other = gw_neighbours_way_of(neighbours, worker->peer).rtt;
+    if (home->sw || worker->said.flags & GW_ATTACH_DIRECT)
+        return gw_neighbours_rtt(neighbours, worker->peer);
+    return own + (other ? other : own);
+}
+
+/* Tells the coordinator of a worker's job what is known of the path to it. */
+static void tell_path(struct gw_overlay_home *home, uint32_t job)
+{
+    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
+    uint64_t rate = home->sw ? 0 : gw_neighbours_way(neighbours).rate_bps;
+    struct gw_neighbour_event worker;
+    gw_time hops = 0;
+    for (uint16_t peer = 0; next_worker(home, &peer, &worker);) {
+        if (worker.said.job != job)
+            continue;
+        gw_time other = hops_to(home, &worker);
+        hops = other > hops ? other : hops;
+        rate = gw_overlay_slower(rate, gw_neighbours_way_of(neighbours, worker.peer).rate_bps);
+    }
+    struct gw_notice_path path = {
+        .rtt = gw_overlay_brtt(hops),
+        .rate_bps = rate ? rate : GW_OVERLAY_RATE_BPS,
+        .packet = gw_datapath_overhead(gw_station_datapath(home->cfg.station)) +
+                  GW_WIRE_VALUE_SIZE * home->cfg.values,
+    };
+    gw_overlay_server_set_path(home->server, job, &path);
+}
+
 void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_neighbour_event *event,
                                char *why)
 {
@@ -142,6 +189,8 @@ void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_nei
     if (event->kind != GW_NEIGHBOUR_UP)
         return;
     enum gw_attach_reason reason = take_in(home, event);
+    if (reason == GW_ATTACH_OK && event->said.job)
+        tell_path(home, event->said.job);
     if (reason == GW_ATTACH_OK)
         return;
     gw_station_refuse(home->cfg.station, event->peer, reason);
@@ -167,17 +216,6 @@ void gw_overlay_home_way_out(struct gw_overlay_home *home, uint16_t peer)
     gw_loop_link(gw_station_loop(home->cfg.station), server_port(home), peer, true);
 }
 
-/* The next session of a worker from *peer on, which is moved on; false: there is none. */
-static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
-                        struct gw_neighbour_event *view)
-{
-    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
-    while (*peer < GW_DATAPATH_PEERS_MAX)
-        if (gw_neighbours_view(neighbours, (*peer)++, view) && view->dial < 0 && view->said.job)
-            return true;
-    return false;
-}
-
 static bool is_attended(const struct gw_overlay_home *home, uint32_t job)
 {
     struct gw_neighbour_event view;
@@ -194,9 +232,12 @@ void gw_overlay_home_look(struct gw_overlay_home *home)
     struct gw_overlay_job_view view;
     for (uint16_t peer = 0; next_worker(home, &peer, &worker);)
         gw_overlay_server_hear(home->server, worker.said.job, worker.said.address, worker.heard_at);
-    for (uint32_t i = 0; gw_overlay_server_view(home->server, i, &view); i++)
+    for (uint32_t i = 0; gw_overlay_server_view(home->server, i, &view); i++) {
         if (view.phase == GW_COORDINATOR_GATHERING && !is_attended(home, view.job.job))
             idle[count++] = view.job.job;
+        else if (view.phase == GW_COORDINATOR_GATHERING)
+            tell_path(home, view.job.job);
+    }
     for (uint32_t i = 0; i < count; i++)
         gw_overlay_server_forget(home->server, idle[i]);
 }

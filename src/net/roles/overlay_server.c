@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "wire/wire.h"
 #include "core/quant/scale.h"
 
 enum {
@@ -123,6 +124,9 @@ static int make_coordinator(struct gw_overlay_server *own, struct served *served
         .retry = GW_OVERLAY_RETRY,
         .beat = GW_STATION_BEAT,
         .silence = GW_STATION_SILENCE,
+        .notice_path = {.rtt = gw_overlay_brtt(0),
+                        .rate_bps = GW_OVERLAY_RATE_BPS,
+                        .packet = own->cfg.hdr + GW_WIRE_VALUE_SIZE * job->values},
         .server = served->server,
     };
     cfg.incarnation += cfg.incarnation == 0;
@@ -191,6 +195,14 @@ void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint
     for (uint32_t i = 0; i < server->cfg.jobs_max; i++)
         if (server->served[i].server && server->served[i].job.job == job)
             gw_coordinator_hear(server->served[i].coordinator, address, at);
+}
+
+void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,
+                                const struct gw_notice_path *path)
+{
+    for (uint32_t i = 0; i < server->cfg.jobs_max; i++)
+        if (server->served[i].server && server->served[i].job.job == job)
+            gw_coordinator_set_notice_path(server->served[i].coordinator, path);
 }
 
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)

@@ -59,6 +59,10 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
 void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
                             gw_time at);
 
+/* What is known of the path between this server and the workers of the job now. */
+void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,
+                                const struct gw_notice_path *path);
+
 /* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
  */
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);

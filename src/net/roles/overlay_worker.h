@@ -18,6 +18,7 @@ struct gw_overlay_worker_cfg {
     uint32_t job;
     uint32_t server; /* address; 0: not known yet */
     uint16_t rank;
+    uint8_t notice;       /* gw_notice_option: how bursts are announced; the same on all workers */
     uint32_t incarnation; /* random, not 0 */
     uint32_t hdr;         /* bytes of IP, UDP and our header */
     uint32_t mtu;         /* payload bytes of a full packet */

@@ -2,6 +2,7 @@
 #include "lib/options.h"
 
 #include "sim_support.h"
+#include "core/notice.h"
 #include "support.h"
 
 #include <math.h>
@@ -25,6 +26,8 @@ static const char *const variables[] = {
     "GRADWIRE_BIND",
     "GRADWIRE_KEY_FILE",
     "GRADWIRE_VIA",
+    "GRADWIRE_ANNOUNCE",
+    "GRADWIRE_SIGNALS",
 };
 
 /* What a launcher may have left in the environment of the tests is gone. */
@@ -96,6 +99,47 @@ static void options_init__without_environment(void **state)
     struct gw_io_plan plan = plan_of(&options); /* alone, a job needs nobody's address */
     assert_string_equal(plan.job, "default");
     assert_string_equal(plan.join, "");
+}
+
+static void options_plan__says_how_bursts_are_announced(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int notice; /* -1: refused */
+    } cases[] = {{"no", GW_NOTICE_OFF},
+                 {"5", 1},
+                 {"75", 15},
+                 {"1/4", GW_NOTICE_FORMULA + 2},
+                 {"12", -1},
+                 {"80", -1},
+                 {"2/3", -1},
+                 {"yes", -1}};
+    struct gradwire_options options = good();
+    struct gw_io_plan plan;
+    char error[GW_NET_ERROR_MAX] = "";
+    assert_int_equal(plan_of(&options).notice, GW_NOTICE_OFF);
+    assert_false(plan_of(&options).signals_by_option);
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        options.announce = cases[i].text;
+        if (cases[i].notice >= 0) {
+            assert_int_equal(plan_of(&options).notice, cases[i].notice);
+            continue;
+        }
+        assert_int_equal(gw_options_plan(&options, &plan, error), GRADWIRE_ERR_INVALID);
+        assert_non_null(strstr(error, cases[i].text));
+    }
+    options = good();
+    options.signals = "option";
+    assert_true(plan_of(&options).signals_by_option);
+    options.signals = "ttl";
+    assert_int_equal(gw_options_plan(&options, &plan, error), GRADWIRE_ERR_INVALID);
+    assert_string_equal(error, "signals is ttl: dscp or option");
+    set("GRADWIRE_ANNOUNCE", "1/2");
+    set("GRADWIRE_SIGNALS", "option");
+    options = good();
+    assert_int_equal(plan_of(&options).notice, GW_NOTICE_FORMULA + 1);
+    assert_true(plan_of(&options).signals_by_option);
 }
 
 static void options_init__takes_our_variables(void **state)
@@ -369,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(options_init__without_environment),
         TEST(options_init__takes_our_variables),
+        TEST(options_plan__says_how_bursts_are_announced),
         TEST(options_init__takes_rank_and_world_of_launchers),
         TEST(options_init__takes_join_of_torchrun),
         TEST(options_init__knows_smaller_structures),

@@ -240,6 +240,7 @@ static void app_pkt__has_the_key_of_its_destination(void **state)
         gw_app_pkt(&f.worker.app, &pkt, dsts[i], i, 1);
         assert_int_equal(pkt.dst, dsts[i]);
         assert_int_equal(pkt.q.key, gw_flow_key(ADDRESS, dsts[i], JOB));
+        assert_int_equal(pkt.q.flags, 0); /* also fragment 0 */
     }
     fixture_close(&f);
 }
