@@ -250,6 +250,43 @@ static void notices__are_sent_by_every_mover(void **state)
 }
 
 /* The root forgets in its crash what was announced; later bursts are as before. */
+/*
+ * A stranger announces every 2 ms from two hosts and sends nothing, and nobody waits for it: each
+ * of its announcements grows old, and its port is low for its share of the time and no longer. An
+ * honest tenant comes after it.
+ */
+static void notices__of_silent_bursts_cost_a_share(void **state)
+{
+    static const char scenario[] =
+        "topology: {kind: star, hosts: 5, rate: 1Gbps, latency: 1us, switch_latency: 0}\n"
+        "workload:\n"
+        "- {kind: bursts, workers: 2, server: 4, hosts: '2,3', iterations: 2, idle: 50ms,"
+        " size: 15000B, start: 100ms, announce: 10}\n"
+        "- {kind: bursts, workers: 2, server: 4, hosts: '0,1', iterations: 100000, idle: 2ms,"
+        " silent: yes, announce: 5}\n"
+        "host: {mtu: 1440, header: 60}\n"
+        "queue: {kind: red, capacity: 90000B, kmin: 50%, kmax: 50%}\n"
+        "pcn: {enable: yes, hold: 1ms, share: 10%, save: 1ms}\n"
+        "cc: newreno\nlb: ecmp\nloss: sack\n";
+    struct gw_test_sim run;
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    (void)state;
+    gw_test_sim_run(&run, &options, scenario, "%s", "");
+    assert_int_equal(run.totals.completed, run.totals.flows);
+    assert_int_equal(run.totals.flows, 4); /* of those that the run waits for */
+    gw_time end = run.totals.end;
+    assert_in_range(end, 150 * GW_MS, 160 * GW_MS);
+    struct gw_notice_totals notices = gw_sim_notices(run.sim);
+    assert_in_range(notices.notices - notices.repeated, 2 * (end / (2 * GW_MS)) + 2,
+                    2 * (end / (2 * GW_MS)) + 8);
+    assert_int_equal(notices.heads, 4);
+    assert_int_equal(notices.announced, 4);
+    assert_true(notices.refused > notices.recoveries && notices.recoveries > 0);
+    /* A tenth of the time, and what is saved up: of the stranger half a tenth while it shares. */
+    assert_in_range(notices.lowered_most, end / 25, end / 10 + 2 * GW_MS);
+    gw_test_sim_close(&run);
+}
+
 static void notices__survive_a_crash_of_the_switch(void **state)
 {
     static const char crash[] = "pcn=yes; size=1MB; idle=1s; workload.1.start=3s; pcn.hold=20s;"
@@ -280,6 +317,7 @@ int main(void)
         cmocka_unit_test(port__is_that_of_the_key),
         cmocka_unit_test(port__finds_the_bursts_of_jobs),
         cmocka_unit_test(notices__are_sent_by_every_mover),
+        cmocka_unit_test(notices__of_silent_bursts_cost_a_share),
         cmocka_unit_test(notices__survive_a_crash_of_the_switch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
