@@ -166,7 +166,7 @@ struct gw_port_result {
  * after more than the longest base RTT without a packet of the job. */
 uint32_t gw_sim_bursts(const struct gw_sim *sim);
 
-/* One of them. False: it never came to the port. */
+/* One of them. False: it never came to the port, or none is watched. */
 bool gw_sim_burst(const struct gw_sim *sim, uint32_t index, struct gw_burst_result *result);
 
 /* False: no port is watched. */

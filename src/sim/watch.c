@@ -383,8 +383,10 @@ uint32_t gw_sim_bursts(const struct gw_sim *sim)
 
 bool gw_sim_burst(const struct gw_sim *sim, uint32_t index, struct gw_burst_result *result)
 {
-    const struct burst *burst = &sim->watch->bursts[index];
     *result = (struct gw_burst_result){.job = UINT32_MAX};
+    if (index >= gw_sim_bursts(sim))
+        return false;
+    const struct burst *burst = &sim->watch->bursts[index];
     if (index < sim->scenario->workload.burst_count) {
         add_flows(sim, index, result);
     } else {

@@ -187,6 +187,43 @@ static void port__is_that_of_the_key(void **state)
     gw_test_sim_close(&run);
 }
 
+/* Workers that send their gradients behind the backward pass: a burst for each iteration. */
+static void port__finds_the_bursts_of_jobs(void **state)
+{
+    static const char *const ways[] = {"ps", "server"};
+    static const char scenario[] =
+        "topology: {kind: star, hosts: 3, rate: 100Gbps, latency: 1us}\n"
+        "workload: {kind: training, model: resnet50, device: 2080Ti, workers: 2, iterations: 3,"
+        " schedule: seq, compression: 6.25%, placement: given, hosts: '0-2'}\n"
+        "host: {mtu: 1408, header: 64}\nqueue: {kind: red, capacity: 1MB}\nloss: timeout\n"
+        "metrics: {port: [sw0, host2]}\ntime_limit: 10s\n";
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(ways); i++) {
+        struct gw_test_sim run;
+        struct gw_burst_result bursts[3];
+        struct gw_port_result port;
+        const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+        gw_test_sim_run(&run, &options, scenario, "workload.via=%s", ways[i]);
+        assert_int_equal(gw_sim_bursts(run.sim), 3);
+        assert_true(gw_sim_port(run.sim, &port));
+        uint64_t bytes = 0;
+        for (uint32_t b = 0; b < 3; b++) {
+            assert_true(gw_sim_burst(run.sim, b, &bursts[b]));
+            assert_int_equal(bursts[b].job, 0);
+            assert_int_equal(bursts[b].queue_at_start, 0);
+            assert_true(bursts[b].queue_max > 0);
+            assert_true(bursts[b].start > (b ? bursts[b - 1].end : 0));
+            bytes += bursts[b].bytes;
+        }
+        assert_int_equal(bytes, port.sorts[GW_PORT_BURSTS].bytes);
+        assert_int_equal(port.sorts[GW_PORT_OTHERS].packets, 0);
+        assert_int_equal(port.inside_time, bursts[0].last_at - bursts[0].first_at +
+                                               bursts[1].last_at - bursts[1].first_at +
+                                               bursts[2].last_at - bursts[2].first_at);
+        gw_test_sim_close(&run);
+    }
+}
+
 /* Every way to sum gradients announces, and all of its packets fit the wire. */
 static void notices__are_sent_by_every_mover(void **state)
 {
@@ -278,6 +315,7 @@ int main(void)
         cmocka_unit_test(bursts__start_after_the_pause),
         cmocka_unit_test(port__measures_what_arithmetic_says),
         cmocka_unit_test(port__is_that_of_the_key),
+        cmocka_unit_test(port__finds_the_bursts_of_jobs),
         cmocka_unit_test(notices__are_sent_by_every_mover),
         cmocka_unit_test(notices__of_silent_bursts_cost_a_share),
         cmocka_unit_test(notices__survive_a_crash_of_the_switch),
