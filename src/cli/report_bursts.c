@@ -77,6 +77,22 @@ static json_t *box_json(const json_t *bursts, const char *key)
     return box;
 }
 
+/* What jobs sent by the watched port. */
+static void add_job_bursts(const struct gw_run_report *run, json_t *json)
+{
+    json_t *bursts = json_array();
+    for (uint32_t i = run->scenario->workload.burst_count; i < gw_sim_bursts(run->sim); i++) {
+        struct gw_burst_result burst;
+        if (!gw_sim_burst(run->sim, i, &burst))
+            continue;
+        json_t *item = burst_json(&burst);
+        json_object_set_new(item, "job", json_integer((json_int_t)burst.job));
+        json_object_set_new(item, "bytes", json_integer((json_int_t)burst.bytes));
+        json_array_append_new(bursts, item);
+    }
+    json_object_set_new(json, "job_bursts", bursts);
+}
+
 static void add_bursts(const struct gw_run_report *run, json_t *json)
 {
     static const char *const keys[] = {"queue_at_start", "queue_max", "completion_us"};
@@ -147,12 +163,26 @@ static void add_notices(const struct gw_run_report *run, json_t *json)
                   sim.end ? in_us(totals.lowered_most) / in_us(sim.end) : 0.0));
 }
 
+/* With PCN off too, so that both rows of a table have the same columns. */
+static bool may_announce(const struct gw_scenario *scenario)
+{
+    const struct gw_workload *workload = &scenario->workload;
+    bool may = scenario->pcn.enable;
+    for (uint32_t i = 0; i < workload->tenant_count; i++)
+        may |= workload->tenants[i].announce != GW_NOTICE_OFF;
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        may |= workload->jobs[i].announce != GW_NOTICE_OFF;
+    return may;
+}
+
 void gw_report_bursts_add(const struct gw_run_report *run, json_t *json)
 {
-    if (run->scenario->pcn.enable)
+    if (may_announce(run->scenario))
         add_notices(run, json);
     if (run->scenario->workload.burst_count)
         add_bursts(run, json);
+    if (gw_sim_bursts(run->sim) && run->scenario->workload.job_count)
+        add_job_bursts(run, json);
     add_port(run, json);
 }
 

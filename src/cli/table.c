@@ -19,11 +19,12 @@ enum {
 
 typedef char cell[CELL_MAX];
 
-static const char box_word[] = "box ";
+/* What a box plot shows of many numbers, and their mean. */
 static const char *const box_parts[] = {"min", "q1", "median", "q3", "max", "mean"};
 
 enum {
     BOX_PARTS = sizeof(box_parts) / sizeof(box_parts[0]),
+    BOX_ALL = (1 << BOX_PARTS) - 1,
 };
 
 struct gw_table {
@@ -34,11 +35,18 @@ struct gw_table {
     uint32_t columns, title_room;
 };
 
-/* The path of a column that is a box; NULL: it is none. */
-static const char *box_path(const char *column)
+/* Takes "box PATH" or "max PATH" apart: a bit per part of a box, and the path. 0: it is a path. */
+static uint32_t box_of(const char *column, const char **path)
 {
-    size_t length = sizeof(box_word) - 1;
-    return strncmp(column, box_word, length) == 0 ? column + length : NULL;
+    size_t length = strcspn(column, " ");
+    uint32_t parts = length == 3 && strncmp(column, "box", length) == 0 ? BOX_ALL : 0;
+    for (uint32_t part = 0; part < BOX_PARTS; part++)
+        if (strlen(box_parts[part]) == length && strncmp(column, box_parts[part], length) == 0)
+            parts = 1U << part;
+    if (column[length] == '\0')
+        parts = 0;
+    *path = parts ? column + length + 1 : column;
+    return parts;
 }
 
 static void add_column(struct gw_table *table, const char *before, const char *name)
@@ -56,9 +64,13 @@ struct gw_table *gw_table_open(const struct gw_sweep *sweep)
     for (uint32_t k = 0; k < sweep->key_count; k++)
         add_column(table, "", sweep->overrides[k].key);
     for (uint32_t c = 0; c < sweep->column_count; c++) {
-        const char *path = box_path(sweep->columns[c]);
-        for (uint32_t part = 0; part < (path ? BOX_PARTS : 1); part++)
-            add_column(table, path ? box_parts[part] : "", path ? path : sweep->columns[c]);
+        const char *path;
+        uint32_t parts = box_of(sweep->columns[c], &path);
+        for (uint32_t part = 0; part < BOX_PARTS; part++)
+            if (parts & 1U << part)
+                add_column(table, box_parts[part], path);
+        if (!parts)
+            add_column(table, "", path);
     }
     return table;
 }
@@ -153,28 +165,39 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The cells of a box over all numbers of all runs; quartiles lie between two numbers in proportion.
- */
-static void add_box(struct gw_table *table, const json_t *runs, const char *path)
+/* A part of a box of sorted values, of which there are some; quartiles lie between two of them in
+ * proportion. */
+static double box_part(const double *values, size_t count, uint32_t part)
+{
+    if (part > QUARTERS) {
+        double sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += values[i];
+        return sum / (double)count;
+    }
+    size_t at = part * (count - 1) / QUARTERS, rest = part * (count - 1) % QUARTERS;
+    double next = rest ? values[at + 1] : values[at];
+    return values[at] + (next - values[at]) * (double)rest / QUARTERS;
+}
+
+/* The cells of a box over all numbers of all runs. */
+static void add_box(struct gw_table *table, const json_t *runs, const char *path, uint32_t parts)
 {
     json_t *numbers = json_array();
     collect(runs, path, numbers);
     size_t count = json_array_size(numbers);
-    double *values = gw_memory_zeroed(count + 1, sizeof(*values)), sum = 0;
+    double *values = gw_memory_zeroed(count + 1, sizeof(*values));
     for (size_t i = 0; i < count; i++)
-        sum += values[i] = json_real_value(json_array_get(numbers, i));
+        values[i] = json_real_value(json_array_get(numbers, i));
     json_decref(numbers);
     qsort(values, count, sizeof(*values), compare_doubles);
-    for (size_t part = 0; part < BOX_PARTS; part++) {
+    for (uint32_t part = 0; part < BOX_PARTS; part++) {
+        if (!(parts & 1U << part))
+            continue;
         char *to = add_cell(table);
-        size_t at = part <= QUARTERS && count ? part * (count - 1) / QUARTERS : 0;
-        size_t rest = part <= QUARTERS && count ? part * (count - 1) % QUARTERS : 0;
-        double next = rest ? values[at + 1] : values[at];
         snprintf(to, CELL_MAX, "-");
         if (count)
-            write_number(to, part > QUARTERS
-                                 ? sum / (double)count
-                                 : values[at] + (next - values[at]) * (double)rest / QUARTERS);
+            write_number(to, box_part(values, count, part));
     }
     free(values);
 }
@@ -184,10 +207,11 @@ static size_t count_rows(const struct gw_sweep *sweep, const json_t *runs)
 {
     size_t rows = 1;
     for (uint32_t c = 0; c < sweep->column_count; c++) {
-        const char *path = box_path(sweep->columns[c]);
-        const json_t *value = find(json_array_get(runs, 0), sweep->columns[c]);
+        const char *path;
+        bool is_box = box_of(sweep->columns[c], &path) != 0;
+        const json_t *value = is_box ? NULL : find(json_array_get(runs, 0), path);
         json_t *numbers = json_array();
-        if (path)
+        if (is_box)
             collect(runs, path, numbers);
         bool is_there = json_array_size(numbers) || json_is_number(value) || json_is_array(value);
         json_decref(numbers);
@@ -195,7 +219,7 @@ static size_t count_rows(const struct gw_sweep *sweep, const json_t *runs)
             gw_complain("table: %s: the result of a run has no such number", sweep->columns[c]);
             return 0;
         }
-        rows = !path && rows_of(value) > rows ? rows_of(value) : rows;
+        rows = rows_of(value) > rows ? rows_of(value) : rows;
     }
     return rows;
 }
@@ -209,11 +233,12 @@ int gw_table_add(struct gw_table *table, uint32_t point, const json_t *runs)
             snprintf(add_cell(table), CELL_MAX, "%s",
                      sweep->overrides[point * sweep->key_count + k].value);
         for (uint32_t c = 0; c < sweep->column_count; c++) {
-            const char *path = box_path(sweep->columns[c]);
-            if (path)
-                add_box(table, runs, path);
+            const char *path;
+            uint32_t parts = box_of(sweep->columns[c], &path);
+            if (parts)
+                add_box(table, runs, path, parts);
             else
-                write_mean(add_cell(table), runs, sweep->columns[c], row);
+                write_mean(add_cell(table), runs, path, row);
         }
     }
     return rows ? GW_OK : GW_ERR_UNKNOWN;

@@ -5,8 +5,9 @@
  * A column is the path of a value in the JSON of a run, as in "fct_us.max"; "jobs.0.algbw_gbps" is
  * that of the first job. Numbers are averaged over the runs of a point, one per seed. A column that
  * is a list of numbers spreads the point over as many rows. "box bursts.queue_max" are six columns
- * over all such numbers of all runs of the point: least, quartiles, most and mean; a word that is
- * no number stands there for every item of a list.
+ * over all such numbers of all runs of the point: least, quartiles, most and mean; "mean
+ * bursts.queue_max" is one of them. A list on the way stands there for every item of it, unless a
+ * number follows.
  */
 #ifndef GW_CLI_TABLE_H
 #define GW_CLI_TABLE_H

@@ -39,7 +39,7 @@ int gw_loader_pcn(struct gw_loader *loader);
 /* Whether queues can mark as announcements ask them to; needs `pcn:` and the queue. */
 int gw_loader_pcn_queue(struct gw_loader *loader);
 /*
- * announce.c: with which thresholds the tenants and jobs that an entry of the workload has added
+ * thresholds.c: with which thresholds the tenants and jobs that an entry of the workload has added
  * announce their bursts; needs `pcn:` and the host.
  */
 int gw_loader_announce(struct gw_loader *loader, const struct gw_doc_value *entry,

@@ -1,6 +1,7 @@
 /*
  * What must hold after every run, whatever the scenario: bytes are conserved on every port, packets
- * are conserved on the links as a whole, and no packet was lost from the books. And the totals.
+ * are conserved on the links as a whole, no packet was lost from the books, and ports are low for
+ * what is announced alone. And the totals.
  */
 #include "sim/audit.h"
 
@@ -19,6 +20,18 @@ static int broken(struct gw_sim *sim, const char *invariant, const char *node, u
     return GW_ERR_INVALID;
 }
 
+/* What is announced at a switch; its books fail an assertion. */
+static int audit_notices(struct gw_sim *sim, const struct gw_switch_notice *notice,
+                         const char *name)
+{
+    gw_time now = sim->window_index * sim->window; /* before that, all timers have fired */
+    gw_time deadline = gw_switch_notice_deadline(notice);
+    gw_switch_notice_check(notice);
+    if (gw_deadline_before(deadline, now))
+        return broken(sim, "announcements end in time", name, deadline, now);
+    return GW_OK;
+}
+
 static int audit_ports(struct gw_sim *sim, uint32_t place)
 {
     const struct gw_sim_node *node = &sim->nodes[place];
@@ -31,7 +44,8 @@ static int audit_ports(struct gw_sim *sim, uint32_t place)
             return broken(sim, "bytes in = out + trimmed + dropped + queued", self->name,
                           stats.in_bytes, accounted);
     }
-    return GW_OK;
+    const struct gw_switch_notice *notice = node->sw ? gw_switch_notices(node->sw) : NULL;
+    return notice ? audit_notices(sim, notice, self->name) : GW_OK;
 }
 
 int gw_sim_audit(struct gw_sim *sim)

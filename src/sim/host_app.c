@@ -125,13 +125,16 @@ static void start_due(struct gw_sim_part *part, struct gw_sim_node *node, gw_tim
             app->cursor++;
             continue;
         }
-        if (!app->is_gone && !start_flow(sim, node, flow, now)) {
+        bool is_silent = sim->scenario->workload.flows[flow].silent;
+        if (!app->is_gone && is_silent)
+            gw_sim_notices_send(part, node, flow);
+        else if (!app->is_gone && !start_flow(sim, node, flow, now)) {
             app->is_blocked = true;
             return;
         }
         sim->flows[flow].start = app->starts[app->cursor].at;
-        if (app->is_gone)
-            end_flow(part, flow, now, GW_FLOW_FAILED, 0);
+        if (app->is_gone || is_silent)
+            end_flow(part, flow, now, app->is_gone ? GW_FLOW_FAILED : GW_FLOW_DONE, 0);
         app->cursor++;
     }
 }

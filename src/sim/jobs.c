@@ -241,6 +241,21 @@ void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *ap
             gw_sim_train_expire(part, &sim->members[i], now);
 }
 
+/* The last job that does not begin behind a tag, or a shard. */
+static const struct gw_sim_job *find_job(const struct gw_sim *sim, uint32_t number, bool is_shard)
+{
+    uint32_t low = 0, high = sim->scenario->workload.job_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct gw_sim_job *job = &sim->jobs[middle];
+        if (number < (is_shard ? job->spec->first_server : job->first_tag))
+            high = middle;
+        else
+            low = middle;
+    }
+    return &sim->jobs[low];
+}
+
 /* The job that an event of an application or a message is about; NULL: it is about a flow. */
 static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const struct gw_event *event)
 {
@@ -248,18 +263,20 @@ static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const str
                       event->kind == GW_EVENT_LEFT;
     if (!is_control && event->tag < sim->scenario->workload.flow_count)
         return NULL;
-    uint32_t low = 0, high = sim->scenario->workload.job_count;
-    while (high - low > 1) { /* the last job that does not begin behind it */
-        uint32_t middle = low + (high - low) / 2;
-        const struct gw_sim_job *job = &sim->jobs[middle];
-        bool is_behind =
-            is_control ? event->flow < job->spec->first_server : event->tag < job->first_tag;
-        if (is_behind)
-            high = middle;
-        else
-            low = middle;
-    }
-    return &sim->jobs[low];
+    return find_job(sim, is_control ? event->flow : event->tag, is_control);
+}
+
+uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    if (pkt->q.kind == GW_PKT_DATA && pkt->data.tag >= workload->flow_count)
+        return (uint32_t)(find_job(sim, pkt->data.tag, false) - sim->jobs);
+    if (pkt->q.kind != GW_PKT_GRAD)
+        return UINT32_MAX;
+    /* Slots have numbers behind those of shards. */
+    return pkt->flow < workload->job_server_count
+               ? (uint32_t)(find_job(sim, pkt->flow, true) - sim->jobs)
+               : pkt->flow - workload->job_server_count;
 }
 
 bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,

@@ -49,6 +49,9 @@ void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *ap
 bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_event *event, gw_time now);
 
+/* The job whose gradients a packet carries; UINT32_MAX: none's. */
+uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt);
+
 /* In the serial phase: takes the samples of series about jobs. */
 void gw_sim_jobs_sample(struct gw_sim *sim, gw_time at);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/host/egress.h"
 #include "sim/sim_impl.h"
 #include "topo/memory.h"
 
@@ -37,6 +38,29 @@ struct gw_notice_terms gw_sim_notices_of_flow(const struct gw_sim *sim, uint32_t
         .units = workload->tenants[tenant - 1].units,
         .lead = sim->scenario->pcn.lead,
     };
+}
+
+void gw_sim_notices_send(struct gw_sim_part *part, const struct gw_sim_node *node, uint32_t flow)
+{
+    const struct gw_flow_spec *spec = &part->sim->scenario->workload.flows[flow];
+    struct gw_notice_terms terms = gw_sim_notices_of_flow(part->sim, flow);
+    struct gw_pkt *pkt = terms.units ? gw_pkt_claim(&part->pool) : NULL;
+    if (!pkt)
+        return;
+    *pkt = (struct gw_pkt){
+        .q = {.size = part->sim->scenario->host.header,
+              .key = gw_flow_key(spec->src, spec->dst, flow),
+              .class = GW_CLASS_BEST_EFFORT,
+              .ecn = GW_ECN_ECT0,
+              .kind = GW_PKT_NOTICE},
+        .src = spec->src,
+        .dst = spec->dst,
+        .flow = flow,
+        .entropy = (uint16_t)flow,
+        .buf = GW_BUF_NONE,
+        .notice = {.job = terms.job, .units = terms.units},
+    };
+    gw_egress_control(node->endpoint, pkt);
 }
 
 struct gw_notice_terms gw_sim_notices_of_job(const struct gw_sim *sim,

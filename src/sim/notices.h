@@ -11,6 +11,9 @@
 /* How a flow of the workload is announced. */
 struct gw_notice_terms gw_sim_notices_of_flow(const struct gw_sim *sim, uint32_t flow);
 
+/* One notice of a flow that is silent; nothing follows it. */
+void gw_sim_notices_send(struct gw_sim_part *part, const struct gw_sim_node *node, uint32_t flow);
+
 /* How a job announces messages between its hosts. Via fragments jobs have numbers of their own. */
 struct gw_notice_terms gw_sim_notices_of_job(const struct gw_sim *sim,
                                              const struct gw_job_spec *spec);

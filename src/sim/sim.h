@@ -125,7 +125,7 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
 
 /* Data packets that leave the watched port. */
 enum gw_port_sort {
-    GW_PORT_BURSTS, /* of bursts */
+    GW_PORT_BURSTS, /* of bursts and jobs */
     GW_PORT_OTHERS,
     GW_PORT_SORTS,
 };
@@ -136,10 +136,12 @@ struct gw_port_flux {
     uint64_t waited; /* in the switch, picoseconds of all packets together */
 };
 
-/* What a burst met at the watched port, from the arrival of its first packet there to the last
- * one's. Queues are in full packets, rounded up. */
+/* What a burst met at the watched port, from the arrival of its first packet there until its last
+ * one left. Queues are in full packets, rounded up. */
 struct gw_burst_result {
-    gw_time start, end; /* of its flows; the end is valid if all are done: is_complete */
+    uint32_t job;       /* of the workload, whose burst it is; UINT32_MAX: a burst of flows */
+    gw_time start, end; /* of its flows; the end is valid if all are done: is_complete. A job's: of
+                           what it sent by the port */
     bool is_complete;
     uint64_t bytes;
     gw_time first_at, last_at;
@@ -160,7 +162,11 @@ struct gw_port_result {
     struct gw_port_flux sorts[GW_PORT_SORTS], inside[GW_PORT_SORTS];
 };
 
-/* A burst of scenario->workload. False: it never came to the port. */
+/* Bursts of scenario->workload, and behind them those of jobs at the watched port, which begin
+ * after more than the longest base RTT without a packet of the job. */
+uint32_t gw_sim_bursts(const struct gw_sim *sim);
+
+/* One of them. False: it never came to the port. */
 bool gw_sim_burst(const struct gw_sim *sim, uint32_t index, struct gw_burst_result *result);
 
 /* False: no port is watched. */

@@ -8,12 +8,14 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "sim/jobs.h"
 #include "sim/sim_impl.h"
 #include "topo/memory.h"
 
 enum {
     BINS_PER_PACKET = 16, /* of a full packet's time at the port */
     BINS_MAX = 1 << 20,
+    BURSTS_MAX = 1 << 20,
     WALK_MAX = 64, /* hops of a path; no kind of topology has so many */
 };
 
@@ -37,14 +39,18 @@ enum burst_state {
     BURST_OVER,
 };
 
+/* Those of the workload come first. A job's are found here: what it sends by the port after more
+ * than a round trip without. */
 struct burst {
     enum burst_state state;
+    uint32_t job;                /* of the workload, if it is a job's */
     uint32_t ended;              /* flows from the front that have ended */
-    gw_time first_at, last_at;   /* of its data packets */
+    gw_time first_at, last_at;   /* when its first packet came, and the last one left */
+    uint64_t own_bytes;          /* that left, headers included */
     uint32_t queue_start;        /* bytes, before its first packet */
     uint32_t queue_max;          /* until its last packet, ... */
     uint32_t queue_top;          /* ... and until now */
-    struct meter before, latest; /* the port's when its first and its last packet came */
+    struct meter before, latest; /* the port's at these times */
 };
 
 struct gw_sim_watch {
@@ -58,8 +64,10 @@ struct gw_sim_watch {
     struct meter meter;
     struct meter inside, mark; /* of the time inside bursts, up to the mark */
     gw_time inside_time, mark_at;
-    struct burst *bursts; /* as in the workload */
-    uint32_t *active;     /* bursts that are inside */
+    struct burst *bursts;
+    uint32_t burst_count, burst_room;
+    uint32_t *latest; /* of each job: its last burst, from 1; 0: none */
+    uint32_t *active; /* bursts that are inside */
     uint32_t active_count;
     gw_time last_left; /* when the last packet left */
 };
@@ -93,7 +101,7 @@ static void weigh_path(const struct gw_topo *topo, const struct gw_flow_spec *fl
 }
 
 /* The switch port by which the most bytes of bursts leave; of several, the one nearest to senders.
- * An index into the topology's ports. */
+ * An index into the topology's ports; UINT32_MAX: there is none, since no switch is on the way. */
 static uint32_t choose_port(const struct gw_scenario *scenario)
 {
     const struct gw_topo *topo = &scenario->topo;
@@ -107,6 +115,7 @@ static uint32_t choose_port(const struct gw_scenario *scenario)
         if (weights[port] > weights[best] ||
             (weights[port] == weights[best] && nearness[port] > nearness[best]))
             best = port;
+    best = weights[best] ? best : UINT32_MAX;
     free(weights);
     free(nearness);
     return best;
@@ -133,6 +142,8 @@ int gw_sim_watch_open(struct gw_sim *sim, char *why)
         return GW_OK;
     if (index == UINT32_MAX)
         index = choose_port(scenario);
+    if (index == UINT32_MAX)
+        return GW_OK;
     const struct gw_topo_port *port = &topo->ports[index];
     const struct gw_link_side *side = &topo->links[port->link].side[port->side];
     /* Address space only, as for the packets themselves. */
@@ -147,8 +158,13 @@ int gw_sim_watch_open(struct gw_sim *sim, char *why)
     watch->node = side->node;
     watch->port = side->port;
     open_counts(watch, scenario, side);
-    watch->bursts = gw_memory_zeroed(workload->burst_count, sizeof(*watch->bursts));
-    watch->active = gw_memory_zeroed(workload->burst_count, sizeof(*watch->active));
+    watch->burst_count = workload->burst_count;
+    watch->bursts =
+        gw_memory_grow(NULL, &watch->burst_room, watch->burst_count + 1, sizeof(*watch->bursts));
+    memset(watch->bursts, 0, watch->burst_count * sizeof(*watch->bursts));
+    watch->latest = gw_memory_zeroed(workload->job_count, sizeof(*watch->latest));
+    watch->active =
+        gw_memory_zeroed(workload->burst_count + workload->job_count, sizeof(*watch->active));
     sim->watch = watch;
     struct gw_sim_node *node = &sim->nodes[sim->place[watch->node]];
     node->is_watched = true;
@@ -164,17 +180,41 @@ void gw_sim_watch_close(struct gw_sim *sim)
     munmap(watch->stamps, sizeof(gw_time) << GW_SIM_INDEX_BITS);
     free(watch->counts);
     free(watch->bursts);
+    free(watch->latest);
     free(watch->active);
     free(watch);
 }
 
-/* The number of a packet's burst, from 1; 0: it is of none. */
+/* The number of a packet's burst, from 1; 0: it is of none. A job's is its last one. */
 static uint32_t burst_of(const struct gw_sim *sim, const struct gw_pkt *pkt)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
+    uint32_t job = gw_sim_job_of_packet(sim, pkt);
+    if (job != UINT32_MAX)
+        return sim->watch->latest[job];
     if (pkt->q.kind != GW_PKT_DATA || pkt->data.tag >= workload->flow_count)
         return 0;
     return workload->flows[pkt->data.tag].burst;
+}
+
+static bool is_silent(const struct gw_sim *sim, const struct burst *burst, gw_time now)
+{
+    return now - burst->last_at > sim->scenario->brtt_max;
+}
+
+/* The number of a job's burst that a packet which is queued now belongs to; it may begin one. */
+static uint32_t burst_of_job(const struct gw_sim *sim, uint32_t job, gw_time now)
+{
+    struct gw_sim_watch *watch = sim->watch;
+    uint32_t last = watch->latest[job];
+    if ((last && !is_silent(sim, &watch->bursts[last - 1], now)) ||
+        watch->burst_count == BURSTS_MAX)
+        return last;
+    watch->bursts = gw_memory_grow(watch->bursts, &watch->burst_room, watch->burst_count + 1,
+                                   sizeof(*watch->bursts));
+    watch->bursts[watch->burst_count] = (struct burst){.job = job};
+    watch->latest[job] = ++watch->burst_count;
+    return watch->burst_count;
 }
 
 /* The time since the mark was inside bursts. */
@@ -187,21 +227,39 @@ static void mark(struct gw_sim_watch *watch, gw_time now)
     watch->mark_at = now;
 }
 
-static void enter(struct gw_sim_watch *watch, uint32_t index, uint32_t queued, gw_time now)
+/* Bursts of jobs are over when nothing has come for a round trip. */
+static void retire(const struct gw_sim *sim, gw_time now)
 {
+    struct gw_sim_watch *watch = sim->watch;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < watch->active_count; i++) {
+        uint32_t index = watch->active[i];
+        if (index >= sim->scenario->workload.burst_count &&
+            is_silent(sim, &watch->bursts[index], now))
+            watch->bursts[index].state = BURST_OVER;
+        else
+            watch->active[kept++] = index;
+    }
+    watch->active_count = kept;
+}
+
+static void enter(const struct gw_sim *sim, uint32_t index, uint32_t queued, gw_time now)
+{
+    struct gw_sim_watch *watch = sim->watch;
     struct burst *burst = &watch->bursts[index];
+    retire(sim, now);
     if (watch->active_count == 0) {
         watch->mark = watch->meter;
         watch->mark_at = now;
     }
     watch->active[watch->active_count++] = index;
     burst->state = BURST_INSIDE;
-    burst->first_at = now;
+    burst->first_at = burst->last_at = now;
     burst->queue_start = queued;
     burst->before = watch->meter;
 }
 
-/* A data packet of a burst has been queued, or dropped. */
+/* A data packet of a burst has come, or begins to leave. */
 static void advance(struct gw_sim_watch *watch, uint32_t index, gw_time now)
 {
     struct burst *burst = &watch->bursts[index];
@@ -217,7 +275,7 @@ void gw_sim_watch_arrived(struct gw_sim_part *part, struct gw_sim_node *node, ui
                           struct gw_pkt *pkt, gw_time now)
 {
     struct gw_sim_watch *watch = part->sim->watch;
-    uint32_t burst = burst_of(part->sim, pkt);
+    uint32_t burst = burst_of(part->sim, pkt), job = gw_sim_job_of_packet(part->sim, pkt);
     watch->stamps[gw_pkt_index(&part->pool, pkt)] = now;
     struct gw_port_stats before = gw_switch_port_stats(node->sw, watch->port);
     uint32_t queued = gw_switch_backlog(node->sw, watch->port);
@@ -225,8 +283,10 @@ void gw_sim_watch_arrived(struct gw_sim_part *part, struct gw_sim_node *node, ui
     struct gw_port_stats after = gw_switch_port_stats(node->sw, watch->port);
     if (after.in_bytes == before.in_bytes)
         return;
+    if (job != UINT32_MAX)
+        burst = burst_of_job(part->sim, job, now);
     if (burst && watch->bursts[burst - 1].state == BURST_AHEAD)
-        enter(watch, burst - 1, queued, now);
+        enter(part->sim, burst - 1, queued, now);
     watch->meter.drops += after.drops - before.drops;
     watch->meter.own_drops += burst ? after.drops - before.drops : 0;
     queued = gw_switch_backlog(node->sw, watch->port);
@@ -243,7 +303,8 @@ void gw_sim_watch_left(struct gw_sim *sim, const struct gw_pkt *pkt, gw_time now
     struct gw_sim_watch *watch = sim->watch;
     if (pkt->q.kind != GW_PKT_DATA && pkt->q.kind != GW_PKT_GRAD)
         return;
-    enum gw_port_sort sort = burst_of(sim, pkt) ? GW_PORT_BURSTS : GW_PORT_OTHERS;
+    uint32_t burst = burst_of(sim, pkt);
+    enum gw_port_sort sort = burst ? GW_PORT_BURSTS : GW_PORT_OTHERS;
     struct flux *flux = &watch->meter.sorts[sort];
     gw_time waited = now - watch->stamps[gw_pkt_index(&sim->parts[0].pool, pkt)];
     uint64_t bin = waited * BINS_PER_PACKET / watch->full;
@@ -254,6 +315,10 @@ void gw_sim_watch_left(struct gw_sim *sim, const struct gw_pkt *pkt, gw_time now
     if (watch->longest[sort] < waited)
         watch->longest[sort] = waited;
     watch->last_left = now;
+    if (burst)
+        watch->bursts[burst - 1].own_bytes += pkt->q.size;
+    if (burst)
+        advance(watch, burst - 1, now);
 }
 
 static bool has_ended(const struct gw_sim *sim, uint32_t index)
@@ -273,7 +338,8 @@ void gw_sim_watch_settle(struct gw_sim *sim)
         return;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < watch->active_count; i++) {
-        if (has_ended(sim, watch->active[i]))
+        if (watch->active[i] < sim->scenario->workload.burst_count &&
+            has_ended(sim, watch->active[i]))
             watch->bursts[watch->active[i]].state = BURST_OVER;
         else
             watch->active[kept++] = watch->active[i];
@@ -310,11 +376,24 @@ static struct gw_port_flux flux_result(const struct flux *flux)
         .packets = flux->packets, .bytes = flux->bytes, .waited = flux->waited};
 }
 
+uint32_t gw_sim_bursts(const struct gw_sim *sim)
+{
+    return sim->watch ? sim->watch->burst_count : 0;
+}
+
 bool gw_sim_burst(const struct gw_sim *sim, uint32_t index, struct gw_burst_result *result)
 {
-    *result = (struct gw_burst_result){0};
-    add_flows(sim, index, result);
     const struct burst *burst = &sim->watch->bursts[index];
+    *result = (struct gw_burst_result){.job = UINT32_MAX};
+    if (index < sim->scenario->workload.burst_count) {
+        add_flows(sim, index, result);
+    } else {
+        result->job = burst->job;
+        result->start = burst->first_at;
+        result->end = burst->last_at;
+        result->bytes = burst->own_bytes;
+        result->is_complete = true;
+    }
     if (result->start == GW_TIME_NEVER || burst->state == BURST_AHEAD)
         return false;
     struct meter met = burst->latest;

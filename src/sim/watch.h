@@ -2,7 +2,7 @@
  * The watched port: what bursts met at the port where they are most likely to wait, or at the one
  * that `metrics.port` names.
  *
- * A burst is inside the port from the arrival of its first data packet to that of its last one.
+ * A burst is inside the port from the arrival of its first data packet until its last one leaves.
  * All is counted by the partition of the port's switch, but for the end of bursts, which the serial
  * phase notices; so it does not depend on the partitions.
  */

@@ -29,6 +29,7 @@ struct bursts {
     uint32_t workers;
     uint32_t iterations;
     uint32_t carry; /* enum carry */
+    bool silent;
     char server[GW_PARAM_TEXT_MAX];
     char hosts[GW_PARAM_TEXT_MAX];
     char announce[GW_PARAM_TEXT_MAX];
@@ -107,6 +108,8 @@ static void add_burst(struct gw_workload *workload, const struct bursts *cfg,
                                            .fires_sent = trigger,
                                            .fires_received = GW_TRIGGER_NONE,
                                            .tenant = workload->tenant_count,
+                                           .background = cfg->silent,
+                                           .silent = cfg->silent,
                                            .follows = follows ? follows + i : 0,
                                            .goes_on = cfg->carry == CARRY_WINDOW,
                                        });
@@ -177,6 +180,9 @@ static const struct gw_param params[] = {
          "what a worker's burst leaves to its next one: nothing, as a connection that is closed; "
          "the threshold of slow start, as one that was idle (RFC 5681 section 4.1); or its "
          "window as well"},
+    GW_PARAM(struct bursts, BOOL, silent, "no",
+             "announces with a single notice, sends nothing, and its next burst follows after "
+             "`idle`, as a stranger may who shares a switch; the run does not wait for it"),
     GW_ANNOUNCE_PARAM(struct bursts, announce),
 };
 

@@ -40,6 +40,7 @@ struct gw_flow_spec {
     bool background;         /* the run does not wait for it */
     uint32_t burst;          /* that it is part of, from 1; 0: none */
     uint32_t tenant;         /* that announces it, from 1; 0: it is not announced */
+    bool silent;             /* it is announced, and nothing of it is ever sent */
     uint32_t follows;        /* flow of the same connection, from 1, that ends before; 0: none */
     bool goes_on;            /* with the window with which that one ended; else it begins anew, as
                                 after a silence, with its threshold (RFC 5681, section 4.1) */

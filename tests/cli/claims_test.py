@@ -136,7 +136,7 @@ class ClaimsTest(CommandCase):
         self.assertEqual((claim["seeds"], claim["seeds_holding"]), ("together", 3))
 
     def test_box__is_over_all_items_of_all_seeds(self):
-        table = "table: [hops, box jobs.completion_us]\n"
+        table = "table: [hops, box jobs.completion_us, max hops]\n"
         results = json.loads(self.sim(SCENARIO + table, "--seeds", "3", "--json").stdout)
         values = sorted(job["completion_us"] for run in results[:3] for job in run["jobs"])
         out = self.path("out")
@@ -144,7 +144,9 @@ class ClaimsTest(CommandCase):
         with open(os.path.join(out, "table.csv"), encoding="utf-8", newline="") as file:
             row = next(csv.DictReader(file))
         parts = ("min", "q1", "median", "q3", "max", "mean")
-        self.assertEqual(list(row), ["via", "hops"] + [f"{part} jobs.completion_us" for part in parts])
+        boxes = [f"{part} jobs.completion_us" for part in parts]
+        self.assertEqual(list(row), ["via", "hops", *boxes, "max hops"])
+        self.assertEqual(int(row["max hops"]), max(run["hops"] for run in results[:3]))
         cuts = statistics.quantiles(values, method="inclusive")
         expected = [values[0], *cuts, values[-1], statistics.mean(values)]
         for part, number in zip(parts, expected, strict=True):

@@ -94,6 +94,8 @@ gw_time gw_invariants_time_limit(const struct gw_scenario *scenario)
         if (flow->start != GW_TIME_NEVER && flow->start > last)
             last = flow->start;
     }
+    for (uint32_t i = 0; i < scenario->workload.trigger_count; i++)
+        last += scenario->workload.triggers[i].delay;
     gw_time packet = gw_serialisation(gw_byte_time_from_bps(slowest),
                                       scenario->host.mtu + scenario->host.header);
     packet = packet * GW_Q16_ONE / factor;
@@ -411,6 +413,24 @@ static void check_losses(const struct facts *facts)
         assert_true(totals->crash_losses == 0);
 }
 
+/* What switches make of announcements: no port is low for longer than promised. Their books are the
+ * simulator's own audit. */
+static void check_notices(const struct facts *facts, const struct gw_sim *sim)
+{
+    const struct gw_pcn_cfg *pcn = &facts->scenario->pcn;
+    struct gw_notice_totals totals = gw_sim_notices(sim);
+    if (!pcn->enable) {
+        assert_true(totals.announced + totals.unannounced + totals.notices == 0);
+        return;
+    }
+    gw_time share = (gw_time)gw_q16_mul((gw_q16)facts->totals.end, pcn->share);
+    assert_true(totals.lowered_most <= share + pcn->save + pcn->jobs * pcn->hold);
+    assert_true(totals.unanswered <= totals.announced);
+    assert_true(totals.announced || totals.notices == 0);
+    uint64_t closed = totals.heads + totals.recoveries + totals.moved + totals.dropped;
+    assert_true(totals.repeated + totals.refused + totals.no_room + closed <= totals.notices);
+}
+
 /* What a sample is about is there. */
 static void check_subject(const struct facts *facts, const struct gw_sample *sample)
 {
@@ -471,6 +491,7 @@ void gw_invariants_check(const struct gw_scenario *scenario, const struct gw_sim
     check_sums(&facts);
     check_jobs(&facts, sim);
     check_losses(&facts);
+    check_notices(&facts, sim);
     check_samples(&facts, sim);
     free(facts.distances);
     free(facts.crashes);

@@ -199,4 +199,6 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
     fprintf(out, "    resend_gap: %s\n", gw_draw_once_in(prng, 2) ? "yes" : "no");
     write_times(jobs);
     write_rules(jobs);
+    if (!gw_draw_once_in(prng, 4)) /* it counts where switches make room */
+        fprintf(out, "    announce: %" PRIu64 "\n", 5 * gw_draw_between(prng, 1, 15));
 }

@@ -28,7 +28,10 @@ enum {
     DELAY_LATENCIES = 200, /* of a reordered packet, at most */
     LASTING_ONCE_IN = 2,   /* besides the chance of every feature */
     JOBS_ONCE_IN = 3,
-    JOBS_STREAM = 2,  /* of the seed: apart from the scenario itself, and from swarm_test.c */
+    PCN_ONCE_IN = 2, /* where queues mark */
+    /* Of the seed: apart from the scenario itself, and from swarm_test.c. */
+    JOBS_STREAM = 2,
+    PCN_STREAM = 3,
     JOB_MTU_MIN = 16, /* a few elements per packet */
 };
 
@@ -496,6 +499,24 @@ static uint64_t draw_count(struct writer *w, const char *name)
     return between(w, 1, 4);
 }
 
+/* Workers on the first hosts, whatever racks these are in, that send to the last one. */
+static void write_bursts(struct writer *w)
+{
+    const uint32_t others = w->network->topo.host_count - 1;
+    uint64_t bytes = draw_size(w, w->packets / (4 * others));
+    fputs("    hosts: 0", w->out);
+    for (uint32_t host = 1; host < others; host++)
+        fprintf(w->out, ",%u", host);
+    fprintf(w->out, "\n    workers: %" PRIu64 "\n", between(w, 1, others < 6 ? others : 6));
+    fprintf(w->out, "    iterations: %" PRIu64 "\n    size: %" PRIu64 "\n", between(w, 1, 5),
+            bytes ? bytes : 1);
+    write_time(w, "    idle", between_log(w, 1, w->horizon));
+    write_time(w, "\n    start", between(w, 0, w->horizon / 4));
+    fputs("\n    carry: ", w->out);
+    write_choice(w, "nothing|threshold|window");
+    fprintf(w->out, "\n    announce: %" PRIu64 "\n", 5 * between(w, 1, 15));
+}
+
 static void write_workload_entry(struct writer *w, uint32_t number)
 {
     const struct gw_registry *registry = &gw_workload_registry;
@@ -504,6 +525,10 @@ static void write_workload_entry(struct writer *w, uint32_t number)
         algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
     while (strcmp(algo->name, "allreduce") == 0 || strcmp(algo->name, "training") == 0);
     fprintf(w->out, "  - kind: %s\n", algo->name);
+    if (strcmp(algo->name, "bursts") == 0) {
+        write_bursts(w);
+        return;
+    }
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];
         char file[NAME_MAX_CHARS];
@@ -614,6 +639,36 @@ static void write_algorithms(struct writer *w)
     }
 }
 
+/* Whether the queues of what is written so far can mark, so that a burst may be announced. */
+static bool queues_mark(const char *file)
+{
+    struct gw_scenario scenario;
+    uint64_t state[GW_QDISC_STATE_MAX / sizeof(uint64_t)] = {0};
+    load_network(file, &scenario);
+    const struct gw_queue_cfg *queue = &scenario.queue;
+    queue->qdisc->init(state, &queue->cfg, queue->capacity);
+    bool marks = queue->qdisc->mark_at && queue->qdisc->mark_at(state, &queue->cfg, 0);
+    gw_scenario_free(&scenario);
+    return marks;
+}
+
+/* Small tables are full at times, and little time is used up. */
+static void write_pcn(struct writer *w, struct gw_prng *prng)
+{
+    const gw_time brtt = w->network->brtt_max;
+    fprintf(w->out, "pcn:\n  enable: yes\n  floor: %" PRIu64 "\n", gw_draw_log(prng, 1, 75));
+    fprintf(w->out, "  jobs: %" PRIu64 "\n", gw_draw_log(prng, 1, 16));
+    fprintf(w->out, "  announcements: %" PRIu64 "\n", gw_draw_log(prng, 1, 64));
+    if (gw_draw_once_in(prng, 2))
+        fprintf(w->out, "  share: 0.%03" PRIu64 "\n", gw_draw_between(prng, 0, 999));
+    if (gw_draw_once_in(prng, 2))
+        fprintf(w->out, "  hold: %" PRIu64 "ps\n", gw_draw_log(prng, brtt / 4, 16 * brtt));
+    if (gw_draw_once_in(prng, 2))
+        fprintf(w->out, "  save: %" PRIu64 "ps\n", gw_draw_log(prng, 1, 16 * brtt));
+    if (gw_draw_once_in(prng, 4))
+        fprintf(w->out, "  lead: %" PRIu64 "ps\n", gw_draw_log(prng, 1, 2 * brtt));
+}
+
 /* One or two jobs or groups of jobs, on the same hosts, and perhaps flows besides. */
 static void write_jobs(struct writer *w)
 {
@@ -683,6 +738,10 @@ void gw_random_scenario_write(struct gw_random_scenario *random, const char *dir
     if (has(&w, HAS_OVERRIDES))
         write_overrides(&w);
     write_queue(&w);
+    fflush(w.out);
+    prng = gw_prng_derive(seed, PCN_STREAM);
+    if (gw_draw_once_in(&prng, PCN_ONCE_IN) && queues_mark(random->file))
+        write_pcn(&w, &prng);
     write_algorithms(&w);
     write_workload(&w);
     write_faults(&w);

@@ -42,6 +42,7 @@ enum {
 /* What a run left behind. */
 struct outcome {
     struct gw_sim_totals totals;
+    struct gw_notice_totals notices;
     struct gw_flow_result *flows;
     uint32_t flow_count;
     uint64_t sample_hash;
@@ -62,6 +63,7 @@ static struct {
     volatile uint64_t seed; /* of the scenario that runs */
     volatile sig_atomic_t is_running;
     struct gw_sim_totals sum; /* over all scenarios */
+    struct gw_notice_totals notices;
 } swarm = {.first = FIRST_SEED, .count = SCENARIOS};
 
 /* Whatever ends the program while a scenario runs: an assertion, a sanitizer, a signal. */
@@ -144,6 +146,7 @@ static struct outcome run(const char *file, const struct gw_sim_options *chosen)
     gw_invariants_check(&scenario, sim);
     struct outcome outcome = {
         .totals = gw_sim_totals(sim),
+        .notices = gw_sim_notices(sim),
         .flow_count = scenario.workload.flow_count,
         .sample_hash = hash_samples(sim),
     };
@@ -167,6 +170,8 @@ static void expect_same(const struct outcome *a, const struct outcome *b, const 
     /* No padding: all fields but two have 64 bits, and those two come first. */
     if (memcmp(&a->totals, &b->totals, sizeof(a->totals)) != 0)
         fail_msg("the totals differ %s", what);
+    if (memcmp(&a->notices, &b->notices, sizeof(a->notices)) != 0)
+        fail_msg("the announcements differ %s", what);
     if (a->flow_count != b->flow_count || a->sample_hash != b->sample_hash)
         fail_msg("the samples differ %s", what);
     for (uint32_t i = 0; i < a->flow_count; i++) {
@@ -202,6 +207,16 @@ static void run_described(const struct gw_random_scenario *random, const struct 
     unlink(file);
 }
 
+static void add_notices(const struct gw_notice_totals *totals)
+{
+    swarm.notices.announced += totals->announced;
+    swarm.notices.refused += totals->refused;
+    swarm.notices.no_room += totals->no_room;
+    swarm.notices.heads += totals->heads;
+    swarm.notices.recoveries += totals->recoveries;
+    swarm.notices.moved += totals->moved;
+}
+
 static void add_to_sum(const struct gw_sim_totals *totals)
 {
     swarm.sum.flows += totals->flows;
@@ -231,6 +246,7 @@ static void run_scenario(uint64_t seed)
     options->threads = 1;
     struct outcome first = run(random.file, options);
     add_to_sum(&first.totals);
+    add_notices(&first.notices);
     options->threads = 2 + gw_prng_below(&prng, 2);
     run_again(random.file, options, &first, options->threads == 2 ? "with 2 threads" : "with 3");
     options->threads = 1;
@@ -271,12 +287,18 @@ static void swarm__keeps_the_invariants(void **state)
            sum->members, sum->hops, sum->marks, sum->trims, sum->drops, sum->link_losses,
            sum->crash_losses, sum->link_copies, sum->timeouts, sum->spurious, sum->unroutable,
            swarm.starved, swarm.events_max);
+    const struct gw_notice_totals *notices = &swarm.notices;
+    printf("swarm: %" PRIu64 " bursts announced; at switches %" PRIu64 " refused, %" PRIu64
+           " without room, %" PRIu64 " begun, %" PRIu64 " too old, %" PRIu64 " elsewhere\n",
+           notices->announced, notices->refused, notices->no_room, notices->heads,
+           notices->recoveries, notices->moved);
     /* A swarm in which nothing goes wrong proves nothing. */
     if (swarm.count >= COVERED_FROM)
         assert_true(sum->marks && sum->trims && sum->drops && sum->link_losses && sum->timeouts &&
                     sum->spurious && sum->unroutable && sum->link_copies && sum->crash_losses &&
                     sum->completed < sum->flows && sum->members_completed &&
-                    sum->members_completed < sum->members);
+                    sum->members_completed < sum->members && notices->refused && notices->no_room &&
+                    notices->heads && notices->recoveries);
 }
 
 static bool parse_arguments(int argc, char **argv)

@@ -7,7 +7,8 @@
  * first user after a time of more than one round trip without any. That one leads: a notice with
  * its flow, key, class, port and first entropy goes out in its turn, and its first packet is the
  * head of the burst. All users wait until the notice is answered, or for one round trip; then they
- * join the egress, the leader first. Who becomes a user later in the busy period, leaves at once.
+ * join the egress, the leader first. Who becomes a user later in the busy period, leaves at once. A
+ * user may ask for a while more behind the answer (struct gw_notice_terms, `lead`).
  *
  * A notice is sent twice at most: again after half of that time, since a later copy would do no
  * good. Packet numbers of notices grow with every copy, so an answer tells which one it answers,

@@ -14,6 +14,7 @@ void gw_switch_apply_notices(struct gw_switch *sw)
         gw_switch_queue_mark_at(&sw->queue, change.port, change.bytes);
     gw_time deadline = gw_switch_notice_deadline(sw->notice);
     gw_switch_timer_set(&sw->timers, GW_SWITCH_TIMER_NOTICE, deadline);
+    GW_DEBUG_ASSERT((gw_switch_notice_check(sw->notice), true));
 }
 
 /* A burst is announced on the way of a packet, or begins. */

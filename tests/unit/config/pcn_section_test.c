@@ -88,18 +88,18 @@ static void pcn__jobs_have_thresholds_too(void **state)
 static void pcn__refuses_what_cannot_be(void **state)
 {
     (void)state;
-    scenario_refused(scenario, "pcn.floor=0", "pcn.floor: floor must be from 1 to 75, not 0");
-    scenario_refused(scenario, "pcn.share=101%", "pcn.share: share must be from 0 to 100%");
-    scenario_refused(scenario, "pcn.jobs=0", "pcn.jobs: jobs must be from 1");
+    scenario_refused(scenario, "pcn.floor=0", "floor must be from 1 to 75, not 0");
+    scenario_refused(scenario, "pcn.share=101%", "share must be from 0 to 100%");
+    scenario_refused(scenario, "pcn.jobs=0", "jobs must be from 1");
     scenario_refused(scenario, "pcn.announcements=2000000", "announcements must be from 1");
-    scenario_refused(scenario, "pcn.hold=432001s", "pcn.hold: hold must be at most 5 days");
-    scenario_refused(scenario, "pcn.save=432001s", "pcn.save: save must be at most 5 days");
-    scenario_refused(scenario, "pcn=yes", "pcn: expected a map");
+    scenario_refused(scenario, "pcn.hold=432001s", "hold must be at most 5 days");
+    scenario_refused(scenario, "pcn.save=432001s", "save must be at most 5 days");
+    scenario_refused(scenario, "pcn=yes", "pcn=yes: expected a map");
     scenario_refused(scenario, "pcn.floors=5", "unknown key \"floors\"");
     scenario_refused(scenario, "queue.mark=off", "needs queues that mark");
     scenario_refused(scenario, "queue={kind: fifo}", "needs queues that mark");
     scenario_refused(scenario, "workload.0.announce=11",
-                     "workload.0.announce: must be no, a multiple of 5 packets");
+                     "announce=11: must be no, a multiple of 5 packets");
     scenario_refused("topology: {kind: star, hosts: 4, latency: 10ms}\nqueue: red\n"
                      "pcn: {enable: yes}\nworkload:\n  kind: bursts\n  announce: 1/1\n",
                      NULL, ":6: workload.announce: the formula gives a threshold of ");

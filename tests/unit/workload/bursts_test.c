@@ -95,6 +95,22 @@ static void bursts__are_announced_as_the_option_says(void **state)
     gw_topo_fini(&topo);
 }
 
+/* Nobody waits for those who never send. */
+static void bursts__may_be_silent(void **state)
+{
+    (void)state;
+    struct gw_topo topo;
+    struct generated made;
+    build(&topo, "tree", tree);
+    generate(&made, &topo, "bursts", "workers=2 iterations=3 silent=yes", 1);
+    assert_int_equal(made.error, GW_OK);
+    assert_int_equal(made.workload.flow_count, 6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_true(made.workload.flows[i].silent && made.workload.flows[i].background);
+    gw_workload_fini(&made.workload);
+    gw_topo_fini(&topo);
+}
+
 static void bursts__refuse_what_cannot_be(void **state)
 {
     (void)state;
@@ -121,6 +137,7 @@ int main(void)
         cmocka_unit_test(bursts__follow_one_another_after_a_pause),
         cmocka_unit_test(bursts__spread_workers_over_racks),
         cmocka_unit_test(bursts__are_announced_as_the_option_says),
+        cmocka_unit_test(bursts__may_be_silent),
         cmocka_unit_test(bursts__refuse_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

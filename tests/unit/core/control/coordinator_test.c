@@ -560,6 +560,7 @@ static void member__brings_its_option_and_takes_the_threshold(void **state)
     pkt->q.flags = 0;
     pkt->scale = 20;
     gw_job_terms_pack(&terms, pkt->job.word);
+    b.node->ready_count = 0;
     gw_node_input(b.node, 0, &pkt, 1, 0);
     assert_int_equal(gw_endpoint_poll(b.host.endpoint, &event, 1), 1);
     assert_int_equal(event.kind, GW_EVENT_JOINED);

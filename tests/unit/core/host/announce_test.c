@@ -182,6 +182,32 @@ static void announce__repeats_after_half_a_round_trip_and_leaves_after_one(void 
     fixture_close(&f);
 }
 
+static void announce__burst_waits_behind_the_answer_for_its_lead(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    gw_time rtt;
+    announce_open(&f, 1);
+    struct gw_send send = send_of(&f, JOB);
+    send.notice.lead = 5 * RTT;
+    start(&f, &send);
+    struct gw_pkt notice = first_out(&f, 1);
+    fixture_expire(&f); /* the repeat wants to leave, which is in vain then */
+    reply(&f, &notice);
+    gw_time answered_at = f.now;
+    quiet(&f);
+    start_for(&f, JOB); /* waits with it */
+    quiet(&f);
+    fixture_expire(&f);
+    assert_int_equal(f.now - answered_at, 5 * RTT);
+    assert_true(first_out(&f, 4).q.flags & GW_PKT_HEAD);
+    assert_int_equal(fixture_stats(&f)->notices_sent, 1);
+    assert_int_equal(fixture_stats(&f)->bursts_unanswered, 0);
+    assert_true(gw_endpoint_notice_rtt(f.endpoint, JOB, THEIRS, &rtt));
+    assert_int_equal(rtt, RTT); /* without the lead */
+    fixture_close(&f);
+}
+
 /* Also when half of an odd time, twice, is less than all of it. */
 static void announce__sends_no_third_copy(void **state)
 {
@@ -454,6 +480,7 @@ int main(void)
         cmocka_unit_test(announce__is_not_made_to_oneself),
         cmocka_unit_test(announce__refuses_units_that_a_notice_cannot_say),
         cmocka_unit_test(announce__repeats_after_half_a_round_trip_and_leaves_after_one),
+        cmocka_unit_test(announce__burst_waits_behind_the_answer_for_its_lead),
         cmocka_unit_test(announce__sends_no_third_copy),
         cmocka_unit_test(announce__without_a_round_trip_takes_the_path_s),
         cmocka_unit_test(announce__an_answer_to_the_repeat_will_do),
