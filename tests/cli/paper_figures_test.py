@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Figures whose claims are computed: every scenario of scenarios/atp runs at its small size, and the
-page about them is what the stored results give. Called with the program."""
+"""Figures whose claims are computed: every scenario of scenarios/atp and scenarios/pcn runs at its
+small size, and the pages about them are what the stored results give. Called with the program."""
 import glob
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
-PAPERS = ("atp",)
+PAPERS = ("atp", "pcn")
 
 # Claims that need the full size: to be computed, since the small sweep lacks their points, or to hold.
 FULL_SIZE_ONLY = {
@@ -107,6 +107,12 @@ class PageTest(unittest.TestCase):
                   "seeds": 3, "claims": claims, "columns": ["via", "gbps"], "rows": [["ina", "3.5"]]}  # fmt: skip
         self.write(f"docs/figures/atp/fig{figure}.json", json.dumps(result))
 
+    def test_page__says_which_claims_are_of_all_seeds(self):
+        self.store("1", self.claim("one", True), {**self.claim("two", False), "seeds": "together"})
+        page = self.page()
+        self.assertIn("measured 1.25, over 3 seeds together.", page)
+        self.assertIn("| at least 2 | 1.25 | together |", page)
+
     def page(self):
         done = figures(self.root, "atp", "--page")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -170,6 +176,9 @@ class PageTest(unittest.TestCase):
         self.assertEqual((stored["seeds"], stored["columns"]), (2, ["hops"]))
         self.assertTrue(re.fullmatch("[0-9a-f]{10}", stored["commit"]))
         self.assertEqual(stored["claims"][0]["seeds_holding"], 2)
+        self.assertEqual(figures(self.root, "atp", "--program", PROGRAM).returncode, 0)
+        stored = json.loads(read(self.root, "docs/figures/atp/fig1.json"))
+        self.assertEqual(stored["seeds"], 2, "as many seeds as before")
         self.write("scenarios/atp/fig1.yaml", "topology: star\n")
         done = figures(self.root, "atp", "--program", PROGRAM)
         self.assertEqual(done.returncode, 1)
