@@ -40,9 +40,9 @@ struct gw_io_plan {
     char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
     struct gw_datapath_faults faults;
-    uint16_t paths;                /* source ports */
-    uint64_t rate_bps;             /* of the links, for flows; 0: as measured */
-    uint8_t notice;                /* gw_notice_option: how bursts are announced */
+    uint16_t paths;    /* source ports */
+    uint64_t rate_bps; /* of the links, for flows; 0: as measured */
+    uint8_t notice;    /* gw_notice_option: how bursts are announced */
     bool signals_by_option;
     struct gw_transport transport; /* of flows */
 };

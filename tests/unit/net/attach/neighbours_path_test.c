@@ -94,13 +94,13 @@ static void neighbours_rtt__is_of_the_question_that_is_answered(void **state)
     assert_int_equal(rtt_of(&line, WORKER), 700 * GW_US);
     ask(&line, first);
     assert_true(answer(&line, first));
-    ask(&line, second); /* a beat later, and its answer comes first */
+    ask(&line, second); /* a beat later, and the first answer comes after it */
     assert_true(answer(&line, second));
-    line.now += 400 * GW_US;
-    hear(&line, second, back);
+    line.now += 100 * GW_US;
     hear(&line, first, back);
-    assert_int_equal(rtt_of(&line, WORKER), 400 * GW_US);
-    hear(&line, second, back); /* again, and much later: it says nothing */
+    assert_int_equal(rtt_of(&line, WORKER), 700 * GW_US); /* and not 100 us */
+    line.now += 300 * GW_US;
+    hear(&line, second, back);
     assert_int_equal(rtt_of(&line, WORKER), 400 * GW_US);
     gw_test_attach_close(line.net);
 }
