@@ -19,7 +19,7 @@ GW_INDEX_LIST(list, struct link)
 
 /* All that are open are honoured: others are not kept. */
 struct announcement {
-    uint64_t key; /* of the burst */
+    uint64_t key; /* of the burst and its link */
     gw_time opened;
     uint32_t account; /* of all accounts of the switch */
     uint8_t units;
@@ -125,10 +125,11 @@ struct gw_switch_notice *gw_switch_notice_init(void *memory, const struct gw_swi
     return notice;
 }
 
-static uint64_t key_of(const struct gw_switch_notice *notice, const struct gw_pkt *pkt)
+/* Of a burst, as it comes by a link: what its packets say of it can be made up. */
+static uint64_t key_of(const struct gw_switch_notice *notice, const struct gw_pkt *pkt, uint16_t in)
 {
     uint64_t hosts = (uint64_t)pkt->src << 32 | pkt->dst;
-    return gw_mix64(gw_mix64(hosts ^ notice->salt) ^ pkt->flow);
+    return gw_mix64(gw_mix64(hosts ^ notice->salt) ^ ((uint64_t)in << 32 | pkt->flow));
 }
 
 static uint16_t port_of(const struct gw_switch_notice *notice, uint32_t account)
@@ -268,7 +269,7 @@ void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_
     if (pkt->notice.is_answer || units == 0 || units > GW_NOTICE_UNITS_MAX)
         return;
     struct gw_switch_notice_stats *stats = &notice->ports[hop->out].stats;
-    uint64_t key = key_of(notice, pkt);
+    uint64_t key = key_of(notice, pkt, hop->in);
     uint32_t at = gw_map_get(&notice->map, key);
     stats->notices++;
     if (at != GW_MAP_NONE) {
@@ -302,7 +303,8 @@ void gw_switch_notice_head(struct gw_switch_notice *notice, const struct gw_swit
                            const struct gw_pkt *pkt, const struct gw_switch_notice_head *head,
                            gw_time now)
 {
-    uint32_t workers = head->workers, own = gw_map_get(&notice->map, key_of(notice, pkt));
+    uint32_t workers = head->workers;
+    uint32_t own = gw_map_get(&notice->map, key_of(notice, pkt, hop->in));
     if (own != GW_MAP_NONE) {
         notice->ports[port_of(notice, notice->announcements[own].account)].stats.heads++;
         leave(notice, own, now);
