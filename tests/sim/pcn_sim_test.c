@@ -4,6 +4,8 @@
 #include "sim_support.h"
 #include "support.h"
 
+#include <stdio.h>
+
 #include "sim/sim_impl.h"
 
 enum {
@@ -25,11 +27,13 @@ static void run_file(struct gw_test_sim *run, const struct gw_sim_options *optio
 }
 
 /* Of all bursts with a few seeds, on average, times 16. */
-static uint32_t mean_start(const char *set, uint32_t *most)
+static uint32_t mean_start(const char *pcn, const char *cc, uint32_t *most)
 {
     enum {
         SEEDS = 3,
     };
+    char set[64];
+    snprintf(set, sizeof(set), "pcn=%s; cc=%s", pcn, cc);
     uint32_t sum = 0;
     *most = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -53,18 +57,17 @@ static uint32_t mean_start(const char *set, uint32_t *most)
 
 static void bursts__find_room_when_they_are_announced(void **state)
 {
-    uint32_t most_off, most_on;
+    static const char *const ccs[] = {"newreno", "cubic", "dctcp"};
     (void)state;
-    uint32_t off = mean_start("pcn=no; cc=dctcp", &most_off);
-    uint32_t on = mean_start("pcn=yes; cc=dctcp; lead=26640us", &most_on);
-    assert_in_range(off, 16 * 26, 16 * 48);
-    assert_true(2 * on < off);
-    assert_true(most_on < most_off);
-    /* NewReno's queues are often empty, and sometimes full. */
-    off = mean_start("pcn=no", &most_off);
-    on = mean_start("pcn=yes", &most_on);
-    assert_true(2 * on < off);
-    assert_true(2 * most_on < most_off);
+    for (size_t i = 0; i < GW_COUNT_OF(ccs); i++) {
+        uint32_t most_off, most_on;
+        uint32_t off = mean_start("no", ccs[i], &most_off);
+        uint32_t on = mean_start("yes", ccs[i], &most_on);
+        assert_in_range(off, 16 * 26, 16 * 48);
+        assert_true(most_on < most_off);
+        /* One mark makes DCTCP a little slower only, the others by half. */
+        assert_true(strcmp(ccs[i], "dctcp") == 0 ? 4 * on < 3 * off : 2 * on < off);
+    }
 }
 
 static void bursts__do_not_depend_on_threads(void **state)
@@ -112,8 +115,8 @@ static void bursts__start_after_the_pause(void **state)
     for (uint32_t i = 0; i < BURSTS; i++) {
         assert_true(bursts[i].is_complete);
         assert_int_equal(bursts[i].bytes, 200000);
-        assert_in_range(bursts[i].first_at, bursts[i].start + 2 * 13320 * GW_US,
-                        bursts[i].start + 4 * 13320 * GW_US);
+        assert_in_range(bursts[i].first_at, bursts[i].start + 2 * 2200 * GW_US,
+                        bursts[i].start + 4 * 7200 * GW_US);
         assert_in_range(bursts[i].last_at, bursts[i].first_at, bursts[i].end);
         assert_in_range(bursts[i].sorts[GW_PORT_BURSTS].packets, 138, 300);
     }
@@ -249,7 +252,6 @@ static void notices__are_sent_by_every_mover(void **state)
     }
 }
 
-/* The root forgets in its crash what was announced; later bursts are as before. */
 /*
  * A stranger announces every 2 ms from two hosts and sends nothing, and nobody waits for it: each
  * of its announcements grows old, and its port is low for its share of the time and no longer. An
@@ -287,6 +289,7 @@ static void notices__of_silent_bursts_cost_a_share(void **state)
     gw_test_sim_close(&run);
 }
 
+/* The root forgets in its crash what was announced; later bursts are as before. */
 static void notices__survive_a_crash_of_the_switch(void **state)
 {
     static const char crash[] = "pcn=yes; size=1MB; idle=1s; workload.1.start=3s; pcn.hold=20s;"
