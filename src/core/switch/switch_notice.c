@@ -326,27 +326,20 @@ void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_
 }
 
 void gw_switch_notice_head(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
-                           const struct gw_pkt *pkt, const struct gw_switch_notice_head *head,
-                           gw_time now)
+                           const struct gw_pkt *pkt, uint32_t workers, gw_time now)
 {
-    uint32_t workers = head->workers;
-    uint32_t own = gw_map_get(&notice->map, key_of(notice, pkt, hop->in));
+    uint32_t left = workers, own = gw_map_get(&notice->map, key_of(notice, pkt, hop->in));
     if (own != GW_MAP_NONE) {
         notice->ports[port_of(notice, notice->announcements[own].account)].stats.heads++;
         leave(notice, own, now);
-        workers--;
+        left--;
     }
-    if (head->workers <= 1)
+    if (workers <= 1 || left == 0)
         return;
-    uint32_t first = hop->out * notice->cfg.jobs_max;
-    for (uint32_t i = 0; i < notice->cfg.jobs_max && workers; i++) {
-        const struct gw_notice_account *account = &notice->accounts[first + i];
-        if (account->job != pkt->flow || (account->in != hop->in && !head->is_sum))
-            continue;
-        uint32_t closed = close_oldest(notice, first + i, workers, now);
-        notice->ports[hop->out].stats.heads += closed;
-        workers -= closed;
-    }
+    struct port *port = &notice->ports[hop->out];
+    uint32_t at = gw_notice_budget_find(&port->budget, &notice->rules, pkt->flow, hop->in);
+    if (at != GW_NOTICE_ACCOUNT_NONE)
+        port->stats.heads += close_oldest(notice, hop->out * notice->cfg.jobs_max + at, left, now);
 }
 
 void gw_switch_notice_close(struct gw_switch_notice *notice, uint16_t port, gw_time now)

@@ -9,10 +9,11 @@
  * most `hold`; and what a stranger sends in the name of a burst by another link, is not the
  * burst's.
  *
- * The head of a sum closes as many announcements of its job as workers stand behind it, the oldest
- * first: of those that came by its own link, or if the sum was made here, by any. A head that is
- * resent, or flagged twice since a sum took it along, finds nothing left to close; one that gets
- * lost with a partial sum costs `hold`.
+ * A head that is added to others closes its announcement when it comes, and the sum is a head, too.
+ * At the next switch that closes as many announcements of its job as workers stand behind it, the
+ * oldest first, of those that came by its own link. A head that is resent, or flagged twice since a
+ * sum took it along, finds nothing left to close; one that gets lost with a partial sum costs
+ * `hold` there.
  *
  * A port's threshold is the lowest that an open announcement asks for, and never below `floor`.
  * Who is honoured, notice_budget.h says; without a share nobody. When the table is full, a link
@@ -72,12 +73,6 @@ enum {
     GW_SWITCH_NOTICE_ALL = UINT16_MAX,
 };
 
-/* A head. */
-struct gw_switch_notice_head {
-    uint32_t workers; /* that it stands for, or GW_SWITCH_NOTICE_ALL; 1: a burst of its own */
-    bool is_sum;      /* this switch has added it up */
-};
-
 struct gw_switch_notice;
 
 /* Bytes of memory that the stage needs for a switch. */
@@ -92,10 +87,10 @@ struct gw_switch_notice *gw_switch_notice_init(void *memory, const struct gw_swi
 void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
                                const struct gw_pkt *pkt, gw_time now);
 
-/* Data or a gradient with GW_PKT_HEAD passes, or ends here. */
+/* Data or a gradient with GW_PKT_HEAD passes, or ends here; `workers` that it stands for, or
+ * GW_SWITCH_NOTICE_ALL. `hop->out` is used if these are more than one. */
 void gw_switch_notice_head(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
-                           const struct gw_pkt *pkt, const struct gw_switch_notice_head *head,
-                           gw_time now);
+                           const struct gw_pkt *pkt, uint32_t workers, gw_time now);
 
 /* Nothing leaves by `port` any more: its announcements close. */
 void gw_switch_notice_close(struct gw_switch_notice *notice, uint16_t port, gw_time now);

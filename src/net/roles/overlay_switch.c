@@ -247,7 +247,7 @@ void gw_overlay_switch_set_rtt(struct gw_overlay_switch *own, gw_time rtt)
 {
     if (own->hold == 0 || own->cfg.notices.hold)
         return;
-    own->hold = HOLD_TRIPS * rtt;
+    own->hold = HOLD_TRIPS * (rtt < GW_OVERLAY_HOLD_RTT_MAX ? rtt : GW_OVERLAY_HOLD_RTT_MAX);
     gw_switch_set_notice_hold(own->sw, own->hold, gw_loop_now(own->cfg.loop));
 }
 
