@@ -36,7 +36,7 @@ struct gw_switch_pcn {
          .type = GW_PARAM_TIME,                                                                    \
          .offset = offsetof(config, member.hold),                                                  \
          .help = "after so long a burst that has not come is forgotten; none: four round trips, "  \
-                 "as measured"},                                                                   \
+                 "as measured, and four full queues"},                                             \
     {                                                                                              \
         .name = "pcn_share", .type = GW_PARAM_Q16, .offset = offsetof(config, member.share),       \
         .initial = "25%",                                                                          \

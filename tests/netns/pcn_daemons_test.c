@@ -109,7 +109,8 @@ static void assert_announced(json_int_t before)
                                                 number(pcn, "no_room") + number(pcn, "heads") +
                                                 number(pcn, "recoveries") + number(pcn, "moved") +
                                                 number(pcn, "dropped") + number(pcn, "open"));
-    assert_true(number(pcn, "hold_us") >= 4000);
+    /* Four times what hosts take, 1 ms, and a full queue, 8 ms. */
+    assert_true(number(pcn, "hold_us") >= 36000);
     json_decref(pcn);
 }
 

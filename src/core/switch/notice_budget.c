@@ -180,6 +180,15 @@ static void set_limits(struct gw_notice_budget *budget, const struct gw_notice_r
     }
 }
 
+void gw_notice_budget_limit(struct gw_notice_budget *budget, const struct gw_notice_rules *rules)
+{
+    set_limits(budget, rules);
+    if (budget->links)
+        keep_spare(budget, rules, 0);
+    else
+        budget->spare = (int64_t)rules->save;
+}
+
 void gw_notice_budget_take(struct gw_notice_budget *budget, const struct gw_notice_rules *rules,
                            uint32_t at, uint32_t job, uint16_t in)
 {

@@ -87,10 +87,14 @@ uint32_t gw_notice_budget_room(const struct gw_notice_budget *budget,
 void gw_notice_budget_take(struct gw_notice_budget *budget, const struct gw_notice_rules *rules,
                            uint32_t at, uint32_t job, uint16_t in);
 
+/* The port may save up another amount from now on, as `rules` says. */
+void gw_notice_budget_limit(struct gw_notice_budget *budget, const struct gw_notice_rules *rules);
+
 /* Whether the announcements of a job are honoured. */
-static inline bool gw_notice_budget_allows(const struct gw_notice_account *account)
+static inline bool gw_notice_budget_allows(const struct gw_notice_rules *rules,
+                                           const struct gw_notice_account *account)
 {
-    return account->balance >= 0;
+    return rules->share > 0 && account->balance >= 0;
 }
 
 /* One more announcement is open, or one fewer. */

@@ -125,8 +125,9 @@ const struct gw_switch_stats *gw_switch_stats(const struct gw_switch *sw);
 /* The stage of notices, for its counters; NULL: there is none. */
 const struct gw_switch_notice *gw_switch_notices(const struct gw_switch *sw);
 
-/* Announcements are closed at another age from now on, those that are open too. */
-void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time now);
+/* Announcements are closed at another age from now on, those that are open too; and ports may save
+ * up another time. */
+void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time save, gw_time now);
 
 /* Jobs that servers have installed here. */
 uint32_t gw_switch_job_count(const struct gw_switch *sw);

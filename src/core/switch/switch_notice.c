@@ -281,7 +281,8 @@ static uint32_t find_account(struct gw_switch_notice *notice, const struct gw_sw
         close_account(notice, first + at, now);
         gw_notice_budget_take(&port->budget, &notice->rules, at, job, hop->in);
     }
-    return gw_notice_budget_allows(&notice->accounts[first + at]) ? first + at : UINT32_MAX;
+    return gw_notice_budget_allows(&notice->rules, &notice->accounts[first + at]) ? first + at
+                                                                                  : UINT32_MAX;
 }
 
 void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
@@ -366,10 +367,16 @@ void gw_switch_notice_expire(struct gw_switch_notice *notice, gw_time now)
     }
 }
 
-void gw_switch_notice_set_hold(struct gw_switch_notice *notice, gw_time hold, gw_time now)
+void gw_switch_notice_set_hold(struct gw_switch_notice *notice, gw_time hold, gw_time save,
+                               gw_time now)
 {
-    GW_ASSERT(hold >= 1 && hold <= INT64_MAX / 4);
+    GW_ASSERT(hold >= 1 && hold <= INT64_MAX / 4 && save <= INT64_MAX / 4);
+    for (uint32_t i = 0; i < notice->port_count; i++)
+        gw_notice_budget_book(&notice->ports[i].budget, &notice->rules, now);
     notice->cfg.hold = hold;
+    notice->cfg.save = notice->rules.save = save;
+    for (uint32_t i = 0; i < notice->port_count; i++)
+        gw_notice_budget_limit(&notice->ports[i].budget, &notice->rules);
     gw_switch_notice_expire(notice, now);
 }
 

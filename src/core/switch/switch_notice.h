@@ -98,8 +98,10 @@ void gw_switch_notice_close(struct gw_switch_notice *notice, uint16_t port, gw_t
 /* Closes announcements that are as old as `hold`. */
 void gw_switch_notice_expire(struct gw_switch_notice *notice, gw_time now);
 
-/* From now on `hold` is another: of all announcements, those that are open too. */
-void gw_switch_notice_set_hold(struct gw_switch_notice *notice, gw_time hold, gw_time now);
+/* From now on `hold` is another, of all announcements, those that are open too; and so is `save`.
+ */
+void gw_switch_notice_set_hold(struct gw_switch_notice *notice, gw_time hold, gw_time save,
+                               gw_time now);
 
 /* When that is to be done next, or GW_TIME_NEVER. */
 gw_time gw_switch_notice_deadline(const struct gw_switch_notice *notice);

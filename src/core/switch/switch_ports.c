@@ -108,9 +108,9 @@ const struct gw_switch_notice *gw_switch_notices(const struct gw_switch *sw)
     return sw->notice;
 }
 
-void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time now)
+void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time save, gw_time now)
 {
-    gw_switch_notice_set_hold(sw->notice, hold, now);
+    gw_switch_notice_set_hold(sw->notice, hold, save, now);
     gw_switch_apply_notices(sw);
 }
 

@@ -26,7 +26,8 @@ struct gw_overlay_switch {
     uint16_t node;
     uint16_t *peers; /* per port: who is there, or PEER_NONE */
     union gw_algo_cfg qdisc_cfg;
-    gw_time hold; /* of announcements; 0: there is no stage for them */
+    gw_time queue_time; /* of a full queue of a port */
+    gw_time hold;       /* of announcements; 0: there is no stage for them */
 };
 
 static int open_aggregate(struct gw_overlay_switch *own)
@@ -61,6 +62,26 @@ static uint32_t train_of(const struct gw_overlay_switch_cfg *cfg)
     return packets > 1 ? (uint32_t)packets : 1;
 }
 
+/* That a port needs for a full queue; of slow ports as long as round trips are taken to be. */
+static gw_time queue_time(const struct gw_overlay_switch_cfg *cfg)
+{
+    unsigned __int128 bits = (unsigned __int128)8 * GW_S * cfg->queue_bytes;
+    if (cfg->rate_bps == 0)
+        return 0;
+    bits /= cfg->rate_bps;
+    return bits < GW_OVERLAY_BRTT_MAX ? (gw_time)bits : GW_OVERLAY_BRTT_MAX;
+}
+
+/* How old announcements become where a round trip takes `rtt` without queues. What is announced to
+ * a full queue comes when that has been passed. */
+static gw_time hold_of(const struct gw_overlay_switch *own, gw_time rtt)
+{
+    const struct gw_overlay_notices *notices = &own->cfg.notices;
+    if (rtt > GW_OVERLAY_HOLD_RTT_MAX)
+        rtt = GW_OVERLAY_HOLD_RTT_MAX;
+    return notices->hold ? notices->hold : HOLD_TRIPS * (rtt + own->queue_time);
+}
+
 static struct gw_switch_notice_cfg notice_cfg(const struct gw_overlay_switch *own)
 {
     const struct gw_overlay_switch_cfg *cfg = &own->cfg;
@@ -92,8 +113,9 @@ static int open_switch(struct gw_overlay_switch *own)
     for (uint16_t i = 0; i < cfg->ports; i++)
         own->peers[i] = PEER_NONE;
     gw_algo_defaults(qdisc, own->qdisc_cfg.bytes);
+    own->queue_time = queue_time(cfg);
     if (cfg->notices.enable)
-        own->hold = cfg->notices.hold ? cfg->notices.hold : HOLD_TRIPS * gw_overlay_brtt(0);
+        own->hold = hold_of(own, gw_overlay_brtt(0));
     struct gw_switch_notice_cfg notice = notice_cfg(own);
     struct gw_switch_cfg sw = {
         .port_count = ports,
@@ -245,10 +267,11 @@ const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_s
 
 void gw_overlay_switch_set_rtt(struct gw_overlay_switch *own, gw_time rtt)
 {
-    if (own->hold == 0 || own->cfg.notices.hold)
+    if (own->hold == 0 || hold_of(own, rtt) == own->hold)
         return;
-    own->hold = HOLD_TRIPS * (rtt < GW_OVERLAY_HOLD_RTT_MAX ? rtt : GW_OVERLAY_HOLD_RTT_MAX);
-    gw_switch_set_notice_hold(own->sw, own->hold, gw_loop_now(own->cfg.loop));
+    own->hold = hold_of(own, rtt);
+    gw_switch_set_notice_hold(own->sw, own->hold, SAVE_HOLDS * own->hold,
+                              gw_loop_now(own->cfg.loop));
 }
 
 gw_time gw_overlay_switch_hold(const struct gw_overlay_switch *own)

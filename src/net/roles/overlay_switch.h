@@ -22,8 +22,8 @@
 struct gw_overlay_notices {
     bool enable;
     uint32_t floor; /* packets */
-    gw_time hold;   /* 0: four times the longest round trip that its neighbours have measured, up
-                       to GW_OVERLAY_HOLD_RTT_MAX */
+    gw_time hold;   /* 0: four of the longest round trip that its neighbours have measured, up to
+                       GW_OVERLAY_HOLD_RTT_MAX, and the time of a full queue */
     gw_q16 share;
 };
 
@@ -92,8 +92,8 @@ const struct gw_aggregate *gw_overlay_switch_aggregate(const struct gw_overlay_s
 uint32_t gw_overlay_switch_open_ports(const struct gw_overlay_switch *own);
 
 /*
- * The neighbours' longest round trip by way of this switch, hosts included, as it is known now; to
- * be called from time to time. Until then it is that of hosts alone.
+ * The neighbours' longest round trip by way of this switch, hosts included and without queues, as
+ * it is known now; to be called from time to time. Until then it is that of hosts alone.
  */
 void gw_overlay_switch_set_rtt(struct gw_overlay_switch *own, gw_time rtt);
 

@@ -142,8 +142,8 @@ static void budget__is_charged_in_equal_parts(void **state)
     pass(&f, 160 * GW_US);
     for (uint32_t i = 0; i < 4; i++)
         assert_near(f.accounts[i].balance, (i < 2 ? -70 : 10) * (int64_t)GW_US);
-    assert_false(gw_notice_budget_allows(&f.accounts[0]));
-    assert_true(gw_notice_budget_allows(&f.accounts[2]));
+    assert_false(gw_notice_budget_allows(&rules, &f.accounts[0]));
+    assert_true(gw_notice_budget_allows(&rules, &f.accounts[2]));
 }
 
 /* Room is taken from the link that has most of it: there from who owes least, and with the debt. */
@@ -212,7 +212,7 @@ static void budget__is_bounded(void **state)
             if (f.accounts[i].open && !gw_time_before(f.now, until[i]))
                 gw_notice_budget_close(&f.budget, i);
         uint32_t at = ask(&f, gw_prng_below(&prng, 20), (uint16_t)gw_prng_below(&prng, 4));
-        if (at == GW_NOTICE_ACCOUNT_NONE || !gw_notice_budget_allows(&f.accounts[at]))
+        if (at == GW_NOTICE_ACCOUNT_NONE || !gw_notice_budget_allows(&rules, &f.accounts[at]))
             continue;
         if (!f.accounts[at].open)
             gw_notice_budget_open(&f.budget, at);
@@ -221,6 +221,45 @@ static void budget__is_bounded(void **state)
         assert_true(low <= most);
     }
     assert_true(low > (f.now - start) / 5); /* and what is given can be used */
+}
+
+/* Without a share nobody is honoured, whatever may be saved up. */
+static void budget_allows__nothing_without_a_share(void **state)
+{
+    struct fixture f;
+    struct gw_notice_rules none = rules;
+    (void)state;
+    fixture_open(&f);
+    none.share = 0;
+    uint32_t at = ask(&f, 1, 0);
+    assert_true(gw_notice_budget_allows(&rules, &f.accounts[at]));
+    assert_false(gw_notice_budget_allows(&none, &f.accounts[at]));
+}
+
+/* What may be saved up grows and shrinks: nobody keeps more than that, and a port that nobody has
+ * used has all of it. */
+static void budget_limit__follows(void **state)
+{
+    struct fixture f;
+    struct gw_notice_rules other = rules;
+    (void)state;
+    fixture_open(&f);
+    other.save = 2 * SAVE;
+    gw_notice_budget_limit(&f.budget, &other);
+    gw_notice_budget_check(&f.budget, &other);
+    assert_int_equal(f.budget.spare, 2 * SAVE);
+    gw_notice_budget_take(&f.budget, &other, 0, 1, 0);
+    gw_notice_budget_take(&f.budget, &other, 1, 1, 1);
+    assert_int_equal(f.accounts[0].balance, SAVE);
+    gw_notice_budget_limit(&f.budget, &rules);
+    gw_notice_budget_check(&f.budget, &rules);
+    assert_int_equal(f.accounts[0].balance, SAVE / 2);
+    assert_int_equal(f.accounts[1].balance, SAVE / 2);
+    gw_notice_budget_limit(&f.budget, &other);
+    f.now += GW_S;
+    gw_notice_budget_book(&f.budget, &other, f.now);
+    gw_notice_budget_check(&f.budget, &other);
+    assert_int_equal(f.accounts[1].balance, SAVE);
 }
 
 int main(void)
@@ -233,6 +272,8 @@ int main(void)
         cmocka_unit_test(budget_room__from_the_largest_link),
         cmocka_unit_test(budget_room__of_many_numbers),
         cmocka_unit_test(budget__is_bounded),
+        cmocka_unit_test(budget_allows__nothing_without_a_share),
+        cmocka_unit_test(budget_limit__follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

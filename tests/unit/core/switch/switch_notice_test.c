@@ -106,6 +106,41 @@ static void notice_announce__ends_with_hold(void **state)
     gw_test_notice_close(&f);
 }
 
+/* A round trip is measured: what is open already gets the new time, too. */
+static void notice_set_hold__is_for_all(void **state)
+{
+    struct gw_test_notice f;
+    struct gw_test_burst burst = worker(1, 2), other = worker(2, 2);
+    (void)state;
+    fixture_open(&f);
+    gw_test_notice_announce(&f, &burst);
+    gw_switch_notice_set_hold(f.stage, 2 * HOLD, 8 * HOLD, f.now);
+    gw_test_notice_pass(&f, HOLD);
+    expect(&f, 3, 10, 1);
+    gw_test_notice_announce(&f, &other);
+    gw_test_notice_pass(&f, HOLD);
+    expect(&f, 3, 10, 1);
+    gw_switch_notice_set_hold(f.stage, HOLD, 4 * HOLD, f.now);
+    assert_int_equal(gw_switch_notice_open(f.stage, 3), 0);
+    assert_int_equal(gw_test_notice_stats(&f, 3).recoveries, 2);
+    gw_test_notice_close(&f);
+}
+
+/* A share of 0: the bursts are seen, and no room is made. */
+static void notice_announce__without_a_share(void **state)
+{
+    struct gw_test_notice f;
+    struct gw_switch_notice_cfg cfg = gw_test_notice_cfg();
+    struct gw_test_burst burst = worker(1, 2);
+    (void)state;
+    cfg.share = 0;
+    gw_test_notice_open(&f, &cfg);
+    gw_test_notice_announce(&f, &burst);
+    expect(&f, 3, OWN, 0);
+    assert_int_equal(gw_test_notice_stats(&f, 3).refused, 1);
+    gw_test_notice_close(&f);
+}
+
 static void notice_announce__moves_to_another_port(void **state)
 {
     struct gw_test_notice f;
@@ -441,6 +476,8 @@ int main(void)
         cmocka_unit_test(notice_head__last_restores),
         cmocka_unit_test(notice_announce__twice_is_once),
         cmocka_unit_test(notice_announce__ends_with_hold),
+        cmocka_unit_test(notice_set_hold__is_for_all),
+        cmocka_unit_test(notice_announce__without_a_share),
         cmocka_unit_test(notice_announce__moves_to_another_port),
         cmocka_unit_test(notice_announce__ignores_answers_and_bleached),
         cmocka_unit_test(notice_announce__keeps_the_floor),
