@@ -103,36 +103,36 @@ static void assert_announced(json_int_t before)
 {
     json_t *pcn = pcn_of_switch();
     assert_true(json_is_true(json_object_get(pcn, "active")));
-    assert_true(number(pcn, "starts") > before);
+    assert_true(number(pcn, "notices") > before);
     assert_true(number(pcn, "heads") > 0 && number(pcn, "bursts") > 0);
-    assert_int_equal(number(pcn, "starts"), number(pcn, "repeated") + number(pcn, "refused") +
-                                                number(pcn, "no_room") + number(pcn, "heads") +
-                                                number(pcn, "recoveries") + number(pcn, "moved") +
-                                                number(pcn, "dropped") + number(pcn, "open"));
+    assert_int_equal(number(pcn, "notices"), number(pcn, "repeated") + number(pcn, "refused") +
+                                                 number(pcn, "no_room") + number(pcn, "heads") +
+                                                 number(pcn, "recoveries") + number(pcn, "moved") +
+                                                 number(pcn, "dropped") + number(pcn, "open"));
     assert_true(number(pcn, "hold_us") >= 4000);
     json_decref(pcn);
 }
 
-static void pcn_switch__sees_starts_and_heads(void **state)
+static void pcn_switch__sees_notices_and_heads(void **state)
 {
     (void)state;
     start_fabric("rate: 500Mbps\nqueue: red\n", "");
     json_t *pcn = pcn_of_switch();
-    assert_int_equal(number(pcn, "starts"), 0);
+    assert_int_equal(number(pcn, "notices"), 0);
     json_decref(pcn);
     run_job(false, "10", NULL);
     assert_announced(0);
     pcn = pcn_of_switch();
-    json_int_t before = number(pcn, "starts");
+    json_int_t before = number(pcn, "notices");
     json_decref(pcn);
     run_job(true, "1/4", NULL);
     assert_announced(before);
     pcn = pcn_of_switch();
-    before = number(pcn, "starts");
+    before = number(pcn, "notices");
     json_decref(pcn);
     run_job(true, "no", NULL);
     pcn = pcn_of_switch();
-    assert_int_equal(number(pcn, "starts"), before);
+    assert_int_equal(number(pcn, "notices"), before);
     json_decref(pcn);
     stop_all();
 }
@@ -216,7 +216,8 @@ static void pcn_config__names_what_is_wrong(void **state)
         {"pcn: maybe\n", "pcn:"},
         {"pcn_hold: 1us\n", "pcn_hold"},
         {"pcn_share: 120%\n", "pcn_share"},
-        {"pcn_floor: 70000\n", "pcn_floor"},
+        {"pcn_floor: 0\n", "pcn_floor"},
+        {"pcn_floor: 76\n", "pcn_floor"},
         {"signals: ttl\n", "signals"},
         {"listen: '[::1]:4791'\nsignals: option\n", "signals: an option is one of IPv4"},
     };
@@ -251,9 +252,9 @@ static void enter_namespace(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(pcn_switch__sees_starts_and_heads), CASE(pcn_switch__sees_them_as_options),
-        CASE(pcn_switch__understands_both),      CASE(pcn_switch__says_why_it_makes_no_room),
-        CASE(pcn_job__announces_in_one_way),     CASE(pcn_config__names_what_is_wrong),
+        CASE(pcn_switch__sees_notices_and_heads), CASE(pcn_switch__sees_them_as_options),
+        CASE(pcn_switch__understands_both),       CASE(pcn_switch__says_why_it_makes_no_room),
+        CASE(pcn_job__announces_in_one_way),      CASE(pcn_config__names_what_is_wrong),
     };
     enter_namespace();
     return cmocka_run_group_tests(tests, NULL, NULL);
