@@ -41,11 +41,12 @@ static int resolve_tenant(const struct gw_loader *loader, const struct gw_doc_va
     const struct gw_scenario *scenario = loader->scenario;
     const struct gw_workload *workload = &scenario->workload;
     struct gw_tenant_spec *tenant = &workload->tenants[index];
-    struct gw_notice_path path = {.packet = scenario->host.mtu + scenario->host.header};
+    struct gw_notice_path *path = &tenant->notice_path;
+    path->packet = scenario->host.mtu + scenario->host.header;
     for (uint32_t i = 0; i < workload->flow_count && scenario->pcn.enable; i++)
         if (workload->flows[i].tenant == index + 1)
-            lengthen(scenario, workload->flows[i].src, workload->flows[i].dst, &path);
-    return resolve(loader, entry, tenant->announce, &path, &tenant->units);
+            lengthen(scenario, workload->flows[i].src, workload->flows[i].dst, path);
+    return resolve(loader, entry, tenant->announce, path, &tenant->units);
 }
 
 /* Between workers and servers or, without any, between workers. */

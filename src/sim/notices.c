@@ -27,6 +27,15 @@ static uint32_t number_of_tenant(const struct gw_sim *sim, uint32_t tenant)
     return workload->job_server_count + workload->job_count + tenant - 1;
 }
 
+/* A round trip of a path with a full queue: no burst needs to wait longer. */
+static gw_time longest_rtt(const struct gw_sim *sim, const struct gw_notice_path *path)
+{
+    if (path->rate_bps == 0)
+        return path->rtt;
+    return path->rtt +
+           gw_serialisation(gw_byte_time_from_bps(path->rate_bps), sim->scenario->queue.capacity);
+}
+
 struct gw_notice_terms gw_sim_notices_of_flow(const struct gw_sim *sim, uint32_t flow)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
@@ -36,6 +45,7 @@ struct gw_notice_terms gw_sim_notices_of_flow(const struct gw_sim *sim, uint32_t
     return (struct gw_notice_terms){
         .job = number_of_tenant(sim, tenant),
         .units = workload->tenants[tenant - 1].units,
+        .rtt = longest_rtt(sim, &workload->tenants[tenant - 1].notice_path),
         .lead = sim->scenario->pcn.lead,
     };
 }
@@ -69,7 +79,7 @@ struct gw_notice_terms gw_sim_notices_of_job(const struct gw_sim *sim,
     return (struct gw_notice_terms){
         .job = number_of_job(sim, spec),
         .units = spec->units,
-        .rtt = spec->notice_path.rtt,
+        .rtt = longest_rtt(sim, &spec->notice_path),
         .lead = sim->scenario->pcn.lead,
     };
 }

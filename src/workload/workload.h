@@ -48,8 +48,9 @@ struct gw_flow_spec {
 
 /* Whoever announces bursts of plain flows, as a job announces its own. */
 struct gw_tenant_spec {
-    uint8_t announce; /* gw_notice_option */
-    uint8_t units;    /* threshold that follows from it; 0: no notices */
+    uint8_t announce;                  /* gw_notice_option */
+    uint8_t units;                     /* threshold that follows from it; 0: no notices */
+    struct gw_notice_path notice_path; /* from this */
 };
 
 /* Flows that start together, and after which a tenant pauses. */

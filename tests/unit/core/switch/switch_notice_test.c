@@ -256,6 +256,51 @@ static void notice_announce__is_honoured_without_room(void **state)
     gw_test_notice_close(&f);
 }
 
+/* Who fills the table takes nothing from those behind other links: they get up to their part of the
+ * places from him, so that their heads close what they announced. */
+static void notice_announce__has_room_beside_a_stranger(void **state)
+{
+    struct gw_test_notice f;
+    (void)state;
+    fixture_open(&f);
+    for (uint32_t i = 0; i < 2 * f.cfg.announcements_max; i++) {
+        struct gw_test_burst burst = worker(1 + 3 * i, 15);
+        burst.flow = burst.job = 100 + i % 8;
+        burst.out = 2;
+        gw_test_notice_announce(&f, &burst);
+    }
+    uint64_t no_room = gw_test_notice_stats(&f, 2).no_room;
+    assert_true(no_room > 0);
+    for (uint32_t src = 0; src < f.cfg.announcements_max; src++) {
+        struct gw_test_burst burst = worker(3 * src, 2);
+        gw_test_notice_announce(&f, &burst);
+    }
+    uint64_t dropped = gw_test_notice_stats(&f, 2).dropped;
+    assert_true(dropped >= f.cfg.announcements_max / 2 - 1);
+    assert_true(dropped <= f.cfg.announcements_max / 2);
+    struct gw_test_burst late = worker(2, 2);
+    gw_test_notice_announce(&f, &late);
+    assert_int_equal(gw_switch_notice_open(f.stage, 3), dropped + 1 + 1); /* and a rest */
+    gw_test_notice_head(&f, &late, 1, false);
+    expect(&f, 3, 10, (uint32_t)dropped + 1);
+    gw_test_notice_close(&f);
+}
+
+/* What an operator does not give, nobody gets. */
+static void notice_announce__without_a_share(void **state)
+{
+    struct gw_test_notice f;
+    struct gw_switch_notice_cfg cfg = gw_test_notice_cfg();
+    struct gw_test_burst burst = worker(1, 1);
+    (void)state;
+    cfg.share = 0;
+    gw_test_notice_open(&f, &cfg);
+    gw_test_notice_announce(&f, &burst);
+    expect(&f, 3, OWN, 0);
+    assert_int_equal(gw_test_notice_stats(&f, 3).refused, 1);
+    gw_test_notice_close(&f);
+}
+
 /* The model: bursts in the order of their notices. All are honoured, and each finds room. */
 
 enum {
@@ -408,6 +453,8 @@ int main(void)
         cmocka_unit_test(notice_head__of_a_sum_from_elsewhere),
         cmocka_unit_test(notice_close__drops_what_was_announced),
         cmocka_unit_test(notice_announce__is_honoured_without_room),
+        cmocka_unit_test(notice_announce__has_room_beside_a_stranger),
+        cmocka_unit_test(notice_announce__without_a_share),
         cmocka_unit_test(notice__is_as_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
