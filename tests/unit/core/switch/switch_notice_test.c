@@ -321,21 +321,6 @@ static void notice_announce__has_room_beside_a_stranger(void **state)
     gw_test_notice_close(&f);
 }
 
-/* What an operator does not give, nobody gets. */
-static void notice_announce__without_a_share(void **state)
-{
-    struct gw_test_notice f;
-    struct gw_switch_notice_cfg cfg = gw_test_notice_cfg();
-    struct gw_test_burst burst = worker(1, 1);
-    (void)state;
-    cfg.share = 0;
-    gw_test_notice_open(&f, &cfg);
-    gw_test_notice_announce(&f, &burst);
-    expect(&f, 3, OWN, 0);
-    assert_int_equal(gw_test_notice_stats(&f, 3).refused, 1);
-    gw_test_notice_close(&f);
-}
-
 /* The model: bursts in the order of their notices. All are honoured, and each finds room. */
 
 enum {
@@ -477,7 +462,6 @@ int main(void)
         cmocka_unit_test(notice_announce__twice_is_once),
         cmocka_unit_test(notice_announce__ends_with_hold),
         cmocka_unit_test(notice_set_hold__is_for_all),
-        cmocka_unit_test(notice_announce__without_a_share),
         cmocka_unit_test(notice_announce__moves_to_another_port),
         cmocka_unit_test(notice_announce__ignores_answers_and_bleached),
         cmocka_unit_test(notice_announce__keeps_the_floor),
