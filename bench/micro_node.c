@@ -232,7 +232,6 @@ static void notice_pkt(struct gw_pkt *pkt, struct gw_switch_hop *hop, uint64_t i
 static void notice_run(void *state, uint64_t count)
 {
     struct notice_bench *b = state;
-    const struct gw_switch_notice_head head = {.workers = 1};
     struct gw_switch_notice_change change;
     struct gw_switch_hop hop;
     struct gw_pkt pkt;
@@ -241,7 +240,7 @@ static void notice_run(void *state, uint64_t count)
         notice_pkt(&pkt, &hop, b->sequence + BURSTS_OPEN);
         gw_switch_notice_announce(b->stage, &hop, &pkt, b->now);
         notice_pkt(&pkt, &hop, b->sequence);
-        gw_switch_notice_head(b->stage, &hop, &pkt, &head, b->now);
+        gw_switch_notice_head(b->stage, &hop, &pkt, 1, b->now);
         while (gw_switch_notice_next(b->stage, &change))
             gw_bench_sink += change.bytes;
     }

@@ -16,7 +16,8 @@
 enum {
     WORKERS = 4,
     PORTS = WORKERS + 1, /* the last one is the server's */
-    SERVER = 100,        /* address; the workers' are 0 to WORKERS - 1 */
+    FIRST = 1,           /* address of the first worker; 0 is nobody's where switches learn */
+    SERVER = 100,        /* address */
     JOB = 1,
     EPOCH = 1,
     FRAGMENTS = 64, /* of a tensor */
@@ -155,7 +156,7 @@ static void open_worker(struct reduce_bench *b, uint32_t rank)
         .scale_exponent = 20,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
-    open_endpoint(b, rank, rank);
+    open_endpoint(b, rank, FIRST + rank);
     int error = gw_worker_init(&b->workers[rank], gw_bench_take(gw_worker_size(&cfg)), &cfg,
                                b->endpoints[rank]);
     GW_ASSERT(error == 0);
@@ -179,7 +180,7 @@ static void open_server(struct reduce_bench *b)
     };
     struct gw_place places[WORKERS];
     for (uint32_t i = 0; i < WORKERS; i++)
-        places[i] = (struct gw_place){.address = i, .bitmap = UINT32_C(1) << i};
+        places[i] = (struct gw_place){.address = FIRST + i, .bitmap = UINT32_C(1) << i};
     struct gw_server_epoch epoch = {.epoch = EPOCH, .levels = 1, .places = places};
     struct gw_server *server;
     open_endpoint(b, WORKERS, SERVER);
@@ -191,7 +192,7 @@ static void open_server(struct reduce_bench *b)
 
 static struct gw_aggregate *open_aggregate(struct reduce_bench *b)
 {
-    static const uint32_t members[WORKERS] = {0, 1, 2, 3};
+    static const uint32_t members[WORKERS] = {FIRST, FIRST + 1, FIRST + 2, FIRST + 3};
     struct gw_aggregate_job job = {
         .job = JOB,
         .epoch = EPOCH,
@@ -228,7 +229,7 @@ static void open_switch(struct reduce_bench *b)
     struct gw_switch *sw = gw_switch_init(gw_bench_take(gw_switch_size(&cfg)), &cfg);
     b->sw = gw_switch_node(sw);
     for (uint16_t i = 0; i < PORTS; i++) {
-        int error = gw_switch_open_port(sw, i, i == WORKERS ? SERVER : i, true, b->now);
+        int error = gw_switch_open_port(sw, i, i == WORKERS ? SERVER : FIRST + i, true, b->now);
         GW_ASSERT(error == 0);
     }
 }

@@ -134,9 +134,8 @@ GRADWIRE_API const char *gradwire_version(void);
 
 /*
  * Fills `options` with defaults and what the environment says: GRADWIRE_JOIN, _SERVER, _SWITCH,
- * _JOB, _BIND, _KEY_FILE, _VIA, _ANNOUNCE,
- * _SIGNALS; rank and world of torchrun (RANK, WORLD_SIZE, and
- * MASTER_ADDR with MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun
+ * _JOB, _BIND, _KEY_FILE, _VIA, _ANNOUNCE, _SIGNALS; rank and world of torchrun (RANK, WORLD_SIZE,
+ * and MASTER_ADDR with MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun
  * (SLURM_PROCID, SLURM_NTASKS). `size` is sizeof(*options).
  */
 GRADWIRE_API void gradwire_options_init(struct gradwire_options *options, size_t size);

@@ -124,12 +124,11 @@ static inline void gw_test_notice_announce(struct gw_test_notice *f,
 
 /* The head of a burst, or of the sum of several. */
 static inline void gw_test_notice_head(struct gw_test_notice *f, const struct gw_test_burst *burst,
-                                       uint32_t workers, bool is_sum)
+                                       uint32_t workers)
 {
     struct gw_switch_hop hop = {.in = burst->in, .out = burst->out};
     struct gw_pkt pkt = gw_test_notice_pkt(burst, GW_PKT_GRAD);
-    struct gw_switch_notice_head head = {.workers = workers, .is_sum = is_sum};
-    gw_switch_notice_head(f->stage, &hop, &pkt, &head, f->now);
+    gw_switch_notice_head(f->stage, &hop, &pkt, workers, f->now);
     gw_test_notice_settle(f);
 }
 

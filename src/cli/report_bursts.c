@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    QUARTERS = 4,
-};
+#include "cli/box.h"
+#include "topo/memory.h"
 
 static double in_us(gw_time time)
 {
@@ -45,36 +44,22 @@ static json_t *burst_json(const struct gw_burst_result *burst)
                      gbps(burst->sorts[GW_PORT_OTHERS].bytes, inside));
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Least, quartiles (between two values in proportion), most and mean of a key of the bursts. */
+/* A box of a key of the bursts; empty without any. */
 static json_t *box_json(const json_t *bursts, const char *key)
 {
-    static const char *const names[] = {"min", "q1", "median", "q3", "max"};
     size_t count = json_array_size(bursts), i;
-    json_t *burst, *box = json_object();
-    double *values = calloc(count + 1, sizeof(*values)), sum = 0;
-    if (!values)
-        abort();
+    json_t *burst, *json = json_object();
+    double box[GW_BOX_PARTS], *values = gw_memory_zeroed(count + 1, sizeof(*values));
     json_array_foreach(bursts, i, burst)
     {
         values[i] = json_number_value(json_object_get(burst, key));
-        sum += values[i];
     }
-    qsort(values, count, sizeof(*values), compare_doubles);
-    for (size_t q = 0; q <= QUARTERS && count; q++) {
-        size_t at = q * (count - 1) / QUARTERS, rest = q * (count - 1) % QUARTERS;
-        double next = rest ? values[at + 1] : values[at];
-        json_object_set_new(box, names[q],
-                            json_real(values[at] + (next - values[at]) * (double)rest / QUARTERS));
-    }
-    json_object_set_new(box, "mean", json_real(count ? sum / (double)count : 0));
+    if (count)
+        gw_box_of(values, count, box);
+    for (uint32_t part = 0; part < GW_BOX_PARTS && count; part++)
+        json_object_set_new(json, gw_box_names[part], json_real(box[part]));
     free(values);
-    return box;
+    return json;
 }
 
 /* What jobs sent by the watched port. */

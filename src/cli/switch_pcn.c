@@ -4,10 +4,6 @@
 #include "base/error.h"
 #include "cli/daemon.h"
 
-enum {
-    FLOOR_MAX = 65535,
-};
-
 #define HOLD_MIN (1 * GW_MS)
 #define HOLD_MAX (10 * GW_S)
 
@@ -17,7 +13,7 @@ int gw_switch_pcn_check(const struct gw_switch_pcn *pcn, char *error)
         return gw_net_fail(error, GW_ERR_RANGE, "pcn_hold: expected a time from 1ms to 10s");
     if (pcn->share < 0 || pcn->share > GW_Q16_ONE)
         return gw_net_fail(error, GW_ERR_RANGE, "pcn_share: expected 0%% to 100%%");
-    return gw_daemon_check_range("pcn_floor", pcn->floor, 0, FLOOR_MAX, error);
+    return gw_daemon_check_range("pcn_floor", pcn->floor, 1, GW_NOTICE_PACKETS_MAX, error);
 }
 
 const char *gw_switch_pcn_why_not(const struct gw_switch_pcn *pcn, uint64_t rate_bps,
@@ -57,7 +53,7 @@ static void add_counters(json_t *status, const struct gw_switch_notice_stats *st
         const char *name;
         uint64_t value;
     } counters[] = {
-        {"starts", stats->notices},
+        {"notices", stats->notices},
         {"repeated", stats->repeated},
         {"refused", stats->refused},
         {"no_room", stats->no_room},
@@ -75,13 +71,13 @@ json_t *gw_switch_pcn_status(const struct gw_overlay_switch *sw, const char *why
 {
     const struct gw_switch_notice *notices = gw_switch_notices(gw_overlay_switch_core(sw));
     const struct gw_switch_stats *stats = gw_switch_stats(gw_overlay_switch_core(sw));
-    json_t *status = json_pack("{s:b}", "active", why == NULL), *ports = json_array();
+    json_t *status = json_pack("{s:b}", "active", why == NULL);
     uint32_t open = 0, lowest = UINT32_MAX, lowered = 0;
     if (why) {
         json_object_set_new(status, "why", json_string(why));
-        json_decref(ports);
         return status;
     }
+    json_t *ports = json_array();
     for (uint16_t i = 0; i < gw_overlay_switch_ports(sw); i++) {
         uint32_t bytes = gw_switch_notice_threshold(notices, i);
         uint32_t count = gw_switch_notice_open(notices, i);

@@ -40,8 +40,7 @@ struct gw_switch_pcn {
     {                                                                                              \
         .name = "pcn_share", .type = GW_PARAM_Q16, .offset = offsetof(config, member.share),       \
         .initial = "25%",                                                                          \
-        .help = "of all time in which announcements may lower a port's "                           \
-                "threshold, in equal parts to the jobs that announce"                              \
+        .help = "of all time in which announcements may lower a port's threshold"                  \
     }
 
 /* For the check of the config: 0, or an error with the sentence. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/box.h"
 #include "cli/cli.h"
 #include "topo/memory.h"
 
@@ -14,18 +15,10 @@ enum {
     CELL_MAX = 64,   /* bytes of a cell; longer texts are cut */
     WORD_MAX = 64,   /* bytes of one word of a column's path */
     TITLE_MAX = 128, /* of a column's title, which is cut likewise */
-    QUARTERS = 4,
+    BOX_ALL = (1 << GW_BOX_PARTS) - 1,
 };
 
 typedef char cell[CELL_MAX];
-
-/* What a box plot shows of many numbers, and their mean. */
-static const char *const box_parts[] = {"min", "q1", "median", "q3", "max", "mean"};
-
-enum {
-    BOX_PARTS = sizeof(box_parts) / sizeof(box_parts[0]),
-    BOX_ALL = (1 << BOX_PARTS) - 1,
-};
 
 struct gw_table {
     const struct gw_sweep *sweep;
@@ -36,12 +29,13 @@ struct gw_table {
 };
 
 /* Takes "box PATH" or "max PATH" apart: a bit per part of a box, and the path. 0: it is a path. */
-static uint32_t box_of(const char *column, const char **path)
+static uint32_t parts_of(const char *column, const char **path)
 {
     size_t length = strcspn(column, " ");
     uint32_t parts = length == 3 && strncmp(column, "box", length) == 0 ? BOX_ALL : 0;
-    for (uint32_t part = 0; part < BOX_PARTS; part++)
-        if (strlen(box_parts[part]) == length && strncmp(column, box_parts[part], length) == 0)
+    for (uint32_t part = 0; part < GW_BOX_PARTS; part++)
+        if (strlen(gw_box_names[part]) == length &&
+            strncmp(column, gw_box_names[part], length) == 0)
             parts = 1U << part;
     if (column[length] == '\0')
         parts = 0;
@@ -65,30 +59,36 @@ struct gw_table *gw_table_open(const struct gw_sweep *sweep)
         add_column(table, "", sweep->overrides[k].key);
     for (uint32_t c = 0; c < sweep->column_count; c++) {
         const char *path;
-        uint32_t parts = box_of(sweep->columns[c], &path);
-        for (uint32_t part = 0; part < BOX_PARTS; part++)
+        uint32_t parts = parts_of(sweep->columns[c], &path);
+        for (uint32_t part = 0; part < GW_BOX_PARTS; part++)
             if (parts & 1U << part)
-                add_column(table, box_parts[part], path);
+                add_column(table, gw_box_names[part], path);
         if (!parts)
             add_column(table, "", path);
     }
     return table;
 }
 
-/* The value at a dotted path; NULL: there is none. Words that call items of a list are numbers. */
+/* What the first word of a dotted path names, and the rest of the path, NULL behind the last word.
+ * Words that call items of a list are numbers. NULL: there is nothing. */
+static const json_t *step(const json_t *json, const char **path)
+{
+    char word[WORD_MAX];
+    size_t length = strcspn(*path, ".");
+    if (length >= sizeof(word))
+        return NULL;
+    memcpy(word, *path, length);
+    word[length] = '\0';
+    *path = (*path)[length] ? *path + length + 1 : NULL;
+    return json_is_array(json) ? json_array_get(json, strtoul(word, NULL, 10))
+                               : json_object_get(json, word);
+}
+
+/* The value at a dotted path; NULL: there is none. */
 static const json_t *find(const json_t *json, const char *path)
 {
-    while (json && path) {
-        char word[WORD_MAX];
-        size_t length = strcspn(path, ".");
-        if (length >= sizeof(word))
-            return NULL;
-        memcpy(word, path, length);
-        word[length] = '\0';
-        json = json_is_array(json) ? json_array_get(json, strtoul(word, NULL, 10))
-                                   : json_object_get(json, word);
-        path = path[length] ? path + length + 1 : NULL;
-    }
+    while (json && path)
+        json = step(json, &path);
     return json;
 }
 
@@ -150,34 +150,9 @@ static void collect(const json_t *json, const char *path, json_t *numbers)
             json_array_append_new(numbers, json_real(json_number_value(json)));
         return;
     }
-    char word[WORD_MAX];
-    size_t length = strcspn(path, ".");
-    snprintf(word, sizeof(word), "%.*s", (int)length, path);
-    const json_t *next = json_is_array(json) ? json_array_get(json, strtoul(word, NULL, 10))
-                                             : json_object_get(json, word);
+    const json_t *next = step(json, &path);
     if (next)
-        collect(next, path[length] ? path + length + 1 : NULL, numbers);
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* A part of a box of sorted values, of which there are some; quartiles lie between two of them in
- * proportion. */
-static double box_part(const double *values, size_t count, uint32_t part)
-{
-    if (part > QUARTERS) {
-        double sum = 0;
-        for (size_t i = 0; i < count; i++)
-            sum += values[i];
-        return sum / (double)count;
-    }
-    size_t at = part * (count - 1) / QUARTERS, rest = part * (count - 1) % QUARTERS;
-    double next = rest ? values[at + 1] : values[at];
-    return values[at] + (next - values[at]) * (double)rest / QUARTERS;
+        collect(next, path, numbers);
 }
 
 /* The cells of a box over all numbers of all runs. */
@@ -186,18 +161,19 @@ static void add_box(struct gw_table *table, const json_t *runs, const char *path
     json_t *numbers = json_array();
     collect(runs, path, numbers);
     size_t count = json_array_size(numbers);
-    double *values = gw_memory_zeroed(count + 1, sizeof(*values));
+    double box[GW_BOX_PARTS], *values = gw_memory_zeroed(count + 1, sizeof(*values));
     for (size_t i = 0; i < count; i++)
         values[i] = json_real_value(json_array_get(numbers, i));
     json_decref(numbers);
-    qsort(values, count, sizeof(*values), compare_doubles);
-    for (uint32_t part = 0; part < BOX_PARTS; part++) {
+    if (count)
+        gw_box_of(values, count, box);
+    for (uint32_t part = 0; part < GW_BOX_PARTS; part++) {
         if (!(parts & 1U << part))
             continue;
         char *to = add_cell(table);
         snprintf(to, CELL_MAX, "-");
         if (count)
-            write_number(to, box_part(values, count, part));
+            write_number(to, box[part]);
     }
     free(values);
 }
@@ -208,7 +184,7 @@ static size_t count_rows(const struct gw_sweep *sweep, const json_t *runs)
     size_t rows = 1;
     for (uint32_t c = 0; c < sweep->column_count; c++) {
         const char *path;
-        bool is_box = box_of(sweep->columns[c], &path) != 0;
+        bool is_box = parts_of(sweep->columns[c], &path) != 0;
         const json_t *value = is_box ? NULL : find(json_array_get(runs, 0), path);
         json_t *numbers = json_array();
         if (is_box)
@@ -234,7 +210,7 @@ int gw_table_add(struct gw_table *table, uint32_t point, const json_t *runs)
                      sweep->overrides[point * sweep->key_count + k].value);
         for (uint32_t c = 0; c < sweep->column_count; c++) {
             const char *path;
-            uint32_t parts = box_of(sweep->columns[c], &path);
+            uint32_t parts = parts_of(sweep->columns[c], &path);
             if (parts)
                 add_box(table, runs, path, parts);
             else

@@ -28,8 +28,7 @@ static const struct gw_param pcn_params[] = {
         struct gw_pcn_cfg, TIME, hold, "0",
         "after which an announcement without its burst is forgotten; 0: four times the longest "
         "base RTT"),
-    GW_PARAM(struct gw_pcn_cfg, Q16, share, "25%",
-             "of all time that a port is kept low, at most; jobs have equal parts"),
+    GW_PARAM(struct gw_pcn_cfg, Q16, share, "25%", "of all time that a port is kept low, at most"),
     GW_PARAM(struct gw_pcn_cfg, TIME, save, "0",
              "of that time a port can save up so much; 0: four times hold"),
     GW_PARAM(struct gw_pcn_cfg, COUNT, jobs, "64",
@@ -60,8 +59,7 @@ static int check(const struct gw_loader *loader, const struct gw_doc_value *sect
 {
     const struct gw_pcn_cfg *pcn = &loader->scenario->pcn;
     const struct gw_document *document = &loader->document;
-    int error =
-        check_range(loader, section, "floor", pcn->floor, GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX);
+    int error = check_range(loader, section, "floor", pcn->floor, GW_NOTICE_PACKETS_MAX);
     if (!error)
         error = check_range(loader, section, "jobs", pcn->jobs, GW_NOTICE_ACCOUNTS_MAX);
     if (!error)

@@ -30,8 +30,7 @@ static int resolve(const struct gw_loader *loader, const struct gw_doc_value *en
     char why[GW_WHY_MAX];
     snprintf(why, sizeof(why),
              "announce: the formula gives a threshold of %u packets, and a notice can say up to %d",
-             gw_notice_formula(path, option - GW_NOTICE_FORMULA),
-             GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX);
+             gw_notice_formula(path, option - GW_NOTICE_FORMULA), GW_NOTICE_PACKETS_MAX);
     return gw_schema_blame(&loader->document, entry, GW_ERR_RANGE, why);
 }
 

@@ -21,7 +21,7 @@ int gw_notice_units(uint8_t option, const struct gw_notice_path *path, uint8_t *
     if (path->rate_bps < GW_RATE_BPS_MIN || path->packet == 0)
         return GW_ERR_INVALID;
     uint32_t packets = gw_notice_formula(path, option - GW_NOTICE_FORMULA);
-    if (packets > GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX)
+    if (packets > GW_NOTICE_PACKETS_MAX)
         return GW_ERR_RANGE;
     *units = (uint8_t)((packets + GW_NOTICE_STEP - 1) / GW_NOTICE_STEP);
     if (*units == 0)
@@ -51,8 +51,7 @@ int gw_notice_parse(const char *text, uint8_t *option)
     bool is_wanted;
     uint64_t packets;
     if (gw_parse_count(text, &packets) == GW_OK) {
-        if (packets == 0 || packets % GW_NOTICE_STEP ||
-            packets > GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX)
+        if (packets == 0 || packets % GW_NOTICE_STEP || packets > GW_NOTICE_PACKETS_MAX)
             return GW_ERR_RANGE;
         *option = (uint8_t)(packets / GW_NOTICE_STEP);
         return GW_OK;

@@ -23,8 +23,9 @@
 
 enum {
     GW_NOTICE_STEP = 5,       /* packets of a unit (section 3.1) */
-    GW_NOTICE_UNITS_MAX = 15, /* a threshold of 75 packets */
-    GW_NOTICE_FLOWS = 3,      /* long flows that share a port: N of the formula (section 3.3) */
+    GW_NOTICE_UNITS_MAX = 15, /* four bits */
+    GW_NOTICE_PACKETS_MAX = GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX,
+    GW_NOTICE_FLOWS = 3, /* long flows that share a port: N of the formula (section 3.3) */
 };
 
 /*

@@ -252,7 +252,7 @@ static void fail_by(struct gw_io *io, const struct gw_event *event)
     else if (reason == GW_JOB_NOTICE)
         gw_io_fail(io, GRADWIRE_ERR_PEER,
                    "no threshold of at most %d packets follows from the path of the job's bursts",
-                   GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX);
+                   GW_NOTICE_PACKETS_MAX);
     else
         gw_io_fail(io, GRADWIRE_ERR_PEER, "the server (%s) says: %s", server,
                    gw_job_reason_text(reason));

@@ -24,10 +24,23 @@
 
 enum {
     SPINS_BEFORE_YIELD = 2000, /* a window is longer than a spin unless threads outnumber cores */
+    YIELDS_BEFORE_SLEEP = 100, /* so long only where others need the cores: they are left to them */
     WINDOWS_PER_PROGRESS = 64,
     WINDOWS_PER_BALANCE = 64,
     POOL_IMBALANCE = 1 << 14, /* free packets: 1 MiB */
 };
+
+/* Sleeps until the phase is over; who ends it looks for sleepers after that, so either sees the
+ * other. */
+static void barrier_sleep(struct gw_sim *sim, uint32_t phase)
+{
+    pthread_mutex_lock(&sim->barrier_lock);
+    atomic_fetch_add(&sim->barrier_sleepers, 1);
+    while (atomic_load(&sim->barrier_phase) == phase)
+        pthread_cond_wait(&sim->barrier_over, &sim->barrier_lock);
+    atomic_fetch_sub(&sim->barrier_sleepers, 1);
+    pthread_mutex_unlock(&sim->barrier_lock);
+}
 
 static void barrier_wait(struct gw_sim *sim)
 {
@@ -37,13 +50,23 @@ static void barrier_wait(struct gw_sim *sim)
     if (atomic_fetch_add_explicit(&sim->barrier_count, 1, memory_order_acq_rel) + 1 ==
         sim->part_count) {
         atomic_store_explicit(&sim->barrier_count, 0, memory_order_relaxed);
-        atomic_store_explicit(&sim->barrier_phase, phase + 1, memory_order_release);
+        atomic_store(&sim->barrier_phase, phase + 1);
+        if (atomic_load(&sim->barrier_sleepers) == 0)
+            return;
+        pthread_mutex_lock(&sim->barrier_lock);
+        pthread_cond_broadcast(&sim->barrier_over);
+        pthread_mutex_unlock(&sim->barrier_lock);
         return;
     }
     for (uint32_t spins = 0;
-         atomic_load_explicit(&sim->barrier_phase, memory_order_acquire) == phase;)
-        if (++spins > SPINS_BEFORE_YIELD)
+         atomic_load_explicit(&sim->barrier_phase, memory_order_acquire) == phase;) {
+        if (++spins <= SPINS_BEFORE_YIELD)
+            continue;
+        if (spins > SPINS_BEFORE_YIELD + YIELDS_BEFORE_SLEEP)
+            barrier_sleep(sim, phase);
+        else
             sched_yield();
+    }
 }
 
 /* Evens out the free packets of the partitions: flows may run mostly one way. */
@@ -115,6 +138,8 @@ int gw_sim_run(struct gw_sim *sim, char *why)
     pthread_t *threads = gw_memory_aligned(sim->part_count * sizeof(*threads));
     gw_sim_controls(sim, 0);
     gw_sim_sample(sim, 0);
+    pthread_mutex_init(&sim->barrier_lock, NULL);
+    pthread_cond_init(&sim->barrier_over, NULL);
     for (uint32_t p = 1; p < sim->part_count; p++)
         if (pthread_create(&threads[p], NULL, part_main, &sim->parts[p]) != 0) {
             fprintf(stderr, "gradwire: cannot start %u threads\n", sim->part_count);
@@ -123,6 +148,8 @@ int gw_sim_run(struct gw_sim *sim, char *why)
     part_main(&sim->parts[0]);
     for (uint32_t p = 1; p < sim->part_count; p++)
         pthread_join(threads[p], NULL);
+    pthread_cond_destroy(&sim->barrier_over);
+    pthread_mutex_destroy(&sim->barrier_lock);
     free(threads);
     int error = sim->error;
     if (!error)

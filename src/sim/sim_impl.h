@@ -21,6 +21,7 @@
 #ifndef GW_SIM_SIM_IMPL_H
 #define GW_SIM_SIM_IMPL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/heap.h"
@@ -167,6 +168,9 @@ struct gw_sim {
     char why[GW_WHY_MAX];
     atomic_uint barrier_count;
     atomic_uint barrier_phase;
+    atomic_uint barrier_sleepers; /* threads that wait for the condition below */
+    pthread_mutex_t barrier_lock;
+    pthread_cond_t barrier_over; /* the phase has changed */
 
     struct gw_sim_totals past; /* counters of core nodes that crashed */
     struct gw_notice_totals past_notices;

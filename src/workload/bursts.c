@@ -80,9 +80,9 @@ static int find_workers(const struct bursts *cfg, struct places *places, uint32_
     for (uint32_t i = 0; i < cfg->workers; i++) {
         workers[i] = take_host(places, i);
         if (workers[i] == UINT32_MAX)
-            return gw_workload_refuse(ctx, GW_ERR_RANGE,
-                                      "workers: %u are more than the hosts beside the server",
-                                      cfg->workers);
+            return gw_workload_refuse(
+                ctx, GW_ERR_RANGE, "workers: %u are more than %s", cfg->workers,
+                places->given.count ? "the hosts that are given" : "the hosts beside the server");
     }
     return GW_OK;
 }

@@ -26,7 +26,7 @@ FULL_SIZE_ONLY = {
     "pcn": {
         "fig03.fused", "fig04.faster", "fig09.drops-off", "fig09.kept-completion",
         "fig09.kept-throughput", "fig09.rates", "long.rates", "many.drops", "many.gain", "size.any",
-        "size.long", "tenants.unbounded",
+        "ratio.one", "size.long", "tenants.unbounded",
     },
 }  # fmt: skip
 

@@ -21,15 +21,17 @@ void gw_switch_apply_notices(struct gw_switch *sw)
 static void notice(struct gw_switch *sw, const struct gw_pkt *pkt, const struct gw_switch_hop *hop,
                    gw_time now)
 {
-    struct gw_switch_notice_head head = {.workers = 1, .is_sum = hop->is_sum};
     if (pkt->q.kind == GW_PKT_NOTICE) {
         gw_switch_notice_announce(sw->notice, hop, pkt, now);
     } else {
-        if (pkt->q.kind == GW_PKT_GRAD)
-            head.workers = gw_switch_aggregate_workers(&sw->aggregate, pkt);
-        gw_switch_notice_head(sw->notice, hop, pkt, &head, now);
         sw->stats.heads++;
         sw->stats.heads_met += gw_switch_backlog(sw, hop->out);
+        if (hop->has_begun)
+            return;
+        uint32_t workers = 1;
+        if (pkt->q.kind == GW_PKT_GRAD)
+            workers = gw_switch_aggregate_workers(&sw->aggregate, pkt);
+        gw_switch_notice_head(sw->notice, hop, pkt, workers, now);
     }
     gw_switch_apply_notices(sw);
 }
@@ -143,12 +145,19 @@ static bool join(struct gw_switch *sw, struct gw_pkt *pkt, struct gw_switch_hop 
     return false;
 }
 
-/* A burst that ends in the switch's slots has begun. */
-static void end_burst(struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t in, gw_time now)
+/* A burst that is added up here, or ends in slots, has begun: for its own sender, whoever else is
+ * waited for, and before it is one with others'. */
+static void begin_burst(struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t in, gw_time now)
 {
-    const struct gw_switch_hop hop = {.in = in};
-    const struct gw_switch_notice_head head = {.workers = 1};
-    gw_switch_notice_head(sw->notice, &hop, pkt, &head, now);
+    struct gw_switch_hop hop = {.in = in};
+    bool is_slot = pkt->agg_flags & GW_AGG_SLOT;
+    uint32_t workers = is_slot ? 1 : gw_switch_aggregate_workers(&sw->aggregate, pkt);
+    if (workers > 1) {
+        gw_switch_route_find(&sw->route, pkt, &hop);
+        gw_switch_route_return(&sw->route, &hop);
+    }
+    if (hop.out != GW_PORT_NONE)
+        gw_switch_notice_head(sw->notice, &hop, pkt, workers, now);
     gw_switch_apply_notices(sw);
 }
 
@@ -158,8 +167,8 @@ static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_t
                       uint16_t in, gw_time now)
 {
     struct gw_switch_copies copies;
-    if (sw->notice && traffic == GW_TRAFFIC_SLOT && is_of_burst(pkt))
-        end_burst(sw, pkt, in, now);
+    if (sw->notice && is_of_burst(pkt))
+        begin_burst(sw, pkt, in, now);
     enum gw_switch_verdict verdict =
         gw_switch_aggregate(&sw->aggregate, pkt, traffic, &copies, now);
     if (verdict == GW_SWITCH_COPY)
@@ -200,10 +209,9 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
             hop.is_own = true;
         }
         if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
-            uint8_t level = pkt->agg.level;
             if (!aggregate(sw, pkt, traffic, in, now))
                 continue;
-            hop.is_sum = pkt->agg.level != level;
+            hop.has_begun = true;
         }
         gw_switch_route_find(&sw->route, pkt, &hop);
         if (traffic != GW_TRAFFIC_JOIN || join(sw, pkt, &hop))

@@ -17,9 +17,13 @@ struct link {
 
 GW_INDEX_LIST(list, struct link)
 
+enum {
+    LOOKED_AT = 16, /* announcements, for one that makes room */
+};
+
 /* All that are open are honoured: others are not kept. */
 struct announcement {
-    uint64_t key; /* of the burst */
+    uint64_t key; /* of the burst and its link */
     gw_time opened;
     uint32_t account; /* of all accounts of the switch */
     uint8_t units;
@@ -50,10 +54,12 @@ struct gw_switch_notice {
     struct link *ages; /* all that are open, the oldest first; behind them the head of the list */
     struct link *jobs; /* those of an account, without its rest, whose place is the list's head */
     struct gw_map map; /* key of a burst to its announcement */
+    uint32_t *links;   /* per link: announcements that came by it, without rests */
     uint16_t *changed; /* ports of which the owner has not heard yet */
     uint16_t changed_count;
     uint16_t port_count;
     uint32_t free; /* chain of announcements, through `next` in `jobs` */
+    uint32_t turn; /* the next one that is looked at when a place is needed */
     uint64_t salt;
 };
 
@@ -82,6 +88,7 @@ static void carve(struct gw_switch_notice *notice, struct gw_arena *arena)
     notice->announcements = gw_arena_take(arena, places * sizeof(*notice->announcements));
     notice->ages = gw_arena_take(arena, (places + 1) * sizeof(*notice->ages));
     notice->jobs = gw_arena_take(arena, places * sizeof(*notice->jobs));
+    notice->links = gw_arena_take(arena, notice->port_count * sizeof(*notice->links));
     notice->changed = gw_arena_take(arena, notice->port_count * sizeof(*notice->changed));
     void *map = gw_arena_take(arena, gw_map_size(notice->cfg.announcements_max));
     if (arena->base)
@@ -125,10 +132,11 @@ struct gw_switch_notice *gw_switch_notice_init(void *memory, const struct gw_swi
     return notice;
 }
 
-static uint64_t key_of(const struct gw_switch_notice *notice, const struct gw_pkt *pkt)
+/* Of a burst, as it comes by a link: what its packets say of it can be made up. */
+static uint64_t key_of(const struct gw_switch_notice *notice, const struct gw_pkt *pkt, uint16_t in)
 {
     uint64_t hosts = (uint64_t)pkt->src << 32 | pkt->dst;
-    return gw_mix64(gw_mix64(hosts ^ notice->salt) ^ pkt->flow);
+    return gw_mix64(gw_mix64(hosts ^ notice->salt) ^ ((uint64_t)in << 32 | pkt->flow));
 }
 
 static uint16_t port_of(const struct gw_switch_notice *notice, uint32_t account)
@@ -206,6 +214,7 @@ static void leave(struct gw_switch_notice *notice, uint32_t at, gw_time now)
         gw_map_remove(&notice->map, announcement->key);
         notice->jobs[at].next = notice->free;
         notice->free = at;
+        notice->links[notice->accounts[announcement->account].in]--;
         port->open--;
     }
     settle(notice, index, now);
@@ -223,6 +232,20 @@ static void enter_rest(struct gw_switch_notice *notice, uint32_t account, uint8_
         leave(notice, at, now);
     rest->account = account;
     enter(notice, at, units, now);
+}
+
+/* Sees to it that there is a place for one more of a link, if another link has more than its part
+ * of them: that loses one. */
+static void make_room(struct gw_switch_notice *notice, uint16_t in, gw_time now)
+{
+    for (uint32_t i = 0; i < LOOKED_AT && is_rest(notice, notice->free); i++) {
+        uint32_t at = notice->turn, account = notice->announcements[at].account;
+        notice->turn = is_rest(notice, at + 1) ? 0 : at + 1;
+        if (notice->links[notice->accounts[account].in] <= notice->links[in] + 1)
+            continue;
+        notice->ports[port_of(notice, account)].stats.dropped++;
+        leave(notice, at, now);
+    }
 }
 
 /* Closes up to `count` of an account, the oldest first; returns how many. */
@@ -269,7 +292,7 @@ void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_
     if (pkt->notice.is_answer || units == 0 || units > GW_NOTICE_UNITS_MAX)
         return;
     struct gw_switch_notice_stats *stats = &notice->ports[hop->out].stats;
-    uint64_t key = key_of(notice, pkt);
+    uint64_t key = key_of(notice, pkt, hop->in);
     uint32_t at = gw_map_get(&notice->map, key);
     stats->notices++;
     if (at != GW_MAP_NONE) {
@@ -281,7 +304,10 @@ void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_
         notice->ports[before].stats.moved++;
         leave(notice, at, now);
     }
-    uint32_t account = find_account(notice, hop, pkt->notice.job, now);
+    uint32_t account =
+        notice->cfg.share ? find_account(notice, hop, pkt->notice.job, now) : UINT32_MAX;
+    if (account != UINT32_MAX)
+        make_room(notice, hop->in, now);
     at = notice->free;
     if (account == UINT32_MAX) {
         stats->refused++;
@@ -294,32 +320,27 @@ void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_
         notice->announcements[at].account = account;
         gw_map_put(&notice->map, key, at);
         list_append(notice->jobs, rest_of(notice, account), at);
+        notice->links[hop->in]++;
         notice->ports[hop->out].open++;
         enter(notice, at, units, now);
     }
 }
 
 void gw_switch_notice_head(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
-                           const struct gw_pkt *pkt, const struct gw_switch_notice_head *head,
-                           gw_time now)
+                           const struct gw_pkt *pkt, uint32_t workers, gw_time now)
 {
-    uint32_t workers = head->workers, own = gw_map_get(&notice->map, key_of(notice, pkt));
+    uint32_t left = workers, own = gw_map_get(&notice->map, key_of(notice, pkt, hop->in));
     if (own != GW_MAP_NONE) {
         notice->ports[port_of(notice, notice->announcements[own].account)].stats.heads++;
         leave(notice, own, now);
-        workers--;
+        left--;
     }
-    if (head->workers <= 1)
+    if (workers <= 1 || left == 0)
         return;
-    uint32_t first = hop->out * notice->cfg.jobs_max;
-    for (uint32_t i = 0; i < notice->cfg.jobs_max && workers; i++) {
-        const struct gw_notice_account *account = &notice->accounts[first + i];
-        if (account->job != pkt->flow || (account->in != hop->in && !head->is_sum))
-            continue;
-        uint32_t closed = close_oldest(notice, first + i, workers, now);
-        notice->ports[hop->out].stats.heads += closed;
-        workers -= closed;
-    }
+    struct port *port = &notice->ports[hop->out];
+    uint32_t at = gw_notice_budget_find(&port->budget, &notice->rules, pkt->flow, hop->in);
+    if (at != GW_NOTICE_ACCOUNT_NONE)
+        port->stats.heads += close_oldest(notice, hop->out * notice->cfg.jobs_max + at, left, now);
 }
 
 void gw_switch_notice_close(struct gw_switch_notice *notice, uint16_t port, gw_time now)
@@ -433,6 +454,7 @@ static uint32_t check_account(const struct gw_switch_notice *notice, uint32_t ac
     if (has_rest)
         counts[notice->announcements[head].units]++;
     GW_ASSERT(notice->accounts[account].open == count + has_rest);
+    GW_ASSERT(count == 0 || count <= notice->links[notice->accounts[account].in]);
     return count;
 }
 
@@ -455,9 +477,13 @@ static uint32_t check_port(const struct gw_switch_notice *notice, uint16_t index
 
 void gw_switch_notice_check(const struct gw_switch_notice *notice)
 {
-    uint32_t head = ages_head(notice), open = 0, listed = 0;
-    for (uint16_t i = 0; i < notice->port_count; i++)
-        open += check_port(notice, i) + open_rests(notice, i);
+    uint32_t head = ages_head(notice), open = 0, listed = 0, by_links = 0, rests = 0;
+    for (uint16_t i = 0; i < notice->port_count; i++) {
+        open += check_port(notice, i);
+        rests += open_rests(notice, i);
+        by_links += notice->links[i];
+    }
+    GW_ASSERT(by_links == open);
     for (uint32_t at = notice->ages[head].next; at != head; at = notice->ages[at].next) {
         uint32_t next = notice->ages[at].next;
         GW_ASSERT(notice->announcements[at].is_open);
@@ -465,5 +491,5 @@ void gw_switch_notice_check(const struct gw_switch_notice *notice)
                                                   notice->announcements[at].opened));
         listed++;
     }
-    GW_ASSERT(listed == open);
+    GW_ASSERT(listed == open + rests);
 }

@@ -2,20 +2,24 @@
  * The stage of notices (PCN, sections 3.2 and 3.3, and what section 5.3 leaves open): lowers the
  * marking threshold of a port while bursts are announced to it, and gives it back.
  *
- * An *announcement* is one sender's burst at one port. It opens with the first notice that passes,
- * if its job is honoured there; the same notice may be repeated. It closes when the burst's head
- * passes, when a notice of the same burst passes to another port, or when it is as old as `hold`.
- * So what is lost, has crashed or goes another way costs a port at most `hold`.
+ * An *announcement* is one sender's burst at one port, as it comes by one link. It opens with the
+ * first notice that passes, if its job is honoured there; the same notice may be repeated. It
+ * closes when the burst's head passes, when a notice of the same burst passes to another port, or
+ * when it is as old as `hold`. So what is lost, has crashed or goes another way costs a port at
+ * most `hold`; and what a stranger sends in the name of a burst by another link, is not the
+ * burst's.
  *
- * The head of a sum closes as many announcements of its job as workers stand behind it, the oldest
- * first: of those that came by its own link, or if the sum was made here, by any. A head that is
- * resent, or flagged twice since a sum took it along, finds nothing left to close; one that gets
- * lost with a partial sum costs `hold`.
+ * A head that is added to others closes its announcement when it comes, and the sum is a head, too.
+ * At the next switch that closes as many announcements of its job as workers stand behind it, the
+ * oldest first, of those that came by its own link. A head that is resent, or flagged twice since a
+ * sum took it along, finds nothing left to close; one that gets lost with a partial sum costs
+ * `hold` there.
  *
  * A port's threshold is the lowest that an open announcement asks for, and never below `floor`.
- * Who is honoured, notice_budget.h says. An announcement that finds no room of its own is honoured
- * until `hold` is over, whatever its head does: so filling the table takes nothing from others. No
- * packet is held back or changed.
+ * Who is honoured, notice_budget.h says; without a share nobody. When the table is full, a link
+ * with few announcements takes a place from one with more. One that finds no place is honoured
+ * until `hold` is over, whatever its head does: so filling the table takes nothing from other
+ * links. No packet is held back or changed.
  *
  * Invariant: a port's threshold is its own exactly when no announcement is open there.
  *
@@ -54,7 +58,7 @@ struct gw_switch_notice_stats {
     uint64_t heads;      /* announcements closed by a head: bursts that came, in workers */
     uint64_t recoveries; /* for their age */
     uint64_t moved;      /* by a notice at another port */
-    uint64_t dropped;    /* since their port was closed, or the room of their job was needed */
+    uint64_t dropped;    /* since their port was closed, or their room was needed */
     gw_time lowered;     /* time at another threshold than the port's own, until now */
 };
 
@@ -67,12 +71,6 @@ struct gw_switch_notice_change {
 enum {
     /* Of all workers that sent by the link; as GW_AGGREGATE_WORKERS_ALL. */
     GW_SWITCH_NOTICE_ALL = UINT16_MAX,
-};
-
-/* A head. */
-struct gw_switch_notice_head {
-    uint32_t workers; /* that it stands for, or GW_SWITCH_NOTICE_ALL; 1: a burst of its own */
-    bool is_sum;      /* this switch has added it up */
 };
 
 struct gw_switch_notice;
@@ -89,10 +87,10 @@ struct gw_switch_notice *gw_switch_notice_init(void *memory, const struct gw_swi
 void gw_switch_notice_announce(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
                                const struct gw_pkt *pkt, gw_time now);
 
-/* Data or a gradient with GW_PKT_HEAD passes, or ends here. */
+/* Data or a gradient with GW_PKT_HEAD passes, or ends here; `workers` that it stands for, or
+ * GW_SWITCH_NOTICE_ALL. `hop->out` is used if these are more than one. */
 void gw_switch_notice_head(struct gw_switch_notice *notice, const struct gw_switch_hop *hop,
-                           const struct gw_pkt *pkt, const struct gw_switch_notice_head *head,
-                           gw_time now);
+                           const struct gw_pkt *pkt, uint32_t workers, gw_time now);
 
 /* Nothing leaves by `port` any more: its announcements close. */
 void gw_switch_notice_close(struct gw_switch_notice *notice, uint16_t port, gw_time now);

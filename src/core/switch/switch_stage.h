@@ -29,12 +29,12 @@ enum gw_switch_traffic {
 
 /* The way of one packet through the switch. */
 struct gw_switch_hop {
-    uint16_t in;  /* port by which it came */
-    uint16_t out; /* port by which it leaves; GW_PORT_NONE: there is no way */
-    uint16_t set; /* if it spreads: of ports to its destination */
-    bool spreads; /* other packets to its destination may leave by other ports */
-    bool is_own;  /* the switch's: it may leave by any port */
-    bool is_sum;  /* the values of others, added up here, are in it */
+    uint16_t in;    /* port by which it came */
+    uint16_t out;   /* port by which it leaves; GW_PORT_NONE: there is no way */
+    uint16_t set;   /* if it spreads: of ports to its destination */
+    bool spreads;   /* other packets to its destination may leave by other ports */
+    bool is_own;    /* the switch's: it may leave by any port */
+    bool has_begun; /* the burst that it is the head of, if it is one: the stage of notices knows */
 };
 
 /* What becomes of a packet that is aggregated. */

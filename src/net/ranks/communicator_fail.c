@@ -39,7 +39,7 @@ static void describe(struct gw_communicator *comm, enum gw_job_reason reason, ui
     else if (reason == GW_JOB_NOTICE && about == comm->cfg.world)
         snprintf(text, GW_COMMUNICATOR_TEXT_MAX,
                  "no threshold of at most %u packets follows from the path of the job's bursts",
-                 GW_NOTICE_STEP * GW_NOTICE_UNITS_MAX);
+                 GW_NOTICE_PACKETS_MAX);
     else if (reason == GW_JOB_MISMATCH)
         snprintf(text, GW_COMMUNICATOR_TEXT_MAX, "rank %u reduces a tensor of another size", about);
     else

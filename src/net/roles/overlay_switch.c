@@ -77,6 +77,8 @@ static gw_time queue_time(const struct gw_overlay_switch_cfg *cfg)
 static gw_time hold_of(const struct gw_overlay_switch *own, gw_time rtt)
 {
     const struct gw_overlay_notices *notices = &own->cfg.notices;
+    if (rtt > GW_OVERLAY_HOLD_RTT_MAX)
+        rtt = GW_OVERLAY_HOLD_RTT_MAX;
     return notices->hold ? notices->hold : HOLD_TRIPS * (rtt + own->queue_time);
 }
 

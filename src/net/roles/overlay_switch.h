@@ -14,12 +14,16 @@
 #include "net/attach/groups.h"
 #include "net/roles/overlay.h"
 
+/* The longest round trip that announcements wait for, unless the config says how long: neighbours
+ * say what they have measured, and whoever lied would keep other jobs' ports low for as long. */
+#define GW_OVERLAY_HOLD_RTT_MAX (100 * GW_MS)
+
 /* How a switch makes room for announced bursts (core/switch/switch_notice.h). */
 struct gw_overlay_notices {
     bool enable;
     uint32_t floor; /* packets */
-    gw_time hold;   /* 0: four of the longest round trip that its neighbours have measured and the
-                       time of a full queue */
+    gw_time hold;   /* 0: four of the longest round trip that its neighbours have measured, up to
+                       GW_OVERLAY_HOLD_RTT_MAX, and the time of a full queue */
     gw_q16 share;
 };
 

@@ -117,7 +117,8 @@ static void bursts__refuse_what_cannot_be(void **state)
     struct gw_topo topo;
     build(&topo, "star", "hosts=4");
     generate_refused(&topo, "bursts", "workers=4", "workers: 4 are more than the hosts beside");
-    generate_refused(&topo, "bursts", "workers=3 hosts=0,1", "workers: 3 are more");
+    generate_refused(&topo, "bursts", "workers=3 hosts=0,1",
+                     "workers: 3 are more than the hosts that are given");
     generate_refused(&topo, "bursts", "workers=0", "workers must be");
     generate_refused(&topo, "bursts", "size=0", "size must be");
     generate_refused(&topo, "bursts", "iterations=0", "iterations must be");

@@ -321,31 +321,36 @@ static void install(struct fixture *f, uint8_t level, uint8_t fan_in, const uint
     assert_int_equal(gw_aggregate_install(f->aggregate, &job), 0);
 }
 
-/* A sum is a head if a contribution was, and stands for all workers below. */
-static void notice_switch__counts_the_workers_of_a_sum(void **state)
+/* Heads that are added up begin their bursts one by one; the sum is a head if one of them was, and
+ * closes nothing of those that share the job's number and sent no head. */
+static void notice_switch__begins_the_bursts_of_a_sum(void **state)
 {
     struct fixture f = {0};
     struct gw_switch_cfg cfg = cfg_of(&f, "red");
     (void)state;
     fixture_open(&f, &cfg);
-    install(&f, 0, 3, NULL);
-    for (uint32_t src = 0; src < 3; src++)
+    install(&f, 0, 2, NULL);
+    announce(&f, 2, UNITS + 1);
+    for (uint32_t src = 0; src < 2; src++)
         announce(&f, src, UNITS);
-    for (uint32_t src = 0; src < 3; src++) {
+    for (uint32_t src = 0; src < 2; src++) {
         struct gw_pkt pkt = gradient(src, 0);
-        pkt.q.flags = src == 1 ? GW_PKT_HEAD : 0;
-        assert_int_equal(open_count(&f), 3);
+        pkt.q.flags = GW_PKT_HEAD;
+        assert_int_equal(open_count(&f), 3 - src);
         feed(&f, (uint16_t)src, &pkt);
     }
-    assert_int_equal(open_count(&f), 0);
+    assert_int_equal(open_count(&f), 1);
+    assert_int_equal(gw_switch_notice_threshold(gw_switch_notices(f.sw), OUT),
+                     (UNITS + 1) * 5 * SIZE);
     /* The next fragment's is none. */
-    for (uint32_t src = 0; src < 3; src++) {
+    for (uint32_t src = 0; src < 2; src++) {
         struct gw_pkt pkt = gradient(src, 1);
         feed(&f, (uint16_t)src, &pkt);
     }
     drain(&f, OUT);
     assert_int_equal(f.heads, 1);
     assert_int_equal(f.left, 3 + 2);
+    assert_int_equal(gw_switch_stats(f.sw)->heads, 1);
     fixture_close(&f);
 }
 
@@ -368,12 +373,13 @@ static void notice_switch__counts_the_workers_of_switches(void **state)
     /* Not added up: the workers behind its link and position. */
     raw.agg_flags = GW_AGG_RAW;
     raw.agg.level = one.agg.level = other.agg.level = 1;
-    raw.q.flags = other.q.flags = GW_PKT_HEAD;
+    raw.q.flags = one.q.flags = other.q.flags = GW_PKT_HEAD;
     raw.agg.bitmap = 2;
     raw.src = 1000;
     feed(&f, 1, &raw);
     assert_int_equal(open_count(&f), 6);
-    feed(&f, 0, &one);
+    feed(&f, 0, &one); /* all four behind its link, of five that there are */
+    assert_int_equal(open_count(&f), 2);
     feed(&f, 1, &other);
     assert_int_equal(open_count(&f), 0);
     drain(&f, OUT);
@@ -464,7 +470,7 @@ int main(void)
         cmocka_unit_test(notice_switch__recovers),
         cmocka_unit_test(notice_switch__passes_notices_unchanged),
         cmocka_unit_test(notice_switch__forgets_with_the_port),
-        cmocka_unit_test(notice_switch__counts_the_workers_of_a_sum),
+        cmocka_unit_test(notice_switch__begins_the_bursts_of_a_sum),
         cmocka_unit_test(notice_switch__counts_the_workers_of_switches),
         cmocka_unit_test(notice_switch__does_not_know_the_tree),
         cmocka_unit_test(notice_switch__ends_bursts_in_slots),

@@ -50,7 +50,7 @@ static void sends_heads_only(struct gw_test_notice *f, uint32_t step)
 {
     struct gw_test_burst burst = enemy(step / 2, 1);
     if (step % 2)
-        gw_test_notice_head(f, &burst, 1, false);
+        gw_test_notice_head(f, &burst, 1);
     else
         gw_test_notice_announce(f, &burst);
 }
@@ -76,11 +76,24 @@ static void uses_the_honest_name(struct gw_test_notice *f, uint32_t step)
     gw_test_notice_announce(f, &burst);
 }
 
+/* Whose addresses can be made up, too: notices that ask for less, or go elsewhere, and heads. */
+static void uses_the_honest_burst(struct gw_test_notice *f, uint32_t step)
+{
+    struct gw_test_burst burst = honest((uint16_t)(step % 2 * 2));
+    burst.in = ENEMY;
+    burst.out = step / 8 % 2 ? OUT : 2;
+    burst.units = GW_NOTICE_UNITS_MAX;
+    if (step / 2 % 2)
+        gw_test_notice_head(f, &burst, 1);
+    else
+        gw_test_notice_announce(f, &burst);
+}
+
 static void forges_heads(struct gw_test_notice *f, uint32_t step)
 {
     struct gw_test_burst burst = enemy(step, HONEST);
     burst.flow = HONEST;
-    gw_test_notice_head(f, &burst, step % 2 ? GW_SWITCH_NOTICE_ALL : 1, false);
+    gw_test_notice_head(f, &burst, step % 2 ? GW_SWITCH_NOTICE_ALL : 1);
 }
 
 /* Notices that go elsewhere and come back, with as many bursts as there is room for. */
@@ -104,7 +117,7 @@ static void behave(struct gw_test_notice *f, gw_time at, gw_time step, gw_time f
         if (phase < step)
             gw_test_notice_announce(f, &burst);
         else if (phase >= RTT && phase < RTT + step)
-            gw_test_notice_head(f, &burst, 1, false);
+            gw_test_notice_head(f, &burst, 1);
     }
     if (at < from)
         return;
@@ -156,7 +169,7 @@ static void hostile__beside_an_honest_job(void **state)
 {
     static attack *const attacks[] = {
         never_sends,          repeats,      sends_heads_only, makes_up_jobs,
-        uses_the_honest_name, forges_heads, fills_the_table,
+        uses_the_honest_name, forges_heads, fills_the_table,  uses_the_honest_burst,
     };
     (void)state;
     for (uint32_t i = 0; i < GW_COUNT_OF(attacks); i++) {

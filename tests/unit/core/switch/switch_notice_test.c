@@ -43,7 +43,7 @@ static void notice_head__restores_every_threshold(void **state)
         struct gw_test_burst burst = worker(1, units);
         gw_test_notice_announce(&f, &burst);
         expect(&f, 3, 5 * units, 1);
-        gw_test_notice_head(&f, &burst, 1, false);
+        gw_test_notice_head(&f, &burst, 1);
         expect(&f, 3, OWN, 0);
     }
     assert_int_equal(gw_test_notice_stats(&f, 3).heads, GW_NOTICE_UNITS_MAX);
@@ -64,7 +64,7 @@ static void notice_head__last_restores(void **state)
     expect(&f, 3, 10, 3);
     for (uint32_t src = 3; src-- > 0;) {
         struct gw_test_burst burst = worker(src, 1);
-        gw_test_notice_head(&f, &burst, 1, false);
+        gw_test_notice_head(&f, &burst, 1);
         expect(&f, 3, src ? 20 - 5 * ((int)src - 1) : OWN, src);
     }
     gw_test_notice_close(&f);
@@ -81,7 +81,7 @@ static void notice_announce__twice_is_once(void **state)
     gw_test_notice_announce(&f, &burst);
     expect(&f, 3, 10, 1);
     assert_int_equal(gw_test_notice_stats(&f, 3).repeated, 1);
-    gw_test_notice_head(&f, &burst, 1, false);
+    gw_test_notice_head(&f, &burst, 1);
     expect(&f, 3, OWN, 0);
     gw_test_notice_close(&f);
 }
@@ -155,7 +155,7 @@ static void notice_announce__moves_to_another_port(void **state)
     assert_int_equal(gw_test_notice_stats(&f, 3).moved, 1);
     /* The head may go elsewhere again: its burst does not come by that port. */
     burst.out = 3;
-    gw_test_notice_head(&f, &burst, 1, false);
+    gw_test_notice_head(&f, &burst, 1);
     expect(&f, 2, OWN, 0);
     gw_test_notice_close(&f);
 }
@@ -198,32 +198,32 @@ static void notice_announce__keeps_the_floor(void **state)
     gw_test_notice_close(&f);
 }
 
-/* The head of a sum that was made here stands for workers of all links. */
+/* The head of a sum stands for several workers behind its link. */
 static void notice_head__of_a_sum(void **state)
 {
     struct gw_test_notice f;
-    struct gw_test_burst burst = worker(5, 2), other = worker(6, 4);
+    struct gw_test_burst burst = worker(15, 2), other = worker(18, 4);
     (void)state;
     other.flow = other.job = 8;
     fixture_open(&f);
     gw_test_notice_announce(&f, &other);
-    for (uint32_t src = 0; src < 6; src++) {
+    for (uint32_t src = 0; src < 18; src += 3) {
         struct gw_test_burst one = worker(src, 2);
         gw_test_notice_announce(&f, &one);
     }
-    gw_test_notice_head(&f, &burst, 4, true);
+    gw_test_notice_head(&f, &burst, 4);
     expect(&f, 3, 10, 3);
-    gw_test_notice_head(&f, &burst, 2, true);
+    gw_test_notice_head(&f, &burst, 2);
     expect(&f, 3, 20, 1);
     /* More heads than announcements: the count does not go below zero, nor to other jobs. */
-    gw_test_notice_head(&f, &burst, GW_SWITCH_NOTICE_ALL, true);
+    gw_test_notice_head(&f, &burst, GW_SWITCH_NOTICE_ALL);
     expect(&f, 3, 20, 1);
     assert_int_equal(gw_test_notice_stats(&f, 3).heads, 6);
     gw_test_notice_close(&f);
 }
 
-/* One that was made elsewhere stands for those behind its link: 0, 3 and 6, but not 1. */
-static void notice_head__of_a_sum_from_elsewhere(void **state)
+/* It stands for those behind its link: 0, 3 and 6, but not 1. */
+static void notice_head__of_a_sum_by_its_link(void **state)
 {
     struct gw_test_notice f;
     struct gw_test_burst burst = worker(6, 2);
@@ -234,7 +234,7 @@ static void notice_head__of_a_sum_from_elsewhere(void **state)
         gw_test_notice_announce(&f, &one);
     }
     uint32_t open = gw_switch_notice_open(f.stage, 3);
-    gw_test_notice_head(&f, &burst, GW_SWITCH_NOTICE_ALL, false);
+    gw_test_notice_head(&f, &burst, GW_SWITCH_NOTICE_ALL);
     expect(&f, 3, 10, open - 3);
     gw_test_notice_close(&f);
 }
@@ -273,7 +273,7 @@ static void notice_announce__is_honoured_without_room(void **state)
     expect(&f, 3, 20, 3);
     for (uint32_t src = 0; src < 9; src += 3) {
         struct gw_test_burst burst = worker(src, 1);
-        gw_test_notice_head(&f, &burst, 1, false);
+        gw_test_notice_head(&f, &burst, 1);
     }
     expect(&f, 3, 20, 1);
     gw_test_notice_pass(&f, HOLD / 2);
@@ -282,12 +282,42 @@ static void notice_announce__is_honoured_without_room(void **state)
     gw_test_notice_announce(&f, &more[1]);
     gw_test_notice_announce(&f, &burst);
     expect(&f, 3, 20, 3);
-    gw_test_notice_head(&f, &burst, GW_SWITCH_NOTICE_ALL, true);
+    gw_test_notice_head(&f, &burst, GW_SWITCH_NOTICE_ALL);
     gw_test_notice_pass(&f, HOLD - 1);
     expect(&f, 3, 20, 1);
     gw_test_notice_pass(&f, 1);
     expect(&f, 3, OWN, 0);
     assert_int_equal(gw_test_notice_stats(&f, 3).no_room, 2);
+    gw_test_notice_close(&f);
+}
+
+/* Who fills the table takes nothing from those behind other links: they get up to their part of the
+ * places from him, so that their heads close what they announced. */
+static void notice_announce__has_room_beside_a_stranger(void **state)
+{
+    struct gw_test_notice f;
+    (void)state;
+    fixture_open(&f);
+    for (uint32_t i = 0; i < 2 * f.cfg.announcements_max; i++) {
+        struct gw_test_burst burst = worker(1 + 3 * i, 15);
+        burst.flow = burst.job = 100 + i % 8;
+        burst.out = 2;
+        gw_test_notice_announce(&f, &burst);
+    }
+    uint64_t no_room = gw_test_notice_stats(&f, 2).no_room;
+    assert_true(no_room > 0);
+    for (uint32_t src = 0; src < f.cfg.announcements_max; src++) {
+        struct gw_test_burst burst = worker(3 * src, 2);
+        gw_test_notice_announce(&f, &burst);
+    }
+    uint64_t dropped = gw_test_notice_stats(&f, 2).dropped;
+    assert_true(dropped >= f.cfg.announcements_max / 2 - 1);
+    assert_true(dropped <= f.cfg.announcements_max / 2);
+    struct gw_test_burst late = worker(2, 2);
+    gw_test_notice_announce(&f, &late);
+    assert_int_equal(gw_switch_notice_open(f.stage, 3), dropped + 1 + 1); /* and a rest */
+    gw_test_notice_head(&f, &late, 1);
+    expect(&f, 3, 10, (uint32_t)dropped + 1);
     gw_test_notice_close(&f);
 }
 
@@ -334,8 +364,7 @@ static void model_announce(struct model *model, const struct gw_test_burst *burs
     model->opened[model->count++] = now;
 }
 
-static void model_head(struct model *model, const struct gw_test_burst *burst, uint32_t workers,
-                       bool is_sum)
+static void model_head(struct model *model, const struct gw_test_burst *burst, uint32_t workers)
 {
     uint32_t own = model_find(model, burst);
     uint32_t left = own < model->count ? workers - 1 : workers;
@@ -343,8 +372,8 @@ static void model_head(struct model *model, const struct gw_test_burst *burst, u
         model_remove(model, own);
     for (uint32_t at = 0; workers > 1 && at < model->count && left;) {
         const struct gw_test_burst *other = &model->bursts[at];
-        bool is_meant = other->out == burst->out && other->job == burst->flow &&
-                        (is_sum || other->in == burst->in);
+        bool is_meant =
+            other->out == burst->out && other->job == burst->flow && other->in == burst->in;
         if (is_meant)
             model_remove(model, at);
         left -= is_meant;
@@ -373,8 +402,7 @@ static void model_compare(const struct model *model, const struct gw_test_notice
 }
 
 /* A few senders of a few jobs: they announce, repeat, move, begin alone or in sums, or fall silent.
- * A sender's link and job follow from its number, so that the model need not know whose burst a
- * sum's head closes of those that came by several links. */
+ * A sender's link and job follow from its number. */
 static struct gw_test_burst random_burst(struct gw_prng *prng)
 {
     uint32_t src = gw_prng_below(prng, 24);
@@ -402,20 +430,17 @@ static void notice__is_as_the_model(void **state)
     for (uint32_t step = 0; step < MODEL_STEPS; step++) {
         struct gw_test_burst burst = random_burst(&prng);
         uint32_t what = gw_prng_below(&prng, 16);
-        bool is_sum = what == 14;
-        /* Of a sum from one link, some; of one made here, all: which link is served first is open.
-         */
         uint32_t some = 2 + gw_prng_below(&prng, 4);
         if (what < 8) {
             gw_test_notice_announce(&f, &burst);
             model_announce(&model, &burst, f.now);
         } else if (what < 12) {
-            gw_test_notice_head(&f, &burst, 1, false);
-            model_head(&model, &burst, 1, false);
+            gw_test_notice_head(&f, &burst, 1);
+            model_head(&model, &burst, 1);
         } else if (what < 15) {
-            uint32_t workers = is_sum ? GW_SWITCH_NOTICE_ALL : some;
-            gw_test_notice_head(&f, &burst, workers, is_sum);
-            model_head(&model, &burst, workers, is_sum);
+            uint32_t workers = what == 14 ? GW_SWITCH_NOTICE_ALL : some;
+            gw_test_notice_head(&f, &burst, workers);
+            model_head(&model, &burst, workers);
         } else {
             gw_test_notice_pass(&f, gw_prng_below(&prng, 3) * HOLD / 4 + 1);
         }
@@ -437,14 +462,15 @@ int main(void)
         cmocka_unit_test(notice_announce__twice_is_once),
         cmocka_unit_test(notice_announce__ends_with_hold),
         cmocka_unit_test(notice_set_hold__is_for_all),
-        cmocka_unit_test(notice_announce__without_a_share),
         cmocka_unit_test(notice_announce__moves_to_another_port),
         cmocka_unit_test(notice_announce__ignores_answers_and_bleached),
         cmocka_unit_test(notice_announce__keeps_the_floor),
         cmocka_unit_test(notice_head__of_a_sum),
-        cmocka_unit_test(notice_head__of_a_sum_from_elsewhere),
+        cmocka_unit_test(notice_head__of_a_sum_by_its_link),
         cmocka_unit_test(notice_close__drops_what_was_announced),
         cmocka_unit_test(notice_announce__is_honoured_without_room),
+        cmocka_unit_test(notice_announce__has_room_beside_a_stranger),
+        cmocka_unit_test(notice_announce__without_a_share),
         cmocka_unit_test(notice__is_as_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
