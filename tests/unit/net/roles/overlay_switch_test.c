@@ -15,6 +15,8 @@ struct fixture {
     struct gw_overlay_switch *sw;
 };
 
+#define QUEUE_TIME (10 * GW_MS) /* of a full one */
+
 static void fixture_open(struct fixture *f, gw_time hold)
 {
     gw_test_pool_open(&f->pool, NULL, PKTS, 0);
@@ -28,7 +30,7 @@ static void fixture_open(struct fixture *f, gw_time hold)
         .hdr = 80,
         .mtu = 1408,
         .qdisc = (const struct gw_qdisc_ops *)gw_registry_find(&gw_qdisc_registry, "red"),
-        .queue_bytes = 1 << 18,
+        .queue_bytes = 250000,
         .rate_bps = 200000000,
         .notices = {.enable = true, .floor = 5, .hold = hold, .share = GW_Q16_ONE / 4},
     };
@@ -42,20 +44,21 @@ static void fixture_close(struct fixture *f)
     gw_test_pool_close(&f->pool);
 }
 
-/* What neighbours say of their round trips counts up to a limit: each may say what he likes. */
+/* What neighbours say of their round trips counts up to a limit: each may say what he likes. What
+ * is announced to a full queue comes later by as much. */
 static void overlay_switch_hold__follows_measured_round_trips(void **state)
 {
     struct fixture f;
     (void)state;
     fixture_open(&f, 0);
-    assert_int_equal(gw_overlay_switch_hold(f.sw), 4 * gw_overlay_brtt(0));
+    assert_int_equal(gw_overlay_switch_hold(f.sw), 4 * (gw_overlay_brtt(0) + QUEUE_TIME));
     gw_overlay_switch_set_rtt(f.sw, 30 * GW_MS);
-    assert_int_equal(gw_overlay_switch_hold(f.sw), 120 * GW_MS);
+    assert_int_equal(gw_overlay_switch_hold(f.sw), 4 * (30 * GW_MS + QUEUE_TIME));
     gw_overlay_switch_set_rtt(f.sw, GW_OVERLAY_BRTT_MAX);
-    assert_int_equal(gw_overlay_switch_hold(f.sw), 4 * GW_OVERLAY_HOLD_RTT_MAX);
+    assert_int_equal(gw_overlay_switch_hold(f.sw), 4 * (GW_OVERLAY_HOLD_RTT_MAX + QUEUE_TIME));
     assert_true(4 * GW_OVERLAY_HOLD_RTT_MAX <= 400 * GW_MS);
     gw_overlay_switch_set_rtt(f.sw, 2 * GW_MS);
-    assert_int_equal(gw_overlay_switch_hold(f.sw), 8 * GW_MS);
+    assert_int_equal(gw_overlay_switch_hold(f.sw), 4 * (2 * GW_MS + QUEUE_TIME));
     fixture_close(&f);
 }
 
