@@ -413,7 +413,9 @@ uint32_t gw_aggregate_workers_unknown(const struct gw_pkt *pkt)
     bool is_slot = pkt->agg_flags & GW_AGG_SLOT;
     if (pkt->agg.level > 0 && !is_slot)
         return GW_AGGREGATE_WORKERS_ALL;
-    uint32_t workers = (uint32_t)__builtin_popcount(pkt->agg.bitmap);
+    uint32_t workers = 0;
+    for (uint32_t rest = pkt->agg.bitmap; rest; rest &= rest - 1)
+        workers++;
     return workers ? workers : 1;
 }
 
