@@ -64,8 +64,8 @@ struct gw_command {
     void *out;
     uint64_t count; /* elements; of a message: bytes */
     uint8_t type;   /* enum gw_dtype */
-    bool average;
-    uint16_t rank; /* of a message: the other one */
+    uint8_t op;     /* enum gw_op */
+    uint16_t rank;  /* of a message: the other one */
     uint32_t tag;
     uint64_t key; /* of a push or pull */
 };

@@ -72,7 +72,7 @@ bool gw_team_store_read(const struct gw_team_store_message *message, uint64_t by
                         struct gw_team_value_shape *shape)
 {
     static const uint8_t zero[sizeof(message->zero)];
-    if (bytes < GW_TEAM_STORE_HEADER_SIZE || message->type >= GW_DTYPES ||
+    if (bytes < GW_TEAM_STORE_HEADER_SIZE || message->type >= GW_DTYPE_SUMMABLE ||
         memcmp(message->zero, zero, sizeof(zero)) != 0)
         return false;
     *key = be64toh(message->key);

@@ -269,7 +269,7 @@ void gw_team_store_drop(struct gw_team_store *store)
 
 void gw_team_refusal(const struct gw_team_refusal *refusal, char *text, size_t size)
 {
-    static const char *const types[GW_DTYPES] = {"float32", "float16", "bfloat16", "int32"};
+    static const char *const types[GW_DTYPE_SUMMABLE] = {"float32", "float16", "bfloat16", "int32"};
     const struct gw_team_value_shape *asked = &refusal->asked, *found = &refusal->found;
     const char *what = refusal->is_pull ? "pull" : "push";
     unsigned long long key = refusal->key;
