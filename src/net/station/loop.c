@@ -34,7 +34,14 @@ struct link {
 
 struct direct {
     uint64_t key;
-    uint16_t peer;
+    uint16_t peer; /* or PEER_NONE: */
+    uint32_t to;   /* number of a port */
+};
+
+/* An address of a host of this thread, and its port. */
+struct local {
+    uint32_t address;
+    uint32_t port;
 };
 
 /* A datagram that is no packet, for the loop's owner. */
@@ -59,6 +66,8 @@ struct gw_loop {
     uint32_t direct_count;
     struct gw_map direct_map; /* port and address to index of the direct way */
     void *direct_memory;
+    struct local locals[GW_LOOP_NODES_MAX];
+    uint32_t local_count;
     struct foreign foreign[RX_TRAINS_PER_TURN];
     uint32_t foreign_count, foreign_taken;
     bool has_input; /* at one of cfg.fds, in the last turn */
@@ -155,9 +164,9 @@ static uint64_t direct_key(uint32_t port, uint32_t address)
     return (uint64_t)port << 32 | address;
 }
 
-int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer)
+static int add_direct(struct gw_loop *loop, uint32_t port, uint32_t address, uint16_t peer,
+                      uint32_t to)
 {
-    uint32_t port = port_number(loop, at);
     uint64_t key = direct_key(port, address);
     uint32_t index = gw_map_get(&loop->direct_map, key);
     if (index == GW_MAP_NONE) {
@@ -166,9 +175,38 @@ int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t addres
         index = loop->direct_count++;
         gw_map_put(&loop->direct_map, key, index);
     }
-    loop->directs[index] = (struct direct){key, peer};
+    loop->directs[index] = (struct direct){key, peer, to};
     loop->links[port].has_directs = true;
     return GW_OK;
+}
+
+int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer)
+{
+    return add_direct(loop, port_number(loop, at), address, peer, PORT_NONE);
+}
+
+int gw_loop_direct_join(struct gw_loop *loop, struct gw_loop_port at, uint32_t address,
+                        struct gw_loop_port to)
+{
+    return add_direct(loop, port_number(loop, at), address, PEER_NONE, port_number(loop, to));
+}
+
+void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port at, uint32_t address)
+{
+    uint64_t key = direct_key(port_number(loop, at), address);
+    uint32_t index = gw_map_get(&loop->direct_map, key);
+    if (index == GW_MAP_NONE)
+        return;
+    gw_map_remove(&loop->direct_map, key);
+    loop->directs[index] = loop->directs[--loop->direct_count];
+    if (index < loop->direct_count)
+        gw_map_put(&loop->direct_map, loop->directs[index].key, index);
+}
+
+void gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port at)
+{
+    GW_ASSERT(loop->local_count < GW_LOOP_NODES_MAX);
+    loop->locals[loop->local_count++] = (struct local){address, port_number(loop, at)};
 }
 
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
@@ -258,6 +296,30 @@ uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
     return foreign->length;
 }
 
+/* The port at which a packet of a neighbour arrives, or PORT_NONE. */
+static uint32_t way_in(const struct gw_loop *loop, uint16_t peer, const struct gw_pkt *pkt)
+{
+    for (uint32_t i = 0; i < loop->local_count; i++)
+        if (loop->locals[i].address == pkt->dst)
+            return loop->locals[i].port;
+    return loop->arrives[peer];
+}
+
+/* Delivers what has come from a neighbour, which the system may have joined of several trains. */
+static void take_in(struct gw_loop *loop, struct gw_datapath_train *train, gw_time now)
+{
+    for (uint32_t from = 0, to; from < train->count; from = to) {
+        uint32_t port = way_in(loop, train->peer, train->pkts[from]);
+        to = loop->local_count ? from + 1 : train->count;
+        while (to < train->count && train->pkts[to]->dst == train->pkts[from]->dst)
+            to++;
+        if (port == PORT_NONE)
+            lose(loop, train->pkts + from, to - from);
+        else
+            deliver(loop, port, train->pkts + from, to - from, now);
+    }
+}
+
 /* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
 static int receive(struct gw_loop *loop, char *error)
 {
@@ -276,44 +338,38 @@ static int receive(struct gw_loop *loop, char *error)
         count++;
         if (train.length)
             take_foreign(loop, &train);
-        if (train.count == 0)
-            continue;
-        uint32_t port = loop->arrives[train.peer];
-        if (port == PORT_NONE)
-            lose(loop, train.pkts, train.count);
-        else
-            deliver(loop, port, train.pkts, train.count, now);
+        take_in(loop, &train, now);
     }
     return count;
 }
 
-/* The neighbour that a train leaves for, or PEER_NONE. */
-static uint16_t way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
+/* Where a train leaves for: a neighbour, else a port, else nowhere. */
+static struct direct way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
 {
     const struct link *link = &loop->links[port];
     if (link->has_directs) {
         uint32_t index = gw_map_get(&loop->direct_map, direct_key(port, pkt->dst));
         if (index != GW_MAP_NONE)
-            return loop->directs[index].peer;
+            return loop->directs[index];
     }
-    return link->peer;
+    return (struct direct){.peer = link->peer, .to = link->to};
 }
 
 static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
                      gw_time now, char *error)
 {
     struct link *link = &loop->links[port];
-    uint16_t peer = way_out(loop, port, pkts[0]);
+    struct direct way = way_out(loop, port, pkts[0]);
     if (link->byte_time) {
         gw_pacer_wait(&link->pacer, link->since);
         gw_pacer_catch_up(&link->pacer, now);
         for (uint32_t i = 0; i < count; i++)
             gw_pacer_take(&link->pacer, gw_serialisation(link->byte_time, pkts[i]->q.size));
     }
-    if (peer != PEER_NONE)
-        return gw_datapath_send(loop->cfg.datapath, peer, pkts, count, error);
-    if (link->to != PORT_NONE)
-        deliver(loop, link->to, pkts, count, now);
+    if (way.peer != PEER_NONE)
+        return gw_datapath_send(loop->cfg.datapath, way.peer, pkts, count, error);
+    if (way.to != PORT_NONE)
+        deliver(loop, way.to, pkts, count, now);
     else
         lose(loop, pkts, count);
     return GW_OK;
