@@ -325,17 +325,21 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
     return GW_OK;
 }
 
-uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home,
-                                 const struct gw_overlay_job *job)
+/* Whether the rank is here, or has a session. */
+static bool has_come(const struct gw_overlay_home *home, uint32_t job, uint32_t rank)
 {
     struct gw_neighbour_event worker;
-    uint32_t rank = 0, last;
-    do { /* the next one up that nobody has been found to be */
-        last = rank;
-        rank += home->worker.is_there && home->worker.rank == rank;
-        for (uint16_t peer = 0; next_worker(home, &peer, &worker);)
-            rank += worker.said.job == job->job && worker.said.rank == rank;
-    } while (rank != last && rank < job->world);
+    bool has = home->worker.is_there && home->worker.rank == rank;
+    for (uint16_t peer = 0; !has && next_worker(home, &peer, &worker);)
+        has = worker.said.job == job && worker.said.rank == rank;
+    return has;
+}
+
+uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home, uint32_t job, uint16_t world)
+{
+    uint32_t rank = 0;
+    while (rank < world && has_come(home, job, rank))
+        rank++;
     return rank;
 }
 

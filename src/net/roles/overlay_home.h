@@ -56,8 +56,7 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
 
 /* The first rank of the job that has no session with this process, and is not its own; the job's
  * number of ranks: there is none. */
-uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home,
-                                 const struct gw_overlay_job *job);
+uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home, uint32_t job, uint16_t world);
 
 /* The session of the fabric's nearest switch is up, by which everything that leaves the server
  * goes; or it has ended. */

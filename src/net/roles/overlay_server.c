@@ -46,11 +46,12 @@ struct gw_overlay_server {
 static int open_endpoint(struct gw_overlay_server *server)
 {
     const struct gw_overlay_server_cfg *cfg = &server->cfg;
-    uint32_t awaits = gw_registrar_awaits(cfg->ranks_max);
+    uint32_t world = cfg->ranks_max < GW_WORLD_MAX ? cfg->ranks_max : GW_WORLD_MAX;
+    uint32_t awaits = cfg->jobs_max * gw_registrar_awaits(world); /* of whoever may have come */
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
         .tx_flows_max = FLOWS_MAX + gw_registrar_flows(cfg->ranks_max),
-        .rx_flows_max = FLOWS_MAX + 2 * awaits,
+        .rx_flows_max = FLOWS_MAX + 2 * gw_registrar_awaits(cfg->ranks_max),
         .control_max = CONTROL_MAX,
         .expect_max = FLOWS_MAX + awaits,
         .apps_max = APPS_EACH * TWINS * cfg->jobs_max,
@@ -181,7 +182,6 @@ static int make_registrar(struct gw_overlay_server *own, struct served *served)
         .job = served->job.job,
         .world = served->job.world,
         .transport = &own->transport,
-        .stall = own->cfg.stall,
     };
     void *memory = gw_node_memory_take(gw_registrar_size(cfg.world));
     if (!memory)

@@ -340,7 +340,7 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
     if (group->port && gw_sock_addr_is_multicast(&addr) &&
         gw_sock_addr_reach_by(&addr, gw_datapath_address(station->datapath), &event->addr))
         gw_datapath_listen(station->datapath, event->peer, &addr, group->cookie,
-                           station->node_address);
+                           gw_neighbours_dial_address(station->neighbours, event->dial));
     else
         gw_datapath_unlisten(station->datapath, event->peer);
 }
