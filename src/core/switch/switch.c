@@ -17,23 +17,28 @@ void gw_switch_apply_notices(struct gw_switch *sw)
     GW_DEBUG_ASSERT((gw_switch_notice_check(sw->notice), true));
 }
 
-/* A burst is announced on the way of a packet, or begins. */
+/* A burst is announced, or begins, for so many workers. */
 static void notice(struct gw_switch *sw, const struct gw_pkt *pkt, const struct gw_switch_hop *hop,
-                   gw_time now)
+                   uint32_t workers, gw_time now)
 {
-    if (pkt->q.kind == GW_PKT_NOTICE) {
+    if (pkt->q.kind == GW_PKT_NOTICE)
         gw_switch_notice_announce(sw->notice, hop, pkt, now);
-    } else {
+    else
+        gw_switch_notice_head(sw->notice, hop, pkt, workers, now);
+    gw_switch_apply_notices(sw);
+}
+
+/* The head of a burst leaves, or a notice. */
+static void notice_leaving(struct gw_switch *sw, const struct gw_pkt *pkt,
+                           const struct gw_switch_hop *hop, gw_time now)
+{
+    bool is_grad = pkt->q.kind == GW_PKT_GRAD;
+    if (pkt->q.kind != GW_PKT_NOTICE) {
         sw->stats.heads++;
         sw->stats.heads_met += gw_switch_backlog(sw, hop->out);
-        if (hop->has_begun)
-            return;
-        uint32_t workers = 1;
-        if (pkt->q.kind == GW_PKT_GRAD)
-            workers = gw_switch_aggregate_workers(&sw->aggregate, pkt);
-        gw_switch_notice_head(sw->notice, hop, pkt, workers, now);
     }
-    gw_switch_apply_notices(sw);
+    if (!hop->has_begun)
+        notice(sw, pkt, hop, is_grad ? gw_switch_aggregate_workers(&sw->aggregate, pkt) : 1, now);
 }
 
 static inline bool is_of_burst(const struct gw_pkt *pkt)
@@ -49,7 +54,7 @@ leave(struct gw_switch *sw, struct gw_pkt *pkt, const struct gw_switch_hop *hop,
 {
     if (gw_switch_route_allows(&sw->route, hop)) {
         if (sw->notice && is_of_burst(pkt))
-            notice(sw, pkt, hop, now);
+            notice_leaving(sw, pkt, hop, now);
         gw_switch_queue_push(&sw->queue, hop->in, hop->out, pkt, now);
         return;
     }
@@ -157,8 +162,7 @@ static void begin_burst(struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t
         gw_switch_route_return(&sw->route, &hop);
     }
     if (hop.out != GW_PORT_NONE)
-        gw_switch_notice_head(sw->notice, &hop, pkt, workers, now);
-    gw_switch_apply_notices(sw);
+        notice(sw, pkt, &hop, workers, now);
 }
 
 /* Adds up or multiplies a packet of a job. True: it goes on, and its way is still to be found,
