@@ -14,9 +14,9 @@
 
 enum {
     WORLD = 4,
-    ELEMENTS = 20000,
+    ELEMENTS = 10000,
     JOBS = 2,
-    ROUNDS = 3,
+    ROUNDS = 2,
     MESSAGE = 30000,
     TAG = 5,
 };
@@ -67,10 +67,11 @@ static void run_jobs(rank_fn *fn, enum gradwire_via via, int jobs, const char *f
     char joins[JOBS][32];
     assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
     assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
+    for (int i = 0; i < jobs; i++)
+        snprintf(joins[i], sizeof(joins[i]), "127.0.0.1:%d", 7 + 10 * i);
     for (int i = 0; i < jobs * WORLD; i++) {
         struct rank *rank = &ranks[i];
         rank->fn = fn;
-        snprintf(joins[i / WORLD], sizeof(joins[0]), "127.0.0.1:%d", 7 + 10 * (i / WORLD));
         gradwire_options_init(&rank->options, sizeof(rank->options));
         rank->options.rank = i % WORLD;
         rank->options.world = WORLD;

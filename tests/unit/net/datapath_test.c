@@ -433,7 +433,7 @@ static void survives_an_empty_pool(const struct gw_datapath_ops *ops)
 {
     struct pair *pair = open_pair(ops, &plain);
     struct side *b = &pair->sides[1];
-    uint32_t held[PKTS], count = 0;
+    uint32_t held[PKTS + 1], count = 0;
     while ((held[count] = gw_buf_claim(&b->host.bufs)) != GW_BUF_NONE)
         count++;
     send_train(pair, &pair->sides[0], 0, TRAIN, 100);
