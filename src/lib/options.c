@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/faults.h"
-#include "net/ranks/communicator.h"
+#include "net/ranks/team.h"
 
 enum {
     DEADLINE_MS = 30000,
@@ -137,8 +137,8 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
-    if (options->rate_bps && (options->rate_bps < GW_COMMUNICATOR_RATE_MIN_BPS ||
-                              options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
+    if (options->rate_bps &&
+        (options->rate_bps < GW_TEAM_RATE_MIN_BPS || options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
         return refuse(error, "rate_bps is %s: 1000000 to 400000000000, or 0", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
@@ -219,9 +219,8 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
                       options.announce);
     if (!take_signals(options.signals, plan))
         return refuse(error, "signals is %s: dscp or option", options.signals);
-    if (gw_communicator_transport(options.cc ? options.cc : "smartt",
-                                  options.lb ? options.lb : "reps", plan->switch_[0],
-                                  &plan->transport, error) != 0)
+    if (gw_team_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
+                          plan->switch_[0], &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;
     code = take_faults(plan, error);
     if (code)

@@ -9,10 +9,11 @@
  * It does no I/O and has no thread. The caller cuts the work on a long value into parts. The table
  * grows at once: while it holds n keys and doubles, nothing else is done for about n * 40 ns.
  */
-#ifndef GW_NET_VALUES_H
-#define GW_NET_VALUES_H
+#ifndef GW_CORE_VALUES_H
+#define GW_CORE_VALUES_H
 
 #include "base/map.h"
+#include "core/allocator.h"
 #include "core/quant/kernels.h"
 
 /* Count and type of a value; never change. */
@@ -27,14 +28,16 @@ struct gw_value {
 };
 
 struct gw_values {
-    struct gw_map map;     /* from key to place in `list` */
-    void *map_memory;      /* NULL: nothing has been made yet */
-    struct gw_value *list; /* map.limit long */
-    const struct gw_kernels *kernels;
+    struct gw_map map;                /* from key to place in `list` */
+    void *map_memory;                 /* NULL: nothing has been made yet */
+    struct gw_value *list;            /* map.limit long */
+    const struct gw_kernels *kernels; /* NULL: values have no contents (simulation) */
+    struct gw_allocator allocator;
 };
 
 /* Makes an empty table. */
-void gw_values_init(struct gw_values *values, const struct gw_kernels *kernels);
+void gw_values_init(struct gw_values *values, const struct gw_kernels *kernels,
+                    const struct gw_allocator *allocator);
 
 /* Frees all values. */
 void gw_values_fini(struct gw_values *values);
