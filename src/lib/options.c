@@ -225,6 +225,9 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     code = take_faults(plan, error);
     if (code)
         return code;
+    plan->datapath = gw_datapath_choose(variable("GRADWIRE_DATAPATH"), error);
+    if (!plan->datapath)
+        return GRADWIRE_ERR_INVALID;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
     if (!options.key_file)

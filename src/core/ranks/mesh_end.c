@@ -14,6 +14,11 @@
 
 #define RETRY GW_MS /* between attempts when the endpoint has no flow free */
 
+static uint32_t failure_tag(const struct gw_mesh *mesh)
+{
+    return mesh->cfg.is_bare ? gw_mesh_failure_tag(&mesh->failure) : GW_MESH_TAG_FAILURE;
+}
+
 static void post_last(struct gw_mesh *mesh, const struct gw_mesh_event *event)
 {
     mesh->state = GW_MESH_OVER;
@@ -62,6 +67,19 @@ void gw_mesh_registrar_down(struct gw_mesh *mesh, gw_time now)
         leave_soon(mesh, now);
 }
 
+void gw_mesh_tell_again(struct gw_mesh *mesh, gw_time now)
+{
+    uint32_t registrar = mesh->cfg.world;
+    bool has_failed = mesh->state == GW_MESH_OVER && mesh->last.kind == GW_MESH_EVENT_FAILED;
+    if (mesh->state == GW_MESH_LEAVING) {
+        mesh->owes_bye = !gw_outbox_has(&mesh->outbox, registrar, GW_MESH_TAG_BYE);
+        mesh->leave_by = gw_stall_at(now, mesh->cfg.stall); /* unless it knows all: its table */
+    } else if (has_failed && !mesh->knows_failure && gw_deadline_before(now, mesh->tell_until)) {
+        mesh->owes_failure = !gw_outbox_has(&mesh->outbox, registrar, failure_tag(mesh));
+    }
+    gw_mesh_tell_all(mesh, now);
+}
+
 void gw_mesh_take_bye(struct gw_mesh *mesh)
 {
     if (mesh->state == GW_MESH_LEAVING)
@@ -83,6 +101,7 @@ void gw_mesh_end(struct gw_mesh *mesh, const struct gw_mesh_failure *failure, ui
     bool by_registrar = teller == mesh->cfg.world;
     mesh->failure = *failure;
     mesh->owes_bye = false;
+    mesh->knows_failure = by_registrar;
     mesh->owes_failure = mesh->has_registrar && !by_registrar;
     for (uint32_t rank = 0; rank < mesh->cfg.world && !by_registrar; rank++) {
         mesh->ranks[rank].is_owed = is_told(mesh, rank, teller);
@@ -136,7 +155,9 @@ void gw_mesh_take_outcome(struct gw_mesh *mesh, const struct gw_outbox_message *
         return;
     if (!is_there)
         gw_mesh_registrar_down(mesh, now);
-    else if (message->tag == GW_MESH_TAG_BYE && mesh->state == GW_MESH_LEAVING && !mesh->has_talked)
+    else if (message->tag != GW_MESH_TAG_BYE)
+        mesh->knows_failure = true;
+    else if (mesh->state == GW_MESH_LEAVING && !mesh->has_talked)
         leave_now(mesh);
 }
 
@@ -149,13 +170,11 @@ static bool tell(struct gw_mesh *mesh, uint32_t to, bool is_bye, gw_time now)
         .peer = is_rank ? mesh->addresses[to] : mesh->registrar,
         .bytes = is_bye ? sizeof(mesh->told_bye) : sizeof(mesh->told),
         .data = is_bye ? &mesh->told_bye : mesh->told,
-        .tag = is_bye ? GW_MESH_TAG_BYE : GW_MESH_TAG_FAILURE,
+        .tag = is_bye ? GW_MESH_TAG_BYE : failure_tag(mesh),
         .class = GW_CLASS_DATA_MAX, /* everybody waits for it */
         .transport = cfg->transport,
         .path = is_rank ? *gw_mesh_path_of(mesh, to) : mesh->registrar_path,
     };
-    if (cfg->is_bare && !is_bye)
-        send.tag = gw_mesh_failure_tag(&mesh->failure);
     if (cfg->is_bare)
         send.data = NULL;
     struct gw_outbox_message message = {.tag = send.tag, .to = to};

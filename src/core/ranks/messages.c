@@ -235,8 +235,8 @@ static bool awaits(const struct move *move)
 /* Since when nothing has come for it, as far as is known. */
 static gw_time since(const struct gw_messages *messages, const struct move *move)
 {
-    bool is_later =
-        messages->mesh->cfg.is_bare && gw_time_before(move->since, messages->quiet_since);
+    bool is_later = messages->mesh->cfg.is_bare && messages->arrivals &&
+                    gw_time_before(move->since, messages->quiet_since);
     return is_later ? messages->quiet_since : move->since;
 }
 

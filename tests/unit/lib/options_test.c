@@ -29,6 +29,7 @@ static const char *const variables[] = {
     "GRADWIRE_ANNOUNCE",
     "GRADWIRE_SIGNALS",
     "GRADWIRE_FAULTS",
+    "GRADWIRE_DATAPATH",
 };
 
 /* What a launcher may have left in the environment of the tests is gone. */
@@ -394,6 +395,17 @@ static void options_plan__refuses_faults_that_are_none(void **state)
     assert_int_equal(plan_of(&options).faults.lose_q32, 0);
 }
 
+static void options_plan__chooses_a_datapath(void **state)
+{
+    (void)state;
+    struct gradwire_options options = good();
+    assert_string_equal(plan_of(&options).datapath->name, "udp");
+    set("GRADWIRE_DATAPATH", "memory");
+    assert_string_equal(plan_of(&options).datapath->name, "memory");
+    set("GRADWIRE_DATAPATH", "pigeon");
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "pigeon: udp, memory");
+}
+
 static void calls__need_a_job(void **state)
 {
     (void)state;
@@ -446,6 +458,7 @@ int main(void)
         TEST(options_plan__refuses_other_sizes),
         TEST(options_plan__refuses_what_the_environment_got_wrong),
         TEST(options_plan__refuses_faults_that_are_none),
+        TEST(options_plan__chooses_a_datapath),
         TEST(calls__need_a_job),
         TEST(error_text__is_one_of_each),
     };
