@@ -174,7 +174,7 @@ int gw_io_describe_refusal(const struct gw_refusal *refusal, char *text, size_t 
     case GW_REFUSED_NO_MEMORY:
         return SAY(&line, GRADWIRE_ERR_NO_MEMORY,
                    "%s of key %" PRIu64 ": rank %u has no memory for %" PRIu64 " bytes", what,
-                   refusal->key, refusal->rank, gw_value_bytes(asked));
+                   refusal->key, refusal->rank, asked->count * gw_dtype_size(asked->type));
     case GW_REFUSED_NOT:
         break;
     }

@@ -244,17 +244,6 @@ static int refused_messages(gradwire *job, int rank)
     return 0;
 }
 
-static int no_messages_with_a_server(gradwire *job, int rank)
-{
-    uint8_t byte = 0;
-    CHECK(gradwire_send(job, &byte, 1, (rank + 1) % WORLD, 0) == GRADWIRE_ERR_UNSUPPORTED);
-    CHECK(strstr(gradwire_last_error(), "ring"));
-    CHECK(gradwire_push(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
-    CHECK(strstr(gradwire_last_error(), "push needs via ring"));
-    CHECK(gradwire_pull(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
-    return 0;
-}
-
 /* Rank 3 expects what nobody sends. */
 static int message_that_does_not_come(gradwire *job, int rank)
 {
@@ -448,7 +437,7 @@ static void library_ring__carries_messages(void **state)
 {
     (void)state;
     choose_join("127.0.0.1");
-    run_with(no_messages_with_a_server, NULL);
+    run_with(messages_between_all, NULL); /* with a server, too */
     via = GRADWIRE_VIA_RING;
     run_with(messages_between_all, NULL);
     run_with(messages_between_all, with_faults);
@@ -518,7 +507,8 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(deadline_ms, 1, "deadline_ms");
     REFUSES(join, NULL, "join");
     REFUSES(join, "nonsense", "nonsense");
-    REFUSES(switch_, "127.0.0.1:1", "switch");
+    REFUSES(server, "127.0.0.1:1,127.0.0.1:1", "twice");
+    REFUSES(server, "127.0.0.1:1,", "commas");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
     REFUSES(size, 3, "version");
     REFUSES(cc, "cubik", "cubik");
