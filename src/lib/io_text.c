@@ -31,7 +31,7 @@ static bool is_silence(const struct gw_io *io, const struct gw_communicator_even
 {
     return event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
            (event->reason == GW_JOB_LOST && event->about < io->plan.world &&
-            gw_links_has_session(io->links, event->about));
+            !gw_links_has_lost(io->links, event->about));
 }
 
 /* Not all have come in time. */

@@ -108,7 +108,7 @@ void gw_neighbours_write(const struct gw_neighbours *own, const struct gw_sessio
     memcpy(msg->session, session->id, sizeof(msg->session));
     msg->cookie = session->rx_cookie;
     msg->key_id = session->key->id;
-    msg->address = own->cfg.address;
+    msg->address = msg->address ? msg->address : own->cfg.address;
     msg->role = own->cfg.role;
     msg->entropies = own->cfg.entropies;
     msg->mtu = own->cfg.mtu;

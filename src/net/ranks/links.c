@@ -120,7 +120,7 @@ void gw_links_close(struct gw_links *links)
 
 static void set_up(struct gw_link *link, const struct gw_neighbour_event *event)
 {
-    link->is_up = true;
+    link->is_up = link->was_up = true;
     link->peer = event->peer;
     link->address = event->said.address;
 }
@@ -369,7 +369,9 @@ enum gw_attach_reason gw_links_refusal(const struct gw_links *links, uint32_t se
                                 : gw_neighbours_dial_refusal(neighbours_of(links), dial);
 }
 
-bool gw_links_has_session(const struct gw_links *links, uint32_t rank)
+bool gw_links_has_lost(const struct gw_links *links, uint32_t rank)
 {
-    return links->ranks[rank].is_up;
+    bool is_server = links->cfg.is_home_rank_0 && rank == 0;
+    const struct gw_link *link = is_server ? &links->servers[0] : &links->ranks[rank];
+    return link->was_up && !link->is_up;
 }

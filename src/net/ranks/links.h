@@ -70,7 +70,7 @@ uint32_t gw_links_silent_server(const struct gw_links *links);
 /* Why that server has refused us last; GW_ATTACH_OK: it has not. */
 enum gw_attach_reason gw_links_refusal(const struct gw_links *links, uint32_t server);
 
-/* Whether there is a session with the rank. */
-bool gw_links_has_session(const struct gw_links *links, uint32_t rank);
+/* Whether there was a session with the rank, and it has ended. */
+bool gw_links_has_lost(const struct gw_links *links, uint32_t rank);
 
 #endif

@@ -13,6 +13,7 @@ enum {
 struct gw_link {
     int dial;         /* or GW_LINK_NONE: not dialled */
     bool is_up;       /* there is a session: */
+    bool was_up;      /* or there was one */
     uint16_t peer;    /* its number */
     uint32_t address; /* of the host there */
     /* Of ranks. */

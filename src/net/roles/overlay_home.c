@@ -79,6 +79,7 @@ int gw_overlay_home_open(const struct gw_overlay_home_cfg *cfg, struct gw_overla
         .mtu = cfg->mtu,
         .jobs_max = cfg->jobs_max,
         .ranks_max = cfg->ranks_max,
+        .has_switches = !cfg->adds_up,
         .stall = cfg->stall,
         .seed = gw_key_random32(),
     };

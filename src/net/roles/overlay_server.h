@@ -26,6 +26,7 @@ struct gw_overlay_server_cfg {
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t jobs_max;    /* 1 to GW_OVERLAY_JOBS_MAX */
     uint32_t ranks_max;   /* of all jobs whose home this is, together */
+    bool has_switches;    /* others than its own may be on the way to ranks */
     gw_time stall;        /* a rank that takes no message for so long is lost */
     uint64_t seed;
 };
