@@ -46,6 +46,14 @@ class DaemonConfigTest(unittest.TestCase):
                     self.assertEqual((result.returncode, result.stdout), (1, ""), block + result.stderr)
                     self.assertIn("answers at", result.stderr)
 
+    def test_the_manual_has_the_keys_of_the_examples(self):
+        with open(os.path.join(ROOT, "docs", "man", "gradwire.1"), encoding="utf-8") as file:
+            manual = file.read()
+        manual = manual[manual.index("Keys of the config:"):]
+        described = set(re.findall(r"^\.It Cm (\w+)$", manual[:manual.index(".Sh ")], re.M))
+        keys = {block.split(":")[0] for kind in ("switch", "server") for block in blocks(kind, "")}
+        self.assertEqual(keys, described)
+
     def test_a_key_that_is_none_is_refused(self):
         for kind in ("switch", "server"):
             result = self.ask(kind, "kye_files: [a]\n")

@@ -34,7 +34,7 @@ struct gw_overlay_switch_cfg {
     struct gw_loop *loop;
     struct gw_pkt_pool *pool;
     uint32_t address;
-    uint16_t ports;       /* 2 and more; port 0 is for what is above: the uplink, or the server */
+    uint16_t ports;       /* 2 and more; port 0 is for what is above: a switch, or the server */
     bool has_uplink;      /* what is not known leaves by port 0 */
     uint32_t hdr;         /* bytes of IP, UDP and our header */
     uint32_t mtu;         /* payload bytes of a full packet */
