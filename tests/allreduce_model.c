@@ -370,7 +370,7 @@ static void reduce(struct model *m, struct actor *actor, uint32_t t)
                                .out = m->result->out[actor->rank] + at,
                                .count = cfg->counts[t],
                                .type = cfg->type,
-                               .average = cfg->average,
+                               .op = cfg->average ? GW_OP_AVERAGE : GW_OP_SUM,
                                .tag = t};
     assert_int_equal(gw_worker_reduce(actor->worker, &tensor, now_of(m)), 0);
     actor->pending++;

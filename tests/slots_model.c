@@ -73,7 +73,7 @@ struct gw_slots_model gw_slots_model_draw(uint64_t seed, uint32_t number)
         .first_slot = number * GW_SLOTS_MODEL_SLOTS_MAX,
         .slots = 1 + gw_prng_below(&prng, GW_SLOTS_MODEL_SLOTS_MAX),
         .first_seq = UINT32_MAX - gw_prng_below(&prng, 60), /* wraps soon */
-        .type = (enum gw_dtype)gw_prng_below(&prng, GW_DTYPES),
+        .type = (enum gw_dtype)gw_prng_below(&prng, GW_DTYPE_SUMMABLE),
         .average = gw_prng_below(&prng, 2),
     };
     for (uint32_t i = 0; i < GW_SLOTS_MODEL_TENSORS; i++)
@@ -131,7 +131,7 @@ void gw_slots_model_reduce(struct gw_slots_model *job, uint32_t rank, gw_time no
                                    .out = job->out[rank] + bytes_before(job, t),
                                    .count = job->counts[t],
                                    .type = job->type,
-                                   .average = job->average,
+                                   .op = job->average ? GW_OP_AVERAGE : GW_OP_SUM,
                                    .tag = t};
         assert_int_equal(gw_slot_worker_reduce(job->workers[rank], &tensor, now), 0);
     }

@@ -198,7 +198,7 @@ int gradwire_allreduce_start(struct gradwire *job, const void *in, void *out, si
         .out = out,
         .count = count,
         .type = (uint8_t)type,
-        .average = op == GRADWIRE_AVERAGE,
+        .op = (uint8_t)(op == GRADWIRE_AVERAGE ? GW_OP_AVERAGE : GW_OP_SUM),
     };
     return gw_calls_start(job, &command, call);
 }

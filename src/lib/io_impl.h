@@ -119,7 +119,7 @@ static inline struct gw_tensor gw_command_tensor(const struct gw_command *comman
         .out = command->out,
         .count = command->count,
         .type = (enum gw_dtype)command->type,
-        .average = command->average,
+        .op = (enum gw_op)command->op,
     };
 }
 

@@ -119,7 +119,7 @@ static void reduce(struct fuzz *f)
     struct gw_tensor tensor = {
         .count = 1 + count % COUNT_MAX,
         .type = shape & 3,
-        .average = shape >> 2 & 1,
+        .op = shape >> 2 & 1 ? GW_OP_AVERAGE : GW_OP_SUM,
         .tag = f->reductions,
     };
     size_t size = tensor.count * gw_dtype_size(tensor.type);

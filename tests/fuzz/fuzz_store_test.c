@@ -7,25 +7,25 @@
 #include "support.h"
 
 #include "base/assert.h"
-#include "net/ranks/store_impl.h"
+#include "net/ranks/team_store_impl.h"
 
-static uint32_t accepted[GW_DTYPES], refused;
+static uint32_t accepted[GW_DTYPE_SUMMABLE], refused;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gw_store_message message = {0}, again;
-    struct gw_value_shape shape;
+    struct gw_team_store_message message = {0}, again;
+    struct gw_team_value_shape shape;
     uint64_t key;
     size_t bytes = size < sizeof(message) ? size : sizeof(message);
     memcpy(&message, data, bytes);
-    if (!gw_store_read(&message, bytes, &key, &shape)) {
+    if (!gw_team_store_read(&message, bytes, &key, &shape)) {
         refused++;
         return 0;
     }
-    GW_ASSERT(bytes >= GW_STORE_HEADER_SIZE);
-    GW_ASSERT(shape.count >= 1 && gw_value_bytes(&shape) <= GW_COMMUNICATOR_MESSAGE_MAX);
-    gw_store_write(&again, message.word, key, &shape);
-    GW_ASSERT(memcmp(&again, &message, GW_STORE_HEADER_SIZE) == 0);
+    GW_ASSERT(bytes >= GW_TEAM_STORE_HEADER_SIZE);
+    GW_ASSERT(shape.count >= 1 && gw_team_value_bytes(&shape) <= GW_TEAM_MESSAGE_MAX);
+    gw_team_store_write(&again, message.word, key, &shape);
+    GW_ASSERT(memcmp(&again, &message, GW_TEAM_STORE_HEADER_SIZE) == 0);
     accepted[shape.type]++;
     return 0;
 }
@@ -36,7 +36,7 @@ enum {
 
 static void check_reached(void)
 {
-    for (int type = 0; type < GW_DTYPES; type++)
+    for (int type = 0; type < GW_DTYPE_SUMMABLE; type++)
         assert_in_range(accepted[type], ROUNDS / 1000, ROUNDS);
     assert_in_range(refused, ROUNDS / 1000, ROUNDS);
 }

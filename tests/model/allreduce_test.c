@@ -274,15 +274,15 @@ static void allreduce__fragments_that_overflow_travel_raw(void **state)
 
 static void allreduce__every_type_sums_and_averages(void **state)
 {
-    static uint32_t (*const elements[GW_DTYPES])(const struct gw_model_cfg *, uint32_t, uint32_t,
-                                                 uint32_t) = {
+    static uint32_t (*const elements[GW_DTYPE_SUMMABLE])(const struct gw_model_cfg *, uint32_t,
+                                                         uint32_t, uint32_t) = {
         [GW_DTYPE_F32] = small_float,
         [GW_DTYPE_F16] = small_float16,
         [GW_DTYPE_BF16] = small_bfloat16,
         [GW_DTYPE_I32] = small_int,
     };
     (void)state;
-    for (uint32_t type = 0; type < GW_DTYPES; type++) {
+    for (uint32_t type = 0; type < GW_DTYPE_SUMMABLE; type++) {
         for (uint32_t average = 0; average < 2; average++) {
             struct gw_model_cfg cfg = basic(type + 1);
             struct gw_model_result result;

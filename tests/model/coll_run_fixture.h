@@ -247,15 +247,16 @@ struct call {
 static inline void expect_start(struct model *m, uint32_t rank, const struct call *call, int result)
 {
     unsigned char *tensor = m->workers[rank].tensor;
-    assert_int_equal(gw_coll_run_start(m->workers[rank].run,
-                                       &(struct gw_tensor){.in = tensor,
-                                                           .out = tensor,
-                                                           .count = call->count,
-                                                           .type = call->type,
-                                                           .average = call->average,
-                                                           .tag = m->tag},
-                                       gw_mem_now(m->mem)),
-                     result);
+    assert_int_equal(
+        gw_coll_run_start(m->workers[rank].run,
+                          &(struct gw_tensor){.in = tensor,
+                                              .out = tensor,
+                                              .count = call->count,
+                                              .type = call->type,
+                                              .op = call->average ? GW_OP_AVERAGE : GW_OP_SUM,
+                                              .tag = m->tag},
+                          gw_mem_now(m->mem)),
+        result);
 }
 
 static inline void start(struct model *m, uint32_t rank, const struct call *call)

@@ -37,7 +37,7 @@ static void coll_run__gives_the_bits_of_the_schedule(void **state)
                                   .tx_flows_max = 16};
             struct model m;
             model_open(&m, &setup);
-            for (enum gw_dtype type = GW_DTYPE_F32; type < GW_DTYPES; type++)
+            for (enum gw_dtype type = GW_DTYPE_F32; type < GW_DTYPE_SUMMABLE; type++)
                 for (uint32_t i = 0; i < 2 * GW_COUNT_OF(counts); i++) {
                     call_once(&m, &(struct call){counts[i / 2], type, i % 2, i + world});
                     model_drain(&m);
@@ -60,7 +60,7 @@ static void coll_run__is_the_same_whatever_is_lost(void **state)
             struct model m;
             model_open(&m, &setup);
             model_worsen(&m);
-            for (enum gw_dtype type = GW_DTYPE_F32; type < GW_DTYPES; type++)
+            for (enum gw_dtype type = GW_DTYPE_F32; type < GW_DTYPE_SUMMABLE; type++)
                 for (uint64_t i = 0; i < 3; i++)
                     call_once(&m, &(struct call){5000 + 997 * i, type, i % 2, i});
             struct gw_endpoint_stats stats = stats_of(&m);
@@ -185,7 +185,7 @@ static void second_start(struct model *m, uint32_t rank, const struct call *call
                                .out = out,
                                .count = call->count,
                                .type = call->type,
-                               .average = call->average,
+                               .op = call->average ? GW_OP_AVERAGE : GW_OP_SUM,
                                .tag = m->tag};
     assert_int_equal(gw_coll_run_start(worker->second, &tensor, gw_mem_now(m->mem)), GW_OK);
 }
@@ -282,7 +282,7 @@ static void coll_run__ends_at_once_when_alone(void **state)
     fill_tensor(m.workers[0].tensor, &call, 0);
     float in[100], out[100];
     memcpy(in, m.workers[0].tensor, sizeof(in));
-    struct gw_tensor tensor = {.in = in, .out = out, .count = 100, .average = true};
+    struct gw_tensor tensor = {.in = in, .out = out, .count = 100, .op = GW_OP_AVERAGE};
     assert_int_equal(gw_coll_run_start(m.workers[0].run, &tensor, 0), GW_OK);
     assert_int_equal(state_of(&m.workers[0]), GW_COLL_RUN_DONE);
     assert_memory_equal(out, in, sizeof(out));

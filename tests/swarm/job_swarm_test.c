@@ -107,7 +107,7 @@ static void random_world(uint64_t seed, struct gw_model_cfg *cfg)
         .first_seq = (uint32_t)(int32_t)(int8_t)gw_prng_next(&prng),
         .tensors = 1 + gw_prng_below(&prng, 3),
         .rounds = 1 + gw_prng_below(&prng, 3),
-        .type = (enum gw_dtype)gw_prng_below(&prng, GW_DTYPES),
+        .type = (enum gw_dtype)gw_prng_below(&prng, GW_DTYPE_SUMMABLE),
         .aggregates = gw_prng_below(&prng, 8) != 0,
         .rack_scale = gw_prng_below(&prng, 8) == 0,
         .one_by_one = gw_prng_below(&prng, 2),

@@ -24,7 +24,7 @@ void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensor
 int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor,
                        int scale_exponent, uint32_t world)
 {
-    if (tensor->count == 0 || tensor->type >= GW_DTYPES)
+    if (tensor->count == 0 || !gw_op_by_switch(tensor->op, tensor->type))
         return GW_ERR_INVALID;
     const struct gw_row_tensor *oldest = gw_tensor_row_first(row);
     uint64_t fragments = (tensor->count - 1) / row->values + 1;
@@ -33,12 +33,12 @@ int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor
         return GW_ERR_INVALID;
     if (gw_index_queue_is_full(&row->queue) || fragments > GW_ROW_FRAGMENTS_MAX - in_work)
         return GW_ERR_NO_ROOM;
-    uint32_t shares = tensor->average ? world : 1;
+    uint32_t shares = tensor->op == GW_OP_AVERAGE ? world : 1;
     row->tensors[gw_index_queue_push(&row->queue)] = (struct gw_row_tensor){
         .tensor = *tensor,
         .scale = tensor->type == GW_DTYPE_I32 ? gw_scale_integer(1, shares)
                                               : gw_scale_named(scale_exponent, shares),
-        .key = gw_agg_key(row->end, tensor->type, tensor->average),
+        .key = gw_agg_key(row->end, tensor->type, tensor->op == GW_OP_AVERAGE),
         .first = row->end,
         .fragments = (uint32_t)fragments,
     };

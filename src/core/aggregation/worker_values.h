@@ -56,7 +56,7 @@ static inline struct gw_scale gw_worker_values_scale(const struct gw_worker_valu
     int exponent = gw_scaling_exponent(gw_worker_values_agreed(values, seq), cfg->scale_exponent);
     if (work->tensor.type == GW_DTYPE_I32 || exponent == cfg->scale_exponent)
         return work->scale;
-    return gw_scale_named(exponent, work->tensor.average ? cfg->world : 1);
+    return gw_scale_named(exponent, work->tensor.op == GW_OP_AVERAGE ? cfg->world : 1);
 }
 
 /*

@@ -31,8 +31,8 @@ struct gw_kernels {
      * False when a result is a mark or beyond, or x[i] is NaN or infinite: the fragment must travel
      * raw, and what is in `wire` is unspecified. The sign of a zero is lost.
      */
-    bool (*quantise[GW_DTYPES])(void *wire, const void *x, uint32_t count,
-                                const struct gw_scale *scale);
+    bool (*quantise[GW_DTYPE_SUMMABLE])(void *wire, const void *x, uint32_t count,
+                                        const struct gw_scale *scale);
 
     /*
      * x[i] = wire[i] / scale->down, rounded once to a double and then to the type, to nearest with
@@ -40,8 +40,8 @@ struct gw_kernels {
      * two is below 2^28: for every power-of-two scale, and for 10^8 with up to 687 workers. Marks
      * are not looked at. For int32, `down` is the number of workers.
      */
-    void (*dequantise[GW_DTYPES])(void *x, const void *wire, uint32_t count,
-                                  const struct gw_scale *scale);
+    void (*dequantise[GW_DTYPE_SUMMABLE])(void *x, const void *wire, uint32_t count,
+                                          const struct gw_scale *scale);
 
     /*
      * sum[i] += wire[i], sticky: when either is a mark, or the sum is one or beyond, the result is
@@ -71,7 +71,7 @@ struct gw_kernels {
      * exact sum. Every NaN becomes the same one, and swapping x and y changes nothing. int32: false
      * when a sum needs more than 32 bits; `x` is then unspecified.
      */
-    bool (*reduce[GW_DTYPES])(void *x, const void *y, uint32_t count, uint32_t shares);
+    bool (*reduce[GW_DTYPE_SUMMABLE])(void *x, const void *y, uint32_t count, uint32_t shares);
 
     /* The largest |x[i]| as the bits of a float32, for gw_scale_exponent_max(); a NaN counts as
      * larger than infinity. 0 when there are none. */

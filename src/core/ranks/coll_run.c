@@ -221,7 +221,7 @@ static bool apply_memory(struct gw_coll_run *run, const struct gw_coll_message *
     if (message->op == GW_COLL_REDUCE &&
         !run->cfg.kernels->reduce[run->tensor.type](
             element(run, message->first), scratch_of(run, awaited), message->count,
-            run->tensor.average && is_complete ? run->cfg.world : 1)) {
+            run->tensor.op == GW_OP_AVERAGE && is_complete ? run->cfg.world : 1)) {
         fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
         return false;
     }
@@ -325,7 +325,7 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw
 int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now)
 {
     bool fits = run->cfg.kernels ? tensor->in && tensor->out : !tensor->in && !tensor->out;
-    if (run->status.state == GW_COLL_RUN_RUNNING || tensor->type >= GW_DTYPES ||
+    if (run->status.state == GW_COLL_RUN_RUNNING || !gw_op_by_switch(tensor->op, tensor->type) ||
         (tensor->count && !fits))
         return GW_ERR_INVALID;
     uint64_t segments = segments_of(run, tensor->count, tensor->type);

@@ -433,6 +433,8 @@ static void slot_worker__refuses_what_it_cannot_reduce(void **state)
     const struct gw_tensor bad[] = {
         {.count = 0},
         {.count = 1, .type = GW_DTYPES},
+        {.count = 1, .type = GW_DTYPE_SUMMABLE},
+        {.count = 1, .op = GW_OP_MIN},
         {.count = 1, .in = &x, .out = &x}, /* there are no buffers */
         {.count = UINT64_MAX},
     };

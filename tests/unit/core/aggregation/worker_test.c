@@ -590,7 +590,11 @@ static void worker_reduce__refuses_what_cannot_be(void **state)
     bench_open(&b, 1, 0);
     struct gw_tensor none = {.count = 0}, huge = {.count = UINT64_MAX}, one = {.count = 1};
     struct gw_tensor payload = {.count = 1, .in = &value, .out = &value};
+    struct gw_tensor wide = {.count = 1, .type = GW_DTYPE_F64};
+    struct gw_tensor least = {.count = 1, .op = GW_OP_MIN};
     assert_int_equal(gw_worker_reduce(b.worker, &none, 0), GW_ERR_INVALID);
+    assert_int_equal(gw_worker_reduce(b.worker, &wide, 0), GW_ERR_INVALID);
+    assert_int_equal(gw_worker_reduce(b.worker, &least, 0), GW_ERR_INVALID);
     assert_int_equal(gw_worker_reduce(b.worker, &huge, 0), GW_ERR_INVALID);
     assert_int_equal(gw_worker_reduce(b.worker, &payload, 0), GW_ERR_INVALID);
     assert_int_equal(gw_worker_reduce(b.worker, &one, 0), GW_ERR_NO_ROOM);

@@ -1,5 +1,5 @@
 /*
- * What a communicator knows of the paths to other ranks, as it was measured; see communicator.h.
+ * What a team knows of the paths to other ranks, as it was measured; see team.h.
  *
  * Hops: by a switch, the ways of both ranks to the top of their switches, one after the other (too
  * long where the paths meet below the top, never too short); straight, the round trip between the
@@ -8,7 +8,7 @@
  * that had little to send proves nothing, and a window that shrank with what it let pass would
  * never grow again.
  */
-#include "net/ranks/communicator_impl.h"
+#include "net/ranks/team_impl.h"
 
 enum {
     HOPS = 2,
@@ -18,15 +18,15 @@ enum {
     WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
 };
 
-static const struct gw_neighbours *neighbours_of(const struct gw_communicator *comm)
+static const struct gw_neighbours *neighbours_of(const struct gw_team *comm)
 {
     return gw_station_neighbours(comm->cfg.station);
 }
 
 /* The round trip of all hops to a rank; 0: not known. */
-static gw_time hops_to(const struct gw_communicator *comm, uint32_t number)
+static gw_time hops_to(const struct gw_team *comm, uint32_t number)
 {
-    const struct gw_communicator_rank *rank = &comm->ranks[number];
+    const struct gw_team_rank *rank = &comm->ranks[number];
     if (!comm->cfg.switch_)
         return rank->is_up ? gw_neighbours_rtt(neighbours_of(comm), rank->peer) : 0;
     gw_time own = gw_neighbours_way(neighbours_of(comm)).rtt;
@@ -34,9 +34,9 @@ static gw_time hops_to(const struct gw_communicator *comm, uint32_t number)
     return own + (other ? other : own);
 }
 
-static uint64_t rate_to(const struct gw_communicator *comm, uint32_t number)
+static uint64_t rate_to(const struct gw_team *comm, uint32_t number)
 {
-    const struct gw_communicator_rank *rank = &comm->ranks[number];
+    const struct gw_team_rank *rank = &comm->ranks[number];
     uint64_t told = 0, sent = gw_rate_meter_most(&comm->rate);
     if (comm->cfg.rate_bps)
         return comm->cfg.rate_bps;
@@ -47,12 +47,12 @@ static uint64_t rate_to(const struct gw_communicator *comm, uint32_t number)
                 told, gw_neighbours_way_of(neighbours_of(comm), rank->peer).rate_bps);
     }
     uint64_t rate = told ? told : sent > GW_OVERLAY_RATE_BPS ? sent : GW_OVERLAY_RATE_BPS;
-    if (rate < GW_COMMUNICATOR_RATE_MIN_BPS)
-        return GW_COMMUNICATOR_RATE_MIN_BPS;
+    if (rate < GW_TEAM_RATE_MIN_BPS)
+        return GW_TEAM_RATE_MIN_BPS;
     return rate < GW_OVERLAY_RATE_MAX_BPS ? rate : GW_OVERLAY_RATE_MAX_BPS;
 }
 
-static struct gw_path path_of(const struct gw_communicator *comm, gw_time hops, uint64_t rate_bps)
+static struct gw_path path_of(const struct gw_team *comm, gw_time hops, uint64_t rate_bps)
 {
     uint32_t hdr = gw_datapath_overhead(gw_station_datapath(comm->cfg.station));
     gw_time brtt = gw_overlay_brtt(hops);
@@ -72,12 +72,12 @@ static struct gw_path path_of(const struct gw_communicator *comm, gw_time hops, 
     };
 }
 
-struct gw_path gw_communicator_path(const struct gw_communicator *comm, uint32_t rank)
+struct gw_path gw_team_path(const struct gw_team *comm, uint32_t rank)
 {
     return path_of(comm, hops_to(comm, rank), rate_to(comm, rank));
 }
 
-struct gw_path gw_communicator_path_all(const struct gw_communicator *comm)
+struct gw_path gw_team_path_all(const struct gw_team *comm)
 {
     gw_time hops = 0;
     uint64_t rate = rate_to(comm, comm->cfg.rank);
@@ -91,29 +91,29 @@ struct gw_path gw_communicator_path_all(const struct gw_communicator *comm)
     return path_of(comm, hops, rate);
 }
 
-struct gw_notice_terms gw_communicator_terms(const struct gw_communicator *comm)
+struct gw_notice_terms gw_team_terms(const struct gw_team *comm)
 {
     return (struct gw_notice_terms){.job = comm->cfg.job, .units = comm->notice_units};
 }
 
-struct gw_notice_path gw_communicator_notice_path(const struct gw_communicator *comm)
+struct gw_notice_path gw_team_notice_path(const struct gw_team *comm)
 {
-    const struct gw_path path = gw_communicator_path_all(comm);
+    const struct gw_path path = gw_team_path_all(comm);
     return (struct gw_notice_path){
         .rtt = path.brtt, .rate_bps = path.rate_bps, .packet = path.mtu + path.hdr};
 }
 
-void gw_communicator_refresh(struct gw_communicator *comm)
+void gw_team_refresh(struct gw_team *comm)
 {
-    const struct gw_path path = gw_communicator_path_all(comm);
-    const struct gw_notice_terms terms = gw_communicator_terms(comm);
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++) {
+    const struct gw_path path = gw_team_path_all(comm);
+    const struct gw_notice_terms terms = gw_team_terms(comm);
+    for (uint32_t i = 0; i < GW_TEAM_RUNS; i++) {
         gw_coll_run_set_path(comm->runs[i].run, &path);
         gw_coll_run_set_notice(comm->runs[i].run, &terms);
     }
 }
 
-void gw_communicator_measure(struct gw_communicator *comm, gw_time now)
+void gw_team_measure(struct gw_team *comm, gw_time now)
 {
     const struct gw_endpoint_stats *stats = gw_endpoint_stats(comm->ep);
     uint64_t packets = stats->data_sent - stats->retransmits;
@@ -121,5 +121,5 @@ void gw_communicator_measure(struct gw_communicator *comm, gw_time now)
     if (gw_time_before(now, comm->measure_at))
         return;
     comm->measure_at = gw_time_add(now, GW_STATION_BEAT);
-    gw_communicator_refresh(comm);
+    gw_team_refresh(comm);
 }

@@ -1,7 +1,7 @@
 /* Pushes to and pulls from values that ranks keep for each other; see gradwire.h. */
 #include "core/quant/kernels.h"
 #include "lib/calls.h"
-#include "net/ranks/communicator.h"
+#include "net/ranks/team.h"
 
 /* Checks a call, and starts it. */
 static int start(gradwire *job, enum gw_command_kind kind, uint64_t key, void *data, size_t count,
@@ -17,7 +17,7 @@ static int start(gradwire *job, enum gw_command_kind kind, uint64_t key, void *d
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "type %d is not known", type);
     if (!data || count == 0)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "data is NULL, or count is 0");
-    if (count > GW_COMMUNICATOR_MESSAGE_MAX / gw_dtype_size((enum gw_dtype)type))
+    if (count > GW_TEAM_MESSAGE_MAX / gw_dtype_size((enum gw_dtype)type))
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is %zu: at most 2^36 bytes", count);
     struct gw_command command = {
         .kind = kind, .out = data, .count = count, .type = (uint8_t)type, .key = key};

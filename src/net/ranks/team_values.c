@@ -1,5 +1,5 @@
-/* The values that a rank keeps for the others; see values.h. */
-#include "net/ranks/values.h"
+/* The values that a rank keeps for the others; see team_values.h. */
+#include "net/ranks/team_values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,26 +22,26 @@ static uint64_t place_of(uint64_t key)
     return gw_mix64(key);
 }
 
-void gw_values_init(struct gw_values *values, const struct gw_kernels *kernels)
+void gw_team_values_init(struct gw_team_values *values, const struct gw_kernels *kernels)
 {
-    *values = (struct gw_values){.kernels = kernels};
+    *values = (struct gw_team_values){.kernels = kernels};
 }
 
-void gw_values_fini(struct gw_values *values)
+void gw_team_values_fini(struct gw_team_values *values)
 {
     for (uint32_t i = 0; values->map_memory && i < values->map.count; i++)
         free(values->list[i].numbers);
     free(values->list);
     free(values->map_memory);
-    gw_values_init(values, values->kernels);
+    gw_team_values_init(values, values->kernels);
 }
 
-uint64_t gw_value_bytes(const struct gw_value_shape *shape)
+uint64_t gw_team_value_bytes(const struct gw_team_value_shape *shape)
 {
     return shape->count * gw_dtype_size(shape->type);
 }
 
-const struct gw_value *gw_values_find(const struct gw_values *values, uint64_t key)
+const struct gw_team_value *gw_team_values_find(const struct gw_team_values *values, uint64_t key)
 {
     uint32_t at = values->map_memory ? gw_map_get(&values->map, place_of(key)) : GW_MAP_NONE;
     return at == GW_MAP_NONE ? NULL : &values->list[at];
@@ -51,7 +51,7 @@ const struct gw_value *gw_values_find(const struct gw_values *values, uint64_t k
  * Makes room for another value: twice as many places. Returns 0 or GW_ERR_NO_MEMORY. All keys move
  * at once, 40 ns each: packets wait for 40 ms at a million keys, and twice as long every time.
  */
-static int grow(struct gw_values *values)
+static int grow(struct gw_team_values *values)
 {
     uint32_t used = values->map_memory ? values->map.count : 0;
     if (values->map_memory && used < values->map.limit)
@@ -59,7 +59,7 @@ static int grow(struct gw_values *values)
     uint32_t limit = used ? 2 * used : VALUES_FIRST;
     if (limit > VALUES_MAX)
         return GW_ERR_NO_MEMORY;
-    struct gw_value *list = realloc(values->list, limit * sizeof(*list));
+    struct gw_team_value *list = realloc(values->list, limit * sizeof(*list));
     if (!list)
         return GW_ERR_NO_MEMORY;
     values->list = list;
@@ -79,26 +79,27 @@ static int grow(struct gw_values *values)
     return GW_OK;
 }
 
-int gw_values_make(struct gw_values *values, uint64_t key, const struct gw_value_shape *shape)
+int gw_team_values_make(struct gw_team_values *values, uint64_t key,
+                        const struct gw_team_value_shape *shape)
 {
     int code = grow(values);
     void *numbers = code ? NULL : calloc(shape->count, NUMBER_SIZE);
     if (!numbers)
         return GW_ERR_NO_MEMORY;
     uint32_t at = values->map.count;
-    values->list[at] = (struct gw_value){.shape = *shape, .numbers = numbers};
+    values->list[at] = (struct gw_team_value){.shape = *shape, .numbers = numbers};
     code = gw_map_put(&values->map, place_of(key), at);
     GW_ASSERT(code == GW_OK && values->map.count == at + 1); /* the key is new */
     return GW_OK;
 }
 
-static unsigned char *number_at(const struct gw_value *value, uint64_t index)
+static unsigned char *number_at(const struct gw_team_value *value, uint64_t index)
 {
     return (unsigned char *)value->numbers + index * NUMBER_SIZE;
 }
 
-bool gw_value_has_room(const struct gw_value *value, uint64_t first, const void *data,
-                       uint32_t count)
+bool gw_team_value_has_room(const struct gw_team_value *value, uint64_t first, const void *data,
+                            uint32_t count)
 {
     const unsigned char *sum = number_at(value, first), *more = data;
     bool has_room = true;
@@ -132,8 +133,8 @@ static void read_block(const struct gw_kernels *kernels, const unsigned char *su
     kernels->narrow_real[type](data, real, count, 1);
 }
 
-void gw_value_add(const struct gw_values *values, const struct gw_value *value, uint64_t first,
-                  const void *data, uint32_t count)
+void gw_team_value_add(const struct gw_team_values *values, const struct gw_team_value *value,
+                       uint64_t first, const void *data, uint32_t count)
 {
     enum gw_dtype type = value->shape.type;
     const unsigned char *from = data;
@@ -148,8 +149,8 @@ void gw_value_add(const struct gw_values *values, const struct gw_value *value, 
                   count - i < BLOCK ? count - i : BLOCK);
 }
 
-void gw_value_read(const struct gw_values *values, const struct gw_value *value, uint64_t first,
-                   void *data, uint32_t count)
+void gw_team_value_read(const struct gw_team_values *values, const struct gw_team_value *value,
+                        uint64_t first, void *data, uint32_t count)
 {
     enum gw_dtype type = value->shape.type;
     unsigned char *to = data;
