@@ -132,14 +132,21 @@ void gw_communicator_set_server(struct gw_communicator *comm, uint32_t server, u
 {
     GW_ASSERT(server < comm->cfg.server_count && address != 0);
     comm->is_touched = true;
-    if (comm->state == GW_COMMUNICATOR_OVER)
-        return;
-    if (comm->addresses[server] != address) {
+    if (comm->state < GW_COMMUNICATOR_LEAVING && comm->addresses[server] != address) {
         comm->addresses[server] = address;
         gw_communicator_move_stakes(comm, server, now);
     }
+    comm->is_down[server] = false;
     if (server == 0)
         gw_mesh_set_registrar(comm->mesh, address, path, now);
+}
+
+void gw_communicator_server_down(struct gw_communicator *comm, uint32_t server, gw_time now)
+{
+    GW_ASSERT(server < comm->cfg.server_count);
+    comm->is_touched = comm->is_down[server] = true;
+    if (server == 0)
+        gw_mesh_registrar_down(comm->mesh, now);
 }
 
 void gw_communicator_post(struct gw_communicator *comm, const struct gw_communicator_event *event)
@@ -319,8 +326,7 @@ static void advance(struct gw_communicator *comm, gw_time now)
 {
     if (comm->state == GW_COMMUNICATOR_OVER)
         return;
-    if (comm->state != GW_COMMUNICATOR_LEAVING)
-        gw_communicator_check_stakes(comm, now);
+    gw_communicator_tend_stakes(comm, now);
     if (comm->state == GW_COMMUNICATOR_OVER)
         return;
     gw_communicator_begin_sums(comm, now);
@@ -328,7 +334,8 @@ static void advance(struct gw_communicator *comm, gw_time now)
     if (comm->state == GW_COMMUNICATOR_OVER)
         return;
     if (comm->has_met) {
-        gw_messages_advance(comm->messages, now);
+        if (comm->moves)
+            gw_messages_advance(comm->messages, now);
         if (gw_communicator_has_payload(comm))
             gw_store_advance(comm->store, now);
         poll_moves(comm);
@@ -346,7 +353,7 @@ static bool take_mesh(struct gw_communicator *comm, const struct gw_mesh_event *
     switch (said->kind) {
     case GW_MESH_EVENT_MET:
         comm->has_met = true;
-        gw_communicator_open_runs(comm);
+        gw_communicator_meet(comm, now);
         if (gw_communicator_has_payload(comm))
             gw_store_serve(comm->store);
         break;
@@ -401,7 +408,7 @@ void gw_communicator_leave(struct gw_communicator *comm, gw_time now)
         return;
     comm->state = GW_COMMUNICATOR_LEAVING;
     comm->is_touched = true;
-    gw_communicator_leave_stakes(comm, now);
+    gw_communicator_tend_stakes(comm, now);
     gw_mesh_leave(comm->mesh, now);
 }
 

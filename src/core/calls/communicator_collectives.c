@@ -1,6 +1,6 @@
 /*
  * Collectives by flows: what waits for a run and for a way to the next rank, and without payload
- * what comes before its call. See communicator.h, and ranks/coll_run.h for what a run does.
+ * what comes before its time. See communicator.h, and ranks/coll_run.h for what a run does.
  *
  * Two overlap, so that one has something to send while the other waits. They begin in the order of
  * the calls, and the number of each is in the tags of its messages.
@@ -31,12 +31,19 @@ struct gw_coll_run_cfg gw_communicator_run_cfg(const struct gw_communicator_cfg 
     };
 }
 
-void gw_communicator_open_runs(struct gw_communicator *comm)
+void gw_communicator_meet(struct gw_communicator *comm, gw_time now)
 {
     struct gw_coll_run_cfg cfg = gw_communicator_run_cfg(&comm->cfg);
     cfg.addresses = gw_mesh_addresses(comm->mesh);
     for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
         comm->runs[i].run = gw_coll_run_init(comm->run_memory[i], &cfg, comm->cfg.endpoint);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < comm->kept_count; i++)
+        if (comm->kept[i].tag < GW_MESH_TAG_MESSAGE)
+            comm->kept[left++] = comm->kept[i];
+        else
+            gw_messages_event(comm->messages, &comm->kept[i], now);
+    comm->kept_count = left;
 }
 
 /* What a call is to a run, but for its tag. */
@@ -147,6 +154,8 @@ void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now)
             begin(comm, run, now);
             look_at(comm, run, now);
         }
+        if (run->is_running) /* if a way has broken, another one is wanted */
+            gw_mesh_reaches(comm->mesh, gw_communicator_next(comm), true);
     }
 }
 
@@ -169,7 +178,8 @@ static bool grow_kept(struct gw_communicator *comm)
     return true;
 }
 
-/* Nobody sends again what carries no payload: keeps it for a collective that has not begun. */
+/* Nobody sends again what carries no payload: keeps it for a collective that has not begun, or
+ * until it is known who sends messages. */
 static void keep(struct gw_communicator *comm, const struct gw_event *event, gw_time now)
 {
     if (grow_kept(comm))
@@ -185,8 +195,11 @@ bool gw_communicator_runs_event(struct gw_communicator *comm, const struct gw_ev
     for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
         if (comm->runs[i].is_running)
             is_known |= gw_coll_run_event(comm->runs[i].run, event, now);
-    bool is_ours = !comm->has_met || gw_mesh_rank_of(comm->mesh, event->peer) < comm->cfg.world;
-    if (is_known || event->tag >= GW_MESH_TAG_MESSAGE || !is_ours)
+    bool is_collective = event->tag < GW_MESH_TAG_MESSAGE;
+    bool is_ours = comm->has_met
+                       ? is_collective && gw_mesh_rank_of(comm->mesh, event->peer) < comm->cfg.world
+                       : event->tag < GW_MESH_TAG_STORE;
+    if (is_known || !is_ours)
         return is_known;
     if (event->kind == GW_EVENT_RECEIVED && !gw_communicator_has_payload(comm))
         keep(comm, event, now);

@@ -104,20 +104,21 @@ static uint32_t awaited(struct gw_communicator *comm)
 
 void gw_communicator_watch(struct gw_communicator *comm, gw_time now)
 {
-    uint32_t world = comm->cfg.world;
+    uint32_t world = comm->cfg.world, rank = world;
     gw_communicator_note_progress(comm, now);
     bool has_stalled = gw_stall_is_over(comm->progress_at, comm->cfg.stall, now);
+    if (has_stalled)
+        comm->progress_at = now; /* what is not found here watches itself */
     if (comm->state == GW_COMMUNICATOR_OPENING && has_stalled)
         fail_to_open(comm, now);
     if (!comm->has_met || comm->state == GW_COMMUNICATOR_OVER)
         return;
-    uint32_t rank = comm->moves ? gw_messages_overdue(comm->messages, now) : world;
+    if (comm->moves)
+        rank = gw_messages_overdue(comm->messages, now);
     if (rank == world && has_stalled)
         rank = awaited(comm);
     if (rank < world)
         gw_communicator_fail_ranks(comm, GW_JOB_STALLED, rank, now);
-    else if (has_stalled)
-        comm->progress_at = now; /* whatever else it is watches itself */
 }
 
 gw_time gw_communicator_watch_deadline(const struct gw_communicator *comm)

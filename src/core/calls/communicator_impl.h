@@ -87,6 +87,7 @@ struct gw_communicator {
     bool has_left; /* likewise */
 
     uint32_t addresses[GW_COMMUNICATOR_SERVERS_MAX]; /* of servers; 0: not known yet */
+    bool is_down[GW_COMMUNICATOR_SERVERS_MAX];       /* a server has gone */
     struct gw_stake stakes[GW_COMMUNICATOR_STAKES_MAX];
 
     struct gw_call_slot slots[GW_COMMUNICATOR_CALLS_MAX];
@@ -101,7 +102,7 @@ struct gw_communicator {
     struct gw_communicator_run runs[GW_COMMUNICATOR_RUNS];
     void *run_memory[GW_COMMUNICATOR_RUNS];
     uint32_t collectives_begun;
-    struct gw_event *kept; /* without payload: what came for collectives that have not begun */
+    struct gw_event *kept; /* without payload: what came before its time */
     uint32_t kept_count, kept_room;
 
     gw_time progress_at; /* of what others are to do, see communicator_fail.c */
@@ -167,9 +168,9 @@ bool gw_communicator_has_stakes(const struct gw_communicator *comm, enum gw_via 
 /* Takes an event of an application. False: it is not of a stake. */
 bool gw_communicator_stakes_event(struct gw_communicator *comm, const struct gw_event *event,
                                   gw_time now);
-/* Fails the job if a stake has failed without a call that could have said so. */
-void gw_communicator_check_stakes(struct gw_communicator *comm, gw_time now);
-void gw_communicator_leave_stakes(struct gw_communicator *comm, gw_time now);
+/* Joins or leaves what is to, and fails the job if a stake has failed without a call that could
+ * have said so. */
+void gw_communicator_tend_stakes(struct gw_communicator *comm, gw_time now);
 bool gw_communicator_are_stakes_gone(const struct gw_communicator *comm);
 void gw_communicator_count_stakes(const struct gw_communicator *comm, struct gw_worker_stats *sums);
 
@@ -185,7 +186,7 @@ void gw_communicator_part_done(struct gw_communicator *comm, uint32_t slot);
 /* What a run is made with. */
 struct gw_coll_run_cfg gw_communicator_run_cfg(const struct gw_communicator_cfg *cfg);
 /* The addresses of ranks are known: makes runs. */
-void gw_communicator_open_runs(struct gw_communicator *comm);
+void gw_communicator_meet(struct gw_communicator *comm, gw_time now);
 /* Whether a call can be a collective by flows: also if its segments can be numbered. */
 bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t slot);
 /* Takes note of runs that have ended, and begins the collectives that can. */
