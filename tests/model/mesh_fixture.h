@@ -3,8 +3,8 @@
  * rank's endpoint. What a driver does is done by the fixture: it brings ranks to the registrar, and
  * makes the ways that meshes want.
  */
-#ifndef GW_TESTS_RANKS_FIXTURE_H
-#define GW_TESTS_RANKS_FIXTURE_H
+#ifndef GW_TESTS_MESH_FIXTURE_H
+#define GW_TESTS_MESH_FIXTURE_H
 
 #include "host.h"
 #include "pool_fixture.h"
@@ -437,6 +437,23 @@ static inline void expect_failure(const struct model *m, uint32_t rank,
     assert_int_equal(last->reason, failure->reason);
     assert_int_equal(last->about, failure->about);
     assert_int_equal(last->found_by, failure->found_by);
+}
+
+static inline void leave(struct model *m, uint32_t rank)
+{
+    gw_mesh_leave(m->ranks[rank].mesh, gw_mem_now(m->mem));
+}
+
+/* All leave, and have left in the end. */
+static inline void leave_all(struct model *m)
+{
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        leave(m, rank);
+    model_run(m);
+    expect_state(m, GW_MESH_OVER);
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        if (!m->ranks[rank].is_dead)
+            expect_last(m, rank, GW_MESH_EVENT_LEFT);
 }
 
 /* A message of one rank to another, from start to end. */
