@@ -292,8 +292,10 @@ static inline void model_run_until(struct model *m, gw_time until)
             if (!m->ranks[rank].is_dead)
                 take_events(m, rank);
         for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+            if (m->ranks[rank].is_dead)
+                continue;
             gw_time deadline = gw_mesh_deadline(m->ranks[rank].mesh);
-            if (!m->ranks[rank].is_dead && gw_deadline_before(deadline, next))
+            if (gw_deadline_before(deadline, next))
                 next = deadline;
         }
         bool is_settled = !m->is_restless;
