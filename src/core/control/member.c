@@ -20,7 +20,7 @@ struct gw_member {
     int8_t scale_exponent;
     struct gw_job_terms terms;
     enum gw_job_reason reason; /* of being out */
-    uint32_t about;            /* rank or address that the reason is about */
+    uint32_t about;            /* rank or address that it is about */
     gw_time since;             /* beginning of the state */
 };
 
