@@ -169,13 +169,52 @@ static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_m
     swarm.died += rank->end == GW_JOB_MODEL_DIED;
 }
 
+/* What the world is, for who runs it alone. */
+static void print_world(const struct gw_job_model_cfg *cfg)
+{
+    static const char *const victims[VICTIMS] = {"rank", "server", "switch", "abort of rank",
+                                                 "ways of rank"};
+    static const char *const vias[] = {"ina", "ps", "ring"};
+    print_message("%u ranks, %u servers, via %s, %s%s%u racks, %u pods, %u calls\n", cfg->world,
+                  cfg->servers, vias[cfg->via], cfg->has_ways ? "ways, " : "",
+                  cfg->is_early ? "early, " : "", cfg->racks, cfg->pods, cfg->call_count);
+    print_message("%u, %u and %u of 64 packets lost, doubled and late; starts %" PRIu64
+                  " us apart, calls %" PRIu64 " us\n",
+                  cfg->lose_of_64, cfg->double_of_64, cfg->delay_of_64, cfg->apart / GW_US,
+                  cfg->pause / GW_US);
+    for (uint32_t i = 0; i < DEATHS_MAX; i++)
+        if (cfg->faults[i].at)
+            print_message("fault: %s %u from %" PRIu64 " us to %" PRIu64 " us\n",
+                          victims[cfg->faults[i].victim], cfg->faults[i].which,
+                          cfg->faults[i].at / GW_US, cfg->faults[i].back / GW_US);
+    for (uint32_t rank = 0; rank < cfg->world; rank++)
+        print_message("rank %u at switch %u\n", rank, cfg->rank_home[rank]);
+}
+
+static void print_result(const struct gw_job_model_cfg *cfg,
+                         const struct gw_job_model_result *result)
+{
+    static const char *const ends[] = {"died", "left", "failed"};
+    for (uint32_t i = 0; i < cfg->world; i++) {
+        const struct gw_job_model_rank *rank = &result->ranks[i];
+        print_message("rank %u %s after %" PRIu64 " us, %u calls done, %u dropped: %s, about %u, "
+                      "server %u\n",
+                      i, ends[rank->end], rank->ended / GW_US, rank->done, rank->dropped,
+                      gw_job_reason_text(rank->reason), rank->about, rank->server);
+    }
+}
+
 static void run_world(uint64_t seed)
 {
     struct gw_job_model_cfg cfg;
     struct gw_job_model_result result;
     struct gw_model_call calls[CALLS_MAX];
     random_world(seed, &cfg, calls);
+    if (swarm.count == 1)
+        print_world(&cfg);
     gw_job_model_run(&cfg, &result);
+    if (swarm.count == 1)
+        print_result(&cfg, &result);
     for (uint32_t rank = 0; rank < cfg.world; rank++)
         check_rank(&cfg, &result, rank);
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
