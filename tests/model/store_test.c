@@ -2,7 +2,7 @@
  * Values that ranks keep for each other, over real flows: what is pulled is what was pushed before,
  * whatever links do, and what is refused has changed nothing.
  */
-#include "ranks_fixture.h"
+#include "mesh_fixture.h"
 
 #include "base/prng.h"
 
