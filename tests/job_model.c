@@ -89,11 +89,11 @@ static void know(struct gw_job_model *m, uint32_t rank, uint32_t server)
 }
 
 /* The home's side of a session with a rank's process has ended. */
-static void lose(struct gw_job_model *m, uint32_t rank, uint32_t life)
+static void lose(struct gw_job_model *m, uint32_t address, uint32_t life)
 {
     const struct gw_job_model_home *home = &m->homes[0];
     if (home->is_up && home->life == life)
-        gw_registrar_gone(home->registrar, gw_tree_net_address(&m->net, rank), gw_job_model_now(m));
+        gw_registrar_gone(home->registrar, address, gw_job_model_now(m));
 }
 
 /* The rank's side has: it dials again. */

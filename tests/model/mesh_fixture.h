@@ -71,7 +71,7 @@ struct model {
     struct rank ranks[WORLD_MAX];
     struct gw_test_host home;
     struct gw_registrar *registrar;
-    uint32_t life;    /* of the registrar */
+    uint32_t lives;   /* of hosts: peers remember the flows of earlier ones */
     bool is_restless; /* who has been looked at may have something to do again */
     bool is_home_dead;
     struct gw_switch *sw;
@@ -105,6 +105,7 @@ static inline struct gw_endpoint_cfg endpoint_cfg(struct model *m, uint32_t host
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(address_of(host), MTU);
     cfg.hdr = HDR;
     cfg.stall = STALL;
+    cfg.generation = (uint16_t)(100 * m->lives++);
     cfg.tx_flows_max = host == HOME ? gw_registrar_flows(world)
                                     : gw_mesh_flows(world) + LIMIT + gw_store_flows(world, LIMIT);
     cfg.rx_flows_max = 64;
@@ -116,7 +117,6 @@ static inline struct gw_endpoint_cfg endpoint_cfg(struct model *m, uint32_t host
 static inline void home_open(struct model *m)
 {
     struct gw_endpoint_cfg cfg = endpoint_cfg(m, HOME);
-    cfg.generation = (uint16_t)(1000 * m->life++);
     gw_test_host_open(&m->home, &cfg, PKTS);
     if (m->setup.is_bare)
         m->home.pool.bufs = NULL;
@@ -292,8 +292,10 @@ static inline void model_run_until(struct model *m, gw_time until)
             if (!m->ranks[rank].is_dead)
                 take_events(m, rank);
         for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+            if (m->ranks[rank].is_dead)
+                continue;
             gw_time deadline = gw_mesh_deadline(m->ranks[rank].mesh);
-            if (!m->ranks[rank].is_dead && gw_deadline_before(deadline, next))
+            if (gw_deadline_before(deadline, next))
                 next = deadline;
         }
         bool is_settled = !m->is_restless;

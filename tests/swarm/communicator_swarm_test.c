@@ -136,12 +136,13 @@ static bool is_named(const struct gw_job_model_cfg *cfg, const struct gw_job_mod
         return false;
     bool is_about = rank->about == fault->which;
     bool is_silence = rank->reason == GW_JOB_SILENT || rank->reason == GW_JOB_STALLED;
+    /* Before all have come, nobody knows who is missing. */
+    bool is_early = rank->about == cfg->world && rank->reason == GW_JOB_SILENT;
     switch (fault->victim) {
-    case GW_JOB_MODEL_RANK: /* before all have come, nobody knows who is missing */
-        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) ||
-               (rank->about == cfg->world && rank->reason == GW_JOB_SILENT);
+    case GW_JOB_MODEL_RANK:
+        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) || is_early;
     case GW_JOB_MODEL_ABORT:
-        return is_about && rank->reason == GW_JOB_LOST;
+        return (is_about && rank->reason == GW_JOB_LOST) || is_early;
     case GW_JOB_MODEL_SERVER:
         return rank->about == cfg->world && is_silence &&
                (rank->server == fault->which || rank->server == cfg->servers);
@@ -150,11 +151,23 @@ static bool is_named(const struct gw_job_model_cfg *cfg, const struct gw_job_mod
     }
 }
 
+/* Whether it is another process, which has come to a job that was failing: whoever is missing there
+ * is as good as another. */
+static bool is_late(const struct gw_job_model_cfg *cfg, uint32_t number,
+                    const struct gw_job_model_rank *rank)
+{
+    bool has_come = false;
+    for (uint32_t i = 0; i < DEATHS_MAX; i++)
+        has_come |= cfg->faults[i].victim == GW_JOB_MODEL_RANK && cfg->faults[i].which == number &&
+                    cfg->faults[i].back && cfg->faults[i].back < rank->ended;
+    return has_come && (rank->reason == GW_JOB_LOST || rank->reason == GW_JOB_SILENT);
+}
+
 static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
                        uint32_t number)
 {
     const struct gw_job_model_rank *rank = &result->ranks[number];
-    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED;
+    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED || is_late(cfg, number, rank);
     for (uint32_t i = 0; i < DEATHS_MAX && !is_blamed; i++)
         is_blamed = is_named(cfg, &cfg->faults[i], rank);
     if (!is_blamed)
