@@ -77,6 +77,8 @@ void gw_mesh_end(struct gw_mesh *mesh, const struct gw_mesh_failure *failure, ui
 /* Somebody has told us of a failure. */
 void gw_mesh_take_failure(struct gw_mesh *mesh, uint32_t teller, const struct gw_event *event,
                           gw_time now);
+/* The rank has gone: it need not be told of a failure. */
+void gw_mesh_owe_nothing(struct gw_mesh *mesh, uint32_t rank);
 /* The registrar says that all leave. */
 void gw_mesh_take_bye(struct gw_mesh *mesh);
 /* The registrar has come back, perhaps without memory: it is told again what it should know. */
