@@ -63,6 +63,7 @@ void gw_mesh_registrar_down(struct gw_mesh *mesh, gw_time now)
     mesh->has_registrar = false;
     mesh->owes_failure = mesh->owes_bye = false;
     gw_outbox_disown(&mesh->outbox, mesh->cfg.world);
+    gw_mesh_await_table_again(mesh);
     if (mesh->state == GW_MESH_LEAVING)
         leave_soon(mesh, now);
 }

@@ -67,6 +67,8 @@ struct gw_mesh {
 /* mesh_meet.c */
 /* Posts memory for what the registrar may say, where there is none. */
 void gw_mesh_await_registrar(struct gw_mesh *mesh);
+/* The registrar has gone, perhaps in the middle of its table: one that comes back says it anew. */
+void gw_mesh_await_table_again(struct gw_mesh *mesh);
 /* The table, so many bytes of it, has come. */
 void gw_mesh_take_table(struct gw_mesh *mesh, uint64_t bytes, gw_time now);
 
