@@ -50,6 +50,7 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
     if (code)
         return code;
     struct gw_station_cfg cfg = {
+        .datapath = plan->datapath,
         .address = plan->bind[0] ? plan->bind : NULL,
         .family_of = io->server_count && io->servers[0][0] ? io->servers[0] : NULL,
         .port = own.length ? gw_sock_addr_port(&own) : 0,

@@ -457,6 +457,20 @@ static void library_ring__fails_on_all_ranks(void **state)
     via = GRADWIRE_VIA_INA;
 }
 
+static void library__says_that_no_threshold_follows(void **state)
+{
+    (void)state;
+    gradwire *job = NULL;
+    choose_join("127.0.0.1");
+    struct gradwire_options options = options_of(0);
+    options.world = 1;
+    options.announce = "1/1";
+    options.rate_bps = 400000000000; /* bursts need more room than a notice can ask for */
+    assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_PEER);
+    assert_string_equal(gradwire_last_error(), "no threshold of at most 75 packets follows from "
+                                               "the path of the job's bursts");
+}
+
 /* One rank of two, and nobody else. */
 static void does_not_wait_for_ever(void)
 {
@@ -531,6 +545,7 @@ int main(void)
         cmocka_unit_test(library__has_all_types_and_collectives),
         cmocka_unit_test(library__names_the_rank_that_died),
         cmocka_unit_test(library__does_not_wait_for_ever),
+        cmocka_unit_test(library__says_that_no_threshold_follows),
         cmocka_unit_test(library__refuses_what_cannot_work),
         cmocka_unit_test(library_ring__does_what_a_server_does),
         cmocka_unit_test(library_ring__names_the_rank_that_died),

@@ -202,6 +202,8 @@ static void tell_path(struct gw_overlay_home *home, uint32_t job)
         .rate_bps = rate ? rate : GW_OVERLAY_RATE_BPS,
         .packet = home->links.hdr + GW_WIRE_VALUE_SIZE * home->cfg.values,
     };
+    if (home->cfg.notice_path.rate_bps)
+        path = home->cfg.notice_path;
     gw_overlay_server_set_path(home->server, job, &path);
 }
 

@@ -1,0 +1,317 @@
+/*
+ * How the ranks of a job agree on the way in which its bursts are announced: the registrar's path
+ * counts, who announces differently is refused. In one process, over loopback.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "net/ranks/links.h"
+#include "net/udp/sock.h"
+
+enum {
+    RANKS = 3,
+    MTU = 1400,
+    PEERS = 16,
+    PKTS = 1024,
+    ADDRESS = 4711, /* of rank 0 */
+    HOME = 815,     /* of the server in its process */
+    JOB = 5,
+    TURNS_MAX = 20000, /* of a millisecond at most: what has not happened by then does not */
+};
+
+/* The paper's path, which gives 37 packets or 8 units, and one that is six times as long. */
+static const struct gw_notice_path narrow = {
+    .rtt = 13300 * GW_US, .rate_bps = 100000000, .packet = 1500};
+static const struct gw_notice_path long_ = {
+    .rtt = 80 * GW_MS, .rate_bps = 100000000, .packet = 1500};
+
+struct rank {
+    struct gw_station *station;
+    struct gw_overlay_home *home; /* of rank 0 */
+    struct gw_endpoint *endpoint;
+    void *memory;
+    struct gw_communicator *comm;
+    struct gw_links *links;
+    enum gw_communicator_event_kind last;
+    enum gw_job_reason reason;
+    char refusal[GW_NET_ERROR_MAX];
+    bool has_ended; /* one way or another, meeting the others */
+};
+
+struct group {
+    struct rank ranks[RANKS];
+    struct gw_key key;
+    struct gw_transport transport;
+    char join[GW_SOCK_ADDR_NAME_MAX];
+    const char *servers[1];
+    uint16_t port;
+};
+
+static void open_group(struct group *g)
+{
+    struct gw_sock_addr addr;
+    char error[GW_NET_ERROR_MAX];
+    int fd;
+    memset(g, 0, sizeof(*g));
+    assert_int_equal(gw_key_setup(), 0);
+    gw_key_from_text("secret", 6, &g->key);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", 0, &addr), 0);
+    assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
+    gw_sock_close_row(&fd, 1);
+    g->port = gw_sock_addr_port(&addr);
+    g->servers[0] = g->join;
+    gw_sock_addr_format(&addr, g->join, sizeof(g->join));
+    assert_int_equal(gw_overlay_transport("smartt", "reps", false, &g->transport, error), 0);
+}
+
+static void open_home(struct rank *rank, const struct gw_notice_path *path)
+{
+    const struct gw_overlay_home_cfg home = {
+        .station = rank->station,
+        .server_address = HOME,
+        .switch_address = HOME + 1,
+        .adds_up = true,
+        .ports = RANKS + 2,
+        .aggregators = 64,
+        .jobs_max = 1,
+        .ranks_max = RANKS,
+        .stall = 60 * GW_S,
+        .notice_path = *path,
+        .mtu = MTU,
+        .values = 300,
+        .window = 64,
+    };
+    assert_int_equal(gw_overlay_home_open(&home, &rank->home), 0);
+}
+
+static void *take(void *context, size_t size)
+{
+    (void)context;
+    return gw_node_memory_take(size);
+}
+
+static void give(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+static void open_communicator(struct group *g, uint16_t number, uint8_t option)
+{
+    struct rank *rank = &g->ranks[number];
+    struct gw_endpoint_cfg endpoint = {
+        .address = ADDRESS + number,
+        .rx_flows_max = 64,
+        .control_max = 64,
+        .mtu = MTU,
+        .hdr = 72,
+        .seed = 1,
+        .pool = gw_station_pool(rank->station),
+    };
+    struct gw_communicator_cfg cfg = {
+        .address = endpoint.address,
+        .job = JOB,
+        .rank = number,
+        .world = RANKS,
+        .via = GW_VIA_RING,
+        .server_count = 1,
+        .whole = 1 << 20,
+        .notice = option,
+        .transport = &g->transport,
+        .mtu = MTU,
+        .segment = 1 << 16,
+        .flows = 2,
+        .incarnation = number + 1,
+        .worker = {.timeout = GW_S, .window_min = 1},
+        .retry = GW_S,
+        .beat = GW_S,
+        .stall = 60 * GW_S,
+        .kernels = gw_kernels_best(0),
+        .allocator = {.take = take, .give = give},
+    };
+    gw_communicator_demand(&cfg, &endpoint);
+    assert_int_equal(gw_overlay_endpoint_open(&endpoint, &rank->endpoint), 0);
+    cfg.endpoint = rank->endpoint;
+    rank->memory = gw_node_memory_take(gw_communicator_size(&cfg));
+    assert_non_null(rank->memory);
+    assert_int_equal(gw_communicator_init(&rank->comm, rank->memory, &cfg,
+                                          gw_loop_now(gw_station_loop(rank->station))),
+                     0);
+}
+
+static void open_rank(struct group *g, uint16_t number, uint8_t option,
+                      const struct gw_notice_path *path)
+{
+    struct rank *rank = &g->ranks[number];
+    char error[GW_NET_ERROR_MAX];
+    struct gw_station_cfg station = {
+        .address = "127.0.0.1",
+        .family_of = g->join,
+        .port = number == 0 ? g->port : 0,
+        .entropies = 1,
+        .packets = PKTS,
+        .mtu = MTU,
+        .peers_max = PEERS,
+        .accepts = true,
+        .node_address = number == 0 ? HOME : ADDRESS + number,
+        .role = GW_ATTACH_HOST,
+        .keys = &g->key,
+        .key_count = 1,
+    };
+    assert_int_equal(gw_station_open(&station, &rank->station, error), 0);
+    if (number == 0)
+        open_home(rank, path);
+    open_communicator(g, number, option);
+    struct gw_loop *loop = gw_station_loop(rank->station);
+    const struct gw_links_cfg links = {
+        .station = rank->station,
+        .endpoint = rank->endpoint,
+        .port = {.node = gw_loop_add(loop, gw_endpoint_node(rank->endpoint))},
+        .comm = rank->comm,
+        .home = rank->home,
+        .home_address = HOME,
+        .address = ADDRESS + number,
+        .job = JOB,
+        .rank = number,
+        .world = RANKS,
+        .notice = option,
+        .servers = g->servers,
+        .server_count = 1,
+        .is_home_rank_0 = true,
+        .mtu = MTU,
+    };
+    assert_int_equal(gw_links_open(&links, &rank->links, error), 0);
+}
+
+static void close_group(struct group *g)
+{
+    for (int i = 0; i < RANKS; i++) {
+        struct rank *rank = &g->ranks[i];
+        if (!rank->comm)
+            continue;
+        gw_station_close(rank->station);
+        gw_links_close(rank->links);
+        gw_communicator_fini(rank->comm);
+        free(rank->memory);
+        free(rank->endpoint);
+        if (rank->home)
+            gw_overlay_home_close(rank->home);
+        gw_station_free(rank->station);
+    }
+}
+
+static void take_neighbours(struct rank *rank)
+{
+    struct gw_neighbour_event neighbour;
+    char why[GW_NET_ERROR_MAX];
+    while (gw_station_poll(rank->station, &neighbour)) {
+        if (rank->home && neighbour.dial < 0)
+            gw_overlay_home_neighbour(rank->home, &neighbour, why);
+        if (!gw_links_neighbour(rank->links, &neighbour, rank->refusal))
+            rank->has_ended = true;
+    }
+}
+
+static void turn(struct rank *rank)
+{
+    struct gw_event happened;
+    struct gw_communicator_event event;
+    char error[GW_NET_ERROR_MAX];
+    struct gw_loop *loop = gw_station_loop(rank->station);
+    gw_time until = gw_time_add(gw_loop_now(loop), GW_MS / 4);
+    assert_int_equal(gw_station_turn(rank->station, until, error), 0);
+    take_neighbours(rank);
+    gw_links_turn(rank->links);
+    if (rank->home)
+        gw_overlay_home_poll(rank->home);
+    gw_time now = gw_loop_now(loop);
+    while (gw_endpoint_poll(rank->endpoint, &happened, 1))
+        gw_communicator_event(rank->comm, &happened, now);
+    while (gw_communicator_poll(rank->comm, &event, now)) {
+        if (event.kind == GW_COMMUNICATOR_WANTS)
+            gw_links_want(rank->links, event.rank);
+        rank->last = event.kind;
+        rank->reason = event.reason;
+        rank->has_ended |= event.kind != GW_COMMUNICATOR_WANTS;
+    }
+}
+
+/* Until these ranks, a bit each, have met the others or have failed. */
+static void run(struct group *g, uint32_t awaited)
+{
+    uint32_t ended = 0;
+    for (int i = 0; i < TURNS_MAX && (ended & awaited) != awaited; i++)
+        for (int rank = 0; rank < RANKS; rank++) {
+            if (g->ranks[rank].comm)
+                turn(&g->ranks[rank]);
+            ended |= (uint32_t)g->ranks[rank].has_ended << rank;
+        }
+    assert_int_equal(ended & awaited, awaited);
+}
+
+/* What rank 0's process knows of the path counts: there is one threshold. */
+static void communicator__all_have_the_threshold_of_rank_0(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t option, units;
+    } cases[] = {{GW_NOTICE_OFF, 0}, {3, 3}, {GW_NOTICE_FORMULA, 8}, {GW_NOTICE_FORMULA + 1, 4}};
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct group g;
+        open_group(&g);
+        for (uint16_t rank = 0; rank < RANKS; rank++)
+            open_rank(&g, rank, cases[i].option, &narrow);
+        run(&g, 7);
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            struct gw_mesh *mesh = gw_communicator_mesh(g.ranks[rank].comm);
+            assert_int_equal(g.ranks[rank].last, GW_COMMUNICATOR_OPEN);
+            assert_int_equal(gw_mesh_notice(mesh).units, cases[i].units);
+        }
+        close_group(&g);
+    }
+}
+
+static void communicator__refuses_whoever_announces_differently(void **state)
+{
+    (void)state;
+    struct group g;
+    char expected[GW_NET_ERROR_MAX];
+    open_group(&g);
+    open_rank(&g, 0, GW_NOTICE_FORMULA, &narrow);
+    open_rank(&g, 1, 8, &narrow); /* though the threshold would be the same */
+    run(&g, 2);
+    snprintf(expected, sizeof(expected),
+             "%s refuses us: it announces the bursts of the job differently", g.join);
+    assert_string_equal(g.ranks[1].refusal, expected);
+    assert_false(g.ranks[0].has_ended);
+    close_group(&g);
+}
+
+/* All learn why there is no job. */
+static void communicator__fails_without_a_threshold(void **state)
+{
+    (void)state;
+    struct group g;
+    open_group(&g);
+    for (uint16_t rank = 0; rank < RANKS; rank++)
+        open_rank(&g, rank, GW_NOTICE_FORMULA, &long_);
+    run(&g, 7);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        assert_int_equal(g.ranks[rank].last, GW_COMMUNICATOR_FAILED);
+        assert_int_equal(g.ranks[rank].reason, GW_JOB_NOTICE);
+    }
+    close_group(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(communicator__all_have_the_threshold_of_rank_0),
+        cmocka_unit_test(communicator__refuses_whoever_announces_differently),
+        cmocka_unit_test(communicator__fails_without_a_threshold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

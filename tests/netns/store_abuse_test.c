@@ -1,0 +1,173 @@
+/*
+ * A rank that does not keep to the store's protocol: whatever it sends, the other one fails the
+ * job, says who it was, and nothing worse happens.
+ */
+#include "ranks_fixture.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/prng.h"
+#include "lib/options.h"
+#include "core/ranks/store_impl.h"
+#include "lib/io_impl.h"
+
+enum {
+    LIAR = 1, /* rank */
+    KEY = 1,  /* is its: of two ranks */
+};
+
+/* What it says, and whether instead of an answer or out of the blue. */
+struct lie {
+    enum gw_store_kind kind;
+    uint8_t word, type;
+    uint64_t count;
+    uint64_t bytes; /* of the message */
+};
+
+/* A rank without a thread of its own: the test is its driver. */
+static struct gw_io *open_liar(void)
+{
+    static struct gw_io io;
+    struct gradwire_options options = options_of(LIAR);
+    char error[GW_NET_ERROR_MAX];
+    options.world = 2;
+    io.to_thread = io.to_app = -1;
+    assert_int_equal(gw_options_plan(&options, &io.plan, error), 0);
+    assert_int_equal(gw_key_setup(), 0);
+    assert_int_equal(gw_io_open_job(&io, error), 0);
+    return &io;
+}
+
+/* Takes a turn; true: the job is open. */
+static bool turn(struct gw_io *io)
+{
+    struct gw_neighbour_event neighbour;
+    struct gw_communicator_event event = {.kind = GW_COMMUNICATOR_DONE};
+    struct gw_event happened;
+    char error[GW_NET_ERROR_MAX];
+    bool is_open = false;
+    gw_time now = gw_io_now(io);
+    assert_int_equal(gw_station_turn(io->station, gw_time_add(now, GW_MS), error), 0);
+    while (gw_station_poll(io->station, &neighbour))
+        assert_true(gw_links_neighbour(io->links, &neighbour, error));
+    gw_links_turn(io->links);
+    while (gw_endpoint_poll(io->endpoint, &happened, 1))
+        gw_communicator_event(io->comm, &happened, now);
+    while (!is_open && gw_communicator_poll(io->comm, &event, now)) {
+        is_open = event.kind == GW_COMMUNICATOR_OPEN;
+        if (event.kind == GW_COMMUNICATOR_WANTS)
+            gw_links_want(io->links, event.rank);
+    }
+    return is_open;
+}
+
+/* Joins as everybody does, then tells the lie and answers nothing, until it is killed. */
+static void tell(const struct lie *lie)
+{
+    static struct gw_store_message message;
+    char error[GW_NET_ERROR_MAX];
+    uint32_t flow;
+    struct gw_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
+    struct gw_store_header header = {.word = lie->word, .key = KEY, .shape = shape};
+    gw_store_write(&message, &header);
+    struct gw_io *io = open_liar();
+    struct gw_mesh *mesh = gw_communicator_mesh(io->comm);
+    while (!turn(io))
+        continue;
+    while (!gw_mesh_reaches(mesh, 0, true))
+        turn(io);
+    assert_int_equal(gw_mesh_send(mesh, 0, gw_store_tag(lie->kind, 0), &message, lie->bytes, &flow,
+                                  gw_io_now(io)),
+                     0);
+    for (;;)
+        assert_int_equal(
+            gw_station_turn(io->station, gw_time_add(gw_io_now(io), GW_MS), error), 0);
+}
+
+/* Rank 0 asks the liar, or waits for it: either must end, and name it. */
+static void is_seen_through(const struct lie *lie, bool is_large, bool pulls)
+{
+    static float x[5000];
+    assert_int_equal(gw_mix64(KEY) % 2, LIAR);
+    gradwire *job;
+    choose_join("127.0.0.1");
+    via = GRADWIRE_VIA_RING;
+    struct gradwire_options options = options_of(0);
+    options.world = 2;
+    options.deadline_ms = 20000;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(GUARD_S);
+        tell(lie);
+    }
+    assert_int_equal(gradwire_open(&options, &job), 0);
+    size_t count = is_large ? 5000 : 5;
+    int code = lie->kind == GW_STORE_REQUEST ? gradwire_barrier(job)
+               : pulls ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
+                       : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
+    assert_int_equal(code, GRADWIRE_ERR_PEER);
+    assert_string_equal(gradwire_last_error(), "rank 1 sent a message that makes no sense");
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    gradwire_close(job);
+}
+
+static void store__sees_through_requests(void **state)
+{
+    (void)state;
+    static const struct lie lies[] = {
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 0, 24},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 24}, /* without its data */
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 48}, /* with more */
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5000, 48},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPES, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, 255, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, UINT64_C(1) << 35, 24},
+        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, UINT64_MAX, 24},
+        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, 0, 24},
+        {GW_STORE_REQUEST, 0, GW_DTYPE_F32, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_DONE, GW_DTYPE_F32, 5, 24},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 1},
+    };
+    for (uint32_t i = 0; i < GW_COUNT_OF(lies); i++)
+        is_seen_through(&lies[i], false, false);
+}
+
+static void store__sees_through_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        struct lie lie;
+        bool is_large, pulls;
+    } cases[] = {
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 24},
+         false,
+         true}, /* without data */
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 48}, false, true},
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 44}, false, false},
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 25}, true, false},
+        {{GW_STORE_ANSWER, GW_REFUSED_OTHER_SHAPE, 77, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, 0, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, 5, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, 255, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 3}, false, false},
+        {{GW_STORE_VALUE, 0, GW_DTYPE_F32, 5, 1000}, true, true}, /* too short */
+    };
+    for (uint32_t i = 0; i < GW_COUNT_OF(cases); i++)
+        is_seen_through(&cases[i].lie, cases[i].is_large, cases[i].pulls);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store__sees_through_requests),
+        cmocka_unit_test(store__sees_through_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
