@@ -101,26 +101,26 @@ enum gradwire_via {
  * by gradwire_open(). NULL or 0 is the default of what may be left out.
  */
 struct gradwire_options {
-    size_t size;          /* of this structure, as gradwire_options_init() was told */
-    const char *job;      /* name; jobs of different names on one server are apart. "default" */
-    int rank;             /* 0 to world - 1 */
-    int world;            /* 1 to 1024 */
-    const char *join;     /* HOST:PORT that rank 0 listens at; not used with `server` */
-    const char *server;   /* HOST:PORT of a `gradwire server`, or of up to 16, with commas between,
-                             which share the sums; without, rank 0 is the server */
-    const char *switch_;  /* HOST:PORT of the nearest `gradwire switch`, by which everything goes;
-                             without, sums by the server's own, and all else straight */
-    const char *bind;     /* our own address; without, the one that reaches the others */
-    const char *key_file; /* file whose contents are the job's key; without, anybody may join */
-    int authenticate;     /* 1: packets carry a code that only holders of the key can make; all
-                             daemons of the job must have `authenticate: yes` */
+    size_t size;           /* of this structure, as gradwire_options_init() was told */
+    const char *job;       /* name; jobs of different names on one server are apart. "default" */
+    int rank;              /* 0 to world - 1 */
+    int world;             /* 1 to 1024 */
+    const char *join;      /* HOST:PORT that rank 0 listens at; not used with `server` */
+    const char *server;    /* HOST:PORT of a `gradwire server`, or of up to 16, with commas between,
+                              which share the sums; without, rank 0 is the server */
+    const char *switch_;   /* HOST:PORT of the nearest `gradwire switch`, by which everything goes;
+                              without, sums by the server's own, and all else straight */
+    const char *bind;      /* our own address; without, the one that reaches the others */
+    const char *key_file;  /* file whose contents are the job's key; without, anybody may join */
+    int authenticate;      /* 1: packets carry a code that only holders of the key can make; all
+                              daemons of the job must have `authenticate: yes` */
     enum gradwire_via via; /* of calls that do not say */
-    uint32_t deadline_ms; /* 30000 */
-    uint32_t values;      /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
-    uint32_t window;      /* fragments on their way, a power of two: 256 */
-    const char *cc;       /* congestion control of flows: "smartt" */
-    const char *lb;       /* load balancing of flows: "reps" */
-    uint32_t paths;       /* UDP source ports, among which `lb` chooses a packet's path: 1 */
+    uint32_t deadline_ms;  /* 30000 */
+    uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
+    uint32_t window;       /* fragments on their way, a power of two: 256 */
+    const char *cc;        /* congestion control of flows: "smartt" */
+    const char *lb;        /* load balancing of flows: "reps" */
+    uint32_t paths;        /* UDP source ports, among which `lb` chooses a packet's path: 1 */
     uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
                           round trip under way; 0: as measured, and not less than 1 Gb/s unless a
                           switch says so */
@@ -199,12 +199,12 @@ GRADWIRE_API int gradwire_wait(gradwire *job, gradwire_call call);
 GRADWIRE_API int gradwire_test(gradwire *job, gradwire_call call, int *done);
 
 /*
- * A descriptor for poll() and epoll: readable from when a call ends, whichever it is, until the
- * next gradwire_test() or gradwire_wait(). These take note of all calls that have ended so far, so
- * when it was readable, test every call in work; what ends meanwhile makes it readable again. It
- * may be readable for nothing. The job's: do not read from it or close it. Negative: an error.
+ * A descriptor for poll() and epoll: readable as long as a call has ended of which neither
+ * gradwire_test() nor gradwire_wait() has told yet; so where it is readable, test the calls in
+ * work. Now and then it is readable for nothing, until the next gradwire_test(). It is the job's:
+ * do not read from it or close it. Negative: an error.
  */
-GRADWIRE_API int gradwire_fd(const gradwire *job);
+GRADWIRE_API int gradwire_fd(gradwire *job);
 
 /*
  * Collective. out[i] = in[i] of all ranks, summed or what `op` says, for `count` elements; the same
@@ -316,8 +316,8 @@ GRADWIRE_API int gradwire_receive_with(gradwire *job, void *data, size_t bytes, 
  * of more than two pushes may differ from run to run; all who pull it then get the same.
  *
  * The rank that keeps a value is splitmix64's finaliser of the key, modulo `world`. Besides the
- * value (4 bytes an element, or as many as the type has) it needs memory for each push or pull of more than 1000 bytes that is
- * under way. Size: at most 2^36 bytes of data.
+ * value (4 bytes an element, or as many as the type has) it needs memory for each push or pull of
+ * more than 1000 bytes that is under way. Size: at most 2^36 bytes of data.
  *
  * These errors are of the call alone; the value is as it was, and the job goes on:
  *   GRADWIRE_ERR_INVALID    an argument; a count or type that is not the value's (the line names

@@ -19,6 +19,8 @@ struct gradwire {
     uint32_t deadline_ms;
     pid_t owner;                     /* process that opened it */
     bool is_watched;                 /* somebody waits for gradwire_fd() */
+    uint32_t untold;                 /* calls that have ended, and were not asked for since */
+    bool is_untold[GW_IO_CALLS_MAX]; /* whether the last of each place that has ended is such */
     uint64_t started;                /* calls */
     uint64_t ended[GW_IO_CALLS_MAX]; /* the last call of each place that has ended */
     int errors[GW_IO_CALLS_MAX];     /* how */
@@ -80,16 +82,22 @@ static bool has_ended(const struct gradwire *job, uint64_t call)
     return job->ended[call % GW_IO_CALLS_MAX] >= call;
 }
 
+static void set_untold(struct gradwire *job, uint64_t call, bool is_untold)
+{
+    bool *place = &job->is_untold[call % GW_IO_CALLS_MAX];
+    job->untold += (uint32_t)is_untold - (uint32_t)*place;
+    *place = is_untold;
+}
+
 /* Takes all completions there are; waits up to `wait_ms` if `call` is not among them yet. */
 static bool await(struct gradwire *job, uint64_t call, int wait_ms)
 {
     struct gw_completion completion;
-    if (job->is_watched) /* before it looks: what comes later makes it readable again */
-        gw_io_drain(job->io);
     while (gw_io_receive(job->io, &completion, has_ended(job, call) ? 0 : wait_ms)) {
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
+        set_untold(job, completion.call, true);
         job->has_failed |=
             completion.error != GRADWIRE_OK && !gw_io_refusal(job->io, completion.call);
     }
@@ -210,6 +218,7 @@ static int start(struct gradwire *job, struct gw_call *call)
     if (!has_room || !gw_io_send(job->io, call))
         return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
     job->started = next;
+    set_untold(job, next, false); /* nobody can ask for the last one of this place any more */
     return GRADWIRE_OK;
 }
 
@@ -226,12 +235,14 @@ int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how
     return GRADWIRE_OK;
 }
 
-int gradwire_fd(const struct gradwire *job)
+int gradwire_fd(struct gradwire *job)
 {
     int code = gw_calls_check(job);
     if (code)
         return code;
-    ((struct gradwire *)(uintptr_t)job)->is_watched = true;
+    job->is_watched = true;
+    if (job->untold)
+        gw_io_recall(job->io);
     return gw_io_fd(job->io);
 }
 
@@ -243,7 +254,13 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
     if (call == 0 || call > job->started || call + GW_IO_CALLS_MAX <= job->started)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "call %llu is not in work",
                              (unsigned long long)call);
+    if (job->is_watched) /* before it looks: what ends later makes it readable again */
+        gw_io_drain(job->io);
     *done = await(job, call, 0);
+    if (*done)
+        set_untold(job, call, false);
+    if (job->is_watched && job->untold)
+        gw_io_recall(job->io);
     if (!*done)
         return GRADWIRE_OK;
     code = job->errors[call % GW_IO_CALLS_MAX];

@@ -48,8 +48,8 @@ static int run(gradwire *job, struct gw_call *call, struct gw_calls_how how)
     if (call->count == 0 && !how.call)
         return GRADWIRE_OK;
     bool has_in = call->in || call->kind == GW_CALL_BROADCAST;
-    bool has_out = call->out || (call->kind == GW_CALL_REDUCE &&
-                                 (int)call->peer != gradwire_rank(job));
+    bool has_out =
+        call->out || (call->kind == GW_CALL_REDUCE && (int)call->peer != gradwire_rank(job));
     if (!has_in || !has_out || call->count == 0)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
     return gw_calls_run(job, call, how);

@@ -278,6 +278,11 @@ void gw_io_drain(const struct gw_io *io)
     drain(io->to_app);
 }
 
+void gw_io_recall(const struct gw_io *io)
+{
+    gw_io_wake(io->to_app);
+}
+
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms)
 {
     struct pollfd fd = {.fd = io->to_app, .events = POLLIN};

@@ -72,9 +72,10 @@ bool gw_io_send(struct gw_io *io, const struct gw_call *call);
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms);
 
 /* A descriptor that is readable when there may be completions, until it is drained: to be drained
- * before they are received. */
+ * before they are received. It can be made readable again. */
 int gw_io_fd(const struct gw_io *io);
 void gw_io_drain(const struct gw_io *io);
+void gw_io_recall(const struct gw_io *io);
 
 /* What the failure was that a completion reported. */
 const char *gw_io_text(const struct gw_io *io);

@@ -20,8 +20,7 @@ static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
     const struct gw_endpoint_stats *flows = gw_endpoint_stats(io->endpoint);
     const struct gw_communicator_stats stats = gw_communicator_stats(io->comm);
     struct gw_overlay_job_view view;
-    out->fragments =
-        stats.sums.sent - stats.sums.resent + flows->data_sent - flows->retransmits;
+    out->fragments = stats.sums.sent - stats.sums.resent + flows->data_sent - flows->retransmits;
     out->retransmits = stats.sums.resent + flows->retransmits;
     out->timeouts = flows->timeouts;
     out->rerouted = stats.rerouted;

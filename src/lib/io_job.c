@@ -184,9 +184,8 @@ static int open_rank(struct gw_io *io, uint32_t address)
     if (size == 0)
         return GW_ERR_INVALID;
     io->comm_memory = gw_node_memory_take(size);
-    return io->comm_memory
-               ? gw_communicator_init(&io->comm, io->comm_memory, &comm, gw_io_now(io))
-               : GW_ERR_NO_MEMORY;
+    return io->comm_memory ? gw_communicator_init(&io->comm, io->comm_memory, &comm, gw_io_now(io))
+                           : GW_ERR_NO_MEMORY;
 }
 
 static int open_links(struct gw_io *io, uint32_t address, uint32_t home_address, char *error)

@@ -48,7 +48,8 @@ static int say_no_beginning(const struct line *line)
                    io->plan.server_count ? "the server" : "rank 0", io->servers[server],
                    seconds_of(io));
     }
-    uint32_t missing = io->home ? gw_overlay_home_missing(io->home, io->job, io->plan.world) : world;
+    uint32_t missing =
+        io->home ? gw_overlay_home_missing(io->home, io->job, io->plan.world) : world;
     if (missing < world)
         return SAY(line, GRADWIRE_ERR_TIMED_OUT,
                    "the job did not begin within %g s: not all of its %u ranks have come, rank %u "
@@ -77,8 +78,8 @@ static int say_silence(const struct line *line, const struct gw_communicator_eve
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no result from the server (%s) for %g s",
                    server_name(io, event->server), seconds_of(io));
     if (event->about < io->plan.world)
-        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "nothing came from rank %u for %g s",
-                   event->about, seconds_of(io));
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "nothing came from rank %u for %g s", event->about,
+                   seconds_of(io));
     return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no progress for %g s", seconds_of(io));
 }
 

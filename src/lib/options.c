@@ -137,8 +137,8 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
-    if (options->rate_bps &&
-        (options->rate_bps < GW_OVERLAY_RATE_MIN_BPS || options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
+    if (options->rate_bps && (options->rate_bps < GW_OVERLAY_RATE_MIN_BPS ||
+                              options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
         return refuse(error, "rate_bps is %s: 1000000 to 400000000000, or 0", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
@@ -239,7 +239,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     if (!take_signals(options.signals, plan))
         return refuse(error, "signals is %s: dscp or option", options.signals);
     if (gw_overlay_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
-                          plan->switch_[0], &plan->transport, error) != 0)
+                             plan->switch_[0], &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;
     code = take_faults(plan, error);
     if (code)

@@ -103,7 +103,8 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
     bool is_good = read_group(bytes, &msg->group) && msg->step < GW_ATTACH_STEPS &&
-                   msg->role < GW_ATTACH_ROLES && msg->notice < GW_ATTACH_NOTICES && reason < GW_ATTACH_REASONS &&
+                   msg->role < GW_ATTACH_ROLES && msg->notice < GW_ATTACH_NOTICES &&
+                   reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;

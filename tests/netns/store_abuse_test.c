@@ -81,8 +81,7 @@ static void tell(const struct lie *lie)
                                   gw_io_now(io)),
                      0);
     for (;;)
-        assert_int_equal(
-            gw_station_turn(io->station, gw_time_add(gw_io_now(io), GW_MS), error), 0);
+        assert_int_equal(gw_station_turn(io->station, gw_time_add(gw_io_now(io), GW_MS), error), 0);
 }
 
 /* Rank 0 asks the liar, or waits for it: either must end, and name it. */
@@ -105,8 +104,8 @@ static void is_seen_through(const struct lie *lie, bool is_large, bool pulls)
     assert_int_equal(gradwire_open(&options, &job), 0);
     size_t count = is_large ? 5000 : 5;
     int code = lie->kind == GW_STORE_REQUEST ? gradwire_barrier(job)
-               : pulls ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
-                       : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
+               : pulls                       ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
+                                             : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
     assert_int_equal(code, GRADWIRE_ERR_PEER);
     assert_string_equal(gradwire_last_error(), "rank 1 sent a message that makes no sense");
     kill(pid, SIGKILL);
@@ -143,9 +142,7 @@ static void store__sees_through_answers(void **state)
         struct lie lie;
         bool is_large, pulls;
     } cases[] = {
-        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 24},
-         false,
-         true}, /* without data */
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 24}, false, true}, /* without data */
         {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 48}, false, true},
         {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 44}, false, false},
         {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5000, 24}, true, true},

@@ -43,8 +43,8 @@ static int come_home(struct gw_links *links, char *error)
 {
     struct gw_greeting greeting = greeting_of(links);
     greeting.wants_table = true;
-    int code = gw_overlay_home_join(links->cfg.home, links->cfg.port, links->cfg.address,
-                                    &greeting);
+    int code =
+        gw_overlay_home_join(links->cfg.home, links->cfg.port, links->cfg.address, &greeting);
     if (code)
         return gw_net_fail(error, code, "cannot serve the job: %s", gw_error_message(code));
     const struct gw_path path = gw_links_path_home(links);
@@ -265,8 +265,7 @@ static void rank_event(struct gw_links *links, const struct gw_neighbour_event *
             rank_up(links, rank, event);
 }
 
-bool gw_links_neighbour(struct gw_links *links, const struct gw_neighbour_event *event,
-                        char *error)
+bool gw_links_neighbour(struct gw_links *links, const struct gw_neighbour_event *event, char *error)
 {
     if (event->dial < 0) {
         if (event->kind == GW_NEIGHBOUR_UP && links->cfg.home)

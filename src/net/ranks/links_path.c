@@ -49,8 +49,8 @@ static uint64_t rate_to(const struct gw_links *links, bool has_peer, uint16_t pe
     if (links->cfg.switch_) {
         told = gw_neighbours_way(neighbours_of(links)).rate_bps;
         if (has_peer)
-            told = gw_overlay_slower(told,
-                                     gw_neighbours_way_of(neighbours_of(links), peer).rate_bps);
+            told =
+                gw_overlay_slower(told, gw_neighbours_way_of(neighbours_of(links), peer).rate_bps);
     }
     uint64_t rate = told ? told : sent > GW_OVERLAY_RATE_BPS ? sent : GW_OVERLAY_RATE_BPS;
     if (rate < GW_OVERLAY_RATE_MIN_BPS)

@@ -138,8 +138,8 @@ static int link_worker(struct gw_overlay_home *home, const struct gw_neighbour_e
         int code =
             gw_overlay_switch_attach(home->sw, event->peer, event->said.address, true, false);
         if (!code && home->worker.is_there)
-            code = gw_loop_direct(loop_of(home), home->worker.port, event->said.address,
-                                  event->peer);
+            code =
+                gw_loop_direct(loop_of(home), home->worker.port, event->said.address, event->peer);
         return code;
     }
     gw_loop_link(loop_of(home), server_port(home), event->peer, false);
@@ -156,7 +156,8 @@ static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
                         struct gw_neighbour_event *view)
 {
     while (*peer < GW_DATAPATH_PEERS_MAX)
-        if (gw_neighbours_view(neighbours_of(home), (*peer)++, view) && view->dial < 0 && view->said.job)
+        if (gw_neighbours_view(neighbours_of(home), (*peer)++, view) && view->dial < 0 &&
+            view->said.job)
             return true;
     return false;
 }

@@ -24,13 +24,13 @@ struct gw_overlay_home_cfg {
     uint16_t ports; /* of it */
     uint32_t aggregators;
     uint32_t jobs_max;
-    uint32_t ranks_max; /* of all jobs together */
-    gw_time stall;      /* of a rank that takes no message */
-    uint64_t rate_bps;  /* of the links, as this process was told; 0: as measured */
+    uint32_t ranks_max;                /* of all jobs together */
+    gw_time stall;                     /* of a rank that takes no message */
+    uint64_t rate_bps;                 /* of the links, as this process was told; 0: as measured */
     struct gw_notice_path notice_path; /* of the jobs' bursts; rate 0: as measured */
-    uint32_t mtu;    /* payload bytes of a full packet */
-    uint16_t values; /* elements per fragment */
-    uint16_t window; /* fragments of each worker; a power of two */
+    uint32_t mtu;                      /* payload bytes of a full packet */
+    uint16_t values;                   /* elements per fragment */
+    uint16_t window;                   /* fragments of each worker; a power of two */
 };
 
 struct gw_overlay_home;

@@ -328,8 +328,8 @@ static enum gw_coordinator_phase phase_of(const struct served *served)
         if (ranking[other] > ranking[phase])
             phase = other;
     }
-    bool has_met = served->registrar &&
-                   gw_registrar_phase(served->registrar) == GW_REGISTRAR_RUNNING;
+    bool has_met =
+        served->registrar && gw_registrar_phase(served->registrar) == GW_REGISTRAR_RUNNING;
     return phase == GW_COORDINATOR_GATHERING && has_met ? GW_COORDINATOR_RUNNING : phase;
 }
 

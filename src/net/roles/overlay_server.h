@@ -106,7 +106,7 @@ struct gw_overlay_job_view {
     struct gw_overlay_job job;
     enum gw_coordinator_phase phase;
     uint16_t epoch;
-    bool is_owing; /* something is under way to a rank */
+    bool is_owing;                 /* something is under way to a rank */
     struct gw_server_stats server; /* of both shards */
     struct gw_coordinator_stats coordinator;
 };

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 enum {
-    DIRECTS_EACH = 2, /* of a neighbour: a process may have two hosts */
+    DIRECTS_EACH = 2,        /* of a neighbour: a process may have two hosts */
     KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
 };
 
