@@ -45,6 +45,20 @@ _Static_assert(GW_WORLD_MAX == 1 << RANK_BITS, "ranks, and the number of workers
 _Static_assert(GW_FAN_IN_MAX == 1 << POSITION_BITS, "positions below a switch");
 _Static_assert(GW_NOTICE_UNITS_MAX == (1 << NOTICE_BITS) - 1, "thresholds");
 
+/* Odd, so that no two shards of a job have one number. */
+#define SHARD_STEP  UINT32_C(0x9e3779b1)
+#define DIRECT_WORD UINT32_C(0x70735f31)
+
+uint32_t gw_job_shard(uint32_t job, uint32_t shard)
+{
+    return job + shard * SHARD_STEP;
+}
+
+uint32_t gw_job_shard_direct(uint32_t shard_job)
+{
+    return shard_job ^ DIRECT_WORD;
+}
+
 const char *gw_job_reason_text(enum gw_job_reason reason)
 {
     static const char *const texts[GW_JOB_REASONS] = {
@@ -62,6 +76,7 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
         [GW_JOB_OVERFLOW] = "a sum does not fit its type",
         [GW_JOB_MISMATCH] = "workers reduce tensors that differ",
         [GW_JOB_NOTICE] = "workers announce bursts differently, or with more than 75 packets",
+        [GW_JOB_BROKEN] = "a rank does not keep to the protocol",
     };
     return (uint32_t)reason < GW_JOB_REASONS ? texts[reason] : "unknown reason";
 }

@@ -35,6 +35,15 @@ enum {
 };
 
 /*
+ * The sums of a job may be divided over several servers: each has a *shard*, which is a job of its
+ * own to switches and job control. Its number; that of shard 0 is the job's.
+ */
+uint32_t gw_job_shard(uint32_t job, uint32_t shard);
+
+/* The number of the same shard for sums that its server makes alone, past switches. */
+uint32_t gw_job_shard_direct(uint32_t shard_job);
+
+/*
  * What a packet of kind GW_PKT_JOB says. In all: flow: job; key: incarnation, a random number of
  * the life of the worker (of the server in packets to and from switches), echoed in answers; epoch:
  * 0 when there is none.
@@ -89,6 +98,7 @@ enum gw_job_reason {
     GW_JOB_MISMATCH, /* workers reduce different tensors */
     GW_JOB_NOTICE,   /* workers announce their bursts differently, or above the largest threshold;
                         about: the rank that differs, or GW_RANK_NONE */
+    GW_JOB_BROKEN,   /* a rank does not keep to the protocol */
     GW_JOB_REASONS,
 };
 

@@ -2,7 +2,7 @@
  * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
  * by two rings, each with an eventfd that wakes the other side. The job has a server, and this rank
  * is one of its workers (overlay_worker.h), or it has none, and ranks send to each other
- * (communicator.h).
+ * (team.h).
  *
  * A life: attaching (neighbours answer), joining (all ranks are there), running (calls), leaving,
  * and on the rank that is the server lingering, until all others have left. A failure ends all
@@ -39,6 +39,7 @@ struct gw_io_plan {
     char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
     char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
+    const struct gw_datapath_ops *datapath;
     struct gw_datapath_faults faults;
     uint16_t paths;    /* source ports */
     uint64_t rate_bps; /* of the links, for flows; 0: as measured */

@@ -1,6 +1,6 @@
-/* A job without a server: ranks send to each other; see io_impl.h and net/ranks/communicator.h. */
+/* A job without a server: ranks send to each other; see io_impl.h and net/ranks/team.h. */
 #include "lib/io_impl.h"
-#include "net/ranks/communicator.h"
+#include "net/ranks/team.h"
 
 enum {
     PACKETS = 8192,
@@ -20,7 +20,7 @@ static int open_ranks(struct gw_io *io, char *error)
     int code = gw_io_open_station(io, &station, error);
     if (code)
         return code;
-    struct gw_communicator_cfg cfg = {
+    struct gw_team_cfg cfg = {
         .station = io->station,
         .address = io->address,
         .job = gw_key_job(&plan->key, plan->job),
@@ -36,8 +36,8 @@ static int open_ranks(struct gw_io *io, char *error)
         .stall = plan->stall,
         .seed = gw_key_random32(),
     };
-    struct gw_communicator *comm = NULL;
-    code = gw_communicator_open(&cfg, &comm, error);
+    struct gw_team *comm = NULL;
+    code = gw_team_open(&cfg, &comm, error);
     io->job = comm;
     return code;
 }
@@ -45,18 +45,18 @@ static int open_ranks(struct gw_io *io, char *error)
 static void close_ranks(struct gw_io *io)
 {
     if (io->job)
-        gw_communicator_close(io->job);
+        gw_team_close(io->job);
 }
 
 static int start_reduce(struct gw_io *io, const struct gw_command *command)
 {
     const struct gw_tensor tensor = gw_command_tensor(command);
-    return gw_communicator_reduce(io->job, command->call, &tensor, gw_io_now(io));
+    return gw_team_reduce(io->job, command->call, &tensor, gw_io_now(io));
 }
 
 static int start_message(struct gw_io *io, const struct gw_command *command)
 {
-    struct gw_communicator_message message = {
+    struct gw_team_message message = {
         .call = command->call,
         .rank = command->rank,
         .tag = command->tag,
@@ -64,19 +64,19 @@ static int start_message(struct gw_io *io, const struct gw_command *command)
         .bytes = command->count,
         .is_receive = command->kind == GW_COMMAND_RECEIVE,
     };
-    return gw_communicator_move(io->job, &message, gw_io_now(io));
+    return gw_team_move(io->job, &message, gw_io_now(io));
 }
 
 static int start_store_call(struct gw_io *io, const struct gw_command *command)
 {
-    struct gw_communicator_store_call call = {
+    struct gw_team_store_call call = {
         .call = command->call,
         .key = command->key,
         .data = command->out,
         .shape = {.count = command->count, .type = (enum gw_dtype)command->type},
         .is_pull = command->kind == GW_COMMAND_PULL,
     };
-    return gw_communicator_store(io->job, &call, gw_io_now(io));
+    return gw_team_store(io->job, &call, gw_io_now(io));
 }
 
 static int start(struct gw_io *io, const struct gw_command *command)
@@ -94,19 +94,19 @@ static int start(struct gw_io *io, const struct gw_command *command)
 
 static void take_neighbour(struct gw_io *io, const struct gw_neighbour_event *event)
 {
-    gw_communicator_neighbour(io->job, event);
+    gw_team_neighbour(io->job, event);
 }
 
-static void refused(struct gw_io *io, const struct gw_communicator_event *event)
+static void refused(struct gw_io *io, const struct gw_team_event *event)
 {
     static const int errors[] = {
-        [GW_COMMUNICATOR_UNKNOWN_KEY] = GRADWIRE_ERR_INVALID,
-        [GW_COMMUNICATOR_OTHER_SHAPE] = GRADWIRE_ERR_INVALID,
-        [GW_COMMUNICATOR_SUM_OVERFLOW] = GRADWIRE_ERR_OVERFLOW,
-        [GW_COMMUNICATOR_NO_MEMORY] = GRADWIRE_ERR_NO_MEMORY,
+        [GW_TEAM_UNKNOWN_KEY] = GRADWIRE_ERR_INVALID,
+        [GW_TEAM_OTHER_SHAPE] = GRADWIRE_ERR_INVALID,
+        [GW_TEAM_SUM_OVERFLOW] = GRADWIRE_ERR_OVERFLOW,
+        [GW_TEAM_NO_MEMORY] = GRADWIRE_ERR_NO_MEMORY,
     };
     char text[GW_IO_TEXT_MAX];
-    gw_communicator_refusal(&event->refusal, text, sizeof(text));
+    gw_team_refusal(&event->refusal, text, sizeof(text));
     gw_io_refuse_call(io, event->call, errors[event->refusal.why], text);
 }
 
@@ -117,27 +117,27 @@ static void failed(struct gw_io *io, enum gw_job_reason reason)
                 : is_late                 ? GRADWIRE_ERR_TIMED_OUT
                                           : GRADWIRE_ERR_PEER;
     if (io->phase != GW_IO_LINGERING)
-        gw_io_fail(io, error, "%s", gw_communicator_text(io->job));
+        gw_io_fail(io, error, "%s", gw_team_text(io->job));
 }
 
 static void take_events(struct gw_io *io)
 {
-    struct gw_communicator_event event;
-    while (gw_communicator_poll(io->job, &event, gw_io_now(io))) {
+    struct gw_team_event event;
+    while (gw_team_poll(io->job, &event, gw_io_now(io))) {
         switch (event.kind) {
-        case GW_COMMUNICATOR_OPEN:
+        case GW_TEAM_OPEN:
             gw_io_joined(io);
             break;
-        case GW_COMMUNICATOR_DONE:
+        case GW_TEAM_DONE:
             gw_io_end_call(io, event.call, event.bytes);
             break;
-        case GW_COMMUNICATOR_REFUSED:
+        case GW_TEAM_REFUSED:
             refused(io, &event);
             break;
-        case GW_COMMUNICATOR_FAILED:
+        case GW_TEAM_FAILED:
             failed(io, event.reason);
             break;
-        case GW_COMMUNICATOR_LEFT:
+        case GW_TEAM_LEFT:
             gw_io_enter(io, GW_IO_OVER, 0);
             break;
         }
@@ -146,17 +146,17 @@ static void take_events(struct gw_io *io)
 
 static bool has_work(const struct gw_io *io)
 {
-    return gw_communicator_has_work(io->job);
+    return gw_team_has_work(io->job);
 }
 
 static void leave(struct gw_io *io)
 {
-    gw_communicator_leave(io->job, gw_io_now(io));
+    gw_team_leave(io->job, gw_io_now(io));
 }
 
 static void fail(struct gw_io *io)
 {
-    gw_communicator_abort(io->job, gw_io_now(io));
+    gw_team_abort(io->job, gw_io_now(io));
 }
 
 /* Who needs us has not let us go before. */
@@ -168,12 +168,12 @@ static bool is_deserted(const struct gw_io *io)
 
 static bool is_owing(const struct gw_io *io)
 {
-    return gw_communicator_is_busy(io->job);
+    return gw_team_is_busy(io->job);
 }
 
 static void stats(const struct gw_io *io, struct gradwire_stats *out)
 {
-    const struct gw_endpoint_stats *flows = gw_communicator_stats(io->job);
+    const struct gw_endpoint_stats *flows = gw_team_stats(io->job);
     out->fragments = flows->data_sent - flows->retransmits;
     out->retransmits = flows->retransmits;
     out->timeouts = flows->timeouts;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "net/ranks/communicator.h"
+#include "net/ranks/team.h"
 #include "net/udp/sock.h"
 
 enum {
@@ -29,8 +29,8 @@ static const struct gw_notice_path long_ = {
 
 struct rank {
     struct gw_station *station;
-    struct gw_communicator *comm;
-    enum gw_communicator_event_kind last;
+    struct gw_team *comm;
+    enum gw_team_event_kind last;
     enum gw_job_reason reason;
     bool has_ended; /* one way or another, meeting the others */
 };
@@ -56,7 +56,7 @@ static void open_group(struct group *g)
     gw_sock_close_row(&fd, 1);
     g->port = gw_sock_addr_port(&addr);
     gw_sock_addr_format(&addr, g->join, sizeof(g->join));
-    assert_int_equal(gw_communicator_transport("smartt", "reps", false, &g->transport, error), 0);
+    assert_int_equal(gw_team_transport("smartt", "reps", false, &g->transport, error), 0);
 }
 
 static void open_rank(struct group *g, uint16_t number, uint8_t option,
@@ -79,7 +79,7 @@ static void open_rank(struct group *g, uint16_t number, uint8_t option,
         .key_count = 1,
     };
     assert_int_equal(gw_station_open(&station, &rank->station, error), 0);
-    struct gw_communicator_cfg cfg = {
+    struct gw_team_cfg cfg = {
         .station = rank->station,
         .address = station.node_address,
         .job = JOB,
@@ -94,7 +94,7 @@ static void open_rank(struct group *g, uint16_t number, uint8_t option,
         .notice_path = *path,
         .seed = 1,
     };
-    assert_int_equal(gw_communicator_open(&cfg, &rank->comm, error), 0);
+    assert_int_equal(gw_team_open(&cfg, &rank->comm, error), 0);
 }
 
 static void close_group(struct group *g)
@@ -103,7 +103,7 @@ static void close_group(struct group *g)
         if (!g->ranks[i].comm)
             continue;
         gw_station_close(g->ranks[i].station);
-        gw_communicator_close(g->ranks[i].comm);
+        gw_team_close(g->ranks[i].comm);
         gw_station_free(g->ranks[i].station);
     }
 }
@@ -111,14 +111,14 @@ static void close_group(struct group *g)
 static void turn(struct rank *rank)
 {
     struct gw_neighbour_event neighbour;
-    struct gw_communicator_event event;
+    struct gw_team_event event;
     char error[GW_NET_ERROR_MAX];
     struct gw_loop *loop = gw_station_loop(rank->station);
     gw_time until = gw_time_add(gw_loop_now(loop), GW_MS / 4);
     assert_int_equal(gw_station_turn(rank->station, until, error), 0);
     while (gw_station_poll(rank->station, &neighbour))
-        gw_communicator_neighbour(rank->comm, &neighbour);
-    while (gw_communicator_poll(rank->comm, &event, gw_loop_now(loop))) {
+        gw_team_neighbour(rank->comm, &neighbour);
+    while (gw_team_poll(rank->comm, &event, gw_loop_now(loop))) {
         rank->last = event.kind;
         rank->reason = event.reason;
         rank->has_ended = true;
@@ -152,8 +152,8 @@ static void communicator__all_have_the_threshold_of_rank_0(void **state)
             open_rank(&g, rank, cases[i].option, rank ? &long_ : &narrow);
         run(&g, 7);
         for (uint32_t rank = 0; rank < RANKS; rank++) {
-            assert_int_equal(g.ranks[rank].last, GW_COMMUNICATOR_OPEN);
-            assert_int_equal(gw_communicator_notice(g.ranks[rank].comm), cases[i].units);
+            assert_int_equal(g.ranks[rank].last, GW_TEAM_OPEN);
+            assert_int_equal(gw_team_notice(g.ranks[rank].comm), cases[i].units);
         }
         close_group(&g);
     }
@@ -163,16 +163,16 @@ static void communicator__refuses_whoever_announces_differently(void **state)
 {
     (void)state;
     struct group g;
-    char expected[GW_COMMUNICATOR_TEXT_MAX];
+    char expected[GW_TEAM_TEXT_MAX];
     open_group(&g);
     open_rank(&g, 0, GW_NOTICE_FORMULA, &narrow);
     open_rank(&g, 1, 8, &narrow); /* though the threshold would be the same */
     run(&g, 2);
-    assert_int_equal(g.ranks[1].last, GW_COMMUNICATOR_FAILED);
+    assert_int_equal(g.ranks[1].last, GW_TEAM_FAILED);
     assert_int_equal(g.ranks[1].reason, GW_JOB_NOTICE);
     snprintf(expected, sizeof(expected),
              "%s refuses us: it announces the bursts of the job differently", g.join);
-    assert_string_equal(gw_communicator_text(g.ranks[1].comm), expected);
+    assert_string_equal(gw_team_text(g.ranks[1].comm), expected);
     assert_false(g.ranks[0].has_ended);
     close_group(&g);
 }
@@ -185,13 +185,13 @@ static void communicator__fails_without_a_threshold(void **state)
     open_group(&g);
     for (uint16_t rank = 0; rank < RANKS; rank++)
         open_rank(&g, rank, GW_NOTICE_FORMULA, &narrow);
-    gw_communicator_set_notice_path(g.ranks[0].comm, &long_);
+    gw_team_set_notice_path(g.ranks[0].comm, &long_);
     run(&g, 7);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        assert_int_equal(g.ranks[rank].last, GW_COMMUNICATOR_FAILED);
+        assert_int_equal(g.ranks[rank].last, GW_TEAM_FAILED);
         assert_int_equal(g.ranks[rank].reason, GW_JOB_NOTICE);
         assert_string_equal(
-            gw_communicator_text(g.ranks[rank].comm),
+            gw_team_text(g.ranks[rank].comm),
             "no threshold of at most 75 packets follows from the path of the job's bursts");
     }
     close_group(&g);

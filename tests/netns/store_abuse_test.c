@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/prng.h"
 #include "lib/options.h"
-#include "net/ranks/store_impl.h"
+#include "net/ranks/team_store_impl.h"
 
 enum {
     LIAR = 1, /* rank */
@@ -19,13 +19,13 @@ enum {
 
 /* What it says, and whether instead of an answer or out of the blue. */
 struct lie {
-    enum gw_store_kind kind;
+    enum gw_team_store_kind kind;
     uint8_t word, type;
     uint64_t count;
     uint64_t bytes; /* of the message */
 };
 
-static void open_liar(struct gw_station **station, struct gw_communicator **comm)
+static void open_liar(struct gw_station **station, struct gw_team **comm)
 {
     struct gradwire_options options = options_of(LIAR);
     struct gw_io_plan plan;
@@ -46,7 +46,7 @@ static void open_liar(struct gw_station **station, struct gw_communicator **comm
     };
     assert_int_equal(gw_key_setup(), 0);
     assert_int_equal(gw_station_open(&cfg, station, error), 0);
-    struct gw_communicator_cfg comm_cfg = {
+    struct gw_team_cfg comm_cfg = {
         .station = *station,
         .address = cfg.node_address,
         .job = gw_key_job(&plan.key, plan.job),
@@ -60,35 +60,35 @@ static void open_liar(struct gw_station **station, struct gw_communicator **comm
         .stall = plan.stall,
         .seed = 1,
     };
-    assert_int_equal(gw_communicator_open(&comm_cfg, comm, error), 0);
+    assert_int_equal(gw_team_open(&comm_cfg, comm, error), 0);
 }
 
 /* Joins as everybody does, then tells the lie and answers nothing, until it is killed. */
 static void tell(const struct lie *lie)
 {
     struct gw_station *station;
-    struct gw_communicator *comm;
+    struct gw_team *comm;
     struct gw_neighbour_event neighbour;
-    struct gw_communicator_event event = {.kind = GW_COMMUNICATOR_DONE};
-    static struct gw_store_message message;
+    struct gw_team_event event = {.kind = GW_TEAM_DONE};
+    static struct gw_team_store_message message;
     char error[GW_NET_ERROR_MAX];
     uint32_t flow;
     bool is_told = false;
-    struct gw_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
-    gw_store_write(&message, lie->word, KEY, &shape);
+    struct gw_team_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
+    gw_team_store_write(&message, lie->word, KEY, &shape);
     open_liar(&station, &comm);
     for (;;) {
         gw_time now = gw_loop_now(gw_station_loop(station));
         assert_int_equal(gw_station_turn(station, gw_time_add(now, GW_MS), error), 0);
         while (gw_station_poll(station, &neighbour))
-            gw_communicator_neighbour(comm, &neighbour);
+            gw_team_neighbour(comm, &neighbour);
         if (is_told)
             continue;
-        while (event.kind != GW_COMMUNICATOR_OPEN && gw_communicator_poll(comm, &event, now))
+        while (event.kind != GW_TEAM_OPEN && gw_team_poll(comm, &event, now))
             continue;
-        is_told = event.kind == GW_COMMUNICATOR_OPEN &&
-                  gw_communicator_send(comm, 0, gw_store_tag(lie->kind, 0), &message, lie->bytes,
-                                       &flow, now) == GW_OK;
+        is_told =
+            event.kind == GW_TEAM_OPEN && gw_team_send(comm, 0, gw_team_store_tag(lie->kind, 0),
+                                                       &message, lie->bytes, &flow, now) == GW_OK;
     }
 }
 
@@ -111,9 +111,9 @@ static void is_seen_through(const struct lie *lie, bool is_large, bool pulls)
     }
     assert_int_equal(gradwire_open(&options, &job), 0);
     size_t count = is_large ? 5000 : 5;
-    int code = lie->kind == GW_STORE_REQUEST ? gradwire_barrier(job)
-               : pulls                       ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
-                                             : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
+    int code = lie->kind == GW_TEAM_STORE_REQUEST ? gradwire_barrier(job)
+               : pulls ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
+                       : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
     assert_int_equal(code, GRADWIRE_ERR_PEER);
     assert_string_equal(gradwire_last_error(), "rank 1 sent a push or pull that makes no sense");
     kill(pid, SIGKILL);
@@ -125,19 +125,19 @@ static void store__sees_through_requests(void **state)
 {
     (void)state;
     static const struct lie lies[] = {
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 0, 24},
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 24}, /* without its data */
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 48}, /* with more */
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5000, 48},
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_SUMMABLE, 5, 44},
-        {GW_STORE_REQUEST, GW_STORE_PUSH, 255, 5, 44},
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, UINT64_C(1) << 35, 24},
-        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, UINT64_MAX, 24},
-        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, 5, 44},
-        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, 0, 24},
-        {GW_STORE_REQUEST, 0, GW_DTYPE_F32, 5, 44},
-        {GW_STORE_REQUEST, GW_STORE_DONE, GW_DTYPE_F32, 5, 24},
-        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 1},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 0, 24},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5, 24}, /* without its data */
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5, 48}, /* with more */
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5000, 48},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_SUMMABLE, 5, 44},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, 255, 5, 44},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, UINT64_C(1) << 35, 24},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PULL, GW_DTYPE_F32, UINT64_MAX, 24},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PULL, GW_DTYPE_F32, 5, 44},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PULL, GW_DTYPE_F32, 0, 24},
+        {GW_TEAM_STORE_REQUEST, 0, GW_DTYPE_F32, 5, 44},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 24},
+        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5, 1},
     };
     for (uint32_t i = 0; i < GW_COUNT_OF(lies); i++)
         is_seen_through(&lies[i], false, false);
@@ -150,19 +150,21 @@ static void store__sees_through_answers(void **state)
         struct lie lie;
         bool is_large, pulls;
     } cases[] = {
-        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 24}, false, true}, /* without data */
-        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 48}, false, true},
-        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 44}, false, false},
-        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5000, 24}, true, true},
-        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5, 24}, false, false},
-        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 24}, true, true},
-        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 25}, true, false},
-        {{GW_STORE_ANSWER, GW_COMMUNICATOR_OTHER_SHAPE, 77, 5, 24}, false, false},
-        {{GW_STORE_ANSWER, 0, GW_DTYPE_F32, 5, 24}, false, false},
-        {{GW_STORE_ANSWER, 5, GW_DTYPE_F32, 5, 24}, false, false},
-        {{GW_STORE_ANSWER, 255, GW_DTYPE_F32, 5000, 24}, true, true},
-        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 3}, false, false},
-        {{GW_STORE_VALUE, 0, GW_DTYPE_F32, 5, 1000}, true, true}, /* too short */
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 24},
+         false,
+         true}, /* without data */
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 48}, false, true},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 44}, false, false},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_GO, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_GO, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_GO, GW_DTYPE_F32, 5000, 25}, true, false},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_OTHER_SHAPE, 77, 5, 24}, false, false},
+        {{GW_TEAM_STORE_ANSWER, 0, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_TEAM_STORE_ANSWER, 5, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_TEAM_STORE_ANSWER, 255, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 3}, false, false},
+        {{GW_TEAM_STORE_VALUE, 0, GW_DTYPE_F32, 5, 1000}, true, true}, /* too short */
     };
     for (uint32_t i = 0; i < GW_COUNT_OF(cases); i++)
         is_seen_through(&cases[i].lie, cases[i].is_large, cases[i].pulls);

@@ -1,5 +1,5 @@
 /*
- * The table of ranks that rank 0 of a communicator sends to all others: an entry for each rank.
+ * The table of ranks that rank 0 of a team sends to all others: an entry for each rank.
  *
  *    0                   1                   2                   3
  *    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
