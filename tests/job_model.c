@@ -182,16 +182,26 @@ static void fault_begin(struct gw_job_model *m, const struct gw_job_model_fault 
     }
 }
 
+/* Another process takes the place of a rank that died. */
+static void rank_returns(struct gw_job_model *m, uint32_t rank)
+{
+    if (!m->actors[rank].is_dead)
+        return;
+    if (m->cfg->world == 1) { /* a job of its own, which knows no values */
+        memset(m->pushes_begun, 0, sizeof(m->pushes_begun));
+        memset(m->pushes_ended, 0, sizeof(m->pushes_ended));
+    }
+    m->net.hosts[rank].cfg.address += ALIAS;
+    gw_tree_net_restart_host(&m->net, rank);
+    gw_job_model_rank_start(m, rank);
+}
+
 static void fault_end(struct gw_job_model *m, const struct gw_job_model_fault *fault)
 {
-    struct gw_tree_host *host = &m->net.hosts[fault->which];
+    struct gw_tree_host *host;
     switch (fault->victim) {
     case GW_JOB_MODEL_RANK:
-        if (gw_job_model_is_up(&m->actors[fault->which]))
-            break;
-        host->cfg.address += ALIAS;
-        gw_tree_net_restart_host(&m->net, fault->which);
-        gw_job_model_rank_start(m, fault->which);
+        rank_returns(m, fault->which);
         break;
     case GW_JOB_MODEL_SERVER:
         host = &m->net.hosts[m->cfg->world + fault->which];

@@ -164,7 +164,7 @@ static bool is_late(const struct gw_job_model_cfg *cfg, uint32_t number,
                         rank->reason == GW_JOB_RANK);
 }
 
-/* Whether it waited for a rank that never met the others, since the home had died before. */
+/* Whether the home had died, perhaps before all had met: who has not met the others, is missed. */
 static bool is_of_home(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
                        const struct gw_job_model_rank *rank)
 {
@@ -172,10 +172,8 @@ static bool is_of_home(const struct gw_job_model_cfg *cfg, const struct gw_job_m
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
         has_died |= is_grave(cfg, &cfg->faults[i]) && cfg->faults[i].which == 0 &&
                     cfg->faults[i].victim == GW_JOB_MODEL_SERVER;
-    if (!has_died || rank->about == cfg->world)
-        return false;
-    const struct gw_job_model_rank *other = &result->ranks[rank->about];
-    return other->reason == GW_JOB_SILENT && other->about == cfg->world && other->done == 0;
+    return has_died && rank->about < cfg->world && rank->reason == GW_JOB_LOST &&
+           result->ranks[rank->about].end == GW_JOB_MODEL_FAILED;
 }
 
 static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
