@@ -113,10 +113,134 @@ static void store__adds_what_all_push(void **state)
     }
 }
 
+/* The first key from `key` on that the rank keeps. */
+static uint64_t key_of(const struct model *m, uint32_t rank, uint64_t key)
+{
+    while (gw_mix64(key) % m->setup.world != rank)
+        key++;
+    return key;
+}
+
+static struct gw_refusal move(struct model *m, uint64_t key, void *data, uint64_t count,
+                              enum gw_dtype type, bool is_pull)
+{
+    struct gw_store_call call = {.call = 1,
+                                 .key = key,
+                                 .data = data,
+                                 .shape = {.count = count, .type = type},
+                                 .is_pull = is_pull};
+    return call_once(m, 0, &call);
+}
+
+/* Here and there, short and long: what cannot be done says why, and has changed nothing. */
+static void store__refuses_what_does_not_fit(void **state)
+{
+    (void)state;
+    static int32_t ones[LONG], more[LONG], sums[LONG];
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t owner = i & 1;
+        uint64_t count = i & 2 ? LONG : 5;
+        struct model m;
+        open_store(&m, &(struct setup){.world = 2});
+        uint64_t key = key_of(&m, owner, 1000);
+        for (uint32_t k = 0; k < LONG; k++) {
+            ones[k] = 1;
+            more[k] = k + 1 == count ? INT32_MAX : 7;
+        }
+        struct gw_refusal refusal = move(&m, key, sums, count, GW_DTYPE_I32, true);
+        assert_int_equal(refusal.why, GW_REFUSED_UNKNOWN_KEY);
+        assert_int_equal(refusal.rank, owner);
+        assert_true(refusal.key == key && refusal.is_pull);
+        assert_int_equal(move(&m, key, ones, count, GW_DTYPE_I32, false).why, GW_REFUSED_NOT);
+        refusal = move(&m, key, more, count, GW_DTYPE_I32, false);
+        assert_int_equal(refusal.why, GW_REFUSED_OVERFLOW);
+        assert_false(refusal.is_pull);
+        for (uint32_t is_pull = 0; is_pull < 2; is_pull++) {
+            refusal = move(&m, key, sums, count + 1, GW_DTYPE_I32, is_pull);
+            assert_int_equal(refusal.why, GW_REFUSED_OTHER_SHAPE);
+            assert_int_equal(refusal.found.count, count);
+            assert_int_equal(refusal.asked.count, count + 1);
+            refusal = move(&m, key, sums, count, GW_DTYPE_F32, is_pull);
+            assert_int_equal(refusal.why, GW_REFUSED_OTHER_SHAPE);
+            assert_int_equal(refusal.found.type, GW_DTYPE_I32);
+        }
+        m.ranks[owner].memory_left = 16;
+        uint64_t other = key_of(&m, owner, key + 1);
+        assert_int_equal(move(&m, other, ones, count, GW_DTYPE_I32, false).why,
+                         GW_REFUSED_NO_MEMORY);
+        if (owner == 1 && count == LONG) /* to send a long value it is copied */
+            assert_int_equal(move(&m, key, sums, count, GW_DTYPE_I32, true).why,
+                             GW_REFUSED_NO_MEMORY);
+        m.ranks[owner].memory_left = 1 << 20;
+        assert_int_equal(move(&m, other, sums, count, GW_DTYPE_I32, true).why,
+                         GW_REFUSED_UNKNOWN_KEY);
+        memset(sums, 0, sizeof(sums));
+        assert_int_equal(move(&m, key, sums, count, GW_DTYPE_I32, true).why, GW_REFUSED_NOT);
+        assert_memory_equal(sums, ones, count * sizeof(ones[0]));
+        expect_state(&m, GW_MESH_MET);
+        model_close(&m);
+    }
+}
+
+/* A rank that dies in the middle of a long push, as owner or as who pushes: nothing is left. */
+static void store__fails_with_a_rank(void **state)
+{
+    (void)state;
+    static unsigned char data[2][200000];
+    for (uint32_t i = 0; i < 12; i++) {
+        struct model m;
+        open_store(&m, &(struct setup){.world = 2});
+        for (uint32_t k = 0; k < 2; k++)
+            start(&m, 0,
+                  &(struct gw_store_call){.key = key_of(&m, 1, 5),
+                                          .data = data[k],
+                                          .is_pull = k == 1,
+                                          .shape = {sizeof(data[0]), GW_DTYPE_U8}});
+        assert_int_equal(gw_store_awaited(m.ranks[0].store), 1);
+        model_run_for(&m, i * 40 * GW_US); /* the push takes 160 us, and as long the pull */
+        die(&m, i & 1);
+        if (!(i & 1)) { /* an owner hears it from the registrar, who asks from its flows */
+            gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
+            model_run(&m);
+            expect_failure(&m, 1, &(struct gw_mesh_failure){GW_JOB_LOST, 0, 2});
+        } else {
+            model_run_for(&m, 3 * STALL);
+            gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem));
+        }
+        if (i & 1 && m.ranks[0].stored_count < 2) {
+            expect_failure(&m, 0, &(struct gw_mesh_failure){GW_JOB_LOST, 1, 0});
+            assert_int_equal(gw_store_awaited(m.ranks[0].store), 2);
+        }
+        model_close(&m);
+    }
+}
+
+/* As many calls as it takes, to all owners at once. */
+static void store__is_limited(void **state)
+{
+    (void)state;
+    struct model m;
+    open_store(&m, &(struct setup){.world = 3});
+    float x = 1;
+    struct gw_store_call push = {.data = &x, .shape = {1, GW_DTYPE_F32}};
+    for (uint32_t round = 0; round < 2; round++) {
+        m.ranks[0].stored_count = 0;
+        for (push.key = 0; push.key < LIMIT; push.key++)
+            start(&m, 0, &push);
+        assert_int_equal(gw_store_start(m.ranks[0].store, &push), GW_ERR_NO_ROOM);
+        model_run(&m);
+        assert_int_equal(m.ranks[0].stored_count, LIMIT);
+    }
+    model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store__adds_what_all_push),
+        cmocka_unit_test(store__refuses_what_does_not_fit),
+        cmocka_unit_test(store__fails_with_a_rank),
+        cmocka_unit_test(store__is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
