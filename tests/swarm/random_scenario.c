@@ -523,7 +523,8 @@ static void write_workload_entry(struct writer *w, uint32_t number)
     const struct gw_algo *algo;
     do /* random_jobs.c writes them */
         algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
-    while (strcmp(algo->name, "allreduce") == 0 || strcmp(algo->name, "training") == 0);
+    while (strcmp(algo->name, "allreduce") == 0 || strcmp(algo->name, "training") == 0 ||
+           strcmp(algo->name, "calls") == 0);
     fprintf(w->out, "  - kind: %s\n", algo->name);
     if (strcmp(algo->name, "bursts") == 0) {
         write_bursts(w);
