@@ -37,7 +37,7 @@ static void forget_jobs(const struct gw_sim *sim, struct gw_sim_node *node)
     const struct gw_workload *workload = &sim->scenario->workload;
     for (uint32_t i = 0; node->aggregate && i < workload->job_count; i++)
         for (uint32_t s = 0; s < workload->jobs[i].server_count; s++)
-            gw_aggregate_remove(node->aggregate, gw_sim_shard_number(sim, &workload->jobs[i], s));
+            gw_aggregate_remove(node->aggregate, gw_sim_shard_number(&workload->jobs[i], s));
     if (node->slots)
         gw_sim_slots_install(sim, node->slots, node->id);
 }

@@ -270,10 +270,8 @@ void gw_sim_member_news(struct gw_sim *sim, struct gw_sim_member *member, gw_tim
     gw_sim_calendar_wake(gw_sim_part_of(sim, place), place, gw_sim_app_next(app));
 }
 
-uint32_t gw_sim_shard_number(const struct gw_sim *sim, const struct gw_job_spec *spec,
-                             uint32_t server)
+uint32_t gw_sim_shard_number(const struct gw_job_spec *spec, uint32_t server)
 {
-    (void)sim;
     uint32_t index = spec->first_server + server;
     return spec->via == GW_JOB_VIA_CALLS ? gw_job_shard(spec->first_server, server) : index;
 }
@@ -323,7 +321,7 @@ static uint32_t caller_of_shard(const struct gw_sim *sim, uint32_t number)
     for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
         const struct gw_job_spec *spec = sim->jobs[i].spec;
         for (uint32_t s = 0; spec->via == GW_JOB_VIA_CALLS && s < spec->server_count; s++) {
-            uint32_t shard = gw_sim_shard_number(sim, spec, s);
+            uint32_t shard = gw_sim_shard_number(spec, s);
             if (number == shard || number == gw_job_shard_direct(shard))
                 return i;
         }

@@ -51,8 +51,7 @@ bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_event *event, gw_time now);
 
 /* The number that a server's shard of a job has in packets. */
-uint32_t gw_sim_shard_number(const struct gw_sim *sim, const struct gw_job_spec *spec,
-                             uint32_t server);
+uint32_t gw_sim_shard_number(const struct gw_job_spec *spec, uint32_t server);
 
 /* The job whose gradients a packet carries; UINT32_MAX: none's. */
 uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt);
