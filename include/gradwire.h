@@ -90,10 +90,6 @@ struct gradwire_options {
     uint32_t window;      /* fragments on their way, a power of two: 256 */
     const char *cc;       /* congestion control of flows: "smartt" */
     const char *lb;       /* load balancing of flows: "reps" */
-    double loss;          /* for tests: part of our packets that is lost on purpose */
-    double duplicate;     /* ... sent twice */
-    double delay;         /* ... sent behind later ones */
-    uint64_t seed;        /* of what is random in those */
     uint32_t paths;       /* UDP source ports, among which `lb` chooses a packet's path: 1 */
     uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
                           round trip under way; 0: as measured, and not less than 1 Gb/s unless a

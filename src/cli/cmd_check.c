@@ -201,10 +201,10 @@ static void check_interface(struct report *report, const char *name)
         return;
     int mtu = request.ifr_mtu;
     snprintf(advice, sizeof(advice), "ip link set %s mtu 1500, or values: %d", name,
-             mtu > GW_UDP_HDR_IPV6 ? (mtu - GW_UDP_HDR_IPV6) / 4 : 0);
+             mtu > GW_DATAPATH_HDR_IPV6 ? (mtu - GW_DATAPATH_HDR_IPV6) / 4 : 0);
     add(report, "MTU", mtu >= MTU_WANTED ? STATE_OK : STATE_WARN, advice,
         "%s: %d, up to %d values per fragment (%d over IPv6)", name, mtu,
-        (mtu - GW_UDP_HDR_IPV4) / 4, (mtu - GW_UDP_HDR_IPV6) / 4);
+        (mtu - GW_DATAPATH_HDR_IPV4) / 4, (mtu - GW_DATAPATH_HDR_IPV6) / 4);
 }
 
 static void check_interfaces(struct report *report, const char *only)

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "lib/faults.h"
 #include "net/udp/sock.h"
 
 enum {
@@ -36,6 +37,7 @@ enum {
     KEY_DELAY,
     KEY_SEED,
     KEY_JSON,
+    FAULTS_MAX = 256,
 };
 
 static const struct argp_option options[] = {
@@ -93,14 +95,14 @@ static error_t parse_via(const char *text, struct gw_reduce_args *args)
     return EINVAL;
 }
 
-static error_t parse_part(const char *name, const char *text, double *part)
+static error_t parse_part(const char *name, const char *text, const char **part)
 {
     uint64_t chance;
     if (gw_parse_chance(text, &chance) != 0 || chance > UINT64_C(1) << 31) {
         gw_complain("--%s=%s: expected a part from 0 to 0.5", name, text);
         return EINVAL;
     }
-    *part = (double)chance / 4294967296.0;
+    *part = text;
     return 0;
 }
 
@@ -124,6 +126,22 @@ static error_t parse_deadline(const char *text, uint32_t *ms)
     }
     *ms = (uint32_t)(time / GW_MS);
     return 0;
+}
+
+/* Faults are no options of a job: the library finds them in the environment (lib/faults.h). Those
+ * of the command line take the place of what is there. */
+static error_t hand_over_faults(const struct gw_reduce_args *args)
+{
+    char text[FAULTS_MAX];
+    if (!args->lose && !args->duplicate && !args->delay && !args->seed)
+        return 0;
+    int length = snprintf(text, sizeof(text), "lose=%s,duplicate=%s,delay=%s,seed=%s",
+                          args->lose ? args->lose : "0", args->duplicate ? args->duplicate : "0",
+                          args->delay ? args->delay : "0", args->seed ? args->seed : "0");
+    if (length < (int)sizeof(text) && setenv(GW_FAULTS_VARIABLE, text, 1) == 0)
+        return 0;
+    gw_complain("--loss, --duplicate, --delay or --seed is too long");
+    return EINVAL;
 }
 
 /* Where an option that is a text belongs; NULL: it is none of them. */
@@ -160,8 +178,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     struct gw_reduce_args *args = state->input;
     struct gradwire_options *own = &args->options;
     const char **place = text_of(own, key);
-    uint32_t seed = 0;
-    error_t error;
+    uint32_t seed;
     if (place) {
         *place = text;
         return 0;
@@ -186,18 +203,19 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         gw_complain("--rate=%s: expected a rate from 1Mbps to 400Gbps", text);
         return EINVAL;
     case KEY_LOSS:
-        return parse_part("loss", text, &own->loss);
+        return parse_part("loss", text, &args->lose);
     case KEY_DUPLICATE:
-        return parse_part("duplicate", text, &own->duplicate);
+        return parse_part("duplicate", text, &args->duplicate);
     case KEY_DELAY:
-        return parse_part("delay", text, &own->delay);
+        return parse_part("delay", text, &args->delay);
     case KEY_SEED:
-        error = parse_count("seed", text, &seed);
-        own->seed = seed;
-        return error;
+        args->seed = text;
+        return parse_count("seed", text, &seed);
     case KEY_JSON:
         args->json = true;
         return 0;
+    case ARGP_KEY_END:
+        return hand_over_faults(args);
     default:
         return ARGP_ERR_UNKNOWN;
     }

@@ -14,6 +14,7 @@
 /* argp children parse these into a struct gw_reduce_args as their input. */
 struct gw_reduce_args {
     struct gradwire_options options;
+    const char *lose, *duplicate, *delay, *seed; /* faults on purpose; NULL: none */
     bool is_send; /* --via send: no sum, but messages from rank 0 to rank 1 */
     bool json;
 };

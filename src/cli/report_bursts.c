@@ -135,16 +135,18 @@ static void add_port(const struct gw_run_report *run, json_t *json)
 static void add_notices(const struct gw_run_report *run, json_t *json)
 {
     struct gw_notice_totals totals = gw_sim_notices(run->sim);
+    const struct gw_switch_notice_stats *switches = &totals.at_switches;
     struct gw_sim_totals sim = gw_sim_totals(run->sim);
     json_object_set_new(
         json, "pcn",
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "announced",
                   (json_int_t)totals.announced, "unanswered", (json_int_t)totals.unanswered,
                   "unannounced", (json_int_t)totals.unannounced, "notices",
-                  (json_int_t)totals.notices, "repeated", (json_int_t)totals.repeated, "refused",
-                  (json_int_t)totals.refused, "no_room", (json_int_t)totals.no_room, "heads",
-                  (json_int_t)totals.heads, "recoveries", (json_int_t)totals.recoveries, "moved",
-                  (json_int_t)totals.moved, "dropped", (json_int_t)totals.dropped, "lowered",
+                  (json_int_t)switches->notices, "repeated", (json_int_t)switches->repeated,
+                  "refused", (json_int_t)switches->refused, "no_room",
+                  (json_int_t)switches->no_room, "heads", (json_int_t)switches->heads, "recoveries",
+                  (json_int_t)switches->recoveries, "moved", (json_int_t)switches->moved, "dropped",
+                  (json_int_t)switches->dropped, "lowered",
                   sim.end ? in_us(totals.lowered_most) / in_us(sim.end) : 0.0));
 }
 
@@ -188,7 +190,8 @@ void gw_report_bursts_text(const struct gw_run_report *run)
         printf("  notices      %llu bursts announced, %llu left unanswered; at switches %llu "
                "recoveries, %llu refused\n",
                (unsigned long long)notices.announced, (unsigned long long)notices.unanswered,
-               (unsigned long long)notices.recoveries, (unsigned long long)notices.refused);
+               (unsigned long long)notices.at_switches.recoveries,
+               (unsigned long long)notices.at_switches.refused);
     if (!gw_sim_port(run->sim, &port))
         return;
     name_port(run, &port, name, sizeof(name));

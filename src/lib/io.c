@@ -124,6 +124,7 @@ int gw_io_open_station(struct gw_io *io, const struct gw_io_station *station, ch
     if (code)
         return code;
     struct gw_station_cfg cfg = {
+        .datapath = plan->datapath,
         .address = plan->bind[0] ? plan->bind : NULL,
         .family_of = plan->server[0] ? plan->server
                      : plan->join[0] ? plan->join

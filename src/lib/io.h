@@ -39,6 +39,7 @@ struct gw_io_plan {
     char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
     char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
+    const struct gw_datapath_ops *datapath;
     struct gw_datapath_faults faults;
     uint16_t paths;    /* source ports */
     uint64_t rate_bps; /* of the links, for flows; 0: as measured */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/faults.h"
 #include "net/ranks/team.h"
 
 enum {
@@ -17,11 +18,9 @@ enum {
     VALUES_MAX = 16000,
     WINDOW_MIN = 2,
     WINDOW_MAX = 16384,
-    /* Of the options as they were in the first version of the library. */
-    SIZE_MIN = offsetof(struct gradwire_options, seed) + sizeof(uint64_t),
+    /* Of the options as they were when one of them last went away. */
+    SIZE_MIN = offsetof(struct gradwire_options, signals) + sizeof(const char *),
 };
-
-#define PART_MAX 0.5 /* of packets that faults may hit */
 
 /* A variable of the environment; one that is empty counts as not set. */
 static const char *variable(const char *name)
@@ -118,11 +117,6 @@ static bool take_text(char *to, const char *text)
     return snprintf(to, GW_IO_NAME_MAX, "%s", text ? text : "") < GW_IO_NAME_MAX;
 }
 
-static uint64_t chance(double part)
-{
-    return (uint64_t)(part * 4294967296.0);
-}
-
 static int check_numbers(const struct gradwire_options *options, char *error)
 {
     char value[64];
@@ -149,16 +143,6 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
-    const struct {
-        const char *name;
-        double part;
-    } parts[] = {
-        {"loss", options->loss}, {"duplicate", options->duplicate}, {"delay", options->delay}};
-    for (int i = 0; i < 3; i++) {
-        snprintf(value, sizeof(value), "%s is %g", parts[i].name, parts[i].part);
-        if (!(parts[i].part >= 0 && parts[i].part <= PART_MAX))
-            return refuse(error, "%s: 0 to 0.5", value);
-    }
     return GRADWIRE_OK;
 }
 
@@ -179,6 +163,15 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
     if (!options->paths)
         options->paths = 1;
     return GRADWIRE_OK;
+}
+
+/* What the environment asks tests to do wrong; each rank draws its own. */
+static int take_faults(struct gw_io_plan *plan, char *error)
+{
+    const char *text = variable(GW_FAULTS_VARIABLE);
+    int code = text ? gw_faults_parse(text, &plan->faults, error) : GRADWIRE_OK;
+    plan->faults.seed += plan->rank;
+    return code;
 }
 
 /* False: none of the words. */
@@ -206,10 +199,6 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .paths = (uint16_t)options.paths,
         .rate_bps = options.rate_bps,
         .stall = options.deadline_ms * GW_MS,
-        .faults = {.lose_q32 = chance(options.loss),
-                   .duplicate_q32 = chance(options.duplicate),
-                   .delay_q32 = chance(options.delay),
-                   .seed = options.seed + (uint64_t)options.rank},
     };
     if (!take_text(plan->job, options.job ? options.job : "default") ||
         !take_text(plan->join, options.join) || !take_text(plan->server, options.server) ||
@@ -232,6 +221,12 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return refuse(error, "signals is %s: dscp or option", options.signals);
     if (gw_team_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
                           plan->switch_[0], &plan->transport, error) != 0)
+        return GRADWIRE_ERR_INVALID;
+    code = take_faults(plan, error);
+    if (code)
+        return code;
+    plan->datapath = gw_datapath_choose(variable("GRADWIRE_DATAPATH"), error);
+    if (!plan->datapath)
         return GRADWIRE_ERR_INVALID;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");

@@ -1,11 +1,13 @@
-/* What all datapaths have in common: their list, and the table of neighbours; see datapath.h. */
+/* What all datapaths have in common: their list, what they open with, and the table of neighbours;
+ * see datapath.h. */
 #include "net/datapath.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "wire/wire.h"
 
 #define GW_REGISTER(name) extern const struct gw_datapath_ops gw_datapath_##name;
 #include "net/datapath.def"
@@ -17,12 +19,51 @@ static const struct gw_datapath_ops *const datapaths[] = {
 #undef GW_REGISTER
 };
 
+#define DATAPATH_COUNT (sizeof(datapaths) / sizeof(datapaths[0]))
+
 const struct gw_datapath_ops *gw_datapath_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(datapaths) / sizeof(datapaths[0]); i++)
+    for (size_t i = 0; i < DATAPATH_COUNT; i++)
         if (!name || strcmp(datapaths[i]->name, name) == 0)
             return datapaths[i];
     return NULL;
+}
+
+const struct gw_datapath_ops *gw_datapath_at(uint32_t place)
+{
+    return place < DATAPATH_COUNT ? datapaths[place] : NULL;
+}
+
+const struct gw_datapath_ops *gw_datapath_choose(const char *name, char *error)
+{
+    const struct gw_datapath_ops *found = gw_datapath_find(name);
+    char names[GW_NET_ERROR_MAX / 2] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < DATAPATH_COUNT && !found && length < sizeof(names); i++)
+        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
+                                   datapaths[i]->name);
+    if (!found)
+        gw_net_fail(error, GW_ERR_INVALID, "no datapath is called %.40s: %s", name, names);
+    return found;
+}
+
+int gw_datapath_init(struct gw_datapath *datapath, const struct gw_datapath_cfg *cfg, char *error)
+{
+    datapath->cfg = *cfg;
+    datapath->cfg.address = NULL;
+    datapath->peers_max = cfg->peers_max;
+    datapath->peers = NULL;
+    if (gw_sock_addr_parse(cfg->address, cfg->port, &datapath->address) != 0)
+        return gw_net_fail(error, GW_ERR_INVALID, "not an IP address: %s", cfg->address);
+    bool is_v6 = gw_sock_addr_is_v6(&datapath->address);
+    datapath->overhead = is_v6 ? GW_DATAPATH_HDR_IPV6 : GW_DATAPATH_HDR_IPV4;
+    datapath->peers = calloc(cfg->peers_max, sizeof(*datapath->peers));
+    return datapath->peers ? GW_OK : gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+}
+
+void gw_datapath_fini(struct gw_datapath *datapath)
+{
+    free(datapath->peers);
 }
 
 static int cfg_check(const struct gw_datapath_cfg *cfg, char *error)

@@ -1,6 +1,7 @@
 /*
- * Datapaths: packets of one process to and from its neighbours. This is the contract between the
- * loop, which drives nodes, and what moves their trains: UDP sockets (udp/udp.h).
+ * Datapaths: packets of one station to and from its neighbours. This is the contract between the
+ * loop, which drives nodes, and what moves their trains: UDP sockets (udp/udp.h), or the memory of
+ * a process whose threads are stations (memory/memory_datapath.h).
  *
  * A neighbour is the other end of an overlay link. Both ends choose a random cookie that packets to
  * them must carry, whose low 16 bits are the sender's place in the receiver's table: so a datagram
@@ -11,8 +12,9 @@
  * nothing is lost here but by request (`faults`). One thread. Errors are 0 or GW_ERR_* with a text
  * of at most GW_NET_ERROR_MAX bytes that names the address at fault.
  *
- * Another datapath is one file, which defines struct gw_datapath_ops gw_datapath_NAME, and the line
- * GW_REGISTER(NAME) in datapath.def. Tests drive nodes without any: net/mem.h.
+ * Another datapath is a folder, which defines struct gw_datapath_ops gw_datapath_NAME, and the line
+ * GW_REGISTER(NAME) in datapath.def. What arrives becomes packets by datagram.h, and tx_faults.h
+ * says what goes wrong on purpose. Tests drive nodes without any: net/mem.h.
  */
 #ifndef GW_NET_DATAPATH_H
 #define GW_NET_DATAPATH_H
@@ -21,12 +23,16 @@
 #include "net/auth.h"
 #include "net/net_error.h"
 #include "net/sock_addr.h"
+#include "wire/wire.h"
 
 enum {
     GW_DATAPATH_ENTROPIES_MAX = 256,
     GW_DATAPATH_TRAIN_MAX = 64,   /* packets of a train: as many as the kernel takes as one */
     GW_DATAPATH_PEERS_MAX = 4096, /* neighbours */
     GW_DATAPATH_FDS_MAX = 2,      /* that receive: one of our own, and one of a group */
+    /* Bytes around a payload, with IP and UDP headers: the endpoint's `hdr`. */
+    GW_DATAPATH_HDR_IPV4 = 20 + 8 + GW_WIRE_DATA_SIZE,
+    GW_DATAPATH_HDR_IPV6 = 40 + 8 + GW_WIRE_DATA_SIZE,
 };
 
 /* What may happen to a packet on its way out, for tests: chances / 2^32. */
@@ -118,18 +124,34 @@ struct gw_datapath_ops {
     int (*blocked_fd)(const struct gw_datapath *datapath);
 };
 
-/* First member of every datapath, which fills it when it opens. Others call the functions below. */
+/* First member of every datapath, which sets `ops` when it opens and has gw_datapath_init() fill
+ * the rest. Others call the functions below. */
 struct gw_datapath {
     const struct gw_datapath_ops *ops;
+    struct gw_datapath_cfg
+        cfg; /* what it was opened with; `address` is gone: it was the caller's */
     struct gw_sock_addr address;
     uint32_t overhead;
     uint16_t peers_max;
-    struct gw_datapath_peer *peers; /* peers_max of them, the datapath's memory */
+    struct gw_datapath_peer *peers; /* peers_max of them */
     struct gw_datapath_stats stats;
 };
 
 /* The datapath of a name, or NULL; without a name, the first of datapath.def. */
 const struct gw_datapath_ops *gw_datapath_find(const char *name);
+
+/* As above; NULL: there is none, and `error`, of GW_NET_ERROR_MAX, says which there are. */
+const struct gw_datapath_ops *gw_datapath_choose(const char *name, char *error);
+
+/* The datapath at a place of the list; NULL: behind its end. */
+const struct gw_datapath_ops *gw_datapath_at(uint32_t place);
+
+/*
+ * For datapaths: takes what they were opened with, and makes the table of neighbours. Returns 0,
+ * GW_ERR_INVALID or GW_ERR_NO_MEMORY with `error` filled; gw_datapath_fini() is right after either.
+ */
+int gw_datapath_init(struct gw_datapath *datapath, const struct gw_datapath_cfg *cfg, char *error);
+void gw_datapath_fini(struct gw_datapath *datapath);
 
 /* Returns 0 and sets *datapath; GW_ERR_INVALID, GW_ERR_NO_MEMORY, GW_ERR_NO_ROOM (the pool has too
  * few free buffers) or GW_ERR_SYSTEM with `error` filled. */

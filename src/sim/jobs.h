@@ -71,4 +71,7 @@ void gw_sim_jobs_agree(struct gw_sim *sim);
 void gw_sim_jobs_crashed(struct gw_sim *sim, uint32_t place, gw_time now);
 void gw_sim_jobs_restarted(struct gw_sim *sim, uint32_t place);
 
+/* job_results.c: adds a struct of counters, all of which are uint64_t; `size` in bytes. */
+void gw_sim_add_stats(void *sum, const void *stats, size_t size);
+
 #endif

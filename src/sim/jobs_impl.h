@@ -206,9 +206,6 @@ gw_time gw_sim_order_deadline(const struct gw_sim *sim, const struct gw_sim_memb
 /* Whether the member may begin another iteration: an end by time is decided by rank 0. */
 bool gw_sim_order_goes_on(struct gw_sim *sim, struct gw_sim_member *member, gw_time now);
 
-/* job_results.c: adds counters, all of which are uint64_t; `size` in bytes. */
-void gw_sim_add_stats(void *sum, const void *stats, size_t size);
-
 /* job_payload.c: the member's gradients of its next iteration. */
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member);
 

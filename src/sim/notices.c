@@ -159,14 +159,7 @@ static void add_switch(const struct gw_sim *sim, const struct gw_sim_node *node,
     if (!stage)
         return;
     struct gw_switch_notice_stats stats = gw_switch_notice_total(stage, now);
-    totals->notices += stats.notices;
-    totals->repeated += stats.repeated;
-    totals->refused += stats.refused;
-    totals->no_room += stats.no_room;
-    totals->heads += stats.heads;
-    totals->recoveries += stats.recoveries;
-    totals->moved += stats.moved;
-    totals->dropped += stats.dropped;
+    gw_sim_add_stats(&totals->at_switches, &stats, sizeof(stats));
     for (uint16_t port = 0; port < ports; port++) {
         gw_time lowered = gw_switch_notice_stats(stage, port, now).lowered;
         totals->lowered_most = lowered > totals->lowered_most ? lowered : totals->lowered_most;

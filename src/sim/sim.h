@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "config/scenario.h"
+#include "core/switch/switch_notice.h"
 
 struct gw_sim;
 
@@ -188,13 +189,12 @@ bool gw_sim_port(const struct gw_sim *sim, struct gw_port_result *result);
  * port; of those that waited for longer than its queue, and of all 1000, the longest. */
 gw_time gw_sim_port_delay(const struct gw_sim *sim, enum gw_port_sort sort, uint32_t per_mille);
 
-/* What became of notices of bursts: counters of hosts, and of switches as in
- * core/switch/switch_notice.h. */
+/* What became of notices of bursts: counters of hosts, and of switches. */
 struct gw_notice_totals {
     uint64_t announced;   /* bursts */
     uint64_t unanswered;  /* of these: they left without an answer */
     uint64_t unannounced; /* bursts that should have been */
-    uint64_t notices, repeated, refused, no_room, heads, recoveries, moved, dropped;
+    struct gw_switch_notice_stats at_switches;
     gw_time lowered_most; /* of the port that was kept low for the longest time, in one of its
                              switch's lives */
 };

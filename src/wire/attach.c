@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "wire/octets.h"
 #include "wire/wire.h"
 
 enum {
@@ -31,26 +32,10 @@ enum {
     OFFSET_RTT = 110,
 };
 
-static void put(uint8_t *at, uint64_t value, uint32_t size)
-{
-    while (size-- > 0) {
-        at[size] = (uint8_t)value;
-        value >>= 8;
-    }
-}
-
-static uint64_t get(const uint8_t *at, uint32_t size)
-{
-    uint64_t value = 0;
-    for (uint32_t i = 0; i < size; i++)
-        value = value << 8 | at[i];
-    return value;
-}
-
 bool gw_attach_is(const uint8_t *bytes, uint32_t length)
 {
     bool is_whole = length >= GW_ATTACH_SIZE_MIN && length <= GW_ATTACH_SIZE_MAX;
-    if (!is_whole || get(bytes, 2) != GW_WIRE_MAGIC || (bytes[2] & 15) != GW_ATTACH_KIND)
+    if (!is_whole || gw_octets_get(bytes, 2) != GW_WIRE_MAGIC || (bytes[2] & 15) != GW_ATTACH_KIND)
         return false;
     return length == GW_ATTACH_SIZE || gw_attach_version(bytes) != GW_WIRE_VERSION;
 }
@@ -80,8 +65,8 @@ bool gw_attach_is_same_group(const struct gw_attach_group *a, const struct gw_at
 static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
 {
     static const struct gw_attach_group none;
-    group->cookie = get(bytes + OFFSET_GROUP_COOKIE, 8);
-    group->port = (uint16_t)get(bytes + OFFSET_GROUP_PORT, 2);
+    group->cookie = gw_octets_get(bytes + OFFSET_GROUP_COOKIE, 8);
+    group->port = (uint16_t)gw_octets_get(bytes + OFFSET_GROUP_PORT, 2);
     memcpy(group->address, bytes + OFFSET_GROUP, sizeof(group->address));
     bool is_group = group->port && bytes[OFFSET_STEP] == GW_ATTACH_ACCEPT;
     return is_group || gw_attach_is_same_group(group, &none);
@@ -94,20 +79,20 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     if (gw_attach_version(bytes) != GW_WIRE_VERSION)
         return GW_ERR_VERSION;
     bool asks = bytes[OFFSET_STEP] == GW_ATTACH_ASK;
-    uint32_t last = (uint32_t)get(bytes + OFFSET_REASON, 4), reason = asks ? 0 : last;
+    uint32_t last = (uint32_t)gw_octets_get(bytes + OFFSET_REASON, 4), reason = asks ? 0 : last;
     *msg = (struct gw_attach_msg){
-        .cookie = get(bytes + OFFSET_COOKIE, 8),
-        .key_id = get(bytes + OFFSET_KEY_ID, 8),
-        .address = (uint32_t)get(bytes + OFFSET_ADDRESS, 4),
-        .job = (uint32_t)get(bytes + OFFSET_JOB, 4),
-        .mtu = (uint32_t)get(bytes + OFFSET_MTU, 4),
-        .world = (uint16_t)get(bytes + OFFSET_WORLD, 2),
-        .rank = (uint16_t)get(bytes + OFFSET_RANK, 2),
-        .entropies = (uint16_t)get(bytes + OFFSET_ENTROPIES, 2),
-        .number = (uint16_t)get(bytes + OFFSET_NUMBER, 2),
-        .rtt = (uint16_t)get(bytes + OFFSET_RTT, 2),
-        .way = {.rate_kbps = (uint32_t)get(bytes + OFFSET_WAY_RATE, 4),
-                .rtt = (uint16_t)get(bytes + OFFSET_WAY_RTT, 2)},
+        .cookie = gw_octets_get(bytes + OFFSET_COOKIE, 8),
+        .key_id = gw_octets_get(bytes + OFFSET_KEY_ID, 8),
+        .address = (uint32_t)gw_octets_get(bytes + OFFSET_ADDRESS, 4),
+        .job = (uint32_t)gw_octets_get(bytes + OFFSET_JOB, 4),
+        .mtu = (uint32_t)gw_octets_get(bytes + OFFSET_MTU, 4),
+        .world = (uint16_t)gw_octets_get(bytes + OFFSET_WORLD, 2),
+        .rank = (uint16_t)gw_octets_get(bytes + OFFSET_RANK, 2),
+        .entropies = (uint16_t)gw_octets_get(bytes + OFFSET_ENTROPIES, 2),
+        .number = (uint16_t)gw_octets_get(bytes + OFFSET_NUMBER, 2),
+        .rtt = (uint16_t)gw_octets_get(bytes + OFFSET_RTT, 2),
+        .way = {.rate_kbps = (uint32_t)gw_octets_get(bytes + OFFSET_WAY_RATE, 4),
+                .rtt = (uint16_t)gw_octets_get(bytes + OFFSET_WAY_RTT, 2)},
         .step = bytes[OFFSET_STEP],
         .role = bytes[OFFSET_ROLE],
         .flags = bytes[OFFSET_FLAGS] & GW_ATTACH_FLAGS,
@@ -128,27 +113,27 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
 void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
 {
     memset(bytes, 0, GW_ATTACH_SIZE);
-    put(bytes, GW_WIRE_MAGIC, 2);
+    gw_octets_put(bytes, GW_WIRE_MAGIC, 2);
     bytes[2] = (uint8_t)(GW_WIRE_VERSION << 4 | GW_ATTACH_KIND);
     bytes[OFFSET_STEP] = msg->step;
     memcpy(bytes + OFFSET_SESSION, msg->session, sizeof(msg->session));
     memcpy(bytes + OFFSET_PROOF, msg->proof, sizeof(msg->proof));
-    put(bytes + OFFSET_COOKIE, msg->cookie, 8);
-    put(bytes + OFFSET_ADDRESS, msg->address, 4);
-    put(bytes + OFFSET_JOB, msg->job, 4);
-    put(bytes + OFFSET_WORLD, msg->world, 2);
-    put(bytes + OFFSET_RANK, msg->rank, 2);
+    gw_octets_put(bytes + OFFSET_COOKIE, msg->cookie, 8);
+    gw_octets_put(bytes + OFFSET_ADDRESS, msg->address, 4);
+    gw_octets_put(bytes + OFFSET_JOB, msg->job, 4);
+    gw_octets_put(bytes + OFFSET_WORLD, msg->world, 2);
+    gw_octets_put(bytes + OFFSET_RANK, msg->rank, 2);
     bytes[OFFSET_ROLE] = msg->role;
     bytes[OFFSET_FLAGS] = (uint8_t)(msg->notice << NOTICE_SHIFT | msg->flags);
-    put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
-    put(bytes + OFFSET_MTU, msg->mtu, 4);
-    put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
+    gw_octets_put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
+    gw_octets_put(bytes + OFFSET_MTU, msg->mtu, 4);
+    gw_octets_put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
     memcpy(bytes + OFFSET_GROUP, msg->group.address, sizeof(msg->group.address));
-    put(bytes + OFFSET_GROUP_COOKIE, msg->group.cookie, 8);
-    put(bytes + OFFSET_GROUP_PORT, msg->group.port, 2);
-    put(bytes + OFFSET_NUMBER, msg->number, 2);
-    put(bytes + OFFSET_WAY_RATE, msg->way.rate_kbps, 4);
-    put(bytes + OFFSET_WAY_RTT, msg->way.rtt, 2);
-    put(bytes + OFFSET_RTT, msg->rtt, 2);
-    put(bytes + OFFSET_REASON, msg->step == GW_ATTACH_ASK ? msg->life : msg->reason, 4);
+    gw_octets_put(bytes + OFFSET_GROUP_COOKIE, msg->group.cookie, 8);
+    gw_octets_put(bytes + OFFSET_GROUP_PORT, msg->group.port, 2);
+    gw_octets_put(bytes + OFFSET_NUMBER, msg->number, 2);
+    gw_octets_put(bytes + OFFSET_WAY_RATE, msg->way.rate_kbps, 4);
+    gw_octets_put(bytes + OFFSET_WAY_RTT, msg->way.rtt, 2);
+    gw_octets_put(bytes + OFFSET_RTT, msg->rtt, 2);
+    gw_octets_put(bytes + OFFSET_REASON, msg->step == GW_ATTACH_ASK ? msg->life : msg->reason, 4);
 }

@@ -517,16 +517,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 100000,
 };
 
-static void aggregate__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("aggregate", 3, ROUNDS, LLVMFuzzerTestOneInput);
     print_message(
         "reduced %llu, failed %llu, raw %llu, added up in the switch %llu, refused %llu\n",
         (unsigned long long)total_reduced, (unsigned long long)total_failed,
@@ -544,10 +540,9 @@ static void aggregate__survives_mutants(void **state)
     assert_true(slots_refused > ROUNDS / 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(aggregate__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "aggregate",
+    .seed = 3,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

@@ -29,24 +29,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 200000,
 };
 
-static void attach__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("attach", 1, ROUNDS, LLVMFuzzerTestOneInput);
     for (int step = 0; step < GW_ATTACH_STEPS; step++)
         assert_in_range(accepted[step], ROUNDS / 1000, ROUNDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attach__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "attach",
+    .seed = 1,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

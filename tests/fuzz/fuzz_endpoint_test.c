@@ -301,16 +301,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 100000,
 };
 
-static void endpoint__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("endpoint", 2, ROUNDS, LLVMFuzzerTestOneInput);
     print_message("received %llu, sent %llu, malformed %llu, messages acknowledged %llu\n",
                   (unsigned long long)total_received, (unsigned long long)total_sent,
                   (unsigned long long)total_malformed, (unsigned long long)total_acked);
@@ -326,10 +322,9 @@ static void endpoint__survives_mutants(void **state)
     assert_true(total_unanswered > ROUNDS / 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(endpoint__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "endpoint",
+    .seed = 2,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

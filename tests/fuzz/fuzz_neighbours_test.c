@@ -211,26 +211,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 20000,
 };
 
-static void neighbours__survive_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("neighbours", 1, ROUNDS, LLVMFuzzerTestOneInput);
     assert_true(total_ups > ROUNDS && total_agreed > ROUNDS / 2);
     assert_true(total_downs > ROUNDS / 10 && total_refusals > ROUNDS / 100);
     assert_true(total_hears > ROUNDS / 100 && total_mistrusted > ROUNDS / 1000);
     assert_true(total_forged > ROUNDS / 10 && total_stale > ROUNDS / 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbours__survive_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "neighbours",
+    .seed = 1,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

@@ -309,16 +309,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 60000,
 };
 
-static void notice__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("notice", 15, ROUNDS, LLVMFuzzerTestOneInput);
     print_message("repeated %llu, refused %llu, no room %llu, heads %llu, recoveries %llu, "
                   "moved %llu, dropped %llu\n",
                   (unsigned long long)total.repeated, (unsigned long long)total.refused,
@@ -331,10 +327,9 @@ static void notice__survives_mutants(void **state)
     assert_true(total.dropped > ROUNDS / 50);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(notice__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "notice",
+    .seed = 15,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

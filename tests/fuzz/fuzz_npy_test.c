@@ -51,24 +51,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 300000,
 };
 
-static void npy__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("npy", 1, ROUNDS, LLVMFuzzerTestOneInput);
     assert_in_range(accepted, ROUNDS / 100, ROUNDS);
     assert_in_range(refused, ROUNDS / 10, ROUNDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(npy__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "npy",
+    .seed = 1,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

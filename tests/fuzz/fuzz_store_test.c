@@ -30,25 +30,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 200000,
 };
 
-static void store__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("store", 1, ROUNDS, LLVMFuzzerTestOneInput);
     for (int type = 0; type < GW_DTYPE_SUMMABLE; type++)
         assert_in_range(accepted[type], ROUNDS / 1000, ROUNDS);
     assert_in_range(refused, ROUNDS / 1000, ROUNDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(store__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "store",
+    .seed = 1,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

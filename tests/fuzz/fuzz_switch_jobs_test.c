@@ -311,16 +311,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 100000,
 };
 
-static void switch_jobs__survive_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("switch_jobs", 3, ROUNDS, LLVMFuzzerTestOneInput);
     print_message("active %llu, taken %llu, no room %llu, malformed %llu, idle %llu, sums %llu\n",
                   (unsigned long long)total_active, (unsigned long long)total_taken,
                   (unsigned long long)total_room, (unsigned long long)total_malformed,
@@ -330,10 +326,9 @@ static void switch_jobs__survive_mutants(void **state)
     assert_true(total_idle > ROUNDS / 50 && total_sums > ROUNDS / 50);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(switch_jobs__survive_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "switch_jobs",
+    .seed = 3,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

@@ -45,25 +45,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-
 enum {
     ROUNDS = 300000,
 };
 
-static void wire__survives_mutants(void **state)
+static void check_reached(void)
 {
-    (void)state;
-    gw_test_replay("wire", 1, ROUNDS, LLVMFuzzerTestOneInput);
     for (int kind = 0; kind < GW_WIRE_KINDS; kind++)
         if (kind != GW_ATTACH_KIND)
             assert_in_range(accepted[kind], ROUNDS / 1000, ROUNDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wire__survives_mutants)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#endif
+const struct gw_test_target gw_test_target = {
+    .corpus = "wire",
+    .seed = 1,
+    .rounds = ROUNDS,
+    .check_reached = check_reached,
+};

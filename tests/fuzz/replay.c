@@ -1,4 +1,5 @@
-/* Loads a corpus and mutates it; see replay.h. Round r of seed s is the same input everywhere. */
+/* Loads the corpus of a target and mutates it; see replay.h. Round r of seed s is the same input
+ * everywhere. */
 #include "fuzz/replay.h"
 
 #include "support.h"
@@ -96,24 +97,33 @@ static void mutate(struct input *input, const struct input *other, struct gw_prn
     }
 }
 
-void gw_test_replay(const char *corpus, uint64_t seed, uint32_t rounds,
-                    int (*target)(const uint8_t *data, size_t size))
+static void target__survives_mutants(void **state)
 {
+    const struct gw_test_target *target = &gw_test_target;
+    (void)state;
     struct input *inputs = calloc(FILES_MAX + 1, sizeof(*inputs));
     assert_non_null(inputs);
-    uint32_t count = corpus_load(corpus, inputs);
+    uint32_t count = corpus_load(target->corpus, inputs);
     struct input *mutant = &inputs[FILES_MAX];
-    print_message("seed %llu, %u inputs, %u mutants\n", (unsigned long long)seed, count, rounds);
+    print_message("seed %llu, %u inputs, %u mutants\n", (unsigned long long)target->seed, count,
+                  target->rounds);
     for (uint32_t i = 0; i < count; i++)
-        target(inputs[i].bytes, inputs[i].size);
-    for (uint32_t round = 0; round < rounds; round++) {
-        struct gw_prng prng = gw_prng_derive(seed, round);
+        LLVMFuzzerTestOneInput(inputs[i].bytes, inputs[i].size);
+    for (uint32_t round = 0; round < target->rounds; round++) {
+        struct gw_prng prng = gw_prng_derive(target->seed, round);
         const struct input *parent = &inputs[gw_prng_below(&prng, count)];
         mutant->size = parent->size;
         memcpy(mutant->bytes, parent->bytes, parent->size);
         for (uint32_t i = 1 + gw_prng_below(&prng, MUTATIONS_MAX); i > 0; i--)
             mutate(mutant, &inputs[gw_prng_below(&prng, count)], &prng);
-        target(mutant->bytes, mutant->size);
+        LLVMFuzzerTestOneInput(mutant->bytes, mutant->size);
     }
     free(inputs);
+    target->check_reached();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(target__survives_mutants)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

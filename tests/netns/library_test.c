@@ -516,7 +516,6 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(window, 100, "window");
     REFUSES(values, 1, "values");
     REFUSES(deadline_ms, 1, "deadline_ms");
-    REFUSES(loss, 0.9, "loss");
     REFUSES(join, NULL, "join");
     REFUSES(join, "nonsense", "nonsense");
     REFUSES(switch_, "127.0.0.1:1", "switch");

@@ -372,7 +372,7 @@ static void small_packets(struct gradwire_options *options)
 static void many_losses(struct gradwire_options *options)
 {
     with_faults(options);
-    options->loss = 0.05;
+    assert_int_equal(setenv("GRADWIRE_FAULTS", "lose=0.05,duplicate=0.01,delay=0.01,seed=7", 1), 0);
 }
 
 static void push__adds_up_all_shapes(void **state)

@@ -71,6 +71,7 @@ static inline pid_t start_rank(const struct gradwire_options *options, rank_fn *
 static inline void run_with(rank_fn *fn, void (*change)(struct gradwire_options *))
 {
     pid_t pids[WORLD];
+    unsetenv("GRADWIRE_FAULTS"); /* those of another run */
     for (int rank = 0; rank < WORLD; rank++) {
         struct gradwire_options options = options_of(rank);
         if (change)
@@ -87,8 +88,7 @@ static inline void run_with(rank_fn *fn, void (*change)(struct gradwire_options 
 
 static inline void with_faults(struct gradwire_options *options)
 {
-    options->loss = options->duplicate = options->delay = 0.01;
-    options->seed = 7;
+    assert_int_equal(setenv("GRADWIRE_FAULTS", "lose=0.01,duplicate=0.01,delay=0.01,seed=7", 1), 0);
     options->deadline_ms = 20000;
 }
 

@@ -83,7 +83,7 @@ static void process_open(struct process *process, const struct wire_case *test, 
     bool v6 = strchr(test->address, ':') != NULL;
     is_choppy = test->choppy;
     process->cfg = gw_test_host_cfg(address, MTU);
-    process->cfg.hdr = v6 ? GW_UDP_HDR_IPV6 : GW_UDP_HDR_IPV4;
+    process->cfg.hdr = v6 ? GW_DATAPATH_HDR_IPV6 : GW_DATAPATH_HDR_IPV4;
     process->cfg.train = test->train;
     process->cfg.ack_every = test->ack_every;
     process->cfg.ack_delay = 100 * GW_US;

@@ -49,7 +49,8 @@ static uint32_t mean_start(const char *pcn, const char *cc, uint32_t *most)
         struct gw_notice_totals notices = gw_sim_notices(run.sim);
         if (run.scenario.pcn.enable)
             assert_int_equal(notices.announced, run.totals.flows);
-        assert_int_equal(notices.unannounced + notices.recoveries + notices.refused, 0);
+        assert_int_equal(
+            notices.unannounced + notices.at_switches.recoveries + notices.at_switches.refused, 0);
         gw_test_sim_close(&run);
     }
     return 16 * sum / (SEEDS * BURSTS);
@@ -247,7 +248,7 @@ static void notices__are_sent_by_every_mover(void **state)
         struct gw_notice_totals notices = gw_sim_notices(run.sim);
         assert_true(notices.announced >= 4);
         assert_int_equal(notices.unannounced, 0);
-        assert_true(notices.heads > 0);
+        assert_true(notices.at_switches.heads > 0);
         gw_test_sim_close(&run);
     }
 }
@@ -279,11 +280,12 @@ static void notices__of_silent_bursts_cost_a_share(void **state)
     gw_time end = run.totals.end;
     assert_in_range(end, 150 * GW_MS, 160 * GW_MS);
     struct gw_notice_totals notices = gw_sim_notices(run.sim);
-    assert_in_range(notices.notices - notices.repeated, 2 * (end / (2 * GW_MS)) + 2,
-                    2 * (end / (2 * GW_MS)) + 8);
-    assert_int_equal(notices.heads, 4);
+    assert_in_range(notices.at_switches.notices - notices.at_switches.repeated,
+                    2 * (end / (2 * GW_MS)) + 2, 2 * (end / (2 * GW_MS)) + 8);
+    assert_int_equal(notices.at_switches.heads, 4);
     assert_int_equal(notices.announced, 4);
-    assert_true(notices.refused > notices.recoveries && notices.recoveries > 0);
+    assert_true(notices.at_switches.refused > notices.at_switches.recoveries &&
+                notices.at_switches.recoveries > 0);
     /* A tenth of the time, and what is saved up: of the stranger half a tenth while it shares. */
     assert_in_range(notices.lowered_most, end / 25, end / 10 + 2 * GW_MS);
     gw_test_sim_close(&run);
@@ -306,7 +308,7 @@ static void notices__survive_a_crash_of_the_switch(void **state)
         assert_int_equal(gw_switch_notice_open(stage, port), 0);
         assert_int_equal(gw_switch_notice_threshold(stage, port), UINT32_MAX);
     }
-    assert_true(gw_sim_notices(run.sim).heads > 3 * (BURSTS - 1));
+    assert_true(gw_sim_notices(run.sim).at_switches.heads > 3 * (BURSTS - 1));
     gw_test_sim_close(&run);
 }
 

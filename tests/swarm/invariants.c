@@ -419,16 +419,18 @@ static void check_notices(const struct facts *facts, const struct gw_sim *sim)
 {
     const struct gw_pcn_cfg *pcn = &facts->scenario->pcn;
     struct gw_notice_totals totals = gw_sim_notices(sim);
+    const struct gw_switch_notice_stats *switches = &totals.at_switches;
     if (!pcn->enable) {
-        assert_true(totals.announced + totals.unannounced + totals.notices == 0);
+        assert_true(totals.announced + totals.unannounced + switches->notices == 0);
         return;
     }
     gw_time share = (gw_time)gw_q16_mul((gw_q16)facts->totals.end, pcn->share);
     assert_true(totals.lowered_most <= share + pcn->save + pcn->jobs * pcn->hold);
     assert_true(totals.unanswered <= totals.announced);
-    assert_true(totals.announced || totals.notices == 0);
-    uint64_t closed = totals.heads + totals.recoveries + totals.moved + totals.dropped;
-    assert_true(totals.repeated + totals.refused + totals.no_room + closed <= totals.notices);
+    assert_true(totals.announced || switches->notices == 0);
+    uint64_t closed = switches->heads + switches->recoveries + switches->moved + switches->dropped;
+    assert_true(switches->repeated + switches->refused + switches->no_room + closed <=
+                switches->notices);
 }
 
 /* What a sample is about is there. */

@@ -22,6 +22,8 @@
 #include "swarm/invariants.h"
 #include "swarm/random_scenario.h"
 
+#include "sim/jobs.h"
+
 #define FIRST_SEED UINT64_C(20240801)
 
 /* How many scenarios take about 20 seconds of one core. */
@@ -210,11 +212,7 @@ static void run_described(const struct gw_random_scenario *random, const struct 
 static void add_notices(const struct gw_notice_totals *totals)
 {
     swarm.notices.announced += totals->announced;
-    swarm.notices.refused += totals->refused;
-    swarm.notices.no_room += totals->no_room;
-    swarm.notices.heads += totals->heads;
-    swarm.notices.recoveries += totals->recoveries;
-    swarm.notices.moved += totals->moved;
+    gw_sim_add_stats(&swarm.notices.at_switches, &totals->at_switches, sizeof(totals->at_switches));
 }
 
 static void add_to_sum(const struct gw_sim_totals *totals)
@@ -287,18 +285,18 @@ static void swarm__keeps_the_invariants(void **state)
            sum->members, sum->hops, sum->marks, sum->trims, sum->drops, sum->link_losses,
            sum->crash_losses, sum->link_copies, sum->timeouts, sum->spurious, sum->unroutable,
            swarm.starved, swarm.events_max);
-    const struct gw_notice_totals *notices = &swarm.notices;
+    const struct gw_switch_notice_stats *switches = &swarm.notices.at_switches;
     printf("swarm: %" PRIu64 " bursts announced; at switches %" PRIu64 " refused, %" PRIu64
            " without room, %" PRIu64 " begun, %" PRIu64 " too old, %" PRIu64 " elsewhere\n",
-           notices->announced, notices->refused, notices->no_room, notices->heads,
-           notices->recoveries, notices->moved);
+           swarm.notices.announced, switches->refused, switches->no_room, switches->heads,
+           switches->recoveries, switches->moved);
     /* A swarm in which nothing goes wrong proves nothing. */
     if (swarm.count >= COVERED_FROM)
         assert_true(sum->marks && sum->trims && sum->drops && sum->link_losses && sum->timeouts &&
                     sum->spurious && sum->unroutable && sum->link_copies && sum->crash_losses &&
                     sum->completed < sum->flows && sum->members_completed &&
-                    sum->members_completed < sum->members && notices->refused && notices->no_room &&
-                    notices->heads && notices->recoveries);
+                    sum->members_completed < sum->members && switches->refused &&
+                    switches->no_room && switches->heads && switches->recoveries);
 }
 
 static bool parse_arguments(int argc, char **argv)

@@ -230,6 +230,7 @@ static void begin_asking(struct gw_endpoint *ep, struct gw_announcer *announcer,
     announcer->sender.class = leader->class;
     announcer->until = gw_time_add(now, patience(announcer));
     leader->leads = true;
+    leader->train_left = ep->cfg.train;
     gw_endpoint_arm(ep, timer_of(ep, announcer), announcer->until);
     ask(ep, announcer, now);
 }

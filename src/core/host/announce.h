@@ -70,8 +70,8 @@ struct gw_announcer {
 
 /*
  * `sender` has something to send. True: it is a user now, and waits, as if it was in its ring; if
- * it `leads`, its next train is to have begun. Otherwise it may send; it is a user if
- * sender->announcer says so.
+ * it `leads`, its first train has begun, whose entropy the caller sets: that of the notices, too.
+ * Otherwise it may send; it is a user if sender->announcer says so.
  */
 bool gw_announce_begin(struct gw_endpoint *ep, struct gw_sender *sender,
                        const struct gw_burst *burst, gw_time now);

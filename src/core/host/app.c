@@ -88,11 +88,8 @@ void gw_app_busy(struct gw_app *app, uint32_t dst, gw_time now)
         .key = app->key,
         .ecn = is_slots ? GW_ECN_NOT_ECT : GW_ECN_ECT0,
     };
-    bool waits = gw_announce_begin(ep, &app->sender, &burst, now);
-    if (waits && app->sender.leads) {
-        app->sender.train_left = ep->cfg.train;
+    if (gw_announce_begin(ep, &app->sender, &burst, now) && app->sender.leads)
         app->sender.entropy = (uint16_t)gw_prng_next(&ep->prng);
-    }
 }
 
 void gw_app_idle(struct gw_app *app, gw_time now)

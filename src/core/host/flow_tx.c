@@ -155,6 +155,13 @@ static uint32_t take_seq(struct gw_endpoint *ep, struct gw_tx_flow *flow)
     return gw_tx_seq(ep, flow, at);
 }
 
+/* Of a train whose first packet has `len` bytes. */
+static uint16_t pick_entropy(struct gw_tx_flow *flow, uint32_t len, gw_time now)
+{
+    const struct gw_transport *transport = flow->transport;
+    return transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
+}
+
 /* The next packet of a flow that can send; NULL when the pool is empty (a timer tries again). */
 static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
@@ -166,11 +173,10 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
         gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto));
         return NULL;
     }
-    const struct gw_transport *transport = flow->transport;
     uint32_t seq = take_seq(ep, flow);
     uint32_t len = gw_tx_payload(flow, seq);
     if (gw_sender_begins_train(ep, sender))
-        sender->entropy = transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
+        sender->entropy = pick_entropy(flow, len, now);
 
     struct gw_tx_record *record = &flow->records[seq & ep->span_mask];
     record->sent = gw_tx_tick(now);
@@ -190,7 +196,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     };
     if (seq == 0 && sender->leads)
         pkt->q.flags |= GW_PKT_HEAD;
-    if (transport->grant)
+    if (flow->transport->grant)
         pkt->q.flags |= pay(flow);
     pkt->src = ep->cfg.address;
     pkt->dst = flow->peer;
@@ -262,12 +268,8 @@ static bool announce(struct gw_endpoint *ep, struct gw_tx_flow *flow,
     if (burst.terms.rtt == 0)
         burst.terms.rtt = flow->path.brtt;
     bool waits = gw_announce_begin(ep, &flow->sender, &burst, now);
-    if (waits && flow->sender.leads) {
-        const struct gw_transport *transport = flow->transport;
-        flow->sender.train_left = ep->cfg.train;
-        flow->sender.entropy = transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes,
-                                                   gw_tx_payload(flow, 0), now);
-    }
+    if (waits && flow->sender.leads)
+        flow->sender.entropy = pick_entropy(flow, gw_tx_payload(flow, 0), now);
     return waits;
 }
 

@@ -24,7 +24,7 @@ struct gw_message_done {
 
 struct gw_messages;
 
-/* `limit` messages may be under way; as many flows, and as many posted. */
+/* `limit` messages may be under way, at most UINT16_MAX; as many flows, and as many posted. */
 size_t gw_messages_size(uint32_t limit);
 struct gw_messages *gw_messages_init(void *memory, uint32_t limit, struct gw_mesh *mesh,
                                      gw_time stall);
@@ -32,8 +32,9 @@ struct gw_messages *gw_messages_init(void *memory, uint32_t limit, struct gw_mes
 /* Returns 0 or GW_ERR_NO_ROOM. */
 int gw_messages_start(struct gw_messages *messages, const struct gw_message *message, gw_time now);
 
-/* Takes an event of the endpoint; false: it is not about a message under way here. Without payload
- * a message may come before its receive: it is kept. */
+/* Takes an event of the endpoint; false: it is not about a message under way here, or says that one
+ * has failed, which is the mesh's matter. Without payload a message may come before its receive: it
+ * is kept. */
 bool gw_messages_event(struct gw_messages *messages, const struct gw_event *event, gw_time now);
 
 /* Starts what waits for a way or room. */
@@ -43,7 +44,7 @@ void gw_messages_advance(struct gw_messages *messages, gw_time now);
 bool gw_messages_poll(struct gw_messages *messages, struct gw_message_done *done);
 
 /* The rank of a receive of which nothing has come for `stall`; `world`: none. */
-uint32_t gw_messages_overdue(const struct gw_messages *messages, gw_time now);
+uint32_t gw_messages_overdue(struct gw_messages *messages, gw_time now);
 gw_time gw_messages_deadline(const struct gw_messages *messages);
 
 /* A rank that some message waits for; `world`: none. */

@@ -20,6 +20,9 @@
  * session ends before it has said BYE is lost: a failure. Who said BYE needs nobody, or waits until
  * nobody needs him. A job that has ended may begin again, with other processes.
  *
+ * A rank that takes no message for as long as the endpoint tries is lost, too. Until all have come,
+ * a rank may go without a word, and another process may take its place.
+ *
  * It keeps no state that must outlive it: one that restarts sends the table again when all ranks
  * have found it again, and ranks that have it take no notice.
  */
@@ -36,8 +39,8 @@ struct gw_registrar_cfg {
     struct gw_endpoint *endpoint; /* of the home; see gw_registrar_flows() */
     uint32_t job;
     uint16_t world;
+    bool is_bare;                         /* messages carry no payload (simulation) */
     const struct gw_transport *transport; /* must outlive it */
-    gw_time stall;                        /* of a rank that takes no message: it is lost */
 };
 
 enum gw_registrar_phase {
@@ -45,8 +48,6 @@ enum gw_registrar_phase {
     GW_REGISTRAR_RUNNING,    /* a failure, or the last BYE, moves it on */
     GW_REGISTRAR_ENDED,      /* the next rank that comes begins another collection */
 };
-
-/* Why a rank is not taken in; values of enum gw_job_reason. */
 
 struct gw_registrar;
 
@@ -63,19 +64,20 @@ struct gw_registrar *gw_registrar_init(void *memory, const struct gw_registrar_c
 void gw_registrar_fini(struct gw_registrar *registrar);
 
 /*
- * A rank has come, or come again: from its session, where it is and how it wants bursts announced
- * (gw_notice_option). `path` leads to it. Returns GW_JOB_OK, GW_JOB_RANK (the rank, or its address,
- * is taken, or not below `world`), or GW_JOB_NOTICE (others announce differently).
+ * A rank has come, or, at the same address, the same process has come again: from its session,
+ * where it is and how it wants bursts announced (gw_notice_option). `path` leads to it. Returns
+ * GW_JOB_OK, GW_JOB_RANK (the rank, or its address, is taken or 0, or the rank not below `world`),
+ * or GW_JOB_NOTICE (others announce differently).
  */
 enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t rank,
                                      const struct gw_rank_place *place, uint8_t notice,
                                      const struct gw_path *path, gw_time now);
 
-/* The session of whoever had this address has ended. */
+/* The session of whoever had this address has ended; not if another one took its place. */
 void gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now);
 
 /* What is known of the paths between ranks: the threshold of the job's bursts follows from what was
- * known when the last rank came. */
+ * known when the last rank came; without a word of it, from the farthest of the ranks' paths. */
 void gw_registrar_set_notice_path(struct gw_registrar *registrar,
                                   const struct gw_notice_path *path);
 

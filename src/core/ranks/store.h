@@ -21,6 +21,9 @@
  *
  * The owner does one request after the other, in parts, and a push changes nothing before all of
  * its data is there and is known to fit: a pull sees all of a push, or nothing of it.
+ *
+ * It needs endpoints whose messages carry payload: what a request asks for, a key of 64 bits and a
+ * count, is more than a tag can say.
  */
 #ifndef GW_CORE_STORE_H
 #define GW_CORE_STORE_H

@@ -2,9 +2,9 @@
  * The values that a rank keeps for the others: arrays of numbers, found by a 64-bit key, to which
  * arrays are added. The table is as large as memory allows.
  *
- * An int32 stays one. Floats are kept as float32, whatever their type: sums of many 16-bit floats
- * lose nothing on the way, and are rounded to the type when they are read. A sum is rounded once
- * for each addition, to nearest with ties to even.
+ * Integers and float64 are kept as they are. 16-bit floats are kept as float32: sums of many of
+ * them lose nothing on the way, and are rounded to the type when they are read. A sum of floats is
+ * rounded once for each addition, to nearest with ties to even; one of integers must fit its type.
  *
  * It does no I/O and has no thread. The caller cuts the work on a long value into parts. The table
  * grows at once: while it holds n keys and doubles, nothing else is done for about n * 40 ns.
@@ -24,14 +24,14 @@ struct gw_value_shape {
 
 struct gw_value {
     struct gw_value_shape shape;
-    void *numbers; /* float32 or int32 */
+    void *numbers; /* float32 in place of 16-bit floats, else of the type */
 };
 
 struct gw_values {
-    struct gw_map map;                /* from key to place in `list` */
-    void *map_memory;                 /* NULL: nothing has been made yet */
-    struct gw_value *list;            /* map.limit long */
-    const struct gw_kernels *kernels; /* NULL: values have no contents (simulation) */
+    struct gw_map map;     /* from key to place in `list` */
+    void *map_memory;      /* NULL: nothing has been made yet */
+    struct gw_value *list; /* map.limit long */
+    const struct gw_kernels *kernels;
     struct gw_allocator allocator;
 };
 
@@ -42,7 +42,7 @@ void gw_values_init(struct gw_values *values, const struct gw_kernels *kernels,
 /* Frees all values. */
 void gw_values_fini(struct gw_values *values);
 
-/* Bytes of an array as the application has it. */
+/* Bytes of an array as the application has it; the count must be at most 2^60. */
 uint64_t gw_value_bytes(const struct gw_value_shape *shape);
 
 /* The value of a key, until the next one is made; NULL: there is none. */
@@ -53,7 +53,7 @@ int gw_values_make(struct gw_values *values, uint64_t key, const struct gw_value
 
 /*
  * Whether `count` elements of the value's type at `data` can be added from element `first` on: not
- * if a sum of int32 would need more than 32 bits.
+ * if a sum of integers would not fit the type.
  */
 bool gw_value_has_room(const struct gw_value *value, uint64_t first, const void *data,
                        uint32_t count);

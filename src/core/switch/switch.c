@@ -17,23 +17,28 @@ void gw_switch_apply_notices(struct gw_switch *sw)
     GW_DEBUG_ASSERT((gw_switch_notice_check(sw->notice), true));
 }
 
-/* A burst is announced on the way of a packet, or begins. */
+/* A burst is announced, or begins, for so many workers. */
 static void notice(struct gw_switch *sw, const struct gw_pkt *pkt, const struct gw_switch_hop *hop,
-                   gw_time now)
+                   uint32_t workers, gw_time now)
 {
-    if (pkt->q.kind == GW_PKT_NOTICE) {
+    if (pkt->q.kind == GW_PKT_NOTICE)
         gw_switch_notice_announce(sw->notice, hop, pkt, now);
-    } else {
+    else
+        gw_switch_notice_head(sw->notice, hop, pkt, workers, now);
+    gw_switch_apply_notices(sw);
+}
+
+/* The head of a burst leaves, or a notice. */
+static void notice_leaving(struct gw_switch *sw, const struct gw_pkt *pkt,
+                           const struct gw_switch_hop *hop, gw_time now)
+{
+    bool is_grad = pkt->q.kind == GW_PKT_GRAD;
+    if (pkt->q.kind != GW_PKT_NOTICE) {
         sw->stats.heads++;
         sw->stats.heads_met += gw_switch_backlog(sw, hop->out);
-        if (hop->has_begun)
-            return;
-        uint32_t workers = 1;
-        if (pkt->q.kind == GW_PKT_GRAD)
-            workers = gw_switch_aggregate_workers(&sw->aggregate, pkt);
-        gw_switch_notice_head(sw->notice, hop, pkt, workers, now);
     }
-    gw_switch_apply_notices(sw);
+    if (!hop->has_begun)
+        notice(sw, pkt, hop, is_grad ? gw_switch_aggregate_workers(&sw->aggregate, pkt) : 1, now);
 }
 
 static inline bool is_of_burst(const struct gw_pkt *pkt)
@@ -49,7 +54,7 @@ leave(struct gw_switch *sw, struct gw_pkt *pkt, const struct gw_switch_hop *hop,
 {
     if (gw_switch_route_allows(&sw->route, hop)) {
         if (sw->notice && is_of_burst(pkt))
-            notice(sw, pkt, hop, now);
+            notice_leaving(sw, pkt, hop, now);
         gw_switch_queue_push(&sw->queue, hop->in, hop->out, pkt, now);
         return;
     }
@@ -78,12 +83,17 @@ static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
     return copy;
 }
 
+static void turn_to(struct gw_pkt *pkt, uint32_t dst)
+{
+    pkt->dst = dst;
+    pkt->q.key = gw_flow_key(pkt->src, dst, pkt->flow);
+}
+
 /* Turns a packet to `dst` and finds its way. True: that reaches others of a group as well. */
 static bool aim(const struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst,
                 struct gw_switch_hop *hop)
 {
-    pkt->dst = dst;
-    pkt->q.key = gw_flow_key(pkt->src, dst, pkt->flow);
+    turn_to(pkt, dst);
     gw_switch_route_find(&sw->route, pkt, hop);
     if (!sw->has_groups || hop->out == GW_PORT_NONE || sw->links[hop->out].group == GW_PORT_NONE)
         return false;
@@ -91,30 +101,31 @@ static bool aim(const struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst,
     return true;
 }
 
-/* Sends the packet to each of some addresses, at least one; to those of a group once. */
+/* Sends the packet to each of some addresses, at least one; to those of a group once. A copy leaves
+ * as soon as another address needs a packet too, and the packet itself for the last one. */
 static void leave_to_each(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in,
                           const struct gw_switch_copies *copies, gw_time now)
 {
     struct gw_switch_hop hop = {.in = in}, next = {.in = in};
+    uint32_t dst = copies->dsts[0];
     /* The group that has its packet: jobs have one. */
-    uint16_t served = aim(sw, pkt, copies->dsts[0], &hop) ? hop.out : GW_PORT_NONE;
+    uint16_t served = aim(sw, pkt, dst, &hop) ? hop.out : GW_PORT_NONE;
     for (uint32_t i = 1; i < copies->count; i++) {
-        uint32_t dst = pkt->dst, key = pkt->q.key;
         bool is_shared = aim(sw, pkt, copies->dsts[i], &next);
-        bool is_served = is_shared && next.out == served;
-        struct gw_pkt *copy = is_served ? pkt : copy_pkt(sw, pkt);
-        sw->stats.copies_saved += is_served;
-        if (copy) {
-            copy->dst = dst;
-            copy->q.key = key;
-        }
-        if (is_served)
+        if (is_shared && next.out == served) {
+            sw->stats.copies_saved++;
             continue;
-        if (copy)
+        }
+        struct gw_pkt *copy = copy_pkt(sw, pkt);
+        if (copy) {
+            turn_to(copy, dst);
             leave(sw, copy, &hop, now);
+        }
+        dst = copies->dsts[i];
         hop = next;
         served = is_shared ? next.out : served;
     }
+    turn_to(pkt, dst);
     leave(sw, pkt, &hop, now);
 }
 
@@ -157,8 +168,7 @@ static void begin_burst(struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t
         gw_switch_route_return(&sw->route, &hop);
     }
     if (hop.out != GW_PORT_NONE)
-        gw_switch_notice_head(sw->notice, &hop, pkt, workers, now);
-    gw_switch_apply_notices(sw);
+        notice(sw, pkt, &hop, workers, now);
 }
 
 /* Adds up or multiplies a packet of a job. True: it goes on, and its way is still to be found,

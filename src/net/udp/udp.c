@@ -10,9 +10,6 @@
 #include "base/error.h"
 #include "net/udp/udp_impl.h"
 
-_Static_assert(GW_UDP_HDR_IPV4 == 28 + GW_WIRE_DATA_SIZE, "IPv4 and UDP");
-_Static_assert(GW_UDP_HDR_IPV6 == 48 + GW_WIRE_DATA_SIZE, "IPv6 and UDP");
-
 enum {
     MISSED_MIN = 8, /* results; a few come another way even when all is well */
 };
@@ -20,7 +17,7 @@ enum {
 /* Signals in options of the IP header: a matter of IPv4, and of those who may send raw packets. */
 static int take_options(struct gw_udp *udp, const char *address, char *error)
 {
-    if (!udp->cfg.signals_by_option)
+    if (!udp->base.cfg.signals_by_option)
         return GW_OK;
     if (gw_sock_addr_is_v6(&udp->base.address))
         return gw_net_fail(error, GW_ERR_INVALID,
@@ -32,23 +29,17 @@ static int take_options(struct gw_udp *udp, const char *address, char *error)
 }
 
 /* What is there when nothing else is; the caller closes it after a failure, too. */
-static int open_all(struct gw_udp *udp, const char *address, char *error)
+static int open_all(struct gw_udp *udp, const struct gw_datapath_cfg *cfg, char *error)
 {
-    const struct gw_datapath_cfg *cfg = &udp->cfg;
-    if (gw_sock_addr_parse(address, cfg->port, &udp->base.address) != 0)
-        return gw_net_fail(error, GW_ERR_INVALID, "not an IP address: %s", address);
-    udp->ip_overhead =
-        (udp->base.address.storage.ss_family == AF_INET ? GW_UDP_HDR_IPV4 : GW_UDP_HDR_IPV6) -
-        GW_WIRE_DATA_SIZE;
-    udp->base.overhead = udp->ip_overhead + GW_WIRE_DATA_SIZE;
-    udp->base.peers = calloc(cfg->peers_max, sizeof(*udp->base.peers));
-    if (!udp->base.peers || !gw_udp_tx_init(udp))
-        return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
-    int code =
-        gw_sock_open_row(&udp->base.address, cfg->entropies, cfg->buffer_bytes, udp->fds, error);
+    int code = gw_datapath_init(&udp->base, cfg, error);
+    if (!code && !gw_udp_tx_init(udp))
+        code = gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+    if (!code)
+        code = gw_sock_open_row(&udp->base.address, cfg->entropies, cfg->buffer_bytes, udp->fds,
+                                error);
     if (code)
         return code;
-    code = take_options(udp, address, error);
+    code = take_options(udp, cfg->address, error);
     if (code) {
         gw_sock_close_row(udp->fds, cfg->entropies);
         return code;
@@ -70,14 +61,11 @@ static int open_udp(const struct gw_datapath_cfg *cfg, struct gw_datapath **out,
     if (!udp)
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     udp->base.ops = &gw_datapath_udp;
-    udp->base.peers_max = cfg->peers_max;
-    udp->cfg = *cfg;
-    udp->cfg.address = NULL; /* the caller's text; parsed below */
-    udp->prng = gw_prng_derive(cfg->faults.seed, 0);
-    int code = open_all(udp, cfg->address, error);
+    gw_tx_faults_init(&udp->faults, &cfg->faults);
+    int code = open_all(udp, cfg, error);
     if (code) {
         gw_udp_tx_fini(udp);
-        free(udp->base.peers);
+        gw_datapath_fini(&udp->base);
         free(udp);
         return code;
     }
@@ -104,7 +92,7 @@ static void listen_to_group(struct gw_datapath *datapath, uint16_t peer,
     if (source->fd >= 0)
         return;
     udp->group = (struct gw_udp_group){.peer = peer, .address = address, .cookie = cookie};
-    *source = (struct gw_udp_source){.fd = gw_sock_open_group(group, udp->cfg.buffer_bytes)};
+    *source = (struct gw_udp_source){.fd = gw_sock_open_group(group, udp->base.cfg.buffer_bytes)};
 }
 
 static bool misses_group(struct gw_datapath *datapath, uint16_t *peer)
@@ -124,8 +112,8 @@ static void close_udp(struct gw_datapath *datapath)
     gw_udp_tx_fini(udp);
     gw_udp_rx_fini(udp);
     unlisten(datapath, udp->group.peer);
-    gw_sock_close_row(udp->fds, udp->cfg.entropies);
-    free(udp->base.peers);
+    gw_sock_close_row(udp->fds, udp->base.cfg.entropies);
+    gw_datapath_fini(&udp->base);
     free(udp);
 }
 

@@ -11,13 +11,6 @@
 #define GW_NET_UDP_H
 
 #include "net/datapath.h"
-#include "wire/wire.h"
-
-enum {
-    /* Bytes around a payload, with IP and UDP headers: the endpoint's `hdr`. */
-    GW_UDP_HDR_IPV4 = 20 + 8 + GW_WIRE_DATA_SIZE,
-    GW_UDP_HDR_IPV6 = 40 + 8 + GW_WIRE_DATA_SIZE,
-};
 
 extern const struct gw_datapath_ops gw_datapath_udp;
 

@@ -4,8 +4,8 @@
 
 #include <sys/uio.h>
 
-#include "base/prng.h"
 #include "core/codec.h"
+#include "net/tx_faults.h"
 #include "net/udp/sock.h"
 #include "net/udp/udp.h"
 
@@ -29,8 +29,6 @@ struct gw_udp_tx {
     int fd;
     bool is_blocked;
     uint16_t peer;
-    struct gw_pkt *late; /* held back by request, for the neighbour `late_peer`; or NULL */
-    uint16_t late_peer;
     struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
     struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the authentication */
     uint8_t options[GW_UDP_PLACES];        /* signals that travel in the IP header's options */
@@ -71,10 +69,8 @@ struct gw_udp_group {
 
 struct gw_udp {
     struct gw_datapath base;
-    struct gw_datapath_cfg cfg;
-    uint32_t ip_overhead; /* bytes of IP and UDP headers */
-    bool segments;        /* the kernel cuts our trains */
-    struct gw_prng prng;
+    bool segments; /* the kernel cuts our trains */
+    struct gw_tx_faults faults;
     int fds[GW_DATAPATH_ENTROPIES_MAX];
     struct gw_udp_source sources[GW_DATAPATH_FDS_MAX]; /* fds[0], and the group's */
     uint32_t source;                                   /* the one that something came from last */
@@ -97,7 +93,7 @@ static inline const struct gw_udp *gw_udp_of_const(const struct gw_datapath *dat
 /* The first byte of a datagram whose payload is in `buf` and whose header takes `hdr_size`. */
 static inline uint8_t *gw_udp_datagram(const struct gw_udp *udp, uint32_t buf, uint32_t hdr_size)
 {
-    return gw_buf_bytes(udp->cfg.pool->bufs, buf) - hdr_size;
+    return gw_buf_bytes(udp->base.cfg.pool->bufs, buf) - hdr_size;
 }
 
 /* Appends a piece of memory to `count` others, or makes the last of them longer; returns how many

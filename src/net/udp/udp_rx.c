@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "net/datagram.h"
 #include "wire/attach.h"
 
 enum {
@@ -60,13 +61,14 @@ static void lay_out(struct gw_udp *udp, uint32_t stride)
 /* A layout must have room for the end of a long header, and fit the buffers. */
 static bool fits_places(const struct gw_udp *udp, uint32_t length)
 {
-    return length >= GW_WIRE_HDR_MAX && length - GW_WIRE_DATA_SIZE <= udp->cfg.pool->bufs->size;
+    return length >= GW_WIRE_HDR_MAX &&
+           length - GW_WIRE_DATA_SIZE <= udp->base.cfg.pool->bufs->size;
 }
 
 bool gw_udp_rx_init(struct gw_udp *udp)
 {
     struct gw_udp_rx *rx = &udp->rx;
-    struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
+    struct gw_buf_pool *bufs = udp->base.cfg.pool->bufs;
     for (uint32_t i = 0; i < GW_DATAPATH_TRAIN_MAX; i++) {
         rx->bufs[i] = gw_buf_claim(bufs);
         if (rx->bufs[i] == GW_BUF_NONE) {
@@ -75,7 +77,7 @@ bool gw_udp_rx_init(struct gw_udp *udp)
             return false;
         }
     }
-    uint32_t full = GW_WIRE_DATA_SIZE + udp->cfg.mtu;
+    uint32_t full = GW_WIRE_DATA_SIZE + udp->base.cfg.mtu;
     lay_out(udp, fits_places(udp, full) ? full : GW_WIRE_HDR_MAX);
     return true;
 }
@@ -83,7 +85,7 @@ bool gw_udp_rx_init(struct gw_udp *udp)
 void gw_udp_rx_fini(struct gw_udp *udp)
 {
     for (uint32_t i = 0; i < GW_DATAPATH_TRAIN_MAX; i++)
-        gw_buf_release(udp->cfg.pool->bufs, udp->rx.bufs[i]);
+        gw_buf_release(udp->base.cfg.pool->bufs, udp->rx.bufs[i]);
 }
 
 /* Puts the train together in `linear`. */
@@ -98,82 +100,29 @@ static void linearise(struct gw_udp *udp, uint32_t bytes)
     }
 }
 
-static bool is_same_host(const struct gw_sock_addr *a, const struct gw_sock_addr *b)
+/* The neighbour that the cookie names, or who sends to our group; NULL: nobody. */
+static const struct gw_datapath_peer *find_peer(const struct gw_udp *udp,
+                                                const struct arrival *arrival)
 {
-    return a->length == b->length && gw_sock_addr_is_same_host(a, b);
-}
-
-/* The neighbour that the cookie names, if it sends from its own address. */
-static const struct gw_datapath_peer *
-find_peer(const struct gw_udp *udp, const struct arrival *arrival, const struct gw_sock_addr *from)
-{
-    bool is_of_group = arrival->is_of_group;
-    uint16_t number = is_of_group ? udp->group.peer : (uint16_t)arrival->cookie;
-    const struct gw_datapath_peer *peer = gw_datapath_peer(&udp->base, number);
-    if (!peer || arrival->cookie != (is_of_group ? udp->group.cookie : peer->rx_cookie) ||
-        !is_same_host(&peer->addr, from))
-        return NULL;
-    uint16_t entropy = (uint16_t)(gw_sock_addr_port(from) - gw_sock_addr_port(&peer->addr));
-    return entropy < peer->entropies ? peer : NULL;
-}
-
-static void count_refusal(struct gw_datapath_stats *stats, int code)
-{
-    if (code == GW_ERR_VERSION)
-        stats->wrong_version++;
-    else if (code == GW_ERR_UNKNOWN)
-        stats->wrong_cookie++;
-    else
-        stats->malformed++;
-}
-
-/* Judges a datagram by its authentication, the last of its `length` bytes. */
-static bool is_genuine(struct gw_udp *udp, const struct arrival *arrival, uint8_t *datagram,
-                       uint32_t length)
-{
-    const struct iovec covered = {datagram, length - GW_AUTH_SIZE};
-    enum gw_auth_verdict verdict =
-        gw_auth_open(arrival->peer->auth, &covered, 1, datagram + covered.iov_len);
-    udp->base.stats.forged += verdict == GW_AUTH_FORGED;
-    udp->base.stats.repeated += verdict == GW_AUTH_REPEATED || verdict == GW_AUTH_OLD;
-    return verdict == GW_AUTH_GENUINE;
-}
-
-/* Gives the packet its payload: the buffer of place `i`, or a copy of `payload`. */
-static bool take_payload(struct gw_udp *udp, struct gw_pkt *pkt, uint32_t i, const uint8_t *payload)
-{
-    struct gw_udp_rx *rx = &udp->rx;
-    struct gw_buf_pool *bufs = udp->cfg.pool->bufs;
-    uint32_t size = gw_codec_payload(pkt);
-    if (size == 0)
-        return true;
-    if (size > udp->cfg.mtu) { /* behind it there may be room for the authentication alone */
-        udp->base.stats.malformed++;
-        return false;
-    }
-    uint32_t fresh = gw_buf_claim(bufs);
-    if (fresh == GW_BUF_NONE) {
-        udp->base.stats.no_room++;
-        return false;
-    }
-    if (payload) {
-        memcpy(gw_buf_bytes(bufs, fresh), payload, size);
-        pkt->buf = fresh;
-    } else {
-        pkt->buf = rx->bufs[i];
-        rx->bufs[i] = fresh;
-    }
-    return true;
+    const struct gw_sock_addr *from = &udp->rx.from;
+    if (!arrival->is_of_group)
+        return gw_datagram_sender(&udp->base, arrival->cookie, from);
+    const struct gw_datapath_peer *peer = gw_datapath_peer(&udp->base, udp->group.peer);
+    bool is_its = peer && arrival->cookie == udp->group.cookie && gw_datagram_is_from(peer, from);
+    return is_its ? peer : NULL;
 }
 
 /* Of what goes to many only results are for us. */
-static int take_from_group(struct gw_udp *udp, struct gw_pkt *pkt)
+static bool take_from_group(struct gw_udp *udp, struct gw_pkt *pkt)
 {
-    if (pkt->q.kind != GW_PKT_PARAM)
-        return GW_ERR_MALFORMED;
+    if (pkt->q.kind != GW_PKT_PARAM) {
+        udp->base.stats.malformed++;
+        gw_pkt_release(udp->base.cfg.pool, pkt);
+        return false;
+    }
     pkt->dst = udp->group.address;
     udp->group.heard++;
-    return GW_OK;
+    return true;
 }
 
 /* Turns datagram `i` of the train into a packet, or counts why not. */
@@ -181,43 +130,21 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, ui
                            gw_time now)
 {
     struct gw_udp_rx *rx = &udp->rx;
-    struct gw_pkt_pool *pool = udp->cfg.pool;
     uint32_t begin = i * arrival->segment;
     uint32_t left = arrival->bytes - begin;
-    uint8_t *datagram = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin;
-    struct gw_frame frame = {
+    struct gw_datagram datagram = {
+        .bytes = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin,
         .length = left < arrival->segment ? left : arrival->segment,
+        .buf = arrival->is_in_place ? &rx->bufs[i] : NULL,
+        .peer = arrival->peer,
+        .cookie = arrival->cookie,
         .entropy =
             (uint16_t)(gw_sock_addr_port(&rx->from) - gw_sock_addr_port(&arrival->peer->addr)),
         .tos = arrival->tos,
     };
-    if (frame.length < GW_WIRE_HDR_MIN + (arrival->peer->auth ? GW_AUTH_SIZE : 0)) {
-        udp->base.stats.runts++;
+    struct gw_pkt *pkt = gw_datagram_take(&udp->base, &datagram, now);
+    if (!pkt || (arrival->is_of_group && !take_from_group(udp, pkt)))
         return NULL;
-    }
-    if (arrival->peer->auth) {
-        if (!is_genuine(udp, arrival, datagram, frame.length))
-            return NULL;
-        frame.length -= GW_AUTH_SIZE;
-    }
-    memcpy(frame.hdr, datagram, frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
-    struct gw_pkt *pkt = gw_pkt_claim(pool);
-    if (!pkt) {
-        udp->base.stats.no_room++;
-        return NULL;
-    }
-    struct gw_codec codec = {.cookie = arrival->cookie, .overhead = udp->ip_overhead};
-    int code = gw_codec_decode(&codec, &frame, now, pkt);
-    if (!code && arrival->is_of_group)
-        code = take_from_group(udp, pkt);
-    if (code)
-        count_refusal(&udp->base.stats, code);
-    if (code ||
-        !take_payload(udp, pkt, i, arrival->is_in_place ? NULL : datagram + frame.hdr_size)) {
-        pkt->buf = GW_BUF_NONE;
-        gw_pkt_release(pool, pkt);
-        return NULL;
-    }
     udp->base.stats.received++;
     if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
         udp->group.missed++;
@@ -231,11 +158,10 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_data
     uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
     uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
     const uint8_t *hdr = place_bytes(udp, 0);
-    if (length < GW_WIRE_HDR_MIN) {
-        udp->base.stats.runts += count;
+    enum gw_datagram_kind kind = gw_datagram_look(&udp->base, hdr, length, count);
+    if (kind == GW_DATAGRAM_REFUSED)
         return false;
-    }
-    if (gw_attach_is(hdr, length)) {
+    if (kind == GW_DATAGRAM_CONTROL) {
         /* To a group anybody can send: it is for probes, and they are for it. */
         if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != arrival->is_of_group) {
             udp->base.stats.malformed += count;
@@ -247,12 +173,8 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_data
         train->from = rx->from;
         return false;
     }
-    if (gw_wire_version(hdr, length) != GW_WIRE_VERSION) {
-        udp->base.stats.wrong_version += count;
-        return false;
-    }
     arrival->cookie = gw_wire_cookie(hdr);
-    arrival->peer = find_peer(udp, arrival, &rx->from);
+    arrival->peer = find_peer(udp, arrival);
     if (!arrival->peer)
         udp->base.stats.wrong_cookie += count;
     return arrival->peer != NULL;

@@ -17,7 +17,7 @@
 
 bool gw_udp_tx_init(struct gw_udp *udp)
 {
-    udp->tx.batches = calloc(udp->cfg.pool->bufs->count, sizeof(*udp->tx.batches));
+    udp->tx.batches = calloc(udp->base.cfg.pool->bufs->count, sizeof(*udp->tx.batches));
     return udp->tx.batches != NULL;
 }
 
@@ -51,7 +51,7 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
             pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
     }
     if (auth) {
-        GW_ASSERT(!is_whole || payload + GW_AUTH_SIZE <= udp->cfg.pool->bufs->size);
+        GW_ASSERT(!is_whole || payload + GW_AUTH_SIZE <= udp->base.cfg.pool->bufs->size);
         uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->auths[at];
         gw_auth_seal(auth, pieces, count, bytes);
         pieces[count++] = (struct iovec){bytes, GW_AUTH_SIZE};
@@ -77,7 +77,7 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
     struct gw_udp_tx *tx = &udp->tx;
     uint32_t at = tx->count++;
     gw_codec_encode(codec, pkt, &tx->frames[at]);
-    tx->options[at] = udp->cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
+    tx->options[at] = udp->base.cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
     tx->pkts[at] = is_copy ? NULL : pkt;
     place(udp, at, pkt, udp->base.peers[tx->peer].auth);
 }
@@ -85,34 +85,31 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
 /* Adds a packet, or does to it what was asked for. */
 static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
 {
-    const struct gw_datapath_faults *faults = &udp->cfg.faults;
-    struct gw_udp_tx *tx = &udp->tx;
-    if (gw_prng_chance(&udp->prng, faults->lose_q32)) {
-        udp->base.stats.lost++;
-        gw_pkt_release(udp->cfg.pool, pkt);
-    } else if (!tx->late && gw_prng_chance(&udp->prng, faults->delay_q32)) {
-        tx->late = pkt;
-        tx->late_peer = tx->peer;
-    } else {
-        if (gw_prng_chance(&udp->prng, faults->duplicate_q32))
-            add(udp, codec, pkt, true);
-        add(udp, codec, pkt, false);
+    switch (gw_tx_faults_draw(&udp->faults, pkt, udp->tx.peer, &udp->base.stats)) {
+    case GW_TX_LOST:
+        gw_pkt_release(udp->base.cfg.pool, pkt);
+        return;
+    case GW_TX_LATE:
+        return;
+    case GW_TX_TWICE:
+        add(udp, codec, pkt, true);
+        break;
+    case GW_TX_SENT:
+        break;
     }
+    add(udp, codec, pkt, false);
 }
 
 /* Makes the packets the current batch. */
 static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint32_t count)
 {
-    const struct gw_datapath_faults *faults = &udp->cfg.faults;
     struct gw_udp_tx *tx = &udp->tx;
-    bool has_faults = faults->lose_q32 | faults->duplicate_q32 | faults->delay_q32;
+    bool has_faults = gw_tx_faults_exist(&udp->faults);
     struct gw_codec codec = {.cookie = udp->base.peers[number].tx_cookie};
-    struct gw_pkt *late = tx->late && tx->late_peer == number ? tx->late : NULL;
+    struct gw_pkt *late = gw_tx_faults_take_late(&udp->faults, number);
     tx->first = tx->count = 0;
     tx->batch++;
     tx->peer = number;
-    if (late)
-        tx->late = NULL;
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
         if (has_faults)
@@ -123,7 +120,7 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     if (late)
         add(udp, &codec, late, false);
     if (tx->count)
-        tx->fd = udp->fds[tx->frames[0].entropy % udp->cfg.entropies];
+        tx->fd = udp->fds[tx->frames[0].entropy % udp->base.cfg.entropies];
 }
 
 /* Whether two datagrams have the same IP header: one train's, but for what a signal changes. */
@@ -137,7 +134,7 @@ static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
 {
     const struct gw_udp_tx *tx = &udp->tx;
     uint32_t segment = tx->frames[first].length, bytes = segment, end = first + 1;
-    uint32_t room = GW_UDP_DATAGRAM_MAX - udp->ip_overhead;
+    uint32_t room = GW_UDP_DATAGRAM_MAX - (udp->base.overhead - GW_WIRE_DATA_SIZE);
     if (!udp->segments)
         return 1;
     while (end < tx->count && end - first < GW_DATAPATH_TRAIN_MAX &&
@@ -157,7 +154,7 @@ static void drop_front(struct gw_udp *udp, uint32_t count)
     for (; count > 0; count--) {
         struct gw_pkt *pkt = tx->pkts[tx->first++];
         if (pkt)
-            gw_pkt_release(udp->cfg.pool, pkt);
+            gw_pkt_release(udp->base.cfg.pool, pkt);
     }
 }
 
@@ -229,7 +226,7 @@ static int flush(struct gw_udp *udp, char *error)
             continue;
         } else if (is_group) {
             udp->base.stats.send_errors += count; /* who hears nothing gets it otherwise */
-        } else if (udp->cfg.serves_many || gw_udp_is_transient(errno)) {
+        } else if (udp->base.cfg.serves_many || gw_udp_is_transient(errno)) {
             udp->base.stats.send_errors += count;
         } else {
             char name[64];
@@ -261,7 +258,7 @@ int gw_udp_send(struct gw_datapath *datapath, uint16_t number, struct gw_pkt **p
     GW_ASSERT(gw_udp_can_send(datapath) && count <= GW_DATAPATH_TRAIN_MAX);
     if (!gw_datapath_peer(datapath, number)) {
         for (uint32_t i = 0; i < count; i++)
-            gw_pkt_release(udp->cfg.pool, pkts[i]);
+            gw_pkt_release(udp->base.cfg.pool, pkts[i]);
         udp->base.stats.send_errors += count;
         return GW_OK;
     }
@@ -287,7 +284,6 @@ int gw_udp_blocked_fd(const struct gw_datapath *datapath)
 void gw_udp_tx_fini(struct gw_udp *udp)
 {
     drop_front(udp, udp->tx.count - udp->tx.first);
-    if (udp->tx.late)
-        gw_pkt_release(udp->cfg.pool, udp->tx.late);
+    gw_tx_faults_fini(&udp->faults, udp->base.cfg.pool);
     free(udp->tx.batches);
 }

@@ -1,15 +1,30 @@
-/* The list of datapaths, what none of them opens with, and the table of neighbours. */
+/*
+ * The list of datapaths, what none of them opens with, and the table of neighbours; and what all of
+ * the list must do, each between stations of its own kind. What one does beyond that has tests of
+ * its own (netns/udp_*).
+ */
 #include "host.h"
 #include "support.h"
 
+#include <poll.h>
+
 #include "base/error.h"
 #include "net/datapath.h"
+#include "wire/attach.h"
 
 enum {
     PEERS = 3,
     MTU = 1000,
-    PKTS = 128,
+    PKTS = 256,
+    ENTROPIES = 4,
+    ENTROPY = 3,
+    TRAIN = 20,
+    BUFFER = 64 << 10, /* of a station that hears little */
+    FLOOD = 2000,
+    SIDES = 2, /* A sends, B receives, unless a test says otherwise */
 };
+
+#define COOKIE UINT64_C(0x1122334455660000)
 
 static void datapath_find__knows_the_list(void **state)
 {
@@ -20,6 +35,12 @@ static void datapath_find__knows_the_list(void **state)
     assert_ptr_equal(gw_datapath_find(NULL), udp);
     assert_null(gw_datapath_find("ud"));
     assert_null(gw_datapath_find(""));
+    assert_ptr_equal(gw_datapath_at(0), udp);
+    char error[GW_NET_ERROR_MAX] = "";
+    assert_ptr_equal(gw_datapath_choose("memory", error), gw_datapath_find("memory"));
+    assert_non_null(gw_datapath_find("memory"));
+    assert_null(gw_datapath_choose("pigeon", error));
+    assert_string_equal(error, "no datapath is called pigeon: udp, memory");
 }
 
 /* Nothing is asked to open. */
@@ -76,12 +97,447 @@ static void datapath_set_peer__finds_by_the_cookie(void **state)
     assert_null(gw_datapath_peer(&datapath, 2));
 }
 
+/* Neighbours: one is number 1 at the other. */
+struct side {
+    struct gw_test_host host;
+    struct gw_datapath *datapath;
+    struct gw_datapath_train train; /* what came last */
+};
+
+struct pair {
+    struct side sides[SIDES];
+    char error[GW_NET_ERROR_MAX];
+};
+
+static void open_side(struct pair *pair, struct side *side, const struct gw_datapath_ops *ops,
+                      const struct gw_datapath_cfg *wish)
+{
+    struct gw_datapath_cfg cfg = *wish;
+    struct gw_endpoint_cfg host_cfg = gw_test_host_cfg(1, MTU + GW_AUTH_SIZE);
+    gw_test_host_open(&side->host, &host_cfg, PKTS);
+    cfg.pool = &side->host.pool;
+    cfg.address = cfg.address ? cfg.address : "127.0.0.1";
+    cfg.entropies = ENTROPIES;
+    cfg.mtu = MTU;
+    cfg.peers_max = PEERS;
+    int code = gw_datapath_open(ops, &cfg, &side->datapath, pair->error);
+    if (code)
+        fail_msg("%s: %s", ops->name, pair->error);
+}
+
+static void close_side(struct side *side)
+{
+    gw_datapath_close(side->datapath);
+    gw_test_host_close(&side->host);
+}
+
+static void befriend(struct side *side, const struct side *other, struct gw_auth *auth)
+{
+    const struct gw_datapath_peer peer = {
+        .addr = *gw_datapath_address(other->datapath),
+        .entropies = ENTROPIES,
+        .tx_cookie = COOKIE | 1,
+        .rx_cookie = COOKIE | 1,
+        .auth = auth,
+    };
+    gw_datapath_set_peer(side->datapath, &peer);
+}
+
+static struct pair *open_pair(const struct gw_datapath_ops *ops, const struct gw_datapath_cfg *wish)
+{
+    struct pair *pair = calloc(1, sizeof(*pair));
+    assert_non_null(pair);
+    for (int i = 0; i < SIDES; i++)
+        open_side(pair, &pair->sides[i], ops, wish);
+    for (int i = 0; i < SIDES; i++)
+        befriend(&pair->sides[i], &pair->sides[1 - i], NULL);
+    return pair;
+}
+
+static void close_pair(struct pair *pair)
+{
+    for (int i = 0; i < SIDES; i++)
+        close_side(&pair->sides[i]);
+    free(pair);
+}
+
+static const struct gw_datapath_cfg plain;
+
+/* A packet with `size` bytes that `seq` alone decides; none: an answer. */
+static struct gw_pkt *make(struct side *side, uint32_t seq, uint32_t size)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&side->host.pool);
+    assert_non_null(pkt);
+    *pkt = (struct gw_pkt){.q.kind = size ? GW_PKT_DATA : GW_PKT_ACK,
+                           .q.class = 3,
+                           .q.ecn = GW_ECN_ECT0,
+                           .src = 7,
+                           .dst = 8,
+                           .seq = seq,
+                           .entropy = ENTROPY};
+    pkt->buf = GW_BUF_NONE;
+    if (size) {
+        pkt->buf = gw_buf_claim(&side->host.bufs);
+        assert_int_not_equal(pkt->buf, GW_BUF_NONE);
+        gw_test_fill(gw_buf_bytes(&side->host.bufs, pkt->buf), size, seq);
+        pkt->data.total = UINT16_MAX;
+        pkt->data.len = pkt->data.mss = (uint16_t)size;
+    }
+    return pkt;
+}
+
+/* Sends packets of these sizes, numbered from `first` on, as a train. */
+static void send_train(struct pair *pair, struct side *side, uint32_t first, uint32_t count,
+                       uint32_t size)
+{
+    struct gw_pkt *pkts[GW_DATAPATH_TRAIN_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        pkts[i] = make(side, first + i, size);
+    assert_true(gw_datapath_can_send(side->datapath));
+    assert_int_equal(gw_datapath_send(side->datapath, 1, pkts, count, pair->error), 0);
+    assert_true(gw_datapath_can_send(side->datapath));
+    assert_int_equal(gw_datapath_blocked_fd(side->datapath), -1);
+}
+
+static bool is_readable(const struct side *side)
+{
+    int fds[GW_DATAPATH_FDS_MAX];
+    struct pollfd polled[GW_DATAPATH_FDS_MAX];
+    uint32_t count = gw_datapath_receive_fds(side->datapath, fds);
+    for (uint32_t i = 0; i < count; i++)
+        polled[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    return poll(polled, count, 0) > 0;
+}
+
+/* Takes all that has come: packets go to `pkts`, of `room`. Returns how many. */
+static uint32_t receive(struct pair *pair, struct side *side, struct gw_pkt **pkts, uint32_t room)
+{
+    uint32_t count = 0;
+    int code;
+    while ((code = gw_datapath_receive(side->datapath, 0, &side->train, pair->error)) == 1)
+        for (uint32_t i = 0; i < side->train.count; i++) {
+            assert_true(count < room);
+            assert_int_equal(side->train.peer, 1);
+            pkts[count++] = side->train.pkts[i];
+        }
+    assert_int_equal(code, 0);
+    assert_false(is_readable(side));
+    return count;
+}
+
+/* As above, and gives the packets back; their numbers go to `seqs`, if it is there. */
+static uint32_t receive_seqs(struct pair *pair, struct side *side, uint32_t *seqs)
+{
+    struct gw_pkt *pkts[PKTS];
+    uint32_t count = receive(pair, side, pkts, PKTS);
+    for (uint32_t i = 0; i < count; i++) {
+        if (seqs)
+            seqs[i] = pkts[i]->seq;
+        gw_pkt_release(&side->host.pool, pkts[i]);
+    }
+    return count;
+}
+
+static void moves_trains(const struct gw_datapath_ops *ops)
+{
+    static const uint32_t sizes[] = {MTU, 1, 0, 100, MTU};
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    unsigned char expected[MTU];
+    assert_false(is_readable(b));
+    for (uint32_t k = 0; k < GW_COUNT_OF(sizes); k++) {
+        struct gw_pkt *pkts[TRAIN];
+        send_train(pair, a, 10 * k, TRAIN, sizes[k]);
+        assert_true(is_readable(b));
+        assert_int_equal(receive(pair, b, pkts, TRAIN), TRAIN);
+        for (uint32_t i = 0; i < TRAIN; i++) {
+            assert_int_equal(pkts[i]->seq, 10 * k + i);
+            assert_int_equal(pkts[i]->src, 7);
+            assert_int_equal(pkts[i]->dst, 8);
+            assert_int_equal(pkts[i]->q.class, 3);
+            assert_int_equal(pkts[i]->q.ecn, GW_ECN_ECT0);
+            assert_int_equal(pkts[i]->entropy, ENTROPY);
+            gw_test_fill(expected, sizes[k], 10 * k + i);
+            if (sizes[k])
+                assert_memory_equal(gw_buf_bytes(&b->host.bufs, pkts[i]->buf), expected, sizes[k]);
+            else
+                assert_int_equal(pkts[i]->buf, GW_BUF_NONE);
+            gw_pkt_release(&b->host.pool, pkts[i]);
+        }
+    }
+    send_train(pair, b, 5, 1, MTU); /* and back */
+    assert_int_equal(receive_seqs(pair, a, NULL), 1);
+    assert_int_equal(gw_datapath_stats(a->datapath)->sent, GW_COUNT_OF(sizes) * TRAIN);
+    assert_int_equal(gw_datapath_stats(b->datapath)->received, GW_COUNT_OF(sizes) * TRAIN);
+    assert_int_equal(gw_datapath_stats(b->datapath)->kernel_drops, 0);
+    close_pair(pair);
+}
+
+/* Bytes of the attach protocol say where they come from; other bytes are nobody's. */
+static void tells_control_from_noise(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    const struct gw_datapath_stats *stats = gw_datapath_stats(b->datapath);
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_attach_msg msg = {.step = GW_ATTACH_ASK};
+    gw_attach_encode(&msg, bytes);
+    assert_true(gw_attach_is(bytes, sizeof(bytes)));
+    struct side *from = a, *to = b;
+    struct gw_sock_addr address = *gw_datapath_address(b->datapath);
+    for (int i = 0; i < 2; i++) {
+        gw_datapath_send_control(from->datapath, &address, bytes, sizeof(bytes));
+        assert_int_equal(gw_datapath_receive(to->datapath, 0, &to->train, pair->error), 1);
+        assert_int_equal(to->train.count, 0);
+        assert_int_equal(to->train.length, sizeof(bytes));
+        assert_memory_equal(to->train.control, bytes, sizeof(bytes));
+        assert_true(gw_sock_addr_is_same(&to->train.from, gw_datapath_address(from->datapath)));
+        address = to->train.from; /* now the answer */
+        from = b, to = a;
+    }
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    gw_attach_encode(&(struct gw_attach_msg){.step = GW_ATTACH_PROBE}, bytes);
+    gw_datapath_send_control(a->datapath, gw_datapath_address(b->datapath), bytes, sizeof(bytes));
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(b->train.length, 0);
+    assert_int_equal(stats->malformed, 1); /* a probe goes to groups */
+    memset(bytes, 0x55, sizeof(bytes));
+    gw_datapath_send_control(a->datapath, gw_datapath_address(b->datapath), bytes, sizeof(bytes));
+    gw_datapath_send_control(a->datapath, gw_datapath_address(b->datapath), bytes, 3);
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(stats->wrong_version, 1);
+    assert_int_equal(stats->runts, 1);
+    assert_int_equal(stats->received, 0);
+    close_pair(pair);
+}
+
+static void hears_neighbours_alone(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1], stranger = {0};
+    const struct gw_datapath_stats *stats = gw_datapath_stats(b->datapath);
+    open_side(pair, &stranger, ops, &plain);
+    befriend(&stranger, b, NULL);
+    send_train(pair, &stranger, 0, 2, 100); /* the right cookie, but from elsewhere */
+    struct gw_datapath_peer peer = *gw_datapath_peer(a->datapath, 1);
+    peer.tx_cookie ^= UINT64_C(1) << 40;
+    gw_datapath_set_peer(a->datapath, &peer);
+    send_train(pair, a, 0, 3, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(stats->wrong_cookie, 5);
+    gw_datapath_clear_peer(a->datapath, 1);
+    send_train(pair, a, 0, 2, 100);
+    assert_int_equal(gw_datapath_stats(a->datapath)->send_errors, 2);
+    gw_datapath_clear_peer(b->datapath, 1);
+    befriend(a, b, NULL);
+    send_train(pair, a, 0, 1, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(stats->wrong_cookie, 6);
+    assert_int_equal(stats->received, 0);
+    close_side(&stranger);
+    close_pair(pair);
+}
+
+/* Who is gone is no reason to fail. */
+static void survives_the_other(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    send_train(pair, a, 0, TRAIN, 100);
+    close_side(b);
+    for (uint32_t i = 0; i < 3; i++)
+        send_train(pair, a, 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, a, NULL), 0);
+    const struct gw_datapath_stats *stats = gw_datapath_stats(a->datapath);
+    assert_int_equal(stats->sent + stats->send_errors, 4 * TRAIN);
+    close_side(a);
+    free(pair);
+}
+
+static struct gw_auth auth_of(const char *text, bool is_initiator)
+{
+    static const uint8_t session[GW_ATTACH_NONCE_SIZE] = {3};
+    struct gw_key key;
+    struct gw_auth auth;
+    gw_key_from_text(text, strlen(text), &key);
+    const struct gw_auth_cfg cfg = {.key = &key,
+                                    .session = session,
+                                    .initiators_cookie = 1,
+                                    .responders_cookie = 2,
+                                    .is_initiator = is_initiator};
+    gw_auth_init(&auth, &cfg);
+    return auth;
+}
+
+static void authenticates(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    const struct gw_datapath_stats *stats = gw_datapath_stats(b->datapath);
+    struct gw_auth ours = auth_of("secret", true), theirs = auth_of("secret", false),
+                   other = auth_of("guess", true);
+    befriend(b, a, &theirs);
+    befriend(a, b, &ours);
+    send_train(pair, a, 0, TRAIN, MTU);
+    send_train(pair, a, 0, TRAIN, 0);
+    assert_int_equal(receive_seqs(pair, b, NULL), 2 * TRAIN);
+    theirs = auth_of("secret", false); /* a new session: no number has been here */
+    befriend(a, b, &other);
+    send_train(pair, a, 0, 3, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(stats->forged, 3);
+    befriend(a, b, NULL);
+    send_train(pair, a, 0, 4, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(stats->forged + stats->repeated, 7);
+    uint64_t repeated = stats->repeated;
+    theirs = auth_of("secret", false), ours = auth_of("secret", true);
+    befriend(a, b, &ours);
+    send_train(pair, a, 0, 2, 100);
+    ours = auth_of("secret", true); /* the same numbers again */
+    send_train(pair, a, 0, 2, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 2);
+    assert_int_equal(stats->repeated, repeated + 2);
+    close_pair(pair);
+}
+
+static void loses_doubles_and_delays(const struct gw_datapath_ops *ops)
+{
+    static const uint64_t certain = UINT64_C(1) << 32;
+    uint32_t seqs[PKTS];
+    struct pair *pair = open_pair(ops, &(struct gw_datapath_cfg){.faults.lose_q32 = certain});
+    send_train(pair, &pair->sides[0], 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, &pair->sides[1], NULL), 0);
+    assert_int_equal(gw_datapath_stats(pair->sides[0].datapath)->lost, TRAIN);
+    close_pair(pair);
+
+    pair = open_pair(ops, &(struct gw_datapath_cfg){.faults.duplicate_q32 = certain});
+    send_train(pair, &pair->sides[0], 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, &pair->sides[1], seqs), 2 * TRAIN);
+    for (uint32_t i = 0; i < 2 * TRAIN; i++)
+        assert_int_equal(seqs[i], i / 2);
+    close_pair(pair);
+
+    pair = open_pair(ops, &(struct gw_datapath_cfg){.faults.delay_q32 = certain});
+    send_train(pair, &pair->sides[0], 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, &pair->sides[1], seqs), TRAIN - 1);
+    assert_int_equal(seqs[0], 1);
+    send_train(pair, &pair->sides[0], TRAIN, 1, 100); /* is held itself now */
+    assert_int_equal(receive_seqs(pair, &pair->sides[1], seqs), 1);
+    assert_int_equal(seqs[0], 0);
+    close_pair(pair); /* with one that is held */
+}
+
+/* Without a buffer a packet is lost, and receiving goes on. */
+static void survives_an_empty_pool(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *b = &pair->sides[1];
+    uint32_t held[PKTS + 1], count = 0;
+    while ((held[count] = gw_buf_claim(&b->host.bufs)) != GW_BUF_NONE)
+        count++;
+    send_train(pair, &pair->sides[0], 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 0);
+    assert_int_equal(gw_datapath_stats(b->datapath)->no_room, TRAIN);
+    while (count > 0)
+        gw_buf_release(&b->host.bufs, held[--count]);
+    send_train(pair, &pair->sides[0], 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), TRAIN);
+    close_pair(pair);
+}
+
+/* Who does not read loses what there is no room for, and can count it; nobody waits for it. */
+static void counts_what_it_did_not_read(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &(struct gw_datapath_cfg){.buffer_bytes = BUFFER});
+    struct side *b = &pair->sides[1];
+    const struct gw_datapath_stats *stats = gw_datapath_stats(b->datapath);
+    for (uint32_t i = 0; i < FLOOD / TRAIN; i++)
+        send_train(pair, &pair->sides[0], 0, TRAIN, MTU);
+    while (gw_datapath_receive(b->datapath, 0, &b->train, pair->error) > 0)
+        for (uint32_t i = 0; i < b->train.count; i++)
+            gw_pkt_release(&b->host.pool, b->train.pkts[i]);
+    send_train(pair, &pair->sides[0], 0, 1, MTU); /* brings the count along */
+    assert_int_equal(receive_seqs(pair, b, NULL), 1);
+    assert_true(stats->kernel_drops > 0);
+    assert_true(stats->kernel_drops < FLOOD);
+    assert_int_equal(stats->received + stats->kernel_drops, FLOOD + 1);
+    close_pair(pair);
+}
+
+static void opens_at_free_addresses(const struct gw_datapath_ops *ops)
+{
+    static const char *const wildcards[] = {"127.0.0.1", "0.0.0.0"};
+    struct pair *pair = open_pair(ops, &plain);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    struct gw_datapath_cfg cfg = {
+        .pool = &a->host.pool, .address = "localhost", .entropies = 1, .mtu = MTU, .peers_max = 1};
+    struct gw_datapath *third = NULL;
+    uint16_t port = gw_sock_addr_port(gw_datapath_address(a->datapath));
+    assert_true(port != 0 && port != gw_sock_addr_port(gw_datapath_address(b->datapath)));
+    assert_int_equal(gw_datapath_open(ops, &cfg, &third, pair->error), GW_ERR_INVALID);
+    assert_non_null(strstr(pair->error, "localhost"));
+    for (uint16_t i = 0; i < 2 * ENTROPIES; i++) {
+        cfg.address = wildcards[i / ENTROPIES];
+        cfg.port = (uint16_t)(port + i % ENTROPIES); /* each of the row is taken */
+        assert_int_equal(gw_datapath_open(ops, &cfg, &third, pair->error), GW_ERR_SYSTEM);
+        assert_non_null(strstr(pair->error, cfg.address));
+    }
+    assert_null(third);
+    close_side(a);
+    open_side(pair, a, ops, &(struct gw_datapath_cfg){.port = port}); /* free again */
+    befriend(a, b, NULL);
+    befriend(b, a, NULL);
+    send_train(pair, a, 0, 1, 100);
+    assert_int_equal(receive_seqs(pair, b, NULL), 1);
+    close_pair(pair);
+}
+
+/* At the wildcard a station is at every address, and answers from the one that was asked. */
+static void answers_from_the_address_asked(const struct gw_datapath_ops *ops)
+{
+    struct pair *pair = open_pair(ops, &(struct gw_datapath_cfg){.address = "0.0.0.0"});
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    for (int i = 0; i < SIDES; i++) {
+        struct side *side = &pair->sides[i];
+        struct gw_datapath_peer peer = *gw_datapath_peer(side->datapath, 1);
+        uint16_t port = gw_sock_addr_port(&peer.addr);
+        assert_int_equal(gw_sock_addr_parse("127.0.0.1", port, &peer.addr), 0);
+        gw_datapath_set_peer(side->datapath, &peer);
+    }
+    send_train(pair, a, 0, TRAIN, 100);
+    send_train(pair, b, 0, TRAIN, 100);
+    assert_int_equal(receive_seqs(pair, a, NULL), TRAIN);
+    assert_int_equal(receive_seqs(pair, b, NULL), TRAIN);
+    close_pair(pair);
+}
+
+static void all_datapaths__keep_the_contract(void **state)
+{
+    (void)state;
+    const struct gw_datapath_ops *ops;
+    for (uint32_t i = 0; (ops = gw_datapath_at(i)) != NULL; i++) {
+        print_message("%s\n", ops->name);
+        moves_trains(ops);
+        tells_control_from_noise(ops);
+        hears_neighbours_alone(ops);
+        survives_the_other(ops);
+        authenticates(ops);
+        loses_doubles_and_delays(ops);
+        survives_an_empty_pool(ops);
+        counts_what_it_did_not_read(ops);
+        opens_at_free_addresses(ops);
+        answers_from_the_address_asked(ops);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(datapath_find__knows_the_list),
         cmocka_unit_test(datapath_open__refuses_what_none_can_do),
         cmocka_unit_test(datapath_set_peer__finds_by_the_cookie),
+        cmocka_unit_test(all_datapaths__keep_the_contract),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,23 +81,29 @@ static void arrive(struct fixture *f, uint32_t dst, uint8_t agg_flags)
     gw_node_input(gw_switch_node(f->sw), UPLINK, &pkt, 1, 0);
 }
 
-/* Packets that leave by a port now. */
-static uint32_t count_out(struct fixture *f, uint16_t port)
+/* Packets that leave by a port now, all of them for `dst`. */
+static uint32_t count_out(struct fixture *f, uint16_t port, uint32_t dst)
 {
     struct gw_pkt *pkts[8];
     struct gw_node *node = gw_switch_node(f->sw);
     uint32_t count = gw_node_output(node, port, pkts, 8, 0) & ~GW_OUTPUT_MORE;
     node->ready_count = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(pkts[i]->dst, dst);
         gw_pkt_release(&f->pool, pkts[i]);
+    }
     return count;
 }
 
+/* The group's packet is for the first host that has none of its own. */
 static void expect_out(struct fixture *f, const uint32_t *hosts, uint32_t group)
 {
+    uint16_t first = 0;
+    while (first < HOSTS && hosts[first])
+        first++;
     for (uint16_t host = 0; host < HOSTS; host++)
-        assert_int_equal(count_out(f, 1 + host), hosts[host]);
-    assert_int_equal(count_out(f, GROUP), group);
+        assert_int_equal(count_out(f, 1 + host, HOST + host), hosts[host]);
+    assert_int_equal(count_out(f, GROUP, HOST + first), group);
 }
 
 /* Every set of hosts that hear the group. */
@@ -137,7 +143,7 @@ static void switch_group__ends_with_the_port(void **state)
         gw_switch_set_group(f->sw, 1 + host, GROUP, 0);
     gw_switch_close_port(f->sw, 1, 0);
     assert_int_equal(gw_switch_open_port(f->sw, 1, HOST, true, 0), 0);
-    count_out(f, UPLINK); /* it was announced */
+    count_out(f, UPLINK, GW_ADDRESS_NONE); /* it was announced */
     arrive(f, HOST, 0);
     expect_out(f, (const uint32_t[HOSTS]){1, 0, 0, 0}, 1);
 }

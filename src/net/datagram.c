@@ -1,0 +1,119 @@
+/* From a datagram to a packet; see datagram.h. */
+#include "net/datagram.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "core/codec.h"
+#include "wire/attach.h"
+
+enum gw_datagram_kind gw_datagram_look(struct gw_datapath *datapath, const uint8_t *bytes,
+                                       uint32_t length, uint32_t count)
+{
+    if (length < GW_WIRE_HDR_MIN) {
+        datapath->stats.runts += count;
+        return GW_DATAGRAM_REFUSED;
+    }
+    if (gw_attach_is(bytes, length))
+        return GW_DATAGRAM_CONTROL;
+    if (gw_wire_version(bytes, length) != GW_WIRE_VERSION) {
+        datapath->stats.wrong_version += count;
+        return GW_DATAGRAM_REFUSED;
+    }
+    return GW_DATAGRAM_PACKET;
+}
+
+bool gw_datagram_is_from(const struct gw_datapath_peer *peer, const struct gw_sock_addr *from)
+{
+    uint16_t entropy = (uint16_t)(gw_sock_addr_port(from) - gw_sock_addr_port(&peer->addr));
+    return peer->addr.length == from->length && gw_sock_addr_is_same_host(&peer->addr, from) &&
+           entropy < peer->entropies;
+}
+
+const struct gw_datapath_peer *gw_datagram_sender(const struct gw_datapath *datapath,
+                                                  uint64_t cookie, const struct gw_sock_addr *from)
+{
+    const struct gw_datapath_peer *peer = gw_datapath_peer(datapath, (uint16_t)cookie);
+    return peer && peer->rx_cookie == cookie && gw_datagram_is_from(peer, from) ? peer : NULL;
+}
+
+static void count_refusal(struct gw_datapath_stats *stats, int code)
+{
+    if (code == GW_ERR_VERSION)
+        stats->wrong_version++;
+    else if (code == GW_ERR_UNKNOWN)
+        stats->wrong_cookie++;
+    else
+        stats->malformed++;
+}
+
+/* Judges it by its authentication, the last of its bytes. */
+static bool is_genuine(struct gw_datapath_stats *stats, const struct gw_datagram *datagram)
+{
+    const struct iovec covered = {datagram->bytes, datagram->length - GW_AUTH_SIZE};
+    enum gw_auth_verdict verdict =
+        gw_auth_open(datagram->peer->auth, &covered, 1, datagram->bytes + covered.iov_len);
+    stats->forged += verdict == GW_AUTH_FORGED;
+    stats->repeated += verdict == GW_AUTH_REPEATED || verdict == GW_AUTH_OLD;
+    return verdict == GW_AUTH_GENUINE;
+}
+
+/* Gives the packet its payload, which lies at `bytes`. */
+static bool take_payload(struct gw_datapath *datapath, const struct gw_datagram *datagram,
+                         const uint8_t *bytes, struct gw_pkt *pkt)
+{
+    struct gw_buf_pool *bufs = datapath->cfg.pool->bufs;
+    uint32_t size = gw_codec_payload(pkt);
+    if (size == 0)
+        return true;
+    if (size > datapath->cfg.mtu) { /* behind it there may be room for the authentication alone */
+        datapath->stats.malformed++;
+        return false;
+    }
+    uint32_t fresh = gw_buf_claim(bufs);
+    if (fresh == GW_BUF_NONE) {
+        datapath->stats.no_room++;
+        return false;
+    }
+    if (datagram->buf) {
+        pkt->buf = *datagram->buf;
+        *datagram->buf = fresh;
+    } else {
+        memcpy(gw_buf_bytes(bufs, fresh), bytes, size);
+        pkt->buf = fresh;
+    }
+    return true;
+}
+
+struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, const struct gw_datagram *datagram,
+                                gw_time now)
+{
+    struct gw_pkt_pool *pool = datapath->cfg.pool;
+    uint32_t tail = datagram->peer->auth ? GW_AUTH_SIZE : 0;
+    struct gw_frame frame = {
+        .length = datagram->length - tail, .entropy = datagram->entropy, .tos = datagram->tos};
+    if (datagram->length < GW_WIRE_HDR_MIN + tail) {
+        datapath->stats.runts++;
+        return NULL;
+    }
+    if (tail && !is_genuine(&datapath->stats, datagram))
+        return NULL;
+    memcpy(frame.hdr, datagram->bytes,
+           frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
+    struct gw_pkt *pkt = gw_pkt_claim(pool);
+    if (!pkt) {
+        datapath->stats.no_room++;
+        return NULL;
+    }
+    struct gw_codec codec = {.cookie = datagram->cookie,
+                             .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
+    int code = gw_codec_decode(&codec, &frame, now, pkt);
+    if (code)
+        count_refusal(&datapath->stats, code);
+    if (code || !take_payload(datapath, datagram, datagram->bytes + frame.hdr_size, pkt)) {
+        pkt->buf = GW_BUF_NONE;
+        gw_pkt_release(pool, pkt);
+        return NULL;
+    }
+    return pkt;
+}

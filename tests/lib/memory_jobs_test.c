@@ -1,0 +1,212 @@
+/*
+ * Whole jobs inside one process: every rank is a thread of this test with an I/O thread of its own,
+ * and what they say goes by memory (GRADWIRE_DATAPATH). No socket is open; the rest is what
+ * processes do. Packets are lost, doubled and late, unless a case says otherwise.
+ */
+#include "support.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "gradwire.h"
+
+enum {
+    WORLD = 4,
+    ELEMENTS = 10000,
+    JOBS = 2,
+    ROUNDS = 2,
+    MESSAGE = 30000,
+    TAG = 5,
+};
+
+static const char some_faults[] = "lose=0.01,duplicate=0.01,delay=0.01,seed=7";
+
+/* What a rank does with its open job; 0 is success. */
+typedef int rank_fn(gradwire *job, int rank);
+
+struct rank {
+    pthread_t thread;
+    struct gradwire_options options;
+    rank_fn *fn;
+    int failed;
+};
+
+/* In a rank: a failed check is one line and the value 1. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
+                    gradwire_last_error());                                                        \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static int open_and_run(struct rank *own)
+{
+    int rank = own->options.rank;
+    gradwire *job = NULL;
+    CHECK(gradwire_open(&own->options, &job) == 0);
+    int failed = own->fn(job, rank);
+    gradwire_close(job);
+    return failed;
+}
+
+static void *run_rank(void *argument)
+{
+    struct rank *own = argument;
+    own->failed = open_and_run(own);
+    return NULL;
+}
+
+/* Runs `fn` on all ranks of `jobs` jobs at the same time, each with a rank 0 of its own. */
+static void run_jobs(rank_fn *fn, enum gradwire_via via, int jobs, const char *faults)
+{
+    struct rank ranks[JOBS * WORLD];
+    char joins[JOBS][32];
+    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
+    assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
+    for (int i = 0; i < jobs; i++)
+        snprintf(joins[i], sizeof(joins[i]), "127.0.0.1:%d", 7 + 10 * i);
+    for (int i = 0; i < jobs * WORLD; i++) {
+        struct rank *rank = &ranks[i];
+        rank->fn = fn;
+        gradwire_options_init(&rank->options, sizeof(rank->options));
+        rank->options.rank = i % WORLD;
+        rank->options.world = WORLD;
+        rank->options.join = joins[i / WORLD];
+        rank->options.via = via;
+        rank->options.deadline_ms = 20000;
+        rank->options.paths = 1 + (uint32_t)i % 3;
+        assert_int_equal(pthread_create(&rank->thread, NULL, run_rank, rank), 0);
+    }
+    int failed = 0;
+    for (int i = 0; i < jobs * WORLD; i++) {
+        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+        failed += ranks[i].failed;
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* Sockets that this process has open. */
+static int count_sockets(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    char target[64];
+    int count = 0;
+    if (!folder)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        ssize_t size = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+        target[size > 0 ? size : 0] = '\0';
+        count += strncmp(target, "socket:", 7) == 0;
+    }
+    closedir(folder);
+    return count;
+}
+
+static int sockets_before;
+
+static int sums(gradwire *job, int rank)
+{
+    float *x = malloc(ELEMENTS * sizeof(*x));
+    int32_t *n = malloc(ELEMENTS * sizeof(*n));
+    struct gradwire_stats stats = {.size = sizeof(stats)};
+    CHECK(x && n);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < ELEMENTS; i++) {
+            x[i] = 0.25f * (float)(rank + round) + (float)(i % 7);
+            n[i] = rank * i - round;
+        }
+        CHECK(gradwire_allreduce(job, x, x, ELEMENTS, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+        CHECK(gradwire_allreduce(job, n, n, ELEMENTS, GRADWIRE_INT32, GRADWIRE_SUM) == 0);
+        for (int i = 0; i < ELEMENTS; i++) {
+            CHECK(x[i] == 1.5f + (float)round + 4 * (float)(i % 7));
+            CHECK(n[i] == 6 * i - 4 * round);
+        }
+    }
+    CHECK(count_sockets() == sockets_before);
+    CHECK(gradwire_get_stats(job, &stats) == 0);
+    CHECK(stats.datagrams_sent > 0 && stats.datagrams_received > 0);
+    CHECK(gradwire_barrier(job) == 0);
+    free(x);
+    free(n);
+    return 0;
+}
+
+/* Each rank sends to the next, and hears of the one before. */
+static int messages(gradwire *job, int rank)
+{
+    unsigned char sent[MESSAGE], heard[MESSAGE];
+    gradwire_call call;
+    memset(sent, 'a' + rank, sizeof(sent));
+    int from = (rank + WORLD - 1) % WORLD;
+    CHECK(gradwire_receive_start(job, heard, sizeof(heard), from, TAG, &call) == 0);
+    CHECK(gradwire_send(job, sent, sizeof(sent), (rank + 1) % WORLD, TAG) == 0);
+    CHECK(gradwire_wait(job, call) == 0);
+    for (int i = 0; i < MESSAGE; i++)
+        CHECK(heard[i] == 'a' + from);
+    CHECK(gradwire_barrier(job) == 0);
+    return 0;
+}
+
+static void memory_jobs__add_up_in_a_switch(void **state)
+{
+    (void)state;
+    run_jobs(sums, GRADWIRE_VIA_INA, 1, some_faults);
+}
+
+static void memory_jobs__add_up_at_a_server(void **state)
+{
+    (void)state;
+    run_jobs(sums, GRADWIRE_VIA_PS, 1, some_faults);
+}
+
+static void memory_jobs__add_up_around_a_ring(void **state)
+{
+    (void)state;
+    run_jobs(sums, GRADWIRE_VIA_RING, 1, some_faults);
+    run_jobs(messages, GRADWIRE_VIA_RING, 1, some_faults);
+}
+
+static void memory_jobs__run_beside_each_other(void **state)
+{
+    (void)state;
+    run_jobs(sums, GRADWIRE_VIA_INA, JOBS, "");
+    run_jobs(sums, GRADWIRE_VIA_RING, JOBS, "");
+}
+
+/* Two ranks 0 at one address, as with sockets. */
+static void memory_jobs__need_an_address_each(void **state)
+{
+    (void)state;
+    struct gradwire_options options;
+    gradwire *first = NULL, *second = NULL;
+    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
+    assert_int_equal(setenv("GRADWIRE_FAULTS", "", 1), 0);
+    gradwire_options_init(&options, sizeof(options));
+    options.rank = 0;
+    options.world = 1;
+    options.join = "127.0.0.1:7";
+    assert_int_equal(gradwire_open(&options, &first), 0);
+    assert_int_equal(gradwire_open(&options, &second), GRADWIRE_ERR_SYSTEM);
+    assert_non_null(strstr(gradwire_last_error(), ":7 "));
+    assert_null(second);
+    gradwire_close(first);
+    assert_int_equal(gradwire_open(&options, &second), 0);
+    gradwire_close(second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_jobs__add_up_in_a_switch),
+        cmocka_unit_test(memory_jobs__add_up_at_a_server),
+        cmocka_unit_test(memory_jobs__add_up_around_a_ring),
+        cmocka_unit_test(memory_jobs__run_beside_each_other),
+        cmocka_unit_test(memory_jobs__need_an_address_each),
+    };
+    sockets_before = count_sockets();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
