@@ -25,7 +25,7 @@ enum gw_dtype {
 /* What one element is made of those of all workers. */
 enum gw_op {
     GW_OP_SUM,
-    GW_OP_AVERAGE, /* of floats; of integers it is rounded */
+    GW_OP_AVERAGE, /* of floats and, rounded, of int32 */
     GW_OP_MIN,
     GW_OP_MAX,
     GW_OP_PRODUCT,
@@ -48,6 +48,13 @@ static inline bool gw_dtype_is_float(enum gw_dtype type)
 static inline bool gw_dtype_by_switch(enum gw_dtype type)
 {
     return type < GW_DTYPE_SUMMABLE;
+}
+
+/* Whether there is such an operation. */
+static inline bool gw_op_exists(enum gw_op op, enum gw_dtype type)
+{
+    bool averages = gw_dtype_is_float(type) || type == GW_DTYPE_I32;
+    return op < GW_OPS && type < GW_DTYPES && (op != GW_OP_AVERAGE || averages);
 }
 
 /* Whether a sum through switches can do this. */

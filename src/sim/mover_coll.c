@@ -78,13 +78,14 @@ static uint32_t flows_of(const struct gw_job_spec *spec)
     return spec->flows ? spec->flows : FLOWS_DEFAULT;
 }
 
-/* Tags of a call for the largest piece: as many for each step as its largest has segments. */
+/* Tags of a call for the largest piece. */
 static uint64_t call_tags(const struct gw_sim *sim, const struct gw_job_spec *spec)
 {
-    const struct gw_coll_ops *coll = spec->coll;
-    uint64_t bytes = gw_sim_piece_max(sim, spec);
-    uint64_t largest = coll->largest(spec->worker_count, bytes / sizeof(float)) * sizeof(float);
-    return coll->steps(spec->worker_count) * ((largest + spec->segment - 1) / spec->segment);
+    const struct gw_coll_call largest = {
+        .coll = spec->coll,
+        .tensor = {.count = gw_sim_piece_max(sim, spec) / sizeof(float), .type = GW_DTYPE_F32},
+    };
+    return gw_coll_call_tags(&largest, spec->worker_count, (uint32_t)spec->segment, flows_of(spec));
 }
 
 static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
@@ -95,8 +96,8 @@ static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec
 static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_job_spec *spec)
 {
     return (struct gw_coll_run_cfg){
-        .coll = spec->coll,
         .world = spec->worker_count,
+        .lanes_max = gw_coll_run_lanes(spec->coll, 0, spec->worker_count),
         .addresses = gw_sim_workers_of(sim, spec),
         .transport = &sim->scenario->transport,
         .path = {.rate_bps = sim->scenario->host_rate_bps},
@@ -123,12 +124,13 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
 }
 
 /* The path to the farthest of those to whom a member sends. */
-static struct gw_path path_of(const struct gw_sim *sim, const struct gw_coll_run_cfg *cfg)
+static struct gw_path path_of(const struct gw_sim *sim, const struct gw_coll_ops *coll,
+                              const struct gw_coll_run_cfg *cfg)
 {
     struct gw_path path = {0};
     uint32_t last = cfg->rank;
-    for (uint32_t step = 0; step < cfg->coll->steps(cfg->world); step++) {
-        uint32_t to = cfg->coll->step(cfg->rank, cfg->world, step, 0).to;
+    for (uint32_t step = 0; step < coll->steps(cfg->world); step++) {
+        uint32_t to = coll->step(cfg->rank, cfg->world, 0, step, 0).to;
         if (to == last)
             continue;
         last = to;
@@ -141,10 +143,11 @@ static struct gw_path path_of(const struct gw_sim *sim, const struct gw_coll_run
 
 static void hold_open(struct gw_sim *sim, const struct team *team, struct gw_sim_member *member)
 {
+    const struct gw_coll_ops *coll = gw_sim_job_of(sim, member)->spec->coll;
     struct gw_coll_run_cfg cfg = team->cfg;
     struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
     cfg.rank = member->rank;
-    cfg.path = path_of(sim, &cfg);
+    cfg.path = path_of(sim, coll, &cfg);
     size_t size = gw_aligned(gw_coll_run_size(&cfg));
     *hold = (struct hold){
         .calls = gw_memory_zeroed(team->places, sizeof(*hold->calls)),
@@ -203,15 +206,16 @@ static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32
     struct call *call = &((struct hold *)member->mover)->calls[place];
     const struct gw_piece *piece = &member->pieces[call->berth];
     uint64_t first = member->in ? gw_sim_piece_first(job, piece) : 0;
-    struct gw_tensor tensor = {
-        .in = member->in ? member->in + first : NULL,
-        .out = member->out ? member->out + first : NULL,
-        .count = piece->bytes / sizeof(float),
-        .type = GW_DTYPE_F32,
-        .tag = job->first_tag + place * team->tags,
+    const struct gw_coll_call reduce = {
+        .coll = job->spec->coll,
+        .tensor = {.in = member->in ? member->in + first : NULL,
+                   .out = member->out ? member->out + first : NULL,
+                   .count = piece->bytes / sizeof(float),
+                   .type = GW_DTYPE_F32,
+                   .tag = job->first_tag + place * team->tags},
     };
     call->state = CALL_MOVING;
-    int error = gw_coll_run_start(call->run, &tensor, now);
+    int error = gw_coll_run_start(call->run, &reduce, now);
     GW_ASSERT(error == GW_OK); /* it is idle, and the tags have been counted */
     for (uint32_t i = 0; i < call->kept_count; i++)
         gw_coll_run_event(call->run, &call->kept[i], now);

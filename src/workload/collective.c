@@ -12,13 +12,13 @@ void gw_collective_add(struct gw_workload *workload, const struct gw_collective 
     uint32_t first_flow = workload->flow_count, first_trigger = workload->trigger_count;
     for (uint32_t step = 0; step + 1 < steps; step++)
         for (uint32_t rank = 0; rank < n; rank++) {
-            uint32_t to = coll->step(rank, n, step % round, collective->elements).to;
+            uint32_t to = coll->step(rank, n, 0, step % round, collective->elements).to;
             gw_workload_add_trigger(workload, 1, false);
             gw_workload_add_start(workload, first_flow + (step + 1) * n + to);
         }
     for (uint32_t step = 0; step < steps; step++)
         for (uint32_t rank = 0; rank < n; rank++) {
-            struct gw_coll_step move = coll->step(rank, n, step % round, collective->elements);
+            struct gw_coll_step move = coll->step(rank, n, 0, step % round, collective->elements);
             struct gw_flow_spec flow = {
                 .src = collective->hosts[rank],
                 .dst = collective->hosts[move.to],

@@ -4,22 +4,22 @@
  */
 #include "coll_run_fixture.h"
 
-static struct gw_tensor bare(const struct model *m, uint64_t count)
+static struct gw_coll_call bare(const struct model *m, uint64_t count)
 {
-    return (struct gw_tensor){.count = count, .type = GW_DTYPE_F32, .tag = m->tag};
+    return call_at(m, &(struct call){.count = count, .type = GW_DTYPE_F32}, NULL, NULL);
 }
 
 static void bare_start(struct model *m, uint32_t rank, uint64_t count)
 {
-    struct gw_tensor tensor = bare(m, count);
-    assert_int_equal(gw_coll_run_start(m->workers[rank].run, &tensor, gw_mem_now(m->mem)), GW_OK);
+    const struct gw_coll_call call = bare(m, count);
+    assert_int_equal(gw_coll_run_start(m->workers[rank].run, &call, gw_mem_now(m->mem)), GW_OK);
 }
 
 /* Runs a call, and gives away when each worker was done and what it sent. */
 static void measure(const struct setup *setup, uint64_t count, gw_time *times, uint64_t *packets)
 {
     struct model m;
-    struct call call = {count, GW_DTYPE_F32, false, 1};
+    struct call call = {count, GW_DTYPE_F32, GW_OP_SUM, 1};
     unsigned char *results[WORLD_MAX];
     model_open(&m, setup);
     gw_time begin = gw_mem_now(m.mem);
@@ -173,9 +173,9 @@ static void coll_run_bare__has_no_memory(void **state)
     struct gw_coll_run_cfg cfg = m.cfg;
     cfg.segment = GW_COLL_RUN_SEGMENT_MAX;
     assert_in_range(gw_coll_run_size(&cfg), 1, 4096);
-    struct gw_tensor tensor = bare(&m, 10);
-    tensor.out = m.workers[0].tensor;
-    assert_int_equal(gw_coll_run_start(m.workers[0].run, &tensor, 0), GW_ERR_INVALID);
+    struct gw_coll_call call = bare(&m, 10);
+    call.tensor.out = m.workers[0].tensor;
+    assert_int_equal(gw_coll_run_start(m.workers[0].run, &call, 0), GW_ERR_INVALID);
     assert_int_equal(state_of(&m.workers[0]), GW_COLL_RUN_IDLE);
     model_close(&m);
 }

@@ -21,7 +21,7 @@ static void coll_run__fails_when_a_worker_dies(void **state)
 {
     (void)state;
     enum { WORLD = 5, DEAD = 3 };
-    struct call call = {COUNT_MAX, GW_DTYPE_F32, false, 2};
+    struct call call = {COUNT_MAX, GW_DTYPE_F32, GW_OP_SUM, 2};
     for (gw_time life = 0; life <= 80 * GW_US; life += 20 * GW_US) {
         struct model m;
         model_open(&m,
@@ -63,7 +63,7 @@ static void coll_run__fails_when_a_sum_does_not_fit(void **state)
     static const int32_t values[WORLD] = {1, INT32_MAX, -INT32_MAX, 0};
     struct model m;
     model_open(&m, &(struct setup){.coll = "ring", .world = WORLD, .segment = 400, .flows = 4});
-    struct call call = {COUNT, GW_DTYPE_I32, false, 3};
+    struct call call = {COUNT, GW_DTYPE_I32, GW_OP_SUM, 3};
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         fill_tensor(m.workers[rank].tensor, &call, rank);
         memcpy(m.workers[rank].tensor + AT * sizeof(int32_t), &values[rank], sizeof(int32_t));
@@ -94,7 +94,7 @@ static void coll_run__fails_when_sizes_differ(void **state)
     for (int32_t more = -4; more <= 4; more += 8) {
         struct model m;
         model_open(&m, &(struct setup){.coll = "ring", .world = 2, .segment = 4000, .flows = 2});
-        struct call call = {1000, GW_DTYPE_F32, false, 3};
+        struct call call = {1000, GW_DTYPE_F32, GW_OP_SUM, 3};
         for (uint32_t rank = 0; rank < 2; rank++) {
             start(&m, rank, &call);
             call.count += (uint64_t)more;

@@ -1,6 +1,6 @@
 /*
  * Up to 8 workers for tests of coll_run.h: each has an endpoint with a run, and one switch joins
- * them. A call is checked against the schedule played step by step.
+ * them. An all-reduce is checked against the schedule played step by step.
  */
 #ifndef GW_TESTS_COLL_RUN_FIXTURE_H
 #define GW_TESTS_COLL_RUN_FIXTURE_H
@@ -11,6 +11,7 @@
 #include "switch_fixture.h"
 
 #include "base/error.h"
+#include "core/quant/combine.h"
 #include "core/ranks/coll_run.h"
 #include "net/mem.h"
 
@@ -22,6 +23,7 @@ enum {
     HDR = 44,
     PKTS = 4096,
     COUNT_MAX = 40000,
+    ELEMENT_MAX = 8,     /* bytes */
     STEPS_MAX = 4000000, /* guards against hanging only */
 };
 
@@ -100,7 +102,7 @@ static inline void worker_open(struct model *m, uint32_t rank)
     size_t size = gw_coll_run_size(&m->cfg);
     assert_true(size > 0);
     worker->run = gw_coll_run_init(gw_test_take(size), &m->cfg, worker->host.endpoint);
-    worker->tensor = gw_test_take(COUNT_MAX * sizeof(uint32_t));
+    worker->tensor = gw_test_take(COUNT_MAX * ELEMENT_MAX);
     gw_mem_add(m->mem, gw_endpoint_node(worker->host.endpoint), &worker->host.pool);
 }
 
@@ -116,8 +118,8 @@ static inline void model_open(struct model *m, const struct setup *setup)
     for (uint32_t i = 0; i < WORLD_MAX; i++)
         m->addresses[i] = FIRST_ADDRESS + i;
     m->cfg = (struct gw_coll_run_cfg){
-        .coll = m->coll,
         .world = setup->world,
+        .lanes_max = gw_coll_run_lanes(m->coll, 0, setup->world),
         .addresses = m->addresses,
         .transport = &m->transport,
         .path = {.rate_bps = RATE_BPS},
@@ -240,23 +242,29 @@ static inline void model_close(struct model *m)
 struct call {
     uint64_t count;
     enum gw_dtype type;
-    bool average;
+    enum gw_op op;
     uint64_t seed;
 };
+
+static inline struct gw_coll_call call_at(const struct model *m, const struct call *call,
+                                          const void *in, void *out)
+{
+    return (struct gw_coll_call){
+        .coll = m->coll,
+        .tensor = {.in = in,
+                   .out = out,
+                   .count = call->count,
+                   .type = call->type,
+                   .op = call->op,
+                   .tag = m->tag},
+    };
+}
 
 static inline void expect_start(struct model *m, uint32_t rank, const struct call *call, int result)
 {
     unsigned char *tensor = m->workers[rank].tensor;
-    assert_int_equal(
-        gw_coll_run_start(m->workers[rank].run,
-                          &(struct gw_tensor){.in = tensor,
-                                              .out = tensor,
-                                              .count = call->count,
-                                              .type = call->type,
-                                              .op = call->average ? GW_OP_AVERAGE : GW_OP_SUM,
-                                              .tag = m->tag},
-                          gw_mem_now(m->mem)),
-        result);
+    const struct gw_coll_call reduce = call_at(m, call, tensor, tensor);
+    assert_int_equal(gw_coll_run_start(m->workers[rank].run, &reduce, gw_mem_now(m->mem)), result);
 }
 
 static inline void start(struct model *m, uint32_t rank, const struct call *call)
@@ -267,23 +275,43 @@ static inline void start(struct model *m, uint32_t rank, const struct call *call
 /* The next call takes other tags. */
 static inline void move_tags(struct model *m, const struct call *call)
 {
-    m->tag += (uint32_t)gw_coll_run_tags(m->workers[0].run, call->count, call->type);
+    const struct gw_coll_call reduce = call_at(m, call, NULL, NULL);
+    m->tag += (uint32_t)gw_coll_run_tags(m->workers[0].run, &reduce);
 }
 
-/* Floats of either sign and about the same magnitude, integers whose sums fit. */
+/* Numbers as `op` should have them: for minimum and maximum any, else floats of either sign and
+ * about the same magnitude, and integers whose sums or products fit. */
+static inline uint64_t number_of(uint64_t bits, const struct call *call, uint32_t rank)
+{
+    bool is_product = call->op == GW_OP_PRODUCT;
+    if (call->op == GW_OP_MIN || call->op == GW_OP_MAX)
+        return bits;
+    switch (call->type) {
+    case GW_DTYPE_F32:
+        return (bits & 0x81ffffff) | 0x3c000000;
+    case GW_DTYPE_F16:
+        return (bits & 0x83ff) | 0x3800;
+    case GW_DTYPE_BF16:
+        return (bits & 0x83ff) | 0x3c00;
+    case GW_DTYPE_F64:
+        return (bits & UINT64_C(0x803fffffffffffff)) | UINT64_C(0x3f80000000000000);
+    case GW_DTYPE_I32:
+        return is_product ? bits % 3 + 1 : (uint32_t)((int32_t)bits >> 4);
+    case GW_DTYPE_I64:
+        return is_product ? bits % 30 : (uint64_t)((int64_t)bits >> 4);
+    default:
+        return is_product ? 1 + (rank & bits & 1) : bits % 32;
+    }
+}
+
 static inline void fill_tensor(unsigned char *tensor, const struct call *call, uint32_t rank)
 {
     uint32_t size = gw_dtype_size(call->type);
     gw_test_fill(tensor, call->count * size, call->seed * WORLD_MAX + rank);
     for (uint64_t i = 0; i < call->count; i++) {
-        uint32_t bits = 0;
+        uint64_t bits = 0;
         memcpy(&bits, tensor + size * i, size);
-        if (call->type == GW_DTYPE_F32)
-            bits = (bits & UINT32_C(0x81ffffff)) | UINT32_C(0x3c000000);
-        else if (call->type == GW_DTYPE_I32)
-            bits = (uint32_t)((int32_t)bits >> 4);
-        else
-            bits = (bits & 0x83ff) | (call->type == GW_DTYPE_F16 ? 0x3800 : 0x3c00);
+        bits = number_of(bits, call, rank);
         memcpy(tensor + size * i, &bits, size);
     }
 }
@@ -304,15 +332,15 @@ static inline void reference(const struct model *m, const struct call *call,
         for (uint32_t rank = 0; rank < n; rank++)
             memcpy(before[rank], results[rank], call->count * size);
         for (uint32_t rank = 0; rank < n; rank++) {
-            struct gw_coll_step step = m->coll->step(rank, n, at, call->count);
-            bool is_last = m->coll->step(rank, n, at + 1, call->count).op == GW_COLL_COPY;
+            struct gw_coll_step step = m->coll->step(rank, n, 0, at, call->count);
+            bool is_share = call->op == GW_OP_AVERAGE && step.merge == GW_COLL_COMPLETE;
+            const struct gw_combination how = {call->op, call->type, is_share ? n : 1};
             unsigned char *to = results[rank] + step.recv_first * size;
             const unsigned char *from = before[step.from] + step.recv_first * size;
-            if (step.op == GW_COLL_COPY)
+            if (step.merge == GW_COLL_COPY)
                 memcpy(to, from, step.recv_count * size);
             else
-                assert_true(kernels->reduce[call->type](to, from, (uint32_t)step.recv_count,
-                                                        call->average && is_last ? n : 1));
+                assert_true(gw_combine(kernels, &how, to, from, (uint32_t)step.recv_count));
         }
     }
     for (uint32_t rank = 0; rank < n; rank++)
@@ -323,7 +351,7 @@ static inline void fill_all(struct model *m, const struct call *call, unsigned c
 {
     for (uint32_t rank = 0; rank < m->setup.world; rank++) {
         fill_tensor(m->workers[rank].tensor, call, rank);
-        results[rank] = gw_test_take(call->count * sizeof(uint32_t) + 1);
+        results[rank] = gw_test_take(call->count * ELEMENT_MAX + 1);
         memcpy(results[rank], m->workers[rank].tensor, call->count * gw_dtype_size(call->type));
     }
     reference(m, call, results);

@@ -87,18 +87,19 @@ struct gw_communicator_cfg {
     uint8_t class;                        /* of its messages */
     const struct gw_transport *transport; /* of flows; must outlive it */
     uint32_t mtu;                         /* payload bytes of a full packet */
-    uint32_t segment;                     /* bytes of a collective that travel as one message */
+    uint32_t segment;                     /* bytes of a collective that travel as one message: a
+                                             multiple of 4, at least 8 */
     uint32_t flows;                       /* of a collective at the same time */
     uint32_t incarnation;                 /* random, not 0 */
-    /* Of stakes; the rest of a worker's options are the job's terms. */
-    struct gw_worker_cfg worker; /* timeout, stall, congestion_control, resend_gap, keeps_results,
-                                    window_min (a bound, if the job's window is smaller), kernels;
-                                    the rest is filled in */
-    gw_time retry;               /* as in struct gw_member_cfg */
+    /* Of stakes. What the job's terms say is filled in, tensors_max, and kernels if it is NULL;
+     * window_initial (0: the job's window) and window_min count as the job's window at most. */
+    struct gw_worker_cfg worker;
+    gw_time retry; /* as in struct gw_member_cfg */
     gw_time beat;
     gw_time stall;                    /* without progress for so long, the job fails; 0: never */
-    const struct gw_kernels *kernels; /* NULL: no payload */
-    struct gw_allocator allocator;    /* for workers, values, and what is received for them */
+    const struct gw_kernels *kernels; /* NULL: no payload; then nothing is pushed or pulled */
+    struct gw_allocator allocator;    /* for workers, values, and what is received for them, and
+                                         for what a reduce by servers gives those who do not want it */
 };
 
 enum gw_communicator_event_kind {
@@ -154,8 +155,10 @@ struct gw_mesh *gw_communicator_mesh(struct gw_communicator *comm);
 
 /*
  * Starts a call, before GW_COMMUNICATOR_OPEN too; it ends with DONE, REFUSED or the job's failure.
- * Returns 0; GW_ERR_NO_ROOM (GW_COMMUNICATOR_CALLS_MAX are in work); GW_ERR_INVALID (a type that
- * the operation is not for, a rank out of range, too large); or GW_ERR_OUT (it is over, or leaves).
+ * Poll afterwards. Returns 0; GW_ERR_NO_ROOM (GW_COMMUNICATOR_CALLS_MAX are in work, or have an
+ * event that was not polled); GW_ERR_INVALID (a type that the operation is not for, a rank out of
+ * range, memory that is missing, too large); GW_ERR_NO_MEMORY; or GW_ERR_OUT (it is over, or
+ * leaves).
  */
 int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *call, gw_time now);
 
@@ -169,7 +172,7 @@ bool gw_communicator_event(struct gw_communicator *comm, const struct gw_event *
 bool gw_communicator_poll(struct gw_communicator *comm, struct gw_communicator_event *event,
                           gw_time now);
 
-/* Whether polling again soon would do more, without anything arriving. */
+/* Whether polling would do more, without anything arriving. */
 bool gw_communicator_has_work(const struct gw_communicator *comm);
 
 /* Begins to leave, with no calls in work; ends with LEFT or FAILED. */

@@ -32,8 +32,10 @@ static void range_of(uint32_t first, uint32_t size, uint32_t n, uint64_t count,
     *elements = gw_coll_chunk(first + size, n, count) - *first_element;
 }
 
-static struct gw_coll_step step(uint32_t rank, uint32_t n, uint32_t at, uint64_t count)
+static struct gw_coll_step step(uint32_t rank, uint32_t n, uint32_t root, uint32_t at,
+                                uint64_t count)
 {
+    (void)root;
     uint32_t halvings = log2_of(n);
     bool is_halving = at < halvings;
     /* Distance of the partners, and chunks that they exchange. */
@@ -42,7 +44,10 @@ static struct gw_coll_step step(uint32_t rank, uint32_t n, uint32_t at, uint64_t
     struct gw_coll_step move = {
         .to = rank ^ size,
         .from = rank ^ size,
-        .op = is_halving ? GW_COLL_REDUCE : GW_COLL_COPY,
+        .round = at,
+        .merge = at + 1 < halvings    ? GW_COLL_COMBINE
+                 : at + 1 == halvings ? GW_COLL_COMPLETE
+                                      : GW_COLL_COPY,
     };
     range_of(is_halving ? other : own, size, n, count, &move.send_first, &move.send_count);
     range_of(is_halving ? own : other, size, n, count, &move.recv_first, &move.recv_count);
@@ -59,8 +64,10 @@ const struct gw_coll_ops gw_coll_halving_doubling = {
     .algo = {.name = "halving-doubling",
              .summary = "pairs exchange halves to be summed, then the sums; a power of two workers",
              .source = "Rabenseifner (ICCS 2004); Thakur et al. (IJHPCA 2005)"},
+    .kind = GW_COLL_ALLREDUCE,
     .allows = allows,
     .steps = steps,
+    .rounds = steps,
     .step = step,
     .largest = largest,
 };

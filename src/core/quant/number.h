@@ -34,6 +34,9 @@ enum {
     GW_F32_NAN = 0x7fc00000,
 };
 
+#define GW_F64_INFINITY INT64_C(0x7ff0000000000000)
+#define GW_F64_NAN      INT64_C(0x7ff8000000000000)
+
 static inline float gw_f32_of_bits(uint32_t bits)
 {
     float x;
@@ -83,6 +86,18 @@ static inline uint32_t gw_u32_load(const unsigned char *from)
 }
 
 static inline void gw_u32_store(unsigned char *to, uint32_t bits)
+{
+    memcpy(to, &bits, sizeof(bits));
+}
+
+static inline uint64_t gw_u64_load(const unsigned char *from)
+{
+    uint64_t bits;
+    memcpy(&bits, from, sizeof(bits));
+    return bits;
+}
+
+static inline void gw_u64_store(unsigned char *to, uint64_t bits)
 {
     memcpy(to, &bits, sizeof(bits));
 }
@@ -209,6 +224,18 @@ static inline void gw_f32_store(unsigned char *to, double x)
 {
     uint32_t bits = gw_f32_bits((float)x);
     gw_u32_store(to, gw_select((int32_t)(bits & INT32_MAX) > GW_F32_INFINITY, GW_F32_NAN, bits));
+}
+
+static inline double gw_f64_load(const unsigned char *from)
+{
+    return gw_f64_of_bits(gw_u64_load(from));
+}
+
+static inline void gw_f64_store(unsigned char *to, double x)
+{
+    uint64_t bits = gw_f64_bits(x);
+    uint64_t is_nan = -(uint64_t)((int64_t)(bits & INT64_MAX) > GW_F64_INFINITY);
+    gw_u64_store(to, bits ^ ((bits ^ GW_F64_NAN) & is_nan));
 }
 
 /*

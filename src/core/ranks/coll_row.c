@@ -5,18 +5,20 @@ enum {
     WORDS = GW_COLL_LATER_MAX / 64,
 };
 
-/* The peers of a step do not depend on the number of elements. */
-static uint32_t sender_of(const struct gw_coll_row *row, uint32_t step)
+/* The peers of a step do not depend on root and count. */
+static uint32_t sender_of(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world,
+                          uint32_t step)
 {
-    return row->coll->step(row->rank, row->world, step, 0).from;
+    return coll->step(rank, world, 0, step, 0).from;
 }
 
-uint32_t gw_coll_lanes(const struct gw_coll_row *row, struct gw_coll_lane *lanes)
+uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world,
+                       struct gw_coll_lane *lanes)
 {
-    uint32_t count = 0;
-    for (uint32_t step = 0; step < row->steps; step++) {
-        uint32_t peer = sender_of(row, step), first = 0;
-        while (sender_of(row, first) != peer)
+    uint32_t count = 0, steps = world > 1 ? coll->steps(world) : 0;
+    for (uint32_t step = 0; step < steps; step++) {
+        uint32_t peer = sender_of(coll, rank, world, step), first = 0;
+        while (sender_of(coll, rank, world, first) != peer)
             first++;
         if (first != step)
             continue;
@@ -27,22 +29,33 @@ uint32_t gw_coll_lanes(const struct gw_coll_row *row, struct gw_coll_lane *lanes
     return count;
 }
 
+/* The cursor at the first segment of the next step. */
+static struct gw_coll_cursor step_behind(const struct gw_coll_row *row,
+                                         struct gw_coll_cursor cursor)
+{
+    if (cursor.step + 1 < row->steps)
+        return (struct gw_coll_cursor){.lap = cursor.lap, .step = cursor.step + 1};
+    uint32_t left = row->segments - cursor.lap;
+    return (struct gw_coll_cursor){.lap = cursor.lap + (left < row->lap ? left : row->lap)};
+}
+
 bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
                       struct gw_coll_cursor *cursor, struct gw_coll_message *message)
 {
-    for (; cursor->step < row->steps; *cursor = (struct gw_coll_cursor){.step = cursor->step + 1}) {
-        struct gw_coll_step step = row->coll->step(row->rank, row->world, cursor->step, row->count);
-        uint64_t before = (uint64_t)cursor->segment * row->segment_values;
+    for (; cursor->lap < row->segments; *cursor = step_behind(row, *cursor)) {
+        struct gw_coll_step step = gw_coll_row_step(row, cursor->step);
+        uint64_t segment = (uint64_t)cursor->lap + cursor->segment;
+        uint64_t before = segment * row->segment_values;
         uint64_t count = way == GW_COLL_SENT ? step.send_count : step.recv_count;
-        if (before >= count)
+        if (cursor->segment >= row->lap || before >= count)
             continue;
         uint64_t left = count - before;
         *message = (struct gw_coll_message){
             .first = before + (way == GW_COLL_SENT ? step.send_first : step.recv_first),
             .count = left < row->segment_values ? (uint32_t)left : row->segment_values,
             .peer = way == GW_COLL_SENT ? step.to : step.from,
-            .tag = row->tag + cursor->step * row->segments + cursor->segment,
-            .op = step.op,
+            .tag = gw_coll_row_tag(row, &step, *cursor),
+            .merge = step.merge,
         };
         message->bytes = message->count * row->element_size;
         return true;
@@ -53,9 +66,11 @@ bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
 bool gw_coll_row_brings(const struct gw_coll_row *row, struct gw_coll_cursor cursor, uint32_t end,
                         const struct gw_coll_message *message)
 {
+    if (cursor.lap == row->segments)
+        return false;
     uint64_t before = (uint64_t)cursor.segment * row->segment_values;
     for (uint32_t i = cursor.step; i < end; i++, before = 0) {
-        struct gw_coll_step step = row->coll->step(row->rank, row->world, i, row->count);
+        struct gw_coll_step step = gw_coll_row_step(row, i);
         uint64_t from = step.recv_first + before, to = step.recv_first + step.recv_count;
         from = from > message->first ? from : message->first;
         to = to < message->first + message->count ? to : message->first + message->count;
@@ -71,7 +86,7 @@ bool gw_coll_lane_next(const struct gw_coll_row *row, struct gw_coll_lane *lane,
     while (gw_coll_row_next(row, GW_COLL_RECEIVED, &lane->next, message)) {
         if (message->peer == lane->peer)
             return true;
-        lane->next = (struct gw_coll_cursor){.step = lane->next.step + 1};
+        lane->next = step_behind(row, lane->next);
     }
     return false;
 }

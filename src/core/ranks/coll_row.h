@@ -1,6 +1,10 @@
 /*
  * The messages of one call of coll_run.h, as a row: what each worker sends and receives is ordered
- * by step of the schedule, then segment. Pure functions of the call; the inside of coll_run.c.
+ * by lap, then step of the schedule, then segment. Pure functions of the call; the inside of
+ * coll_run.c.
+ *
+ * A lap is all steps with some segments of each. Where what is combined takes memory until it has
+ * been sent on, laps are short, so that it is sent on soon; else one lap has all segments.
  *
  * A lane is a worker that sends to this one. Of a lane without payload it is counted what has
  * arrived: all messages before `next`, and some of the following. Of these there are less than
@@ -13,6 +17,9 @@
 
 enum {
     GW_COLL_LATER_MAX = 128, /* twice the most flows of a run */
+    /* Of a short lap, times flows: what a worker sends in it depends on what arrived two flows'
+     * worth of messages before, so that it need not wait for that. */
+    GW_COLL_LAP = 2,
 };
 
 enum gw_coll_way { GW_COLL_SENT, GW_COLL_RECEIVED };
@@ -22,18 +29,21 @@ struct gw_coll_row {
     const struct gw_coll_ops *coll;
     uint32_t rank;
     uint32_t world;
+    uint32_t root;
     uint32_t steps;
-    uint64_t count;        /* elements of the tensor */
+    uint64_t count;        /* elements of the vector */
     uint32_t element_size; /* bytes */
     uint32_t segment_values;
-    uint32_t segments; /* of the largest step: so far apart are the tags of two steps */
+    uint32_t segments; /* of the largest step: so far apart are the tags of two rounds */
+    uint32_t lap;      /* segments of a step in one lap; at least 1 */
     uint32_t tag;      /* the first */
 };
 
 /* A place in the row. */
 struct gw_coll_cursor {
+    uint32_t lap; /* the first segment of it; row->segments: behind all messages */
     uint32_t step;
-    uint32_t segment;
+    uint32_t segment; /* beyond `lap` */
 };
 
 /* A segment that a step sends or receives. */
@@ -43,7 +53,7 @@ struct gw_coll_message {
     uint32_t bytes;
     uint32_t peer; /* rank */
     uint32_t tag;
-    enum gw_coll_op op;
+    enum gw_coll_merge merge;
 };
 
 struct gw_coll_lane {
@@ -54,14 +64,30 @@ struct gw_coll_lane {
                                                places behind it has arrived */
 };
 
-/* Ranks that send to this one; stores them if `lanes` is not NULL. */
-uint32_t gw_coll_lanes(const struct gw_coll_row *row, struct gw_coll_lane *lanes);
+/* What a step of this worker moves. */
+static inline struct gw_coll_step gw_coll_row_step(const struct gw_coll_row *row, uint32_t step)
+{
+    return row->coll->step(row->rank, row->world, row->root, step, row->count);
+}
+
+/* The tag of what a step moves in the segment at the cursor. */
+static inline uint32_t gw_coll_row_tag(const struct gw_coll_row *row,
+                                       const struct gw_coll_step *step,
+                                       struct gw_coll_cursor cursor)
+{
+    return row->tag + step->round * row->segments + cursor.lap + cursor.segment;
+}
+
+/* Ranks that send to `rank`; stores them if `lanes` is not NULL. */
+uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world,
+                       struct gw_coll_lane *lanes);
 
 /* Moves the cursor on to the next message that is not empty. False: there is none. */
 bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
                       struct gw_coll_cursor *cursor, struct gw_coll_message *message);
 
-/* Does a step from `cursor` on, before step `end`, bring any of the message's elements? */
+/* Of a row of one lap: does a step from `cursor` on, before step `end`, bring any of the message's
+ * elements? */
 bool gw_coll_row_brings(const struct gw_coll_row *row, struct gw_coll_cursor cursor, uint32_t end,
                         const struct gw_coll_message *message);
 
@@ -73,11 +99,11 @@ bool gw_coll_lane_next(const struct gw_coll_row *row, struct gw_coll_lane *lane,
 bool gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t tag,
                         uint64_t bytes);
 
-/* Without payload: has the message at `cursor`, which the lane's peer sends, arrived? */
-static inline bool gw_coll_lane_has(const struct gw_coll_lane *lane, struct gw_coll_cursor cursor)
+static inline bool gw_coll_cursor_before(struct gw_coll_cursor a, struct gw_coll_cursor b)
 {
-    return cursor.step < lane->next.step ||
-           (cursor.step == lane->next.step && cursor.segment < lane->next.segment);
+    if (a.lap != b.lap)
+        return a.lap < b.lap;
+    return a.step < b.step || (a.step == b.step && a.segment < b.segment);
 }
 
 #endif

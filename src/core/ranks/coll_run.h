@@ -1,23 +1,25 @@
 /*
- * An all-reduce among workers alone: runs a schedule (coll/coll.h) over an endpoint's flows.
+ * Collectives among workers alone: runs schedules (coll/coll.h) over an endpoint's flows.
  *
  * What a step moves is cut into segments, each a message of its own, so that sending, receiving and
- * adding overlap: a segment leaves as soon as all that the steps before bring for its elements has
- * been added. What is to be added arrives in memory of the run, what is a sum in its place in the
- * tensor. Memory is posted ahead, for the next `flows` messages of every peer; a peer has no more
- * under way, so it is refused only while this worker has not begun or is far behind another peer.
+ * combining overlap: a segment leaves as soon as all that the steps before bring for its elements
+ * has been combined. What is to be combined arrives in memory of the run, what is a result in its
+ * place in the tensor. Memory is posted ahead, for the next `flows` messages of every peer; a peer
+ * has no more under way, so it is refused only while this worker has not begun or is far behind
+ * another peer. No memory grows with the tensor: what a worker of a reduce or reduce-scatter
+ * combines for others stays in the run until it has been sent on.
  *
- * Order. A step makes own + arrived of an element, and a worker adds in the order of the steps,
+ * Order. A step makes own + arrived of an element, and a worker does so in the order of the steps,
  * whatever arrives first. So the schedule alone decides in which order the values of all workers
- * are added, and the result depends on nothing else. Each sum is rounded to the type, to nearest
- * with ties to even, and travels in the type. One worker completes an element's sum, dividing it
+ * are combined, and the result depends on nothing else. Each sum is rounded to the type, to nearest
+ * with ties to even, and travels in the type. One worker completes an element's result, dividing it
  * for an average before it rounds, and all others copy it: all have the same bits.
  * docs/numbers.md has the error.
  *
- * Without kernels there is nothing to add with (simulation): tensors have no memory, messages no
- * payload, and the run no segments; what arrives is counted as if it had been added. Such messages
- * need no memory, so nothing is refused: events of a call that has not started are to be kept, and
- * handed over when it has.
+ * Without kernels there is nothing to combine with (simulation): tensors have no memory, messages
+ * no payload, and the run no segments; what arrives is counted as if it had been combined. Such
+ * messages need no memory, so nothing is refused: events of a call that has not started are to be
+ * kept, and handed over when it has.
  *
  * Use: init, start, hand over all events that the endpoint posts, call expire at the deadline,
  * until the status says done or failed. All workers start the same calls, in the same order.
@@ -26,27 +28,27 @@
 #ifndef GW_CORE_COLL_RUN_H
 #define GW_CORE_COLL_RUN_H
 
-#include "core/coll/coll.h"
 #include "core/job.h"
 #include "core/host/endpoint.h"
 #include "core/quant/kernels.h"
-#include "core/tensor.h"
+#include "core/ranks/coll_call.h"
 
 enum {
     GW_COLL_RUN_FLOWS_MAX = 64,
     GW_COLL_RUN_SEGMENT_MAX = 1 << 30, /* bytes */
 };
 
-/* Schedule, world, segment and flows are equal on all workers. */
+/* World, segment and flows are equal on all workers. */
 struct gw_coll_run_cfg {
-    const struct gw_coll_ops *coll;
     uint32_t rank;
-    uint32_t world;                       /* workers: 1, or a number that the schedule allows */
+    uint32_t world;                       /* workers */
+    uint32_t lanes_max;                   /* ranks that send to this one in a call, at the most:
+                                             gw_coll_run_lanes(); 0: one, for rings and chains */
     const uint32_t *addresses;            /* of all ranks; must outlive the run */
     const struct gw_transport *transport; /* must outlive the run */
     struct gw_path path;                  /* to the farthest rank */
     uint8_t class;                        /* of all messages */
-    uint32_t segment;                     /* bytes of a message: a multiple of 4 */
+    uint32_t segment;                     /* bytes of a message at the most: a multiple of 4 */
     uint32_t flows; /* messages sent at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
     /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
      * endpoint's, so that those who send to a dead worker name it. */
@@ -58,8 +60,8 @@ struct gw_coll_run_cfg {
 enum gw_coll_run_state {
     GW_COLL_RUN_IDLE,    /* start moves it on */
     GW_COLL_RUN_RUNNING, /* events and the deadline move it on */
-    GW_COLL_RUN_DONE,    /* the tensor has the result; start moves it on */
-    GW_COLL_RUN_FAILED,  /* what the tensor holds is undefined; start moves it on */
+    GW_COLL_RUN_DONE,    /* `out` has the result; start moves it on */
+    GW_COLL_RUN_FAILED,  /* what `out` holds is undefined; start moves it on */
 };
 
 /*
@@ -71,8 +73,9 @@ struct gw_coll_run_status {
     enum gw_coll_run_state state;
     /*
      * Failed: GW_JOB_LOST, `about` does not answer or has sent nothing for too long (it may only
-     * wait for another); GW_JOB_OVERFLOW, an int32 sum of some of the workers does not fit, found
-     * here, `about` is this worker; GW_JOB_MISMATCH, `about` reduces a tensor of another size.
+     * wait for another); GW_JOB_OVERFLOW, a sum or product of integers of some of the workers does
+     * not fit, found here, `about` is this worker; GW_JOB_MISMATCH, `about` has a tensor of another
+     * size.
      */
     enum gw_job_reason reason;
     uint32_t about; /* rank */
@@ -80,14 +83,17 @@ struct gw_coll_run_status {
 
 struct gw_coll_run;
 
+/* What a schedule needs of lanes_max. */
+uint32_t gw_coll_run_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world);
+
 /*
  * Messages that a run awaits at the same time; the endpoint needs as many expect_max, twice as many
  * rx_flows_max, so that those complete still answer, and `flows` tx_flows_max.
  */
 uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg);
 
-/* Bytes of memory that a run needs, with kernels a segment for each message awaited; 0 when `cfg`
- * is invalid. */
+/* Bytes of memory that a run needs, with kernels a segment for each message awaited, and at least 3
+ * for each flow; 0 when `cfg` is invalid. */
 size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg);
 
 /* Makes a run, idle, in `memory`, aligned to 64 and gw_coll_run_size() long. Never fails. */
@@ -103,20 +109,17 @@ void gw_coll_run_set_notice(struct gw_coll_run *run, const struct gw_notice_term
 /* Gives up a call that runs; its tensor is the caller's again. */
 void gw_coll_run_fini(struct gw_coll_run *run);
 
-/*
- * Tags that a call of `count` elements uses, from tensor.tag on: for each step as many as its
- * largest has segments.
- */
-uint64_t gw_coll_run_tags(const struct gw_coll_run *run, uint64_t count, enum gw_dtype type);
+/* Tags that a call uses, from tensor.tag on. */
+uint64_t gw_coll_run_tags(const struct gw_coll_run *run, const struct gw_coll_call *call);
 
 /*
- * Starts the sum or average of a tensor, which is worked on in `out`; `in` is copied there first if
- * it is another. No other message between these workers may use the call's tags; those of a call
- * that failed must not be used again. Ends at once when there is nothing to do. Returns 0, or
- * GW_ERR_INVALID (a call runs, a tensor without memory, or with memory and no kernels, more tags
- * than 2^32).
+ * Starts a call; see coll_call.h for what it reads and writes. No other message between these
+ * workers may use its tags; those of a call that failed must not be used again. Ends at once when
+ * there is nothing to do. Returns 0, or GW_ERR_INVALID (a call runs; no such call; memory that is
+ * missing, overlaps or, without kernels, is there; too many lanes; 2^32 tags or more; an element
+ * larger than a segment).
  */
-int gw_coll_run_start(struct gw_coll_run *run, const struct gw_tensor *tensor, gw_time now);
+int gw_coll_run_start(struct gw_coll_run *run, const struct gw_coll_call *call, gw_time now);
 
 /*
  * Takes an event of the endpoint. Returns whether it is about this run's last call. Give it
@@ -132,7 +135,8 @@ void gw_coll_run_expire(struct gw_coll_run *run, gw_time now);
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run);
 
-/* Whether the last call's sum is there; others may still lack what this worker sends them of it. */
+/* Whether the last call's result is there, as far as it is this worker's; others may still lack
+ * what this worker sends them. */
 bool gw_coll_run_is_summed(const struct gw_coll_run *run);
 
 #endif

@@ -17,9 +17,9 @@ static struct gw_coll_run_cfg run_cfg(const struct gw_team *comm)
 {
     const struct gw_team_cfg *cfg = &comm->cfg;
     return (struct gw_coll_run_cfg){
-        .coll = cfg->coll,
         .rank = cfg->rank,
         .world = cfg->world,
+        .lanes_max = gw_coll_run_lanes(cfg->coll, cfg->rank, cfg->world),
         .addresses = comm->addresses,
         .transport = &comm->cfg.transport,
         .path = gw_team_path_all(comm),
@@ -60,7 +60,8 @@ void gw_team_close_runs(struct gw_team *comm)
 
 int gw_team_reduce(struct gw_team *comm, uint64_t call, const struct gw_tensor *tensor, gw_time now)
 {
-    uint64_t tags = gw_coll_run_tags(comm->runs[0].run, tensor->count, tensor->type);
+    const struct gw_coll_call reduce = {.coll = comm->cfg.coll, .tensor = *tensor};
+    uint64_t tags = gw_coll_run_tags(comm->runs[0].run, &reduce);
     if (tags > UINT64_C(1) << GW_TEAM_SEGMENT_BITS)
         return GW_ERR_INVALID;
     if (gw_index_queue_is_full(&comm->tensor_queue))
@@ -129,7 +130,8 @@ static void start_tensor(struct gw_team *comm, struct gw_team_run *run, gw_time 
     next->tensor.tag = (comm->reduces++ & GW_TEAM_CALL_MASK) << GW_TEAM_SEGMENT_BITS;
     run->call = next->call;
     run->is_running = true;
-    int code = gw_coll_run_start(run->run, &next->tensor, now);
+    const struct gw_coll_call reduce = {.coll = comm->cfg.coll, .tensor = next->tensor};
+    int code = gw_coll_run_start(run->run, &reduce, now);
     GW_ASSERT(code == GW_OK); /* it is idle, and the tags have been counted */
 }
 

@@ -53,7 +53,7 @@ static bool is_needed(const struct gw_team *comm, uint32_t rank)
     const struct gw_team_cfg *cfg = &comm->cfg;
     uint32_t steps = cfg->world > 1 ? cfg->coll->steps(cfg->world) : 0;
     for (uint32_t i = 0; i < steps; i++) {
-        struct gw_coll_step step = cfg->coll->step(cfg->rank, cfg->world, i, 0);
+        struct gw_coll_step step = cfg->coll->step(cfg->rank, cfg->world, 0, i, 0);
         if (step.to == rank || step.from == rank)
             return true;
     }

@@ -1,0 +1,161 @@
+/* What a call works on; see coll_call.h. */
+#include "core/ranks/coll_call.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "core/ranks/coll_row.h"
+
+enum {
+    /* A chain begins with one worker sending what its flows hold, while the others wait. Of a
+     * vector so many times as large as what all of them hold, that is 3 % of the time; ... */
+    FILLS = 32,
+    /* ... unless segments would be so short that each costs more than what it carries. */
+    SHORT_SEGMENT = 16 << 10, /* bytes */
+};
+
+/* Whether a worker has `count` elements for each rank. */
+static bool is_of_parts(enum gw_coll_kind kind)
+{
+    return kind == GW_COLL_REDUCE_SCATTER || kind == GW_COLL_ALLGATHER;
+}
+
+/* Elements of the vector. */
+static uint64_t vector_of(const struct gw_coll_call *call, uint32_t world)
+{
+    return call->tensor.count * (is_of_parts(call->coll->kind) ? world : 1);
+}
+
+static bool has_in(const struct gw_coll_call *call, uint32_t rank)
+{
+    return call->coll->kind != GW_COLL_BROADCAST || rank == call->root;
+}
+
+static bool has_out(const struct gw_coll_call *call, uint32_t rank)
+{
+    return call->coll->kind != GW_COLL_REDUCE || rank == call->root;
+}
+
+static uint64_t part_size(const struct gw_coll_call *call)
+{
+    return call->tensor.count * gw_dtype_size(call->tensor.type);
+}
+
+uint64_t gw_coll_call_in_size(const struct gw_coll_call *call, struct gw_coll_seat seat)
+{
+    uint32_t parts = call->coll->kind == GW_COLL_REDUCE_SCATTER ? seat.world : 1;
+    return has_in(call, seat.rank) ? parts * part_size(call) : 0;
+}
+
+uint64_t gw_coll_call_out_size(const struct gw_coll_call *call, struct gw_coll_seat seat)
+{
+    uint32_t parts = call->coll->kind == GW_COLL_ALLGATHER ? seat.world : 1;
+    return has_out(call, seat.rank) ? parts * part_size(call) : 0;
+}
+
+const unsigned char *gw_coll_call_in(const struct gw_coll_call *call, uint64_t element)
+{
+    return (const unsigned char *)call->tensor.in + element * gw_dtype_size(call->tensor.type);
+}
+
+unsigned char *gw_coll_call_out(const struct gw_coll_call *call, uint32_t rank, uint64_t element)
+{
+    if (call->coll->kind == GW_COLL_REDUCE_SCATTER)
+        element -= rank * call->tensor.count;
+    return (unsigned char *)call->tensor.out + element * gw_dtype_size(call->tensor.type);
+}
+
+/* Where `in` begins if it is a part of `out` or contains it, as addresses. */
+static uintptr_t shared_in(const struct gw_coll_call *call, uint32_t rank)
+{
+    uintptr_t out = (uintptr_t)call->tensor.out;
+    if (call->coll->kind == GW_COLL_ALLGATHER)
+        return out + rank * part_size(call);
+    return call->coll->kind == GW_COLL_REDUCE_SCATTER ? out - rank * part_size(call) : out;
+}
+
+static bool memory_is_valid(const struct gw_coll_call *call, struct gw_coll_seat seat)
+{
+    uint64_t in_size = gw_coll_call_in_size(call, seat);
+    uint64_t out_size = gw_coll_call_out_size(call, seat);
+    uintptr_t in = (uintptr_t)call->tensor.in, out = (uintptr_t)call->tensor.out;
+    if ((in_size && !in) || (out_size && !out))
+        return false;
+    bool is_apart = in + in_size <= out || out + out_size <= in;
+    return is_apart || !in_size || !out_size || in == shared_in(call, seat.rank);
+}
+
+bool gw_coll_call_is_valid(const struct gw_coll_call *call, struct gw_coll_seat seat,
+                           bool has_payload)
+{
+    const struct gw_tensor *tensor = &call->tensor;
+    bool combines = call->coll->kind != GW_COLL_ALLGATHER && call->coll->kind != GW_COLL_BROADCAST;
+    if (call->root >= seat.world || (seat.world > 1 && !call->coll->allows(seat.world)))
+        return false;
+    if (tensor->type >= GW_DTYPES || (combines && !gw_op_exists(tensor->op, tensor->type)) ||
+        tensor->count > UINT64_MAX / seat.world / gw_dtype_size(tensor->type))
+        return false;
+    return has_payload ? memory_is_valid(call, seat) : !tensor->in && !tensor->out;
+}
+
+/* Values of a message at the most. */
+static uint32_t segment_values(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
+                               uint32_t flows)
+{
+    uint32_t relays = world > 1 && call->coll->relays ? call->coll->relays(world) : 0;
+    if (relays) {
+        uint64_t size = vector_of(call, world) * gw_dtype_size(call->tensor.type);
+        uint64_t share = size / FILLS / flows / relays;
+        share = share > SHORT_SEGMENT ? share : SHORT_SEGMENT;
+        segment = share < segment ? (uint32_t)share : segment;
+    }
+    return segment / gw_dtype_size(call->tensor.type);
+}
+
+/* Segments of the largest step: equal on all workers, whatever part of it is theirs. */
+static uint64_t segments_of(const struct gw_coll_call *call, uint32_t world, uint32_t values)
+{
+    uint64_t largest = world > 1 ? call->coll->largest(world, vector_of(call, world)) : 0;
+    return values ? largest / values + (largest % values != 0) : UINT32_MAX;
+}
+
+uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
+                           uint32_t flows)
+{
+    uint32_t values = segment_values(call, world, segment, flows);
+    return world > 1 ? call->coll->rounds(world) * segments_of(call, world, values) : 0;
+}
+
+int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, uint32_t segment,
+                     uint32_t flows, struct gw_coll_row *row)
+{
+    uint32_t values = segment_values(call, seat.world, segment, flows);
+    uint64_t segments = segments_of(call, seat.world, values);
+    if (values == 0 || gw_coll_call_tags(call, seat.world, segment, flows) > UINT32_MAX)
+        return GW_ERR_INVALID;
+    *row = (struct gw_coll_row){
+        .coll = call->coll,
+        .rank = seat.rank,
+        .world = seat.world,
+        .root = call->root,
+        .steps = seat.world > 1 ? call->coll->steps(seat.world) : 0,
+        .count = vector_of(call, seat.world),
+        .element_size = gw_dtype_size(call->tensor.type),
+        .segment_values = values,
+        .segments = (uint32_t)segments,
+        .lap = gw_coll_keeps_own(call->coll->kind) ? GW_COLL_LAP * flows : (uint32_t)segments,
+        .tag = call->tensor.tag,
+    };
+    return GW_OK;
+}
+
+void gw_coll_call_begin(const struct gw_coll_call *call, struct gw_coll_seat seat)
+{
+    bool is_whole = gw_coll_keeps_own(call->coll->kind);
+    if (!has_in(call, seat.rank) || !has_out(call, seat.rank) || (is_whole && seat.world > 1))
+        return;
+    uint64_t part = call->coll->kind == GW_COLL_ALLGATHER ? seat.rank * call->tensor.count : 0;
+    unsigned char *out = gw_coll_call_out(call, seat.rank, part);
+    if (call->tensor.count && out != call->tensor.in)
+        memcpy(out, call->tensor.in, part_size(call));
+}

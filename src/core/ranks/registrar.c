@@ -1,0 +1,444 @@
+/*
+ * The registrar: who has a seat in the job, and what each of them is told; see registrar.h.
+ *
+ * When a job has ended and another is collected, those of the old one keep their seats, as old
+ * ones, until somebody comes for the seat or they go: what they are owed still reaches them, and
+ * nothing that they say counts.
+ *
+ * Invariants: while the job runs every seat is taken. `present` counts those who are here and not
+ * old, `owing` the seats that are owed something.
+ */
+#include "core/ranks/registrar.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "core/ranks/mesh_wire.h"
+#include "core/ranks/outbox.h"
+
+/* What a rank may be owed; bits. */
+enum owed {
+    OWED_TABLE = 1,
+    OWED_FAILURE = 2,
+    OWED_BYE = 4,
+};
+
+struct seat {
+    struct gw_path path;
+    bool is_here; /* has come and has not gone */
+    bool is_old;  /* of a job that has ended */
+    bool has_said_bye;
+    bool awaits_failure, awaits_bye;              /* memory for what it may say is posted */
+    uint8_t owed;                                 /* enum owed */
+    uint8_t failure[GW_MESH_FAILURE_SIZE], bye;   /* what it says */
+    uint8_t told[GW_MESH_FAILURE_SIZE], farewell; /* what it is told */
+};
+
+struct gw_registrar {
+    struct gw_registrar_cfg cfg;
+    enum gw_registrar_phase phase;
+    struct gw_notice_path notice_path; /* rate 0: not known */
+    struct gw_mesh_failure failure;    /* of the job */
+    struct gw_outbox outbox;           /* to seats, by rank */
+    struct gw_rank_place *places;      /* of seats; address 0: nobody has come */
+    struct seat *seats;
+    uint8_t *table;
+    uint32_t present;
+    uint32_t owing;
+    uint32_t byes; /* of this job */
+    uint8_t notice;
+};
+
+uint32_t gw_registrar_flows(uint32_t world)
+{
+    return 3 * world < GW_OUTBOX_MAX ? 3 * world : GW_OUTBOX_MAX;
+}
+
+uint32_t gw_registrar_awaits(uint32_t world)
+{
+    return 2 * world; /* FAILURE and BYE of each */
+}
+
+/* Carves the tables out of the arena. The same code measures and builds. */
+static void registrar_carve(struct gw_registrar *registrar, uint16_t world, struct gw_arena *arena)
+{
+    registrar->places = gw_arena_take(arena, world * sizeof(*registrar->places));
+    registrar->seats = gw_arena_take(arena, world * sizeof(*registrar->seats));
+    registrar->table = gw_arena_take(arena, gw_ranks_table_size(world));
+}
+
+size_t gw_registrar_size(uint16_t world)
+{
+    struct gw_registrar registrar;
+    struct gw_arena arena = {.base = NULL};
+    gw_arena_take(&arena, sizeof(registrar));
+    registrar_carve(&registrar, world, &arena);
+    return arena.used;
+}
+
+struct gw_registrar *gw_registrar_init(void *memory, const struct gw_registrar_cfg *cfg)
+{
+    GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
+    GW_ASSERT(cfg->world >= 1 && cfg->world <= GW_WORLD_MAX);
+    struct gw_arena arena = {.base = memory};
+    struct gw_registrar *registrar = gw_arena_take(&arena, sizeof(*registrar));
+    *registrar = (struct gw_registrar){.cfg = *cfg};
+    registrar_carve(registrar, cfg->world, &arena);
+    memset(registrar->places, 0, cfg->world * sizeof(*registrar->places));
+    memset(registrar->seats, 0, cfg->world * sizeof(*registrar->seats));
+    return registrar;
+}
+
+void gw_registrar_fini(struct gw_registrar *registrar)
+{
+    gw_endpoint_forget(registrar->cfg.endpoint, registrar, gw_registrar_size(registrar->cfg.world));
+}
+
+static void forget(const struct gw_registrar *registrar, const void *memory, size_t size)
+{
+    gw_endpoint_forget(registrar->cfg.endpoint, memory, size);
+}
+
+/* The seat of the address; `world`: nobody's. */
+static uint32_t seat_of(const struct gw_registrar *registrar, uint32_t address)
+{
+    uint32_t rank = 0;
+    while (rank < registrar->cfg.world && registrar->places[rank].address != address)
+        rank++;
+    return rank;
+}
+
+static void owe(struct gw_registrar *registrar, uint32_t rank, uint8_t owed)
+{
+    struct seat *seat = &registrar->seats[rank];
+    registrar->owing += (uint32_t)(owed != 0) - (uint32_t)(seat->owed != 0);
+    seat->owed = owed;
+}
+
+/* Posts memory for what the rank may say, where there is none. */
+static void await(struct gw_registrar *registrar, uint32_t rank)
+{
+    struct gw_endpoint *ep = registrar->cfg.endpoint;
+    struct seat *seat = &registrar->seats[rank];
+    uint32_t address = registrar->places[rank].address;
+    int code = GW_OK;
+    if (!registrar->cfg.is_bare && !seat->awaits_failure)
+        code = gw_endpoint_expect(ep, address, GW_MESH_TAG_FAILURE, seat->failure,
+                                  sizeof(seat->failure));
+    if (!code && !registrar->cfg.is_bare && !seat->awaits_bye)
+        code = gw_endpoint_expect(ep, address, GW_MESH_TAG_BYE, &seat->bye, sizeof(seat->bye));
+    GW_ASSERT(code == GW_OK); /* by gw_registrar_awaits() */
+    seat->awaits_failure = seat->awaits_bye = true;
+}
+
+/* Nobody sits here any more. Flows of the table go on, since others read it too. */
+static void clear(struct gw_registrar *registrar, uint32_t rank)
+{
+    struct seat *seat = &registrar->seats[rank];
+    owe(registrar, rank, 0);
+    if (!registrar->cfg.is_bare) {
+        forget(registrar, seat, sizeof(*seat));
+        gw_outbox_forget(&registrar->outbox, rank, GW_MESH_TAG_FAILURE);
+        gw_outbox_forget(&registrar->outbox, rank, GW_MESH_TAG_BYE);
+    }
+    gw_outbox_disown(&registrar->outbox, rank);
+    registrar->present -= seat->is_here && !seat->is_old;
+    *seat = (struct seat){.is_here = false};
+    registrar->places[rank].address = 0;
+}
+
+/* Sends one of the messages that the rank is owed. False: there is no room. */
+static bool tell(struct gw_registrar *registrar, uint32_t rank, gw_time now)
+{
+    const struct gw_registrar_cfg *cfg = &registrar->cfg;
+    struct seat *seat = &registrar->seats[rank];
+    uint8_t what = seat->owed & OWED_FAILURE ? OWED_FAILURE
+                   : seat->owed & OWED_BYE   ? OWED_BYE
+                                             : OWED_TABLE;
+    struct gw_send send = {
+        .peer = registrar->places[rank].address,
+        .class = GW_CLASS_DATA_MAX, /* everybody waits for it */
+        .transport = cfg->transport,
+        .path = seat->path,
+    };
+    if (what == OWED_FAILURE) {
+        gw_mesh_failure_write(&registrar->failure, seat->told);
+        send.tag = cfg->is_bare ? gw_mesh_failure_tag(&registrar->failure) : GW_MESH_TAG_FAILURE;
+        send.data = seat->told;
+        send.bytes = sizeof(seat->told);
+    } else if (what == OWED_BYE) {
+        send.tag = GW_MESH_TAG_BYE;
+        send.data = &seat->farewell;
+        send.bytes = sizeof(seat->farewell);
+    } else {
+        send.tag = GW_MESH_TAG_TABLE;
+        send.data = registrar->table;
+        send.bytes = gw_ranks_table_size(cfg->world);
+    }
+    if (cfg->is_bare)
+        send.data = NULL;
+    struct gw_outbox_message message = {.tag = send.tag, .to = rank};
+    int code = gw_endpoint_send(cfg->endpoint, &send, &message.flow, now);
+    GW_ASSERT(code == GW_OK || code == GW_ERR_NO_ROOM);
+    if (code)
+        return false;
+    gw_outbox_add(&registrar->outbox, &message);
+    owe(registrar, rank, (uint8_t)(seat->owed & ~what));
+    return true;
+}
+
+/* Sends what is owed, as far as there is room. */
+static void tell_all(struct gw_registrar *registrar, gw_time now)
+{
+    for (uint32_t rank = 0; rank < registrar->cfg.world && registrar->owing; rank++)
+        while (registrar->seats[rank].owed)
+            if (gw_outbox_is_full(&registrar->outbox) || !tell(registrar, rank, now))
+                return;
+}
+
+/* The job is over: all that are here are told, in place of what they are owed. */
+static void end(struct gw_registrar *registrar, enum owed word, uint32_t except)
+{
+    registrar->phase = GW_REGISTRAR_ENDED;
+    for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
+        const struct seat *seat = &registrar->seats[rank];
+        if (seat->is_here && !seat->is_old)
+            owe(registrar, rank, rank == except ? 0 : (uint8_t)word);
+    }
+}
+
+/* The job has failed. Who has told us, or is lost, is not told; `world`: all are. */
+static void fail(struct gw_registrar *registrar, const struct gw_mesh_failure *failure,
+                 uint32_t except)
+{
+    if (registrar->phase == GW_REGISTRAR_ENDED)
+        return;
+    registrar->failure = *failure;
+    end(registrar, OWED_FAILURE, except);
+}
+
+/* The registrar has found that a rank is lost, or does not keep to the protocol. */
+static void fail_for(struct gw_registrar *registrar, enum gw_job_reason reason, uint32_t rank)
+{
+    const struct gw_mesh_failure failure = {
+        .reason = reason, .about = rank, .found_by = registrar->cfg.world};
+    fail(registrar, &failure, reason == GW_JOB_LOST ? rank : registrar->cfg.world);
+}
+
+static void end_if_all_leave(struct gw_registrar *registrar)
+{
+    if (registrar->phase == GW_REGISTRAR_RUNNING && registrar->byes == registrar->cfg.world)
+        end(registrar, OWED_BYE, registrar->cfg.world);
+}
+
+/* What is known of the paths between ranks. */
+static struct gw_notice_path notice_path_of(const struct gw_registrar *registrar)
+{
+    struct gw_notice_path least = registrar->notice_path;
+    for (uint32_t rank = 0; registrar->notice_path.rate_bps == 0 && rank < registrar->cfg.world;
+         rank++) {
+        const struct gw_path *path = &registrar->seats[rank].path;
+        if (least.rtt < path->brtt)
+            least.rtt = path->brtt;
+        if (least.rate_bps == 0 || least.rate_bps > path->rate_bps)
+            least.rate_bps = path->rate_bps;
+        least.packet = path->mtu + path->hdr;
+    }
+    return least;
+}
+
+/* All have come. */
+static void begin(struct gw_registrar *registrar)
+{
+    const struct gw_registrar_cfg *cfg = &registrar->cfg;
+    const struct gw_notice_path path = notice_path_of(registrar);
+    uint8_t units;
+    if (gw_notice_units(registrar->notice, &path, &units) != GW_OK) {
+        fail_for(registrar, GW_JOB_NOTICE, cfg->world);
+        return;
+    }
+    gw_ranks_table_write(registrar->places, cfg->world, units, registrar->table);
+    registrar->phase = GW_REGISTRAR_RUNNING;
+    for (uint32_t rank = 0; rank < cfg->world; rank++)
+        owe(registrar, rank, OWED_TABLE);
+    end_if_all_leave(registrar);
+}
+
+/* The ended job makes room for another. */
+static void collect_again(struct gw_registrar *registrar)
+{
+    for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
+        struct seat *seat = &registrar->seats[rank];
+        if (!registrar->cfg.is_bare)
+            gw_outbox_forget(&registrar->outbox, rank, GW_MESH_TAG_TABLE);
+        if (seat->is_here)
+            seat->is_old = true;
+        else
+            clear(registrar, rank);
+    }
+    if (!registrar->cfg.is_bare) {
+        gw_outbox_forget(&registrar->outbox, GW_OUTBOX_NOBODY, GW_MESH_TAG_TABLE);
+        forget(registrar, registrar->table, gw_ranks_table_size(registrar->cfg.world));
+    }
+    registrar->phase = GW_REGISTRAR_COLLECTING;
+    registrar->present = 0;
+    registrar->byes = 0;
+}
+
+/* The same process again: what it has missed, flows repeat; but a table may have gone under with a
+ * session, and tells a rank that we know the job. */
+static void come_again(struct gw_registrar *registrar, uint32_t rank)
+{
+    struct seat *seat = &registrar->seats[rank];
+    registrar->present += !seat->is_here;
+    seat->is_here = true;
+    if (registrar->phase == GW_REGISTRAR_RUNNING &&
+        !gw_outbox_has(&registrar->outbox, rank, GW_MESH_TAG_TABLE))
+        owe(registrar, rank, OWED_TABLE);
+}
+
+/* Whether somebody of the present job has the seat. */
+static bool is_taken(const struct gw_registrar *registrar, uint32_t rank)
+{
+    return rank < registrar->cfg.world && registrar->places[rank].address != 0 &&
+           !registrar->seats[rank].is_old;
+}
+
+enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t rank,
+                                     const struct gw_rank_place *place, uint8_t notice,
+                                     const struct gw_path *path, gw_time now)
+{
+    if (rank >= registrar->cfg.world || place->address == 0)
+        return GW_JOB_RANK;
+    struct seat *seat = &registrar->seats[rank];
+    bool has_ended = registrar->phase == GW_REGISTRAR_ENDED;
+    bool is_known = is_taken(registrar, rank) && (seat->is_here || !has_ended) &&
+                    registrar->places[rank].address == place->address;
+    if (has_ended && !is_known)
+        collect_again(registrar);
+    uint32_t other = seat_of(registrar, place->address);
+    if (!is_known && (is_taken(registrar, rank) || is_taken(registrar, other)))
+        return GW_JOB_RANK;
+    if (registrar->present && notice != registrar->notice)
+        return GW_JOB_NOTICE;
+    if (!is_known && other < registrar->cfg.world)
+        clear(registrar, other);
+    if (!is_known)
+        clear(registrar, rank);
+    registrar->notice = notice;
+    registrar->places[rank] = *place;
+    seat->path = *path;
+    come_again(registrar, rank);
+    await(registrar, rank);
+    if (registrar->phase == GW_REGISTRAR_COLLECTING && registrar->present == registrar->cfg.world)
+        begin(registrar);
+    tell_all(registrar, now);
+    return GW_JOB_OK;
+}
+
+void gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now)
+{
+    uint32_t rank = seat_of(registrar, address);
+    if (address == 0 || rank == registrar->cfg.world || !registrar->seats[rank].is_here)
+        return;
+    struct seat *seat = &registrar->seats[rank];
+    bool is_running = registrar->phase == GW_REGISTRAR_RUNNING && !seat->is_old;
+    if (is_running && seat->has_said_bye) {
+        owe(registrar, rank, 0);
+        gw_outbox_disown(&registrar->outbox, rank);
+        seat->is_here = false;
+        registrar->present--;
+        return;
+    }
+    if (is_running)
+        fail_for(registrar, GW_JOB_LOST, rank);
+    registrar->byes -= seat->has_said_bye && !seat->is_old;
+    clear(registrar, rank);
+    tell_all(registrar, now);
+}
+
+void gw_registrar_set_notice_path(struct gw_registrar *registrar, const struct gw_notice_path *path)
+{
+    registrar->notice_path = *path;
+}
+
+/* A rank of this job has said BYE. */
+static void take_bye(struct gw_registrar *registrar, uint32_t rank)
+{
+    struct seat *seat = &registrar->seats[rank];
+    registrar->byes += !seat->has_said_bye;
+    seat->has_said_bye = true;
+    end_if_all_leave(registrar);
+}
+
+static void take_failure(struct gw_registrar *registrar, uint32_t rank,
+                         const struct gw_event *event)
+{
+    struct gw_mesh_failure failure;
+    const struct gw_registrar_cfg *cfg = &registrar->cfg;
+    bool is_sound = cfg->is_bare ? gw_mesh_failure_of_tag(event->tag, cfg->world, &failure)
+                                 : gw_mesh_failure_read(registrar->seats[rank].failure,
+                                                        event->bytes, cfg->world, &failure);
+    if (is_sound)
+        fail(registrar, &failure, rank);
+    else
+        fail_for(registrar, GW_JOB_BROKEN, rank);
+}
+
+/* A rank says something, or broke off while it did. */
+static void take_word(struct gw_registrar *registrar, uint32_t rank, const struct gw_event *event)
+{
+    struct seat *seat = &registrar->seats[rank];
+    bool is_bye = event->tag == GW_MESH_TAG_BYE;
+    if (is_bye)
+        seat->awaits_bye = false;
+    else
+        seat->awaits_failure = false;
+    if (seat->is_old)
+        return;
+    if (event->kind == GW_EVENT_FAILED)
+        fail_for(registrar, GW_JOB_LOST, rank);
+    else if (is_bye)
+        take_bye(registrar, rank);
+    else
+        take_failure(registrar, rank, event);
+}
+
+bool gw_registrar_event(struct gw_registrar *registrar, const struct gw_event *event, gw_time now)
+{
+    struct gw_outbox_message message;
+    bool is_word = event->tag == GW_MESH_TAG_BYE ||
+                   (registrar->cfg.is_bare ? gw_mesh_is_failure_tag(event->tag)
+                                           : event->tag == GW_MESH_TAG_FAILURE);
+    if (event->kind > GW_EVENT_RECEIVED && event->kind != GW_EVENT_FAILED)
+        return false;
+    if (gw_outbox_take(&registrar->outbox, event, &message)) {
+        if (event->kind == GW_EVENT_FAILED && message.to != GW_OUTBOX_NOBODY &&
+            !registrar->seats[message.to].is_old)
+            fail_for(registrar, GW_JOB_LOST, message.to);
+    } else {
+        uint32_t rank = seat_of(registrar, event->peer);
+        if (!is_word || event->kind == GW_EVENT_SENT || rank == registrar->cfg.world)
+            return false;
+        take_word(registrar, rank, event);
+    }
+    tell_all(registrar, now);
+    return true;
+}
+
+enum gw_registrar_phase gw_registrar_phase(const struct gw_registrar *registrar)
+{
+    return registrar->phase;
+}
+
+uint32_t gw_registrar_present(const struct gw_registrar *registrar)
+{
+    return registrar->present;
+}
+
+bool gw_registrar_is_busy(const struct gw_registrar *registrar)
+{
+    return registrar->owing || gw_outbox_is_busy(&registrar->outbox);
+}
