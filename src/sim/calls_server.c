@@ -20,7 +20,6 @@ static struct gw_registrar_cfg registrar_cfg(const struct gw_sim *sim,
         .job = spec->first_server,
         .world = (uint16_t)spec->worker_count,
         .transport = &sim->scenario->transport,
-        .stall = GW_SIM_CALLS_PATIENCE * sim->scenario->host.stall,
     };
 }
 

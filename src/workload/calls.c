@@ -45,6 +45,7 @@ enum {
     FLOWS_MAX = 64,
     SEGMENT_ALIGNMENT = 8, /* bytes: of the largest type */
     SEGMENT_MAX = 1 << 30,
+    NOBODY = 0,        /* host: its address is 0, which is nobody's (core/ranks/ranks_table.h) */
     BARRIER_BYTES = 4, /* in the books: it is a sum of one number */
 };
 
@@ -187,6 +188,15 @@ static int add_calls(struct gw_workload *workload, const struct calls *cfg,
     return error;
 }
 
+/* Whether a job was given the host that cannot be part of one. */
+static bool has_nobody(const struct calls *cfg, const struct gw_job_site *site)
+{
+    for (uint32_t i = 0; i < cfg->job.workers + cfg->job.servers; i++)
+        if (site->hosts[i] == NOBODY)
+            return true;
+    return false;
+}
+
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
 {
     const struct calls *cfg = options;
@@ -210,9 +220,15 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         return error;
     struct gw_job_site site;
     error = gw_job_site_open(&site, &cfg->job, workload, ctx);
+    gw_racks_occupy(&site.racks, NOBODY);
     for (; draft.number < cfg->job.jobs && !error; draft.number++) {
         draft.start = gw_workload_start(ctx, cfg->job.start, cfg->job.start_spread);
         error = gw_job_site_place(&site, &draft, ctx);
+        if (!error && has_nobody(cfg, &site))
+            error = gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                       "hosts: address 0 is nobody's to ranks, so host %d cannot "
+                                       "be one, nor a server",
+                                       NOBODY);
         if (error)
             break;
         struct gw_job_spec job = gw_job_options_spec(&draft);

@@ -21,7 +21,7 @@ enum {
 
 bool gw_random_calls_fit(const struct gw_scenario *network)
 {
-    return gw_random_jobs_fit(network) && network->topo.host_count >= 3;
+    return gw_random_jobs_fit(network) && network->topo.host_count >= 4;
 }
 
 static void write_call(const struct gw_random_jobs *jobs, uint32_t workers, uint64_t bytes_max)
@@ -74,7 +74,7 @@ void gw_random_calls_write(const struct gw_random_jobs *jobs)
     static const char *const vias[] = {"ina", "ina", "ps", "ring"};
     struct gw_prng *prng = jobs->prng;
     FILE *out = jobs->out;
-    const uint32_t hosts = jobs->network->topo.host_count;
+    const uint32_t hosts = jobs->network->topo.host_count - 1; /* the first cannot be a rank */
     const uint32_t values_max = jobs->network->host.mtu / sizeof(float);
     uint32_t most = hosts - 1 < WORKERS_MAX ? hosts - 1 : WORKERS_MAX;
     uint32_t workers = (uint32_t)gw_draw_between(prng, 2, most);
