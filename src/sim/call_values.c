@@ -12,7 +12,8 @@ enum {
     ELEMENT_MAX = 8,      /* bytes */
     STEPS_MOST = 250,     /* of one rank's number */
     PUSH_NUMBERS = 3,     /* 1 to so many, in turn */
-    STEPS_SHIFT = 40,     /* the upper bits of a product are the random ones */
+    RANDOM_SHIFT = 40,    /* the upper bits of a product are the random ones */
+    CHUNK = 256,          /* elements that are worked on at a time */
     PRODUCT_LARGEST = 2,  /* of one rank for each element; the others have 1 */
     UNITS_PER_FLOAT = 256 /* numbers are fractions, as gradients are, and not beyond 1 */
 };
@@ -41,47 +42,53 @@ static uint64_t word_of(uint64_t base, uint64_t index)
     return word ^ word >> 29;
 }
 
-/* What a rank contributes to element `index`, in steps. */
-static int64_t steps_of(const struct gw_sim_duty *duty, uint64_t base, uint32_t rank,
-                        uint64_t index)
+/* What a rank contributes to elements from `first` on, in steps. */
+static void steps_of(const struct gw_sim_duty *duty, uint32_t rank, uint64_t first, uint32_t count,
+                     int64_t *steps)
 {
     const struct gw_call_spec *spec = duty->spec;
-    uint64_t word = word_of(base, index) >> STEPS_SHIFT;
-    bool is_signed = spec->type != GW_DTYPE_U8;
+    const uint64_t base = base_of(duty, rank);
+    const bool is_signed = spec->type != GW_DTYPE_U8;
     if (spec->op == GW_OP_PRODUCT) {
-        int64_t size = index % duty->world == rank ? PRODUCT_LARGEST : 1;
-        return is_signed && word % 2 ? -size : size;
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t size = (first + i) % duty->world == rank ? PRODUCT_LARGEST : 1;
+            steps[i] = is_signed && word_of(base, first + i) % 2 ? -size : size;
+        }
+        return;
     }
     /* An average is made of multiples of the number of ranks. */
-    int64_t shares = spec->op == GW_OP_AVERAGE ? duty->world : 1;
+    const int64_t shares = spec->op == GW_OP_AVERAGE ? duty->world : 1;
     int64_t most = limit_of(spec->type) / duty->world / shares;
     most = most < STEPS_MOST ? most : STEPS_MOST;
-    int64_t span = is_signed ? 2 * most + 1 : most + 1;
-    return ((int64_t)(word % (uint64_t)span) - (is_signed ? most : 0)) * shares;
+    const uint64_t span = (uint64_t)(is_signed ? 2 * most : most) + 1;
+    const int64_t least = is_signed ? -most : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t random = word_of(base, first + i) >> RANDOM_SHIFT;
+        steps[i] = ((int64_t)(random * span >> (64 - RANDOM_SHIFT)) + least) * shares;
+    }
 }
 
-/* What comes of the contributions of all ranks, in steps. */
-static int64_t result_of(const struct gw_sim_duty *duty, const uint64_t *bases, uint64_t index)
+/* Makes one of what there is and what another rank contributes. */
+static void combine(enum gw_op op, int64_t *to, const int64_t *steps, uint32_t count)
 {
-    int64_t result = steps_of(duty, bases[0], 0, index);
-    for (uint32_t rank = 1; rank < duty->world; rank++) {
-        int64_t steps = steps_of(duty, bases[rank], rank, index);
-        switch (duty->spec->op) {
-        case GW_OP_MIN:
-            result = steps < result ? steps : result;
-            break;
-        case GW_OP_MAX:
-            result = steps > result ? steps : result;
-            break;
-        case GW_OP_PRODUCT:
-            result *= steps;
-            break;
-        default:
-            result += steps;
-            break;
-        }
+    switch (op) {
+    case GW_OP_MIN:
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = steps[i] < to[i] ? steps[i] : to[i];
+        break;
+    case GW_OP_MAX:
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = steps[i] > to[i] ? steps[i] : to[i];
+        break;
+    case GW_OP_PRODUCT:
+        for (uint32_t i = 0; i < count; i++)
+            to[i] *= steps[i];
+        break;
+    default:
+        for (uint32_t i = 0; i < count; i++)
+            to[i] += steps[i];
+        break;
     }
-    return duty->spec->op == GW_OP_AVERAGE ? result / (int64_t)duty->world : result;
 }
 
 /* Writes a number of steps as an element. */
@@ -197,32 +204,41 @@ void gw_sim_duty_fill(struct gw_sim_duty *duty)
         for (uint64_t i = 0; i < in; i++)
             store(spec, to + i * size, pushed_of(duty, i));
     else if (has_numbers(duty))
-        for (uint64_t i = 0; i < in; i++)
-            store(spec, to + i * size, steps_of(duty, base, duty->rank, i));
+        for (uint64_t first = 0; first < in; first += CHUNK) {
+            int64_t steps[CHUNK];
+            uint32_t count = in - first < CHUNK ? (uint32_t)(in - first) : CHUNK;
+            steps_of(duty, duty->rank, first, count, steps);
+            for (uint32_t i = 0; i < count; i++)
+                store(spec, to + (first + i) * size, steps[i]);
+        }
     else if (in)
         fill_bytes(to, in * size, base);
 }
 
-/* Whether `out` is made of the numbers of all ranks from `first` on. */
-static bool are_results(const struct gw_sim_duty *duty, uint64_t first)
+void *gw_sim_duty_sums(const struct gw_sim_duty *duty)
 {
     const struct gw_call_spec *spec = duty->spec;
     const uint32_t size = size_of(spec);
-    const unsigned char *from = duty->out;
-    uint64_t *bases = gw_memory_zeroed(duty->world, sizeof(*bases));
-    for (uint32_t rank = 0; rank < duty->world; rank++)
-        bases[rank] = base_of(duty, rank);
-    bool is_right = true;
-    for (uint64_t i = 0; i < spec->count && is_right; i++) {
-        unsigned char right[ELEMENT_MAX];
-        store(spec, right, result_of(duty, bases, first + i));
-        is_right = memcmp(from + i * size, right, size) == 0;
+    const uint64_t all = count_in(duty);
+    if (!has_numbers(duty))
+        return NULL;
+    unsigned char *sums = gw_memory_aligned(all * size);
+    for (uint64_t first = 0; first < all; first += CHUNK) {
+        int64_t steps[CHUNK], made[CHUNK];
+        uint32_t count = all - first < CHUNK ? (uint32_t)(all - first) : CHUNK;
+        steps_of(duty, 0, first, count, made);
+        for (uint32_t rank = 1; rank < duty->world; rank++) {
+            steps_of(duty, rank, first, count, steps);
+            combine(spec->op, made, steps, count);
+        }
+        int64_t shares = spec->op == GW_OP_AVERAGE ? duty->world : 1;
+        for (uint32_t i = 0; i < count; i++)
+            store(spec, sums + (first + i) * size, made[i] / shares);
     }
-    free(bases);
-    return is_right;
+    return sums;
 }
 
-bool gw_sim_duty_is_right(const struct gw_sim_duty *duty)
+bool gw_sim_duty_is_right(const struct gw_sim_duty *duty, const void *sums)
 {
     const struct gw_call_spec *spec = duty->spec;
     const uint64_t bytes = spec->count * size_of(spec);
@@ -230,9 +246,9 @@ bool gw_sim_duty_is_right(const struct gw_sim_duty *duty)
     switch (duty->kind) {
     case GW_CALL_ALLREDUCE:
     case GW_CALL_REDUCE:
-        return !out || are_results(duty, 0);
+        return !out || memcmp(out, sums, bytes) == 0;
     case GW_CALL_REDUCE_SCATTER:
-        return are_results(duty, duty->rank * spec->count);
+        return memcmp(out, (const unsigned char *)sums + duty->rank * bytes, bytes) == 0;
     case GW_CALL_BROADCAST:
         return are_bytes(out, bytes, base_of(duty, spec->root));
     case GW_CALL_RECEIVE:

@@ -26,8 +26,12 @@ struct gw_sim_duty {
 /* Takes memory for the duty, and fills what the call reads. */
 void gw_sim_duty_fill(struct gw_sim_duty *duty);
 
+/* What must come of what all ranks give to a sum, the whole of a reduce-scatter's; to be freed.
+ * NULL: the call is no sum. It is the same for all ranks. */
+void *gw_sim_duty_sums(const struct gw_sim_duty *duty);
+
 /* Whether what the call wrote is right; not of a pull. */
-bool gw_sim_duty_is_right(const struct gw_sim_duty *duty);
+bool gw_sim_duty_is_right(const struct gw_sim_duty *duty, const void *sums);
 
 /* Of a pull: whether the value has seen a number of pushes, all of each; stores it. */
 bool gw_sim_duty_pushes(const struct gw_sim_duty *duty, uint64_t *pushes);

@@ -23,6 +23,7 @@ void gw_sim_calls_open_books(const struct gw_sim *sim, const struct gw_sim_job *
     crew->results = gw_memory_zeroed(count, sizeof(*crew->results));
     crew->pushes = gw_memory_zeroed(count, sizeof(*crew->pushes));
     crew->first_of_key = gw_memory_zeroed(count, sizeof(*crew->first_of_key));
+    crew->sums = gw_memory_zeroed(count, sizeof(*crew->sums));
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first = 0;
         while (first < i && (!is_of_value(&calls[first]) || calls[first].key != calls[i].key))
@@ -31,8 +32,11 @@ void gw_sim_calls_open_books(const struct gw_sim *sim, const struct gw_sim_job *
     }
 }
 
-void gw_sim_calls_close_books(struct gw_sim_crew *crew)
+void gw_sim_calls_close_books(const struct gw_sim_job *job, struct gw_sim_crew *crew)
 {
+    for (uint32_t i = 0; i < job->plan->tensor_count; i++)
+        free(crew->sums[i].numbers);
+    free(crew->sums);
     free(crew->results);
     free(crew->pushes);
     free(crew->first_of_key);
@@ -97,6 +101,18 @@ static bool may_refuse(const struct gw_sim *sim, const struct gw_sim_work *work,
     return false;
 }
 
+/* Ranks are in the same iteration of a sum, or nearly so. */
+static const void *sums_of(const struct gw_sim *sim, const struct gw_sim_duty *duty)
+{
+    const struct gw_sim_crew *crew = sim->jobs[duty->job].mover;
+    struct gw_sim_sums *sums = &crew->sums[duty->call];
+    if (!sums->numbers || sums->iteration != duty->iteration) {
+        free(sums->numbers);
+        *sums = (struct gw_sim_sums){gw_sim_duty_sums(duty), duty->iteration};
+    }
+    return sums->numbers;
+}
+
 static bool is_right(const struct gw_sim *sim, const struct gw_sim_work *work,
                      const struct gw_communicator_event *event)
 {
@@ -107,7 +123,7 @@ static bool is_right(const struct gw_sim *sim, const struct gw_sim_work *work,
     if (duty->kind == GW_CALL_RECEIVE && event->bytes != duty->spec->count)
         return false;
     if (duty->kind != GW_CALL_PULL)
-        return gw_sim_duty_is_right(duty);
+        return gw_sim_duty_is_right(duty, sums_of(sim, duty));
     return gw_sim_duty_pushes(duty, &seen) && seen >= work->pushes &&
            seen <= pushes_of(sim, duty)->begun;
 }

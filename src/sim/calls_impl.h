@@ -22,6 +22,12 @@ struct gw_sim_pushes {
     uint64_t begun, done;
 };
 
+/* What must come of a sum, as the rank that ended it first has reckoned. */
+struct gw_sim_sums {
+    void *numbers; /* NULL: no call was reckoned yet, or it is no sum */
+    uint32_t iteration;
+};
+
 /* What a job has. */
 struct gw_sim_crew {
     struct gw_sim_shard *shards;    /* those with switches, then those without, by server */
@@ -30,6 +36,7 @@ struct gw_sim_crew {
     struct gw_call_result *results; /* by call of the list */
     struct gw_sim_pushes *pushes;   /* of the key of a call, at the first call that has it */
     uint32_t *first_of_key;         /* that call, by call */
+    struct gw_sim_sums *sums;       /* of the latest iteration, by call */
     uint64_t resent;                /* by ranks whose communicator is gone */
 };
 
@@ -76,7 +83,7 @@ void gw_sim_calls_heard(struct gw_sim_part *part, struct gw_sim_member *member, 
 
 void gw_sim_calls_open_books(const struct gw_sim *sim, const struct gw_sim_job *job,
                              struct gw_sim_crew *crew);
-void gw_sim_calls_close_books(struct gw_sim_crew *crew);
+void gw_sim_calls_close_books(const struct gw_sim_job *job, struct gw_sim_crew *crew);
 
 /* A member begins a call of the list; it may have no part in it: then duty.kind is GW_CALL_KINDS.
  */

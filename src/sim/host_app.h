@@ -34,7 +34,7 @@ struct gw_sim_app {
     uint32_t sends;   /* flows started, in all lives of the host */
     uint32_t first_member; /* of jobs, on this host; UINT32_MAX: none */
     gw_time wake;          /* when the first of them wants to be called; GW_TIME_NEVER: none */
-    uint32_t claimant;     /* job that is asked first whose an event is; UINT32_MAX: none */
+    uint32_t claimant;     /* job of the communicator or registrar there; UINT32_MAX: none */
 };
 
 static inline void gw_sim_app_init(struct gw_sim_app *app)

@@ -291,30 +291,6 @@ static const struct gw_sim_job *find_job(const struct gw_sim *sim, uint32_t numb
     return &sim->jobs[low];
 }
 
-static bool is_control(const struct gw_event *event)
-{
-    return event->kind == GW_EVENT_JOINED || event->kind == GW_EVENT_REFUSED ||
-           event->kind == GW_EVENT_LEFT;
-}
-
-/* Whether it is of a communicator: whose host's claimant has not taken it, that is gone. */
-static bool is_of_communicator(const struct gw_sim *sim, const struct gw_event *event)
-{
-    if (!is_control(event))
-        return event->tag < sim->first_tag || event->tag >= sim->end_tag;
-    return event->flow >= sim->scenario->workload.job_server_count ||
-           find_job(sim, event->flow, true)->spec->via == GW_JOB_VIA_CALLS;
-}
-
-/* The job that an event of an application or a message is about; NULL: it is about a flow. */
-static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const struct gw_event *event)
-{
-    if (is_control(event))
-        return find_job(sim, event->flow, true);
-    return gw_sim_flow_of_tag(sim, event->tag) == UINT32_MAX ? find_job(sim, event->tag, false)
-                                                             : NULL;
-}
-
 /* The job that makes calls, one of whose shards has this number; UINT32_MAX: none. */
 static uint32_t caller_of_shard(const struct gw_sim *sim, uint32_t number)
 {
@@ -327,6 +303,30 @@ static uint32_t caller_of_shard(const struct gw_sim *sim, uint32_t number)
         }
     }
     return UINT32_MAX;
+}
+
+static bool is_control(const struct gw_event *event)
+{
+    return event->kind == GW_EVENT_JOINED || event->kind == GW_EVENT_REFUSED ||
+           event->kind == GW_EVENT_LEFT;
+}
+
+/* Whether it is about what a communicator has on its host. */
+static bool is_of_communicator(const struct gw_sim *sim, const struct gw_event *event)
+{
+    bool is_flow = event->kind == GW_EVENT_SENT || event->kind == GW_EVENT_RECEIVED ||
+                   (event->kind == GW_EVENT_FAILED && !event->reason);
+    return is_flow ? event->tag < sim->first_tag || event->tag >= sim->end_tag
+                   : caller_of_shard(sim, event->flow) != UINT32_MAX;
+}
+
+/* The job that an event of an application or a message is about; NULL: it is about a flow. */
+static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const struct gw_event *event)
+{
+    if (is_control(event))
+        return find_job(sim, event->flow, true);
+    return gw_sim_flow_of_tag(sim, event->tag) == UINT32_MAX ? find_job(sim, event->tag, false)
+                                                             : NULL;
 }
 
 /* The job whose data a flow carries. */
@@ -359,11 +359,11 @@ bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_event *event, gw_time now)
 {
     const struct gw_sim *sim = part->sim;
-    uint32_t claimant = node->app.claimant;
-    if (claimant != UINT32_MAX && sim->jobs[claimant].ops->offer(part, node, claimant, event, now))
+    if (sim->first_tag && is_of_communicator(sim, event)) {
+        uint32_t claimant = node->app.claimant;
+        sim->jobs[claimant].ops->event(part, node, claimant, event, now);
         return true;
-    if (sim->first_tag && is_of_communicator(sim, event))
-        return true;
+    }
     const struct gw_sim_job *job = job_of_event(sim, event);
     if (!job)
         return false;

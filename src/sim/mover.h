@@ -9,7 +9,8 @@
  * other hosts by packets.
  *
  * Events. An application or a message of a mover has a tag in [job->first_tag, + ops->tags()).
- * Events with such a tag come to ops->event() of the job, at the host where they happened.
+ * Events with such a tag come to ops->event() of the job, at the host where they happened; those of
+ * communicators, whose tags are others, to the job that has claimed the host (struct gw_sim_app).
  *
  * Berths. A piece under way is called by its berth, a number below job->room that the engine chose;
  * member->pieces[berth] is the piece. Berths are the member's own: other members have the same
@@ -56,10 +57,6 @@ struct gw_sim_mover_ops {
     bool says_left;
     /* An event of the job, on the host `node`. */
     void (*event)(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
-                  const struct gw_event *event, gw_time now);
-    /* For movers that have claimed hosts (struct gw_sim_app), which are offered every event there;
-     * false: it is not theirs. Events of nobody whose tags are no job's come to no one else. */
-    bool (*offer)(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
                   const struct gw_event *event, gw_time now);
     /* On the host of the job's first server: it is time to look whether the member is alive; see
      * gw_sim_member_news(). */

@@ -169,7 +169,7 @@ static void close_job(struct gw_sim *sim, uint32_t index)
     for (uint32_t i = 0; i < job->spec->worker_count; i++)
         rank_close(sim, gw_sim_member_of(sim, job->spec, i));
     gw_sim_calls_close_servers(job->spec, crew);
-    gw_sim_calls_close_books(crew);
+    gw_sim_calls_close_books(job, crew);
     free(crew);
 }
 
@@ -298,21 +298,19 @@ static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_tim
     drive(part, member, now);
 }
 
-static bool offer(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t index,
+static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t index,
                   const struct gw_event *event, gw_time now)
 {
-    const struct gw_sim_job *job = &part->sim->jobs[index];
-    const struct gw_sim_crew *crew = job->mover;
+    const struct gw_sim_crew *crew = part->sim->jobs[index].mover;
     struct gw_sim_member *member = gw_sim_member_at(part->sim, node, index);
-    if (!member)
-        return node->id == gw_sim_calls_home(part->sim, job->spec) && crew->registrar &&
-               gw_registrar_event(crew->registrar, event, now);
-    struct gw_sim_rank *rank = member->mover;
-    if (!rank || !rank->comm || !gw_communicator_event(rank->comm, event, now))
-        return false;
+    const struct gw_sim_rank *rank = member ? member->mover : NULL;
+    if (!member && crew->registrar)
+        gw_registrar_event(crew->registrar, event, now);
+    if (!rank || !rank->comm)
+        return; /* it came from an earlier life of the host */
+    gw_communicator_event(rank->comm, event, now);
     drive(part, member, now);
     gw_sim_train_advance(part, member, now);
-    return true;
 }
 
 static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *member)
@@ -382,7 +380,7 @@ const struct gw_sim_mover_ops gw_sim_mover_calls = {
     .join = join,
     .move = move,
     .leave = leave,
-    .offer = offer,
+    .event = event,
     .heard = gw_sim_calls_heard,
     .deadline = deadline,
     .expire = expire,

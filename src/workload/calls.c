@@ -104,6 +104,8 @@ static int read_item(const struct calls *cfg, uint32_t index, struct gw_call_spe
         return refuse_item(ctx, index, "bytes must be from 1 to 4 GiB");
     else if (call->kind != GW_CALL_SEND && item->bytes % size)
         return refuse_item(ctx, index, "bytes must be a multiple of %u, an element", size);
+    if (!gw_op_exists(call->op, call->type))
+        return refuse_item(ctx, index, "op: there is none such of this type");
     if (item->root >= workers)
         return refuse_item(ctx, index, "root must be a rank, below %u", workers);
     if (call->kind == GW_CALL_SEND && (item->from >= workers || item->from == item->to))
@@ -220,7 +222,8 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         return error;
     struct gw_job_site site;
     error = gw_job_site_open(&site, &cfg->job, workload, ctx);
-    gw_racks_occupy(&site.racks, NOBODY);
+    if (cfg->job.placement != GW_PLACEMENT_GIVEN)
+        gw_racks_occupy(&site.racks, NOBODY);
     for (; draft.number < cfg->job.jobs && !error; draft.number++) {
         draft.start = gw_workload_start(ctx, cfg->job.start, cfg->job.start_spread);
         error = gw_job_site_place(&site, &draft, ctx);

@@ -9,6 +9,7 @@
 #include "support.h"
 
 #include "core/job.h"
+#include "core/tensor.h"
 
 enum {
     WORKERS = 8,
@@ -37,7 +38,7 @@ static const char base[] =
     " {do: push, key: 7, bytes: 80KB}, {do: pull, key: 7, bytes: 80KB},"                           \
     " {do: broadcast, root: 3, bytes: 100KB}, {do: allgather, type: uint8, bytes: 5KB},"           \
     " {do: reduce_scatter, op: min, bytes: 4KB}, {do: reduce, root: 6, bytes: 40KB},"              \
-    " {do: barrier}]; workload.servers=2; workload.split=100KB; workload.ahead=8; "
+    " {do: barrier}]; workload.servers=2; workload.split=100KB; workload.ahead=8"
 
 static struct gw_job_result run_calls(struct gw_test_sim *run, const char *set)
 {
@@ -84,11 +85,13 @@ static void calls__every_sum_is_right(void **state)
         for (uint32_t v = 0; v < GW_COUNT_OF(vias); v++) {
             char set[SET_MAX];
             int length = snprintf(set, sizeof(set), "workload.iterations=1; workload.calls=[");
-            for (uint32_t o = 0; o < GW_COUNT_OF(ops); o++)
+            for (uint32_t o = 0; o < GW_COUNT_OF(ops); o++) {
+                bool exists = gw_op_exists((enum gw_op)o, (enum gw_dtype)t);
                 length += snprintf(set + length, sizeof(set) - (size_t)length,
                                    "%s{do: %s, via: %s, type: %s, op: %s, bytes: %u}",
                                    o ? ", " : "", o % 2 ? "reduce" : "allreduce", vias[v], types[t],
-                                   ops[o], 8 * (o + 1) * (o + 700));
+                                   exists ? ops[o] : "max", 8 * (o + 1) * (o + 700));
+            }
             snprintf(set + length, sizeof(set) - (size_t)length, "]");
             expect_all(set);
         }
@@ -99,15 +102,16 @@ static void calls__every_kind_is_right(void **state)
     (void)state;
     static const char *const sets[] = {
         EVERYTHING,
-        EVERYTHING "workload.via=ring",
-        EVERYTHING "workload.via=ps; workload.ahead=1",
-        EVERYTHING "workload.workers=2; workload.calls.3.to=1; workload.calls.6.root=1; "
+        EVERYTHING "; workload.via=ring",
+        EVERYTHING "; workload.via=ps; workload.ahead=1",
+        EVERYTHING "; workload.workers=2; workload.calls.3.to=1; workload.calls.6.root=1; "
                    "workload.calls.9.root=0",
-        EVERYTHING "workload.workers=5; workload.calls.3.to=4; workload.calls.9.root=4",
-        EVERYTHING "workload.segment=8; workload.calls=[{do: broadcast, bytes: 1001, type: uint8},"
-                   " {do: allgather, bytes: 4}, {do: reduce_scatter, bytes: 4},"
-                   " {do: allreduce, via: ring, bytes: 4}, {do: allreduce, bytes: 4},"
-                   " {do: send, bytes: 1}]",
+        EVERYTHING "; workload.workers=5; workload.calls.3.to=4; workload.calls.9.root=4",
+        EVERYTHING
+        "; workload.segment=8; workload.calls=[{do: broadcast, bytes: 1001, type: uint8},"
+        " {do: allgather, bytes: 4}, {do: reduce_scatter, bytes: 4},"
+        " {do: allreduce, via: ring, bytes: 4}, {do: allreduce, bytes: 4},"
+        " {do: send, bytes: 1}]",
     };
     for (uint32_t i = 0; i < GW_COUNT_OF(sets); i++)
         expect_all(sets[i]);
@@ -118,13 +122,13 @@ static void calls__get_through_what_fails(void **state)
 {
     (void)state;
     static const char *const sets[] = {
-        EVERYTHING "faults=[{at: 0, link: [host1, leaf0], loss: 0.02}]",
-        EVERYTHING "faults=[{at: 0, link: [leaf0, spine0], corrupt: 0.01}]",
-        EVERYTHING "faults=[{at: 0, link: [host1, leaf0], duplicate: 5%},"
+        EVERYTHING "; faults=[{at: 0, link: [host1, leaf0], loss: 0.02}]",
+        EVERYTHING "; faults=[{at: 0, link: [leaf0, spine0], corrupt: 0.01}]",
+        EVERYTHING "; faults=[{at: 0, link: [host1, leaf0], duplicate: 5%},"
                    " {at: 0, link: [host2, leaf0], reorder: 5%, delay: 50us}]",
-        EVERYTHING "faults=[{at: 100us, until: 300us, node: leaf0, crash: yes}]",
-        EVERYTHING "faults=[{at: 1us, until: 300us, node: spine0, crash: yes}]",
-        EVERYTHING "faults=[{at: 200us, until: 2ms, link: [host2, leaf0], down: yes}]",
+        EVERYTHING "; faults=[{at: 100us, until: 300us, node: leaf0, crash: yes}]",
+        EVERYTHING "; faults=[{at: 1us, until: 300us, node: spine0, crash: yes}]",
+        EVERYTHING "; faults=[{at: 200us, until: 2ms, link: [host2, leaf0], down: yes}]",
     };
     for (uint32_t i = 0; i < GW_COUNT_OF(sets); i++)
         expect_all(sets[i]);
@@ -144,7 +148,7 @@ static void calls__outlive_servers(void **state)
         for (uint32_t part = 1; part <= 5; part++) {
             char set[SET_MAX];
             snprintf(set, sizeof(set),
-                     EVERYTHING "faults=[{at: %lluns, until: %lluns, node: host%u, crash: yes}]",
+                     EVERYTHING "; faults=[{at: %lluns, until: %lluns, node: host%u, crash: yes}]",
                      (unsigned long long)(end / GW_NS * part / 6),
                      (unsigned long long)(end / GW_NS * part / 6 + 500000), servers[s]);
             expect_all(set);
@@ -156,9 +160,9 @@ static void calls__a_dead_rank_is_named(void **state)
 {
     (void)state;
     static const char *const sets[] = {
-        EVERYTHING "faults=[{at: 100us, node: host2, crash: yes}]",
-        EVERYTHING "faults=[{at: 100us, until: 200us, node: host2, crash: yes}]",
-        EVERYTHING "workload.via=ring; faults=[{at: 100us, node: host2, crash: yes}]",
+        EVERYTHING "; faults=[{at: 100us, node: host2, crash: yes}]",
+        EVERYTHING "; faults=[{at: 100us, until: 200us, node: host2, crash: yes}]",
+        EVERYTHING "; workload.via=ring; faults=[{at: 100us, node: host2, crash: yes}]",
         "workload.via=ring; faults=[{at: 200us, node: host2, crash: yes}];"
         "workload.calls=[{do: broadcast, bytes: 4MB}]",
     };
@@ -238,7 +242,7 @@ static gw_time longest(const char *call)
 static gw_time on_the_wire(uint64_t bytes)
 {
     uint64_t packets = (bytes + MTU - 1) / MTU;
-    return gw_test_exact_time(bytes + packets * HEADER, 1000000000);
+    return (bytes + packets * HEADER) * gw_test_exact_time(1, 1000000000);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
