@@ -62,6 +62,11 @@ static bool is_value(enum gw_call_kind kind)
     return kind == GW_CALL_PUSH || kind == GW_CALL_PULL;
 }
 
+static bool has_op(enum gw_call_kind kind)
+{
+    return kind == GW_CALL_ALLREDUCE || kind == GW_CALL_REDUCE || kind == GW_CALL_REDUCE_SCATTER;
+}
+
 /* Refuses item `index`; the sentence begins with its parameter. */
 #define refuse_item(ctx, index, ...)                                                               \
     ((ctx)->item = (index), gw_workload_refuse((ctx), GW_ERR_RANGE, __VA_ARGS__))
@@ -91,7 +96,7 @@ static int read_item(const struct calls *cfg, uint32_t index, struct gw_call_spe
         .kind = kinds[item->what],
         .via = item->via ? (enum gw_via)(item->via - 1) : GW_VIA_DEFAULT,
         .type = (enum gw_dtype)item->type,
-        .op = (enum gw_op)item->op,
+        .op = has_op(kinds[item->what]) ? (enum gw_op)item->op : GW_OP_SUM,
         .count = kinds[item->what] == GW_CALL_SEND ? item->bytes : item->bytes / size,
         .root = item->root,
         .from = item->from,
@@ -104,7 +109,7 @@ static int read_item(const struct calls *cfg, uint32_t index, struct gw_call_spe
         return refuse_item(ctx, index, "bytes must be from 1 to 4 GiB");
     else if (call->kind != GW_CALL_SEND && item->bytes % size)
         return refuse_item(ctx, index, "bytes must be a multiple of %u, an element", size);
-    if (!gw_op_exists(call->op, call->type))
+    if (has_op(call->kind) && !gw_op_exists(call->op, call->type))
         return refuse_item(ctx, index, "op: there is none such of this type");
     if (item->root >= workers)
         return refuse_item(ctx, index, "root must be a rank, below %u", workers);

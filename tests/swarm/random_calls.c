@@ -15,6 +15,7 @@ enum {
     CALL_BYTES_MAX = 100000,
     WINDOW_MAX = 256,
     AGGREGATORS_MAX = 256, /* each has a packet's buffer */
+    AVERAGED_TYPES = 5,    /* of the list of types below */
     UNIT = 8,              /* bytes of the largest type */
     STEPS = 2,             /* times that a call's bytes pass a link, about */
 };
@@ -30,9 +31,9 @@ static void write_call(const struct gw_random_jobs *jobs, uint32_t workers, uint
                                         "allgather",      "send",      "send",   "push",
                                         "reduce_scatter", "barrier",   "push",   "pull"};
     static const char *const vias[] = {"default", "ina", "ps", "ring"};
-    static const char *const types[] = {"float32", "int32",   "float16", "bfloat16",
-                                        "int64",   "float64", "uint8"};
-    static const char *const ops[] = {"sum", "sum", "average", "min", "max", "product"};
+    static const char *const types[] = {"float32", "int32", "float16", "bfloat16",
+                                        "float64", "int64", "uint8"};
+    static const char *const ops[] = {"sum", "sum", "min", "max", "product", "average"};
     struct gw_prng *prng = jobs->prng;
     const char *kind = kinds[gw_prng_below(prng, GW_COUNT_OF(kinds))];
     bool is_value = strcmp(kind, "push") == 0 || strcmp(kind, "pull") == 0;
@@ -43,10 +44,10 @@ static void write_call(const struct gw_random_jobs *jobs, uint32_t workers, uint
     if (is_value && !gw_draw_once_in(prng, 8))
         units = key + 1; /* the shape that most have */
     fprintf(jobs->out, "      - {do: %s, bytes: %" PRIu64, kind, UNIT * units);
-    fprintf(jobs->out, ", via: %s, op: %s", vias[gw_prng_below(prng, GW_COUNT_OF(vias))],
-            ops[gw_prng_below(prng, GW_COUNT_OF(ops))]);
-    fprintf(jobs->out, ", type: %s",
-            types[is_value ? key % 2 : gw_prng_below(prng, GW_COUNT_OF(types))]);
+    uint32_t type = is_value ? key % 2 : gw_prng_below(prng, GW_COUNT_OF(types));
+    uint32_t op_count = GW_COUNT_OF(ops) - (type >= AVERAGED_TYPES);
+    fprintf(jobs->out, ", via: %s, op: %s, type: %s", vias[gw_prng_below(prng, GW_COUNT_OF(vias))],
+            ops[gw_prng_below(prng, op_count)], types[type]);
     fprintf(jobs->out, ", from: %u, to: %u, root: %u, key: %u", from, to,
             gw_prng_below(prng, workers), key);
     if (gw_draw_once_in(prng, 2))
