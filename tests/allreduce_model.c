@@ -1,31 +1,19 @@
 /* The all-reduce model; see allreduce_model.h. */
 #include "allreduce_model.h"
 
-#include "host.h"
-#include "pool_fixture.h"
 #include "support.h"
-#include "switch_fixture.h"
+#include "tree_net.h"
 
 #include "base/cpu.h"
-#include "net/mem.h"
 
 enum {
-    SWITCHES_MAX = 2 * GW_MODEL_RACKS_MAX + 1,
-    HOSTS_MAX = GW_MODEL_WORKERS_MAX + 2,
-    PORTS_MAX = HOSTS_MAX + GW_MODEL_RACKS_MAX + 1,
     PKTS = 4096,
-    HDR = 44,
     JOB = 7,
-    SWITCH_ADDRESS = 1000, /* and on */
     RAW_MAX = 8,
     TENSORS_MAX = 8,
     STEPS_MAX = 20000000,
-    AMPLE = 1 << 20, /* bytes of a queue */
-    NO_SWITCH = UINT32_MAX,
 };
 
-#define LATENCY  (2 * GW_US)
-#define LEAK     (2 * GW_MS)
 #define TIMEOUT  (200 * GW_US)
 #define RETRY    (100 * GW_US)
 #define BEAT     GW_MS
@@ -35,27 +23,6 @@ enum {
 /* As if others shared the links: by the formula 39 packets. */
 static const struct gw_notice_path notice_path = {
     .rtt = 16 * GW_US, .rate_bps = UINT64_C(10000000000), .packet = 172};
-
-struct model_switch {
-    struct gw_switch *sw;
-    struct gw_aggregate *aggregate;
-    struct gw_pkt_pool pool;
-    struct gw_buf_pool bufs;
-    uint16_t leaf[HOSTS_MAX]; /* port per destination */
-    bool is_edge[PORTS_MAX];
-    uint16_t ports;
-    uint32_t parent; /* or NO_SWITCH; port 0 leads there */
-    uint32_t node;   /* in the datapath */
-    bool is_dead;
-};
-
-/* A process with an endpoint. */
-struct model_host {
-    struct gw_test_host host;
-    uint32_t home; /* switch */
-    uint32_t node;
-    bool is_up;
-};
 
 /* A worker's life. */
 struct actor {
@@ -73,13 +40,10 @@ struct actor {
 struct model {
     const struct gw_model_cfg *cfg;
     struct gw_model_result *result;
-    struct gw_mem *mem;
-    struct gw_prng prng;
+    struct gw_tree_net net;
     gw_time begin;
-    uint32_t world, host_count, switch_count;
+    uint32_t world;
     uint32_t spare; /* host */
-    struct model_host hosts[HOSTS_MAX];
-    struct model_switch switches[SWITCHES_MAX]; /* racks, pods, the root */
     struct actor actors[GW_MODEL_WORKERS_MAX];
     struct gw_coordinator *coordinator;
     struct gw_server *server;
@@ -89,183 +53,64 @@ struct model {
     uint32_t epochs; /* of coordinators that have died */
 };
 
-/* A mask with about `of_64` of 64 bits set. */
-static uint64_t random_mask(struct gw_prng *prng, uint32_t of_64)
-{
-    uint64_t mask = 0;
-    for (uint32_t i = 0; i < 64; i++)
-        mask |= (uint64_t)(gw_prng_below(prng, 64) < of_64) << i;
-    return mask;
-}
-
-static void connect(struct model *m, uint32_t from, uint16_t from_port, uint32_t to,
-                    uint16_t to_port)
-{
-    struct gw_mem_link link = {
-        .latency = LATENCY + gw_prng_below(&m->prng, LATENCY),
-        .rate_bps = 10000000000,
-        .lose = random_mask(&m->prng, m->cfg->lose_of_64),
-        .duplicate = random_mask(&m->prng, m->cfg->double_of_64),
-        .delay = random_mask(&m->prng, m->cfg->delay_of_64),
-        .delay_by = 5 * LATENCY,
-    };
-    bool is_down = from == m->switches[m->hosts[0].home].node && to == m->hosts[0].node;
-    if (m->cfg->loses_copies && is_down)
-        link.lose = UINT64_C(1) << m->cfg->seed % 64;
-    gw_mem_connect(m->mem, from, from_port, to, to_port, &link);
-}
-
 static uint32_t server_host(const struct model *m)
 {
     return m->world;
+}
+
+static struct gw_endpoint *endpoint_of(const struct model *m, uint32_t host)
+{
+    return m->net.hosts[host].host.endpoint;
 }
 
 /* Where everybody hangs. */
 static void lay_out(struct model *m)
 {
     const struct gw_model_cfg *cfg = m->cfg;
-    uint32_t root = cfg->racks + cfg->pods;
-    m->switch_count = root + 1;
-    m->switches[root].parent = NO_SWITCH;
-    for (uint32_t i = 0; i < root; i++)
-        m->switches[i].parent = i < cfg->racks && cfg->pods ? cfg->racks + i % cfg->pods : root;
+    struct gw_tree_net *net = &m->net;
+    m->world = cfg->root_workers;
+    for (uint32_t rack = 0; rack < cfg->racks; rack++)
+        m->world += cfg->rack_workers[rack];
+    assert_in_range(m->world, 1, GW_MODEL_WORKERS_MAX);
+    m->spare = m->world + 1;
+    gw_tree_net_init(net, &(struct gw_tree_net_cfg){
+                              .seed = cfg->seed,
+                              .racks = cfg->racks,
+                              .pods = cfg->pods,
+                              .host_count = m->world + 2,
+                              .mtu = 4 * cfg->values,
+                              .frames_max = 1 << 16,
+                              .pkts = PKTS,
+                              .queue_bytes = cfg->queue_bytes,
+                              .aggregators = cfg->aggregators,
+                              .reclaim = cfg->rules.reclaim,
+                              .job_idle = LOST,
+                              .lose_of_64 = cfg->lose_of_64,
+                              .double_of_64 = cfg->double_of_64,
+                              .delay_of_64 = cfg->delay_of_64,
+                          });
+    uint32_t host = 0;
     for (uint32_t rack = 0; rack < cfg->racks; rack++)
         for (uint32_t i = 0; i < cfg->rack_workers[rack]; i++)
-            m->hosts[m->world++].home = rack;
-    for (uint32_t i = 0; i < cfg->root_workers; i++)
-        m->hosts[m->world++].home = root;
-    assert_in_range(m->world, 1, GW_MODEL_WORKERS_MAX);
-    m->hosts[m->world].home = root; /* the server */
-    m->spare = m->world + 1;
-    m->hosts[m->spare].home = cfg->racks ? cfg->racks - 1 : root;
-    m->host_count = m->world + 2;
-}
-
-static void host_start(struct model *m, uint32_t id)
-{
-    struct model_host *host = &m->hosts[id];
-    struct gw_endpoint_cfg cfg = gw_test_host_cfg(id, 4 * m->cfg->values);
-    cfg.hdr = HDR;
-    cfg.apps_max = 2;
-    cfg.announcers_max = 2;
-    cfg.app_events_max = 16;
-    cfg.seed = gw_prng_next(&m->prng);
-    gw_test_host_open(&host->host, &cfg, PKTS);
-    host->is_up = true;
-}
-
-/* Dies with all that it has in hand. */
-static void host_kill(struct model *m, uint32_t id)
-{
-    struct model_host *host = &m->hosts[id];
-    gw_mem_replace(m->mem, host->node, NULL, NULL);
-    gw_test_host_abandon(&host->host);
-    host->is_up = false;
-}
-
-static void host_restart(struct model *m, uint32_t id)
-{
-    struct model_host *host = &m->hosts[id];
-    host_start(m, id);
-    gw_mem_replace(m->mem, host->node, gw_endpoint_node(host->host.endpoint), &host->host.pool);
-}
-
-/* Ports: 0 up (if there is an up), then switches below, then hosts. */
-static void switch_ports(struct model *m, uint32_t index)
-{
-    struct model_switch *s = &m->switches[index];
-    s->ports = s->parent != NO_SWITCH;
-    for (uint32_t id = 0; id < m->host_count; id++)
-        s->leaf[id] = 0;
-    for (uint32_t below = 0; below < m->switch_count; below++) {
-        if (m->switches[below].parent != index)
-            continue;
-        for (uint32_t id = 0; id < m->host_count; id++) {
-            uint32_t at = m->hosts[id].home;
-            while (at != NO_SWITCH && at != below)
-                at = m->switches[at].parent;
-            if (at == below)
-                s->leaf[id] = s->ports;
-        }
-        s->ports++;
+            net->hosts[host++].home = rack;
+    if (cfg->racks)
+        net->hosts[m->spare].home = cfg->racks - 1;
+    for (host = 0; host < net->cfg.host_count; host++) {
+        net->hosts[host].cfg.apps_max = 2;
+        net->hosts[host].cfg.announcers_max = 2;
+        net->hosts[host].cfg.app_events_max = 16;
     }
-    for (uint32_t id = 0; id < m->host_count; id++)
-        if (m->hosts[id].home == index) {
-            s->is_edge[s->ports] = true;
-            s->leaf[id] = s->ports++;
-        }
-}
-
-static void switch_start(struct model *m, uint32_t index)
-{
-    struct model_switch *s = &m->switches[index];
-    gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * m->cfg->values);
-    struct gw_aggregate_cfg aggregate = {
-        .aggregators = m->cfg->aggregators,
-        .jobs_max = 4,
-        .members_max = 64,
-        .leak = LEAK,
-        .reclaim = m->cfg->rules.reclaim,
-        .job_idle = LOST,
-        .kernels = gw_kernels_best(gw_cpu_features()),
-        .pool = &s->pool,
-    };
-    s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&aggregate)), &aggregate);
-    struct gw_switch_cfg cfg = gw_test_switch_cfg(s->ports, "red", &s->pool);
-    cfg.trim_size = HDR;
-    cfg.capacity = gw_test_capacity(m->cfg->queue_bytes ? m->cfg->queue_bytes : AMPLE);
-    cfg.aggregate = s->aggregate;
-    cfg.address = SWITCH_ADDRESS + index;
-    cfg.is_edge = s->is_edge;
-    cfg.routes = gw_test_routes(s->leaf, m->host_count);
-    cfg.seed = gw_prng_next(&m->prng);
-    s->sw = gw_test_switch_open(&cfg);
-    s->is_dead = false;
-}
-
-static void switch_kill(struct model *m, uint32_t index)
-{
-    struct model_switch *s = &m->switches[index];
-    gw_mem_replace(m->mem, s->node, NULL, NULL);
-    gw_test_pool_abandon(&s->pool);
-    free(s->sw);
-    free(s->aggregate);
-    s->is_dead = true;
-}
-
-static void switch_restart(struct model *m, uint32_t index)
-{
-    struct model_switch *s = &m->switches[index];
-    switch_start(m, index);
-    gw_mem_replace(m->mem, s->node, gw_switch_node(s->sw), &s->pool);
 }
 
 static void open_network(struct model *m)
 {
     lay_out(m);
-    for (uint32_t i = 0; i < m->switch_count; i++) {
-        switch_ports(m, i);
-        switch_start(m, i);
-        m->switches[i].node =
-            gw_mem_add(m->mem, gw_switch_node(m->switches[i].sw), &m->switches[i].pool);
-    }
-    for (uint32_t id = 0; id < m->host_count; id++) {
-        struct model_host *host = &m->hosts[id];
-        const struct model_switch *home = &m->switches[host->home];
-        host_start(m, id);
-        host->node = gw_mem_add(m->mem, gw_endpoint_node(host->host.endpoint), &host->host.pool);
-        connect(m, host->node, 0, home->node, home->leaf[id]);
-        connect(m, home->node, home->leaf[id], host->node, 0);
-    }
-    for (uint32_t i = 0; i < m->switch_count; i++) {
-        uint32_t up = m->switches[i].parent;
-        uint16_t port = up != NO_SWITCH && m->switches[up].parent != NO_SWITCH;
-        for (uint32_t other = 0; up != NO_SWITCH && other < i; other++)
-            port += m->switches[other].parent == up;
-        if (up != NO_SWITCH) {
-            connect(m, m->switches[i].node, 0, m->switches[up].node, port);
-            connect(m, m->switches[up].node, port, m->switches[i].node, 0);
-        }
+    gw_tree_net_open(&m->net);
+    if (m->cfg->loses_copies) {
+        struct gw_mem_link link = {.latency = GW_TREE_NET_LATENCY,
+                                   .rate_bps = GW_TREE_NET_RATE,
+                                   .lose = UINT64_C(1) << m->cfg->seed % 64};
+        gw_mem_change(m->net.mem, m->net.hosts[0].to, &link);
     }
 }
 
@@ -276,7 +121,7 @@ static uint32_t random_number(struct model *m)
 
 static void server_start(struct model *m)
 {
-    struct gw_endpoint *ep = m->hosts[server_host(m)].host.endpoint;
+    struct gw_endpoint *ep = endpoint_of(m, server_host(m));
     struct gw_server_cfg server = {
         .job = JOB,
         .world = (uint16_t)m->world,
@@ -323,7 +168,7 @@ static void server_start(struct model *m)
 static void server_kill(struct model *m)
 {
     m->epochs += (uint32_t)gw_coordinator_stats(m->coordinator)->epochs;
-    host_kill(m, server_host(m));
+    gw_tree_net_kill_host(&m->net, server_host(m));
     free(m->server_memory);
     free(m->coordinator_memory);
     m->server = NULL;
@@ -331,7 +176,7 @@ static void server_kill(struct model *m)
 
 static gw_time now_of(const struct model *m)
 {
-    return gw_mem_now(m->mem);
+    return gw_tree_net_now(&m->net);
 }
 
 static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uint32_t host)
@@ -349,8 +194,7 @@ static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uin
         .notice = m->cfg->notice,
     };
     assert_int_equal(
-        gw_member_init(&actor->member, actor->member_memory, &cfg, m->hosts[host].host.endpoint),
-        0);
+        gw_member_init(&actor->member, actor->member_memory, &cfg, endpoint_of(m, host)), 0);
     assert_int_equal(gw_member_join(actor->member, now_of(m)), 0);
 }
 
@@ -414,9 +258,9 @@ static void joined(struct model *m, struct actor *actor)
         gw_member_worker_cfg(actor->member, &cfg);
         assert_int_equal(cfg.notice.units, units_of(m->cfg->notice));
         actor->worker_memory = gw_test_take(gw_worker_size(&cfg));
-        assert_int_equal(gw_worker_init(&actor->worker, actor->worker_memory, &cfg,
-                                        m->hosts[actor->host].host.endpoint),
-                         0);
+        assert_int_equal(
+            gw_worker_init(&actor->worker, actor->worker_memory, &cfg, endpoint_of(m, actor->host)),
+            0);
         gw_member_bind(actor->member, actor->worker);
     }
     round_start(m, actor);
@@ -455,7 +299,7 @@ static void out_of_job(struct model *m, struct actor *actor, const struct gw_eve
 static void move(struct model *m, struct actor *actor)
 {
     uint32_t round = actor->round;
-    host_kill(m, actor->host);
+    gw_tree_net_kill_host(&m->net, actor->host);
     actor_free(actor);
     actor_start(m, actor, actor->rank, m->spare);
     actor->round = round;
@@ -501,10 +345,10 @@ static void fault_begin(struct model *m, const struct gw_model_fault *fault)
         server_kill(m);
         break;
     case GW_MODEL_SWITCH:
-        switch_kill(m, fault->which);
+        gw_tree_net_kill_switch(&m->net, fault->which);
         break;
     case GW_MODEL_WORKER:
-        host_kill(m, actor->host);
+        gw_tree_net_kill_host(&m->net, actor->host);
         actor_free(actor);
         *actor = (struct actor){.is_finished = true, .is_dead = true};
         break;
@@ -515,11 +359,11 @@ static void fault_end(struct model *m, const struct gw_model_fault *fault)
 {
     switch (fault->victim) {
     case GW_MODEL_SERVER:
-        host_restart(m, server_host(m));
+        gw_tree_net_restart_host(&m->net, server_host(m));
         server_start(m);
         break;
     case GW_MODEL_SWITCH:
-        switch_restart(m, fault->which);
+        gw_tree_net_restart_switch(&m->net, fault->which);
         break;
     case GW_MODEL_WORKER:
         actor_start(m, &m->actors[fault->which], fault->which, m->spare);
@@ -562,7 +406,7 @@ static void poll_all(struct model *m)
     for (uint32_t rank = 0; rank < m->world; rank++) {
         struct actor *actor = &m->actors[rank];
         struct gw_event event;
-        while (!actor->is_dead && gw_endpoint_poll(m->hosts[actor->host].host.endpoint, &event, 1))
+        while (!actor->is_dead && gw_endpoint_poll(endpoint_of(m, actor->host), &event, 1))
             handle(m, actor, &event);
     }
 }
@@ -583,7 +427,7 @@ static void run(struct model *m)
     uint32_t steps = 0;
     gw_time next = script(m);
     while (!is_over(m) || next != GW_TIME_NEVER) {
-        assert_true(gw_mem_step(m->mem, next) || next != GW_TIME_NEVER);
+        assert_true(gw_mem_step(m->net.mem, next) || next != GW_TIME_NEVER);
         assert_true(steps++ < STEPS_MAX);
         poll_all(m);
         watch_windows(m);
@@ -595,7 +439,7 @@ static void run(struct model *m)
         if (!actor->is_dead)
             gw_member_leave(actor->member, now_of(m)); /* refused if it is not in */
     }
-    while (gw_mem_step(m->mem, GW_TIME_NEVER)) {
+    while (gw_mem_step(m->net.mem, GW_TIME_NEVER)) {
         assert_true(steps++ < STEPS_MAX);
         poll_all(m);
     }
@@ -617,7 +461,7 @@ static void close_actors(struct model *m)
         result->died[rank] = actor->is_dead;
         if (actor->is_dead)
             continue;
-        result->bursts += gw_endpoint_stats(m->hosts[actor->host].host.endpoint)->bursts_announced;
+        result->bursts += gw_endpoint_stats(endpoint_of(m, actor->host))->bursts_announced;
         if (actor->worker) {
             first = first ? first : actor;
             result->windows_equal &=
@@ -649,8 +493,8 @@ static void close_all(struct model *m)
         free(m->server_memory);
         free(m->coordinator_memory);
     }
-    for (uint32_t i = 0; i < m->switch_count; i++) {
-        struct model_switch *s = &m->switches[i];
+    for (uint32_t i = 0; i < m->net.switch_count; i++) {
+        struct gw_tree_switch *s = &m->net.switches[i];
         if (s->is_dead)
             continue;
         add_stats((uint64_t *)&result->switches, (const uint64_t *)gw_aggregate_stats(s->aggregate),
@@ -660,15 +504,8 @@ static void close_all(struct model *m)
             result->taken += gw_aggregate_taken(s->aggregate);
         result->jobs_left += gw_aggregate_job(s->aggregate, JOB) != NULL;
         gw_aggregate_remove(s->aggregate, JOB);
-        gw_aggregate_fini(s->aggregate);
-        gw_test_pool_close(&s->pool);
-        free(s->sw);
-        free(s->aggregate);
     }
-    for (uint32_t i = 0; i < m->host_count; i++)
-        if (m->hosts[i].is_up)
-            gw_test_host_close(&m->hosts[i].host);
-    gw_mem_close(m->mem);
+    gw_tree_net_close(&m->net);
 }
 
 static void fill_inputs(struct model *m)
@@ -698,16 +535,9 @@ void gw_model_run(const struct gw_model_cfg *cfg, struct gw_model_result *result
     *result = (struct gw_model_result){0};
     m->cfg = cfg;
     m->result = result;
-    m->prng = gw_prng_derive(cfg->seed, 1);
-    m->mem = gw_mem_open(&(struct gw_mem_cfg){.cookie = 3,
-                                              .mtu = 4 * cfg->values,
-                                              .frames_max = 1 << 16,
-                                              .batch = 1,
-                                              .start = (gw_time)0 - GW_MS}); /* wraps soon */
-    assert_non_null(m->mem);
-    m->begin = now_of(m);
     gw_window_watch_init(&result->watch, cfg->first_seq);
     open_network(m);
+    m->begin = now_of(m);
     result->world = m->world;
     fill_inputs(m);
     server_start(m);

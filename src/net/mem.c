@@ -213,6 +213,7 @@ static void link_send(struct gw_mem *mem, struct mem_link *link, struct gw_pkt *
     uint64_t bit = UINT64_C(1) << (link->stats.sent++ & 63);
     struct gw_frame frame;
     gw_codec_encode(&mem->codec, pkt, &frame);
+    link->stats.bytes += frame.length;
     GW_ASSERT(frame.length - frame.hdr_size <= mem->cfg.mtu);
     link->busy_until += gw_serialisation(link->byte_time, frame.length + mem->cfg.overhead);
     if (link->cfg.lose & bit) {

@@ -47,6 +47,7 @@ struct gw_mem_link {
 /* Counters of one direction, in packets. */
 struct gw_mem_stats {
     uint64_t sent;      /* pulled out of the node */
+    uint64_t bytes;     /* of these, with the codec's headers */
     uint64_t lost;      /* by script */
     uint64_t doubled;   /* by script: extra copies */
     uint64_t overflow;  /* lost because frames_max was reached */

@@ -2,7 +2,7 @@
  * Ranks that meet, talk, fail and leave, with their registrar, over real flows; each by itself and
  * in the worst order.
  */
-#include "ranks_fixture.h"
+#include "mesh_fixture.h"
 
 /* All come, in any network, and know the same table. */
 static void mesh__meets_when_all_have_come(void **state)

@@ -30,7 +30,7 @@
 #if defined(__SANITIZE_THREAD__)
 enum { SCENARIOS = 100 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SCENARIOS = 1000 };
+enum { SCENARIOS = 600 };
 #else
 enum { SCENARIOS = 1500 };
 #endif

@@ -136,8 +136,17 @@ void gw_communicator_set_server(struct gw_communicator *comm, uint32_t server, u
         comm->addresses[server] = address;
         gw_communicator_move_stakes(comm, server, now);
     }
+    comm->is_down[server] = false;
     if (server == 0)
         gw_mesh_set_registrar(comm->mesh, address, path, now);
+}
+
+void gw_communicator_server_down(struct gw_communicator *comm, uint32_t server, gw_time now)
+{
+    GW_ASSERT(server < comm->cfg.server_count);
+    comm->is_touched = comm->is_down[server] = true;
+    if (server == 0)
+        gw_mesh_registrar_down(comm->mesh, now);
 }
 
 void gw_communicator_post(struct gw_communicator *comm, const struct gw_communicator_event *event)

@@ -150,6 +150,10 @@ void gw_communicator_fini(struct gw_communicator *comm);
 void gw_communicator_set_server(struct gw_communicator *comm, uint32_t server, uint32_t address,
                                 const struct gw_path *path, gw_time now);
 
+/* A server has gone, and may come back: set_server() says so, or the server itself. Sums wait for
+ * it; who leaves does not. */
+void gw_communicator_server_down(struct gw_communicator *comm, uint32_t server, gw_time now);
+
 /* For ways and paths to other ranks. */
 struct gw_mesh *gw_communicator_mesh(struct gw_communicator *comm);
 

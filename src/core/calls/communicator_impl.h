@@ -87,6 +87,7 @@ struct gw_communicator {
     bool has_left; /* likewise */
 
     uint32_t addresses[GW_COMMUNICATOR_SERVERS_MAX]; /* of servers; 0: not known yet */
+    bool is_down[GW_COMMUNICATOR_SERVERS_MAX];       /* a server has gone */
     struct gw_stake stakes[GW_COMMUNICATOR_STAKES_MAX];
 
     struct gw_call_slot slots[GW_COMMUNICATOR_CALLS_MAX];

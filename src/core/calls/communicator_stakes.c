@@ -219,30 +219,38 @@ bool gw_communicator_stakes_event(struct gw_communicator *comm, const struct gw_
     return stake != NULL;
 }
 
-/* One that is not in cannot be missed. */
-static void leave(struct gw_stake *stake, gw_time now)
+/* Begins to leave, or goes on with it. Of a stake that is not in nobody knows, and a server that
+ * has gone does not answer. */
+static void leave(const struct gw_communicator *comm, struct gw_stake *stake, gw_time now)
 {
-    int error = stake->state == GW_STAKE_IN ? gw_member_leave(stake->member, now) : GW_ERR_INVALID;
+    bool is_heard = !comm->is_down[stake->server];
+    if (stake->state == GW_STAKE_LEAVING && is_heard)
+        return;
+    int error = GW_ERR_INVALID;
+    if (stake->state == GW_STAKE_IN && is_heard)
+        error = gw_member_leave(stake->member, now);
     if (error == GW_OK)
         stake->state = GW_STAKE_LEAVING;
-    else if (error != GW_ERR_NO_ROOM)
+    else if (error != GW_ERR_NO_ROOM) /* which comes with the next event */
         detach(stake);
+}
+
+/* Joins, or takes note that it has failed. */
+static void tend(struct gw_communicator *comm, struct gw_stake *stake, gw_time now)
+{
+    if (stake->state == GW_STAKE_OUT)
+        join(comm, stake, now);
+    else if (stake->state == GW_STAKE_IN && gw_member_state(stake->member) == GW_MEMBER_OUT)
+        fail(comm, stake, gw_member_reason(stake->member), comm->cfg.world, now);
 }
 
 void gw_communicator_tend_stakes(struct gw_communicator *comm, gw_time now)
 {
-    for (uint32_t i = 0; i < stake_count(comm); i++) {
-        struct gw_stake *stake = &comm->stakes[i];
-        if (comm->state == GW_COMMUNICATOR_LEAVING) {
-            if (stake->state != GW_STAKE_LEAVING)
-                leave(stake, now);
-        } else if (stake->state == GW_STAKE_OUT) {
-            join(comm, stake, now);
-        } else if (stake->state == GW_STAKE_IN && gw_member_state(stake->member) == GW_MEMBER_OUT) {
-            fail(comm, stake, gw_member_reason(stake->member), comm->cfg.world, now);
-            return;
-        }
-    }
+    for (uint32_t i = 0; i < stake_count(comm) && comm->state != GW_COMMUNICATOR_OVER; i++)
+        if (comm->state == GW_COMMUNICATOR_LEAVING)
+            leave(comm, &comm->stakes[i], now);
+        else
+            tend(comm, &comm->stakes[i], now);
 }
 
 bool gw_communicator_are_stakes_gone(const struct gw_communicator *comm)

@@ -31,13 +31,17 @@ static struct gw_tensor tensor_of(struct gw_communicator *comm, uint32_t number)
     return tensor;
 }
 
-/* The share of a stake's server in a sum, in units of so many elements. */
+/*
+ * The share of a stake's server in a sum, in units of so many elements. Shares of one tensor may
+ * differ by a unit, so the servers take turns at the larger ones.
+ */
 static struct gw_share share_of(const struct gw_communicator *comm, const struct gw_call_slot *slot,
                                 const struct gw_tensor *tensor, uint32_t index, uint32_t unit)
 {
     uint32_t servers = comm->cfg.server_count;
     if (tensor->count > comm->cfg.whole / gw_dtype_size(tensor->type))
-        return gw_share_of(tensor->count, unit, index, servers);
+        return gw_share_of(tensor->count, unit, (uint32_t)((index + slot->turn) % servers),
+                           servers);
     bool is_its = slot->turn % servers == index;
     return (struct gw_share){.count = is_its ? tensor->count : 0};
 }

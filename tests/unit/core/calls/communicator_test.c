@@ -545,6 +545,27 @@ static void communicator_call__bare(void **state)
     net_close(&net);
 }
 
+/* Who leaves does not wait for a server that has gone, be it before or meanwhile. */
+static void communicator_leave__without_a_server(void **state)
+{
+    (void)state;
+    struct net net;
+    net_start(&net, &two_by_two);
+    sum(&net, GW_VIA_INA, COUNT);
+    sum(&net, GW_VIA_INA, COUNT);
+    gw_mem_replace(net.mem, 2 + 1, NULL, NULL);
+    gw_communicator_server_down(net.ranks[0].comm, 1, gw_mem_now(net.mem));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        gw_communicator_leave(net.ranks[rank].comm, gw_mem_now(net.mem));
+    run_for(&net, 2 * GW_MS);
+    assert_int_equal(last_event(&net.ranks[0])->kind, GW_COMMUNICATOR_LEFT);
+    assert_int_equal(last_event(&net.ranks[1])->kind, GW_COMMUNICATOR_DONE);
+    gw_communicator_server_down(net.ranks[1].comm, 1, gw_mem_now(net.mem));
+    run_for(&net, GW_US);
+    assert_int_equal(last_event(&net.ranks[1])->kind, GW_COMMUNICATOR_LEFT);
+    net_close(&net);
+}
+
 static void via_can__what_servers_can(void **state)
 {
     (void)state;
@@ -585,6 +606,7 @@ int main(void)
         cmocka_unit_test(communicator_fail__message_that_does_not_come),
         cmocka_unit_test(communicator_fail__sum_that_others_do_not_begin),
         cmocka_unit_test(communicator_fail__overflow),
+        cmocka_unit_test(communicator_leave__without_a_server),
         cmocka_unit_test(via_can__what_servers_can),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

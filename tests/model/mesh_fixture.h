@@ -3,8 +3,8 @@
  * rank's endpoint. What a driver does is done by the fixture: it brings ranks to the registrar, and
  * makes the ways that meshes want.
  */
-#ifndef GW_TESTS_RANKS_FIXTURE_H
-#define GW_TESTS_RANKS_FIXTURE_H
+#ifndef GW_TESTS_MESH_FIXTURE_H
+#define GW_TESTS_MESH_FIXTURE_H
 
 #include "host.h"
 #include "pool_fixture.h"

@@ -1,0 +1,275 @@
+/* Calls of the job model's ranks: what they are given, and whether it is right; see job_model.h. */
+#include "job_model_impl.h"
+
+#include "base/error.h"
+
+enum {
+    COLLECTIVES, /* the two rows of a rank */
+    OTHERS,
+    OTHERS_MAX = 40, /* in work: so that collectives always find room */
+    UNTOUCHED = 0xa5,
+    BURIED = 0xee,
+};
+
+void gw_job_model_draw(struct gw_job_model *m, struct gw_job_model_actor *actor)
+{
+    for (uint32_t i = 0; i < m->cfg->call_count; i++) {
+        const struct gw_model_call *call = &m->cfg->calls[i];
+        uint32_t row = gw_model_call_is_collective(call) ? COLLECTIVES : OTHERS;
+        if (gw_model_call_has(call, actor->rank))
+            actor->order[row][actor->count[row]++] = i;
+    }
+    for (uint32_t i = actor->count[OTHERS]; i > 1; i--) {
+        uint32_t other = gw_prng_below(&m->prng, i);
+        uint32_t kept = actor->order[OTHERS][i - 1];
+        actor->order[OTHERS][i - 1] = actor->order[OTHERS][other];
+        actor->order[OTHERS][other] = kept;
+    }
+}
+
+bool gw_job_model_has_calls(const struct gw_job_model_actor *actor)
+{
+    return actor->in_work || actor->next[COLLECTIVES] < actor->count[COLLECTIVES] ||
+           actor->next[OTHERS] < actor->count[OTHERS];
+}
+
+static void bury(struct gw_job_model *m, unsigned char *bytes, size_t size)
+{
+    if (!bytes)
+        return;
+    struct gw_job_model_grave *grave = gw_test_take(sizeof(*grave));
+    memset(bytes, BURIED, size);
+    *grave = (struct gw_job_model_grave){.next = m->graves, .size = size, .bytes = bytes};
+    m->graves = grave;
+}
+
+void gw_job_model_check_graves(struct gw_job_model *m)
+{
+    while (m->graves) {
+        struct gw_job_model_grave *grave = m->graves;
+        for (size_t i = 0; i < grave->size; i++)
+            if (grave->bytes[i] != BURIED)
+                fail_msg("memory of a call was written after its end");
+        m->graves = grave->next;
+        free(grave->bytes);
+        free(grave);
+    }
+}
+
+/* The first call of the program that is about the same key. */
+static uint32_t key_of(const struct gw_job_model *m, const struct gw_model_call *call)
+{
+    uint32_t i = 0;
+    while (m->cfg->calls[i].kind < GW_CALL_PUSH || m->cfg->calls[i].key != call->key)
+        i++;
+    return i;
+}
+
+static void release(struct gw_job_model *m, struct gw_job_model_actor *actor,
+                    struct gw_job_model_work *work)
+{
+    const struct gw_model_call *call = &m->cfg->calls[work->index - 1];
+    if (call->is_in_place)
+        work->in = NULL;
+    bury(m, work->in, work->in_size);
+    bury(m, work->out, work->out_size);
+    actor->in_work--;
+    actor->collectives_in_work -= gw_model_call_is_collective(call);
+    *work = (struct gw_job_model_work){0};
+}
+
+void gw_job_model_bury_calls(struct gw_job_model *m, struct gw_job_model_actor *actor)
+{
+    for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++)
+        if (actor->works[i].index)
+            release(m, actor, &actor->works[i]);
+    actor->next[COLLECTIVES] = actor->count[COLLECTIVES];
+    actor->next[OTHERS] = actor->count[OTHERS];
+}
+
+/* Memory of a call, and in it what this rank brings. */
+static void fill(const struct gw_job_model *m, const struct gw_job_model_actor *actor,
+                 const struct gw_model_call *call, struct gw_job_model_work *work)
+{
+    uint32_t world = m->cfg->world;
+    bool is_root = call->kind == GW_CALL_BROADCAST && call->from == actor->rank;
+    work->in_size = gw_model_call_in_size(call, world, actor->rank);
+    work->out_size = gw_model_call_out_size(call, world, actor->rank);
+    if (work->out_size) {
+        work->out = gw_test_take(work->out_size);
+        memset(work->out, UNTOUCHED, work->out_size);
+    }
+    if (call->is_in_place)
+        work->in = work->out;
+    else if (work->in_size)
+        work->in = gw_test_take(work->in_size);
+    if (work->in || is_root)
+        gw_model_call_fill(call, world, actor->rank, is_root ? work->out : work->in);
+}
+
+/* As the communicator of this rank takes it. */
+static struct gw_call call_of(const struct gw_job_model_actor *actor,
+                              const struct gw_model_call *call,
+                              const struct gw_job_model_work *work)
+{
+    bool is_message = call->kind == GW_CALL_SEND;
+    bool is_receive = is_message && call->to == actor->rank;
+    return (struct gw_call){
+        .kind = is_receive ? GW_CALL_RECEIVE : call->kind,
+        .via = call->via,
+        .type = call->type,
+        .op = call->op,
+        .number = work->index,
+        .in = work->in,
+        .out = work->out,
+        .count = call->count,
+        .peer = is_message && !is_receive ? call->to : call->from,
+        .tag = is_message ? work->index : 0,
+        .key = call->key,
+    };
+}
+
+/* Pushes that the value must hold when this rank's next pull of it is answered: those that have
+ * ended, and its own, which go before the pull. */
+static uint32_t pushes_due(const struct gw_job_model *m, const struct gw_job_model_actor *actor,
+                           uint32_t key)
+{
+    uint32_t pushes = m->pushes_ended[key];
+    for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++) {
+        uint32_t index = actor->works[i].index;
+        const struct gw_model_call *call = index ? &m->cfg->calls[index - 1] : NULL;
+        if (call && call->kind == GW_CALL_PUSH && !call->is_odd && key_of(m, call) == key)
+            pushes |= 1u << call->push;
+    }
+    return pushes;
+}
+
+/* Starts a call of the program; false: there is no room. */
+static bool start(struct gw_job_model *m, struct gw_job_model_actor *actor, uint32_t index)
+{
+    const struct gw_model_call *call = &m->cfg->calls[index];
+    bool is_of_value = call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
+    uint32_t key = is_of_value ? key_of(m, call) : 0, free_work = 0;
+    if (call->is_odd && call->kind == GW_CALL_PUSH && !m->pushes_ended[key])
+        return true; /* it would make the value, and the others would be the odd ones */
+    while (free_work < GW_COMMUNICATOR_CALLS_MAX && actor->works[free_work].index)
+        free_work++;
+    if (free_work == GW_COMMUNICATOR_CALLS_MAX)
+        return false;
+    struct gw_job_model_work *work = &actor->works[free_work];
+    work->pushes = is_of_value ? pushes_due(m, actor, key) : 0;
+    work->index = index + 1;
+    fill(m, actor, call, work);
+    if (call->kind == GW_CALL_PUSH && !call->is_odd)
+        m->pushes_begun[key] |= 1u << call->push;
+    const struct gw_call told = call_of(actor, call, work);
+    assert_int_equal(gw_communicator_call(actor->comm, &told, gw_job_model_now(m)), GW_OK);
+    actor->in_work++;
+    actor->collectives_in_work += gw_model_call_is_collective(call);
+    return true;
+}
+
+/* Starts the next of a row, if it may; false: not now. */
+static bool start_next(struct gw_job_model *m, struct gw_job_model_actor *actor, uint32_t row)
+{
+    uint32_t others = actor->in_work - actor->collectives_in_work;
+    bool has_room =
+        row == COLLECTIVES ? actor->collectives_in_work < m->cfg->depth : others < OTHERS_MAX;
+    if (actor->next[row] == actor->count[row] || !has_room)
+        return false;
+    if (!start(m, actor, actor->order[row][actor->next[row]]))
+        return false;
+    actor->next[row]++;
+    return true;
+}
+
+void gw_job_model_start_calls(struct gw_job_model *m, struct gw_job_model_actor *actor)
+{
+    bool may_start = actor->state == GW_JOB_MODEL_OPEN ||
+                     (actor->state == GW_JOB_MODEL_OPENING && m->cfg->is_early);
+    if (may_start) {
+        uint32_t most = 1 + gw_prng_below(&m->prng, 8);
+        for (uint32_t i = 0; i < most; i++) {
+            uint32_t row = gw_prng_below(&m->prng, 2);
+            if (!start_next(m, actor, row))
+                start_next(m, actor, !row);
+        }
+    }
+    bool is_done = !gw_job_model_has_calls(actor) && actor->state == GW_JOB_MODEL_OPEN;
+    gw_time leave_after = m->cfg->leave_after[actor->rank];
+    if (is_done)
+        gw_job_model_at(m, leave_after ? leave_after : gw_job_model_some(m, m->cfg->apart),
+                        GW_JOB_MODEL_LEAVE, actor->rank, 0);
+    else if (actor->state <= GW_JOB_MODEL_OPEN)
+        gw_job_model_at(m, gw_job_model_some(m, m->cfg->pause), GW_JOB_MODEL_START, actor->rank, 0);
+}
+
+static void check_pull(struct gw_job_model *m, const struct gw_model_call *call,
+                       const struct gw_job_model_work *work)
+{
+    uint32_t pushes, key = key_of(m, call);
+    if (!gw_model_call_pushes(call, work->out, &pushes))
+        fail_msg("call %u: a pull saw a part of a push", work->index);
+    if (pushes & ~m->pushes_begun[key])
+        fail_msg("call %u: a pull saw a push that had not begun", work->index);
+    if (work->pushes & ~pushes)
+        fail_msg("call %u: a pull missed a push that had ended", work->index);
+}
+
+static void check_result(struct gw_job_model *m, const struct gw_job_model_actor *actor,
+                         const struct gw_model_call *call, const struct gw_job_model_work *work)
+{
+    if (call->kind == GW_CALL_PULL) {
+        check_pull(m, call, work);
+    } else if (work->out) {
+        unsigned char *expected = gw_test_take(work->out_size);
+        gw_model_call_expect(call, m->cfg->world, actor->rank, expected);
+        for (size_t i = 0; i < work->out_size; i++)
+            if (work->out[i] != expected[i])
+                fail_msg("rank %u, call %u (kind %u, via %u, type %u, op %u): byte %zu is wrong",
+                         actor->rank, work->index, call->kind, call->via, call->type, call->op, i);
+        free(expected);
+    }
+}
+
+/* A refusal is right: of what was to be refused, or of a pull that came first. */
+static void check_refusal(struct gw_job_model *m, const struct gw_model_call *call,
+                          const struct gw_job_model_work *work, const struct gw_refusal *refusal)
+{
+    assert_true(refusal->key == call->key);
+    assert_int_equal(refusal->is_pull, call->kind == GW_CALL_PULL);
+    assert_in_range(refusal->rank, 0, m->cfg->world - 1);
+    assert_true(refusal->asked.count == call->count && refusal->asked.type == call->type);
+    if (call->is_odd && refusal->why == GW_REFUSED_OTHER_SHAPE) {
+        assert_true(refusal->found.count != call->count && refusal->found.type == call->type);
+        return;
+    }
+    assert_int_equal(refusal->why, GW_REFUSED_UNKNOWN_KEY);
+    assert_int_equal(call->kind, GW_CALL_PULL);
+    assert_int_equal(work->pushes, 0);
+}
+
+void gw_job_model_call_ended(struct gw_job_model *m, struct gw_job_model_actor *actor,
+                             const struct gw_communicator_event *event)
+{
+    struct gw_job_model_rank *result = &m->result->ranks[actor->rank];
+    uint32_t i = 0;
+    while (i < GW_COMMUNICATOR_CALLS_MAX && actor->works[i].index != event->call)
+        i++;
+    assert_in_range(i, 0, GW_COMMUNICATOR_CALLS_MAX - 1);
+    struct gw_job_model_work *work = &actor->works[i];
+    const struct gw_model_call *call = &m->cfg->calls[work->index - 1];
+    if (event->kind == GW_COMMUNICATOR_REFUSED) {
+        check_refusal(m, call, work, &event->refusal);
+        result->refused++;
+    } else {
+        assert_false(call->is_odd);
+        check_result(m, actor, call, work);
+        result->done++;
+        if (call->kind == GW_CALL_PUSH)
+            m->pushes_ended[key_of(m, call)] |= 1u << call->push;
+        if (call->kind == GW_CALL_SEND && call->to == actor->rank)
+            assert_true(event->bytes == call->count);
+    }
+    release(m, actor, work);
+}

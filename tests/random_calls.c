@@ -1,0 +1,78 @@
+/* Random programs of calls; see random_calls.h. */
+#include "random_calls.h"
+
+#include "swarm/draw.h"
+
+enum {
+    KEYS = 4,
+};
+
+/* What is known of the keys while a program is drawn. */
+struct keys {
+    enum gw_dtype types[KEYS];
+    uint64_t counts[KEYS];
+    uint32_t pushes[KEYS];
+};
+
+static void draw_value(struct gw_prng *prng, struct keys *keys, struct gw_model_call *call)
+{
+    uint32_t key = gw_prng_below(prng, KEYS);
+    if (call->kind == GW_CALL_PUSH && keys->pushes[key] == GW_CALL_MODEL_PUSHES_MAX)
+        call->kind = GW_CALL_PULL;
+    call->type = keys->types[key];
+    call->count = keys->counts[key];
+    call->key = gw_mix64(key);
+    call->is_odd = gw_draw_once_in(prng, 8);
+    if (call->is_odd)
+        call->count++;
+    else if (call->kind == GW_CALL_PUSH)
+        call->push = keys->pushes[key]++;
+}
+
+static void draw_sum(struct gw_prng *prng, struct gw_model_call *call)
+{
+    bool is_common = gw_prng_below(prng, 2);
+    call->via = (enum gw_via)gw_prng_below(prng, GW_VIAS + 1); /* or the job's */
+    do {
+        call->type = (enum gw_dtype)gw_prng_below(prng, is_common ? GW_DTYPE_SUMMABLE : GW_DTYPES);
+        call->op = (enum gw_op)gw_prng_below(prng, is_common ? GW_OP_AVERAGE + 1 : GW_OPS);
+    } while (!gw_op_exists(call->op, call->type));
+}
+
+static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_max,
+                      struct keys *keys, struct gw_model_call *call)
+{
+    static const enum gw_call_kind kinds[] = {
+        GW_CALL_ALLREDUCE,      GW_CALL_ALLREDUCE, GW_CALL_ALLREDUCE, GW_CALL_REDUCE,
+        GW_CALL_BROADCAST,      GW_CALL_ALLGATHER, GW_CALL_REDUCE_SCATTER, GW_CALL_BARRIER,
+        GW_CALL_SEND,           GW_CALL_SEND,      GW_CALL_SEND,      GW_CALL_SEND,
+        GW_CALL_SEND, GW_CALL_SEND,
+    };
+    *call = (struct gw_model_call){
+        .kind = kinds[gw_prng_below(prng, sizeof(kinds) / sizeof(*kinds))],
+        .count = gw_draw_log(prng, 1, elements_max),
+        .seed = gw_prng_next(prng),
+        .from = gw_prng_below(prng, world),
+    };
+    if (call->kind == GW_CALL_SEND && world == 1)
+        call->kind = GW_CALL_BARRIER; /* there is nobody else */
+    if (call->kind == GW_CALL_SEND)
+        call->to = (call->from + 1 + gw_prng_below(prng, world - 1)) % world;
+    else if (call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL)
+        draw_value(prng, keys, call);
+    else
+        draw_sum(prng, call); /* type, and what else the kind has */
+    call->is_in_place = call->kind == GW_CALL_ALLREDUCE && gw_prng_below(prng, 2);
+}
+
+void gw_random_calls(struct gw_prng *prng, uint32_t world, uint64_t elements_max, uint32_t count,
+                     struct gw_model_call *calls)
+{
+    struct keys keys = {0};
+    for (uint32_t key = 0; key < KEYS; key++) {
+        keys.types[key] = (enum gw_dtype)gw_prng_below(prng, GW_DTYPES);
+        keys.counts[key] = gw_draw_log(prng, 1, elements_max);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        draw_call(prng, world, elements_max, &keys, &calls[i]);
+}

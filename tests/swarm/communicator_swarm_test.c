@@ -1,0 +1,228 @@
+/*
+ * The swarm of communicators: random jobs of random calls over random trees, with faults of links,
+ * deaths of ranks, servers and switches, and strangers beside them, from one seed each. Every call
+ * that ends gives exactly what it must; a rank whose calls do not all end fails in time and names
+ * who is to blame; who has not to fear a death ends all its calls; and nothing is lost, written
+ * late or left restless (job_model.h).
+ *
+ * A failure prints the seed; `communicator_swarm_test --seed N --count 1` runs that world alone.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "job_model.h"
+#include "random_calls.h"
+#include "support.h"
+
+#include "swarm/draw.h"
+
+#define FIRST_SEED UINT64_C(20261122)
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { WORLDS = 60 };
+#else
+enum { WORLDS = 400 };
+#endif
+
+enum {
+    CALLS_MAX = 60,
+    ELEMENTS_MAX = 1500,
+    DEATHS_MAX = 2,
+    VICTIMS = GW_JOB_MODEL_WAY + 1,
+};
+
+/* A death that is over by then is none that a job must fail for. */
+#define SHORT (GW_JOB_MODEL_STALL / 3)
+
+static struct {
+    uint64_t seed, first, count;
+    uint64_t done, refused, dropped, rerouted, left, failed, died, faults[VICTIMS];
+} swarm = {.first = FIRST_SEED, .count = WORLDS};
+
+static void random_fault(struct gw_prng *prng, const struct gw_job_model_cfg *cfg,
+                         struct gw_job_model_fault *fault)
+{
+    const uint32_t limits[VICTIMS] = {
+        [GW_JOB_MODEL_RANK] = cfg->world,
+        [GW_JOB_MODEL_SERVER] = cfg->servers,
+        [GW_JOB_MODEL_SWITCH] = cfg->racks + cfg->pods + 1,
+        [GW_JOB_MODEL_ABORT] = cfg->world,
+        [GW_JOB_MODEL_WAY] = cfg->world,
+    };
+    fault->victim = (enum gw_job_model_victim)gw_prng_below(prng, VICTIMS);
+    fault->which = gw_prng_below(prng, limits[fault->victim]);
+    fault->at = gw_draw_log(prng, GW_US, 20 * GW_MS);
+    if (gw_prng_below(prng, 3))
+        fault->back = fault->at + gw_draw_log(prng, 10 * GW_US, 80 * GW_MS);
+}
+
+static void random_faults(struct gw_prng *prng, struct gw_job_model_cfg *cfg)
+{
+    uint32_t count = gw_prng_below(prng, DEATHS_MAX + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        random_fault(prng, cfg, &cfg->faults[i]);
+        for (uint32_t j = 0; j < i; j++) /* nobody dies twice */
+            if (cfg->faults[j].victim == cfg->faults[i].victim &&
+                cfg->faults[j].which == cfg->faults[i].which)
+                cfg->faults[i] = (struct gw_job_model_fault){0};
+    }
+}
+
+static void random_tree(struct gw_prng *prng, struct gw_job_model_cfg *cfg)
+{
+    cfg->racks = gw_prng_below(prng, 4);
+    cfg->pods = cfg->racks ? gw_prng_below(prng, 3) : 0;
+    uint32_t switches = cfg->racks + cfg->pods + 1;
+    for (uint32_t rank = 0; rank < cfg->world; rank++)
+        cfg->rank_home[rank] = gw_prng_below(prng, switches);
+    for (uint32_t server = 0; server < cfg->servers; server++)
+        cfg->server_home[server] = switches - 1;
+    cfg->stranger_home = gw_prng_below(prng, switches);
+}
+
+static void random_world(uint64_t seed, struct gw_job_model_cfg *cfg, struct gw_model_call *calls)
+{
+    static const uint32_t values[] = {16, 32, 62, 128};
+    struct gw_prng prng = gw_prng_derive(seed, 0xc0);
+    *cfg = (struct gw_job_model_cfg){
+        .seed = seed,
+        .world = 1 + gw_prng_below(&prng, GW_JOB_MODEL_RANKS_MAX),
+        .servers = 1 + gw_prng_below(&prng, 3),
+        .via = (enum gw_via)gw_prng_below(&prng, GW_VIAS),
+        .whole = gw_draw_log(&prng, 1, 8192),
+        .has_ways = gw_prng_below(&prng, 2),
+        .is_early = gw_prng_below(&prng, 2),
+        .notice = gw_draw_once_in(&prng, 4) ? 3 : 0,
+        .values = values[gw_prng_below(&prng, 4)],
+        .window = 4u << gw_prng_below(&prng, 4),
+        .segment = 8 * (uint32_t)gw_draw_log(&prng, 8, 512),
+        .depth = 1 + gw_prng_below(&prng, 20),
+        .pause = gw_draw_log(&prng, GW_US, 500 * GW_US),
+        .apart = gw_draw_log(&prng, GW_US, 3 * GW_MS),
+        .queue_bytes = gw_prng_below(&prng, 2) ? 20000 : 0,
+        .aggregators = (uint32_t)gw_draw_log(&prng, 1, 1024),
+        .lose_of_64 = gw_prng_below(&prng, 2) ? gw_prng_below(&prng, 4) : 0,
+        .double_of_64 = gw_prng_below(&prng, 3),
+        .delay_of_64 = gw_prng_below(&prng, 4),
+        .call_count = gw_prng_below(&prng, CALLS_MAX + 1),
+        .calls = calls,
+    };
+    random_tree(&prng, cfg);
+    gw_random_calls(&prng, cfg->world, ELEMENTS_MAX, cfg->call_count, calls);
+    random_faults(&prng, cfg);
+}
+
+/* Whether the job may fail for it at all. */
+static bool is_grave(const struct gw_job_model_cfg *cfg, const struct gw_job_model_fault *fault)
+{
+    bool is_short = fault->back && fault->back - fault->at < SHORT;
+    switch (fault->victim) {
+    case GW_JOB_MODEL_RANK:
+    case GW_JOB_MODEL_ABORT:
+        return fault->at != 0;
+    case GW_JOB_MODEL_WAY:
+        return false;
+    default:
+        return fault->at != 0 && !is_short && cfg->world > 0;
+    }
+}
+
+/* Whether the failure is the fault's, and says so. */
+static bool is_named(const struct gw_job_model_cfg *cfg, const struct gw_job_model_fault *fault,
+                     const struct gw_job_model_rank *rank)
+{
+    if (!is_grave(cfg, fault) || rank->ended < fault->at)
+        return false;
+    bool is_about = rank->about == fault->which;
+    bool is_silence = rank->reason == GW_JOB_SILENT || rank->reason == GW_JOB_STALLED;
+    switch (fault->victim) {
+    case GW_JOB_MODEL_RANK: /* before all have come, nobody knows who is missing */
+        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) ||
+               (rank->about == cfg->world && rank->reason == GW_JOB_SILENT);
+    case GW_JOB_MODEL_ABORT:
+        return is_about && rank->reason == GW_JOB_LOST;
+    case GW_JOB_MODEL_SERVER:
+        return rank->about == cfg->world && is_silence &&
+               (rank->server == fault->which || rank->server == cfg->servers);
+    default: /* whoever was behind the switch */
+        return rank->reason == GW_JOB_LOST || is_silence;
+    }
+}
+
+static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
+                       uint32_t number)
+{
+    const struct gw_job_model_rank *rank = &result->ranks[number];
+    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED;
+    for (uint32_t i = 0; i < DEATHS_MAX && !is_blamed; i++)
+        is_blamed = is_named(cfg, &cfg->faults[i], rank);
+    if (!is_blamed)
+        fail_msg("rank %u failed for \"%s\", about %u, server %u, and that is not so", number,
+                 gw_job_reason_text(rank->reason), rank->about, rank->server);
+    swarm.done += rank->done;
+    swarm.refused += rank->refused;
+    swarm.dropped += rank->dropped;
+    swarm.rerouted += rank->stats.rerouted;
+    swarm.left += rank->end == GW_JOB_MODEL_LEFT;
+    swarm.failed += rank->end == GW_JOB_MODEL_FAILED;
+    swarm.died += rank->end == GW_JOB_MODEL_DIED;
+}
+
+static void run_world(uint64_t seed)
+{
+    struct gw_job_model_cfg cfg;
+    struct gw_job_model_result result;
+    struct gw_model_call calls[CALLS_MAX];
+    random_world(seed, &cfg, calls);
+    gw_job_model_run(&cfg, &result);
+    for (uint32_t rank = 0; rank < cfg.world; rank++)
+        check_rank(&cfg, &result, rank);
+    for (uint32_t i = 0; i < DEATHS_MAX; i++)
+        swarm.faults[cfg.faults[i].victim] += cfg.faults[i].at != 0;
+}
+
+static void communicator_swarm__calls_end_right_or_the_job_fails(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < swarm.count; i++) {
+        swarm.seed = swarm.first + i;
+        run_world(swarm.seed);
+    }
+    printf("communicator_swarm: %" PRIu64 " worlds from seed %" PRIu64 ": %" PRIu64
+           " calls ended, %" PRIu64 " were refused, %" PRIu64 " dropped, %" PRIu64
+           " rerouted; %" PRIu64 " ranks left, %" PRIu64 " failed, %" PRIu64 " died\n",
+           swarm.count, swarm.first, swarm.done, swarm.refused, swarm.dropped, swarm.rerouted,
+           swarm.left, swarm.failed, swarm.died);
+    if (swarm.count == WORLDS) {
+        assert_true(swarm.done && swarm.refused && swarm.dropped && swarm.rerouted && swarm.left &&
+                    swarm.failed && swarm.died);
+        for (uint32_t i = 0; i < VICTIMS; i++)
+            assert_true(swarm.faults[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'}, {"count", required_argument, NULL, 'c'}, {0}};
+    for (int key; (key = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (key == '?') {
+            fprintf(stderr, "usage: communicator_swarm_test [--seed N] [--count K]\n");
+            return 2;
+        }
+        *(key == 's' ? &swarm.first : &swarm.count) = strtoull(optarg, NULL, 0);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(communicator_swarm__calls_end_right_or_the_job_fails)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (!failed)
+        return EXIT_SUCCESS;
+    /* What the failed test left allocated is no finding: leave without a leak report. */
+    fprintf(stderr,
+            "communicator_swarm: run it again with: communicator_swarm_test --seed %" PRIu64
+            " --count 1\n",
+            swarm.seed);
+    fflush(NULL);
+    _Exit(EXIT_FAILURE);
+}
