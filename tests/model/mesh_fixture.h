@@ -16,6 +16,7 @@
 #include "core/ranks/mesh_wire.h"
 #include "core/ranks/messages.h"
 #include "core/ranks/registrar.h"
+#include "core/ranks/store.h"
 #include "net/mem.h"
 
 enum {
@@ -27,7 +28,7 @@ enum {
     MTU = 1000,
     HDR = 44,
     PKTS = 4096,
-    LIMIT = 8, /* messages under way */
+    LIMIT = 8, /* messages under way, and calls of a store in work */
     EVENTS_MAX = 32,
     STEPS_MAX = 1000000, /* guards against hanging only */
 };
@@ -49,10 +50,15 @@ struct rank {
     struct gw_test_host host;
     struct gw_mesh *mesh;
     struct gw_messages *messages;
+    struct gw_store *store;
+    uint64_t memory_left; /* bytes that its allocator gives out */
+    uint32_t pieces;      /* that it has given out */
     struct gw_mesh_event events[EVENTS_MAX];
     uint32_t event_count;
     struct gw_message_done done[EVENTS_MAX];
     uint32_t done_count;
+    struct gw_store_done stored[EVENTS_MAX];
+    uint32_t stored_count;
     bool is_dead;
 };
 
@@ -65,7 +71,8 @@ struct model {
     struct rank ranks[WORLD_MAX];
     struct gw_test_host home;
     struct gw_registrar *registrar;
-    uint32_t life; /* of the registrar */
+    uint32_t lives;   /* of hosts: peers remember the flows of earlier ones */
+    bool is_restless; /* who has been looked at may have something to do again */
     bool is_home_dead;
     struct gw_switch *sw;
     struct gw_pkt_pool sw_pool;
@@ -98,16 +105,18 @@ static inline struct gw_endpoint_cfg endpoint_cfg(struct model *m, uint32_t host
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(address_of(host), MTU);
     cfg.hdr = HDR;
     cfg.stall = STALL;
-    cfg.tx_flows_max = host == HOME ? gw_registrar_flows(world) : gw_mesh_flows(world) + LIMIT;
+    cfg.generation = (uint16_t)(100 * m->lives++);
+    cfg.tx_flows_max = host == HOME ? gw_registrar_flows(world)
+                                    : gw_mesh_flows(world) + LIMIT + gw_store_flows(world, LIMIT);
     cfg.rx_flows_max = 64;
-    cfg.expect_max = host == HOME ? gw_registrar_awaits(world) : gw_mesh_awaits(world) + LIMIT;
+    cfg.expect_max = host == HOME ? gw_registrar_awaits(world)
+                                  : gw_mesh_awaits(world) + LIMIT + gw_store_awaits(world, LIMIT);
     return cfg;
 }
 
 static inline void home_open(struct model *m)
 {
     struct gw_endpoint_cfg cfg = endpoint_cfg(m, HOME);
-    cfg.generation = (uint16_t)(1000 * m->life++);
     gw_test_host_open(&m->home, &cfg, PKTS);
     if (m->setup.is_bare)
         m->home.pool.bufs = NULL;
@@ -119,6 +128,25 @@ static inline void home_open(struct model *m)
                                          .is_bare = m->setup.is_bare,
                                          .transport = &m->transport,
                                      });
+}
+
+static inline void *take_memory(void *context, size_t size)
+{
+    struct rank *rank = context;
+    if (size > rank->memory_left)
+        return NULL;
+    void *memory = aligned_alloc(GW_CACHE_LINE, gw_aligned(size));
+    assert_non_null(memory);
+    memset(memory, 0, gw_aligned(size));
+    rank->pieces++;
+    return memory;
+}
+
+static inline void give_memory(void *context, void *memory)
+{
+    struct rank *rank = context;
+    rank->pieces -= memory != NULL;
+    free(memory);
 }
 
 static inline void rank_open(struct model *m, uint32_t rank)
@@ -145,7 +173,19 @@ static inline void rank_open(struct model *m, uint32_t rank)
                              gw_mem_now(m->mem));
     own->messages =
         gw_messages_init(gw_test_take(gw_messages_size(LIMIT)), LIMIT, own->mesh, STALL);
-    own->event_count = own->done_count = 0;
+    own->memory_left = UINT64_C(1) << 30;
+    own->pieces = 0;
+    own->store =
+        gw_store_init(gw_test_take(gw_store_size(m->setup.world, LIMIT)),
+                      &(struct gw_store_cfg){
+                          .mesh = own->mesh,
+                          .rank = rank,
+                          .world = m->setup.world,
+                          .limit = LIMIT,
+                          .kernels = gw_kernels_best(0),
+                          .allocator = {.take = take_memory, .give = give_memory, .context = own},
+                      });
+    own->event_count = own->done_count = own->stored_count = 0;
     own->is_dead = false;
 }
 
@@ -205,23 +245,33 @@ static inline void take_events(struct model *m, uint32_t rank)
     gw_time now = gw_mem_now(m->mem);
     struct gw_event event;
     while (gw_endpoint_poll(own->host.endpoint, &event, 1))
-        if (!gw_messages_event(own->messages, &event, now))
+        if (!gw_messages_event(own->messages, &event, now) &&
+            !gw_store_event(own->store, &event, now))
             gw_mesh_event(own->mesh, &event, now);
     if (!gw_deadline_before(now, gw_mesh_deadline(own->mesh)))
         gw_mesh_expire(own->mesh, now);
     gw_messages_advance(own->messages, now);
     while (gw_messages_poll(own->messages, &own->done[own->done_count]))
         assert_true(++own->done_count < EVENTS_MAX);
+    do {
+        gw_store_advance(own->store, now);
+        while (gw_store_poll(own->store, &own->stored[own->stored_count]))
+            assert_true(++own->stored_count < EVENTS_MAX);
+    } while (gw_store_has_work(own->store));
     struct gw_mesh_event *said = &own->events[own->event_count];
     while (gw_mesh_poll(own->mesh, said)) {
+        m->is_restless = true;
         if (said->kind == GW_MESH_EVENT_WANTS && !m->setup.keeps_ways)
             way_up(m, rank, said->rank);
-        if (said->kind == GW_MESH_EVENT_FAILED)
+        if (said->kind == GW_MESH_EVENT_MET)
+            gw_store_serve(own->store);
+        if (said->kind == GW_MESH_EVENT_FAILED) {
             gw_messages_drop(own->messages);
+            gw_store_drop(own->store);
+        }
         assert_true(++own->event_count < EVENTS_MAX);
         said = &own->events[own->event_count];
     }
-    gw_messages_advance(own->messages, now); /* by ways that have come */
 }
 
 static inline void take_events_of_home(struct model *m)
@@ -242,11 +292,15 @@ static inline void model_run_until(struct model *m, gw_time until)
             if (!m->ranks[rank].is_dead)
                 take_events(m, rank);
         for (uint32_t rank = 0; rank < m->setup.world; rank++) {
+            if (m->ranks[rank].is_dead)
+                continue;
             gw_time deadline = gw_mesh_deadline(m->ranks[rank].mesh);
-            if (!m->ranks[rank].is_dead && gw_deadline_before(deadline, next))
+            if (gw_deadline_before(deadline, next))
                 next = deadline;
         }
-        if (!gw_mem_step(m->mem, next) && next == until)
+        bool is_settled = !m->is_restless;
+        m->is_restless = false;
+        if (is_settled && !gw_mem_step(m->mem, next) && next == until)
             break;
         assert_true(steps < STEPS_MAX);
     }
@@ -296,10 +350,13 @@ static inline void die(struct model *m, uint32_t rank)
     struct rank *own = &m->ranks[rank];
     gw_mem_replace(m->mem, rank, NULL, NULL);
     own->is_dead = true;
+    gw_store_fini(own->store);
+    assert_int_equal(own->pieces, 0);
     gw_mesh_fini(own->mesh);
     gw_test_host_abandon(&own->host);
     free(own->mesh);
     free(own->messages);
+    free(own->store);
     own->mesh = NULL;
 }
 
@@ -334,12 +391,15 @@ static inline void model_close(struct model *m)
         if (own->is_dead)
             continue;
         assert_false(gw_mesh_is_busy(own->mesh));
+        gw_store_fini(own->store);
+        assert_int_equal(own->pieces, 0);
         gw_mesh_fini(own->mesh);
         gw_endpoint_fini(own->host.endpoint);
         own->host.pool.bufs = &own->host.bufs;
         gw_test_host_close(&own->host);
         free(own->mesh);
         free(own->messages);
+        free(own->store);
     }
     if (!m->is_home_dead) {
         assert_false(gw_registrar_is_busy(m->registrar));
@@ -379,6 +439,23 @@ static inline void expect_failure(const struct model *m, uint32_t rank,
     assert_int_equal(last->reason, failure->reason);
     assert_int_equal(last->about, failure->about);
     assert_int_equal(last->found_by, failure->found_by);
+}
+
+static inline void leave(struct model *m, uint32_t rank)
+{
+    gw_mesh_leave(m->ranks[rank].mesh, gw_mem_now(m->mem));
+}
+
+/* All leave, and have left in the end. */
+static inline void leave_all(struct model *m)
+{
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        leave(m, rank);
+    model_run(m);
+    expect_state(m, GW_MESH_OVER);
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        if (!m->ranks[rank].is_dead)
+            expect_last(m, rank, GW_MESH_EVENT_LEFT);
 }
 
 /* A message of one rank to another, from start to end. */

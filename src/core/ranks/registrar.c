@@ -189,11 +189,19 @@ static bool tell(struct gw_registrar *registrar, uint32_t rank, gw_time now)
     return true;
 }
 
+/* Whether something that the rank is owed may leave: a table is not sent twice at the same time. */
+static bool is_next(const struct gw_registrar *registrar, uint32_t rank)
+{
+    uint8_t owed = registrar->seats[rank].owed;
+    return owed &&
+           (owed != OWED_TABLE || !gw_outbox_has(&registrar->outbox, rank, GW_MESH_TAG_TABLE));
+}
+
 /* Sends what is owed, as far as there is room. */
 static void tell_all(struct gw_registrar *registrar, gw_time now)
 {
     for (uint32_t rank = 0; rank < registrar->cfg.world && registrar->owing; rank++)
-        while (registrar->seats[rank].owed)
+        while (is_next(registrar, rank))
             if (gw_outbox_is_full(&registrar->outbox) || !tell(registrar, rank, now))
                 return;
 }
@@ -294,9 +302,8 @@ static void come_again(struct gw_registrar *registrar, uint32_t rank)
     struct seat *seat = &registrar->seats[rank];
     registrar->present += !seat->is_here;
     seat->is_here = true;
-    if (registrar->phase == GW_REGISTRAR_RUNNING &&
-        !gw_outbox_has(&registrar->outbox, rank, GW_MESH_TAG_TABLE))
-        owe(registrar, rank, OWED_TABLE);
+    if (registrar->phase == GW_REGISTRAR_RUNNING)
+        owe(registrar, rank, seat->owed | OWED_TABLE);
 }
 
 /* Whether somebody of the present job has the seat. */
@@ -387,7 +394,8 @@ static void take_failure(struct gw_registrar *registrar, uint32_t rank,
         fail_for(registrar, GW_JOB_BROKEN, rank);
 }
 
-/* A rank says something, or broke off while it did. */
+/* A rank says something, or broke off while it did. It may say it again, by another flow, when its
+ * session has ended meanwhile. */
 static void take_word(struct gw_registrar *registrar, uint32_t rank, const struct gw_event *event)
 {
     struct seat *seat = &registrar->seats[rank];
@@ -396,14 +404,13 @@ static void take_word(struct gw_registrar *registrar, uint32_t rank, const struc
         seat->awaits_bye = false;
     else
         seat->awaits_failure = false;
-    if (seat->is_old)
-        return;
-    if (event->kind == GW_EVENT_FAILED)
+    if (!seat->is_old && event->kind == GW_EVENT_FAILED)
         fail_for(registrar, GW_JOB_LOST, rank);
-    else if (is_bye)
+    else if (!seat->is_old && is_bye)
         take_bye(registrar, rank);
-    else
+    else if (!seat->is_old)
         take_failure(registrar, rank, event);
+    await(registrar, rank);
 }
 
 bool gw_registrar_event(struct gw_registrar *registrar, const struct gw_event *event, gw_time now)

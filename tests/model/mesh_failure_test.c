@@ -1,0 +1,338 @@
+/*
+ * How a job fails for all of its ranks, over real flows: who dies when, who is told by whom, and
+ * what is left for the next job.
+ */
+#include "mesh_fixture.h"
+
+static void open_met(struct model *m, const struct setup *setup)
+{
+    model_open(m, setup);
+    come_all(m);
+    model_run(m);
+    expect_state(m, GW_MESH_MET);
+}
+
+static void give_up(struct model *m, uint32_t rank, enum gw_job_reason reason, uint32_t about)
+{
+    gw_mesh_fail(m->ranks[rank].mesh, reason, about, gw_mem_now(m->mem));
+}
+
+/* Everybody but the dead hears the same. */
+static void expect_all(const struct model *m, const struct gw_mesh_failure *failure)
+{
+    for (uint32_t rank = 0; rank < m->setup.world; rank++)
+        if (!m->ranks[rank].is_dead)
+            expect_failure(m, rank, failure);
+}
+
+/* What one finds, all hear, with its reason; only the first counts. */
+static void mesh_fail__is_told_to_all(void **state)
+{
+    (void)state;
+    for (enum gw_job_reason reason = GW_JOB_FULL; reason < GW_JOB_REASONS; reason++)
+        for (uint32_t i = 0; i < 8; i++) {
+            struct setup setup = {.world = 5, .has_ways = i & 1, .is_bare = i & 2};
+            struct model m;
+            open_met(&m, &setup);
+            if (i & 4)
+                model_worsen(&m);
+            uint32_t about = (uint32_t)(reason + i) % 6;
+            give_up(&m, 3, reason, about);
+            model_run_for(&m, i & 4 ? 5 * GW_MS : 100 * GW_US);
+            give_up(&m, 2, GW_JOB_LOST, 1);
+            expect_all(&m, &(struct gw_mesh_failure){reason, about, 3});
+            assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+            model_close(&m);
+        }
+}
+
+/* Without a registrar it goes straight, from rank to rank. */
+static void mesh_fail__is_told_without_the_registrar(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        bool is_told = i & 1;
+        struct model m;
+        open_met(&m, &(struct setup){
+                         .world = 5, .is_bare = i & 2, .has_ways = i & 4, .keeps_ways = true});
+        for (uint32_t rank = 0; rank + 1 < 5; rank++) /* a chain of ways */
+            way_up(&m, rank, rank + 1);
+        home_die(&m);
+        for (uint32_t rank = 0; is_told && rank < 5; rank++)
+            gw_mesh_registrar_down(m.ranks[rank].mesh, gw_mem_now(m.mem));
+        give_up(&m, 0, GW_JOB_OVERFLOW, 4);
+        model_run_for(&m, 100 * GW_US);
+        expect_all(&m, &(struct gw_mesh_failure){GW_JOB_OVERFLOW, 4, 0});
+        model_close(&m);
+    }
+}
+
+/* A registrar that comes back in time hears of it, and tells those who have no ways. */
+static void mesh_fail__is_told_to_a_registrar_that_comes_back(void **state)
+{
+    (void)state;
+    struct model m;
+    open_met(&m, &(struct setup){.world = 3, .keeps_ways = true});
+    home_die(&m);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        gw_mesh_registrar_down(m.ranks[rank].mesh, gw_mem_now(m.mem));
+    give_up(&m, 0, GW_JOB_STALLED, 2);
+    model_run_for(&m, GW_MS);
+    assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MET);
+    home_return(&m);
+    come_all(&m);
+    model_run(&m);
+    expect_all(&m, &(struct gw_mesh_failure){GW_JOB_STALLED, 2, 0});
+    model_close(&m);
+}
+
+/* Whoever sees it first. */
+static void mesh__fails_when_a_rank_is_lost(void **state)
+{
+    (void)state;
+    enum { BY_REGISTRAR, BY_RANK, BY_FLOW, BY_TABLE, WAYS };
+    for (uint32_t i = 0; i < 2 * WAYS; i++) {
+        struct model m;
+        model_open(&m, &(struct setup){.world = 3, .is_bare = i & 1});
+        come_all(&m);
+        if (i / 2 != BY_TABLE)
+            model_run(&m);
+        if (i / 2 == BY_RANK)
+            way_up(&m, 0, 1);
+        if (i / 2 == BY_FLOW)
+            talk(&m, 0, 1, 1);
+        die(&m, 1);
+        unsigned char byte = 0;
+        struct gw_message message = {.rank = 1, .tag = 2, .data = i & 1 ? NULL : &byte, .bytes = 1};
+        if (i / 2 == BY_REGISTRAR)
+            gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem));
+        else if (i / 2 == BY_RANK)
+            gw_mesh_way_down(m.ranks[0].mesh, 1, true, gw_mem_now(m.mem));
+        else if (i / 2 == BY_FLOW)
+            assert_int_equal(gw_messages_start(m.ranks[0].messages, &message, gw_mem_now(m.mem)),
+                             0);
+        model_run_for(&m, i / 2 < BY_FLOW ? GW_MS : 3 * STALL);
+        uint32_t finder = i / 2 == BY_REGISTRAR || i / 2 == BY_TABLE ? 3 : 0;
+        expect_all(&m, &(struct gw_mesh_failure){GW_JOB_LOST, 1, finder});
+        gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem));
+        model_close(&m);
+    }
+}
+
+/* Not all come in time. */
+static void mesh__fails_when_it_does_not_meet(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 2});
+    come(&m, 0);
+    model_run_for(&m, STALL - GW_MS);
+    expect_state(&m, GW_MESH_MEETING);
+    model_run_for(&m, 2 * GW_MS);
+    expect_failure(&m, 0, &(struct gw_mesh_failure){GW_JOB_SILENT, 2, 0});
+    expect_failure(&m, 1, &(struct gw_mesh_failure){GW_JOB_SILENT, 2, 1});
+    assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+    model_close(&m);
+}
+
+/* Until all have come, a process may take the place of another. */
+static void registrar__takes_another_process_while_it_collects(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 3});
+    come(&m, 0);
+    come(&m, 1);
+    model_run_for(&m, GW_US);
+    die(&m, 1);
+    gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem));
+    assert_int_equal(gw_registrar_present(m.registrar), 1);
+    come(&m, 2);
+    model_run_for(&m, GW_MS);
+    assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_MEETING);
+    rank_return(&m, 1);
+    come(&m, 1);
+    model_run(&m);
+    expect_state(&m, GW_MESH_MET);
+    model_close(&m);
+}
+
+/* Who has said BYE is not lost, whenever its process goes. */
+static void registrar__misses_nobody_who_has_said_bye(void **state)
+{
+    (void)state;
+    struct model m;
+    open_met(&m, &(struct setup){.world = 3});
+    talk(&m, 0, 1, 1);
+    leave(&m, 0);
+    model_run_for(&m, GW_MS);
+    die(&m, 0);
+    gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
+    model_run_for(&m, GW_MS);
+    assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MET);
+    leave(&m, 1);
+    leave(&m, 2);
+    model_run(&m);
+    expect_last(&m, 1, GW_MESH_EVENT_LEFT);
+    expect_last(&m, 2, GW_MESH_EVENT_LEFT);
+    model_close(&m);
+}
+
+/* Who has not, is; and those who wait for all to leave hear it. */
+static void registrar__misses_who_dies_before_its_bye(void **state)
+{
+    (void)state;
+    struct model m;
+    open_met(&m, &(struct setup){.world = 3});
+    talk(&m, 0, 1, 1);
+    leave(&m, 0);
+    model_run_for(&m, GW_MS);
+    die(&m, 2);
+    gw_registrar_gone(m.registrar, address_of(2), gw_mem_now(m.mem));
+    model_run(&m);
+    expect_all(&m, &(struct gw_mesh_failure){GW_JOB_LOST, 2, 3});
+    model_close(&m);
+}
+
+/* The next job of the same number, of other processes, while sessions of the last one linger. */
+static void registrar__begins_again(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        bool has_failed = i & 1, goes_late = i & 2;
+        struct model m;
+        open_met(&m, &(struct setup){.world = 2, .is_bare = i & 4});
+        if (has_failed)
+            give_up(&m, 0, GW_JOB_MISMATCH, 1);
+        else
+            leave_all(&m);
+        model_run(&m);
+        assert_int_equal(gw_registrar_present(m.registrar), 2);
+        /* An old one again: that is no new job. */
+        come(&m, 1);
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+        struct gw_rank_place new[2] = {{.address = 101}, {.address = 102}};
+        assert_int_equal(gw_registrar_come(m.registrar, 1, &new[1], 0, &m.path, gw_mem_now(m.mem)),
+                         GW_JOB_OK);
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
+        assert_int_equal(gw_registrar_present(m.registrar), 1);
+        gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem)); /* nobody any more */
+        if (!goes_late)
+            gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
+        assert_int_equal(gw_registrar_present(m.registrar), 1);
+        gw_registrar_gone(m.registrar, 102, gw_mem_now(m.mem));
+        assert_int_equal(gw_registrar_present(m.registrar), 0);
+        /* The same hosts again, with the other rank each. */
+        die(&m, 0);
+        die(&m, 1);
+        rank_return(&m, 0);
+        rank_return(&m, 1);
+        come_all(&m);
+        model_run(&m);
+        expect_state(&m, GW_MESH_MET);
+        talk(&m, 0, 1, 1);
+        leave_all(&m);
+        model_close(&m);
+    }
+}
+
+/* An old rank says something: it is not about the new job. */
+static void registrar__does_not_listen_to_the_last_job(void **state)
+{
+    (void)state;
+    for (uint32_t is_bare = 0; is_bare < 2; is_bare++) {
+        struct model m;
+        open_met(&m, &(struct setup){.world = 2, .is_bare = is_bare, .keeps_ways = true});
+        struct gw_rank_place new = {.address = 101};
+        give_up(&m, 0, GW_JOB_MISMATCH, 1);
+        take_events(&m, 0);
+        model_run_for(&m, 6 * LATENCY); /* the registrar has it, rank 1 not yet */
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+        assert_int_equal(gw_registrar_come(m.registrar, 0, &new, 0, &m.path, gw_mem_now(m.mem)),
+                         GW_JOB_OK);
+        give_up(&m, 1, GW_JOB_OVERFLOW, 0);
+        model_run(&m);
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
+        assert_int_equal(gw_registrar_present(m.registrar), 1);
+        gw_registrar_gone(m.registrar, 101, gw_mem_now(m.mem));
+        model_close(&m);
+    }
+}
+
+static void registrar_come__refuses(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 3, .notice = 4});
+    struct gw_registrar *registrar = m.registrar;
+    gw_time now = gw_mem_now(m.mem);
+    struct gw_rank_place nowhere = {.address = 0};
+    const struct gw_path *path = &m.path;
+    assert_int_equal(gw_registrar_come(registrar, 3, &m.places[0], 4, path, now), GW_JOB_RANK);
+    assert_int_equal(gw_registrar_come(registrar, 0, &nowhere, 4, path, now), GW_JOB_RANK);
+    come(&m, 0);
+    assert_int_equal(gw_registrar_come(registrar, 0, &m.places[1], 4, path, now), GW_JOB_RANK);
+    assert_int_equal(gw_registrar_come(registrar, 1, &m.places[0], 4, path, now), GW_JOB_RANK);
+    assert_int_equal(gw_registrar_come(registrar, 1, &m.places[1], 5, path, now), GW_JOB_NOTICE);
+    assert_int_equal(gw_registrar_present(registrar), 1);
+    come(&m, 1);
+    come(&m, 2);
+    assert_int_equal(gw_registrar_come(registrar, 1, &m.places[4], 4, path, now), GW_JOB_RANK);
+    assert_int_equal(gw_registrar_present(registrar), 3);
+    model_run(&m);
+    expect_state(&m, GW_MESH_MET);
+    model_close(&m);
+}
+
+/* The threshold of a formula is the same for all; there may be none. */
+static void registrar__finds_the_threshold_of_all(void **state)
+{
+    (void)state;
+    struct gw_notice_path path = {.rtt = 100 * GW_US, .rate_bps = RATE_BPS, .packet = MTU + HDR};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct model m;
+        model_open(&m, &(struct setup){.world = 2, .notice = GW_NOTICE_FORMULA});
+        uint8_t units = 0;
+        if (i == 1)
+            gw_registrar_set_notice_path(m.registrar, &path);
+        else
+            path = (struct gw_notice_path){
+                .rtt = m.path.brtt, .rate_bps = RATE_BPS, .packet = MTU + HDR};
+        if (i == 2) {
+            path.rtt = 100 * GW_MS;
+            gw_registrar_set_notice_path(m.registrar, &path);
+            come_all(&m);
+            model_run(&m);
+            expect_all(&m, &(struct gw_mesh_failure){GW_JOB_NOTICE, 2, 2});
+        } else {
+            come_all(&m);
+            model_run(&m);
+            assert_int_equal(gw_notice_units(GW_NOTICE_FORMULA, &path, &units), GW_OK);
+            assert_int_equal(gw_mesh_notice(m.ranks[0].mesh).units, units);
+            assert_int_equal(gw_mesh_notice(m.ranks[1].mesh).units, units);
+            assert_int_equal(gw_mesh_notice(m.ranks[1].mesh).job, 9);
+        }
+        path =
+            (struct gw_notice_path){.rtt = 100 * GW_US, .rate_bps = RATE_BPS, .packet = MTU + HDR};
+        model_close(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mesh_fail__is_told_to_all),
+        cmocka_unit_test(mesh_fail__is_told_without_the_registrar),
+        cmocka_unit_test(mesh_fail__is_told_to_a_registrar_that_comes_back),
+        cmocka_unit_test(mesh__fails_when_a_rank_is_lost),
+        cmocka_unit_test(mesh__fails_when_it_does_not_meet),
+        cmocka_unit_test(registrar__takes_another_process_while_it_collects),
+        cmocka_unit_test(registrar__misses_nobody_who_has_said_bye),
+        cmocka_unit_test(registrar__misses_who_dies_before_its_bye),
+        cmocka_unit_test(registrar__begins_again),
+        cmocka_unit_test(registrar__does_not_listen_to_the_last_job),
+        cmocka_unit_test(registrar_come__refuses),
+        cmocka_unit_test(registrar__finds_the_threshold_of_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
