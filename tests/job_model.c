@@ -5,6 +5,7 @@ enum {
     PKTS = 4096,
     FRAMES_MAX = 16384,
     FIRST_ADDRESS = 3, /* of rank 0, so that ranks are no addresses */
+    ALIAS = 24,
     STEPS_MAX = 20000000,
     LOCATOR = 0x5a, /* how locators begin */
 };
@@ -38,6 +39,11 @@ void gw_job_model_at(struct gw_job_model *m, gw_time delay, enum gw_job_model_ti
     };
 }
 
+uint32_t gw_job_model_address(const struct gw_job_model *m, uint32_t rank)
+{
+    return gw_tree_net_address(&m->net, rank) + (m->actors[rank].has_returned ? ALIAS : 0);
+}
+
 struct gw_path gw_job_model_path(const struct gw_job_model *m)
 {
     return gw_test_path(&m->net.hosts[0].cfg, GW_TREE_NET_RATE, BRTT);
@@ -50,7 +56,7 @@ static struct gw_mesh *mesh_of(struct gw_job_model *m, uint32_t rank)
 
 static struct gw_rank_place place_of(const struct gw_job_model *m, uint32_t rank)
 {
-    return (struct gw_rank_place){.address = gw_tree_net_address(&m->net, rank),
+    return (struct gw_rank_place){.address = gw_job_model_address(m, rank),
                                   .locator = {LOCATOR, (uint8_t)rank}};
 }
 
@@ -82,12 +88,12 @@ static void know(struct gw_job_model *m, uint32_t rank, uint32_t server)
         gw_job_model_at(m, REDIAL, GW_JOB_MODEL_KNOW, rank, server);
 }
 
-/* The home's side of a session has ended; the rank may have come again in between. */
-static void lose(struct gw_job_model *m, uint32_t rank, uint32_t life)
+/* The home's side of a session with a rank's process has ended. */
+static void lose(struct gw_job_model *m, uint32_t address, uint32_t life)
 {
     const struct gw_job_model_home *home = &m->homes[0];
     if (home->is_up && home->life == life)
-        gw_registrar_gone(home->registrar, gw_tree_net_address(&m->net, rank), gw_job_model_now(m));
+        gw_registrar_gone(home->registrar, address, gw_job_model_now(m));
 }
 
 /* The rank's side has: it dials again. */
@@ -97,13 +103,15 @@ static void desert(struct gw_job_model *m, uint32_t rank)
     gw_job_model_at(m, REDIAL, GW_JOB_MODEL_COME, rank, 0);
 }
 
-static void way_up(struct gw_job_model *m, uint32_t rank, uint32_t other)
+/* One side of a session. False: it does not want it. */
+static bool way_up(struct gw_job_model *m, uint32_t rank, uint32_t other)
 {
     const struct gw_path path = gw_job_model_path(m);
-    uint32_t address = gw_tree_net_address(&m->net, other);
-    assert_true(gw_mesh_way_up(mesh_of(m, rank), other, address, gw_job_model_now(m)));
-    gw_mesh_set_path(mesh_of(m, rank), other, &path);
-    m->actors[rank].ways[other] = true;
+    struct gw_mesh *mesh = mesh_of(m, rank);
+    if (!gw_mesh_way_up(mesh, other, gw_job_model_address(m, other), gw_job_model_now(m)))
+        return false;
+    gw_mesh_set_path(mesh, other, &path);
+    return m->actors[rank].ways[other] = true;
 }
 
 /* Two ranks have a session, or the one that wants it tries again. */
@@ -111,17 +119,15 @@ static void meet(struct gw_job_model *m, uint32_t rank, uint32_t other)
 {
     struct gw_job_model_actor *a = &m->actors[rank], *b = &m->actors[other];
     const struct gw_rank_place *place = gw_mesh_place(mesh_of(m, rank), other);
-    const struct gw_rank_place expected = place_of(m, other);
+    const struct gw_rank_place now_there = place_of(m, other);
     assert_non_null(place); /* else it could not know where to go */
-    assert_memory_equal(place, &expected, sizeof(expected));
     if (a->state == GW_JOB_MODEL_OVER || a->ways[other])
         return;
-    if (gw_job_model_is_up(b)) {
-        way_up(m, rank, other);
-        way_up(m, other, rank);
-    } else {
+    bool is_there = gw_job_model_is_up(b) && memcmp(place, &now_there, sizeof(now_there)) == 0;
+    if (is_there && way_up(m, other, rank))
+        assert_true(way_up(m, rank, other));
+    else
         gw_job_model_at(m, REDIAL, GW_JOB_MODEL_MEET, rank, other);
-    }
 }
 
 static void way_down(struct gw_job_model *m, uint32_t rank, uint32_t other, bool is_lost)
@@ -183,7 +189,7 @@ static void fault_end(struct gw_job_model *m, const struct gw_job_model_fault *f
     case GW_JOB_MODEL_RANK:
         if (gw_job_model_is_up(&m->actors[fault->which]))
             break;
-        host->cfg.generation += 1000;
+        host->cfg.address += ALIAS;
         gw_tree_net_restart_host(&m->net, fault->which);
         gw_job_model_rank_start(m, fault->which);
         break;
@@ -404,6 +410,7 @@ static void open_network(struct gw_job_model *m)
                               .pods = cfg->pods,
                               .host_count = hosts,
                               .first_address = FIRST_ADDRESS,
+                              .alias = ALIAS,
                               .mtu = 4 * cfg->values,
                               .frames_max = FRAMES_MAX,
                               .pkts = PKTS,
@@ -470,11 +477,30 @@ void gw_job_model_run(const struct gw_job_model_cfg *cfg, struct gw_job_model_re
     for (uint32_t server = 0; server < cfg->servers; server++)
         gw_job_model_home_close(m, server);
     gw_job_model_check_graves(m);
-    if (getenv("T_DBG")) { for (uint32_t h = 0; h < m->net.cfg.host_count; h++) { const struct gw_mem_stats *f = gw_mem_stats(m->net.mem, m->net.hosts[h].from), *t = gw_mem_stats(m->net.mem, m->net.hosts[h].to);
-      print_message("host %u: from sent %lu overflow %lu deliv %lu noroom %lu malf %lu; to sent %lu overflow %lu deliv %lu noroom %lu malf %lu\n", h, f->sent, f->overflow, f->delivered, f->no_room, f->malformed, t->sent, t->overflow, t->delivered, t->no_room, t->malformed);}
-      print_message("time %lu us\n", m->result->time/GW_US);
-      for (uint32_t i = 0; i < m->net.switch_count; i++) { const struct gw_switch_stats *s = gw_switch_stats(m->net.switches[i].sw); const struct gw_aggregate_stats *a = gw_aggregate_stats(m->net.switches[i].aggregate); print_message("switch %u: copies_lost %lu unroutable %lu malformed %lu jobs_idle %lu completed %lu dup %lu freed %lu leaked %lu\n", i, s->copies_lost, s->unroutable, s->malformed, s->jobs_idle, a->completed, a->duplicates, a->freed, a->leaked);
-      for (uint32_t q = 0; q < m->net.switches[i].ports; q++) { struct gw_port_stats ps = gw_switch_port_stats(m->net.switches[i].sw, q); print_message("  port %u in %lu out %lu dropped %lu\n", q, ps.in_bytes, ps.out_bytes, ps.dropped_bytes);} } }
+    if (getenv("T_DBG")) {
+        for (uint32_t h = 0; h < m->net.cfg.host_count; h++) {
+            const struct gw_mem_stats *f = gw_mem_stats(m->net.mem, m->net.hosts[h].from),
+                                      *t = gw_mem_stats(m->net.mem, m->net.hosts[h].to);
+            print_message("host %u: from sent %lu overflow %lu deliv %lu noroom %lu malf %lu; to "
+                          "sent %lu overflow %lu deliv %lu noroom %lu malf %lu\n",
+                          h, f->sent, f->overflow, f->delivered, f->no_room, f->malformed, t->sent,
+                          t->overflow, t->delivered, t->no_room, t->malformed);
+        }
+        print_message("time %lu us\n", m->result->time / GW_US);
+        for (uint32_t i = 0; i < m->net.switch_count; i++) {
+            const struct gw_switch_stats *s = gw_switch_stats(m->net.switches[i].sw);
+            const struct gw_aggregate_stats *a = gw_aggregate_stats(m->net.switches[i].aggregate);
+            print_message("switch %u: copies_lost %lu unroutable %lu malformed %lu jobs_idle %lu "
+                          "completed %lu dup %lu freed %lu leaked %lu\n",
+                          i, s->copies_lost, s->unroutable, s->malformed, s->jobs_idle,
+                          a->completed, a->duplicates, a->freed, a->leaked);
+            for (uint32_t q = 0; q < m->net.switches[i].ports; q++) {
+                struct gw_port_stats ps = gw_switch_port_stats(m->net.switches[i].sw, q);
+                print_message("  port %u in %lu out %lu dropped %lu\n", q, ps.in_bytes,
+                              ps.out_bytes, ps.dropped_bytes);
+            }
+        }
+    }
     forget_jobs(m);
     gw_tree_net_close(&m->net);
     free(m);

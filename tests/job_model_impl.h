@@ -48,8 +48,9 @@ struct gw_job_model_actor {
     void *memory;
     enum gw_job_model_state state;
     uint32_t rank;
-    uint32_t life; /* counts its processes */
-    bool has_met;  /* the home has taken it in */
+    uint32_t life;     /* counts its beginnings and ends */
+    bool has_returned; /* it is the second process of the rank */
+    bool has_met;      /* the home has taken it in */
     bool ways[GW_JOB_MODEL_RANKS_MAX];
     struct gw_job_model_block blocks; /* head of a ring */
     size_t memory_now;
@@ -72,7 +73,7 @@ struct gw_job_model_home {
 enum gw_job_model_timer_kind {
     GW_JOB_MODEL_COME,   /* rank `a` and the home hear each other */
     GW_JOB_MODEL_KNOW,   /* rank `a` hears server `b` */
-    GW_JOB_MODEL_LOSE,   /* the home has heard nothing of rank `a` */
+    GW_JOB_MODEL_LOSE,   /* life `b` of the home has heard nothing of address `a` */
     GW_JOB_MODEL_DESERT, /* rank `a` has heard nothing of the home */
     GW_JOB_MODEL_MEET,   /* ranks `a` and `b` hear each other */
     GW_JOB_MODEL_MISS,   /* rank `a` has heard nothing of rank `b` */
@@ -123,6 +124,9 @@ static inline struct gw_endpoint *gw_job_model_endpoint(const struct gw_job_mode
 {
     return m->net.hosts[host].host.endpoint;
 }
+
+/* Of the rank's process: another one has another. */
+uint32_t gw_job_model_address(const struct gw_job_model *m, uint32_t rank);
 
 /* A random time of at most so much. */
 gw_time gw_job_model_some(struct gw_job_model *m, gw_time most);

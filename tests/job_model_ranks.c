@@ -39,7 +39,7 @@ struct gw_communicator_cfg gw_job_model_comm_cfg(struct gw_job_model *m, uint32_
     const struct gw_job_model_cfg *cfg = m->cfg;
     const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
     return (struct gw_communicator_cfg){
-        .address = gw_tree_net_address(&m->net, rank),
+        .address = gw_job_model_address(m, rank),
         .job = GW_JOB_MODEL_NUMBER,
         .rank = (uint16_t)rank,
         .world = (uint16_t)cfg->world,
@@ -71,7 +71,8 @@ struct gw_communicator_cfg gw_job_model_comm_cfg(struct gw_job_model *m, uint32_
 void gw_job_model_rank_start(struct gw_job_model *m, uint32_t rank)
 {
     struct gw_job_model_actor *actor = &m->actors[rank];
-    *actor = (struct gw_job_model_actor){.rank = rank, .life = actor->life + 1};
+    *actor = (struct gw_job_model_actor){
+        .rank = rank, .life = actor->life + 1, .has_returned = actor->life != 0};
     actor->blocks.next = actor->blocks.before = &actor->blocks;
     struct gw_communicator_cfg cfg = gw_job_model_comm_cfg(m, rank);
     cfg.endpoint = gw_job_model_endpoint(m, rank);
@@ -94,7 +95,8 @@ static void vanish(struct gw_job_model *m, uint32_t rank, gw_time delay)
     actor->state = GW_JOB_MODEL_GONE;
     actor->life++;
     if (actor->has_met && m->homes[0].is_up)
-        gw_job_model_at(m, delay, GW_JOB_MODEL_LOSE, rank, m->homes[0].life);
+        gw_job_model_at(m, delay, GW_JOB_MODEL_LOSE, gw_job_model_address(m, rank),
+                        m->homes[0].life);
     for (uint32_t other = 0; other < m->cfg->world; other++)
         if (m->actors[other].ways[rank] && gw_job_model_is_up(&m->actors[other]))
             gw_job_model_at(m, delay, GW_JOB_MODEL_MISS, other, rank);

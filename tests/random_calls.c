@@ -43,10 +43,10 @@ static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_ma
                       struct keys *keys, struct gw_model_call *call)
 {
     static const enum gw_call_kind kinds[] = {
-        GW_CALL_ALLREDUCE,      GW_CALL_ALLREDUCE, GW_CALL_ALLREDUCE, GW_CALL_REDUCE,
-        GW_CALL_BROADCAST,      GW_CALL_ALLGATHER, GW_CALL_REDUCE_SCATTER, GW_CALL_BARRIER,
-        GW_CALL_SEND,           GW_CALL_SEND,      GW_CALL_SEND,      GW_CALL_SEND,
-        GW_CALL_SEND, GW_CALL_SEND,
+        GW_CALL_ALLREDUCE, GW_CALL_ALLREDUCE, GW_CALL_ALLREDUCE,      GW_CALL_REDUCE,
+        GW_CALL_BROADCAST, GW_CALL_ALLGATHER, GW_CALL_REDUCE_SCATTER, GW_CALL_BARRIER,
+        GW_CALL_SEND,      GW_CALL_SEND,      GW_CALL_SEND,           GW_CALL_PUSH,
+        GW_CALL_PUSH,      GW_CALL_PULL,
     };
     *call = (struct gw_model_call){
         .kind = kinds[gw_prng_below(prng, sizeof(kinds) / sizeof(*kinds))],
@@ -55,7 +55,7 @@ static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_ma
         .from = gw_prng_below(prng, world),
     };
     if (call->kind == GW_CALL_SEND && world == 1)
-        call->kind = GW_CALL_BARRIER; /* there is nobody else */
+        call->kind = GW_CALL_PUSH; /* there is nobody else */
     if (call->kind == GW_CALL_SEND)
         call->to = (call->from + 1 + gw_prng_below(prng, world - 1)) % world;
     else if (call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL)

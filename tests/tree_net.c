@@ -29,7 +29,8 @@ void gw_tree_net_init(struct gw_tree_net *net, const struct gw_tree_net_cfg *cfg
     uint32_t root = cfg->racks + cfg->pods;
     *net = (struct gw_tree_net){.cfg = *cfg, .prng = gw_prng_derive(cfg->seed, 1)};
     assert_in_range(cfg->host_count, 1, GW_TREE_NET_HOSTS_MAX);
-    assert_in_range(cfg->first_address + cfg->host_count, 1, GW_TREE_NET_ADDRESSES_MAX);
+    assert_in_range(cfg->first_address + cfg->alias + cfg->host_count, 1,
+                    GW_TREE_NET_ADDRESSES_MAX);
     net->switch_count = root + 1;
     net->switches[root].parent = NO_SWITCH;
     for (uint32_t i = 0; i < root; i++)
@@ -63,6 +64,13 @@ static void host_start(struct gw_tree_net *net, uint32_t index)
     host->is_up = true;
 }
 
+/* The host is behind the port. */
+static void lead(struct gw_tree_net *net, struct gw_tree_switch *s, uint32_t host, uint16_t port)
+{
+    uint32_t address = gw_tree_net_address(net, host);
+    s->leaf[address] = s->leaf[address + net->cfg.alias] = port;
+}
+
 /* Ports: 0 up (if there is an up), then switches below, then hosts. */
 static void switch_ports(struct gw_tree_net *net, uint32_t index)
 {
@@ -76,14 +84,14 @@ static void switch_ports(struct gw_tree_net *net, uint32_t index)
             while (at != NO_SWITCH && at != below)
                 at = net->switches[at].parent;
             if (at == below)
-                s->leaf[gw_tree_net_address(net, host)] = s->ports;
+                lead(net, s, host, s->ports);
         }
         s->ports++;
     }
     for (uint32_t host = 0; host < net->cfg.host_count; host++)
         if (net->hosts[host].home == index) {
             s->is_edge[s->ports] = true;
-            s->leaf[gw_tree_net_address(net, host)] = s->ports++;
+            lead(net, s, host, s->ports++);
         }
 }
 
@@ -108,7 +116,8 @@ static void switch_start(struct gw_tree_net *net, uint32_t index)
     cfg.aggregate = s->aggregate;
     cfg.address = GW_TREE_NET_SWITCH_ADDRESS + index;
     cfg.is_edge = s->is_edge;
-    cfg.routes = gw_test_routes(s->leaf, net->cfg.first_address + net->cfg.host_count);
+    cfg.routes =
+        gw_test_routes(s->leaf, net->cfg.first_address + net->cfg.alias + net->cfg.host_count);
     cfg.seed = gw_prng_next(&net->prng);
     s->sw = gw_test_switch_open(&cfg);
     s->is_dead = false;

@@ -34,6 +34,7 @@ struct gw_tree_net_cfg {
     uint32_t pods;  /* racks are spread over so many switches of a level in between; 0: no such */
     uint32_t host_count;
     uint32_t first_address; /* of host 0; the others follow */
+    uint32_t alias;         /* 0, or what makes another address of a host's: for its next process */
     uint32_t mtu;           /* payload bytes of the largest packet */
     uint32_t frames_max;    /* under way on all links */
     uint32_t pkts;          /* that each node has */

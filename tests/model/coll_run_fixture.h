@@ -23,13 +23,12 @@ enum {
     HDR = 44,
     PKTS = 4096,
     COUNT_MAX = 40000,
-    ELEMENT_MAX = 8,     /* bytes */
-    STEPS_MAX = 4000000, /* guards against hanging only */
+    ELEMENT_MAX = 8,      /* bytes */
+    STEPS_MAX = 40000000, /* guards against hanging only */
 };
 
 #define LATENCY  (2 * GW_US)
 #define RATE_BPS UINT64_C(10000000000)
-#define BRTT     (4 * LATENCY + 2 * GW_US)
 #define STALL    (5 * GW_MS) /* of flows */
 #define PATIENCE (8 * GW_MS) /* of runs */
 
@@ -41,6 +40,8 @@ struct setup {
     uint32_t tx_flows_max; /* 0: as documented */
     uint32_t expect_max;   /* 0: as documented */
     uint64_t queue_max;    /* bytes of a switch port; 0: enough */
+    uint64_t rate_bps;     /* of links; 0: RATE_BPS */
+    gw_time latency;       /* of links; 0: LATENCY */
     bool is_bare;          /* messages carry no payload */
 };
 
@@ -97,7 +98,8 @@ static inline void worker_open(struct model *m, uint32_t rank)
     if (m->setup.is_bare)
         worker->host.pool.bufs = NULL;
     m->cfg.rank = rank;
-    m->cfg.path = gw_test_path(&cfg, RATE_BPS, BRTT);
+    gw_time brtt = 4 * m->setup.latency + 2 * GW_US * (RATE_BPS / m->setup.rate_bps);
+    m->cfg.path = gw_test_path(&cfg, m->setup.rate_bps, brtt);
     m->cfg.path.hops = 2;
     size_t size = gw_coll_run_size(&m->cfg);
     assert_true(size > 0);
@@ -109,6 +111,8 @@ static inline void worker_open(struct model *m, uint32_t rank)
 static inline void model_open(struct model *m, const struct setup *setup)
 {
     *m = (struct model){.setup = *setup, .tag = UINT32_MAX - 100}; /* wraps soon, as the clock */
+    m->setup.rate_bps = setup->rate_bps ? setup->rate_bps : RATE_BPS;
+    m->setup.latency = setup->latency ? setup->latency : LATENCY;
     m->mem = gw_mem_open(&(struct gw_mem_cfg){
         .cookie = 3, .mtu = MTU, .frames_max = 2 * PKTS, .batch = 1, .start = (gw_time)0 - GW_MS});
     assert_non_null(m->mem);
@@ -125,14 +129,14 @@ static inline void model_open(struct model *m, const struct setup *setup)
         .path = {.rate_bps = RATE_BPS},
         .segment = setup->segment,
         .flows = setup->flows,
-        .stall = PATIENCE,
+        .stall = PATIENCE * (RATE_BPS / m->setup.rate_bps),
         .kernels = setup->is_bare ? NULL : gw_kernels_best(0),
     };
     for (uint32_t rank = 0; rank < setup->world; rank++)
         worker_open(m, rank);
     switch_open(m);
     uint32_t sw = gw_mem_add(m->mem, gw_switch_node(m->sw), &m->sw_pool);
-    struct gw_mem_link link = {.latency = LATENCY, .rate_bps = RATE_BPS};
+    struct gw_mem_link link = {.latency = m->setup.latency, .rate_bps = m->setup.rate_bps};
     for (uint16_t i = 0; i < setup->world; i++) {
         gw_mem_connect(m->mem, i, 0, sw, i, &link);
         gw_mem_connect(m->mem, sw, i, i, 0, &link);

@@ -136,12 +136,13 @@ static bool is_named(const struct gw_job_model_cfg *cfg, const struct gw_job_mod
         return false;
     bool is_about = rank->about == fault->which;
     bool is_silence = rank->reason == GW_JOB_SILENT || rank->reason == GW_JOB_STALLED;
+    /* Before all have come, nobody knows who is missing. */
+    bool is_early = rank->about == cfg->world && rank->reason == GW_JOB_SILENT;
     switch (fault->victim) {
-    case GW_JOB_MODEL_RANK: /* before all have come, nobody knows who is missing */
-        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) ||
-               (rank->about == cfg->world && rank->reason == GW_JOB_SILENT);
+    case GW_JOB_MODEL_RANK:
+        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) || is_early;
     case GW_JOB_MODEL_ABORT:
-        return is_about && rank->reason == GW_JOB_LOST;
+        return (is_about && rank->reason == GW_JOB_LOST) || is_early;
     case GW_JOB_MODEL_SERVER:
         return rank->about == cfg->world && is_silence &&
                (rank->server == fault->which || rank->server == cfg->servers);
@@ -150,11 +151,23 @@ static bool is_named(const struct gw_job_model_cfg *cfg, const struct gw_job_mod
     }
 }
 
+/* Whether it is another process, which has come to a job that was failing: whoever is missing there
+ * is as good as another. */
+static bool is_late(const struct gw_job_model_cfg *cfg, uint32_t number,
+                    const struct gw_job_model_rank *rank)
+{
+    bool has_come = false;
+    for (uint32_t i = 0; i < DEATHS_MAX; i++)
+        has_come |= cfg->faults[i].victim == GW_JOB_MODEL_RANK && cfg->faults[i].which == number &&
+                    cfg->faults[i].back && cfg->faults[i].back < rank->ended;
+    return has_come && (rank->reason == GW_JOB_LOST || rank->reason == GW_JOB_SILENT);
+}
+
 static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
                        uint32_t number)
 {
     const struct gw_job_model_rank *rank = &result->ranks[number];
-    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED;
+    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED || is_late(cfg, number, rank);
     for (uint32_t i = 0; i < DEATHS_MAX && !is_blamed; i++)
         is_blamed = is_named(cfg, &cfg->faults[i], rank);
     if (!is_blamed)
@@ -169,13 +182,52 @@ static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_m
     swarm.died += rank->end == GW_JOB_MODEL_DIED;
 }
 
+/* What the world is, for who runs it alone. */
+static void print_world(const struct gw_job_model_cfg *cfg)
+{
+    static const char *const victims[VICTIMS] = {"rank", "server", "switch", "abort of rank",
+                                                 "ways of rank"};
+    static const char *const vias[] = {"ina", "ps", "ring"};
+    print_message("%u ranks, %u servers, via %s, %s%s%u racks, %u pods, %u calls\n", cfg->world,
+                  cfg->servers, vias[cfg->via], cfg->has_ways ? "ways, " : "",
+                  cfg->is_early ? "early, " : "", cfg->racks, cfg->pods, cfg->call_count);
+    print_message("%u, %u and %u of 64 packets lost, doubled and late; starts %" PRIu64
+                  " us apart, calls %" PRIu64 " us\n",
+                  cfg->lose_of_64, cfg->double_of_64, cfg->delay_of_64, cfg->apart / GW_US,
+                  cfg->pause / GW_US);
+    for (uint32_t i = 0; i < DEATHS_MAX; i++)
+        if (cfg->faults[i].at)
+            print_message("fault: %s %u from %" PRIu64 " us to %" PRIu64 " us\n",
+                          victims[cfg->faults[i].victim], cfg->faults[i].which,
+                          cfg->faults[i].at / GW_US, cfg->faults[i].back / GW_US);
+    for (uint32_t rank = 0; rank < cfg->world; rank++)
+        print_message("rank %u at switch %u\n", rank, cfg->rank_home[rank]);
+}
+
+static void print_result(const struct gw_job_model_cfg *cfg,
+                         const struct gw_job_model_result *result)
+{
+    static const char *const ends[] = {"died", "left", "failed"};
+    for (uint32_t i = 0; i < cfg->world; i++) {
+        const struct gw_job_model_rank *rank = &result->ranks[i];
+        print_message("rank %u %s after %" PRIu64 " us, %u calls done, %u dropped: %s, about %u, "
+                      "server %u\n",
+                      i, ends[rank->end], rank->ended / GW_US, rank->done, rank->dropped,
+                      gw_job_reason_text(rank->reason), rank->about, rank->server);
+    }
+}
+
 static void run_world(uint64_t seed)
 {
     struct gw_job_model_cfg cfg;
     struct gw_job_model_result result;
     struct gw_model_call calls[CALLS_MAX];
     random_world(seed, &cfg, calls);
+    if (swarm.count == 1)
+        print_world(&cfg);
     gw_job_model_run(&cfg, &result);
+    if (swarm.count == 1)
+        print_result(&cfg, &result);
     for (uint32_t rank = 0; rank < cfg.world; rank++)
         check_rank(&cfg, &result, rank);
     for (uint32_t i = 0; i < DEATHS_MAX; i++)

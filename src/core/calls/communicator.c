@@ -9,6 +9,9 @@
 
 enum {
     APPS_EACH = 2, /* of a stake: member and worker */
+    /* Messages that are complete and still answer, since the last ACK may have been lost: those of
+     * other calls, and of other ranks, do not wait until it is sent again. */
+    ANSWERED = 1024,
 };
 
 static bool cfg_is_valid(const struct gw_communicator_cfg *cfg)
@@ -54,7 +57,7 @@ void gw_communicator_demand(const struct gw_communicator_cfg *cfg, struct gw_end
                       GW_COMMUNICATOR_RUNS * gw_coll_run_awaits(&run);
     endpoint->tx_flows_max += gw_mesh_flows(cfg->world) + gw_store_flows(cfg->world, limit) +
                               limit + GW_COMMUNICATOR_RUNS * cfg->flows;
-    endpoint->rx_flows_max += 2 * awaits; /* those complete still answer */
+    endpoint->rx_flows_max += 2 * awaits + ANSWERED;
     endpoint->expect_max += awaits;
     endpoint->apps_max += APPS_EACH * stakes;
     /* A call has a part in each shard of one via; a member has one event at a time. */

@@ -241,7 +241,7 @@ static void tend(struct gw_communicator *comm, struct gw_stake *stake, gw_time n
     if (stake->state == GW_STAKE_OUT)
         join(comm, stake, now);
     else if (stake->state == GW_STAKE_IN && gw_member_state(stake->member) == GW_MEMBER_OUT)
-        fail(comm, stake, gw_member_reason(stake->member), comm->cfg.world, now);
+        fail(comm, stake, gw_member_reason(stake->member), gw_member_about(stake->member), now);
 }
 
 void gw_communicator_tend_stakes(struct gw_communicator *comm, gw_time now)

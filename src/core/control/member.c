@@ -20,6 +20,7 @@ struct gw_member {
     int8_t scale_exponent;
     struct gw_job_terms terms;
     enum gw_job_reason reason; /* of being out */
+    uint32_t about;            /* rank or address that it is about */
     gw_time since;             /* beginning of the state */
 };
 
@@ -72,6 +73,7 @@ static void go_out(struct gw_member *member, enum gw_job_reason reason, uint32_t
     member->is_fresh = true;
     member->is_to_leave = false;
     member->reason = reason;
+    member->about = about;
     if (member->worker)
         gw_worker_fail(member->worker, reason, about, now);
     post(member, GW_EVENT_REFUSED, reason, about, now);
@@ -337,6 +339,11 @@ enum gw_member_state gw_member_state(const struct gw_member *member)
 enum gw_job_reason gw_member_reason(const struct gw_member *member)
 {
     return member->reason;
+}
+
+uint32_t gw_member_about(const struct gw_member *member)
+{
+    return member->about;
 }
 
 uint16_t gw_member_rank(const struct gw_member *member)

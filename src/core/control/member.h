@@ -70,8 +70,10 @@ void gw_member_bind(struct gw_member *member, struct gw_worker *worker);
 
 enum gw_member_state gw_member_state(const struct gw_member *member);
 
-/* Why it is out: the last failure, also when no call was in work that could have said so. */
+/* Why it is out: the last failure, also when no call was in work that could have said so; and the
+ * rank or address that it is about. */
 enum gw_job_reason gw_member_reason(const struct gw_member *member);
+uint32_t gw_member_about(const struct gw_member *member);
 
 /* The rank that the server gave. */
 uint16_t gw_member_rank(const struct gw_member *member);

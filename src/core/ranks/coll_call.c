@@ -7,10 +7,11 @@
 #include "core/ranks/coll_row.h"
 
 enum {
-    /* A chain begins with one worker sending what its flows hold, while the others wait. Of a
-     * vector so many times as large as what all of them hold, that is 3 % of the time; ... */
-    FILLS = 32,
-    /* ... unless segments would be so short that each costs more than what it carries. */
+    /* Each worker of a chain waits while the first segments come in, which share the link with
+     * those that the same flows carry. Of a vector so many times as large as what the flows of all
+     * who wait carry, that is 1.6 % of the time; ... */
+    FILLS = 64,
+    /* ... unless segments were so short that each costs more than that. */
     SHORT_SEGMENT = 16 << 10, /* bytes */
 };
 
@@ -98,38 +99,39 @@ bool gw_coll_call_is_valid(const struct gw_coll_call *call, struct gw_coll_seat 
     return has_payload ? memory_is_valid(call, seat) : !tensor->in && !tensor->out;
 }
 
-/* Values of a message at the most. */
-static uint32_t segment_values(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
-                               uint32_t flows)
+/* Bytes of a segment at the most. */
+static uint32_t segment_of(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
+                           uint32_t flows)
 {
     uint32_t relays = world > 1 && call->coll->relays ? call->coll->relays(world) : 0;
-    if (relays) {
-        uint64_t size = vector_of(call, world) * gw_dtype_size(call->tensor.type);
-        uint64_t share = size / FILLS / flows / relays;
-        share = share > SHORT_SEGMENT ? share : SHORT_SEGMENT;
-        segment = share < segment ? (uint32_t)share : segment;
-    }
-    return segment / gw_dtype_size(call->tensor.type);
+    if (relays == 0)
+        return segment;
+    uint64_t share = part_size(call) / FILLS / flows / relays;
+    share = share > SHORT_SEGMENT ? share : SHORT_SEGMENT;
+    return share < segment ? (uint32_t)share : segment;
 }
 
-/* Segments of the largest step: equal on all workers, whatever part of it is theirs. */
+/* Segments of `values` elements in the largest step: equal on all workers, whatever part of it is
+ * theirs. */
 static uint64_t segments_of(const struct gw_coll_call *call, uint32_t world, uint32_t values)
 {
     uint64_t largest = world > 1 ? call->coll->largest(world, vector_of(call, world)) : 0;
-    return values ? largest / values + (largest % values != 0) : UINT32_MAX;
+    return values ? largest / values + (largest % values != 0) : 0;
 }
 
 uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
                            uint32_t flows)
 {
-    uint32_t values = segment_values(call, world, segment, flows);
+    uint32_t size = gw_dtype_size(call->tensor.type);
+    uint32_t values = segment_of(call, world, segment, flows) / size;
     return world > 1 ? call->coll->rounds(world) * segments_of(call, world, values) : 0;
 }
 
 int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, uint32_t segment,
                      uint32_t flows, struct gw_coll_row *row)
 {
-    uint32_t values = segment_values(call, seat.world, segment, flows);
+    uint32_t size = gw_dtype_size(call->tensor.type);
+    uint32_t values = segment_of(call, seat.world, segment, flows) / size;
     uint64_t segments = segments_of(call, seat.world, values);
     if (values == 0 || gw_coll_call_tags(call, seat.world, segment, flows) > UINT32_MAX)
         return GW_ERR_INVALID;
@@ -140,7 +142,7 @@ int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, 
         .root = call->root,
         .steps = seat.world > 1 ? call->coll->steps(seat.world) : 0,
         .count = vector_of(call, seat.world),
-        .element_size = gw_dtype_size(call->tensor.type),
+        .element_size = size,
         .segment_values = values,
         .segments = (uint32_t)segments,
         .lap = gw_coll_keeps_own(call->coll->kind) ? GW_COLL_LAP * flows : (uint32_t)segments,

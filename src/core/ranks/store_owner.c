@@ -39,16 +39,18 @@ static void drop_staged(struct gw_store *store, struct gw_store_pair *pair)
     pair->staged = NULL;
 }
 
+/* The reply waits for room, and for a way, which may have gone since the request. */
 static void send_reply(struct gw_store *store, uint32_t rank, gw_time now)
 {
     struct gw_store_pair *pair = &store->pairs[rank];
+    struct gw_mesh *mesh = store->cfg.mesh;
     bool is_value = pair->reply_bytes == 0;
     uint32_t tag = is_value ? gw_store_tag(GW_STORE_VALUE, pair->asked_number - 1)
                             : gw_store_tag(GW_STORE_ANSWER, pair->reply_number);
-    int code = gw_mesh_send(store->cfg.mesh, rank, tag, is_value ? pair->staged : &pair->reply,
-                            is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes,
-                            &pair->reply_flow, now);
-    bool waits = code != GW_OK;
+    bool waits = !gw_mesh_reaches(mesh, rank, true) ||
+                 gw_mesh_send(mesh, rank, tag, is_value ? pair->staged : &pair->reply,
+                              is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes,
+                              &pair->reply_flow, now) != GW_OK;
     store->replies_waiting += (uint32_t)waits - (uint32_t)pair->reply_waits;
     pair->reply_waits = waits;
     pair->is_replying = !waits;

@@ -51,8 +51,8 @@ static void coll_call_tags__of_a_chain_are_segments(void **state)
         assert_int_equal(tags_of(kind, 2, 1 << 20, GW_DTYPE_F32), 16);
         assert_int_equal(tags_of(kind, 8, 1 << 30, GW_DTYPE_F32), 1 << 14);
         assert_int_equal(tags_of(kind, 8, 1 << 13, GW_DTYPE_F32), 2);
-        /* 32 times two flows of six workers; what each of these holds is cut to whole elements. */
-        assert_int_equal(tags_of(kind, 8, 1 << 23, GW_DTYPE_F32), 32 * FLOWS * 6 + 1);
+        /* 64 times two flows of six workers, and what is cut off to whole elements. */
+        assert_int_equal(tags_of(kind, 8, 1 << 23, GW_DTYPE_F32), 64 * FLOWS * 6 + 1);
     }
 }
 
