@@ -446,7 +446,8 @@ static void check_losses(const struct facts *facts)
     bool refuses = any_makes_calls(&scenario->workload); /* what finds no memory is sent again */
     if (!refuses)
         assert_true(totals->retransmits <= guesses + (believes ? totals->trims : 0));
-    if (totals->link_copies == 0 && !refuses) /* else a copy may have been trimmed, and the other not */
+    if (totals->link_copies == 0 &&
+        !refuses) /* else a copy may have been trimmed, and the other not */
         assert_true(totals->spurious <= guesses);
     if (!scenario->transport.loss->on_delivery)
         assert_true(totals->overtaken == 0 && totals->probes == 0);

@@ -14,7 +14,7 @@
 
 #include "support.h"
 #include "swarm/draw.h"
-#include "swarm/random_calls.h"
+#include "swarm/random_call_jobs.h"
 #include "swarm/random_jobs.h"
 
 enum {
@@ -685,8 +685,8 @@ static void write_jobs(struct writer *w)
         .packets = w->packets,
         .horizon = w->horizon,
     };
-    if (w->wants_calls && gw_random_calls_fit(w->network)) {
-        gw_random_calls_write(&jobs);
+    if (w->wants_calls && gw_random_call_jobs_fit(w->network)) {
+        gw_random_call_jobs_write(&jobs);
         return;
     }
     for (uint32_t entries = once_in(w, 4) ? 2 : 1; entries > 0; entries--)

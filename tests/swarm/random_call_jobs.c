@@ -1,5 +1,5 @@
-/* Writes random jobs that make calls; see random_calls.h. */
-#include "swarm/random_calls.h"
+/* Writes random jobs that make calls; see random_call_jobs.h. */
+#include "swarm/random_call_jobs.h"
 
 #include <inttypes.h>
 
@@ -20,7 +20,7 @@ enum {
     STEPS = 2,             /* times that a call's bytes pass a link, about */
 };
 
-bool gw_random_calls_fit(const struct gw_scenario *network)
+bool gw_random_call_jobs_fit(const struct gw_scenario *network)
 {
     return gw_random_jobs_fit(network) && network->topo.host_count >= 4;
 }
@@ -70,7 +70,7 @@ static void write_times(const struct gw_random_jobs *jobs)
                 gw_draw_between(prng, 0, jobs->horizon / 4));
 }
 
-void gw_random_calls_write(const struct gw_random_jobs *jobs)
+void gw_random_call_jobs_write(const struct gw_random_jobs *jobs)
 {
     static const char *const vias[] = {"ina", "ina", "ps", "ring"};
     struct gw_prng *prng = jobs->prng;
