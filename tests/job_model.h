@@ -28,7 +28,7 @@ enum {
 };
 
 /* How the model's parts see each other. */
-#define GW_JOB_MODEL_STALL   (45 * GW_MS) /* of communicators */
+#define GW_JOB_MODEL_STALL   (90 * GW_MS) /* of communicators */
 #define GW_JOB_MODEL_SILENCE (5 * GW_MS)  /* after which a session with a dead process ends */
 
 struct gw_job_model_fault {

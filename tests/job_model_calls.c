@@ -11,6 +11,11 @@ enum {
     BURIED = 0xee,
 };
 
+static bool is_of_value(const struct gw_model_call *call)
+{
+    return call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
+}
+
 void gw_job_model_draw(struct gw_job_model *m, struct gw_job_model_actor *actor)
 {
     for (uint32_t i = 0; i < m->cfg->call_count; i++) {
@@ -148,8 +153,7 @@ static uint32_t pushes_due(const struct gw_job_model *m, const struct gw_job_mod
 static bool start(struct gw_job_model *m, struct gw_job_model_actor *actor, uint32_t index)
 {
     const struct gw_model_call *call = &m->cfg->calls[index];
-    bool is_of_value = call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
-    uint32_t key = is_of_value ? key_of(m, call) : 0, free_work = 0;
+    uint32_t key = is_of_value(call) ? key_of(m, call) : 0, free_work = 0;
     if (call->is_odd && call->kind == GW_CALL_PUSH && !m->pushes_ended[key])
         return true; /* it would make the value, and the others would be the odd ones */
     while (free_work < GW_COMMUNICATOR_CALLS_MAX && actor->works[free_work].index)
@@ -157,7 +161,7 @@ static bool start(struct gw_job_model *m, struct gw_job_model_actor *actor, uint
     if (free_work == GW_COMMUNICATOR_CALLS_MAX)
         return false;
     struct gw_job_model_work *work = &actor->works[free_work];
-    work->pushes = is_of_value ? pushes_due(m, actor, key) : 0;
+    work->pushes = is_of_value(call) ? pushes_due(m, actor, key) : 0;
     work->index = index + 1;
     fill(m, actor, call, work);
     if (call->kind == GW_CALL_PUSH && !call->is_odd)
@@ -183,6 +187,21 @@ static bool start_next(struct gw_job_model *m, struct gw_job_model_actor *actor,
     return true;
 }
 
+/* Whether some rank has pushes or pulls left: until then nobody leaves, since he who keeps the
+ * value would be missed. */
+static bool are_values_needed(const struct gw_job_model *m)
+{
+    for (uint32_t rank = 0; rank < m->cfg->world; rank++) {
+        const struct gw_job_model_actor *actor = &m->actors[rank];
+        bool is_needed = actor->in_work > actor->collectives_in_work;
+        for (uint32_t i = actor->next[OTHERS]; i < actor->count[OTHERS]; i++)
+            is_needed |= is_of_value(&m->cfg->calls[actor->order[OTHERS][i]]);
+        if (is_needed && actor->state <= GW_JOB_MODEL_OPEN)
+            return true;
+    }
+    return false;
+}
+
 void gw_job_model_start_calls(struct gw_job_model *m, struct gw_job_model_actor *actor)
 {
     bool may_start = actor->state == GW_JOB_MODEL_OPEN ||
@@ -195,7 +214,8 @@ void gw_job_model_start_calls(struct gw_job_model *m, struct gw_job_model_actor 
                 start_next(m, actor, !row);
         }
     }
-    bool is_done = !gw_job_model_has_calls(actor) && actor->state == GW_JOB_MODEL_OPEN;
+    bool is_done = !gw_job_model_has_calls(actor) && actor->state == GW_JOB_MODEL_OPEN &&
+                   !are_values_needed(m);
     gw_time leave_after = m->cfg->leave_after[actor->rank];
     if (is_done)
         gw_job_model_at(m, leave_after ? leave_after : gw_job_model_some(m, m->cfg->apart),

@@ -107,7 +107,6 @@ struct gw_job_model {
     struct gw_job_model_grave *graves;
     uint32_t pushes_begun[GW_JOB_MODEL_CALLS_MAX]; /* bits, at the first call of a key */
     uint32_t pushes_ended[GW_JOB_MODEL_CALLS_MAX];
-    uint64_t seconds;
 };
 
 static inline gw_time gw_job_model_now(const struct gw_job_model *m)

@@ -227,6 +227,7 @@ int gw_cmd_server(int argc, char **argv)
                "  gradwire server --config examples/server.yaml\n"
                "\ndocs/deploy.md describes the keys of the file.",
         .table = &table,
+        .cfg_size = sizeof(struct server_cfg),
         .role = GW_ATTACH_HOST,
         .check = check,
         .open = open_server,

@@ -1,6 +1,7 @@
 /* `gradwire switch`: a switch that adds up, for any number of jobs. */
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/daemon_queue.h"
 #include "cli/switch_pcn.h"
 #include "net/roles/overlay_switch.h"
 
@@ -12,47 +13,32 @@
 
 enum {
     PORTS_MAX = 1024,
-    QUEUE_MIN = 65536,      /* a train fits */
-    QUEUE_BYTES = 64 << 20, /* of a port whose queue only evens out */
-    QUEUE_TRAINS = 4,       /* of a port that marks or trims, at least: senders send in trains */
-    NAMES_MAX = 128,
 };
-
-/* Of a port that marks or trims: a few round trips between processes, less than their timeout. */
-#define QUEUE_TIME (8 * GW_MS)
 
 struct switch_cfg {
     struct gw_daemon_common common; /* first */
-    char uplink[GW_PARAM_TEXT_MAX];
+    char above[GW_PARAM_TEXT_MAX];
     uint32_t ports;
     uint64_t rate;
-    char queue[GW_PARAM_TEXT_MAX];
-    uint64_t queue_bytes;
-    struct gw_switch_pcn pcn;
+    struct gw_daemon_queue queue;
+    struct gw_pcn_cfg pcn;
 };
 
 static const struct gw_param params[] = {
     GW_DAEMON_PARAMS(struct switch_cfg, "0.0.0.0:4791"),
-    {.name = "uplink",
+    {.name = "switch",
      .type = GW_PARAM_TEXT,
-     .offset = offsetof(struct switch_cfg, uplink),
+     .offset = offsetof(struct switch_cfg, above),
      .help = "HOST:PORT of the next switch up; none: this is the top"},
     GW_PARAM(struct switch_cfg, COUNT, ports, "64", "neighbours at the same time"),
     GW_PARAM(struct switch_cfg, RATE, rate, NULL, "of each port; none: as fast as the socket"),
-    GW_PARAM(struct switch_cfg, TEXT, queue, "fifo",
-             "what each port does with packets that wait: a name of `gradwire sim --list qdisc`; "
-             "others than fifo need a rate"),
-    GW_PARAM(struct switch_cfg, BYTES, queue_bytes, NULL,
-             "that may wait for each port; none: 64MiB, or, if it marks or trims, what the rate "
-             "passes in 8 ms, at least 256KiB"),
-    GW_SWITCH_PCN_PARAMS(struct switch_cfg, pcn),
 };
 
 static const struct gw_algo table = {
     .name = "switch",
     .params = params,
     .param_count = sizeof(params) / sizeof(params[0]),
-    .cfg_size = sizeof(struct switch_cfg),
+    .cfg_size = offsetof(struct switch_cfg, queue),
 };
 
 struct own {
@@ -62,45 +48,14 @@ struct own {
     const struct gw_loop *loop;
 };
 
-static const struct gw_algo *queue_of(const struct switch_cfg *cfg)
-{
-    return gw_registry_find(&gw_qdisc_registry, cfg->queue);
-}
+/* Sections of the config. */
+static const char *const sections[] = {"queue", "pcn", NULL};
 
-static bool is_fifo(const struct switch_cfg *cfg)
+static int read_sections(const struct gw_document *document, void *pointer)
 {
-    return strcmp(cfg->queue, "fifo") == 0;
-}
-
-static int check_queue(const struct switch_cfg *cfg, char *error)
-{
-    char names[NAMES_MAX] = "";
-    for (uint32_t i = 0; i < gw_qdisc_registry.count; i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-                 gw_qdisc_registry.algos[i]->name);
-    }
-    if (!queue_of(cfg))
-        return gw_net_fail(error, GW_ERR_UNKNOWN, "queue: expected one of %s", names);
-    if (!is_fifo(cfg) && cfg->rate == 0)
-        return gw_net_fail(error, GW_ERR_INVALID,
-                           "queue: without a rate nothing waits here, and nothing would be marked "
-                           "or trimmed: give a rate");
-    return cfg->queue_bytes ? gw_daemon_check_range("queue_bytes", cfg->queue_bytes, QUEUE_MIN,
-                                                    UINT32_MAX, error)
-                            : GW_OK;
-}
-
-static uint32_t queue_bytes(const struct switch_cfg *cfg)
-{
-    uint64_t bytes = cfg->rate / 8 * (QUEUE_TIME / GW_US) / 1000000;
-    if (bytes < QUEUE_TRAINS * QUEUE_MIN)
-        bytes = QUEUE_TRAINS * QUEUE_MIN;
-    if (is_fifo(cfg))
-        bytes = QUEUE_BYTES;
-    if (cfg->queue_bytes)
-        bytes = cfg->queue_bytes;
-    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    struct switch_cfg *cfg = pointer;
+    int code = gw_daemon_queue_read(document, &cfg->queue);
+    return code ? code : gw_switch_pcn_read(document, &cfg->pcn);
 }
 
 static int check(const void *pointer, char *error)
@@ -108,10 +63,8 @@ static int check(const void *pointer, char *error)
     const struct switch_cfg *cfg = pointer;
     int code = gw_daemon_check_range("ports", cfg->ports, 1, PORTS_MAX, error);
     if (!code)
-        code = check_queue(cfg, error);
-    if (!code)
-        code = gw_switch_pcn_check(&cfg->pcn, error);
-    return code ? code : gw_daemon_check_address("uplink", cfg->uplink, error);
+        code = gw_daemon_queue_check(&cfg->queue, cfg->rate, error);
+    return code ? code : gw_daemon_check_address("switch", cfg->above, error);
 }
 
 static int open_switch(struct gw_daemon *daemon, void **result, char *error)
@@ -125,45 +78,49 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
     *result = own;
     own->uplink = -1;
     own->loop = gw_station_loop(station);
-    own->why_not =
-        gw_switch_pcn_why_not(&cfg->pcn, cfg->rate, (const struct gw_qdisc_ops *)queue_of(cfg));
+    own->why_not = gw_switch_pcn_why_not(&cfg->pcn, cfg->rate, &cfg->queue);
     struct gw_overlay_switch_cfg sw = {
         .loop = gw_station_loop(station),
         .pool = gw_station_pool(station),
         .address = gw_daemon_address(daemon),
         .ports = (uint16_t)(cfg->ports + 1),
-        .has_uplink = *cfg->uplink,
+        .has_uplink = *cfg->above,
         .hdr = gw_datapath_overhead(gw_station_datapath(station)),
         .mtu = 4 * cfg->common.values,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
-        .qdisc = (const struct gw_qdisc_ops *)queue_of(cfg),
-        .queue_bytes = queue_bytes(cfg),
+        .qdisc = cfg->queue.qdisc,
+        .qdisc_cfg = &cfg->queue.cfg,
+        .queue_bytes = gw_daemon_queue_bytes(&cfg->queue, cfg->rate),
         .rate_bps = cfg->rate,
         .notices = {.enable = !own->why_not,
                     .floor = cfg->pcn.floor,
                     .hold = cfg->pcn.hold,
-                    .share = cfg->pcn.share},
+                    .share = cfg->pcn.share,
+                    .save = cfg->pcn.save,
+                    .jobs = cfg->pcn.jobs,
+                    .announcements = cfg->pcn.announcements},
     };
     gw_key_random(&sw.seed, sizeof(sw.seed));
     sw.groups = gw_station_groups(station, &sw.first_group);
     int code = gw_overlay_switch_open(&sw, &own->sw);
     if (code)
         return gw_net_fail(error, code, "%s", gw_error_message(code));
-    if (*cfg->uplink) {
-        own->uplink = gw_station_dial(station, cfg->uplink, &none, error);
-        gw_daemon_log(daemon, "uplink is %s", cfg->uplink);
+    if (*cfg->above) {
+        own->uplink = gw_station_dial(station, cfg->above, &none, error);
+        gw_daemon_log(daemon, "the next switch up is %s", cfg->above);
     }
     if (*cfg->common.multicast)
         gw_daemon_log(daemon, "results are multicast to %s and the groups behind it",
                       cfg->common.multicast);
     if (cfg->rate)
-        gw_daemon_log(daemon, "ports are %s queues of %u bytes", cfg->queue, sw.queue_bytes);
+        gw_daemon_log(daemon, "ports are %s queues of %u bytes", cfg->queue.qdisc->algo.name,
+                      sw.queue_bytes);
     else
         gw_daemon_log(daemon, "no rate is given: ports do not mark or trim");
     if (own->why_not)
         gw_daemon_log(daemon, "no room is made for announced bursts: %s", own->why_not);
-    return *cfg->uplink && own->uplink < 0 ? own->uplink : GW_OK;
+    return *cfg->above && own->uplink < 0 ? own->uplink : GW_OK;
 }
 
 static void close_switch(void *pointer)
@@ -198,7 +155,7 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
         gw_overlay_switch_hear(own->sw, event->peer, group);
         gw_daemon_log_hearing(daemon, event, group);
     } else {
-        gw_daemon_log(daemon, "uplink %s refuses us: %s", name,
+        gw_daemon_log(daemon, "the next switch up, %s, refuses us: %s", name,
                       gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
     }
 }
@@ -258,7 +215,10 @@ int gw_cmd_switch(int argc, char **argv)
                "  gradwire switch --config examples/switch.yaml\n"
                "\ndocs/deploy.md describes the keys of the file.",
         .table = &table,
+        .sections = sections,
+        .cfg_size = sizeof(struct switch_cfg),
         .role = GW_ATTACH_SWITCH,
+        .read = read_sections,
         .check = check,
         .open = open_switch,
         .close = close_switch,

@@ -274,7 +274,7 @@ int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv)
         free(daemon);
         return GW_EXIT_USAGE;
     }
-    GW_ASSERT(kind->table->cfg_size <= GW_DAEMON_CFG_MAX);
+    GW_ASSERT(kind->cfg_size <= GW_DAEMON_CFG_MAX);
     daemon->kind = kind;
     daemon->signals = daemon->status = -1;
     int status = gw_daemon_load(daemon, args.config);

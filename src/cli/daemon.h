@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "config/document.h"
 #include "core/algo.h"
 #include "net/station/station.h"
 
@@ -25,7 +26,7 @@ enum gw_daemon_signals {
     GW_DAEMON_SIGNALS_OPTION,
 };
 
-/* Keys of every daemon's config, besides the list `keys`. First member of each config. */
+/* Keys of every daemon's config, besides the list `key_files`. First member of each config. */
 struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
     char metrics[GW_PARAM_TEXT_MAX];
@@ -91,7 +92,11 @@ struct gw_daemon_kind {
     const char *name; /* of the command */
     const char *doc;
     const struct gw_algo *table; /* of its config */
+    const char *const *sections; /* of its config besides, ended by NULL; NULL: none */
+    size_t cfg_size;             /* of the config, which the table fills up to its own size */
     enum gw_attach_role role;
+    /* Reads the sections; 0, or a negative error with document->why set. NULL: there are none. */
+    int (*read)(const struct gw_document *document, void *cfg);
     /* Checks the config; 0, or a negative error with a sentence that begins with the key. */
     int (*check)(const void *cfg, char *error);
     /* Makes the nodes; 0, or a negative error with `error` filled. */

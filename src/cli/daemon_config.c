@@ -6,6 +6,10 @@
 #include "config/schema.h"
 #include "net/roles/overlay_server.h"
 
+enum {
+    OTHERS_MAX = 8,
+};
+
 int gw_daemon_check_range(const char *key, uint64_t value, uint64_t low, uint64_t high, char *error)
 {
     if (value >= low && value <= high)
@@ -23,10 +27,40 @@ int gw_daemon_check_address(const char *key, const char *text, char *error)
     return gw_net_fail(error, GW_ERR_INVALID, "%s: %.128s", key, why);
 }
 
-/* Reads `keys:`, a list of files; without it anybody may attach. */
+/* Says how a key is called now that had another name once. */
+static int refuse_old_names(const struct gw_document *document)
+{
+    static const struct {
+        const char *old, *now;
+    } names[] = {
+        {"keys", "key_files"},      {"uplink", "switch"},     {"queue_bytes", "queue.capacity"},
+        {"pcn_floor", "pcn.floor"}, {"pcn_hold", "pcn.hold"}, {"pcn_share", "pcn.share"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct gw_doc_value *value = gw_doc_value_get(document->root, names[i].old);
+        if (value)
+            return gw_document_error(document, value, GW_ERR_UNKNOWN, "is called %s now",
+                                     names[i].now);
+    }
+    return GW_OK;
+}
+
+/* Keys that no table has: those of every daemon, and the sections of this one. */
+static void list_others(const struct gw_daemon_kind *kind, const char *others[OTHERS_MAX])
+{
+    uint32_t count = 0;
+    others[count++] = "key_files";
+    for (const char *const *section = kind->sections; section && *section; section++) {
+        GW_ASSERT(count < OTHERS_MAX - 1);
+        others[count++] = *section;
+    }
+    others[count] = NULL;
+}
+
+/* Reads `key_files:`, a list; without it anybody may attach. */
 static int read_keys(struct gw_daemon *daemon, const struct gw_document *document)
 {
-    const struct gw_doc_value *list = gw_doc_value_get(document->root, "keys");
+    const struct gw_doc_value *list = gw_doc_value_get(document->root, "key_files");
     char error[GW_NET_ERROR_MAX];
     daemon->is_open = !list;
     if (!list) {
@@ -119,7 +153,7 @@ static int check(const struct gw_daemon *daemon, const struct gw_document *docum
 
 int gw_daemon_load(struct gw_daemon *daemon, const char *file)
 {
-    static const char *const others[] = {"keys", NULL};
+    const char *others[OTHERS_MAX];
     const struct gw_schema schema = {
         .parts = {{daemon->kind->table, daemon->cfg}}, .part_count = 1, .others = others};
     struct gw_document document;
@@ -128,9 +162,14 @@ int gw_daemon_load(struct gw_daemon *daemon, const char *file)
         gw_complain("the system gives no random numbers");
         return GW_EXIT_FAILURE;
     }
+    list_others(daemon->kind, others);
     int code = gw_document_load(&document, file, NULL, 0, why);
     if (!code)
+        code = refuse_old_names(&document);
+    if (!code)
         code = gw_schema_read(&document, document.root, &schema);
+    if (!code)
+        code = daemon->kind->read ? daemon->kind->read(&document, daemon->cfg) : GW_OK;
     if (!code)
         code = check(daemon, &document);
     if (!code)

@@ -9,12 +9,12 @@
 #include "cli/metrics.h"
 
 enum {
-    GW_DAEMON_CFG_MAX = 2048,
+    GW_DAEMON_CFG_MAX = 2 * GW_ALGO_CFG_MAX, /* a table and a section */
 };
 
 struct gw_daemon {
     const struct gw_daemon_kind *kind;
-    _Alignas(8) unsigned char cfg[GW_DAEMON_CFG_MAX]; /* as kind->table describes it */
+    _Alignas(8) unsigned char cfg[GW_DAEMON_CFG_MAX]; /* as kind->table and the sections say */
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
     uint32_t key_count;
     bool is_open; /* anybody may attach */

@@ -3,27 +3,48 @@
 
 #include "base/error.h"
 #include "cli/daemon.h"
+#include "config/queue_section.h"
+
+enum {
+    JOBS = 16, /* that a port knows: of those that a stranger makes up, each may cost it a hold */
+};
 
 #define HOLD_MIN (1 * GW_MS)
 #define HOLD_MAX (10 * GW_S)
 
-int gw_switch_pcn_check(const struct gw_switch_pcn *pcn, char *error)
+/* Whether the section says this key. */
+static bool says(const struct gw_doc_value *section, const char *key)
 {
-    if (pcn->hold && (pcn->hold < HOLD_MIN || pcn->hold > HOLD_MAX))
-        return gw_net_fail(error, GW_ERR_RANGE, "pcn_hold: expected a time from 1ms to 10s");
-    if (pcn->share < 0 || pcn->share > GW_Q16_ONE)
-        return gw_net_fail(error, GW_ERR_RANGE, "pcn_share: expected 0%% to 100%%");
-    return gw_daemon_check_range("pcn_floor", pcn->floor, 1, GW_NOTICE_PACKETS_MAX, error);
+    return gw_doc_value_get(section, key) != NULL;
 }
 
-const char *gw_switch_pcn_why_not(const struct gw_switch_pcn *pcn, uint64_t rate_bps,
-                                  const struct gw_qdisc_ops *qdisc)
+int gw_switch_pcn_read(const struct gw_document *document, struct gw_pcn_cfg *pcn)
+{
+    const struct gw_doc_value *section = gw_doc_value_get(document->root, "pcn");
+    const struct gw_schema schema = gw_pcn_section_schema(pcn, false);
+    int code = gw_pcn_section_read(document, section, &schema);
+    if (code)
+        return code;
+    if (!says(section, "enable"))
+        pcn->enable = true;
+    if (!says(section, "jobs"))
+        pcn->jobs = JOBS;
+    if (pcn->hold && (pcn->hold < HOLD_MIN || pcn->hold > HOLD_MAX))
+        return gw_document_error(document, gw_doc_value_get(section, "hold"), GW_ERR_RANGE,
+                                 "expected a time from 1ms to 10s");
+    return GW_OK;
+}
+
+const char *gw_switch_pcn_why_not(const struct gw_pcn_cfg *pcn, uint64_t rate_bps,
+                                  const struct gw_daemon_queue *queue)
 {
     if (!pcn->enable)
-        return "the config says pcn: no";
+        return "the config says pcn.enable: no";
     if (rate_bps == 0)
         return "without a rate nothing waits at the ports";
-    return qdisc->mark_at ? NULL : "the queue does not mark";
+    bool marks =
+        gw_queue_section_marks(queue->qdisc, &queue->cfg, gw_daemon_queue_bytes(queue, rate_bps));
+    return marks ? NULL : "the queue does not mark";
 }
 
 gw_time gw_switch_pcn_rtt(const struct gw_neighbours *neighbours, uint16_t peers_max)

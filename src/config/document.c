@@ -13,7 +13,7 @@
 #include "topo/memory.h"
 
 enum {
-    FILE_SIZE_MAX = 16 << 20, /* bytes; a scenario is a few hundred */
+    FILE_SIZE_MAX = 16 << 20, /* bytes; a file is a few hundred */
     READ_SIZE = 1 << 14,      /* bytes read at once */
     PATH_MAX_BYTES = 256,     /* a dotted key in an error message */
 };
@@ -210,8 +210,8 @@ int gw_document_load(struct gw_document *document, const char *file,
         error = gw_document_parse(document, text, length, document->root);
     free(text);
     if (!error && document->root->kind != GW_DOC_VALUE_MAP)
-        error = gw_document_error(document, NULL, GW_ERR_INVALID,
-                                  "a scenario must be a map of keys and values");
+        error =
+            gw_document_error(document, NULL, GW_ERR_INVALID, "expected a map of keys and values");
     if (!error)
         error = gw_overrides_apply(document, overrides, override_count);
     if (error)

@@ -1,14 +1,18 @@
 /*
- * The scenario's `queue:`: a queue discipline with its parameters, and how much a port may hold.
+ * `queue:`, and what a scenario's has besides: pools, and links that hold data back.
  *
- * Defaults are the preset smt-text: the queues of SMaRTT section 4. What makes queues lossless is
- * in headroom.c.
+ * A scenario's defaults are the preset smt-text: the queues of SMaRTT section 4. What makes queues
+ * lossless is in headroom.c.
  */
+#include "config/queue_section.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "config/loader.h"
+#include "topo/memory.h"
 
 /* `queue:` besides the discipline's own parameters. */
 struct queue_options {
@@ -61,13 +65,29 @@ static const struct gw_algo queue_table = {
     .cfg_size = sizeof(struct queue_options),
 };
 
+int gw_queue_section_read(struct gw_queue_section *section, const char *initial,
+                          union gw_algo_cfg *cfg, const struct gw_schema_part *own)
+{
+    const struct gw_algo *algo =
+        gw_schema_kind(section->document, section->value, "queue", &gw_qdisc_registry, initial);
+    if (!algo)
+        return GW_ERR_INVALID;
+    section->qdisc = (const struct gw_qdisc_ops *)algo;
+    section->schema = (struct gw_schema){
+        .parts = {{algo, cfg, "preset"}, *own},
+        .part_count = 2,
+        .others = kind_others,
+    };
+    return gw_schema_read(section->document, section->value, &section->schema);
+}
+
 /* "1bdp", "0.5bdp", or bytes. */
 static int parse_capacity(const char *text, uint32_t bdp, uint64_t *bytes)
 {
     static const char suffix[] = "bdp";
     char number[GW_PARAM_TEXT_MAX];
     size_t length = strlen(text), suffix_length = sizeof(suffix) - 1;
-    if (length < suffix_length || strcmp(text + length - suffix_length, suffix) != 0)
+    if (bdp == 0 || length < suffix_length || strcmp(text + length - suffix_length, suffix) != 0)
         return gw_parse_bytes(text, bytes);
     memcpy(number, text, length - suffix_length);
     number[length - suffix_length] = '\0';
@@ -79,6 +99,38 @@ static int parse_capacity(const char *text, uint32_t bdp, uint64_t *bytes)
         return GW_ERR_RANGE;
     *bytes = (uint64_t)gw_q16_mul(factor, bdp);
     return GW_OK;
+}
+
+int gw_queue_section_capacity(const struct gw_queue_section *section, const char *text,
+                              uint32_t bdp, uint64_t *bytes)
+{
+    int error = parse_capacity(text, bdp, bytes);
+    return error ? gw_document_error(section->document, gw_loader_place(section->value, "capacity"),
+                                     error, "%s: %s; expected a size such as 1MiB%s",
+                                     gw_error_message(error), text, bdp ? " or 1bdp" : "")
+                 : GW_OK;
+}
+
+int gw_queue_section_check(const struct gw_queue_section *section, uint64_t capacity,
+                           const char *what, uint32_t least)
+{
+    if (capacity >= least && capacity <= UINT32_MAX)
+        return GW_OK;
+    return gw_document_error(section->document, gw_loader_place(section->value, "capacity"),
+                             GW_ERR_RANGE,
+                             "capacity is %llu bytes; it must hold %s of %u bytes and be below "
+                             "4 GiB",
+                             (unsigned long long)capacity, what, least);
+}
+
+bool gw_queue_section_marks(const struct gw_qdisc_ops *qdisc, const union gw_algo_cfg *cfg,
+                            uint32_t capacity)
+{
+    void *state = gw_memory_zeroed(1, GW_QDISC_STATE_MAX);
+    qdisc->init(state, cfg, capacity);
+    bool marks = qdisc->mark_at && qdisc->mark_at(state, cfg, 0);
+    free(state);
+    return marks;
 }
 
 /* What an idle pool lets one port hold. */
@@ -111,34 +163,20 @@ int gw_loader_queue(struct gw_loader *loader)
     const struct gw_document *document = &loader->document;
     struct gw_scenario *scenario = loader->scenario;
     const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "queue");
-    const struct gw_algo *algo =
-        gw_schema_kind(document, section, "queue", &gw_qdisc_registry, "trim");
-    if (!algo)
-        return GW_ERR_INVALID;
+    struct gw_queue_section queue = {.document = document, .value = section};
     struct queue_options options;
-    const struct gw_schema schema = {
-        .parts = {{algo, &scenario->queue.cfg, "preset"}, {.algo = &queue_table, .cfg = &options}},
-        .part_count = 2,
-        .others = kind_others,
-    };
-    int error = gw_schema_read(document, section, &schema);
-    if (error)
-        return error;
+    const struct gw_schema_part own = {.algo = &queue_table, .cfg = &options};
     uint64_t capacity;
     uint32_t full = gw_scenario_packet_max(scenario);
-    error = parse_capacity(options.capacity, scenario->bdp, &capacity);
-    if (error)
-        return gw_document_error(document, gw_loader_place(section, "capacity"), error,
-                                 "%s: %s; expected a size such as 1MiB or 1bdp",
-                                 gw_error_message(error), options.capacity);
-    error = gw_loader_lossless(loader, section, &options.pause, &capacity);
+    int error = gw_queue_section_read(&queue, "trim", &scenario->queue.cfg, &own);
+    if (!error)
+        error = gw_queue_section_capacity(&queue, options.capacity, scenario->bdp, &capacity);
+    if (!error)
+        error = gw_loader_lossless(loader, section, &options.pause, &capacity);
+    if (!error)
+        error = gw_queue_section_check(&queue, capacity, "a packet", full);
     if (error)
         return error;
-    if (capacity < full || capacity > UINT32_MAX)
-        return gw_document_error(document, gw_loader_place(section, "capacity"), GW_ERR_RANGE,
-                                 "capacity is %llu bytes; it must hold a packet of %u bytes and "
-                                 "be below 4 GiB",
-                                 (unsigned long long)capacity, full);
     if (options.shared_alpha <= 0)
         return gw_document_error(document, gw_loader_place(section, "shared_alpha"), GW_ERR_RANGE,
                                  "shared_alpha must be above 0");
@@ -153,11 +191,11 @@ int gw_loader_queue(struct gw_loader *loader)
     error = check_link_queues(loader, full);
     if (error)
         return error;
-    scenario->queue.qdisc = (const struct gw_qdisc_ops *)algo;
+    scenario->queue.qdisc = queue.qdisc;
     scenario->queue.capacity = (uint32_t)capacity;
     scenario->queue.shared_bytes = options.shared;
     scenario->queue.shared_alpha = options.shared_alpha;
     snprintf(options.capacity, sizeof(options.capacity), "%lluB", (unsigned long long)capacity);
-    gw_loader_write(loader, "queue", algo->name, &schema);
+    gw_loader_write(loader, "queue", queue.qdisc->algo.name, &queue.schema);
     return GW_OK;
 }

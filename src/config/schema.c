@@ -1,4 +1,4 @@
-/* Sections of a scenario, read and written by table; see schema.h. */
+/* Sections of a file, read and written by table; see schema.h. */
 #include "config/schema.h"
 
 #include <stdlib.h>

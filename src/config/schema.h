@@ -1,5 +1,5 @@
 /*
- * Sections of a scenario, read and written by table.
+ * Sections of a scenario or of a config, read and written by table.
  *
  * A section is a map whose keys are the parameters of one or more tables (struct gw_algo), plus
  * keys that its reader handles itself. Reading fills the tables' options; an unknown key or a value

@@ -7,26 +7,25 @@
 #include "support.h"
 
 #include "base/assert.h"
-#include "net/ranks/team_store_impl.h"
+#include "core/ranks/store_impl.h"
 
-static uint32_t accepted[GW_DTYPE_SUMMABLE], refused;
+static uint32_t accepted[GW_DTYPES], refused;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gw_team_store_message message = {0}, again;
-    struct gw_team_value_shape shape;
-    uint64_t key;
+    struct gw_store_message message = {.header = {0}}, again;
+    struct gw_store_header header;
     size_t bytes = size < sizeof(message) ? size : sizeof(message);
     memcpy(&message, data, bytes);
-    if (!gw_team_store_read(&message, bytes, &key, &shape)) {
+    if (!gw_store_read(&message, bytes, &header)) {
         refused++;
         return 0;
     }
-    GW_ASSERT(bytes >= GW_TEAM_STORE_HEADER_SIZE);
-    GW_ASSERT(shape.count >= 1 && gw_team_value_bytes(&shape) <= GW_TEAM_MESSAGE_MAX);
-    gw_team_store_write(&again, message.word, key, &shape);
-    GW_ASSERT(memcmp(&again, &message, GW_TEAM_STORE_HEADER_SIZE) == 0);
-    accepted[shape.type]++;
+    GW_ASSERT(bytes >= GW_STORE_HEADER_SIZE && !gw_store_read(&message, 1025, &header));
+    GW_ASSERT(header.shape.count >= 1 && gw_value_bytes(&header.shape) <= GW_MESH_BYTES_MAX);
+    gw_store_write(&again, &header);
+    GW_ASSERT(memcmp(&again, &message, GW_STORE_HEADER_SIZE) == 0);
+    accepted[header.shape.type]++;
     return 0;
 }
 
@@ -36,7 +35,7 @@ enum {
 
 static void check_reached(void)
 {
-    for (int type = 0; type < GW_DTYPE_SUMMABLE; type++)
+    for (int type = 0; type < GW_DTYPES; type++)
         assert_in_range(accepted[type], ROUNDS / 1000, ROUNDS);
     assert_in_range(refused, ROUNDS / 1000, ROUNDS);
 }

@@ -98,7 +98,7 @@ static void communicator_switch_ring__sums_go_by_a_tree(void **state)
     (void)state;
     char text[64];
     gw_test_daemon_start(&top, "switch", ports[0], "");
-    snprintf(text, sizeof(text), "uplink: 127.0.0.1:%u\n", ports[0]);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
     for (int i = 0; i < 2; i++) {
         gw_test_daemon_start(&leaves[i], "switch", ports[1 + i], text);
         gw_test_daemon_await(&leaves[i], ": up");
@@ -278,7 +278,7 @@ static void communicator_switch_incast__trims_and_repairs(void **state)
 {
     (void)state;
     struct gradwire_stats sum =
-        run_incast("rate: 200Mbps\nqueue: trim\nqueue_bytes: 64KiB\n", NULL);
+        run_incast("rate: 200Mbps\nqueue: {kind: trim, capacity: 64KiB}\n", NULL);
     uint64_t trims = (uint64_t)counted(&top, "trims");
     print_message("%llu trimmed, %llu sent again, %llu after a timeout\n",
                   (unsigned long long)trims, (unsigned long long)sum.retransmits,
@@ -290,15 +290,20 @@ static void communicator_switch_incast__trims_and_repairs(void **state)
     stop_switches();
 }
 
-/* Senders whose windows do not move are marked more often than those that react. */
+/* Senders whose windows do not move are marked more often than those that react, and nobody is
+ * where the queue's parameters say so. */
 static void communicator_switch_incast__marks_and_windows_react(void **state)
 {
     (void)state;
-    static const char *const ccs[] = {"smartt", "fixed"};
-    static const char config[] = "rate: 200Mbps\nqueue: red\nqueue_bytes: 512KiB\n";
-    json_int_t marks[2];
-    for (int i = 0; i < 2; i++) {
-        struct gradwire_stats sum = run_incast(config, ccs[i]);
+    static const char *const ccs[] = {"smartt", "fixed", "fixed"};
+    static const char *const configs[] = {
+        "rate: 200Mbps\nqueue: {kind: red, capacity: 512KiB}\n",
+        "rate: 200Mbps\nqueue: {kind: red, capacity: 512KiB}\n",
+        "rate: 200Mbps\nqueue: {kind: red, capacity: 512KiB, mark: off}\n",
+    };
+    json_int_t marks[GW_COUNT_OF(ccs)];
+    for (size_t i = 0; i < GW_COUNT_OF(ccs); i++) {
+        struct gradwire_stats sum = run_incast(configs[i], ccs[i]);
         marks[i] = counted(&top, "marks");
         assert_int_equal(counted(&top, "trims"), 0);
         print_message("%s: %lld marks, %llu sent again\n", ccs[i], (long long)marks[i],
@@ -307,6 +312,7 @@ static void communicator_switch_incast__marks_and_windows_react(void **state)
     }
     assert_true(marks[0] > 0);
     assert_true(marks[0] < marks[1]);
+    assert_int_equal(marks[2], 0);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, gw_test_end_all)

@@ -47,7 +47,7 @@ static void start_fabric(const char *more)
 static void start_leaves(void)
 {
     char text[GW_DAEMON_CONFIG_MAX];
-    snprintf(text, sizeof(text), "uplink: 127.0.0.1:%u\n", ports[0]);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
     for (int i = 0; i < 2; i++) {
         gw_test_daemon_start(&leaves[i], "switch", ports[2 + i], text);
         gw_test_daemon_await(&leaves[i], ": up");
@@ -373,7 +373,7 @@ static void daemons_attach__needs_the_key(void **state)
     char ours[GW_TEST_PATH_MAX], theirs[GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX];
     gw_test_write_file(ours, "open sesame\n");
     gw_test_write_file(theirs, "open barley\n");
-    snprintf(text, sizeof(text), "keys: [%.128s]\n", ours);
+    snprintf(text, sizeof(text), "key_files: [%.128s]\n", ours);
     start_fabric(text);
     struct gw_test_worker_cfg cfg = worker_cfg("secret", 0);
     const char *const keys[] = {theirs, NULL};
@@ -385,7 +385,7 @@ static void daemons_attach__needs_the_key(void **state)
         assert_non_null(strstr(workers[0].text, "refuses us: it does not know our key"));
     }
     /* A switch of others is no more welcome, and says why. */
-    snprintf(text, sizeof(text), "uplink: 127.0.0.1:%u\nkeys: [%.128s]\n", ports[0], theirs);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nkey_files: [%.128s]\n", ports[0], theirs);
     gw_test_daemon_start(&leaves[0], "switch", ports[2], text);
     gw_test_daemon_await(&leaves[0], "refuses us: it does not know our key");
     for (int rank = 0; rank < WORKERS; rank++) {
@@ -493,14 +493,17 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "lisent: 127.0.0.1:1\n", ":1: lisent"},
         {"switch", "listen: 127.0.0.1:1\nports: many\n", ":2: ports"},
         {"switch", "ports: 0\n", ":1: ports"},
-        {"switch", "queue: 64MiB\n", ":1: queue: expected one of fifo, red, trim, prio"},
+        {"switch", "queue: 64MiB\n", ":1: queue: unknown"},
         {"switch", "listen: 127.0.0.1:1\nqueue: trim\n", ":2: queue: without a rate nothing waits"},
-        {"switch", "rate: 1Gbps\nqueue_bytes: 1KiB\n", ":2: queue_bytes"},
+        {"switch", "rate: 1Gbps\nqueue: {capacity: 1KiB}\n", ":2: queue.capacity: capacity is"},
+        {"switch", "rate: 1Gbps\nqueue: {capacity: 1bdp}\n", ":2: queue.capacity"},
+        {"switch", "rate: 1Gbps\nqueue: {kind: red, kmax: much}\n", ":2: queue.kmax"},
+        {"switch", "rate: 1Gbps\nqueue: {kind: red, lossless: yes}\n", ":2: queue.lossless"},
         {"switch", "values: 7\n", ":1: values"},
         {"switch", "jobs: 65\n", ":1: jobs"},
         {"switch", "aggregators: 0\n", ":1: aggregators"},
         {"switch", "listen: nowhere\n", ":1: listen"},
-        {"switch", "uplink: nowhere\n", ":1: uplink"},
+        {"switch", "switch: nowhere\n", ":1: switch"},
         {"switch", "rate: fast\n", ":1: rate"},
         {"switch", "metrics: 9\n", ":1: metrics"},
         {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
@@ -508,13 +511,21 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
         {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
         {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
-        {"switch", "keys: [/nonexistent/key]\n", ":1: keys"},
-        {"switch", "keys: /nonexistent/key\n", ":1: keys"},
-        {"switch", "switch: 127.0.0.1:1\n", ":1: switch"},
+        {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
+        {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
+        {"switch", "window: 64\n", ":1: window"},
         {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
         {"server", "switch: nowhere\n", ":1: switch"},
-        {"server", "uplink: 127.0.0.1:1\n", ":1: uplink"},
-        {"server", "- a\n- b\n", ""},
+        {"server", "queue: red\n", ":1: queue"},
+        {"server", "- a\n- b\n", ":1: expected a map of keys and values"},
+        {"switch", "", ":1: expected a map of keys and values"},
+        /* Names that keys had once. */
+        {"server", "keys: [a]\n", ":1: keys: is called key_files now"},
+        {"switch", "uplink: 127.0.0.1:1\n", ":1: uplink: is called switch now"},
+        {"switch", "queue_bytes: 1MiB\n", ":1: queue_bytes: is called queue.capacity now"},
+        {"switch", "pcn_floor: 5\n", ":1: pcn_floor: is called pcn.floor now"},
+        {"switch", "pcn_hold: 5ms\n", ":1: pcn_hold: is called pcn.hold now"},
+        {"switch", "pcn_share: 5%\n", ":1: pcn_share: is called pcn.share now"},
     };
     static struct gw_test_run run;
     char path[GW_TEST_PATH_MAX], says[2 * GW_TEST_PATH_MAX];

@@ -25,7 +25,7 @@ enum {
 };
 
 /* Of a switch for which no announcement grows old before its head comes, however slow we are. */
-#define PATIENT "rate: 500Mbps\nqueue: red\npcn_hold: 10s\n"
+#define PATIENT "rate: 500Mbps\nqueue: red\npcn: {hold: 10s}\n"
 
 static struct gw_test_daemon sw, server;
 static struct gw_test_worker workers[WORKERS];
@@ -171,7 +171,8 @@ static void pcn_switch__says_why_it_makes_no_room(void **state)
     } cases[] = {
         {"", "without a rate nothing waits at the ports"},
         {"rate: 500Mbps\n", "the queue does not mark"},
-        {"rate: 500Mbps\nqueue: red\npcn: no\n", "the config says pcn: no"},
+        {"rate: 500Mbps\nqueue: {kind: red, mark: off}\n", "the queue does not mark"},
+        {"rate: 500Mbps\nqueue: red\npcn: {enable: no}\n", "the config says pcn.enable: no"},
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         start_fabric(cases[i].more, "");
@@ -219,11 +220,16 @@ static void pcn_config__names_what_is_wrong(void **state)
     static const struct {
         const char *lines, *key;
     } cases[] = {
-        {"pcn: maybe\n", "pcn:"},
-        {"pcn_hold: 1us\n", "pcn_hold"},
-        {"pcn_share: 120%\n", "pcn_share"},
-        {"pcn_floor: 0\n", "pcn_floor"},
-        {"pcn_floor: 76\n", "pcn_floor"},
+        {"pcn: maybe\n", ":1: pcn: expected a map"},
+        {"pcn:\n  enable: maybe\n", ":2: pcn.enable"},
+        {"pcn: {hold: 1us}\n", "pcn.hold: expected a time from 1ms to 10s"},
+        {"pcn: {share: 120%}\n", "pcn.share"},
+        {"pcn: {floor: 0}\n", "pcn.floor"},
+        {"pcn: {floor: 76}\n", "pcn.floor"},
+        {"pcn: {jobs: 257}\n", "pcn.jobs"},
+        {"pcn: {announcements: 0}\n", "pcn.announcements"},
+        {"pcn: {save: 1000000s}\n", "pcn.save"},
+        {"pcn: {lead: 1ms}\n", "pcn.lead: unknown key"},
         {"signals: ttl\n", "signals"},
         {"listen: '[::1]:4791'\nsignals: option\n", "signals: an option is one of IPv4"},
     };

@@ -160,14 +160,30 @@ static bool is_late(const struct gw_job_model_cfg *cfg, uint32_t number,
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
         has_come |= cfg->faults[i].victim == GW_JOB_MODEL_RANK && cfg->faults[i].which == number &&
                     cfg->faults[i].back && cfg->faults[i].back < rank->ended;
-    return has_come && (rank->reason == GW_JOB_LOST || rank->reason == GW_JOB_SILENT);
+    return has_come && (rank->reason == GW_JOB_LOST || rank->reason == GW_JOB_SILENT ||
+                        rank->reason == GW_JOB_RANK);
+}
+
+/* Whether it waited for a rank that never met the others, since the home had died before. */
+static bool is_of_home(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
+                       const struct gw_job_model_rank *rank)
+{
+    bool has_died = false;
+    for (uint32_t i = 0; i < DEATHS_MAX; i++)
+        has_died |= is_grave(cfg, &cfg->faults[i]) && cfg->faults[i].which == 0 &&
+                    cfg->faults[i].victim == GW_JOB_MODEL_SERVER;
+    if (!has_died || rank->about == cfg->world)
+        return false;
+    const struct gw_job_model_rank *other = &result->ranks[rank->about];
+    return other->reason == GW_JOB_SILENT && other->about == cfg->world && other->done == 0;
 }
 
 static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
                        uint32_t number)
 {
     const struct gw_job_model_rank *rank = &result->ranks[number];
-    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED || is_late(cfg, number, rank);
+    bool is_blamed = rank->end != GW_JOB_MODEL_FAILED || is_late(cfg, number, rank) ||
+                     is_of_home(cfg, result, rank);
     for (uint32_t i = 0; i < DEATHS_MAX && !is_blamed; i++)
         is_blamed = is_named(cfg, &cfg->faults[i], rank);
     if (!is_blamed)

@@ -117,6 +117,8 @@ bool gw_mesh_way_up(struct gw_mesh *mesh, uint32_t rank, uint32_t address, gw_ti
 void gw_mesh_way_down(struct gw_mesh *mesh, uint32_t rank, bool is_lost, gw_time now)
 {
     mesh->ranks[rank].is_up = false;
+    if (is_lost)
+        gw_mesh_owe_nothing(mesh, rank);
     if (is_lost && mesh->state == GW_MESH_MET)
         gw_mesh_fail(mesh, GW_JOB_LOST, rank, now);
 }

@@ -63,6 +63,7 @@ void gw_mesh_registrar_down(struct gw_mesh *mesh, gw_time now)
     mesh->has_registrar = false;
     mesh->owes_failure = mesh->owes_bye = false;
     gw_outbox_disown(&mesh->outbox, mesh->cfg.world);
+    gw_mesh_await_table_again(mesh);
     if (mesh->state == GW_MESH_LEAVING)
         leave_soon(mesh, now);
 }
@@ -86,11 +87,16 @@ void gw_mesh_take_bye(struct gw_mesh *mesh)
         leave_now(mesh);
 }
 
-/* Whom a failure is told straight. */
+/*
+ * Whom a failure is told straight. Also what the registrar has told us, where ways are sessions: if
+ * ours ended before the others have heard of it, they would think that we are lost.
+ */
 static bool is_told(const struct gw_mesh *mesh, uint32_t rank, uint32_t teller)
 {
     bool is_lost = mesh->failure.reason == GW_JOB_LOST && rank == mesh->failure.about;
-    return gw_mesh_is_reached(mesh, rank) && rank != mesh->cfg.rank && rank != teller && !is_lost;
+    bool is_due = teller != mesh->cfg.world || !mesh->cfg.has_ways;
+    return is_due && gw_mesh_is_reached(mesh, rank) && rank != mesh->cfg.rank && rank != teller &&
+           !is_lost;
 }
 
 void gw_mesh_end(struct gw_mesh *mesh, const struct gw_mesh_failure *failure, uint32_t teller,
@@ -103,7 +109,7 @@ void gw_mesh_end(struct gw_mesh *mesh, const struct gw_mesh_failure *failure, ui
     mesh->owes_bye = false;
     mesh->knows_failure = by_registrar;
     mesh->owes_failure = mesh->has_registrar && !by_registrar;
-    for (uint32_t rank = 0; rank < mesh->cfg.world && !by_registrar; rank++) {
+    for (uint32_t rank = 0; rank < mesh->cfg.world; rank++) {
         mesh->ranks[rank].is_owed = is_told(mesh, rank, teller);
         mesh->owed += mesh->ranks[rank].is_owed;
     }
@@ -131,6 +137,13 @@ static void stop_telling(struct gw_mesh *mesh)
     mesh->owed = 0;
 }
 
+void gw_mesh_owe_nothing(struct gw_mesh *mesh, uint32_t rank)
+{
+    mesh->owed -= mesh->ranks[rank].is_owed;
+    mesh->ranks[rank].is_owed = false;
+    gw_outbox_disown(&mesh->outbox, rank);
+}
+
 void gw_mesh_take_failure(struct gw_mesh *mesh, uint32_t teller, const struct gw_event *event,
                           gw_time now)
 {
@@ -140,7 +153,7 @@ void gw_mesh_take_failure(struct gw_mesh *mesh, uint32_t teller, const struct gw
     const uint8_t *heard = by_registrar ? mesh->heard : mesh->ranks[teller].heard;
     bool is_sound = cfg->is_bare ? gw_mesh_failure_of_tag(event->tag, cfg->world, &failure)
                                  : gw_mesh_failure_read(heard, event->bytes, cfg->world, &failure);
-    if (by_registrar)
+    if (by_registrar && cfg->has_ways)
         stop_telling(mesh); /* it does */
     if (is_sound)
         gw_mesh_end(mesh, &failure, teller, now);

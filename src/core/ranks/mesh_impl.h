@@ -67,6 +67,8 @@ struct gw_mesh {
 /* mesh_meet.c */
 /* Posts memory for what the registrar may say, where there is none. */
 void gw_mesh_await_registrar(struct gw_mesh *mesh);
+/* The registrar has gone, perhaps in the middle of its table: one that comes back says it anew. */
+void gw_mesh_await_table_again(struct gw_mesh *mesh);
 /* The table, so many bytes of it, has come. */
 void gw_mesh_take_table(struct gw_mesh *mesh, uint64_t bytes, gw_time now);
 
@@ -77,6 +79,8 @@ void gw_mesh_end(struct gw_mesh *mesh, const struct gw_mesh_failure *failure, ui
 /* Somebody has told us of a failure. */
 void gw_mesh_take_failure(struct gw_mesh *mesh, uint32_t teller, const struct gw_event *event,
                           gw_time now);
+/* The rank has gone: it need not be told of a failure. */
+void gw_mesh_owe_nothing(struct gw_mesh *mesh, uint32_t rank);
 /* The registrar says that all leave. */
 void gw_mesh_take_bye(struct gw_mesh *mesh);
 /* The registrar has come back, perhaps without memory: it is told again what it should know. */

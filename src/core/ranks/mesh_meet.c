@@ -26,6 +26,15 @@ void gw_mesh_await_registrar(struct gw_mesh *mesh)
     *posted = (struct gw_mesh_posted){.table = true, .failure = true, .bye = true};
 }
 
+void gw_mesh_await_table_again(struct gw_mesh *mesh)
+{
+    if (mesh->state != GW_MESH_MEETING || mesh->cfg.is_bare)
+        return;
+    gw_endpoint_forget(mesh->cfg.endpoint, mesh->table, gw_ranks_table_size(mesh->cfg.world));
+    mesh->posted.table = false;
+    gw_mesh_await_registrar(mesh);
+}
+
 /* What was posted for a registrar that is elsewhere now. */
 static void forget_registrar(struct gw_mesh *mesh)
 {

@@ -8,9 +8,7 @@
 
 enum {
     LEARNED_MAX = 65536,
-    ANNOUNCEMENTS_MAX = 4096, /* of 1024 workers that announce to four ports */
-    ANNOUNCERS_MAX = 16,      /* jobs that are known at a port, for each link */
-    HOLD_TRIPS = 4,           /* round trips: a notice, its answer, and the burst that is late */
+    HOLD_TRIPS = 4, /* round trips: a notice, its answer, and the burst that is late */
     SAVE_HOLDS = 4,
     PEER_NONE = UINT16_MAX,
     PEER_LOCAL = UINT16_MAX - 1, /* a node of the same loop */
@@ -82,6 +80,11 @@ static gw_time hold_of(const struct gw_overlay_switch *own, gw_time rtt)
     return notices->hold ? notices->hold : HOLD_TRIPS * (rtt + own->queue_time);
 }
 
+static gw_time save_of(const struct gw_overlay_switch *own)
+{
+    return own->cfg.notices.save ? own->cfg.notices.save : SAVE_HOLDS * own->hold;
+}
+
 static struct gw_switch_notice_cfg notice_cfg(const struct gw_overlay_switch *own)
 {
     const struct gw_overlay_switch_cfg *cfg = &own->cfg;
@@ -90,9 +93,9 @@ static struct gw_switch_notice_cfg notice_cfg(const struct gw_overlay_switch *ow
         .floor = cfg->notices.floor,
         .hold = own->hold,
         .share = cfg->notices.share,
-        .save = SAVE_HOLDS * own->hold,
-        .jobs_max = ANNOUNCERS_MAX,
-        .announcements_max = ANNOUNCEMENTS_MAX,
+        .save = save_of(own),
+        .jobs_max = cfg->notices.jobs,
+        .announcements_max = cfg->notices.announcements,
     };
 }
 
@@ -112,7 +115,10 @@ static int open_switch(struct gw_overlay_switch *own)
         capacity[i] = cfg->queue_bytes;
     for (uint16_t i = 0; i < cfg->ports; i++)
         own->peers[i] = PEER_NONE;
-    gw_algo_defaults(qdisc, own->qdisc_cfg.bytes);
+    if (cfg->qdisc && cfg->qdisc_cfg)
+        own->qdisc_cfg = *cfg->qdisc_cfg;
+    else
+        gw_algo_defaults(qdisc, own->qdisc_cfg.bytes);
     own->queue_time = queue_time(cfg);
     if (cfg->notices.enable)
         own->hold = hold_of(own, gw_overlay_brtt(0));
@@ -270,8 +276,7 @@ void gw_overlay_switch_set_rtt(struct gw_overlay_switch *own, gw_time rtt)
     if (own->hold == 0 || hold_of(own, rtt) == own->hold)
         return;
     own->hold = hold_of(own, rtt);
-    gw_switch_set_notice_hold(own->sw, own->hold, SAVE_HOLDS * own->hold,
-                              gw_loop_now(own->cfg.loop));
+    gw_switch_set_notice_hold(own->sw, own->hold, save_of(own), gw_loop_now(own->cfg.loop));
 }
 
 gw_time gw_overlay_switch_hold(const struct gw_overlay_switch *own)

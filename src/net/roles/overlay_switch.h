@@ -25,24 +25,28 @@ struct gw_overlay_notices {
     gw_time hold;   /* 0: four of the longest round trip that its neighbours have measured, up to
                        GW_OVERLAY_HOLD_RTT_MAX, and the time of a full queue */
     gw_q16 share;
+    gw_time save;           /* 0: four times `hold` */
+    uint32_t jobs;          /* that are known at a port, for each link */
+    uint32_t announcements; /* open at the switch at the same time */
 };
 
 struct gw_overlay_switch_cfg {
     struct gw_loop *loop;
     struct gw_pkt_pool *pool;
     uint32_t address;
-    uint16_t ports;       /* 2 and more; port 0 is for what is above: the uplink, or the server */
+    uint16_t ports;       /* 2 and more; port 0 is for what is above: a switch, or the server */
     bool has_uplink;      /* what is not known leaves by port 0 */
     uint32_t hdr;         /* bytes of IP, UDP and our header */
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t aggregators; /* 0: it adds up nothing */
     uint32_t jobs_max;
-    const struct gw_qdisc_ops *qdisc;  /* of each port, with its defaults; NULL: fifo */
-    uint32_t queue_bytes;              /* of each port */
-    uint64_t rate_bps;                 /* of each port; 0: as the datapath */
-    uint16_t groups;                   /* multicast groups of the station */
-    uint16_t first_group;              /* number of the first for the loop */
-    struct gw_overlay_notices notices; /* of bursts; needs a rate and a `qdisc` that marks */
+    const struct gw_qdisc_ops *qdisc;   /* of each port; NULL: fifo */
+    const union gw_algo_cfg *qdisc_cfg; /* of the discipline; NULL: its defaults; copied */
+    uint32_t queue_bytes;               /* of each port */
+    uint64_t rate_bps;                  /* of each port; 0: as the datapath */
+    uint16_t groups;                    /* multicast groups of the station */
+    uint16_t first_group;               /* number of the first for the loop */
+    struct gw_overlay_notices notices;  /* of bursts; needs a rate and a `qdisc` that marks */
     uint64_t seed;
 };
 

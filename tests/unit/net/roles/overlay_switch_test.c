@@ -32,7 +32,12 @@ static void fixture_open(struct fixture *f, gw_time hold)
         .qdisc = (const struct gw_qdisc_ops *)gw_registry_find(&gw_qdisc_registry, "red"),
         .queue_bytes = 250000,
         .rate_bps = 200000000,
-        .notices = {.enable = true, .floor = 5, .hold = hold, .share = GW_Q16_ONE / 4},
+        .notices = {.enable = true,
+                    .floor = 5,
+                    .hold = hold,
+                    .share = GW_Q16_ONE / 4,
+                    .jobs = 16,
+                    .announcements = 4096},
     };
     assert_int_equal(gw_overlay_switch_open(&cfg, &f->sw), 0);
 }

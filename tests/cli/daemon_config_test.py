@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Every key of the example configs is one that the daemons take, also those behind a #."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NEEDS = {"queue": "rate: 1Gbps\n", "pcn": "rate: 1Gbps\nqueue: red\n"}
+
+
+def blocks(kind, key_file):
+    """The example as pieces of one top-level key each, with what is behind a #."""
+    with open(os.path.join(ROOT, "examples", f"{kind}.yaml"), encoding="utf-8") as file:
+        lines = [re.sub(r"^#(?! gradwire)", "", line) for line in file]
+    found = []
+    for line in lines:
+        if re.match(r"\w+:", line):
+            found.append("")
+        if found:
+            found[-1] += line.replace("/etc/gradwire/key", key_file)
+    return found
+
+
+class DaemonConfigTest(unittest.TestCase):
+    def ask(self, kind, text):
+        """Asks a daemon that does not run: 1, unless its config is refused."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            return subprocess.run([PROGRAM, kind, "--config", file.name, "--status"],
+                                  capture_output=True, text=True, check=False)
+
+    def test_examples_have_keys_that_are_known(self):
+        for kind, least in (("switch", 14), ("server", 11)):
+            with tempfile.NamedTemporaryFile("w") as key:
+                key.write("secret")
+                key.flush()
+                found = blocks(kind, key.name)
+                self.assertGreaterEqual(len(found), least)
+                for block in found:
+                    result = self.ask(kind, NEEDS.get(block.split(":")[0], "") + block)
+                    self.assertEqual((result.returncode, result.stdout), (1, ""), block + result.stderr)
+                    self.assertIn("answers at", result.stderr)
+
+    def test_the_manual_has_the_keys_of_the_examples(self):
+        with open(os.path.join(ROOT, "docs", "man", "gradwire.1"), encoding="utf-8") as file:
+            manual = file.read()
+        manual = manual[manual.index("Keys of the config:"):]
+        described = set(re.findall(r"^\.It Cm (\w+)$", manual[:manual.index(".Sh ")], re.M))
+        keys = {block.split(":")[0] for kind in ("switch", "server") for block in blocks(kind, "")}
+        self.assertEqual(keys, described)
+
+    def test_a_key_that_is_none_is_refused(self):
+        for kind in ("switch", "server"):
+            result = self.ask(kind, "kye_files: [a]\n")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("key_files", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
