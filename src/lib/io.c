@@ -79,7 +79,7 @@ static void take_neighbours(struct gw_io *io)
             if (*text)
                 fprintf(stderr, "gradwire: %s\n", text);
         }
-        bool may_be = gw_links_neighbour(io->links, &event, text);
+        bool may_be = gw_ways_neighbour(io->ways, &event, text);
         if (!may_be && io->phase < GW_IO_LEAVING)
             gw_io_fail(io, GRADWIRE_ERR_PEER, "%s", text);
     }
@@ -118,7 +118,7 @@ static void take_events(struct gw_io *io)
             gw_io_opened(io);
             break;
         case GW_COMMUNICATOR_WANTS:
-            gw_links_want(io->links, event.rank);
+            gw_ways_want(io->ways, event.rank);
             break;
         case GW_COMMUNICATOR_DONE:
             gw_io_end_call(io, event.call, event.bytes);
@@ -169,7 +169,7 @@ static void *io_main(void *argument)
         if (code && io->phase != GW_IO_OVER)
             gw_io_fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         take_neighbours(io);
-        gw_links_turn(io->links);
+        gw_ways_turn(io->ways);
         take_events(io);
     }
     return NULL;

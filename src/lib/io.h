@@ -42,7 +42,7 @@ struct gw_io_plan {
     const struct gw_datapath_ops *datapath;
     struct gw_datapath_faults faults;
     uint16_t paths;    /* source ports */
-    uint64_t rate_bps; /* of the links, for flows; 0: as measured */
+    uint64_t rate_bps; /* of the ways, for flows; 0: as measured */
     uint8_t notice;    /* gw_notice_option: how bursts are announced */
     bool signals_by_option;
     struct gw_transport transport; /* of flows */

@@ -73,7 +73,7 @@ void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
         io->error = error;
     }
     gw_communicator_abort(io->comm, gw_io_now(io));
-    gw_links_go_straight(io->links);
+    gw_ways_go_straight(io->ways);
     if (!io->was_opened)
         complete(io, 0, 0, io->error);
     io->was_opened = true;

@@ -12,7 +12,7 @@
 
 #include "lib/io.h"
 #include "lib/spsc.h"
-#include "net/ranks/links.h"
+#include "net/ranks/ways.h"
 
 enum gw_io_phase {
     GW_IO_OPENING,   /* all ranks have come: running; they do not: over */
@@ -45,7 +45,7 @@ struct gw_io {
     struct gw_endpoint *endpoint; /* of this rank */
     void *comm_memory;
     struct gw_communicator *comm;
-    struct gw_links *links;
+    struct gw_ways *ways;
     const char *servers[GW_IO_SERVERS_MAX]; /* HOST:PORT, of rank 0 if there are no others */
     uint32_t server_count;
     uint32_t job; /* number */

@@ -1,4 +1,4 @@
-/* What a process has of a job: station, endpoint, communicator and links; see io_impl.h. */
+/* What a process has of a job: station, endpoint, communicator and ways; see io_impl.h. */
 #include <stdlib.h>
 
 #include "base/cpu.h"
@@ -188,11 +188,11 @@ static int open_rank(struct gw_io *io, uint32_t address)
                            : GW_ERR_NO_MEMORY;
 }
 
-static int open_links(struct gw_io *io, uint32_t address, uint32_t home_address, char *error)
+static int open_ways(struct gw_io *io, uint32_t address, uint32_t home_address, char *error)
 {
     const struct gw_io_plan *plan = &io->plan;
     struct gw_loop *loop = gw_station_loop(io->station);
-    const struct gw_links_cfg cfg = {
+    const struct gw_ways_cfg cfg = {
         .station = io->station,
         .endpoint = io->endpoint,
         .port = {.node = gw_loop_add(loop, gw_endpoint_node(io->endpoint))},
@@ -211,7 +211,7 @@ static int open_links(struct gw_io *io, uint32_t address, uint32_t home_address,
         .mtu = mtu_of(plan),
         .rate_bps = plan->rate_bps,
     };
-    return gw_links_open(&cfg, &io->links, error);
+    return gw_ways_open(&cfg, &io->ways, error);
 }
 
 /* Where the servers are; without any, the first is at rank 0. */
@@ -239,13 +239,13 @@ int gw_io_open_job(struct gw_io *io, char *error)
     if (code)
         return gw_net_fail(error, code, "cannot make a worker of %u ranks: %s", io->plan.world,
                            gw_error_message(code));
-    return open_links(io, address, home_address, error);
+    return open_ways(io, address, home_address, error);
 }
 
 void gw_io_close_job(struct gw_io *io)
 {
-    if (io->links)
-        gw_links_close(io->links);
+    if (io->ways)
+        gw_ways_close(io->ways);
     if (io->comm)
         gw_communicator_fini(io->comm);
     free(io->comm_memory);

@@ -31,16 +31,16 @@ static bool is_silence(const struct gw_io *io, const struct gw_communicator_even
 {
     return event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
            (event->reason == GW_JOB_LOST && event->about < io->plan.world &&
-            !gw_links_has_lost(io->links, event->about));
+            !gw_ways_has_lost(io->ways, event->about));
 }
 
 /* Not all have come in time. */
 static int say_no_beginning(const struct line *line)
 {
     const struct gw_io *io = line->io;
-    uint32_t world = io->plan.world, server = gw_links_silent_server(io->links);
+    uint32_t world = io->plan.world, server = gw_ways_silent_server(io->ways);
     if (server < io->server_count) {
-        enum gw_attach_reason refusal = gw_links_refusal(io->links, server);
+        enum gw_attach_reason refusal = gw_ways_refusal(io->ways, server);
         if (refusal != GW_ATTACH_OK)
             return SAY(line, GRADWIRE_ERR_PEER, "%s refuses us: %s", io->servers[server],
                        gw_attach_reason_text(refusal));
@@ -63,10 +63,10 @@ static int say_no_beginning(const struct line *line)
 static int say_silence(const struct line *line, const struct gw_communicator_event *event)
 {
     const struct gw_io *io = line->io;
-    if (gw_links_is_cut_off(io->links) && io->was_opened)
+    if (gw_ways_is_cut_off(io->ways) && io->was_opened)
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer",
                    io->plan.switch_);
-    if (gw_links_is_cut_off(io->links))
+    if (gw_ways_is_cut_off(io->ways))
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no answer from the switch at %s for %g s",
                    io->plan.switch_, seconds_of(io));
     if (!io->was_opened)
@@ -125,7 +125,7 @@ int gw_io_describe(const struct gw_io *io, const struct gw_communicator_event *e
                    size_t size)
 {
     const struct line line = {io, text, size};
-    bool is_cut_off = gw_links_is_cut_off(io->links);
+    bool is_cut_off = gw_ways_is_cut_off(io->ways);
     if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
         (is_cut_off && is_silence(io, event)))
         return say_silence(&line, event);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "net/ranks/links.h"
+#include "net/ranks/ways.h"
 #include "net/udp/sock.h"
 
 enum {
@@ -34,7 +34,7 @@ struct rank {
     struct gw_endpoint *endpoint;
     void *memory;
     struct gw_communicator *comm;
-    struct gw_links *links;
+    struct gw_ways *ways;
     enum gw_communicator_event_kind last;
     enum gw_job_reason reason;
     char refusal[GW_NET_ERROR_MAX];
@@ -166,7 +166,7 @@ static void open_rank(struct group *g, uint16_t number, uint8_t option,
         open_home(rank, path);
     open_communicator(g, number, option);
     struct gw_loop *loop = gw_station_loop(rank->station);
-    const struct gw_links_cfg links = {
+    const struct gw_ways_cfg ways = {
         .station = rank->station,
         .endpoint = rank->endpoint,
         .port = {.node = gw_loop_add(loop, gw_endpoint_node(rank->endpoint))},
@@ -183,7 +183,7 @@ static void open_rank(struct group *g, uint16_t number, uint8_t option,
         .is_home_rank_0 = true,
         .mtu = MTU,
     };
-    assert_int_equal(gw_links_open(&links, &rank->links, error), 0);
+    assert_int_equal(gw_ways_open(&ways, &rank->ways, error), 0);
 }
 
 static void close_group(struct group *g)
@@ -193,7 +193,7 @@ static void close_group(struct group *g)
         if (!rank->comm)
             continue;
         gw_station_close(rank->station);
-        gw_links_close(rank->links);
+        gw_ways_close(rank->ways);
         gw_communicator_fini(rank->comm);
         free(rank->memory);
         free(rank->endpoint);
@@ -210,7 +210,7 @@ static void take_neighbours(struct rank *rank)
     while (gw_station_poll(rank->station, &neighbour)) {
         if (rank->home && neighbour.dial < 0)
             gw_overlay_home_neighbour(rank->home, &neighbour, why);
-        if (!gw_links_neighbour(rank->links, &neighbour, rank->refusal))
+        if (!gw_ways_neighbour(rank->ways, &neighbour, rank->refusal))
             rank->has_ended = true;
     }
 }
@@ -224,7 +224,7 @@ static void turn(struct rank *rank)
     gw_time until = gw_time_add(gw_loop_now(loop), GW_MS / 4);
     assert_int_equal(gw_station_turn(rank->station, until, error), 0);
     take_neighbours(rank);
-    gw_links_turn(rank->links);
+    gw_ways_turn(rank->ways);
     if (rank->home)
         gw_overlay_home_poll(rank->home);
     gw_time now = gw_loop_now(loop);
@@ -232,7 +232,7 @@ static void turn(struct rank *rank)
         gw_communicator_event(rank->comm, &happened, now);
     while (gw_communicator_poll(rank->comm, &event, now)) {
         if (event.kind == GW_COMMUNICATOR_WANTS)
-            gw_links_want(rank->links, event.rank);
+            gw_ways_want(rank->ways, event.rank);
         rank->last = event.kind;
         rank->reason = event.reason;
         rank->has_ended |= event.kind != GW_COMMUNICATOR_WANTS;

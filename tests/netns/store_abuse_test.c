@@ -50,14 +50,14 @@ static bool turn(struct gw_io *io)
     gw_time now = gw_io_now(io);
     assert_int_equal(gw_station_turn(io->station, gw_time_add(now, GW_MS), error), 0);
     while (gw_station_poll(io->station, &neighbour))
-        assert_true(gw_links_neighbour(io->links, &neighbour, error));
-    gw_links_turn(io->links);
+        assert_true(gw_ways_neighbour(io->ways, &neighbour, error));
+    gw_ways_turn(io->ways);
     while (gw_endpoint_poll(io->endpoint, &happened, 1))
         gw_communicator_event(io->comm, &happened, now);
     while (!is_open && gw_communicator_poll(io->comm, &event, now)) {
         is_open = event.kind == GW_COMMUNICATOR_OPEN;
         if (event.kind == GW_COMMUNICATOR_WANTS)
-            gw_links_want(io->links, event.rank);
+            gw_ways_want(io->ways, event.rank);
     }
     return is_open;
 }

@@ -321,8 +321,8 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
         code = gw_overlay_switch_join(home->sw, worker, address, false);
     if (code)
         return code;
-    if (home->sw)
-        gw_loop_receive_at(loop_of(home), address, worker);
+    if (home->sw && gw_loop_receive_at(loop_of(home), address, worker) != GW_OK)
+        return GW_ERR_NO_ROOM;
     enum gw_job_reason reason =
         gw_overlay_server_come(home->server, greeting->job, &rank, gw_loop_now(loop_of(home)));
     GW_ASSERT(reason == GW_JOB_OK); /* it is the first */

@@ -74,8 +74,8 @@ int gw_loop_direct_join(struct gw_loop *loop, struct gw_loop_port port, uint32_t
 void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port port, uint32_t address);
 
 /* Packets to `address` that come from any neighbour go to this port, whatever the neighbour is
- * linked to. At most GW_LOOP_NODES_MAX addresses. */
-void gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port port);
+ * linked to. Counts as a direct way. */
+int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port port);
 
 /* Takes back all links and direct ways to the neighbour. */
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);

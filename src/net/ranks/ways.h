@@ -1,6 +1,6 @@
 /*
- * Links of a rank: sessions of its process with servers, its switch and other ranks, as ways of the
- * mesh, and what is measured of the paths.
+ * Ways of a rank to others, as its mesh wants them: sessions of its process with servers, its
+ * switch and other ranks, and what is measured of the paths.
  *
  * The way out is the switch, if one is given; else the session with the first server, whose own
  * switch carries what has no straight way. Without a switch, packets to the other servers, and to
@@ -15,13 +15,13 @@
  * Use: open, then after every turn of the station hand over the events of neighbours, tell which
  * ranks the mesh wants, and call turn.
  */
-#ifndef GW_NET_LINKS_H
-#define GW_NET_LINKS_H
+#ifndef GW_NET_WAYS_H
+#define GW_NET_WAYS_H
 
 #include "core/calls/communicator.h"
 #include "net/roles/overlay_home.h"
 
-struct gw_links_cfg {
+struct gw_ways_cfg {
     struct gw_station *station;
     struct gw_endpoint *endpoint; /* of the rank */
     struct gw_loop_port port;     /* of that endpoint */
@@ -41,36 +41,35 @@ struct gw_links_cfg {
     uint64_t rate_bps; /* GW_OVERLAY_RATE_MIN_BPS to GW_OVERLAY_RATE_MAX_BPS; 0: as measured */
 };
 
-struct gw_links;
+struct gw_ways;
 
 /* Returns 0, GW_ERR_NO_MEMORY, or what dialling gave, with `error` filled. */
-int gw_links_open(const struct gw_links_cfg *cfg, struct gw_links **links, char *error);
-void gw_links_close(struct gw_links *links);
+int gw_ways_open(const struct gw_ways_cfg *cfg, struct gw_ways **ways, char *error);
+void gw_ways_close(struct gw_ways *ways);
 
 /* Takes an event of the station, after a home in this process has if it is about somebody who has
  * dialled us. False: there can be no job, and `error` says why. */
-bool gw_links_neighbour(struct gw_links *links, const struct gw_neighbour_event *event,
-                        char *error);
+bool gw_ways_neighbour(struct gw_ways *ways, const struct gw_neighbour_event *event, char *error);
 
 /* The mesh wants a way to that rank. */
-void gw_links_want(struct gw_links *links, uint32_t rank);
+void gw_ways_want(struct gw_ways *ways, uint32_t rank);
 
 /* Finds ways to whom no session came about, and measures. */
-void gw_links_turn(struct gw_links *links);
+void gw_ways_turn(struct gw_ways *ways);
 
 /* From now on all packets go straight to those with whom there are sessions. */
-void gw_links_go_straight(struct gw_links *links);
+void gw_ways_go_straight(struct gw_ways *ways);
 
 /* Whether a switch is given, and is silent. */
-bool gw_links_is_cut_off(const struct gw_links *links);
+bool gw_ways_is_cut_off(const struct gw_ways *ways);
 
 /* The first server without a session; server_count: all have one, or the home is here. */
-uint32_t gw_links_silent_server(const struct gw_links *links);
+uint32_t gw_ways_silent_server(const struct gw_ways *ways);
 
 /* Why that server has refused us last; GW_ATTACH_OK: it has not. */
-enum gw_attach_reason gw_links_refusal(const struct gw_links *links, uint32_t server);
+enum gw_attach_reason gw_ways_refusal(const struct gw_ways *ways, uint32_t server);
 
 /* Whether there was a session with the rank, and it has ended. */
-bool gw_links_has_lost(const struct gw_links *links, uint32_t rank);
+bool gw_ways_has_lost(const struct gw_ways *ways, uint32_t rank);
 
 #endif
