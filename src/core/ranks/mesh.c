@@ -109,6 +109,7 @@ bool gw_mesh_way_up(struct gw_mesh *mesh, uint32_t rank, uint32_t address, gw_ti
     struct gw_mesh_rank *other = &mesh->ranks[rank];
     other->believed = address;
     other->is_up = true;
+    mesh->has_talked = true; /* whoever sees the session end would think that we are lost */
     other->is_wanted = false;
     gw_mesh_tell_all(mesh, now);
     return true;
