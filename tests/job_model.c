@@ -182,16 +182,26 @@ static void fault_begin(struct gw_job_model *m, const struct gw_job_model_fault 
     }
 }
 
+/* Another process takes the place of a rank that died. */
+static void rank_returns(struct gw_job_model *m, uint32_t rank)
+{
+    if (!m->actors[rank].is_dead)
+        return;
+    if (m->cfg->world == 1) { /* a job of its own, which knows no values */
+        memset(m->pushes_begun, 0, sizeof(m->pushes_begun));
+        memset(m->pushes_ended, 0, sizeof(m->pushes_ended));
+    }
+    m->net.hosts[rank].cfg.address += ALIAS;
+    gw_tree_net_restart_host(&m->net, rank);
+    gw_job_model_rank_start(m, rank);
+}
+
 static void fault_end(struct gw_job_model *m, const struct gw_job_model_fault *fault)
 {
-    struct gw_tree_host *host = &m->net.hosts[fault->which];
+    struct gw_tree_host *host;
     switch (fault->victim) {
     case GW_JOB_MODEL_RANK:
-        if (gw_job_model_is_up(&m->actors[fault->which]))
-            break;
-        host->cfg.address += ALIAS;
-        gw_tree_net_restart_host(&m->net, fault->which);
-        gw_job_model_rank_start(m, fault->which);
+        rank_returns(m, fault->which);
         break;
     case GW_JOB_MODEL_SERVER:
         host = &m->net.hosts[m->cfg->world + fault->which];
@@ -271,9 +281,10 @@ static void fire(struct gw_job_model *m, const struct gw_job_model_timer *timer)
 }
 
 /* Fires what is due; returns when something is again. */
-static gw_time fire_due(struct gw_job_model *m)
+static gw_time fire_due(struct gw_job_model *m, bool *has_fired)
 {
     gw_time next = GW_TIME_NEVER;
+    *has_fired = false;
     for (uint32_t i = 0; i < m->timer_count;) {
         const struct gw_job_model_timer timer = m->timers[i];
         if (gw_time_before(gw_job_model_now(m), timer.at)) {
@@ -285,27 +296,40 @@ static gw_time fire_due(struct gw_job_model *m)
         bool is_of_rank = timer.kind <= GW_JOB_MODEL_LEAVE && timer.kind != GW_JOB_MODEL_LOSE;
         if (!is_of_rank || timer.life == m->actors[timer.a].life)
             fire(m, &timer);
+        *has_fired = true;
         i = 0; /* the list has changed, and what was passed over may be due at once */
         next = GW_TIME_NEVER;
     }
     return next;
 }
 
-/* Lets ranks act; returns when one must again. */
-static gw_time turn_all(struct gw_job_model *m)
+/* Whether the rank has something to do. */
+static bool is_due(const struct gw_job_model *m, uint32_t rank)
+{
+    const struct gw_job_model_actor *actor = &m->actors[rank];
+    bool is_late =
+        actor->turn_at != GW_TIME_NEVER && !gw_time_before(gw_job_model_now(m), actor->turn_at);
+    return is_late || gw_endpoint_node(gw_job_model_endpoint(m, rank))->event_count;
+}
+
+/* Lets ranks act; returns when one must again. Whatever has happened to a rank by a timer may have
+ * given it something to do. */
+static gw_time turn_all(struct gw_job_model *m, bool has_fired)
 {
     gw_time next = GW_TIME_NEVER;
     for (uint32_t rank = 0; rank < m->cfg->world; rank++) {
         struct gw_job_model_actor *actor = &m->actors[rank];
         if (!gw_job_model_is_up(actor))
             continue;
-        gw_job_model_rank_turn(m, rank);
-        if (gw_job_model_rank_goes(m, rank))
-            continue;
-        gw_time deadline = gw_communicator_has_work(actor->comm)
-                               ? gw_time_add(gw_job_model_now(m), WORK)
-                               : gw_communicator_deadline(actor->comm);
-        next = gw_deadline_before(deadline, next) ? deadline : next;
+        if (has_fired || is_due(m, rank)) {
+            gw_job_model_rank_turn(m, rank);
+            if (gw_job_model_rank_goes(m, rank))
+                continue;
+            actor->turn_at = gw_communicator_has_work(actor->comm)
+                                 ? gw_time_add(gw_job_model_now(m), WORK)
+                                 : gw_communicator_deadline(actor->comm);
+        }
+        next = gw_deadline_before(actor->turn_at, next) ? actor->turn_at : next;
     }
     return next;
 }
@@ -349,7 +373,8 @@ static void run(struct gw_job_model *m)
 {
     uint32_t steps = 0;
     while (!is_over(m)) {
-        gw_time next = fire_due(m), rank_next = turn_all(m);
+        bool has_fired;
+        gw_time next = fire_due(m, &has_fired), rank_next = turn_all(m, has_fired);
         turn_home(m);
         check_guard(m);
         next = gw_deadline_before(rank_next, next) ? rank_next : next;

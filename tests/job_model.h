@@ -28,8 +28,8 @@ enum {
 };
 
 /* How the model's parts see each other. */
-#define GW_JOB_MODEL_STALL   (90 * GW_MS) /* of communicators */
-#define GW_JOB_MODEL_SILENCE (5 * GW_MS)  /* after which a session with a dead process ends */
+#define GW_JOB_MODEL_STALL   (150 * GW_MS) /* of communicators */
+#define GW_JOB_MODEL_SILENCE (5 * GW_MS)   /* after which a session with a dead process ends */
 
 struct gw_job_model_fault {
     gw_time at;   /* since the beginning; 0: no fault */

@@ -11,6 +11,8 @@ enum {
     BURIED = 0xee,
 };
 
+#define REST (50 * GW_US) /* of a rank that finds nothing to start */
+
 static bool is_of_value(const struct gw_model_call *call)
 {
     return call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
@@ -202,26 +204,33 @@ static bool are_values_needed(const struct gw_job_model *m)
     return false;
 }
 
+/* Starts a few of its calls; false: nothing can be started now. */
+static bool start_some(struct gw_job_model *m, struct gw_job_model_actor *actor)
+{
+    uint32_t most = 1 + gw_prng_below(&m->prng, 8);
+    bool has_started = false;
+    for (uint32_t i = 0; i < most; i++) {
+        uint32_t row = gw_prng_below(&m->prng, 2);
+        has_started |= start_next(m, actor, row) || start_next(m, actor, !row);
+    }
+    return has_started;
+}
+
 void gw_job_model_start_calls(struct gw_job_model *m, struct gw_job_model_actor *actor)
 {
+    const struct gw_job_model_cfg *cfg = m->cfg;
     bool may_start = actor->state == GW_JOB_MODEL_OPEN ||
-                     (actor->state == GW_JOB_MODEL_OPENING && m->cfg->is_early);
-    if (may_start) {
-        uint32_t most = 1 + gw_prng_below(&m->prng, 8);
-        for (uint32_t i = 0; i < most; i++) {
-            uint32_t row = gw_prng_below(&m->prng, 2);
-            if (!start_next(m, actor, row))
-                start_next(m, actor, !row);
-        }
-    }
+                     (actor->state == GW_JOB_MODEL_OPENING && cfg->is_early);
+    bool has_started = may_start && start_some(m, actor);
+    gw_time leave_after = cfg->leave_after[actor->rank];
     bool is_done = !gw_job_model_has_calls(actor) && actor->state == GW_JOB_MODEL_OPEN &&
                    !are_values_needed(m);
-    gw_time leave_after = m->cfg->leave_after[actor->rank];
     if (is_done)
-        gw_job_model_at(m, leave_after ? leave_after : gw_job_model_some(m, m->cfg->apart),
+        gw_job_model_at(m, leave_after ? leave_after : gw_job_model_some(m, cfg->apart),
                         GW_JOB_MODEL_LEAVE, actor->rank, 0);
     else if (actor->state <= GW_JOB_MODEL_OPEN)
-        gw_job_model_at(m, gw_job_model_some(m, m->cfg->pause), GW_JOB_MODEL_START, actor->rank, 0);
+        gw_job_model_at(m, gw_job_model_some(m, cfg->pause) + (has_started ? 0 : REST),
+                        GW_JOB_MODEL_START, actor->rank, 0);
 }
 
 static void check_pull(struct gw_job_model *m, const struct gw_model_call *call,

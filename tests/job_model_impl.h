@@ -50,6 +50,8 @@ struct gw_job_model_actor {
     uint32_t rank;
     uint32_t life;     /* counts its beginnings and ends */
     bool has_returned; /* it is the second process of the rank */
+    bool is_dead;      /* it did not go, it died */
+    gw_time turn_at;   /* when it is to act, if its endpoint has no event before */
     bool has_met;      /* the home has taken it in */
     bool ways[GW_JOB_MODEL_RANKS_MAX];
     struct gw_job_model_block blocks; /* head of a ring */

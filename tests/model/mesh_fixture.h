@@ -353,6 +353,7 @@ static inline void die(struct model *m, uint32_t rank)
     gw_store_fini(own->store);
     assert_int_equal(own->pieces, 0);
     gw_mesh_fini(own->mesh);
+    own->host.pool.bufs = &own->host.bufs;
     gw_test_host_abandon(&own->host);
     free(own->mesh);
     free(own->messages);
@@ -364,6 +365,7 @@ static inline void home_die(struct model *m)
 {
     gw_mem_replace(m->mem, m->setup.world, NULL, NULL);
     gw_registrar_fini(m->registrar);
+    m->home.pool.bufs = &m->home.bufs;
     gw_test_host_abandon(&m->home);
     free(m->registrar);
     m->is_home_dead = true;

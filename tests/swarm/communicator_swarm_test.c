@@ -52,9 +52,9 @@ static void random_fault(struct gw_prng *prng, const struct gw_job_model_cfg *cf
     };
     fault->victim = (enum gw_job_model_victim)gw_prng_below(prng, VICTIMS);
     fault->which = gw_prng_below(prng, limits[fault->victim]);
-    fault->at = gw_draw_log(prng, GW_US, 20 * GW_MS);
+    fault->at = gw_draw_log(prng, 1, 20000) * GW_US;
     if (gw_prng_below(prng, 3))
-        fault->back = fault->at + gw_draw_log(prng, 10 * GW_US, 80 * GW_MS);
+        fault->back = fault->at + gw_draw_log(prng, 10, 200000) * GW_US;
 }
 
 static void random_faults(struct gw_prng *prng, struct gw_job_model_cfg *cfg)
@@ -98,11 +98,11 @@ static void random_world(uint64_t seed, struct gw_job_model_cfg *cfg, struct gw_
         .window = 4u << gw_prng_below(&prng, 4),
         .segment = 8 * (uint32_t)gw_draw_log(&prng, 8, 512),
         .depth = 1 + gw_prng_below(&prng, 20),
-        .pause = gw_draw_log(&prng, GW_US, 500 * GW_US),
-        .apart = gw_draw_log(&prng, GW_US, 3 * GW_MS),
+        .pause = gw_draw_log(&prng, 1, 500) * GW_US,
+        .apart = gw_draw_log(&prng, 1, 3000) * GW_US,
         .queue_bytes = gw_prng_below(&prng, 2) ? 20000 : 0,
         .aggregators = (uint32_t)gw_draw_log(&prng, 1, 1024),
-        .lose_of_64 = gw_prng_below(&prng, 2) ? gw_prng_below(&prng, 4) : 0,
+        .lose_of_64 = gw_prng_below(&prng, 2) ? gw_prng_below(&prng, 3) : 0,
         .double_of_64 = gw_prng_below(&prng, 3),
         .delay_of_64 = gw_prng_below(&prng, 4),
         .call_count = gw_prng_below(&prng, CALLS_MAX + 1),
@@ -164,7 +164,19 @@ static bool is_late(const struct gw_job_model_cfg *cfg, uint32_t number,
                         rank->reason == GW_JOB_RANK);
 }
 
-/* Whether it waited for a rank that never met the others, since the home had died before. */
+/* Whether it never met the others, and misses one who had failed before: the news cannot reach who
+ * has not come. */
+static bool is_second_hand(const struct gw_job_model_cfg *cfg,
+                           const struct gw_job_model_result *result,
+                           const struct gw_job_model_rank *rank)
+{
+    if (rank->done || rank->reason != GW_JOB_LOST || rank->about == cfg->world)
+        return false;
+    const struct gw_job_model_rank *other = &result->ranks[rank->about];
+    return other->end == GW_JOB_MODEL_FAILED && other->ended < rank->ended;
+}
+
+/* Whether the home had died, perhaps before all had met: who has not met the others, is missed. */
 static bool is_of_home(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
                        const struct gw_job_model_rank *rank)
 {
@@ -172,10 +184,8 @@ static bool is_of_home(const struct gw_job_model_cfg *cfg, const struct gw_job_m
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
         has_died |= is_grave(cfg, &cfg->faults[i]) && cfg->faults[i].which == 0 &&
                     cfg->faults[i].victim == GW_JOB_MODEL_SERVER;
-    if (!has_died || rank->about == cfg->world)
-        return false;
-    const struct gw_job_model_rank *other = &result->ranks[rank->about];
-    return other->reason == GW_JOB_SILENT && other->about == cfg->world && other->done == 0;
+    return has_died && rank->about < cfg->world && rank->reason == GW_JOB_LOST &&
+           result->ranks[rank->about].end == GW_JOB_MODEL_FAILED;
 }
 
 static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
@@ -183,7 +193,7 @@ static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_m
 {
     const struct gw_job_model_rank *rank = &result->ranks[number];
     bool is_blamed = rank->end != GW_JOB_MODEL_FAILED || is_late(cfg, number, rank) ||
-                     is_of_home(cfg, result, rank);
+                     is_of_home(cfg, result, rank) || is_second_hand(cfg, result, rank);
     for (uint32_t i = 0; i < DEATHS_MAX && !is_blamed; i++)
         is_blamed = is_named(cfg, &cfg->faults[i], rank);
     if (!is_blamed)

@@ -38,11 +38,14 @@ void gw_communicator_meet(struct gw_communicator *comm, gw_time now)
     for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
         comm->runs[i].run = gw_coll_run_init(comm->run_memory[i], &cfg, comm->cfg.endpoint);
     uint32_t left = 0;
-    for (uint32_t i = 0; i < comm->kept_count; i++)
-        if (comm->kept[i].tag < GW_MESH_TAG_MESSAGE)
-            comm->kept[left++] = comm->kept[i];
-        else
-            gw_messages_event(comm->messages, &comm->kept[i], now);
+    for (uint32_t i = 0; i < comm->kept_count; i++) {
+        const struct gw_event *event = &comm->kept[i];
+        bool is_ours = gw_mesh_rank_of(comm->mesh, event->peer) < comm->cfg.world;
+        if (event->tag >= GW_MESH_TAG_MESSAGE)
+            gw_messages_event(comm->messages, event, now);
+        else if (is_ours)
+            comm->kept[left++] = *event;
+    }
     comm->kept_count = left;
 }
 

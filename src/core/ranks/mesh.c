@@ -109,6 +109,7 @@ bool gw_mesh_way_up(struct gw_mesh *mesh, uint32_t rank, uint32_t address, gw_ti
     struct gw_mesh_rank *other = &mesh->ranks[rank];
     other->believed = address;
     other->is_up = true;
+    mesh->has_talked = true; /* whoever sees the session end would think that we are lost */
     other->is_wanted = false;
     gw_mesh_tell_all(mesh, now);
     return true;
@@ -172,7 +173,9 @@ struct gw_notice_terms gw_mesh_notice(const struct gw_mesh *mesh)
 int gw_mesh_send(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, const void *data,
                  uint64_t bytes, uint32_t *flow, gw_time now)
 {
-    GW_ASSERT(gw_mesh_is_reached(mesh, rank) && rank != mesh->cfg.rank);
+    GW_ASSERT(rank != mesh->cfg.rank);
+    if (!gw_mesh_reaches(mesh, rank, true))
+        return GW_ERR_NO_ROOM;
     struct gw_send send = {
         .peer = mesh->addresses[rank],
         .bytes = bytes,

@@ -119,7 +119,8 @@ uint32_t gw_mesh_rank_of(const struct gw_mesh *mesh, uint32_t address);
  * now on. */
 bool gw_mesh_reaches(struct gw_mesh *mesh, uint32_t rank, bool wants);
 
-/* Starts a flow to a rank that is reached. Returns 0 or GW_ERR_NO_ROOM. */
+/* Starts a flow to another rank. Returns 0, or GW_ERR_NO_ROOM: try again, after an event of the
+ * endpoint, or when there is a way, which is wanted. */
 int gw_mesh_send(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, const void *data,
                  uint64_t bytes, uint32_t *flow, gw_time now);
 

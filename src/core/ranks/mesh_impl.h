@@ -49,7 +49,7 @@ struct gw_mesh {
     struct gw_mesh_rank *ranks;
 
     /* Leaving, and failing. */
-    bool has_talked;    /* a message went to or came from another rank */
+    bool has_talked;    /* another rank may miss us: there was a message or a way */
     gw_time leave_by;   /* nobody is waited for longer */
     gw_time tell_until; /* who has not been told of the failure by then, finds out alone */
     gw_time retry_at;   /* to tell those for whom there was no room */

@@ -108,25 +108,30 @@ void gw_mesh_know(struct gw_mesh *mesh, const struct gw_rank_place *places, uint
         gw_mesh_take_table(mesh, gw_ranks_table_size(mesh->cfg.world), now);
 }
 
-/* Whether the table that has come is ours. */
-static bool is_known_table(const struct gw_mesh *mesh, uint8_t units)
+/* The first rank that the table in `others` says is another process than ours; `world`: none. */
+static uint32_t replaced_in(const struct gw_mesh *mesh)
 {
-    bool is_same = units == mesh->notice_units;
-    for (uint32_t rank = 0; rank < mesh->cfg.world && is_same; rank++)
-        is_same = memcmp(&mesh->places[rank], &mesh->others[rank], sizeof(mesh->places[rank])) == 0;
-    return is_same;
+    uint32_t rank = 0;
+    while (rank < mesh->cfg.world && mesh->places[rank].address == mesh->others[rank].address)
+        rank++;
+    return rank;
 }
 
-/* A registrar that knows the whole job will say when all have left. */
-static void take_another_table(struct gw_mesh *mesh, uint64_t bytes)
+/*
+ * A registrar that has come back and knows the whole job will say when all have left. One that has
+ * taken in another process in the place of a rank tells us that the rank is lost.
+ */
+static void take_another_table(struct gw_mesh *mesh, uint64_t bytes, gw_time now)
 {
     const struct gw_mesh_cfg *cfg = &mesh->cfg;
     uint8_t units;
-    bool is_known = cfg->is_bare ||
-                    (gw_ranks_table_read(mesh->table, bytes, cfg->world, mesh->others, &units) &&
-                     is_known_table(mesh, units));
-    if (is_known && mesh->has_registrar)
+    if (!cfg->is_bare && !gw_ranks_table_read(mesh->table, bytes, cfg->world, mesh->others, &units))
+        return;
+    uint32_t replaced = cfg->is_bare ? cfg->world : replaced_in(mesh);
+    if (replaced == cfg->world && mesh->has_registrar)
         mesh->leave_by = GW_TIME_NEVER;
+    else if (replaced < cfg->world)
+        gw_mesh_fail(mesh, GW_JOB_LOST, replaced, now);
 }
 
 void gw_mesh_take_table(struct gw_mesh *mesh, uint64_t bytes, gw_time now)
@@ -134,7 +139,7 @@ void gw_mesh_take_table(struct gw_mesh *mesh, uint64_t bytes, gw_time now)
     const struct gw_mesh_cfg *cfg = &mesh->cfg;
     mesh->has_come = true;
     if (mesh->has_met && mesh->state != GW_MESH_OVER)
-        take_another_table(mesh, bytes);
+        take_another_table(mesh, bytes, now);
     if (mesh->state != GW_MESH_MEETING || (cfg->is_bare && !mesh->is_told))
         return;
     uint8_t units = mesh->notice_units;

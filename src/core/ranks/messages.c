@@ -130,11 +130,9 @@ static void start(struct gw_messages *messages, struct move *move, gw_time now)
         }
     } else if (message->is_receive) {
         code = gw_mesh_expect(mesh, message->rank, tag_of(message), message->data, message->bytes);
-    } else if (gw_mesh_reaches(mesh, message->rank, true)) {
+    } else {
         code = gw_mesh_send(mesh, message->rank, tag_of(message), message->data, message->bytes,
                             &move->flow, now);
-    } else {
-        return;
     }
     if (code)
         return;

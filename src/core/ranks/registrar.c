@@ -421,18 +421,17 @@ bool gw_registrar_event(struct gw_registrar *registrar, const struct gw_event *e
                                            : event->tag == GW_MESH_TAG_FAILURE);
     if (event->kind > GW_EVENT_RECEIVED && event->kind != GW_EVENT_FAILED)
         return false;
-    if (gw_outbox_take(&registrar->outbox, event, &message)) {
-        if (event->kind == GW_EVENT_FAILED && message.to != GW_OUTBOX_NOBODY &&
-            !registrar->seats[message.to].is_old)
-            fail_for(registrar, GW_JOB_LOST, message.to);
-    } else {
-        uint32_t rank = seat_of(registrar, event->peer);
-        if (!is_word || event->kind == GW_EVENT_SENT || rank == registrar->cfg.world)
-            return false;
+    uint32_t rank = seat_of(registrar, event->peer);
+    bool is_end = gw_outbox_take(&registrar->outbox, event, &message);
+    bool is_heard =
+        !is_end && is_word && event->kind != GW_EVENT_SENT && rank < registrar->cfg.world;
+    if (is_end && event->kind == GW_EVENT_FAILED && message.to != GW_OUTBOX_NOBODY &&
+        !registrar->seats[message.to].is_old)
+        fail_for(registrar, GW_JOB_LOST, message.to);
+    if (is_heard)
         take_word(registrar, rank, event);
-    }
-    tell_all(registrar, now);
-    return true;
+    tell_all(registrar, now); /* there may be room since somebody else's flow has ended */
+    return is_end || is_heard;
 }
 
 enum gw_registrar_phase gw_registrar_phase(const struct gw_registrar *registrar)

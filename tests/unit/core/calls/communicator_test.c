@@ -474,6 +474,105 @@ static void communicator_fail__message_that_does_not_come(void **state)
     net_close(&net);
 }
 
+/* The same while other messages come and go. */
+static void communicator_fail__message_that_does_not_come_among_others(void **state)
+{
+    (void)state;
+    struct net net;
+    char byte, bytes[2] = {0};
+    net_start(&net, &two_by_two);
+    start(&net, 1, &(struct gw_call){.kind = GW_CALL_RECEIVE, .out = &byte, .count = 1, .peer = 0});
+    for (gw_time time = GW_MS; time < STALL; time += GW_MS) {
+        start(&net, 0,
+              &(struct gw_call){
+                  .kind = GW_CALL_SEND, .in = &bytes[0], .count = 1, .peer = 1, .tag = 1});
+        start(&net, 1,
+              &(struct gw_call){
+                  .kind = GW_CALL_RECEIVE, .out = &bytes[1], .count = 1, .peer = 0, .tag = 1});
+        run_for(&net, GW_MS);
+        assert_int_equal(last_event(&net.ranks[1])->kind, GW_COMMUNICATOR_DONE);
+    }
+    run_for(&net, 2 * GW_MS);
+    expect_failure(&net, 1, GW_JOB_STALLED, 0, 2);
+    net_close(&net);
+}
+
+/* Calls of all kinds are under way when the job fails here: nothing of theirs is written then. */
+static void communicator_fail__leaves_memory_alone(void **state)
+{
+    (void)state;
+    struct net net;
+    enum { KINDS = 10, ROOM = 2 * 64 * COUNT };
+    static const enum gw_call_kind kinds[KINDS] = {GW_CALL_ALLREDUCE, GW_CALL_BROADCAST,
+                                                   GW_CALL_ALLREDUCE, GW_CALL_ALLGATHER,
+                                                   GW_CALL_RECEIVE,   GW_CALL_REDUCE_SCATTER,
+                                                   GW_CALL_PULL,      GW_CALL_PULL,
+                                                   GW_CALL_PULL,      GW_CALL_PULL};
+    static float in[2][ROOM], out[2][KINDS][ROOM], before[KINDS][ROOM];
+    net_start(&net, &two_by_two);
+    for (uint32_t key = 6; key < KINDS; key++)
+        start(
+            &net, 0,
+            &(struct gw_call){.kind = GW_CALL_PUSH, .in = in[0], .count = 64 * COUNT, .key = key});
+    run_for(&net, 5 * GW_MS);
+    memset(out[0], 0x55, sizeof(out[0])); /* and zeros come, by the broadcast too */
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        for (uint32_t i = 0; i < KINDS; i++)
+            start(&net, rank,
+                  &(struct gw_call){.kind = kinds[i],
+                                    .via = i == 2 ? GW_VIA_RING : GW_VIA_INA,
+                                    .in = in[rank],
+                                    .out = out[rank][i],
+                                    .count = 64 * COUNT,
+                                    .peer = kinds[i] == GW_CALL_RECEIVE ? !rank : 1,
+                                    .key = i});
+        start(&net, rank,
+              &(struct gw_call){
+                  .kind = GW_CALL_SEND, .in = in[rank], .count = 64 * COUNT, .peer = !rank});
+    }
+    run_for(&net, 200 * GW_US);
+    uint32_t done = net.ranks[0].event_count;
+    gw_communicator_abort(net.ranks[0].comm, gw_mem_now(net.mem));
+    memcpy(before, out[0], sizeof(before));
+    run_for(&net, 20 * GW_MS);
+    assert_memory_equal(before, out[0], sizeof(before));
+    assert_int_equal(net.ranks[0].event_count, done + 1);
+    expect_failure(&net, 0, GW_JOB_LOST, 0, 2);
+    expect_failure(&net, 1, GW_JOB_LOST, 0, 2);
+    net_close(&net);
+}
+
+static void communicator_fail__server_that_does_not_answer(void **state)
+{
+    (void)state;
+    struct net net;
+    net_open(&net, &two_by_two);
+    gw_mem_replace(net.mem, 2 + 1, NULL, NULL);
+    find_servers(&net);
+    run_for(&net, STALL - GW_MS);
+    for (uint32_t rank = 0; rank < 2; rank++) /* they have met, but that is not all */
+        assert_int_equal(net.ranks[rank].event_count, 0);
+    run_for(&net, 2 * GW_MS);
+    expect_failure(&net, 0, GW_JOB_SILENT, 2, 1);
+    net_close(&net);
+}
+
+static void communicator_demand__has_applications_and_their_events(void **state)
+{
+    (void)state;
+    struct net net;
+    struct gw_endpoint_cfg endpoint = {.apps_max = 1, .app_events_max = 2, .announcers_max = 3};
+    net_open(&net, &two_by_two);
+    gw_communicator_demand(&net.ranks[0].cfg, &endpoint);
+    assert_int_equal(endpoint.apps_max, 1 + 2 * 2 * 2);
+    assert_int_equal(endpoint.app_events_max, 2 + 2 * GW_COMMUNICATOR_CALLS_MAX + 2 * 2);
+    assert_int_equal(endpoint.announcers_max, 3);
+    net.ranks[0].cfg.notice = 1;
+    gw_communicator_demand(&net.ranks[0].cfg, &endpoint);
+    assert_int_equal(endpoint.announcers_max, 3 + 2 * 2 + 2);
+    net_close(&net);
+}
+
 static void communicator_fail__sum_that_others_do_not_begin(void **state)
 {
     (void)state;
@@ -605,6 +704,10 @@ int main(void)
         cmocka_unit_test(communicator_fail__terms_that_do_not_fit),
         cmocka_unit_test(communicator_fail__server_that_is_not_found),
         cmocka_unit_test(communicator_fail__message_that_does_not_come),
+        cmocka_unit_test(communicator_fail__message_that_does_not_come_among_others),
+        cmocka_unit_test(communicator_fail__leaves_memory_alone),
+        cmocka_unit_test(communicator_fail__server_that_does_not_answer),
+        cmocka_unit_test(communicator_demand__has_applications_and_their_events),
         cmocka_unit_test(communicator_fail__sum_that_others_do_not_begin),
         cmocka_unit_test(communicator_fail__overflow),
         cmocka_unit_test(communicator_leave__without_a_server),
