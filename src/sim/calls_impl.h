@@ -73,10 +73,13 @@ void gw_sim_calls_close_servers(const struct gw_job_spec *spec, struct gw_sim_cr
 void gw_sim_calls_servers_crashed(struct gw_sim *sim, uint32_t index, uint32_t place, gw_time now);
 void gw_sim_calls_servers_restarted(struct gw_sim *sim, uint32_t index, uint32_t place);
 
-/* The home is to hear of a member a round trip after `from`. */
+/* The home is to hear of a member a round trip after `from`; returns when. */
 gw_time gw_sim_calls_greet(struct gw_sim *sim, struct gw_sim_member *member, gw_time from);
 
-/* It hears: the member's session has begun, or has been silent for too long. */
+/* Nothing more comes from a member: the home is to notice after job.silence. */
+void gw_sim_calls_silence(struct gw_sim *sim, struct gw_sim_member *member, gw_time now);
+
+/* It hears of a member, or notices. */
 void gw_sim_calls_heard(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
 
 /* calls_books.c: what became of calls, and whether it is right. */

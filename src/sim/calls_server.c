@@ -2,8 +2,8 @@
  * The servers of a job that makes calls: shards of sums, and its home with the registrar.
  *
  * What sessions tell a process, the simulator does: that a rank is there, a round trip after it
- * started; that its host has died, when it has been silent for job.silence; and that the home is
- * back, after a round trip.
+ * started; that it has gone, when its host died or it ended, and job.silence has passed; and that
+ * the home is back, after a round trip.
  */
 #include <stdlib.h>
 
@@ -130,6 +130,12 @@ gw_time gw_sim_calls_greet(struct gw_sim *sim, struct gw_sim_member *member, gw_
     return at;
 }
 
+void gw_sim_calls_silence(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
+{
+    gw_time silence = gw_sim_job_spec(sim, member->job)->silence;
+    gw_sim_member_news(sim, member, now + (silence > sim->window ? silence : sim->window));
+}
+
 void gw_sim_calls_heard(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
 {
     const struct gw_sim *sim = part->sim;
@@ -138,7 +144,7 @@ void gw_sim_calls_heard(struct gw_sim_part *part, struct gw_sim_member *member, 
     const uint32_t host = gw_sim_workers_of(sim, spec)[member->rank];
     if (!crew->registrar)
         return;
-    if (!member->mover) {
+    if (!member->mover || member->outcome != GW_FLOW_PENDING) {
         gw_registrar_gone(crew->registrar, host, now);
         return;
     }

@@ -106,7 +106,8 @@ struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw
 /* In the serial phase: calls a member at `at`, if not earlier. */
 void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
 
-/* Before the run or in the serial phase: the job's first server hears of the member at `at`. */
+/* The job's first server hears of the member at `at`: in a run that takes one thread, a window from
+ * now at the earliest, or in the serial phase. */
 void gw_sim_member_news(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
 
 /* Likewise, for movers that notice no death by themselves: a host of the job has died. Its members

@@ -202,9 +202,11 @@ static void take(struct gw_sim_part *part, struct gw_sim_member *member,
         break;
     case GW_COMMUNICATOR_FAILED:
         gw_sim_member_failed(part, member, event->reason, event->about, now);
+        gw_sim_calls_silence(part->sim, member, now);
         break;
     case GW_COMMUNICATOR_LEFT:
         gw_sim_member_left(part, member, now);
+        gw_sim_calls_silence(part->sim, member, now);
         break;
     }
 }
@@ -342,7 +344,7 @@ static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_ti
 static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
 {
     rank_close(sim, member);
-    gw_sim_member_news(sim, member, now + gw_sim_job_spec(sim, member->job)->silence);
+    gw_sim_calls_silence(sim, member, now);
 }
 
 static void add_results(const struct gw_sim *sim, uint32_t index, struct gw_job_result *result)

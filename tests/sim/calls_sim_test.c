@@ -178,6 +178,22 @@ static void calls__a_dead_rank_is_named(void **state)
     }
 }
 
+/* After `lost`, long before those who wait for it give up. */
+static void calls__the_home_notices_who_is_silent(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    struct gw_job_result result = run_calls(
+        &run, "workload.via=ring; workload.lost=10ms; workload.iterations=1; workload.ahead=1; "
+              "faults=[{at: 1ms, node: host8, crash: yes}]; workload.calls=[{do: send, "
+              "bytes: 40MB}, {do: barrier}]");
+    assert_int_equal(result.failed, WORKERS);
+    assert_int_equal(result.reason, GW_JOB_LOST);
+    assert_int_equal(result.about, 4);
+    assert_true(run.totals.end < 12 * GW_MS);
+    gw_test_sim_close(&run);
+}
+
 /* A value that nobody has pushed, and one of another shape. */
 static void calls__refusals_change_nothing(void **state)
 {
@@ -309,6 +325,7 @@ int main(void)
         cmocka_unit_test(calls__get_through_what_fails),
         cmocka_unit_test(calls__outlive_servers),
         cmocka_unit_test(calls__a_dead_rank_is_named),
+        cmocka_unit_test(calls__the_home_notices_who_is_silent),
         cmocka_unit_test(calls__refusals_change_nothing),
         cmocka_unit_test(calls__share_hosts_with_flows_and_jobs),
         cmocka_unit_test(broadcast__takes_little_longer_than_one_link),
