@@ -6,7 +6,7 @@
 
 #define RETRY   (100 * GW_US)
 #define BEAT    GW_MS
-#define TIMEOUT GW_MS
+#define TIMEOUT (200 * GW_US)
 
 static void *take(void *context, size_t size)
 {
@@ -117,6 +117,7 @@ void gw_job_model_rank_die(struct gw_job_model *m, uint32_t rank)
         give(actor, (unsigned char *)actor->blocks.next + gw_aligned(sizeof(actor->blocks)));
     free(actor->memory);
     m->result->ranks[rank] = (struct gw_job_model_rank){.end = GW_JOB_MODEL_DIED};
+    actor->is_dead = true;
     vanish(m, rank, GW_JOB_MODEL_SILENCE);
 }
 
