@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include "base/cpu.h"
 #include "base/prng.h"
-#include "core/quant/kernels.h"
+#include "core/quant/combine.h"
 
 enum {
     FRAGMENT = 352,                              /* values: the default fragment */
@@ -60,6 +60,8 @@ enum kind {
     ADD_REAL,
     NARROW_REAL,
     REDUCE,
+    MINIMUM, /* the same for all kernels, as is the next */
+    PRODUCT,
     MAX_ABS,
 };
 
@@ -89,6 +91,10 @@ static const struct operation {
     {"reduce f16", REDUCE, GW_DTYPE_F16, .bytes = 2 + 2 + 2},
     {"reduce bf16", REDUCE, GW_DTYPE_BF16, .bytes = 2 + 2 + 2},
     {"reduce i32", REDUCE, GW_DTYPE_I32, .bytes = 4 + 4 + 4},
+    {"minimum f32", MINIMUM, GW_DTYPE_F32, .bytes = 4 + 4 + 4},
+    {"minimum f16", MINIMUM, GW_DTYPE_F16, .bytes = 2 + 2 + 2},
+    {"product f32", PRODUCT, GW_DTYPE_F32, .bytes = 4 + 4 + 4},
+    {"product bf16", PRODUCT, GW_DTYPE_BF16, .bytes = 2 + 2 + 2},
     {"max_abs f32", MAX_ABS, GW_DTYPE_F32, .bytes = 4},
 };
 
@@ -112,6 +118,7 @@ static void run(const struct row *row, const struct arrays *a, size_t first, uin
     unsigned char *wire = a->wire + 4 * first, *sum = a->sum + 4 * first;
     int64_t *wide = (int64_t *)a->wide + first;
     gw_real *real = (gw_real *)(void *)a->wide + first;
+    struct gw_combination how = {.type = op->type, .shares = 1};
     switch (op->kind) {
     case COPY:
         memcpy(wire, x, 4 * (size_t)count);
@@ -142,6 +149,11 @@ static void run(const struct row *row, const struct arrays *a, size_t first, uin
         break;
     case REDUCE:
         sink += k->reduce[op->type](sum, x, count, 1);
+        break;
+    case MINIMUM:
+    case PRODUCT:
+        how.op = op->kind == MINIMUM ? GW_OP_MIN : GW_OP_PRODUCT;
+        sink += gw_combine(k, &how, sum, x, count);
         break;
     case MAX_ABS:
         sink += k->max_abs[op->type](x, count);

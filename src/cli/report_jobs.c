@@ -72,6 +72,50 @@ static const char *failure_of(const struct gw_job_result *job)
     return job->completed < job->workers ? "unfinished when the run ended" : NULL;
 }
 
+/* What the library calls it. */
+static const char *call_name(enum gw_call_kind kind)
+{
+    static const char *const names[GW_CALL_KINDS] = {
+        [GW_CALL_ALLREDUCE] = "allreduce",
+        [GW_CALL_REDUCE] = "reduce",
+        [GW_CALL_BROADCAST] = "broadcast",
+        [GW_CALL_ALLGATHER] = "allgather",
+        [GW_CALL_REDUCE_SCATTER] = "reduce_scatter",
+        [GW_CALL_BARRIER] = "barrier",
+        [GW_CALL_SEND] = "send",
+        [GW_CALL_RECEIVE] = "receive",
+        [GW_CALL_PUSH] = "push",
+        [GW_CALL_PULL] = "pull",
+    };
+    return names[kind];
+}
+
+static double mean_us(const struct gw_call_result *call)
+{
+    return call->done ? in_us(call->total) / (double)call->done : 0;
+}
+
+/* The calls of a job's list; NULL: it makes none. */
+static json_t *calls_json(const struct gw_run_report *run, uint32_t job)
+{
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_job_spec *spec = &workload->jobs[job];
+    const struct gw_plan *plan = &workload->plans[spec->train.plan].plan;
+    struct gw_call_result call;
+    json_t *json = NULL;
+    for (uint32_t i = 0; gw_sim_call(run->sim, job, i, &call); i++) {
+        if (!json)
+            json = json_array();
+        json_array_append_new(json, json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "do",
+                                              call_name(workload->calls[spec->first_call + i].kind),
+                                              "bytes", (json_int_t)plan->tensors[i].bytes, "done",
+                                              (json_int_t)call.done, "refused",
+                                              (json_int_t)call.refused, "mean_us", mean_us(&call),
+                                              "longest_us", in_us(call.longest)));
+    }
+    return json;
+}
+
 json_t *gw_report_jobs_json(const struct gw_run_report *run)
 {
     uint32_t count;
@@ -84,7 +128,7 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
             json,
             json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:i, s:i, s:i, s:f, "
                       "s:f, s:f,"
-                      " s:f, s:I, s:s?}",
+                      " s:f, s:I, s:s?, s:o*}",
                       "id", (int)i, "model", model_name(run, spec), "samples_per_s",
                       sample_rate(spec, job), "iteration_us", job->iteration_ps / (double)GW_US,
                       "stall_us", job->stall_ps / (double)GW_US, "moving_us",
@@ -96,10 +140,27 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
                       job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
                       share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
-                      "failure", failure_of(job)));
+                      "failure", failure_of(job), "calls", calls_json(run, i)));
     }
     free(results);
     return json;
+}
+
+static void print_calls(const struct gw_run_report *run, uint32_t job)
+{
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_job_spec *spec = &workload->jobs[job];
+    const struct gw_plan *plan = &workload->plans[spec->train.plan].plan;
+    struct gw_call_result call;
+    for (uint32_t i = 0; gw_sim_call(run->sim, job, i, &call); i++) {
+        printf("               %-14s of %llu bytes: %llu done in %.2f us, at most %.2f us",
+               call_name(workload->calls[spec->first_call + i].kind),
+               (unsigned long long)plan->tensors[i].bytes, (unsigned long long)call.done,
+               mean_us(&call), in_us(call.longest));
+        if (call.refused)
+            printf("; %llu refused", (unsigned long long)call.refused);
+        putchar('\n');
+    }
 }
 
 double gw_report_fairness(const struct gw_run_report *run)
@@ -127,6 +188,7 @@ void gw_report_jobs_text(const struct gw_run_report *run)
                    100 * share(job->aggregated, job->fragments),
                    share(job->server_packets, job->fragments));
         putchar('\n');
+        print_calls(run, i);
         if (spec->train.batch > 0 && job->is_steady)
             printf(
                 "               %s: %.1f samples/s, an iteration takes %.2f us, of which %.2f us "

@@ -27,6 +27,9 @@ int gw_loader_topology(struct gw_loader *loader);
 /* Reads `faults:`; needs the topology. */
 int gw_loader_faults(struct gw_loader *loader);
 
+/* workload_section.c: reads `workload:`; needs topology, host and `pcn:`. */
+int gw_loader_workload(struct gw_loader *loader);
+
 /* Read the sections of their names; the queue needs the scenario's host, bdp and workload. */
 int gw_loader_host(struct gw_loader *loader);
 int gw_loader_queue(struct gw_loader *loader);

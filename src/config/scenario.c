@@ -1,25 +1,17 @@
 /*
  * Loading a scenario: reads the sections in the order in which they need each other.
  *
- * The topology is in topology.c, faults in fault_list.c, and the sections that are read by table in
- * *_section.c; YAML is document.c's matter.
+ * The topology is in topology.c, faults in fault_list.c, the workload and the sections that are
+ * read by table in *_section.c; YAML is document.c's matter.
  */
 #include "config/scenario.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "config/loader.h"
-
-enum {
-    DIRECTORY_MAX = 4096, /* bytes of the scenario's folder name */
-};
-
-/* Streams of the run's seed: workload entry i has this number plus i; nodes count from 0. */
-#define WORKLOAD_STREAM (UINT64_C(1) << 40)
 
 static const struct gw_schema top_schema = {
     .others = (const char *const[]){"name",    "topology", "workload", "cc",         "lb",
@@ -27,8 +19,6 @@ static const struct gw_schema top_schema = {
                                     "metrics", "seed",     "aliases",  "time_limit", "sweep",
                                     "table",   "claims",   "variants", "pcn",        NULL},
 };
-
-static const char *const workload_others[] = {"kind", NULL};
 
 /* Base RTT, fastest host link, and bandwidth-delay product; needs topology and host. */
 static int measure(struct gw_loader *loader)
@@ -56,117 +46,6 @@ static int measure(struct gw_loader *loader)
                                  "rate times base RTT must be from 1 byte to 4 GiB");
     scenario->bdp = (uint32_t)bdp;
     return GW_OK;
-}
-
-/* The folder of the scenario file. */
-static void directory_of(const char *file, char directory[DIRECTORY_MAX])
-{
-    const char *slash = strrchr(file, '/');
-    if (!slash)
-        snprintf(directory, DIRECTORY_MAX, ".");
-    else
-        snprintf(directory, DIRECTORY_MAX, "%.*s", slash == file ? 1 : (int)(slash - file), file);
-}
-
-/* Nothing that an entry has added may start too late. */
-static int check_starts(const struct gw_loader *loader, const struct gw_doc_value *entry,
-                        uint32_t first_flow, uint32_t first_job)
-{
-    const struct gw_workload *workload = &loader->scenario->workload;
-    gw_time last = 0;
-    for (uint32_t i = first_flow; i < workload->flow_count; i++)
-        if (workload->flows[i].start != GW_TIME_NEVER && workload->flows[i].start > last)
-            last = workload->flows[i].start;
-    for (uint32_t i = first_job; i < workload->job_count; i++)
-        if (workload->jobs[i].start > last)
-            last = workload->jobs[i].start;
-    if (last <= GW_WORKLOAD_TIME_MAX)
-        return GW_OK;
-    return gw_schema_blame(&loader->document, entry, GW_ERR_RANGE,
-                           "start: nothing may start later than after 20 days (1728000s)");
-}
-
-/* Every flow that an entry has added must be possible. */
-static int check_flows(const struct gw_loader *loader, const struct gw_doc_value *entry,
-                       uint32_t first)
-{
-    const struct gw_scenario *scenario = loader->scenario;
-    const struct gw_topo *topo = &scenario->topo;
-    const uint64_t bytes_max = (UINT64_C(1) << 32) - 2; /* packets that a flow can number */
-    for (uint32_t i = first; i < scenario->workload.flow_count; i++) {
-        const struct gw_flow_spec *flow = &scenario->workload.flows[i];
-        if (flow->src >= topo->host_count || flow->dst >= topo->host_count ||
-            flow->src == flow->dst)
-            return gw_document_error(&loader->document, entry, GW_ERR_INVALID,
-                                     "flow %u from host %u to host %u is not between two of the "
-                                     "%u hosts",
-                                     flow->id, flow->src, flow->dst, topo->host_count);
-        if (gw_topo_path(topo, flow->src, flow->dst, 1, 1).hops == 0)
-            return gw_document_error(&loader->document, entry, GW_ERR_INVALID,
-                                     "no route from %s to %s", topo->nodes[flow->src].name,
-                                     topo->nodes[flow->dst].name);
-        if (flow->bytes / scenario->host.mtu >= bytes_max)
-            return gw_document_error(&loader->document, entry, GW_ERR_RANGE,
-                                     "a flow of %llu bytes has more than 2^32 packets",
-                                     (unsigned long long)flow->bytes);
-    }
-    return GW_OK;
-}
-
-static int load_workload_entry(struct gw_loader *loader, const struct gw_doc_value *entry,
-                               uint32_t index)
-{
-    struct gw_scenario *scenario = loader->scenario;
-    const struct gw_algo *algo =
-        gw_schema_kind(&loader->document, entry, "workload", &gw_workload_registry, NULL);
-    if (!algo)
-        return GW_ERR_INVALID;
-    GW_ASSERT(algo->cfg_size <= sizeof(union gw_algo_cfg));
-    union gw_algo_cfg cfg;
-    const struct gw_schema schema = {
-        .parts = {{algo, &cfg, "preset"}}, .part_count = 1, .others = workload_others};
-    int error = gw_schema_read(&loader->document, entry, &schema);
-    if (error)
-        return error;
-    char why[GW_WHY_MAX], directory[DIRECTORY_MAX];
-    directory_of(loader->document.file, directory);
-    struct gw_workload_ctx ctx = {
-        .topo = &scenario->topo,
-        .directory = directory,
-        .prng = gw_prng_derive(scenario->seed, WORKLOAD_STREAM + index),
-        .why = why,
-        .why_size = sizeof(why),
-    };
-    uint32_t first = scenario->workload.flow_count, first_job = scenario->workload.job_count;
-    uint32_t first_tenant = scenario->workload.tenant_count;
-    error = ((const struct gw_workload_kind *)algo)->generate(&scenario->workload, &cfg, &ctx);
-    if (error)
-        return gw_schema_blame(&loader->document, entry, error, why);
-    error = check_starts(loader, entry, first, first_job);
-    if (error)
-        return error;
-    if (loader->out) {
-        fprintf(loader->out, "  - kind: %s\n", algo->name);
-        gw_schema_write(&schema, "    ", loader->out);
-    }
-    error = check_flows(loader, entry, first);
-    return error ? error : gw_loader_announce(loader, entry, first_tenant, first_job);
-}
-
-static int load_workload(struct gw_loader *loader)
-{
-    const struct gw_doc_value *section = gw_doc_value_get(loader->document.root, "workload");
-    if (loader->out)
-        fprintf(loader->out, "workload:\n");
-    if (!section || section->kind != GW_DOC_VALUE_LIST)
-        return load_workload_entry(loader, section, 0);
-    if (section->count == 0)
-        return gw_document_error(&loader->document, section, GW_ERR_INVALID,
-                                 "expected at least one workload");
-    int error = GW_OK;
-    for (uint32_t i = 0; i < section->count && !error; i++)
-        error = load_workload_entry(loader, section->items[i], i);
-    return error;
 }
 
 /* A time at the top level; `otherwise` is its default as text. "never" is allowed with `may_never`.
@@ -266,7 +145,7 @@ static int load_sections(struct gw_loader *loader)
     if (!error)
         error = gw_loader_pcn(loader);
     if (!error)
-        error = load_workload(loader);
+        error = gw_loader_workload(loader);
     if (!error)
         error = gw_loader_queue(loader);
     if (!error)

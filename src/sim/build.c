@@ -138,6 +138,7 @@ void gw_sim_close(struct gw_sim *sim)
     if (!sim)
         return;
     gw_sim_calendar_close(sim);
+    gw_sim_jobs_close(sim); /* some say good-bye to their endpoints */
     gw_sim_nodes_close(sim);
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
@@ -149,7 +150,6 @@ void gw_sim_close(struct gw_sim *sim)
     if (sim->pkts)
         munmap(sim->pkts, sizeof(struct gw_pkt) << GW_SIM_INDEX_BITS);
     gw_capture_close(sim);
-    gw_sim_jobs_close(sim);
     gw_sim_payload_close(sim);
     gw_sim_labels_close(sim);
     gw_sim_watch_close(sim);

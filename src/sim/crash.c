@@ -34,8 +34,10 @@ static void lose_arrivals(struct gw_sim *sim, uint32_t place)
 /* The stages keep their memory and forget what is in them. */
 static void forget_jobs(const struct gw_sim *sim, struct gw_sim_node *node)
 {
-    for (uint32_t job = 0; node->aggregate && job < sim->scenario->workload.job_server_count; job++)
-        gw_aggregate_remove(node->aggregate, job);
+    const struct gw_workload *workload = &sim->scenario->workload;
+    for (uint32_t i = 0; node->aggregate && i < workload->job_count; i++)
+        for (uint32_t s = 0; s < workload->jobs[i].server_count; s++)
+            gw_aggregate_remove(node->aggregate, gw_sim_shard_number(&workload->jobs[i], s));
     if (node->slots)
         gw_sim_slots_install(sim, node->slots, node->id);
 }

@@ -95,7 +95,7 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .peer = spec->dst,
         .bytes = spec->bytes,
         .data = sim->payload ? gw_sim_payload_message(sim, flow) : NULL,
-        .tag = flow,
+        .tag = sim->first_tag + flow,
         .transport = &sim->scenario->transport,
         .path = gw_sim_app_path(sim, spec->src, spec->dst),
         .notice = gw_sim_notices_of_flow(sim, flow),
@@ -152,18 +152,19 @@ void gw_sim_app_run(struct gw_sim_part *part, struct gw_sim_node *node, gw_time 
 static bool is_of_sender(const struct gw_sim *sim, const struct gw_sim_node *node,
                          const struct gw_event *event)
 {
-    const struct gw_flow_spec *spec = &sim->scenario->workload.flows[event->tag];
+    uint32_t flow = gw_sim_flow_of_tag(sim, event->tag);
+    const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
     return spec->src == node->id && spec->dst == event->peer &&
-           sim->flow_numbers[event->tag] == event->flow;
+           sim->flow_numbers[flow] == event->flow;
 }
 
 static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
                        const struct gw_event *event, gw_time now)
 {
     struct gw_sim *sim = part->sim;
-    uint32_t index = event->tag;
     if (gw_sim_job_event(part, node, event, now))
         return;
+    uint32_t index = gw_sim_flow_of_tag(sim, event->tag);
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[index];
     struct gw_flow_result *result = &sim->flows[index];
     if (event->kind == GW_EVENT_RECEIVED) {

@@ -18,7 +18,8 @@ struct gw_sim_part;
 /* A flow that a host is to start, or a member of a job. */
 struct gw_sim_start {
     gw_time at;
-    uint32_t flow; /* index in the workload; behind all flows: of a member */
+    uint32_t flow; /* index in the workload; behind all flows: of a member; and behind these: of
+                      a member of which the job's first server is to hear */
 };
 
 /* What an application still has to start, sorted by (at, flow). */
@@ -33,11 +34,13 @@ struct gw_sim_app {
     uint32_t sends;   /* flows started, in all lives of the host */
     uint32_t first_member; /* of jobs, on this host; UINT32_MAX: none */
     gw_time wake;          /* when the first of them wants to be called; GW_TIME_NEVER: none */
+    uint32_t claimant;     /* job of the communicator or registrar there; UINT32_MAX: none */
 };
 
 static inline void gw_sim_app_init(struct gw_sim_app *app)
 {
-    *app = (struct gw_sim_app){.first_member = UINT32_MAX, .wake = GW_TIME_NEVER};
+    *app = (struct gw_sim_app){
+        .first_member = UINT32_MAX, .wake = GW_TIME_NEVER, .claimant = UINT32_MAX};
 }
 
 void gw_sim_app_add(struct gw_sim_app *app, struct gw_sim_start start);

@@ -211,3 +211,14 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
     }
     return workload->job_count;
 }
+
+bool gw_sim_call(const struct gw_sim *sim, uint32_t job, uint32_t index,
+                 struct gw_call_result *result)
+{
+    const struct gw_sim_job *of = &sim->jobs[job];
+    if (!of->ops->call || index >= of->plan->tensor_count)
+        return false;
+    *result = (struct gw_call_result){0};
+    of->ops->call(sim, job, index, result);
+    return true;
+}

@@ -29,7 +29,8 @@ static void end(struct gw_sim_part *part, struct gw_sim_member *member,
     if (member->outcome != GW_FLOW_PENDING)
         return;
     member->outcome = outcome;
-    member->end = now;
+    if (!member->is_leaving) /* the farewell is not counted */
+        member->end = now;
     gw_sim_timeline_end(member, now);
     member->layer_end = GW_TIME_NEVER;
     gw_sim_member_wake(part->sim, member, GW_TIME_NEVER);
@@ -239,8 +240,8 @@ static gw_time earlier(gw_time a, gw_time b)
 static gw_time stall_at(const struct gw_sim *sim, const struct gw_sim_job *job,
                         struct gw_sim_member *member, gw_time now)
 {
-    bool is_quiet = member->phase != GW_SIM_OUTSIDE && member->layer_end == GW_TIME_NEVER &&
-                    moving(job, member) == 0;
+    bool is_quiet = member->phase != GW_SIM_OUTSIDE && !member->is_leaving &&
+                    member->layer_end == GW_TIME_NEVER && moving(job, member) == 0;
     if (!is_quiet || sim->scenario->host.stall == 0) {
         member->quiet_since = GW_TIME_NEVER;
         return GW_TIME_NEVER;
@@ -276,12 +277,15 @@ void gw_sim_train_advance(struct gw_sim_part *part, struct gw_sim_member *member
     member->is_busy = false;
     if (member->outcome != GW_FLOW_PENDING || !member->mover)
         return;
-    if (member->phase == GW_SIM_COMPUTED && gw_scheduler_is_over(member->scheduler)) {
+    bool is_over = member->phase == GW_SIM_COMPUTED && gw_scheduler_is_over(member->scheduler);
+    if (is_over && !job->ops->says_left)
         end(part, member, GW_FLOW_DONE, now);
-        if (job->ops->leave)
-            job->ops->leave(part, member, now);
-        return;
+    if (is_over && !member->is_leaving && job->ops->leave) {
+        member->is_leaving = job->ops->says_left;
+        job->ops->leave(part, member, now);
     }
+    if (member->outcome != GW_FLOW_PENDING)
+        return;
     gw_sim_member_wake(part->sim, member, wake_at(part->sim, job, member, now));
 }
 
@@ -331,6 +335,11 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
     gw_sim_train_advance(part, member, now);
 }
 
+void gw_sim_member_left(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
+{
+    end(part, member, GW_FLOW_DONE, now);
+}
+
 void gw_sim_member_failed(struct gw_sim_part *part, struct gw_sim_member *member,
                           enum gw_job_reason reason, uint32_t about, gw_time now)
 {
@@ -357,7 +366,7 @@ void gw_sim_train_open(struct gw_sim *sim, struct gw_sim_member *member)
     member->loss.at = GW_TIME_NEVER;
     member->clock.is_waiting = true;
     member->timeline = gw_sim_timeline_open(sim, job);
-    if (sim->scenario->host.payload) {
+    if (sim->scenario->host.payload && !job->ops->has_contents) {
         member->in = gw_memory_aligned(job->plan->bytes);
         member->out = gw_memory_aligned(job->plan->bytes);
     }

@@ -14,6 +14,10 @@
 #include "topo/memory.h"
 
 enum {
+    /* Of flows and jobs, where there are communicators: what these say to each other has others
+     * (core/ranks/mesh_wire.h). */
+    TAGS_APART = 0xa0000000,
+    TAGS_APART_END = 0xffffff00,
     IDLE_SILENCES = 8, /* of workers, after which a switch that hears nothing forgets a job */
 };
 
@@ -105,7 +109,7 @@ static int prepare(struct gw_sim *sim, uint32_t index, uint64_t *tag, char *why)
     job->pieces = gw_sim_pieces_of(spec, plan);
     job->room = job->ops->room(sim, spec, job->pieces ? job->pieces : 1);
     *tag += job->ops->tags(sim, spec, job->room);
-    if (*tag > UINT32_MAX) {
+    if (*tag > (sim->first_tag ? TAGS_APART_END : UINT32_MAX)) {
         snprintf(why, GW_WHY_MAX, "workload: jobs have too many workers and pieces of gradients");
         return GW_ERR_RANGE;
     }
@@ -116,15 +120,26 @@ static int prepare(struct gw_sim *sim, uint32_t index, uint64_t *tag, char *why)
     return GW_OK;
 }
 
+static bool any_makes_calls(const struct gw_workload *workload)
+{
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        if (workload->jobs[i].via == GW_JOB_VIA_CALLS)
+            return true;
+    return false;
+}
+
 int gw_sim_jobs_prepare(struct gw_sim *sim, char *why)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    uint64_t tag = workload->flow_count;
+    bool is_apart = any_makes_calls(workload);
+    sim->first_tag = is_apart ? TAGS_APART : 0;
+    uint64_t tag = (uint64_t)sim->first_tag + workload->flow_count;
     sim->jobs = gw_memory_zeroed(workload->job_count, sizeof(*sim->jobs));
     sim->members = gw_memory_aligned(workload->job_host_count * sizeof(*sim->members));
     int error = GW_OK;
     for (uint32_t i = 0; i < workload->job_count && !error; i++)
         error = prepare(sim, i, &tag, why);
+    sim->end_tag = (uint32_t)tag;
     return error;
 }
 
@@ -178,9 +193,13 @@ void gw_sim_jobs_close(struct gw_sim *sim)
 
 bool gw_sim_member_start(struct gw_sim_part *part, uint32_t index, gw_time now)
 {
-    struct gw_sim_member *member = &part->sim->members[index];
+    const uint32_t count = part->sim->scenario->workload.job_host_count;
+    bool is_news = index >= count;
+    struct gw_sim_member *member = &part->sim->members[is_news ? index - count : index];
     const struct gw_sim_mover_ops *ops = gw_sim_job_of(part->sim, member)->ops;
-    if (!member->mover)
+    if (is_news)
+        ops->heard(part, member, now);
+    if (is_news || !member->mover)
         return true;
     if (ops->join)
         return ops->join(part, member, now);
@@ -241,6 +260,22 @@ void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *ap
             gw_sim_train_expire(part, &sim->members[i], now);
 }
 
+void gw_sim_member_news(struct gw_sim *sim, struct gw_sim_member *member, gw_time at)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    uint32_t place = sim->place[gw_sim_servers_of(sim, gw_sim_job_spec(sim, member->job))[0]];
+    struct gw_sim_app *app = &sim->nodes[place].app;
+    uint32_t index = workload->job_host_count + (uint32_t)(member - sim->members);
+    gw_sim_app_add(app, (struct gw_sim_start){.at = at, .flow = workload->flow_count + index});
+    gw_sim_calendar_wake(gw_sim_part_of(sim, place), place, gw_sim_app_next(app));
+}
+
+uint32_t gw_sim_shard_number(const struct gw_job_spec *spec, uint32_t server)
+{
+    uint32_t index = spec->first_server + server;
+    return spec->via == GW_JOB_VIA_CALLS ? gw_job_shard(spec->first_server, server) : index;
+}
+
 /* The last job that does not begin behind a tag, or a shard. */
 static const struct gw_sim_job *find_job(const struct gw_sim *sim, uint32_t number, bool is_shard)
 {
@@ -256,23 +291,64 @@ static const struct gw_sim_job *find_job(const struct gw_sim *sim, uint32_t numb
     return &sim->jobs[low];
 }
 
+/* The job that makes calls, one of whose shards has this number; UINT32_MAX: none. */
+static uint32_t caller_of_shard(const struct gw_sim *sim, uint32_t number)
+{
+    for (uint32_t i = 0; i < sim->scenario->workload.job_count; i++) {
+        const struct gw_job_spec *spec = sim->jobs[i].spec;
+        for (uint32_t s = 0; spec->via == GW_JOB_VIA_CALLS && s < spec->server_count; s++) {
+            uint32_t shard = gw_sim_shard_number(spec, s);
+            if (number == shard || number == gw_job_shard_direct(shard))
+                return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static bool is_control(const struct gw_event *event)
+{
+    return event->kind == GW_EVENT_JOINED || event->kind == GW_EVENT_REFUSED ||
+           event->kind == GW_EVENT_LEFT;
+}
+
+/* Whether it is about what a communicator has on its host. */
+static bool is_of_communicator(const struct gw_sim *sim, const struct gw_event *event)
+{
+    bool is_flow = event->kind == GW_EVENT_SENT || event->kind == GW_EVENT_RECEIVED ||
+                   (event->kind == GW_EVENT_FAILED && !event->reason);
+    return is_flow ? event->tag < sim->first_tag || event->tag >= sim->end_tag
+                   : caller_of_shard(sim, event->flow) != UINT32_MAX;
+}
+
 /* The job that an event of an application or a message is about; NULL: it is about a flow. */
 static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const struct gw_event *event)
 {
-    bool is_control = event->kind == GW_EVENT_JOINED || event->kind == GW_EVENT_REFUSED ||
-                      event->kind == GW_EVENT_LEFT;
-    if (!is_control && event->tag < sim->scenario->workload.flow_count)
-        return NULL;
-    return find_job(sim, is_control ? event->flow : event->tag, is_control);
+    if (is_control(event))
+        return find_job(sim, event->flow, true);
+    return gw_sim_flow_of_tag(sim, event->tag) == UINT32_MAX ? find_job(sim, event->tag, false)
+                                                             : NULL;
+}
+
+/* The job whose data a flow carries. */
+static uint32_t job_of_flow(const struct gw_sim *sim, const struct gw_pkt *pkt)
+{
+    if (gw_sim_flow_of_tag(sim, pkt->data.tag) != UINT32_MAX)
+        return UINT32_MAX;
+    if (pkt->data.tag < sim->first_tag || pkt->data.tag >= sim->end_tag)
+        return sim->nodes[sim->place[pkt->src]].app.claimant;
+    return (uint32_t)(find_job(sim, pkt->data.tag, false) - sim->jobs);
 }
 
 uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    if (pkt->q.kind == GW_PKT_DATA && pkt->data.tag >= workload->flow_count)
-        return (uint32_t)(find_job(sim, pkt->data.tag, false) - sim->jobs);
+    if (pkt->q.kind == GW_PKT_DATA)
+        return job_of_flow(sim, pkt);
     if (pkt->q.kind != GW_PKT_GRAD)
         return UINT32_MAX;
+    uint32_t caller = sim->first_tag ? caller_of_shard(sim, pkt->flow) : UINT32_MAX;
+    if (caller != UINT32_MAX)
+        return caller;
     /* Slots have numbers behind those of shards. */
     return pkt->flow < workload->job_server_count
                ? (uint32_t)(find_job(sim, pkt->flow, true) - sim->jobs)
@@ -282,10 +358,16 @@ uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt
 bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_event *event, gw_time now)
 {
-    const struct gw_sim_job *job = job_of_event(part->sim, event);
+    const struct gw_sim *sim = part->sim;
+    if (sim->first_tag && is_of_communicator(sim, event)) {
+        uint32_t claimant = node->app.claimant;
+        sim->jobs[claimant].ops->event(part, node, claimant, event, now);
+        return true;
+    }
+    const struct gw_sim_job *job = job_of_event(sim, event);
     if (!job)
         return false;
-    job->ops->event(part, node, (uint32_t)(job - part->sim->jobs), event, now);
+    job->ops->event(part, node, (uint32_t)(job - sim->jobs), event, now);
     return true;
 }
 

@@ -39,7 +39,8 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
 /* Installs them again; slots that were in use are empty then. */
 void gw_sim_slots_install(const struct gw_sim *sim, struct gw_slots *slots, uint32_t id);
 
-/* Lets a member join its job; false when its endpoint has no room. */
+/* Lets a member join its job; false when its endpoint has no room. Behind all members: the first
+ * server of a member's job hears of it. */
 bool gw_sim_member_start(struct gw_sim_part *part, uint32_t index, gw_time now);
 
 /* Calls the members of a host whose time has come. */
@@ -48,6 +49,9 @@ void gw_sim_members_expire(struct gw_sim_part *part, const struct gw_sim_app *ap
 /* True for an event of a job, on the host `node`; it has then been handled. */
 bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_event *event, gw_time now);
+
+/* The number that a server's shard of a job has in packets. */
+uint32_t gw_sim_shard_number(const struct gw_job_spec *spec, uint32_t server);
 
 /* The job whose gradients a packet carries; UINT32_MAX: none's. */
 uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt);

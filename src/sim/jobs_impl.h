@@ -121,6 +121,7 @@ struct gw_sim_member {
     enum gw_job_reason reason; /* of a failure, and what it is about */
     uint32_t about;
     bool is_started;
+    bool is_leaving; /* all is done but for a farewell */
     float *in, *out; /* gradients and sums, in runs that carry payload */
 };
 

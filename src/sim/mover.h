@@ -9,7 +9,8 @@
  * other hosts by packets.
  *
  * Events. An application or a message of a mover has a tag in [job->first_tag, + ops->tags()).
- * Events with such a tag come to ops->event() of the job, at the host where they happened.
+ * Events with such a tag come to ops->event() of the job, at the host where they happened; those of
+ * communicators, whose tags are others, to the job that has claimed the host (struct gw_sim_app).
  *
  * Berths. A piece under way is called by its berth, a number below job->room that the engine chose;
  * member->pieces[berth] is the piece. Berths are the member's own: other members have the same
@@ -26,6 +27,8 @@ struct gw_sim_mover_ops {
     bool same_order;
     /* Pieces travel as flows, of any length. */
     bool sends_messages;
+    /* It makes the values that it moves, and checks them; members have none for it. */
+    bool has_contents;
     /* Members say when a piece has left them (gw_sim_piece_sent), and have its credit back then. */
     bool tells_sent;
     /* Pieces that a member may have under way; at least 1. */
@@ -48,11 +51,16 @@ struct gw_sim_mover_ops {
     /* Moves a piece. Ends with gw_sim_piece_done() or gw_sim_member_failed(), at once or later. */
     void (*move)(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
                  gw_time now);
-    /* All iterations are done; NULL: nobody needs to know. */
+    /* All iterations are done; NULL: nobody needs to know. With says_left the member is only done
+     * at gw_sim_member_left(). */
     void (*leave)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+    bool says_left;
     /* An event of the job, on the host `node`. */
     void (*event)(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t job,
                   const struct gw_event *event, gw_time now);
+    /* On the host of the job's first server: it is time to look whether the member is alive; see
+     * gw_sim_member_news(). */
+    void (*heard)(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
     /* For movers with timers of their own; NULL: none. When `expire` must be called for a member;
      * asked after every call of the above for it. */
     gw_time (*deadline)(const struct gw_sim *sim, const struct gw_sim_member *member);
@@ -71,6 +79,9 @@ struct gw_sim_mover_ops {
 
     /* Adds what the mover counted to a result; NULL: nothing. */
     void (*results)(const struct gw_sim *sim, uint32_t job, struct gw_job_result *result);
+    /* What became of a call of the job's list; NULL: it has none. */
+    void (*call)(const struct gw_sim *sim, uint32_t job, uint32_t index,
+                 struct gw_call_result *result);
 };
 
 /* The mover of a `via`. */
@@ -86,12 +97,18 @@ void gw_sim_piece_done(struct gw_sim_part *part, struct gw_sim_member *member, u
 void gw_sim_member_failed(struct gw_sim_part *part, struct gw_sim_member *member,
                           enum gw_job_reason reason, uint32_t about, gw_time now);
 
+void gw_sim_member_left(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);
+
 /* The member of a job on a host; NULL: it has none. */
 struct gw_sim_member *gw_sim_member_at(const struct gw_sim *sim, const struct gw_sim_node *node,
                                        uint32_t job);
 
 /* In the serial phase: calls a member at `at`, if not earlier. */
 void gw_sim_member_wake_by(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
+
+/* The job's first server hears of the member at `at`: in a run that takes one thread, a window from
+ * now at the earliest, or in the serial phase. */
+void gw_sim_member_news(struct gw_sim *sim, struct gw_sim_member *member, gw_time at);
 
 /* Likewise, for movers that notice no death by themselves: a host of the job has died. Its members
  * fail for it after job.silence, as if connections broke. */

@@ -8,36 +8,19 @@
  * A worker that dies fails its job, as it would a training run; a server that comes back is found
  * again by its workers.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "core/control/coordinator.h"
 #include "core/control/member.h"
 #include "sim/notices.h"
+#include "sim/shard.h"
 #include "sim/tensor_tags.h"
 #include "topo/memory.h"
 
-enum {
-    RAW_BUFS = 4096, /* buffers for raw contributions that a server may hold, about */
-    INCARNATION_STREAM = 0x10b,
-    APPS_PER_SHARD = 2, /* worker and member, or server and coordinator */
-};
-
-/* One server's part of a job. */
-struct shard {
-    uint32_t host;            /* of the server */
-    struct gw_server *server; /* NULL: its host is down */
-    struct gw_coordinator *coordinator;
-    void *memory[2];
-    uint32_t lives;
-    struct gw_server_stats past; /* of earlier lives */
-};
-
 /* A job's servers, and what its workers counted that died. */
 struct crew {
-    struct shard *shards;
+    struct gw_sim_shard *shards;
     struct gw_worker_stats past;
 };
 
@@ -60,130 +43,14 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
 {
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
         struct gw_sim_demand *demand = &demands[gw_sim_workers_of(sim, spec)[rank]];
-        demand->apps += APPS_PER_SHARD * spec->server_count + 1;
+        demand->apps += GW_SIM_SHARD_APPS * spec->server_count + 1;
         demand->events += (room - 1) * spec->server_count;
     }
     for (uint32_t i = 0; i < spec->server_count; i++) {
         struct gw_sim_demand *demand = &demands[gw_sim_servers_of(sim, spec)[i]];
-        demand->apps += APPS_PER_SHARD;
+        demand->apps += GW_SIM_SHARD_APPS;
         demand->servers++;
     }
-}
-
-/* Workers that hang on the same switch as worker `rank`. */
-static uint32_t neighbours(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t rank)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < spec->worker_count; i++)
-        count += gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[i]) ==
-                 gw_sim_home_of(sim, gw_sim_workers_of(sim, spec)[rank]);
-    return count;
-}
-
-/* What would be refused when the job forms anyway, said before the run. */
-static int spec_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
-{
-    int error = gw_sim_homes_check(sim, spec, why);
-    if (error)
-        return error;
-    for (uint32_t rank = 0; spec->levels > 0 && rank < spec->worker_count; rank++) {
-        if (neighbours(sim, spec, rank) <= GW_FAN_IN_MAX)
-            continue;
-        snprintf(why, GW_WHY_MAX,
-                 "workload: workers: a job has %u workers below one switch; at most %d",
-                 neighbours(sim, spec, rank), GW_FAN_IN_MAX);
-        return GW_ERR_RANGE;
-    }
-    return GW_OK;
-}
-
-/* Random, not 0, and another one for every life. */
-static uint32_t incarnation(const struct gw_sim *sim, uint32_t number, uint32_t lives)
-{
-    struct gw_prng prng = gw_prng_derive(sim->options.seed ^ (uint64_t)lives << 32,
-                                         (uint64_t)INCARNATION_STREAM << 32 | number);
-    return (uint32_t)gw_prng_next(&prng) | 1;
-}
-
-/* Fragments that can be collected raw at the same time. */
-static uint32_t raw_max(const struct gw_job_spec *spec)
-{
-    uint32_t most = RAW_BUFS / spec->worker_count;
-    return most < spec->window ? most : spec->window;
-}
-
-/* What names the scale of its floats, see core/quant/scale.h. */
-static int scale_of(const struct gw_job_spec *spec)
-{
-    return spec->rules.scale ? GW_SCALE_DECIMAL : GW_SCALE_EXPONENT;
-}
-
-/* Attaches server `i` of a job and its coordinator to their host. */
-static int shard_open(struct gw_sim *sim, const struct gw_job_spec *spec, struct crew *crew,
-                      uint32_t i)
-{
-    struct shard *shard = &crew->shards[i];
-    uint32_t index = spec->first_server + i;
-    struct gw_endpoint *endpoint = sim->nodes[sim->place[shard->host]].endpoint;
-    struct gw_server_cfg server = {
-        .job = index,
-        .world = (uint16_t)spec->worker_count,
-        .levels = GW_LEVELS_MAX,
-        .values = spec->values,
-        .window_max = spec->window,
-        .aggregators = spec->aggregators,
-        .indexing = (enum gw_agg_indexing)spec->indexing,
-        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
-        .remap = (enum gw_agg_remap)spec->rules.remap,
-        .share = spec->share,
-        .raw_max = raw_max(spec),
-        .agrees_exponents = spec->dynamic_scaling,
-        .proactive = spec->proactive,
-        .scale_exponent = scale_of(spec),
-        .retry = spec->timeout / 8 + 1,
-        .quiet = spec->rules.collisions ? 0 : spec->timeout / 16 + 1,
-        .hdr = (uint32_t)spec->rules.header,
-        .kernels = gw_kernels_best(gw_cpu_features()),
-    };
-    shard->memory[0] = gw_memory_aligned(gw_server_size(&server));
-    int error = gw_server_init(&shard->server, shard->memory[0], &server, endpoint);
-    if (error)
-        return error;
-    struct gw_coordinator_cfg cfg = {
-        .job = index,
-        .world = (uint16_t)spec->worker_count,
-        .levels = spec->levels,
-        .window_max = spec->window,
-        .values = (uint16_t)spec->values,
-        .share = (uint16_t)spec->share,
-        .aggregators = spec->aggregators,
-        .indexing = (enum gw_agg_indexing)spec->indexing,
-        .hashing = (enum gw_agg_hashing)spec->rules.hashing,
-        .partials = (enum gw_agg_partials)spec->rules.partials,
-        .scale_exponent = (int8_t)scale_of(spec),
-        .incarnation = incarnation(sim, index, shard->lives++),
-        .retry = spec->timeout,
-        .beat = spec->beat,
-        .silence = spec->silence,
-        .agrees_exponents = spec->dynamic_scaling,
-        .notice_path = spec->notice_path,
-        .server = shard->server,
-    };
-    shard->memory[1] = gw_memory_aligned(gw_coordinator_size(&cfg));
-    return gw_coordinator_init(&shard->coordinator, shard->memory[1], &cfg, endpoint);
-}
-
-/* Frees it; the endpoint is gone already. */
-static void shard_close(struct shard *shard)
-{
-    if (shard->server)
-        gw_sim_add_stats(&shard->past, gw_server_stats(shard->server), sizeof(shard->past));
-    for (uint32_t i = 0; i < 2; i++) {
-        free(shard->memory[i]);
-        shard->memory[i] = NULL;
-    }
-    shard->server = NULL;
-    shard->coordinator = NULL;
 }
 
 static void hold_close(struct gw_sim *sim, struct gw_sim_member *member)
@@ -220,7 +87,7 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
             .job = shard,
             .server = gw_sim_servers_of(sim, spec)[i],
             .rank = (uint16_t)member->rank,
-            .incarnation = incarnation(sim, shard << 10 | member->rank, UINT16_MAX),
+            .incarnation = gw_sim_incarnation(sim, shard << 10 | member->rank, UINT16_MAX),
             .retry = spec->timeout,
             .beat = spec->beat,
             .stall = sim->scenario->host.stall,
@@ -238,15 +105,19 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
 static int open_job(struct gw_sim *sim, uint32_t job, char *why)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
-    int error = spec_check(sim, spec, why);
+    int error = gw_sim_shards_check(sim, spec, why);
     if (error)
         return error;
     struct crew *crew = gw_memory_zeroed(1, sizeof(*crew));
     sim->jobs[job].mover = crew;
     crew->shards = gw_memory_zeroed(spec->server_count, sizeof(*crew->shards));
     for (uint32_t i = 0; i < spec->server_count && !error; i++) {
-        crew->shards[i].host = gw_sim_servers_of(sim, spec)[i];
-        error = shard_open(sim, spec, crew, i);
+        crew->shards[i] = (struct gw_sim_shard){
+            .host = gw_sim_servers_of(sim, spec)[i],
+            .number = spec->first_server + i,
+            .levels = spec->levels,
+        };
+        error = gw_sim_shard_open(sim, spec, &crew->shards[i]);
     }
     for (uint32_t rank = 0; rank < spec->worker_count && !error; rank++)
         error = hold_open(sim, gw_sim_member_of(sim, spec, rank));
@@ -262,7 +133,7 @@ static void close_job(struct gw_sim *sim, uint32_t job)
     for (uint32_t rank = 0; rank < spec->worker_count; rank++)
         hold_close(sim, gw_sim_member_of(sim, spec, rank));
     for (uint32_t i = 0; i < spec->server_count; i++)
-        shard_close(&crew->shards[i]);
+        gw_sim_shard_close(&crew->shards[i]);
     free(crew->shards);
     free(crew);
 }
@@ -401,7 +272,7 @@ static void servers_crashed(struct gw_sim *sim, uint32_t job, uint32_t place, gw
     struct crew *crew = sim->jobs[job].mover;
     for (uint32_t i = 0; i < spec->server_count; i++)
         if (sim->place[crew->shards[i].host] == place)
-            shard_close(&crew->shards[i]);
+            gw_sim_shard_close(&crew->shards[i]);
 }
 
 static void servers_restarted(struct gw_sim *sim, uint32_t job, uint32_t place)
@@ -410,7 +281,7 @@ static void servers_restarted(struct gw_sim *sim, uint32_t job, uint32_t place)
     struct crew *crew = sim->jobs[job].mover;
     for (uint32_t i = 0; i < spec->server_count; i++)
         if (sim->place[crew->shards[i].host] == place) {
-            int error = shard_open(sim, spec, crew, i);
+            int error = gw_sim_shard_open(sim, spec, &crew->shards[i]);
             GW_ASSERT(error == GW_OK); /* there was room before */
         }
 }
@@ -430,16 +301,8 @@ static void add_results(const struct gw_sim *sim, uint32_t job, struct gw_job_re
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
     const struct crew *crew = sim->jobs[job].mover;
-    for (uint32_t i = 0; i < spec->server_count; i++) {
-        const struct shard *shard = &crew->shards[i];
-        struct gw_server_stats stats = shard->past;
-        if (shard->server)
-            gw_sim_add_stats(&stats, gw_server_stats(shard->server), sizeof(stats));
-        result->server_bytes += stats.bytes;
-        result->server_packets += stats.received;
-        result->fragments += stats.results;
-        result->aggregated += stats.complete;
-    }
+    for (uint32_t i = 0; i < spec->server_count; i++)
+        gw_sim_shard_results(&crew->shards[i], result);
     result->resent += crew->past.resent;
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
         const struct hold *hold = gw_sim_member_of(sim, spec, rank)->mover;

@@ -171,7 +171,8 @@ void gw_sim_payload_expect(struct gw_sim *sim, uint32_t flow)
     free(message->received);
     message->received = gw_memory_aligned(spec->bytes);
     struct gw_endpoint *receiver = sim->nodes[sim->place[spec->dst]].endpoint;
-    int error = gw_endpoint_expect(receiver, spec->src, flow, message->received, spec->bytes);
+    int error = gw_endpoint_expect(receiver, spec->src, sim->first_tag + flow, message->received,
+                                   spec->bytes);
     GW_ASSERT(error == GW_OK); /* there is room for every flow to this host */
 }
 

@@ -113,6 +113,18 @@ struct gw_job_result {
                             computation; 1 also when none ever are */
 };
 
+/* What became of a call of a job's list, over all its ranks and iterations. */
+struct gw_call_result {
+    uint64_t done;    /* times that it ended at a rank as it should */
+    uint64_t refused; /* pushes and pulls */
+    gw_time total;    /* from when it began at a rank to when it ended there, if it was done: sum */
+    gw_time longest;
+};
+
+/* False: the job makes no calls, or not so many. */
+bool gw_sim_call(const struct gw_sim *sim, uint32_t job, uint32_t index,
+                 struct gw_call_result *result);
+
 /*
  * Jain's index over the jobs that have ended an iteration, of how fast each goes against what it
  * could reach alone: the longer of its computation and of its gradients at the rate of a host's

@@ -150,6 +150,8 @@ struct gw_sim {
     uint64_t *acked_before;          /* per flow: at the last sample */
     struct gw_sim_legacy *legacies;  /* per flow; NULL: no flow follows another one */
     uint32_t *flow_numbers;          /* per flow: its number on the sender's endpoint */
+    uint32_t first_tag;              /* of the workload's flows; those of jobs follow */
+    uint32_t end_tag;                /* behind them; others are those of communicators */
     uint32_t awaited;                /* flows and members that the run waits for */
     struct gw_sim_job *jobs;         /* as in workload.jobs */
     struct gw_sim_member *members;   /* workers of all jobs, as in workload.job_hosts */
@@ -186,6 +188,13 @@ static inline struct gw_sim_part *gw_sim_part_of(struct gw_sim *sim, uint32_t pl
     while (place >= part->last)
         part++;
     return part;
+}
+
+/* The flow of the workload that a tag names; UINT32_MAX: it is none's. */
+static inline uint32_t gw_sim_flow_of_tag(const struct gw_sim *sim, uint32_t tag)
+{
+    uint32_t flow = tag - sim->first_tag;
+    return flow < sim->scenario->workload.flow_count ? flow : UINT32_MAX;
 }
 
 /* Bits that tell `count` things apart. */

@@ -192,9 +192,11 @@ static uint32_t burst_of(const struct gw_sim *sim, const struct gw_pkt *pkt)
     uint32_t job = gw_sim_job_of_packet(sim, pkt);
     if (job != UINT32_MAX)
         return sim->watch->latest[job];
-    if (pkt->q.kind != GW_PKT_DATA || pkt->data.tag >= workload->flow_count)
+    uint32_t flow =
+        pkt->q.kind == GW_PKT_DATA ? gw_sim_flow_of_tag(sim, pkt->data.tag) : UINT32_MAX;
+    if (flow == UINT32_MAX)
         return 0;
-    return workload->flows[pkt->data.tag].burst;
+    return workload->flows[flow].burst;
 }
 
 static bool is_silent(const struct gw_sim *sim, const struct burst *burst, gw_time now)

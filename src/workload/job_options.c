@@ -69,7 +69,7 @@ int gw_job_options_count(const struct gw_job_options *options, enum gw_job_via v
 static int check_workers(const struct gw_job_options *options, enum gw_job_via via,
                          struct gw_workload_ctx *ctx)
 {
-    bool is_coll = via == GW_JOB_VIA_COLL;
+    bool is_coll = via == GW_JOB_VIA_COLL || via == GW_JOB_VIA_CALLS; /* at least two ranks */
     if (options->workers == 0 || options->workers > WORLD_MAX || (is_coll && options->workers < 2))
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "workers must be from %u to %d, not %u",
                                   is_coll ? 2u : 1u, WORLD_MAX, options->workers);
@@ -112,11 +112,13 @@ static int check_memory(const struct gw_job_options *options, enum gw_job_via vi
     if (options->levels < 1 || options->levels > LEVELS_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "levels must be from 1 to %d, not %u",
                                   LEVELS_MAX, options->levels);
-    if (options->servers == 0 || options->servers > elements || options->servers > WORLD_MAX)
+    uint32_t servers_max =
+        via == GW_JOB_VIA_CALLS ? (uint32_t)GW_COMMUNICATOR_SERVERS_MAX : (uint32_t)WORLD_MAX;
+    if (options->servers == 0 || options->servers > elements || options->servers > servers_max)
         return gw_workload_refuse(ctx, GW_ERR_RANGE,
-                                  "servers must be from 1 to %d, and not more than elements, not "
+                                  "servers must be from 1 to %u, and not more than elements, not "
                                   "%u",
-                                  WORLD_MAX, options->servers);
+                                  servers_max, options->servers);
     if (via == GW_JOB_VIA_SWITCHML && slots_of(options) == 0)
         return gw_workload_refuse(ctx, GW_ERR_RANGE,
                                   "aggregators must be at least 2 per job via switchml");
@@ -248,6 +250,20 @@ static uint32_t window_of(const struct gw_job_options *options)
     return share ? share : 1;
 }
 
+/* Of switches that add up. */
+static uint8_t levels_of(const struct gw_job_draft *draft)
+{
+    switch (draft->via) {
+    case GW_JOB_VIA_INA:
+    case GW_JOB_VIA_CALLS:
+        return (uint8_t)draft->options->levels;
+    case GW_JOB_VIA_RSS:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
 {
     const struct gw_job_options *options = draft->options;
@@ -258,9 +274,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .announce = announce,
         .via = draft->via,
         .way = draft->way,
-        .levels = (uint8_t)(draft->via == GW_JOB_VIA_INA   ? options->levels
-                            : draft->via == GW_JOB_VIA_RSS ? 1
-                                                           : 0),
+        .levels = levels_of(draft),
         .coll = draft->coll,
         .slots = slots_of(options),
         .values = options->values,

@@ -39,6 +39,7 @@ void gw_workload_fini(struct gw_workload *workload)
     free(workload->starts);
     free(workload->triggers);
     free(workload->flows);
+    free(workload->calls);
     free(workload->jobs);
     free(workload->job_hosts);
     free(workload->job_servers);
@@ -141,4 +142,12 @@ void gw_workload_add_worker(struct gw_workload *workload, uint32_t host)
         gw_memory_grow(workload->job_hosts, &workload->job_host_room, workload->job_host_count + 1,
                        sizeof(workload->job_hosts[0]));
     workload->job_hosts[workload->job_host_count++] = host;
+}
+
+uint32_t gw_workload_add_call(struct gw_workload *workload, const struct gw_call_spec *call)
+{
+    workload->calls = gw_memory_grow(workload->calls, &workload->call_room,
+                                     workload->call_count + 1, sizeof(workload->calls[0]));
+    workload->calls[workload->call_count] = *call;
+    return workload->call_count++;
 }

@@ -10,6 +10,7 @@
 
 #include "base/fixed.h"
 #include "base/prng.h"
+#include "core/calls/communicator.h"
 #include "core/coll/coll.h"
 #include "core/notice.h"
 #include "topo/topo.h"
@@ -27,6 +28,8 @@
 enum {
     GW_PLAN_NAME_MAX = 64,
 };
+
+#define GW_CALL_RANKS_ALL UINT32_MAX
 
 /* One message from one host to another. */
 struct gw_flow_spec {
@@ -76,6 +79,7 @@ enum gw_job_via {
     GW_JOB_VIA_SWITCHML, /* by the switch of its rack, in slots of the job's own; no server */
     GW_JOB_VIA_PUSH,     /* flows: pushed to servers, and pulled back from them */
     GW_JOB_VIA_COLL,     /* flows among the workers, by a schedule of core/coll; no server */
+    GW_JOB_VIA_CALLS,    /* each call of a list as it says, by a communicator */
 };
 
 /*
@@ -97,8 +101,22 @@ struct gw_train_spec {
     gw_time end;              /* no iteration begins later, or two at most; 0: none ends it */
 };
 
+/* A call that the workers of a job make in every iteration. */
+struct gw_call_spec {
+    enum gw_call_kind kind; /* GW_CALL_SEND: a message, of which GW_CALL_RECEIVE is the other end */
+    enum gw_via via;        /* GW_VIA_DEFAULT: the job's */
+    enum gw_dtype type;
+    enum gw_op op;
+    uint64_t count; /* elements, as in struct gw_call; of a barrier 0 */
+    uint32_t root;
+    uint32_t from, to; /* ranks of a message */
+    uint32_t rank;     /* that pushes or pulls; GW_CALL_RANKS_ALL: every one */
+    uint64_t key;
+};
+
 /*
- * A training job: workers that compute and sum gradients, iteration by iteration.
+ * A training job: workers that compute and sum gradients, iteration by iteration. One that makes
+ * calls has a plan without computation, with a tensor for each of them.
  */
 struct gw_job_spec {
     uint32_t first_worker; /* index into `job_hosts` */
@@ -110,12 +128,14 @@ struct gw_job_spec {
     const struct gw_coll_ops *coll; /* via GW_JOB_VIA_COLL */
     uint8_t levels;                 /* of switches that add up, at most */
     struct gw_train_spec train;
-    uint64_t bytes;   /* of all gradients of an iteration */
-    uint32_t calls;   /* pieces under way at the same time via GW_JOB_VIA_COLL */
-    uint32_t flows;   /* messages at the same time: of a call, or from a worker to a server and
-                         back; 0: 4 */
-    uint64_t segment; /* bytes of a message of a call, a multiple of 4 */
-    uint64_t whole;   /* a piece of up to so many bytes has one server, larger ones are divided */
+    uint64_t bytes;        /* of all gradients of an iteration */
+    uint32_t calls;        /* pieces under way at the same time via GW_JOB_VIA_COLL or _CALLS */
+    uint32_t first_call;   /* index into `calls` of the workload, via GW_JOB_VIA_CALLS */
+    enum gw_via calls_via; /* the default of its calls */
+    uint32_t flows;        /* messages at the same time: of a call, or from a worker to a server and
+                              back; 0: 4 */
+    uint64_t segment;      /* bytes of a message of a call, a multiple of 4 */
+    uint64_t whole; /* a piece of up to so many bytes has one server, larger ones are divided */
     uint32_t iterations;
     uint8_t announce;                  /* gw_notice_option */
     uint8_t units;                     /* threshold that follows from it; 0: no notices */
@@ -164,6 +184,8 @@ struct gw_workload {
     struct gw_collective_spec *collectives;
     uint32_t collective_count, collective_room;
     struct gw_job_spec *jobs;
+    struct gw_call_spec *calls; /* grouped by job */
+    uint32_t call_count, call_room;
     uint32_t *job_hosts;   /* workers, grouped by job, by rank */
     uint32_t *job_servers; /* hosts, grouped by job; the index is the shard's job number */
     uint32_t job_count, job_room;
@@ -181,7 +203,10 @@ struct gw_workload_ctx {
     const struct gw_topo *topo; /* finished and routed */
     const char *directory;      /* relative file names are relative to this */
     struct gw_prng prng;        /* this entry's own stream */
-    char *why;                  /* a sentence that begins with the name of the parameter at fault */
+    const void *items; /* of the kind's list, one after the other, as cfg_size of its table says */
+    uint32_t item_count;
+    uint32_t item; /* that `why` is about; item_count: none of them */
+    char *why;     /* a sentence that begins with the name of the parameter at fault */
     size_t why_size;
 };
 
@@ -189,6 +214,9 @@ struct gw_workload_kind {
     struct gw_algo algo;
     /* Appends to `workload`. Returns 0, or a negative error with ctx->why set. */
     int (*generate)(struct gw_workload *workload, const void *cfg, struct gw_workload_ctx *ctx);
+    /* What the items of its list have for parameters, and the list's key for a name; NULL: it has
+     * no list. */
+    const struct gw_algo *item;
 };
 
 extern const struct gw_registry gw_workload_registry;
@@ -205,6 +233,7 @@ uint32_t gw_workload_add_plan(struct gw_workload *workload, const struct gw_plan
 /* Adds a job, whose workers and servers are those added since the last job. */
 uint32_t gw_workload_add_job(struct gw_workload *workload, const struct gw_job_spec *job);
 void gw_workload_add_worker(struct gw_workload *workload, uint32_t host);
+uint32_t gw_workload_add_call(struct gw_workload *workload, const struct gw_call_spec *call);
 void gw_workload_add_server(struct gw_workload *workload, uint32_t host);
 /* Adds a collective of all flows from `first_flow` on. */
 void gw_workload_add_collective(struct gw_workload *workload, const char *kind,

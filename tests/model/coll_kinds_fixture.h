@@ -106,9 +106,9 @@ static inline void expect_all(const struct model *m, const struct ask *ask, stru
         memcpy(memories[rank].before, memories[rank].block, memories[rank].size);
     for (uint32_t rank = 0; rank < m->setup.world; rank++) {
         struct memory *memory = &memories[rank];
-        unsigned char *out = memory->before + (memory->out - memory->block);
         if (!memory->out || !part)
             continue;
+        unsigned char *out = memory->before + (memory->out - memory->block);
         if (ask->kind == GW_COLL_BROADCAST)
             memcpy(out, memories[ask->root].in, part);
         else if (ask->kind == GW_COLL_REDUCE)

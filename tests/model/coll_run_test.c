@@ -40,7 +40,9 @@ static void coll_run__gives_the_bits_of_the_schedule(void **state)
             for (enum gw_dtype type = GW_DTYPE_F32; type < GW_DTYPES; type++)
                 for (uint32_t i = 0; i < GW_OPS * GW_COUNT_OF(counts); i++) {
                     enum gw_op op = (enum gw_op)(i % GW_OPS);
-                    if (!gw_op_exists(op, type))
+                    /* What needs no kernels of its own has a third of the counts. */
+                    if (!gw_op_exists(op, type) ||
+                        (!gw_op_by_switch(op, type) && i / GW_OPS % 3 != type % 3))
                         continue;
                     call_once(&m, &(struct call){counts[i / GW_OPS], type, op, i + world});
                     model_drain(&m);

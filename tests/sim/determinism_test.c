@@ -175,6 +175,21 @@ static void run_is_the_same__with_poisson_flows(void **state)
     free(outcome.flows);
 }
 
+/* It takes one thread, whatever it may use. */
+static void run_is_the_same__with_calls(void **state)
+{
+    (void)state;
+    struct outcome outcome = expect_same_on_threads(
+        scenario, "workload={kind: calls, workers: 6, servers: 2, ahead: 3, calls: [{do: "
+                  "allreduce, bytes: 40KB},"
+                  " {do: allreduce, type: float64, bytes: 40KB}, {do: push, key: 1, bytes: 40KB},"
+                  " {do: pull, key: 1, bytes: 40KB}, {do: send, from: 1, to: 4, bytes: 9KB}]};"
+                  " faults=[{at: 0, link: [tor0, agg0], loss: 5%}]; host.stall=10ms");
+    assert_true(outcome.totals.link_losses > 0);
+    assert_int_equal(outcome.totals.members_completed, 6);
+    free(outcome.flows);
+}
+
 static void run_is_another__with_another_seed(void **state)
 {
     (void)state;
@@ -195,6 +210,7 @@ int main(void)
         cmocka_unit_test(run_is_the_same__on_any_number_of_threads),
         cmocka_unit_test(run_is_the_same__with_triggers),
         cmocka_unit_test(run_is_the_same__with_poisson_flows),
+        cmocka_unit_test(run_is_the_same__with_calls),
         cmocka_unit_test(run_is_another__with_another_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

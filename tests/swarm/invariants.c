@@ -65,7 +65,10 @@ static gw_time job_time(const struct gw_scenario *scenario, const struct gw_job_
     uint64_t pieces = tensors + job->bytes / PIECE_MIN;
     uint64_t fragments =
         (job->bytes / sizeof(float) / job->values + job->server_count + pieces) * job->iterations;
-    return job->start + STALLS * (stall + job->silence) + compute_time(scenario, job) +
+    /* A message among ranks may wait for others that stall. */
+    uint64_t waits =
+        job->via == GW_JOB_VIA_CALLS ? tensors * job->worker_count * job->iterations : 0;
+    return job->start + (STALLS + waits) * (stall + job->silence) + compute_time(scenario, job) +
            fragments * (RESENDS * job->timeout + WORKLOADS * job->worker_count * packet);
 }
 
@@ -280,9 +283,15 @@ static void check_flow(const struct facts *facts, uint32_t flow)
 static bool any_job_has_flows(const struct gw_workload *workload)
 {
     for (uint32_t i = 0; i < workload->job_count; i++)
-        if (workload->jobs[i].via == GW_JOB_VIA_PUSH || workload->jobs[i].via == GW_JOB_VIA_COLL)
+        if (workload->jobs[i].via == GW_JOB_VIA_PUSH || workload->jobs[i].via == GW_JOB_VIA_COLL ||
+            workload->jobs[i].via == GW_JOB_VIA_CALLS)
             return true;
     return false;
+}
+
+static bool any_makes_calls(const struct gw_workload *workload)
+{
+    return workload->call_count > 0;
 }
 
 /* Totals that are sums over the flows. */
@@ -349,6 +358,35 @@ static bool control_always_fits(const struct facts *facts)
     return 2 * facts->totals.data_packets * scenario->host.header <= control;
 }
 
+/* Ranks that have a part in a call. */
+static uint32_t parties(const struct gw_job_spec *job, const struct gw_call_spec *call)
+{
+    if (call->kind == GW_CALL_SEND)
+        return 2;
+    bool is_value = call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
+    return is_value && call->rank != GW_CALL_RANKS_ALL ? 1 : job->worker_count;
+}
+
+/* Every call of a job that is done has ended everywhere; only pushes and pulls can be refused. What
+ * calls brought is checked by the simulator. */
+static void check_calls(const struct facts *facts, const struct gw_sim *sim, uint32_t index,
+                        bool is_done)
+{
+    const struct gw_job_spec *job = &facts->scenario->workload.jobs[index];
+    const struct gw_call_spec *calls = facts->scenario->workload.calls + job->first_call;
+    struct gw_call_result result;
+    for (uint32_t i = 0; gw_sim_call(sim, index, i, &result); i++) {
+        uint64_t all = (uint64_t)parties(job, &calls[i]) * job->iterations;
+        uint64_t ended = result.done + result.refused;
+        if (ended > all || (is_done && ended < all))
+            fail_msg("job %u: call %u ended %llu times of %llu", index, i,
+                     (unsigned long long)ended, (unsigned long long)all);
+        bool is_value = calls[i].kind == GW_CALL_PUSH || calls[i].kind == GW_CALL_PULL;
+        assert_true(is_value || result.refused == 0);
+        assert_true(result.longest * result.done >= result.total);
+    }
+}
+
 /* Every member of a job ends, and one that fails says why. */
 static void check_jobs(const struct facts *facts, const struct gw_sim *sim)
 {
@@ -370,6 +408,7 @@ static void check_jobs(const struct facts *facts, const struct gw_sim *sim)
         if (job->completed == spec->worker_count && job->iterations != spec->iterations)
             fail_msg("job %u is done after %u of %u iterations", i, job->iterations,
                      spec->iterations);
+        check_calls(facts, sim, i, job->completed == spec->worker_count);
         if (job->completed && (job->start < spec->start || job->end < job->start))
             fail_msg("job %u was done before it started", i);
     }
@@ -404,8 +443,11 @@ static void check_losses(const struct facts *facts)
     /* Each retransmission has a cause, and each needless one was caused by a timer, or by later
      * arrivals where these count. */
     uint64_t guesses = totals->timeouts + totals->overtaken + totals->probes;
-    assert_true(totals->retransmits <= guesses + (believes ? totals->trims : 0));
-    if (totals->link_copies == 0) /* else a copy may have been trimmed, and the other not */
+    bool refuses = any_makes_calls(&scenario->workload); /* what finds no memory is sent again */
+    if (!refuses)
+        assert_true(totals->retransmits <= guesses + (believes ? totals->trims : 0));
+    if (totals->link_copies == 0 &&
+        !refuses) /* else a copy may have been trimmed, and the other not */
         assert_true(totals->spurious <= guesses);
     if (!scenario->transport.loss->on_delivery)
         assert_true(totals->overtaken == 0 && totals->probes == 0);

@@ -14,6 +14,7 @@
 
 #include "support.h"
 #include "swarm/draw.h"
+#include "swarm/random_call_jobs.h"
 #include "swarm/random_jobs.h"
 
 enum {
@@ -28,10 +29,12 @@ enum {
     DELAY_LATENCIES = 200, /* of a reordered packet, at most */
     LASTING_ONCE_IN = 2,   /* besides the chance of every feature */
     JOBS_ONCE_IN = 3,
-    PCN_ONCE_IN = 2, /* where queues mark */
+    CALLS_ONCE_IN = 3, /* of scenarios that have jobs */
+    PCN_ONCE_IN = 2,   /* where queues mark */
     /* Of the seed: apart from the scenario itself, and from swarm_test.c. */
     JOBS_STREAM = 2,
     PCN_STREAM = 3,
+    CALLS_STREAM = 4,
     JOB_MTU_MIN = 16, /* a few elements per packet */
 };
 
@@ -68,6 +71,7 @@ struct writer {
     const char *directory;
     uint32_t features; /* bit per enum feature */
     bool wants_jobs;   /* and gets them unless the network forbids */
+    bool wants_calls;  /* likewise, instead */
     uint32_t mtu, header;
     uint32_t packets;                  /* that all messages may have together */
     uint64_t rate_bps;                 /* of most links */
@@ -523,7 +527,8 @@ static void write_workload_entry(struct writer *w, uint32_t number)
     const struct gw_algo *algo;
     do /* random_jobs.c writes them */
         algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
-    while (strcmp(algo->name, "allreduce") == 0 || strcmp(algo->name, "training") == 0);
+    while (strcmp(algo->name, "allreduce") == 0 || strcmp(algo->name, "training") == 0 ||
+           strcmp(algo->name, "calls") == 0);
     fprintf(w->out, "  - kind: %s\n", algo->name);
     if (strcmp(algo->name, "bursts") == 0) {
         write_bursts(w);
@@ -669,7 +674,8 @@ static void write_pcn(struct writer *w, struct gw_prng *prng)
         fprintf(w->out, "  lead: %" PRIu64 "ps\n", gw_draw_log(prng, 1, 2 * brtt));
 }
 
-/* One or two jobs or groups of jobs, on the same hosts, and perhaps flows besides. */
+/* One or two jobs or groups of jobs, on the same hosts, or one that makes calls, and perhaps flows
+ * besides. */
 static void write_jobs(struct writer *w)
 {
     const struct gw_random_jobs jobs = {
@@ -679,6 +685,10 @@ static void write_jobs(struct writer *w)
         .packets = w->packets,
         .horizon = w->horizon,
     };
+    if (w->wants_calls && gw_random_call_jobs_fit(w->network)) {
+        gw_random_call_jobs_write(&jobs);
+        return;
+    }
     for (uint32_t entries = once_in(w, 4) ? 2 : 1; entries > 0; entries--)
         gw_random_jobs_write(&jobs);
 }
@@ -720,6 +730,8 @@ void gw_random_scenario_write(struct gw_random_scenario *random, const char *dir
     draw_features(&w);
     struct gw_prng prng = gw_prng_derive(seed, JOBS_STREAM);
     w.wants_jobs = gw_draw_once_in(&prng, JOBS_ONCE_IN);
+    prng = gw_prng_derive(seed, CALLS_STREAM);
+    w.wants_calls = gw_draw_once_in(&prng, CALLS_ONCE_IN);
     if (w.wants_jobs)
         w.features |= 1u << HAS_STALL;
     *random = (struct gw_random_scenario){.options = {.wire = !once_in(&w, 4)}};

@@ -26,7 +26,7 @@
  *
  * Reduce-scatter, reduce: what is combined is sent on by the next step, just so, unless it is
  * complete; what else is sent are the worker's own values, of elements that nothing is combined
- * with there. So own values stay as they are.
+ * with there. So own values stay as they are. A worker receives from one other.
  *
  * All-gather, broadcast: an element arrives once at who has not got it.
  *

@@ -26,17 +26,24 @@ static uint32_t both(uint32_t n)
     return 2 * half(n);
 }
 
-/* A worker sends the chunk `at` places before `first` on to the next, and receives another. */
+/* `rank` of a ring, or the same plus n. */
+static uint32_t wrapped(uint32_t rank, uint32_t n)
+{
+    return rank < n ? rank : rank - n;
+}
+
+/* A worker sends the chunk `at` < 2n places before `first` on to the next, and receives the one
+ * before it. */
 static struct gw_coll_step pass(uint32_t rank, uint32_t n, uint32_t first, uint32_t at,
                                 uint64_t count)
 {
-    uint32_t send = (first + n - at % n) % n, recv = (send + n - 1) % n;
+    uint32_t send = wrapped(first + n - wrapped(at, n), n), recv = wrapped(send + n - 1, n);
     uint64_t send_first = gw_coll_chunk(send, n, count), recv_first = gw_coll_chunk(recv, n, count);
     return (struct gw_coll_step){
-        .to = (rank + 1) % n,
+        .to = wrapped(rank + 1, n),
         .send_first = send_first,
         .send_count = gw_coll_chunk(send + 1, n, count) - send_first,
-        .from = (rank + n - 1) % n,
+        .from = wrapped(rank + n - 1, n),
         .recv_first = recv_first,
         .recv_count = gw_coll_chunk(recv + 1, n, count) - recv_first,
         .round = at,
@@ -57,7 +64,7 @@ static struct gw_coll_step scatter_step(uint32_t rank, uint32_t n, uint32_t root
                                         uint64_t count)
 {
     (void)root;
-    return pass(rank, n, rank + n - 1, at, count);
+    return pass(rank, n, wrapped(rank + n - 1, n), at, count);
 }
 
 static struct gw_coll_step gather_step(uint32_t rank, uint32_t n, uint32_t root, uint32_t at,

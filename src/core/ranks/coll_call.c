@@ -116,7 +116,7 @@ static uint32_t segment_of(const struct gw_coll_call *call, uint32_t world, uint
 static uint64_t segments_of(const struct gw_coll_call *call, uint32_t world, uint32_t values)
 {
     uint64_t largest = world > 1 ? call->coll->largest(world, vector_of(call, world)) : 0;
-    return values ? largest / values + (largest % values != 0) : 0;
+    return largest / values + (largest % values != 0);
 }
 
 uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
@@ -124,7 +124,8 @@ uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint
 {
     uint32_t size = gw_dtype_size(call->tensor.type);
     uint32_t values = segment_of(call, world, segment, flows) / size;
-    return world > 1 ? call->coll->rounds(world) * segments_of(call, world, values) : 0;
+    uint64_t rounds = world > 1 ? call->coll->rounds(world) : 0;
+    return values ? rounds * segments_of(call, world, values) : UINT64_MAX;
 }
 
 int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, uint32_t segment,
@@ -132,9 +133,9 @@ int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, 
 {
     uint32_t size = gw_dtype_size(call->tensor.type);
     uint32_t values = segment_of(call, seat.world, segment, flows) / size;
-    uint64_t segments = segments_of(call, seat.world, values);
-    if (values == 0 || gw_coll_call_tags(call, seat.world, segment, flows) > UINT32_MAX)
+    if (gw_coll_call_tags(call, seat.world, segment, flows) > UINT32_MAX)
         return GW_ERR_INVALID;
+    uint64_t segments = segments_of(call, seat.world, values);
     *row = (struct gw_coll_row){
         .coll = call->coll,
         .rank = seat.rank,

@@ -41,7 +41,7 @@ bool gw_coll_call_is_valid(const struct gw_coll_call *call, struct gw_coll_seat 
 
 /*
  * Tags that the call uses, from tensor.tag on: for each round as many as the largest step has
- * segments, which have `segment` bytes at the most.
+ * segments, which have `segment` bytes at the most. UINT64_MAX: an element is larger.
  */
 uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
                            uint32_t flows);

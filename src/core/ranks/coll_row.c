@@ -13,7 +13,7 @@ static uint32_t sender_of(const struct gw_coll_ops *coll, uint32_t rank, uint32_
 }
 
 uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world,
-                       struct gw_coll_lane *lanes)
+                       struct gw_coll_lane *lanes, uint32_t max)
 {
     uint32_t count = 0, steps = world > 1 ? coll->steps(world) : 0;
     for (uint32_t step = 0; step < steps; step++) {
@@ -22,7 +22,7 @@ uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t w
             first++;
         if (first != step)
             continue;
-        if (lanes)
+        if (count < max)
             lanes[count] = (struct gw_coll_lane){.peer = peer};
         count++;
     }

@@ -78,9 +78,9 @@ static inline uint32_t gw_coll_row_tag(const struct gw_coll_row *row,
     return row->tag + step->round * row->segments + cursor.lap + cursor.segment;
 }
 
-/* Ranks that send to `rank`; stores them if `lanes` is not NULL. */
+/* How many ranks send to `rank`; stores up to `max` of them. */
 uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world,
-                       struct gw_coll_lane *lanes);
+                       struct gw_coll_lane *lanes, uint32_t max);
 
 /* Moves the cursor on to the next message that is not empty. False: there is none. */
 bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,

@@ -31,7 +31,7 @@ static uint32_t lanes_of(const struct gw_coll_run_cfg *cfg)
 
 uint32_t gw_coll_run_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world)
 {
-    return gw_coll_lanes(coll, rank, world, NULL);
+    return gw_coll_lanes(coll, rank, world, NULL, 0);
 }
 
 uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg)
@@ -134,16 +134,16 @@ int gw_coll_run_start(struct gw_coll_run *run, const struct gw_coll_call *call, 
         !gw_coll_call_is_valid(call, seat, cfg->kernels != NULL) ||
         gw_coll_call_row(call, seat, cfg->segment, cfg->flows, &row) != GW_OK)
         return GW_ERR_INVALID;
-    uint32_t lanes = gw_coll_lanes(call->coll, cfg->rank, cfg->world, NULL);
-    if (lanes > lanes_of(cfg))
+    run->lane_count = gw_coll_lanes(call->coll, cfg->rank, cfg->world, run->lanes, lanes_of(cfg));
+    if (run->lane_count > lanes_of(cfg))
         return GW_ERR_INVALID;
     run->status = (struct gw_coll_run_status){.state = GW_COLL_RUN_RUNNING};
     run->call = *call;
     run->row = row;
     run->tags = (uint32_t)gw_coll_run_tags(run, call);
     run->keeps_own = gw_coll_keeps_own(call->coll->kind);
-    run->lane_count = gw_coll_lanes(call->coll, cfg->rank, cfg->world, run->lanes);
     run->place_count = run->keeps_own ? GW_COLL_PLACES * cfg->flows : cfg->flows;
+    GW_ASSERT(run->lane_count * run->place_count <= places_of(cfg));
     memset(run->places, 0, places_of(cfg) * sizeof(*run->places));
     run->awaited = run->sending = run->sent_count = 0;
     run->applied = run->sent = (struct gw_coll_cursor){0};

@@ -21,7 +21,7 @@ struct gw_plan_layer {
 /* A tensor of gradients: there when its layer's backward pass ends. */
 struct gw_plan_tensor {
     uint32_t layer;
-    uint64_t bytes; /* a multiple of 4, as they travel */
+    uint64_t bytes; /* as they travel: of gradients, a multiple of 4 */
 };
 
 struct gw_plan {
@@ -36,7 +36,10 @@ struct gw_plan {
 /* One layer that takes no time, with one tensor; `bytes` is a multiple of 4 and not 0. */
 void gw_plan_single(struct gw_plan *plan, uint64_t bytes);
 
-/* Takes back what gw_plan_single() or gw_plan_make() (compute.h) has made. */
+/* One layer that takes no time, with `count` tensors of so many bytes each, none of them 0. */
+void gw_plan_row(struct gw_plan *plan, const uint64_t *bytes, uint32_t count);
+
+/* Takes back what gw_plan_single(), gw_plan_row() or gw_plan_make() (compute.h) has made. */
 void gw_plan_free(struct gw_plan *plan);
 
 #endif

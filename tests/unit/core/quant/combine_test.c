@@ -209,8 +209,9 @@ static void combine__is_exact_for_random_numbers(void **state)
                 unsigned char *a = (unsigned char *)x + i * size,
                               *b = (unsigned char *)y + i * size;
                 uint64_t one = number_at(a, size), other = number_at(b, size);
-                uint32_t upper = gw_dtype_is_float(type) ? 6 : 0;
-                other ^= (other ^ one) >> (8 * size - upper) << (8 * size - upper);
+                uint32_t lower = 8 * size - 6;
+                if (gw_dtype_is_float(type))
+                    other ^= (other ^ one) >> lower << lower;
                 for (uint32_t k = 0; !gw_dtype_is_float(type) && k < round % 4; k++) {
                     one = (uint64_t)(integer_of(one, type) / (1 << 2 * size));
                     other = (uint64_t)(integer_of(other, type) / (1 << 2 * size));

@@ -37,6 +37,8 @@ static void coll_call_tags__are_numbered_by_the_largest_step(void **state)
     assert_int_equal(tags_of(kind, 1024, 1, GW_DTYPE_F32), 2 * 1023);
     assert_int_equal(tags_of(kind, 1024, 0, GW_DTYPE_F32), 0);
     assert_int_equal(tags_of(kind, 1, 5, GW_DTYPE_F32), 0);
+    const struct gw_coll_call wide = call_of(kind, 1, GW_DTYPE_I64);
+    assert_true(gw_coll_call_tags(&wide, 2, 4, FLOWS) == UINT64_MAX);
     /* `count` elements for each rank: 2^16 are a segment of each. */
     assert_int_equal(tags_of(GW_COLL_ALLGATHER, 1024, 1 << 16, GW_DTYPE_F32), 1023);
     assert_int_equal(tags_of(GW_COLL_REDUCE_SCATTER, 1024, (1 << 16) + 1, GW_DTYPE_F32), 2 * 1023);
