@@ -288,10 +288,11 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     const struct gw_call call = call_of(&work->duty, job->plan->tensor_count, berth);
     int error = gw_communicator_call(rank->comm, &call, now);
     GW_ASSERT(error != GW_ERR_NO_ROOM); /* there are no more berths */
-    if (error == GW_ERR_INVALID)
+    if (error == GW_ERR_INVALID || error == GW_ERR_NO_MEMORY) {
         gw_sim_member_failed(part, member, GW_JOB_LIMIT, member->rank, now);
-    else /* if it is over, it says so */
-        drive(part, member, now);
+        gw_communicator_abort(rank->comm, now);
+    }
+    drive(part, member, now);
 }
 
 static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
@@ -307,10 +308,11 @@ static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t i
     const struct gw_sim_crew *crew = part->sim->jobs[index].mover;
     struct gw_sim_member *member = gw_sim_member_at(part->sim, node, index);
     const struct gw_sim_rank *rank = member ? member->mover : NULL;
-    if (!member && crew->registrar)
+    if (!member && crew->registrar) {
         gw_registrar_event(crew->registrar, event, now);
-    if (!member && event->kind == GW_EVENT_FAILED)
-        gw_sim_calls_cut(part->sim, index, event->peer, now);
+        if (event->kind == GW_EVENT_FAILED)
+            gw_sim_calls_cut(part->sim, index, event->peer, now);
+    }
     if (!rank || !rank->comm)
         return; /* it came from an earlier life of the host */
     gw_communicator_event(rank->comm, event, now);
