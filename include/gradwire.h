@@ -1,5 +1,6 @@
 /*
- * Gradwire: sums of gradients over workers, added up inside the network.
+ * Gradwire: sums of gradients over workers, added up inside the network, and whatever else the
+ * processes of a training job say to each other.
  *
  * A job is a group of `world` processes that call the same collectives in the same order. Each
  * opens the job with its rank, and closes it at the end:
@@ -15,8 +16,21 @@
  * Every function returns GRADWIRE_OK or an error; gradwire_last_error() then has one line for
  * people, which names what is wrong and which rank or address it is about. Nothing waits for ever:
  * a call that makes no progress for `deadline_ms` fails on all ranks that are alive. After a
- * failure the contents of the output buffer are undefined, and all ranks must close the job;
- * gradwire_push() says which errors of its own do no such harm.
+ * failure the contents of output buffers are undefined, further calls return GRADWIRE_ERR_CLOSED,
+ * and all ranks must close the job; another may be opened then. GRADWIRE_ERR_INVALID, _BUSY and
+ * _FORKED do no such harm, nor do the errors of its own that gradwire_push() lists.
+ *
+ * One job does everything at once: sums in switches, by servers and around a ring, messages, pushes
+ * and pulls, started and waited for in any mixture. Each call NAME has three forms:
+ *
+ *     gradwire_NAME(...)                        waits until it has ended, and returns how
+ *     gradwire_NAME_start(..., &call)           returns at once; then gradwire_wait() or _test()
+ *     gradwire_NAME_with(..., options, call)    either: starts it if `call` is not NULL. `options`
+ *                                               are of this call alone; NULL: the job's defaults
+ *
+ * Memory of a started call is the job's until it has ended. Of the calls below, all ranks start
+ * those that say "collective" in the same order and with equal arguments, but for memory; messages,
+ * pushes and pulls are free of this. Sizes are in elements unless they are called bytes.
  *
  * Threads: one thread at a time may call with one job. A job does not survive fork(): calls in the
  * child return GRADWIRE_ERR_FORKED.
@@ -40,11 +54,15 @@ enum gradwire_error {
     GRADWIRE_ERR_SYSTEM = -3,      /* the system refused something: a socket, a thread */
     GRADWIRE_ERR_TIMED_OUT = -4,   /* no progress for deadline_ms */
     GRADWIRE_ERR_PEER = -5,        /* a worker, server or switch is lost, or refuses */
-    GRADWIRE_ERR_OVERFLOW = -6,    /* a sum of int32 does not fit an int32 */
-    GRADWIRE_ERR_UNSUPPORTED = -7, /* not built yet, or not with this transport */
+    GRADWIRE_ERR_OVERFLOW = -6,    /* a result of integers does not fit their type */
+    GRADWIRE_ERR_UNSUPPORTED = -7, /* of earlier versions; no call returns it */
     GRADWIRE_ERR_CLOSED = -8,      /* an earlier failure has ended the job */
     GRADWIRE_ERR_FORKED = -9,      /* called in a child of the process that opened the job */
-    GRADWIRE_ERR_BUSY = -10,       /* too many calls in work: wait for one */
+    GRADWIRE_ERR_BUSY = -10,       /* GRADWIRE_CALLS_MAX calls are in work: wait for one */
+};
+
+enum {
+    GRADWIRE_CALLS_MAX = 64, /* started and not waited for yet, of one job */
 };
 
 /* Types of elements. Numbers are little-endian, as in memory. */
@@ -53,18 +71,29 @@ enum gradwire_type {
     GRADWIRE_FLOAT16 = 1,
     GRADWIRE_BFLOAT16 = 2,
     GRADWIRE_INT32 = 3,
+    GRADWIRE_FLOAT64 = 4,
+    GRADWIRE_INT64 = 5,
+    GRADWIRE_UINT8 = 6,
 };
 
+/* What one element is made of those of all ranks. */
 enum gradwire_op {
     GRADWIRE_SUM = 0,
     GRADWIRE_AVERAGE = 1, /* of floats */
+    GRADWIRE_MIN = 2,
+    GRADWIRE_MAX = 3,
+    GRADWIRE_PRODUCT = 4,
 };
 
-/* How tensors travel. */
+/*
+ * How sums travel. Via ina and ps sum and average float32, float16, bfloat16 and int32; other types
+ * and operations go by ring, whatever was said, and are counted (gradwire_stats.rerouted).
+ */
 enum gradwire_via {
-    GRADWIRE_VIA_INA = 0,  /* added up in switches on the way to the server */
-    GRADWIRE_VIA_PS = 1,   /* added up by the server alone */
-    GRADWIRE_VIA_RING = 2, /* from worker to worker, without a server: needs `join` */
+    GRADWIRE_VIA_INA = 0,     /* added up in switches on the way to the server */
+    GRADWIRE_VIA_PS = 1,      /* added up by the server alone */
+    GRADWIRE_VIA_RING = 2,    /* from rank to rank */
+    GRADWIRE_VIA_DEFAULT = 3, /* of a call: as the job's options say */
 };
 
 /*
@@ -72,25 +101,26 @@ enum gradwire_via {
  * by gradwire_open(). NULL or 0 is the default of what may be left out.
  */
 struct gradwire_options {
-    size_t size;          /* of this structure, as gradwire_options_init() was told */
-    const char *job;      /* name; jobs of different names on one server are apart. "default" */
-    int rank;             /* 0 to world - 1 */
-    int world;            /* 1 to 1024 */
-    const char *join;     /* HOST:PORT that rank 0 listens at; not used with `server` */
-    const char *server;   /* HOST:PORT of a `gradwire server`; without, rank 0 is the server */
-    const char *switch_;  /* HOST:PORT of the nearest `gradwire switch`; without, the server's, or,
-                             in a ring, straight ways */
-    const char *bind;     /* our own address; without, the one that reaches the others */
-    const char *key_file; /* file whose contents are the job's key; without, anybody may join */
-    int authenticate;     /* 1: packets carry a code that only holders of the key can make; all
-                             daemons of the job must have `authenticate: yes` */
-    enum gradwire_via via;
-    uint32_t deadline_ms; /* 30000 */
-    uint32_t values;      /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
-    uint32_t window;      /* fragments on their way, a power of two: 256 */
-    const char *cc;       /* congestion control of flows: "smartt" */
-    const char *lb;       /* load balancing of flows: "reps" */
-    uint32_t paths;       /* UDP source ports, among which `lb` chooses a packet's path: 1 */
+    size_t size;           /* of this structure, as gradwire_options_init() was told */
+    const char *job;       /* name; jobs of different names on one server are apart. "default" */
+    int rank;              /* 0 to world - 1 */
+    int world;             /* 1 to 1024 */
+    const char *join;      /* HOST:PORT that rank 0 listens at; not used with `server` */
+    const char *server;    /* HOST:PORT of a `gradwire server`, or of up to 16, with commas between,
+                              which share the sums; without, rank 0 is the server */
+    const char *switch_;   /* HOST:PORT of the nearest `gradwire switch`, by which everything goes;
+                              without, sums by the server's own, and all else straight */
+    const char *bind;      /* our own address; without, the one that reaches the others */
+    const char *key_file;  /* file whose contents are the job's key; without, anybody may join */
+    int authenticate;      /* 1: packets carry a code that only holders of the key can make; all
+                              daemons of the job must have `authenticate: yes` */
+    enum gradwire_via via; /* of calls that do not say */
+    uint32_t deadline_ms;  /* 30000 */
+    uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
+    uint32_t window;       /* fragments on their way, a power of two: 256 */
+    const char *cc;        /* congestion control of flows: "smartt" */
+    const char *lb;        /* load balancing of flows: "reps" */
+    uint32_t paths;        /* UDP source ports, among which `lb` chooses a packet's path: 1 */
     uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
                           round trip under way; 0: as measured, and not less than 1 Gb/s unless a
                           switch says so */
@@ -121,8 +151,15 @@ struct gradwire_stats {
     uint64_t datagrams_received;
     uint64_t datagrams_refused; /* stray, forged, replayed or malformed */
     uint64_t kernel_drops;      /* receive buffer full */
-    uint64_t timeouts;          /* GRADWIRE_VIA_RING: packets given up because nothing was heard of
-                                   them in time */
+    uint64_t timeouts;          /* packets between ranks given up because nothing was heard of them
+                                   in time */
+    uint64_t rerouted;          /* sums that their `via` cannot do, and that went by ring */
+};
+
+/* Of one call. */
+struct gradwire_call_options {
+    size_t size;           /* of this structure, as gradwire_call_options_init() was told */
+    enum gradwire_via via; /* of all-reduce, reduce and barrier; others take no notice of it */
 };
 
 /* Version of the library, as "1.2.3". */
@@ -152,24 +189,8 @@ GRADWIRE_API void gradwire_close(gradwire *job);
 GRADWIRE_API int gradwire_rank(const gradwire *job);
 GRADWIRE_API int gradwire_world(const gradwire *job);
 
-/*
- * out[i] = in[i] summed (or averaged) over all ranks, for `count` elements; the same bits on every
- * rank. `in` may be `out`. Without a server (GRADWIRE_VIA_RING) floats are added as they
- * are, in an order that depends on the place in the array alone (docs/numbers.md). Else floats are
- * added as integers in units of 2^-27: the error is at most world * 2^-28 for values up to 16,
- * whatever the order of arrival; what does not fit is added as floats in rank order. int32 is
- * exact, or fails with GRADWIRE_ERR_OVERFLOW.
- */
-GRADWIRE_API int gradwire_allreduce(gradwire *job, const void *in, void *out, size_t count,
-                                    enum gradwire_type type, enum gradwire_op op);
-
-/*
- * Starts one and returns at once; `in` and `out` are the job's until it has ended. All ranks start
- * their all-reduces in the same order. GRADWIRE_ERR_BUSY when too many calls are in work.
- */
-GRADWIRE_API int gradwire_allreduce_start(gradwire *job, const void *in, void *out, size_t count,
-                                          enum gradwire_type type, enum gradwire_op op,
-                                          gradwire_call *call);
+/* Fills `options` with defaults. `size` is sizeof(*options). */
+GRADWIRE_API void gradwire_call_options_init(struct gradwire_call_options *options, size_t size);
 
 /* Waits until the call has ended, and returns how. Each call is to be waited for once. */
 GRADWIRE_API int gradwire_wait(gradwire *job, gradwire_call call);
@@ -177,88 +198,152 @@ GRADWIRE_API int gradwire_wait(gradwire *job, gradwire_call call);
 /* As gradwire_wait() if the call has ended: *done is 1; else 0 at once, with *done 0. */
 GRADWIRE_API int gradwire_test(gradwire *job, gradwire_call call, int *done);
 
-/* As gradwire_allreduce(), but only `root` gets the result; `out` is not used elsewhere. */
-GRADWIRE_API int gradwire_reduce(gradwire *job, const void *in, void *out, size_t count,
-                                 enum gradwire_type type, enum gradwire_op op, int root);
-
-/* Every rank gets the `count` elements at root's `data`, bit by bit. */
-GRADWIRE_API int gradwire_broadcast(gradwire *job, void *data, size_t count,
-                                    enum gradwire_type type, int root);
-
-/* out[r * count + i] = in[i] of rank r, bit by bit; `out` holds world * count elements. */
-GRADWIRE_API int gradwire_allgather(gradwire *job, const void *in, void *out, size_t count,
-                                    enum gradwire_type type);
-
-/* out[i] = in[rank * count + i] summed over all ranks; `in` holds world * count elements. */
-GRADWIRE_API int gradwire_reduce_scatter(gradwire *job, const void *in, void *out, size_t count,
-                                         enum gradwire_type type, enum gradwire_op op);
+/*
+ * A descriptor for poll() and epoll: readable as long as a call has ended of which neither
+ * gradwire_test() nor gradwire_wait() has told yet; so where it is readable, test the calls in
+ * work. Now and then it is readable for nothing, until the next gradwire_test(). It is the job's:
+ * do not read from it or close it. Negative: an error.
+ */
+GRADWIRE_API int gradwire_fd(gradwire *job);
 
 /*
- * Sends `bytes` bytes, at least one, to rank `to`, and returns when it has them all; the rank has
- * to call gradwire_receive() with the same tag, 0 to 2^24 - 1, and at least as much room. Messages
- * between two ranks that are under way at the same time need different tags. `via` must be
- * GRADWIRE_VIA_RING: messages travel as its tensors do.
+ * Collective. out[i] = in[i] of all ranks, summed or what `op` says, for `count` elements; the same
+ * bits on every rank. `in` may be `out`. Via ina and ps floats are added as integers in units of
+ * 2^-27: the error is at most world * 2^-28 for values up to 16, whatever the order of arrival;
+ * what does not fit is added as floats in rank order. By ring floats are added as they are, in an
+ * order that depends on the place in the array alone (docs/numbers.md). Integers are exact, or the
+ * job fails with GRADWIRE_ERR_OVERFLOW.
+ */
+GRADWIRE_API int gradwire_allreduce(gradwire *job, const void *in, void *out, size_t count,
+                                    enum gradwire_type type, enum gradwire_op op);
+GRADWIRE_API int gradwire_allreduce_start(gradwire *job, const void *in, void *out, size_t count,
+                                          enum gradwire_type type, enum gradwire_op op,
+                                          gradwire_call *call);
+GRADWIRE_API int gradwire_allreduce_with(gradwire *job, const void *in, void *out, size_t count,
+                                         enum gradwire_type type, enum gradwire_op op,
+                                         const struct gradwire_call_options *options,
+                                         gradwire_call *call);
+
+/* Collective. As gradwire_allreduce(), but only `root` gets the result; elsewhere `out` is not
+ * used, and may be NULL. */
+GRADWIRE_API int gradwire_reduce(gradwire *job, const void *in, void *out, size_t count,
+                                 enum gradwire_type type, enum gradwire_op op, int root);
+GRADWIRE_API int gradwire_reduce_start(gradwire *job, const void *in, void *out, size_t count,
+                                       enum gradwire_type type, enum gradwire_op op, int root,
+                                       gradwire_call *call);
+GRADWIRE_API int gradwire_reduce_with(gradwire *job, const void *in, void *out, size_t count,
+                                      enum gradwire_type type, enum gradwire_op op, int root,
+                                      const struct gradwire_call_options *options,
+                                      gradwire_call *call);
+
+/* Collective. Every rank gets the `count` elements at root's `data`, bit by bit. */
+GRADWIRE_API int gradwire_broadcast(gradwire *job, void *data, size_t count,
+                                    enum gradwire_type type, int root);
+GRADWIRE_API int gradwire_broadcast_start(gradwire *job, void *data, size_t count,
+                                          enum gradwire_type type, int root, gradwire_call *call);
+GRADWIRE_API int gradwire_broadcast_with(gradwire *job, void *data, size_t count,
+                                         enum gradwire_type type, int root,
+                                         const struct gradwire_call_options *options,
+                                         gradwire_call *call);
+
+/* Collective. out[r * count + i] = in[i] of rank r, bit by bit; `out` holds world * count elements.
+ * `in` may be this rank's own place there. */
+GRADWIRE_API int gradwire_allgather(gradwire *job, const void *in, void *out, size_t count,
+                                    enum gradwire_type type);
+GRADWIRE_API int gradwire_allgather_start(gradwire *job, const void *in, void *out, size_t count,
+                                          enum gradwire_type type, gradwire_call *call);
+GRADWIRE_API int gradwire_allgather_with(gradwire *job, const void *in, void *out, size_t count,
+                                         enum gradwire_type type,
+                                         const struct gradwire_call_options *options,
+                                         gradwire_call *call);
+
+/* Collective. out[i] = in[rank * count + i] of all ranks, summed or what `op` says; `in` holds
+ * world * count elements. */
+GRADWIRE_API int gradwire_reduce_scatter(gradwire *job, const void *in, void *out, size_t count,
+                                         enum gradwire_type type, enum gradwire_op op);
+GRADWIRE_API int gradwire_reduce_scatter_start(gradwire *job, const void *in, void *out,
+                                               size_t count, enum gradwire_type type,
+                                               enum gradwire_op op, gradwire_call *call);
+GRADWIRE_API int gradwire_reduce_scatter_with(gradwire *job, const void *in, void *out,
+                                              size_t count, enum gradwire_type type,
+                                              enum gradwire_op op,
+                                              const struct gradwire_call_options *options,
+                                              gradwire_call *call);
+
+/* Collective. Ends when all ranks have started it. */
+GRADWIRE_API int gradwire_barrier(gradwire *job);
+GRADWIRE_API int gradwire_barrier_start(gradwire *job, gradwire_call *call);
+GRADWIRE_API int gradwire_barrier_with(gradwire *job, const struct gradwire_call_options *options,
+                                       gradwire_call *call);
+
+/*
+ * Sends `bytes` bytes, at least one, to rank `to`, and ends when it has them all; the rank has to
+ * call gradwire_receive() with the same tag, 0 to 2^24 - 1, and at least as much room. Messages
+ * between two ranks that are under way at the same time need different tags.
  */
 GRADWIRE_API int gradwire_send(gradwire *job, const void *data, size_t bytes, int to, uint32_t tag);
-
-/* Starts one and returns at once; `data` is the job's until it has ended. */
 GRADWIRE_API int gradwire_send_start(gradwire *job, const void *data, size_t bytes, int to,
                                      uint32_t tag, gradwire_call *call);
+GRADWIRE_API int gradwire_send_with(gradwire *job, const void *data, size_t bytes, int to,
+                                    uint32_t tag, const struct gradwire_call_options *options,
+                                    gradwire_call *call);
 
-/* Waits for a message of at most `bytes` bytes from rank `from`. */
+/* Ends when a message of at most `bytes` bytes has come from rank `from`. */
 GRADWIRE_API int gradwire_receive(gradwire *job, void *data, size_t bytes, int from, uint32_t tag);
-
-/* Starts one and returns at once; `data` is the job's until it has ended. */
 GRADWIRE_API int gradwire_receive_start(gradwire *job, void *data, size_t bytes, int from,
                                         uint32_t tag, gradwire_call *call);
+GRADWIRE_API int gradwire_receive_with(gradwire *job, void *data, size_t bytes, int from,
+                                       uint32_t tag, const struct gradwire_call_options *options,
+                                       gradwire_call *call);
 
 /*
  * A parameter server that all ranks are together: each keeps a part of the values, which are arrays
  * of one type with a number, their key. A push adds `count` elements to the value of `key`, which
- * the first push of all ranks makes, and returns when they have been added: exactly once, whatever
- * the network does. Pushes and pulls of one rank at one key are done in the order of the calls,
- * started ones too; those of other ranks whenever they arrive. A pull gets the value as it is then:
- * all of a push, or nothing of it. The complete sum is what one gets behind a barrier:
+ * the first push of all ranks makes, and ends when they have been added: exactly once, whatever the
+ * network does. Pushes and pulls of one rank at one key are done in the order of the calls, started
+ * ones too; those of other ranks whenever they arrive. A pull gets the value as it is then: all of
+ * a push, or nothing of it. The complete sum is what one gets behind a barrier:
  *
  *     gradwire_push(job, key, gradients, count, GRADWIRE_FLOAT32);
  *     gradwire_barrier(job);
  *     gradwire_pull(job, key, sums, count, GRADWIRE_FLOAT32);
  *
  * All ranks use a key with the same count and type. A value lasts until the ranks close the job.
- * Nobody else has to call anything. `via` must be GRADWIRE_VIA_RING.
+ * Nobody else has to call anything.
  *
- * Floats, 16-bit ones too, are kept and added as float32, each sum rounded to nearest, and rounded
- * to the type when they are pulled. They are added in the order of arrival, so the last bits of a
- * sum of more than two pushes may differ from run to run; all who pull it then get the same.
+ * 16-bit floats are kept and added as float32, and rounded to the type when they are pulled. Sums
+ * of floats are rounded to nearest one by one, in the order of arrival, so the last bits of a sum
+ * of more than two pushes may differ from run to run; all who pull it then get the same.
  *
  * The rank that keeps a value is splitmix64's finaliser of the key, modulo `world`. Besides the
- * value (4 bytes an element) it needs memory for each push or pull of more than 1000 bytes that is
- * under way. Size: at most 2^36 bytes of data.
+ * value (4 bytes an element, or as many as the type has) it needs memory for each push or pull of
+ * more than 1000 bytes that is under way. Size: at most 2^36 bytes of data.
  *
  * These errors are of the call alone; the value is as it was, and the job goes on:
  *   GRADWIRE_ERR_INVALID    an argument; a count or type that is not the value's (the line names
  *                           both); a pull of a key that nobody has pushed
- *   GRADWIRE_ERR_OVERFLOW   a sum of int32 does not fit an int32
+ *   GRADWIRE_ERR_OVERFLOW   a sum of integers does not fit their type
  *   GRADWIRE_ERR_NO_MEMORY  the rank that the line names has none for the value
- *   GRADWIRE_ERR_BUSY, GRADWIRE_ERR_UNSUPPORTED
+ *   GRADWIRE_ERR_BUSY
  */
 GRADWIRE_API int gradwire_push(gradwire *job, uint64_t key, const void *data, size_t count,
                                enum gradwire_type type);
-
-/* Starts one and returns at once; `data` is the job's, and unchanged, until it has ended. */
 GRADWIRE_API int gradwire_push_start(gradwire *job, uint64_t key, const void *data, size_t count,
                                      enum gradwire_type type, gradwire_call *call);
+GRADWIRE_API int gradwire_push_with(gradwire *job, uint64_t key, const void *data, size_t count,
+                                    enum gradwire_type type,
+                                    const struct gradwire_call_options *options,
+                                    gradwire_call *call);
 
 /* Copies the value of `key` to `data`; see gradwire_push(). */
 GRADWIRE_API int gradwire_pull(gradwire *job, uint64_t key, void *data, size_t count,
                                enum gradwire_type type);
-
-/* Starts one and returns at once; `data` is the job's until it has ended. */
 GRADWIRE_API int gradwire_pull_start(gradwire *job, uint64_t key, void *data, size_t count,
                                      enum gradwire_type type, gradwire_call *call);
-
-/* Returns when all ranks have called it. */
-GRADWIRE_API int gradwire_barrier(gradwire *job);
+GRADWIRE_API int gradwire_pull_with(gradwire *job, uint64_t key, void *data, size_t count,
+                                    enum gradwire_type type,
+                                    const struct gradwire_call_options *options,
+                                    gradwire_call *call);
 
 GRADWIRE_API int gradwire_get_stats(const gradwire *job, struct gradwire_stats *stats);
 

@@ -6,7 +6,7 @@
 
 #define RETRY   (100 * GW_US)
 #define BEAT    GW_MS
-#define TIMEOUT GW_MS
+#define TIMEOUT (200 * GW_US)
 
 static void *take(void *context, size_t size)
 {
@@ -117,6 +117,7 @@ void gw_job_model_rank_die(struct gw_job_model *m, uint32_t rank)
         give(actor, (unsigned char *)actor->blocks.next + gw_aligned(sizeof(actor->blocks)));
     free(actor->memory);
     m->result->ranks[rank] = (struct gw_job_model_rank){.end = GW_JOB_MODEL_DIED};
+    actor->is_dead = true;
     vanish(m, rank, GW_JOB_MODEL_SILENCE);
 }
 
@@ -152,6 +153,17 @@ static void end(struct gw_job_model *m, struct gw_job_model_actor *actor,
         assert_in_range(event->reason, GW_JOB_OK + 1, GW_JOB_REASONS - 1);
         assert_in_range(event->about, 0, m->cfg->world);
         assert_in_range(event->server, 0, m->cfg->servers);
+    }
+    if (getenv("T_DBG") && !has_left) {
+        print_message("rank %u fails at %lu us: %s about %u server %u\n", actor->rank,
+                      (gw_job_model_now(m) - m->begin) / GW_US, gw_job_reason_text(event->reason),
+                      event->about, event->server);
+        for (uint32_t i = 0; atoi(getenv("T_DBG")) > 1 && i < GW_COMMUNICATOR_CALLS_MAX; i++)
+            if (actor->works[i].index) {
+                const struct gw_model_call *c = &m->cfg->calls[actor->works[i].index - 1];
+                print_message("   call %u kind %u via %u from %u to %u count %lu\n",
+                              actor->works[i].index, c->kind, c->via, c->from, c->to, c->count);
+            }
     }
     result->end = has_left ? GW_JOB_MODEL_LEFT : GW_JOB_MODEL_FAILED;
     result->ended = gw_job_model_now(m) - m->begin;

@@ -14,6 +14,8 @@ enum {
     PHASE_NONE = -1,
 };
 
+#define RANK_STALL (30 * GW_S) /* as jobs have it, unless they say otherwise */
+
 struct server_cfg {
     struct gw_daemon_common common; /* first */
     char switch_name[GW_PARAM_TEXT_MAX];
@@ -81,6 +83,8 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
         .ports = PORTS,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
+        .ranks_max = GW_DAEMON_PEERS_MAX,
+        .stall = RANK_STALL,
         .mtu = 4 * cfg->common.values,
         .values = (uint16_t)cfg->common.values,
         .window = (uint16_t)cfg->window,
@@ -112,6 +116,8 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
     if (event->dial >= 0) {
         if (event->kind == GW_NEIGHBOUR_UP)
             gw_overlay_home_way_out(own->home, event->peer);
+        else
+            gw_overlay_home_cut_off(own->home);
         gw_daemon_log(daemon, "the fabric's switch at %s: %s", name,
                       event->kind == GW_NEIGHBOUR_UP ? "up"
                       : event->kind == GW_NEIGHBOUR_DOWN
@@ -128,6 +134,12 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
         gw_daemon_log(daemon, "%s, job %08x rank %u of %u: %s", name, event->said.job,
                       event->said.rank, event->said.world,
                       event->kind == GW_NEIGHBOUR_UP ? "up" : "down");
+}
+
+static void turn(void *pointer)
+{
+    struct own *own = pointer;
+    gw_overlay_home_poll(own->home);
 }
 
 static const char *phase_text(enum gw_coordinator_phase phase)
@@ -193,14 +205,14 @@ static void status(void *pointer, json_t *status)
     char number[16];
     json_t *jobs = json_array();
     for (uint32_t i = 0; gw_overlay_server_view(gw_overlay_home_server(own->home), i, &view); i++) {
-        const struct gw_server_stats *stats = view.server;
+        const struct gw_server_stats *stats = &view.server;
         snprintf(number, sizeof(number), "%08x", view.job.job);
         json_array_append_new(
             jobs,
             json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job", number,
                       "workers", (int)view.job.world, "phase", phase_text(view.phase), "epoch",
-                      (int)view.epoch, "epochs", (json_int_t)view.coordinator->epochs, "losses",
-                      (json_int_t)view.coordinator->silences, "results", (json_int_t)stats->results,
+                      (int)view.epoch, "epochs", (json_int_t)view.coordinator.epochs, "losses",
+                      (json_int_t)view.coordinator.silences, "results", (json_int_t)stats->results,
                       "complete", (json_int_t)stats->complete, "partial",
                       (json_int_t)stats->partial, "overflowed", (json_int_t)stats->overflowed,
                       "restored", (json_int_t)stats->restored, "bytes", (json_int_t)stats->bytes));
@@ -233,6 +245,7 @@ int gw_cmd_server(int argc, char **argv)
         .open = open_server,
         .close = close_server,
         .neighbour = neighbour,
+        .turn = turn,
         .look = look,
         .status = status,
     };

@@ -212,6 +212,8 @@ static int run(struct gw_daemon *daemon, char *error)
         int code = gw_station_turn(daemon->station, daemon->look_at, error);
         if (code)
             return GW_EXIT_FAILURE;
+        if (daemon->kind->turn)
+            daemon->kind->turn(daemon->own);
         take_neighbours(daemon);
         if (gw_loop_has_input(loop)) {
             take_signals(daemon);

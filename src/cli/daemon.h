@@ -104,6 +104,8 @@ struct gw_daemon_kind {
     void (*close)(void *own); /* after the station is closed */
     /* A neighbour came or went; logs what it does. */
     void (*neighbour)(struct gw_daemon *daemon, void *own, const struct gw_neighbour_event *event);
+    /* After every turn of the station; NULL: nothing. */
+    void (*turn)(void *own);
     /* Once in a while: logs what has changed. */
     void (*look)(struct gw_daemon *daemon, void *own);
     /* Of its links, for those who ask; NULL: not known. */

@@ -18,7 +18,9 @@ struct gradwire {
     int rank, world;
     uint32_t deadline_ms;
     pid_t owner;                     /* process that opened it */
-    bool has_messages;               /* its ranks can send to each other */
+    bool is_watched;                 /* somebody waits for gradwire_fd() */
+    uint32_t untold;                 /* calls that have ended, and were not asked for since */
+    bool is_untold[GW_IO_CALLS_MAX]; /* whether the last of each place that has ended is such */
     uint64_t started;                /* calls */
     uint64_t ended[GW_IO_CALLS_MAX]; /* the last call of each place that has ended */
     int errors[GW_IO_CALLS_MAX];     /* how */
@@ -53,9 +55,9 @@ const char *gradwire_error_text(int error)
     case GRADWIRE_ERR_PEER:
         return "a worker, server or switch is lost, or refuses";
     case GRADWIRE_ERR_OVERFLOW:
-        return "a sum does not fit its type";
+        return "a result does not fit its type";
     case GRADWIRE_ERR_UNSUPPORTED:
-        return "not built yet, or not with this transport";
+        return "not supported";
     case GRADWIRE_ERR_CLOSED:
         return "an earlier failure has ended the job";
     case GRADWIRE_ERR_FORKED:
@@ -80,14 +82,22 @@ static bool has_ended(const struct gradwire *job, uint64_t call)
     return job->ended[call % GW_IO_CALLS_MAX] >= call;
 }
 
-/* Takes completions until `call` has ended; waits up to `wait_ms` without any. */
+static void set_untold(struct gradwire *job, uint64_t call, bool is_untold)
+{
+    bool *place = &job->is_untold[call % GW_IO_CALLS_MAX];
+    job->untold += (uint32_t)is_untold - (uint32_t)*place;
+    *place = is_untold;
+}
+
+/* Takes all completions there are; waits up to `wait_ms` if `call` is not among them yet. */
 static bool await(struct gradwire *job, uint64_t call, int wait_ms)
 {
     struct gw_completion completion;
-    while (!has_ended(job, call) && gw_io_receive(job->io, &completion, wait_ms)) {
+    while (gw_io_receive(job->io, &completion, has_ended(job, call) ? 0 : wait_ms)) {
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
+        set_untold(job, completion.call, true);
         job->has_failed |=
             completion.error != GRADWIRE_OK && !gw_io_refusal(job->io, completion.call);
     }
@@ -121,7 +131,6 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
         .world = plan.world,
         .deadline_ms = (uint32_t)(plan.stall / GW_MS),
         .owner = getpid(),
-        .has_messages = plan.via == GRADWIRE_VIA_RING,
     };
     code = gw_io_start(&plan, &job->io, error);
     if (code) {
@@ -151,11 +160,6 @@ void gradwire_close(struct gradwire *job)
     free(job);
 }
 
-bool gw_calls_has_messages(const struct gradwire *job)
-{
-    return job->has_messages;
-}
-
 int gradwire_rank(const struct gradwire *job)
 {
     return job->rank;
@@ -166,41 +170,80 @@ int gradwire_world(const struct gradwire *job)
     return job->world;
 }
 
-int gw_calls_start(struct gradwire *job, struct gw_command *command, gradwire_call *call)
+int gw_calls_check_type(enum gradwire_type type)
+{
+    if ((uint32_t)type > GRADWIRE_UINT8)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "type %d is not known", type);
+    return GRADWIRE_OK;
+}
+
+int gw_calls_check_place(const gradwire_call *call)
+{
+    if (!call)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "no place is given for the number of the call");
+    return GRADWIRE_OK;
+}
+
+void gradwire_call_options_init(struct gradwire_call_options *options, size_t size)
+{
+    const struct gradwire_call_options defaults = {.size = size, .via = GRADWIRE_VIA_DEFAULT};
+    memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
+}
+
+/* Fills in what the options say; NULL: the defaults. */
+static int take_options(const struct gradwire_call_options *options, struct gw_call *call)
+{
+    call->via = GW_VIA_DEFAULT;
+    if (!options)
+        return GRADWIRE_OK;
+    if (options->size != sizeof(*options)) /* so far there has been one version */
+        return gw_calls_fail(GRADWIRE_ERR_INVALID,
+                             "the options of the call are of another version of the library");
+    if ((uint32_t)options->via > GRADWIRE_VIA_DEFAULT)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring",
+                             options->via);
+    call->via = (enum gw_via)options->via;
+    return GRADWIRE_OK;
+}
+
+/* Starts a call, whose number it fills in. */
+static int start(struct gradwire *job, struct gw_call *call)
 {
     uint64_t next = job->started + 1;
     await(job, job->started, 0);
     if (job->has_failed)
         return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
-    command->call = next;
+    call->number = next;
     bool has_room = next <= GW_IO_CALLS_MAX || has_ended(job, next - GW_IO_CALLS_MAX);
-    if (!has_room || !gw_io_send(job->io, command))
+    if (!has_room || !gw_io_send(job->io, call))
         return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
-    *call = job->started = next;
+    job->started = next;
+    set_untold(job, next, false); /* nobody can ask for the last one of this place any more */
     return GRADWIRE_OK;
 }
 
-int gradwire_allreduce_start(struct gradwire *job, const void *in, void *out, size_t count,
-                             enum gradwire_type type, enum gradwire_op op, gradwire_call *call)
+int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how how)
+{
+    int code = take_options(how.options, call);
+    if (!code)
+        code = start(job, call);
+    if (code)
+        return code;
+    if (!how.call)
+        return gradwire_wait(job, call->number);
+    *how.call = call->number;
+    return GRADWIRE_OK;
+}
+
+int gradwire_fd(struct gradwire *job)
 {
     int code = gw_calls_check(job);
     if (code)
         return code;
-    if ((uint32_t)type > GRADWIRE_INT32 || (uint32_t)op > GRADWIRE_AVERAGE)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "type %d or op %d is not known", type, op);
-    if (op == GRADWIRE_AVERAGE && type == GRADWIRE_INT32)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "an average is of floats, not of int32");
-    if (!in || !out || count == 0)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
-    struct gw_command command = {
-        .kind = GW_COMMAND_REDUCE,
-        .in = in,
-        .out = out,
-        .count = count,
-        .type = (uint8_t)type,
-        .op = (uint8_t)(op == GRADWIRE_AVERAGE ? GW_OP_AVERAGE : GW_OP_SUM),
-    };
-    return gw_calls_start(job, &command, call);
+    job->is_watched = true;
+    if (job->untold)
+        gw_io_recall(job->io);
+    return gw_io_fd(job->io);
 }
 
 int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
@@ -211,7 +254,13 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
     if (call == 0 || call > job->started || call + GW_IO_CALLS_MAX <= job->started)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "call %llu is not in work",
                              (unsigned long long)call);
+    if (job->is_watched) /* before it looks: what ends later makes it readable again */
+        gw_io_drain(job->io);
     *done = await(job, call, 0);
+    if (*done)
+        set_untold(job, call, false);
+    if (job->is_watched && job->untold)
+        gw_io_recall(job->io);
     if (!*done)
         return GRADWIRE_OK;
     code = job->errors[call % GW_IO_CALLS_MAX];
@@ -229,16 +278,6 @@ int gradwire_wait(struct gradwire *job, gradwire_call call)
     while (!await(job, call, -1))
         continue;
     return gradwire_test(job, call, &done);
-}
-
-int gradwire_allreduce(struct gradwire *job, const void *in, void *out, size_t count,
-                       enum gradwire_type type, enum gradwire_op op)
-{
-    gradwire_call call = 0;
-    if (count == 0)
-        return gw_calls_check(job);
-    int code = gradwire_allreduce_start(job, in, out, count, type, op, &call);
-    return code ? code : gradwire_wait(job, call);
 }
 
 int gradwire_get_stats(const struct gradwire *job, struct gradwire_stats *stats)

@@ -11,10 +11,21 @@ int gw_calls_fail(int error, const char *format, ...) __attribute__((format(prin
 /* GRADWIRE_OK if this process may call with the job; else an error that is reported. */
 int gw_calls_check(const gradwire *job);
 
-/* Whether the job's ranks can send messages to each other. */
-bool gw_calls_has_messages(const gradwire *job);
+/* GRADWIRE_OK if the type is known; else an error that is reported. */
+int gw_calls_check_type(enum gradwire_type type);
 
-/* Starts a checked call, whose number it fills in. */
-int gw_calls_start(gradwire *job, struct gw_command *command, gradwire_call *call);
+/* How a call is to be made: options of it alone, or NULL, and where its number goes. */
+struct gw_calls_how {
+    const struct gradwire_call_options *options;
+    gradwire_call *call; /* NULL: wait */
+};
+
+/* Starts a checked call, whose number and `via` it fills in, and waits for it unless its number is
+ * asked for. */
+int gw_calls_run(gradwire *job, struct gw_call *call, struct gw_calls_how how);
+
+/* Of the form that always starts: GRADWIRE_OK, or an error that is reported: the number is to go
+ * nowhere. */
+int gw_calls_check_place(const gradwire_call *call);
 
 #endif

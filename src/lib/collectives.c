@@ -1,30 +1,30 @@
-/*
- * Collectives that are special cases of the sum over all ranks: what a rank does not contribute is
- * zero. Bits that are to arrive as they are travel as int32, whose sums are exact.
- */
-#include <stdlib.h>
-#include <string.h>
+/* Collectives: calls that all ranks start in the same order. See gradwire.h. */
+#include <stdint.h>
 
 #include "lib/calls.h"
 
-static size_t size_of(enum gradwire_type type)
+_Static_assert(GRADWIRE_UINT8 == (int)GW_DTYPE_U8 && GRADWIRE_FLOAT64 == (int)GW_DTYPE_F64 &&
+                   GRADWIRE_INT32 == (int)GW_DTYPE_I32,
+               "the core's numbers of types");
+_Static_assert(GRADWIRE_PRODUCT == (int)GW_OP_PRODUCT && GRADWIRE_MIN == (int)GW_OP_MIN &&
+                   GRADWIRE_AVERAGE == (int)GW_OP_AVERAGE,
+               "the core's numbers of operations");
+
+/* Whether `count` elements of each rank fit into memory. */
+static int check_count(const gradwire *job, uint64_t count, enum gw_dtype type)
 {
-    return type == GRADWIRE_FLOAT16 || type == GRADWIRE_BFLOAT16 ? 2 : 4;
+    if (count > PTRDIFF_MAX / gw_dtype_size(type) / (size_t)gradwire_world(job))
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is %llu: so much fits no memory",
+                             (unsigned long long)count);
+    return GRADWIRE_OK;
 }
 
-/* Checks what gradwire_allreduce() does not see, or sees too late. */
-static int check(const gradwire *job, const void *in, const void *out, size_t count,
-                 enum gradwire_type type)
+static int check_op(int op, enum gw_dtype type)
 {
-    int code = gw_calls_check(job);
-    if (code)
-        return code;
-    if ((uint32_t)type > GRADWIRE_INT32)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "type %d is not known", type);
-    if (count && (!in || !out))
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL");
-    if (count > PTRDIFF_MAX / sizeof(int32_t) / (size_t)gradwire_world(job))
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is %zu: so much fits no memory", count);
+    if ((uint32_t)op > GRADWIRE_PRODUCT)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "op %d is not known", op);
+    if (op == GRADWIRE_AVERAGE && !gw_dtype_is_float(type))
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "an average is of floats, not of int32");
     return GRADWIRE_OK;
 }
 
@@ -36,98 +36,186 @@ static int check_root(const gradwire *job, int root)
     return GRADWIRE_OK;
 }
 
-/* Makes room for `bytes` of zeroes in int32, at least one; the caller frees it. */
-static int take_words(size_t bytes, int32_t **words)
+/* Checks what all collectives of tensors have in common, and runs one. An empty one that is waited
+ * for is done. */
+static int run(gradwire *job, struct gw_call *call, struct gw_calls_how how)
 {
-    *words = calloc(bytes / sizeof(int32_t) + 1, sizeof(int32_t));
-    return *words ? GRADWIRE_OK : gw_calls_fail(GRADWIRE_ERR_NO_MEMORY, "out of memory");
+    int code = check_count(job, call->count, call->type);
+    if (!code)
+        code = check_op((int)call->op, call->type);
+    if (code)
+        return code;
+    if (call->count == 0 && !how.call)
+        return GRADWIRE_OK;
+    bool has_in = call->in || call->kind == GW_CALL_BROADCAST;
+    bool has_out =
+        call->out || (call->kind == GW_CALL_REDUCE && (int)call->peer != gradwire_rank(job));
+    if (!has_in || !has_out || call->count == 0)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
+    return gw_calls_run(job, call, how);
 }
 
-/* Sums `bytes` in int32; what is behind them in the last one is zero on all ranks. */
-static int share(gradwire *job, int32_t *words, size_t bytes)
+/* Of a job and a type that may be used. */
+static int check(const gradwire *job, enum gradwire_type type)
 {
-    size_t count = (bytes + sizeof(int32_t) - 1) / sizeof(int32_t);
-    return gradwire_allreduce(job, words, words, count, GRADWIRE_INT32, GRADWIRE_SUM);
+    int code = gw_calls_check(job);
+    return code ? code : gw_calls_check_type(type);
+}
+
+int gradwire_allreduce_with(gradwire *job, const void *in, void *out, size_t count,
+                            enum gradwire_type type, enum gradwire_op op,
+                            const struct gradwire_call_options *options, gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_ALLREDUCE,
+                           .in = in,
+                           .out = out,
+                           .count = count,
+                           .type = (enum gw_dtype)type,
+                           .op = (enum gw_op)op};
+    int code = check(job, type);
+    return code ? code : run(job, &what, (struct gw_calls_how){options, call});
+}
+
+int gradwire_allreduce(gradwire *job, const void *in, void *out, size_t count,
+                       enum gradwire_type type, enum gradwire_op op)
+{
+    return gradwire_allreduce_with(job, in, out, count, type, op, NULL, NULL);
+}
+
+int gradwire_allreduce_start(gradwire *job, const void *in, void *out, size_t count,
+                             enum gradwire_type type, enum gradwire_op op, gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_allreduce_with(job, in, out, count, type, op, NULL, call);
+}
+
+int gradwire_reduce_with(gradwire *job, const void *in, void *out, size_t count,
+                         enum gradwire_type type, enum gradwire_op op, int root,
+                         const struct gradwire_call_options *options, gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_REDUCE,
+                           .in = in,
+                           .out = out,
+                           .count = count,
+                           .type = (enum gw_dtype)type,
+                           .op = (enum gw_op)op,
+                           .peer = (uint32_t)root};
+    int code = check(job, type);
+    if (!code)
+        code = check_root(job, root);
+    return code ? code : run(job, &what, (struct gw_calls_how){options, call});
 }
 
 int gradwire_reduce(gradwire *job, const void *in, void *out, size_t count, enum gradwire_type type,
                     enum gradwire_op op, int root)
 {
-    int32_t *unused;
-    int code = check(job, in, in, count, type);
+    return gradwire_reduce_with(job, in, out, count, type, op, root, NULL, NULL);
+}
+
+int gradwire_reduce_start(gradwire *job, const void *in, void *out, size_t count,
+                          enum gradwire_type type, enum gradwire_op op, int root,
+                          gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_reduce_with(job, in, out, count, type, op, root, NULL, call);
+}
+
+int gradwire_broadcast_with(gradwire *job, void *data, size_t count, enum gradwire_type type,
+                            int root, const struct gradwire_call_options *options,
+                            gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_BROADCAST,
+                           .in = data,
+                           .out = data,
+                           .count = count,
+                           .type = (enum gw_dtype)type,
+                           .peer = (uint32_t)root};
+    int code = check(job, type);
     if (!code)
         code = check_root(job, root);
-    if (code)
-        return code;
-    if (root == gradwire_rank(job))
-        return gradwire_allreduce(job, in, out, count, type, op);
-    code = take_words(count * size_of(type), &unused);
-    if (code)
-        return code;
-    code = gradwire_allreduce(job, in, unused, count, type, op);
-    free(unused);
-    return code;
+    return code ? code : run(job, &what, (struct gw_calls_how){options, call});
 }
 
 int gradwire_broadcast(gradwire *job, void *data, size_t count, enum gradwire_type type, int root)
 {
-    int32_t *all;
-    size_t bytes = count * size_of(type);
-    int code = check(job, data, data, count, type);
-    if (!code)
-        code = check_root(job, root);
-    if (!code)
-        code = take_words(bytes, &all);
-    if (code)
-        return code;
-    if (root == gradwire_rank(job))
-        memcpy(all, data, bytes);
-    code = share(job, all, bytes);
-    if (code == GRADWIRE_OK)
-        memcpy(data, all, bytes);
-    free(all);
-    return code;
+    return gradwire_broadcast_with(job, data, count, type, root, NULL, NULL);
+}
+
+int gradwire_broadcast_start(gradwire *job, void *data, size_t count, enum gradwire_type type,
+                             int root, gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_broadcast_with(job, data, count, type, root, NULL, call);
+}
+
+int gradwire_allgather_with(gradwire *job, const void *in, void *out, size_t count,
+                            enum gradwire_type type, const struct gradwire_call_options *options,
+                            gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_ALLGATHER,
+                           .in = in,
+                           .out = out,
+                           .count = count,
+                           .type = (enum gw_dtype)type};
+    int code = check(job, type);
+    return code ? code : run(job, &what, (struct gw_calls_how){options, call});
 }
 
 int gradwire_allgather(gradwire *job, const void *in, void *out, size_t count,
                        enum gradwire_type type)
 {
-    int32_t *all;
-    int code = check(job, in, out, count, type);
-    if (code)
-        return code;
-    size_t bytes = count * size_of(type), total = bytes * (size_t)gradwire_world(job);
-    code = take_words(total, &all);
-    if (code)
-        return code;
-    memcpy((char *)all + bytes * (size_t)gradwire_rank(job), in, bytes);
-    code = share(job, all, total);
-    if (code == GRADWIRE_OK)
-        memcpy(out, all, total);
-    free(all);
-    return code;
+    return gradwire_allgather_with(job, in, out, count, type, NULL, NULL);
+}
+
+int gradwire_allgather_start(gradwire *job, const void *in, void *out, size_t count,
+                             enum gradwire_type type, gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_allgather_with(job, in, out, count, type, NULL, call);
+}
+
+int gradwire_reduce_scatter_with(gradwire *job, const void *in, void *out, size_t count,
+                                 enum gradwire_type type, enum gradwire_op op,
+                                 const struct gradwire_call_options *options, gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_REDUCE_SCATTER,
+                           .in = in,
+                           .out = out,
+                           .count = count,
+                           .type = (enum gw_dtype)type,
+                           .op = (enum gw_op)op};
+    int code = check(job, type);
+    return code ? code : run(job, &what, (struct gw_calls_how){options, call});
 }
 
 int gradwire_reduce_scatter(gradwire *job, const void *in, void *out, size_t count,
                             enum gradwire_type type, enum gradwire_op op)
 {
-    int32_t *all;
-    int code = check(job, in, out, count, type);
-    if (code)
-        return code;
-    size_t bytes = count * size_of(type), world = (size_t)gradwire_world(job);
-    code = take_words(bytes * world, &all);
-    if (code)
-        return code;
-    code = gradwire_allreduce(job, in, all, count * world, type, op);
-    if (code == GRADWIRE_OK)
-        memcpy(out, (char *)all + bytes * (size_t)gradwire_rank(job), bytes);
-    free(all);
-    return code;
+    return gradwire_reduce_scatter_with(job, in, out, count, type, op, NULL, NULL);
+}
+
+int gradwire_reduce_scatter_start(gradwire *job, const void *in, void *out, size_t count,
+                                  enum gradwire_type type, enum gradwire_op op, gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_reduce_scatter_with(job, in, out, count, type, op, NULL, call);
+}
+
+int gradwire_barrier_with(gradwire *job, const struct gradwire_call_options *options,
+                          gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_BARRIER};
+    int code = gw_calls_check(job);
+    return code ? code : gw_calls_run(job, &what, (struct gw_calls_how){options, call});
 }
 
 int gradwire_barrier(gradwire *job)
 {
-    int32_t one = 1;
-    return gradwire_allreduce(job, &one, &one, 1, GRADWIRE_INT32, GRADWIRE_SUM);
+    return gradwire_barrier_with(job, NULL, NULL);
+}
+
+int gradwire_barrier_start(gradwire *job, gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_barrier_with(job, NULL, call);
 }

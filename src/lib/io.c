@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,10 +12,6 @@
 
 #include "base/align.h"
 #include "base/error.h"
-
-enum {
-    MTU_MIN = 256,
-};
 
 #define TURN (100 * GW_MS)
 
@@ -43,15 +40,12 @@ static void step(struct gw_io *io)
 {
     bool is_late = !gw_time_before(gw_io_now(io), io->phase_until);
     switch (io->phase) {
-    case GW_IO_ATTACHING:
-        io->kind->attach(io, is_late);
-        break;
     case GW_IO_RUNNING:
         if (io->is_leaving && io->call_count) {
             gw_io_fail(io, GRADWIRE_ERR_CLOSED, "the job was closed with calls in work");
         } else if (io->is_leaving) {
             gw_io_enter(io, GW_IO_LEAVING, io->plan.stall);
-            io->kind->leave(io);
+            gw_communicator_leave(io->comm, gw_io_now(io));
         }
         break;
     case GW_IO_LEAVING:
@@ -59,10 +53,10 @@ static void step(struct gw_io *io)
             gw_io_enter(io, GW_IO_LINGERING, io->plan.stall);
         break;
     case GW_IO_LINGERING:
-        if (is_late || io->kind->is_deserted(io))
+        if (is_late || gw_io_is_deserted(io))
             gw_io_enter(io, GW_IO_OVER, 0);
         break;
-    case GW_IO_JOINING:
+    case GW_IO_OPENING:
     case GW_IO_OVER:
         break;
     }
@@ -72,14 +66,91 @@ static void step(struct gw_io *io)
 static bool is_finished(const struct gw_io *io)
 {
     return io->phase == GW_IO_OVER && io->is_leaving &&
-           !(gw_time_before(gw_io_now(io), io->phase_until) && io->kind->is_owing(io));
+           (!gw_time_before(gw_io_now(io), io->phase_until) || gw_io_is_deserted(io));
 }
 
 static void take_neighbours(struct gw_io *io)
 {
     struct gw_neighbour_event event;
-    while (gw_station_poll(io->station, &event))
-        io->kind->take_neighbour(io, &event);
+    char text[GW_NET_ERROR_MAX];
+    while (gw_station_poll(io->station, &event)) {
+        if (event.dial < 0 && io->home) {
+            gw_overlay_home_neighbour(io->home, &event, text);
+            if (*text)
+                fprintf(stderr, "gradwire: %s\n", text);
+        }
+        bool may_be = gw_ways_neighbour(io->ways, &event, text);
+        if (!may_be && io->phase < GW_IO_LEAVING)
+            gw_io_fail(io, GRADWIRE_ERR_PEER, "%s", text);
+    }
+}
+
+static void failed(struct gw_io *io, const struct gw_communicator_event *event)
+{
+    char text[GW_IO_TEXT_MAX];
+    int error = gw_io_describe(io, event, text, sizeof(text));
+    if (io->phase == GW_IO_LEAVING)
+        gw_io_enter(io, GW_IO_LINGERING, io->plan.stall); /* nothing of ours is in work */
+    else if (io->phase < GW_IO_LEAVING)
+        gw_io_fail(io, error, "%s", text);
+}
+
+static void refused(struct gw_io *io, const struct gw_communicator_event *event)
+{
+    char text[GW_IO_TEXT_MAX];
+    int error = gw_io_describe_refusal(&event->refusal, text, sizeof(text));
+    gw_io_refuse_call(io, event->call, error, text);
+}
+
+/* Takes all events of this rank, and of the home if it is here. */
+static void take_events(struct gw_io *io)
+{
+    gw_time now = gw_io_now(io);
+    struct gw_event happened;
+    struct gw_communicator_event event;
+    while (gw_endpoint_poll(io->endpoint, &happened, 1))
+        gw_communicator_event(io->comm, &happened, now);
+    if (io->home)
+        gw_overlay_home_poll(io->home);
+    while (gw_communicator_poll(io->comm, &event, now)) {
+        switch (event.kind) {
+        case GW_COMMUNICATOR_OPEN:
+            gw_io_opened(io);
+            break;
+        case GW_COMMUNICATOR_WANTS:
+            gw_ways_want(io->ways, event.rank);
+            break;
+        case GW_COMMUNICATOR_DONE:
+            gw_io_end_call(io, event.call, event.bytes);
+            break;
+        case GW_COMMUNICATOR_REFUSED:
+            refused(io, &event);
+            break;
+        case GW_COMMUNICATOR_FAILED:
+            failed(io, &event);
+            break;
+        case GW_COMMUNICATOR_LEFT:
+            gw_io_enter(io, GW_IO_LINGERING, io->plan.stall);
+            break;
+        }
+    }
+}
+
+/* When the thread has to look at the job again, without anything arriving. */
+static gw_time wake_time(const struct gw_io *io)
+{
+    gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
+    if (gw_communicator_has_work(io->comm))
+        return now;
+    gw_time at = gw_time_add(now, TURN);
+    return gw_deadline_before(deadline, at) ? deadline : at;
+}
+
+static void expire(struct gw_io *io)
+{
+    gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
+    if (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline))
+        gw_communicator_expire(io->comm, now);
 }
 
 static void *io_main(void *argument)
@@ -89,70 +160,26 @@ static void *io_main(void *argument)
     while (!is_finished(io)) {
         gw_io_take_commands(io);
         step(io);
-        gw_time wait = io->kind->has_work(io) ? 0 : TURN;
-        int code = gw_station_turn(io->station, gw_time_add(gw_io_now(io), wait), error);
+        int code = gw_station_turn(io->station, wake_time(io), error);
         if (gw_loop_has_input(gw_station_loop(io->station)))
             drain(io->to_thread);
+        expire(io);
         /* First: what is done is done, and one who fails says why before he goes. */
-        io->kind->take_events(io);
+        take_events(io);
         if (code && io->phase != GW_IO_OVER)
             gw_io_fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
         take_neighbours(io);
-        io->kind->take_events(io);
+        gw_ways_turn(io->ways);
+        take_events(io);
     }
     return NULL;
-}
-
-uint32_t gw_io_mtu(const struct gw_io_plan *plan)
-{
-    uint32_t bytes = 4u * plan->values;
-    return bytes > MTU_MIN ? bytes : MTU_MIN;
-}
-
-bool gw_io_is_joined(const struct gw_io_plan *plan)
-{
-    return !plan->server[0] && plan->rank == 0;
-}
-
-int gw_io_open_station(struct gw_io *io, const struct gw_io_station *station, char *error)
-{
-    const struct gw_io_plan *plan = &io->plan;
-    struct gw_sock_addr own = {.length = 0};
-    int code = GW_OK;
-    if (gw_io_is_joined(plan) && plan->join[0])
-        code = gw_sock_addr_resolve(plan->join, &own, error);
-    if (code)
-        return code;
-    struct gw_station_cfg cfg = {
-        .datapath = plan->datapath,
-        .address = plan->bind[0] ? plan->bind : NULL,
-        .family_of = plan->server[0] ? plan->server
-                     : plan->join[0] ? plan->join
-                                     : NULL,
-        .port = own.length ? gw_sock_addr_port(&own) : 0,
-        .entropies = plan->paths,
-        .packets = station->packets,
-        .mtu = gw_io_mtu(plan),
-        .peers_max = station->peers_max,
-        .accepts = station->accepts,
-        .authenticates = plan->authenticates,
-        .signals_by_option = plan->signals_by_option,
-        .node_address = station->node_address,
-        .role = GW_ATTACH_HOST,
-        .keys = &plan->key,
-        .key_count = 1,
-        .faults = plan->faults,
-        .fds = {io->to_thread},
-        .fd_count = 1,
-    };
-    return gw_station_open(&cfg, &io->station, error);
 }
 
 static void free_all(struct gw_io *io)
 {
     if (io->station)
         gw_station_close(io->station);
-    io->kind->close(io);
+    gw_io_close_job(io);
     if (io->station)
         gw_station_free(io->station);
     if (io->to_thread >= 0)
@@ -195,7 +222,6 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
         return gw_net_fail(error, GRADWIRE_ERR_NO_MEMORY, "out of memory");
     memset(io, 0, sizeof(*io));
     io->plan = *plan;
-    io->kind = plan->via == GRADWIRE_VIA_RING ? &gw_io_ranks : &gw_io_served;
     pthread_mutex_init(&io->stats_lock, NULL);
     io->to_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     io->to_app = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -204,15 +230,15 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "cannot open an eventfd");
     }
     int code = gw_key_setup() ? GW_ERR_SYSTEM : GW_OK;
-    if (!code) {
-        io->address = gw_key_random32();
-        code = io->kind->open(io, error);
-    }
+    if (code)
+        gw_net_fail(error, code, "the system gives no random numbers");
+    else
+        code = gw_io_open_job(io, error);
     if (code) {
         free_all(io);
         return error_of(code);
     }
-    gw_io_enter(io, io->kind->attach ? GW_IO_ATTACHING : GW_IO_JOINING, plan->stall);
+    gw_io_enter(io, GW_IO_OPENING, 0);
     int reason = start_thread(io);
     if (reason) {
         free_all(io);
@@ -225,7 +251,7 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
 
 void gw_io_stop(struct gw_io *io)
 {
-    struct gw_command leave = {.kind = GW_COMMAND_LEAVE};
+    const struct gw_command leave = {.leaves = true};
     while (!gw_spsc_push(&io->commands, &leave, sizeof(leave)))
         usleep(1000);
     gw_io_wake(io->to_thread);
@@ -233,12 +259,28 @@ void gw_io_stop(struct gw_io *io)
     free_all(io);
 }
 
-bool gw_io_send(struct gw_io *io, const struct gw_command *command)
+bool gw_io_send(struct gw_io *io, const struct gw_call *call)
 {
-    if (!gw_spsc_push(&io->commands, command, sizeof(*command)))
+    const struct gw_command command = {.call = *call};
+    if (!gw_spsc_push(&io->commands, &command, sizeof(command)))
         return false;
     gw_io_wake(io->to_thread);
     return true;
+}
+
+int gw_io_fd(const struct gw_io *io)
+{
+    return io->to_app;
+}
+
+void gw_io_drain(const struct gw_io *io)
+{
+    drain(io->to_app);
+}
+
+void gw_io_recall(const struct gw_io *io)
+{
+    gw_io_wake(io->to_app);
 }
 
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms)

@@ -1,32 +1,31 @@
 /*
  * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
- * by two rings, each with an eventfd that wakes the other side. The job has a server, and this rank
- * is one of its workers (overlay_worker.h), or it has none, and ranks send to each other
- * (team.h).
+ * by two rings, each with an eventfd that wakes the other side. The job is one communicator
+ * (core/calls/communicator.h) over one endpoint; rank 0 has the job's home besides, if no other
+ * process is the server.
  *
- * A life: attaching (neighbours answer), joining (all ranks are there), running (calls), leaving,
- * and on the rank that is the server lingering, until all others have left. A failure ends all
- * calls and takes no more; what it was is in `text`, which is written before the first completion
- * that reports it.
+ * A life: opening (all ranks come), running (calls), leaving, and lingering until nobody needs this
+ * process. A failure ends all calls and takes no more; what it was is in `text`, which is written
+ * before the first completion that reports it.
  */
 #ifndef GW_LIB_IO_H
 #define GW_LIB_IO_H
 
-#include "core/host/transport.h"
-#include "core/aggregation/worker.h"
+#include "core/calls/communicator.h"
 #include "gradwire.h"
 #include "net/key.h"
 #include "net/udp/udp.h"
 
 enum {
     GW_IO_TEXT_MAX = 256,
-    GW_IO_CALLS_MAX = 64, /* in work at the same time */
+    GW_IO_CALLS_MAX = GRADWIRE_CALLS_MAX,
     GW_IO_NAME_MAX = 256,
+    GW_IO_SERVERS_MAX = GW_COMMUNICATOR_SERVERS_MAX,
 };
 
 /* What an I/O thread is started with: options that have been checked. */
 struct gw_io_plan {
-    enum gradwire_via via;
+    enum gradwire_via via; /* the default */
     uint16_t rank;
     uint16_t world;
     uint16_t values;
@@ -35,40 +34,18 @@ struct gw_io_plan {
     struct gw_key key;
     bool authenticates;
     char job[GW_IO_NAME_MAX];
-    char join[GW_IO_NAME_MAX];    /* empty: `server` is there */
-    char server[GW_IO_NAME_MAX];  /* empty: rank 0 is the server */
-    char switch_[GW_IO_NAME_MAX]; /* empty: the server's own; of a ring: straight ways */
+    char join[GW_IO_NAME_MAX]; /* of rank 0, which is the server if there is no other */
+    char servers[GW_IO_SERVERS_MAX][GW_IO_NAME_MAX];
+    uint32_t server_count;        /* 0: rank 0 is the server */
+    char switch_[GW_IO_NAME_MAX]; /* empty: none but the server's own */
     char bind[GW_IO_NAME_MAX];    /* empty: any */
     const struct gw_datapath_ops *datapath;
     struct gw_datapath_faults faults;
     uint16_t paths;    /* source ports */
-    uint64_t rate_bps; /* of the links, for flows; 0: as measured */
+    uint64_t rate_bps; /* of the ways, for flows; 0: as measured */
     uint8_t notice;    /* gw_notice_option: how bursts are announced */
     bool signals_by_option;
     struct gw_transport transport; /* of flows */
-};
-
-enum gw_command_kind {
-    GW_COMMAND_LEAVE,
-    GW_COMMAND_REDUCE,
-    GW_COMMAND_SEND,
-    GW_COMMAND_RECEIVE,
-    GW_COMMAND_PUSH,
-    GW_COMMAND_PULL,
-};
-
-/* One call. */
-struct gw_command {
-    enum gw_command_kind kind;
-    uint64_t call; /* number */
-    const void *in;
-    void *out;
-    uint64_t count; /* elements; of a message: bytes */
-    uint8_t type;   /* enum gw_dtype */
-    uint8_t op;     /* enum gw_op */
-    uint16_t rank;  /* of a message: the other one */
-    uint32_t tag;
-    uint64_t key; /* of a push or pull */
 };
 
 struct gw_completion {
@@ -86,13 +63,19 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **io, char *error);
 void gw_io_stop(struct gw_io *io);
 
 /* False: too much is in work. */
-bool gw_io_send(struct gw_io *io, const struct gw_command *command);
+bool gw_io_send(struct gw_io *io, const struct gw_call *call);
 
 /*
  * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the plan's
  * stall limits. False: none came.
  */
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms);
+
+/* A descriptor that is readable when there may be completions, until it is drained: to be drained
+ * before they are received. It can be made readable again. */
+int gw_io_fd(const struct gw_io *io);
+void gw_io_drain(const struct gw_io *io);
+void gw_io_recall(const struct gw_io *io);
 
 /* What the failure was that a completion reported. */
 const char *gw_io_text(const struct gw_io *io);

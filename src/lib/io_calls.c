@@ -14,12 +14,31 @@
 
 _Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
 
+/* What this rank, and the home if it is here, have counted. */
+static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
+{
+    const struct gw_endpoint_stats *flows = gw_endpoint_stats(io->endpoint);
+    const struct gw_communicator_stats stats = gw_communicator_stats(io->comm);
+    struct gw_overlay_job_view view;
+    out->fragments = stats.sums.sent - stats.sums.resent + flows->data_sent - flows->retransmits;
+    out->retransmits = stats.sums.resent + flows->retransmits;
+    out->timeouts = flows->timeouts;
+    out->rerouted = stats.rerouted;
+    if (!io->home || !gw_overlay_server_view(gw_overlay_home_server(io->home), 0, &view))
+        return;
+    out->server_received = view.server.received;
+    out->server_results = view.server.results;
+    out->switch_results = view.server.complete;
+    out->server_bytes = view.server.bytes;
+    out->overflow_fragments = view.server.overflowed;
+}
+
 static void take_stats(struct gw_io *io)
 {
     const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(io->station));
     struct gradwire_stats *stats = &io->stats;
     pthread_mutex_lock(&io->stats_lock);
-    io->kind->stats(io, stats);
+    take_job_stats(io, stats);
     stats->datagrams_sent = udp->sent;
     stats->datagrams_received = udp->received;
     stats->datagrams_refused = udp->runts + udp->malformed + udp->wrong_version +
@@ -37,7 +56,7 @@ static void complete(struct gw_io *io, uint64_t call, uint64_t bytes, int error)
     gw_io_wake(io->to_app);
 }
 
-void gw_io_joined(struct gw_io *io)
+void gw_io_opened(struct gw_io *io)
 {
     gw_io_enter(io, GW_IO_RUNNING, 0);
     io->was_opened = true;
@@ -53,7 +72,8 @@ void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
         va_end(args);
         io->error = error;
     }
-    io->kind->fail(io);
+    gw_communicator_abort(io->comm, gw_io_now(io));
+    gw_ways_go_straight(io->ways);
     if (!io->was_opened)
         complete(io, 0, 0, io->error);
     io->was_opened = true;
@@ -63,16 +83,19 @@ void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
     gw_io_enter(io, GW_IO_OVER, GOODBYE);
 }
 
-static void start_call(struct gw_io *io, const struct gw_command *command)
+static void start_call(struct gw_io *io, const struct gw_call *call)
 {
-    io->refusals[command->call % GW_IO_CALLS_MAX][0] = '\0';
+    io->refusals[call->number % GW_IO_CALLS_MAX][0] = '\0';
     if (io->phase != GW_IO_RUNNING) {
-        complete(io, command->call, 0, io->error ? io->error : GRADWIRE_ERR_CLOSED);
+        complete(io, call->number, 0, io->error ? io->error : GRADWIRE_ERR_CLOSED);
         return;
     }
-    io->calls[io->call_count++] = command->call;
-    int code = io->kind->start(io, command);
-    if (code)
+    io->calls[io->call_count++] = call->number;
+    int code = gw_communicator_call(io->comm, call, gw_io_now(io));
+    if (code == GW_ERR_INVALID)
+        gw_io_refuse_call(io, call->number, GRADWIRE_ERR_INVALID,
+                          "so many elements are more than one call can move");
+    else if (code)
         gw_io_fail(io, GRADWIRE_ERR_PEER, "the job takes no more calls: %s",
                    gw_error_message(code));
 }
@@ -81,10 +104,10 @@ void gw_io_take_commands(struct gw_io *io)
 {
     struct gw_command command;
     while (gw_spsc_pop(&io->commands, &command, sizeof(command))) {
-        if (command.kind == GW_COMMAND_LEAVE)
+        if (command.leaves)
             io->is_leaving = true;
         else
-            start_call(io, &command);
+            start_call(io, &command.call);
     }
 }
 
@@ -111,12 +134,6 @@ void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t bytes)
     uint32_t at = find_call(io, call);
     if (at < io->call_count)
         end_call(io, at, bytes, GRADWIRE_OK);
-}
-
-void gw_io_end_oldest(struct gw_io *io)
-{
-    if (io->call_count)
-        end_call(io, 0, 0, GRADWIRE_OK);
 }
 
 void gw_io_refuse_call(struct gw_io *io, uint64_t call, int error, const char *text)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/faults.h"
-#include "net/ranks/team.h"
+#include "net/roles/overlay.h"
 
 enum {
     DEADLINE_MS = 30000,
@@ -137,8 +137,8 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
     snprintf(value, sizeof(value), "%llu", (unsigned long long)options->rate_bps);
-    if (options->rate_bps &&
-        (options->rate_bps < GW_TEAM_RATE_MIN_BPS || options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
+    if (options->rate_bps && (options->rate_bps < GW_OVERLAY_RATE_MIN_BPS ||
+                              options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
         return refuse(error, "rate_bps is %s: 1000000 to 400000000000, or 0", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
@@ -162,6 +162,26 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->window = GW_OVERLAY_WINDOW;
     if (!options->paths)
         options->paths = 1;
+    return GRADWIRE_OK;
+}
+
+/* Servers are divided by commas; all are different. */
+static int take_servers(const char *text, struct gw_io_plan *plan, char *error)
+{
+    for (const char *next; *text; text = next) {
+        size_t length = strcspn(text, ",");
+        char *name = plan->servers[plan->server_count];
+        next = text + length + (text[length] == ',');
+        if (length == 0 || length >= GW_IO_NAME_MAX || (text[length] && !*next))
+            return refuse(error, "server is %s: HOST:PORT, or several with commas between", text);
+        if (plan->server_count == GW_IO_SERVERS_MAX)
+            return refuse(error, "server is %s, and more: at most 16", text);
+        snprintf(name, GW_IO_NAME_MAX, "%.*s", (int)length, text);
+        for (uint32_t i = 0; i < plan->server_count; i++)
+            if (strcmp(plan->servers[i], name) == 0)
+                return refuse(error, "server is %s twice", name);
+        plan->server_count++;
+    }
     return GRADWIRE_OK;
 }
 
@@ -201,17 +221,16 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .stall = options.deadline_ms * GW_MS,
     };
     if (!take_text(plan->job, options.job ? options.job : "default") ||
-        !take_text(plan->join, options.join) || !take_text(plan->server, options.server) ||
-        !take_text(plan->switch_, options.switch_) || !take_text(plan->bind, options.bind))
-        return refuse(error, "job, join, server, switch or bind is longer than %s bytes", "255");
-    if (!plan->join[0] && !plan->server[0] && plan->world > 1)
+        !take_text(plan->join, options.join) || !take_text(plan->switch_, options.switch_) ||
+        !take_text(plan->bind, options.bind))
+        return refuse(error, "job, join, switch or bind is longer than %s bytes", "255");
+    code = take_servers(options.server ? options.server : "", plan, error);
+    if (code)
+        return code;
+    if (!plan->join[0] && !plan->server_count && plan->world > 1)
         return refuse(error, "%s", "neither join nor server is given: where is rank 0?");
-    if (plan->switch_[0] && !plan->server[0] && plan->via != GRADWIRE_VIA_RING)
-        return refuse(error, "switch is %s, but no server is given", plan->switch_);
     if ((uint32_t)plan->via > GRADWIRE_VIA_RING)
         return refuse(error, "%s", "via is none of ina, ps and ring");
-    if (plan->via == GRADWIRE_VIA_RING && plan->server[0])
-        return refuse(error, "server is %s, but a ring has none: it needs join", plan->server);
     if (gw_notice_parse(options.announce ? options.announce : "no", &plan->notice) != 0)
         return refuse(error,
                       "announce is %s: no, a number of packets from 5 to 75 in steps of 5, or a "
@@ -219,8 +238,8 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
                       options.announce);
     if (!take_signals(options.signals, plan))
         return refuse(error, "signals is %s: dscp or option", options.signals);
-    if (gw_team_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
-                          plan->switch_[0], &plan->transport, error) != 0)
+    if (gw_overlay_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
+                             plan->switch_[0], &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;
     code = take_faults(plan, error);
     if (code)

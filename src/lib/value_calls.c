@@ -1,52 +1,62 @@
 /* Pushes to and pulls from values that ranks keep for each other; see gradwire.h. */
-#include "core/quant/kernels.h"
+#include "core/ranks/mesh_wire.h"
 #include "lib/calls.h"
-#include "net/ranks/team.h"
 
-/* Checks a call, and starts it. */
-static int start(gradwire *job, enum gw_command_kind kind, uint64_t key, void *data, size_t count,
-                 enum gradwire_type type, gradwire_call *call)
+/* Checks a push or pull, and runs it. */
+static int run(gradwire *job, struct gw_call *what, enum gradwire_type type,
+               struct gw_calls_how how)
 {
-    const char *name = kind == GW_COMMAND_PULL ? "pull" : "push";
     int code = gw_calls_check(job);
+    if (!code)
+        code = gw_calls_check_type(type);
     if (code)
         return code;
-    if (!gw_calls_has_messages(job))
-        return gw_calls_fail(GRADWIRE_ERR_UNSUPPORTED, "%s needs via ring", name);
-    if ((uint32_t)type > GRADWIRE_INT32)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "type %d is not known", type);
-    if (!data || count == 0)
+    what->type = (enum gw_dtype)type;
+    if ((!what->in && !what->out) || what->count == 0)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "data is NULL, or count is 0");
-    if (count > GW_TEAM_MESSAGE_MAX / gw_dtype_size((enum gw_dtype)type))
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is %zu: at most 2^36 bytes", count);
-    struct gw_command command = {
-        .kind = kind, .out = data, .count = count, .type = (uint8_t)type, .key = key};
-    return gw_calls_start(job, &command, call);
+    if (what->count > GW_MESH_BYTES_MAX / gw_dtype_size(what->type))
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is %llu: at most 2^36 bytes",
+                             (unsigned long long)what->count);
+    return gw_calls_run(job, what, how);
 }
 
-int gradwire_push_start(gradwire *job, uint64_t key, const void *data, size_t count,
-                        enum gradwire_type type, gradwire_call *call)
+int gradwire_push_with(gradwire *job, uint64_t key, const void *data, size_t count,
+                       enum gradwire_type type, const struct gradwire_call_options *options,
+                       gradwire_call *call)
 {
-    return start(job, GW_COMMAND_PUSH, key, (void *)(uintptr_t)data, count, type, call);
+    struct gw_call what = {.kind = GW_CALL_PUSH, .in = data, .count = count, .key = key};
+    return run(job, &what, type, (struct gw_calls_how){options, call});
 }
 
 int gradwire_push(gradwire *job, uint64_t key, const void *data, size_t count,
                   enum gradwire_type type)
 {
-    gradwire_call call;
-    int code = gradwire_push_start(job, key, data, count, type, &call);
-    return code ? code : gradwire_wait(job, call);
+    return gradwire_push_with(job, key, data, count, type, NULL, NULL);
+}
+
+int gradwire_push_start(gradwire *job, uint64_t key, const void *data, size_t count,
+                        enum gradwire_type type, gradwire_call *call)
+{
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_push_with(job, key, data, count, type, NULL, call);
+}
+
+int gradwire_pull_with(gradwire *job, uint64_t key, void *data, size_t count,
+                       enum gradwire_type type, const struct gradwire_call_options *options,
+                       gradwire_call *call)
+{
+    struct gw_call what = {.kind = GW_CALL_PULL, .out = data, .count = count, .key = key};
+    return run(job, &what, type, (struct gw_calls_how){options, call});
+}
+
+int gradwire_pull(gradwire *job, uint64_t key, void *data, size_t count, enum gradwire_type type)
+{
+    return gradwire_pull_with(job, key, data, count, type, NULL, NULL);
 }
 
 int gradwire_pull_start(gradwire *job, uint64_t key, void *data, size_t count,
                         enum gradwire_type type, gradwire_call *call)
 {
-    return start(job, GW_COMMAND_PULL, key, data, count, type, call);
-}
-
-int gradwire_pull(gradwire *job, uint64_t key, void *data, size_t count, enum gradwire_type type)
-{
-    gradwire_call call;
-    int code = gradwire_pull_start(job, key, data, count, type, &call);
-    return code ? code : gradwire_wait(job, call);
+    int code = gw_calls_check_place(call);
+    return code ? code : gradwire_pull_with(job, key, data, count, type, NULL, call);
 }

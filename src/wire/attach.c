@@ -16,9 +16,9 @@ enum {
     OFFSET_JOB = 48,
     OFFSET_WORLD = 52,
     OFFSET_RANK = 54,
-    OFFSET_ROLE = 56,
-    OFFSET_FLAGS = 57, /* and the notice above them */
-    NOTICE_SHIFT = 3,
+    OFFSET_FLAGS = 56, /* and the role above them */
+    ROLE_SHIFT = 4,
+    OFFSET_NOTICE = 57,
     OFFSET_ENTROPIES = 58,
     OFFSET_MTU = 60,
     OFFSET_KEY_ID = 64,
@@ -94,16 +94,17 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
         .way = {.rate_kbps = (uint32_t)gw_octets_get(bytes + OFFSET_WAY_RATE, 4),
                 .rtt = (uint16_t)gw_octets_get(bytes + OFFSET_WAY_RTT, 2)},
         .step = bytes[OFFSET_STEP],
-        .role = bytes[OFFSET_ROLE],
+        .role = bytes[OFFSET_FLAGS] >> ROLE_SHIFT,
         .flags = bytes[OFFSET_FLAGS] & GW_ATTACH_FLAGS,
-        .notice = bytes[OFFSET_FLAGS] >> NOTICE_SHIFT,
+        .notice = bytes[OFFSET_NOTICE],
         .life = asks ? last : 0,
         .reason = (uint8_t)reason,
     };
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
     bool is_good = read_group(bytes, &msg->group) && msg->step < GW_ATTACH_STEPS &&
-                   msg->role < GW_ATTACH_ROLES && reason < GW_ATTACH_REASONS &&
+                   msg->role < GW_ATTACH_ROLES && msg->notice < GW_ATTACH_NOTICES &&
+                   reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
@@ -123,8 +124,8 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     gw_octets_put(bytes + OFFSET_JOB, msg->job, 4);
     gw_octets_put(bytes + OFFSET_WORLD, msg->world, 2);
     gw_octets_put(bytes + OFFSET_RANK, msg->rank, 2);
-    bytes[OFFSET_ROLE] = msg->role;
-    bytes[OFFSET_FLAGS] = (uint8_t)(msg->notice << NOTICE_SHIFT | msg->flags);
+    bytes[OFFSET_FLAGS] = (uint8_t)(msg->role << ROLE_SHIFT | msg->flags);
+    bytes[OFFSET_NOTICE] = msg->notice;
     gw_octets_put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
     gw_octets_put(bytes + OFFSET_MTU, msg->mtu, 4);
     gw_octets_put(bytes + OFFSET_KEY_ID, msg->key_id, 8);

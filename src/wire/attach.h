@@ -20,7 +20,7 @@
  *     +-------------------------------+-------------------------------+
  *  52 |        workers of the job     |              rank             |
  *     +---------------+---------------+-------------------------------+
- *  56 |     role      | notice  |flags|   source ports that I send by |
+ *  56 | role  | flags |    notice     |   source ports that I send by |
  *     +---------------+---------------+-------------------------------+
  *  60 |                 payload of a full packet                      |
  *     +---------------------------------------------------------------+
@@ -97,10 +97,11 @@ enum {
 };
 
 enum gw_attach_flag {
-    GW_ATTACH_DIRECT = 1,        /* send packets for my address straight to me */
+    GW_ATTACH_DIRECT = 1,        /* I have no switch: my packets come straight from me, and to me */
     GW_ATTACH_AUTHENTICATED = 2, /* packets between us are authenticated */
     GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
-    GW_ATTACH_FLAGS = 7,         /* three bits */
+    GW_ATTACH_TABLE = 8,         /* you are my job's registrar: send me the table of ranks */
+    GW_ATTACH_FLAGS = 15,        /* four bits */
 };
 
 enum gw_attach_reason {
@@ -116,6 +117,7 @@ enum gw_attach_reason {
     GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
     GW_ATTACH_CLOSING,
     GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
+    GW_ATTACH_RANK,   /* of the job is another's, perhaps for no longer: try again */
     GW_ATTACH_REASONS,
 };
 

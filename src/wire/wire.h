@@ -135,7 +135,7 @@
 #define GW_WIRE_MAGIC 0x4757u /* "GW" */
 
 /* Change it with every change of a layout or of a meaning. */
-#define GW_WIRE_VERSION 5u
+#define GW_WIRE_VERSION 6u
 
 enum {
     GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */

@@ -246,7 +246,8 @@ static void registrar__does_not_listen_to_the_last_job(void **state)
         struct gw_rank_place new = {.address = 101};
         give_up(&m, 0, GW_JOB_MISMATCH, 1);
         take_events(&m, 0);
-        model_run_for(&m, 6 * LATENCY); /* the registrar has it, rank 1 not yet */
+        model_run_for(&m, 3 * LATENCY + GW_US); /* the registrar has it, rank 1 not yet */
+        assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MET);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
         assert_int_equal(gw_registrar_come(m.registrar, 0, &new, 0, &m.path, gw_mem_now(m.mem)),
                          GW_JOB_OK);
@@ -318,6 +319,51 @@ static void registrar__finds_the_threshold_of_all(void **state)
     }
 }
 
+/* Who said BYE, went, and comes when the job has ended is of the next one, though at the same
+ * address, and as another rank. */
+static void registrar__knows_an_address_of_the_last_job(void **state)
+{
+    (void)state;
+    for (uint32_t is_other = 0; is_other < 2; is_other++) {
+        struct model m;
+        open_met(&m, &(struct setup){.world = 2});
+        leave(&m, 0);
+        model_run(&m);
+        if (!is_other)
+            gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
+        leave(&m, 1);
+        model_run(&m);
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+        assert_int_equal(gw_registrar_come(m.registrar, (uint16_t)is_other, &m.places[0], 0,
+                                           &m.path, gw_mem_now(m.mem)),
+                         GW_JOB_OK);
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
+        assert_int_equal(gw_registrar_present(m.registrar), 1);
+        gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
+        assert_int_equal(gw_registrar_present(m.registrar), 0);
+        model_close(&m);
+    }
+}
+
+/* A table in which we are somewhere else is not for us. */
+static void mesh__refuses_a_table_without_itself(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 2});
+    struct gw_rank_place swapped[2] = {m.places[1], m.places[0]};
+    for (uint16_t rank = 0; rank < 2; rank++) {
+        gw_mesh_set_registrar(m.ranks[rank].mesh, address_of(HOME), &m.path, gw_mem_now(m.mem));
+        assert_int_equal(
+            gw_registrar_come(m.registrar, rank, &swapped[rank], 0, &m.path, gw_mem_now(m.mem)),
+            GW_JOB_OK);
+    }
+    model_run_for(&m, GW_MS);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        assert_int_equal(expect_last(&m, rank, GW_MESH_EVENT_FAILED)->reason, GW_JOB_BROKEN);
+    model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +377,8 @@ int main(void)
         cmocka_unit_test(registrar__misses_who_dies_before_its_bye),
         cmocka_unit_test(registrar__begins_again),
         cmocka_unit_test(registrar__does_not_listen_to_the_last_job),
+        cmocka_unit_test(registrar__knows_an_address_of_the_last_job),
+        cmocka_unit_test(mesh__refuses_a_table_without_itself),
         cmocka_unit_test(registrar_come__refuses),
         cmocka_unit_test(registrar__finds_the_threshold_of_all),
     };

@@ -294,6 +294,8 @@ static inline void model_run_until(struct model *m, gw_time until)
         for (uint32_t rank = 0; rank < m->setup.world; rank++) {
             if (m->ranks[rank].is_dead)
                 continue;
+            if (until == GW_TIME_NEVER && gw_mesh_state(m->ranks[rank].mesh) == GW_MESH_LEAVING)
+                continue;
             gw_time deadline = gw_mesh_deadline(m->ranks[rank].mesh);
             if (gw_deadline_before(deadline, next))
                 next = deadline;
@@ -306,6 +308,7 @@ static inline void model_run_until(struct model *m, gw_time until)
     }
 }
 
+/* Until nothing moves but those who leave, and say so from stall to stall. */
 static inline void model_run(struct model *m)
 {
     model_run_until(m, GW_TIME_NEVER);

@@ -4,6 +4,8 @@
  */
 #include "mesh_fixture.h"
 
+#include "base/prng.h"
+
 /* All come, in any network, and know the same table. */
 static void mesh__meets_when_all_have_come(void **state)
 {
@@ -151,6 +153,36 @@ static void mesh_leave__waits_only_for_those_who_may_need_us(void **state)
         expect_last(&m, 1, GW_MESH_EVENT_LEFT);
         expect_last(&m, 2, GW_MESH_EVENT_LEFT);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+        model_close(&m);
+    }
+}
+
+/* Whoever has sent something, received it, or keeps a value that somebody has pushed. */
+static void mesh_leave__knows_who_has_talked(void **state)
+{
+    (void)state;
+    enum { SENDS, RECEIVES, KEEPS, KINDS };
+    static unsigned char byte;
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        struct model m;
+        model_open(&m, &(struct setup){.world = 2, .has_ways = true}); /* a way would do */
+        come_all(&m);
+        model_run(&m);
+        gw_time now = gw_mem_now(m.mem);
+        struct gw_message send = {.rank = 1, .data = &byte, .bytes = 1};
+        struct gw_store_call push = {.data = &byte, .shape = {1, GW_DTYPE_U8}};
+        while (gw_mix64(push.key) % 2 != 0)
+            push.key++;
+        if (kind == SENDS) /* nobody takes it yet */
+            assert_int_equal(gw_messages_start(m.ranks[0].messages, &send, now), GW_OK);
+        else if (kind == RECEIVES)
+            talk(&m, 1, 0, 3);
+        else
+            assert_int_equal(gw_store_start(m.ranks[1].store, &push), GW_OK);
+        model_run_for(&m, GW_MS);
+        leave(&m, 0);
+        model_run_for(&m, GW_MS);
+        assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_LEAVING);
         model_close(&m);
     }
 }
@@ -346,6 +378,7 @@ int main(void)
         cmocka_unit_test(mesh__checks_early_ways_by_the_table),
         cmocka_unit_test(mesh__knows_the_path_to_the_farthest),
         cmocka_unit_test(mesh_leave__waits_only_for_those_who_may_need_us),
+        cmocka_unit_test(mesh_leave__knows_who_has_talked),
         cmocka_unit_test(mesh_leave__counts_messages_that_it_is_told_of),
         cmocka_unit_test(mesh_leave__ends_without_the_registrar),
         cmocka_unit_test(mesh__survives_a_registrar_that_restarts),

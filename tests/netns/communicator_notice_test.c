@@ -1,6 +1,6 @@
 /*
- * How the ranks of a job without a server agree on the way in which its bursts are announced: in
- * one process, over loopback.
+ * How the ranks of a job agree on the way in which its bursts are announced: the registrar's path
+ * counts, who announces differently is refused. In one process, over loopback.
  */
 #include "support.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "net/ranks/team.h"
+#include "net/ranks/ways.h"
 #include "net/udp/sock.h"
 
 enum {
@@ -17,6 +17,7 @@ enum {
     PEERS = 16,
     PKTS = 1024,
     ADDRESS = 4711, /* of rank 0 */
+    HOME = 815,     /* of the server in its process */
     JOB = 5,
     TURNS_MAX = 20000, /* of a millisecond at most: what has not happened by then does not */
 };
@@ -29,9 +30,14 @@ static const struct gw_notice_path long_ = {
 
 struct rank {
     struct gw_station *station;
-    struct gw_team *comm;
-    enum gw_team_event_kind last;
+    struct gw_overlay_home *home; /* of rank 0 */
+    struct gw_endpoint *endpoint;
+    void *memory;
+    struct gw_communicator *comm;
+    struct gw_ways *ways;
+    enum gw_communicator_event_kind last;
     enum gw_job_reason reason;
+    char refusal[GW_NET_ERROR_MAX];
     bool has_ended; /* one way or another, meeting the others */
 };
 
@@ -40,6 +46,7 @@ struct group {
     struct gw_key key;
     struct gw_transport transport;
     char join[GW_SOCK_ADDR_NAME_MAX];
+    const char *servers[1];
     uint16_t port;
 };
 
@@ -55,8 +62,84 @@ static void open_group(struct group *g)
     assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
     gw_sock_close_row(&fd, 1);
     g->port = gw_sock_addr_port(&addr);
+    g->servers[0] = g->join;
     gw_sock_addr_format(&addr, g->join, sizeof(g->join));
-    assert_int_equal(gw_team_transport("smartt", "reps", false, &g->transport, error), 0);
+    assert_int_equal(gw_overlay_transport("smartt", "reps", false, &g->transport, error), 0);
+}
+
+static void open_home(struct rank *rank, const struct gw_notice_path *path)
+{
+    const struct gw_overlay_home_cfg home = {
+        .station = rank->station,
+        .server_address = HOME,
+        .switch_address = HOME + 1,
+        .adds_up = true,
+        .ports = RANKS + 2,
+        .aggregators = 64,
+        .jobs_max = 1,
+        .ranks_max = RANKS,
+        .stall = 60 * GW_S,
+        .notice_path = *path,
+        .mtu = MTU,
+        .values = 300,
+        .window = 64,
+    };
+    assert_int_equal(gw_overlay_home_open(&home, &rank->home), 0);
+}
+
+static void *take(void *context, size_t size)
+{
+    (void)context;
+    return gw_node_memory_take(size);
+}
+
+static void give(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+static void open_communicator(struct group *g, uint16_t number, uint8_t option)
+{
+    struct rank *rank = &g->ranks[number];
+    struct gw_endpoint_cfg endpoint = {
+        .address = ADDRESS + number,
+        .rx_flows_max = 64,
+        .control_max = 64,
+        .mtu = MTU,
+        .hdr = 72,
+        .seed = 1,
+        .pool = gw_station_pool(rank->station),
+    };
+    struct gw_communicator_cfg cfg = {
+        .address = endpoint.address,
+        .job = JOB,
+        .rank = number,
+        .world = RANKS,
+        .via = GW_VIA_RING,
+        .server_count = 1,
+        .whole = 1 << 20,
+        .notice = option,
+        .transport = &g->transport,
+        .mtu = MTU,
+        .segment = 1 << 16,
+        .flows = 2,
+        .incarnation = number + 1,
+        .worker = {.timeout = GW_S, .window_min = 1},
+        .retry = GW_S,
+        .beat = GW_S,
+        .stall = 60 * GW_S,
+        .kernels = gw_kernels_best(0),
+        .allocator = {.take = take, .give = give},
+    };
+    gw_communicator_demand(&cfg, &endpoint);
+    assert_int_equal(gw_overlay_endpoint_open(&endpoint, &rank->endpoint), 0);
+    cfg.endpoint = rank->endpoint;
+    rank->memory = gw_node_memory_take(gw_communicator_size(&cfg));
+    assert_non_null(rank->memory);
+    assert_int_equal(gw_communicator_init(&rank->comm, rank->memory, &cfg,
+                                          gw_loop_now(gw_station_loop(rank->station))),
+                     0);
 }
 
 static void open_rank(struct group *g, uint16_t number, uint8_t option,
@@ -73,55 +156,86 @@ static void open_rank(struct group *g, uint16_t number, uint8_t option,
         .mtu = MTU,
         .peers_max = PEERS,
         .accepts = true,
-        .node_address = ADDRESS + number,
+        .node_address = number == 0 ? HOME : ADDRESS + number,
         .role = GW_ATTACH_HOST,
         .keys = &g->key,
         .key_count = 1,
     };
     assert_int_equal(gw_station_open(&station, &rank->station, error), 0);
-    struct gw_team_cfg cfg = {
+    if (number == 0)
+        open_home(rank, path);
+    open_communicator(g, number, option);
+    struct gw_loop *loop = gw_station_loop(rank->station);
+    const struct gw_ways_cfg ways = {
         .station = rank->station,
-        .address = station.node_address,
+        .endpoint = rank->endpoint,
+        .port = {.node = gw_loop_add(loop, gw_endpoint_node(rank->endpoint))},
+        .comm = rank->comm,
+        .home = rank->home,
+        .home_address = HOME,
+        .address = ADDRESS + number,
         .job = JOB,
         .rank = number,
         .world = RANKS,
-        .join = g->join,
-        .mtu = MTU,
-        .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
-        .transport = g->transport,
-        .stall = 60 * GW_S,
         .notice = option,
-        .notice_path = *path,
-        .seed = 1,
+        .servers = g->servers,
+        .server_count = 1,
+        .is_home_rank_0 = true,
+        .mtu = MTU,
     };
-    assert_int_equal(gw_team_open(&cfg, &rank->comm, error), 0);
+    assert_int_equal(gw_ways_open(&ways, &rank->ways, error), 0);
 }
 
 static void close_group(struct group *g)
 {
     for (int i = 0; i < RANKS; i++) {
-        if (!g->ranks[i].comm)
+        struct rank *rank = &g->ranks[i];
+        if (!rank->comm)
             continue;
-        gw_station_close(g->ranks[i].station);
-        gw_team_close(g->ranks[i].comm);
-        gw_station_free(g->ranks[i].station);
+        gw_station_close(rank->station);
+        gw_ways_close(rank->ways);
+        gw_communicator_fini(rank->comm);
+        free(rank->memory);
+        free(rank->endpoint);
+        if (rank->home)
+            gw_overlay_home_close(rank->home);
+        gw_station_free(rank->station);
+    }
+}
+
+static void take_neighbours(struct rank *rank)
+{
+    struct gw_neighbour_event neighbour;
+    char why[GW_NET_ERROR_MAX];
+    while (gw_station_poll(rank->station, &neighbour)) {
+        if (rank->home && neighbour.dial < 0)
+            gw_overlay_home_neighbour(rank->home, &neighbour, why);
+        if (!gw_ways_neighbour(rank->ways, &neighbour, rank->refusal))
+            rank->has_ended = true;
     }
 }
 
 static void turn(struct rank *rank)
 {
-    struct gw_neighbour_event neighbour;
-    struct gw_team_event event;
+    struct gw_event happened;
+    struct gw_communicator_event event;
     char error[GW_NET_ERROR_MAX];
     struct gw_loop *loop = gw_station_loop(rank->station);
     gw_time until = gw_time_add(gw_loop_now(loop), GW_MS / 4);
     assert_int_equal(gw_station_turn(rank->station, until, error), 0);
-    while (gw_station_poll(rank->station, &neighbour))
-        gw_team_neighbour(rank->comm, &neighbour);
-    while (gw_team_poll(rank->comm, &event, gw_loop_now(loop))) {
+    take_neighbours(rank);
+    gw_ways_turn(rank->ways);
+    if (rank->home)
+        gw_overlay_home_poll(rank->home);
+    gw_time now = gw_loop_now(loop);
+    while (gw_endpoint_poll(rank->endpoint, &happened, 1))
+        gw_communicator_event(rank->comm, &happened, now);
+    while (gw_communicator_poll(rank->comm, &event, now)) {
+        if (event.kind == GW_COMMUNICATOR_WANTS)
+            gw_ways_want(rank->ways, event.rank);
         rank->last = event.kind;
         rank->reason = event.reason;
-        rank->has_ended = true;
+        rank->has_ended |= event.kind != GW_COMMUNICATOR_WANTS;
     }
 }
 
@@ -138,7 +252,7 @@ static void run(struct group *g, uint32_t awaited)
     assert_int_equal(ended & awaited, awaited);
 }
 
-/* Rank 0's path counts: there is one threshold. */
+/* What rank 0's process knows of the path counts: there is one threshold. */
 static void communicator__all_have_the_threshold_of_rank_0(void **state)
 {
     (void)state;
@@ -149,11 +263,12 @@ static void communicator__all_have_the_threshold_of_rank_0(void **state)
         struct group g;
         open_group(&g);
         for (uint16_t rank = 0; rank < RANKS; rank++)
-            open_rank(&g, rank, cases[i].option, rank ? &long_ : &narrow);
+            open_rank(&g, rank, cases[i].option, &narrow);
         run(&g, 7);
         for (uint32_t rank = 0; rank < RANKS; rank++) {
-            assert_int_equal(g.ranks[rank].last, GW_TEAM_OPEN);
-            assert_int_equal(gw_team_notice(g.ranks[rank].comm), cases[i].units);
+            struct gw_mesh *mesh = gw_communicator_mesh(g.ranks[rank].comm);
+            assert_int_equal(g.ranks[rank].last, GW_COMMUNICATOR_OPEN);
+            assert_int_equal(gw_mesh_notice(mesh).units, cases[i].units);
         }
         close_group(&g);
     }
@@ -163,16 +278,14 @@ static void communicator__refuses_whoever_announces_differently(void **state)
 {
     (void)state;
     struct group g;
-    char expected[GW_TEAM_TEXT_MAX];
+    char expected[GW_NET_ERROR_MAX];
     open_group(&g);
     open_rank(&g, 0, GW_NOTICE_FORMULA, &narrow);
     open_rank(&g, 1, 8, &narrow); /* though the threshold would be the same */
     run(&g, 2);
-    assert_int_equal(g.ranks[1].last, GW_TEAM_FAILED);
-    assert_int_equal(g.ranks[1].reason, GW_JOB_NOTICE);
     snprintf(expected, sizeof(expected),
              "%s refuses us: it announces the bursts of the job differently", g.join);
-    assert_string_equal(gw_team_text(g.ranks[1].comm), expected);
+    assert_string_equal(g.ranks[1].refusal, expected);
     assert_false(g.ranks[0].has_ended);
     close_group(&g);
 }
@@ -184,15 +297,11 @@ static void communicator__fails_without_a_threshold(void **state)
     struct group g;
     open_group(&g);
     for (uint16_t rank = 0; rank < RANKS; rank++)
-        open_rank(&g, rank, GW_NOTICE_FORMULA, &narrow);
-    gw_team_set_notice_path(g.ranks[0].comm, &long_);
+        open_rank(&g, rank, GW_NOTICE_FORMULA, &long_);
     run(&g, 7);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        assert_int_equal(g.ranks[rank].last, GW_TEAM_FAILED);
+        assert_int_equal(g.ranks[rank].last, GW_COMMUNICATOR_FAILED);
         assert_int_equal(g.ranks[rank].reason, GW_JOB_NOTICE);
-        assert_string_equal(
-            gw_team_text(g.ranks[rank].comm),
-            "no threshold of at most 75 packets follows from the path of the job's bursts");
     }
     close_group(&g);
 }

@@ -244,17 +244,6 @@ static int refused_messages(gradwire *job, int rank)
     return 0;
 }
 
-static int no_messages_with_a_server(gradwire *job, int rank)
-{
-    uint8_t byte = 0;
-    CHECK(gradwire_send(job, &byte, 1, (rank + 1) % WORLD, 0) == GRADWIRE_ERR_UNSUPPORTED);
-    CHECK(strstr(gradwire_last_error(), "ring"));
-    CHECK(gradwire_push(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
-    CHECK(strstr(gradwire_last_error(), "push needs via ring"));
-    CHECK(gradwire_pull(job, 1, &byte, 1, GRADWIRE_FLOAT32) == GRADWIRE_ERR_UNSUPPORTED);
-    return 0;
-}
-
 /* Rank 3 expects what nobody sends. */
 static int message_that_does_not_come(gradwire *job, int rank)
 {
@@ -448,7 +437,7 @@ static void library_ring__carries_messages(void **state)
 {
     (void)state;
     choose_join("127.0.0.1");
-    run_with(no_messages_with_a_server, NULL);
+    run_with(messages_between_all, NULL); /* with a server, too */
     via = GRADWIRE_VIA_RING;
     run_with(messages_between_all, NULL);
     run_with(messages_between_all, with_faults);
@@ -466,6 +455,20 @@ static void library_ring__fails_on_all_ranks(void **state)
     run_with(close_with_calls, NULL);
     run_with(tensors_of_different_sizes, NULL);
     via = GRADWIRE_VIA_INA;
+}
+
+static void library__says_that_no_threshold_follows(void **state)
+{
+    (void)state;
+    gradwire *job = NULL;
+    choose_join("127.0.0.1");
+    struct gradwire_options options = options_of(0);
+    options.world = 1;
+    options.announce = "1/1";
+    options.rate_bps = 400000000000; /* bursts need more room than a notice can ask for */
+    assert_int_equal(gradwire_open(&options, &job), GRADWIRE_ERR_PEER);
+    assert_string_equal(gradwire_last_error(), "no threshold of at most 75 packets follows from "
+                                               "the path of the job's bursts");
 }
 
 /* One rank of two, and nobody else. */
@@ -518,7 +521,8 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(deadline_ms, 1, "deadline_ms");
     REFUSES(join, NULL, "join");
     REFUSES(join, "nonsense", "nonsense");
-    REFUSES(switch_, "127.0.0.1:1", "switch");
+    REFUSES(server, "127.0.0.1:1,127.0.0.1:1", "twice");
+    REFUSES(server, "127.0.0.1:1,", "commas");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
     REFUSES(size, 3, "version");
     REFUSES(cc, "cubik", "cubik");
@@ -541,6 +545,7 @@ int main(void)
         cmocka_unit_test(library__has_all_types_and_collectives),
         cmocka_unit_test(library__names_the_rank_that_died),
         cmocka_unit_test(library__does_not_wait_for_ever),
+        cmocka_unit_test(library__says_that_no_threshold_follows),
         cmocka_unit_test(library__refuses_what_cannot_work),
         cmocka_unit_test(library_ring__does_what_a_server_does),
         cmocka_unit_test(library_ring__names_the_rank_that_died),

@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "base/prng.h"
 #include "lib/options.h"
-#include "net/ranks/team_store_impl.h"
+#include "core/ranks/store_impl.h"
+#include "lib/io_impl.h"
 
 enum {
     LIAR = 1, /* rank */
@@ -19,77 +19,69 @@ enum {
 
 /* What it says, and whether instead of an answer or out of the blue. */
 struct lie {
-    enum gw_team_store_kind kind;
+    enum gw_store_kind kind;
     uint8_t word, type;
     uint64_t count;
     uint64_t bytes; /* of the message */
 };
 
-static void open_liar(struct gw_station **station, struct gw_team **comm)
+/* A rank without a thread of its own: the test is its driver. */
+static struct gw_io *open_liar(void)
 {
+    static struct gw_io io;
     struct gradwire_options options = options_of(LIAR);
-    struct gw_io_plan plan;
     char error[GW_NET_ERROR_MAX];
     options.world = 2;
-    assert_int_equal(gw_options_plan(&options, &plan, error), 0);
-    struct gw_station_cfg cfg = {
-        .family_of = plan.join,
-        .entropies = plan.paths,
-        .packets = 1024,
-        .mtu = 4u * plan.values,
-        .peers_max = 16,
-        .accepts = true,
-        .node_address = 4711,
-        .role = GW_ATTACH_HOST,
-        .keys = &plan.key,
-        .key_count = 1,
-    };
+    io.to_thread = io.to_app = -1;
+    assert_int_equal(gw_options_plan(&options, &io.plan, error), 0);
     assert_int_equal(gw_key_setup(), 0);
-    assert_int_equal(gw_station_open(&cfg, station, error), 0);
-    struct gw_team_cfg comm_cfg = {
-        .station = *station,
-        .address = cfg.node_address,
-        .job = gw_key_job(&plan.key, plan.job),
-        .rank = LIAR,
-        .world = 2,
-        .join = plan.join,
-        .mtu = cfg.mtu,
-        .rate_bps = plan.rate_bps,
-        .coll = (const struct gw_coll_ops *)gw_registry_find(&gw_coll_registry, "ring"),
-        .transport = plan.transport,
-        .stall = plan.stall,
-        .seed = 1,
-    };
-    assert_int_equal(gw_team_open(&comm_cfg, comm, error), 0);
+    assert_int_equal(gw_io_open_job(&io, error), 0);
+    return &io;
+}
+
+/* Takes a turn; true: the job is open. */
+static bool turn(struct gw_io *io)
+{
+    struct gw_neighbour_event neighbour;
+    struct gw_communicator_event event = {.kind = GW_COMMUNICATOR_DONE};
+    struct gw_event happened;
+    char error[GW_NET_ERROR_MAX];
+    bool is_open = false;
+    gw_time now = gw_io_now(io);
+    assert_int_equal(gw_station_turn(io->station, gw_time_add(now, GW_MS), error), 0);
+    while (gw_station_poll(io->station, &neighbour))
+        assert_true(gw_ways_neighbour(io->ways, &neighbour, error));
+    gw_ways_turn(io->ways);
+    while (gw_endpoint_poll(io->endpoint, &happened, 1))
+        gw_communicator_event(io->comm, &happened, now);
+    while (!is_open && gw_communicator_poll(io->comm, &event, now)) {
+        is_open = event.kind == GW_COMMUNICATOR_OPEN;
+        if (event.kind == GW_COMMUNICATOR_WANTS)
+            gw_ways_want(io->ways, event.rank);
+    }
+    return is_open;
 }
 
 /* Joins as everybody does, then tells the lie and answers nothing, until it is killed. */
 static void tell(const struct lie *lie)
 {
-    struct gw_station *station;
-    struct gw_team *comm;
-    struct gw_neighbour_event neighbour;
-    struct gw_team_event event = {.kind = GW_TEAM_DONE};
-    static struct gw_team_store_message message;
+    static struct gw_store_message message;
     char error[GW_NET_ERROR_MAX];
     uint32_t flow;
-    bool is_told = false;
-    struct gw_team_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
-    gw_team_store_write(&message, lie->word, KEY, &shape);
-    open_liar(&station, &comm);
-    for (;;) {
-        gw_time now = gw_loop_now(gw_station_loop(station));
-        assert_int_equal(gw_station_turn(station, gw_time_add(now, GW_MS), error), 0);
-        while (gw_station_poll(station, &neighbour))
-            gw_team_neighbour(comm, &neighbour);
-        if (is_told)
-            continue;
-        while (event.kind != GW_TEAM_OPEN && gw_team_poll(comm, &event, now))
-            continue;
-        is_told =
-            event.kind == GW_TEAM_OPEN && gw_team_send(comm, 0, gw_team_store_tag(lie->kind, 0),
-                                                       &message, lie->bytes, &flow, now) == GW_OK;
-    }
+    struct gw_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
+    struct gw_store_header header = {.word = lie->word, .key = KEY, .shape = shape};
+    gw_store_write(&message, &header);
+    struct gw_io *io = open_liar();
+    struct gw_mesh *mesh = gw_communicator_mesh(io->comm);
+    while (!turn(io))
+        continue;
+    while (!gw_mesh_reaches(mesh, 0, true))
+        turn(io);
+    assert_int_equal(gw_mesh_send(mesh, 0, gw_store_tag(lie->kind, 0), &message, lie->bytes, &flow,
+                                  gw_io_now(io)),
+                     0);
+    for (;;)
+        assert_int_equal(gw_station_turn(io->station, gw_time_add(gw_io_now(io), GW_MS), error), 0);
 }
 
 /* Rank 0 asks the liar, or waits for it: either must end, and name it. */
@@ -111,11 +103,11 @@ static void is_seen_through(const struct lie *lie, bool is_large, bool pulls)
     }
     assert_int_equal(gradwire_open(&options, &job), 0);
     size_t count = is_large ? 5000 : 5;
-    int code = lie->kind == GW_TEAM_STORE_REQUEST ? gradwire_barrier(job)
-               : pulls ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
-                       : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
+    int code = lie->kind == GW_STORE_REQUEST ? gradwire_barrier(job)
+               : pulls                       ? gradwire_pull(job, KEY, x, count, GRADWIRE_FLOAT32)
+                                             : gradwire_push(job, KEY, x, count, GRADWIRE_FLOAT32);
     assert_int_equal(code, GRADWIRE_ERR_PEER);
-    assert_string_equal(gradwire_last_error(), "rank 1 sent a push or pull that makes no sense");
+    assert_string_equal(gradwire_last_error(), "rank 1 sent a message that makes no sense");
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     gradwire_close(job);
@@ -125,19 +117,19 @@ static void store__sees_through_requests(void **state)
 {
     (void)state;
     static const struct lie lies[] = {
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 0, 24},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5, 24}, /* without its data */
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5, 48}, /* with more */
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5000, 48},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_SUMMABLE, 5, 44},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, 255, 5, 44},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, UINT64_C(1) << 35, 24},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PULL, GW_DTYPE_F32, UINT64_MAX, 24},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PULL, GW_DTYPE_F32, 5, 44},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PULL, GW_DTYPE_F32, 0, 24},
-        {GW_TEAM_STORE_REQUEST, 0, GW_DTYPE_F32, 5, 44},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 24},
-        {GW_TEAM_STORE_REQUEST, GW_TEAM_STORE_PUSH, GW_DTYPE_F32, 5, 1},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 0, 24},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 24}, /* without its data */
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 48}, /* with more */
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5000, 48},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPES, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, 255, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, UINT64_C(1) << 35, 24},
+        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, UINT64_MAX, 24},
+        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_PULL, GW_DTYPE_F32, 0, 24},
+        {GW_STORE_REQUEST, 0, GW_DTYPE_F32, 5, 44},
+        {GW_STORE_REQUEST, GW_STORE_DONE, GW_DTYPE_F32, 5, 24},
+        {GW_STORE_REQUEST, GW_STORE_PUSH, GW_DTYPE_F32, 5, 1},
     };
     for (uint32_t i = 0; i < GW_COUNT_OF(lies); i++)
         is_seen_through(&lies[i], false, false);
@@ -150,21 +142,19 @@ static void store__sees_through_answers(void **state)
         struct lie lie;
         bool is_large, pulls;
     } cases[] = {
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 24},
-         false,
-         true}, /* without data */
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 48}, false, true},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 44}, false, false},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5000, 24}, true, true},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_GO, GW_DTYPE_F32, 5, 24}, false, false},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_GO, GW_DTYPE_F32, 5000, 24}, true, true},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_GO, GW_DTYPE_F32, 5000, 25}, true, false},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_OTHER_SHAPE, 77, 5, 24}, false, false},
-        {{GW_TEAM_STORE_ANSWER, 0, GW_DTYPE_F32, 5, 24}, false, false},
-        {{GW_TEAM_STORE_ANSWER, 5, GW_DTYPE_F32, 5, 24}, false, false},
-        {{GW_TEAM_STORE_ANSWER, 255, GW_DTYPE_F32, 5000, 24}, true, true},
-        {{GW_TEAM_STORE_ANSWER, GW_TEAM_STORE_DONE, GW_DTYPE_F32, 5, 3}, false, false},
-        {{GW_TEAM_STORE_VALUE, 0, GW_DTYPE_F32, 5, 1000}, true, true}, /* too short */
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 24}, false, true}, /* without data */
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 48}, false, true},
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 44}, false, false},
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_STORE_ANSWER, GW_STORE_GO, GW_DTYPE_F32, 5000, 25}, true, false},
+        {{GW_STORE_ANSWER, GW_REFUSED_OTHER_SHAPE, 77, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, 0, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, 5, GW_DTYPE_F32, 5, 24}, false, false},
+        {{GW_STORE_ANSWER, 255, GW_DTYPE_F32, 5000, 24}, true, true},
+        {{GW_STORE_ANSWER, GW_STORE_DONE, GW_DTYPE_F32, 5, 3}, false, false},
+        {{GW_STORE_VALUE, 0, GW_DTYPE_F32, 5, 1000}, true, true}, /* too short */
     };
     for (uint32_t i = 0; i < GW_COUNT_OF(cases); i++)
         is_seen_through(&cases[i].lie, cases[i].is_large, cases[i].pulls);

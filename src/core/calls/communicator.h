@@ -146,7 +146,8 @@ int gw_communicator_init(struct gw_communicator **comm, void *memory,
 void gw_communicator_fini(struct gw_communicator *comm);
 
 /* Where a server is, and the path to it: from then on it is asked. Each server once before
- * GW_COMMUNICATOR_OPEN can come; server 0 again when it has come back at another address. */
+ * GW_COMMUNICATOR_OPEN can come, and again when it has come back; at another address the registrar
+ * is found, but not the shards that this rank is in. */
 void gw_communicator_set_server(struct gw_communicator *comm, uint32_t server, uint32_t address,
                                 const struct gw_path *path, gw_time now);
 

@@ -82,7 +82,7 @@ void gw_communicator_note_progress(struct gw_communicator *comm, gw_time now)
 static void fail_to_open(struct gw_communicator *comm, gw_time now)
 {
     const struct gw_communicator_cfg *cfg = &comm->cfg;
-    struct gw_communicator_failure failure = {GW_JOB_SILENT, .about = cfg->world};
+    struct gw_communicator_failure failure = {.reason = GW_JOB_SILENT, .about = cfg->world};
     while (failure.server < cfg->server_count && comm->addresses[failure.server])
         failure.server++;
     if (failure.server < cfg->server_count)

@@ -53,6 +53,7 @@ struct gw_mesh *gw_mesh_init(void *memory, const struct gw_mesh_cfg *cfg, gw_tim
         .cfg = *cfg,
         .began_at = now,
         .leave_by = GW_TIME_NEVER,
+        .bye_at = GW_TIME_NEVER,
         .tell_until = GW_TIME_NEVER,
         .retry_at = GW_TIME_NEVER,
     };
@@ -298,6 +299,6 @@ gw_time gw_mesh_deadline(const struct gw_mesh *mesh)
     if (mesh->state == GW_MESH_MEETING)
         limit = gw_stall_at(mesh->began_at, mesh->cfg.stall);
     else if (mesh->state == GW_MESH_LEAVING)
-        limit = mesh->leave_by;
+        limit = gw_deadline_before(mesh->bye_at, mesh->leave_by) ? mesh->bye_at : mesh->leave_by;
     return gw_deadline_before(limit, next) ? limit : next;
 }

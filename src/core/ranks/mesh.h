@@ -137,8 +137,9 @@ void gw_mesh_note_message(struct gw_mesh *mesh);
 /* Ends the job for this rank, and tells the others. The first failure counts. */
 void gw_mesh_fail(struct gw_mesh *mesh, enum gw_job_reason reason, uint32_t about, gw_time now);
 
-/* Says BYE. GW_MESH_EVENT_LEFT follows when everybody has; if no message went to or came from
- * another rank, as soon as the registrar has ours, or is gone: then nobody can need us. */
+/* Says BYE, from stall to stall. GW_MESH_EVENT_LEFT follows when everybody has; if no message went
+ * to or came from another rank, and there was no way to one, as soon as the registrar has ours, or
+ * is gone: then nobody can need us. */
 void gw_mesh_leave(struct gw_mesh *mesh, gw_time now);
 
 /* Takes an event of the endpoint; false: it is not about the mesh itself. A flow to a rank that

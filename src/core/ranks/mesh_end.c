@@ -2,8 +2,11 @@
  * How a job ends for a rank: it fails, and others are told; or all leave. See mesh.h.
  *
  * A failure goes to the registrar, who tells all, and straight to those to whom there is a way: a
- * rank passes on what another rank has told it, and nothing that the registrar has. Who cannot be
- * told within the time of a stall finds out by one.
+ * rank passes on what another rank has told it, and where ways are sessions, what the registrar
+ * has. Who cannot be told within the time of a stall finds out by one.
+ *
+ * Who leaves waits for the others as long as they take, but not for a registrar that cannot be
+ * reached: it says BYE again from stall to stall.
  */
 #include <string.h>
 
@@ -172,6 +175,8 @@ void gw_mesh_take_outcome(struct gw_mesh *mesh, const struct gw_outbox_message *
         mesh->knows_failure = true;
     else if (mesh->state == GW_MESH_LEAVING && !mesh->has_talked)
         leave_now(mesh);
+    else if (mesh->state == GW_MESH_LEAVING)
+        mesh->bye_at = gw_stall_at(now, mesh->cfg.stall);
 }
 
 /* Sends FAILURE, or BYE, to a rank or the registrar. False: there is no room. */
@@ -227,6 +232,10 @@ void gw_mesh_expire(struct gw_mesh *mesh, gw_time now)
         gw_mesh_fail(mesh, GW_JOB_SILENT, cfg->world, now);
     if (mesh->state == GW_MESH_LEAVING && !gw_deadline_before(now, mesh->leave_by))
         leave_now(mesh);
+    if (mesh->state == GW_MESH_LEAVING && !gw_deadline_before(now, mesh->bye_at)) {
+        mesh->owes_bye = mesh->has_registrar;
+        mesh->bye_at = GW_TIME_NEVER;
+    }
     if (mesh->state == GW_MESH_OVER && !gw_deadline_before(now, mesh->tell_until)) {
         mesh->owes_failure = false;
         stop_telling(mesh);

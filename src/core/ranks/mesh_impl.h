@@ -51,6 +51,7 @@ struct gw_mesh {
     /* Leaving, and failing. */
     bool has_talked;    /* another rank may miss us: there was a message or a way */
     gw_time leave_by;   /* nobody is waited for longer */
+    gw_time bye_at;     /* when BYE is said again, to find out whether there is a registrar */
     gw_time tell_until; /* who has not been told of the failure by then, finds out alone */
     gw_time retry_at;   /* to tell those for whom there was no room */
     uint32_t owed;      /* ranks that are owed the failure */

@@ -237,8 +237,10 @@ static void fail_for(struct gw_registrar *registrar, enum gw_job_reason reason, 
 
 static void end_if_all_leave(struct gw_registrar *registrar)
 {
-    if (registrar->phase == GW_REGISTRAR_RUNNING && registrar->byes == registrar->cfg.world)
-        end(registrar, OWED_BYE, registrar->cfg.world);
+    if (registrar->phase != GW_REGISTRAR_RUNNING || registrar->byes != registrar->cfg.world)
+        return;
+    registrar->failure = (struct gw_mesh_failure){.reason = GW_JOB_OK};
+    end(registrar, OWED_BYE, registrar->cfg.world);
 }
 
 /* What is known of the paths between ranks. */
@@ -371,10 +373,23 @@ void gw_registrar_set_notice_path(struct gw_registrar *registrar, const struct g
     registrar->notice_path = *path;
 }
 
-/* A rank of this job has said BYE. */
+/* A rank still waits although the job has ended: what it was told has not reached it. */
+static void tell_again(struct gw_registrar *registrar, uint32_t rank)
+{
+    bool has_failed = registrar->failure.reason != GW_JOB_OK;
+    uint32_t tag = !has_failed              ? GW_MESH_TAG_BYE
+                   : registrar->cfg.is_bare ? gw_mesh_failure_tag(&registrar->failure)
+                                            : GW_MESH_TAG_FAILURE;
+    if (!gw_outbox_has(&registrar->outbox, rank, tag))
+        owe(registrar, rank, has_failed ? OWED_FAILURE : OWED_BYE);
+}
+
+/* A rank of this job has said BYE; it repeats that from time to time. */
 static void take_bye(struct gw_registrar *registrar, uint32_t rank)
 {
     struct seat *seat = &registrar->seats[rank];
+    if (seat->has_said_bye && registrar->phase == GW_REGISTRAR_ENDED)
+        tell_again(registrar, rank);
     registrar->byes += !seat->has_said_bye;
     seat->has_said_bye = true;
     end_if_all_leave(registrar);

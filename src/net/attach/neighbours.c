@@ -108,7 +108,7 @@ void gw_neighbours_write(const struct gw_neighbours *own, const struct gw_sessio
     memcpy(msg->session, session->id, sizeof(msg->session));
     msg->cookie = session->rx_cookie;
     msg->key_id = session->key->id;
-    msg->address = own->cfg.address;
+    msg->address = msg->address ? msg->address : own->cfg.address;
     msg->role = own->cfg.role;
     msg->entropies = own->cfg.entropies;
     msg->mtu = own->cfg.mtu;
@@ -298,6 +298,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_AUTHENTICATION] = "one of us authenticates packets, the other does not",
         [GW_ATTACH_CLOSING] = "it is closing",
         [GW_ATTACH_NOTICE] = "it announces the bursts of the job differently",
+        [GW_ATTACH_RANK] = "our rank is taken, or not below the number of ranks",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";
 }

@@ -21,7 +21,7 @@
 #include "net/key.h"
 
 enum {
-    GW_NEIGHBOURS_DIALS_MAX = 1024 + 16, /* all other ranks of the largest job, and switches */
+    GW_NEIGHBOURS_DIALS_MAX = 1024 + 32, /* all other ranks of the largest job, servers, switches */
     GW_NEIGHBOURS_KEYS_MAX = 16,
     GW_NEIGHBOURS_NAME_MAX = 128,
 };
@@ -48,8 +48,10 @@ struct gw_greeting {
     uint32_t job; /* 0: of no job */
     uint16_t world;
     uint16_t rank;
-    uint8_t notice; /* gw_notice_option of the job */
-    bool is_direct; /* packets for our address come straight to us */
+    uint32_t address; /* of the node that has come; 0: the process's own */
+    uint8_t notice;   /* gw_notice_option of the job */
+    bool is_direct;   /* our packets come straight, we have no switch */
+    bool wants_table; /* the job's registrar is there */
 };
 
 enum gw_neighbour_event_kind {
@@ -97,6 +99,13 @@ int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to,
 
 /* Name of what was dialled. */
 const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial);
+
+/* The address that we have said when we dialled. */
+uint32_t gw_neighbours_dial_address(const struct gw_neighbours *own, int dial);
+
+/* Why what was dialled has refused us last, though it may be tried again; GW_ATTACH_OK: it has not.
+ */
+enum gw_attach_reason gw_neighbours_dial_refusal(const struct gw_neighbours *own, int dial);
 
 /* Whether the dial has a session. */
 bool gw_neighbours_is_up(const struct gw_neighbours *own, int dial);

@@ -62,6 +62,17 @@ const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial)
     return own->dials[dial].name;
 }
 
+uint32_t gw_neighbours_dial_address(const struct gw_neighbours *own, int dial)
+{
+    uint32_t address = own->dials[dial].greeting.address;
+    return address ? address : own->cfg.address;
+}
+
+enum gw_attach_reason gw_neighbours_dial_refusal(const struct gw_neighbours *own, int dial)
+{
+    return (enum gw_attach_reason)own->dials[dial].refusal;
+}
+
 bool gw_neighbours_is_up(const struct gw_neighbours *own, int dial)
 {
     return own->sessions[own->dials[dial].peer].state == GW_SESSION_UP;
@@ -87,6 +98,7 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes,
     struct gw_attach_msg msg = {
         .step = GW_ATTACH_ASK,
         .life = own->life,
+        .address = dial->greeting.address,
         .job = dial->greeting.job,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
@@ -94,6 +106,7 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes,
         .number = ++dial->number,
         .rtt = units_of(gw_rtt_meter_least(&session->rtt)),
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
+                           (dial->greeting.wants_table ? GW_ATTACH_TABLE : 0) |
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
     };
@@ -260,7 +273,8 @@ static bool is_refusal(const struct gw_neighbours *own, const struct gw_dial *di
 static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
                          const struct gw_attach_msg *msg, gw_time now)
 {
-    bool is_taken = msg->reason == GW_ATTACH_TAKEN;
+    bool is_taken = msg->reason == GW_ATTACH_TAKEN || msg->reason == GW_ATTACH_RANK;
+    dial->refusal = msg->reason;
     if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING || is_taken) {
         begin_again(own, dial, is_taken ? own->cfg.beat : PACE_FAST, now);
         return;

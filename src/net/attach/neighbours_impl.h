@@ -44,8 +44,9 @@ struct gw_dial {
     struct gw_sock_addr to;
     struct gw_greeting greeting;
     uint8_t proof[GW_ATTACH_NONCE_SIZE];
-    uint16_t peer; /* its session */
-    bool is_over;  /* refused */
+    uint16_t peer;   /* its session */
+    bool is_over;    /* refused */
+    uint8_t refusal; /* the last one, also where it is tried again */
     uint32_t tries;
     gw_time next_at;
     uint16_t number;                           /* of the last question */

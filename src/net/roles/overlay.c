@@ -1,4 +1,4 @@
-/* Trains and endpoints of an overlay; see overlay.h. */
+/* Trains, paths, transports and endpoints of an overlay; see overlay.h. */
 #include "net/roles/overlay.h"
 
 #include "base/error.h"
@@ -6,7 +6,54 @@
 
 enum {
     SPAN_MAX = 1024,
+    HOPS = 2,
+    /* Packets of a window, unless a rate was given: with fewer, a receiver would wait for more
+     * before it answers. */
+    WINDOW_MIN = 2 * GW_OVERLAY_ACK_EVERY,
+    WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
 };
+
+#define RTO_TEXT "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
+
+int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
+                         struct gw_transport *transport, char *error)
+{
+    const struct gw_algo *algo;
+    if (gw_transport_choose(transport, cc) != GW_OK)
+        return gw_net_fail(error, GW_ERR_UNKNOWN, "no congestion control is called %s", cc);
+    transport->lb = (const struct gw_lb_ops *)(algo = gw_registry_find(&gw_lb_registry, lb));
+    if (!algo)
+        return gw_net_fail(error, GW_ERR_UNKNOWN, "no load balancing is called %s", lb);
+    if (transport->lb->spread != GW_SPREAD_HASH)
+        return gw_net_fail(error, GW_ERR_INVALID, "%s needs switches that work with it", lb);
+    gw_algo_defaults(algo, transport->lb_cfg.bytes);
+    algo = gw_registry_find(&gw_loss_registry, by_switch ? "trim" : "timeout");
+    transport->loss = (const struct gw_loss_ops *)algo;
+    gw_algo_defaults(algo, transport->loss_cfg.bytes);
+    int code = gw_algo_set(algo, transport->loss_cfg.bytes, "rto", RTO_TEXT);
+    GW_ASSERT(code == GW_OK);
+    return GW_OK;
+}
+
+struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hops,
+                               uint64_t rate_bps)
+{
+    gw_time brtt = gw_overlay_brtt(hops);
+    uint64_t bdp = rate_bps / 8 * (brtt / GW_US) / 1000000;
+    uint64_t least = (uint64_t)WINDOW_MIN * (links->mtu + links->hdr);
+    if (links->rate_bps == 0 && bdp < least)
+        bdp = least;
+    return (struct gw_path){
+        .brtt = brtt,
+        .brtt_max = brtt,
+        .rate_bps = rate_bps,
+        .bdp = bdp < WINDOW_MAX_BYTES ? (uint32_t)bdp : WINDOW_MAX_BYTES,
+        .mtu = links->mtu,
+        .hdr = links->hdr,
+        .hops = HOPS,
+        .trims = links->trims,
+    };
+}
 
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)
 {

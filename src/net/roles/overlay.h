@@ -35,6 +35,7 @@ static inline gw_time gw_overlay_brtt(gw_time hops)
  * paths bear a few of them. */
 #define GW_OVERLAY_RATE_BPS     UINT64_C(1000000000)
 #define GW_OVERLAY_RATE_MAX_BPS UINT64_C(400000000000)
+#define GW_OVERLAY_RATE_MIN_BPS UINT64_C(1000000)
 
 /* The slower of two rates, of which 0 is not known. */
 static inline uint64_t gw_overlay_slower(uint64_t a, uint64_t b)
@@ -49,6 +50,26 @@ enum {
     GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
     GW_OVERLAY_ACK_EVERY = 16,     /* data packets that are answered at once */
 };
+
+/* What flows of a process know of their links beforehand. */
+struct gw_overlay_links {
+    uint32_t hdr;      /* bytes of IP, UDP and our header */
+    uint32_t mtu;      /* payload bytes of a full packet */
+    uint64_t rate_bps; /* as the process was told; 0: as measured */
+    bool trims;        /* switches may be on the way */
+};
+
+/* The path over hops of that round trip, 0: not known, whose slowest link has that rate. */
+struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hops,
+                               uint64_t rate_bps);
+
+/*
+ * Sets a transport up with defaults for sockets: processes are slow to answer, and real paths do
+ * not trim unless our switches are on them. Returns 0, or GW_ERR_UNKNOWN or GW_ERR_INVALID (load
+ * balancing that switches do) with `error` filled.
+ */
+int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
+                         struct gw_transport *transport, char *error);
 
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);

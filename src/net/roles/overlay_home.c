@@ -4,17 +4,39 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "net/locator.h"
 #include "wire/wire.h"
 
 enum {
     QUEUE_BYTES = 64 << 20, /* of a port: more than all windows that can be under way */
 };
 
+/* A rank in this process. */
+struct worker {
+    bool is_there;
+    struct gw_loop_port port;
+    uint32_t address;
+    uint16_t rank;
+};
+
 struct gw_overlay_home {
     struct gw_overlay_home_cfg cfg;
+    struct gw_overlay_links links;
     struct gw_overlay_server *server;
     struct gw_overlay_switch *sw; /* or NULL */
+    struct worker worker;
+    bool is_cut_off; /* from the fabric's switches */
 };
+
+static struct gw_loop *loop_of(const struct gw_overlay_home *home)
+{
+    return gw_station_loop(home->cfg.station);
+}
+
+static const struct gw_neighbours *neighbours_of(const struct gw_overlay_home *home)
+{
+    return gw_station_neighbours(home->cfg.station);
+}
 
 static struct gw_loop_port server_port(const struct gw_overlay_home *home)
 {
@@ -56,8 +78,13 @@ int gw_overlay_home_open(const struct gw_overlay_home_cfg *cfg, struct gw_overla
         .hdr = gw_datapath_overhead(gw_station_datapath(cfg->station)),
         .mtu = cfg->mtu,
         .jobs_max = cfg->jobs_max,
+        .ranks_max = cfg->ranks_max,
+        .has_switches = !cfg->adds_up,
+        .stall = cfg->stall,
         .seed = gw_key_random32(),
     };
+    home->links = (struct gw_overlay_links){
+        .hdr = server.hdr, .mtu = cfg->mtu, .rate_bps = cfg->rate_bps, .trims = !cfg->adds_up};
     int code = gw_overlay_server_open(&server, &home->server);
     if (!code && cfg->adds_up)
         code = open_switch(home);
@@ -84,27 +111,39 @@ static int add_job(struct gw_overlay_home *home, const struct gw_greeting *greet
     struct gw_overlay_job job = {
         .job = greeting->job,
         .world = greeting->world,
-        .levels = greeting->is_direct ? 0 : GW_LEVELS_MAX,
         .values = cfg->values,
         .window = cfg->window,
         .aggregators = cfg->aggregators,
+        .is_home = greeting->wants_table,
     };
     if (job.world < 1 || job.world > GW_OVERLAY_WORLD_MAX)
         return GW_ERR_INVALID;
     return gw_overlay_server_add(home->server, &job);
 }
 
-/* Links the neighbour of a job. */
+/* What leaves the server for a rank goes straight to its session. */
+static int link_server(struct gw_overlay_home *home, const struct gw_neighbour_event *event)
+{
+    return gw_loop_direct(loop_of(home), server_port(home), event->said.address, event->peer);
+}
+
+/*
+ * Links the neighbour of a job. What comes from one that has no switch passes ours; what a rank of
+ * this process sends to it need not. One that has a switch is heard, and answered by that switch.
+ */
 static int link_worker(struct gw_overlay_home *home, const struct gw_neighbour_event *event)
 {
-    struct gw_loop *loop = gw_station_loop(home->cfg.station);
-    if (event->said.flags & GW_ATTACH_DIRECT) {
-        gw_loop_link(loop, server_port(home), event->peer, false);
-        return gw_loop_direct(loop, server_port(home), event->said.address, event->peer);
+    bool is_direct = event->said.flags & GW_ATTACH_DIRECT;
+    if (home->sw && is_direct) {
+        int code =
+            gw_overlay_switch_attach(home->sw, event->peer, event->said.address, true, false);
+        if (!code && home->worker.is_there)
+            code =
+                gw_loop_direct(loop_of(home), home->worker.port, event->said.address, event->peer);
+        return code;
     }
-    return home->sw
-               ? gw_overlay_switch_attach(home->sw, event->peer, event->said.address, true, false)
-               : GW_OK;
+    gw_loop_link(loop_of(home), server_port(home), event->peer, false);
+    return is_direct || home->is_cut_off ? link_server(home, event) : GW_OK;
 }
 
 static enum gw_attach_reason reason_of(int code)
@@ -112,15 +151,80 @@ static enum gw_attach_reason reason_of(int code)
     return code == GW_ERR_INVALID ? GW_ATTACH_TAKEN : GW_ATTACH_ROOM;
 }
 
-/* Takes one in; otherwise says why not. */
+/* The next session of a worker from *peer on, which is moved on; false: there is none. */
+static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
+                        struct gw_neighbour_event *view)
+{
+    while (*peer < GW_DATAPATH_PEERS_MAX)
+        if (gw_neighbours_view(neighbours_of(home), (*peer)++, view) && view->dial < 0 &&
+            view->said.job)
+            return true;
+    return false;
+}
+
+/* The round trip between the server and a worker by the way that the job's packets take; what a
+ * worker has not measured yet is taken to be as ours. */
+static gw_time hops_to(const struct gw_overlay_home *home, const struct gw_neighbour_event *worker)
+{
+    const struct gw_neighbours *neighbours = neighbours_of(home);
+    gw_time own = gw_neighbours_way(neighbours).rtt;
+    gw_time other = gw_neighbours_way_of(neighbours, worker->peer).rtt;
+    if (home->sw || worker->said.flags & GW_ATTACH_DIRECT)
+        return gw_neighbours_rtt(neighbours, worker->peer);
+    return own + (other ? other : own);
+}
+
+/* Of the slowest link to a worker. */
+static uint64_t rate_to(const struct gw_overlay_home *home, const struct gw_neighbour_event *worker)
+{
+    if (home->cfg.rate_bps)
+        return home->cfg.rate_bps;
+    uint64_t own = home->sw ? 0 : gw_neighbours_way(neighbours_of(home)).rate_bps;
+    uint64_t rate =
+        gw_overlay_slower(own, gw_neighbours_way_of(neighbours_of(home), worker->peer).rate_bps);
+    return rate ? rate : GW_OVERLAY_RATE_BPS;
+}
+
+/* Tells coordinators and registrar of a worker's job what is known of the path to it. */
+static void tell_path(struct gw_overlay_home *home, uint32_t job)
+{
+    struct gw_neighbour_event worker;
+    gw_time hops = 0;
+    uint64_t rate = 0;
+    for (uint16_t peer = 0; next_worker(home, &peer, &worker);) {
+        if (worker.said.job != job)
+            continue;
+        gw_time other = hops_to(home, &worker);
+        hops = other > hops ? other : hops;
+        rate = gw_overlay_slower(rate, rate_to(home, &worker));
+    }
+    struct gw_notice_path path = {
+        .rtt = gw_overlay_brtt(hops),
+        .rate_bps = rate ? rate : GW_OVERLAY_RATE_BPS,
+        .packet = home->links.hdr + GW_WIRE_VALUE_SIZE * home->cfg.values,
+    };
+    if (home->cfg.notice_path.rate_bps)
+        path = home->cfg.notice_path;
+    gw_overlay_server_set_path(home->server, job, &path);
+}
+
+static struct gw_greeting greeting_of(const struct gw_attach_msg *said)
+{
+    return (struct gw_greeting){
+        .job = said->job,
+        .world = said->world,
+        .rank = said->rank,
+        .notice = said->notice,
+        .wants_table = said->flags & GW_ATTACH_TABLE,
+    };
+}
+
+/* Links whoever has come, and opens its job. */
 static enum gw_attach_reason take_in(struct gw_overlay_home *home,
                                      const struct gw_neighbour_event *event)
 {
     const struct gw_attach_msg *said = &event->said;
-    struct gw_greeting greeting = {.job = said->job,
-                                   .world = said->world,
-                                   .rank = said->rank,
-                                   .is_direct = said->flags & GW_ATTACH_DIRECT};
+    struct gw_greeting greeting = greeting_of(said);
     int code = GW_OK;
     if (said->job && add_job(home, &greeting) != GW_OK)
         return GW_ATTACH_JOB;
@@ -131,66 +235,52 @@ static enum gw_attach_reason take_in(struct gw_overlay_home *home,
     return code ? reason_of(code) : GW_ATTACH_OK;
 }
 
-/* The next session of a worker from *peer on, which is moved on; false: there is none. */
-static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
-                        struct gw_neighbour_event *view)
+/* Tells the registrar of a job, if it is here, of a rank that has come. */
+static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
+                                           const struct gw_neighbour_event *event)
 {
-    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
-    while (*peer < GW_DATAPATH_PEERS_MAX)
-        if (gw_neighbours_view(neighbours, (*peer)++, view) && view->dial < 0 && view->said.job)
-            return true;
-    return false;
-}
-
-/* The round trip between the server and a worker by the way that the job's packets take; what a
- * worker has not measured yet is taken to be as ours. */
-static gw_time hops_to(const struct gw_overlay_home *home, const struct gw_neighbour_event *worker)
-{
-    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
-    gw_time own = gw_neighbours_way(neighbours).rtt;
-    gw_time other = gw_neighbours_way_of(neighbours, worker->peer).rtt;
-    if (home->sw || worker->said.flags & GW_ATTACH_DIRECT)
-        return gw_neighbours_rtt(neighbours, worker->peer);
-    return own + (other ? other : own);
-}
-
-/* Tells the coordinator of a worker's job what is known of the path to it. */
-static void tell_path(struct gw_overlay_home *home, uint32_t job)
-{
-    const struct gw_neighbours *neighbours = gw_station_neighbours(home->cfg.station);
-    uint64_t rate = home->sw ? 0 : gw_neighbours_way(neighbours).rate_bps;
-    struct gw_neighbour_event worker;
-    gw_time hops = 0;
-    for (uint16_t peer = 0; next_worker(home, &peer, &worker);) {
-        if (worker.said.job != job)
-            continue;
-        gw_time other = hops_to(home, &worker);
-        hops = other > hops ? other : hops;
-        rate = gw_overlay_slower(rate, gw_neighbours_way_of(neighbours, worker.peer).rate_bps);
-    }
-    struct gw_notice_path path = {
-        .rtt = gw_overlay_brtt(hops),
-        .rate_bps = rate ? rate : GW_OVERLAY_RATE_BPS,
-        .packet = gw_datapath_overhead(gw_station_datapath(home->cfg.station)) +
-                  GW_WIRE_VALUE_SIZE * home->cfg.values,
+    const struct gw_attach_msg *said = &event->said;
+    struct gw_overlay_rank rank = {
+        .place = {.address = said->address},
+        .rank = said->rank,
+        .notice = said->notice,
+        .path = gw_overlay_path(&home->links, hops_to(home, event), rate_to(home, event)),
     };
-    gw_overlay_server_set_path(home->server, job, &path);
+    if (said->job == 0 || said->role != GW_ATTACH_HOST || !(said->flags & GW_ATTACH_TABLE))
+        return GW_ATTACH_OK;
+    gw_locator_write(&event->addr, rank.place.locator);
+    switch (gw_overlay_server_come(home->server, said->job, &rank, gw_loop_now(loop_of(home)))) {
+    case GW_JOB_OK:
+        return GW_ATTACH_OK;
+    case GW_JOB_NOTICE:
+        return GW_ATTACH_NOTICE;
+    default:
+        return GW_ATTACH_RANK;
+    }
 }
 
-void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_neighbour_event *event,
-                               char *why)
+/* A session has ended: its rank has gone, unless it has another one by now. */
+static void unregister_rank(struct gw_overlay_home *home, const struct gw_neighbour_event *event)
+{
+    struct gw_neighbour_event other;
+    for (uint16_t peer = 0; next_worker(home, &peer, &other);)
+        if (other.said.job == event->said.job && other.said.address == event->said.address)
+            return;
+    gw_overlay_server_gone(home->server, event->said.job, event->said.address,
+                           gw_loop_now(loop_of(home)));
+}
+
+static void came_up(struct gw_overlay_home *home, const struct gw_neighbour_event *event, char *why)
 {
     char name[GW_SOCK_ADDR_NAME_MAX];
-    *why = '\0';
-    if (event->kind == GW_NEIGHBOUR_DOWN && home->sw)
-        gw_overlay_switch_detach(home->sw, event->peer);
-    if (event->kind == GW_NEIGHBOUR_HEARS && home->sw)
-        gw_overlay_switch_hear(home->sw, event->peer, gw_station_hearing(home->cfg.station, event));
-    if (event->kind != GW_NEIGHBOUR_UP)
-        return;
     enum gw_attach_reason reason = take_in(home, event);
-    if (reason == GW_ATTACH_OK && event->said.job)
-        tell_path(home, event->said.job);
+    if (reason == GW_ATTACH_OK) {
+        if (event->said.job)
+            tell_path(home, event->said.job);
+        reason = register_rank(home, event);
+        if (reason != GW_ATTACH_OK && home->sw)
+            gw_overlay_switch_detach(home->sw, event->peer);
+    }
     if (reason == GW_ATTACH_OK)
         return;
     gw_station_refuse(home->cfg.station, event->peer, reason);
@@ -199,21 +289,109 @@ void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_nei
                 event->said.rank, event->said.world, gw_attach_reason_text(reason));
 }
 
+void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_neighbour_event *event,
+                               char *why)
+{
+    *why = '\0';
+    if (event->kind == GW_NEIGHBOUR_UP)
+        came_up(home, event, why);
+    if (event->kind == GW_NEIGHBOUR_HEARS && home->sw)
+        gw_overlay_switch_hear(home->sw, event->peer, gw_station_hearing(home->cfg.station, event));
+    if (event->kind != GW_NEIGHBOUR_DOWN)
+        return;
+    if (home->sw)
+        gw_overlay_switch_detach(home->sw, event->peer);
+    if (event->said.job && event->said.flags & GW_ATTACH_TABLE)
+        unregister_rank(home, event);
+}
+
 int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worker, uint32_t address,
                          const struct gw_greeting *greeting)
 {
+    struct gw_overlay_rank rank = {
+        .place = {.address = address},
+        .rank = greeting->rank,
+        .notice = greeting->notice,
+        .path = gw_overlay_path(&home->links, 0,
+                                home->cfg.rate_bps ? home->cfg.rate_bps : GW_OVERLAY_RATE_BPS),
+    };
+    home->worker = (struct worker){true, worker, address, greeting->rank};
     int code = add_job(home, greeting);
+    if (!code && home->sw)
+        code = gw_overlay_switch_join(home->sw, worker, address, false);
     if (code)
         return code;
-    if (home->sw)
-        return gw_overlay_switch_join(home->sw, worker, address, false);
-    gw_loop_join(gw_station_loop(home->cfg.station), server_port(home), worker);
+    if (home->sw && gw_loop_receive_at(loop_of(home), address, worker) != GW_OK)
+        return GW_ERR_NO_ROOM;
+    enum gw_job_reason reason =
+        gw_overlay_server_come(home->server, greeting->job, &rank, gw_loop_now(loop_of(home)));
+    GW_ASSERT(reason == GW_JOB_OK); /* it is the first */
     return GW_OK;
+}
+
+/* Whether the rank is here, or has a session. */
+static bool has_come(const struct gw_overlay_home *home, uint32_t job, uint32_t rank)
+{
+    struct gw_neighbour_event worker;
+    bool has = home->worker.is_there && home->worker.rank == rank;
+    for (uint16_t peer = 0; !has && next_worker(home, &peer, &worker);)
+        has = worker.said.job == job && worker.said.rank == rank;
+    return has;
+}
+
+uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home, uint32_t job, uint16_t world)
+{
+    uint32_t rank = 0;
+    while (rank < world && has_come(home, job, rank))
+        rank++;
+    return rank;
+}
+
+/* A worker in this process is reached inside of it, or by the fabric as others are. */
+static void join_worker(struct gw_overlay_home *home, bool is_inside)
+{
+    const struct worker *worker = &home->worker;
+    if (!worker->is_there)
+        return;
+    if (is_inside) {
+        gw_loop_direct_join(loop_of(home), server_port(home), worker->address, worker->port);
+        gw_loop_direct_join(loop_of(home), worker->port, home->cfg.server_address,
+                            server_port(home));
+    } else {
+        gw_loop_undirect(loop_of(home), server_port(home), worker->address);
+        gw_loop_undirect(loop_of(home), worker->port, home->cfg.server_address);
+    }
+}
+
+static void go_straight(struct gw_overlay_home *home, bool is_straight)
+{
+    struct gw_neighbour_event worker;
+    home->is_cut_off = is_straight;
+    join_worker(home, is_straight);
+    for (uint16_t peer = 0; next_worker(home, &peer, &worker);) {
+        if (worker.said.flags & GW_ATTACH_DIRECT)
+            continue;
+        if (is_straight)
+            link_server(home, &worker);
+        else
+            gw_loop_undirect(loop_of(home), server_port(home), worker.said.address);
+    }
 }
 
 void gw_overlay_home_way_out(struct gw_overlay_home *home, uint16_t peer)
 {
-    gw_loop_link(gw_station_loop(home->cfg.station), server_port(home), peer, true);
+    gw_loop_link(loop_of(home), server_port(home), peer, true);
+    go_straight(home, false);
+}
+
+void gw_overlay_home_cut_off(struct gw_overlay_home *home)
+{
+    go_straight(home, true);
+}
+
+void gw_overlay_home_poll(struct gw_overlay_home *home)
+{
+    gw_overlay_server_poll(home->server, gw_loop_now(loop_of(home)));
 }
 
 static bool is_attended(const struct gw_overlay_home *home, uint32_t job)

@@ -1,9 +1,13 @@
 /*
  * The home of jobs: a parameter server, with a switch of its own in front of it unless the fabric
- * has switches. The workers' sessions make its links and open its jobs.
+ * has switches. The ranks' sessions make its links and open its jobs; those that say so are told to
+ * the job's registrar, which is here.
  *
- *     workers --- neighbours --- switch --- server        adds_up
- *     workers --- neighbours --- server                   direct, or by the fabric's switches
+ *     ranks --- neighbours --- switch --- server        adds_up
+ *     ranks --- neighbours --- server                   straight, or by the fabric's switches
+ *
+ * While the fabric's nearest switch is silent, what the server says goes straight to those who have
+ * a session with it: so a job can still end with a word.
  */
 #ifndef GW_NET_OVERLAY_HOME_H
 #define GW_NET_OVERLAY_HOME_H
@@ -20,9 +24,13 @@ struct gw_overlay_home_cfg {
     uint16_t ports; /* of it */
     uint32_t aggregators;
     uint32_t jobs_max;
-    uint32_t mtu;    /* payload bytes of a full packet */
-    uint16_t values; /* elements per fragment */
-    uint16_t window; /* fragments of each worker; a power of two */
+    uint32_t ranks_max;                /* of all jobs together */
+    gw_time stall;                     /* of a rank that takes no message */
+    uint64_t rate_bps;                 /* of the links, as this process was told; 0: as measured */
+    struct gw_notice_path notice_path; /* of the jobs' bursts; rate 0: as measured */
+    uint32_t mtu;                      /* payload bytes of a full packet */
+    uint16_t values;                   /* elements per fragment */
+    uint16_t window;                   /* fragments of each worker; a power of two */
 };
 
 struct gw_overlay_home;
@@ -40,12 +48,24 @@ void gw_overlay_home_close(struct gw_overlay_home *home);
 void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_neighbour_event *event,
                                char *why);
 
-/* Links a worker of this process, and serves its job. Returns 0 or the error of adding it. */
+/*
+ * Links a worker of this process, which is a rank of the job that the greeting is about. Returns 0,
+ * or the error of adding the job.
+ */
 int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worker, uint32_t address,
                          const struct gw_greeting *greeting);
 
-/* What leaves the server goes to this neighbour: the fabric's nearest switch. */
+/* The first rank of the job that has no session with this process, and is not its own; the job's
+ * number of ranks: there is none. */
+uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home, uint32_t job, uint16_t world);
+
+/* The session of the fabric's nearest switch is up, by which everything that leaves the server
+ * goes; or it has ended. */
 void gw_overlay_home_way_out(struct gw_overlay_home *home, uint16_t peer);
+void gw_overlay_home_cut_off(struct gw_overlay_home *home);
+
+/* To be called after every turn of the station. */
+void gw_overlay_home_poll(struct gw_overlay_home *home);
 
 /*
  * To be called several times in GW_STATION_SILENCE, except by a home with workers of its own

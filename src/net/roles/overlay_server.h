@@ -1,13 +1,16 @@
 /*
- * A parameter server on the overlay: an endpoint with a coordinator and a server per job.
+ * A parameter server on the overlay: an endpoint with two shards per job, one whose sums switches
+ * begin and its direct twin (core/job.h), each with a coordinator and a server; and the registrar
+ * of a job whose home this is.
  *
  * Use: open (which adds its node to the loop), link its port 0 or give it direct ways, and open
- * jobs. It posts no events: what it does is seen in its counters.
+ * jobs; then hand over events after every turn of the loop. What it does is seen in its counters.
  */
 #ifndef GW_NET_OVERLAY_SERVER_H
 #define GW_NET_OVERLAY_SERVER_H
 
 #include "core/control/coordinator.h"
+#include "core/ranks/registrar.h"
 #include "net/roles/overlay.h"
 
 enum {
@@ -22,6 +25,9 @@ struct gw_overlay_server_cfg {
     uint32_t hdr;         /* bytes of IP, UDP and our header */
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t jobs_max;    /* 1 to GW_OVERLAY_JOBS_MAX */
+    uint32_t ranks_max;   /* of all jobs whose home this is, together */
+    bool has_switches;    /* others than its own may be on the way to ranks */
+    gw_time stall;        /* a rank that takes no message for so long is lost */
     uint64_t seed;
 };
 
@@ -29,10 +35,10 @@ struct gw_overlay_server_cfg {
 struct gw_overlay_job {
     uint32_t job;
     uint16_t world;
-    uint8_t levels;       /* of switches that may add up; 0: none, this server does it all */
     uint16_t values;      /* elements per fragment, at most mtu / 4 */
     uint16_t window;      /* fragments; a power of two */
     uint32_t aggregators; /* of the switches */
+    bool is_home;         /* has the registrar here */
 };
 
 struct gw_overlay_server;
@@ -55,6 +61,25 @@ struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server)
  */
 int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
 
+/* What a rank says when it has come; see gw_registrar_come(). */
+struct gw_overlay_rank {
+    struct gw_rank_place place;
+    uint16_t rank;
+    uint8_t notice;
+    struct gw_path path;
+};
+
+/* A rank of a job whose home this is has come, or come again. */
+enum gw_job_reason gw_overlay_server_come(struct gw_overlay_server *server, uint32_t job,
+                                          const struct gw_overlay_rank *rank, gw_time now);
+
+/* Its session has ended. */
+void gw_overlay_server_gone(struct gw_overlay_server *server, uint32_t job, uint32_t address,
+                            gw_time now);
+
+/* Takes the events of its endpoint. */
+void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now);
+
 /* The job's worker at this address was alive at that time. */
 void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
                             gw_time at);
@@ -64,7 +89,7 @@ void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,
                                 const struct gw_notice_path *path);
 
 /* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
- */
+ * Of a job whose home this is, no rank may have a session any more. */
 void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
 /* Sums over all jobs since it was opened, those that are forgotten included. */
@@ -81,8 +106,9 @@ struct gw_overlay_job_view {
     struct gw_overlay_job job;
     enum gw_coordinator_phase phase;
     uint16_t epoch;
-    const struct gw_server_stats *server;
-    const struct gw_coordinator_stats *coordinator;
+    bool is_owing;                 /* something is under way to a rank */
+    struct gw_server_stats server; /* of both shards */
+    struct gw_coordinator_stats coordinator;
 };
 
 /* Shows job `index`, in the order in which they came; false: there are not so many. */

@@ -9,16 +9,16 @@
 
 #include "base/error.h"
 #include "base/index_queue.h"
-#include "base/map.h"
 #include "base/pacer.h"
 #include "net/clock.h"
+#include "net/station/directs.h"
 #include "wire/attach.h"
 
 enum {
     /* Of one turn: feedback stays fresh in a long burst, and arrivals find their answers. */
     RX_TRAINS_PER_TURN = 8,
     TX_TRAINS_PER_TURN = 32,
-    PEER_NONE = UINT16_MAX,
+    PEER_NONE = GW_DIRECTS_NO_PEER,
     PORT_NONE = UINT32_MAX,
 };
 
@@ -30,11 +30,6 @@ struct link {
     gw_byte_time byte_time; /* 0: it has no rate */
     struct gw_pacer pacer;  /* with a rate */
     gw_time since;          /* with a rate: when what waits began to wait */
-};
-
-struct direct {
-    uint64_t key;
-    uint16_t peer;
 };
 
 /* A datagram that is no packet, for the loop's owner. */
@@ -55,10 +50,8 @@ struct gw_loop {
     uint32_t *ready;            /* ports that have something to send */
     struct gw_index_queue ready_queue;
     uint32_t *arrives; /* of every neighbour: the port that its packets arrive at, or PORT_NONE */
-    struct direct *directs;
-    uint32_t direct_count;
-    struct gw_map direct_map; /* port and address to index of the direct way */
-    void *direct_memory;
+    struct gw_directs directs; /* of ports; of PORT_NONE: for what comes from neighbours */
+    bool has_locals;           /* there are some of the latter */
     struct foreign foreign[RX_TRAINS_PER_TURN];
     uint32_t foreign_count, foreign_taken;
     bool has_input; /* at one of cfg.fds, in the last turn */
@@ -75,14 +68,11 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     loop->cfg = *cfg;
     loop->opened_at = gw_clock_now();
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
-    loop->directs = calloc(cfg->directs_max + 1u, sizeof(*loop->directs));
-    loop->direct_memory = malloc(gw_map_size(cfg->directs_max + 1));
-    if (!loop->arrives || !loop->directs || !loop->direct_memory) {
+    if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK || !loop->arrives) {
         gw_loop_close(loop);
         return NULL;
     }
     memset(loop->arrives, 0xff, (cfg->peers_max + 1u) * sizeof(*loop->arrives));
-    gw_map_init(&loop->direct_map, loop->direct_memory, cfg->directs_max + 1);
     return loop;
 }
 
@@ -94,8 +84,7 @@ void gw_loop_close(struct gw_loop *loop)
     free(loop->ports);
     free(loop->ready);
     free(loop->arrives);
-    free(loop->directs);
-    free(loop->direct_memory);
+    gw_directs_close(&loop->directs);
     free(loop);
 }
 
@@ -150,42 +139,46 @@ void gw_loop_link(struct gw_loop *loop, struct gw_loop_port at, uint16_t peer, b
         loop->links[port].peer = peer;
 }
 
-static uint64_t direct_key(uint32_t port, uint32_t address)
+static int add_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer,
+                      uint32_t to)
 {
-    return (uint64_t)port << 32 | address;
+    uint32_t port = port_number(loop, at);
+    const struct gw_direct direct = {.port = port, .address = address, .peer = peer, .to = to};
+    loop->links[port].has_directs = true;
+    return gw_directs_put(&loop->directs, &direct);
 }
 
 int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer)
 {
-    uint32_t port = port_number(loop, at);
-    uint64_t key = direct_key(port, address);
-    uint32_t index = gw_map_get(&loop->direct_map, key);
-    if (index == GW_MAP_NONE) {
-        if (loop->direct_count == loop->cfg.directs_max)
-            return GW_ERR_NO_ROOM;
-        index = loop->direct_count++;
-        gw_map_put(&loop->direct_map, key, index);
-    }
-    loop->directs[index] = (struct direct){key, peer};
-    loop->links[port].has_directs = true;
-    return GW_OK;
+    return add_direct(loop, at, address, peer, PORT_NONE);
+}
+
+int gw_loop_direct_join(struct gw_loop *loop, struct gw_loop_port at, uint32_t address,
+                        struct gw_loop_port to)
+{
+    return add_direct(loop, at, address, PEER_NONE, port_number(loop, to));
+}
+
+void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port at, uint32_t address)
+{
+    gw_directs_remove(&loop->directs, port_number(loop, at), address);
+}
+
+int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port at)
+{
+    const struct gw_direct direct = {
+        .port = PORT_NONE, .address = address, .peer = PEER_NONE, .to = port_number(loop, at)};
+    loop->has_locals = true;
+    return gw_directs_put(&loop->directs, &direct);
 }
 
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
 {
-    uint32_t kept = 0;
     loop->arrives[peer] = PORT_NONE;
     for (uint32_t i = 0; i < loop->first_port[loop->node_count]; i++)
         if (loop->links[i].peer == peer)
             loop->links[i].peer = PEER_NONE;
-    for (uint32_t i = 0; i < loop->direct_count; i++)
-        gw_map_remove(&loop->direct_map, loop->directs[i].key);
-    for (uint32_t i = 0; i < loop->direct_count; i++)
-        if (loop->directs[i].peer != peer) {
-            gw_map_put(&loop->direct_map, loop->directs[i].key, kept);
-            loop->directs[kept++] = loop->directs[i];
-        }
-    loop->direct_count = kept;
+    gw_directs_remove_peer(&loop->directs, peer);
 }
 
 void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port at, uint64_t rate_bps)
@@ -258,6 +251,29 @@ uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
     return foreign->length;
 }
 
+/* The port at which a packet of a neighbour arrives, or PORT_NONE. */
+static uint32_t way_in(const struct gw_loop *loop, uint16_t peer, const struct gw_pkt *pkt)
+{
+    const struct gw_direct *local =
+        loop->has_locals ? gw_directs_find(&loop->directs, PORT_NONE, pkt->dst) : NULL;
+    return local ? local->to : loop->arrives[peer];
+}
+
+/* Delivers what has come from a neighbour, which the system may have joined of several trains. */
+static void take_in(struct gw_loop *loop, struct gw_datapath_train *train, gw_time now)
+{
+    for (uint32_t from = 0, to; from < train->count; from = to) {
+        uint32_t port = way_in(loop, train->peer, train->pkts[from]);
+        to = loop->has_locals ? from + 1 : train->count;
+        while (to < train->count && train->pkts[to]->dst == train->pkts[from]->dst)
+            to++;
+        if (port == PORT_NONE)
+            lose(loop, train->pkts + from, to - from);
+        else
+            deliver(loop, port, train->pkts + from, to - from, now);
+    }
+}
+
 /* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
 static int receive(struct gw_loop *loop, char *error)
 {
@@ -276,44 +292,35 @@ static int receive(struct gw_loop *loop, char *error)
         count++;
         if (train.length)
             take_foreign(loop, &train);
-        if (train.count == 0)
-            continue;
-        uint32_t port = loop->arrives[train.peer];
-        if (port == PORT_NONE)
-            lose(loop, train.pkts, train.count);
-        else
-            deliver(loop, port, train.pkts, train.count, now);
+        take_in(loop, &train, now);
     }
     return count;
 }
 
-/* The neighbour that a train leaves for, or PEER_NONE. */
-static uint16_t way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
+/* Where a train leaves for: a neighbour, else a port, else nowhere. */
+static struct gw_direct way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
 {
     const struct link *link = &loop->links[port];
-    if (link->has_directs) {
-        uint32_t index = gw_map_get(&loop->direct_map, direct_key(port, pkt->dst));
-        if (index != GW_MAP_NONE)
-            return loop->directs[index].peer;
-    }
-    return link->peer;
+    const struct gw_direct *direct =
+        link->has_directs ? gw_directs_find(&loop->directs, port, pkt->dst) : NULL;
+    return direct ? *direct : (struct gw_direct){.peer = link->peer, .to = link->to};
 }
 
 static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
                      gw_time now, char *error)
 {
     struct link *link = &loop->links[port];
-    uint16_t peer = way_out(loop, port, pkts[0]);
+    struct gw_direct way = way_out(loop, port, pkts[0]);
     if (link->byte_time) {
         gw_pacer_wait(&link->pacer, link->since);
         gw_pacer_catch_up(&link->pacer, now);
         for (uint32_t i = 0; i < count; i++)
             gw_pacer_take(&link->pacer, gw_serialisation(link->byte_time, pkts[i]->q.size));
     }
-    if (peer != PEER_NONE)
-        return gw_datapath_send(loop->cfg.datapath, peer, pkts, count, error);
-    if (link->to != PORT_NONE)
-        deliver(loop, link->to, pkts, count, now);
+    if (way.peer != PEER_NONE)
+        return gw_datapath_send(loop->cfg.datapath, way.peer, pkts, count, error);
+    if (way.to != PORT_NONE)
+        deliver(loop, way.to, pkts, count, now);
     else
         lose(loop, pkts, count);
     return GW_OK;

@@ -3,7 +3,8 @@
  *
  * It drives the four verbs. A port of a node is linked to a port of another node of the same
  * thread, to a neighbour by the datapath, or to nothing, and then what leaves is lost and counted.
- * A host's port may have direct ways besides: packets to certain addresses take another neighbour.
+ * A host's port may have direct ways besides: packets to certain addresses take another neighbour,
+ * or go to another port of the thread.
  * Trains are handed over as they are; between two nodes of one thread nothing is encoded or copied.
  *
  * Use: open, add nodes, link their ports; then take turns, and after each poll the endpoints'
@@ -64,6 +65,17 @@ void gw_loop_link(struct gw_loop *loop, struct gw_loop_port port, uint16_t peer,
 
 /* Packets to `address` that leave by this port go to the neighbour. Returns 0 or GW_ERR_NO_ROOM. */
 int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port port, uint32_t address, uint16_t peer);
+
+/* The same, to another port of this thread. */
+int gw_loop_direct_join(struct gw_loop *loop, struct gw_loop_port port, uint32_t address,
+                        struct gw_loop_port to);
+
+/* Takes the direct way to `address` back, if there is one. */
+void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port port, uint32_t address);
+
+/* Packets to `address` that come from any neighbour go to this port, whatever the neighbour is
+ * linked to. Counts as a direct way. */
+int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port port);
 
 /* Takes back all links and direct ways to the neighbour. */
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);

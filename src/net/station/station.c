@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 enum {
+    DIRECTS_EACH = 2,        /* of a neighbour: a process may have two hosts */
     KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
 };
 
@@ -18,7 +19,6 @@ struct gw_station {
     struct gw_auth *auths;    /* of every neighbour; NULL: packets are not authenticated */
     struct gw_groups *groups; /* NULL: nothing is multicast */
     gw_time look_at;          /* next look at groups, ours and that we listen to */
-    uint32_t node_address;
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
 };
 
@@ -72,7 +72,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .datapath = station->datapath,
         .pool = &station->memory.pool,
         .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
-        .directs_max = cfg->peers_max,
+        .directs_max = DIRECTS_EACH * cfg->peers_max,
         .fd_count = cfg->fd_count,
     };
     struct gw_neighbours_cfg attach = {
@@ -110,7 +110,6 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
-    station->node_address = cfg->node_address;
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
     int code = gw_key_setup();
     if (code)
@@ -324,8 +323,7 @@ static void open_peer(struct gw_station *station, const struct gw_neighbour_even
 static void tell_group(struct gw_station *station, const struct gw_neighbour_event *event)
 {
     const struct gw_attach_msg *said = &event->said;
-    if (!station->groups || said->role != GW_ATTACH_HOST || said->job == 0 ||
-        said->flags & GW_ATTACH_DIRECT)
+    if (!station->groups || said->role != GW_ATTACH_HOST || said->job == 0)
         return;
     struct gw_attach_group group =
         gw_groups_add(station->groups, station->datapath, event->peer, said->job,
@@ -342,7 +340,7 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
     if (group->port && gw_sock_addr_is_multicast(&addr) &&
         gw_sock_addr_reach_by(&addr, gw_datapath_address(station->datapath), &event->addr))
         gw_datapath_listen(station->datapath, event->peer, &addr, group->cookie,
-                           station->node_address);
+                           gw_neighbours_dial_address(station->neighbours, event->dial));
     else
         gw_datapath_unlisten(station->datapath, event->peer);
 }

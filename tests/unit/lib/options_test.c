@@ -228,7 +228,7 @@ static void options_plan__copies_what_is_given(void **state)
     name[0] = 'x';
     assert_string_equal(plan.job, "vgg");
     assert_string_equal(plan.join, "127.0.0.1:4790");
-    assert_string_equal(plan.server, "server:1");
+    assert_string_equal(plan.servers[0], "server:1");
     assert_string_equal(plan.switch_, "switch:2");
     assert_string_equal(plan.bind, "10.0.0.7");
     assert_int_equal(plan.via, GRADWIRE_VIA_PS);

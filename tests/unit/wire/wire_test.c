@@ -651,7 +651,7 @@ static void wire_encode__lays_a_notice_out_as_drawn(void **state)
         .notice.job = 0x191a1b1c,
     };
     static const uint8_t expected[GW_WIRE_NOTICE_SIZE] = {
-        'G', 'W', 0x59, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
+        'G', 'W', 0x69, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
         13,  14,  15,   16, 17, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c,
     };
     uint8_t bytes[GW_WIRE_HDR_MAX];

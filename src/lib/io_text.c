@@ -1,0 +1,183 @@
+/*
+ * The words for failures: one line for people, which names the rank, server or switch that it is
+ * about. The core says no more than reason and numbers.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/io_impl.h"
+
+/* What the line is made of. */
+struct line {
+    const struct gw_io *io;
+    char *text;
+    size_t size;
+};
+
+#define SAY(line, error, ...) (snprintf((line)->text, (line)->size, __VA_ARGS__), (error))
+
+static double seconds_of(const struct gw_io *io)
+{
+    return (double)io->plan.stall / GW_S;
+}
+
+static const char *server_name(const struct gw_io *io, uint32_t server)
+{
+    return io->home || server >= io->server_count ? "rank 0" : io->servers[server];
+}
+
+/* Whether it was found because nothing came, and not because a session has ended. */
+static bool is_silence(const struct gw_io *io, const struct gw_communicator_event *event)
+{
+    return event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
+           (event->reason == GW_JOB_LOST && event->about < io->plan.world &&
+            !gw_ways_has_lost(io->ways, event->about));
+}
+
+/* Not all have come in time. */
+static int say_no_beginning(const struct line *line)
+{
+    const struct gw_io *io = line->io;
+    uint32_t world = io->plan.world, server = gw_ways_silent_server(io->ways);
+    if (server < io->server_count) {
+        enum gw_attach_reason refusal = gw_ways_refusal(io->ways, server);
+        if (refusal != GW_ATTACH_OK)
+            return SAY(line, GRADWIRE_ERR_PEER, "%s refuses us: %s", io->servers[server],
+                       gw_attach_reason_text(refusal));
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no answer from %s at %s for %g s",
+                   io->plan.server_count ? "the server" : "rank 0", io->servers[server],
+                   seconds_of(io));
+    }
+    uint32_t missing =
+        io->home ? gw_overlay_home_missing(io->home, io->job, io->plan.world) : world;
+    if (missing < world)
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT,
+                   "the job did not begin within %g s: not all of its %u ranks have come, rank %u "
+                   "for one has not",
+                   seconds_of(io), world, missing);
+    return SAY(line, GRADWIRE_ERR_TIMED_OUT,
+               "the job did not begin within %g s: not all of its %u ranks have come to %s",
+               seconds_of(io), world, server_name(io, 0));
+}
+
+static int say_silence(const struct line *line, const struct gw_communicator_event *event)
+{
+    const struct gw_io *io = line->io;
+    if (gw_ways_is_cut_off(io->ways) && io->was_opened)
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer",
+                   io->plan.switch_);
+    if (gw_ways_is_cut_off(io->ways))
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no answer from the switch at %s for %g s",
+                   io->plan.switch_, seconds_of(io));
+    if (!io->was_opened)
+        return say_no_beginning(line);
+    if (event->reason == GW_JOB_SILENT && event->server < io->server_count)
+        return SAY(line, GRADWIRE_ERR_PEER, "the server (%s) is silent",
+                   server_name(io, event->server));
+    if (event->server < io->server_count)
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no result from the server (%s) for %g s",
+                   server_name(io, event->server), seconds_of(io));
+    if (event->about < io->plan.world)
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "nothing came from rank %u for %g s", event->about,
+                   seconds_of(io));
+    return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no progress for %g s", seconds_of(io));
+}
+
+static int say_lost(const struct line *line, uint32_t rank)
+{
+    const struct gw_io *io = line->io;
+    bool is_server = rank == 0 && io->plan.server_count == 0 && io->plan.join[0] && !io->home;
+    if (is_server)
+        return SAY(line, GRADWIRE_ERR_PEER, "rank 0, the server at %s, is lost", io->plan.join);
+    return SAY(line, GRADWIRE_ERR_PEER, "rank %u is lost", rank);
+}
+
+static int say_notice(const struct line *line, uint32_t about)
+{
+    if (about < line->io->plan.world)
+        return SAY(line, GRADWIRE_ERR_PEER,
+                   "rank %u announces its bursts differently from those that came before it",
+                   about);
+    return SAY(line, GRADWIRE_ERR_PEER,
+               "no threshold of at most %d packets follows from the path of the job's bursts",
+               GW_NOTICE_PACKETS_MAX);
+}
+
+/* Reasons that say it all, once it is known whose they are. */
+static int say_reason(const struct line *line, const struct gw_communicator_event *event)
+{
+    const struct gw_io *io = line->io;
+    bool is_rank = event->about < io->plan.world && event->server >= io->server_count;
+    if (event->reason == GW_JOB_MISMATCH && is_rank)
+        return SAY(line, GRADWIRE_ERR_PEER, "rank %u reduces a tensor of another size",
+                   event->about);
+    if (event->reason == GW_JOB_BROKEN && is_rank)
+        return SAY(line, GRADWIRE_ERR_PEER, "rank %u sent a message that makes no sense",
+                   event->about);
+    if (is_rank)
+        return SAY(line, GRADWIRE_ERR_PEER, "rank %u: %s", event->about,
+                   gw_job_reason_text(event->reason));
+    return SAY(line, GRADWIRE_ERR_PEER, "the server (%s) says: %s", server_name(io, event->server),
+               gw_job_reason_text(event->reason));
+}
+
+int gw_io_describe(const struct gw_io *io, const struct gw_communicator_event *event, char *text,
+                   size_t size)
+{
+    const struct line line = {io, text, size};
+    bool is_cut_off = gw_ways_is_cut_off(io->ways);
+    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
+        (is_cut_off && is_silence(io, event)))
+        return say_silence(&line, event);
+    switch (event->reason) {
+    case GW_JOB_LOST:
+        if (event->about < io->plan.world)
+            return say_lost(&line, event->about);
+        return SAY(&line, GRADWIRE_ERR_PEER, "a rank is lost");
+    case GW_JOB_OVERFLOW:
+        return SAY(&line, GRADWIRE_ERR_OVERFLOW,
+                   "a result of integers does not fit their type (int32, int64 or uint8)");
+    case GW_JOB_RANK:
+        return SAY(&line, GRADWIRE_ERR_PEER, "rank %u is taken already, or not below %u",
+                   io->plan.rank, io->plan.world);
+    case GW_JOB_NOTICE:
+        return say_notice(&line, event->about);
+    default:
+        return say_reason(&line, event);
+    }
+}
+
+int gw_io_describe_refusal(const struct gw_refusal *refusal, char *text, size_t size)
+{
+    static const char *const types[GW_DTYPES] = {
+        [GW_DTYPE_F32] = "float32", [GW_DTYPE_F16] = "float16", [GW_DTYPE_BF16] = "bfloat16",
+        [GW_DTYPE_I32] = "int32",   [GW_DTYPE_F64] = "float64", [GW_DTYPE_I64] = "int64",
+        [GW_DTYPE_U8] = "uint8"};
+    const struct gw_value_shape *asked = &refusal->asked, *found = &refusal->found;
+    const struct line line = {NULL, text, size};
+    const char *what = refusal->is_pull ? "pull" : "push";
+    switch (refusal->why) {
+    case GW_REFUSED_UNKNOWN_KEY:
+        return SAY(&line, GRADWIRE_ERR_INVALID,
+                   "pull of key %" PRIu64 ": nobody has pushed it (rank %u would keep it)",
+                   refusal->key, refusal->rank);
+    case GW_REFUSED_OTHER_SHAPE:
+        return SAY(&line, GRADWIRE_ERR_INVALID,
+                   "%s of key %" PRIu64 ": %" PRIu64 " %s, but its value at rank %u is %" PRIu64
+                   " %s",
+                   what, refusal->key, asked->count, types[asked->type], refusal->rank,
+                   found->count, types[found->type]);
+    case GW_REFUSED_OVERFLOW:
+        return SAY(&line, GRADWIRE_ERR_OVERFLOW,
+                   "push of key %" PRIu64
+                   ": a sum of %s does not fit the type; the value at rank %u is as it was",
+                   refusal->key, types[asked->type], refusal->rank);
+    case GW_REFUSED_NO_MEMORY:
+        return SAY(&line, GRADWIRE_ERR_NO_MEMORY,
+                   "%s of key %" PRIu64 ": rank %u has no memory for %" PRIu64 " bytes", what,
+                   refusal->key, refusal->rank, asked->count * gw_dtype_size(asked->type));
+    case GW_REFUSED_NOT:
+        break;
+    }
+    return SAY(&line, GRADWIRE_ERR_INVALID, "%s of key %" PRIu64 " is refused", what, refusal->key);
+}
