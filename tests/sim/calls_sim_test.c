@@ -237,6 +237,20 @@ static void calls__share_hosts_with_flows_and_jobs(void **state)
     gw_test_sim_close(&run);
 }
 
+/* Jobs of an entry, each with hosts of its own, share switches and their memory. */
+static void calls__of_several_jobs_share_switches(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    gw_test_sim_run(&run, &options, base, "%s",
+                    "workload.jobs=3; workload.workers=4; workload.aggregators=40; "
+                    "workload.iterations=3; workload.calls=[{do: allreduce, bytes: 400KB},"
+                    " {do: allgather, bytes: 40KB}, {do: push, key: 1, bytes: 10KB}]");
+    assert_int_equal(run.totals.members_completed, 12);
+    gw_test_sim_close(&run);
+}
+
 /* The longest time that the only call of a job took at a rank. */
 static gw_time longest(const char *call)
 {
@@ -328,6 +342,7 @@ int main(void)
         cmocka_unit_test(calls__the_home_notices_who_is_silent),
         cmocka_unit_test(calls__refusals_change_nothing),
         cmocka_unit_test(calls__share_hosts_with_flows_and_jobs),
+        cmocka_unit_test(calls__of_several_jobs_share_switches),
         cmocka_unit_test(broadcast__takes_little_longer_than_one_link),
         cmocka_unit_test(gather_and_scatter__take_little_longer_than_an_ideal_ring),
         cmocka_unit_test(scenarios__run),
