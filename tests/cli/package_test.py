@@ -83,8 +83,8 @@ class PackageTest(unittest.TestCase):
     def pkg_config(self, *words):
         return run("pkg-config", *words, "gradwire", env=self.environment()).stdout.split()
 
-    def compile(self, name, *flags):
-        source = os.path.join(self.examples, "allreduce.c")
+    def compile(self, name, *flags, example="allreduce.c"):
+        source = os.path.join(self.examples, example)
         flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-o", self.path(name), source, *flags]
         run(cache("CMAKE_C_COMPILER"), *flags)
         return self.path(name)
@@ -92,8 +92,8 @@ class PackageTest(unittest.TestCase):
     def needs_library(self, program):
         return "[libgradwire.so.0]" in run("readelf", "--dynamic", program).stdout
 
-    def assert_sums(self, program):
-        """Two ranks of the example get 1 + 2."""
+    def assert_says(self, program, said):
+        """Two ranks of an example each say what they are expected to."""
         join = f"127.0.0.1:{free_port()}"
         ranks = [
             subprocess.Popen(
@@ -105,12 +105,15 @@ class PackageTest(unittest.TestCase):
         try:
             for rank, process in enumerate(ranks):
                 output = process.communicate(timeout=WAIT_S)
-                self.assertEqual(output, (f"rank {rank} of 2: every sum is 3\n", ""))
+                self.assertEqual(output, (said.format(rank=rank, other=1 - rank) + "\n", ""))
                 self.assertEqual(process.returncode, 0)
         finally:
             for process in ranks:
                 process.kill()
                 process.communicate()
+
+    def assert_sums(self, program):
+        self.assert_says(program, "rank {rank} of 2: every sum is 3")
 
     def test_shared_library__exports_the_header(self):
         lines = run("nm", "--dynamic", "--defined-only", os.path.join(self.libdir, "libgradwire.so"))
@@ -143,6 +146,12 @@ class PackageTest(unittest.TestCase):
         run(cmake, "--build", build)
         self.assertTrue(self.needs_library(os.path.join(build, "sum")))
         self.assert_sums(os.path.join(build, "sum"))
+
+    def test_example__overlaps_calls_in_an_event_loop(self):
+        flags = self.pkg_config("--cflags", "--libs")
+        program = self.compile("overlapping", *flags, example="overlap.c")
+        heard = "rank {rank} heard 'from rank {other}', and the last rate is 0.3"
+        self.assert_says(program, heard)
 
     def test_example__says_what_is_wrong(self):
         program = self.compile("wrong", *self.pkg_config("--cflags", "--libs"))

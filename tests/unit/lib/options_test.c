@@ -287,6 +287,25 @@ static void assert_refused(const struct gradwire_options *options, int right, co
     assert_null(job);
 }
 
+static void options_plan__takes_several_servers(void **state)
+{
+    (void)state;
+    struct gradwire_options options = good();
+    assert_int_equal(plan_of(&options).server_count, 0);
+    options.server = "a:1,b:2,[::1]:3";
+    options.switch_ = "c:4"; /* with a server or without */
+    struct gw_io_plan plan = plan_of(&options);
+    assert_int_equal(plan.server_count, 3);
+    assert_string_equal(plan.servers[0], "a:1");
+    assert_string_equal(plan.servers[1], "b:2");
+    assert_string_equal(plan.servers[2], "[::1]:3");
+    options.server = "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p";
+    assert_int_equal(plan_of(&options).server_count, 16);
+    options.server = "";
+    assert_int_equal(plan_of(&options).server_count, 0);
+    assert_string_equal(plan_of(&options).switch_, "c:4");
+}
+
 #define REFUSES(field, value, word)                                                                \
     do {                                                                                           \
         struct gradwire_options options = good();                                                  \
@@ -313,10 +332,16 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(window, 32768, "window is 32768");
     REFUSES(deadline_ms, 99, "deadline_ms is 99");
     REFUSES(deadline_ms, 3600001, "deadline_ms is 3600001");
-    REFUSES(via, (enum gradwire_via)3, "via");
+    REFUSES(via, GRADWIRE_VIA_DEFAULT, "via");
     REFUSES(via, (enum gradwire_via) - 1, "via");
     REFUSES(join, NULL, "join");
-    REFUSES(switch_, "127.0.0.1:1", "switch");
+    REFUSES(switch_, long_name, "switch");
+    REFUSES(server, long_name, "server is xx");
+    REFUSES(server, ",a:1", "server is ,a:1: HOST:PORT, or several with commas between");
+    REFUSES(server, "a:1,", "server is a:1,");
+    REFUSES(server, "a:1,,b:2", "server is ,b:2");
+    REFUSES(server, "a:1,b:2,a:1", "server is a:1 twice");
+    REFUSES(server, "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "server is q, and more: at most 16");
     REFUSES(job, long_name, "job");
     REFUSES(join, long_name, "join");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
@@ -454,6 +479,7 @@ int main(void)
         TEST(options_plan__copies_what_is_given),
         TEST(options_plan__zero_is_the_default),
         TEST(options_plan__key_is_the_file),
+        TEST(options_plan__takes_several_servers),
         TEST(options_plan__names_what_is_out_of_range),
         TEST(options_plan__refuses_other_sizes),
         TEST(options_plan__refuses_what_the_environment_got_wrong),
