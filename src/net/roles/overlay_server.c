@@ -50,7 +50,8 @@ static int open_endpoint(struct gw_overlay_server *server)
     uint32_t awaits = cfg->jobs_max * gw_registrar_awaits(world); /* of whoever may have come */
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
-        .tx_flows_max = FLOWS_MAX + gw_registrar_flows(cfg->ranks_max),
+        /* Of each job, so that ranks that take no message keep no other job waiting. */
+        .tx_flows_max = FLOWS_MAX + cfg->jobs_max * gw_registrar_flows(cfg->ranks_max),
         .rx_flows_max = FLOWS_MAX + 2 * gw_registrar_awaits(cfg->ranks_max),
         .control_max = CONTROL_MAX,
         .expect_max = FLOWS_MAX + awaits,
