@@ -502,30 +502,6 @@ void gw_job_model_run(const struct gw_job_model_cfg *cfg, struct gw_job_model_re
     for (uint32_t server = 0; server < cfg->servers; server++)
         gw_job_model_home_close(m, server);
     gw_job_model_check_graves(m);
-    if (getenv("T_DBG")) {
-        for (uint32_t h = 0; h < m->net.cfg.host_count; h++) {
-            const struct gw_mem_stats *f = gw_mem_stats(m->net.mem, m->net.hosts[h].from),
-                                      *t = gw_mem_stats(m->net.mem, m->net.hosts[h].to);
-            print_message("host %u: from sent %lu overflow %lu deliv %lu noroom %lu malf %lu; to "
-                          "sent %lu overflow %lu deliv %lu noroom %lu malf %lu\n",
-                          h, f->sent, f->overflow, f->delivered, f->no_room, f->malformed, t->sent,
-                          t->overflow, t->delivered, t->no_room, t->malformed);
-        }
-        print_message("time %lu us\n", m->result->time / GW_US);
-        for (uint32_t i = 0; i < m->net.switch_count; i++) {
-            const struct gw_switch_stats *s = gw_switch_stats(m->net.switches[i].sw);
-            const struct gw_aggregate_stats *a = gw_aggregate_stats(m->net.switches[i].aggregate);
-            print_message("switch %u: copies_lost %lu unroutable %lu malformed %lu jobs_idle %lu "
-                          "completed %lu dup %lu freed %lu leaked %lu\n",
-                          i, s->copies_lost, s->unroutable, s->malformed, s->jobs_idle,
-                          a->completed, a->duplicates, a->freed, a->leaked);
-            for (uint32_t q = 0; q < m->net.switches[i].ports; q++) {
-                struct gw_port_stats ps = gw_switch_port_stats(m->net.switches[i].sw, q);
-                print_message("  port %u in %lu out %lu dropped %lu\n", q, ps.in_bytes,
-                              ps.out_bytes, ps.dropped_bytes);
-            }
-        }
-    }
     forget_jobs(m);
     gw_tree_net_close(&m->net);
     free(m);

@@ -33,6 +33,7 @@ struct gw_sim_crew {
     struct gw_sim_shard *shards;    /* those with switches, then those without, by server */
     struct gw_registrar *registrar; /* NULL: its host is down */
     void *memory;                   /* of the registrar */
+    uint32_t home_lives;
     struct gw_call_result *results; /* by call of the list */
     struct gw_sim_pushes *pushes;   /* of the key of a call, at the first call that has it */
     uint32_t *first_of_key;         /* that call, by call */
@@ -53,7 +54,10 @@ struct gw_sim_rank {
     void *memory;
     struct gw_sim_rank_memory lent; /* to the communicator */
     struct gw_sim_work *works;      /* by berth */
-    gw_time home_at;                /* when it learns that its home is back */
+    gw_time look_at;                /* when it learns what has become of servers */
+    uint32_t down;                  /* those that it knows to be gone: bits by number */
+    uint32_t home_life;             /* of the home that it has met */
+    bool is_cut;                    /* what its home sends does not reach it */
     bool is_driven;                 /* calls from inside return at once */
 };
 
@@ -78,6 +82,12 @@ gw_time gw_sim_calls_greet(struct gw_sim *sim, struct gw_sim_member *member, gw_
 
 /* Nothing more comes from a member: the home is to notice after job.silence. */
 void gw_sim_calls_silence(struct gw_sim *sim, struct gw_sim_member *member, gw_time now);
+
+/* What the home sends does not reach a host: the rank there will notice, too. */
+void gw_sim_calls_cut(struct gw_sim *sim, uint32_t index, uint32_t host, gw_time now);
+
+/* The member learns what has become of servers. */
+void gw_sim_calls_look(const struct gw_sim *sim, const struct gw_sim_member *member, gw_time now);
 
 /* It hears of a member, or notices. */
 void gw_sim_calls_heard(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now);

@@ -132,7 +132,7 @@ static int open_job(struct gw_sim *sim, uint32_t index, char *why)
         struct gw_sim_member *member = gw_sim_member_of(sim, spec, i);
         struct gw_sim_rank *rank = gw_memory_zeroed(1, sizeof(*rank));
         rank->works = gw_memory_zeroed(job->room, sizeof(*rank->works));
-        rank->home_at = GW_TIME_NEVER;
+        rank->look_at = GW_TIME_NEVER;
         member->mover = rank;
         gw_sim_calls_greet(sim, member, spec->start);
     }
@@ -247,6 +247,7 @@ static bool join(struct gw_sim_part *part, struct gw_sim_member *member, gw_time
         struct gw_path path = gw_sim_app_path(sim, workers[member->rank], server);
         gw_communicator_set_server(rank->comm, i, server, &path, now);
     }
+    rank->home_life = ((const struct gw_sim_crew *)sim->jobs[member->job].mover)->home_lives;
     drive(part, member, now);
     gw_sim_train_advance(part, member, now);
     return true;
@@ -287,10 +288,11 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     const struct gw_call call = call_of(&work->duty, job->plan->tensor_count, berth);
     int error = gw_communicator_call(rank->comm, &call, now);
     GW_ASSERT(error != GW_ERR_NO_ROOM); /* there are no more berths */
-    if (error == GW_ERR_INVALID)
+    if (error == GW_ERR_INVALID || error == GW_ERR_NO_MEMORY) {
         gw_sim_member_failed(part, member, GW_JOB_LIMIT, member->rank, now);
-    else /* if it is over, it says so */
-        drive(part, member, now);
+        gw_communicator_abort(rank->comm, now);
+    }
+    drive(part, member, now);
 }
 
 static void leave(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
@@ -306,8 +308,11 @@ static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t i
     const struct gw_sim_crew *crew = part->sim->jobs[index].mover;
     struct gw_sim_member *member = gw_sim_member_at(part->sim, node, index);
     const struct gw_sim_rank *rank = member ? member->mover : NULL;
-    if (!member && crew->registrar)
+    if (!member && crew->registrar) {
         gw_registrar_event(crew->registrar, event, now);
+        if (event->kind == GW_EVENT_FAILED)
+            gw_sim_calls_cut(part->sim, index, event->peer, now);
+    }
     if (!rank || !rank->comm)
         return; /* it came from an earlier life of the host */
     gw_communicator_event(rank->comm, event, now);
@@ -320,22 +325,14 @@ static gw_time deadline(const struct gw_sim *sim, const struct gw_sim_member *me
     const struct gw_sim_rank *rank = member->mover;
     (void)sim;
     gw_time at = rank->comm ? gw_communicator_deadline(rank->comm) : GW_TIME_NEVER;
-    return at < rank->home_at ? at : rank->home_at;
+    return at < rank->look_at ? at : rank->look_at;
 }
 
 static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_time now)
 {
-    const struct gw_sim *sim = part->sim;
-    const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
-    struct gw_sim_rank *rank = member->mover;
-    if (rank->home_at <= now) {
-        uint32_t home = gw_sim_calls_home(sim, spec);
-        struct gw_path path =
-            gw_sim_app_path(sim, gw_sim_workers_of(sim, spec)[member->rank], home);
-        rank->home_at = GW_TIME_NEVER;
-        if (rank->comm)
-            gw_communicator_set_server(rank->comm, 0, home, &path, now);
-    }
+    const struct gw_sim_rank *rank = member->mover;
+    if (rank->look_at <= now)
+        gw_sim_calls_look(part->sim, member, now);
     if (rank->comm)
         gw_communicator_expire(rank->comm, now);
     drive(part, member, now);

@@ -134,18 +134,18 @@ static void servers__that_restart_go_on(void **state)
     (void)state;
     uint64_t restored = 0;
     for (uint32_t victim = 0; victim < 3; victim++)
-        for (uint32_t moment = 0; moment < 6; moment++) {
+        for (uint32_t moment = 0; moment < 4; moment++) {
             struct gw_job_model_cfg cfg = basic(3);
             struct gw_job_model_result result;
             struct gw_model_call calls[MORE_CALLS];
-            fill_calls(calls, moment % 2 ? GW_VIA_PS : GW_VIA_INA, 6000 + moment);
+            fill_calls(calls, moment % 2 ? GW_VIA_PS : GW_VIA_INA, 4000 + moment);
             cfg.calls = calls;
             cfg.call_count = MORE_CALLS;
             cfg.via = calls[0].via;
             cfg.pause = 500 * GW_US;
             cfg.faults[0] = (struct gw_job_model_fault){
-                .at = (300 + 130 * moment) * GW_US,
-                .back = (300 + 130 * moment) * GW_US + (1 + moment) * 2 * GW_MS,
+                .at = (300 + 200 * moment) * GW_US,
+                .back = (300 + 200 * moment) * GW_US + (1 + moment) * 2 * GW_MS,
                 .victim = GW_JOB_MODEL_SERVER,
                 .which = victim,
             };

@@ -13,6 +13,7 @@
 
 #include "job_model.h"
 #include "random_calls.h"
+#include "stranger.h"
 #include "support.h"
 
 #include "swarm/draw.h"
@@ -20,9 +21,9 @@
 #define FIRST_SEED UINT64_C(20261122)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WORLDS = 60 };
+enum { WORLDS = 150 };
 #else
-enum { WORLDS = 400 };
+enum { WORLDS = 500 };
 #endif
 
 enum {
@@ -37,7 +38,7 @@ enum {
 
 static struct {
     uint64_t seed, first, count;
-    uint64_t done, refused, dropped, rerouted, left, failed, died, faults[VICTIMS];
+    uint64_t done, refused, dropped, rerouted, left, failed, died, strange, faults[VICTIMS];
 } swarm = {.first = FIRST_SEED, .count = WORLDS};
 
 static void random_fault(struct gw_prng *prng, const struct gw_job_model_cfg *cfg,
@@ -140,7 +141,8 @@ static bool is_named(const struct gw_job_model_cfg *cfg, const struct gw_job_mod
     bool is_early = rank->about == cfg->world && rank->reason == GW_JOB_SILENT;
     switch (fault->victim) {
     case GW_JOB_MODEL_RANK:
-        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) || is_early;
+        return (is_about && (rank->reason == GW_JOB_LOST || is_silence)) || is_early ||
+               (is_about && fault->back && rank->reason == GW_JOB_RANK);
     case GW_JOB_MODEL_ABORT:
         return (is_about && rank->reason == GW_JOB_LOST) || is_early;
     case GW_JOB_MODEL_SERVER:
@@ -176,14 +178,14 @@ static bool is_second_hand(const struct gw_job_model_cfg *cfg,
     return other->end == GW_JOB_MODEL_FAILED && other->ended < rank->ended;
 }
 
-/* Whether the home had died, perhaps before all had met: who has not met the others, is missed. */
-static bool is_of_home(const struct gw_job_model_cfg *cfg, const struct gw_job_model_result *result,
-                       const struct gw_job_model_rank *rank)
+/* Whether a server had died, perhaps before all were open: who is not, is missed. */
+static bool is_of_server(const struct gw_job_model_cfg *cfg,
+                         const struct gw_job_model_result *result,
+                         const struct gw_job_model_rank *rank)
 {
     bool has_died = false;
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
-        has_died |= is_grave(cfg, &cfg->faults[i]) && cfg->faults[i].which == 0 &&
-                    cfg->faults[i].victim == GW_JOB_MODEL_SERVER;
+        has_died |= is_grave(cfg, &cfg->faults[i]) && cfg->faults[i].victim == GW_JOB_MODEL_SERVER;
     return has_died && rank->about < cfg->world && rank->reason == GW_JOB_LOST &&
            result->ranks[rank->about].end == GW_JOB_MODEL_FAILED;
 }
@@ -193,7 +195,7 @@ static void check_rank(const struct gw_job_model_cfg *cfg, const struct gw_job_m
 {
     const struct gw_job_model_rank *rank = &result->ranks[number];
     bool is_blamed = rank->end != GW_JOB_MODEL_FAILED || is_late(cfg, number, rank) ||
-                     is_of_home(cfg, result, rank) || is_second_hand(cfg, result, rank);
+                     is_of_server(cfg, result, rank) || is_second_hand(cfg, result, rank);
     for (uint32_t i = 0; i < DEATHS_MAX && !is_blamed; i++)
         is_blamed = is_named(cfg, &cfg->faults[i], rank);
     if (!is_blamed)
@@ -243,12 +245,35 @@ static void print_result(const struct gw_job_model_cfg *cfg,
     }
 }
 
+static void add_stranger(struct gw_job_model_cfg *cfg, struct gw_stranger *stranger)
+{
+    struct gw_stranger_cfg own = {
+        .seed = cfg->seed,
+        .address = gw_job_model_stranger_address(cfg),
+        .targets = cfg->world + cfg->servers,
+        .switch_address = GW_TREE_NET_SWITCH_ADDRESS,
+        .switches = cfg->racks + cfg->pods + 1,
+        .job = GW_JOB_MODEL_NUMBER,
+        .mtu = 4 * cfg->values,
+        .pause = 40 * GW_US,
+    };
+    own.first_target = own.address - own.targets;
+    gw_stranger_open(stranger, &own);
+    cfg->stranger = &stranger->node;
+    cfg->stranger_pool = &stranger->pool;
+    cfg->hush = gw_stranger_hush;
+}
+
 static void run_world(uint64_t seed)
 {
     struct gw_job_model_cfg cfg;
     struct gw_job_model_result result;
     struct gw_model_call calls[CALLS_MAX];
+    struct gw_stranger stranger;
     random_world(seed, &cfg, calls);
+    bool has_stranger = gw_mix64(seed) % 4 == 0;
+    if (has_stranger)
+        add_stranger(&cfg, &stranger);
     if (swarm.count == 1)
         print_world(&cfg);
     gw_job_model_run(&cfg, &result);
@@ -258,6 +283,10 @@ static void run_world(uint64_t seed)
         check_rank(&cfg, &result, rank);
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
         swarm.faults[cfg.faults[i].victim] += cfg.faults[i].at != 0;
+    if (has_stranger) {
+        swarm.strange += stranger.sent;
+        gw_stranger_close(&stranger);
+    }
 }
 
 static void communicator_swarm__calls_end_right_or_the_job_fails(void **state)
@@ -269,12 +298,13 @@ static void communicator_swarm__calls_end_right_or_the_job_fails(void **state)
     }
     printf("communicator_swarm: %" PRIu64 " worlds from seed %" PRIu64 ": %" PRIu64
            " calls ended, %" PRIu64 " were refused, %" PRIu64 " dropped, %" PRIu64
-           " rerouted; %" PRIu64 " ranks left, %" PRIu64 " failed, %" PRIu64 " died\n",
+           " rerouted; %" PRIu64 " ranks left, %" PRIu64 " failed, %" PRIu64 " died; %" PRIu64
+           " packets of strangers\n",
            swarm.count, swarm.first, swarm.done, swarm.refused, swarm.dropped, swarm.rerouted,
-           swarm.left, swarm.failed, swarm.died);
+           swarm.left, swarm.failed, swarm.died, swarm.strange);
     if (swarm.count == WORLDS) {
         assert_true(swarm.done && swarm.refused && swarm.dropped && swarm.rerouted && swarm.left &&
-                    swarm.failed && swarm.died);
+                    swarm.failed && swarm.died && swarm.strange);
         for (uint32_t i = 0; i < VICTIMS; i++)
             assert_true(swarm.faults[i]);
     }

@@ -406,9 +406,9 @@ bool gw_communicator_has_work(const struct gw_communicator *comm)
 
 void gw_communicator_leave(struct gw_communicator *comm, gw_time now)
 {
-    GW_ASSERT(comm->in_work == 0);
     if (comm->state >= GW_COMMUNICATOR_LEAVING)
         return;
+    GW_ASSERT(comm->in_work == 0);
     comm->state = GW_COMMUNICATOR_LEAVING;
     comm->is_touched = true;
     gw_communicator_tend_stakes(comm, now);

@@ -4,10 +4,16 @@
  *
  * Two overlap, so that one has something to send while the other waits. They begin in the order of
  * the calls, and the number of each is in the tags of its messages.
+ *
+ * Ranks that make different calls at the same turn must not combine what they bring. A message of
+ * another length is refused; what lengths do not tell, is in the tags: where they begin depends on
+ * kind, type, operation, root and number of segments. Such calls wait for each other in vain, until
+ * they have stalled.
  */
 #include <string.h>
 
 #include "base/error.h"
+#include "base/prng.h"
 #include "core/calls/communicator_impl.h"
 #include "core/ranks/mesh_wire.h"
 
@@ -93,6 +99,27 @@ bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t num
                UINT64_C(1) << GW_MESH_SEGMENT_BITS;
 }
 
+/*
+ * The first tag of a collective. Calls that use about as many tags begin apart by a power of two
+ * that is no less, so that either all their tags differ or none; a thousand segments that way have
+ * 4096 places.
+ */
+static uint32_t first_tag(const struct gw_communicator *comm, const struct gw_call *call,
+                          const struct gw_coll_call *collective, uint32_t number)
+{
+    const struct gw_communicator_cfg *cfg = &comm->cfg;
+    const struct gw_tensor *tensor = &collective->tensor;
+    uint64_t tags = gw_coll_call_tags(collective, cfg->world, cfg->segment, cfg->flows);
+    uint32_t room = 0;
+    while (UINT64_C(1) << room < tags)
+        room++;
+    uint64_t kind = (uint64_t)collective->root << 24 | (uint64_t)call->kind << 16 |
+                    (uint64_t)tensor->type << 8 | tensor->op;
+    uint32_t places = UINT32_C(1) << (GW_MESH_SEGMENT_BITS - room);
+    uint32_t place = (uint32_t)(gw_mix64(gw_mix64(tags) + kind) % places);
+    return number << GW_MESH_SEGMENT_BITS | place << room;
+}
+
 /* Hands over what has come for a collective before it began, and forgets it. */
 static void hand_over(struct gw_communicator *comm, const struct gw_communicator_run *run,
                       gw_time now)
@@ -116,7 +143,7 @@ static void begin(struct gw_communicator *comm, struct gw_communicator_run *run,
     run->number = comm->collectives_begun++ & GW_MESH_CALL_MASK;
     run->is_running = true;
     struct gw_coll_call call = collective_of(comm, run->slot);
-    call.tensor.tag = run->number << GW_MESH_SEGMENT_BITS;
+    call.tensor.tag = first_tag(comm, &comm->slots[run->slot].call, &call, run->number);
     gw_coll_run_set_path(run->run, &path);
     gw_coll_run_set_notice(run->run, &notice);
     if (comm->cfg.world > 1)

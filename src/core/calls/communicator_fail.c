@@ -71,8 +71,7 @@ static bool waits(const struct gw_communicator *comm)
 
 void gw_communicator_note_progress(struct gw_communicator *comm, gw_time now)
 {
-    const struct gw_endpoint_stats *stats = gw_endpoint_stats(comm->cfg.endpoint);
-    uint64_t arrivals = stats->data_received + stats->acks_received;
+    uint64_t arrivals = gw_endpoint_stats(comm->cfg.endpoint)->progress;
     if (arrivals != comm->arrivals || !waits(comm) || gw_store_has_work(comm->store))
         comm->progress_at = now;
     comm->arrivals = arrivals;

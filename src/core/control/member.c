@@ -115,6 +115,12 @@ static bool is_possible(const struct gw_pkt *pkt)
            gw_scale_exists((int8_t)pkt->scale);
 }
 
+/* Whether it says why there is no job, in words that we know. */
+static bool has_reason(const struct gw_pkt *pkt)
+{
+    return pkt->index != GW_JOB_OK && pkt->index < GW_JOB_REASONS;
+}
+
 static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
 {
     if (!is_possible(pkt))
@@ -167,11 +173,11 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
         report(member, pkt, now);
         break;
     case GW_JOB_REFUSED:
-        if (member->state == GW_MEMBER_JOINING)
+        if (member->state == GW_MEMBER_JOINING && has_reason(pkt))
             go_out(member, (enum gw_job_reason)pkt->index, pkt->job.word[0], now);
         break;
     case GW_JOB_FAILED:
-        if (pkt->epoch == member->epoch && member->state != GW_MEMBER_LEAVING)
+        if (pkt->epoch == member->epoch && member->state != GW_MEMBER_LEAVING && has_reason(pkt))
             go_out(member, (enum gw_job_reason)pkt->index, pkt->job.word[0], now);
         break;
     case GW_JOB_LEFT:

@@ -140,6 +140,7 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
     struct gw_tx_flow *flow = feedback_flow(ep, pkt);
     if (!flow)
         return;
+    ep->stats.progress++;
     if (pkt->q.flags & GW_PKT_GIVEN_UP && pkt->ack.cum == flow->total) {
         end_early(ep, flow, pkt, now);
         return;

@@ -301,6 +301,7 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
     }
     flow->bytes += pkt->data.len;
     flow->arrived++;
+    ep->stats.progress++;
     settle(ep, flow, pkt->seq);
     if (flow->finish)
         finish_after(ep, flow, pkt->seq);

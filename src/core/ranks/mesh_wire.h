@@ -2,7 +2,8 @@
  * Names of messages between ranks, and between ranks and their registrar: tags of flows (host/
  * endpoint.h), which both ends agree on.
  *
- *     below 2^31    of collectives: 9 bits of the call's number, 22 of the segment's
+ *     below 2^31    of collectives: 9 bits of the call's number, 22 of the segment's, which begin
+ *                   where the call's kind says (calls/communicator_collectives.c)
  *     0x80......    of messages: 24 bits that the application chose
  *     0x90 to 0x93  of the store: kind, and 24 bits of a number (store.h)
  *     0xc0 to 0xc3  a FAILURE without payload: 4 bits of `reason`, 11 each of `about`, `found_by`

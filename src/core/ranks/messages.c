@@ -241,7 +241,7 @@ static gw_time since(const struct gw_messages *messages, const struct move *move
 uint32_t gw_messages_overdue(struct gw_messages *messages, gw_time now)
 {
     const struct gw_mesh *mesh = messages->mesh;
-    uint64_t arrivals = gw_endpoint_stats(mesh->cfg.endpoint)->data_received;
+    uint64_t arrivals = gw_endpoint_stats(mesh->cfg.endpoint)->progress;
     if (arrivals != messages->arrivals)
         messages->quiet_since = now;
     messages->arrivals = arrivals;

@@ -50,7 +50,8 @@ static int open_endpoint(struct gw_overlay_server *server)
     uint32_t awaits = cfg->jobs_max * gw_registrar_awaits(world); /* of whoever may have come */
     struct gw_endpoint_cfg endpoint = {
         .address = cfg->address,
-        .tx_flows_max = FLOWS_MAX + gw_registrar_flows(cfg->ranks_max),
+        /* Of each job, so that ranks that take no message keep no other job waiting. */
+        .tx_flows_max = FLOWS_MAX + cfg->jobs_max * gw_registrar_flows(cfg->ranks_max),
         .rx_flows_max = FLOWS_MAX + 2 * gw_registrar_awaits(cfg->ranks_max),
         .control_max = CONTROL_MAX,
         .expect_max = FLOWS_MAX + awaits,
@@ -333,12 +334,14 @@ static enum gw_coordinator_phase phase_of(const struct served *served)
     return phase == GW_COORDINATOR_GATHERING && has_met ? GW_COORDINATOR_RUNNING : phase;
 }
 
-void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
+bool gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
 {
     struct served *served = find(server, job);
     bool is_owing = served && served->registrar && gw_registrar_is_busy(served->registrar);
-    if (served && !is_owing && phase_of(served) == GW_COORDINATOR_GATHERING)
-        forget(server, served);
+    if (!served || is_owing || phase_of(served) != GW_COORDINATOR_GATHERING)
+        return false;
+    forget(server, served);
+    return true;
 }
 
 static void view_shard(const struct shard *shard, struct gw_overlay_job_view *view)

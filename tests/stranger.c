@@ -1,0 +1,202 @@
+/* The hostile neighbour; see stranger.h. */
+#include "stranger.h"
+
+#include "pool_fixture.h"
+#include "support.h"
+
+#include "core/job.h"
+#include "core/ranks/mesh_wire.h"
+#include "wire/wire.h"
+
+enum {
+    PKTS = 256,
+    JOBS =
+        4, /* that it makes up: more would fill the switches' tables, which is their owners' risk */
+    MADE_UP = 0x00bad000, /* and on: their numbers */
+};
+
+/* Tags of all that ranks and their registrar say to each other. */
+static uint32_t random_tag(struct gw_prng *prng)
+{
+    uint32_t number = gw_prng_below(prng, 4);
+    switch (gw_prng_below(prng, 7)) {
+    case 0:
+        return GW_MESH_TAG_TABLE;
+    case 1:
+        return GW_MESH_TAG_FAILURE;
+    case 2:
+        return GW_MESH_TAG_BYE;
+    case 3:
+        return GW_MESH_TAG_STORE | gw_prng_below(prng, 4) << 24 | number;
+    case 4:
+        return GW_MESH_TAG_MESSAGE | number;
+    case 5:
+        return gw_prng_below(prng, 16) << GW_MESH_SEGMENT_BITS | number;
+    default:
+        return (uint32_t)gw_prng_next(prng);
+    }
+}
+
+static void fill_data(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu,
+                      struct gw_pkt *pkt)
+{
+    static const uint16_t lengths[] = {1, 12, 24, 48, 100};
+    uint32_t length = lengths[gw_prng_below(prng, 5)];
+    length = length < mtu ? length : mtu;
+    pkt->data.total = 1 + gw_prng_below(prng, 3);
+    pkt->seq = gw_prng_below(prng, pkt->data.total);
+    pkt->data.len = (uint16_t)length;
+    pkt->data.mss =
+        (uint16_t)(pkt->seq + 1 < pkt->data.total || gw_prng_below(prng, 2) ? length : mtu);
+    pkt->data.tag = random_tag(prng);
+    pkt->buf = gw_buf_claim(pool->bufs);
+    if (pkt->buf == GW_BUF_NONE)
+        return;
+    for (uint32_t i = 0; i < length; i++)
+        gw_buf_bytes(pool->bufs, pkt->buf)[i] =
+            (unsigned char)(gw_prng_next(prng) >> (gw_prng_below(prng, 2) ? 60 : 0));
+}
+
+static void fill_answer(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    static const uint8_t kinds[] = {GW_PKT_ACK, GW_PKT_NACK, GW_PKT_CREDIT};
+    pkt->q.kind = kinds[gw_prng_below(prng, 3)];
+    pkt->q.class = GW_CLASS_CONTROL;
+    pkt->flow = gw_prng_below(prng, 8);
+    pkt->seq = gw_prng_below(prng, 8);
+    if (pkt->q.kind == GW_PKT_ACK)
+        pkt->ack.cum = gw_prng_below(prng, 8);
+}
+
+static void fill_values(struct gw_prng *prng, struct gw_pkt_pool *pool, struct gw_pkt *pkt)
+{
+    pkt->q.kind = gw_prng_below(prng, 2) ? GW_PKT_GRAD : GW_PKT_PARAM;
+    pkt->agg.values = (uint16_t)(1 + gw_prng_below(prng, 16));
+    pkt->agg.bitmap = 1u << gw_prng_below(prng, 8);
+    pkt->agg.level = (uint8_t)gw_prng_below(prng, 2);
+    pkt->agg_flags = gw_prng_below(prng, 2) ? GW_AGG_RESEND : 0;
+    if (pkt->q.kind == GW_PKT_PARAM)
+        pkt->agg_flags = gw_prng_below(prng, 2) ? GW_AGG_UNICAST : 0;
+    pkt->epoch = (uint16_t)gw_prng_below(prng, 3);
+    pkt->seq = gw_prng_below(prng, 64);
+    pkt->index = (uint16_t)gw_prng_below(prng, 1024);
+    pkt->buf = gw_buf_claim(pool->bufs);
+    if (pkt->buf != GW_BUF_NONE)
+        memset(gw_buf_bytes(pool->bufs, pkt->buf), (int)gw_prng_below(prng, 256),
+               (size_t)pkt->agg.values * GW_WIRE_VALUE_SIZE);
+}
+
+static void fill_job(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    pkt->q.kind = GW_PKT_JOB;
+    pkt->q.class = GW_CLASS_CONTROL;
+    pkt->agg_flags = (uint8_t)gw_prng_below(prng, GW_JOB_OPS);
+    pkt->key = (uint32_t)gw_prng_next(prng);
+    pkt->epoch = (uint16_t)gw_prng_below(prng, 3);
+    pkt->seq = gw_prng_below(prng, 8);
+    pkt->index = (uint16_t)gw_prng_below(prng, 8);
+    for (uint32_t i = 0; i < 3; i++)
+        pkt->job.word[i] = gw_prng_below(prng, 64);
+}
+
+void gw_stranger_fill(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu,
+                      struct gw_pkt *pkt)
+{
+    uint32_t choice = gw_prng_below(prng, 8), buf = pkt->buf;
+    *pkt = (struct gw_pkt){.q = {.kind = GW_PKT_DATA, .class = 1, .ecn = GW_ECN_ECT0}, .buf = buf};
+    pkt->flow = (uint32_t)gw_prng_next(prng) & 0xffff0007;
+    if (choice < 4)
+        fill_data(prng, pool, mtu, pkt);
+    else if (choice == 4)
+        fill_answer(prng, pkt);
+    else if (choice == 5)
+        fill_values(prng, pool, pkt);
+    else
+        fill_job(prng, pkt);
+}
+
+/* Job control and values of the job itself would need its number, which only they know who have its
+ * key; but what a server says to workers is checked by who says it. */
+static void choose_job(struct gw_stranger *s, struct gw_pkt *pkt)
+{
+    bool is_said_to_workers = pkt->q.kind == GW_PKT_JOB && pkt->agg_flags != GW_JOB_INSTALL &&
+                              pkt->agg_flags != GW_JOB_REMOVE && pkt->agg_flags != GW_JOB_JOIN;
+    if (is_said_to_workers && gw_prng_below(&s->prng, 2))
+        pkt->flow = s->cfg.job;
+    else
+        pkt->flow = MADE_UP + gw_prng_below(&s->prng, JOBS);
+    if (pkt->q.kind == GW_PKT_JOB && gw_prng_below(&s->prng, 2))
+        pkt->job.word[2] = s->cfg.switch_address + gw_prng_below(&s->prng, s->cfg.switches);
+}
+
+static uint32_t size_of(const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind == GW_PKT_DATA)
+        return GW_WIRE_DATA_SIZE + pkt->data.len;
+    if (pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
+        return GW_WIRE_AGG_SIZE + GW_WIRE_VALUE_SIZE * pkt->agg.values;
+    return GW_WIRE_JOB_SIZE;
+}
+
+static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
+                       gw_time now)
+{
+    struct gw_stranger *s = (struct gw_stranger *)node;
+    (void)port;
+    s->is_ready = false;
+    struct gw_pkt *pkt = max ? gw_pkt_claim(&s->pool) : NULL;
+    if (!pkt)
+        return 0;
+    gw_stranger_fill(&s->prng, &s->pool, s->cfg.mtu, pkt);
+    pkt->src = s->cfg.address;
+    pkt->dst = s->cfg.first_target + gw_prng_below(&s->prng, s->cfg.targets);
+    if (pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
+        choose_job(s, pkt);
+    else if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK)
+        pkt->sent_at = now;
+    pkt->q.size = size_of(pkt);
+    pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
+    s->sent++;
+    pkts[0] = pkt;
+    return 1;
+}
+
+static void input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t count,
+                  gw_time now)
+{
+    struct gw_stranger *s = (struct gw_stranger *)node;
+    (void)port;
+    (void)now;
+    for (uint32_t i = 0; i < count; i++)
+        gw_pkt_release(&s->pool, pkts[i]);
+}
+
+static void expire(struct gw_node *node, gw_time now)
+{
+    struct gw_stranger *s = (struct gw_stranger *)node;
+    node->deadline = gw_time_add(now, 1 + gw_prng_next(&s->prng) % s->cfg.pause);
+    gw_node_report(node, 0, &s->is_ready);
+}
+
+static const struct gw_node_ops stranger_ops = {input, output, expire};
+
+void gw_stranger_open(struct gw_stranger *stranger, const struct gw_stranger_cfg *cfg)
+{
+    *stranger = (struct gw_stranger){
+        .node = {.ops = &stranger_ops, .port_count = 1},
+        .cfg = *cfg,
+        .prng = gw_prng_derive(cfg->seed, 0x57a),
+    };
+    stranger->node.ready = stranger->ready;
+    gw_test_pool_open(&stranger->pool, &stranger->bufs, PKTS, cfg->mtu);
+}
+
+void gw_stranger_hush(struct gw_node *node)
+{
+    node->deadline = GW_TIME_NEVER;
+}
+
+void gw_stranger_close(struct gw_stranger *stranger)
+{
+    gw_test_pool_close(&stranger->pool);
+}
