@@ -258,7 +258,7 @@ GRADWIRE_API int gradwire_allgather_with(gradwire *job, const void *in, void *ou
                                          gradwire_call *call);
 
 /* Collective. out[i] = in[rank * count + i] of all ranks, summed or what `op` says; `in` holds
- * world * count elements. */
+ * world * count elements. `out` may be this rank's own place there. */
 GRADWIRE_API int gradwire_reduce_scatter(gradwire *job, const void *in, void *out, size_t count,
                                          enum gradwire_type type, enum gradwire_op op);
 GRADWIRE_API int gradwire_reduce_scatter_start(gradwire *job, const void *in, void *out,
@@ -288,7 +288,8 @@ GRADWIRE_API int gradwire_send_with(gradwire *job, const void *data, size_t byte
                                     uint32_t tag, const struct gradwire_call_options *options,
                                     gradwire_call *call);
 
-/* Ends when a message of at most `bytes` bytes has come from rank `from`. */
+/* Ends when a message of at most `bytes` bytes has come from rank `from`. A longer one is not
+ * taken: both calls fail at the deadline. */
 GRADWIRE_API int gradwire_receive(gradwire *job, void *data, size_t bytes, int from, uint32_t tag);
 GRADWIRE_API int gradwire_receive_start(gradwire *job, void *data, size_t bytes, int from,
                                         uint32_t tag, gradwire_call *call);
