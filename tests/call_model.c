@@ -110,7 +110,8 @@ static void write_element(enum gw_dtype type, int64_t number, int32_t shift, uns
     double x;
     memcpy(&x, &power_bits, sizeof(x));
     x *= (double)number;
-    int64_t i64 = (int64_t)((uint64_t)number << (shift < 0 ? 0 : shift));
+    bool is_integer = !gw_dtype_is_float(type);
+    int64_t i64 = is_integer ? (int64_t)((uint64_t)number << shift) : 0;
     int32_t i32 = (int32_t)i64;
     switch (type) {
     case GW_DTYPE_I32:

@@ -5,6 +5,9 @@
  * frame never overtakes the one before it in its list, even when the latency was lowered), so the
  * next frame to arrive is one of two heads.
  *
+ * A step looks at every link, most of which have nothing to do, so what it looks at lies together:
+ * `due` says for each link when its next frame arrives or its ready port can transmit.
+ *
  * Invariant, per link: sent + doubled = lost + overflow + delivered + malformed + no_room + in
  * flight.
  */
@@ -55,6 +58,7 @@ struct gw_mem {
     struct mem_frame *frames;
     unsigned char *payloads; /* cfg.mtu bytes for each frame */
     struct mem_node nodes[GW_MEM_NODES_MAX];
+    gw_time due[GW_MEM_LINKS_MAX]; /* GW_TIME_NEVER: the link has nothing to do */
     struct mem_link links[GW_MEM_LINKS_MAX];
 };
 
@@ -93,13 +97,41 @@ uint32_t gw_mem_add(struct gw_mem *mem, struct gw_node *node, struct gw_pkt_pool
     return mem->node_count++;
 }
 
+/* The list whose head arrives first, or NULL when nothing is on the link. */
+static struct frame_list *next_list(const struct gw_mem *mem, struct mem_link *link)
+{
+    uint32_t punctual = link->punctual.head;
+    uint32_t late = link->late.head;
+    if (punctual == FRAME_NONE)
+        return late == FRAME_NONE ? NULL : &link->late;
+    if (late == FRAME_NONE ||
+        !gw_time_before(mem->frames[late].arrives_at, mem->frames[punctual].arrives_at))
+        return &link->punctual;
+    return &link->late;
+}
+
+static gw_time earlier(gw_time a, gw_time b)
+{
+    return gw_deadline_before(a, b) ? a : b;
+}
+
+static void update_due(struct gw_mem *mem, struct mem_link *link)
+{
+    struct frame_list *list = next_list(mem, link);
+    gw_time arrives_at = list ? mem->frames[list->head].arrives_at : GW_TIME_NEVER;
+    mem->due[link - mem->links] =
+        earlier(link->is_ready ? link->busy_until : GW_TIME_NEVER, arrives_at);
+}
+
 void gw_mem_replace(struct gw_mem *mem, uint32_t number, struct gw_node *node,
                     struct gw_pkt_pool *pool)
 {
     mem->nodes[number] = (struct mem_node){.node = node, .pool = pool};
     for (uint32_t i = 0; i < mem->link_count; i++)
-        if (mem->links[i].from == number)
+        if (mem->links[i].from == number) {
             mem->links[i].is_ready = false;
+            update_due(mem, &mem->links[i]);
+        }
 }
 
 static struct mem_link *link_of_port(struct gw_mem *mem, uint32_t node, uint16_t port)
@@ -126,6 +158,7 @@ uint32_t gw_mem_connect(struct gw_mem *mem, uint32_t from, uint16_t from_port, u
         .punctual = {.head = FRAME_NONE},
         .late = {.head = FRAME_NONE},
     };
+    mem->due[number] = GW_TIME_NEVER;
     gw_mem_change(mem, number, cfg);
     return number;
 }
@@ -171,19 +204,6 @@ static void list_append(struct gw_mem *mem, struct frame_list *list, uint32_t in
         tail->next = index;
     }
     list->tail = index;
-}
-
-/* The list whose head arrives first, or NULL when nothing is on the link. */
-static struct frame_list *next_list(const struct gw_mem *mem, struct mem_link *link)
-{
-    uint32_t punctual = link->punctual.head;
-    uint32_t late = link->late.head;
-    if (punctual == FRAME_NONE)
-        return late == FRAME_NONE ? NULL : &link->late;
-    if (late == FRAME_NONE ||
-        !gw_time_before(mem->frames[late].arrives_at, mem->frames[punctual].arrives_at))
-        return &link->punctual;
-    return &link->late;
 }
 
 /* Puts one copy of an encoded packet, which left at `left_at`, on the link. */
@@ -245,6 +265,7 @@ static void link_pull(struct gw_mem *mem, struct mem_link *link)
         for (uint32_t i = 0; i < count; i++)
             link_send(mem, link, pkts[i]);
     }
+    update_due(mem, link);
 }
 
 /* Turns a frame that arrived into a packet of the receiver, or counts why not. */
@@ -297,6 +318,7 @@ static void link_deliver(struct gw_mem *mem, struct mem_link *link)
     }
     if (count)
         gw_node_input(mem->nodes[link->to].node, link->to_port, pkts, count, mem->now);
+    update_due(mem, link);
 }
 
 static void collect_ready(struct gw_mem *mem)
@@ -307,15 +329,11 @@ static void collect_ready(struct gw_mem *mem)
             struct mem_link *link = link_of_port(mem, i, node->ready[j]);
             GW_ASSERT(link != NULL);
             link->is_ready = true;
+            update_due(mem, link);
         }
         if (node)
             node->ready_count = 0;
     }
-}
-
-static gw_time earlier(gw_time a, gw_time b)
-{
-    return gw_deadline_before(a, b) ? a : b;
 }
 
 /* Never before now; GW_TIME_NEVER when nothing will happen. */
@@ -325,15 +343,14 @@ static gw_time next_instant(struct gw_mem *mem)
     for (uint32_t i = 0; i < mem->node_count; i++)
         if (mem->nodes[i].node)
             next = earlier(gw_node_deadline(mem->nodes[i].node), next);
-    for (uint32_t i = 0; i < mem->link_count; i++) {
-        struct mem_link *link = &mem->links[i];
-        struct frame_list *list = next_list(mem, link);
-        if (list)
-            next = earlier(mem->frames[list->head].arrives_at, next);
-        if (link->is_ready)
-            next = earlier(link->busy_until, next);
-    }
+    for (uint32_t i = 0; i < mem->link_count; i++)
+        next = earlier(mem->due[i], next);
     return gw_deadline_before(next, mem->now) ? mem->now : next;
+}
+
+static bool is_due(const struct gw_mem *mem, uint32_t link)
+{
+    return !gw_deadline_before(mem->now, mem->due[link]);
 }
 
 bool gw_mem_step(struct gw_mem *mem, gw_time until)
@@ -347,9 +364,11 @@ bool gw_mem_step(struct gw_mem *mem, gw_time until)
     }
     mem->now = next;
     for (uint32_t i = 0; i < mem->link_count; i++)
-        link_pull(mem, &mem->links[i]);
+        if (is_due(mem, i))
+            link_pull(mem, &mem->links[i]);
     for (uint32_t i = 0; i < mem->link_count; i++)
-        link_deliver(mem, &mem->links[i]);
+        if (is_due(mem, i))
+            link_deliver(mem, &mem->links[i]);
     for (uint32_t i = 0; i < mem->node_count; i++) {
         struct gw_node *node = mem->nodes[i].node;
         gw_time deadline = node ? gw_node_deadline(node) : GW_TIME_NEVER;

@@ -1,7 +1,7 @@
 /*
- * Jobs without a server whose packets go by `gradwire switch`, as processes: that switches trim and
- * mark what waits for a slow port and every byte arrives all the same, and that a switch which dies
- * costs a pause, or the job with a line that names it.
+ * Jobs without a server whose packets go by `gradwire switch`, as processes: that it adds up where
+ * it is to, that switches trim and mark what waits for a slow port and every byte arrives all the
+ * same, and that a switch which dies costs a pause, or the job with a line that names it.
  */
 #include "netns/processes.h"
 #include "support.h"
@@ -114,6 +114,35 @@ static void communicator_switch_ring__sums_go_by_a_tree(void **state)
     gw_test_daemon_crash(&top);
     gw_test_daemon_restart(&top);
     gw_test_workers_await(workers, WORLD, ROUNDS);
+    gw_test_workers_stop(workers, WORLD);
+    stop_switches();
+}
+
+static json_int_t added_up(const struct gw_test_daemon *daemon)
+{
+    json_t *status = gw_test_daemon_status(daemon);
+    const json_t *sums = json_object_get(status, "aggregation");
+    json_int_t count = json_integer_value(json_object_get(sums, "completed"));
+    json_decref(status);
+    return count;
+}
+
+/* The process of rank 0 is the server, and another host to the switch than the rank. */
+static void communicator_switch_ina__adds_up_without_another_server(void **state)
+{
+    (void)state;
+    gw_test_daemon_start(&top, "switch", ports[0], "");
+    for (int rank = 0; rank < WORLD; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg(rank);
+        cfg.sums_in_switches = true;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORLD, ROUNDS);
+    assert_true(added_up(&top) > ROUNDS * (COUNT / 352) / 2);
+    gw_test_daemon_crash(&top);
+    gw_test_daemon_restart(&top);
+    gw_test_workers_await(workers, WORLD, ROUNDS);
+    assert_true(added_up(&top) > 0);
     gw_test_workers_stop(workers, WORLD);
     stop_switches();
 }
@@ -322,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(communicator_switch_ring__sums_go_by_the_switch),
         CASE(communicator_switch_ring__sums_go_by_a_tree),
+        CASE(communicator_switch_ina__adds_up_without_another_server),
         CASE(communicator_switch_crash__costs_a_pause),
         CASE(communicator_switch_crash__for_good_ends_the_job),
         CASE(communicator_switch_crash__of_a_rank_is_named),

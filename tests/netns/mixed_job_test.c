@@ -135,8 +135,8 @@ static int start_all(struct work *w)
     if (!code)
         code = gradwire_push_start(job, w->round, w->values, VALUES, GRADWIRE_FLOAT32, call++);
     if (!code)
-        code = gradwire_broadcast_start(job, w->told, BYTES, GRADWIRE_UINT8,
-                                        (int)w->round % WORLD, call++);
+        code = gradwire_broadcast_start(job, w->told, BYTES, GRADWIRE_UINT8, (int)w->round % WORLD,
+                                        call++);
     if (!code)
         code = gradwire_allgather_start(job, w->own, w->all, GATHERED, GRADWIRE_INT64, call++);
     if (!code)

@@ -342,7 +342,7 @@ static void work(const struct gw_test_worker_cfg *cfg, int control)
     options.world = cfg->world;
     options.server = cfg->join ? NULL : server;
     options.join = cfg->join ? join : NULL;
-    options.via = cfg->join ? GRADWIRE_VIA_RING : GRADWIRE_VIA_INA;
+    options.via = cfg->join && !cfg->sums_in_switches ? GRADWIRE_VIA_RING : GRADWIRE_VIA_INA;
     options.switch_ = cfg->switch_ ? switch_ : NULL;
     options.key_file = cfg->key_file;
     options.announce = cfg->announce;

@@ -10,6 +10,7 @@
 
 #include "core/job.h"
 #include "core/tensor.h"
+#include "sim/calls_impl.h"
 
 enum {
     WORKERS = 8,
@@ -251,6 +252,34 @@ static void calls__of_several_jobs_share_switches(void **state)
     gw_test_sim_close(&run);
 }
 
+/* Each of m servers has 1/m of the fragments of a divided tensor, and in a network that loses
+ * nothing gets each once: with the results that it sends, 2/m of the tensor pass its link. */
+static void servers__have_equal_parts(void **state)
+{
+    (void)state;
+    enum {
+        SERVERS = 3,
+        VALUES = 352,
+        TENSOR = 8000000,
+    };
+    struct gw_test_sim run;
+    struct gw_job_result result =
+        run_calls(&run, "workload.servers=3; workload.split=1MB; workload.iterations=1; "
+                        "workload.window=64; workload.window_initial=64; "
+                        "workload.calls=[{do: allreduce, bytes: 8MB}]");
+    expect_done(&run, &result, "servers");
+    const struct gw_sim_crew *crew = run.sim->jobs[0].mover;
+    const uint64_t fragments = TENSOR / sizeof(float) / VALUES;
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        const struct gw_server_stats *stats = gw_server_stats(crew->shards[i].server);
+        assert_in_range(stats->results, fragments / SERVERS, fragments / SERVERS + 1);
+        uint64_t least = stats->results * (MTU + HEADER);
+        assert_in_range(stats->bytes, least - MTU, least + least / 50); /* few collide */
+        assert_int_equal(gw_server_stats(crew->shards[SERVERS + i].server)->results, 0);
+    }
+    gw_test_sim_close(&run);
+}
+
 /* The longest time that the only call of a job took at a rank. */
 static gw_time longest(const char *call)
 {
@@ -343,6 +372,7 @@ int main(void)
         cmocka_unit_test(calls__refusals_change_nothing),
         cmocka_unit_test(calls__share_hosts_with_flows_and_jobs),
         cmocka_unit_test(calls__of_several_jobs_share_switches),
+        cmocka_unit_test(servers__have_equal_parts),
         cmocka_unit_test(broadcast__takes_little_longer_than_one_link),
         cmocka_unit_test(gather_and_scatter__take_little_longer_than_an_ideal_ring),
         cmocka_unit_test(scenarios__run),

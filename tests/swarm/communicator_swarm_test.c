@@ -21,9 +21,9 @@
 #define FIRST_SEED UINT64_C(20261122)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WORLDS = 60 };
+enum { WORLDS = 150 };
 #else
-enum { WORLDS = 400 };
+enum { WORLDS = 500 };
 #endif
 
 enum {

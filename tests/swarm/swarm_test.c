@@ -48,6 +48,7 @@ struct outcome {
     struct gw_flow_result *flows;
     uint32_t flow_count;
     uint64_t sample_hash;
+    struct gw_call_result calls; /* of all jobs together */
 };
 
 /* What ends a run that does not end by itself. */
@@ -66,6 +67,7 @@ static struct {
     volatile sig_atomic_t is_running;
     struct gw_sim_totals sum; /* over all scenarios */
     struct gw_notice_totals notices;
+    struct gw_call_result calls;
 } swarm = {.first = FIRST_SEED, .count = SCENARIOS};
 
 /* Whatever ends the program while a scenario runs: an assertion, a sanitizer, a signal. */
@@ -127,6 +129,20 @@ static void spend(void *arg, uint32_t flows_done, uint32_t flow_count, gw_time n
         budget->scenario->time_limit = now;
 }
 
+/* What became of the calls of all jobs. */
+static struct gw_call_result sum_of_calls(const struct gw_scenario *scenario,
+                                          const struct gw_sim *sim)
+{
+    struct gw_call_result sum = {0}, call;
+    for (uint32_t job = 0; job < scenario->workload.job_count; job++)
+        for (uint32_t i = 0; gw_sim_call(sim, job, i, &call); i++) {
+            sum.done += call.done;
+            sum.refused += call.refused;
+            sum.total += call.total;
+        }
+    return sum;
+}
+
 /* Loads, runs and checks a file. */
 static struct outcome run(const char *file, const struct gw_sim_options *chosen)
 {
@@ -151,6 +167,7 @@ static struct outcome run(const char *file, const struct gw_sim_options *chosen)
         .notices = gw_sim_notices(sim),
         .flow_count = scenario.workload.flow_count,
         .sample_hash = hash_samples(sim),
+        .calls = sum_of_calls(&scenario, sim),
     };
     swarm.starved += outcome.totals.completed < outcome.totals.flows &&
                      gw_invariants_is_starved(&scenario, &outcome.totals);
@@ -174,6 +191,8 @@ static void expect_same(const struct outcome *a, const struct outcome *b, const 
         fail_msg("the totals differ %s", what);
     if (memcmp(&a->notices, &b->notices, sizeof(a->notices)) != 0)
         fail_msg("the announcements differ %s", what);
+    if (memcmp(&a->calls, &b->calls, sizeof(a->calls)) != 0)
+        fail_msg("the calls differ %s", what);
     if (a->flow_count != b->flow_count || a->sample_hash != b->sample_hash)
         fail_msg("the samples differ %s", what);
     for (uint32_t i = 0; i < a->flow_count; i++) {
@@ -245,6 +264,8 @@ static void run_scenario(uint64_t seed)
     struct outcome first = run(random.file, options);
     add_to_sum(&first.totals);
     add_notices(&first.notices);
+    swarm.calls.done += first.calls.done;
+    swarm.calls.refused += first.calls.refused;
     options->threads = 2 + gw_prng_below(&prng, 2);
     run_again(random.file, options, &first, options->threads == 2 ? "with 2 threads" : "with 3");
     options->threads = 1;
@@ -290,13 +311,16 @@ static void swarm__keeps_the_invariants(void **state)
            " without room, %" PRIu64 " begun, %" PRIu64 " too old, %" PRIu64 " elsewhere\n",
            swarm.notices.announced, switches->refused, switches->no_room, switches->heads,
            switches->recoveries, switches->moved);
+    printf("swarm: %" PRIu64 " calls done, %" PRIu64 " refused\n", swarm.calls.done,
+           swarm.calls.refused);
     /* A swarm in which nothing goes wrong proves nothing. */
     if (swarm.count >= COVERED_FROM)
         assert_true(sum->marks && sum->trims && sum->drops && sum->link_losses && sum->timeouts &&
                     sum->spurious && sum->unroutable && sum->link_copies && sum->crash_losses &&
                     sum->completed < sum->flows && sum->members_completed &&
                     sum->members_completed < sum->members && switches->refused &&
-                    switches->no_room && switches->heads && switches->recoveries);
+                    switches->no_room && switches->heads && switches->recoveries &&
+                    swarm.calls.done && swarm.calls.refused);
 }
 
 static bool parse_arguments(int argc, char **argv)

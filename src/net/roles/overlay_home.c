@@ -118,7 +118,11 @@ static int add_job(struct gw_overlay_home *home, const struct gw_greeting *greet
     };
     if (job.world < 1 || job.world > GW_OVERLAY_WORLD_MAX)
         return GW_ERR_INVALID;
-    return gw_overlay_server_add(home->server, &job);
+    int code = gw_overlay_server_add(home->server, &job);
+    if (!code && home->sw) /* sums that are made here alone need not pass our switch */
+        code = gw_loop_receive_job(loop_of(home), gw_job_shard_direct(job.job), cfg->server_address,
+                                   server_port(home));
+    return code;
 }
 
 /* What leaves the server for a rank goes straight to its session. */
@@ -137,6 +141,10 @@ static int link_worker(struct gw_overlay_home *home, const struct gw_neighbour_e
     if (home->sw && is_direct) {
         int code =
             gw_overlay_switch_attach(home->sw, event->peer, event->said.address, true, false);
+        if (!code && event->said.job)
+            code = gw_loop_direct_job(loop_of(home), server_port(home),
+                                      gw_job_shard_direct(event->said.job), event->said.address,
+                                      event->peer);
         if (!code && home->worker.is_there)
             code =
                 gw_loop_direct(loop_of(home), home->worker.port, event->said.address, event->peer);
@@ -321,8 +329,13 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
         code = gw_overlay_switch_join(home->sw, worker, address, false);
     if (code)
         return code;
-    if (home->sw && gw_loop_receive_at(loop_of(home), address, worker) != GW_OK)
-        return GW_ERR_NO_ROOM;
+    if (home->sw)
+        code = gw_loop_receive_at(loop_of(home), address, worker);
+    if (!code && home->sw)
+        code =
+            gw_loop_receive_job(loop_of(home), gw_job_shard_direct(greeting->job), address, worker);
+    if (code)
+        return code;
     enum gw_job_reason reason =
         gw_overlay_server_come(home->server, greeting->job, &rank, gw_loop_now(loop_of(home)));
     return reason == GW_JOB_OK ? GW_OK : GW_ERR_INVALID;
@@ -416,7 +429,9 @@ void gw_overlay_home_look(struct gw_overlay_home *home)
             tell_path(home, view.job.job);
     }
     for (uint32_t i = 0; i < count; i++)
-        gw_overlay_server_forget(home->server, idle[i]);
+        if (gw_overlay_server_forget(home->server, idle[i]))
+            gw_loop_forget_job(loop_of(home), gw_job_shard_direct(idle[i]),
+                               home->cfg.server_address);
 }
 
 struct gw_overlay_server *gw_overlay_home_server(struct gw_overlay_home *home)

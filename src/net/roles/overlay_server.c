@@ -334,12 +334,14 @@ static enum gw_coordinator_phase phase_of(const struct served *served)
     return phase == GW_COORDINATOR_GATHERING && has_met ? GW_COORDINATOR_RUNNING : phase;
 }
 
-void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
+bool gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job)
 {
     struct served *served = find(server, job);
     bool is_owing = served && served->registrar && gw_registrar_is_busy(served->registrar);
-    if (served && !is_owing && phase_of(served) == GW_COORDINATOR_GATHERING)
-        forget(server, served);
+    if (!served || is_owing || phase_of(served) != GW_COORDINATOR_GATHERING)
+        return false;
+    forget(server, served);
+    return true;
 }
 
 static void view_shard(const struct shard *shard, struct gw_overlay_job_view *view)

@@ -89,8 +89,8 @@ void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,
                                 const struct gw_notice_path *path);
 
 /* Forgets the job, if it is at no work: its workers have left, have failed, or have never all come.
- * Of a job whose home this is, no rank may have a session any more. */
-void gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
+ * Of a job whose home this is, no rank may have a session any more. False: it is at work. */
+bool gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
 /* Sums over all jobs since it was opened, those that are forgotten included. */
 struct gw_overlay_totals {

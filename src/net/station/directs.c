@@ -22,21 +22,21 @@ void gw_directs_close(struct gw_directs *directs)
     free(directs->memory);
 }
 
-static uint64_t key_of(uint32_t port, uint32_t address)
+static uint64_t key_of(uint32_t of, uint32_t address)
 {
-    return (uint64_t)port << 32 | address;
+    return (uint64_t)of << 32 | address;
 }
 
-const struct gw_direct *gw_directs_find(const struct gw_directs *directs, uint32_t port,
+const struct gw_direct *gw_directs_find(const struct gw_directs *directs, uint32_t of,
                                         uint32_t address)
 {
-    uint32_t index = gw_map_get(&directs->map, key_of(port, address));
+    uint32_t index = gw_map_get(&directs->map, key_of(of, address));
     return index == GW_MAP_NONE ? NULL : &directs->list[index];
 }
 
 int gw_directs_put(struct gw_directs *directs, const struct gw_direct *direct)
 {
-    uint64_t key = key_of(direct->port, direct->address);
+    uint64_t key = key_of(direct->of, direct->address);
     uint32_t index = gw_map_get(&directs->map, key);
     if (index == GW_MAP_NONE) {
         if (directs->count == directs->limit)
@@ -52,16 +52,16 @@ int gw_directs_put(struct gw_directs *directs, const struct gw_direct *direct)
 static void remove_at(struct gw_directs *directs, uint32_t index)
 {
     const struct gw_direct *gone = &directs->list[index];
-    gw_map_remove(&directs->map, key_of(gone->port, gone->address));
+    gw_map_remove(&directs->map, key_of(gone->of, gone->address));
     directs->list[index] = directs->list[--directs->count];
     const struct gw_direct *moved = &directs->list[index];
     if (index < directs->count)
-        gw_map_put(&directs->map, key_of(moved->port, moved->address), index);
+        gw_map_put(&directs->map, key_of(moved->of, moved->address), index);
 }
 
-void gw_directs_remove(struct gw_directs *directs, uint32_t port, uint32_t address)
+void gw_directs_remove(struct gw_directs *directs, uint32_t of, uint32_t address)
 {
-    uint32_t index = gw_map_get(&directs->map, key_of(port, address));
+    uint32_t index = gw_map_get(&directs->map, key_of(of, address));
     if (index != GW_MAP_NONE)
         remove_at(directs, index);
 }

@@ -51,7 +51,8 @@ struct gw_loop {
     struct gw_index_queue ready_queue;
     uint32_t *arrives; /* of every neighbour: the port that its packets arrive at, or PORT_NONE */
     struct gw_directs directs; /* of ports; of PORT_NONE: for what comes from neighbours */
-    bool has_locals;           /* there are some of the latter */
+    struct gw_directs jobs;    /* of jobs, whatever the port */
+    bool has_locals;           /* neighbours send to addresses of this thread that have ways */
     struct foreign foreign[RX_TRAINS_PER_TURN];
     uint32_t foreign_count, foreign_taken;
     bool has_input; /* at one of cfg.fds, in the last turn */
@@ -68,7 +69,8 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     loop->cfg = *cfg;
     loop->opened_at = gw_clock_now();
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
-    if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK || !loop->arrives) {
+    if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK ||
+        gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK || !loop->arrives) {
         gw_loop_close(loop);
         return NULL;
     }
@@ -85,6 +87,7 @@ void gw_loop_close(struct gw_loop *loop)
     free(loop->ready);
     free(loop->arrives);
     gw_directs_close(&loop->directs);
+    gw_directs_close(&loop->jobs);
     free(loop);
 }
 
@@ -143,7 +146,7 @@ static int add_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t add
                       uint32_t to)
 {
     uint32_t port = port_number(loop, at);
-    const struct gw_direct direct = {.port = port, .address = address, .peer = peer, .to = to};
+    const struct gw_direct direct = {.of = port, .address = address, .peer = peer, .to = to};
     loop->links[port].has_directs = true;
     return gw_directs_put(&loop->directs, &direct);
 }
@@ -167,9 +170,31 @@ void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port at, uint32_t add
 int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port at)
 {
     const struct gw_direct direct = {
-        .port = PORT_NONE, .address = address, .peer = PEER_NONE, .to = port_number(loop, at)};
+        .of = PORT_NONE, .address = address, .peer = PEER_NONE, .to = port_number(loop, at)};
     loop->has_locals = true;
     return gw_directs_put(&loop->directs, &direct);
+}
+
+int gw_loop_direct_job(struct gw_loop *loop, struct gw_loop_port at, uint32_t job, uint32_t address,
+                       uint16_t peer)
+{
+    const struct gw_direct direct = {.of = job, .address = address, .peer = peer, .to = PORT_NONE};
+    loop->links[port_number(loop, at)].has_directs = true;
+    return gw_directs_put(&loop->jobs, &direct);
+}
+
+int gw_loop_receive_job(struct gw_loop *loop, uint32_t job, uint32_t address,
+                        struct gw_loop_port to)
+{
+    const struct gw_direct direct = {
+        .of = job, .address = address, .peer = PEER_NONE, .to = port_number(loop, to)};
+    loop->has_locals = true;
+    return gw_directs_put(&loop->jobs, &direct);
+}
+
+void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address)
+{
+    gw_directs_remove(&loop->jobs, job, address);
 }
 
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
@@ -179,6 +204,7 @@ void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
         if (loop->links[i].peer == peer)
             loop->links[i].peer = PEER_NONE;
     gw_directs_remove_peer(&loop->directs, peer);
+    gw_directs_remove_peer(&loop->jobs, peer);
 }
 
 void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port at, uint64_t rate_bps)
@@ -251,12 +277,25 @@ uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
     return foreign->length;
 }
 
+/* The direct way of a packet that leaves by a port, or NULL. */
+static const struct gw_direct *direct_of(const struct gw_loop *loop, uint32_t port,
+                                         const struct gw_pkt *pkt)
+{
+    const struct gw_direct *direct =
+        loop->jobs.count ? gw_directs_find(&loop->jobs, pkt->flow, pkt->dst) : NULL;
+    return direct ? direct : gw_directs_find(&loop->directs, port, pkt->dst);
+}
+
 /* The port at which a packet of a neighbour arrives, or PORT_NONE. */
 static uint32_t way_in(const struct gw_loop *loop, uint16_t peer, const struct gw_pkt *pkt)
 {
-    const struct gw_direct *local =
-        loop->has_locals ? gw_directs_find(&loop->directs, PORT_NONE, pkt->dst) : NULL;
-    return local ? local->to : loop->arrives[peer];
+    const struct gw_direct *local = loop->has_locals ? direct_of(loop, PORT_NONE, pkt) : NULL;
+    return local && local->to != PORT_NONE ? local->to : loop->arrives[peer];
+}
+
+static bool is_alike(const struct gw_pkt *a, const struct gw_pkt *b)
+{
+    return a->dst == b->dst && a->flow == b->flow;
 }
 
 /* Delivers what has come from a neighbour, which the system may have joined of several trains. */
@@ -265,7 +304,7 @@ static void take_in(struct gw_loop *loop, struct gw_datapath_train *train, gw_ti
     for (uint32_t from = 0, to; from < train->count; from = to) {
         uint32_t port = way_in(loop, train->peer, train->pkts[from]);
         to = loop->has_locals ? from + 1 : train->count;
-        while (to < train->count && train->pkts[to]->dst == train->pkts[from]->dst)
+        while (to < train->count && is_alike(train->pkts[to], train->pkts[from]))
             to++;
         if (port == PORT_NONE)
             lose(loop, train->pkts + from, to - from);
@@ -301,8 +340,7 @@ static int receive(struct gw_loop *loop, char *error)
 static struct gw_direct way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
 {
     const struct link *link = &loop->links[port];
-    const struct gw_direct *direct =
-        link->has_directs ? gw_directs_find(&loop->directs, port, pkt->dst) : NULL;
+    const struct gw_direct *direct = link->has_directs ? direct_of(loop, port, pkt) : NULL;
     return direct ? *direct : (struct gw_direct){.peer = link->peer, .to = link->to};
 }
 

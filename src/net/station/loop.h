@@ -73,6 +73,17 @@ int gw_loop_direct_join(struct gw_loop *loop, struct gw_loop_port port, uint32_t
 /* Takes the direct way to `address` back, if there is one. */
 void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port port, uint32_t address);
 
+/*
+ * Packets of the job (of aggregation and control) to `address` that leave by this port, or by
+ * another one with direct ways, go to the neighbour; or to another port, as also those that come
+ * from neighbours do. Each returns 0 or GW_ERR_NO_ROOM.
+ */
+int gw_loop_direct_job(struct gw_loop *loop, struct gw_loop_port port, uint32_t job,
+                       uint32_t address, uint16_t peer);
+int gw_loop_receive_job(struct gw_loop *loop, uint32_t job, uint32_t address,
+                        struct gw_loop_port to);
+void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address);
+
 /* Packets to `address` that come from any neighbour go to this port, whatever the neighbour is
  * linked to. Counts as a direct way. */
 int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port port);

@@ -12,6 +12,7 @@ enum {
     PEERS = 4,
     PKTS = 16,
     TOLD = 77, /* an address with a way of its own */
+    JOB = 5,
 };
 
 /* A node that sends one packet of each port that is asked for, and keeps what arrives. */
@@ -152,7 +153,7 @@ static int open_fixture(void **state)
         (struct gw_datapath){.ops = &datapath_ops, .peers_max = PEERS, .peers = f->datapath.peers};
     f->datapath.has_room = true;
     f->loop = gw_loop_open(&(struct gw_loop_cfg){
-        .datapath = &f->datapath.base, .pool = &f->pool, .peers_max = PEERS, .directs_max = 2});
+        .datapath = &f->datapath.base, .pool = &f->pool, .peers_max = PEERS, .directs_max = 3});
     assert_non_null(f->loop);
     for (uint16_t i = 0; i < 2; i++) {
         struct stub_node *stub = &f->nodes[i];
@@ -180,6 +181,7 @@ static struct gw_pkt *offer(struct fixture *f, struct gw_loop_port at, uint32_t 
     struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
     assert_non_null(pkt);
     pkt->dst = address;
+    pkt->flow = 0;
     pkt->buf = GW_BUF_NONE;
     stub->out[at.port] = pkt;
     stub->ready[stub->node.ready_count++] = at.port;
@@ -265,6 +267,105 @@ static void loop_turn__waits_for_room(void **state)
     assert_int_equal(f->datapath.flushed, 1);
 }
 
+/* A packet that comes from a neighbour. */
+static struct gw_pkt *bring(struct fixture *f, uint32_t address, uint32_t flow)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
+    pkt->dst = address;
+    pkt->flow = flow;
+    pkt->buf = GW_BUF_NONE;
+    f->datapath.arrives = pkt;
+    f->datapath.arrives_from = 2;
+    turn(f);
+    return pkt;
+}
+
+/* Past the port that its own port is joined to, and back to that when the way is taken back. */
+static void loop_direct_join__leads_to_another_port(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port a = {0, 0}, b = {1, 0}, c = {1, 1};
+    gw_loop_join(f->loop, a, b);
+    assert_int_equal(gw_loop_direct_join(f->loop, a, TOLD, c), 0);
+    offer(f, a, TOLD);
+    turn(f);
+    offer(f, a, TOLD + 1);
+    turn(f);
+    gw_loop_undirect(f->loop, a, TOLD);
+    gw_loop_undirect(f->loop, a, TOLD); /* harmless */
+    offer(f, a, TOLD);
+    turn(f);
+    assert_int_equal(f->nodes[1].arrived_count, 3);
+    assert_int_equal(f->nodes[1].arrived_at[0], 1);
+    assert_int_equal(f->nodes[1].arrived_at[1], 0);
+    assert_int_equal(f->nodes[1].arrived_at[2], 0);
+}
+
+static void loop_direct__has_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port a = {0, 0};
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(gw_loop_direct(f->loop, a, i, 1), 0);
+    assert_int_equal(gw_loop_direct(f->loop, a, 3, 1), GW_ERR_NO_ROOM);
+    assert_int_equal(gw_loop_direct(f->loop, a, 2, 2), 0); /* another way for one that is there */
+    gw_loop_undirect(f->loop, a, 0);
+    assert_int_equal(gw_loop_direct(f->loop, a, 3, 1), 0);
+    gw_loop_link(f->loop, a, 3, true);
+    for (uint32_t i = 0; i < 4; i++) {
+        offer(f, a, i);
+        turn(f);
+    }
+    static const uint16_t to[] = {3, 1, 2, 1};
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(f->datapath.sent_to[i], to[i]);
+}
+
+/* What neighbours send to a host of this thread needs not pass the node that they are linked to. */
+static void loop_receive_at__goes_past_the_neighbours_port(void **state)
+{
+    struct fixture *f = *state;
+    gw_loop_link(f->loop, (struct gw_loop_port){1, 1}, 2, false);
+    assert_int_equal(gw_loop_receive_at(f->loop, TOLD, (struct gw_loop_port){0, 1}), 0);
+    struct gw_pkt *told = bring(f, TOLD, 0), *other = bring(f, TOLD + 1, 0);
+    assert_int_equal(f->nodes[0].arrived_count, 1);
+    assert_ptr_equal(f->nodes[0].arrived[0], told);
+    assert_int_equal(f->nodes[0].arrived_at[0], 1);
+    assert_int_equal(f->nodes[1].arrived_count, 1);
+    assert_ptr_equal(f->nodes[1].arrived[0], other);
+}
+
+/* Packets of one job go straight, those of others as before. */
+static void loop_direct_job__is_of_that_job_alone(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port server = {0, 0}, above = {1, 0};
+    gw_loop_join(f->loop, server, above);
+    gw_loop_link(f->loop, (struct gw_loop_port){1, 1}, 2, false);
+    assert_int_equal(gw_loop_receive_job(f->loop, JOB, TOLD, server), 0);
+    assert_int_equal(gw_loop_direct_job(f->loop, server, JOB, TOLD + 1, 2), 0);
+    bring(f, TOLD, JOB);
+    assert_int_equal(f->nodes[0].arrived_count, 1);
+    bring(f, TOLD, JOB + 1);
+    bring(f, TOLD + 1, JOB); /* not what is sent to us */
+    assert_int_equal(f->nodes[0].arrived_count, 1);
+    assert_int_equal(f->nodes[1].arrived_count, 2);
+    offer(f, server, TOLD + 1)->flow = JOB;
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 1);
+    assert_int_equal(f->datapath.sent_to[0], 2);
+    offer(f, server, TOLD + 1)->flow = JOB + 1;
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 1);
+    assert_int_equal(f->nodes[1].arrived_count, 3);
+    gw_loop_unlink(f->loop, 2);
+    gw_loop_forget_job(f->loop, JOB, TOLD);
+    offer(f, server, TOLD + 1)->flow = JOB;
+    turn(f);
+    assert_int_equal(f->datapath.sent_count, 1);
+    assert_int_equal(f->nodes[1].arrived_count, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +376,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_turn__joined_ports_need_no_datapath, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__waits_for_room, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_direct_join__leads_to_another_port, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(loop_direct__has_a_limit, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_receive_at__goes_past_the_neighbours_port,
+                                        open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_direct_job__is_of_that_job_alone, open_fixture,
+                                        close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

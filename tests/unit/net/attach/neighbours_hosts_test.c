@@ -1,0 +1,71 @@
+/*
+ * Sessions of ranks with a home: one that finds its rank taken tries again, and a process that is
+ * two hosts attaches once for each.
+ */
+#include "support.h"
+
+#include "attach_net.h"
+
+enum {
+    RANK,
+    HOME,
+};
+
+static const uint64_t seed = 2026;
+
+static struct gw_test_attach *open_session(void)
+{
+    struct gw_test_attach *net = gw_test_attach_open(seed);
+    gw_test_attach_start(net, RANK);
+    gw_test_attach_start(net, HOME);
+    gw_test_attach_dial(net, RANK, HOME);
+    gw_test_attach_run(net, 0);
+    assert_int_equal(net->sides[RANK].ups, 1);
+    return net;
+}
+
+/* Perhaps it is another's for no longer; why is known meanwhile. */
+static void neighbours_dial__tries_again_when_its_rank_is_taken(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    uint8_t bytes[GW_ATTACH_SIZE];
+    const struct gw_neighbours *own = net->sides[RANK].own;
+    assert_int_equal(gw_neighbours_dial_refusal(own, 0), GW_ATTACH_OK);
+    gw_test_attach_refuse(net, HOME, net->sides[HOME].last.peer, GW_ATTACH_RANK, bytes);
+    gw_test_attach_send(net, HOME, RANK, bytes);
+    gw_test_attach_run(net, GW_S);
+    assert_int_equal(gw_neighbours_dial_refusal(own, 0), GW_ATTACH_RANK);
+    assert_int_equal(net->sides[RANK].ups, 2);
+    assert_int_equal(net->sides[RANK].refusals, 0); /* which would be for good */
+    assert_true(gw_neighbours_is_up(own, 0));
+    gw_test_attach_close(net);
+}
+
+/* It also says which of them comes for the table of ranks. */
+static void neighbours_dial__says_which_host_it_is(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    const struct gw_greeting other = {.job = 7, .address = 4711, .wants_table = true};
+    struct gw_neighbours *own = net->sides[RANK].own;
+    assert_int_equal(net->sides[HOME].last.said.address, net->sides[RANK].cfg.address);
+    assert_false(net->sides[HOME].last.said.flags & GW_ATTACH_TABLE);
+    int dial = gw_neighbours_dial(own, &net->sides[HOME].addr, "home", &other, net->now);
+    gw_test_attach_run(net, GW_S);
+    assert_true(gw_neighbours_is_up(own, 0) && gw_neighbours_is_up(own, dial));
+    assert_int_equal(net->sides[HOME].last.said.address, 4711);
+    assert_true(net->sides[HOME].last.said.flags & GW_ATTACH_TABLE);
+    assert_int_equal(gw_neighbours_dial_address(own, dial), 4711);
+    assert_int_equal(gw_neighbours_dial_address(own, 0), net->sides[RANK].cfg.address);
+    gw_test_attach_close(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(neighbours_dial__tries_again_when_its_rank_is_taken),
+        cmocka_unit_test(neighbours_dial__says_which_host_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
