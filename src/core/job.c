@@ -70,7 +70,8 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
         [GW_JOB_ROOM] = "a switch has no room for the job",
         [GW_JOB_TAKEN] = "a switch knows another job of the same number",
         [GW_JOB_LOST] = "a worker fell silent",
-        [GW_JOB_LIMIT] = "the job needs more than the worker was made for",
+        [GW_JOB_LIMIT] = "the job needs more than the worker was made for: more values in a "
+                         "fragment, a larger window, or memory that is not there",
         [GW_JOB_SILENT] = "the server fell silent",
         [GW_JOB_STALLED] = "no result came for too long",
         [GW_JOB_OVERFLOW] = "a sum does not fit its type",

@@ -21,8 +21,9 @@ struct gradwire {
     bool is_watched;                 /* somebody waits for gradwire_fd() */
     uint32_t untold;                 /* calls that have ended, and were not asked for since */
     bool is_untold[GW_IO_CALLS_MAX]; /* whether the last of each place that has ended is such */
-    uint64_t started;                /* calls */
-    uint64_t ended[GW_IO_CALLS_MAX]; /* the last call of each place that has ended */
+    uint64_t last;                   /* number of the call that was started last */
+    uint64_t begun[GW_IO_CALLS_MAX]; /* the last call of each place: its number modulo the places */
+    uint64_t ended[GW_IO_CALLS_MAX]; /* the last one that has ended */
     int errors[GW_IO_CALLS_MAX];     /* how */
     bool has_failed;                 /* one of them has: no more are taken */
 };
@@ -206,19 +207,31 @@ static int take_options(const struct gradwire_call_options *options, struct gw_c
     return GRADWIRE_OK;
 }
 
+/* The next number whose place is free: its last call has ended, and was asked for since. A call
+ * that lasts, such as a message that is awaited, is passed over. 0: there is none. */
+static uint64_t next_number(const struct gradwire *job)
+{
+    for (uint64_t next = job->last + 1; next <= job->last + GW_IO_CALLS_MAX; next++) {
+        uint64_t at = next % GW_IO_CALLS_MAX;
+        if (job->begun[at] == job->ended[at] && !job->is_untold[at])
+            return next;
+    }
+    return 0;
+}
+
 /* Starts a call, whose number it fills in. */
 static int start(struct gradwire *job, struct gw_call *call)
 {
-    uint64_t next = job->started + 1;
-    await(job, job->started, 0);
+    await(job, job->last, 0);
     if (job->has_failed)
         return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
-    call->number = next;
-    bool has_room = next <= GW_IO_CALLS_MAX || has_ended(job, next - GW_IO_CALLS_MAX);
-    if (!has_room || !gw_io_send(job->io, call))
-        return gw_calls_fail(GRADWIRE_ERR_BUSY, "%d calls are in work", GW_IO_CALLS_MAX);
-    job->started = next;
-    set_untold(job, next, false); /* nobody can ask for the last one of this place any more */
+    call->number = next_number(job);
+    if (!call->number || !gw_io_send(job->io, call))
+        return gw_calls_fail(GRADWIRE_ERR_BUSY,
+                             "%d calls are in work, or were not waited for: wait for one",
+                             GW_IO_CALLS_MAX);
+    job->last = call->number;
+    job->begun[job->last % GW_IO_CALLS_MAX] = job->last;
     return GRADWIRE_OK;
 }
 
@@ -251,9 +264,11 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
     int code = gw_calls_check(job);
     if (code)
         return code;
-    if (call == 0 || call > job->started || call + GW_IO_CALLS_MAX <= job->started)
+    if (call == 0 || job->begun[call % GW_IO_CALLS_MAX] != call)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "call %llu is not in work",
                              (unsigned long long)call);
+    if (!done)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "no place is given for whether it has ended");
     if (job->is_watched) /* before it looks: what ends later makes it readable again */
         gw_io_drain(job->io);
     *done = await(job, call, 0);

@@ -24,7 +24,8 @@ static int check_op(int op, enum gw_dtype type)
     if ((uint32_t)op > GRADWIRE_PRODUCT)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "op %d is not known", op);
     if (op == GRADWIRE_AVERAGE && !gw_dtype_is_float(type))
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "an average is of floats, not of int32");
+        return gw_calls_fail(GRADWIRE_ERR_INVALID,
+                             "an average is of floats, not of int32, int64 or uint8");
     return GRADWIRE_OK;
 }
 
@@ -34,6 +35,30 @@ static int check_root(const gradwire *job, int root)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "root is %d: 0 to %d", root,
                              gradwire_world(job) - 1);
     return GRADWIRE_OK;
+}
+
+/* Whether all memory is there that this rank needs. It may lie apart, or where the result has the
+ * same elements: in the same place, or as this rank's part of the larger one. */
+static int check_memory(const gradwire *job, const struct gw_call *call)
+{
+    bool is_scatter = call->kind == GW_CALL_REDUCE_SCATTER;
+    bool is_gather = call->kind == GW_CALL_ALLGATHER;
+    size_t size = call->count * gw_dtype_size(call->type), world = (size_t)gradwire_world(job);
+    size_t own = (size_t)gradwire_rank(job) * size;
+    uintptr_t in = (uintptr_t)call->in, out = (uintptr_t)call->out;
+    uintptr_t in_end = in + (is_scatter ? world : 1) * size;
+    uintptr_t out_end = out + (is_gather ? world : 1) * size;
+    bool needs_out = call->kind != GW_CALL_REDUCE || (int)call->peer == gradwire_rank(job);
+    if (!in || (!out && needs_out))
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "%s is NULL",
+                             call->kind == GW_CALL_BROADCAST ? "data" : (in ? "out" : "in"));
+    bool is_shared = in + (is_scatter ? own : 0) == out + (is_gather ? own : 0);
+    if (!needs_out || is_shared || in_end <= out || out_end <= in)
+        return GRADWIRE_OK;
+    return gw_calls_fail(GRADWIRE_ERR_INVALID, "in and out overlap: %s",
+                         is_scatter  ? "out may only be this rank's part of in"
+                         : is_gather ? "in may only be this rank's part of out"
+                                     : "they may only be the same");
 }
 
 /* Checks what all collectives of tensors have in common, and runs one. An empty one that is waited
@@ -47,12 +72,10 @@ static int run(gradwire *job, struct gw_call *call, struct gw_calls_how how)
         return code;
     if (call->count == 0 && !how.call)
         return GRADWIRE_OK;
-    bool has_in = call->in || call->kind == GW_CALL_BROADCAST;
-    bool has_out =
-        call->out || (call->kind == GW_CALL_REDUCE && (int)call->peer != gradwire_rank(job));
-    if (!has_in || !has_out || call->count == 0)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "in or out is NULL, or count is 0");
-    return gw_calls_run(job, call, how);
+    if (call->count == 0)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is 0: there is nothing to start");
+    code = check_memory(job, call);
+    return code ? code : gw_calls_run(job, call, how);
 }
 
 /* Of a job and a type that may be used. */

@@ -34,6 +34,24 @@ static bool is_silence(const struct gw_io *io, const struct gw_communicator_even
             !gw_ways_has_lost(io->ways, event->about));
 }
 
+/* The ranks have met, but some wait for others in a sum that those do not come to. */
+static int say_apart(const struct line *line, int error)
+{
+    return SAY(line, error,
+               "all %u ranks have come, but within %g s not to the same sums: are via and server "
+               "equal on all?",
+               line->io->plan.world, seconds_of(line->io));
+}
+
+/* The others say that this rank is silent, or lost. */
+static int say_given_up(const struct line *line, int error)
+{
+    if (!line->io->was_opened)
+        return say_apart(line, error);
+    return SAY(line, error, "rank %u, which is this one, was waited for by another one in vain",
+               line->io->plan.rank);
+}
+
 /* Not all have come in time. */
 static int say_no_beginning(const struct line *line)
 {
@@ -48,6 +66,8 @@ static int say_no_beginning(const struct line *line)
                    io->plan.server_count ? "the server" : "rank 0", io->servers[server],
                    seconds_of(io));
     }
+    if (gw_mesh_place(gw_communicator_mesh(io->comm), io->plan.rank))
+        return say_apart(line, GRADWIRE_ERR_TIMED_OUT);
     uint32_t missing =
         io->home ? gw_overlay_home_missing(io->home, io->job, io->plan.world) : world;
     if (missing < world)
@@ -77,6 +97,8 @@ static int say_silence(const struct line *line, const struct gw_communicator_eve
     if (event->server < io->server_count)
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no result from the server (%s) for %g s",
                    server_name(io, event->server), seconds_of(io));
+    if (event->about == io->plan.rank)
+        return say_given_up(line, GRADWIRE_ERR_TIMED_OUT);
     if (event->about < io->plan.world)
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "nothing came from rank %u for %g s", event->about,
                    seconds_of(io));
@@ -86,6 +108,8 @@ static int say_silence(const struct line *line, const struct gw_communicator_eve
 static int say_lost(const struct line *line, uint32_t rank)
 {
     const struct gw_io *io = line->io;
+    if (rank == io->plan.rank)
+        return say_given_up(line, GRADWIRE_ERR_PEER);
     bool is_server = rank == 0 && io->plan.server_count == 0 && io->plan.join[0] && !io->home;
     if (is_server)
         return SAY(line, GRADWIRE_ERR_PEER, "rank 0, the server at %s, is lost", io->plan.join);
@@ -109,8 +133,8 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
     const struct gw_io *io = line->io;
     bool is_rank = event->about < io->plan.world && event->server >= io->server_count;
     if (event->reason == GW_JOB_MISMATCH && is_rank)
-        return SAY(line, GRADWIRE_ERR_PEER, "rank %u reduces a tensor of another size",
-                   event->about);
+        return SAY(line, GRADWIRE_ERR_PEER,
+                   "the tensor of rank %u has another size than that of other ranks", event->about);
     if (event->reason == GW_JOB_BROKEN && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER, "rank %u sent a message that makes no sense",
                    event->about);

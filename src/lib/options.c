@@ -194,6 +194,20 @@ static int take_faults(struct gw_io_plan *plan, char *error)
     return code;
 }
 
+/* A number that is none comes from the program, or from a word of the environment. */
+static int check_via(enum gradwire_via via, char *error)
+{
+    char value[GW_IO_NAME_MAX];
+    const char *text = variable("GRADWIRE_VIA");
+    if ((uint32_t)via <= GRADWIRE_VIA_RING)
+        return GRADWIRE_OK;
+    if (text && via_of(text) == via)
+        snprintf(value, sizeof(value), "GRADWIRE_VIA is %s", text);
+    else
+        snprintf(value, sizeof(value), "via is %d", (int)via);
+    return refuse(error, "%s: ina, ps or ring", value);
+}
+
 /* False: none of the words. */
 static bool take_signals(const char *text, struct gw_io_plan *plan)
 {
@@ -229,8 +243,9 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return code;
     if (!plan->join[0] && !plan->server_count && plan->world > 1)
         return refuse(error, "%s", "neither join nor server is given: where is rank 0?");
-    if ((uint32_t)plan->via > GRADWIRE_VIA_RING)
-        return refuse(error, "%s", "via is none of ina, ps and ring");
+    code = check_via(options.via, error);
+    if (code)
+        return code;
     if (gw_notice_parse(options.announce ? options.announce : "no", &plan->notice) != 0)
         return refuse(error,
                       "announce is %s: no, a number of packets from 5 to 75 in steps of 5, or a "
