@@ -69,6 +69,15 @@ static bool is_finished(const struct gw_io *io)
            (!gw_time_before(gw_io_now(io), io->phase_until) || gw_io_is_deserted(io));
 }
 
+/* Says once that the home here has refused somebody, who may try again and again. */
+static void tell_refusal(struct gw_io *io, const char *text)
+{
+    if (strcmp(io->refused, text) == 0)
+        return;
+    snprintf(io->refused, sizeof(io->refused), "%s", text);
+    fprintf(stderr, "gradwire: %s\n", text);
+}
+
 static void take_neighbours(struct gw_io *io)
 {
     struct gw_neighbour_event event;
@@ -77,7 +86,7 @@ static void take_neighbours(struct gw_io *io)
         if (event.dial < 0 && io->home) {
             gw_overlay_home_neighbour(io->home, &event, text);
             if (*text)
-                fprintf(stderr, "gradwire: %s\n", text);
+                tell_refusal(io, text);
         }
         bool may_be = gw_ways_neighbour(io->ways, &event, text);
         if (!may_be && io->phase < GW_IO_LEAVING)

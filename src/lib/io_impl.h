@@ -54,6 +54,7 @@ struct gw_io {
     int error;                       /* what ended the job, once something has */
     bool is_leaving;                 /* the application has said so */
     bool was_opened;                 /* completion 0 is out */
+    char refused[GW_IO_TEXT_MAX];    /* what was said last of somebody who was refused */
     uint64_t calls[GW_IO_CALLS_MAX]; /* numbers of those in work, in order */
     uint32_t call_count;
 };

@@ -21,7 +21,7 @@
 #define FIRST_SEED UINT64_C(20261122)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WORLDS = 150 };
+enum { WORLDS = 60 };
 #else
 enum { WORLDS = 500 };
 #endif

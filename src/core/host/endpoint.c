@@ -293,6 +293,7 @@ int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expe
         if (ep->expectations[i].data)
             continue;
         ep->expectations[i] = *expect;
+        ep->expect_end = ep->expect_end > i ? ep->expect_end : i + 1;
         if (expect->arrived)
             memset(expect->arrived, 0, ((size_t)expect->packets_max + 63) / 64 * 8);
         return GW_OK;
@@ -315,10 +316,11 @@ static bool begins_in(const void *piece, const void *first, uint64_t size)
 
 void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
 {
-    for (uint32_t i = 0; i < ep->cfg.expect_max; i++)
+    for (uint32_t i = 0; i < ep->expect_end; i++)
         if (begins_in(ep->expectations[i].data, memory, size) ||
             begins_in(ep->expectations[i].arrived, memory, size))
             ep->expectations[i].data = NULL;
+    gw_endpoint_trim(ep);
     for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
         if (ep->tx_flows[i].transport && begins_in(ep->tx_flows[i].data, memory, size))
             gw_flow_tx_drop(ep, &ep->tx_flows[i]);

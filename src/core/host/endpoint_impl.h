@@ -60,11 +60,20 @@ struct gw_endpoint {
     struct gw_pacer credit_pacer;      /* while granting */
     bool is_granting;               /* the time of the last credit is not over, or somebody waits */
     struct gw_expect *expectations; /* data NULL: free */
+    uint32_t expect_end; /* of these: all from here on are free. Few are in use where many are room
+                            for others, and every unknown flow is looked for among them */
     struct gw_endpoint_cfg cfg;
     struct gw_endpoint_stats stats;
 };
 
 #define GW_FLOW_NONE UINT32_MAX /* index of no flow */
+
+/* Posted memory has been taken or forgotten. */
+static inline void gw_endpoint_trim(struct gw_endpoint *ep)
+{
+    while (ep->expect_end && !ep->expectations[ep->expect_end - 1].data)
+        ep->expect_end--;
+}
 
 /* By which the endpoint finds the application of a job in a role. */
 static inline uint64_t gw_app_map_key(uint32_t job, enum gw_app_role role)

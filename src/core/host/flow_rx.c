@@ -54,7 +54,7 @@ static uint32_t take_place(struct gw_endpoint *ep)
 /* The memory posted for a message, or NULL. */
 static struct gw_expect *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
-    for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
+    for (uint32_t i = 0; i < ep->expect_end; i++) {
         struct gw_expect *expectation = &ep->expectations[i];
         if (expectation->data && expectation->peer == peer && expectation->tag == tag)
             return expectation;
@@ -156,6 +156,7 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
         *own = (struct gw_rx_memory){posted->data, posted->bytes, posted->arrived};
         flow->finish = posted->finish;
         posted->data = NULL;
+        gw_endpoint_trim(ep);
     }
     uint64_t offset = (uint64_t)pkt->seq * flow->mss;
     if (!own->data || offset + pkt->data.len > own->room)

@@ -44,6 +44,11 @@ static int come_home(struct gw_ways *ways, char *error)
     struct gw_greeting greeting = greeting_of(ways);
     greeting.wants_table = true;
     int code = gw_overlay_home_join(ways->cfg.home, ways->cfg.port, ways->cfg.address, &greeting);
+    if (code == GW_ERR_INVALID)
+        return gw_net_fail(error, code,
+                           "cannot serve the job: a process that has come before says otherwise, "
+                           "of its ranks, of announcements, or that it is rank %u",
+                           ways->cfg.rank);
     if (code)
         return gw_net_fail(error, code, "cannot serve the job: %s", gw_error_message(code));
     const struct gw_path path = gw_ways_path_home(ways);

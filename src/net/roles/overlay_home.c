@@ -338,8 +338,7 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
         return code;
     enum gw_job_reason reason =
         gw_overlay_server_come(home->server, greeting->job, &rank, gw_loop_now(loop_of(home)));
-    GW_ASSERT(reason == GW_JOB_OK); /* it is the first */
-    return GW_OK;
+    return reason == GW_JOB_OK ? GW_OK : GW_ERR_INVALID;
 }
 
 /* Whether the rank is here, or has a session. */

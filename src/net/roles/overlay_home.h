@@ -49,8 +49,9 @@ void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_nei
                                char *why);
 
 /*
- * Links a worker of this process, which is a rank of the job that the greeting is about. Returns 0,
- * or the error of adding the job.
+ * Links a worker of this process, which is a rank of the job that the greeting is about. Returns 0;
+ * GW_ERR_INVALID (neighbours that have come before it say otherwise: another world or option of
+ * notices, or one is this rank); or another error of adding the job.
  */
 int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worker, uint32_t address,
                          const struct gw_greeting *greeting);
