@@ -309,8 +309,8 @@ GRADWIRE_API int gradwire_receive_with(gradwire *job, void *data, size_t bytes, 
  *     gradwire_barrier(job);
  *     gradwire_pull(job, key, sums, count, GRADWIRE_FLOAT32);
  *
- * All ranks use a key with the same count and type. A value lasts until the ranks close the job.
- * Nobody else has to call anything.
+ * All ranks use a key with the same count and type. A value lasts until the rank that keeps it
+ * closes the job: before the end all meet at a barrier. Nobody else has to call anything.
  *
  * 16-bit floats are kept and added as float32, and rounded to the type when they are pulled. Sums
  * of floats are rounded to nearest one by one, in the order of arrival, so the last bits of a sum
