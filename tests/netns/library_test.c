@@ -267,8 +267,11 @@ static int message_that_does_not_come_among_others(gradwire *job, int rank)
     if (rank == 1)
         code = gradwire_receive(job, &byte, 1, 0, 5);
     CHECK(code == GRADWIRE_ERR_TIMED_OUT);
+    char own[64]; /* said to one of the two by the other, who was first to find it */
+    snprintf(own, sizeof(own), "rank %d, which is this one, was waited for", rank);
     CHECK(strstr(gradwire_last_error(), "nothing came from rank 0") ||
-          strstr(gradwire_last_error(), "nothing came from rank 1"));
+          strstr(gradwire_last_error(), "nothing came from rank 1") ||
+          (rank < 2 && strstr(gradwire_last_error(), own)));
     return 0;
 }
 
