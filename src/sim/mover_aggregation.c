@@ -10,7 +10,6 @@
  */
 #include <stdlib.h>
 
-#include "base/cpu.h"
 #include "base/error.h"
 #include "core/control/member.h"
 #include "sim/notices.h"
@@ -156,23 +155,8 @@ static void joined(struct gw_sim_part *part, struct gw_sim_member *member, uint3
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, member->job);
     struct hold *hold = member->mover;
     struct stake *stake = &hold->stakes[i];
-    struct gw_worker_cfg cfg = {
-        .window_initial = spec->window_initial,
-        .tensors_max = gw_sim_tensor_count_max(sim->jobs[member->job].room),
-        .timeout = spec->timeout,
-        .stall = sim->scenario->host.stall,
-        .congestion_control = spec->congestion_control,
-        .resend_gap = spec->resend_gap,
-        .limit = (enum gw_agg_limit)spec->rules.limit,
-        .halving = (enum gw_agg_halving)spec->rules.halving,
-        .overtaking = (enum gw_agg_overtaking)spec->rules.overtaking,
-        .hdr = (uint32_t)spec->rules.header,
-        .offers_exponents = spec->dynamic_scaling,
-        .proactive = spec->proactive,
-        .keeps_results = true,
-        .kernels = gw_kernels_best(gw_cpu_features()),
-    };
-    cfg.notice = gw_sim_notices_of_job(sim, spec);
+    struct gw_worker_cfg cfg = gw_sim_worker_cfg(sim, spec);
+    cfg.tensors_max = gw_sim_tensor_count_max(sim->jobs[member->job].room);
     gw_member_worker_cfg(stake->member, &cfg);
     stake->memory[1] = gw_memory_aligned(gw_worker_size(&cfg));
     int error =

@@ -1,4 +1,4 @@
-/* The servers' side of sums; see shard.h. */
+/* Shards, and what their workers share; see shard.h. */
 #include "sim/shard.h"
 
 #include <stdio.h>
@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
@@ -37,6 +38,26 @@ int gw_sim_shards_check(const struct gw_sim *sim, const struct gw_job_spec *spec
         return GW_ERR_RANGE;
     }
     return GW_OK;
+}
+
+struct gw_worker_cfg gw_sim_worker_cfg(const struct gw_sim *sim, const struct gw_job_spec *spec)
+{
+    return (struct gw_worker_cfg){
+        .window_initial = spec->window_initial,
+        .timeout = spec->timeout,
+        .stall = sim->scenario->host.stall,
+        .congestion_control = spec->congestion_control,
+        .resend_gap = spec->resend_gap,
+        .limit = (enum gw_agg_limit)spec->rules.limit,
+        .halving = (enum gw_agg_halving)spec->rules.halving,
+        .overtaking = (enum gw_agg_overtaking)spec->rules.overtaking,
+        .hdr = (uint32_t)spec->rules.header,
+        .offers_exponents = spec->dynamic_scaling,
+        .proactive = spec->proactive,
+        .keeps_results = true,
+        .notice = gw_sim_notices_of_job(sim, spec),
+        .kernels = gw_kernels_best(gw_cpu_features()),
+    };
 }
 
 uint32_t gw_sim_incarnation(const struct gw_sim *sim, uint32_t number, uint32_t lives)

@@ -1,5 +1,5 @@
 /*
- * The servers' side of sums: a shard is one server's part of a job, a job of its own to switches
+ * Sums by servers: a shard is one server's part of a job, a job of its own to switches
  * and job control. It has a server and a coordinator, on the server's host.
  */
 #ifndef GW_SIM_SHARD_H
@@ -36,6 +36,9 @@ void gw_sim_shard_close(struct gw_sim_shard *shard);
 
 /* Adds what its lives have counted to a result. */
 void gw_sim_shard_results(const struct gw_sim_shard *shard, struct gw_job_result *result);
+
+/* A worker's options, as far as the job's terms do not say them. */
+struct gw_worker_cfg gw_sim_worker_cfg(const struct gw_sim *sim, const struct gw_job_spec *spec);
 
 /* Random, not 0, and another one for every life. */
 uint32_t gw_sim_incarnation(const struct gw_sim *sim, uint32_t number, uint32_t lives);
