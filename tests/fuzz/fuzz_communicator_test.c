@@ -52,38 +52,13 @@ struct fuzz {
     gw_time now;
     struct call calls[GW_COMMUNICATOR_CALLS_MAX];
     uint32_t in_work;
-    size_t taken; /* by its allocator */
+    struct gw_test_budget budget;
     bool is_over;
 };
 
-struct piece {
-    _Alignas(GW_CACHE_LINE) size_t size;
-};
-
-static void *take(void *context, size_t size)
-{
-    struct fuzz *f = context;
-    if (size > MEMORY_MAX || f->taken + size > MEMORY_MAX)
-        return NULL;
-    struct piece *piece = gw_test_take(sizeof(*piece) + size);
-    memset(piece + 1, 0, size);
-    piece->size = size;
-    f->taken += size;
-    return piece + 1;
-}
-
-static void give(void *context, void *memory)
-{
-    struct fuzz *f = context;
-    if (!memory)
-        return;
-    struct piece *piece = (struct piece *)memory - 1;
-    f->taken -= piece->size;
-    free(piece);
-}
-
 static void open_fuzz(struct fuzz *f, const struct gw_transport *transport)
 {
+    f->budget.limit = MEMORY_MAX;
     struct gw_endpoint_cfg endpoint = gw_test_host_cfg(OWN + 1, MTU);
     struct gw_communicator_cfg cfg = {
         .address = OWN + 1,
@@ -103,7 +78,7 @@ static void open_fuzz(struct fuzz *f, const struct gw_transport *transport)
         .beat = 50 * GW_US,
         .stall = STALL,
         .kernels = gw_kernels_best(0),
-        .allocator = {.take = take, .give = give, .context = f},
+        .allocator = gw_test_budget_allocator(&f->budget),
     };
     gw_communicator_demand(&cfg, &endpoint);
     gw_test_host_open(&f->host, &endpoint, PKTS);
@@ -416,7 +391,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         turn(f);
     }
     gw_communicator_fini(f->comm);
-    GW_ASSERT(f->taken == 0);
+    GW_ASSERT(f->budget.taken == 0);
     gw_endpoint_fini(f->host.endpoint);
     gw_test_host_close(&f->host);
     free(f->memory);

@@ -44,40 +44,15 @@ struct fuzz {
     gw_time now;
     uint8_t data[2 * LIMIT][ROOM];
     uint32_t calls; /* in work */
-    size_t memory;  /* of values */
+    struct gw_test_budget budget;
     enum gw_mesh_state state;
     bool is_bare;
     bool is_over; /* the last event has come */
 };
 
-struct piece {
-    _Alignas(GW_CACHE_LINE) size_t size;
-};
-
-static void *take(void *context, size_t size)
-{
-    struct fuzz *f = context;
-    if (size > MEMORY_MAX || f->memory + size > MEMORY_MAX)
-        return NULL;
-    struct piece *piece = gw_test_take(sizeof(*piece) + size);
-    memset(piece + 1, 0, size);
-    piece->size = size;
-    f->memory += size;
-    return piece + 1;
-}
-
-static void give(void *context, void *memory)
-{
-    struct fuzz *f = context;
-    if (!memory)
-        return;
-    struct piece *piece = (struct piece *)memory - 1;
-    f->memory -= piece->size;
-    free(piece);
-}
-
 static void open_fuzz(struct fuzz *f, const struct gw_transport *transport)
 {
+    f->budget.limit = MEMORY_MAX;
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OWN + 1, 1000);
     cfg.tx_flows_max = gw_mesh_flows(WORLD) + LIMIT + gw_store_flows(WORLD, LIMIT);
     cfg.rx_flows_max = 64;
@@ -102,7 +77,7 @@ static void open_fuzz(struct fuzz *f, const struct gw_transport *transport)
         .world = WORLD,
         .limit = LIMIT,
         .kernels = gw_kernels_best(0),
-        .allocator = {.take = take, .give = give, .context = f},
+        .allocator = gw_test_budget_allocator(&f->budget),
     };
     f->store = gw_store_init(gw_test_take(gw_store_size(WORLD, LIMIT)), &store);
 }
@@ -347,7 +322,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     GW_ASSERT(f->calls == 0 && f->is_over);
     gw_store_fini(f->store);
-    GW_ASSERT(f->memory == 0);
+    GW_ASSERT(f->budget.taken == 0);
     gw_mesh_fini(f->mesh);
     f->host.pool.bufs = &f->host.bufs;
     gw_endpoint_fini(f->host.endpoint);

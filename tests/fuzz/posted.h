@@ -5,8 +5,13 @@
 #ifndef GW_TESTS_POSTED_H
 #define GW_TESTS_POSTED_H
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "support.h"
+
+#include "base/align.h"
+#include "core/allocator.h"
 #include "core/host/endpoint_impl.h"
 #include "core/host/flow_tx.h"
 
@@ -22,6 +27,44 @@ static inline uint8_t gw_test_step(struct gw_test_steps *steps)
         return 0;
     steps->left--;
     return *steps->data++;
+}
+
+/* Memory that peers can make the target take, at most `limit` bytes. */
+struct gw_test_budget {
+    size_t limit;
+    size_t taken;
+};
+
+struct gw_test_piece {
+    _Alignas(GW_CACHE_LINE) size_t size;
+};
+
+static inline void *gw_test_budget_take(void *context, size_t size)
+{
+    struct gw_test_budget *budget = context;
+    if (size > budget->limit || budget->taken + size > budget->limit)
+        return NULL;
+    struct gw_test_piece *piece = gw_test_take(sizeof(*piece) + size);
+    memset(piece + 1, 0, size);
+    piece->size = size;
+    budget->taken += size;
+    return piece + 1;
+}
+
+static inline void gw_test_budget_give(void *context, void *memory)
+{
+    struct gw_test_budget *budget = context;
+    if (!memory)
+        return;
+    struct gw_test_piece *piece = (struct gw_test_piece *)memory - 1;
+    budget->taken -= piece->size;
+    free(piece);
+}
+
+static inline struct gw_allocator gw_test_budget_allocator(struct gw_test_budget *budget)
+{
+    return (struct gw_allocator){
+        .take = gw_test_budget_take, .give = gw_test_budget_give, .context = budget};
 }
 
 /* What a message of the peer does to the endpoint: its contents are of `steps`. Returns false when
