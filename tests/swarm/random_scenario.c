@@ -157,6 +157,12 @@ static void write_param(struct writer *w, const struct gw_algo *algo, const stru
         fprintf(w->out, "%" PRIu64, value ? around(w, value) : between(w, w->mtu / 2 + 1, 2 * bdp));
         break;
     }
+    case GW_PARAM_SIZES:
+        fputc('[', w->out);
+        for (uint64_t count = between(w, 0, GW_SIZES_MAX); count > 0; count--)
+            fprintf(w->out, "%" PRIu64 "%s", between_log(w, 1, 2 * bdp), count > 1 ? ", " : "");
+        fputc(']', w->out);
+        break;
     case GW_PARAM_RATE:
         fprintf(w->out, "%" PRIu64 "bps", between(w, w->rate_bps / 8, w->rate_bps));
         break;
