@@ -22,8 +22,7 @@ struct gw_port_losses {
     uint64_t trimmed_bytes;
     uint64_t dropped_bytes;
     uint64_t trims;
-    uint64_t drops;
-    uint64_t control_drops;
+    struct gw_class_losses classes[GW_CLASSES];
 };
 
 static struct port *port_at(const struct gw_switch_queue *queue, uint16_t index)
@@ -82,19 +81,22 @@ static uint64_t pool_free(const struct gw_switch_queue *queue, const struct port
     return own < room ? own : room;
 }
 
-/* The discipline has cut or dropped `victim`, and with it `bytes`. */
-static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
+/* `victim` is dropped, by the discipline or for good. */
+static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, bool is_shed,
                  gw_time now)
 {
     struct gw_port_losses *losses = &queue->losses[out];
-    losses->drops++;
-    losses->control_drops += is_control(victim);
-    losses->dropped_bytes += bytes;
+    struct gw_class_losses *class = &losses->classes[victim->q.class];
+    class->drops++;
+    class->unimportant += victim->q.ecn == GW_ECN_NOT_ECT;
+    class->shed += is_shed;
+    losses->dropped_bytes += victim->q.size;
     if (queue->lossless)
         gw_lossless_left(queue->lossless, out, victim, now);
     gw_pkt_release(queue->pool, victim);
 }
 
+/* The discipline has cut `bytes` off `victim`. */
 static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
                  gw_time now)
 {
@@ -126,8 +128,8 @@ void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t o
     queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
     if (verdict == GW_QDISC_TRIMMED)
         trim(queue, out, victim, before + size - after, now);
-    else if (verdict == GW_QDISC_DROPPED)
-        lose(queue, out, victim, before + size - after, now);
+    else if (verdict != GW_QDISC_QUEUED)
+        lose(queue, out, victim, verdict == GW_QDISC_SHED, now);
     if (after)
         gw_node_report(queue->node, out, &port->is_ready);
 }
@@ -303,7 +305,7 @@ uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw
     struct port *port = port_at(queue, index);
     uint32_t count = 0;
     for (struct gw_pkt *pkt; (pkt = take_next(queue, port, false)) != NULL; count++)
-        lose(queue, index, pkt, pkt->q.size, now);
+        lose(queue, index, pkt, false, now);
     return count;
 }
 
@@ -319,9 +321,11 @@ struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, 
         .out_packets = port->out_packets,
         .marks = ((const struct gw_qdisc_state *)port->qdisc_state)->marks,
         .trims = losses->trims,
-        .drops = losses->drops,
-        .control_drops = losses->control_drops,
+        .control_drops = losses->classes[GW_CLASS_CONTROL].drops,
     };
+    gw_class_losses_add(stats.losses, losses->classes);
+    for (uint32_t i = 0; i < GW_CLASSES; i++)
+        stats.drops += losses->classes[i].drops;
     if (queue->lossless) {
         stats.pauses = gw_lossless_meter(queue->lossless, index)->pauses;
         stats.paused = gw_lossless_gate(queue->lossless, index)->total;

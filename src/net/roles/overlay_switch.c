@@ -311,6 +311,7 @@ struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *ow
         sum.trims += port.trims;
         sum.drops += port.drops;
         sum.control_drops += port.control_drops;
+        gw_class_losses_add(sum.losses, port.losses);
     }
     return sum;
 }
