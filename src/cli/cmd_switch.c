@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/daemon.h"
 #include "cli/daemon_queue.h"
+#include "cli/losses.h"
 #include "cli/switch_pcn.h"
 #include "net/roles/overlay_switch.h"
 
@@ -193,10 +194,11 @@ static void status(void *pointer, json_t *status)
                   "duplicates", (json_int_t)stats->duplicates, "leaked", (json_int_t)stats->leaked,
                   "foreign", (json_int_t)stats->foreign, "copies_saved",
                   (json_int_t)sw->copies_saved));
-    json_object_set_new(status, "queues",
-                        json_pack("{s:I, s:I, s:I, s:I}", "packets", (json_int_t)queues.out_packets,
-                                  "marks", (json_int_t)queues.marks, "trims",
-                                  (json_int_t)queues.trims, "drops", (json_int_t)queues.drops));
+    json_object_set_new(
+        status, "queues",
+        json_pack("{s:I, s:I, s:I, s:I, s:o}", "packets", (json_int_t)queues.out_packets, "marks",
+                  (json_int_t)queues.marks, "trims", (json_int_t)queues.trims, "drops",
+                  (json_int_t)queues.drops, "losses", gw_losses_json(queues.losses)));
     json_object_set_new(status, "pcn",
                         gw_switch_pcn_status(own->sw, own->why_not, gw_loop_now(own->loop)));
     json_object_set_new(status, "dropped",
