@@ -93,6 +93,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .qdisc = cfg->queue.qdisc,
         .qdisc_cfg = &cfg->queue.cfg,
         .queue_bytes = gw_daemon_queue_bytes(&cfg->queue, cfg->rate),
+        .shared = cfg->queue.shared,
         .rate_bps = cfg->rate,
         .notices = {.enable = !own->why_not,
                     .floor = cfg->pcn.floor,
