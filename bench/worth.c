@@ -3,8 +3,8 @@
  * quantised, fragment by fragment.
  *
  * Tensors of 100 MB, beyond the caches. Each measurement with importance takes its sample anew, and
- * has its turn right after the one without; the medians of both are compared, so that a disturbance
- * of the machine hits both alike or few.
+ * has its turn right after the one without; the medians are compared, so that a disturbance of the
+ * machine hits all alike or few. For copies also with a mask of all fragments that is made before.
  *
  * Not a test: nothing depends on what it finds.
  */
@@ -40,6 +40,7 @@ struct measured {
     bool quantises;  /* else copies */
     uint32_t values; /* in a fragment */
     unsigned char *from, *to;
+    uint64_t *mask; /* a bit per fragment */
 };
 
 /* What was found out goes here, so that the compiler cannot leave it out. */
@@ -60,17 +61,23 @@ static void pass_without(const struct measured *m)
             memcpy(m->to + i * size, m->from + i * size, size);
 }
 
+static struct gw_importance importance_of(const struct measured *m)
+{
+    struct gw_importance importance;
+    const struct gw_importance_tensor tensor = {.kernels = m->kernels,
+                                                .values = m->from,
+                                                .size = SIZE,
+                                                .fragment_size = fragment_size,
+                                                .type = m->type};
+    gw_importance_init(&importance, &tensor, m->rule, 1);
+    return importance;
+}
+
 static void pass_with(const struct measured *m)
 {
     const struct gw_scale scale = gw_scale_power(GW_SCALE_EXPONENT, 1);
     const uint32_t size = fragment_size;
-    struct gw_importance importance;
-    struct gw_importance_tensor tensor = {.kernels = m->kernels,
-                                          .values = m->from,
-                                          .size = SIZE,
-                                          .fragment_size = size,
-                                          .type = m->type};
-    gw_importance_init(&importance, &tensor, m->rule, 1);
+    const struct gw_importance importance = importance_of(m);
     for (size_t i = 0; i < FRAGMENTS; i++)
         if (m->quantises) {
             gw_real sum = m->kernels->sum_abs[m->type](m->from + i * size, m->values);
@@ -81,6 +88,17 @@ static void pass_with(const struct measured *m)
             sink += gw_importance_copy(&importance, m->to + i * size, m->from + i * size, i * size,
                                        size);
         }
+}
+
+static void pass_with_mask(const struct measured *m)
+{
+    const uint32_t size = fragment_size;
+    struct gw_importance importance = importance_of(m);
+    sink += gw_importance_fill(&importance, m->from, SIZE, m->mask);
+    gw_importance_init_mask(&importance, m->mask, size);
+    for (size_t i = 0; i < FRAGMENTS; i++)
+        sink +=
+            gw_importance_copy(&importance, m->to + i * size, m->from + i * size, i * size, size);
 }
 
 static double seconds_of(void (*pass)(const struct measured *), const struct measured *m)
@@ -98,19 +116,27 @@ static int compare_doubles(const void *a, const void *b)
     return (difference > 0) - (difference < 0);
 }
 
+static double median(double *seconds)
+{
+    qsort(seconds, REPETITIONS, sizeof(*seconds), compare_doubles);
+    return seconds[REPETITIONS / 2];
+}
+
 static void measure(const struct measured *m, const char *type)
 {
-    double without[REPETITIONS], with[REPETITIONS];
+    double without[REPETITIONS], with[REPETITIONS], masked[REPETITIONS];
     for (uint32_t r = 0; r < REPETITIONS; r++) {
         without[r] = seconds_of(pass_without, m);
         with[r] = seconds_of(pass_with, m);
+        masked[r] = m->quantises ? 0 : seconds_of(pass_with_mask, m);
     }
-    qsort(without, REPETITIONS, sizeof(*without), compare_doubles);
-    qsort(with, REPETITIONS, sizeof(*with), compare_doubles);
-    double median = without[REPETITIONS / 2], other = with[REPETITIONS / 2];
-    printf("%-8s %-8s %-16s %-8s %9.1f %9.1f %8.2f\n", m->quantises ? "quantise" : "copy", type,
-           gw_importance_rule_names[m->rule], m->kernels->name, median / FRAGMENTS * 1e9,
-           other / FRAGMENTS * 1e9, other / median);
+    double time = median(without);
+    printf("%-8s %-8s %-16s %-8s %9.1f %9.2f", m->quantises ? "quantise" : "copy", type,
+           gw_importance_rule_names[m->rule], m->kernels->name, time / FRAGMENTS * 1e9,
+           median(with) / time);
+    if (!m->quantises)
+        printf(" %9.2f", median(masked) / time);
+    printf("\n");
 }
 
 static void *take(size_t size)
@@ -145,9 +171,10 @@ int main(void)
                  {"bfloat16", GW_DTYPE_BF16},
                  {"float64", GW_DTYPE_F64}};
     uint32_t features = gw_cpu_features();
-    struct measured m = {.from = take(SIZE), .to = take(2 * SIZE)};
+    struct measured m = {
+        .from = take(SIZE), .to = take(2 * SIZE), .mask = take(FRAGMENTS / 8 + sizeof(uint64_t))};
     fill(m.from);
-    printf("%-43s %9s %9s\n", "ns per fragment of 1408 bytes, of 100 MB", "without", "with");
+    printf("%-43s %9s %9s %9s\n", "fragments of 1408 bytes, of 100 MB", "ns", "with", "mask");
     for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
         for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++) {
             if ((*k)->needs & ~features)
