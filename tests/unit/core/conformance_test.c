@@ -637,6 +637,11 @@ static void port_enqueue(struct port *port)
     case GW_QDISC_EVICTED: /* never for an arrival that is no more urgent, as all are here */
         fail();
         break;
+    case GW_QDISC_SHED:
+        assert_ptr_equal(victim, pkt);
+        assert_int_equal(pkt->q.ecn, GW_ECN_NOT_ECT);
+        assert_true(pkt->q.class != GW_CLASS_CONTROL && size <= pool_free);
+        __attribute__((fallthrough));
     case GW_QDISC_DROPPED:
         assert_non_null(victim);
         assert_int_equal(gone, victim->q.size);
