@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "topo/memory.h"
+#include "workload/model/queue_bursts.h"
 
 enum {
     GRID_MAX = 1024, /* steps of the buffer */
@@ -35,10 +36,12 @@ enum {
 /* An optimisation on its way. Positions count steps of the grid. */
 struct search {
     const struct gw_drop_port *port;
-    uint64_t unit;  /* bytes of a step */
-    double step;    /* the same in packets */
-    uint32_t steps; /* of the buffer that can be given away */
-    double served[QUEUES];
+    uint64_t unit;            /* bytes of a step */
+    double step;              /* the same in packets */
+    uint32_t steps;           /* of the buffer that can be given away */
+    double served[QUEUES];    /* what of the loads is not lost */
+    double left[QUEUES];      /* of bursts, with the thresholds (queue_bursts.h) */
+    double unlimited[QUEUES]; /* and without */
     uint32_t threshold[QUEUES], limit[QUEUES];
     double *least[QUEUES];          /* cost of a queue by its limit, then of all up to it */
     uint32_t *threshold_of[QUEUES]; /* by the queue's limit */
@@ -57,11 +60,22 @@ void gw_drop_port_load(struct gw_drop_port *port, const struct gw_model *model, 
     }
 }
 
+/* With the thresholds of the last round, or as if there were none. */
 static struct gw_drop_queue queue_of(const struct search *search, uint32_t q)
 {
-    struct gw_drop_queue queue = {.own = search->port->loads[q], .small = search->port->small};
-    for (uint32_t k = 0; k < search->port->queues; k++)
-        *(k < q ? &queue.above : &queue.below) += k == q ? 0 : search->served[k];
+    const struct gw_drop_port *port = search->port;
+    struct gw_drop_queue queue = {.own = port->loads[q], .small = port->small, .bursts = 1};
+    double left = 0, unlimited = 0;
+    for (uint32_t k = 0; k < q; k++) {
+        queue.arrives += port->loads[k];
+        queue.above += search->served[k];
+        left += search->left[k];
+        unlimited += search->unlimited[k];
+    }
+    for (uint32_t k = q + 1; k < port->queues; k++)
+        queue.below += search->served[k];
+    if (unlimited > 0)
+        queue.bursts = left / queue.above / (unlimited / queue.arrives);
     return queue;
 }
 
@@ -91,7 +105,27 @@ static struct gw_loss losses_of(struct search *search, uint32_t q)
         gw_loss_raise(&walk, &search->maps);
     for (uint32_t l = search->threshold[q]; l < search->limit[q]; l++)
         gw_loss_raise_limit(&walk, &search->maps);
+    if (search->unlimited[q] > 0)
+        search->left[q] =
+            gw_bursts_left(&search->maps, search->threshold[q], search->limit[q], search->step);
     return gw_loss_read(&walk, &search->maps);
+}
+
+/* As if there were no thresholds. */
+static void forget(struct search *search)
+{
+    double above = 0;
+    memcpy(search->served, search->port->loads, sizeof(search->served));
+    memset(search->unlimited, 0, sizeof(search->unlimited));
+    for (uint32_t q = 0; q < search->port->queues; q++) {
+        struct gw_drop_queue queue = queue_of(search, q);
+        queue.bursts = 1;
+        above += queue.own;
+        if (queue.own <= 0 || above >= 1 || search->port->paper)
+            continue;
+        gw_loss_prepare(&search->maps, &queue, search->step);
+        search->left[q] = search->unlimited[q] = gw_bursts_unlimited(&search->maps, search->step);
+    }
 }
 
 static double cost_of(const struct gw_drop_port *port, uint32_t q, struct gw_loss loss)
@@ -167,7 +201,6 @@ static void divide(struct search *search)
 static void settle(struct search *search, struct gw_drop_plan *plan)
 {
     const struct gw_drop_port *port = search->port;
-    memcpy(search->served, port->loads, sizeof(search->served));
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         plan->cost = 0;
         for (uint32_t q = 0; q < port->queues; q++) {
@@ -188,7 +221,7 @@ static void settle(struct search *search, struct gw_drop_plan *plan)
 static void optimise(struct search *search, struct gw_drop_plan *best)
 {
     uint32_t last[2][QUEUES];
-    memcpy(search->served, search->port->loads, sizeof(search->served));
+    forget(search);
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
         struct gw_drop_plan plan = {0};
         for (uint32_t q = 0; q < search->port->queues; q++)

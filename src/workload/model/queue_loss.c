@@ -57,8 +57,8 @@ static double root(double x)
     return x > 0 ? y : 0;
 }
 
-/* exp(-x) for x >= 0: the inverse of a product of squares of a series. */
-static double decay(double x)
+/* The inverse of the squares of a series. */
+double gw_loss_decay(double x)
 {
     double sum = 1, term = 1;
     int squarings = 0;
@@ -143,8 +143,8 @@ static void exponential(double map[DIM][DIM], double slope[DIM][DIM], double len
 static struct rates rates_at(const struct gw_loss_maps *maps, double over, double beyond)
 {
     double small = maps->queue.small * maps->queue.own, large = maps->queue.own - small;
-    double small_taken = over > 0 ? decay(maps->packets * over) : 1;
-    double large_taken = beyond > 0 ? decay(maps->packets * beyond) : 1;
+    double small_taken = over > 0 ? gw_loss_decay(maps->packets * over) : 1;
+    double large_taken = beyond > 0 ? gw_loss_decay(maps->packets * beyond) : 1;
     return (struct rates){
         .served = small * small_taken + large * large_taken,
         .first = small * (over <= 0) + large * (beyond <= 0),
@@ -207,23 +207,33 @@ static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, 
 }
 
 /*
- * A busy period of M/M/1 has the moments 1/d, 2/d^3 and 6(1+h)/d^5 with d = 1 - h. Two exponential
- * times have them with the rates d (1 -+ r) and the chances (1 -+ r)/2, r being the root of h.
+ * A busy period of M/M/1 with the load h has the moments 1/d, 2/d^3 and 6(1+h)/d^5 with d = 1 - h.
+ * Two exponential times have them with the rates d (1 -+ r) and the chances (1 -+ r)/2, r being the
+ * root of h. Here h and the unit of time are those that give the mean busy period that carries the
+ * load above, and the mean time that is left of one, seen at a random time in it.
  */
-static double period_chance(double r, int kind)
+static void set_periods(struct gw_loss_maps *maps, const struct gw_drop_queue *queue)
 {
-    return (kind == 0 ? 1 - r : 1 + r) / 2;
+    double above = queue->above, arrives = queue->arrives;
+    double mean = above > 0 ? above / ((1 - above) * arrives) : 1;
+    double free = arrives < 1 ? 1 - arrives : 1 - above;
+    double left = queue->bursts / (free * free);
+    double h = mean < left ? 1 - mean / left : 0, r = root(h);
+    for (int k = 0; k < KINDS; k++) {
+        double side = k == 0 ? 1 - r : 1 + r;
+        maps->chances[k] = side / 2;
+        maps->ends[k] = side / mean;
+        maps->starts[k] = arrives * maps->chances[k];
+    }
 }
 
 void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step)
 {
-    double slope[DIM][DIM], r = root(queue->above);
+    double slope[DIM][DIM];
     maps->queue = *queue;
-    maps->packets = queue->own < 1 - queue->above ? queue->own / (1 - queue->above) : 1;
-    for (int k = 0; k < KINDS; k++) {
-        maps->ends[k] = (1 - queue->above) * 2 * period_chance(r, k);
-        maps->starts[k] = queue->above * period_chance(r, k);
-    }
+    double load = queue->above + queue->own;
+    maps->packets = load < 1 ? load : 1;
+    set_periods(maps, queue);
     struct rates rates = rates_at(maps, -1, -1);
     set_slope(slope, maps, &rates);
     exponential(maps->both, slope, step);
@@ -236,14 +246,14 @@ void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queu
 void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
 {
     const struct gw_drop_queue *queue = &maps->queue;
-    double own = queue->own, r = root(queue->above);
+    double own = queue->own;
     double room = 1 - queue->above - own, below = queue->below < room ? queue->below : room;
     /* Of the time in which the port does nothing, and of the rate at which that ends. */
     double idle = below > 0 ? room - below : 1;
-    double enter = queue->above * idle + (below > 0 ? below : 0);
+    double enter = queue->arrives * idle + (below > 0 ? below : 0);
     *walk = (struct gw_loss_walk){.below = idle};
     for (int k = 0; k < KINDS; k++) {
-        double period = enter * period_chance(r, k) / (maps->ends[k] + own);
+        double period = enter * maps->chances[k] / (maps->ends[k] + own);
         walk->below += period;
         walk->state[FIRST + k] = own * period;
     }
@@ -277,6 +287,11 @@ void gw_loss_raise(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
     walk->state[MASS] = walk->state[LOST] = 0;
 }
 
+static uint32_t near_of(const struct gw_loss_walk *walk)
+{
+    return walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR;
+}
+
 void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
 {
     advance(
@@ -285,17 +300,36 @@ void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *m
     walk->above++;
 }
 
+static double tail_of(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps, int row)
+{
+    double sum = 0;
+    for (int j = 0; j < MASS; j++)
+        sum += maps->tails[near_of(walk)][row][j] * walk->state[j];
+    return sum;
+}
+
+double gw_loss_flow(const struct gw_loss_walk *walk)
+{
+    return walk->state[FLOW];
+}
+
+double gw_loss_below(const struct gw_loss_walk *walk)
+{
+    return walk->below + walk->state[MASS];
+}
+
+double gw_loss_above(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    return tail_of(walk, maps, 0);
+}
+
 struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
 {
-    uint32_t near = walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR;
-    double passed[PASSED];
-    for (int row = 0; row < PASSED; row++) {
-        passed[row] = walk->state[MASS + row];
-        for (int j = 0; j < MASS; j++)
-            passed[row] += maps->tails[near][row][j] * walk->state[j];
-    }
-    double total = walk->below + passed[0];
-    return (struct gw_loss){.small = passed[1] / total, .large = passed[2] / total};
+    double total = gw_loss_below(walk) + gw_loss_above(walk, maps);
+    return (struct gw_loss){
+        .small = (walk->state[LOST] + tail_of(walk, maps, 1)) / total,
+        .large = tail_of(walk, maps, 2) / total,
+    };
 }
 
 /* x^m for x > 0: by squares, of m to the 2^-40. */
