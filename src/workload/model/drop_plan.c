@@ -6,13 +6,14 @@
  * divided by dynamic programming: queue after queue, the least cost for each part of the buffer.
  * Neither needs a curve to be convex, which losses are not: below the load 1 another packet of room
  * is worth less than the one before, but a threshold moved up takes room from the large packets.
- * So the result is the least of all on the grid: thresholds are multiples of the mean packet or, if
- * that is more, of the 1024th part of the buffer.
+ * So for these loads the result is the least of all on the grid: thresholds are multiples of the
+ * mean packet or, if that is more, of the 1024th part of the buffer.
  *
  * What a queue loses does not load those behind it. The loads are first taken as what arrives, then
  * as what is left after the losses found, until thresholds stay or a few rounds are over; the best
- * round counts. The paper takes what arrives: its mu_i = mu prod_{k<i} (1 - rho_k) is what arrives
- * for the queues before i taken off mu, since rho_k = lambda_k / mu_k.
+ * round counts. That one queue could lose more to relieve others is not weighed. The paper takes
+ * what arrives: its mu_i = mu prod_{k<i} (1 - rho_k) is what arrives for the queues before i taken
+ * off mu, since rho_k = lambda_k / mu_k.
  *
  * A queue that holds L bytes still takes a packet, so each is given a packet of the buffer besides.
  */
@@ -29,7 +30,7 @@
 enum {
     GRID_MAX = 1024, /* steps of the buffer */
     ROUNDS_MAX = 4,
-    PASSES = 6, /* until the loads of queues agree with their losses to far below 1 % */
+    PASSES = 4, /* until the loads of queues agree with their losses to far below 1 % */
     QUEUES = GW_DROP_QUEUES_MAX,
 };
 
@@ -239,7 +240,7 @@ static void optimise(struct search *search, struct gw_drop_plan *best)
     }
 }
 
-/* Least squares over the queues to which something comes; T is at least 1 byte. */
+/* Least squares over the queues to which something comes; T is at least a packet. */
 static void fit_sequence(struct gw_drop_plan *plan, const struct gw_drop_port *port)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0;
@@ -255,9 +256,9 @@ static void fit_sequence(struct gw_drop_plan *plan, const struct gw_drop_port *p
     }
     double spread = n * xx - x * x, slope = spread > 0 ? (n * xy - x * y) / spread : 0;
     double first = (y - slope * x) / n;
-    if (first < 1) {
-        first = 1;
-        slope = xx > 0 ? (xy - x) / xx : 0;
+    if (first < port->packet) {
+        first = port->packet;
+        slope = xx > 0 ? (xy - first * x) / xx : 0;
     }
     double step = slope / first * (double)GW_Q16_ONE;
     plan->threshold = (uint64_t)(first + 0.5);
@@ -310,4 +311,16 @@ int gw_drop_plan_make(struct gw_drop_plan *plan, const struct gw_drop_port *port
         free(search.limit_of[q]);
     }
     return GW_OK;
+}
+
+void gw_drop_plan_rate(struct gw_drop_plan *plan, const struct gw_drop_port *port)
+{
+    struct search search = {.port = port, .unit = port->packet, .step = 1};
+    for (uint32_t q = 0; q < port->queues; q++) {
+        search.threshold[q] = (uint32_t)(plan->queues[q].threshold / port->packet);
+        search.limit[q] = (uint32_t)(plan->queues[q].limit / port->packet);
+    }
+    forget(&search);
+    settle(&search, plan);
+    fit_sequence(plan, port);
 }

@@ -50,4 +50,8 @@ void gw_drop_port_load(struct gw_drop_port *port, const struct gw_model *model, 
 int gw_drop_plan_make(struct gw_drop_plan *plan, const struct gw_drop_port *port, char *why,
                       uint32_t why_size);
 
+/* What becomes of given thresholds and limits, in whole packets: losses, costs, and the sequence.
+ */
+void gw_drop_plan_rate(struct gw_drop_plan *plan, const struct gw_drop_port *port);
+
 #endif

@@ -5,11 +5,11 @@
  * goes before it, or of a packet from behind that is on the wire and of what then goes before. In
  * a period that began while the queue had nothing to send all its work waits (FIRST); in one that
  * began while it was served (AFTER), and while it is, a packet is in part sent, and what is left of
- * that is no part of the queue. As in M/M/1 the packets in a given amount of work lie at random,
- * with the density of what arrives in the time that this work takes, at most one in its own size.
- * So with that density k, a packet that meets the work x > S is still taken with the chance
- * exp(k (S - x)). With U(x) the flow upwards across x, which is the density of being
- * served, and J the parts of it in each kind of period,
+ * that is no part of the queue. The
+ * packets in an amount of work that has come together lie in it as in M/M/1, at random, with the
+ * density k of what arrives up to this queue, at most one in its own size. So a packet that meets
+ * the work x > S is still taken with the chance exp(k (S - x)). With U(x) the flow upwards across
+ * x, which is the density of being served, and J the parts of it in each kind of period,
  *
  *     U' = a P - U,    J' = a p - J,    p (end + a) = U start + J    (no start for FIRST)
  *
@@ -29,9 +29,9 @@ enum {
     PASSED = 3, /* that are sums of what has been passed */
     DIM = GW_LOSS_DIM,
     KINDS = 2,
-    PARTS = 8,         /* of a packet: the step in which rates change */
-    FELT = 24,         /* packets after which exp(-x) is none */
-    TAYLOR_TERMS = 10, /* with exponents up to 1/8 the next one is below 2^-53 */
+    PARTS = 8,        /* of a packet: the step in which rates change */
+    FELT = 24,        /* packets after which exp(-x) is none */
+    TAYLOR_TERMS = 8, /* with lengths up to 1/8 the next one is below 1e-10 */
 };
 
 #define RESCALE 1e100 /* far from what overflows */
