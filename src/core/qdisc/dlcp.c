@@ -143,4 +143,5 @@ const struct gw_qdisc_ops gw_qdisc_dlcp = {
     .init = dlcp_init,
     .enqueue = dlcp_enqueue,
     .dequeue = dlcp_dequeue,
+    .drops_early = true,
 };

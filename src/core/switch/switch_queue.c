@@ -61,24 +61,12 @@ void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_
     queue->discipline =
         (struct gw_qdisc_port){.pool = cfg->pool, .prng = prng, .trim_size = cfg->trim_size};
     queue->train = cfg->train ? cfg->train : 1;
-    queue->shared_bytes = cfg->shared_bytes;
-    queue->shared_alpha = cfg->shared_alpha;
+    queue->shared = cfg->shared;
     queue->pool = cfg->pool;
     if (cfg->lossless)
         gw_lossless_init(queue->lossless, cfg->lossless, timers);
     for (uint16_t i = 0; i < cfg->port_count; i++)
         cfg->qdisc->init(port_at(queue, i)->qdisc_state, cfg->qdisc_cfg, cfg->capacity[i]);
-}
-
-/* Bytes that this port may still take from the shared pool. */
-static uint64_t pool_free(const struct gw_switch_queue *queue, const struct port *port)
-{
-    if (queue->shared_bytes == 0)
-        return UINT64_MAX;
-    uint64_t room = queue->shared_bytes - queue->shared_used;
-    uint64_t share = (uint64_t)gw_q16_mul((gw_q16)room, queue->shared_alpha);
-    uint64_t own = share > backlog(port) ? share - backlog(port) : 0;
-    return own < room ? own : room;
 }
 
 /* `victim` is dropped, by the discipline or for good. */
@@ -121,11 +109,18 @@ void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t o
         pkt->q.in = in;
         gw_lossless_queued(queue->lossless, out, pkt, now);
     }
-    enum gw_qdisc_verdict verdict =
-        queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline, pkt,
-                              pool_free(queue, port), &victim);
-    uint32_t after = backlog(port);
-    queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+    enum gw_qdisc_verdict verdict;
+    uint32_t after;
+    for (;; before = after) {
+        uint64_t room = gw_shared_buffer_room(&queue->shared, queue->shared_used, before, pkt);
+        verdict = queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline,
+                                        pkt, room, &victim);
+        after = backlog(port);
+        queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+        if (verdict != GW_QDISC_EVICTED)
+            break;
+        lose(queue, out, victim, false, now);
+    }
     if (verdict == GW_QDISC_TRIMMED)
         trim(queue, out, victim, before + size - after, now);
     else if (verdict != GW_QDISC_QUEUED)

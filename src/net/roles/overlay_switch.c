@@ -129,6 +129,7 @@ static int open_switch(struct gw_overlay_switch *own)
         .qdisc_cfg = own->qdisc_cfg.bytes,
         .capacity = capacity,
         .trim_size = cfg->hdr,
+        .shared = cfg->shared,
         .learned_max = LEARNED_MAX,
         .learned_idle = LEARNED_IDLE,
         .uplink = cfg->has_uplink ? 0 : GW_PORT_NONE,
