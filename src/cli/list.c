@@ -23,7 +23,7 @@ static const char *type_name(const struct gw_param *param)
     static const char *const names[] = {
         [GW_PARAM_BOOL] = "yes|no", [GW_PARAM_COUNT] = "count", [GW_PARAM_Q16] = "number",
         [GW_PARAM_TIME] = "time",   [GW_PARAM_BYTES] = "bytes", [GW_PARAM_RATE] = "rate",
-        [GW_PARAM_ENUM] = "choice", [GW_PARAM_TEXT] = "text",
+        [GW_PARAM_ENUM] = "choice", [GW_PARAM_TEXT] = "text",   [GW_PARAM_SIZES] = "list of bytes",
     };
     return param->type == GW_PARAM_ENUM ? param->choices : names[param->type];
 }

@@ -600,6 +600,11 @@ static void port_enqueue(struct port *port)
         assert_int_equal(gone, victim->dst - victim->q.size);
         port->trimmed += gone;
         break;
+    case GW_QDISC_SHED:
+        assert_ptr_equal(victim, pkt);
+        assert_int_equal(pkt->q.ecn, GW_ECN_NOT_ECT);
+        assert_true(pkt->q.class != GW_CLASS_CONTROL && size <= pool_free);
+        __attribute__((fallthrough));
     case GW_QDISC_DROPPED:
         assert_non_null(victim);
         assert_int_equal(gone, victim->q.size);
