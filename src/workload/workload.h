@@ -15,6 +15,7 @@
 #include "core/notice.h"
 #include "topo/topo.h"
 #include "workload/job_rules.h"
+#include "workload/job_terms.h"
 #include "workload/model/plan.h"
 #include "workload/schedule/schedule.h"
 
@@ -147,6 +148,7 @@ struct gw_job_spec {
     uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
     struct gw_job_rules rules;
+    struct gw_job_terms terms;
     uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
