@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "sim/jobs.h"
 #include "sim/labels.h"
+#include "sim/message_terms.h"
 #include "sim/notices.h"
 #include "sim/payload.h"
 #include "sim/triggers.h"
@@ -96,6 +97,7 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .bytes = spec->bytes,
         .data = sim->payload ? gw_sim_payload_message(sim, flow) : NULL,
         .tag = sim->first_tag + flow,
+        .bound = spec->bound,
         .transport = &sim->scenario->transport,
         .path = gw_sim_app_path(sim, spec->src, spec->dst),
         .notice = gw_sim_notices_of_flow(sim, flow),
@@ -162,6 +164,8 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
                        const struct gw_event *event, gw_time now)
 {
     struct gw_sim *sim = part->sim;
+    if (event->kind == GW_EVENT_RECEIVED)
+        gw_sim_message_check(part, event);
     if (gw_sim_job_event(part, node, event, now))
         return;
     uint32_t index = gw_sim_flow_of_tag(sim, event->tag);

@@ -122,6 +122,7 @@ struct gw_sim_part {
     uint64_t hops, arrivals, events, link_losses, link_copies, changed_by_wire;
     uint64_t changed_messages; /* payload that arrived with other contents than were sent */
     uint64_t wrong_payloads;   /* sums of jobs that are not what they must be */
+    uint64_t broken_bounds;    /* messages that lack more than they may */
     uint64_t *rtt_counts;      /* bins of rtt.c; NULL: not wanted */
     gw_time rtt_max;           /* longest of them */
 } __attribute__((aligned(128)));
@@ -177,6 +178,7 @@ struct gw_sim {
     struct gw_sim_totals past; /* counters of core nodes that crashed */
     struct gw_notice_totals past_notices;
     uint64_t past_pool_empty;       /* the endpoints' among them */
+    struct gw_finish finish;        /* of messages that may lose a part */
     struct gw_sim_payload *payload; /* NULL: messages have no contents */
     struct gw_sim_watch *watch;     /* NULL: no port is watched */
 };

@@ -87,13 +87,13 @@ static int check_workers(const struct gw_job_options *options, enum gw_job_via v
 
 /* What may be lost, and what packets say of their worth. Fragments of the protocol of ina are never
  * lost for good and have one class; the same with slots, and with calls. */
-static int check_terms(const struct gw_job_terms *terms, enum gw_job_via via,
+static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
                        struct gw_workload_ctx *ctx)
 {
     const struct {
         const char *name;
         gw_q16 bound;
-    } bounds[] = {{"bound", terms->bound}, {"bound_pull", terms->bound_pull}};
+    } bounds[] = {{"bound", worth->bound}, {"bound_pull", worth->bound_pull}};
     bool has_messages = via == GW_JOB_VIA_PUSH || via == GW_JOB_VIA_COLL;
     for (uint32_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
         if (bounds[i].bound < 0 || bounds[i].bound >= GW_Q16_ONE)
@@ -105,18 +105,18 @@ static int check_terms(const struct gw_job_terms *terms, enum gw_job_via via,
                                       "ps, or a schedule of --list coll)",
                                       bounds[i].name);
     }
-    if (terms->classes < 1 || terms->classes > GW_LAYERS_CLASSES_MAX)
+    if (worth->classes < 1 || worth->classes > GW_LAYERS_CLASSES_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "classes must be from 1 to %d, not %u",
-                                  GW_LAYERS_CLASSES_MAX, terms->classes);
-    if (terms->spread < 0 || terms->spread > SPREAD_MAX * GW_Q16_ONE)
+                                  GW_LAYERS_CLASSES_MAX, worth->classes);
+    if (worth->spread < 0 || worth->spread > SPREAD_MAX * GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "spread must be from 0 to %d", SPREAD_MAX);
-    bool says = terms->priority != GW_JOB_PRIORITY_NONE ||
-                terms->importance != GW_IMPORTANCE_ALL || terms->important_first;
+    bool says = worth->priority != GW_JOB_PRIORITY_NONE || worth->importance != GW_IMPORTANCE_ALL ||
+                worth->important_first;
     if (says && !has_messages)
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "%s: needs gradients that travel as messages (training via ps, "
                                   "or a schedule of --list coll)",
-                                  terms->priority != GW_JOB_PRIORITY_NONE ? "priority"
+                                  worth->priority != GW_JOB_PRIORITY_NONE ? "priority"
                                                                           : "importance");
     return GW_OK;
 }
@@ -193,7 +193,7 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
                                   MAGNITUDE_MAX, options->magnitude);
     error = check_times(options, ctx);
     if (!error)
-        error = check_terms(&options->terms, via, ctx);
+        error = check_worth(&options->worth, via, ctx);
     uint8_t announce;
     if (!error)
         error = gw_workload_announce(options->announce, &announce, ctx);
@@ -324,7 +324,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .aggregators = options->aggregators,
         .indexing = options->indexing,
         .rules = options->rules,
-        .terms = options->terms,
+        .worth = options->worth,
         .share = draft->number,
         .congestion_control = options->congestion_control,
         .resend_gap = options->resend_gap,

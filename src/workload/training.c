@@ -134,7 +134,7 @@ static int check(const struct training *cfg, const struct gw_job_options *option
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "synchronous: only servers (via: ps) can answer each worker by "
                                   "itself");
-    if (cfg->fusion && draft->via == GW_JOB_VIA_PUSH && gw_job_terms_loses(&options->terms))
+    if (cfg->fusion && draft->via == GW_JOB_VIA_PUSH && gw_job_worth_loses(&options->worth))
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "fusion: with a bound, a server (via: ps) knows the size of a "
                                   "piece by its number alone");

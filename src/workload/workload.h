@@ -15,7 +15,7 @@
 #include "core/notice.h"
 #include "topo/topo.h"
 #include "workload/job_rules.h"
-#include "workload/job_terms.h"
+#include "workload/job_worth.h"
 #include "workload/model/plan.h"
 #include "workload/schedule/schedule.h"
 
@@ -46,6 +46,7 @@ struct gw_flow_spec {
     uint32_t tenant;         /* that announces it, from 1; 0: it is not announced */
     bool silent;             /* it is announced, and nothing of it is ever sent */
     uint32_t follows;        /* flow of the same connection, from 1, that ends before; 0: none */
+    gw_q16 bound;            /* the largest part of it that may be missing in the end */
     bool goes_on;            /* with the window with which that one ended; else it begins anew, as
                                 after a silence, with its threshold (RFC 5681, section 4.1) */
 };
@@ -148,7 +149,7 @@ struct gw_job_spec {
     uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
     struct gw_job_rules rules;
-    struct gw_job_terms terms;
+    struct gw_job_worth worth;
     uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
