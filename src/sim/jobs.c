@@ -67,6 +67,13 @@ uint64_t gw_sim_piece_first(const struct gw_sim_job *job, const struct gw_piece 
     return (job->offsets[piece->first_tensor] + piece->first) / sizeof(float);
 }
 
+/* The server of a piece that is not divided. */
+static uint32_t owner_of(const struct gw_job_spec *spec, uint32_t piece)
+{
+    uint64_t number = spec->draw ? gw_mix64(spec->draw + piece) : piece;
+    return (uint32_t)(number % spec->server_count);
+}
+
 uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece *piece,
                            uint32_t server, uint64_t *first)
 {
@@ -74,7 +81,7 @@ uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece
     uint64_t share = elements / spec->server_count, rest = elements % spec->server_count;
     *first = 0;
     if (piece->bytes <= spec->whole)
-        return piece->id % spec->server_count == server ? elements : 0;
+        return owner_of(spec, piece->id) == server ? elements : 0;
     *first = server * share + (server < rest ? server : rest);
     return share + (server < rest);
 }

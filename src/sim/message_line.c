@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/quant/importance.h"
+#include "sim/labels.h"
 #include "topo/memory.h"
 
 enum {
@@ -27,6 +28,7 @@ void gw_sim_line_open(struct gw_sim_line *line, const struct gw_sim_line_cfg *cf
         .to = cfg->to,
         .lane_count = cfg->lanes,
     };
+    line->path.labels = gw_sim_labels_between(cfg->sim, cfg->from, cfg->to);
 }
 
 void gw_sim_line_close(struct gw_sim_line *line)

@@ -58,7 +58,7 @@ struct gw_sim_line {
 };
 
 struct gw_sim_line_cfg {
-    const struct gw_sim *sim;
+    struct gw_sim *sim;
     uint32_t from, to;
     uint32_t lanes;
     struct gw_notice_terms notice;

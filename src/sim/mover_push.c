@@ -94,7 +94,7 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
 }
 
 /* Lines from a host to all those at the other end. */
-static struct gw_sim_line *lines_open(const struct gw_sim *sim, const struct gw_sim_job *job,
+static struct gw_sim_line *lines_open(struct gw_sim *sim, const struct gw_sim_job *job,
                                       uint32_t from, enum gw_message_way way)
 {
     const struct gw_job_spec *spec = job->spec;
@@ -130,7 +130,7 @@ static void lines_close(struct gw_sim_line *lines, uint32_t count)
     free(lines);
 }
 
-static void desk_open(const struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
+static void desk_open(struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
                       uint32_t host)
 {
     desk->host = host;

@@ -163,9 +163,10 @@ struct gw_sim {
     struct gw_sample *samples;
     uint64_t sample_count;
     uint32_t sample_room;
-    struct gw_capture *capture;         /* NULL: no pcap */
-    struct gw_topo_labels labels;       /* of the routes, with source routing */
-    struct gw_path_labels *path_labels; /* per flow, filled while it runs; NULL: not used */
+    struct gw_capture *capture;             /* NULL: no pcap */
+    struct gw_topo_labels labels;           /* of the routes, with source routing */
+    struct gw_path_labels *path_labels;     /* per flow, filled while it runs; NULL: not used */
+    struct gw_sim_pair_labels *pair_labels; /* those of jobs, see labels.c */
     bool is_over;
     int error;
     char why[GW_WHY_MAX];

@@ -138,6 +138,7 @@ struct gw_job_spec {
                               back; 0: 4 */
     uint64_t segment;      /* bytes of a message of a call, a multiple of 4 */
     uint64_t whole; /* a piece of up to so many bytes has one server, larger ones are divided */
+    uint64_t draw;  /* of which server that is; 0: in turn */
     uint32_t iterations;
     uint8_t announce;                  /* gw_notice_option */
     uint8_t units;                     /* threshold that follows from it; 0: no notices */
