@@ -26,6 +26,11 @@ static inline uint64_t gw_sim_message_packets(const struct gw_event *event)
     return (event->mss ? (event->bytes + event->mss - 1) / event->mss : 0) + event->missing;
 }
 
+/* What a flow says of its packets, when it starts and when it has ended: memory that is the flow's
+ * in between. */
+void gw_sim_message_tag(struct gw_sim *sim, uint32_t flow, struct gw_send *send);
+void gw_sim_message_untag(struct gw_sim *sim, uint32_t flow);
+
 /* A message was received: counts it if it lacks more than it may. */
 void gw_sim_message_check(struct gw_sim_part *part, const struct gw_event *event);
 

@@ -39,6 +39,7 @@ struct gw_flow_result {
     gw_time start; /* when it was asked for */
     gw_time end;   /* when its sender knew that all was delivered; valid unless pending */
     uint64_t retransmits;
+    uint32_t missing; /* packets that its receiver does without */
     enum gw_flow_outcome outcome;
     bool started;
     bool received; /* all of it has arrived; an empty message never does */

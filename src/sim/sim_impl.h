@@ -180,6 +180,8 @@ struct gw_sim {
     struct gw_notice_totals past_notices;
     uint64_t past_pool_empty;       /* the endpoints' among them */
     struct gw_finish finish;        /* of messages that may lose a part */
+    uint64_t **important;           /* per flow: its important packets, while it runs; NULL: all
+                                       packets of any flow are worth the same */
     struct gw_sim_payload *payload; /* NULL: messages have no contents */
     struct gw_sim_watch *watch;     /* NULL: no port is watched */
 };

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "base/fixed.h"
 #include "core/algo.h"
 
 struct gw_job_worth {

@@ -20,6 +20,7 @@ struct poisson {
     gw_time duration; /* 0: limited by count only */
     uint32_t count;   /* 0: limited by duration only */
     char file[GW_PARAM_TEXT_MAX];
+    struct gw_message_worth worth;
 };
 
 #define CHANCE_ONE     (UINT64_C(1) << 32)
@@ -156,11 +157,12 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     if (cfg->count == 0 && cfg->duration == 0)
         return gw_workload_refuse(ctx, GW_ERR_INVALID, "count or duration must be given");
     struct distribution sizes = {0};
+    uint32_t first_flow = workload->flow_count;
     int error = read_sizes(cfg, &sizes, ctx);
     if (!error)
         error = draw_flows(workload, cfg, &sizes, ctx);
     free(sizes.points);
-    return error;
+    return error ? error : gw_workload_value(workload, first_flow, &cfg->worth, ctx);
 }
 
 static const struct gw_param params[] = {
@@ -189,6 +191,7 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct poisson, start),
      .initial = "0",
      .help = "when the first flow may start"},
+    GW_MESSAGE_WORTH_PARAMS(struct poisson),
 };
 
 const struct gw_workload_kind gw_workload_poisson = {

@@ -47,6 +47,8 @@ struct gw_flow_spec {
     bool silent;             /* it is announced, and nothing of it is ever sent */
     uint32_t follows;        /* flow of the same connection, from 1, that ends before; 0: none */
     gw_q16 bound;            /* the largest part of it that may be missing in the end */
+    gw_q16 unimportant;      /* so many of its packets may be dropped selectively */
+    uint8_t class;           /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
     bool goes_on;            /* with the window with which that one ended; else it begins anew, as
                                 after a silence, with its threshold (RFC 5681, section 4.1) */
 };
