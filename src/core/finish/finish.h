@@ -21,7 +21,7 @@
 struct gw_finish_sample {
     uint32_t total;   /* of the message; the last may be shorter than the others */
     uint32_t arrived; /* each counted once */
-    uint32_t tag;     /* of the message; 0 where whoever asks knows none */
+    uint32_t tag;     /* of the message */
     uint32_t lost;    /* will not come any more; arrived + lost <= total */
     gw_q16 bound;     /* of the sender: no larger part may be missing, whatever the receiver finds;
                          GW_Q16_ONE: it has named none */
@@ -45,13 +45,15 @@ extern const struct gw_registry gw_finish_registry;
 struct gw_finish gw_finish_within(gw_q16 bound);
 
 /*
- * Whether `missing` of `total` packets are within `bound`. The last packet does not count: it may
- * be shorter than the others, so that what is missing is within the bound in packets and in bytes.
+ * Whether `missing` of `total` packets are within `bound`; with 1 all are. Else the last packet
+ * does not count: it may be shorter than the others, so that what is missing is within the bound in
+ * packets and in bytes.
  */
 static inline bool gw_finish_bound_allows(gw_q16 bound, uint32_t total, uint32_t missing)
 {
-    return missing == 0 || (bound > 0 && (unsigned __int128)missing << 16 <=
-                                             (unsigned __int128)bound * (total - 1));
+    return missing == 0 || bound >= GW_Q16_ONE ||
+           (bound > 0 &&
+            (unsigned __int128)missing << 16 <= (unsigned __int128)bound * (total - 1));
 }
 
 /* Whether it is enough, by the policy of the receiver (NULL: all) and by the bound of the sender.
