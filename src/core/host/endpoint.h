@@ -63,14 +63,13 @@ struct gw_send {
                             message carries no payload (simulation) */
     uint32_t tag;        /* handed to the receiving application */
     uint8_t class;       /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
-    bool is_unimportant; /* leaves as Not-ECT, all else as ECT(0): where a queue
+    bool is_unimportant; /* all of it leaves as Not-ECT, else as ECT(0): where a queue
                             marks the others, these may be dropped */
-    bool may_lose_part;  /* the receiver may do without a part of it; else whoever
-                            says so is not believed */
     gw_q16 bound; /* the largest part of it that may be missing in the end; 0: none, and whoever
                      says that it does without is not believed */
     const uint64_t *important; /* NULL, or a bit for each packet, unchanged until the flow ended:
-                                  which leave as ECT(0), and the others as Not-ECT */
+                                  which leave as ECT(0), and the others as Not-ECT, whatever
+                                  is_unimportant says */
     const uint16_t *notes; /* of a blast: NULL, or a number for each packet that travels with it */
     bool important_first;  /* of a blast: the important ones before the others; else all in an
                               order drawn anew for each message */

@@ -122,6 +122,12 @@ static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct g
     return begins;
 }
 
+/* What a packet travels with whose sender knows which are important (struct gw_send). */
+static inline uint8_t gw_ecn_by_importance(const uint64_t *important, uint32_t place)
+{
+    return important[place / 64] >> (place % 64) & 1 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
+}
+
 /* egress.c, besides egress.h */
 /* A PAUSE for `time` arrived by `port`. */
 void gw_egress_obey(struct gw_endpoint *ep, uint16_t port, gw_time time, gw_time now);
