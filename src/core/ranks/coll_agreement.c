@@ -37,8 +37,7 @@ void gw_coll_agreement_begin(struct gw_coll_run *run, gw_time now)
 {
     struct gw_coll_run_parts *parts = &run->parts;
     struct gw_coll_call agreement;
-    parts->agrees = gw_coll_call_agrees(&run->call, run->cfg.world, &agreement);
-    if (!parts->agrees)
+    if (!gw_coll_call_agrees(&run->call, run->cfg.world, &agreement))
         return;
     agreement.tensor.in = agreement.tensor.out = run->cfg.kernels ? parts->terms.arrived : NULL;
     agreement.tensor.tag =
@@ -61,11 +60,21 @@ static bool is_known(struct gw_coll_run *run, gw_time now)
     return gw_coll_run_is_summed(agreement);
 }
 
+/* Whether results are as they stay, but for what is missing. Who keeps his own instead, without an
+ * agreement, must not change what he still passes on as no result. */
+static bool is_final(struct gw_coll_run *run, gw_time now)
+{
+    bool is_through = gw_coll_run_is_through(run, run->applied);
+    if (is_through && run->parts.agrees)
+        return is_known(run, now);
+    return is_through && gw_coll_run_is_through(run, run->sent) && run->sending == 0;
+}
+
 bool gw_coll_agreement_advance(struct gw_coll_run *run, gw_time now)
 {
     struct gw_coll_run_parts *parts = &run->parts;
     if (!parts->is_ended) {
-        if (!gw_coll_run_is_through(run, run->applied) || (parts->agrees && !is_known(run, now)))
+        if (!is_final(run, now))
             return false;
         run->status.missing = gw_coll_parts_end(run);
         parts->is_ended = true;

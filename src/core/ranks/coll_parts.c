@@ -52,6 +52,8 @@ void gw_coll_parts_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *
     uint32_t packets = cfg->kernels ? packets_of(cfg) : 0;
     size_t words = words_of(packets);
     parts->packets = packets;
+    parts->adds = gw_arena_take(arena, sizeof(*parts->adds));
+    parts->copies = gw_arena_take(arena, sizeof(*parts->copies));
     parts->arrived = gw_arena_take(arena, places * words * sizeof(*parts->arrived));
     parts->notes = gw_arena_take(arena, (size_t)places * packets * sizeof(*parts->notes));
     parts->important = gw_arena_take(arena, cfg->flows * words * sizeof(*parts->important));
@@ -92,16 +94,33 @@ static bool has_from_start(const struct gw_coll_run *run, uint64_t fragment)
            fragment / run->row.part_units == run->cfg.rank;
 }
 
+/* What may be missing of a message whose values are combined, and of one with results. */
+static gw_q16 bound_of_adds(const struct gw_coll_run *run)
+{
+    return run->parts.terms.bound / run->call.coll->hops(run->cfg.world);
+}
+
+static gw_q16 bound_of_copies(const struct gw_coll_run *run)
+{
+    uint32_t world = run->cfg.world;
+    return run->parts.terms.bound_pull /
+           (run->parts.agrees ? world - 1 : run->call.coll->hops(world));
+}
+
 void gw_coll_parts_begin(struct gw_coll_run *run)
 {
     struct gw_coll_run_parts *parts = &run->parts;
     struct gw_parts *terms = &parts->terms;
-    uint32_t world = run->cfg.world, hops = world > 1 ? run->call.coll->hops(world) : 1;
+    struct gw_coll_call agreement;
+    uint32_t world = run->cfg.world;
     *terms = *run->call.parts;
     run->call.parts = terms;
     parts->is_ended = false;
-    parts->adds = gw_finish_within(terms->bound / hops);
-    parts->copies = gw_finish_within(terms->bound_pull / hops);
+    parts->agrees = gw_coll_call_agrees(&run->call, world, &agreement);
+    if (world > 1) {
+        *parts->adds = gw_finish_within(bound_of_adds(run));
+        *parts->copies = gw_finish_within(bound_of_copies(run));
+    }
     if (!run->cfg.kernels || !terms->arrived || !terms->counts)
         return;
     uint64_t fragments = gw_coll_call_fragments(&run->call, world);
@@ -133,7 +152,7 @@ static bool is_copy(const struct gw_coll_message *message)
 void gw_coll_parts_expect(struct gw_coll_run *run, const struct gw_coll_place *place,
                           const struct gw_coll_message *message, struct gw_expect *expect)
 {
-    expect->finish = is_copy(message) ? &run->parts.copies : &run->parts.adds;
+    expect->finish = is_copy(message) ? run->parts.copies : run->parts.adds;
     expect->arrived = arrived_of(run, place);
     expect->notes = notes_of(run, place);
     expect->packets_max = run->parts.packets;
@@ -171,10 +190,9 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
                         const struct gw_coll_message *message, struct gw_send *send)
 {
     const struct gw_parts *terms = &run->parts.terms;
-    uint32_t hops = run->call.coll->hops(run->cfg.world);
     send->transport = run->cfg.parts_transport;
     send->class = terms->class;
-    send->bound = (is_copy(message) ? terms->bound_pull : terms->bound) / hops;
+    send->bound = is_copy(message) ? bound_of_copies(run) : bound_of_adds(run);
     send->important_first = terms->important_first;
     if (!run->cfg.kernels)
         return;

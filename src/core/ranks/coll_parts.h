@@ -10,10 +10,11 @@
  * not the worker's own values go on, with their count. An average is divided by the count of its
  * fragment, by the worker that completes it; all others copy that, count and all.
  *
- * Bounds. A value passes coll->hops() messages until it is in its result, and a result as many
- * until it is everywhere; each of these may miss bound / hops, or bound_pull / hops, of its packets
- * (finish/bound.c, which both ends ask for; the stricter one rules). So of each worker's values at
- * most `bound` is not in the results, and of the results at most `bound_pull` is not at a worker.
+ * Bounds. A value passes coll->hops() messages until it is in its result; each may miss bound / hops
+ * of its packets (finish_bound.c, which both ends ask for; the stricter one rules). So of each
+ * worker's values at most `bound` is not in the results. A result comes to n - 1 workers, by one
+ * message each; each may miss bound_pull / (n - 1), so that at most `bound_pull` is missing at any.
+ * Who keeps his own instead has no part in what others miss, and only the hops on the way count.
  */
 #ifndef GW_CORE_COLL_PARTS_H
 #define GW_CORE_COLL_PARTS_H
