@@ -35,6 +35,7 @@
 enum {
     GW_COMMUNICATOR_SERVERS_MAX = 16,
     GW_COMMUNICATOR_CALLS_MAX = 64, /* in work at the same time */
+    GW_COMMUNICATOR_DIRECT_MAX = 32, /* ranks that send to each other in collectives with parts */
 };
 
 /* How a sum travels. */

@@ -14,9 +14,6 @@ enum {
     /* ... unless segments were so short that each costs more than that. */
     SHORT_SEGMENT = 16 << 10, /* bytes */
 
-    /* Workers that agree by sending to each other: masks are small, so that what counts are the
-     * hops that they make. More would need ways, and memory, for too many others. */
-    AGREE_DIRECT = 32,
 };
 
 /* Elements of a unit, and units of `count` elements. */
@@ -172,7 +169,7 @@ bool gw_coll_call_agrees(const struct gw_coll_call *call, uint32_t world,
         return false;
     uint64_t words = (gw_coll_call_fragments(call, world) + WORD - 1) / WORD;
     *agreement = (struct gw_coll_call){
-        .coll = world <= AGREE_DIRECT ? &gw_coll_direct : gw_coll_for(GW_COLL_ALLREDUCE),
+        .coll = world <= GW_COLL_AGREEMENT_DIRECT ? &gw_coll_direct : gw_coll_for(GW_COLL_ALLREDUCE),
         .tensor = {.count = words * sizeof(uint64_t), .type = GW_DTYPE_U8, .op = GW_OP_AND},
     };
     return true;

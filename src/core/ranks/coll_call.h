@@ -12,6 +12,9 @@
 #include "core/tensor.h"
 
 enum {
+    /* Workers that agree by sending to each other. More would need ways, and memory, for too many
+     * others, and go by ring. */
+    GW_COLL_AGREEMENT_DIRECT = 32,
     GW_COLL_AGREEMENT_SEGMENT = 8192, /* bytes of a message of an agreement: 64k fragments */
 };
 

@@ -52,8 +52,6 @@ void gw_coll_parts_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *
     uint32_t packets = cfg->kernels ? packets_of(cfg) : 0;
     size_t words = words_of(packets);
     parts->packets = packets;
-    parts->adds = gw_arena_take(arena, sizeof(*parts->adds));
-    parts->copies = gw_arena_take(arena, sizeof(*parts->copies));
     parts->arrived = gw_arena_take(arena, places * words * sizeof(*parts->arrived));
     parts->notes = gw_arena_take(arena, (size_t)places * packets * sizeof(*parts->notes));
     parts->important = gw_arena_take(arena, cfg->flows * words * sizeof(*parts->important));
@@ -118,8 +116,8 @@ void gw_coll_parts_begin(struct gw_coll_run *run)
     parts->is_ended = false;
     parts->agrees = gw_coll_call_agrees(&run->call, world, &agreement);
     if (world > 1) {
-        *parts->adds = gw_finish_within(bound_of_adds(run));
-        *parts->copies = gw_finish_within(bound_of_copies(run));
+        parts->adds = gw_finish_within(bound_of_adds(run));
+        parts->copies = gw_finish_within(bound_of_copies(run));
     }
     if (!run->cfg.kernels || !terms->arrived || !terms->counts)
         return;
@@ -136,12 +134,7 @@ void gw_coll_parts_begin(struct gw_coll_run *run)
 
 bool gw_coll_parts_fit(const struct gw_coll_run *run, uint64_t bytes, const struct gw_event *event)
 {
-    uint32_t mtu = run->cfg.mtu;
-    uint64_t total = bytes / mtu + (bytes % mtu != 0);
-    if (event->missing == 0 || event->missing > total)
-        return event->missing == 0 && event->bytes == bytes;
-    uint64_t most = (total - event->missing) * mtu, last = bytes - (total - 1) * mtu;
-    return event->bytes == most || (most && event->bytes == most - mtu + last);
+    return gw_parts_fit(bytes, run->cfg.mtu, event->bytes, event->missing);
 }
 
 static bool is_copy(const struct gw_coll_message *message)
@@ -152,7 +145,7 @@ static bool is_copy(const struct gw_coll_message *message)
 void gw_coll_parts_expect(struct gw_coll_run *run, const struct gw_coll_place *place,
                           const struct gw_coll_message *message, struct gw_expect *expect)
 {
-    expect->finish = is_copy(message) ? run->parts.copies : run->parts.adds;
+    expect->finish = is_copy(message) ? &run->parts.copies : &run->parts.adds;
     expect->arrived = arrived_of(run, place);
     expect->notes = notes_of(run, place);
     expect->packets_max = run->parts.packets;

@@ -68,7 +68,7 @@ struct gw_coll_sending {
 struct gw_coll_run_parts {
     struct gw_parts terms; /* of the call */
     /* When a message is enough whose values are combined, and one with results or values. */
-    struct gw_finish *adds, *copies;
+    struct gw_finish adds, copies;
     uint32_t packets;    /* of a message at the most */
     uint64_t *arrived;   /* of each place: bits of its packets ... */
     uint16_t *notes;     /* ... and their counts */
