@@ -128,20 +128,6 @@ static uint8_t pay(struct gw_tx_flow *flow)
     return GW_PKT_ON_CREDIT | GW_PKT_STARVED;
 }
 
-/* A packet with its payload buffer, or NULL. */
-static struct gw_pkt *claim_pkt(struct gw_endpoint *ep, const struct gw_tx_flow *flow)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && flow->data) {
-        pkt->buf = gw_buf_claim(ep->pool->bufs);
-        if (pkt->buf == GW_BUF_NONE) {
-            gw_pkt_release(ep->pool, pkt);
-            pkt = NULL;
-        }
-    }
-    return pkt;
-}
-
 /* Takes the next packet to send off the lost list, or a new one. */
 static uint32_t take_seq(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
@@ -183,9 +169,8 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
 {
     struct gw_tx_flow *flow = (struct gw_tx_flow *)sender;
     uint32_t index = gw_tx_index(ep, flow);
-    struct gw_pkt *pkt = claim_pkt(ep, flow);
+    struct gw_pkt *pkt = gw_sender_claim(ep, flow->data != NULL);
     if (!pkt) {
-        ep->stats.pool_empty++;
         gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto));
         return NULL;
     }
