@@ -31,6 +31,7 @@ enum gw_op {
     GW_OP_MAX,
     GW_OP_PRODUCT,
     GW_OPS,
+    GW_OP_AND = GW_OPS, /* of the bits of uint8; not for callers, see ranks/coll_agreement.c */
 };
 
 /* Bytes of one element of the user's tensor. */
