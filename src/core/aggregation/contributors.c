@@ -139,7 +139,8 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
     return pkt->agg.bitmap != 0;
 }
 
-uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set)
+uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set,
+                                 struct gw_rank_set *chosen)
 {
     struct gw_rank_set asked = {0}; /* switches */
     uint32_t positions = 0;
@@ -149,6 +150,8 @@ uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struc
             continue;
         gw_rank_set_add(&asked, origin->number);
         positions |= UINT32_C(1) << origin->position;
+        if (chosen)
+            gw_rank_set_add(chosen, rank);
     }
     return positions;
 }

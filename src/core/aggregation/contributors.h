@@ -56,7 +56,9 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
 /*
  * Whom to ask for what `set` lacks: positions at first switches, such that of every switch's
  * workers that are missing the first is among them. (One is enough to bring what its switch holds.)
+ * Adds these firsts to `chosen`, if it is not NULL.
  */
-uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set);
+uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set,
+                                 struct gw_rank_set *chosen);
 
 #endif
