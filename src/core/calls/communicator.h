@@ -26,6 +26,7 @@
 
 #include "core/allocator.h"
 #include "core/control/member.h"
+#include "core/parts.h"
 #include "core/quant/kernels.h"
 #include "core/ranks/mesh.h"
 #include "core/ranks/store.h"
@@ -71,6 +72,9 @@ struct gw_call {
     uint32_t peer;  /* root, or the other rank of a message */
     uint32_t tag;   /* of a message */
     uint64_t key;   /* of a value */
+    const struct gw_parts
+        *parts; /* NULL: nothing may be missing, all is important, and class and
+                   order are the communicator's; its memory is too, until the end */
 };
 
 struct gw_communicator_cfg {
@@ -115,6 +119,7 @@ struct gw_communicator_event {
     enum gw_communicator_event_kind kind;
     uint64_t call;             /* its number */
     uint64_t bytes;            /* of a message received */
+    uint64_t missing;          /* fragments that call.parts->arrived has no bit for */
     uint32_t rank;             /* that a way is wanted to */
     enum gw_job_reason reason; /* of a failure */
     uint32_t about;            /* rank, or `world`: nobody that is known */

@@ -38,6 +38,17 @@ struct gw_cc_loss {
     bool is_timeout;    /* from its age; else from answers to other packets, or by a NACK */
 };
 
+/*
+ * Of a blast (host/blast.h), whose packets are not acknowledged: what its receiver reports once per
+ * period, beside what was sent in the period of the same number. Both count periods from the first
+ * packet of a round, each at its own end.
+ */
+struct gw_cc_report {
+    gw_time period;
+    uint64_t sent;     /* wire bytes in the period */
+    uint64_t received; /* likewise; 0 when three reports in a row are missing */
+};
+
 struct gw_cc_ops {
     struct gw_algo algo;
     /* A flow starts. `path` stays valid and unchanged while the flow lives, as does `cfg`. */
@@ -50,6 +61,12 @@ struct gw_cc_ops {
     /* A flow ends: what the next one to the same peer gets as its path's `memory`, not 0. NULL:
      * there is nothing to remember but the window. */
     uint64_t (*remember)(const void *state, const void *cfg);
+    /* Of an algorithm for blasts; else both are NULL. Its windows are only paced. */
+    /* A round begins in which the packets are sent that the receiver asked for. */
+    void (*on_round)(void *state, const void *cfg, const struct gw_path *path,
+                     struct gw_cc_window *window, gw_time now);
+    void (*on_report)(void *state, const void *cfg, const struct gw_path *path,
+                      const struct gw_cc_report *report, struct gw_cc_window *window, gw_time now);
     /* Nothing but losses and marks end the growth of a window that is used: it is not bounded by
      * the bdp, but by what queues hold. */
     bool exceeds_bdp;

@@ -30,19 +30,24 @@ struct gw_endpoint_cfg {
     uint32_t expect_max;     /* receive buffers posted at the same time; may be 0 */
     uint32_t apps_max;       /* workers and servers attached at the same time; may be 0 */
     uint32_t app_events_max; /* events that these may have promised or posted; may be 0 */
-    uint32_t announcers_max; /* jobs and peers to which bursts are announced at the same time, at
-                                most 65536; may be 0 (announce.h) */
-    uint32_t mtu;            /* payload bytes of a full packet, 1 to 65535 */
-    uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
-    uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
-    gw_time ack_delay;       /* longest time that an ACK is held back when ack_every > 1 */
-    bool ack_holes;          /* what arrives above a hole, or fills one, is acknowledged at once
-                                whatever ack_every says: for senders that infer losses from that */
-    uint32_t train;          /* packets per train, at least 1 */
-    gw_time stall;           /* a flow without progress for this long fails; 0: never */
-    uint64_t seed;           /* of this node's random stream */
-    uint16_t generation;     /* of the first flow numbers: a host that starts again must not use
-                                those of its earlier flows, which peers may remember */
+    uint32_t blasts_max; /* of flows whose data is not acknowledged (blast.h): sent, and received
+                            as many, at the same time; may be 0 */
+    uint32_t blast_packets_max; /* of the longest of these; a longer one is refused. Memory for it
+                                   is set apart when the endpoint is made */
+    gw_time report_every;       /* period of receivers' reports; equal on both ends */
+    uint32_t announcers_max;    /* jobs and peers to which bursts are announced at the same time, at
+                                   most 65536; may be 0 (announce.h) */
+    uint32_t mtu;               /* payload bytes of a full packet, 1 to 65535 */
+    uint32_t hdr;               /* header bytes of every packet; the size of ACKs */
+    uint32_t ack_every;         /* data packets per ACK, 1 to 32 */
+    gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
+    bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
+                                   whatever ack_every says: for senders that infer losses from that */
+    uint32_t train;             /* packets per train, at least 1 */
+    gw_time stall;              /* a flow without progress for this long fails; 0: never */
+    uint64_t seed;              /* of this node's random stream */
+    uint16_t generation;        /* of the first flow numbers: a host that starts again must not use
+                                   those of its earlier flows, which peers may remember */
     struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
                                    both ends, and counts as span_max if it is larger */
     const struct gw_finish *finish; /* of messages that arrive without payload (simulation); as
@@ -52,17 +57,25 @@ struct gw_endpoint_cfg {
 
 /* A message to send. */
 struct gw_send {
-    uint32_t peer;                        /* address */
-    uint64_t bytes;                       /* at most (2^32 - 2) * mtu */
-    const void *data;                     /* `bytes` long, unchanged until the flow ended; NULL: the
-                                             message carries no payload (simulation) */
-    uint32_t tag;                         /* handed to the receiving application */
-    uint8_t class;                        /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
-    bool is_unimportant;                  /* leaves as Not-ECT, all else as ECT(0): where a queue
-                                             marks the others, these may be dropped */
-    bool may_lose_part;                   /* the receiver may do without a part of it; else whoever
-                                             says so is not believed */
-    const struct gw_transport *transport; /* must outlive the flow */
+    uint32_t peer;       /* address */
+    uint64_t bytes;      /* at most (2^32 - 2) * mtu */
+    const void *data;    /* `bytes` long, unchanged until the flow ended; NULL: the
+                            message carries no payload (simulation) */
+    uint32_t tag;        /* handed to the receiving application */
+    uint8_t class;       /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
+    bool is_unimportant; /* leaves as Not-ECT, all else as ECT(0): where a queue
+                            marks the others, these may be dropped */
+    bool may_lose_part;  /* the receiver may do without a part of it; else whoever
+                            says so is not believed */
+    gw_q16 bound; /* the largest part of it that may be missing in the end; 0: none, and whoever
+                     says that it does without is not believed */
+    const uint64_t *important; /* NULL, or a bit for each packet, unchanged until the flow ended:
+                                  which leave as ECT(0), and the others as Not-ECT */
+    const uint16_t *notes; /* of a blast: NULL, or a number for each packet that travels with it */
+    bool important_first;  /* of a blast: the important ones before the others; else all in an
+                              order drawn anew for each message */
+    const struct gw_transport *transport; /* must outlive the flow; a blast if its congestion
+                                             control is for these */
     struct gw_path path;
     struct gw_notice_terms notice; /* as part of which burst it is announced, if it begins one */
 };
@@ -75,10 +88,12 @@ struct gw_expect {
     uint64_t bytes;                 /* there */
     const struct gw_finish *finish; /* when it is enough; must outlive the flow. NULL: when all of
                                        it has arrived */
-    uint64_t *arrived;    /* NULL, or a bit for each packet, cleared by the call that posts it: bit
-                             i % 64 of word i / 64 is set when packet i is in its place, at i times the
-                             event's mss */
-    uint32_t packets_max; /* that `arrived` has room for; a message of more is refused */
+    uint64_t *arrived; /* NULL, or a bit for each packet, cleared by the call that posts it: bit
+                          i % 64 of word i / 64 is set when packet i is in its place, at i times the
+                          event's mss */
+    uint16_t *notes;   /* NULL, or where the number goes that came with each packet of a blast */
+    uint32_t
+        packets_max; /* that `arrived` and `notes` have room for; a message of more is refused */
 };
 
 enum gw_event_kind {

@@ -1,0 +1,32 @@
+/*
+ * What a call may do without, and what became of it: the terms of bounded loss (DLCP, section 3.2),
+ * as callers state them and get them back. docs/bounded-loss.md has the argument.
+ *
+ * A tensor or message is made of fragments of equal size, but for the last one; fragment i begins
+ * at i times that size, which gw_communicator_fragment() tells.
+ */
+#ifndef GW_CORE_PARTS_H
+#define GW_CORE_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fixed.h"
+
+struct gw_parts {
+    gw_q16 bound; /* the largest part that may be missing of a message, of a push or pull, and of
+                     each rank's contribution to a collective; 0: none */
+    gw_q16 bound_pull; /* of a collective: of its results. What is missing at one rank is then
+                          missing at all, so all have the same bytes */
+    bool keeps_own; /* for experiments, as published (DLCP, Appendix A): of a result that is missing
+                       a rank keeps its own values, and ranks drift apart */
+    bool important_first;      /* these fragments leave before the others */
+    uint8_t class;             /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
+    const uint64_t *important; /* NULL: all fragments are; or a bit for each of `in`: the others may
+                                  be dropped where queues are long */
+    uint64_t *arrived; /* NULL, or where a bit for each fragment goes: what is missing has its
+                          values as gw_call says */
+    uint16_t *counts;  /* NULL, or where the number of contributors of each fragment goes */
+};
+
+#endif
