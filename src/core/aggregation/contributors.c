@@ -17,12 +17,6 @@ struct gw_group {
     uint16_t ranks[POSITIONS]; /* level 0: by position; GW_RANK_NONE: nobody */
 };
 
-/* The first switch that a worker's packets reach. */
-struct gw_origin {
-    uint16_t number; /* of the switch, as the tree counts them */
-    uint8_t position;
-};
-
 static uint32_t groups_max(uint32_t world, uint32_t levels)
 {
     return world * (levels ? levels : 1);

@@ -56,7 +56,10 @@ void gw_left_out_clear(struct gw_left_out *books);
  */
 void gw_left_out_close(struct gw_left_out *books, uint32_t seq, uint32_t key);
 
-/* Whether all workers of `missing` may be left out; if so, that is noted. */
+/* Whether all workers of `missing` may be left out. */
+bool gw_left_out_allows(struct gw_left_out *books, const struct gw_left_out_item *item);
+
+/* The same; if so, that is noted. */
 bool gw_left_out_add(struct gw_left_out *books, const struct gw_left_out_item *item);
 
 #endif

@@ -81,18 +81,18 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
     return false;
 }
 
-static void resend_lost(struct gw_outstanding *out, uint32_t seq, uint8_t note)
+static void resend_lost(struct gw_outstanding *out, uint32_t seq)
 {
-    *gw_outstanding_note(out, seq) |= note;
+    *gw_outstanding_note(out, seq) |= out->forgives ? 0 : GW_NOTE_LOST;
     gw_outstanding_resend(out, seq);
 }
 
-/* Sends the expected fragment again, or `all` without result before `seq`, and notes that. */
-static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all, uint8_t note)
+/* Sends the expected fragment again, or `all` without result before `seq`. */
+static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all)
 {
-    resend_lost(out, out->expected, note);
+    resend_lost(out, out->expected);
     for (uint32_t at = out->expected + 1; all && gw_seq_before(at, seq); at++)
-        resend_lost(out, at, note);
+        resend_lost(out, at);
 }
 
 void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
@@ -102,7 +102,7 @@ void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
     out->behind = out->next;
     out->behind_count = 0;
     out->in_a_row = 0;
-    resend_overdue(out, seq, out->cfg.resends_gap, out->forgives ? 0 : GW_NOTE_LOST);
+    resend_overdue(out, seq, out->cfg.resends_gap);
 }
 
 static gw_time timeout_of(const struct gw_outstanding *out)
@@ -124,7 +124,7 @@ bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
     if (out->expected == out->next || now - out->progress_at < timeout_of(out))
         return false;
     out->progress_at = now;
-    resend_overdue(out, out->next, out->cfg.resends_gap || is_crawling(out), GW_NOTE_LOST);
+    resend_overdue(out, out->next, out->cfg.resends_gap || is_crawling(out));
     out->had_timeout = true;
     out->timeouts += out->timeouts < BACKOFF_MAX;
     out->results_since = 0;

@@ -57,6 +57,8 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
+    if (deadline->asked_at != GW_TIME_NEVER && server->levels > 0)
+        deadline->trip = now - deadline->asked_at;
     deadline->since = now;
     deadline->rounds = 0;
     if (has_result)
@@ -106,16 +108,23 @@ static bool is_candidate(const struct gw_server *server, const struct gw_fragmen
     return is_open && fragment->bound > 0 && is_majority(server, &fragment->set);
 }
 
-static void finish_without(struct gw_server *server, struct gw_fragment *fragment,
-                           const struct gw_rank_set *missing)
+static struct gw_left_out_item item_of(const struct gw_server *server,
+                                       const struct gw_fragment *fragment,
+                                       const struct gw_rank_set *missing)
 {
-    const struct gw_left_out_item item = {
+    return (struct gw_left_out_item){
         .key = fragment->key,
         .seq = fragment->seq,
         .known = known_of(server, fragment),
         .bound = fragment->bound,
         .missing = missing,
     };
+}
+
+static void finish_without(struct gw_server *server, struct gw_fragment *fragment,
+                           const struct gw_rank_set *missing)
+{
+    const struct gw_left_out_item item = item_of(server, fragment, missing);
     const struct gw_fragment *before = gw_server_fragment(server, server->expected - 1);
     if (before->state == GW_FRAGMENT_DONE && before->seq == server->expected - 1)
         gw_left_out_close(&server->deadline.books, server->expected, before->key);
@@ -180,18 +189,39 @@ static void decide(struct gw_server *server)
     }
 }
 
-/* Asks for what switches hold, one worker below each that is neither late nor silent. */
+/*
+ * Whether it makes sense to ask: if those who are late may not be left out of more, what the others
+ * have sent had better wait for them in the switches, where one packet completes it.
+ */
+static bool may_go_on(struct gw_server *server)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    const struct gw_fragment *newest = gw_server_fragment(server, deadline->known);
+    if (server->open || gw_rank_set_is_empty(&deadline->late) || newest->seq != deadline->known)
+        return true;
+    const struct gw_left_out_item item = item_of(server, newest, &deadline->late);
+    return are_near(server, &deadline->late, server->expected) &&
+           gw_left_out_allows(&server->deadline.books, &item);
+}
+
+/*
+ * Asks for what switches hold, one worker below each that is neither late nor silent. These are
+ * asked, too: what they send after a part was taken out of a switch would be alone there.
+ */
 static void probe(struct gw_server *server, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
+    if (!may_go_on(server))
+        return;
     deadline->asked_at = now;
     if (server->levels == 0)
         return; /* none holds anything */
     struct gw_rank_set except = deadline->late;
     gw_rank_set_join(&except, &deadline->silent);
     struct gw_rank_set chosen = {0};
-    deadline->positions =
-        gw_contributors_missing(&server->contributors, &except, &chosen);
+    deadline->positions = gw_contributors_missing(&server->contributors, &except, &chosen);
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(&except, rank)) < server->cfg.world; rank++)
+        deadline->positions |= gw_contributors_position(&server->contributors, rank);
     gw_rank_set_join(&deadline->silent, &chosen);
     if (gw_rank_set_is_empty(&chosen))
         gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
@@ -199,10 +229,18 @@ static void probe(struct gw_server *server, gw_time now)
     gw_server_order_all(server, server->expected, GW_AGG_REQUEST | GW_AGG_SPAN);
 }
 
-static gw_time next_round(const struct gw_server *server)
+/*
+ * How long to wait for the next round. While workers are late it asks for a window as soon as the
+ * others can have sent it.
+ */
+static gw_time wait_of(const struct gw_server *server)
 {
     const struct gw_deadline *deadline = &server->deadline;
-    return gw_time_add(deadline->since, server->cfg.patience << deadline->rounds);
+    bool is_first = deadline->asked_at == GW_TIME_NEVER && deadline->rounds == 0;
+    if (is_first && deadline->trip > 0 && deadline->trip < server->cfg.patience &&
+        !gw_rank_set_is_empty(&deadline->late))
+        return deadline->trip;
+    return server->cfg.patience << (deadline->rounds ? deadline->rounds - 1 : 0);
 }
 
 void gw_server_deadline_arm(struct gw_server *server)
@@ -210,14 +248,14 @@ void gw_server_deadline_arm(struct gw_server *server)
     const struct gw_deadline *deadline = &server->deadline;
     if (server->cfg.patience && deadline->is_wanted && !server->is_stopped &&
         (server->open || deadline->rounds < PATIENCE_DOUBLINGS_MAX))
-        gw_app_arm_by(&server->app, next_round(server));
+        gw_app_arm_by(&server->app, gw_time_add(deadline->since, wait_of(server)));
 }
 
 void gw_server_deadline_expire(struct gw_server *server, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
     if (!server->cfg.patience || !deadline->is_wanted || server->is_stopped ||
-        now < next_round(server))
+        now - deadline->since < wait_of(server))
         return;
     uint64_t results = server->stats.results;
     bool was_asked = deadline->asked_at != GW_TIME_NEVER || server->levels == 0;

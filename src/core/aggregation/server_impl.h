@@ -55,6 +55,7 @@ struct gw_deadline {
     uint32_t known_key;        /* of its call */
     uint32_t positions;        /* who is asked */
     gw_time asked_at;          /* GW_TIME_NEVER: since the last result nobody was */
+    gw_time trip;              /* from a request to the first answer; 0: not known yet */
     gw_time since;             /* last result or round, or when the first of `open` began */
     uint8_t rounds;            /* since the last result */
     bool is_wanted;            /* the last gradient was of a call with a bound */

@@ -72,16 +72,19 @@ static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *w
         work->tensor.counts[pkt->seq - work->first] = (uint16_t)(worker->cfg.world - lacks);
 }
 
-/* Something may be overtaken by the result of `seq`. */
-static void detect_loss(struct gw_worker *worker, uint32_t seq)
+/* Before losses are looked for: whether one would mean congestion. */
+static void may_lose(struct gw_worker *worker)
 {
-    struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
+    const struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
     worker->out.forgives =
         work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
-    if (!gw_outstanding_detect_loss(&worker->out, seq))
-        return;
+}
+
+/* A loss was found. */
+static void has_lost(struct gw_worker *worker)
+{
     if (worker->out.forgives)
-        work->losses++;
+        gw_tensor_row_first(&worker->row)->losses++;
     else
         worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
 }
@@ -101,7 +104,9 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
             gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
     worker->stats.cuts += gw_agg_congestion_result(&worker->cc, &worker->out, pkt);
     advance(worker, now);
-    detect_loss(worker, pkt->seq);
+    may_lose(worker);
+    if (gw_outstanding_detect_loss(&worker->out, pkt->seq))
+        has_lost(worker);
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_result_log_keep(&worker->log, pkt);
 }
@@ -233,8 +238,9 @@ static void worker_expire(struct gw_app *app, gw_time now)
         return;
     }
     gw_result_log_repeat(&worker->log);
+    may_lose(worker);
     if (gw_outstanding_expire(&worker->out, now))
-        worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
+        has_lost(worker);
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_app_arm(app, gw_outstanding_deadline(&worker->out, now));
     gw_app_arm_by(app, stall_at);

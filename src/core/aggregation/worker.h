@@ -10,9 +10,8 @@
  * exponent that the result one window before it says (scaling.h).
  *
  * In a call with a bound the server may complete fragments without a straggler. The straggler takes
- * such results as they come, and does not send what it missed. A fragment that is overtaken there
- * says nothing of congestion, as long as no more than the bound of the call's fragments are: marks
- * and timeouts do.
+ * such results as they come, and does not send what it missed. Losses there say nothing of
+ * congestion, marks do, as long as no more than the bound of the call's fragments are lost.
  *
  * What one worker alone notices, it tells the others in gradients that say "congestion".
  *
