@@ -48,32 +48,33 @@ static struct gw_left_out_call *page_of(struct gw_left_out *books, uint32_t key)
     return free;
 }
 
-/* The strictest bound that was said of the item's call. */
-static uint8_t bound_of(const struct gw_left_out_call *call, const struct gw_left_out_item *item)
+uint32_t gw_left_out_most(const struct gw_left_out *books, uint32_t key,
+                          const struct gw_rank_set *set)
 {
-    return call->is_open && call->bound < item->bound ? call->bound : item->bound;
-}
-
-bool gw_left_out_allows(struct gw_left_out *books, const struct gw_left_out_item *item)
-{
-    const struct gw_left_out_call *call = page_of(books, item->key);
-    if (!call)
-        return false;
-    const uint32_t *counts = counts_of(books, call);
-    uint32_t allowed = gw_agg_bound_allows(bound_of(call, item), item->known);
-    for (uint32_t rank = 0; (rank = gw_rank_set_next(item->missing, rank)) < books->world; rank++)
-        if ((call->is_open ? counts[rank] : 0) >= allowed)
-            return false;
-    return true;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < GW_LEFT_OUT_CALLS; i++) {
+        const struct gw_left_out_call *call = &books->calls[i];
+        const uint32_t *counts = counts_of(books, call);
+        if (!call->is_open || call->key != key)
+            continue;
+        for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < books->world; rank++)
+            most = counts[rank] > most ? counts[rank] : most;
+    }
+    return most;
 }
 
 bool gw_left_out_add(struct gw_left_out *books, const struct gw_left_out_item *item)
 {
-    if (!gw_left_out_allows(books, item))
-        return false;
     struct gw_left_out_call *call = page_of(books, item->key);
+    if (!call)
+        return false;
+    if (call->is_open && item->bound < call->bound)
+        call->bound = item->bound;
+    uint32_t allowed =
+        gw_agg_bound_allows(call->is_open ? call->bound : item->bound, item->known);
+    if (gw_left_out_most(books, item->key, item->missing) >= allowed)
+        return false;
     uint32_t *counts = counts_of(books, call);
-    call->bound = bound_of(call, item);
     if (!call->is_open) {
         *call = (struct gw_left_out_call){
             .key = item->key, .newest = item->seq, .bound = item->bound, .is_open = true};

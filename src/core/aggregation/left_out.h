@@ -56,10 +56,11 @@ void gw_left_out_clear(struct gw_left_out *books);
  */
 void gw_left_out_close(struct gw_left_out *books, uint32_t seq, uint32_t key);
 
-/* Whether all workers of `missing` may be left out. */
-bool gw_left_out_allows(struct gw_left_out *books, const struct gw_left_out_item *item);
+/* Of how many fragments of a call one of these was left out, at most. */
+uint32_t gw_left_out_most(const struct gw_left_out *books, uint32_t key,
+                          const struct gw_rank_set *set);
 
-/* The same; if so, that is noted. */
+/* Whether all workers of `missing` may be left out; if so, that is noted. */
 bool gw_left_out_add(struct gw_left_out *books, const struct gw_left_out_item *item);
 
 #endif

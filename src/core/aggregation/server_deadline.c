@@ -16,6 +16,7 @@
  * newest fragment it has sent, and is not left out of one that is more than two windows behind
  * that. So results since three windows before `expected` are enough, and the server keeps them.
  */
+#include "core/aggregation/agg_bound.h"
 #include "core/aggregation/agg_key.h"
 #include "core/aggregation/server_impl.h"
 
@@ -43,6 +44,7 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
     gw_left_out_clear(&deadline->books);
     gw_rank_set_clear(&deadline->late);
     gw_rank_set_clear(&deadline->silent);
+    gw_rank_set_clear(&deadline->was_late);
     deadline->heard_all = epoch->first_seq - 1;
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
         deadline->heard[rank] = deadline->heard_all;
@@ -65,6 +67,13 @@ void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_ti
         deadline->asked_at = GW_TIME_NEVER;
 }
 
+/* First fragment of the fragment's call of which it is known who was left out. */
+static uint32_t first_of(const struct gw_server *server, const struct gw_fragment *fragment)
+{
+    uint32_t first = fragment->seq - gw_agg_key_before(fragment->key, fragment->seq);
+    return (int32_t)(server->deadline.fresh_from - first) > 0 ? server->deadline.fresh_from : first;
+}
+
 /* How many fragments of the fragment's call exist for sure, besides those of unknown books. */
 static uint32_t known_of(const struct gw_server *server, const struct gw_fragment *fragment)
 {
@@ -83,9 +92,7 @@ static uint32_t known_of(const struct gw_server *server, const struct gw_fragmen
                 newest = later->seq;
         }
     }
-    uint32_t first = fragment->seq - gw_agg_key_before(fragment->key, fragment->seq);
-    if ((int32_t)(deadline->fresh_from - first) > 0)
-        first = deadline->fresh_from;
+    uint32_t first = first_of(server, fragment);
     return (int32_t)(newest - first) < 0 ? 0 : newest - first + 1;
 }
 
@@ -108,23 +115,16 @@ static bool is_candidate(const struct gw_server *server, const struct gw_fragmen
     return is_open && fragment->bound > 0 && is_majority(server, &fragment->set);
 }
 
-static struct gw_left_out_item item_of(const struct gw_server *server,
-                                       const struct gw_fragment *fragment,
-                                       const struct gw_rank_set *missing)
+static void finish_without(struct gw_server *server, struct gw_fragment *fragment,
+                           const struct gw_rank_set *missing)
 {
-    return (struct gw_left_out_item){
+    const struct gw_left_out_item item = {
         .key = fragment->key,
         .seq = fragment->seq,
         .known = known_of(server, fragment),
         .bound = fragment->bound,
         .missing = missing,
     };
-}
-
-static void finish_without(struct gw_server *server, struct gw_fragment *fragment,
-                           const struct gw_rank_set *missing)
-{
-    const struct gw_left_out_item item = item_of(server, fragment, missing);
     const struct gw_fragment *before = gw_server_fragment(server, server->expected - 1);
     if (before->state == GW_FRAGMENT_DONE && before->seq == server->expected - 1)
         gw_left_out_close(&server->deadline.books, server->expected, before->key);
@@ -145,6 +145,108 @@ static struct gw_rank_set missing_of(const struct gw_server *server,
     return missing;
 }
 
+/* Completes what a majority has sent; who is missing is late. */
+static void decide(struct gw_server *server)
+{
+    uint32_t first = server->expected;
+    for (uint32_t i = 0; i < server->positions; i++) {
+        struct gw_fragment *fragment = gw_server_fragment(server, first + i);
+        if (fragment->seq != first + i || !is_candidate(server, fragment))
+            continue;
+        struct gw_rank_set missing = missing_of(server, fragment);
+        gw_rank_set_join(&server->deadline.late, &missing);
+        finish_without(server, fragment, &missing);
+    }
+}
+
+/*
+ * How many fragments from `expected` on may lack workers, going by who is late or was last. What
+ * the others have sent of more had better wait in the switches, where one packet completes it.
+ */
+static uint32_t span_of(const struct gw_server *server)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    const struct gw_fragment *newest = gw_server_fragment(server, deadline->known);
+    bool is_late = !gw_rank_set_is_empty(&deadline->late);
+    const struct gw_rank_set *suspects = is_late ? &deadline->late : &deadline->was_late;
+    uint32_t least = is_late ? 0 : 1; /* it may be somebody else */
+    if (newest->seq != deadline->known || newest->state == GW_FRAGMENT_EMPTY)
+        return least;
+    /* So many that, with these, they are no more than the bound of those that will be known. */
+    uint64_t before = server->expected - first_of(server, newest);
+    uint64_t used = GW_AGG_BOUND_ONE *
+                    (uint64_t)gw_left_out_most(&deadline->books, newest->key, suspects);
+    uint64_t allowed = before * newest->bound, span = server->cfg.window_max;
+    if (before > INT32_MAX || allowed < used)
+        return least;
+    if (newest->bound < GW_AGG_BOUND_ONE &&
+        (allowed - used) / (GW_AGG_BOUND_ONE - newest->bound) < span)
+        span = (allowed - used) / (GW_AGG_BOUND_ONE - newest->bound);
+    while (span > least && !are_near(server, suspects, server->expected + (uint32_t)span - 1))
+        span /= 2;
+    return span > least ? (uint32_t)span : least;
+}
+
+/* Asks these positions, and tells all, to send so many fragments from `expected` on again. */
+static void ask(struct gw_server *server, uint32_t positions, uint32_t span)
+{
+    server->deadline.positions = positions;
+    server->deadline.span = span;
+    server->stats.probes++;
+    gw_server_order_all(server, server->expected, GW_AGG_REQUEST | GW_AGG_SPAN);
+}
+
+static uint32_t positions_of(const struct gw_server *server, const struct gw_rank_set *set)
+{
+    uint32_t positions = 0;
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++)
+        positions |= gw_contributors_position(&server->contributors, rank);
+    return positions;
+}
+
+/*
+ * Asks for what switches hold, one worker below each that is neither late nor silent. These are
+ * asked, too: what they send after a part was taken out of a switch would be alone there.
+ */
+static void probe(struct gw_server *server, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    uint32_t span = span_of(server);
+    if (server->open && span < deadline->known - server->expected + 1)
+        span = deadline->known - server->expected + 1;
+    if (span == 0 || span > server->positions)
+        return;
+    deadline->asked_at = now;
+    if (server->levels == 0)
+        return; /* no switch holds anything */
+    struct gw_rank_set except = deadline->late;
+    gw_rank_set_join(&except, &deadline->silent);
+    struct gw_rank_set chosen = {0};
+    uint32_t positions = gw_contributors_missing(&server->contributors, &except, &chosen);
+    gw_rank_set_join(&deadline->silent, &chosen);
+    if (gw_rank_set_is_empty(&chosen))
+        gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
+    ask(server, positions | positions_of(server, &except), span);
+}
+
+/*
+ * Some who were late are heard of. What they have sent of fragments that others wait for is alone
+ * in switches, and would stay there.
+ */
+static void come_back(struct gw_server *server, const struct gw_rank_set *from)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    struct gw_rank_set back = deadline->late;
+    gw_rank_set_remove(&back, from);
+    gw_rank_set_remove(&deadline->late, &back);
+    uint32_t positions = positions_of(server, &deadline->late);
+    deadline->was_late = deadline->late;
+    deadline->late = back;
+    uint32_t span = deadline->known - server->expected + 1;
+    if (server->open && server->levels > 0 && span > 0 && span <= server->positions)
+        ask(server, positions, span);
+}
+
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
                               const struct gw_rank_set *from)
 {
@@ -153,7 +255,8 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
         return;
     uint32_t seq = fragment->seq;
     deadline->is_wanted = fragment->bound > 0;
-    gw_rank_set_remove(&deadline->late, from);
+    if (gw_rank_set_overlaps(&deadline->late, from))
+        come_back(server, from);
     gw_rank_set_remove(&deadline->silent, from);
     if (gw_rank_set_equals(from, &server->contributors.everybody)) {
         if ((int32_t)(seq - deadline->heard_all) > 0)
@@ -173,60 +276,6 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
     struct gw_rank_set missing = missing_of(server, fragment);
     if (gw_rank_set_is_within(&missing, &deadline->late))
         finish_without(server, fragment, &missing);
-}
-
-/* Completes what a majority has sent; who is missing is late. */
-static void decide(struct gw_server *server)
-{
-    uint32_t first = server->expected;
-    for (uint32_t i = 0; i < server->positions; i++) {
-        struct gw_fragment *fragment = gw_server_fragment(server, first + i);
-        if (fragment->seq != first + i || !is_candidate(server, fragment))
-            continue;
-        struct gw_rank_set missing = missing_of(server, fragment);
-        gw_rank_set_join(&server->deadline.late, &missing);
-        finish_without(server, fragment, &missing);
-    }
-}
-
-/*
- * Whether it makes sense to ask: if those who are late may not be left out of more, what the others
- * have sent had better wait for them in the switches, where one packet completes it.
- */
-static bool may_go_on(struct gw_server *server)
-{
-    const struct gw_deadline *deadline = &server->deadline;
-    const struct gw_fragment *newest = gw_server_fragment(server, deadline->known);
-    if (server->open || gw_rank_set_is_empty(&deadline->late) || newest->seq != deadline->known)
-        return true;
-    const struct gw_left_out_item item = item_of(server, newest, &deadline->late);
-    return are_near(server, &deadline->late, server->expected) &&
-           gw_left_out_allows(&server->deadline.books, &item);
-}
-
-/*
- * Asks for what switches hold, one worker below each that is neither late nor silent. These are
- * asked, too: what they send after a part was taken out of a switch would be alone there.
- */
-static void probe(struct gw_server *server, gw_time now)
-{
-    struct gw_deadline *deadline = &server->deadline;
-    if (!may_go_on(server))
-        return;
-    deadline->asked_at = now;
-    if (server->levels == 0)
-        return; /* none holds anything */
-    struct gw_rank_set except = deadline->late;
-    gw_rank_set_join(&except, &deadline->silent);
-    struct gw_rank_set chosen = {0};
-    deadline->positions = gw_contributors_missing(&server->contributors, &except, &chosen);
-    for (uint32_t rank = 0; (rank = gw_rank_set_next(&except, rank)) < server->cfg.world; rank++)
-        deadline->positions |= gw_contributors_position(&server->contributors, rank);
-    gw_rank_set_join(&deadline->silent, &chosen);
-    if (gw_rank_set_is_empty(&chosen))
-        gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
-    server->stats.probes++;
-    gw_server_order_all(server, server->expected, GW_AGG_REQUEST | GW_AGG_SPAN);
 }
 
 /*

@@ -136,7 +136,7 @@ static struct gw_pkt *emit_span(struct gw_server *server, struct gw_pkt *pkt,
     gw_app_pkt(&server->app, pkt, order->dst, order->seq, 0);
     pkt->key = 0;
     pkt->epoch = server->epoch;
-    pkt->index = (uint16_t)(server->cfg.window_max - 1);
+    pkt->index = (uint16_t)(server->deadline.span - 1);
     pkt->agg.bitmap = server->deadline.positions;
     if (ends_train(server, order->dst))
         gw_app_end_train(&server->app);
