@@ -84,7 +84,7 @@ struct gw_tx_flow {
     uint8_t class;      /* that the message was given; the sender's is that of the next packet */
     uint8_t ecn;        /* enum gw_ecn; of its data packets */
     bool may_lose_part; /* see struct gw_send */
-    bool is_held;       /* the receiver is not ready: one packet at a time */
+    bool is_held;       /* the receiver is not ready, or silent: one packet at a time */
     bool is_urged;      /* one packet leaves whatever the window says: a probe, or the first that is
                            resent after a loss was found */
     uint8_t holds;      /* times that it was not, up to a limit */
