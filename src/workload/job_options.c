@@ -129,6 +129,19 @@ static int check_memory(const struct gw_job_options *options, enum gw_job_via vi
     return GW_OK;
 }
 
+/* What sums may lack. */
+static int check_bound(const struct gw_job_options *options, enum gw_job_via via,
+                       struct gw_workload_ctx *ctx)
+{
+    if (options->bound < 0 || options->bound >= GW_Q16_ONE)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "bound must be from 0 to below 1");
+    if (options->bound > 0 && via != GW_JOB_VIA_INA)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID, "bound: needs via: ina");
+    if (options->patience > delay_max)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "patience must be at most 1 hour");
+    return GW_OK;
+}
+
 int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via via,
                          uint64_t elements, struct gw_workload_ctx *ctx)
 {
@@ -152,7 +165,9 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
     if (options->magnitude > MAGNITUDE_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
                                   MAGNITUDE_MAX, options->magnitude);
-    error = check_times(options, ctx);
+    error = check_bound(options, via, ctx);
+    if (!error)
+        error = check_times(options, ctx);
     uint8_t announce;
     if (!error)
         error = gw_workload_announce(options->announce, &announce, ctx);
@@ -292,6 +307,10 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .overflow_ppm = options->overflow_ppm,
         .timeout = options->timeout,
         .leak = options->leak,
+        .bound = options->bound,
+        .patience = options->bound == 0 ? 0
+                    : options->patience ? options->patience
+                                        : options->timeout / 64 + 1,
         .beat = options->beat,
         .silence = options->lost,
         .start = draft->start,
