@@ -88,8 +88,7 @@ static bool has_from_start(const struct gw_coll_run *run, uint64_t fragment)
         return true;
     if (call->coll->kind == GW_COLL_BROADCAST)
         return run->cfg.rank == call->root;
-    return call->coll->kind == GW_COLL_ALLGATHER &&
-           fragment / run->row.part_units == run->cfg.rank;
+    return call->coll->kind == GW_COLL_ALLGATHER && fragment / run->row.part_units == run->cfg.rank;
 }
 
 /* What may be missing of a message whose values are combined, and of one with results. */
@@ -151,9 +150,9 @@ void gw_coll_parts_expect(struct gw_coll_run *run, const struct gw_coll_place *p
     expect->packets_max = run->parts.packets;
 }
 
-/* The fragment of `in` that a message which is sent begins with; UINT64_MAX: `in` has none of it. */
-static uint64_t fragment_of_in(const struct gw_coll_run *run,
-                               const struct gw_coll_message *message)
+/* The fragment of `in` that a message which is sent begins with; UINT64_MAX: `in` has none of it.
+ */
+static uint64_t fragment_of_in(const struct gw_coll_run *run, const struct gw_coll_message *message)
 {
     const struct gw_coll_row *row = &run->row;
     uint64_t part = message->first / row->part, at = message->first % row->part / row->unit;
@@ -195,8 +194,8 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
     else if (run->keeps_own)
         send->notes = run->parts.ones;
     else
-        send->notes = terms->counts + gw_coll_call_fragment(&run->call, run->cfg.rank,
-                                                            message->first);
+        send->notes =
+            terms->counts + gw_coll_call_fragment(&run->call, run->cfg.rank, message->first);
 }
 
 /* Elements of the fragments [from, to) of a message, and where they begin. */
@@ -257,7 +256,8 @@ static uint32_t count_of(const struct gw_coll_run *run, uint16_t note)
     return note < most ? note : most;
 }
 
-/* Combines what has arrived with the worker's own values, as many fragments at once as are alike. */
+/* Combines what has arrived with the worker's own values, as many fragments at once as are alike.
+ */
 static bool combine(struct gw_coll_run *run, const struct gw_coll_place *place,
                     const struct fragments *all, const struct operands *operands)
 {
@@ -282,7 +282,8 @@ static bool combine(struct gw_coll_run *run, const struct gw_coll_place *place,
     return combine_alike(run, all, operands, from, all->count, was_there, alike);
 }
 
-/* Takes note of the results that have arrived, and puts them in their place if they are elsewhere. */
+/* Takes note of the results that have arrived, and puts them in their place if they are elsewhere.
+ */
 static void copy(struct gw_coll_run *run, const struct gw_coll_place *place,
                  const struct fragments *all, unsigned char *to, const unsigned char *from)
 {
