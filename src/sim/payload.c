@@ -194,7 +194,7 @@ void gw_sim_payload_expect(struct gw_sim *sim, uint32_t flow)
         .data = message->received,
         .bytes = spec->bytes,
     };
-    if (spec->worth.bound) {
+    if (spec->bound) {
         uint64_t packets = packets_of(sim, spec);
         message->arrived = gw_memory_zeroed(packets / WORD_BITS + 1, sizeof(*message->arrived));
         expect.finish = gw_sim_message_finish(sim);
