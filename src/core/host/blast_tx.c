@@ -64,8 +64,8 @@ static enum gw_importance choose(const struct gw_blast_tx *blast)
 {
     const uint64_t important = blast->due[GW_IMPORTANT].count;
     const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;
-    if (!unimportant || (important && blast->important_first))
-        return GW_IMPORTANT;
+    if (!important || !unimportant || blast->important_first)
+        return important ? GW_IMPORTANT : GW_UNIMPORTANT;
     return important * blast->in_round[GW_UNIMPORTANT] >=
                    unimportant * blast->in_round[GW_IMPORTANT]
                ? GW_IMPORTANT
