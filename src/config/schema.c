@@ -329,7 +329,7 @@ static void write_bytes(uint64_t bytes, FILE *out)
     write_quantity(bytes, units, scales, out);
 }
 
-static void write_sizes(const struct gw_sizes *sizes, FILE *out)
+static void write_sizes(const struct gw_size_list *sizes, FILE *out)
 {
     fputc('[', out);
     for (uint32_t i = 0; i < sizes->count; i++) {

@@ -38,9 +38,9 @@ static int parse_choice(const char *choices, const char *text, uint32_t *index)
 }
 
 /* "32KB, 48KB", or nothing. */
-static int parse_sizes(const char *text, struct gw_sizes *sizes)
+static int parse_sizes(const char *text, struct gw_size_list *sizes)
 {
-    struct gw_sizes list = {.count = 0};
+    struct gw_size_list list = {.count = 0};
     while (*text) {
         char word[WORD_MAX];
         size_t length = 0;

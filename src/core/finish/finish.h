@@ -33,10 +33,17 @@ struct gw_finish_ops {
     bool (*is_enough)(const void *cfg, const struct gw_finish_sample *sample);
 };
 
+enum {
+    GW_FINISH_CFG_MAX = 64, /* bytes of options: each message that may lose a part has its own */
+};
+
 /* A policy with its options. Immutable while flows use it, and shared by any number of them. */
 struct gw_finish {
     const struct gw_finish_ops *ops;
-    union gw_algo_cfg cfg;
+    union {
+        uint64_t align;
+        unsigned char bytes[GW_FINISH_CFG_MAX];
+    } cfg;
 };
 
 extern const struct gw_registry gw_finish_registry;

@@ -19,8 +19,8 @@
 struct dlcp_cfg {
     uint64_t threshold; /* T, bytes */
     gw_q16 step;        /* d */
-    struct gw_sizes thresholds;
-    struct gw_sizes limits;
+    struct gw_size_list thresholds;
+    struct gw_size_list limits;
     gw_q16 control;
 };
 
@@ -39,7 +39,7 @@ static uint32_t clamp(uint64_t bytes)
 }
 
 /* A list's value for a class; `none` when the list is empty. */
-static uint32_t listed(const struct gw_sizes *list, uint32_t class, uint32_t none)
+static uint32_t listed(const struct gw_size_list *list, uint32_t class, uint32_t none)
 {
     uint64_t queue = GW_CLASS_DATA_MAX - class;
     if (list->count == 0)

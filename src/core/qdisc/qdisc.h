@@ -16,7 +16,7 @@
 #include "core/pkt.h"
 
 enum {
-    GW_QDISC_STATE_MAX = 192, /* bytes of private memory per port */
+    GW_QDISC_STATE_MAX = 16384, /* bytes of private memory per port */
 };
 
 enum gw_qdisc_verdict {
@@ -26,6 +26,8 @@ enum gw_qdisc_verdict {
     GW_QDISC_DROPPED, /* *victim is not queued; the caller counts and releases it */
     GW_QDISC_SHED,    /* the same with an arrival that is unimportant (Not-ECT), and would have
                          been queued if it were not */
+    GW_QDISC_EVICTED, /* *victim was queued, and is not any more: the caller counts and releases it,
+                         and offers the arrival, untouched so far, again */
 };
 
 /* What a discipline may use besides its own state. */

@@ -34,7 +34,7 @@ extern const char *const gw_importance_rule_names[GW_IMPORTANCE_RULES];
 
 enum {
     /* Fragments in the sample of a median, or all if there are fewer. The median of 256 lies
-     * between the quantiles of 40 % and 60 % with a probability of 99.8 %; of 32, 74 %. */
+     * between the quantiles of 40 % and 60 % with a probability of 99.9 %; of 32, 74 %. */
     GW_IMPORTANCE_SAMPLE_MIN = 256,
     /* Values sampled: 0.1 % (DLCP, section 3.2.2), at least the above and at most this. Then the
      * median is within 45 % and 55 %, and more values would only cost time. */

@@ -109,11 +109,18 @@ void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t o
         pkt->q.in = in;
         gw_lossless_queued(queue->lossless, out, pkt, now);
     }
-    uint64_t room = gw_shared_buffer_room(&queue->shared, queue->shared_used, before, pkt);
-    enum gw_qdisc_verdict verdict = queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg,
-                                                          &queue->discipline, pkt, room, &victim);
-    uint32_t after = backlog(port);
-    queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+    enum gw_qdisc_verdict verdict;
+    uint32_t after;
+    for (;; before = after) {
+        uint64_t room = gw_shared_buffer_room(&queue->shared, queue->shared_used, before, pkt);
+        verdict = queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline,
+                                        pkt, room, &victim);
+        after = backlog(port);
+        queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+        if (verdict != GW_QDISC_EVICTED)
+            break;
+        lose(queue, out, victim, false, now);
+    }
     if (verdict == GW_QDISC_TRIMMED)
         trim(queue, out, victim, before + size - after, now);
     else if (verdict != GW_QDISC_QUEUED)

@@ -145,20 +145,10 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "host: {cost: udp}\n",
          ":3: host.cost: unknown cost: udp; the presets of host are"},
         {SCENARIO "lb: {kind: reps, colour: 3}\n", ":3: lb.colour: unknown key"},
-        {SCENARIO "queue: {capacity: 3bpd}\n", ":3: queue.capacity: wrong or missing unit: 3bpd"},
-        {SCENARIO "queue: {capacity: 1KiB}\n", ":3: queue.capacity: capacity is 1024 bytes"},
-        {SCENARIO "queue: {capacity: -1bdp}\n", ":3: queue.capacity: value out of range: -1bdp"},
-        {SCENARIO "queue: {shared_alpha: 0}\n", ":3: queue.shared_alpha: shared_alpha must be"},
-        {SCENARIO "queue: {shared_alpha_important: -1}\n", ":3: queue.shared_alpha_important: "},
-        {SCENARIO "queue: {kind: dlcp, limits: [1KB, x]}\n", ":3: queue.limits: not understood"},
-        {SCENARIO "queue: {kind: dlcp, lossless: yes}\n", ":3: queue.lossless: dlcp drops"},
-        {SCENARIO "queue: {shared: 1KB}\n", ":3: queue.shared: one port's part of the pool must"},
-        {SCENARIO "queue: {shared: 8KiB, shared_alpha: 0.5}\n", "queue.shared: one port's part"},
         {SCENARIO "metrics: {sample: 999ps}\n", "metrics.sample: sample must be at least 1ns"},
         {"topology: {kind: star, hosts: 4, override: [{between: [host0, sw0], queue: 1KB}]}\n"
          "workload: {kind: permutation}\n",
          "topology: the queue of the link between host0 and sw0 is 1000 bytes; it must hold"},
-        {SCENARIO "queue: {kind: fifo, colour: 3}\n", ":3: queue.colour: unknown key"},
         {SCENARIO "host: {mtu: 0}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {mtu: 65535}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {header: 0}\n", ":3: host.header: header must be"},
@@ -185,6 +175,27 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "convergence: soon\n", ":3: convergence: not understood: soon; expected a time"},
         {SCENARIO "name: ''\n", ":3: name: a name has 1 to 63 characters"},
         {"topology: [star\n", ".yaml:1: "},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
+        scenario_refused(cases[i].text, NULL, cases[i].why);
+}
+
+static void scenario_load__names_what_is_wrong_with_queues(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {SCENARIO "queue: {capacity: 3bpd}\n", ":3: queue.capacity: wrong or missing unit: 3bpd"},
+        {SCENARIO "queue: {capacity: 1KiB}\n", ":3: queue.capacity: capacity is 1024 bytes"},
+        {SCENARIO "queue: {capacity: -1bdp}\n", ":3: queue.capacity: value out of range: -1bdp"},
+        {SCENARIO "queue: {shared_alpha: 0}\n", ":3: queue.shared_alpha: shared_alpha must be"},
+        {SCENARIO "queue: {shared_alpha_important: -1}\n", ":3: queue.shared_alpha_important: "},
+        {SCENARIO "queue: {kind: dlcp, limits: [1KB, x]}\n", ":3: queue.limits: not understood"},
+        {SCENARIO "queue: {kind: dlcp, lossless: yes}\n", ":3: queue.lossless: dlcp drops"},
+        {SCENARIO "queue: {shared: 1KB}\n", ":3: queue.shared: one port's part of the pool must"},
+        {SCENARIO "queue: {shared: 8KiB, shared_alpha: 0.5}\n", "queue.shared: one port's part"},
+        {SCENARIO "queue: {kind: fifo, colour: 3}\n", ":3: queue.colour: unknown key"},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
@@ -314,6 +325,7 @@ int main(void)
         cmocka_unit_test(scenario_load__gives_all_series_when_only_sampled),
         cmocka_unit_test(scenario_load__draws_workloads_from_the_seed),
         cmocka_unit_test(scenario_load__names_file_line_and_key),
+        cmocka_unit_test(scenario_load__names_what_is_wrong_with_queues),
         cmocka_unit_test(scenario_load__names_the_override_at_fault),
         cmocka_unit_test(scenario_load__names_a_missing_file),
         cmocka_unit_test(scenario_load__refuses_a_flow_without_route),

@@ -13,7 +13,7 @@ struct options {
     uint32_t choice;
     char text[GW_PARAM_TEXT_MAX];
     uint64_t other_rate;
-    struct gw_sizes sizes;
+    struct gw_size_list sizes;
 };
 
 static const struct gw_param params[] = {

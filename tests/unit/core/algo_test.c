@@ -18,7 +18,7 @@ struct sample_cfg {
     uint64_t rate_bps;
     uint32_t colour; /* enum colour */
     char file[GW_PARAM_TEXT_MAX];
-    struct gw_sizes steps;
+    struct gw_size_list steps;
 };
 
 #define FIELD(name) offsetof(struct sample_cfg, name)
@@ -112,7 +112,7 @@ static void algo_set__changes_one_field(void **state)
     expected.rate_bps = 1000000;
     expected.colour = RED;
     memcpy(expected.file, "sizes.csv", sizeof("sizes.csv"));
-    expected.steps = (struct gw_sizes){.bytes = {9}, .count = 1};
+    expected.steps = (struct gw_size_list){.bytes = {9}, .count = 1};
     for (size_t i = 0; i < GW_COUNT_OF(settings); i++)
         assert_int_equal(gw_algo_set(&sample, &cfg, settings[i].name, settings[i].text), GW_OK);
     assert_memory_equal(&cfg, &expected, sizeof(cfg));

@@ -14,6 +14,8 @@ enum {
 static const uint64_t seed = 61;
 
 static struct gw_prng draw;
+static const struct gw_kernels *here[KERNELS_MAX];
+static size_t here_count;
 
 static const enum gw_dtype types[] = {GW_DTYPE_F32, GW_DTYPE_F16, GW_DTYPE_BF16, GW_DTYPE_I32,
                                       GW_DTYPE_F64};
@@ -92,8 +94,6 @@ static double reference(const unsigned char *x, uint32_t count, enum gw_dtype ty
 
 static void assert_sums(const unsigned char *x, uint32_t count, enum gw_dtype type)
 {
-    const struct gw_kernels *here[KERNELS_MAX];
-    size_t here_count = kernels_here(here, KERNELS_MAX);
     double expected = reference(x, count, type);
     for (size_t k = 0; k < here_count; k++) {
         double sum = here[k]->sum_abs[type](x, count);
@@ -214,6 +214,7 @@ static void sum_abs__of_one_value_is_its_magnitude(void **state)
 
 int main(void)
 {
+    here_count = kernels_here(here, KERNELS_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sum_abs__equals_sixteen_lanes_at_every_count_and_address),
         cmocka_unit_test(sum_abs__of_a_single_value_anywhere_is_its_magnitude),
