@@ -39,7 +39,8 @@ struct gw_flow_result {
     gw_time start; /* when it was asked for */
     gw_time end;   /* when its sender knew that all was delivered; valid unless pending */
     uint64_t retransmits;
-    uint32_t missing; /* packets that its receiver does without */
+    uint32_t missing;        /* packets that its receiver does without, if it is received */
+    uint32_t missing_at_end; /* the same as its sender knows it */
     enum gw_flow_outcome outcome;
     bool started;
     bool received; /* all of it has arrived; an empty message never does */
