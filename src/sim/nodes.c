@@ -20,6 +20,7 @@ enum {
     RX_FLOWS_MAX = 4096,
     BLASTS_MAX = 16384,          /* each way; those that do not fit wait */
     BLAST_PACKETS_MAX = 1 << 24, /* the endpoint's limit */
+    RANKS_TALK = 1 << 16,        /* bytes: more than a communicator's tables have */
     APP_EVENTS = 4,              /* per application of a job */
     SPAN_MAX = 8192,             /* the endpoint's limit */
     SPAN_MIN = 64,
@@ -119,8 +120,12 @@ static uint64_t longest_message(const struct gw_sim *sim)
         if (workload->flows[i].bytes > bytes)
             bytes = workload->flows[i].bytes;
     for (uint32_t i = 0; i < workload->job_count; i++) {
-        uint64_t most = gw_sim_piece_max(sim, &workload->jobs[i]);
-        if (gw_sim_mover_of(workload->jobs[i].via)->sends_messages && most > bytes)
+        const struct gw_job_spec *spec = &workload->jobs[i];
+        uint64_t most = gw_sim_piece_max(sim, spec);
+        if (spec->via ==
+            GW_JOB_VIA_CALLS) /* what all ranks have, and what they say of themselves */
+            most = most * spec->worker_count + RANKS_TALK;
+        if (gw_sim_mover_of(spec->via)->sends_messages && most > bytes)
             bytes = most;
     }
     return (bytes - 1) / sim->scenario->host.mtu + 1;
