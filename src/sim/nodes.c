@@ -20,8 +20,13 @@ enum {
     APP_EVENTS = 4,  /* per application of a job */
     SPAN_MAX = 8192, /* the endpoint's limit */
     SPAN_MIN = 64,
+    BLASTS_MAX = 4096,
     SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
 };
+
+/* Period of the reports of blasts (DLCP, section 3.2.1: a few round trips; own choice, with DLCP's
+ * RTT of 85 us). */
+#define REPORT_EVERY (200 * GW_US)
 
 static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
 {
@@ -84,6 +89,32 @@ static uint32_t span_of(const struct gw_scenario *scenario)
     return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);
 }
 
+/* Packets of the longest message that may be a blast. */
+static uint32_t blast_packets(const struct gw_scenario *scenario)
+{
+    const struct gw_workload *workload = &scenario->workload;
+    uint64_t bytes = 1;
+    for (uint32_t i = 0; i < workload->flow_count; i++)
+        bytes = workload->flows[i].bytes > bytes ? workload->flows[i].bytes : bytes;
+    for (uint32_t i = 0; i < workload->job_count; i++)
+        bytes = workload->jobs[i].bytes > bytes ? workload->jobs[i].bytes : bytes;
+    uint64_t packets = (bytes + scenario->host.mtu - 1) / scenario->host.mtu;
+    return packets < GW_BLAST_PACKETS_MAX ? (uint32_t)packets : GW_BLAST_PACKETS_MAX;
+}
+
+/* Adds room for blasts, if that is what the flows are. */
+static void plan_blasts(const struct gw_scenario *scenario, uint32_t packets,
+                        struct gw_endpoint_cfg *cfg)
+{
+    if (!scenario->transport.cc->on_report)
+        return;
+    uint32_t most = cfg->tx_flows_max > cfg->rx_flows_max ? cfg->tx_flows_max : cfg->rx_flows_max;
+    cfg->tx_flows_max = clamp(cfg->tx_flows_max, 1, TX_FLOWS_MAX - BLASTS_MAX);
+    cfg->blasts_max = clamp(most, 1, BLASTS_MAX);
+    cfg->blast_packets_max = packets;
+    cfg->report_every = REPORT_EVERY;
+}
+
 /* What a host grants: at the rate of the links that lead to it. */
 static struct gw_grant_plan grant_plan(const struct gw_scenario *scenario, uint32_t host)
 {
@@ -135,6 +166,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .grant = grant_plan(scenario, node->id),
         .pool = &part->pool,
     };
+    plan_blasts(scenario, blast_packets(scenario), node->cfg);
     size_t size = gw_endpoint_size(node->cfg);
     if (size == 0) {
         snprintf(why, GW_WHY_MAX, "host: mtu, header, ack_every or train is out of range");
