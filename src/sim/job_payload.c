@@ -97,7 +97,7 @@ bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_membe
             sum += steps_of(sim, member, rank, i);
         float step = step_of(sim, member, i);
         if (member->out[i] != (float)sum * step &&
-            !(spec->bound && is_sum_of_most(sim, member, i, member->out[i] / step, &lacking)))
+            !(spec->worth.bound && is_sum_of_most(sim, member, i, member->out[i] / step, &lacking)))
             return false;
     }
     return true;

@@ -55,7 +55,7 @@ struct gw_worker_cfg gw_sim_worker_cfg(const struct gw_sim *sim, const struct gw
         .offers_exponents = spec->dynamic_scaling,
         .proactive = spec->proactive,
         .keeps_results = true,
-        .takes_bounds = spec->bound > 0,
+        .takes_bounds = spec->worth.bound > 0,
         .notice = gw_sim_notices_of_job(sim, spec),
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

@@ -21,6 +21,7 @@
 struct gw_finish_sample {
     uint32_t total;   /* of the message; the last may be shorter than the others */
     uint32_t arrived; /* each counted once */
+    uint32_t tag;     /* of the message */
     uint32_t lost;    /* will not come any more; arrived + lost <= total */
     gw_q16 bound;     /* of the sender: no larger part may be missing, whatever the receiver finds;
                          GW_Q16_ONE: it has named none */

@@ -54,7 +54,8 @@ void gw_coll_parts_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *
     parts->packets = packets;
     parts->arrived = gw_arena_take(arena, places * words * sizeof(*parts->arrived));
     parts->notes = gw_arena_take(arena, (size_t)places * packets * sizeof(*parts->notes));
-    parts->important = gw_arena_take(arena, cfg->flows * words * sizeof(*parts->important));
+    parts->important =
+        gw_arena_take(arena, cfg->flows * words_of(packets_of(cfg)) * sizeof(*parts->important));
     parts->ones = gw_arena_take(arena, packets * sizeof(*parts->ones));
     parts->agreement = gw_arena_take(arena, gw_coll_run_size(&agreement));
 }
@@ -170,7 +171,7 @@ static const uint64_t *importance_of(struct gw_coll_run *run, uint32_t slot,
     if (first == UINT64_MAX)
         return NULL;
     uint32_t packets = (message->bytes + run->cfg.mtu - 1) / run->cfg.mtu;
-    uint64_t *bits = run->parts.important + (size_t)slot * words_of(run->parts.packets);
+    uint64_t *bits = run->parts.important + (size_t)slot * words_of(packets_of(&run->cfg));
     memset(bits, 0, words_of(packets) * sizeof(*bits));
     for (uint32_t i = 0; i < packets; i++)
         if (gw_bit_is_set(all, first + i))
@@ -186,9 +187,9 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
     send->class = terms->class;
     send->bound = is_copy(message) ? bound_of_copies(run) : bound_of_adds(run);
     send->important_first = terms->important_first;
+    send->important = importance_of(run, slot, message);
     if (!run->cfg.kernels)
         return;
-    send->important = importance_of(run, slot, message);
     if (place)
         send->notes = notes_of(run, place);
     else if (run->keeps_own)
