@@ -195,10 +195,8 @@ static const struct gw_algo *draw_algorithm(struct writer *w, const struct gw_re
     return algo;
 }
 
-/*
- * Kind, preset and parameters of one of the registry's entries, as the inside of a section;
- * `before` is put before the name.
- */
+/* Kind, preset and parameters of one of the registry's entries, as the inside of a section;
+ * `before` is put before the name. */
 static void write_algorithm(struct writer *w, const struct gw_registry *registry,
                             const char *before)
 {
