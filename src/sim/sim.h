@@ -106,6 +106,7 @@ struct gw_job_result {
     uint64_t fragments;  /* that the server finished */
     uint64_t aggregated; /* of these, that reached it as one sum of all workers */
     uint64_t resent;     /* packets, by all workers */
+    uint64_t left_out;   /* workers' fragments that are in no sum, since they were late */
     /* In the steady state, which begins behind the warm-up; of jobs without one, or without an
      * iteration behind it, from their first start to their last sum. Means over workers. */
     bool is_steady;      /* an iteration ended */

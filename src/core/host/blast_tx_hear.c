@@ -22,12 +22,6 @@ enum {
 /* Signals that are lost are repeated no later than this, whatever loss detection thinks. */
 #define RTO_MAX (8 * GW_S)
 
-/* The two words of a signal as one number. */
-static uint64_t words_of(const struct gw_pkt *pkt)
-{
-    return (uint64_t)pkt->signal.word[1] << 32 | pkt->signal.word[0];
-}
-
 static bool is_due(const struct gw_blast_tx *blast)
 {
     return blast->due[GW_UNIMPORTANT].count || blast->due[GW_IMPORTANT].count;
@@ -163,8 +157,8 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 static bool request_is_sound(const struct gw_blast_tx *blast, const struct gw_pkt *pkt)
 {
     return pkt->seq % GW_SIGNAL_PLACES == 0 && pkt->seq < blast->total &&
-           (words_of(pkt) || pkt->signal.marks & GW_SIGNAL_LAST) &&
-           !(words_of(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
+           (gw_signal_words(pkt) || pkt->signal.marks & GW_SIGNAL_LAST) &&
+           !(gw_signal_words(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
 }
 
 static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
@@ -189,7 +183,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     uint32_t word = pkt->seq / 64;
     if (!(blast->asked[word / 64] >> (word % 64) & 1)) {
         blast->asked[word / 64] |= UINT64_C(1) << (word % 64);
-        for (uint64_t mask = words_of(pkt); mask; mask &= mask - 1)
+        for (uint64_t mask = gw_signal_words(pkt); mask; mask &= mask - 1)
             gw_blast_tx_demand(blast, pkt->seq + (uint32_t)__builtin_ctzll(mask));
     }
     blast->has_last |= pkt->signal.marks & GW_SIGNAL_LAST;
@@ -219,7 +213,7 @@ static bool finish_is_sound(const struct gw_blast_tx *blast, uint32_t packets, u
 static void hear_finish(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
-    uint64_t bytes = words_of(pkt);
+    uint64_t bytes = gw_signal_words(pkt);
     if (!finish_is_sound(blast, pkt->seq, bytes)) {
         ep->stats.malformed++;
         return;
