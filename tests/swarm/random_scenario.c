@@ -203,7 +203,9 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
                             const char *before)
 {
     const struct gw_algo *algo = draw_algorithm(w, registry);
-    fprintf(w->out, "  kind: %s%s\n", before, algo->name);
+    const struct gw_cc_ops *cc =
+        (const void *)algo; /* if something is before it; blasts go alone */
+    fprintf(w->out, "  kind: %s%s\n", *before && cc->on_report ? "" : before, algo->name);
     if (algo->preset_count && once_in(w, 3))
         fprintf(w->out, "  preset: %s\n",
                 algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
