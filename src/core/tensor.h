@@ -18,8 +18,9 @@ enum gw_dtype {
     GW_DTYPE_I64,
     GW_DTYPE_U8,
     GW_DTYPES,
-    GW_DTYPE_SUMMABLE = GW_DTYPE_F64, /* types below this one are those that switches can sum */
-    GW_DTYPE_FLOATS = GW_DTYPE_I32,   /* and those below this one are floats */
+    GW_DTYPE_SUMMABLE = GW_DTYPE_F64,   /* types below this one are those that switches can sum */
+    GW_DTYPE_FLOATS = GW_DTYPE_I32,     /* and those below this one are floats */
+    GW_DTYPE_MAGNITUDES = GW_DTYPE_I64, /* types below this one are large or small: gradients */
 };
 
 /* What one element is made of those of all workers. */
