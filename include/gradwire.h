@@ -127,11 +127,11 @@ struct gradwire_options {
     const char *announce; /* how bursts are announced to switches, which then make room for them:
                              "no"; a threshold in packets, 5 to 75 in steps of 5; or a ratio such as
                              "1/4", by which it follows from the path. "no" */
+    const char *signals;  /* where what switches are told of bursts travels: "dscp", or "option", an
+                             option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
     uint64_t largest; /* bytes of the largest tensor or message with a bound (see below): memory for
                          what is known of its parts is made when the job opens, and a larger call is
                          refused. 256 MiB */
-    const char *signals; /* where what switches are told of bursts travels: "dscp", or "option", an
-                            option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
 };
 
 /* A job that this process has opened. */

@@ -29,14 +29,9 @@ static bool is_home(const struct gw_io_plan *plan)
     return plan->server_count == 0 && plan->rank == 0;
 }
 
-static uint32_t mtu_of(const struct gw_io_plan *plan)
-{
-    return 4u * plan->values;
-}
-
 static uint32_t station_mtu(const struct gw_io_plan *plan)
 {
-    return mtu_of(plan) > MTU_MIN ? mtu_of(plan) : MTU_MIN;
+    return plan->mtu > MTU_MIN ? plan->mtu : MTU_MIN;
 }
 
 /* Of the station, the address of the server or, without one here, of the rank. */
@@ -122,7 +117,7 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
         .whole = WHOLE,
         .notice = plan->notice,
         .transport = &plan->transport,
-        .mtu = mtu_of(plan),
+        .mtu = plan->mtu,
         .segment = SEGMENT,
         .flows = FLOWS,
         .incarnation = gw_key_random32() | 1,
@@ -147,7 +142,7 @@ static struct gw_grant_plan grant_plan(const struct gw_io *io, uint32_t hdr)
     const struct gw_algo *eqds = gw_registry_find(&gw_grant_registry, "eqds");
     const struct gw_io_plan *plan = &io->plan;
     const struct gw_overlay_links links = {.hdr = hdr,
-                                           .mtu = mtu_of(plan),
+                                           .mtu = plan->mtu,
                                            .rate_bps = plan->rate_bps,
                                            .trims = plan->switch_[0] != '\0'};
     const struct gw_path path =
@@ -168,7 +163,7 @@ static int open_rank(struct gw_io *io, uint32_t address)
         .address = address,
         .rx_flows_max = RX_FLOWS_DONE,
         .control_max = CONTROL_MAX,
-        .mtu = mtu_of(&io->plan),
+        .mtu = io->plan.mtu,
         .hdr = hdr,
         .stall = io->plan.stall,
         .seed = gw_key_random32(),
@@ -208,7 +203,7 @@ static int open_ways(struct gw_io *io, uint32_t address, uint32_t home_address, 
         .server_count = io->server_count,
         .is_home_rank_0 = plan->server_count == 0,
         .switch_ = plan->switch_[0] ? plan->switch_ : NULL,
-        .mtu = mtu_of(plan),
+        .mtu = plan->mtu,
         .rate_bps = plan->rate_bps,
     };
     return gw_ways_open(&cfg, &io->ways, error);
