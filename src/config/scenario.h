@@ -13,6 +13,7 @@
 #include "base/fixed.h"
 #include "core/pause.h"
 #include "core/qdisc/qdisc.h"
+#include "core/switch/shared_buffer.h"
 #include "core/host/transport.h"
 #include "topo/topo.h"
 #include "workload/workload.h"
@@ -64,10 +65,9 @@ struct gw_host_cfg {
 struct gw_queue_cfg {
     const struct gw_qdisc_ops *qdisc;
     union gw_algo_cfg cfg;
-    uint32_t capacity;     /* bytes per port where a link does not say otherwise; resolved from
-                              "1bdp" or bytes */
-    uint64_t shared_bytes; /* pool that the ports of one switch share; 0: none */
-    gw_q16 shared_alpha;   /* one port may hold this multiple of the pool's free space */
+    uint32_t capacity; /* bytes per port where a link does not say otherwise; resolved from
+                          "1bdp" or bytes */
+    struct gw_shared_buffer shared; /* by the ports of one switch */
     bool lossless;
     struct gw_pause_cfg pause; /* of a lossless switch, for each port */
 };

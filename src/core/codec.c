@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "core/job.h"
+#include "core/blast_signal.h"
 
 _Static_assert((int)GW_PKT_DATA == GW_WIRE_DATA, "kinds agree");
 _Static_assert((int)GW_PKT_ACK == GW_WIRE_ACK, "kinds agree");
@@ -19,6 +20,7 @@ _Static_assert((int)GW_PKT_JOB == GW_WIRE_JOB, "kinds agree");
 _Static_assert((int)GW_PKT_PAUSE == GW_WIRE_PAUSE, "kinds agree");
 _Static_assert((int)GW_PKT_CREDIT == GW_WIRE_CREDIT, "kinds agree");
 _Static_assert((int)GW_PKT_NOTICE == GW_WIRE_NOTICE, "kinds agree");
+_Static_assert((int)GW_PKT_SIGNAL == GW_WIRE_SIGNAL, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
@@ -43,6 +45,8 @@ _Static_assert((int)GW_AGG_MIXED == GW_WIRE_AGG_MIXED, "flags agree");
 _Static_assert((int)GW_AGG_SLOT == GW_WIRE_AGG_SLOT, "flags agree");
 _Static_assert((int)GW_JOB_JOIN == GW_WIRE_JOB_JOIN, "the operation with an option");
 _Static_assert((int)GW_JOB_OPS == GW_WIRE_JOB_OPS, "operations agree");
+_Static_assert((int)GW_SIGNAL_OPS == GW_WIRE_SIGNAL_OPS, "operations agree");
+_Static_assert((int)GW_PKT_BLAST == GW_WIRE_LAST, "so it has another number on the wire");
 
 enum {
     TIME_SHIFT = 64 - GW_WIRE_TIME_BITS,
@@ -58,6 +62,8 @@ static gw_time time_expand(uint64_t low, gw_time now)
 
 static void data_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
 {
+    if (pkt->q.flags & GW_PKT_BLAST)
+        hdr->flags ^= GW_PKT_BLAST ^ GW_WIRE_BLAST;
     hdr->sent_at = pkt->sent_at;
     hdr->data.total = pkt->data.total;
     hdr->data.len = pkt->data.len;
@@ -65,8 +71,23 @@ static void data_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
     hdr->data.tag = pkt->data.tag;
 }
 
+static uint8_t flags_from_hdr(const struct gw_wire_hdr *hdr)
+{
+    bool is_blast = hdr->kind == GW_WIRE_DATA && hdr->flags & GW_WIRE_BLAST;
+    return is_blast ? hdr->flags ^ (GW_PKT_BLAST ^ GW_WIRE_BLAST) : hdr->flags;
+}
+
+/* What remained of the message when the packet first left, in whole packets: its rank, for queues
+ * that sort (core/tag/tag_pfabric.c). */
+static uint32_t data_rank(const struct gw_wire_hdr *hdr)
+{
+    uint64_t remains = (uint64_t)(hdr->data.total - hdr->seq) * hdr->data.mss;
+    return remains < UINT32_MAX ? (uint32_t)remains : UINT32_MAX;
+}
+
 static void data_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
 {
+    pkt->q.rank = data_rank(hdr);
     pkt->sent_at = time_expand(hdr->sent_at, now);
     pkt->echo_entropy = 0;
     pkt->data.total = hdr->data.total;
@@ -142,6 +163,26 @@ static void job_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     memcpy(pkt->job.word, hdr->job.word, sizeof(pkt->job.word));
 }
 
+static void signal_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+{
+    hdr->sent_at = pkt->sent_at;
+    hdr->signal.index = pkt->index;
+    memcpy(hdr->signal.word, pkt->signal.word, sizeof(hdr->signal.word));
+    hdr->signal.op = pkt->signal.op;
+    hdr->signal.marks = pkt->signal.marks;
+    hdr->signal.number = pkt->signal.number;
+}
+
+static void signal_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
+{
+    pkt->sent_at = time_expand(hdr->sent_at, now);
+    pkt->index = hdr->signal.index;
+    memcpy(pkt->signal.word, hdr->signal.word, sizeof(pkt->signal.word));
+    pkt->signal.op = hdr->signal.op;
+    pkt->signal.marks = hdr->signal.marks;
+    pkt->signal.number = hdr->signal.number;
+}
+
 static void notice_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
 {
     GW_ASSERT(pkt->notice.is_answer == (pkt->q.class == GW_CLASS_CONTROL));
@@ -213,6 +254,8 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         hdr.sent_at = pkt->pause;
     else if (pkt->q.kind == GW_PKT_NOTICE)
         notice_to_hdr(pkt, &hdr);
+    else if (pkt->q.kind == GW_PKT_SIGNAL)
+        signal_to_hdr(pkt, &hdr);
     else if (pkt->q.kind != GW_PKT_CREDIT)
         answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
@@ -241,7 +284,7 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         .key = gw_flow_key(hdr.src, hdr.dst, hdr.flow),
         .class = gw_wire_tos_class(frame->tos),
         .ecn = gw_wire_tos_ecn(frame->tos),
-        .flags = hdr.flags,
+        .flags = flags_from_hdr(&hdr),
         .kind = hdr.kind,
     };
     if (may_lead(kind) && gw_wire_tos_is_head(frame->tos)) {
@@ -264,6 +307,8 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         pause_from_hdr(&hdr, pkt);
     else if (kind == GW_WIRE_NOTICE)
         notice_from_hdr(&hdr, frame->tos, pkt);
+    else if (kind == GW_WIRE_SIGNAL)
+        signal_from_hdr(&hdr, now, pkt);
     else if (kind == GW_WIRE_CREDIT)
         credit_from_hdr(pkt);
     else

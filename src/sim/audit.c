@@ -102,6 +102,7 @@ static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
         totals->trims += stats.trims;
         totals->drops += stats.drops;
         totals->control_drops += stats.control_drops;
+        gw_class_losses_add(totals->losses, stats.losses);
         totals->pauses += stats.pauses;
         totals->paused += stats.paused;
     }

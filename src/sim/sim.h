@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "config/scenario.h"
+#include "core/switch/port_stats.h"
 #include "core/switch/switch_notice.h"
 
 struct gw_sim;
@@ -54,11 +55,12 @@ struct gw_sim_totals {
     uint64_t hops;                /* packets that left a port */
     uint64_t marks, trims, drops; /* in switch queues */
     uint64_t control_drops;       /* of these drops, of control packets */
-    uint64_t link_losses;         /* lost on links: down, random loss, corruption; or on the way
-                                     to a node that crashed */
-    uint64_t link_copies;         /* delivered twice by links */
-    uint64_t crash_losses;        /* lost in the queues of nodes that crashed */
-    uint64_t host_drops;          /* found a host's receive queue full */
+    struct gw_class_losses losses[GW_CLASSES]; /* these drops, by class */
+    uint64_t link_losses;  /* lost on links: down, random loss, corruption; or on the way
+                              to a node that crashed */
+    uint64_t link_copies;  /* delivered twice by links */
+    uint64_t crash_losses; /* lost in the queues of nodes that crashed */
+    uint64_t host_drops;   /* found a host's receive queue full */
     uint64_t pauses; /* times that a node told another one to hold its data back; see paused */
     gw_time paused;  /* time that data was held back, over all ports, until it flowed again */
     uint64_t retransmits;

@@ -54,6 +54,13 @@ enum {
     OFFSET_NOTICE_JOB = OFFSET_COMMON_END,
     OFFSET_NOTICE_END = OFFSET_NOTICE_JOB + 4,
 
+    OFFSET_SIGNAL_INDEX = OFFSET_SENT_AT_END,
+    OFFSET_SIGNAL_WORDS = OFFSET_SIGNAL_INDEX + 2,
+    OFFSET_SIGNAL_OP = OFFSET_SIGNAL_WORDS + 4 * GW_WIRE_SIGNAL_WORDS,
+    OFFSET_SIGNAL_MARKS = OFFSET_SIGNAL_OP + 1,
+    OFFSET_SIGNAL_NUMBER = OFFSET_SIGNAL_MARKS + 1,
+    OFFSET_SIGNAL_END = OFFSET_SIGNAL_NUMBER + 2,
+
     /* The gate reads no further. */
     OFFSET_PREFIX_END = OFFSET_COOKIE,
 };
@@ -74,6 +81,7 @@ _Static_assert((int)OFFSET_JOB_END == GW_WIRE_JOB_SIZE, "job control");
 _Static_assert((int)OFFSET_SENT_AT_END == GW_WIRE_PAUSE_SIZE, "pause");
 _Static_assert((int)OFFSET_COMMON_END == GW_WIRE_CREDIT_SIZE, "credit");
 _Static_assert((int)OFFSET_NOTICE_END == GW_WIRE_NOTICE_SIZE, "notice");
+_Static_assert((int)OFFSET_SIGNAL_END == GW_WIRE_SIGNAL_SIZE, "signal");
 _Static_assert(GW_WIRE_NOTICE_SIZE <= 36, "64 bytes with the headers of Ethernet, IP and UDP");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
@@ -87,7 +95,7 @@ _Static_assert(GW_WIRE_VERSION < 16 && GW_WIRE_KINDS <= 16, "four bits each");
 
 static const uint8_t known_flags[GW_WIRE_KINDS] = {
     [GW_WIRE_DATA] = GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED | GW_WIRE_ACK_NOW | GW_WIRE_LAST |
-                     GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED,
+                     GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED | GW_WIRE_BLAST,
     [GW_WIRE_ACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK,
     [GW_WIRE_NACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK | GW_WIRE_NOT_READY,
     [GW_WIRE_JOB] = GW_WIRE_JOB_OPTION,
@@ -158,6 +166,8 @@ static bool data_fits(uint8_t flags, uint32_t length)
 {
     if (flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED) && !(flags & GW_WIRE_ON_CREDIT))
         return false;
+    if (flags & GW_WIRE_BLAST && flags & ~(GW_WIRE_BLAST | GW_WIRE_LAST))
+        return false;
     if (flags & GW_WIRE_TRIMMED)
         return (flags & GW_WIRE_TRIMMABLE) && length == GW_WIRE_DATA_SIZE;
     return length > GW_WIRE_DATA_SIZE && length <= GW_WIRE_DATA_SIZE + GW_WIRE_PAYLOAD_MAX;
@@ -200,6 +210,8 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
         return length == GW_WIRE_CREDIT_SIZE;
     case GW_WIRE_NOTICE:
         return length == GW_WIRE_NOTICE_SIZE;
+    case GW_WIRE_SIGNAL:
+        return length == GW_WIRE_SIGNAL_SIZE;
     default:
         return false;
     }
@@ -315,6 +327,17 @@ static int job_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
     return GW_OK;
 }
 
+static int signal_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
+{
+    hdr->signal.index = get16(bytes + OFFSET_SIGNAL_INDEX);
+    for (int i = 0; i < GW_WIRE_SIGNAL_WORDS; i++)
+        hdr->signal.word[i] = get32(bytes + OFFSET_SIGNAL_WORDS + 4 * i);
+    hdr->signal.op = bytes[OFFSET_SIGNAL_OP];
+    hdr->signal.marks = bytes[OFFSET_SIGNAL_MARKS];
+    hdr->signal.number = get16(bytes + OFFSET_SIGNAL_NUMBER);
+    return hdr->signal.op < GW_WIRE_SIGNAL_OPS ? GW_OK : GW_ERR_MALFORMED;
+}
+
 int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
 {
     uint8_t flags = bytes[OFFSET_FLAGS];
@@ -341,6 +364,8 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
         return data_decode(bytes, length, flags, hdr);
     if (hdr->kind == GW_WIRE_PAUSE)
         return GW_OK;
+    if (hdr->kind == GW_WIRE_SIGNAL)
+        return signal_decode(bytes, hdr);
     return answer_decode(bytes, flags, hdr);
 }
 
@@ -426,6 +451,20 @@ static uint8_t notice_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint
     return 0;
 }
 
+static uint8_t signal_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+{
+    GW_ASSERT(hdr->signal.op < GW_WIRE_SIGNAL_OPS);
+    put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
+    put16(bytes + OFFSET_SIGNAL_INDEX, hdr->signal.index);
+    for (int i = 0; i < GW_WIRE_SIGNAL_WORDS; i++)
+        put32(bytes + OFFSET_SIGNAL_WORDS + 4 * i, hdr->signal.word[i]);
+    bytes[OFFSET_SIGNAL_OP] = hdr->signal.op;
+    bytes[OFFSET_SIGNAL_MARKS] = hdr->signal.marks;
+    put16(bytes + OFFSET_SIGNAL_NUMBER, hdr->signal.number);
+    *size = GW_WIRE_SIGNAL_SIZE;
+    return 0;
+}
+
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
     uint32_t size;
@@ -441,6 +480,8 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
         flags |= pause_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_NOTICE)
         flags |= notice_encode(hdr, bytes, &size);
+    else if (hdr->kind == GW_WIRE_SIGNAL)
+        flags |= signal_encode(hdr, bytes, &size);
     else if (hdr->kind == GW_WIRE_CREDIT)
         size = GW_WIRE_CREDIT_SIZE;
     else

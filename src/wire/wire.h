@@ -109,6 +109,22 @@
  *  28 |                              job                              |
  *     +---------------------------------------------------------------+
  *
+ * Signal of a blast (48 bytes; no payload): as data up to 34, then
+ *
+ *     +                               +-------------------------------+
+ *  32 |                               |             index             |
+ *     +-------------------------------+-------------------------------+
+ *  36 |                            word 0                             |
+ *     +---------------------------------------------------------------+
+ *  40 |                            word 1                             |
+ *     +---------------+---------------+-------------------------------+
+ *  44 |   operation   |     marks     |            number             |
+ *     +---------------+---------------+-------------------------------+
+ *
+ * What the numbers mean depends on the operation; core/blast_signal.h says it. Data of a blast has the
+ * flag BLAST and none besides LAST; its packet number is the place of its fragment in the message,
+ * and in the place of the tag is the round in which it is sent, and the note of the fragment.
+ *
  * What switches between must know of a burst travels outside of UDP, as a *signal* in the DSCP:
  *
  *       7   6   5   4   3   2   1   0
@@ -135,7 +151,7 @@
 #define GW_WIRE_MAGIC 0x4757u /* "GW" */
 
 /* Change it with every change of a layout or of a meaning. */
-#define GW_WIRE_VERSION 6u
+#define GW_WIRE_VERSION 7u
 
 enum {
     GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */
@@ -146,6 +162,7 @@ enum {
     GW_WIRE_PAUSE_SIZE = 34,
     GW_WIRE_CREDIT_SIZE = 28,
     GW_WIRE_NOTICE_SIZE = 32,
+    GW_WIRE_SIGNAL_SIZE = 48,
     GW_WIRE_HDR_MIN = GW_WIRE_CREDIT_SIZE,
     GW_WIRE_HDR_MAX = 52,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
@@ -156,6 +173,8 @@ enum {
     GW_WIRE_JOB_OPS = 11,      /* operations of job control are below it */
     GW_WIRE_JOB_JOIN = 0,      /* the one of them that has an option in its flags */
     GW_WIRE_JOB_WORDS = 3,
+    GW_WIRE_SIGNAL_OPS = 7, /* operations of signals are below it */
+    GW_WIRE_SIGNAL_WORDS = 2,
     GW_WIRE_TIME_BITS = 48,
 };
 
@@ -170,12 +189,14 @@ enum gw_wire_kind {
     GW_WIRE_PAUSE = 6,
     GW_WIRE_CREDIT = 8, /* 7 is GW_ATTACH_KIND */
     GW_WIRE_NOTICE = 9,
+    GW_WIRE_SIGNAL = 10,
     GW_WIRE_KINDS,
 };
 
 enum gw_wire_flag {
     GW_WIRE_TRIMMABLE = 1,    /* data: a switch may cut the payload */
     GW_WIRE_TRIMMED = 2,      /* data: a switch has cut the payload */
+    GW_WIRE_BLAST = 4,        /* data: of a blast */
     GW_WIRE_ECHO_CE = 8,      /* answer: the data packet carried CE */
     GW_WIRE_ACK_NOW = 16,     /* data: acknowledge at once */
     GW_WIRE_LAST = 32,        /* data: last packet of the message */
@@ -208,8 +229,8 @@ enum gw_wire_agg_flag {
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
 struct gw_wire_hdr {
     uint64_t cookie;  /* random, one per job */
-    uint64_t sent_at; /* low 48 bits; data: time of sending; answer: echo of that; pause: how
-                         long; else 0 */
+    uint64_t sent_at; /* low 48 bits; data, signal: time of sending; answer, and some signals: echo
+                         of that; pause: how long; else 0 */
     uint32_t src;     /* host addresses */
     uint32_t dst;
     uint32_t flow; /* gradient, parameter, job control: job */
@@ -250,6 +271,13 @@ struct gw_wire_hdr {
         struct {
             uint32_t job;
         } notice;
+        struct {
+            uint32_t word[GW_WIRE_SIGNAL_WORDS];
+            uint16_t index;
+            uint16_t number;
+            uint8_t op; /* below GW_WIRE_SIGNAL_OPS */
+            uint8_t marks;
+        } signal;
     };
 };
 

@@ -415,15 +415,32 @@ static void check_jobs(const struct facts *facts, const struct gw_sim *sim)
     assert_int_equal(completed, facts->totals.members_completed);
 }
 
+/* The books by class agree with the whole, and only who drops by worth sheds. */
+static void check_classes(const struct facts *facts)
+{
+    const struct gw_class_losses *losses = facts->totals.losses;
+    bool sheds = facts->scenario->queue.qdisc->drops_early;
+    uint64_t drops = 0;
+    for (uint32_t i = 0; i < GW_CLASSES; i++) {
+        drops += losses[i].drops;
+        assert_true(losses[i].unimportant <= losses[i].drops);
+        assert_true(losses[i].shed <= (sheds ? losses[i].unimportant : 0));
+    }
+    assert_true(drops == facts->totals.drops);
+    assert_true(losses[GW_CLASS_CONTROL].drops == facts->totals.control_drops);
+    assert_true(losses[GW_CLASS_CONTROL].shed == 0);
+}
+
 static void check_losses(const struct facts *facts)
 {
     const struct gw_scenario *scenario = facts->scenario;
     const struct gw_sim_totals *totals = &facts->totals;
     bool trims = strcmp(scenario->queue.qdisc->algo.name, "trim") == 0;
     bool believes = strcmp(scenario->transport.loss->algo.name, "trim") == 0;
+    check_classes(facts);
     if (!trims)
         assert_true(totals->trims == 0);
-    else if (scenario->queue.shared_bytes == 0 && totals->link_copies == 0 &&
+    else if (scenario->queue.shared.bytes == 0 && totals->link_copies == 0 &&
              scenario->workload.job_count == 0 && /* gradients cannot be trimmed */
              control_always_fits(facts))
         assert_true(totals->drops == 0);

@@ -157,6 +157,12 @@ static void write_param(struct writer *w, const struct gw_algo *algo, const stru
         fprintf(w->out, "%" PRIu64, value ? around(w, value) : between(w, w->mtu / 2 + 1, 2 * bdp));
         break;
     }
+    case GW_PARAM_SIZES:
+        fputc('[', w->out);
+        for (uint64_t count = between(w, 0, GW_SIZES_MAX); count > 0; count--)
+            fprintf(w->out, "%" PRIu64 "%s", between_log(w, 1, 2 * bdp), count > 1 ? ", " : "");
+        fputc(']', w->out);
+        break;
     case GW_PARAM_RATE:
         fprintf(w->out, "%" PRIu64 "bps", between(w, w->rate_bps / 8, w->rate_bps));
         break;
@@ -176,6 +182,17 @@ static bool is_timeout(const struct gw_param *param)
     return param->type == GW_PARAM_TIME && strncmp(param->name, "rto", 3) == 0;
 }
 
+/* Lossless queues have no use for a discipline that drops while there is room. */
+static const struct gw_algo *draw_algorithm(struct writer *w, const struct gw_registry *registry)
+{
+    const struct gw_algo *algo = NULL;
+    do
+        algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    while (registry == &gw_qdisc_registry && has(w, HAS_LOSSLESS) &&
+           ((const struct gw_qdisc_ops *)(const void *)algo)->drops_early);
+    return algo;
+}
+
 /*
  * Kind, preset and parameters of one of the registry's entries, as the inside of a section;
  * `before` is put before the name.
@@ -183,7 +200,7 @@ static bool is_timeout(const struct gw_param *param)
 static void write_algorithm(struct writer *w, const struct gw_registry *registry,
                             const char *before)
 {
-    const struct gw_algo *algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    const struct gw_algo *algo = draw_algorithm(w, registry);
     fprintf(w->out, "  kind: %s%s\n", before, algo->name);
     if (algo->preset_count && once_in(w, 3))
         fprintf(w->out, "  preset: %s\n",
@@ -375,6 +392,8 @@ static void write_queue(struct writer *w)
     uint64_t alpha_quarters = between(w, 1, 16);
     fprintf(w->out, "  shared: %" PRIu64 "\n  shared_alpha: %" PRIu64 ".%02" PRIu64 "\n",
             between(w, 4 * full, 4 * full + 4 * bdp), alpha_quarters / 4, alpha_quarters % 4 * 25);
+    if (once_in(w, 2))
+        fprintf(w->out, "  shared_alpha_important: %" PRIu64 "\n", between(w, 1, 8));
 }
 
 /* A message of at most `packets` packets; borders are as likely as anything between. */

@@ -215,6 +215,10 @@ static void time_out(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t o
         probe(ep, flow);
         return;
     }
+    if (verdict == GW_LOSS_ASK) {
+        gw_flow_tx_ask(ep, flow, oldest, now);
+        return;
+    }
     do {
         ep->stats.timeouts++;
         gw_flow_tx_lose(ep, flow, gw_tx_list_first(flow->records, gw_tx_flight_head(ep)),

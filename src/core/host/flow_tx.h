@@ -81,6 +81,7 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
+    uint8_t class;      /* that the message was given; the sender's is that of the next packet */
     uint8_t ecn;        /* enum gw_ecn; of its data packets */
     bool may_lose_part; /* see struct gw_send */
     bool is_held;       /* the receiver is not ready: one packet at a time */
@@ -154,6 +155,9 @@ static inline bool gw_tx_has_work(const struct gw_endpoint *ep, const struct gw_
 
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
                       gw_time now);
+
+/* The header of the packet in flight at record `at` leaves without its payload. */
+void gw_flow_tx_ask(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at, gw_time now);
 
 /* Joins the egress ring, or waits for its time, if there is something that may be sent. */
 void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);

@@ -22,6 +22,8 @@ enum gw_loss_verdict {
     GW_LOSS_OLDEST, /* the oldest packet is lost; the next one may be as old */
     GW_LOSS_ALL,    /* all that is in flight is lost */
     GW_LOSS_PROBE,  /* nothing yet: one more packet is to leave, for the answer to it */
+    GW_LOSS_ASK,    /* nothing yet: the oldest packet's header is to leave alone, as if a switch had
+                       trimmed it: the receiver says by a NACK if it still lacks the packet */
 };
 
 struct gw_loss_ops {

@@ -34,7 +34,7 @@ extern const char *const gw_importance_rule_names[GW_IMPORTANCE_RULES];
 
 enum {
     /* Fragments in the sample of a median, or all if there are fewer. The median of 256 lies
-     * between the quantiles of 40 % and 60 % with a probability of 99.8 %; of 32, 74 %. */
+     * between the quantiles of 40 % and 60 % with a probability of 99.9 %; of 32, 74 %. */
     GW_IMPORTANCE_SAMPLE_MIN = 256,
     /* Values sampled: 0.1 % (DLCP, section 3.2.2), at least the above and at most this. Then the
      * median is within 45 % and 55 %, and more values would only cost time. */
@@ -51,8 +51,8 @@ struct gw_importance_tensor {
     enum gw_dtype type;     /* int64 and uint8 have no magnitude: all fragments are important */
 };
 
-/* A tensor without values, for simulation: |g| is log-normal, as that of trained networks nearly
- * is. The natural logarithm of a value has a standard deviation of 1 within its fragment. */
+/* A tensor without values, for simulation: |g| is log-normal, nearly. The natural logarithm of a
+ * value has a standard deviation of 1 within its fragment. */
 struct gw_importance_drawn {
     uint64_t seed; /* of the run and the worker */
     uint32_t tensor;
@@ -66,12 +66,15 @@ struct gw_importance_drawn {
 /* Plain data: a sender may hold a copy or a pointer. */
 struct gw_importance {
     enum gw_importance_rule rule;
-    int64_t threshold; /* a fragment is important whose key (gw_importance_key) is greater */
-    uint32_t fragment_size;
-    const uint64_t *mask;             /* decided in advance, bit i % 64 of word i / 64; or NULL */
-    const struct gw_kernels *kernels; /* or NULL: the fragments are drawn */
     enum gw_dtype type;
-    struct gw_importance_drawn drawn;
+    int64_t threshold;                /* a fragment is important whose key is greater */
+    const struct gw_kernels *kernels; /* NULL: fragments are drawn, or in the mask */
+    const uint64_t *mask;             /* decided in advance, bit i % 64 of word i / 64; or NULL */
+    uint32_t fragment_size;
+    /* Of drawn fragments: the stream, and mean and deviation of the logarithm of their means. */
+    uint64_t stream;
+    int64_t centre_q16;
+    int64_t deviation_q16;
 };
 
 /* Takes the sample. `seed` selects it; the same for every call that must decide alike. */

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/prng.h"
+#include "core/blast_signal.h"
 #include "core/codec.h"
 #include "core/job.h"
 #include "core/notice.h"
@@ -78,6 +79,7 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
                                           GW_PKT_TRIMMABLE,
                                           GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
                                           GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW,
+                                          GW_PKT_BLAST,
                                           GW_PKT_ON_CREDIT,
                                           GW_PKT_ON_CREDIT | GW_PKT_LAST_FREE,
                                           GW_PKT_ON_CREDIT | GW_PKT_STARVED};
@@ -89,6 +91,7 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         if (pkt.seq + 1 == pkt.data.total)
             pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
         pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
+        pkt.q.rank = (pkt.data.total - pkt.seq) * pkt.data.mss; /* what remains of the message */
     } else if (pkt.q.kind == GW_PKT_PAUSE) {
         pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     } else if (pkt.q.kind == GW_PKT_NOTICE) {
@@ -97,6 +100,14 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         pkt.notice.job = gw_prng_below(prng, UINT32_MAX);
         pkt.notice.units = (uint8_t)gw_prng_below(prng, GW_NOTICE_UNITS_MAX + 1);
         pkt.notice.is_answer = pkt.q.class == GW_CLASS_CONTROL;
+    } else if (pkt.q.kind == GW_PKT_SIGNAL) {
+        pkt.seq = gw_prng_below(prng, UINT32_MAX);
+        pkt.index = (uint16_t)gw_prng_next(prng);
+        for (int i = 0; i < 2; i++)
+            pkt.signal.word[i] = gw_prng_below(prng, UINT32_MAX);
+        pkt.signal.op = (uint8_t)gw_prng_below(prng, GW_SIGNAL_OPS);
+        pkt.signal.marks = (uint8_t)gw_prng_next(prng);
+        pkt.signal.number = (uint16_t)gw_prng_next(prng);
     } else if (pkt.q.kind == GW_PKT_CREDIT) {
         pkt.sent_at = 0;
         pkt.seq = gw_prng_below(prng, UINT32_MAX);
@@ -187,6 +198,10 @@ static void codec_encode__sizes_follow_from_kind_and_payload(void **state)
     struct gw_pkt notice = {.q.kind = GW_PKT_NOTICE};
     gw_codec_encode(&codec, &notice, &frame);
     assert_int_equal(frame.length, GW_WIRE_NOTICE_SIZE);
+
+    struct gw_pkt signal = {.q.kind = GW_PKT_SIGNAL};
+    gw_codec_encode(&codec, &signal, &frame);
+    assert_int_equal(frame.length, GW_WIRE_SIGNAL_SIZE);
 }
 
 /* A worker's fragment of the default size fills an Ethernet frame over IPv6. */

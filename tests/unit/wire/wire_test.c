@@ -30,7 +30,7 @@ static bool is_agg(const struct gw_wire_hdr *hdr)
 static bool has_time(const struct gw_wire_hdr *hdr)
 {
     return hdr->kind == GW_WIRE_DATA || hdr->kind == GW_WIRE_ACK || hdr->kind == GW_WIRE_NACK ||
-           hdr->kind == GW_WIRE_PAUSE;
+           hdr->kind == GW_WIRE_PAUSE || hdr->kind == GW_WIRE_SIGNAL;
 }
 
 static uint32_t random32(struct gw_prng *prng)
@@ -60,6 +60,8 @@ static struct gw_wire_hdr random_data(struct gw_prng *prng)
         hdr.flags |= GW_WIRE_ON_CREDIT;
     if (gw_prng_chance(prng, UINT32_MAX / 4))
         hdr.flags |= GW_WIRE_TRIMMABLE | GW_WIRE_TRIMMED;
+    if (gw_prng_chance(prng, UINT32_MAX / 4))
+        hdr.flags = GW_WIRE_BLAST;
     return hdr;
 }
 
@@ -128,6 +130,19 @@ static struct gw_wire_hdr random_credit(struct gw_prng *prng)
     return (struct gw_wire_hdr){.kind = GW_WIRE_CREDIT, .seq = random32(prng)};
 }
 
+static struct gw_wire_hdr random_signal(struct gw_prng *prng)
+{
+    return (struct gw_wire_hdr){
+        .kind = GW_WIRE_SIGNAL,
+        .seq = random32(prng),
+        .signal = {.word = {random32(prng), random32(prng)},
+                   .index = (uint16_t)random32(prng),
+                   .number = (uint16_t)random32(prng),
+                   .op = (uint8_t)gw_prng_below(prng, GW_WIRE_SIGNAL_OPS),
+                   .marks = (uint8_t)random32(prng)},
+    };
+}
+
 static struct gw_wire_hdr random_notice(struct gw_prng *prng)
 {
     return (struct gw_wire_hdr){.kind = GW_WIRE_NOTICE,
@@ -138,13 +153,14 @@ static struct gw_wire_hdr random_notice(struct gw_prng *prng)
 
 static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
 {
-    uint32_t layout = gw_prng_below(prng, 7);
+    uint32_t layout = gw_prng_below(prng, 8);
     struct gw_wire_hdr hdr = layout == 0   ? random_data(prng)
                              : layout == 1 ? random_answer(prng)
                              : layout == 2 ? random_agg(prng)
                              : layout == 3 ? random_job(prng)
                              : layout == 4 ? random_pause(prng)
                              : layout == 5 ? random_notice(prng)
+                             : layout == 6 ? random_signal(prng)
                                            : random_credit(prng);
     hdr.cookie = gw_prng_next(prng);
     if (has_time(&hdr))
@@ -255,6 +271,7 @@ enum sample {
     PAUSE,
     CREDIT,
     NOTICE,
+    SIGNAL,
     GRAD,
     PARAM,
     PARAM_REQUEST,
@@ -266,10 +283,11 @@ enum sample {
 static uint32_t make_sample(enum sample which, uint8_t *bytes)
 {
     static const uint8_t kinds[SAMPLES] = {
-        [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
-        [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
-        [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
-        [PAUSE] = GW_WIRE_PAUSE,  [CREDIT] = GW_WIRE_CREDIT,       [NOTICE] = GW_WIRE_NOTICE,
+        [DATA] = GW_WIRE_DATA,     [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
+        [ACK_MASK] = GW_WIRE_ACK,  [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
+        [PARAM] = GW_WIRE_PARAM,   [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
+        [PAUSE] = GW_WIRE_PAUSE,   [CREDIT] = GW_WIRE_CREDIT,       [NOTICE] = GW_WIRE_NOTICE,
+        [SIGNAL] = GW_WIRE_SIGNAL,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -302,8 +320,9 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
 {
     (void)state;
     static const uint32_t expected[SAMPLES] = {
-        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44, [ACK] = 40,   [ACK_MASK] = 48, [NACK] = 40,
-        [PARAM_REQUEST] = 44,  [JOB] = 52,          [PAUSE] = 34, [CREDIT] = 28,   [NOTICE] = 32,
+        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44,  [ACK] = 40,    [ACK_MASK] = 48,
+        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52,    [PAUSE] = 34,
+        [CREDIT] = 28,         [NOTICE] = 32,        [SIGNAL] = 48,
     };
     for (int which = 0; which < SAMPLES; which++) {
         if (which == GRAD || which == PARAM)
@@ -359,9 +378,12 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
     }
 }
 
-/* What a sender says of its credit, only one that waits for some can say. */
-static bool credit_fits(uint32_t flags)
+/* What a sender says of its credit, only one that waits for some can say; and who sends a blast has
+ * nothing else to say. */
+static bool flags_agree(uint32_t flags)
 {
+    if (flags & GW_WIRE_BLAST)
+        return (flags & ~(uint32_t)GW_WIRE_LAST) == GW_WIRE_BLAST;
     return flags & GW_WIRE_ON_CREDIT || !(flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED));
 }
 
@@ -369,7 +391,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
 {
     (void)state;
     static const uint8_t data_plain = GW_WIRE_TRIMMABLE | GW_WIRE_ACK_NOW | GW_WIRE_LAST |
-                                      GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED;
+                                      GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED |
+                                      GW_WIRE_BLAST;
     static const uint8_t answer_plain = GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE;
     static const uint8_t nack_plain = GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE | GW_WIRE_NOT_READY;
     static const uint8_t contradiction = GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY;
@@ -380,15 +403,15 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
             enum gw_wire_kind kind;
             bool good;
             if (which == DATA)
-                good = (flags & ~data_plain) == 0 && credit_fits(flags);
+                good = (flags & ~data_plain) == 0 && flags_agree(flags);
             else if (which == DATA_TRIMMED)
                 good = (flags & ~data_plain) == GW_WIRE_TRIMMED && flags & GW_WIRE_TRIMMABLE &&
-                       credit_fits(flags);
+                       flags_agree(flags);
             else if (which == NOTICE)
                 good = flags < 8;
             else if (which == JOB)
                 good = flags % 8 == 0;
-            else if (which == PAUSE || which == CREDIT || which >= GRAD)
+            else if (which == PAUSE || which == CREDIT || which >= SIGNAL)
                 good = flags == 0;
             else
                 good = (flags & ~(which == NACK ? nack_plain : answer_plain)) ==
@@ -569,7 +592,7 @@ static void wire_encode__is_big_endian(void **state)
     hdr.answer.cum = 0x292a2b2c;
     hdr.answer.echo_entropy = 0x2728;
     static const uint8_t expected[GW_WIRE_ANSWER_SIZE] = {
-        'G',  'W',  0x61, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
+        'G',  'W',  0x71, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
         11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c,
     };
@@ -600,7 +623,7 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
     hdr.agg.above[0] = 17;
     hdr.agg.above[1] = 9;
     static const uint8_t expected[GW_WIRE_AGG_SIZE] = {
-        'G',  'W',  0x63, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
+        'G',  'W',  0x73, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
         12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
         0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x09, 0x0a, 0x29,
     };
@@ -627,7 +650,7 @@ static void wire_encode__lays_job_control_out_as_drawn(void **state)
                 .op = 10},
     };
     static const uint8_t expected[GW_WIRE_JOB_SIZE] = {
-        'G',  'W',  0x65, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
+        'G',  'W',  0x75, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
         10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
         0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 10,   0,
         0,    0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,
@@ -651,12 +674,55 @@ static void wire_encode__lays_a_notice_out_as_drawn(void **state)
         .notice.job = 0x191a1b1c,
     };
     static const uint8_t expected[GW_WIRE_NOTICE_SIZE] = {
-        'G', 'W', 0x69, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
+        'G', 'W', 0x79, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
         13,  14,  15,   16, 17, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c,
     };
     uint8_t bytes[GW_WIRE_HDR_MAX];
     assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_NOTICE_SIZE);
     assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
+static void wire_encode__lays_a_signal_out_as_drawn(void **state)
+{
+    (void)state;
+    struct gw_wire_hdr hdr = {
+        .cookie = UINT64_C(0x0102030405060708),
+        .sent_at = UINT64_C(0x191a1b1c1d1e),
+        .src = 0x090a0b0c,
+        .dst = 0x0d0e0f10,
+        .flow = 0x11121314,
+        .seq = 0x15161718,
+        .kind = GW_WIRE_SIGNAL,
+        .signal = {.word = {0x21222324, 0x25262728},
+                   .index = 0x1f20,
+                   .number = 0x2a2b,
+                   .op = 6,
+                   .marks = 0x29},
+    };
+    static const uint8_t expected[GW_WIRE_SIGNAL_SIZE] = {
+        'G',  'W',  0x7a, 0,    1,    2,    3,    4,    5,    6,    7,    8,
+        9,    10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14,
+        0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20,
+        0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 6,    0x29, 0x2a, 0x2b,
+    };
+    uint8_t bytes[GW_WIRE_HDR_MAX];
+    assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_SIGNAL_SIZE);
+    assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
+/* Byte 44 of a signal: the operation. */
+static void wire_decode__knows_the_operations_of_signals(void **state)
+{
+    (void)state;
+    uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
+    uint32_t length = make_sample(SIGNAL, bytes);
+    struct gw_wire_hdr hdr;
+    for (uint32_t op = 0; op < 256; op++) {
+        bytes[44] = (uint8_t)op;
+        assert_int_equal(receive(bytes, length, &hdr), op < 7 ? GW_OK : GW_ERR_MALFORMED);
+        if (op < 7)
+            assert_int_equal(hdr.signal.op, op);
+    }
 }
 
 /* The bits as drawn: signal 2, number 4, ECN 2. */
@@ -710,6 +776,8 @@ int main(void)
         cmocka_unit_test(wire_encode__lays_a_gradient_out_as_drawn),
         cmocka_unit_test(wire_encode__lays_job_control_out_as_drawn),
         cmocka_unit_test(wire_encode__lays_a_notice_out_as_drawn),
+        cmocka_unit_test(wire_encode__lays_a_signal_out_as_drawn),
+        cmocka_unit_test(wire_decode__knows_the_operations_of_signals),
         cmocka_unit_test(wire_tos__says_signal_number_and_ecn),
         cmocka_unit_test(wire_tos__foreign_dscp_is_best_effort),
     };
