@@ -126,6 +126,7 @@ static void agg_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
     hdr->agg.level = pkt->agg.level;
     hdr->agg.above[0] = pkt->agg.above[0];
     hdr->agg.above[1] = pkt->agg.above[1];
+    hdr->agg.bound = pkt->agg.bound;
 }
 
 static void agg_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
@@ -141,6 +142,7 @@ static void agg_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     pkt->agg.level = hdr->agg.level;
     pkt->agg.above[0] = hdr->agg.above[0];
     pkt->agg.above[1] = hdr->agg.above[1];
+    pkt->agg.bound = hdr->agg.bound;
 }
 
 static void job_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fixed.h"
+
 /* The user's element types; floats are in the machine's byte order, as the integers are. */
 enum gw_dtype {
     GW_DTYPE_F32,
@@ -31,6 +33,7 @@ enum gw_op {
     GW_OP_MAX,
     GW_OP_PRODUCT,
     GW_OPS,
+    GW_OP_AND = GW_OPS, /* of the bits of uint8; not for callers, see ranks/coll_agreement.c */
 };
 
 /* Bytes of one element of the user's tensor. */
@@ -72,6 +75,10 @@ struct gw_tensor {
     enum gw_dtype type;
     enum gw_op op;
     uint32_t tag; /* comes back in the event */
+    /* Of sums by a server: of each worker's fragments at most this part may be left out, equal on
+     * all workers, else the least counts; in steps of 1/200, rounded down. 0: none. */
+    gw_q16 bound;
+    uint16_t *counts; /* of each fragment: the workers whose values are in its sum; or NULL */
 };
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "sim/host_cost.h"
+#include "sim/message_terms.h"
 #include "sim/mover.h"
 #include "sim/notices.h"
 #include "topo/memory.h"
@@ -133,6 +134,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .train = scenario->host.train,
         .stall = scenario->host.stall,
         .grant = grant_plan(scenario, node->id),
+        .finish = gw_sim_message_finish(sim),
         .pool = &part->pool,
     };
     size_t size = gw_endpoint_size(node->cfg);

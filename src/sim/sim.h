@@ -39,6 +39,7 @@ struct gw_flow_result {
     gw_time start; /* when it was asked for */
     gw_time end;   /* when its sender knew that all was delivered; valid unless pending */
     uint64_t retransmits;
+    uint32_t missing; /* packets that its receiver does without */
     enum gw_flow_outcome outcome;
     bool started;
     bool received; /* all of it has arrived; an empty message never does */
@@ -114,6 +115,29 @@ struct gw_job_result {
     double overlap;      /* part of the time with gradients under way that is hidden behind
                             computation; 1 also when none ever are */
 };
+
+/* Messages of a job, as they travel. */
+enum gw_message_way {
+    GW_MESSAGE_PUSH, /* from a worker to a server */
+    GW_MESSAGE_PULL, /* from a server to a worker */
+    GW_MESSAGE_WAYS,
+};
+
+/* What became of them. */
+struct gw_message_result {
+    uint64_t sent;  /* messages that are over at their senders */
+    double mean_ps; /* from when such a message was asked for until its sender knew that it is over;
+                       then: how long so many of 1000 took at most, to 1/128 */
+    gw_time median, p99, p999, longest;
+    uint64_t packets[GW_CLASSES]; /* of messages that are over at their receivers, by class */
+    uint64_t missing[GW_CLASSES]; /* of these */
+    uint64_t tagged;              /* packets of messages that have begun */
+    uint64_t important;           /* of these */
+};
+
+/* By way, and last of all together; false: the job's messages are not counted. */
+bool gw_sim_messages(const struct gw_sim *sim, uint32_t job,
+                     struct gw_message_result results[GW_MESSAGE_WAYS + 1]);
 
 /* What became of a call of a job's list, over all its ranks and iterations. */
 struct gw_call_result {

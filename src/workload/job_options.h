@@ -11,12 +11,14 @@
 #include "core/coll/coll.h"
 #include "workload/generate.h"
 #include "workload/job_rules.h"
+#include "workload/job_worth.h"
 #include "workload/placement.h"
 #include "workload/workload.h"
 
 struct gw_job_options {
     char via[GW_PARAM_TEXT_MAX];
     struct gw_job_rules rules;
+    struct gw_job_worth worth;
     gw_time start;
     gw_time start_spread;
     gw_time timeout;
@@ -171,6 +173,7 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \
         GW_JOB_PARAM(cfg_type, TIME, start_spread, "0",                                            \
                      "each job starts up to this much later, at random"),                          \
-        GW_ANNOUNCE_PARAM(cfg_type, job.announce), GW_JOB_RULE_PARAMS(cfg_type)
+        GW_ANNOUNCE_PARAM(cfg_type, job.announce), GW_JOB_RULE_PARAMS(cfg_type),                   \
+        GW_JOB_WORTH_PARAMS(cfg_type)
 
 #endif

@@ -17,6 +17,7 @@ struct poisson {
     uint32_t count;   /* 0: limited by duration only */
     uint32_t sizes;   /* which of GW_SIZES_CHOICES */
     char file[GW_PARAM_TEXT_MAX];
+    struct gw_message_worth worth;
 };
 
 /* Mean gap between two flows, in 1/2^16 ps; 0 when it is out of range. */
@@ -70,11 +71,12 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     if (cfg->count == 0 && cfg->duration == 0)
         return gw_workload_refuse(ctx, GW_ERR_INVALID, "count or duration must be given");
     struct gw_sizes sizes;
+    uint32_t first_flow = workload->flow_count;
     int error = gw_sizes_make(&sizes, cfg->sizes, cfg->file, ctx);
     if (!error)
         error = draw_flows(workload, cfg, &sizes, ctx);
     free(sizes.points);
-    return error;
+    return error ? error : gw_workload_value(workload, first_flow, &cfg->worth, ctx);
 }
 
 static const struct gw_param params[] = {
@@ -108,6 +110,7 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct poisson, start),
      .initial = "0",
      .help = "when the first flow may start"},
+    GW_MESSAGE_WORTH_PARAMS(struct poisson),
 };
 
 const struct gw_workload_kind gw_workload_poisson = {

@@ -71,7 +71,7 @@ static void start_message(struct fuzz *f)
         .bytes = bytes % (MESSAGE_BYTES + 1),
         .data = message,
         .class = choice % (GW_CLASS_DATA_MAX + 1),
-        .may_lose_part = true,
+        .bound = GW_Q16_ONE,
         .transport = f->transport,
         .path = gw_test_path(&f->cfg, 10000000000, 10 * GW_US),
         .notice = {.job = choice >> 5 & 1, .units = choice >> 6},

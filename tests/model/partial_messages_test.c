@@ -295,7 +295,7 @@ static void start(void)
                                .bytes = message->bytes,
                                .data = message->sent,
                                .tag = i,
-                               .may_lose_part = true,
+                               .bound = GW_Q16_ONE,
                                .transport = &m.transport,
                                .path = path};
         assert_int_equal(gw_endpoint_expect_part(m.hosts[1].endpoint, &expect), 0);

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "core/host/announce.h"
+#include "core/host/blast.h"
 #include "core/host/credit.h"
 #include "core/host/flow_tx.h"
 
@@ -30,7 +31,7 @@ static uint32_t records_per_flow(const struct gw_endpoint_cfg *cfg)
 static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
                            struct gw_arena *arena)
 {
-    uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max;
+    uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max + 2 * cfg->blasts_max;
     uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1 + cfg->announcers_max;
     ep->node.ready = gw_arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = gw_arena_take(arena, cfg->port_count * sizeof(*ep->egress));
@@ -50,6 +51,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
         arena, (size_t)cfg->tx_flows_max * records_per_flow(cfg) * sizeof(struct gw_tx_record));
     uint64_t *bits = gw_arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
     ep->rx_memory = gw_arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_memory));
+    gw_blast_carve(ep, cfg, arena);
     if (!arena->base)
         return;
     gw_index_queue_init(&ep->event_queue, flows + cfg->app_events_max);
@@ -74,6 +76,14 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     }
 }
 
+static bool blasts_are_valid(const struct gw_endpoint_cfg *cfg)
+{
+    return cfg->blasts_max == 0 ||
+           (cfg->blasts_max <= GW_BLASTS_MAX && cfg->report_every > 0 &&
+            cfg->tx_flows_max + cfg->blasts_max <= GW_TX_FLOWS_MAX && cfg->blast_packets_max > 0 &&
+            cfg->blast_packets_max <= GW_BLAST_PACKETS_MAX);
+}
+
 static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
 {
     return cfg->port_count >= 1 && cfg->tx_flows_max >= 1 && cfg->tx_flows_max <= GW_TX_FLOWS_MAX &&
@@ -82,7 +92,7 @@ static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
            (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
            cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE && cfg->train >= 1 &&
            cfg->announcers_max <= GW_ANNOUNCERS_MAX && cfg->apps_max <= APPS_MAX &&
-           cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL;
+           cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL && blasts_are_valid(cfg);
 }
 
 /* Whom a packet of a job is for. */
@@ -140,7 +150,10 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
         } else if (pkt->dst == ep->cfg.address) {
             switch (pkt->q.kind) {
             case GW_PKT_DATA:
-                gw_flow_rx_data(ep, pkt, now);
+                if (pkt->q.flags & GW_PKT_BLAST)
+                    gw_blast_rx_data(ep, pkt, now);
+                else
+                    gw_flow_rx_data(ep, pkt, now);
                 continue;
             case GW_PKT_GRAD:
             case GW_PKT_PARAM:
@@ -162,6 +175,9 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                 break;
             case GW_PKT_NOTICE:
                 gw_announce_input(ep, pkt, now);
+                continue;
+            case GW_PKT_SIGNAL:
+                gw_blast_input(ep, pkt, now);
                 continue;
             default:
                 ep->stats.malformed++;
@@ -187,6 +203,8 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
             gw_flow_rx_expire(ep, &ep->rx_flows[id - first_rx], now);
         else if (id == gw_credit_timer(ep))
             gw_credit_expire(ep, now);
+        else if (id >= gw_blast_timer(ep))
+            gw_blast_expire(ep, id, now);
         else if (id >= gw_announcer_timer(ep))
             gw_announce_expire(ep, id, now);
         else if (id >= first_port)
@@ -266,7 +284,14 @@ int gw_endpoint_send(struct gw_endpoint *ep, const struct gw_send *send, uint32_
         return GW_ERR_INVALID;
     if (send->data && (!ep->pool->bufs || ep->pool->bufs->size < ep->cfg.mtu))
         return GW_ERR_INVALID;
-    if (ep->tx_free == GW_FLOW_NONE || !gw_endpoint_has_event_room(ep))
+    bool is_blast = gw_transport_is_blast(send->transport);
+    if (is_blast && ep->cfg.blasts_max == 0)
+        return GW_ERR_INVALID;
+    if (!gw_endpoint_has_event_room(ep))
+        return GW_ERR_NO_ROOM;
+    if (is_blast && send->bytes)
+        return gw_blast_tx_start(ep, send, flow_id, now);
+    if (ep->tx_free == GW_FLOW_NONE)
         return GW_ERR_NO_ROOM;
     uint32_t index = ep->tx_free;
     struct gw_tx_flow *flow = &ep->tx_flows[index];
@@ -308,26 +333,23 @@ int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void
         ep, &(struct gw_expect){.peer = peer, .tag = tag, .data = data, .bytes = bytes});
 }
 
-/* Whether a piece of memory begins in `size` bytes at `first`. */
-static bool begins_in(const void *piece, const void *first, uint64_t size)
-{
-    return piece && (uintptr_t)piece - (uintptr_t)first < size;
-}
-
 void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
 {
     for (uint32_t i = 0; i < ep->expect_end; i++)
-        if (begins_in(ep->expectations[i].data, memory, size) ||
-            begins_in(ep->expectations[i].arrived, memory, size))
+        if (gw_begins_in(ep->expectations[i].data, memory, size) ||
+            gw_begins_in(ep->expectations[i].arrived, memory, size) ||
+            gw_begins_in(ep->expectations[i].notes, memory, size))
             ep->expectations[i].data = NULL;
     gw_endpoint_trim(ep);
     for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)
-        if (ep->tx_flows[i].transport && begins_in(ep->tx_flows[i].data, memory, size))
+        if (ep->tx_flows[i].transport && (gw_begins_in(ep->tx_flows[i].data, memory, size) ||
+                                          gw_begins_in(ep->tx_flows[i].important, memory, size)))
             gw_flow_tx_drop(ep, &ep->tx_flows[i]);
     for (uint32_t i = 0; i < ep->cfg.rx_flows_max; i++)
-        if (begins_in(ep->rx_memory[i].data, memory, size) ||
-            begins_in(ep->rx_memory[i].arrived_bits, memory, size))
+        if (gw_begins_in(ep->rx_memory[i].data, memory, size) ||
+            gw_begins_in(ep->rx_memory[i].arrived_bits, memory, size))
             gw_flow_rx_drop(ep, &ep->rx_flows[i]);
+    gw_blast_forget(ep, memory, size);
 }
 
 gw_time gw_endpoint_paused(const struct gw_endpoint *ep)
@@ -359,7 +381,7 @@ bool gw_endpoint_flow_info(const struct gw_endpoint *ep, uint32_t flow_id,
 {
     uint32_t index = flow_id & UINT16_MAX;
     if (index >= ep->cfg.tx_flows_max)
-        return false;
+        return gw_blast_info(ep, flow_id, info);
     const struct gw_tx_flow *flow = &ep->tx_flows[index];
     if (!flow->transport || flow->id != flow_id)
         return false;

@@ -63,14 +63,13 @@ struct gw_send {
                             message carries no payload (simulation) */
     uint32_t tag;        /* handed to the receiving application */
     uint8_t class;       /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
-    bool is_unimportant; /* leaves as Not-ECT, all else as ECT(0): where a queue
+    bool is_unimportant; /* all of it leaves as Not-ECT, else as ECT(0): where a queue
                             marks the others, these may be dropped */
-    bool may_lose_part;  /* the receiver may do without a part of it; else whoever
-                            says so is not believed */
     gw_q16 bound; /* the largest part of it that may be missing in the end; 0: none, and whoever
                      says that it does without is not believed */
     const uint64_t *important; /* NULL, or a bit for each packet, unchanged until the flow ended:
-                                  which leave as ECT(0), and the others as Not-ECT */
+                                  which leave as ECT(0), and the others as Not-ECT, whatever
+                                  is_unimportant says */
     const uint16_t *notes; /* of a blast: NULL, or a number for each packet that travels with it */
     bool important_first;  /* of a blast: the important ones before the others; else all in an
                               order drawn anew for each message */
@@ -112,7 +111,8 @@ struct gw_event {
     uint32_t flow; /* as returned by gw_endpoint_send(); received: the sender's number for it */
     uint32_t peer;
     uint32_t tag;
-    uint64_t bytes;       /* sent, received: of the message that arrived; both ends agree */
+    uint64_t bytes;       /* sent, received: of the message that arrived; both ends agree, but of a
+                             blast more may have arrived than the sender was told, as of `missing` */
     uint64_t retransmits; /* packets sent again; 0 on the receiver */
     uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
     uint64_t memory;      /* for that path, too; see core/path.h */
@@ -134,7 +134,8 @@ struct gw_endpoint_stats {
     uint64_t nacks_sent, nacks_received;
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
-    uint64_t timeouts;        /* packets given up by loss detection for their age */
+    uint64_t timeouts;        /* packets given up by loss detection for their age; signals of a
+                                 blast that were repeated */
     uint64_t overtaken;       /* packets given up since later ones had arrived */
     uint64_t probes;          /* sent to find out whether others are lost */
     uint64_t spurious;        /* retransmitted although the peer already had them */
@@ -145,6 +146,14 @@ struct gw_endpoint_stats {
     uint64_t stray;           /* for an unknown or ended flow, or another host */
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
+    /* Blasts; see blast.h. */
+    uint64_t signals_sent, signals_received;
+    uint64_t reports_received;
+    uint64_t requests_sent, requests_received; /* of 64 places each, at most */
+    uint64_t early;                            /* data whose rendezvous has not come: dropped */
+    uint64_t rendezvous_early;                 /* for which there was no memory or room yet */
+    uint64_t rendezvous_refused;               /* of messages that are too long */
+    uint64_t stops_ignored;                    /* repeated sooner than an answer can have come */
     /* Notices; see announce.h. */
     uint64_t notices_sent;       /* repeated ones included */
     uint64_t notices_received;   /* and answered */
@@ -223,7 +232,8 @@ struct gw_flow_info {
     uint64_t acked_bytes;
     uint64_t retransmits; /* packets sent again */
     uint32_t in_flight_bytes;
-    uint32_t window_packets; /* sent but not yet below the cumulative acknowledgement */
+    uint32_t window_packets; /* sent but not yet below the cumulative acknowledgement; of a blast:
+                                to be sent */
     const void *cc_state;
 };
 

@@ -33,6 +33,13 @@ struct gw_egress {
     struct gw_pause_gate gate; /* shut: data waits */
 };
 
+/* Where a flow's payload goes: apart, since not all have any. */
+struct gw_rx_memory {
+    unsigned char *data;    /* NULL: there is none */
+    uint64_t room;          /* bytes at `data` */
+    uint64_t *arrived_bits; /* see struct gw_expect */
+};
+
 struct gw_endpoint {
     struct gw_node node;
     struct gw_pkt_pool *pool;
@@ -46,7 +53,16 @@ struct gw_endpoint {
     struct gw_app *last_app; /* that a packet was for, so that a train costs one look; or NULL */
     struct gw_announcer *announcers;
     struct gw_map announcer_map; /* (job, peer) to index in `announcers` */
-    struct gw_heap timers;       /* ids: tx flows, rx flows, apps, ports, credit, announcers */
+    struct gw_blast_tx *blasts_tx;
+    struct gw_blast_rx *blasts_rx;
+    struct gw_map blast_map;  /* (peer, flow) to index in `blasts_rx` */
+    uint32_t blast_tx_free;   /* chain through free_next */
+    uint32_t blast_rx_free;   /* chain through list_next */
+    uint32_t blast_done_head; /* done and failed ones, oldest first */
+    uint32_t blast_done_tail;
+    gw_time blast_lag;     /* how far data came behind signals lately, at the worst */
+    struct gw_heap timers; /* ids: tx flows, rx flows, apps, ports, credit, announcers, blasts:
+                              sent, received */
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */
@@ -92,6 +108,12 @@ static inline uint32_t gw_announcer_timer(const struct gw_endpoint *ep)
     return gw_credit_timer(ep) + 1;
 }
 
+/* Of the first blast that is sent; behind them are those that are received. */
+static inline uint32_t gw_blast_timer(const struct gw_endpoint *ep)
+{
+    return gw_announcer_timer(ep) + ep->cfg.announcers_max;
+}
+
 /* Moves the timer `id` to `at`, or disarms it. */
 static inline void gw_endpoint_arm(struct gw_endpoint *ep, uint32_t id, gw_time at)
 {
@@ -114,12 +136,31 @@ static inline bool gw_endpoint_has_event_room(const struct gw_endpoint *ep)
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
 
+/* The memory posted for a message, or NULL. */
+struct gw_expect *gw_endpoint_find_memory(const struct gw_endpoint *ep, uint32_t peer,
+                                          uint32_t tag);
+
+/* Whether a piece of memory begins in `size` bytes at `first`. */
+static inline bool gw_begins_in(const void *piece, const void *first, uint64_t size)
+{
+    return piece && (uintptr_t)piece - (uintptr_t)first < size;
+}
+
+/* A packet, with a payload buffer if it needs one; or NULL: the pool is empty, which is counted. */
+struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_payload);
+
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */
 static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct gw_sender *sender)
 {
     bool begins = sender->train_left == 0;
     sender->train_left = (begins ? ep->cfg.train : sender->train_left) - 1;
     return begins;
+}
+
+/* What a packet travels with whose sender knows which are important (struct gw_send). */
+static inline uint8_t gw_ecn_by_importance(const uint64_t *important, uint32_t place)
+{
+    return important[place / 64] >> (place % 64) & 1 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
 }
 
 /* egress.c, besides egress.h */

@@ -36,7 +36,7 @@ static struct gw_tx_flow *feedback_flow(struct gw_endpoint *ep, const struct gw_
     if (!flow)
         return NULL;
     /* Of a packet never sent, or from the future; or of a part that may not be lost. */
-    if (pkt->seq >= flow->next || (pkt->q.flags & GW_PKT_GIVEN_UP && !flow->may_lose_part)) {
+    if (pkt->seq >= flow->next || (pkt->q.flags & GW_PKT_GIVEN_UP && flow->bound <= 0)) {
         ep->stats.malformed++;
         return NULL;
     }
@@ -129,7 +129,8 @@ static void end_early(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
                       gw_time now)
 {
     uint64_t arrived = gw_pkt_mask(pkt);
-    if (arrived < flow->bytes)
+    if (arrived < flow->bytes &&
+        gw_finish_bound_allows(flow->bound, flow->total, gw_tx_missing(flow, arrived)))
         gw_flow_tx_complete(ep, flow, arrived, now);
     else
         ep->stats.malformed++;
@@ -190,8 +191,10 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
 /* A packet that was trimmed need not be sent again. True: that was the last of the flow. */
 static bool given_up(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq, gw_time now)
 {
-    if (settle_one(ep, flow, seq))
+    if (settle_one(ep, flow, seq)) {
+        flow->given_up++;
         flow->progress_at = now;
+    }
     advance_una(ep, flow);
     if (flow->una != flow->total)
         return false;
@@ -217,6 +220,10 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
                    record->sent != gw_tx_tick(pkt->sent_at);
     if (is_late && !is_given_up)
         return;
+    if (is_given_up && !gw_finish_bound_allows(flow->bound, flow->total, flow->given_up + 1)) {
+        ep->stats.malformed++;
+        return;
+    }
     if (!is_trimmed) {
         if (flow->acked_bytes == 0)
             gw_flow_tx_hold(ep, flow, now);

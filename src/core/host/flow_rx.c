@@ -51,8 +51,7 @@ static uint32_t take_place(struct gw_endpoint *ep)
     return index;
 }
 
-/* The memory posted for a message, or NULL. */
-static struct gw_expect *find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
+struct gw_expect *gw_endpoint_find_memory(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
     for (uint32_t i = 0; i < ep->expect_end; i++) {
         struct gw_expect *expectation = &ep->expectations[i];
@@ -64,7 +63,7 @@ static struct gw_expect *find_memory(const struct gw_endpoint *ep, uint32_t peer
 
 bool gw_endpoint_expects(const struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
-    return find_memory(ep, peer, tag) != NULL;
+    return gw_endpoint_find_memory(ep, peer, tag) != NULL;
 }
 
 /* Whether there is memory for the first packet of a message, if it needs any. */
@@ -73,7 +72,8 @@ static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
     /* A payload that was cut may have been one. */
     bool has_payload =
         pkt->q.flags & GW_PKT_TRIMMED ? ep->pool->bufs != NULL : pkt->buf != GW_BUF_NONE;
-    const struct gw_expect *posted = has_payload ? find_memory(ep, pkt->src, pkt->data.tag) : NULL;
+    const struct gw_expect *posted =
+        has_payload ? gw_endpoint_find_memory(ep, pkt->src, pkt->data.tag) : NULL;
     return !has_payload || (posted && !(posted->arrived && pkt->data.total > posted->packets_max));
 }
 
@@ -151,7 +151,8 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
     if (pkt->buf == GW_BUF_NONE)
         return true;
     struct gw_rx_memory *own = gw_rx_memory_of(ep, flow);
-    struct gw_expect *posted = own->data ? NULL : find_memory(ep, flow->peer, flow->tag);
+    struct gw_expect *posted =
+        own->data ? NULL : gw_endpoint_find_memory(ep, flow->peer, flow->tag);
     if (posted && !(posted->arrived && flow->total > posted->packets_max)) {
         *own = (struct gw_rx_memory){posted->data, posted->bytes, posted->arrived};
         flow->finish = posted->finish;
@@ -182,6 +183,8 @@ static bool may_give_up(const struct gw_rx_flow *flow)
         .total = flow->total,
         .arrived = flow->total - flow->lost - 1,
         .lost = flow->lost + 1,
+        .tag = flow->tag,
+        .bound = GW_Q16_ONE,
     };
     return flow->finish && flow->finish->ops->is_enough(flow->finish->cfg.bytes, &rest);
 }
@@ -198,7 +201,12 @@ static void give_up(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t se
 static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
 {
     const struct gw_finish_sample sample = {
-        .total = flow->total, .arrived = flow->arrived, .lost = flow->lost};
+        .total = flow->total,
+        .arrived = flow->arrived,
+        .lost = flow->lost,
+        .tag = flow->tag,
+        .bound = GW_Q16_ONE,
+    };
     if (flow->finish->ops->is_enough(flow->finish->cfg.bytes, &sample)) {
         flow->lost = flow->total - flow->arrived;
         flow->cum = flow->total;

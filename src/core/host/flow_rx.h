@@ -68,13 +68,6 @@ struct gw_rx_flow {
 
 _Static_assert(sizeof(struct gw_rx_flow) == 128, "a flow takes two cache lines");
 
-/* Where a flow's payload goes: apart, since not all have any. */
-struct gw_rx_memory {
-    unsigned char *data;    /* NULL: there is none */
-    uint64_t room;          /* bytes at `data` */
-    uint64_t *arrived_bits; /* see struct gw_expect */
-};
-
 static inline struct gw_rx_memory *gw_rx_memory_of(const struct gw_endpoint *ep,
                                                    const struct gw_rx_flow *flow)
 {

@@ -17,11 +17,11 @@ static bool resends(const struct gw_tx_flow *flow)
     return flow->lost_count && !flow->unpaid;
 }
 
+/* The packet that is to leave next, if one is. */
 static uint32_t next_seq(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
-    if (!resends(flow))
-        return flow->next;
-    return gw_tx_seq(ep, flow, gw_tx_list_first(flow->records, gw_tx_lost_head(ep)));
+    return resends(flow) ? gw_tx_seq(ep, flow, gw_tx_list_first(flow->records, gw_tx_lost_head(ep)))
+                         : flow->next;
 }
 
 static uint32_t next_payload(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
@@ -76,8 +76,7 @@ void gw_flow_tx_complete(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint64
     struct gw_event event = event_of(flow, now);
     event.kind = GW_EVENT_SENT;
     event.bytes = bytes;
-    /* All packets are full but the last, so the bytes tell how many are missing. */
-    event.missing = (uint32_t)((flow->bytes - bytes + flow->path.mtu - 1) / flow->path.mtu);
+    event.missing = gw_tx_missing(flow, bytes);
     if (flow->sender.announcer)
         gw_announce_end(ep, &flow->sender, now);
     gw_flow_tx_drop(ep, flow);
@@ -157,20 +156,6 @@ static uint8_t pay(struct gw_tx_flow *flow)
     return GW_PKT_ON_CREDIT | GW_PKT_STARVED;
 }
 
-/* A packet with its payload buffer, or NULL. */
-static struct gw_pkt *claim_pkt(struct gw_endpoint *ep, const struct gw_tx_flow *flow)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && flow->data) {
-        pkt->buf = gw_buf_claim(ep->pool->bufs);
-        if (pkt->buf == GW_BUF_NONE) {
-            gw_pkt_release(ep->pool, pkt);
-            pkt = NULL;
-        }
-    }
-    return pkt;
-}
-
 /* Takes the next packet to send off the lost list, or a new one. */
 static uint32_t take_seq(struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
@@ -194,6 +179,19 @@ static uint16_t pick_entropy(struct gw_tx_flow *flow, uint32_t len, gw_time now)
     return transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
 }
 
+static uint8_t ecn_of(const struct gw_tx_flow *flow, uint32_t seq)
+{
+    return flow->important ? gw_ecn_by_importance(flow->important, seq) : flow->ecn;
+}
+
+/* A train shares its ECN: it ends if the next packet differs from the one that was sent. */
+static void end_mixed_train(const struct gw_endpoint *ep, struct gw_tx_flow *flow, uint8_t ecn)
+{
+    uint32_t seq = next_seq(ep, flow);
+    if (seq < flow->total && ecn_of(flow, seq) != ecn)
+        flow->sender.train_left = 0;
+}
+
 /* Packet `seq` as it leaves now, without its payload. */
 static void fill_pkt(const struct gw_endpoint *ep, const struct gw_tx_flow *flow, uint32_t seq,
                      struct gw_pkt *pkt, gw_time now)
@@ -203,7 +201,7 @@ static void fill_pkt(const struct gw_endpoint *ep, const struct gw_tx_flow *flow
         .size = len + ep->cfg.hdr,
         .key = flow->key,
         .class = flow->sender.class,
-        .ecn = flow->ecn,
+        .ecn = ecn_of(flow, seq),
         .flags = GW_PKT_TRIMMABLE,
         .kind = GW_PKT_DATA,
     };
@@ -227,9 +225,8 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
 {
     struct gw_tx_flow *flow = (struct gw_tx_flow *)sender;
     uint32_t index = gw_tx_index(ep, flow);
-    struct gw_pkt *pkt = claim_pkt(ep, flow);
+    struct gw_pkt *pkt = gw_sender_claim(ep, flow->data != NULL);
     if (!pkt) {
-        ep->stats.pool_empty++;
         gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto));
         return NULL;
     }
@@ -262,6 +259,8 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     /* Nothing more may follow for now: the receiver must not hold this ACK back. */
     if (ep->cfg.ack_every > 1 && !window_allows(ep, flow))
         pkt->q.flags |= GW_PKT_ACK_NOW;
+    if (flow->important)
+        end_mixed_train(ep, flow, pkt->q.ecn);
     ep->stats.data_sent++;
     tag_next(ep, flow);
     return pkt;
@@ -328,7 +327,7 @@ static bool announce(struct gw_endpoint *ep, struct gw_tx_flow *flow,
         .peer = flow->peer,
         .flow = flow->id,
         .key = flow->key,
-        .ecn = flow->ecn,
+        .ecn = ecn_of(flow, 0),
     };
     if (burst.terms.rtt == 0)
         burst.terms.rtt = flow->path.brtt;
@@ -362,7 +361,9 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->data = send->data;
     flow->class = send->class;
     flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
-    flow->may_lose_part = send->may_lose_part;
+    flow->important = send->important;
+    flow->bound = send->bound;
+    flow->given_up = 0;
     flow->acked_bytes = flow->resent_packets = 0;
     flow->is_held = flow->is_urged = false;
     flow->holds = 0;

@@ -81,13 +81,15 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
-    uint8_t class;      /* that the message was given; the sender's is that of the next packet */
-    uint8_t ecn;        /* enum gw_ecn; of its data packets */
-    bool may_lose_part; /* see struct gw_send */
-    bool is_held;       /* the receiver is not ready: one packet at a time */
-    bool is_urged;      /* one packet leaves whatever the window says: a probe, or the first that is
-                           resent after a loss was found */
-    uint8_t holds;      /* times that it was not, up to a limit */
+    uint8_t class; /* that the message was given; the sender's is that of the next packet */
+    uint8_t ecn;   /* enum gw_ecn; of its data packets, if `important` does not tell */
+    const uint64_t *important; /* see struct gw_send, as is the next */
+    gw_q16 bound;
+    uint32_t given_up; /* packets that the receiver has let go one by one */
+    bool is_held;      /* the receiver is not ready, or silent: one packet at a time */
+    bool is_urged;     /* one packet leaves whatever the window says: a probe, or the first that is
+                          resent after a loss was found */
+    uint8_t holds;     /* times that it was not, up to a limit */
     /* The rest of a flow on credit; see credit.h. */
     bool is_starved;     /* one packet without credit tells the receiver so */
     uint32_t free;       /* packets that could leave before credit: those below this number */
@@ -124,6 +126,12 @@ static inline uint32_t gw_tx_tick(gw_time time)
 static inline uint32_t gw_tx_payload(const struct gw_tx_flow *flow, uint32_t seq)
 {
     return seq + 1 == flow->total ? flow->last_len : flow->path.mtu;
+}
+
+/* Packets that are missing when `bytes` of payload have arrived: all are full but the last. */
+static inline uint32_t gw_tx_missing(const struct gw_tx_flow *flow, uint64_t bytes)
+{
+    return (uint32_t)((flow->bytes - bytes + flow->path.mtu - 1) / flow->path.mtu);
 }
 
 /* Which packet of the span the record `at` in flight or lost is of: the seq >= una there. */

@@ -29,7 +29,8 @@ static void pfabric_init(void *state, const void *config, const struct gw_path *
 {
     struct pfabric *p = state;
     const struct pfabric_cfg *cfg = config;
-    gw_time rto = gw_rto_multiple(path, cfg->rto);
+    /* One that no answer can meet would never end, since it does not back off. */
+    gw_time rto = gw_rto_multiple(path, cfg->rto > GW_Q16_ONE ? cfg->rto : GW_Q16_ONE);
     gw_time least = cfg->rto_min < GW_RTO_BASE_MAX ? cfg->rto_min : GW_RTO_BASE_MAX;
     rto = rto < least ? least : rto;
     *p = (struct pfabric){.rto = rto ? rto : 1};
@@ -74,7 +75,7 @@ static enum gw_loss_verdict pfabric_on_timeout(void *state, const void *config, 
 
 static const struct gw_param params[] = {
     GW_PARAM(struct pfabric_cfg, Q16, rto, "3",
-             "timeout, multiple of the longest base RTT (section 4.2: about 3)"),
+             "timeout, multiple of the longest base RTT, at least 1 (section 4.2: about 3)"),
     GW_PARAM(struct pfabric_cfg, TIME, rto_min, "0",
              "smallest timeout; 0: none (DLCP, section 5.2, gives it TCP's)"),
     GW_PARAM(struct pfabric_cfg, COUNT, probe_after, "5",

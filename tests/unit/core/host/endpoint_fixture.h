@@ -31,7 +31,7 @@ struct endpoint_fixture {
     gw_time now;
     uint16_t ready[8]; /* ports that the endpoint reported and the test has not pulled */
     uint32_t ready_count;
-    bool may_lose_part; /* of what is sent */
+    gw_q16 bound; /* of what is sent */
 };
 
 /* cfg as the test wants it, before open: begin with fixture_cfg(). */
@@ -75,7 +75,7 @@ static inline int fixture_try_send(struct endpoint_fixture *f, uint64_t bytes, u
         .peer = THEIRS,
         .bytes = bytes,
         .class = class,
-        .may_lose_part = f->may_lose_part,
+        .bound = f->bound,
         .transport = &f->transport,
         .path = gw_test_path(&f->cfg, RATE_BPS, BRTT),
     };

@@ -427,7 +427,7 @@ static void flow_finish_tx__stops_in_mid_message(void **state)
     struct gw_endpoint_cfg cfg = part_cfg();
     struct gw_pkt pkts[8];
     fixture_open(&f, &cfg, "4000");
-    f.may_lose_part = true;
+    f.bound = GW_Q16_ONE;
     uint32_t flow = fixture_send(&f, TOTAL * MTU - 1);
     assert_int_equal(fixture_pull(&f, pkts, 8), 4);
     fixture_nack(&f, &pkts[1]);
@@ -458,7 +458,7 @@ static void flow_finish_tx__counts_what_is_missing(void **state)
         struct gw_endpoint_cfg cfg = part_cfg();
         struct gw_pkt pkt;
         fixture_open(&f, &cfg, "1000");
-        f.may_lose_part = true;
+        f.bound = GW_Q16_ONE;
         fixture_send(&f, 3 * MTU + 1);
         assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
         struct gw_pkt ack = final_ack(&pkt, 4, cases[i].bytes);
@@ -477,7 +477,7 @@ static void flow_finish_tx__does_not_send_again_what_is_given_up(void **state)
     struct gw_flow_info info;
     struct gw_pkt pkts[8];
     fixture_open(&f, &cfg, "4000");
-    f.may_lose_part = true;
+    f.bound = GW_Q16_ONE;
     uint32_t flow = fixture_send(&f, TOTAL * MTU);
     assert_int_equal(fixture_pull(&f, pkts, 4), 4);
     struct gw_pkt nack = fixture_answer(&pkts[0], GW_PKT_NACK, 0);
@@ -531,7 +531,7 @@ static void flow_finish_tx__lets_cum_pass_what_never_arrived(void **state)
     counting.on_loss = count_loss;
     f.transport.cc = &counting;
     losses = 0;
-    f.may_lose_part = true;
+    f.bound = GW_Q16_ONE;
     uint32_t flow = fixture_send(&f, 200 * MTU);
     assert_int_equal(fixture_pull(&f, pkts, SPAN), SPAN);
     fixture_nack(&f, &pkts[1]); /* this one is known already */
@@ -561,7 +561,7 @@ static void flow_finish_tx__survives_lies(void **state)
     struct gw_endpoint_cfg cfg = part_cfg();
     struct gw_pkt pkts[4];
     fixture_open(&f, &cfg, "1MB");
-    f.may_lose_part = true;
+    f.bound = GW_Q16_ONE;
     fixture_send(&f, 4 * MTU);
     assert_int_equal(fixture_pull(&f, pkts, 4), 4);
     for (uint32_t i = 0; i < 2; i++) { /* less than all cannot be all, or more */
@@ -615,7 +615,7 @@ static void flow_finish_tx__loses_only_what_is_far_behind(void **state)
     struct gw_pkt pkts[SPAN];
     struct gw_flow_info info;
     fixture_open(&f, &cfg, "1MB");
-    f.may_lose_part = true;
+    f.bound = GW_Q16_ONE;
     uint32_t flow = fixture_send(&f, 2 * SPAN * MTU);
     assert_int_equal(fixture_pull(&f, pkts, SPAN), SPAN);
     struct gw_pkt ack = fixture_answer(&pkts[SPAN / 2], GW_PKT_ACK, SPAN / 2 + 1);
@@ -640,7 +640,7 @@ static void flow_finish_tx__carries_class_and_importance(void **state)
                                .bytes = 4 * MTU,
                                .class = (uint8_t)(3 - i),
                                .is_unimportant = i == 1,
-                               .may_lose_part = true,
+                               .bound = GW_Q16_ONE,
                                .transport = &f.transport,
                                .path = gw_test_path(&cfg, RATE_BPS, BRTT)};
         assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);

@@ -272,6 +272,30 @@ static void strict_enqueue__shares_the_capacity(void **state)
     }
 }
 
+/* PIAS needs it: marks tell of the whole port, whichever class waits there. */
+static void prio_enqueue__marks_by_the_total(void **state)
+{
+    (void)state;
+    struct port port;
+    struct gw_qpkt first = {.size = SIZE, .class = GW_CLASS_DATA_MAX, .ecn = GW_ECN_ECT0};
+    port_open(&port, "prio", "mark", "enqueue", CAPACITY);
+    assert_int_equal(gw_algo_set(&port.ops->algo, &port.cfg, "kmin", "50%"), 0);
+    assert_int_equal(gw_algo_set(&port.ops->algo, &port.cfg, "kmax", "50%"), 0);
+    port.ops->init(port.memory, &port.cfg, CAPACITY);
+    const struct gw_qdisc_state *base = (const void *)port.memory;
+    for (uint32_t seq = 0; seq < SLOTS / 2; seq++)
+        put_class(&port, (uint8_t)(seq % 3), seq);
+    put_class(&port, GW_CLASS_CONTROL, SLOTS); /* does not count */
+    assert_int_equal(base->marks, 0);
+    put(&port, first, SLOTS / 2);
+    assert_int_equal(base->marks, 1);
+    expect(&port, SLOTS, TRIM_SIZE);
+    expect(&port, SLOTS / 2, SIZE);
+    expect(&port, 2, SIZE);
+    put(&port, first, SLOTS / 2 + 1);
+    assert_int_equal(base->marks, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +313,7 @@ int main(void)
         cmocka_unit_test(strict_dequeue__serves_higher_classes_first),
         cmocka_unit_test(strict_dequeue__never_inverts),
         cmocka_unit_test(strict_enqueue__shares_the_capacity),
+        cmocka_unit_test(prio_enqueue__marks_by_the_total),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,275 @@
+/*
+ * Blasts: flows whose data is not acknowledged (DLCP, sections 3.2.1 and 4.1; "blast" after the
+ * reliable blast UDP that it follows). Of the endpoint's inside; see endpoint_impl.h.
+ *
+ *   blast_tx.c       the sender begins and ends, and sends
+ *   blast_tx_hear.c  what its receiver's signals do
+ *   blast_rx.c       the receiver opens and ends, and takes data
+ *   blast_rx_hear.c  what its sender's signals do, and what time does
+ *   blast_signals.c  signals leave, and find their flow
+ *
+ * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
+ * control allows. What is still to be sent it keeps as a set of places, `due`; they leave in an
+ * order drawn anew for each blast. When nothing is due it says STOP. The receiver REPORTs how fast
+ * it receives; it answers a STOP by REQUESTs of what is missing, which makes that due again in the
+ * next *round*; and says FINISH, at any time, when it has enough. That ends the sender.
+ *
+ * Signals leave as control, so they overtake data. The receiver therefore answers a STOP when no
+ * data has come for a while: twice the largest delay of data over signals that it has seen. Both
+ * delays are by the clock of the sender, so that clocks need not agree.
+ *
+ * Signals may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
+ * detection, until they are answered, and the receiver FINISH, a few times. Nothing that is
+ * received is answered by more than one signal, but a STOP, by as many as there are words of places
+ * with something missing, at most once per round trip.
+ *
+ * Invariants: `due` has places of the message only, each once; a packet that arrived is marked
+ * before anything is said of it, and nothing is written outside the memory of its place; a running
+ * sender waits for its turn, its pace, or an answer, and has a timer armed for the latter two.
+ */
+#ifndef GW_CORE_BLAST_H
+#define GW_CORE_BLAST_H
+
+#include "base/arena.h"
+#include "base/bitmap.h"
+#include "core/blast_signal.h"
+#include "core/host/blast_order.h"
+#include "core/host/endpoint_impl.h"
+
+enum {
+    GW_BLASTS_MAX = 32768,
+    GW_BLAST_PACKETS_MAX = 1 << 24,
+    GW_BLAST_PERIODS = 8,      /* that the sender remembers */
+    GW_BLAST_FINISHES = 5,     /* copies of a FINISH; the time from one to the next doubles */
+    GW_BLAST_REPORTS_LOST = 3, /* periods without a report that count as nothing received (own
+                                  choice) */
+};
+
+/* Of how long data lags behind signals, no more than this is believed (own choice). */
+#define GW_BLAST_LAG_MAX (10 * GW_MS)
+
+enum gw_importance {
+    GW_UNIMPORTANT,
+    GW_IMPORTANT,
+    GW_IMPORTANCES,
+};
+
+/* The sender half. */
+struct gw_blast_tx {
+    struct gw_sender sender;
+    const struct gw_transport *transport; /* NULL: no blast is here */
+    struct gw_bitmap due[GW_IMPORTANCES]; /* turns whose places are to be sent */
+    uint32_t in_round[GW_IMPORTANCES];    /* of these, at the beginning of the round and since */
+    uint64_t *asked; /* bit w: word w of the message has been requested for this round */
+    struct gw_blast_order order;
+    uint32_t id;
+    uint32_t peer;
+    uint32_t key;
+    uint32_t tag;
+    uint32_t total;
+    uint32_t last_len;
+    uint32_t free_next;
+    uint16_t generation;
+    uint16_t round;
+    uint8_t importance; /* of the running train */
+    uint8_t holds;      /* times that the receiver was not ready, up to a limit */
+    bool is_bare;       /* without payload (simulation) */
+    bool is_accepted;   /* the receiver has been heard of, and takes data */
+    bool is_held;       /* it is not ready: nothing leaves until it is */
+    bool is_stopped;    /* nothing is due: a STOP waits for its answer */
+    bool has_last;      /* the last REQUEST for this round has come */
+    bool has_begun;     /* the first packet of this round has left */
+    bool important_first;
+    uint8_t ecn[GW_IMPORTANCES];
+    gw_q16 bound;
+    const unsigned char *data;
+    const uint64_t *important;
+    const uint16_t *notes;
+    uint64_t bytes;
+    uint64_t sent_packets;
+    uint32_t sent_most; /* different places that have been sent */
+    struct gw_cc_window window;
+    gw_time pace_at;   /* when the next train may leave */
+    gw_time joined_at; /* when it could have, had it been its turn */
+    gw_time rto;
+    gw_time progress_at;
+    gw_time rendezvous_at; /* when the first left */
+    gw_time signal_at;     /* when a signal is repeated; GW_TIME_NEVER: none waits for an answer */
+    gw_time signalled_at;  /* when it left last */
+    gw_time hold_at;       /* when to ask whether the receiver is ready, likewise */
+    gw_time report_at;     /* when a report will be missing, likewise */
+    gw_time round_at;      /* first packet of the round */
+    uint32_t period;       /* the present one of the round */
+    uint32_t reported;     /* periods before it have been reported, or were too long ago */
+    uint32_t sent[GW_BLAST_PERIODS]; /* wire bytes of period p, at p modulo their number */
+    uint64_t received;               /* payload that reports told of, roughly */
+    struct gw_path path;
+    uint64_t lb_state[GW_LB_STATE_MAX / 8];
+    uint64_t cc_state[GW_CC_STATE_MAX / 8];
+    uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
+};
+
+enum gw_blast_state {
+    GW_BLAST_FREE,      /* a RENDEZVOUS moves it on */
+    GW_BLAST_ACTIVE,    /* the packet that is enough, or a stall, moves it on */
+    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows */
+    GW_BLAST_DONE,      /* it has said so; answers by FINISH until another needs the place */
+    GW_BLAST_FAILED,    /* answers nothing, until another needs the place */
+};
+
+/* The receiver half. */
+struct gw_blast_rx {
+    struct gw_sender sender; /* of REQUESTs */
+    uint64_t *bits;          /* bit p: place p has arrived */
+    uint32_t peer;
+    uint32_t flow;
+    uint32_t key; /* of our packets to the peer */
+    uint32_t tag;
+    uint32_t total;
+    uint16_t mss;
+    uint16_t last_len;
+    uint32_t arrived;
+    uint32_t list_next; /* index of the next that is free, or done */
+    uint8_t state;      /* enum gw_blast_state */
+    uint8_t finishes;   /* copies of FINISH that have left */
+    uint8_t echoes;     /* entropies that wait to be reported */
+    uint8_t echoes_ce;  /* bit i: that one was of a packet with CE */
+    uint16_t echo[GW_SIGNAL_ECHOES];
+    uint16_t round;   /* the latest that has been heard of */
+    bool is_bare;     /* data without payload */
+    bool is_stopped;  /* its STOP has come, and is not answered */
+    bool is_answered; /* it has been answered */
+    bool has_begun;   /* data of the round has come */
+    uint64_t bytes;   /* payload that arrived */
+    gw_q16 bound;     /* of the sender */
+    gw_time rtt;      /* what the sender takes for the round trip */
+    const struct gw_finish *finish;
+    struct gw_rx_memory memory;
+    uint16_t *notes;
+    gw_time heard_at; /* last arrival of something new */
+    gw_time data_at;  /* last arrival of data */
+    gw_time data_sent_at;
+    gw_time round_at;      /* first data of the round */
+    uint32_t period;       /* of the round, that bytes are counted for */
+    uint32_t period_bytes; /* wire bytes that came in it; 0: nothing is to be reported */
+    uint32_t ask_word;     /* REQUESTs: the next word with something missing; total: none */
+    gw_time signal_delay;  /* arrival less sending, of the fastest signal; clocks differ */
+    gw_time lag;           /* largest delay of data in this round above that */
+    gw_time stop_at;       /* arrival of the STOP */
+    gw_time stop_sent_at;
+    gw_time answered_at;
+    gw_time finish_at; /* when FINISH is said again; GW_TIME_NEVER: no more */
+};
+
+static inline uint32_t gw_blast_tx_timer(const struct gw_endpoint *ep,
+                                         const struct gw_blast_tx *blast)
+{
+    return gw_blast_timer(ep) + (uint32_t)(blast - ep->blasts_tx);
+}
+
+static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
+                                         const struct gw_blast_rx *blast)
+{
+    return gw_blast_timer(ep) + ep->cfg.blasts_max + (uint32_t)(blast - ep->blasts_rx);
+}
+
+/* Whether a transport is for blasts. */
+static inline bool gw_transport_is_blast(const struct gw_transport *transport)
+{
+    return transport->cc->on_report != NULL;
+}
+
+/* blast_tx.c */
+
+/* As gw_endpoint_send(), whose checks have been made; `bytes` is not 0. */
+int gw_blast_tx_start(struct gw_endpoint *ep, const struct gw_send *send, uint32_t *flow,
+                      gw_time now);
+/* Something may leave: joins the egress ring, or waits for its time. */
+void gw_blast_tx_wake(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* All places are due, as in the beginning. */
+void gw_blast_tx_renew(struct gw_blast_tx *blast);
+/* A round begins; what is due in it follows. */
+void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* Place `place` is due, which is not due yet. */
+void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
+/* The period that `now` lies in; what was sent in those that are new is 0. */
+uint32_t gw_blast_tx_period(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* Says RENDEZVOUS, and what of the message it is about. */
+void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* Says STOP. */
+void gw_blast_tx_stop(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* Arms the timer for the earliest thing to do. */
+void gw_blast_tx_arm(struct gw_endpoint *ep, struct gw_blast_tx *blast);
+/* Ends with an event: as much has arrived as `packets` and `bytes` say, or it has stalled. */
+void gw_blast_tx_complete(struct gw_endpoint *ep, struct gw_blast_tx *blast, uint32_t packets,
+                          uint64_t bytes, gw_time now);
+void gw_blast_tx_fail(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* Ends without one. */
+void gw_blast_tx_drop(struct gw_endpoint *ep, struct gw_blast_tx *blast);
+
+/* blast_tx_hear.c: the packet remains the caller's. */
+void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
+                      gw_time now);
+void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+
+/* blast_rx.c */
+
+/* Data of a blast arrived; takes it. */
+void gw_blast_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
+/* A RENDEZVOUS of an unknown flow: opens it. Returns the marks of the answer. */
+uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
+/* The flow of a packet from its sender, or NULL. */
+struct gw_blast_rx *gw_blast_rx_of(const struct gw_endpoint *ep, const struct gw_pkt *pkt);
+/* It has ended: an event says that it was received, or failed. */
+void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
+                       gw_time now);
+/* It ends without one. */
+void gw_blast_rx_drop(struct gw_endpoint *ep, struct gw_blast_rx *blast);
+/* Reports the bytes of the period that is over, if any. */
+void gw_blast_rx_report(struct gw_endpoint *ep, struct gw_blast_rx *blast);
+/* Says FINISH. */
+void gw_blast_rx_finish(struct gw_endpoint *ep, const struct gw_blast_rx *blast, gw_time now);
+/* When it is to be said again, if it is not confirmed until then. */
+gw_time gw_blast_rx_finish_again(struct gw_blast_rx *blast, gw_time now);
+/* A round has been heard of that may be new. False: it is an old one. */
+bool gw_blast_rx_round(struct gw_blast_rx *blast, uint16_t round);
+
+/* blast_rx_hear.c: the packet remains the caller's. */
+void gw_blast_rx_hear(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
+void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now);
+/* Of the senders of REQUESTs. */
+extern const struct gw_sender_ops gw_blast_request_ops;
+
+/* blast_signals.c */
+
+/* What a signal says; the rest follows from the endpoint. */
+struct gw_blast_say {
+    enum gw_signal_op op;
+    uint32_t peer;
+    uint32_t flow;
+    uint32_t key;
+    uint32_t seq;
+    uint32_t word[2];
+    uint16_t number;
+    uint16_t index;
+    uint8_t marks;
+    gw_time time;
+};
+
+/* A packet that says it, or NULL: the pool is empty, which is counted. */
+struct gw_pkt *gw_blast_signal(struct gw_endpoint *ep, const struct gw_blast_say *say);
+/* Queues such a packet as control. False: the pool is empty. */
+bool gw_blast_say(struct gw_endpoint *ep, const struct gw_blast_say *say);
+/* A signal arrived; takes it. */
+void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
+
+/* endpoint.c's part */
+void gw_blast_expire(struct gw_endpoint *ep, uint32_t timer, gw_time now);
+/* Carves the tables out of the arena; makes them if it has memory. */
+void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
+                    struct gw_arena *arena);
+/* Gives up what uses `size` bytes at `memory`. */
+void gw_blast_forget(struct gw_endpoint *ep, const void *memory, uint64_t size);
+bool gw_blast_info(const struct gw_endpoint *ep, uint32_t flow, struct gw_flow_info *info);
+
+#endif

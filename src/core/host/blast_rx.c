@@ -1,0 +1,367 @@
+/*
+ * The receiver half of a blast opens, takes data, and ends; see blast.h.
+ *
+ * What arrives is put where it belongs, in any order, and marked. After each arrival the policy of
+ * core/finish is asked whether that is enough, and the bound of the sender; the stricter one rules.
+ * When it is, the flow lingers until its sender knows, since what is under way may as well be
+ * taken; if all has arrived there is nothing to linger for. Then its place is kept, as long as no
+ * other flow needs it, to answer a sender that has missed the end.
+ */
+#include "core/host/blast.h"
+
+#include "base/error.h"
+#include "base/stall.h"
+
+static uint64_t map_key(uint32_t peer, uint32_t flow)
+{
+    return (uint64_t)peer << 32 | flow;
+}
+
+struct gw_blast_rx *gw_blast_rx_of(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    if (ep->cfg.blasts_max == 0)
+        return NULL;
+    uint32_t index = gw_map_get(&ep->blast_map, map_key(pkt->src, pkt->flow));
+    return index == GW_MAP_NONE ? NULL : &ep->blasts_rx[index];
+}
+
+/* A place for a flow, if need be that of the one that ended first; or NULL. */
+static struct gw_blast_rx *take_place(struct gw_endpoint *ep)
+{
+    uint32_t index = ep->blast_rx_free;
+    if (index != GW_FLOW_NONE) {
+        ep->blast_rx_free = ep->blasts_rx[index].list_next;
+        return &ep->blasts_rx[index];
+    }
+    index = ep->blast_done_head;
+    if (index == GW_FLOW_NONE)
+        return NULL;
+    struct gw_blast_rx *blast = &ep->blasts_rx[index];
+    ep->blast_done_head = blast->list_next;
+    gw_map_remove(&ep->blast_map, map_key(blast->peer, blast->flow));
+    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
+    return blast;
+}
+
+/* ---- Opening. ---- */
+
+static bool rendezvous_is_sound(const struct gw_pkt *pkt)
+{
+    return pkt->signal.word[0] > 0 && pkt->signal.number > 0 && pkt->index > 0 &&
+           pkt->index <= pkt->signal.number;
+}
+
+/* Payload bytes of the message that a sound RENDEZVOUS announces. */
+static uint64_t bytes_of(const struct gw_pkt *pkt)
+{
+    return (uint64_t)(pkt->signal.word[0] - 1) * pkt->signal.number + pkt->index;
+}
+
+/* Whether posted memory is too small for the message. */
+static bool is_too_small(const struct gw_expect *posted, const struct gw_pkt *pkt)
+{
+    return bytes_of(pkt) > posted->bytes ||
+           ((posted->arrived || posted->notes) && pkt->signal.word[0] > posted->packets_max);
+}
+
+static void describe(const struct gw_endpoint *ep, struct gw_blast_rx *blast,
+                     const struct gw_pkt *pkt, const struct gw_expect *posted, gw_time now)
+{
+    const uint32_t rtt_us = pkt->seq >> GW_SIGNAL_RTT_SHIFT;
+    *blast = (struct gw_blast_rx){
+        .sender = {.ops = &gw_blast_request_ops, .class = GW_CLASS_DATA_MAX},
+        .bits = blast->bits,
+        .peer = pkt->src,
+        .flow = pkt->flow,
+        .key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow),
+        .tag = pkt->signal.word[1],
+        .total = pkt->signal.word[0],
+        .mss = pkt->signal.number,
+        .last_len = pkt->index,
+        .state = GW_BLAST_ACTIVE,
+        .is_bare = !posted,
+        .bound = pkt->seq & GW_SIGNAL_BOUND_MAX,
+        .rtt = (rtt_us ? rtt_us : 1) * GW_US,
+        .finish = posted ? posted->finish : ep->cfg.finish,
+        .heard_at = now,
+        .data_at = now,
+        .signal_delay = now - pkt->sent_at,
+        .finish_at = GW_TIME_NEVER,
+    };
+    blast->sender.port = (uint16_t)(blast->key % ep->node.port_count);
+    if (posted) {
+        blast->memory = (struct gw_rx_memory){posted->data, posted->bytes, posted->arrived};
+        blast->notes = posted->notes;
+    }
+}
+
+uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
+{
+    if (!rendezvous_is_sound(pkt)) {
+        ep->stats.malformed++;
+        return GW_SIGNAL_REFUSED;
+    }
+    bool is_bare = pkt->signal.marks & GW_SIGNAL_BARE;
+    struct gw_expect *posted =
+        is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->signal.word[1]);
+    if (pkt->signal.word[0] > ep->cfg.blast_packets_max || (posted && is_too_small(posted, pkt))) {
+        ep->stats.rendezvous_refused++;
+        return GW_SIGNAL_REFUSED;
+    }
+    struct gw_blast_rx *blast = NULL;
+    if ((is_bare || posted) && gw_endpoint_has_event_room(ep))
+        blast = take_place(ep);
+    if (!blast) {
+        ep->stats.rendezvous_early++;
+        return GW_SIGNAL_NOT_READY;
+    }
+    describe(ep, blast, pkt, posted, now);
+    memset(blast->bits, 0, gw_bitmap_words(blast->total) * sizeof(uint64_t));
+    if (posted) {
+        posted->data = NULL;
+        gw_endpoint_trim(ep);
+    }
+    ep->promised++;
+    int error = gw_map_put(&ep->blast_map, map_key(blast->peer, blast->flow),
+                           (uint32_t)(blast - ep->blasts_rx));
+    GW_ASSERT(error == GW_OK);
+    if (ep->cfg.stall)
+        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), gw_stall_at(now, ep->cfg.stall));
+    return 0;
+}
+
+/* ---- The end. ---- */
+
+/* The flow has no event to post any more; its place is free for others, the oldest first. */
+static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
+{
+    uint32_t index = (uint32_t)(blast - ep->blasts_rx);
+    gw_egress_leave(ep, &blast->sender);
+    ep->promised--;
+    blast->memory = (struct gw_rx_memory){0};
+    blast->notes = NULL;
+    blast->state = (uint8_t)state;
+    blast->is_stopped = false;
+    blast->period_bytes = 0;
+    blast->list_next = GW_FLOW_NONE;
+    if (ep->blast_done_head == GW_FLOW_NONE)
+        ep->blast_done_head = index;
+    else
+        ep->blasts_rx[ep->blast_done_tail].list_next = index;
+    ep->blast_done_tail = index;
+    if (state == GW_BLAST_FAILED)
+        blast->finish_at = GW_TIME_NEVER;
+    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+}
+
+void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
+                       gw_time now)
+{
+    /* A flow that never got anything, and has no memory, is nobody's. */
+    bool is_nobodys = blast->is_bare && blast->arrived == 0;
+    retire(ep, blast, kind == GW_EVENT_RECEIVED ? GW_BLAST_DONE : GW_BLAST_FAILED);
+    if (is_nobodys)
+        return;
+    gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
+                                            .flow = blast->flow,
+                                            .peer = blast->peer,
+                                            .tag = blast->tag,
+                                            .bytes = blast->bytes,
+                                            .missing = blast->total - blast->arrived,
+                                            .mss = blast->mss,
+                                            .at = now});
+}
+
+void gw_blast_rx_drop(struct gw_endpoint *ep, struct gw_blast_rx *blast)
+{
+    retire(ep, blast, GW_BLAST_FAILED);
+}
+
+void gw_blast_rx_finish(struct gw_endpoint *ep, const struct gw_blast_rx *blast, gw_time now)
+{
+    gw_blast_say(ep, &(struct gw_blast_say){
+                         .op = GW_SIGNAL_FINISH,
+                         .peer = blast->peer,
+                         .flow = blast->flow,
+                         .key = blast->key,
+                         .seq = blast->arrived,
+                         .number = blast->round,
+                         .word = {(uint32_t)blast->bytes, (uint32_t)(blast->bytes >> 32)},
+                         .time = now,
+                     });
+}
+
+gw_time gw_blast_rx_finish_again(struct gw_blast_rx *blast, gw_time now)
+{
+    return gw_time_add(now, (2 * blast->rtt << blast->finishes++) + GW_US);
+}
+
+/* It has enough. */
+static void be_enough(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
+{
+    if (blast->state == GW_BLAST_ACTIVE) {
+        blast->state = GW_BLAST_LINGERING;
+        blast->is_stopped = false;
+        blast->period_bytes = 0;
+        gw_egress_leave(ep, &blast->sender);
+        gw_blast_rx_finish(ep, blast, now);
+        blast->finish_at = gw_blast_rx_finish_again(blast, now);
+        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+    }
+    if (blast->arrived == blast->total)
+        gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
+}
+
+/* ---- Data. ---- */
+
+bool gw_blast_rx_round(struct gw_blast_rx *blast, uint16_t round)
+{
+    int16_t ahead = (int16_t)(uint16_t)(round - blast->round);
+    if (ahead > 0) {
+        blast->round = round;
+        blast->is_stopped = blast->is_answered = blast->has_begun = false;
+        blast->lag = 0;
+        blast->period_bytes = blast->echoes = blast->echoes_ce = 0; /* nobody waits for them */
+    }
+    return ahead >= 0;
+}
+
+void gw_blast_rx_report(struct gw_endpoint *ep, struct gw_blast_rx *blast)
+{
+    if (blast->period_bytes == 0)
+        return;
+    gw_blast_say(
+        ep,
+        &(struct gw_blast_say){
+            .op = GW_SIGNAL_REPORT,
+            .peer = blast->peer,
+            .flow = blast->flow,
+            .key = blast->key,
+            .seq = (uint32_t)blast->round << GW_SIGNAL_ROUND_SHIFT | (blast->period & UINT16_MAX),
+            .word = {blast->period_bytes, (uint32_t)blast->echo[1] << 16 | blast->echo[0]},
+            .index = blast->echo[2],
+            .number = blast->echo[3],
+            .marks = (uint8_t)(blast->echoes << GW_SIGNAL_ECHOES_SHIFT | blast->echoes_ce),
+            .time = blast->data_sent_at,
+        });
+    blast->period_bytes = 0;
+    blast->echoes = blast->echoes_ce = 0;
+    memset(blast->echo, 0, sizeof(blast->echo));
+}
+
+/* Counts a packet of the present round for the next report. */
+static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
+                  gw_time now)
+{
+    if (!blast->has_begun) {
+        blast->has_begun = true;
+        blast->round_at = now;
+        blast->period = 0;
+    }
+    uint32_t period = (uint32_t)((now - blast->round_at) / ep->cfg.report_every);
+    if (period != blast->period)
+        gw_blast_rx_report(ep, blast);
+    blast->period = period;
+    blast->period_bytes += pkt->q.size;
+    /* The latest ones, in turn. */
+    uint32_t at = blast->arrived % GW_SIGNAL_ECHOES;
+    if (blast->echoes < GW_SIGNAL_ECHOES)
+        at = blast->echoes++;
+    blast->echo[at] = pkt->entropy;
+    blast->echoes_ce &= (uint8_t) ~(1u << at);
+    blast->echoes_ce |= (uint8_t)((pkt->q.ecn == GW_ECN_CE) << at);
+    gw_endpoint_arm_by(ep, gw_blast_rx_timer(ep, blast),
+                       gw_time_add(blast->round_at, (gw_time)(period + 1) * ep->cfg.report_every));
+}
+
+/* How much longer than the fastest signal the packet was under way. Of times of another clock only
+ * the lower 48 bits are known (core/codec.h). */
+static void measure_lag(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
+                        gw_time now)
+{
+    int64_t lag = (int64_t)((now - pkt->sent_at - blast->signal_delay) << 16) >> 16;
+    if (lag < 0)
+        lag = 0;
+    gw_time most = (gw_time)lag < GW_BLAST_LAG_MAX ? (gw_time)lag : GW_BLAST_LAG_MAX;
+    if (most > blast->lag)
+        blast->lag = most;
+    if (most > ep->blast_lag)
+        ep->blast_lag = most;
+    else
+        ep->blast_lag -= (ep->blast_lag - most) / 64;
+}
+
+/* Whether a packet is of the message as its RENDEZVOUS said. */
+static bool data_is_sound(const struct gw_blast_rx *blast, const struct gw_pkt *pkt)
+{
+    uint32_t len = pkt->seq + 1 == blast->total ? blast->last_len : blast->mss;
+    return pkt->seq < blast->total && pkt->data.total == blast->total &&
+           pkt->data.mss == blast->mss && pkt->data.len == len;
+}
+
+/* Puts the payload where it belongs. False: there is no memory for it. */
+static bool store(const struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt)
+{
+    if ((pkt->buf == GW_BUF_NONE) != blast->is_bare)
+        return false;
+    if (pkt->buf != GW_BUF_NONE)
+        memcpy(blast->memory.data + (uint64_t)pkt->seq * blast->mss,
+               gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
+    if (blast->memory.arrived_bits)
+        blast->memory.arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
+    if (blast->notes)
+        blast->notes[pkt->seq] = (uint16_t)pkt->data.tag;
+    return true;
+}
+
+/* Takes a packet of an open flow in, once it is known to be sound. */
+static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
+                 gw_time now)
+{
+    uint64_t *word = &blast->bits[pkt->seq / 64];
+    const uint64_t bit = UINT64_C(1) << (pkt->seq % 64);
+    measure_lag(ep, blast, pkt, now);
+    blast->data_at = now;
+    blast->data_sent_at = pkt->sent_at;
+    bool is_present = gw_blast_rx_round(blast, (uint16_t)(pkt->data.tag >> GW_SIGNAL_ROUND_SHIFT));
+    if (is_present && blast->state == GW_BLAST_ACTIVE)
+        count(ep, blast, pkt, now);
+    if (*word & bit) {
+        ep->stats.duplicates++;
+        return;
+    }
+    if (!store(ep, blast, pkt)) {
+        ep->stats.refused++;
+        return;
+    }
+    *word |= bit;
+    blast->arrived++;
+    blast->bytes += pkt->data.len;
+    blast->heard_at = now;
+    ep->stats.progress++;
+    const struct gw_finish_sample sample = {
+        .total = blast->total,
+        .arrived = blast->arrived,
+        .tag = blast->tag,
+        .bound = blast->bound,
+    };
+    if (gw_finish_is_enough(blast->finish, &sample))
+        be_enough(ep, blast, now);
+}
+
+void gw_blast_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
+{
+    ep->stats.data_received++;
+    struct gw_blast_rx *blast = gw_blast_rx_of(ep, pkt);
+    if (!blast)
+        ep->stats.early++;
+    else if (pkt->q.flags & GW_PKT_TRIMMED || !data_is_sound(blast, pkt))
+        ep->stats.malformed++;
+    else if (blast->state == GW_BLAST_FAILED)
+        ep->stats.refused++;
+    else if (blast->state == GW_BLAST_DONE)
+        ep->stats.duplicates++;
+    else
+        take(ep, blast, pkt, now);
+    gw_pkt_release(ep->pool, pkt);
+}

@@ -1,0 +1,438 @@
+/*
+ * The sender half of a blast begins, sends and ends; see blast.h.
+ *
+ * Important and unimportant places have sets of their own, since a train shares its ECN. Trains
+ * take turns so that of both about the same part of what is due has left, or the important ones go
+ * first, as the application wishes.
+ *
+ * The pace is kept from train to train. A train that comes late because a timer did is made good
+ * for, but not the time in which others had their turn at the port.
+ */
+#include "core/host/blast.h"
+
+#include "base/error.h"
+#include "base/pacer.h"
+#include "base/stall.h"
+#include "core/host/announce.h"
+
+/* ---- What is due. ---- */
+
+static uint32_t due_count(const struct gw_blast_tx *blast)
+{
+    return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
+}
+
+static enum gw_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
+{
+    if (!blast->important)
+        return GW_IMPORTANT;
+    return blast->important[place / 64] >> (place % 64) & 1 ? GW_IMPORTANT : GW_UNIMPORTANT;
+}
+
+void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
+{
+    enum gw_importance importance = importance_of(blast, place);
+    gw_bitmap_set(&blast->due[importance], gw_blast_order_turn(&blast->order, place));
+    blast->in_round[importance]++;
+}
+
+void gw_blast_tx_renew(struct gw_blast_tx *blast)
+{
+    gw_bitmap_fill(&blast->due[GW_IMPORTANT], blast->total, !blast->important);
+    gw_bitmap_fill(&blast->due[GW_UNIMPORTANT], blast->total, false);
+    blast->in_round[GW_IMPORTANT] = blast->due[GW_IMPORTANT].count;
+    blast->in_round[GW_UNIMPORTANT] = 0;
+    for (uint32_t place = 0; blast->important && place < blast->total; place++)
+        gw_blast_tx_demand(blast, place);
+}
+
+void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    const uint32_t words = gw_bitmap_words(blast->total);
+    (void)ep;
+    blast->round++;
+    blast->is_stopped = blast->has_last = blast->has_begun = false;
+    blast->in_round[GW_UNIMPORTANT] = blast->in_round[GW_IMPORTANT] = 0;
+    memset(blast->asked, 0, gw_bitmap_words(words) * sizeof(uint64_t));
+    transport->cc->on_round(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &blast->window,
+                            now);
+}
+
+/* Which of the two has the next train. */
+static enum gw_importance choose(const struct gw_blast_tx *blast)
+{
+    const uint64_t important = blast->due[GW_IMPORTANT].count;
+    const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;
+    if (!unimportant || (important && blast->important_first))
+        return GW_IMPORTANT;
+    return important * blast->in_round[GW_UNIMPORTANT] >=
+                   unimportant * blast->in_round[GW_IMPORTANT]
+               ? GW_IMPORTANT
+               : GW_UNIMPORTANT;
+}
+
+/* ---- Periods. ---- */
+
+uint32_t gw_blast_tx_period(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    uint32_t period = (uint32_t)((now - blast->round_at) / ep->cfg.report_every);
+    for (uint32_t i = 0; i < GW_BLAST_PERIODS && blast->period != period; i++)
+        blast->sent[++blast->period % GW_BLAST_PERIODS] = 0;
+    return blast->period = period;
+}
+
+static void count_sent(const struct gw_endpoint *ep, struct gw_blast_tx *blast, uint32_t bytes,
+                       gw_time now)
+{
+    if (!blast->has_begun) {
+        blast->has_begun = true;
+        blast->round_at = now;
+        blast->period = blast->reported = 0;
+        memset(blast->sent, 0, sizeof(blast->sent));
+        blast->report_at =
+            gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
+    }
+    blast->sent[gw_blast_tx_period(ep, blast, now) % GW_BLAST_PERIODS] += bytes;
+}
+
+/* ---- Signals and timers. ---- */
+
+void gw_blast_tx_arm(struct gw_endpoint *ep, struct gw_blast_tx *blast)
+{
+    gw_time at = gw_stall_at(blast->progress_at, ep->cfg.stall);
+    if (gw_deadline_before(blast->hold_at, at))
+        at = blast->hold_at;
+    if (gw_deadline_before(blast->signal_at, at))
+        at = blast->signal_at;
+    if (gw_deadline_before(blast->report_at, at))
+        at = blast->report_at;
+    if (due_count(blast) && !blast->is_held && !blast->sender.in_ring &&
+        gw_deadline_before(blast->pace_at, at))
+        at = blast->pace_at;
+    gw_endpoint_arm(ep, gw_blast_tx_timer(ep, blast), at);
+}
+
+/* The base round trip in microseconds, as a RENDEZVOUS tells it. */
+static uint32_t rtt_us(const struct gw_blast_tx *blast)
+{
+    gw_time us = (blast->path.brtt + GW_US - 1) / GW_US;
+    return us < UINT16_MAX ? (uint32_t)us : UINT16_MAX;
+}
+
+/* What was just said is said again unless it is answered. */
+static void await(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    blast->signalled_at = now;
+    blast->signal_at = gw_time_add(now, blast->rto);
+    gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->signal_at);
+}
+
+void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    gw_q16 bound = blast->bound < GW_SIGNAL_BOUND_MAX ? blast->bound : GW_SIGNAL_BOUND_MAX;
+    gw_blast_say(ep, &(struct gw_blast_say){
+                         .op = GW_SIGNAL_RENDEZVOUS,
+                         .peer = blast->peer,
+                         .flow = blast->id,
+                         .key = blast->key,
+                         .seq = rtt_us(blast) << GW_SIGNAL_RTT_SHIFT | (uint32_t)bound,
+                         .word = {blast->total, blast->tag},
+                         .number = (uint16_t)blast->path.mtu,
+                         .index = (uint16_t)blast->last_len,
+                         .marks = blast->is_bare ? GW_SIGNAL_BARE : 0,
+                         .time = now,
+                     });
+    await(ep, blast, now);
+}
+
+void gw_blast_tx_stop(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    blast->is_stopped = true;
+    blast->report_at = GW_TIME_NEVER;
+    gw_blast_say(ep, &(struct gw_blast_say){
+                         .op = GW_SIGNAL_STOP,
+                         .peer = blast->peer,
+                         .flow = blast->id,
+                         .key = blast->key,
+                         .seq = blast->round,
+                         .time = now,
+                     });
+    await(ep, blast, now);
+}
+
+/* Nothing is due any more. In a round that the receiver asked for it may ask for more. */
+static void run_dry(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    if (blast->round == 0 || blast->has_last)
+        gw_blast_tx_stop(ep, blast, now);
+    else
+        await(ep, blast, now);
+}
+
+/* ---- Sending. ---- */
+
+static bool is_early(const struct gw_blast_tx *blast, gw_time now)
+{
+    return !blast->sender.train_left && gw_time_before(now, blast->pace_at);
+}
+
+void gw_blast_tx_wake(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    if (blast->sender.in_ring || blast->is_held || !due_count(blast))
+        return;
+    if (is_early(blast, now)) {
+        gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
+        return;
+    }
+    blast->joined_at = now;
+    gw_egress_join(ep, &blast->sender);
+}
+
+static bool blast_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
+                           gw_time now)
+{
+    const struct gw_blast_tx *blast = (const struct gw_blast_tx *)sender;
+    (void)ep;
+    return due_count(blast) && !blast->is_held && !is_early(blast, now);
+}
+
+/* A train begins: its importance, path, and what it may make good for. */
+static void begin_train(struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    gw_time late =
+        gw_time_before(blast->pace_at, blast->joined_at) ? blast->joined_at - blast->pace_at : 0;
+    blast->pace_at = now - (late < GW_PACER_LATE_MAX ? late : GW_PACER_LATE_MAX);
+    blast->joined_at = now;
+    blast->importance = (uint8_t)choose(blast);
+    blast->sender.entropy =
+        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, blast->path.mtu, now);
+}
+
+static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_blast_tx *blast,
+                               struct gw_pkt *pkt, uint32_t place, gw_time now)
+{
+    const uint32_t len = place + 1 == blast->total ? blast->last_len : blast->path.mtu;
+    const uint32_t note = blast->notes ? blast->notes[place] : 0;
+    pkt->q = (struct gw_qpkt){
+        .size = len + ep->cfg.hdr,
+        .key = blast->key,
+        .class = blast->sender.class,
+        .ecn = blast->ecn[blast->importance],
+        .flags = GW_PKT_BLAST,
+        .kind = GW_PKT_DATA,
+    };
+    if (blast->sender.leads && blast->sent_packets == 0)
+        pkt->q.flags |= GW_PKT_HEAD;
+    pkt->src = ep->cfg.address;
+    pkt->dst = blast->peer;
+    pkt->flow = blast->id;
+    pkt->sent_at = now;
+    pkt->seq = place;
+    pkt->entropy = blast->sender.entropy;
+    pkt->echo_entropy = 0;
+    pkt->data.total = blast->total;
+    pkt->data.len = (uint16_t)len;
+    pkt->data.mss = (uint16_t)blast->path.mtu;
+    pkt->data.tag = (uint32_t)blast->round << GW_SIGNAL_ROUND_SHIFT | note;
+    if (blast->data)
+        memcpy(gw_buf_bytes(ep->pool->bufs, pkt->buf),
+               blast->data + (uint64_t)place * blast->path.mtu, len);
+    return pkt;
+}
+
+/* After a packet of `bytes` on the wire. A short one ends its train, as the kernel wants it. */
+static void end_packet(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
+                       gw_time now)
+{
+    count_sent(ep, blast, pkt->q.size, now);
+    if (blast->round == 0 && blast->total - due_count(blast) > blast->sent_most)
+        blast->sent_most = blast->total - due_count(blast);
+    blast->sent_packets++;
+    ep->stats.data_sent++;
+    ep->stats.retransmits += blast->round > 0;
+    blast->pace_at = gw_time_add(blast->pace_at, gw_serialisation(blast->window.pace, pkt->q.size));
+    if (blast->due[blast->importance].count == 0 || pkt->data.len < blast->path.mtu)
+        blast->sender.train_left = 0;
+    if (due_count(blast) == 0)
+        run_dry(ep, blast, now);
+    else if (is_early(blast, now))
+        gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
+}
+
+static struct gw_pkt *blast_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
+{
+    struct gw_blast_tx *blast = (struct gw_blast_tx *)sender;
+    struct gw_pkt *pkt = gw_sender_claim(ep, blast->data != NULL);
+    if (!pkt) {
+        blast->pace_at = gw_time_add(now, blast->rto);
+        sender->train_left = 0;
+        gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
+        return NULL;
+    }
+    if (gw_sender_begins_train(ep, sender))
+        begin_train(blast, now);
+    struct gw_bitmap *due = &blast->due[blast->importance];
+    uint32_t turn = gw_bitmap_first(due);
+    gw_bitmap_clear(due, turn);
+    data_pkt(ep, blast, pkt, gw_blast_order_place(&blast->order, turn), now);
+    end_packet(ep, blast, pkt, now);
+    return pkt;
+}
+
+static const struct gw_sender_ops blast_sender_ops = {
+    .can_send = blast_can_send,
+    .emit = blast_emit,
+};
+
+/* ---- Beginning and end. ---- */
+
+static void start_algorithms(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    memset(blast->loss_state, 0, sizeof(blast->loss_state));
+    memset(blast->lb_state, 0, sizeof(blast->lb_state));
+    memset(blast->cc_state, 0, sizeof(blast->cc_state));
+    blast->window = (struct gw_cc_window){0};
+    transport->cc->init(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &blast->window,
+                        now);
+    transport->lb->init(blast->lb_state, transport->lb_cfg.bytes, &blast->path,
+                        gw_prng_derive(ep->cfg.seed, (uint64_t)blast->id + 1));
+    transport->loss->init(blast->loss_state, transport->loss_cfg.bytes, &blast->path);
+    blast->rto = transport->loss->period(blast->loss_state, transport->loss_cfg.bytes);
+}
+
+/* Announces the burst that the blast begins, if switches are to know of it. True: data waits. */
+static bool announce_burst(struct gw_endpoint *ep, struct gw_blast_tx *blast,
+                           const struct gw_notice_terms *terms, gw_time now)
+{
+    if (terms->units == 0 || blast->peer == ep->cfg.address)
+        return false;
+    struct gw_burst burst = {
+        .terms = *terms,
+        .peer = blast->peer,
+        .flow = blast->id,
+        .key = blast->key,
+        .ecn = blast->ecn[choose(blast)],
+    };
+    if (burst.terms.rtt == 0)
+        burst.terms.rtt = blast->path.brtt;
+    blast->joined_at = now;
+    bool waits = gw_announce_begin(ep, &blast->sender, &burst, now);
+    if (waits && blast->sender.leads)
+        begin_train(blast, now);
+    return waits;
+}
+
+/* What the blast is about, before anything has happened. */
+static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_send *send,
+                     gw_time now)
+{
+    const uint32_t mtu = ep->cfg.mtu;
+    /* The tables, and what a place keeps from one blast to the next. */
+    *blast = (struct gw_blast_tx){
+        .transport = send->transport,
+        .due = {blast->due[0], blast->due[1]},
+        .asked = blast->asked,
+        .id = blast->id,
+        .generation = blast->generation,
+        .peer = send->peer,
+        .key = gw_flow_key(ep->cfg.address, send->peer, blast->id),
+        .tag = send->tag,
+        .bytes = send->bytes,
+        .total = (uint32_t)((send->bytes + mtu - 1) / mtu),
+        .is_bare = !send->data,
+        .important_first = send->important_first,
+        .ecn = {GW_ECN_NOT_ECT,
+                send->is_unimportant && !send->important ? GW_ECN_NOT_ECT : GW_ECN_ECT0},
+        .bound = send->bound > 0 ? send->bound : 0,
+        .data = send->data,
+        .important = send->important,
+        .notes = send->notes,
+        .path = send->path,
+        .pace_at = now,
+        .progress_at = now,
+        .rendezvous_at = now,
+        .hold_at = GW_TIME_NEVER,
+        .report_at = GW_TIME_NEVER,
+    };
+    blast->path.mtu = mtu;
+    blast->path.hdr = ep->cfg.hdr;
+    blast->last_len = (uint32_t)(send->bytes - (uint64_t)(blast->total - 1) * mtu);
+    blast->sender = (struct gw_sender){
+        .ops = &blast_sender_ops,
+        .port = (uint16_t)(blast->key % ep->node.port_count),
+        .class = send->class,
+    };
+}
+
+int gw_blast_tx_start(struct gw_endpoint *ep, const struct gw_send *send, uint32_t *flow,
+                      gw_time now)
+{
+    if ((send->bytes + ep->cfg.mtu - 1) / ep->cfg.mtu > ep->cfg.blast_packets_max)
+        return GW_ERR_INVALID;
+    uint32_t index = ep->blast_tx_free;
+    if (index == GW_FLOW_NONE)
+        return GW_ERR_NO_ROOM;
+    struct gw_blast_tx *blast = &ep->blasts_tx[index];
+    ep->blast_tx_free = blast->free_next;
+    ep->promised++;
+    *flow = blast->id = (uint32_t)blast->generation << 16 | (ep->cfg.tx_flows_max + index);
+    describe(ep, blast, send, now);
+    struct gw_prng prng = gw_prng_derive(ep->cfg.seed, UINT64_C(1) << 33 | blast->id);
+    blast->order = gw_blast_order_draw(blast->total, &prng);
+    gw_blast_tx_renew(blast);
+    start_algorithms(ep, blast, now);
+    gw_blast_tx_announce(ep, blast, now);
+    gw_blast_tx_arm(ep, blast);
+    if (!announce_burst(ep, blast, &send->notice, now))
+        gw_blast_tx_wake(ep, blast, now);
+    return GW_OK;
+}
+
+void gw_blast_tx_drop(struct gw_endpoint *ep, struct gw_blast_tx *blast)
+{
+    if (blast->sender.announcer)
+        gw_announce_give_up(ep, &blast->sender);
+    gw_egress_leave(ep, &blast->sender);
+    gw_endpoint_arm(ep, gw_blast_tx_timer(ep, blast), GW_TIME_NEVER);
+    ep->promised--;
+    blast->transport = NULL;
+    blast->generation++;
+    blast->free_next = ep->blast_tx_free;
+    ep->blast_tx_free = (uint32_t)(blast - ep->blasts_tx);
+}
+
+/* An event of the blast, to be filled in. */
+static struct gw_event event_of(const struct gw_blast_tx *blast, enum gw_event_kind kind,
+                                gw_time now)
+{
+    return (struct gw_event){.kind = kind,
+                             .flow = blast->id,
+                             .peer = blast->peer,
+                             .tag = blast->tag,
+                             .bytes = blast->bytes,
+                             .mss = (uint16_t)blast->path.mtu,
+                             .retransmits = blast->sent_packets - blast->sent_most,
+                             .at = now};
+}
+
+void gw_blast_tx_complete(struct gw_endpoint *ep, struct gw_blast_tx *blast, uint32_t packets,
+                          uint64_t bytes, gw_time now)
+{
+    struct gw_event event = event_of(blast, GW_EVENT_SENT, now);
+    event.bytes = bytes;
+    event.missing = blast->total - packets;
+    if (blast->sender.announcer)
+        gw_announce_end(ep, &blast->sender, now);
+    gw_blast_tx_drop(ep, blast);
+    gw_endpoint_post(ep, &event);
+}
+
+void gw_blast_tx_fail(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    struct gw_event event = event_of(blast, GW_EVENT_FAILED, now);
+    gw_blast_tx_drop(ep, blast);
+    gw_endpoint_post(ep, &event);
+}

@@ -1,0 +1,295 @@
+/*
+ * The sender half of a blast hears of its receiver, or hears nothing for too long; see blast.h.
+ *
+ * A receiver that has no memory for the message yet says so: all that was sent is dropped there, so
+ * all is due again, and the RENDEZVOUS asks at growing distances (as a flow does, flow_repair.c).
+ *
+ * REQUESTs answer the STOP of a round. The first begins the next one, others add to it, and the
+ * last says that it is. A word of places that comes twice is taken once, so that what the network
+ * doubles costs nothing. If the last one is lost, the sender does not wait for it for ever.
+ */
+#include "core/host/blast.h"
+
+#include "base/stall.h"
+
+enum {
+    /* Between questions whether the receiver is ready: from an eighth of a base RTT, doubled each
+     * time, to four. */
+    HOLD_SHIFT_FIRST = 3,
+    HOLD_SHIFT_MAX = 5,
+};
+
+/* Signals that are lost are repeated no later than this, whatever loss detection thinks. */
+#define RTO_MAX (8 * GW_S)
+
+static bool is_due(const struct gw_blast_tx *blast)
+{
+    return blast->due[GW_UNIMPORTANT].count || blast->due[GW_IMPORTANT].count;
+}
+
+static void refresh_rto(struct gw_blast_tx *blast)
+{
+    const struct gw_transport *transport = blast->transport;
+    gw_time rto = transport->loss->period(blast->loss_state, transport->loss_cfg.bytes);
+    blast->rto = rto < RTO_MAX ? rto : RTO_MAX;
+}
+
+/* A signal was answered that left at the time that the answer echoes. */
+static void take_rtt(struct gw_blast_tx *blast, const struct gw_pkt *pkt, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    if (gw_time_before(now, pkt->sent_at) || gw_time_before(pkt->sent_at, blast->rendezvous_at))
+        return; /* of no signal of ours */
+    transport->loss->on_ack(blast->loss_state, transport->loss_cfg.bytes, pkt->sent_at,
+                            now - pkt->sent_at);
+    refresh_rto(blast);
+}
+
+/* The receiver has been heard of, and takes data. */
+static void be_accepted(struct gw_blast_tx *blast)
+{
+    if (blast->is_accepted)
+        return;
+    blast->is_accepted = true;
+    blast->is_held = false;
+    blast->hold_at = GW_TIME_NEVER;
+    if (!blast->is_stopped)
+        blast->signal_at = GW_TIME_NEVER;
+}
+
+/* The receiver is not ready: what was sent is lost, and the rendezvous asks again. */
+static void hold(struct gw_blast_tx *blast, gw_time now)
+{
+    if (blast->is_accepted || blast->hold_at != GW_TIME_NEVER)
+        return; /* old news */
+    gw_blast_tx_renew(blast);
+    blast->is_held = true;
+    blast->is_stopped = blast->has_begun = false;
+    blast->sender.train_left = 0;
+    blast->hold_at = gw_time_add(now, (blast->path.brtt >> HOLD_SHIFT_FIRST) << blast->holds);
+    blast->holds += blast->holds < HOLD_SHIFT_MAX;
+    blast->signal_at = blast->report_at = GW_TIME_NEVER;
+}
+
+static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
+                        gw_time now)
+{
+    take_rtt(blast, pkt, now);
+    if (pkt->signal.marks & GW_SIGNAL_REFUSED && !blast->is_accepted) {
+        gw_blast_tx_fail(ep, blast, now);
+        return;
+    }
+    if (pkt->signal.marks & GW_SIGNAL_NOT_READY) {
+        hold(blast, now);
+    } else if (!blast->is_accepted) {
+        /* A copy opened the flow, before which all was dropped. */
+        if (pkt->seq == 0 && pkt->sent_at != blast->rendezvous_at && !blast->is_held) {
+            gw_blast_tx_renew(blast);
+            blast->is_stopped = false;
+        }
+        be_accepted(blast);
+        blast->progress_at = now;
+    }
+    gw_blast_tx_wake(ep, blast, now);
+    gw_blast_tx_arm(ep, blast);
+}
+
+/* Tells congestion control what has come of what was sent in a period. */
+static void take_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, uint64_t sent,
+                        uint64_t received, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    const struct gw_cc_report report = {
+        .period = ep->cfg.report_every, .sent = sent, .received = received};
+    transport->cc->on_report(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &report,
+                             &blast->window, now);
+}
+
+/* What the report says of the paths that data has taken. */
+static void take_echoes(struct gw_blast_tx *blast, const struct gw_pkt *pkt, uint32_t count,
+                        gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    const uint16_t entropies[GW_SIGNAL_ECHOES] = {
+        (uint16_t)pkt->signal.word[1],
+        (uint16_t)(pkt->signal.word[1] >> 16),
+        pkt->index,
+        pkt->signal.number,
+    };
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gw_lb_echo echo = {
+            .rtt = gw_time_before(now, pkt->sent_at) ? 0 : now - pkt->sent_at,
+            .entropy = entropies[i],
+            .ce = pkt->signal.marks >> i & 1,
+        };
+        transport->lb->on_ack(blast->lb_state, transport->lb_cfg.bytes, &echo, now);
+    }
+}
+
+static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
+                        gw_time now)
+{
+    uint32_t count = pkt->signal.marks >> GW_SIGNAL_ECHOES_SHIFT;
+    if (count > GW_SIGNAL_ECHOES) {
+        ep->stats.malformed++;
+        return;
+    }
+    ep->stats.reports_received++;
+    be_accepted(blast);
+    take_echoes(blast, pkt, count, now);
+    blast->progress_at = now;
+    blast->received += pkt->signal.word[0];
+    if (!blast->has_begun || pkt->seq >> GW_SIGNAL_ROUND_SHIFT != blast->round)
+        return;
+    uint32_t present = gw_blast_tx_period(ep, blast, now);
+    uint32_t period = present - (uint16_t)(present - pkt->seq);
+    if (present - period >= GW_BLAST_PERIODS || period < blast->reported || period > present)
+        return; /* too long ago, or doubled */
+    blast->reported = period + 1;
+    take_report(ep, blast, blast->sent[period % GW_BLAST_PERIODS], pkt->signal.word[0], now);
+    if (!blast->is_stopped)
+        blast->report_at =
+            gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
+    gw_blast_tx_arm(ep, blast);
+}
+
+/* Whether a REQUEST is about places of the message. */
+static bool request_is_sound(const struct gw_blast_tx *blast, const struct gw_pkt *pkt)
+{
+    return pkt->seq % GW_SIGNAL_PLACES == 0 && pkt->seq < blast->total &&
+           (gw_pkt_mask(pkt) || pkt->signal.marks & GW_SIGNAL_LAST) &&
+           !(gw_pkt_mask(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
+}
+
+static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
+                         const struct gw_pkt *pkt, gw_time now)
+{
+    if (!request_is_sound(blast, pkt)) {
+        ep->stats.malformed++;
+        return;
+    }
+    bool begins = blast->is_stopped && pkt->signal.number == blast->round;
+    bool goes_on =
+        !blast->is_stopped && blast->round && pkt->signal.number == (uint16_t)(blast->round - 1);
+    if (!begins && !goes_on)
+        return; /* of an earlier round */
+    ep->stats.requests_received++;
+    be_accepted(blast);
+    if (begins) {
+        take_rtt(blast, pkt, now);
+        blast->progress_at = now;
+        gw_blast_tx_begin_round(ep, blast, now);
+    }
+    uint32_t word = pkt->seq / 64;
+    if (!(blast->asked[word / 64] >> (word % 64) & 1)) {
+        blast->asked[word / 64] |= UINT64_C(1) << (word % 64);
+        for (uint64_t mask = gw_pkt_mask(pkt); mask; mask &= mask - 1)
+            gw_blast_tx_demand(blast, pkt->seq + (uint32_t)__builtin_ctzll(mask));
+    }
+    blast->has_last |= pkt->signal.marks & GW_SIGNAL_LAST;
+    if (is_due(blast)) {
+        blast->signal_at = GW_TIME_NEVER;
+        gw_blast_tx_wake(ep, blast, now);
+    } else if (blast->has_last) {
+        gw_blast_tx_stop(ep, blast, now);
+    }
+    gw_blast_tx_arm(ep, blast);
+}
+
+/* Whether a FINISH may be true: that many have left, and less would not be enough for us. */
+static bool finish_is_sound(const struct gw_blast_tx *blast, uint32_t packets, uint64_t bytes)
+{
+    if (packets == 0 || packets > blast->sent_most || bytes > blast->bytes)
+        return false;
+    const uint32_t missing = blast->total - packets;
+    const uint64_t missing_bytes = blast->bytes - bytes;
+    /* All are full but the last, which may be missing or not. */
+    const uint64_t most = (uint64_t)missing * blast->path.mtu;
+    return gw_finish_bound_allows(blast->bound, blast->total, missing) &&
+           (missing_bytes == most ||
+            (missing && missing_bytes == most - blast->path.mtu + blast->last_len));
+}
+
+static void hear_finish(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
+                        gw_time now)
+{
+    uint64_t bytes = gw_pkt_mask(pkt);
+    if (!finish_is_sound(blast, pkt->seq, bytes)) {
+        ep->stats.malformed++;
+        return;
+    }
+    gw_blast_say(ep, &(struct gw_blast_say){
+                         .op = GW_SIGNAL_CONFIRM,
+                         .peer = blast->peer,
+                         .flow = blast->id,
+                         .key = blast->key,
+                         .time = pkt->sent_at,
+                     });
+    gw_blast_tx_complete(ep, blast, pkt->seq, bytes, now);
+}
+
+void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
+                      gw_time now)
+{
+    ep->stats.progress++;
+    switch (pkt->signal.op) {
+    case GW_SIGNAL_ACCEPT:
+        hear_accept(ep, blast, pkt, now);
+        break;
+    case GW_SIGNAL_REPORT:
+        hear_report(ep, blast, pkt, now);
+        break;
+    case GW_SIGNAL_REQUEST:
+        hear_request(ep, blast, pkt, now);
+        break;
+    default:
+        hear_finish(ep, blast, pkt, now);
+    }
+}
+
+/* A signal has waited for its answer for long enough. */
+static void say_again(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    ep->stats.timeouts++;
+    (void)transport->loss->on_timeout(blast->loss_state, transport->loss_cfg.bytes,
+                                      blast->signalled_at, now);
+    refresh_rto(blast);
+    blast->signal_at = GW_TIME_NEVER;
+    if (!blast->is_accepted)
+        gw_blast_tx_announce(ep, blast, now);
+    if (!is_due(blast))
+        gw_blast_tx_stop(ep, blast, now);
+}
+
+/* Periods have passed without a report. */
+static void miss_reports(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    const gw_time while_lost = GW_BLAST_REPORTS_LOST * ep->cfg.report_every;
+    uint32_t present = gw_blast_tx_period(ep, blast, now);
+    uint32_t sent = blast->sent[(present ? present - 1 : 0) % GW_BLAST_PERIODS];
+    if (sent) {
+        take_report(ep, blast, sent, 0, now);
+        transport->lb->on_timeout(blast->lb_state, transport->lb_cfg.bytes, now - while_lost, now);
+    }
+    blast->report_at = gw_time_add(now, while_lost);
+}
+
+void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    if (gw_stall_is_over(blast->progress_at, ep->cfg.stall, now)) {
+        gw_blast_tx_fail(ep, blast, now);
+        return;
+    }
+    if (blast->hold_at != GW_TIME_NEVER && !gw_time_before(now, blast->hold_at)) {
+        blast->hold_at = GW_TIME_NEVER;
+        gw_blast_tx_announce(ep, blast, now);
+    }
+    if (blast->signal_at != GW_TIME_NEVER && !gw_time_before(now, blast->signal_at))
+        say_again(ep, blast, now);
+    if (blast->report_at != GW_TIME_NEVER && !gw_time_before(now, blast->report_at))
+        miss_reports(ep, blast, now);
+    gw_blast_tx_wake(ep, blast, now);
+    gw_blast_tx_arm(ep, blast);
+}
