@@ -61,7 +61,7 @@ struct gw_call_slot {
     uint32_t parts; /* begun, without a result */
     void *aside;    /* where the result of a reduce goes at those who do not want it; or NULL */
     int32_t token;  /* what a barrier adds up */
-    struct gw_parts parts; /* of a call with parts; what the caller does not want to know is in
+    struct gw_parts terms; /* of a call with parts; what the caller does not want to know is in
                               `notes` */
     void *notes;
     bool is_busy;

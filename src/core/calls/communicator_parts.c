@@ -6,8 +6,7 @@
  * out. Via ps the ranks are the servers, each of its part of the tensor (coll/direct.c): a bound is
  * spent on one hop, not on one for each rank.
  */
-#include <string.h>
-
+#include "base/error.h"
 #include "core/calls/communicator_impl.h"
 
 static bool is_message(const struct gw_call *call)
@@ -82,7 +81,7 @@ static uint64_t fragments_of(const struct gw_communicator *comm, const struct gw
 int gw_communicator_begin_parts(struct gw_communicator *comm, uint32_t number)
 {
     struct gw_call_slot *slot = &comm->slots[number];
-    struct gw_parts *parts = &slot->parts;
+    struct gw_parts *parts = &slot->terms;
     uint64_t fragments = fragments_of(comm, &slot->call);
     *parts = *slot->call.parts;
     slot->call.parts = parts;

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/error.h"
+#include "core/ranks/mesh_impl.h"
 #include "core/ranks/store_impl.h"
 
 enum {
