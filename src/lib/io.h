@@ -47,7 +47,8 @@ struct gw_io_plan {
     uint64_t rate_bps; /* of the ways, for flows; 0: as measured */
     uint8_t notice;    /* gw_notice_option: how bursts are announced */
     bool signals_by_option;
-    struct gw_transport transport; /* of flows */
+    struct gw_transport transport;       /* of flows */
+    struct gw_transport parts_transport; /* of calls that may lose a part */
 };
 
 struct gw_completion {

@@ -23,6 +23,7 @@ static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
     out->fragments = stats.sums.sent - stats.sums.resent + flows->data_sent - flows->retransmits;
     out->retransmits = stats.sums.resent + flows->retransmits;
     out->timeouts = flows->timeouts;
+    out->given_up = flows->given_up;
     out->rerouted = stats.rerouted;
     if (!io->home || !gw_overlay_server_view(gw_overlay_home_server(io->home), 0, &view))
         return;

@@ -266,6 +266,12 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     if (gw_overlay_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
                              plan->switch_[0], &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;
+    if (gw_transport_is_blast(&plan->transport))
+        return refuse(error, "cc is %s: that is of calls with a bound, which have no other",
+                      options.cc);
+    if (gw_overlay_parts_transport(options.lb ? options.lb : "reps", &plan->parts_transport,
+                                   error) != 0)
+        return GRADWIRE_ERR_INVALID;
     code = take_faults(plan, error);
     if (code)
         return code;

@@ -71,6 +71,16 @@ struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hop
 int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
                          struct gw_transport *transport, char *error);
 
+/*
+ * The same for calls that may lose a part, which are blasts. Their signals are answered at once, so
+ * they are sent again soon: a needless copy costs one small packet, a late one a call.
+ */
+int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error);
+
+/* How often receivers of blasts report, on links of which processes know the rate, or 0; equal on
+ * all processes of a job. */
+gw_time gw_overlay_report_every(const struct gw_overlay_links *links);
+
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
 
