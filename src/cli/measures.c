@@ -72,10 +72,10 @@ static void add_arrived(const struct gw_run_report *run, json_t *json)
     bool loses = false;
     for (uint32_t i = 0; i < workload->flow_count; i++) {
         loses |= workload->flows[i].bound > 0;
-        if (!flows[i].received)
+        if (!flows[i].received && flows[i].outcome != GW_FLOW_DONE)
             continue;
         packets += (workload->flows[i].bytes + mtu - 1) / mtu;
-        missing += flows[i].missing;
+        missing += flows[i].received ? flows[i].missing : flows[i].missing_at_end;
     }
     if (loses)
         json_object_set_new(json, "messages",

@@ -129,7 +129,7 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
             json,
             json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:i, s:i, s:i, s:f, "
                       "s:f, s:f,"
-                      " s:f, s:I, s:s?, s:o*, s:o*}",
+                      " s:f, s:I, s:I, s:I, s:s?, s:o*, s:o*}",
                       "id", (int)i, "model", model_name(run, spec), "samples_per_s",
                       sample_rate(spec, job), "iteration_us", job->iteration_ps / (double)GW_US,
                       "stall_us", job->stall_ps / (double)GW_US, "moving_us",
@@ -141,8 +141,9 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
                       job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
                       share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
-                      "failure", failure_of(job), "calls", calls_json(run, i), "messages",
-                      gw_report_messages_json(run, i)));
+                      "fragments", (json_int_t)job->fragments, "left_out",
+                      (json_int_t)job->left_out, "failure", failure_of(job), "calls",
+                      calls_json(run, i), "messages", gw_report_messages_json(run, i)));
     }
     free(results);
     return json;

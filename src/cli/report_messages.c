@@ -63,16 +63,27 @@ json_t *gw_report_messages_json(const struct gw_run_report *run, uint32_t job)
                      way_json(&results[GW_MESSAGE_WAYS]));
 }
 
+/* Nothing of messages whose time is not known, that are whole and all worth the same. */
 static void print_way(const char *name, const struct gw_message_result *result)
 {
-    printf("               %s: %llu messages, mean %.2f us, p99 %.2f us, at most %.2f us", name,
-           (unsigned long long)result->sent, result->mean_ps / (double)GW_US, in_us(result->p99),
-           in_us(result->longest));
-    if (sum(result->missing))
-        printf("; %.2f %% of their packets arrived",
-               100 * arrived(sum(result->packets), sum(result->missing)));
-    if (result->important < result->tagged)
-        printf("; %.0f %% were important", 100 * important(result));
+    uint64_t missing = sum(result->missing);
+    bool differ = result->important < result->tagged;
+    const char *comma = "";
+    if (!result->sent && !missing && !differ)
+        return;
+    printf("               %s: ", name);
+    if (result->sent) {
+        printf("%llu messages, mean %.2f us, p99 %.2f us, at most %.2f us",
+               (unsigned long long)result->sent, result->mean_ps / (double)GW_US,
+               in_us(result->p99), in_us(result->longest));
+        comma = "; ";
+    }
+    if (missing) {
+        printf("%s%.2f %% of packets arrived", comma, 100 * arrived(sum(result->packets), missing));
+        comma = ", ";
+    }
+    if (differ)
+        printf("%s%.0f %% were important", comma, 100 * important(result));
     putchar('\n');
 }
 
@@ -91,9 +102,10 @@ static void print_classes(const struct gw_message_result *result)
 void gw_report_messages_text(const struct gw_run_report *run, uint32_t job)
 {
     struct gw_message_result results[GW_MESSAGE_WAYS + 1];
-    if (!gw_sim_messages(run->sim, job, results) || results[GW_MESSAGE_WAYS].sent == 0)
+    if (!gw_sim_messages(run->sim, job, results))
         return;
-    print_way("pushes", &results[GW_MESSAGE_PUSH]);
+    bool is_apart = run->scenario->workload.jobs[job].via == GW_JOB_VIA_PUSH;
+    print_way(is_apart ? "pushes" : "messages", &results[GW_MESSAGE_PUSH]);
     print_way("pulls", &results[GW_MESSAGE_PULL]);
     print_classes(&results[GW_MESSAGE_WAYS]);
 }

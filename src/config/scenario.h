@@ -50,13 +50,14 @@ static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
-    uint32_t mtu;       /* payload bytes of a full packet */
-    uint32_t header;    /* header bytes; the size of ACKs and trimmed packets */
-    gw_q16 jitter;      /* each packet leaves up to this many of its own packet times late */
-    uint32_t ack_every; /* packets per ACK */
-    gw_time ack_delay;  /* longest time that an ACK is held back when ack_every > 1 */
-    uint32_t train;     /* packets per train */
-    gw_time stall;      /* a flow without progress for this long fails; 0: never */
+    uint32_t mtu;         /* payload bytes of a full packet */
+    uint32_t header;      /* header bytes; the size of ACKs and trimmed packets */
+    gw_q16 jitter;        /* each packet leaves up to this many of its own packet times late */
+    uint32_t ack_every;   /* packets per ACK */
+    gw_time ack_delay;    /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;       /* packets per train */
+    gw_time stall;        /* a flow without progress for this long fails; 0: never */
+    gw_time report_every; /* period of the reports about blasts */
     struct gw_host_cost_cfg cost;
     bool payload; /* messages have contents, which are checked on arrival */
 };

@@ -53,4 +53,10 @@ enum {
     GW_SIGNAL_ROUND_SHIFT = 16,  /* in `seq` of a REPORT, and of data in the tag */
 };
 
+/* The words of a signal as one number, word 0 the lower half. */
+static inline uint64_t gw_signal_words(const struct gw_pkt *pkt)
+{
+    return (uint64_t)pkt->signal.word[1] << 32 | pkt->signal.word[0];
+}
+
 #endif

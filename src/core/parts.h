@@ -30,8 +30,8 @@ struct gw_parts {
 };
 
 /*
- * Whether `arrived` bytes are those of a message of `bytes`, in packets of `packet`, of which so many
- * packets are missing.
+ * Whether `arrived` bytes are those of a message of `bytes`, in packets of `packet`, of which so
+ * many packets are missing.
  */
 static inline bool gw_parts_fit(uint64_t bytes, uint32_t packet, uint64_t arrived, uint32_t missing)
 {

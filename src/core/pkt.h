@@ -80,11 +80,11 @@ enum gw_agg_flag {
     GW_AGG_EVEN = 16,
     GW_AGG_ODD = 64,
     GW_AGG_MIXED = 1,
-    GW_AGG_SPAN = 1, /* request, not RAW: of `index` more fragments behind it, too */
+    GW_AGG_SPAN = 1,     /* request, not RAW: of `index` more fragments behind it, too */
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
-    GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add.
-                           With COLLISION: `index` is how many workers it lacks */
-    GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
+    GW_AGG_FINAL = 32,   /* gradient: the result itself, from a worker that has it: nothing to add.
+                            With COLLISION: `index` is how many workers it lacks */
+    GW_AGG_FAILED = 64,  /* parameter: the sum does not fit the tensor's type */
     /* Of a pool of slots (core/switch/slots.h): `index` is the slot of the job, agg.level the
      * version, agg.bitmap the worker's bit; nothing else of agg_flags and agg.above is used. */
     GW_AGG_SLOT = 128,

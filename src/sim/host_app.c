@@ -181,8 +181,12 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
         result->received = true;
         result->missing = event->missing;
     } else if (is_of_sender(sim, node, event)) {
-        /* A receiver that crashed acknowledges the rest of a message whose beginning it lost. */
-        bool is_done = event->kind == GW_EVENT_SENT && (spec->bytes == 0 || result->received);
+        /* A receiver that crashed acknowledges the rest of a message whose beginning it lost; not
+         * that of a blast, which is over at its sender first. */
+        bool is_blast = sim->scenario->transport.cc->on_report != NULL;
+        bool is_done =
+            event->kind == GW_EVENT_SENT && (spec->bytes == 0 || is_blast || result->received);
+        result->missing_at_end = event->missing;
         if (sim->legacies)
             sim->legacies[index] =
                 (struct gw_sim_legacy){.window = event->window, .memory = event->memory};

@@ -360,6 +360,8 @@ static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const str
 /* The job whose data a flow carries. */
 static uint32_t job_of_flow(const struct gw_sim *sim, const struct gw_pkt *pkt)
 {
+    if (pkt->q.flags & GW_PKT_BLAST) /* which has no tag: it is known for whose calls its host is */
+        return sim->nodes[sim->place[pkt->src]].app.claimant;
     if (gw_sim_flow_of_tag(sim, pkt->data.tag) != UINT32_MAX)
         return UINT32_MAX;
     if (pkt->data.tag < sim->first_tag || pkt->data.tag >= sim->end_tag)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "core/quant/importance.h"
 #include "sim/labels.h"
+#include "sim/message_terms.h"
 #include "topo/memory.h"
 
 enum {
@@ -52,20 +53,18 @@ static uint32_t tag(const struct gw_sim_line *line, struct gw_sim_lane *lane,
         send->is_unimportant = true;
         important = 0;
     } else if (rule != GW_IMPORTANCE_ALL) {
-        const struct gw_importance_drawn drawn = {
+        const struct gw_sim_worth own = {
+            .worth = line->worth,
             .seed = line->seed,
-            .tensor = message->number,
-            .iteration = message->round,
-            .count = packets,
-            .fragment_values = (mtu - 1) / sizeof(float) + 1,
-            .spread_q16 = (uint32_t)line->worth->spread,
+            .number = message->number,
+            .round = message->round,
+            .bytes = message->bytes,
+            .packet = mtu,
         };
-        struct gw_importance importance;
-        gw_importance_init_drawn(&importance, &drawn, rule, mtu);
         lane->important =
             gw_memory_grow(lane->important, &lane->important_room,
                            (packets + WORD_BITS - 1) / WORD_BITS, sizeof(*lane->important));
-        important = gw_importance_fill(&importance, NULL, message->bytes, lane->important);
+        important = gw_sim_draw_important(&own, lane->important);
         send->important = lane->important;
     }
     return important;

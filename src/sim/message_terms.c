@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/quant/importance.h"
 #include "sim/jobs.h"
 #include "topo/memory.h"
 
@@ -88,6 +89,22 @@ void gw_sim_message_untag(struct gw_sim *sim, uint32_t flow)
         return;
     free(sim->important[flow]);
     sim->important[flow] = NULL;
+}
+
+uint32_t gw_sim_draw_important(const struct gw_sim_worth *message, uint64_t *bits)
+{
+    const struct gw_importance_drawn drawn = {
+        .seed = message->seed,
+        .tensor = message->number,
+        .iteration = message->round,
+        .count = (uint32_t)((message->bytes + message->packet - 1) / message->packet),
+        .fragment_values = (message->packet - 1) / sizeof(float) + 1,
+        .spread_q16 = (uint32_t)message->worth->spread,
+    };
+    struct gw_importance importance;
+    gw_importance_init_drawn(&importance, &drawn,
+                             (enum gw_importance_rule)message->worth->importance, message->packet);
+    return gw_importance_fill(&importance, NULL, message->bytes, bits);
 }
 
 void gw_sim_message_check(struct gw_sim_part *part, const struct gw_event *event)

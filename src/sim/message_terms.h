@@ -31,6 +31,20 @@ static inline uint64_t gw_sim_message_packets(const struct gw_event *event)
 void gw_sim_message_tag(struct gw_sim *sim, uint32_t flow, struct gw_send *send);
 void gw_sim_message_untag(struct gw_sim *sim, uint32_t flow);
 
+/* A job's message whose important packets are drawn. */
+struct gw_sim_worth {
+    const struct gw_job_worth *worth;
+    uint64_t seed;   /* of who sends it */
+    uint32_t number; /* of the message, in each round */
+    uint32_t round;
+    uint64_t bytes;
+    uint32_t packet; /* bytes of payload */
+};
+
+/* Sets a bit for each packet that is important, and returns how many are. The same message has the
+ * same ones whenever it is drawn. */
+uint32_t gw_sim_draw_important(const struct gw_sim_worth *message, uint64_t *bits);
+
 /* A message was received: counts it if it lacks more than it may. */
 void gw_sim_message_check(struct gw_sim_part *part, const struct gw_event *event);
 

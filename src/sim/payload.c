@@ -77,8 +77,8 @@ static uint64_t count_bufs(const struct gw_sim *sim)
     }
     for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
         const struct gw_job_spec *job = &scenario->workload.jobs[i];
-        uint64_t log = 2 * (uint64_t)gw_agg_positions(
-                               job->window); /* results that a worker or a server keeps */
+        /* Results that a worker or a server keeps. */
+        uint64_t log = (job->worth.bound ? 4 : 2) * (uint64_t)gw_agg_positions(job->window);
         count += (uint64_t)(topo->node_count - topo->host_count) * job->aggregators +
                  job->server_count * (RAW_BUFS + log + log * job->worker_count) + 2 * job->slots;
     }

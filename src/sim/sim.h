@@ -39,7 +39,8 @@ struct gw_flow_result {
     gw_time start; /* when it was asked for */
     gw_time end;   /* when its sender knew that all was delivered; valid unless pending */
     uint64_t retransmits;
-    uint32_t missing; /* packets that its receiver does without */
+    uint32_t missing;        /* packets that its receiver does without, if it is received */
+    uint32_t missing_at_end; /* the same as its sender knows it */
     enum gw_flow_outcome outcome;
     bool started;
     bool received; /* all of it has arrived; an empty message never does */
@@ -105,6 +106,7 @@ struct gw_job_result {
     uint64_t fragments;  /* that the server finished */
     uint64_t aggregated; /* of these, that reached it as one sum of all workers */
     uint64_t resent;     /* packets, by all workers */
+    uint64_t left_out;   /* workers' fragments that are in no sum, since they were late */
     /* In the steady state, which begins behind the warm-up; of jobs without one, or without an
      * iteration behind it, from their first start to their last sum. Means over workers. */
     bool is_steady;      /* an iteration ended */

@@ -192,8 +192,8 @@ static uint32_t burst_of(const struct gw_sim *sim, const struct gw_pkt *pkt)
     uint32_t job = gw_sim_job_of_packet(sim, pkt);
     if (job != UINT32_MAX)
         return sim->watch->latest[job];
-    uint32_t flow =
-        pkt->q.kind == GW_PKT_DATA ? gw_sim_flow_of_tag(sim, pkt->data.tag) : UINT32_MAX;
+    bool has_tag = pkt->q.kind == GW_PKT_DATA && !(pkt->q.flags & GW_PKT_BLAST);
+    uint32_t flow = has_tag ? gw_sim_flow_of_tag(sim, pkt->data.tag) : UINT32_MAX;
     if (flow == UINT32_MAX)
         return 0;
     return workload->flows[flow].burst;

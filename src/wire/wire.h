@@ -73,10 +73,10 @@
  * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
  * have no values, all others at least one.
  *
- * The first flags of a gradient are the bound of its call, in 1/200; in a request with SPAN the index
- * is how many fragments behind it are asked for, too. The bitmap of a result is, from the highest
- * bit on: whether the contributors' windows had been cut an odd number of times (1 bit), workers
- * that the sum lacks (15), index of next use (16).
+ * The first flags of a gradient are the bound of its call, in 1/200; in a request with SPAN the
+ * index is how many fragments behind it are asked for, too. The bitmap of a result is, from the
+ * highest bit on: whether the contributors' windows had been cut an odd number of times (1 bit),
+ * workers that the sum lacks (15), index of next use (16).
  *
  * With SLOT, the index is a slot of the job, the level the version of its sum (0 or 1), the bitmap
  * a worker's bit (parameter: all workers' bits).
@@ -126,9 +126,10 @@
  *  44 |   operation   |     marks     |            number             |
  *     +---------------+---------------+-------------------------------+
  *
- * What the numbers mean depends on the operation; core/blast_signal.h says it. Data of a blast has the
- * flag BLAST and none besides LAST; its packet number is the place of its fragment in the message,
- * and in the place of the tag is the round in which it is sent, and the note of the fragment.
+ * What the numbers mean depends on the operation; core/blast_signal.h says it. Data of a blast has
+ * the flag BLAST and none besides LAST; its packet number is the place of its fragment in the
+ * message, and in the place of the tag is the round in which it is sent, and the note of the
+ * fragment.
  *
  * What switches between must know of a burst travels outside of UDP, as a *signal* in the DSCP:
  *

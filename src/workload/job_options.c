@@ -85,8 +85,8 @@ static int check_workers(const struct gw_job_options *options, enum gw_job_via v
     return GW_OK;
 }
 
-/* What may be lost, and what packets say of their worth. Fragments of the protocol of ina are never
- * lost for good and have one class; the same with slots, and with calls. */
+/* What may be lost, and what packets say of their worth. Fragments of the protocol of ina are left
+ * out by the server alone, and have one class; with slots, and with calls, there is no bound. */
 static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
                        struct gw_workload_ctx *ctx)
 {
@@ -99,11 +99,11 @@ static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
         if (bounds[i].bound < 0 || bounds[i].bound >= GW_Q16_ONE)
             return gw_workload_refuse(ctx, GW_ERR_RANGE, "%s must be at least 0 and below 100%%",
                                       bounds[i].name);
-        if (bounds[i].bound && !has_messages)
+        if (bounds[i].bound && !has_messages && (i > 0 || via != GW_JOB_VIA_INA))
             return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                       "%s: needs gradients that travel as messages (training via "
-                                      "ps, or a schedule of --list coll)",
-                                      bounds[i].name);
+                                      "ps, or a schedule of --list coll)%s",
+                                      bounds[i].name, i > 0 ? "" : ", or via ina");
     }
     if (worth->classes < 1 || worth->classes > GW_LAYERS_CLASSES_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "classes must be from 1 to %d, not %u",
@@ -137,6 +137,8 @@ static int check_times(const struct gw_job_options *options, struct gw_workload_
                                       times[i].name);
     if (options->lost <= options->beat)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
+    if (options->patience > delay_max)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "patience must be at most 1 hour");
     return GW_OK;
 }
 
@@ -334,6 +336,9 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .overflow_ppm = options->overflow_ppm,
         .timeout = options->timeout,
         .leak = options->leak,
+        .patience = options->worth.bound == 0 ? 0
+                    : options->patience       ? options->patience
+                                              : options->timeout / 64 + 1,
         .beat = options->beat,
         .silence = options->lost,
         .start = draft->start,

@@ -23,6 +23,7 @@ struct gw_job_options {
     gw_time start_spread;
     gw_time timeout;
     gw_time leak;
+    gw_time patience;
     gw_time beat;
     gw_time lost;
     uint32_t workers;
@@ -168,6 +169,9 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
                      "with host.payload: so many of a million fragments have sums that saturate"), \
         GW_JOB_PARAM(cfg_type, TIME, timeout, "1ms",                                               \
                      "without progress: send again (ATP section 5.2.3)"),                          \
+        GW_JOB_PARAM(cfg_type, TIME, patience, "0",                                                \
+                     "with a bound: without a result for so long, look who is late; 0: a "         \
+                     "sixty-fourth of timeout"),                                                   \
         GW_JOB_PARAM(cfg_type, TIME, leak, "10ms",                                                 \
                      "after which an aggregator counts as forgotten"),                             \
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \

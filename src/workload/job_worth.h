@@ -1,6 +1,6 @@
 /*
  * What a job can do without, and what its packets say of their worth (DLCP, section 3.2): options
- * of jobs whose gradients travel as messages.
+ * of jobs whose gradients travel as messages, but for the bound, which is of sums via ina, too.
  */
 #ifndef GW_WORKLOAD_JOB_WORTH_H
 #define GW_WORKLOAD_JOB_WORTH_H
@@ -39,7 +39,8 @@ static inline bool gw_job_worth_loses(const struct gw_job_worth *worth)
 #define GW_JOB_WORTH_PARAMS(cfg_type)                                                              \
     GW_JOB_WORTH(cfg_type, Q16, bound, "0",                                                        \
                  "the largest part of a push, or of each worker's contribution to a sum among "    \
-                 "workers, that may stay missing (DLCP section 5.1: 10%)"),                        \
+                 "workers, that may stay missing (DLCP section 5.1: 10%); via ina: that the "      \
+                 "server may leave out when it is late, in steps of 1/200"),                       \
         GW_JOB_WORTH(cfg_type, Q16, bound_pull, "0",                                               \
                      "the same of what comes back to a worker; lower, since nobody averages it "   \
                      "(own: 1%)"),                                                                 \

@@ -161,9 +161,10 @@ struct gw_job_spec {
     uint32_t magnitude;    /* payload: values are below 2^magnitude */
     uint32_t overflow_ppm; /* payload: so many of a million fragments have sums that saturate */
     gw_time timeout;
-    gw_time leak;    /* of aggregators */
-    gw_time beat;    /* between signs of life of a worker */
-    gw_time silence; /* a worker that is silent for so long is given up */
+    gw_time leak;     /* of aggregators */
+    gw_time patience; /* without a result, in sums that may lack workers; 0: they may not */
+    gw_time beat;     /* between signs of life of a worker */
+    gw_time silence;  /* a worker that is silent for so long is given up */
     gw_time start;
 };
 

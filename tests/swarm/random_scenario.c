@@ -16,6 +16,7 @@
 #include "swarm/draw.h"
 #include "swarm/random_call_jobs.h"
 #include "swarm/random_jobs.h"
+#include "swarm/random_worth.h"
 
 enum {
     HOSTS_MAX = 12,       /* of a list of links; the other kinds are bounded by name */
@@ -35,6 +36,7 @@ enum {
     JOBS_STREAM = 2,
     PCN_STREAM = 3,
     CALLS_STREAM = 4,
+    WORTH_STREAM = 5, /* of an entry */
     JOB_MTU_MIN = 16, /* a few elements per packet */
 };
 
@@ -553,8 +555,11 @@ static void write_workload_entry(struct writer *w, uint32_t number)
         write_bursts(w);
         return;
     }
+    struct gw_prng own = gw_prng_derive(w->prng.state, WORTH_STREAM);
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];
+        if (gw_random_worth_message(w->out, param->name, &own))
+            continue;
         char file[NAME_MAX_CHARS];
         if (strcmp(param->name, "file") == 0) {
             snprintf(file, sizeof(file), "swarm%u.txt", number);

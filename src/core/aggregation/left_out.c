@@ -70,8 +70,7 @@ bool gw_left_out_add(struct gw_left_out *books, const struct gw_left_out_item *i
         return false;
     if (call->is_open && item->bound < call->bound)
         call->bound = item->bound;
-    uint32_t allowed =
-        gw_agg_bound_allows(call->is_open ? call->bound : item->bound, item->known);
+    uint32_t allowed = gw_agg_bound_allows(call->is_open ? call->bound : item->bound, item->known);
     if (gw_left_out_most(books, item->key, item->missing) >= allowed)
         return false;
     uint32_t *counts = counts_of(books, call);

@@ -64,7 +64,7 @@ struct gw_outstanding {
     uint32_t behind;       /* `next` at that time: the resend left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
-    bool forgives; /* a loss is not to mean congestion; up to the owner */
+    bool forgives;          /* a loss is not to mean congestion; up to the owner */
     uint64_t results_since; /* of the last timeout */
     uint8_t timeouts;       /* since the last result */
     gw_time progress_at;    /* last result, last resend by timeout, or begin of work */

@@ -130,8 +130,7 @@ static void publish(struct gw_server *server, struct gw_fragment *fragment, uint
 void gw_server_finish_sum(struct gw_server *server, struct gw_fragment *fragment)
 {
     uint32_t buf = GW_BUF_NONE;
-    if (gw_server_bufs(server) &&
-        (buf = gw_buf_claim(gw_server_bufs(server))) == GW_BUF_NONE)
+    if (gw_server_bufs(server) && (buf = gw_buf_claim(gw_server_bufs(server))) == GW_BUF_NONE)
         server->stats.refused++; /* the next round tries again */
     else
         publish(server, fragment, buf);
@@ -229,8 +228,8 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     struct gw_fragment *fragment = NULL;
     uint32_t lacks = take_lacks(server, pkt);
     if (!server->is_stopped && pkt->epoch == server->epoch &&
-        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 &&
-        lacks < server->cfg.world && gw_contributors_of(&server->contributors, pkt, &from))
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && lacks < server->cfg.world &&
+        gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;

@@ -174,8 +174,8 @@ static uint32_t span_of(const struct gw_server *server)
         return least;
     /* So many that, with these, they are no more than the bound of those that will be known. */
     uint64_t before = server->expected - first_of(server, newest);
-    uint64_t used = GW_AGG_BOUND_ONE *
-                    (uint64_t)gw_left_out_most(&deadline->books, newest->key, suspects);
+    uint64_t used =
+        GW_AGG_BOUND_ONE * (uint64_t)gw_left_out_most(&deadline->books, newest->key, suspects);
     uint64_t allowed = before * newest->bound, span = server->cfg.window_max;
     if (before > INT32_MAX || allowed < used)
         return least;

@@ -45,22 +45,22 @@ struct gw_fragment {
 /* When to do without stragglers; see server_deadline.c. */
 struct gw_deadline {
     struct gw_left_out books;
-    struct gw_rank_set late;   /* missing after a deadline, and not heard of since */
+    struct gw_rank_set late;     /* missing after a deadline, and not heard of since */
     struct gw_rank_set was_late; /* the last of them that were heard of */
-    struct gw_rank_set silent; /* asked for what their switches hold, and not heard of since */
-    uint32_t *heard;           /* by rank: newest fragment with its values, less what `heard_all`
-                                  says */
-    uint32_t heard_all;        /* newest fragment with everybody's */
-    uint32_t fresh_from;       /* of older fragments it is not known who was left out */
-    uint32_t known;            /* newest fragment that more than half of the workers have sent */
-    uint32_t known_key;        /* of its call */
-    uint32_t positions;        /* who is asked */
-    uint32_t span;             /* and for how many fragments */
-    gw_time asked_at;          /* GW_TIME_NEVER: since the last result nobody was */
-    gw_time trip;              /* from a request to the first answer; 0: not known yet */
-    gw_time since;             /* last result or round, or when the first of `open` began */
-    uint8_t rounds;            /* since the last result */
-    bool is_wanted;            /* the last gradient was of a call with a bound */
+    struct gw_rank_set silent;   /* asked for what their switches hold, and not heard of since */
+    uint32_t *heard;             /* by rank: newest fragment with its values, less what `heard_all`
+                                    says */
+    uint32_t heard_all;          /* newest fragment with everybody's */
+    uint32_t fresh_from;         /* of older fragments it is not known who was left out */
+    uint32_t known;              /* newest fragment that more than half of the workers have sent */
+    uint32_t known_key;          /* of its call */
+    uint32_t positions;          /* who is asked */
+    uint32_t span;               /* and for how many fragments */
+    gw_time asked_at;            /* GW_TIME_NEVER: since the last result nobody was */
+    gw_time trip;                /* from a request to the first answer; 0: not known yet */
+    gw_time since;               /* last result or round, or when the first of `open` began */
+    uint8_t rounds;              /* since the last result */
+    bool is_wanted;              /* the last gradient was of a call with a bound */
 };
 
 struct gw_server {

@@ -55,8 +55,7 @@ static void advance(struct gw_worker *worker, gw_time now)
     const struct gw_row_tensor *work;
     while ((work = gw_tensor_row_first(&worker->row)) && work->results == work->fragments) {
         work_end(worker, work,
-                 &(struct gw_event){
-                     .kind = GW_EVENT_REDUCED, .missing = work->lacking, .at = now});
+                 &(struct gw_event){.kind = GW_EVENT_REDUCED, .missing = work->lacking, .at = now});
         gw_tensor_row_pop(&worker->row);
     }
 }
@@ -76,8 +75,7 @@ static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *w
 static void may_lose(struct gw_worker *worker)
 {
     const struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
-    worker->out.forgives =
-        work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
+    worker->out.forgives = work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
 }
 
 /* A loss was found. */

@@ -56,9 +56,9 @@ struct gw_worker_cfg {
     bool congestion_control; /* else the window stays at window_initial */
     bool keeps_results; /* those of the last two windows, in their buffers: to supply a server that
                            restarts */
-    bool takes_bounds; /* calls may have one; else it counts as 0. Keeps results of four windows,
-                          and those that come before their fragments are sent; needs
-                          keeps_results */
+    bool takes_bounds;  /* calls may have one; else it counts as 0. Keeps results of four windows,
+                           and those that come before their fragments are sent; needs
+                           keeps_results */
     int scale_exponent; /* values travel as multiples of 2^-exponent, or of 10^-8
                            (GW_SCALE_DECIMAL), unless a result says a smaller exponent */
     bool offers_exponents; /* dynamic scaling: says which exponents later fragments could use */

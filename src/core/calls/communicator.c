@@ -324,11 +324,10 @@ static void poll_moves(struct gw_communicator *comm)
     struct gw_message_done message;
     struct gw_store_done value;
     while (gw_messages_poll(comm->messages, &message))
-        gw_communicator_end(
-            comm, (uint32_t)message.call,
-            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE,
-                                            .bytes = message.bytes,
-                                            .missing = message.missing});
+        gw_communicator_end(comm, (uint32_t)message.call,
+                            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE,
+                                                            .bytes = message.bytes,
+                                                            .missing = message.missing});
     while (gw_store_poll(comm->store, &value)) {
         bool is_done = value.refusal.why == GW_REFUSED_NOT;
         gw_communicator_end(comm, (uint32_t)value.call,

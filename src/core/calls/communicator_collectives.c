@@ -2,8 +2,9 @@
  * Collectives by flows: what waits for a run and for a way to the next rank, and without payload
  * what comes before its time. See communicator.h, and ranks/coll_run.h for what a run does.
  *
- * Two overlap, so that one has something to send while the other waits, and two of those with parts.
- * They begin in the order of the calls, and the number of each is in the tags of its messages.
+ * Two overlap, so that one has something to send while the other waits, and two of those with
+ * parts. They begin in the order of the calls, and the number of each is in the tags of its
+ * messages.
  *
  * Ranks that make different calls at the same turn must not combine what they bring. A message of
  * another length is refused; what lengths do not tell, is in the tags: where they begin depends on

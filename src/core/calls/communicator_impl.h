@@ -196,6 +196,8 @@ const struct gw_coll_ops *gw_communicator_parts_coll(const struct gw_call *call)
 /* Copies the terms of a call that begins, with memory for what the caller does not want to know.
  * Returns 0 or GW_ERR_NO_MEMORY. */
 int gw_communicator_begin_parts(struct gw_communicator *comm, uint32_t slot);
+/* A sum by servers is there: nothing is missing of its results. */
+void gw_communicator_note_sums(const struct gw_communicator *comm, struct gw_call_slot *slot);
 /* Gives that memory back. */
 void gw_communicator_end_parts(struct gw_communicator *comm, struct gw_call_slot *slot);
 /* Packets of the longest message that may lose a part. */

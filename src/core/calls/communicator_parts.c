@@ -107,3 +107,16 @@ void gw_communicator_end_parts(struct gw_communicator *comm, struct gw_call_slot
     gw_allocator_give(&comm->cfg.allocator, slot->notes);
     slot->notes = NULL;
 }
+
+void gw_communicator_note_sums(const struct gw_communicator *comm, struct gw_call_slot *slot)
+{
+    const struct gw_parts *parts = slot->call.parts;
+    uint64_t fragments = parts && parts->arrived ? fragments_of(comm, &slot->call) : 0;
+    for (uint64_t i = 0; i < (fragments + 63) / 64; i++)
+        parts->arrived[i] = UINT64_MAX;
+    if (fragments % 64)
+        parts->arrived[fragments / 64] = (UINT64_C(1) << fragments % 64) - 1;
+    bool is_counted = comm->stakes[0].values == gw_communicator_fragment(comm, &slot->call);
+    for (uint64_t i = 0; i < fragments && !is_counted; i++)
+        parts->counts[i] = comm->cfg.world;
+}

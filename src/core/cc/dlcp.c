@@ -26,13 +26,15 @@ struct dlcp {
 
 _Static_assert(sizeof(struct dlcp) <= GW_CC_STATE_MAX, "state fits");
 
-static void set_rate(struct dlcp *dlcp, uint64_t rate_bps, struct gw_cc_window *window)
+static void set_rate(struct dlcp *dlcp, const struct gw_path *path, uint64_t rate_bps,
+                     struct gw_cc_window *window)
 {
     if (rate_bps < GW_RATE_BPS_MIN)
         rate_bps = GW_RATE_BPS_MIN;
     dlcp->rate_bps = rate_bps;
-    /* In flight is whatever the pace allows. */
-    *window = (struct gw_cc_window){.cwnd = UINT32_MAX, .pace = gw_byte_time_from_bps(rate_bps)};
+    /* In flight is whatever the pace allows; nobody counts it. */
+    *window = (struct gw_cc_window){.cwnd = path->bdp > path->mtu ? path->bdp : path->mtu,
+                                    .pace = gw_byte_time_from_bps(rate_bps)};
 }
 
 static void dlcp_on_round(void *state, const void *config, const struct gw_path *path,
@@ -42,7 +44,7 @@ static void dlcp_on_round(void *state, const void *config, const struct gw_path 
     (void)config;
     (void)now;
     dlcp->is_avoiding = false;
-    set_rate(dlcp, path->rate_bps, window);
+    set_rate(dlcp, path, path->rate_bps, window);
 }
 
 static void dlcp_init(void *state, const void *config, const struct gw_path *path,
@@ -73,7 +75,7 @@ static void dlcp_on_report(void *state, const void *config, const struct gw_path
     else if (dlcp->is_avoiding)
         rate += gw_mul_shift(gw_gain(cfg->increase), path->rate_bps, 16);
     dlcp->is_avoiding |= is_congested;
-    set_rate(dlcp, gw_min_u64(rate, path->rate_bps), window);
+    set_rate(dlcp, path, gw_min_u64(rate, path->rate_bps), window);
 }
 
 /* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */

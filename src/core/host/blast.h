@@ -37,8 +37,6 @@
 #include "core/host/endpoint_impl.h"
 
 enum {
-    GW_BLASTS_MAX = 32768,
-    GW_BLAST_PACKETS_MAX = 1 << 24,
     GW_BLAST_PERIODS = 8,      /* that the sender remembers */
     GW_BLAST_FINISHES = 5,     /* copies of a FINISH; the time from one to the next doubles */
     GW_BLAST_REPORTS_LOST = 3, /* periods without a report that count as nothing received (own

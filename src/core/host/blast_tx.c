@@ -64,8 +64,8 @@ static enum gw_importance choose(const struct gw_blast_tx *blast)
 {
     const uint64_t important = blast->due[GW_IMPORTANT].count;
     const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;
-    if (!unimportant || (important && blast->important_first))
-        return GW_IMPORTANT;
+    if (!important || !unimportant || blast->important_first)
+        return important ? GW_IMPORTANT : GW_UNIMPORTANT;
     return important * blast->in_round[GW_UNIMPORTANT] >=
                    unimportant * blast->in_round[GW_IMPORTANT]
                ? GW_IMPORTANT
@@ -271,6 +271,8 @@ static struct gw_pkt *blast_emit(struct gw_endpoint *ep, struct gw_sender *sende
         gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
         return NULL;
     }
+    if (!blast->due[blast->importance].count)
+        sender->train_left = 0; /* what is due has changed while its train was under way */
     if (gw_sender_begins_train(ep, sender))
         begin_train(blast, now);
     struct gw_bitmap *due = &blast->due[blast->importance];

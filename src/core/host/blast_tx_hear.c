@@ -157,8 +157,8 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 static bool request_is_sound(const struct gw_blast_tx *blast, const struct gw_pkt *pkt)
 {
     return pkt->seq % GW_SIGNAL_PLACES == 0 && pkt->seq < blast->total &&
-           (gw_pkt_mask(pkt) || pkt->signal.marks & GW_SIGNAL_LAST) &&
-           !(gw_pkt_mask(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
+           (gw_signal_words(pkt) || pkt->signal.marks & GW_SIGNAL_LAST) &&
+           !(gw_signal_words(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
 }
 
 static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
@@ -183,7 +183,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     uint32_t word = pkt->seq / 64;
     if (!(blast->asked[word / 64] >> (word % 64) & 1)) {
         blast->asked[word / 64] |= UINT64_C(1) << (word % 64);
-        for (uint64_t mask = gw_pkt_mask(pkt); mask; mask &= mask - 1)
+        for (uint64_t mask = gw_signal_words(pkt); mask; mask &= mask - 1)
             gw_blast_tx_demand(blast, pkt->seq + (uint32_t)__builtin_ctzll(mask));
     }
     blast->has_last |= pkt->signal.marks & GW_SIGNAL_LAST;
@@ -213,7 +213,7 @@ static bool finish_is_sound(const struct gw_blast_tx *blast, uint32_t packets, u
 static void hear_finish(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
-    uint64_t bytes = gw_pkt_mask(pkt);
+    uint64_t bytes = gw_signal_words(pkt);
     if (!finish_is_sound(blast, pkt->seq, bytes)) {
         ep->stats.malformed++;
         return;

@@ -19,6 +19,11 @@
 #include "core/notice.h"
 #include "core/host/transport.h"
 
+enum {
+    GW_BLASTS_MAX = 32768,
+    GW_BLAST_PACKETS_MAX = 1 << 24,
+};
+
 struct gw_endpoint_cfg {
     uint32_t address;        /* of this host */
     uint16_t port_count;     /* at least 1 */
@@ -30,10 +35,11 @@ struct gw_endpoint_cfg {
     uint32_t expect_max;     /* receive buffers posted at the same time; may be 0 */
     uint32_t apps_max;       /* workers and servers attached at the same time; may be 0 */
     uint32_t app_events_max; /* events that these may have promised or posted; may be 0 */
-    uint32_t blasts_max; /* of flows whose data is not acknowledged (blast.h): sent, and received
-                            as many, at the same time; may be 0 */
-    uint32_t blast_packets_max; /* of the longest of these; a longer one is refused. Memory for it
-                                   is set apart when the endpoint is made */
+    uint32_t blasts_max;     /* flows whose data is not acknowledged (blast.h): sent at the same
+                                time, and as many received; up to GW_BLASTS_MAX, may be 0. Their
+                                numbers are behind tx_flows_max, 65536 together at most */
+    uint32_t blast_packets_max; /* of the longest of these, up to GW_BLAST_PACKETS_MAX; a longer one
+                                   is refused. Memory is set apart when the endpoint is made */
     gw_time report_every;       /* period of receivers' reports; equal on both ends */
     uint32_t announcers_max;    /* jobs and peers to which bursts are announced at the same time, at
                                    most 65536; may be 0 (announce.h) */

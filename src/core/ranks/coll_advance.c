@@ -11,8 +11,7 @@
 #include "core/quant/combine.h"
 #include "core/ranks/coll_parts.h"
 
-unsigned char *gw_coll_run_segment(const struct gw_coll_run *run,
-                                   const struct gw_coll_place *place)
+unsigned char *gw_coll_run_segment(const struct gw_coll_run *run, const struct gw_coll_place *place)
 {
     return run->segments + (size_t)(place - run->places) * gw_aligned(run->cfg.segment);
 }
@@ -202,7 +201,8 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
         GW_ASSERT(error == GW_OK);
         if (place)
             place->state = GW_COLL_PLACE_SENDING;
-        run->under_way[run->sending++] = (struct gw_coll_sending){place, flow, run->sent_count++, slot};
+        run->under_way[run->sending++] =
+            (struct gw_coll_sending){place, flow, run->sent_count++, slot};
         run->sent_to = message.peer;
         run->sent.segment++;
     }

@@ -4,9 +4,9 @@
  * all-reduce by AND gives the mask that counts: in coll_parts.c, what it lacks becomes 0.
  *
  * It is held from the beginning of the call: memory for the others' masks is posted before they can
- * come, and nothing is sent before the own one is known. A mask has one bit for a packet, so what it
- * takes is no bandwidth but time: few workers send to each other, which is two hops whatever their
- * number, where a ring would make 2 (n - 1).
+ * come, and nothing is sent before the own one is known. A mask has one bit for a packet, so what
+ * it takes is no bandwidth but time: few workers send to each other, which is two hops whatever
+ * their number, where a ring would make 2 (n - 1).
  *
  * A worker's mask leaves when all messages with results have ended there. So when the common mask
  * is known they have ended everywhere, and nothing that leaves late can come to where the missing

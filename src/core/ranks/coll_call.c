@@ -145,8 +145,7 @@ static uint32_t segment_of(const struct gw_coll_call *call, uint32_t world, uint
 static uint32_t values_of(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
                           uint32_t flows)
 {
-    uint32_t values =
-        segment_of(call, world, segment, flows) / gw_dtype_size(call->tensor.type);
+    uint32_t values = segment_of(call, world, segment, flows) / gw_dtype_size(call->tensor.type);
     return values - values % unit_of(call);
 }
 
@@ -169,7 +168,8 @@ bool gw_coll_call_agrees(const struct gw_coll_call *call, uint32_t world,
         return false;
     uint64_t words = (gw_coll_call_fragments(call, world) + WORD - 1) / WORD;
     *agreement = (struct gw_coll_call){
-        .coll = world <= GW_COLL_AGREEMENT_DIRECT ? &gw_coll_direct : gw_coll_for(GW_COLL_ALLREDUCE),
+        .coll =
+            world <= GW_COLL_AGREEMENT_DIRECT ? &gw_coll_direct : gw_coll_for(GW_COLL_ALLREDUCE),
         .tensor = {.count = words * sizeof(uint64_t), .type = GW_DTYPE_U8, .op = GW_OP_AND},
     };
     return true;

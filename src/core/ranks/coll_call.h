@@ -63,8 +63,8 @@ bool gw_coll_call_is_valid(const struct gw_coll_call *call, struct gw_coll_seat 
 uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
                            uint32_t flows);
 
-/* Makes the row of a valid call. Returns 0, or GW_ERR_INVALID: an element or fragment is larger than
- * a segment, or the row would use 2^32 tags or more. */
+/* Makes the row of a valid call. Returns 0, or GW_ERR_INVALID: an element or fragment is larger
+ * than a segment, or the row would use 2^32 tags or more. */
 int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, uint32_t segment,
                      uint32_t flows, struct gw_coll_row *row);
 

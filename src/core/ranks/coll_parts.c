@@ -54,7 +54,8 @@ void gw_coll_parts_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *
     parts->packets = packets;
     parts->arrived = gw_arena_take(arena, places * words * sizeof(*parts->arrived));
     parts->notes = gw_arena_take(arena, (size_t)places * packets * sizeof(*parts->notes));
-    parts->important = gw_arena_take(arena, cfg->flows * words * sizeof(*parts->important));
+    parts->important =
+        gw_arena_take(arena, cfg->flows * words_of(packets_of(cfg)) * sizeof(*parts->important));
     parts->ones = gw_arena_take(arena, packets * sizeof(*parts->ones));
     parts->agreement = gw_arena_take(arena, gw_coll_run_size(&agreement));
 }
@@ -88,8 +89,7 @@ static bool has_from_start(const struct gw_coll_run *run, uint64_t fragment)
         return true;
     if (call->coll->kind == GW_COLL_BROADCAST)
         return run->cfg.rank == call->root;
-    return call->coll->kind == GW_COLL_ALLGATHER &&
-           fragment / run->row.part_units == run->cfg.rank;
+    return call->coll->kind == GW_COLL_ALLGATHER && fragment / run->row.part_units == run->cfg.rank;
 }
 
 /* What may be missing of a message whose values are combined, and of one with results. */
@@ -151,9 +151,9 @@ void gw_coll_parts_expect(struct gw_coll_run *run, const struct gw_coll_place *p
     expect->packets_max = run->parts.packets;
 }
 
-/* The fragment of `in` that a message which is sent begins with; UINT64_MAX: `in` has none of it. */
-static uint64_t fragment_of_in(const struct gw_coll_run *run,
-                               const struct gw_coll_message *message)
+/* The fragment of `in` that a message which is sent begins with; UINT64_MAX: `in` has none of it.
+ */
+static uint64_t fragment_of_in(const struct gw_coll_run *run, const struct gw_coll_message *message)
 {
     const struct gw_coll_row *row = &run->row;
     uint64_t part = message->first / row->part, at = message->first % row->part / row->unit;
@@ -171,7 +171,7 @@ static const uint64_t *importance_of(struct gw_coll_run *run, uint32_t slot,
     if (first == UINT64_MAX)
         return NULL;
     uint32_t packets = (message->bytes + run->cfg.mtu - 1) / run->cfg.mtu;
-    uint64_t *bits = run->parts.important + (size_t)slot * words_of(run->parts.packets);
+    uint64_t *bits = run->parts.important + (size_t)slot * words_of(packets_of(&run->cfg));
     memset(bits, 0, words_of(packets) * sizeof(*bits));
     for (uint32_t i = 0; i < packets; i++)
         if (gw_bit_is_set(all, first + i))
@@ -187,16 +187,16 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
     send->class = terms->class;
     send->bound = is_copy(message) ? bound_of_copies(run) : bound_of_adds(run);
     send->important_first = terms->important_first;
+    send->important = importance_of(run, slot, message);
     if (!run->cfg.kernels)
         return;
-    send->important = importance_of(run, slot, message);
     if (place)
         send->notes = notes_of(run, place);
     else if (run->keeps_own)
         send->notes = run->parts.ones;
     else
-        send->notes = terms->counts + gw_coll_call_fragment(&run->call, run->cfg.rank,
-                                                            message->first);
+        send->notes =
+            terms->counts + gw_coll_call_fragment(&run->call, run->cfg.rank, message->first);
 }
 
 /* Elements of the fragments [from, to) of a message, and where they begin. */
@@ -257,7 +257,8 @@ static uint32_t count_of(const struct gw_coll_run *run, uint16_t note)
     return note < most ? note : most;
 }
 
-/* Combines what has arrived with the worker's own values, as many fragments at once as are alike. */
+/* Combines what has arrived with the worker's own values, as many fragments at once as are alike.
+ */
 static bool combine(struct gw_coll_run *run, const struct gw_coll_place *place,
                     const struct fragments *all, const struct operands *operands)
 {
@@ -282,7 +283,8 @@ static bool combine(struct gw_coll_run *run, const struct gw_coll_place *place,
     return combine_alike(run, all, operands, from, all->count, was_there, alike);
 }
 
-/* Takes note of the results that have arrived, and puts them in their place if they are elsewhere. */
+/* Takes note of the results that have arrived, and puts them in their place if they are elsewhere.
+ */
 static void copy(struct gw_coll_run *run, const struct gw_coll_place *place,
                  const struct fragments *all, unsigned char *to, const unsigned char *from)
 {

@@ -6,12 +6,12 @@
  * travels its count, of the workers whose values are in it, in the packet's note; GW_COLL_NOTE_NONE
  * says that the sender has no result of it either.
  *
- * Combining. own + arrived of a fragment that has arrived, and the counts are added; of one that has
- * not the worker's own values go on, with their count. An average is divided by the count of its
- * fragment, by the worker that completes it; all others copy that, count and all.
+ * Combining. own + arrived of a fragment that has arrived, and the counts are added; of one that
+ * has not the worker's own values go on, with their count. An average is divided by the count of
+ * its fragment, by the worker that completes it; all others copy that, count and all.
  *
- * Bounds. A value passes coll->hops() messages until it is in its result; each may miss bound / hops
- * of its packets (finish_bound.c, which both ends ask for; the stricter one rules). So of each
+ * Bounds. A value passes coll->hops() messages until it is in its result; each may miss bound /
+ * hops of its packets (finish_bound.c, which both ends ask for; the stricter one rules). So of each
  * worker's values at most `bound` is not in the results. A result comes to n - 1 workers, by one
  * message each; each may miss bound_pull / (n - 1), so that at most `bound_pull` is missing at any.
  * Who keeps his own instead has no part in what others miss, and only the hops on the way count.
@@ -40,8 +40,7 @@ bool gw_coll_parts_are_valid(const struct gw_coll_run *run, const struct gw_coll
 void gw_coll_parts_begin(struct gw_coll_run *run);
 
 /* Whether a message of `bytes` is what the event says has arrived. */
-bool gw_coll_parts_fit(const struct gw_coll_run *run, uint64_t bytes,
-                       const struct gw_event *event);
+bool gw_coll_parts_fit(const struct gw_coll_run *run, uint64_t bytes, const struct gw_event *event);
 
 /* Fills in what a message that is posted, or sent, has of parts. `slot` is of under_way. */
 void gw_coll_parts_expect(struct gw_coll_run *run, const struct gw_coll_place *place,

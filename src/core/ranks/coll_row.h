@@ -31,10 +31,10 @@ struct gw_coll_row {
     uint32_t world;
     uint32_t root;
     uint32_t steps;
-    uint64_t units;        /* that a vector is cut in: fragments, or elements if nothing is missing */
-    uint64_t part_units;   /* of each rank's part of an all-gather or reduce-scatter, else of all */
-    uint64_t part;         /* elements of these */
-    uint32_t unit;         /* elements of a unit, but for the last of a part */
+    uint64_t units;      /* that a vector is cut in: fragments, or elements if nothing is missing */
+    uint64_t part_units; /* of each rank's part of an all-gather or reduce-scatter, else of all */
+    uint64_t part;       /* elements of these */
+    uint32_t unit;       /* elements of a unit, but for the last of a part */
     uint32_t element_size; /* bytes */
     uint32_t segment_values;
     uint32_t segments; /* of the largest step: so far apart are the tags of two rounds */
@@ -74,8 +74,7 @@ struct gw_coll_step gw_coll_row_in_elements(const struct gw_coll_row *row,
 /* What a step of this worker moves. */
 static inline struct gw_coll_step gw_coll_row_step(const struct gw_coll_row *row, uint32_t step)
 {
-    struct gw_coll_step move =
-        row->coll->step(row->rank, row->world, row->root, step, row->units);
+    struct gw_coll_step move = row->coll->step(row->rank, row->world, row->root, step, row->units);
     return row->unit == 1 ? move : gw_coll_row_in_elements(row, &move);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Collectives among workers alone: runs schedules (coll/coll.h) over an endpoint's flows, exactly or
- * within bounds on what may be missing.
+ * Collectives among workers alone: runs schedules (coll/coll.h) over an endpoint's flows, exactly
+ * or within bounds on what may be missing.
  *
  * What a step moves is cut into segments, each a message of its own, so that sending, receiving and
  * combining overlap: a segment leaves as soon as all that the steps before bring for its elements
@@ -87,7 +87,7 @@ struct gw_coll_run_status {
      * size. When sizes differ at least one worker fails, maybe with GW_JOB_LOST.
      */
     enum gw_job_reason reason;
-    uint32_t about; /* rank */
+    uint32_t about;   /* rank */
     uint64_t missing; /* done, of a call with parts: fragments of `out` that are not there. Without
                          payload those that were missing of messages with results */
 };

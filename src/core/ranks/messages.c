@@ -31,7 +31,7 @@ enum move_state {
 
 struct move {
     struct gw_message message;
-    uint64_t bytes; /* that were moved */
+    uint64_t bytes;          /* that were moved */
     struct gw_finish finish; /* when it is enough, of one with parts to receive */
     uint32_t missing;
     gw_time since;  /* it runs */

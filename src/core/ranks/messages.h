@@ -22,7 +22,7 @@ struct gw_message {
 
 struct gw_message_done {
     uint64_t call;
-    uint64_t bytes; /* of the message that have arrived */
+    uint64_t bytes;   /* of the message that have arrived */
     uint32_t missing; /* fragments */
 };
 

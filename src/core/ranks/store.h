@@ -66,7 +66,7 @@ struct gw_store_call {
 
 struct gw_store_done {
     uint64_t call;
-    uint64_t missing; /* fragments of a pull */
+    uint64_t missing;          /* fragments of a pull */
     struct gw_refusal refusal; /* why: GW_REFUSED_NOT: it was done */
 };
 
@@ -74,9 +74,9 @@ struct gw_store_cfg {
     struct gw_mesh *mesh;
     uint32_t rank;
     uint32_t world;
-    uint32_t limit; /* calls in work */
+    uint32_t limit;                             /* calls in work */
     const struct gw_transport *parts_transport; /* of what may lose a part; NULL: nothing may */
-    uint32_t mtu;     /* with it: payload bytes of a full packet */
+    uint32_t mtu;                               /* with it: payload bytes of a full packet */
     uint64_t largest; /* likewise: bytes of a value of which a part may be lost */
     const struct gw_kernels *kernels;
     struct gw_allocator allocator; /* of values, and of data that is on its way */

@@ -264,8 +264,8 @@ static void expect_data(struct gw_store *store, uint32_t rank)
         task->finish = gw_finish_within(task->terms.bound);
         expect.finish = &task->finish;
         expect.arrived = task->arrived;
-        expect.packets_max = (uint32_t)gw_value_fragments(
-            &task->shape, gw_store_fragment(store, task->shape.type));
+        expect.packets_max =
+            (uint32_t)gw_value_fragments(&task->shape, gw_store_fragment(store, task->shape.type));
     }
     int code = gw_mesh_expect_part(store->cfg.mesh, rank, &expect);
     GW_ASSERT(code == GW_OK); /* by gw_store_awaits() */

@@ -25,8 +25,8 @@ struct gw_value_shape {
 struct gw_value {
     struct gw_value_shape shape;
     void *numbers; /* float32 in place of 16-bit floats, else of the type */
-    /* Pushes that have been added, at most UINT16_MAX: of each fragment, or, if `counts` is NULL, of
-     * all. A count that is full stays so. */
+    /* Pushes that have been added, at most UINT16_MAX: of each fragment, or, if `counts` is NULL,
+     * of all. A count that is full stays so. */
     uint16_t pushes;
     uint16_t *counts;
 };

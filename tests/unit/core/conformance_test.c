@@ -229,7 +229,13 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
                                         : 100 * path->brtt_max;
         bool ce = gw_prng_below(&prng, 2);
         for (int i = 0; i < 2; i++) {
-            if (kind < 12 || kind == 13) {
+            if (ops->on_report && kind == 7) {
+                ops->on_round(memories[i].bytes, cfg, path, &windows[i], now);
+            } else if (ops->on_report && kind % 2) {
+                struct gw_cc_report report = {
+                    .period = rtt, .sent = in_flight, .received = ce ? bytes : in_flight};
+                ops->on_report(memories[i].bytes, cfg, path, &report, &windows[i], now);
+            } else if (kind < 12 || kind == 13) {
                 struct gw_cc_ack ack = {
                     .bytes = bytes, .in_flight = in_flight, .rtt = rtt, .ce = ce};
                 ops->on_ack(memories[i].bytes, cfg, path, &ack, &windows[i], now);
@@ -245,6 +251,9 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
         assert_in_range(windows[0].cwnd, 1, limit);
         assert_int_equal(windows[0].cwnd, windows[1].cwnd);
         assert_int_equal(windows[0].pace, windows[1].pace);
+        if (ops->on_report)
+            assert_in_range(windows[0].pace, gw_byte_time_from_bps(path->rate_bps),
+                            gw_byte_time_from_bps(GW_RATE_BPS_MIN));
     }
 }
 
@@ -252,6 +261,7 @@ static void check_cc(const struct gw_algo *algo, const union gw_algo_cfg *cfg, c
 {
     const struct gw_cc_ops *ops = (const void *)algo;
     (void)what;
+    assert_true(!ops->on_report == !ops->on_round);
     for (size_t p = 0; p < GW_COUNT_OF(PATHS); p++) {
         struct memory memories[2] = {memory_make(algo), memory_make(algo)};
         cc_run(ops, cfg, &PATHS[p], memories, SEED + p);
