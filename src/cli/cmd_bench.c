@@ -193,6 +193,20 @@ static int complain(const struct rank_report *rank)
     return rank->error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : GW_EXIT_FAILURE;
 }
 
+/* Whether anything may be missing, or is more important than the rest. */
+static bool has_parts(const struct gw_bench_parts_cfg *parts)
+{
+    return parts->bound > 0 || parts->bound_pull > 0 ||
+           parts->importance != GRADWIRE_IMPORTANCE_ALL;
+}
+
+/* How floats are added: by the ranks as they are, or by switches and server as integers. */
+static enum gradwire_via adds_as(const struct bench_args *args)
+{
+    enum gradwire_via via = args->common.options.via;
+    return via == GRADWIRE_VIA_PS && has_parts(&args->parts) ? GRADWIRE_VIA_RING : via;
+}
+
 /* Prints what rank 0 knows. */
 static int print(const struct bench_args *args, const struct rank_report *rank, const double *times)
 {
@@ -211,8 +225,7 @@ static int print(const struct bench_args *args, const struct rank_report *rank, 
         .cpu_s = reduce->cpu_s,
         .prepare_cpu_s = reduce->prepare_cpu_s,
         .max_abs_error = reduce->max_abs_error,
-        .exact_bound =
-            gw_reduce_bound(args->common.options.via, workers, workers, GRADWIRE_FLOAT32),
+        .exact_bound = gw_reduce_bound(adds_as(args), workers, workers, GRADWIRE_FLOAT32),
         .stats = reduce->stats,
         .may_lose = args->parts.bound > 0 || args->parts.bound_pull > 0,
         .missing = {reduce->missing.contributions, reduce->missing.results},

@@ -13,6 +13,7 @@
 #define GW_OVERLAY_RETRY    (20 * GW_MS) /* an unanswered packet of job control is sent again */
 #define GW_OVERLAY_TIMEOUT  (20 * GW_MS) /* a fragment without a result is sent again */
 #define GW_OVERLAY_QUIET    (5 * GW_MS)  /* the server asks for what collisions left */
+#define GW_OVERLAY_PATIENCE (2 * GW_MS)  /* it waits no longer for stragglers of calls with a bound */
 #define GW_OVERLAY_LEAK     (1 * GW_S)   /* a switch gives up an aggregator that nobody comes for */
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)  /* a switch forgets a job whose server is silent */
 
