@@ -51,6 +51,7 @@ struct model {
     uint32_t lives; /* of processes, for their random numbers */
     uint32_t faults_done[GW_MODEL_FAULTS_MAX];
     uint32_t epochs; /* of coordinators that have died */
+    bool is_pause;   /* the straggler's link stands still */
 };
 
 static uint32_t server_host(const struct model *m)
@@ -132,6 +133,7 @@ static void server_start(struct model *m)
         .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
         .quiet = m->cfg->quiet,
+        .patience = m->cfg->patience,
         .hashing = m->cfg->rules.hashing,
         .remap = m->cfg->rules.remap,
         .scale_exponent = gw_model_scale(m->cfg),
@@ -208,14 +210,19 @@ static void reduce(struct model *m, struct actor *actor, uint32_t t)
 {
     const struct gw_model_cfg *cfg = m->cfg;
     size_t at = 0;
-    for (uint32_t i = 0; i < t; i++)
+    uint32_t fragment = 0;
+    for (uint32_t i = 0; i < t; i++) {
         at += (size_t)cfg->counts[i] * gw_dtype_size(cfg->type);
+        fragment += (cfg->counts[i] - 1) / cfg->values + 1;
+    }
     struct gw_tensor tensor = {.in = m->result->in[actor->rank] + at,
                                .out = m->result->out[actor->rank] + at,
                                .count = cfg->counts[t],
                                .type = cfg->type,
                                .op = cfg->average ? GW_OP_AVERAGE : GW_OP_SUM,
-                               .tag = t};
+                               .tag = t,
+                               .bound = cfg->bound,
+                               .counts = m->result->counts[actor->rank] + fragment};
     assert_int_equal(gw_worker_reduce(actor->worker, &tensor, now_of(m)), 0);
     actor->pending++;
 }
@@ -251,6 +258,7 @@ static void joined(struct model *m, struct actor *actor)
             .stall = m->cfg->stall,
             .congestion_control = true,
             .keeps_results = true,
+            .takes_bounds = m->cfg->bound > 0,
             .offers_exponents = m->cfg->dynamic,
             .proactive = m->cfg->proactive,
             .kernels = gw_kernels_best(gw_cpu_features()),
@@ -371,10 +379,42 @@ static void fault_end(struct model *m, const struct gw_model_fault *fault)
     }
 }
 
+static bool is_over(const struct model *m)
+{
+    for (uint32_t rank = 0; rank < m->world; rank++)
+        if (!m->actors[rank].is_finished)
+            return false;
+    return true;
+}
+
+/* Lets the straggler's link stand still, or go on. Returns when to look again. */
+static gw_time pauses(struct model *m)
+{
+    const struct gw_model_pauses *cfg = &m->cfg->pauses;
+    gw_time since = now_of(m) - m->begin - cfg->first;
+    if (cfg->first == 0 || is_over(m))
+        return GW_TIME_NEVER;
+    if (gw_time_before(now_of(m), m->begin + cfg->first))
+        return m->begin + cfg->first;
+    gw_time into = since % cfg->every;
+    bool is_pause = into < cfg->length;
+    struct gw_mem_link link = {.latency = GW_TREE_NET_LATENCY, .rate_bps = GW_TREE_NET_RATE};
+    if (is_pause && cfg->loses)
+        link.lose = UINT64_MAX;
+    else if (is_pause)
+        link.latency += cfg->length - into;
+    if (is_pause != m->is_pause) {
+        gw_mem_change(m->net.mem, m->net.hosts[cfg->rank].to, &link);
+        gw_mem_change(m->net.mem, m->net.hosts[cfg->rank].from, &link);
+    }
+    m->is_pause = is_pause;
+    return now_of(m) + (is_pause ? cfg->length : cfg->every) - into;
+}
+
 /* The next time at which the script does something, and does what is due. */
 static gw_time script(struct model *m)
 {
-    gw_time next = GW_TIME_NEVER;
+    gw_time next = pauses(m);
     for (uint32_t i = 0; i < GW_MODEL_FAULTS_MAX; i++) {
         const struct gw_model_fault *fault = &m->cfg->faults[i];
         gw_time times[2] = {fault->at, fault->back};
@@ -391,14 +431,6 @@ static gw_time script(struct model *m)
         }
     }
     return next;
-}
-
-static bool is_over(const struct model *m)
-{
-    for (uint32_t rank = 0; rank < m->world; rank++)
-        if (!m->actors[rank].is_finished)
-            return false;
-    return true;
 }
 
 static void poll_all(struct model *m)
@@ -515,9 +547,13 @@ static void fill_inputs(struct model *m)
     uint32_t size = gw_dtype_size(cfg->type);
     for (uint32_t t = 0; t < cfg->tensors; t++)
         result->bytes += (size_t)cfg->counts[t] * size;
+    for (uint32_t t = 0; t < cfg->tensors; t++)
+        result->fragments += (cfg->counts[t] - 1) / cfg->values + 1;
     for (uint32_t rank = 0; rank < m->world; rank++) {
         unsigned char *in = result->in[rank] = malloc(result->bytes);
         result->out[rank] = calloc(1, result->bytes);
+        result->counts[rank] = calloc(result->fragments, sizeof(*result->counts[rank]));
+        assert_non_null(result->counts[rank]);
         assert_non_null(in);
         assert_non_null(result->out[rank]);
         for (uint32_t t = 0; t < cfg->tensors; t++)
@@ -553,6 +589,7 @@ void gw_model_result_free(struct gw_model_result *result)
     for (uint32_t rank = 0; rank < result->world; rank++) {
         free(result->in[rank]);
         free(result->out[rank]);
+        free(result->counts[rank]);
     }
 }
 

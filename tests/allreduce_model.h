@@ -33,6 +33,15 @@ struct gw_model_fault {
     uint32_t which; /* rank; switch: racks, then pods, then the root */
 };
 
+/* A worker whose link stands still now and then. */
+struct gw_model_pauses {
+    gw_time first;  /* since the beginning; 0: never */
+    gw_time length; /* of each */
+    gw_time every;  /* from the beginning of one to that of the next, longer than it */
+    uint32_t rank;
+    bool loses; /* what is sent meanwhile is lost; else it is late */
+};
+
 /* The rules of the job; 0 are ours. */
 struct gw_model_rules {
     enum gw_agg_limit limit;
@@ -72,6 +81,9 @@ struct gw_model_cfg {
     bool rejoins;    /* workers whose calls failed join again and begin with the first round */
     uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */
     struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];
+    gw_q16 bound;     /* of all calls */
+    gw_time patience; /* of the server; 0: it waits for everybody */
+    struct gw_model_pauses pauses;
     bool loses_copies; /* one in 64 of what goes down to the first worker */
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */
     gw_time stall;                                  /* 0: never give up */
@@ -90,6 +102,8 @@ struct gw_model_result {
     bool died[GW_MODEL_WORKERS_MAX];          /* and nobody has come back for it */
     unsigned char *out[GW_MODEL_WORKERS_MAX]; /* all tensors one after the other */
     unsigned char *in[GW_MODEL_WORKERS_MAX];
+    uint16_t *counts[GW_MODEL_WORKERS_MAX]; /* of all fragments: contributors */
+    uint32_t fragments;
     size_t bytes;
     uint32_t epochs;
     uint64_t bursts;                    /* announced by workers that live at the end */

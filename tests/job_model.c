@@ -451,6 +451,7 @@ static void open_network(struct gw_job_model *m)
         net->hosts[rank].home = cfg->rank_home[rank];
         endpoint->tx_flows_max = endpoint->rx_flows_max = endpoint->expect_max = 0;
         endpoint->stall = GW_JOB_MODEL_STALL * 2 / 3;
+        endpoint->report_every = 20 * GW_US;
         const struct gw_communicator_cfg comm = gw_job_model_comm_cfg(m, rank);
         gw_communicator_demand(&comm, endpoint);
     }
@@ -495,6 +496,7 @@ void gw_job_model_run(const struct gw_job_model_cfg *cfg, struct gw_job_model_re
     *result = (struct gw_job_model_result){0};
     m->prng = gw_prng_derive(cfg->seed, 2);
     m->transport = gw_test_transport("smartt", "spray", "timeout");
+    m->parts_transport = gw_test_transport("dlcp", "spray", "timeout");
     open_network(m);
     start_all(m);
     run(m);

@@ -98,8 +98,9 @@ struct gw_job_model_server {
 struct gw_job_model_result {
     struct gw_job_model_rank ranks[GW_JOB_MODEL_RANKS_MAX];
     struct gw_job_model_server servers[GW_JOB_MODEL_SERVERS_MAX];
-    struct gw_aggregate_stats switches; /* summed, of last lives */
-    uint64_t memory_most;               /* bytes that one rank's allocator had out */
+    struct gw_aggregate_stats switches;              /* summed, of last lives */
+    uint64_t contributions_missing, results_missing; /* fragments of calls with parts */
+    uint64_t memory_most;                            /* bytes that one rank's allocator had out */
     gw_time time;
 };
 

@@ -1,6 +1,8 @@
 /* Calls of the job model's ranks: what they are given, and whether it is right; see job_model.h. */
 #include "job_model_impl.h"
 
+#include "parts_model.h"
+
 #include "base/error.h"
 
 enum {
@@ -78,6 +80,8 @@ static void release(struct gw_job_model *m, struct gw_job_model_actor *actor,
     const struct gw_model_call *call = &m->cfg->calls[work->index - 1];
     if (call->is_in_place)
         work->in = NULL;
+    bury(m, (unsigned char *)work->parts.arrived, (work->fragments + 63) / 64 * sizeof(uint64_t));
+    bury(m, (unsigned char *)work->parts.counts, work->fragments * sizeof(uint16_t));
     bury(m, work->in, work->in_size);
     bury(m, work->out, work->out_size);
     actor->in_work--;
@@ -92,6 +96,29 @@ void gw_job_model_bury_calls(struct gw_job_model *m, struct gw_job_model_actor *
             release(m, actor, &actor->works[i]);
     actor->next[COLLECTIVES] = actor->count[COLLECTIVES];
     actor->next[OTHERS] = actor->count[OTHERS];
+}
+
+static uint32_t fragment_of(const struct gw_job_model *m, const struct gw_model_call *call)
+{
+    uint32_t size = call->kind == GW_CALL_SEND ? 1 : gw_dtype_size(call->type);
+    return m->net.cfg.mtu / size;
+}
+
+/* Terms of a call, and memory for what becomes of it where there is a result. */
+static void fill_parts(const struct gw_job_model *m, const struct gw_model_call *call,
+                       struct gw_job_model_work *work)
+{
+    work->parts = (struct gw_parts){
+        .bound = call->bound,
+        .bound_pull = call->bound_pull,
+        .class = 1 + call->seed % 6,
+        .important_first = call->seed % 2,
+    };
+    if (!work->out)
+        return;
+    work->fragments = gw_parts_model_fragments(call, m->cfg->world, fragment_of(m, call));
+    work->parts.arrived = gw_test_take((work->fragments + 63) / 64 * sizeof(uint64_t));
+    work->parts.counts = gw_test_take(work->fragments * sizeof(uint16_t));
 }
 
 /* Memory of a call, and in it what this rank brings. */
@@ -110,7 +137,11 @@ static void fill(const struct gw_job_model *m, const struct gw_job_model_actor *
         work->in = work->out;
     else if (work->in_size)
         work->in = gw_test_take(work->in_size);
-    if (work->in || is_root)
+    if (call->has_parts)
+        fill_parts(m, call, work);
+    if ((work->in || is_root) && call->has_parts)
+        gw_parts_model_fill(call, world, actor->rank, is_root ? work->out : work->in);
+    else if (work->in || is_root)
         gw_model_call_fill(call, world, actor->rank, is_root ? work->out : work->in);
 }
 
@@ -133,6 +164,7 @@ static struct gw_call call_of(const struct gw_job_model_actor *actor,
         .peer = is_message && !is_receive ? call->to : call->from,
         .tag = is_message ? work->index : 0,
         .key = call->key,
+        .parts = call->has_parts ? &work->parts : NULL,
     };
 }
 
@@ -261,6 +293,32 @@ static void check_result(struct gw_job_model *m, const struct gw_job_model_actor
     }
 }
 
+/* The same of a call that may lose a part: all ranks have the same, too. */
+static void check_parts(struct gw_job_model *m, const struct gw_job_model_actor *actor,
+                        const struct gw_model_call *call, const struct gw_job_model_work *work,
+                        uint64_t missing)
+{
+    const struct gw_parts_model_result result = {
+        .out = work->out,
+        .arrived = work->parts.arrived,
+        .counts = work->parts.counts,
+        .missing = missing,
+        .fragment = fragment_of(m, call),
+    };
+    if (!work->out)
+        return;
+    uint64_t digest = gw_parts_model_check(call, m->cfg->world, actor->rank, &result);
+    uint64_t *known = &m->digests[work->index - 1];
+    if (*known && *known != digest)
+        fail_msg("call %u (kind %u, via %u): rank %u has other results", work->index, call->kind,
+                 call->via, actor->rank);
+    *known = digest;
+    m->result->results_missing += missing;
+    for (uint64_t i = 0; call->kind == GW_CALL_ALLREDUCE && i < work->fragments; i++)
+        m->result->contributions_missing +=
+            work->parts.counts[i] ? m->cfg->world - work->parts.counts[i] : 0;
+}
+
 /* A refusal is right: of what was to be refused, or of a pull that came first. */
 static void check_refusal(struct gw_job_model *m, const struct gw_model_call *call,
                           const struct gw_job_model_work *work, const struct gw_refusal *refusal)
@@ -293,11 +351,14 @@ void gw_job_model_call_ended(struct gw_job_model *m, struct gw_job_model_actor *
         result->refused++;
     } else {
         assert_false(call->is_odd);
-        check_result(m, actor, call, work);
+        if (call->has_parts)
+            check_parts(m, actor, call, work, event->missing);
+        else
+            check_result(m, actor, call, work);
         result->done++;
         if (call->kind == GW_CALL_PUSH)
             m->pushes_ended[key_of(m, call)] |= 1u << call->push;
-        if (call->kind == GW_CALL_SEND && call->to == actor->rank)
+        if (call->kind == GW_CALL_SEND && call->to == actor->rank && !call->has_parts)
             assert_true(event->bytes == call->count);
     }
     release(m, actor, work);

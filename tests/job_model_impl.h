@@ -25,6 +25,8 @@ struct gw_job_model_work {
     uint32_t index; /* of the program, plus 1; 0: free */
     unsigned char *in, *out;
     size_t in_size, out_size;
+    struct gw_parts parts; /* of a call with parts */
+    uint64_t fragments;    /* that this rank gets of it */
     uint32_t pushes; /* to its key that had ended well, or that this rank had begun, before it */
 };
 
@@ -101,7 +103,7 @@ struct gw_job_model {
     gw_time begin;
     gw_time guard;   /* until when all must be over */
     uint32_t faults; /* that are still to begin or end */
-    struct gw_transport transport;
+    struct gw_transport transport, parts_transport;
     struct gw_job_model_actor actors[GW_JOB_MODEL_RANKS_MAX];
     struct gw_job_model_home homes[GW_JOB_MODEL_SERVERS_MAX];
     struct gw_job_model_timer timers[GW_JOB_MODEL_TIMERS_MAX];
@@ -109,6 +111,7 @@ struct gw_job_model {
     struct gw_job_model_grave *graves;
     uint32_t pushes_begun[GW_JOB_MODEL_CALLS_MAX]; /* bits, at the first call of a key */
     uint32_t pushes_ended[GW_JOB_MODEL_CALLS_MAX];
+    uint64_t digests[GW_JOB_MODEL_CALLS_MAX]; /* of results of calls with parts; 0: none yet */
 };
 
 static inline gw_time gw_job_model_now(const struct gw_job_model *m)

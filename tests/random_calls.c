@@ -39,6 +39,20 @@ static void draw_sum(struct gw_prng *prng, struct gw_model_call *call)
     } while (!gw_op_exists(call->op, call->type));
 }
 
+/* Lets the call lose a part, if such a call may. Via ina it is the servers' matter. */
+static void draw_parts(struct gw_prng *prng, struct gw_model_call *call)
+{
+    bool has_type = call->kind != GW_CALL_SEND;
+    if (call->kind == GW_CALL_BARRIER || call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL)
+        return;
+    call->has_parts = true;
+    call->bound = gw_prng_below(prng, GW_Q16_ONE / 2);
+    call->bound_pull = gw_prng_below(prng, 3) ? gw_prng_below(prng, GW_Q16_ONE / 2) : 0;
+    call->op = GW_OP_SUM;
+    if (has_type && call->kind == GW_CALL_ALLREDUCE)
+        call->via = gw_prng_below(prng, 2) ? GW_VIA_PS : GW_VIA_RING;
+}
+
 static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_max,
                       struct keys *keys, struct gw_model_call *call)
 {
@@ -62,6 +76,8 @@ static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_ma
         draw_value(prng, keys, call);
     else
         draw_sum(prng, call); /* type, and what else the kind has */
+    if (gw_draw_once_in(prng, 4))
+        draw_parts(prng, call);
     call->is_in_place = call->kind == GW_CALL_ALLREDUCE && gw_prng_below(prng, 2);
 }
 

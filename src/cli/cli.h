@@ -18,6 +18,7 @@ int gw_cmd_model(int argc, char **argv);
 int gw_cmd_sim(int argc, char **argv);
 int gw_cmd_server(int argc, char **argv);
 int gw_cmd_switch(int argc, char **argv);
+int gw_cmd_thresholds(int argc, char **argv);
 
 /* Prints "gradwire: " and the message as one line on standard error. */
 void gw_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/daemon.h"
 #include "cli/daemon_queue.h"
+#include "cli/losses.h"
 #include "cli/switch_pcn.h"
 #include "net/roles/overlay_switch.h"
 
@@ -92,6 +93,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .qdisc = cfg->queue.qdisc,
         .qdisc_cfg = &cfg->queue.cfg,
         .queue_bytes = gw_daemon_queue_bytes(&cfg->queue, cfg->rate),
+        .shared = cfg->queue.shared,
         .rate_bps = cfg->rate,
         .notices = {.enable = !own->why_not,
                     .floor = cfg->pcn.floor,
@@ -193,10 +195,11 @@ static void status(void *pointer, json_t *status)
                   "duplicates", (json_int_t)stats->duplicates, "leaked", (json_int_t)stats->leaked,
                   "foreign", (json_int_t)stats->foreign, "copies_saved",
                   (json_int_t)sw->copies_saved));
-    json_object_set_new(status, "queues",
-                        json_pack("{s:I, s:I, s:I, s:I}", "packets", (json_int_t)queues.out_packets,
-                                  "marks", (json_int_t)queues.marks, "trims",
-                                  (json_int_t)queues.trims, "drops", (json_int_t)queues.drops));
+    json_object_set_new(
+        status, "queues",
+        json_pack("{s:I, s:I, s:I, s:I, s:o}", "packets", (json_int_t)queues.out_packets, "marks",
+                  (json_int_t)queues.marks, "trims", (json_int_t)queues.trims, "drops",
+                  (json_int_t)queues.drops, "losses", gw_losses_json(queues.losses)));
     json_object_set_new(status, "pcn",
                         gw_switch_pcn_status(own->sw, own->why_not, gw_loop_now(own->loop)));
     json_object_set_new(status, "dropped",

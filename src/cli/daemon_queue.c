@@ -43,8 +43,9 @@ int gw_daemon_queue_read(const struct gw_document *document, struct gw_daemon_qu
     if (code)
         return code;
     queue->qdisc = section.qdisc;
-    if (!keys.capacity[0])
-        return GW_OK;
+    code = gw_queue_section_shared(&section, "a train", TRAIN_MIN, &queue->shared);
+    if (code || !keys.capacity[0])
+        return code;
     code = gw_queue_section_capacity(&section, keys.capacity, 0, &queue->capacity);
     return code ? code : gw_queue_section_check(&section, queue->capacity, "a train", TRAIN_MIN);
 }

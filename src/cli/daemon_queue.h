@@ -7,11 +7,13 @@
 
 #include "config/document.h"
 #include "core/qdisc/qdisc.h"
+#include "core/switch/shared_buffer.h"
 
 struct gw_daemon_queue {
     const struct gw_qdisc_ops *qdisc;
     union gw_algo_cfg cfg;
-    uint64_t capacity; /* bytes; 0: as the rate says */
+    struct gw_shared_buffer shared; /* by all ports */
+    uint64_t capacity;              /* bytes; 0: as the rate says */
 };
 
 /* Reads the section of a config, if it is there. Returns 0, or a negative error with document->why

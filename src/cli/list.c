@@ -6,6 +6,7 @@
 #include "cli/report.h"
 #include "core/coll/coll.h"
 #include "core/grant/grant.h"
+#include "core/tag/tag.h"
 #include "workload/schedule/schedule.h"
 
 enum {
@@ -15,7 +16,7 @@ enum {
 static const struct gw_registry *const registries[] = {
     &gw_cc_registry,    &gw_lb_registry,       &gw_loss_registry, &gw_grant_registry,
     &gw_qdisc_registry, &gw_coll_registry,     &gw_topo_registry, &gw_workload_registry,
-    &gw_cost_registry,  &gw_schedule_registry,
+    &gw_cost_registry,  &gw_schedule_registry, &gw_tag_registry,
 };
 
 static const char *type_name(const struct gw_param *param)
@@ -23,7 +24,7 @@ static const char *type_name(const struct gw_param *param)
     static const char *const names[] = {
         [GW_PARAM_BOOL] = "yes|no", [GW_PARAM_COUNT] = "count", [GW_PARAM_Q16] = "number",
         [GW_PARAM_TIME] = "time",   [GW_PARAM_BYTES] = "bytes", [GW_PARAM_RATE] = "rate",
-        [GW_PARAM_ENUM] = "choice", [GW_PARAM_TEXT] = "text",
+        [GW_PARAM_ENUM] = "choice", [GW_PARAM_TEXT] = "text",   [GW_PARAM_SIZES] = "list of bytes",
     };
     return param->type == GW_PARAM_ENUM ? param->choices : names[param->type];
 }

@@ -24,6 +24,7 @@ static const struct command {
     {"sim", gw_cmd_sim, "run a scenario in the packet-level simulator"},
     {"switch", gw_cmd_switch, "add up gradients on their way: a daemon"},
     {"server", gw_cmd_server, "complete the sums of jobs: a daemon"},
+    {"thresholds", gw_cmd_thresholds, "find the thresholds of queues that drop by worth"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},
 };
@@ -57,7 +58,7 @@ static int cmd_help(int argc, char **argv)
     puts("Usage: gradwire COMMAND [ARGUMENTS]\n\n"
          "Moves gradients between workers over shared, lossy Ethernet.\n\nCommands:");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-9s  %s\n", commands[i].name, commands[i].summary);
+        printf("  %-10s  %s\n", commands[i].name, commands[i].summary);
     puts("\n'gradwire COMMAND --help' describes a command, with an example.");
     return GW_EXIT_OK;
 }

@@ -62,6 +62,28 @@ static struct size_class *class_of(struct size_class classes[SIZES_MAX], uint32_
     return &classes[at];
 }
 
+/* What arrived of the messages that were received, by packets, if any of them may lose a part. */
+static void add_arrived(const struct gw_run_report *run, json_t *json)
+{
+    const struct gw_workload *workload = &run->scenario->workload;
+    const struct gw_flow_result *flows = gw_sim_flows(run->sim);
+    const uint32_t mtu = run->scenario->host.mtu;
+    uint64_t packets = 0, missing = 0;
+    bool loses = false;
+    for (uint32_t i = 0; i < workload->flow_count; i++) {
+        loses |= workload->flows[i].bound > 0;
+        if (!flows[i].received && flows[i].outcome != GW_FLOW_DONE)
+            continue;
+        packets += (workload->flows[i].bytes + mtu - 1) / mtu;
+        missing += flows[i].received ? flows[i].missing : flows[i].missing_at_end;
+    }
+    if (loses)
+        json_object_set_new(json, "messages",
+                            json_pack("{s:I, s:I, s:f}", "packets", (json_int_t)packets, "missing",
+                                      (json_int_t)missing, "arrived",
+                                      packets ? 1 - (double)missing / (double)packets : 1.0));
+}
+
 static void add_flows(const struct gw_run_report *run, json_t *json)
 {
     const struct gw_workload *workload = &run->scenario->workload;
@@ -251,6 +273,7 @@ static void add_collisions(const struct gw_run_report *run, json_t *json)
 void gw_measures_add(const struct gw_run_report *run, json_t *json)
 {
     add_flows(run, json);
+    add_arrived(run, json);
     add_collectives(run, json);
     if (run->scenario->metrics.rtt)
         add_rtt(run, json);

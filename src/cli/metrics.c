@@ -116,6 +116,19 @@ static void write_jobs(FILE *out, const char *prefix, json_t *jobs)
     }
 }
 
+/* A list of numbers is one by class. */
+static void write_classes(FILE *out, const char *name, json_t *list)
+{
+    json_t *value;
+    size_t i;
+    json_int_t number;
+    json_array_foreach(list, i, value)
+    {
+        if (number_of(value, &number))
+            fprintf(out, "%s{class=\"%zu\"} %lld\n", name, i, (long long)number);
+    }
+}
+
 static void write_object(FILE *out, const char *prefix, json_t *object)
 {
     json_t *value;
@@ -129,6 +142,8 @@ static void write_object(FILE *out, const char *prefix, json_t *object)
             write_object(out, name, value);
         else if (json_is_array(value) && strcmp(key, "jobs") == 0)
             write_jobs(out, name, value);
+        else if (json_is_array(value))
+            write_classes(out, name, value);
         else if (number_of(value, &number))
             fprintf(out, "%s %lld\n", name, (long long)number);
     }

@@ -20,7 +20,8 @@ void gw_metrics_close(struct gw_metrics *metrics);
 
 /*
  * The snapshot from now on. Every number at a path a, b of `status` is called prefix_a_b; those of
- * the objects in a list `jobs` have the label `job`. Texts and other lists are left out.
+ * the objects in a list `jobs` have the label `job`, those of any other list the label `class`.
+ * Texts are left out.
  */
 void gw_metrics_set(struct gw_metrics *metrics, const char *prefix, json_t *status);
 

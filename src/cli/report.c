@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/losses.h"
 #include "cli/measures.h"
 #include "cli/report_bursts.h"
 #include "cli/report_jobs.h"
@@ -124,6 +125,7 @@ json_t *gw_report_json(const struct gw_run_report *run)
     gw_measures_add(run, json);
     gw_report_bursts_add(run, json);
     json_object_set_new(json, "control_drops", json_integer((json_int_t)totals.control_drops));
+    json_object_set_new(json, "losses", gw_losses_json(totals.losses));
     json_object_set_new(json, "pauses", json_integer((json_int_t)totals.pauses));
     json_object_set_new(json, "paused_us", json_real(in_us(totals.paused)));
     return json;
@@ -200,6 +202,7 @@ void gw_report_text(const struct gw_run_report *run)
     printf("  switches     %llu marks, %llu trims, %llu drops; links lost %llu\n",
            (unsigned long long)totals.marks, (unsigned long long)totals.trims,
            (unsigned long long)totals.drops, (unsigned long long)totals.link_losses);
+    gw_losses_print(totals.losses);
     if (scenario->queue.lossless)
         printf(
             "  lossless     %llu pauses, %.2f us in total over all ports; %llu drops of control\n",

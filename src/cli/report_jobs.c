@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/report_messages.h"
 #include "core/job.h"
 
 static double in_us(gw_time time)
@@ -128,7 +129,7 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
             json,
             json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:i, s:i, s:i, s:f, "
                       "s:f, s:f,"
-                      " s:f, s:I, s:s?, s:o*}",
+                      " s:f, s:I, s:I, s:I, s:s?, s:o*, s:o*}",
                       "id", (int)i, "model", model_name(run, spec), "samples_per_s",
                       sample_rate(spec, job), "iteration_us", job->iteration_ps / (double)GW_US,
                       "stall_us", job->stall_ps / (double)GW_US, "moving_us",
@@ -140,7 +141,9 @@ json_t *gw_report_jobs_json(const struct gw_run_report *run)
                       job_algbw_gbps(spec, job), "aggregated_in_switch",
                       share(job->aggregated, job->fragments), "server_packets_per_fragment",
                       share(job->server_packets, job->fragments), "resent", (json_int_t)job->resent,
-                      "failure", failure_of(job), "calls", calls_json(run, i)));
+                      "fragments", (json_int_t)job->fragments, "left_out",
+                      (json_int_t)job->left_out, "failure", failure_of(job), "calls",
+                      calls_json(run, i), "messages", gw_report_messages_json(run, i)));
     }
     free(results);
     return json;
@@ -195,6 +198,7 @@ void gw_report_jobs_text(const struct gw_run_report *run)
                 "stalled; %.0f %% of communication hidden\n",
                 model_name(run, spec), sample_rate(spec, job), job->iteration_ps / (double)GW_US,
                 job->stall_ps / (double)GW_US, 100 * job->overlap);
+        gw_report_messages_text(run, i);
         if (job->reason)
             printf("               failed: %s (rank or address %u)\n", failure_of(job), job->about);
         else if (failure_of(job))

@@ -15,7 +15,7 @@ enum {
 struct host_options {
     uint64_t mtu, header;
     gw_q16 jitter;
-    gw_time ack_delay, stall;
+    gw_time ack_delay, stall, report_every;
     uint32_t ack_every, train;
     bool payload;
 };
@@ -56,6 +56,12 @@ static const struct gw_param host_params[] = {
      .offset = offsetof(struct host_options, stall),
      .initial = "0",
      .help = "a flow without progress for this long fails; 0: never"},
+    {.name = "report_every",
+     .type = GW_PARAM_TIME,
+     .offset = offsetof(struct host_options, report_every),
+     .initial = "200us",
+     .help = "period in which receivers of blasts report (cc: dlcp) how fast they receive (DLCP "
+             "section 3.2.1)"},
     {.name = "payload",
      .type = GW_PARAM_BOOL,
      .offset = offsetof(struct host_options, payload),
@@ -95,6 +101,9 @@ int gw_loader_host(struct gw_loader *loader)
     if (options.train == 0)
         return gw_document_error(document, gw_loader_place(section, "train"), GW_ERR_RANGE,
                                  "train must be at least 1");
+    if (options.report_every < GW_US)
+        return gw_document_error(document, gw_loader_place(section, "report_every"), GW_ERR_RANGE,
+                                 "report_every must be at least 1us");
     if (options.jitter < 0)
         return gw_document_error(document, gw_loader_place(section, "jitter"), GW_ERR_RANGE,
                                  "jitter must not be negative");
@@ -106,6 +115,7 @@ int gw_loader_host(struct gw_loader *loader)
         .ack_delay = options.ack_delay,
         .train = options.train,
         .stall = options.stall,
+        .report_every = options.report_every,
         .cost = cost,
         .payload = options.payload,
     };

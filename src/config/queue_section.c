@@ -1,5 +1,5 @@
 /*
- * `queue:`, and what a scenario's has besides: pools, and links that hold data back.
+ * `queue:`, and what a scenario's has besides: links that hold data back.
  *
  * A scenario's defaults are the preset smt-text: the queues of SMaRTT section 4. What makes queues
  * lossless is in headroom.c.
@@ -17,8 +17,6 @@
 /* `queue:` besides the discipline's own parameters. */
 struct queue_options {
     char capacity[GW_PARAM_TEXT_MAX];
-    uint64_t shared;
-    gw_q16 shared_alpha;
     struct gw_lossless_options pause;
 };
 
@@ -30,16 +28,6 @@ static const struct gw_param queue_params[] = {
      .offset = offsetof(struct queue_options, capacity),
      .initial = "1bdp",
      .help = "bytes of data per port, or a multiple of the bandwidth-delay product"},
-    {.name = "shared",
-     .type = GW_PARAM_BYTES,
-     .offset = offsetof(struct queue_options, shared),
-     .initial = "0",
-     .help = "bytes of the pool that the ports of a switch share; 0: none"},
-    {.name = "shared_alpha",
-     .type = GW_PARAM_Q16,
-     .offset = offsetof(struct queue_options, shared_alpha),
-     .initial = "1",
-     .help = "one port may hold this multiple of the pool's free space"},
     {.name = "lossless",
      .type = GW_PARAM_BOOL,
      .offset = offsetof(struct queue_options, pause.lossless),
@@ -65,6 +53,22 @@ static const struct gw_algo queue_table = {
     .cfg_size = sizeof(struct queue_options),
 };
 
+static const struct gw_param shared_params[] = {
+    GW_PARAM(struct gw_queue_shared, BYTES, shared, "0",
+             "bytes of the pool that the ports of a switch share; 0: none"),
+    GW_PARAM(struct gw_queue_shared, Q16, shared_alpha, "1",
+             "one port may hold this multiple of the pool's free space"),
+    GW_PARAM(struct gw_queue_shared, Q16, shared_alpha_important, "0",
+             "the same for packets that are important (ECN-capable) or control; 0: shared_alpha"),
+};
+
+static const struct gw_algo shared_table = {
+    .name = "queue",
+    .params = shared_params,
+    .param_count = sizeof(shared_params) / sizeof(shared_params[0]),
+    .cfg_size = sizeof(struct gw_queue_shared),
+};
+
 int gw_queue_section_read(struct gw_queue_section *section, const char *initial,
                           union gw_algo_cfg *cfg, const struct gw_schema_part *own)
 {
@@ -74,8 +78,8 @@ int gw_queue_section_read(struct gw_queue_section *section, const char *initial,
         return GW_ERR_INVALID;
     section->qdisc = (const struct gw_qdisc_ops *)algo;
     section->schema = (struct gw_schema){
-        .parts = {{algo, cfg, "preset"}, *own},
-        .part_count = 2,
+        .parts = {{algo, cfg, "preset"}, *own, {&shared_table, &section->keys, NULL}},
+        .part_count = 3,
         .others = kind_others,
     };
     return gw_schema_read(section->document, section->value, &section->schema);
@@ -123,6 +127,43 @@ int gw_queue_section_check(const struct gw_queue_section *section, uint64_t capa
                              (unsigned long long)capacity, what, least);
 }
 
+/* What an idle pool lets one port hold. */
+static uint64_t shared_part(uint64_t shared, gw_q16 alpha)
+{
+    return alpha >= GW_Q16_ONE ? shared : (uint64_t)gw_q16_mul((gw_q16)shared, alpha);
+}
+
+static int refuse_shared(const struct gw_queue_section *section, const char *key,
+                         const char *sentence)
+{
+    return gw_document_error(section->document, gw_loader_place(section->value, key), GW_ERR_RANGE,
+                             "%s", sentence);
+}
+
+int gw_queue_section_shared(const struct gw_queue_section *section, const char *what,
+                            uint32_t least, struct gw_shared_buffer *shared)
+{
+    const struct gw_queue_shared *keys = &section->keys;
+    if (keys->shared_alpha <= 0)
+        return refuse_shared(section, "shared_alpha", "shared_alpha must be above 0");
+    if (keys->shared_alpha_important < 0)
+        return refuse_shared(section, "shared_alpha_important",
+                             "shared_alpha_important must not be below 0");
+    *shared = (struct gw_shared_buffer){.bytes = keys->shared,
+                                        .alpha = keys->shared_alpha,
+                                        .alpha_important = keys->shared_alpha_important};
+    gw_q16 alpha = keys->shared_alpha_important && keys->shared_alpha_important < keys->shared_alpha
+                       ? keys->shared_alpha_important
+                       : keys->shared_alpha;
+    if (keys->shared && (keys->shared < least || shared_part(keys->shared, alpha) < least))
+        return gw_document_error(section->document, gw_loader_place(section->value, "shared"),
+                                 GW_ERR_RANGE,
+                                 "one port's part of the pool must hold %s of %u "
+                                 "bytes",
+                                 what, least);
+    return GW_OK;
+}
+
 bool gw_queue_section_marks(const struct gw_qdisc_ops *qdisc, const union gw_algo_cfg *cfg,
                             uint32_t capacity)
 {
@@ -131,12 +172,6 @@ bool gw_queue_section_marks(const struct gw_qdisc_ops *qdisc, const union gw_alg
     bool marks = qdisc->mark_at && qdisc->mark_at(state, cfg, 0);
     free(state);
     return marks;
-}
-
-/* What an idle pool lets one port hold. */
-static uint64_t shared_part(uint64_t shared, gw_q16 alpha)
-{
-    return alpha >= GW_Q16_ONE ? shared : (uint64_t)gw_q16_mul((gw_q16)shared, alpha);
 }
 
 /* A queue that a link has of its own must hold a packet, too. */
@@ -175,26 +210,21 @@ int gw_loader_queue(struct gw_loader *loader)
         error = gw_loader_lossless(loader, section, &options.pause, &capacity);
     if (!error)
         error = gw_queue_section_check(&queue, capacity, "a packet", full);
+    if (!error)
+        error = gw_queue_section_shared(&queue, "a packet", full, &scenario->queue.shared);
     if (error)
         return error;
-    if (options.shared_alpha <= 0)
-        return gw_document_error(document, gw_loader_place(section, "shared_alpha"), GW_ERR_RANGE,
-                                 "shared_alpha must be above 0");
-    if (options.shared &&
-        (options.shared < full || shared_part(options.shared, options.shared_alpha) < full))
-        return gw_document_error(document, gw_loader_place(section, "shared"), GW_ERR_RANGE,
-                                 "one port's part of the pool must hold a packet of %u bytes",
-                                 full);
-    if (options.shared && options.pause.lossless)
+    if (queue.keys.shared && options.pause.lossless)
         return gw_document_error(document, gw_loader_place(section, "shared"), GW_ERR_INVALID,
                                  "shared needs lossless: no; a pool can run out");
+    if (queue.qdisc->drops_early && options.pause.lossless)
+        return gw_document_error(document, gw_loader_place(section, "lossless"), GW_ERR_INVALID,
+                                 "%s drops data before a queue is full", queue.qdisc->algo.name);
     error = check_link_queues(loader, full);
     if (error)
         return error;
     scenario->queue.qdisc = queue.qdisc;
     scenario->queue.capacity = (uint32_t)capacity;
-    scenario->queue.shared_bytes = options.shared;
-    scenario->queue.shared_alpha = options.shared_alpha;
     snprintf(options.capacity, sizeof(options.capacity), "%lluB", (unsigned long long)capacity);
     gw_loader_write(loader, "queue", queue.qdisc->algo.name, &queue.schema);
     return GW_OK;

@@ -14,10 +14,11 @@
 #include "config/loader.h"
 
 static const struct gw_schema top_schema = {
-    .others = (const char *const[]){"name",    "topology", "workload", "cc",         "lb",
-                                    "loss",    "host",     "queue",    "faults",     "convergence",
-                                    "metrics", "seed",     "aliases",  "time_limit", "sweep",
-                                    "table",   "claims",   "variants", "pcn",        NULL},
+    .others = (const char *const[]){"name",        "topology", "workload", "cc",       "lb",
+                                    "loss",        "tag",      "host",     "queue",    "faults",
+                                    "convergence", "metrics",  "seed",     "aliases",  "time_limit",
+                                    "sweep",       "table",    "claims",   "variants", "pcn",
+                                    NULL},
 };
 
 /* Base RTT, fastest host link, and bandwidth-delay product; needs topology and host. */

@@ -13,6 +13,7 @@
 #include "base/fixed.h"
 #include "core/pause.h"
 #include "core/qdisc/qdisc.h"
+#include "core/switch/shared_buffer.h"
 #include "core/host/transport.h"
 #include "topo/topo.h"
 #include "workload/workload.h"
@@ -49,13 +50,14 @@ static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
-    uint32_t mtu;       /* payload bytes of a full packet */
-    uint32_t header;    /* header bytes; the size of ACKs and trimmed packets */
-    gw_q16 jitter;      /* each packet leaves up to this many of its own packet times late */
-    uint32_t ack_every; /* packets per ACK */
-    gw_time ack_delay;  /* longest time that an ACK is held back when ack_every > 1 */
-    uint32_t train;     /* packets per train */
-    gw_time stall;      /* a flow without progress for this long fails; 0: never */
+    uint32_t mtu;         /* payload bytes of a full packet */
+    uint32_t header;      /* header bytes; the size of ACKs and trimmed packets */
+    gw_q16 jitter;        /* each packet leaves up to this many of its own packet times late */
+    uint32_t ack_every;   /* packets per ACK */
+    gw_time ack_delay;    /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t train;       /* packets per train */
+    gw_time stall;        /* a flow without progress for this long fails; 0: never */
+    gw_time report_every; /* period of the reports about blasts */
     struct gw_host_cost_cfg cost;
     bool payload; /* messages have contents, which are checked on arrival */
 };
@@ -64,10 +66,9 @@ struct gw_host_cfg {
 struct gw_queue_cfg {
     const struct gw_qdisc_ops *qdisc;
     union gw_algo_cfg cfg;
-    uint32_t capacity;     /* bytes per port where a link does not say otherwise; resolved from
-                              "1bdp" or bytes */
-    uint64_t shared_bytes; /* pool that the ports of one switch share; 0: none */
-    gw_q16 shared_alpha;   /* one port may hold this multiple of the pool's free space */
+    uint32_t capacity; /* bytes per port where a link does not say otherwise; resolved from
+                          "1bdp" or bytes */
+    struct gw_shared_buffer shared; /* by the ports of one switch */
     bool lossless;
     struct gw_pause_cfg pause; /* of a lossless switch, for each port */
 };

@@ -112,6 +112,9 @@ static const char *expected_text(const struct gw_param *param, char list[LIST_MA
         return "a time such as 600ns";
     case GW_PARAM_BYTES:
         return "a size such as 2MiB";
+    case GW_PARAM_SIZES:
+        snprintf(list, LIST_MAX, "at most %d sizes such as [32KB, 48KB]", GW_SIZES_MAX);
+        return list;
     case GW_PARAM_RATE:
         return "a rate such as 800Gbps";
     case GW_PARAM_TEXT:
@@ -132,12 +135,40 @@ const char *gw_schema_text(const struct gw_document *document, const struct gw_d
     return NULL;
 }
 
-int gw_schema_refuse(const struct gw_document *document, const struct gw_doc_value *value,
-                     int error, const char *expected)
+/* A list of single values as one text, with commas; a single value as it is. NULL: neither, and the
+ * document says why. */
+static const char *list_text(const struct gw_document *document, const struct gw_doc_value *value,
+                             char list[LIST_MAX])
+{
+    if (value->kind != GW_DOC_VALUE_LIST)
+        return gw_schema_text(document, value);
+    size_t used = 0;
+    list[0] = '\0';
+    for (uint32_t i = 0; i < value->count; i++) {
+        const char *text = gw_schema_text(document, value->items[i]);
+        if (!text)
+            return NULL;
+        used += (size_t)snprintf(list + used, LIST_MAX - used, "%s%s", i ? ", " : "", text);
+        if (used >= LIST_MAX) {
+            gw_document_error(document, value, GW_ERR_RANGE, "the list is too long");
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static int refuse(const struct gw_document *document, const struct gw_doc_value *value, int error,
+                  const char *text, const char *expected)
 {
     return gw_document_error(document, value, error, "%s: %s; expected %s",
                              error == GW_ERR_INVALID ? "not understood" : gw_error_message(error),
-                             value->text[0] ? value->text : "(nothing)", expected);
+                             text[0] ? text : "(nothing)", expected);
+}
+
+int gw_schema_refuse(const struct gw_document *document, const struct gw_doc_value *value,
+                     int error, const char *expected)
+{
+    return refuse(document, value, error, value->text, expected);
 }
 
 /* True when `key` is no parameter of a table, but the reader's own or that of a preset. */
@@ -163,12 +194,13 @@ static int read_item(const struct gw_document *document, const struct gw_doc_val
             const struct gw_param *param = &algo->params[i];
             if (strcmp(param->name, item->key) != 0)
                 continue;
-            const char *text = gw_schema_text(document, item);
+            char list[LIST_MAX], expected[LIST_MAX];
+            const char *text = param->type == GW_PARAM_SIZES ? list_text(document, item, list)
+                                                             : gw_schema_text(document, item);
             if (!text)
                 return GW_ERR_INVALID;
             int error = gw_algo_set(algo, schema->parts[p].cfg, param->name, text);
-            char list[LIST_MAX];
-            return error ? gw_schema_refuse(document, item, error, expected_text(param, list))
+            return error ? refuse(document, item, error, text, expected_text(param, expected))
                          : GW_OK;
         }
     }
@@ -297,6 +329,16 @@ static void write_bytes(uint64_t bytes, FILE *out)
     write_quantity(bytes, units, scales, out);
 }
 
+static void write_sizes(const struct gw_size_list *sizes, FILE *out)
+{
+    fputc('[', out);
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        fputs(i ? ", " : "", out);
+        write_bytes(sizes->bytes[i], out);
+    }
+    fputc(']', out);
+}
+
 static void write_rate(uint64_t rate_bps, FILE *out)
 {
     static const char *const units[] = {"Tbps", "Gbps", "Mbps", "Kbps", "bps"};
@@ -345,6 +387,9 @@ static void write_param(const struct gw_param *param, const void *field, FILE *o
         break;
     case GW_PARAM_BYTES:
         write_bytes(*(const uint64_t *)field, out);
+        break;
+    case GW_PARAM_SIZES:
+        write_sizes(field, out);
         break;
     case GW_PARAM_RATE:
         write_rate(*(const uint64_t *)field, out);

@@ -21,7 +21,7 @@ struct gw_schema_part {
 };
 
 struct gw_schema {
-    struct gw_schema_part parts[2];
+    struct gw_schema_part parts[3];
     uint32_t part_count;
     const char *const *others; /* keys that the reader handles itself, ended by NULL; may be NULL */
 };

@@ -1,5 +1,6 @@
 /*
- * The scenario's `cc:`, `lb:` and `loss:`: the algorithms that flows run, each with its parameters.
+ * The scenario's `cc:`, `lb:`, `loss:` and `tag:`: the algorithms that flows run, each with its
+ * parameters.
  *
  * `loss:` chooses how senders detect losses; how many packets links lose is a fault (fault_list.c).
  */
@@ -9,7 +10,7 @@
 
 static const char *const kind_others[] = {"kind", NULL};
 
-/* One of `lb:`, `loss:`. */
+/* One of `lb:`, `loss:`, `tag:`. */
 static const struct gw_algo *load_algorithm(struct gw_loader *loader,
                                             const struct gw_registry *registry, const char *initial,
                                             union gw_algo_cfg *cfg)
@@ -65,5 +66,11 @@ int gw_loader_transport(struct gw_loader *loader)
         return GW_ERR_INVALID;
     transport->loss = (const struct gw_loss_ops *)load_algorithm(loader, &gw_loss_registry, "trim",
                                                                  &transport->loss_cfg);
-    return transport->loss ? GW_OK : GW_ERR_INVALID;
+    if (!transport->loss)
+        return GW_ERR_INVALID;
+    const struct gw_algo *tag =
+        load_algorithm(loader, &gw_tag_registry, "message", &transport->tag_cfg);
+    /* What flows do of themselves costs less. */
+    transport->tag = tag == &gw_tag_message.algo ? NULL : (const struct gw_tag_ops *)tag;
+    return tag ? GW_OK : GW_ERR_INVALID;
 }

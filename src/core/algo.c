@@ -37,6 +37,31 @@ static int parse_choice(const char *choices, const char *text, uint32_t *index)
     return GW_ERR_INVALID;
 }
 
+/* "32KB, 48KB", or nothing. */
+static int parse_sizes(const char *text, struct gw_size_list *sizes)
+{
+    struct gw_size_list list = {.count = 0};
+    while (*text) {
+        char word[WORD_MAX];
+        size_t length = 0;
+        while (*text == ' ')
+            text++;
+        while (*text && *text != ',' && length + 1 < WORD_MAX)
+            word[length++] = *text++;
+        word[length] = '\0';
+        if (list.count == GW_SIZES_MAX)
+            return GW_ERR_RANGE;
+        int error = gw_parse_bytes(word, &list.bytes[list.count++]);
+        if (error)
+            return error;
+        bool ends = *text == '\0';
+        if (!ends && (*text != ',' || *++text == '\0'))
+            return GW_ERR_INVALID;
+    }
+    *sizes = list;
+    return GW_OK;
+}
+
 static int param_parse(const struct gw_param *param, const char *text, void *field)
 {
     switch (param->type) {
@@ -58,6 +83,8 @@ static int param_parse(const struct gw_param *param, const char *text, void *fie
         return gw_parse_time(text, field);
     case GW_PARAM_BYTES:
         return gw_parse_bytes(text, field);
+    case GW_PARAM_SIZES:
+        return parse_sizes(text, field);
     case GW_PARAM_RATE:
         return gw_parse_rate(text, field);
     case GW_PARAM_ENUM:

@@ -22,9 +22,19 @@ enum gw_param_type {
     GW_PARAM_Q16,   /* gw_q16, written as a decimal number or a percentage */
     GW_PARAM_TIME,  /* gw_time */
     GW_PARAM_BYTES, /* uint64_t */
+    GW_PARAM_SIZES, /* struct gw_size_list, written as sizes in bytes with commas between them */
     GW_PARAM_RATE,  /* uint64_t, bit/s */
     GW_PARAM_ENUM,  /* uint32_t, index into the words of `choices` */
     GW_PARAM_TEXT,  /* char[GW_PARAM_TEXT_MAX], a file name */
+};
+
+enum {
+    GW_SIZES_MAX = 7, /* in a list: one for each class of data */
+};
+
+struct gw_size_list {
+    uint64_t bytes[GW_SIZES_MAX]; /* those behind `count` are 0 */
+    uint64_t count;               /* 0: the list is empty */
 };
 
 struct gw_param {

@@ -77,8 +77,17 @@ static uint8_t flags_from_hdr(const struct gw_wire_hdr *hdr)
     return is_blast ? hdr->flags ^ (GW_PKT_BLAST ^ GW_WIRE_BLAST) : hdr->flags;
 }
 
+/* What remained of the message when the packet first left, in whole packets: its rank, for queues
+ * that sort (core/tag/tag_pfabric.c). */
+static uint32_t data_rank(const struct gw_wire_hdr *hdr)
+{
+    uint64_t remains = (uint64_t)(hdr->data.total - hdr->seq) * hdr->data.mss;
+    return remains < UINT32_MAX ? (uint32_t)remains : UINT32_MAX;
+}
+
 static void data_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
 {
+    pkt->q.rank = data_rank(hdr);
     pkt->sent_at = time_expand(hdr->sent_at, now);
     pkt->echo_entropy = 0;
     pkt->data.total = hdr->data.total;
@@ -117,6 +126,7 @@ static void agg_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
     hdr->agg.level = pkt->agg.level;
     hdr->agg.above[0] = pkt->agg.above[0];
     hdr->agg.above[1] = pkt->agg.above[1];
+    hdr->agg.bound = pkt->agg.bound;
 }
 
 static void agg_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
@@ -132,6 +142,7 @@ static void agg_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     pkt->agg.level = hdr->agg.level;
     pkt->agg.above[0] = hdr->agg.above[0];
     pkt->agg.above[1] = hdr->agg.above[1];
+    pkt->agg.bound = hdr->agg.bound;
 }
 
 static void job_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)

@@ -29,4 +29,17 @@ struct gw_parts {
     uint16_t *counts;  /* NULL, or where the number of contributors of each fragment goes */
 };
 
+/*
+ * Whether `arrived` bytes are those of a message of `bytes`, in packets of `packet`, of which so
+ * many packets are missing.
+ */
+static inline bool gw_parts_fit(uint64_t bytes, uint32_t packet, uint64_t arrived, uint32_t missing)
+{
+    uint64_t total = bytes / packet + (bytes % packet != 0);
+    if (missing == 0 || missing > total)
+        return missing == 0 && arrived == bytes;
+    uint64_t most = (total - missing) * packet, last = bytes - (total - 1) * packet;
+    return arrived == most || (most && arrived == most - packet + last);
+}
+
 #endif

@@ -80,9 +80,11 @@ enum gw_agg_flag {
     GW_AGG_EVEN = 16,
     GW_AGG_ODD = 64,
     GW_AGG_MIXED = 1,
+    GW_AGG_SPAN = 1,     /* request, not RAW: of `index` more fragments behind it, too */
     GW_AGG_UNICAST = 32, /* parameter: for `dst` alone */
-    GW_AGG_FINAL = 32,  /* gradient: the result itself, from a worker that has it: nothing to add */
-    GW_AGG_FAILED = 64, /* parameter: the sum does not fit the tensor's type */
+    GW_AGG_FINAL = 32,   /* gradient: the result itself, from a worker that has it: nothing to add.
+                            With COLLISION: `index` is how many workers it lacks */
+    GW_AGG_FAILED = 64,  /* parameter: the sum does not fit the tensor's type */
     /* Of a pool of slots (core/switch/slots.h): `index` is the slot of the job, agg.level the
      * version, agg.bitmap the worker's bit; nothing else of agg_flags and agg.above is used. */
     GW_AGG_SLOT = 128,
@@ -162,10 +164,13 @@ struct gw_pkt {
             uint32_t mask[2];
         } ack;
         struct {
-            uint32_t bitmap;  /* gradient: contributors, as positions below one switch of `level` */
+            /* Gradient: contributors, as positions below one switch of `level`. Parameter: who is
+             * asked; of a result: the index of next use, and who is lacking (agg_bound.h). */
+            uint32_t bitmap;
             uint16_t values;  /* in the payload, four bytes each */
             uint8_t level;    /* switches of lower levels have added up all their workers */
             uint8_t above[2]; /* position of that switch below the next one, and so on */
+            uint8_t bound;    /* gradient: part of a call that may lack a worker, see agg_bound.h */
         } agg;
         struct {
             uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fixed.h"
+
 /* The user's element types; floats are in the machine's byte order, as the integers are. */
 enum gw_dtype {
     GW_DTYPE_F32,
@@ -18,8 +20,9 @@ enum gw_dtype {
     GW_DTYPE_I64,
     GW_DTYPE_U8,
     GW_DTYPES,
-    GW_DTYPE_SUMMABLE = GW_DTYPE_F64, /* types below this one are those that switches can sum */
-    GW_DTYPE_FLOATS = GW_DTYPE_I32,   /* and those below this one are floats */
+    GW_DTYPE_SUMMABLE = GW_DTYPE_F64,   /* types below this one are those that switches can sum */
+    GW_DTYPE_FLOATS = GW_DTYPE_I32,     /* and those below this one are floats */
+    GW_DTYPE_MAGNITUDES = GW_DTYPE_I64, /* types below this one are large or small: gradients */
 };
 
 /* What one element is made of those of all workers. */
@@ -30,6 +33,7 @@ enum gw_op {
     GW_OP_MAX,
     GW_OP_PRODUCT,
     GW_OPS,
+    GW_OP_AND = GW_OPS, /* of the bits of uint8; not for callers, see ranks/coll_agreement.c */
 };
 
 /* Bytes of one element of the user's tensor. */
@@ -71,6 +75,10 @@ struct gw_tensor {
     enum gw_dtype type;
     enum gw_op op;
     uint32_t tag; /* comes back in the event */
+    /* Of sums by a server: of each worker's fragments at most this part may be left out, equal on
+     * all workers, else the least counts; in steps of 1/200, rounded down. 0: none. */
+    gw_q16 bound;
+    uint16_t *counts; /* of each fragment: the workers whose values are in its sum; or NULL */
 };
 
 #endif

@@ -51,6 +51,7 @@ static int audit_ports(struct gw_sim *sim, uint32_t place)
 int gw_sim_audit(struct gw_sim *sim)
 {
     uint64_t hops = 0, arrivals = 0, lost = 0, copies = 0, changed = 0, messages = 0, wrong = 0;
+    uint64_t bounds = 0;
     uint64_t starved = sim->past_pool_empty;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         hops += sim->parts[p].hops;
@@ -59,6 +60,7 @@ int gw_sim_audit(struct gw_sim *sim)
         copies += sim->parts[p].link_copies;
         changed += sim->parts[p].changed_by_wire;
         wrong += sim->parts[p].wrong_payloads;
+        bounds += sim->parts[p].broken_bounds;
         messages += sim->parts[p].changed_messages;
     }
     for (uint32_t place = 0; place < sim->node_count; place++)
@@ -68,6 +70,11 @@ int gw_sim_audit(struct gw_sim *sim)
     if (hops + copies != accounted)
         return broken(sim, "packets sent = arrived + lost + under way", "links", hops + copies,
                       accounted);
+    if (bounds) {
+        snprintf(sim->why, sizeof(sim->why), "%llu messages lack more than their bounds allow",
+                 (unsigned long long)bounds);
+        return GW_ERR_INVALID;
+    }
     if (changed) {
         snprintf(sim->why, sizeof(sim->why), "--wire: %llu packets changed in encode and decode",
                  (unsigned long long)changed);
@@ -102,6 +109,7 @@ static void add_switch(struct gw_sim_totals *totals, const struct gw_switch *sw,
         totals->trims += stats.trims;
         totals->drops += stats.drops;
         totals->control_drops += stats.control_drops;
+        gw_class_losses_add(totals->losses, stats.losses);
         totals->pauses += stats.pauses;
         totals->paused += stats.paused;
     }

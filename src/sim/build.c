@@ -101,6 +101,9 @@ int gw_sim_open(struct gw_sim **result, struct gw_scenario *scenario,
     for (uint32_t i = 0; i < flows && !sim->legacies; i++)
         if (scenario->workload.flows[i].follows)
             sim->legacies = gw_memory_aligned(flows * sizeof(*sim->legacies));
+    for (uint32_t i = 0; i < flows && !sim->important; i++)
+        if (scenario->workload.flows[i].unimportant)
+            sim->important = gw_memory_aligned(flows * sizeof(*sim->important));
     sim->flow_numbers = gw_memory_aligned(flows * sizeof(*sim->flow_numbers));
     sim->acked_before = gw_memory_aligned(flows * sizeof(*sim->acked_before));
     sim->fired = gw_memory_aligned(scenario->workload.trigger_count * sizeof(*sim->fired));
@@ -157,6 +160,9 @@ void gw_sim_close(struct gw_sim *sim)
     free(sim->nodes);
     free(sim->place);
     free(sim->flows);
+    for (uint32_t i = 0; sim->important && i < sim->scenario->workload.flow_count; i++)
+        free(sim->important[i]);
+    free(sim->important);
     free(sim->flow_numbers);
     free(sim->legacies);
     free(sim->acked_before);

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "sim/jobs.h"
 #include "sim/labels.h"
+#include "sim/message_terms.h"
 #include "sim/notices.h"
 #include "sim/payload.h"
 #include "sim/triggers.h"
@@ -71,6 +72,7 @@ static void end_flow(struct gw_sim_part *part, uint32_t flow, gw_time at,
 {
     record_end(part, flow, at, outcome, retransmits);
     gw_sim_labels_release(part->sim, flow);
+    gw_sim_message_untag(part->sim, flow);
     gw_sim_trigger_fire(part, part->sim->scenario->workload.flows[flow].fires_sent, flow, at);
     if (part->sim->payload)
         gw_sim_payload_sent(part->sim, flow);
@@ -101,6 +103,7 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .notice = gw_sim_notices_of_flow(sim, flow),
     };
     inherit(sim, spec, &send.path);
+    gw_sim_message_tag(sim, flow, &send);
     send.path.labels = gw_sim_labels_claim(sim, flow);
     if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)
         return false;
@@ -162,21 +165,28 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node,
                        const struct gw_event *event, gw_time now)
 {
     struct gw_sim *sim = part->sim;
+    if (event->kind == GW_EVENT_RECEIVED)
+        gw_sim_message_check(part, event);
     if (gw_sim_job_event(part, node, event, now))
         return;
     uint32_t index = gw_sim_flow_of_tag(sim, event->tag);
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[index];
     struct gw_flow_result *result = &sim->flows[index];
     if (event->kind == GW_EVENT_RECEIVED) {
-        if (sim->payload && !gw_sim_payload_received(sim, index))
+        if (sim->payload && !gw_sim_payload_received(sim, index, event->missing))
             part->changed_messages++;
         /* A host that crashed may receive for the second time what it had received before. */
         if (!result->received)
             gw_sim_trigger_fire(part, spec->fires_received, index, now);
         result->received = true;
+        result->missing = event->missing;
     } else if (is_of_sender(sim, node, event)) {
-        /* A receiver that crashed acknowledges the rest of a message whose beginning it lost. */
-        bool is_done = event->kind == GW_EVENT_SENT && (spec->bytes == 0 || result->received);
+        /* A receiver that crashed acknowledges the rest of a message whose beginning it lost; not
+         * that of a blast, which is over at its sender first. */
+        bool is_blast = sim->scenario->transport.cc->on_report != NULL;
+        bool is_done =
+            event->kind == GW_EVENT_SENT && (spec->bytes == 0 || is_blast || result->received);
+        result->missing_at_end = event->missing;
         if (sim->legacies)
             sim->legacies[index] =
                 (struct gw_sim_legacy){.window = event->window, .memory = event->memory};

@@ -212,6 +212,15 @@ uint32_t gw_sim_jobs(const struct gw_sim *sim, struct gw_job_result *results, ui
     return workload->job_count;
 }
 
+bool gw_sim_messages(const struct gw_sim *sim, uint32_t job,
+                     struct gw_message_result results[GW_MESSAGE_WAYS + 1])
+{
+    if (!sim->jobs[job].books)
+        return false;
+    gw_sim_books_results(sim->jobs[job].books, sim->part_count, results);
+    return true;
+}
+
 bool gw_sim_call(const struct gw_sim *sim, uint32_t job, uint32_t index,
                  struct gw_call_result *result)
 {

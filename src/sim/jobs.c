@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "core/layers.h"
 #include "sim/calendar.h"
 #include "sim/mover.h"
 #include "topo/memory.h"
@@ -53,9 +54,24 @@ int gw_sim_homes_check(const struct gw_sim *sim, const struct gw_job_spec *spec,
     return GW_OK;
 }
 
+uint8_t gw_sim_class_of(const struct gw_sim_job *job, uint32_t layer)
+{
+    const struct gw_job_worth *worth = &job->spec->worth;
+    return worth->priority == GW_JOB_PRIORITY_LAYER
+               ? gw_layers_class(layer, job->plan->layer_count, worth->classes)
+               : (uint8_t)GW_CLASS_BEST_EFFORT;
+}
+
 uint64_t gw_sim_piece_first(const struct gw_sim_job *job, const struct gw_piece *piece)
 {
     return (job->offsets[piece->first_tensor] + piece->first) / sizeof(float);
+}
+
+/* The server of a piece that is not divided. */
+static uint32_t owner_of(const struct gw_job_spec *spec, uint32_t piece)
+{
+    uint64_t number = spec->draw ? gw_mix64(spec->draw + piece) : piece;
+    return (uint32_t)(number % spec->server_count);
 }
 
 uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece *piece,
@@ -65,7 +81,7 @@ uint64_t gw_sim_piece_part(const struct gw_job_spec *spec, const struct gw_piece
     uint64_t share = elements / spec->server_count, rest = elements % spec->server_count;
     *first = 0;
     if (piece->bytes <= spec->whole)
-        return piece->id % spec->server_count == server ? elements : 0;
+        return owner_of(spec, piece->id) == server ? elements : 0;
     *first = server * share + (server < rest ? server : rest);
     return share + (server < rest);
 }
@@ -167,6 +183,8 @@ int gw_sim_jobs_open(struct gw_sim *sim, char *why)
     for (uint32_t i = 0; i < workload->job_count && !error; i++) {
         for (uint32_t rank = 0; rank < workload->jobs[i].worker_count; rank++)
             member_open(sim, i, rank);
+        if (sim->jobs[i].ops->keeps_books)
+            sim->jobs[i].books = gw_sim_books_open(sim->part_count);
         error = sim->jobs[i].ops->open(sim, i, why);
         if (error && !why[0])
             snprintf(why, GW_WHY_MAX, "workload: job %u: %s", i, gw_error_message(error));
@@ -182,6 +200,7 @@ void gw_sim_jobs_close(struct gw_sim *sim)
         struct gw_sim_job *job = &sim->jobs[i];
         if (job->ops)
             job->ops->close(sim, i);
+        gw_sim_books_close(job->books, sim->part_count);
         free(job->offsets);
         gw_sim_order_close(job);
     }
@@ -303,6 +322,15 @@ static uint32_t caller_of_shard(const struct gw_sim *sim, uint32_t number)
         }
     }
     return UINT32_MAX;
+}
+
+gw_q16 gw_sim_job_bound(const struct gw_sim *sim, uint32_t tag)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    if (tag - sim->first_tag >= sim->end_tag - sim->first_tag || workload->job_count == 0)
+        return 0;
+    const struct gw_sim_job *job = find_job(sim, tag, false);
+    return job->ops->bound ? job->ops->bound(job, tag) : 0;
 }
 
 static bool is_control(const struct gw_event *event)

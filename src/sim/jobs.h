@@ -53,6 +53,9 @@ bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,
 /* The number that a server's shard of a job has in packets. */
 uint32_t gw_sim_shard_number(const struct gw_job_spec *spec, uint32_t server);
 
+/* The largest part of a job's message that may be missing, by its tag; 0 also if it is no job's. */
+gw_q16 gw_sim_job_bound(const struct gw_sim *sim, uint32_t tag);
+
 /* The job whose gradients a packet carries; UINT32_MAX: none's. */
 uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt);
 

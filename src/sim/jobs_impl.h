@@ -15,6 +15,7 @@
 #include "base/fixed.h"
 #include "core/job.h"
 #include "sim/jobs.h"
+#include "sim/message_books.h"
 #include "workload/schedule/scheduler.h"
 
 struct gw_sim_mover_ops;
@@ -50,6 +51,7 @@ struct gw_sim_job {
     const struct gw_sim_mover_ops *ops;
     void *mover;                             /* its state of the job, if it has any */
     struct gw_sim_progress progress, before; /* at the last sample, and at the one before */
+    struct gw_sim_books *books;              /* message_books.h; NULL: the mover keeps none */
     uint64_t *offsets;                       /* of each tensor, among the bytes of all */
     uint32_t pieces;                         /* of an iteration, at most */
     uint32_t first_tag;                      /* of its events, see mover.h */

@@ -6,12 +6,15 @@
  * Messages under way share the link and end together, which is late for the first of them: so
  * large ones go alone (AHEAD_BDPS in message_line.c).
  *
- * Messages have no contents. A line belongs to the sending host.
+ * Messages have no contents. What their packets are worth is drawn for each of them, from its
+ * number and round, so that the same message always has the same important packets; the bitmap is
+ * the lane's. A line belongs to the sending host.
  */
 #ifndef GW_SIM_MESSAGE_LINE_H
 #define GW_SIM_MESSAGE_LINE_H
 
-#include "sim/sim_impl.h"
+#include "sim/message_books.h"
+#include "workload/job_worth.h"
 
 enum {
     GW_SIM_LANES_MAX = 64,
@@ -20,13 +23,20 @@ enum {
 struct gw_sim_line_message {
     uint32_t tag;
     uint64_t bytes;
+    uint32_t number; /* of the message, in each round */
+    uint32_t round;
+    uint8_t class;
+    gw_time asked_at;
 };
 
 /* One connection. */
 struct gw_sim_lane {
-    uint64_t bytes;  /* of its message */
-    uint64_t window; /* bytes: with which its last message ended; 0: there was none */
-    uint64_t memory; /* what else that one left; see core/path.h */
+    uint64_t bytes;          /* of its message */
+    gw_time asked_at;        /* likewise */
+    uint64_t *important;     /* its packets; NULL: none were ever drawn */
+    uint32_t important_room; /* words */
+    uint64_t window;         /* bytes: with which its last message ended; 0: there was none */
+    uint64_t memory;         /* what else that one left; see core/path.h */
     uint32_t flow;
     bool is_busy;
 };
@@ -35,6 +45,10 @@ struct gw_sim_line {
     const struct gw_sim *sim;
     struct gw_path path;
     struct gw_notice_terms notice; /* how messages after an idle time are announced */
+    const struct gw_job_worth *worth;
+    gw_q16 bound;               /* of each message */
+    uint64_t seed;              /* of what is drawn */
+    struct gw_sim_books *books; /* of the sender's partition */
     struct gw_sim_lane *lanes;
     struct gw_sim_line_message *row; /* [next, count) have not been sent */
     uint64_t under_way;              /* bytes of the messages of all lanes */
@@ -43,8 +57,18 @@ struct gw_sim_line {
     uint32_t next, count, room;
 };
 
-void gw_sim_line_open(struct gw_sim_line *line, const struct gw_sim *sim, uint32_t from,
-                      uint32_t to, uint32_t lanes);
+struct gw_sim_line_cfg {
+    struct gw_sim *sim;
+    uint32_t from, to;
+    uint32_t lanes;
+    struct gw_notice_terms notice;
+    const struct gw_job_worth *worth; /* must outlive the line */
+    gw_q16 bound;
+    uint64_t seed;
+    struct gw_sim_books *books;
+};
+
+void gw_sim_line_open(struct gw_sim_line *line, const struct gw_sim_line_cfg *cfg);
 void gw_sim_line_close(struct gw_sim_line *line);
 
 /* Puts a message at the end of the row, and sends what can be sent. */

@@ -31,6 +31,8 @@ struct gw_sim_mover_ops {
     bool has_contents;
     /* Members say when a piece has left them (gw_sim_piece_sent), and have its credit back then. */
     bool tells_sent;
+    /* Says in job->books what becomes of its messages. */
+    bool keeps_books;
     /* Pieces that a member may have under way; at least 1. */
     uint32_t (*room)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces);
     /* Tags that a job needs, with so much room. */
@@ -38,6 +40,8 @@ struct gw_sim_mover_ops {
     /* Adds what the job's workers and servers need of their hosts; `demands` by host. */
     void (*demand)(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room,
                    struct gw_sim_demand *demands);
+    /* The largest part of a message that may be missing, by its tag; NULL: none may. */
+    gw_q16 (*bound)(const struct gw_sim_job *job, uint32_t tag);
     /* Before the run, on hosts that exist. Returns 0, or an error, with `why` set or still empty.
      */
     int (*open)(struct gw_sim *sim, uint32_t job, char *why);
@@ -117,6 +121,9 @@ void gw_sim_job_mourn(struct gw_sim *sim, const struct gw_sim_job *job, enum gw_
 
 /* Bytes of the largest piece of a job, at most. */
 uint64_t gw_sim_piece_max(const struct gw_sim *sim, const struct gw_job_spec *spec);
+
+/* The class of a layer's gradients. */
+uint8_t gw_sim_class_of(const struct gw_sim_job *job, uint32_t layer);
 
 /* Elements of a piece's values in member->in and member->out; 0 when there are none. */
 uint64_t gw_sim_piece_first(const struct gw_sim_job *job, const struct gw_piece *piece);

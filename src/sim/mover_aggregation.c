@@ -175,6 +175,7 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     struct hold *hold = member->mover;
     struct gw_tensor tensor = {
         .type = GW_DTYPE_F32,
+        .bound = job->spec->worth.bound,
         .tag = gw_sim_tensor_tag(job, member, berth),
     };
     hold->parts[berth] = 0;

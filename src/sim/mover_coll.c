@@ -10,22 +10,30 @@
  * What arrives for a piece that the member has not begun is kept: without payload nobody sends it
  * again. A sum is handed over when it is there (with payload, when its memory is free); its place
  * is used again when all that the member sent for it is acknowledged, too.
+ *
+ * With a bound each hop may miss its share of it (core/ranks/coll_parts.h), which blasts alone can
+ * tell their receivers.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/align.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "core/quant/importance.h"
 #include "core/ranks/coll_run.h"
+#include "sim/message_terms.h"
 #include "sim/mover.h"
 #include "sim/notices.h"
 #include "topo/memory.h"
 
 enum {
-    ROUNDS = 2,        /* times room: the places */
-    PATIENCE = 2,      /* times host.stall: so that those who send to a dead worker name it */
-    CALLS_MAX = 64,    /* of a schedule with little partitions */
-    FLOWS_DEFAULT = 4, /* of 64 KiB: together the BDP of 100 Gb/s and 20 us */
+    ROUNDS = 2,     /* times room: the places */
+    PATIENCE = 2,   /* times host.stall: so that those who send to a dead worker name it */
+    CALLS_MAX = 64, /* of a schedule with little partitions */
+    WORD_BITS = 64,
+    WORTH_STREAM = 0x3ab, /* of random numbers: which packets are important */
+    FLOWS_DEFAULT = 4,    /* of 64 KiB: together the BDP of 100 Gb/s and 20 us */
 };
 
 enum call_state {
@@ -40,7 +48,10 @@ struct call {
     struct gw_coll_run *run;
     enum call_state state;
     uint32_t berth;        /* of the piece */
-    struct gw_event *kept; /* of a piece that has not begun */
+    struct gw_parts parts; /* of the piece; its importance is in the next */
+    uint64_t *important;
+    uint32_t important_room; /* words */
+    struct gw_event *kept;   /* of a piece that has not begun */
     uint32_t kept_count, kept_room;
 };
 
@@ -78,12 +89,29 @@ static uint32_t flows_of(const struct gw_job_spec *spec)
     return spec->flows ? spec->flows : FLOWS_DEFAULT;
 }
 
+/* Whether its calls say what they can do without, or what they are worth. */
+static bool has_parts(const struct gw_job_spec *spec)
+{
+    const struct gw_job_worth *worth = &spec->worth;
+    return gw_job_worth_loses(worth) || worth->priority != GW_JOB_PRIORITY_NONE ||
+           worth->importance != GW_IMPORTANCE_ALL;
+}
+
+static uint32_t fragment_of(const struct gw_sim *sim)
+{
+    return sim->scenario->host.mtu / sizeof(float);
+}
+
 /* Tags of a call for the largest piece. */
 static uint64_t call_tags(const struct gw_sim *sim, const struct gw_job_spec *spec)
 {
+    const struct gw_parts parts = {.bound = spec->worth.bound,
+                                   .bound_pull = spec->worth.bound_pull};
     const struct gw_coll_call largest = {
         .coll = spec->coll,
         .tensor = {.count = gw_sim_piece_max(sim, spec) / sizeof(float), .type = GW_DTYPE_F32},
+        .parts = has_parts(spec) ? &parts : NULL,
+        .fragment = fragment_of(sim),
     };
     return gw_coll_call_tags(&largest, spec->worker_count, (uint32_t)spec->segment, flows_of(spec));
 }
@@ -101,6 +129,8 @@ static struct gw_coll_run_cfg cfg_of(const struct gw_sim *sim, const struct gw_j
         .addresses = gw_sim_workers_of(sim, spec),
         .transport = &sim->scenario->transport,
         .path = {.rate_bps = sim->scenario->host_rate_bps},
+        .parts_transport = has_parts(spec) ? &sim->scenario->transport : NULL,
+        .mtu = sim->scenario->host.mtu,
         .segment = (uint32_t)spec->segment,
         .flows = flows_of(spec),
         .stall = PATIENCE * sim->scenario->host.stall,
@@ -116,8 +146,8 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
     uint32_t awaits = ROUNDS * room * gw_coll_run_awaits(&cfg);
     for (uint32_t rank = 0; rank < spec->worker_count; rank++) {
         struct gw_sim_demand *demand = &demands[gw_sim_workers_of(sim, spec)[rank]];
-        demand->sends += ROUNDS * room * cfg.flows;
-        demand->timed += ROUNDS * room * cfg.flows;
+        demand->sends += ROUNDS * room * gw_coll_run_sends(&cfg);
+        demand->timed += ROUNDS * room * gw_coll_run_sends(&cfg);
         demand->receives += 2 * awaits; /* those complete still answer */
         demand->expects += cfg.kernels ? awaits : 0;
     }
@@ -165,8 +195,10 @@ static void hold_close(const struct gw_sim *sim, struct gw_sim_member *member)
     const struct team *team = gw_sim_job_of(sim, member)->mover;
     if (!hold)
         return;
-    for (uint32_t i = 0; i < team->places; i++)
+    for (uint32_t i = 0; i < team->places; i++) {
         free(hold->calls[i].kept);
+        free(hold->calls[i].important);
+    }
     free(hold->calls);
     free(hold->memory);
     free(hold);
@@ -176,8 +208,21 @@ static void hold_close(const struct gw_sim *sim, struct gw_sim_member *member)
 static int open_job(struct gw_sim *sim, uint32_t index, char *why)
 {
     struct gw_sim_job *job = &sim->jobs[index];
+    const struct gw_scenario *scenario = sim->scenario;
+    if (gw_job_worth_loses(&job->spec->worth) && !scenario->transport.cc->on_report) {
+        snprintf(why, GW_WHY_MAX,
+                 "workload: bound: via a schedule each hop has a bound of its own, which only "
+                 "cc: dlcp tells its receiver");
+        return GW_ERR_INVALID;
+    }
+    if (has_parts(job->spec) && (scenario->host.mtu % sizeof(float) || scenario->host.payload ||
+                                 job->spec->segment < scenario->host.mtu)) {
+        snprintf(why, GW_WHY_MAX,
+                 "workload: bound, priority, importance: via a schedule they need a host.mtu of a "
+                 "multiple of 4, a segment no smaller, and no host.payload");
+        return GW_ERR_INVALID;
+    }
     struct team *team = gw_memory_zeroed(1, sizeof(*team));
-    (void)why;
     *team = (struct team){
         .cfg = cfg_of(sim, job->spec),
         .places = ROUNDS * job->room,
@@ -197,6 +242,52 @@ static void close_job(struct gw_sim *sim, uint32_t index)
     free(job->mover);
 }
 
+/* Notes a message that has been received for the piece of a place. */
+static void take_note(const struct gw_sim *sim, const struct gw_sim_member *member,
+                      const struct call *call, const struct gw_event *event)
+{
+    const struct gw_sim_job *job = gw_sim_job_of(sim, member);
+    gw_sim_books_received(gw_sim_books_at(job->books, sim,
+                                          gw_sim_workers_of(sim, job->spec)[member->rank],
+                                          GW_MESSAGE_PUSH),
+                          call->parts.class, event);
+}
+
+/* What the piece of a place can do without, and what it is worth. */
+static void value(const struct gw_sim *sim, const struct gw_sim_member *member, struct call *call)
+{
+    const struct gw_sim_job *job = gw_sim_job_of(sim, member);
+    const struct gw_job_worth *worth = &job->spec->worth;
+    const struct gw_piece *piece = &member->pieces[call->berth];
+    const uint32_t mtu = sim->scenario->host.mtu;
+    const uint32_t packets = (uint32_t)((piece->bytes + mtu - 1) / mtu);
+    call->parts = (struct gw_parts){
+        .bound = worth->bound,
+        .bound_pull = worth->bound_pull,
+        .class = gw_sim_class_of(job, job->plan->tensors[piece->first_tensor].layer),
+        .important_first = worth->important_first,
+    };
+    if (worth->importance == GW_IMPORTANCE_ALL)
+        return;
+    call->important = gw_memory_grow(call->important, &call->important_room,
+                                     packets / WORD_BITS + 1, sizeof(*call->important));
+    call->parts.important = call->important;
+    const struct gw_sim_worth own = {
+        .worth = worth,
+        .seed =
+            gw_prng_derive(sim->options.seed, (uint64_t)WORTH_STREAM << 32 | member->rank).state +
+            member->job,
+        .number = piece->id,
+        .round = member->backward,
+        .bytes = piece->bytes,
+        .packet = mtu,
+    };
+    struct gw_sim_books *books = gw_sim_books_at(
+        job->books, sim, gw_sim_workers_of(sim, job->spec)[member->rank], GW_MESSAGE_PUSH);
+    books->counts.important += gw_sim_draw_important(&own, call->important);
+    books->counts.tagged += packets;
+}
+
 /* Begins the piece of a place, whose run is idle. */
 static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32_t place,
                   gw_time now)
@@ -213,12 +304,18 @@ static void begin(const struct gw_sim *sim, struct gw_sim_member *member, uint32
                    .count = piece->bytes / sizeof(float),
                    .type = GW_DTYPE_F32,
                    .tag = job->first_tag + place * team->tags},
+        .parts = has_parts(job->spec) ? &call->parts : NULL,
+        .fragment = fragment_of(sim),
     };
+    if (has_parts(job->spec))
+        value(sim, member, call);
     call->state = CALL_MOVING;
     int error = gw_coll_run_start(call->run, &reduce, now);
     GW_ASSERT(error == GW_OK); /* it is idle, and the tags have been counted */
-    for (uint32_t i = 0; i < call->kept_count; i++)
+    for (uint32_t i = 0; i < call->kept_count; i++) {
+        take_note(sim, member, call, &call->kept[i]);
         gw_coll_run_event(call->run, &call->kept[i], now);
+    }
     call->kept_count = 0;
 }
 
@@ -305,6 +402,8 @@ static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t i
         keep(call, event);
         return;
     }
+    if (event->kind == GW_EVENT_RECEIVED)
+        take_note(part->sim, member, call, event);
     gw_coll_run_event(call->run, event, now);
     look(part, member, place, now);
     advance(part, member, now);
@@ -332,6 +431,14 @@ static void expire(struct gw_sim_part *part, struct gw_sim_member *member, gw_ti
     }
 }
 
+/* Which hop a message is of, its sender knows: here it is enough that no hop may lose more. */
+static gw_q16 bound_of(const struct gw_sim_job *job, uint32_t tag)
+{
+    const struct gw_job_worth *worth = &job->spec->worth;
+    (void)tag;
+    return worth->bound > worth->bound_pull ? worth->bound : worth->bound_pull;
+}
+
 static void member_crashed(struct gw_sim *sim, struct gw_sim_member *member, gw_time now)
 {
     hold_close(sim, member);
@@ -342,6 +449,8 @@ const struct gw_sim_mover_ops gw_sim_mover_coll = {
     .name = "coll",
     .same_order = true,
     .sends_messages = true,
+    .keeps_books = true,
+    .bound = bound_of,
     .room = room_of,
     .tags = tags_of,
     .demand = add_demand,

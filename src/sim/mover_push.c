@@ -4,13 +4,13 @@
  * synchrony, with what it has as soon as one has pushed. Servers may be on workers' hosts
  * (BytePS' N-to-N); what stays on a host passes no network and takes no time.
  *
- * A piece up to job.whole bytes belongs to one server, in turn by its number; larger ones are
- * divided evenly among all. Messages between a worker and a server go over lines
- * (message_line.h), one each way.
+ * Which server a piece belongs to is in push_catalog.h. Messages between a worker and a server go
+ * over lines (message_line.h), one each way.
  *
  * Messages carry no payload, so a server counts: it answers when it has as many pushes of a piece
- * as there are workers. A worker pushes the piece again only when it has the answer, and nobody has
- * it before all have pushed; so rounds never mix, and every sum has every worker once.
+ * as there are workers, whatever is missing of them within the job's bound. A worker pushes the
+ * piece again only when it has the answer, and nobody has it before all have pushed; so rounds
+ * never mix, and every sum has every worker once.
  *
  * Workers choose the order of their pieces by themselves, so a piece may wait for others without
  * limit: a worker has room for all, and its schedule's credit back when a piece was pushed.
@@ -24,16 +24,14 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "sim/message_line.h"
-#include "sim/mover.h"
 #include "sim/notices.h"
+#include "sim/push_catalog.h"
 #include "topo/memory.h"
 
 enum {
     LANES_DEFAULT = 4, /* with two, both wait for their last ACKs together: they share the link */
     PATIENCE = 2,      /* times host.stall, without news: longer than a message takes to fail */
-    PUSH = 0,
-    PULL = 1,
-    WAYS = 2,
+    WORTH_STREAM = 0x3a9, /* of random numbers: which packets are important */
 };
 
 /* A server of the job, on its host. */
@@ -47,7 +45,8 @@ struct desk {
 
 /* What a job has. */
 struct shop {
-    struct desk *desks; /* one per server */
+    struct desk *desks;        /* one per server */
+    struct gw_sim_ware *wares; /* by piece */
     uint32_t lanes;
 };
 
@@ -61,43 +60,11 @@ struct hold {
     gw_time heard_at;          /* last news while pieces were under way */
 };
 
-/* What a tag says. */
-struct message {
-    uint32_t piece;
-    uint32_t server;
-    uint32_t rank;
-    uint32_t way; /* PUSH or PULL */
-};
-
-static uint32_t tag_of(const struct gw_sim_job *job, const struct message *message)
-{
-    uint32_t at = message->piece * job->spec->server_count + message->server;
-    return job->first_tag + (at * job->spec->worker_count + message->rank) * WAYS + message->way;
-}
-
-static struct message read_tag(const struct gw_sim_job *job, uint32_t tag)
-{
-    uint32_t at = (tag - job->first_tag) / WAYS;
-    return (struct message){
-        .way = (tag - job->first_tag) % WAYS,
-        .rank = at % job->spec->worker_count,
-        .server = at / job->spec->worker_count % job->spec->server_count,
-        .piece = at / job->spec->worker_count / job->spec->server_count,
-    };
-}
-
 static uint32_t room_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t pieces)
 {
     (void)sim;
     (void)spec;
     return pieces;
-}
-
-static uint64_t tags_of(const struct gw_sim *sim, const struct gw_job_spec *spec, uint32_t room)
-{
-    const struct gw_plan *plan = &sim->scenario->workload.plans[spec->train.plan].plan;
-    (void)room;
-    return (uint64_t)WAYS * gw_sim_pieces_of(spec, plan) * spec->server_count * spec->worker_count;
 }
 
 static uint32_t lanes_of(const struct gw_job_spec *spec)
@@ -126,16 +93,32 @@ static void add_demand(const struct gw_sim *sim, const struct gw_job_spec *spec,
     }
 }
 
-static struct gw_sim_line *lines_open(const struct gw_sim *sim, const struct gw_sim_job *job,
-                                      uint32_t from, const uint32_t *to, uint32_t count)
+/* Lines from a host to all those at the other end. */
+static struct gw_sim_line *lines_open(struct gw_sim *sim, const struct gw_sim_job *job,
+                                      uint32_t from, enum gw_message_way way)
 {
+    const struct gw_job_spec *spec = job->spec;
     const struct shop *shop = job->mover;
+    bool pushes = way == GW_MESSAGE_PUSH;
+    const uint32_t *to = pushes ? gw_sim_servers_of(sim, spec) : gw_sim_workers_of(sim, spec);
+    uint32_t count = pushes ? spec->server_count : spec->worker_count;
     struct gw_sim_line *lines = gw_memory_zeroed(count, sizeof(*lines));
+    uint64_t seed = gw_prng_derive(sim->options.seed, (uint64_t)WORTH_STREAM << 32 | from).state;
     for (uint32_t i = 0; i < count; i++) {
         if (to[i] == from)
             continue;
-        gw_sim_line_open(&lines[i], sim, from, to[i], shop->lanes);
-        lines[i].notice = gw_sim_notices_of_job(sim, job->spec);
+        gw_sim_line_open(&lines[i],
+                         &(struct gw_sim_line_cfg){
+                             .sim = sim,
+                             .from = from,
+                             .to = to[i],
+                             .lanes = shop->lanes,
+                             .notice = gw_sim_notices_of_job(sim, spec),
+                             .worth = &spec->worth,
+                             .bound = pushes ? spec->worth.bound : spec->worth.bound_pull,
+                             .seed = gw_prng_derive(seed, (uint64_t)(job - sim->jobs)).state,
+                             .books = gw_sim_books_at(job->books, sim, from, way),
+                         });
     }
     return lines;
 }
@@ -147,12 +130,11 @@ static void lines_close(struct gw_sim_line *lines, uint32_t count)
     free(lines);
 }
 
-static void desk_open(const struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
+static void desk_open(struct gw_sim *sim, const struct gw_sim_job *job, struct desk *desk,
                       uint32_t host)
 {
     desk->host = host;
-    desk->lines =
-        lines_open(sim, job, host, gw_sim_workers_of(sim, job->spec), job->spec->worker_count);
+    desk->lines = lines_open(sim, job, host, GW_MESSAGE_PULL);
     desk->pushed = gw_memory_zeroed(job->pieces, sizeof(*desk->pushed));
 }
 
@@ -170,8 +152,7 @@ static void hold_open(struct gw_sim *sim, const struct gw_sim_job *job,
     const struct gw_job_spec *spec = job->spec;
     struct hold *hold = gw_memory_zeroed(1, sizeof(*hold));
     *hold = (struct hold){
-        .lines = lines_open(sim, job, gw_sim_workers_of(sim, spec)[member->rank],
-                            gw_sim_servers_of(sim, spec), spec->server_count),
+        .lines = lines_open(sim, job, gw_sim_workers_of(sim, spec)[member->rank], GW_MESSAGE_PUSH),
         .berths = gw_memory_zeroed(job->pieces, sizeof(*hold->berths)),
         .parts = gw_memory_zeroed(job->room, sizeof(*hold->parts)),
         .leaving = gw_memory_zeroed(job->pieces, sizeof(*hold->leaving)),
@@ -204,6 +185,7 @@ static int open_job(struct gw_sim *sim, uint32_t index, char *why)
     struct shop *shop = gw_memory_zeroed(1, sizeof(*shop));
     shop->lanes = lanes_of(spec);
     shop->desks = gw_memory_zeroed(spec->server_count, sizeof(*shop->desks));
+    shop->wares = gw_sim_wares_open(job);
     job->mover = shop;
     for (uint32_t i = 0; i < spec->server_count; i++)
         desk_open(sim, job, &shop->desks[i], gw_sim_servers_of(sim, spec)[i]);
@@ -220,8 +202,10 @@ static void close_job(struct gw_sim *sim, uint32_t index)
         hold_close(job, gw_sim_member_of(sim, job->spec, rank));
     for (uint32_t i = 0; shop && i < job->spec->server_count; i++)
         desk_close(job, &shop->desks[i]);
-    if (shop)
+    if (shop) {
         free(shop->desks);
+        free(shop->wares);
+    }
     free(shop);
 }
 
@@ -251,36 +235,50 @@ static void pulled(struct gw_sim_part *part, struct gw_sim_member *member, uint3
     gw_sim_piece_done(part, member, berth, now); /* which may move other pieces */
 }
 
+/* A message to be sent, of so many bytes in the round `round`. */
+static struct gw_sim_line_message line_message(const struct gw_sim_job *job,
+                                               const struct gw_sim_push *message, uint64_t bytes,
+                                               uint32_t round)
+{
+    const struct shop *shop = job->mover;
+    return (struct gw_sim_line_message){
+        .tag = gw_sim_push_tag(job, message),
+        .bytes = bytes,
+        .number = message->piece * job->spec->server_count + message->server,
+        .round = round,
+        .class = shop->wares[message->piece].class,
+    };
+}
+
 /* A server sends the sum to a worker. */
 static void answer(struct gw_sim_part *part, const struct gw_sim_job *job,
-                   const struct message *push, struct gw_sim_line_message sum, gw_time now)
+                   const struct gw_sim_push *push, uint64_t bytes, gw_time now)
 {
     const struct shop *shop = job->mover;
     const struct desk *desk = &shop->desks[push->server];
     struct gw_sim_member *member = gw_sim_member_of(part->sim, job->spec, push->rank);
-    struct message pull = *push;
+    struct gw_sim_push pull = *push;
     if (gw_sim_workers_of(part->sim, job->spec)[push->rank] == desk->host) {
         if (member->mover)
             pulled(part, member, push->piece, now);
         return;
     }
-    pull.way = PULL;
-    sum.tag = tag_of(job, &pull);
-    gw_sim_line_send(&desk->lines[push->rank], sum, now);
+    pull.way = GW_MESSAGE_PULL;
+    gw_sim_line_send(&desk->lines[push->rank],
+                     line_message(job, &pull, bytes, (uint32_t)desk->sums), now);
 }
 
-/* A server has what a worker pushed. */
+/* A server has what a worker pushed, or as much of it as it wants: the sum is as long as all. */
 static void pushed(struct gw_sim_part *part, const struct gw_sim_job *job,
-                   const struct message *push, uint64_t bytes, gw_time now)
+                   const struct gw_sim_push *push, uint64_t bytes, gw_time now)
 {
     const struct shop *shop = job->mover;
     struct desk *desk = &shop->desks[push->server];
-    const struct gw_sim_line_message sum = {.bytes = bytes};
     if (!desk->lines)
         return; /* it came back without memory of the job */
     if (job->spec->train.is_asynchronous) {
         desk->sums++;
-        answer(part, job, push, sum, now);
+        answer(part, job, push, bytes, now);
         return;
     }
     if (++desk->pushed[push->piece] < job->spec->worker_count)
@@ -288,14 +286,14 @@ static void pushed(struct gw_sim_part *part, const struct gw_sim_job *job,
     desk->pushed[push->piece] = 0;
     desk->sums++;
     for (uint32_t rank = 0; rank < job->spec->worker_count; rank++) {
-        struct message to = *push;
+        struct gw_sim_push to = *push;
         to.rank = rank;
-        answer(part, job, &to, sum, now);
+        answer(part, job, &to, bytes, now);
     }
 }
 
-static void push_part(struct gw_sim_part *part, struct gw_sim_member *member, struct message push,
-                      uint64_t bytes, gw_time now)
+static void push_part(struct gw_sim_part *part, struct gw_sim_member *member,
+                      struct gw_sim_push push, uint64_t bytes, gw_time now)
 {
     const struct gw_sim_job *job = gw_sim_job_of(part->sim, member);
     const struct shop *shop = job->mover;
@@ -305,8 +303,8 @@ static void push_part(struct gw_sim_part *part, struct gw_sim_member *member, st
         pushed(part, job, &push, bytes, now);
         return;
     }
-    struct gw_sim_line_message message = {.tag = tag_of(job, &push), .bytes = bytes};
-    gw_sim_line_send(&hold->lines[push.server], message, now);
+    gw_sim_line_send(&hold->lines[push.server], line_message(job, &push, bytes, member->backward),
+                     now);
 }
 
 static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_t berth,
@@ -325,15 +323,28 @@ static void move(struct gw_sim_part *part, struct gw_sim_member *member, uint32_
     hold->leaving[piece.id] = hold->parts[berth];
     for (uint32_t i = 0; i < spec->server_count && member->mover; i++) {
         uint64_t elements = gw_sim_piece_part(spec, &piece, i, &first);
-        struct message push = {.piece = piece.id, .server = i, .rank = member->rank, .way = PUSH};
+        struct gw_sim_push push = {
+            .piece = piece.id, .server = i, .rank = member->rank, .way = GW_MESSAGE_PUSH};
         if (elements)
             push_part(part, member, push, elements * sizeof(float), now);
     }
 }
 
+/* A message has been received. */
+static void take_note(const struct gw_sim *sim, const struct gw_sim_job *job,
+                      const struct gw_sim_push *message, const struct gw_event *event)
+{
+    const struct shop *shop = job->mover;
+    uint32_t host = message->way == GW_MESSAGE_PUSH
+                        ? shop->desks[message->server].host
+                        : gw_sim_workers_of(sim, job->spec)[message->rank];
+    gw_sim_books_received(gw_sim_books_at(job->books, sim, host, message->way),
+                          shop->wares[message->piece].class, event);
+}
+
 /* An event at a worker. */
 static void event_of_member(struct gw_sim_part *part, struct gw_sim_member *member,
-                            const struct message *message, const struct gw_event *event,
+                            const struct gw_sim_push *message, const struct gw_event *event,
                             gw_time now)
 {
     struct hold *hold = member->mover;
@@ -346,13 +357,15 @@ static void event_of_member(struct gw_sim_part *part, struct gw_sim_member *memb
         gw_sim_line_sent(&hold->lines[message->server], event, now);
         left(part, member, message->piece, 1, now);
     } else {
+        take_note(part->sim, gw_sim_job_of(part->sim, member), message, event);
         pulled(part, member, message->piece, now);
     }
 }
 
 /* An event at a server. A worker that does not answer is noticed by the others. */
 static void event_of_desk(struct gw_sim_part *part, const struct gw_sim_job *job,
-                          const struct message *message, const struct gw_event *event, gw_time now)
+                          const struct gw_sim_push *message, const struct gw_event *event,
+                          gw_time now)
 {
     const struct shop *shop = job->mover;
     struct desk *desk = &shop->desks[message->server];
@@ -362,7 +375,8 @@ static void event_of_desk(struct gw_sim_part *part, const struct gw_sim_job *job
         gw_sim_line_sent(&desk->lines[message->rank], event, now);
     } else if (event->kind == GW_EVENT_RECEIVED) {
         desk->bytes += event->bytes;
-        pushed(part, job, message, event->bytes, now);
+        take_note(part->sim, job, message, event);
+        pushed(part, job, message, gw_sim_push_bytes(job, shop->wares, event), now);
     }
 }
 
@@ -370,7 +384,7 @@ static void event(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t i
                   const struct gw_event *event, gw_time now)
 {
     const struct gw_sim_job *job = &part->sim->jobs[index];
-    const struct message message = read_tag(job, event->tag);
+    const struct gw_sim_push message = gw_sim_push_of(job, event->tag);
     if (node->id == gw_sim_workers_of(part->sim, job->spec)[message.rank])
         event_of_member(part, gw_sim_member_of(part->sim, job->spec, message.rank), &message, event,
                         now);
@@ -423,9 +437,11 @@ static void results(const struct gw_sim *sim, uint32_t index, struct gw_job_resu
 const struct gw_sim_mover_ops gw_sim_mover_push = {
     .name = "push",
     .sends_messages = true,
+    .keeps_books = true,
+    .bound = gw_sim_push_bound,
     .tells_sent = true,
     .room = room_of,
-    .tags = tags_of,
+    .tags = gw_sim_push_tags,
     .demand = add_demand,
     .open = open_job,
     .close = close_job,

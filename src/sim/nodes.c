@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "sim/host_cost.h"
+#include "sim/message_terms.h"
 #include "sim/mover.h"
 #include "sim/notices.h"
 #include "topo/memory.h"
@@ -17,16 +18,14 @@ enum {
     TX_FLOWS_MIN = 64, /* concurrent flows per host that are always possible, if it has as many */
     TX_FLOWS_MAX = 65536, /* the endpoint's limit */
     RX_FLOWS_MAX = 4096,
-    APP_EVENTS = 4,  /* per application of a job */
-    SPAN_MAX = 8192, /* the endpoint's limit */
+    BLASTS_MAX = 16384,          /* each way; those that do not fit wait */
+    BLAST_PACKETS_MAX = 1 << 24, /* the endpoint's limit */
+    RANKS_TALK = 1 << 16,        /* bytes: more than a communicator's tables have */
+    APP_EVENTS = 4,              /* per application of a job */
+    SPAN_MAX = 8192,             /* the endpoint's limit */
     SPAN_MIN = 64,
-    BLASTS_MAX = 4096,
     SPAN_BDPS = 4, /* a flow may be this many BDPs ahead of its oldest missing packet */
 };
-
-/* Period of the reports of blasts (DLCP, section 3.2.1: a few round trips; own choice, with DLCP's
- * RTT of 85 us). */
-#define REPORT_EVERY (200 * GW_US)
 
 static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
 {
@@ -89,32 +88,6 @@ static uint32_t span_of(const struct gw_scenario *scenario)
     return clamp((uint32_t)(span > SPAN_MAX ? SPAN_MAX : span), SPAN_MIN, SPAN_MAX);
 }
 
-/* Packets of the longest message that may be a blast. */
-static uint32_t blast_packets(const struct gw_scenario *scenario)
-{
-    const struct gw_workload *workload = &scenario->workload;
-    uint64_t bytes = 1;
-    for (uint32_t i = 0; i < workload->flow_count; i++)
-        bytes = workload->flows[i].bytes > bytes ? workload->flows[i].bytes : bytes;
-    for (uint32_t i = 0; i < workload->job_count; i++)
-        bytes = workload->jobs[i].bytes > bytes ? workload->jobs[i].bytes : bytes;
-    uint64_t packets = (bytes + scenario->host.mtu - 1) / scenario->host.mtu;
-    return packets < GW_BLAST_PACKETS_MAX ? (uint32_t)packets : GW_BLAST_PACKETS_MAX;
-}
-
-/* Adds room for blasts, if that is what the flows are. */
-static void plan_blasts(const struct gw_scenario *scenario, uint32_t packets,
-                        struct gw_endpoint_cfg *cfg)
-{
-    if (!scenario->transport.cc->on_report)
-        return;
-    uint32_t most = cfg->tx_flows_max > cfg->rx_flows_max ? cfg->tx_flows_max : cfg->rx_flows_max;
-    cfg->tx_flows_max = clamp(cfg->tx_flows_max, 1, TX_FLOWS_MAX - BLASTS_MAX);
-    cfg->blasts_max = clamp(most, 1, BLASTS_MAX);
-    cfg->blast_packets_max = packets;
-    cfg->report_every = REPORT_EVERY;
-}
-
 /* What a host grants: at the rate of the links that lead to it. */
 static struct gw_grant_plan grant_plan(const struct gw_scenario *scenario, uint32_t host)
 {
@@ -136,6 +109,39 @@ static struct gw_grant_plan grant_plan(const struct gw_scenario *scenario, uint3
     if (transport->grant)
         transport->grant->plan(transport->grant_cfg.bytes, &path, &plan);
     return plan;
+}
+
+/* Packets of the longest message. */
+static uint64_t longest_message(const struct gw_sim *sim)
+{
+    const struct gw_workload *workload = &sim->scenario->workload;
+    uint64_t bytes = 1;
+    for (uint32_t i = 0; i < workload->flow_count; i++)
+        if (workload->flows[i].bytes > bytes)
+            bytes = workload->flows[i].bytes;
+    for (uint32_t i = 0; i < workload->job_count; i++) {
+        const struct gw_job_spec *spec = &workload->jobs[i];
+        uint64_t most = gw_sim_piece_max(sim, spec);
+        if (spec->via ==
+            GW_JOB_VIA_CALLS) /* what all ranks have, and what they say of themselves */
+            most = most * spec->worker_count + RANKS_TALK;
+        if (gw_sim_mover_of(spec->via)->sends_messages && most > bytes)
+            bytes = most;
+    }
+    return (bytes - 1) / sim->scenario->host.mtu + 1;
+}
+
+/* What an endpoint has for flows whose data is not acknowledged, if the run has such. */
+static void add_blasts(const struct gw_sim *sim, const struct gw_sim_demand *demand,
+                       struct gw_endpoint_cfg *cfg)
+{
+    if (!sim->scenario->transport.cc->on_report)
+        return;
+    uint32_t most = demand->receives > demand->sends ? demand->receives : demand->sends;
+    cfg->blasts_max = clamp(most, 1, BLASTS_MAX);
+    cfg->tx_flows_max = clamp(cfg->tx_flows_max, 1, TX_FLOWS_MAX - BLASTS_MAX);
+    cfg->blast_packets_max = (uint32_t)longest_message(sim);
+    cfg->report_every = sim->scenario->host.report_every;
 }
 
 static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,
@@ -164,9 +170,10 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .train = scenario->host.train,
         .stall = scenario->host.stall,
         .grant = grant_plan(scenario, node->id),
+        .finish = gw_sim_message_finish(sim),
         .pool = &part->pool,
     };
-    plan_blasts(scenario, blast_packets(scenario), node->cfg);
+    add_blasts(sim, demand, node->cfg);
     size_t size = gw_endpoint_size(node->cfg);
     if (size == 0) {
         snprintf(why, GW_WHY_MAX, "host: mtu, header, ack_every or train is out of range");
@@ -218,8 +225,7 @@ static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
         .qdisc_cfg = &scenario->queue.cfg,
         .capacity = capacity,
         .trim_size = scenario->host.header,
-        .shared_bytes = scenario->queue.shared_bytes,
-        .shared_alpha = scenario->queue.shared_alpha,
+        .shared = scenario->queue.shared,
         .notice = has_notices ? &notice : NULL,
         .lossless = scenario->queue.lossless ? &scenario->queue.pause : NULL,
         .seed = node_seed(sim, node),
@@ -250,6 +256,13 @@ void gw_sim_node_make(struct gw_sim *sim, uint32_t place)
 
 int gw_sim_nodes_open(struct gw_sim *sim, char *why)
 {
+    if (sim->scenario->transport.cc->on_report && longest_message(sim) > BLAST_PACKETS_MAX) {
+        snprintf(why, GW_WHY_MAX,
+                 "workload: cc: %s: a message has at most %d packets, and one has %llu",
+                 sim->scenario->transport.cc->algo.name, BLAST_PACKETS_MAX,
+                 (unsigned long long)longest_message(sim));
+        return GW_ERR_RANGE;
+    }
     struct gw_sim_demand *demand = count_demand(sim);
     uint32_t span = span_of(sim->scenario);
     int error = GW_OK;

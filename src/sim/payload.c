@@ -16,13 +16,15 @@
 
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
+#include "sim/message_terms.h"
 #include "topo/memory.h"
 
 enum {
     BUFS_MAX = 1 << 22, /* 16 GiB of address space at the usual 4 KiB */
     BUF_ALIGNMENT = 64, /* of buffers, for the kernels that add up */
     HALF_FULL = 2,      /* packets at the end of a message may be nearly empty */
-    RAW_BUFS = 4096,    /* raw contributions at a server, see jobs.c */
+    WORD_BITS = 64,
+    RAW_BUFS = 4096, /* raw contributions at a server, see jobs.c */
 };
 
 /* A flow without end has no contents, nor has any message above this. */
@@ -30,7 +32,8 @@ static const uint64_t MESSAGE_MAX = (uint64_t)1 << 30;
 
 struct message {
     unsigned char *sent;     /* while the flow runs at its sender */
-    unsigned char *received; /* until the message is complete at its receiver */
+    unsigned char *received; /* until the message is complete at its receiver, as is the next */
+    uint64_t *arrived;       /* bit for each packet; NULL: all must arrive */
 };
 
 struct gw_sim_payload {
@@ -74,8 +77,8 @@ static uint64_t count_bufs(const struct gw_sim *sim)
     }
     for (uint32_t i = 0; i < scenario->workload.job_count; i++) {
         const struct gw_job_spec *job = &scenario->workload.jobs[i];
-        uint64_t log = 2 * (uint64_t)gw_agg_positions(
-                               job->window); /* results that a worker or a server keeps */
+        /* Results that a worker or a server keeps. */
+        uint64_t log = (job->worth.bound ? 4 : 2) * (uint64_t)gw_agg_positions(job->window);
         count += (uint64_t)(topo->node_count - topo->host_count) * job->aggregators +
                  job->server_count * (RAW_BUFS + log + log * job->worker_count) + 2 * job->slots;
     }
@@ -123,6 +126,7 @@ void gw_sim_payload_close(struct gw_sim *sim)
     for (uint32_t i = 0; i < sim->scenario->workload.flow_count; i++) {
         free(payload->messages[i].sent);
         free(payload->messages[i].received);
+        free(payload->messages[i].arrived);
     }
     munmap(payload->memory, payload->memory_size);
     free(payload->messages);
@@ -162,17 +166,42 @@ void gw_sim_payload_sent(struct gw_sim *sim, uint32_t flow)
     sim->payload->messages[flow].sent = NULL;
 }
 
+static void forget(struct message *message)
+{
+    free(message->received);
+    free(message->arrived);
+    message->received = NULL;
+    message->arrived = NULL;
+}
+
+static uint64_t packets_of(const struct gw_sim *sim, const struct gw_flow_spec *spec)
+{
+    return (spec->bytes + sim->scenario->host.mtu - 1) / sim->scenario->host.mtu;
+}
+
 void gw_sim_payload_expect(struct gw_sim *sim, uint32_t flow)
 {
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
     struct message *message = &sim->payload->messages[flow];
     if (!has_contents(spec))
         return;
-    free(message->received);
+    forget(message);
     message->received = gw_memory_aligned(spec->bytes);
     struct gw_endpoint *receiver = sim->nodes[sim->place[spec->dst]].endpoint;
-    int error = gw_endpoint_expect(receiver, spec->src, sim->first_tag + flow, message->received,
-                                   spec->bytes);
+    struct gw_expect expect = {
+        .peer = spec->src,
+        .tag = sim->first_tag + flow,
+        .data = message->received,
+        .bytes = spec->bytes,
+    };
+    if (spec->bound) {
+        uint64_t packets = packets_of(sim, spec);
+        message->arrived = gw_memory_zeroed(packets / WORD_BITS + 1, sizeof(*message->arrived));
+        expect.finish = gw_sim_message_finish(sim);
+        expect.arrived = message->arrived;
+        expect.packets_max = (uint32_t)packets;
+    }
+    int error = gw_endpoint_expect_part(receiver, &expect);
     GW_ASSERT(error == GW_OK); /* there is room for every flow to this host */
 }
 
@@ -184,19 +213,35 @@ void gw_sim_payload_expect_again(struct gw_sim *sim, const struct gw_sim_node *n
             gw_sim_payload_expect(sim, i);
 }
 
-bool gw_sim_payload_received(struct gw_sim *sim, uint32_t flow)
+/* Whether a packet's place holds what was sent, or what was there before. */
+static bool packet_is_right(const struct gw_sim *sim, uint32_t flow, uint64_t packet, bool has_come)
+{
+    const unsigned char *received = sim->payload->messages[flow].received;
+    const uint64_t mtu = sim->scenario->host.mtu, first = packet * mtu;
+    uint64_t bytes = sim->scenario->workload.flows[flow].bytes;
+    uint64_t end = bytes - first < mtu ? bytes : first + mtu;
+    for (uint64_t at = first, length; at < end; at += length) {
+        uint64_t offset = at % sizeof(uint64_t);
+        uint64_t word = has_come ? contents(flow, at / sizeof(word)) : 0;
+        length = end - at < sizeof(word) - offset ? end - at : sizeof(word) - offset;
+        if (memcmp(received + at, (const unsigned char *)&word + offset, length) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool gw_sim_payload_received(struct gw_sim *sim, uint32_t flow, uint32_t missing)
 {
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
     struct message *message = &sim->payload->messages[flow];
     if (!has_contents(spec))
         return true;
     bool is_same = message->received != NULL;
-    for (uint64_t at = 0; at < spec->bytes && is_same; at += sizeof(uint64_t)) {
-        uint64_t word = contents(flow, at / sizeof(word));
-        size_t left = spec->bytes - at < sizeof(word) ? spec->bytes - at : sizeof(word);
-        is_same = memcmp(message->received + at, &word, left) == 0;
+    for (uint64_t i = 0; i < packets_of(sim, spec) && is_same; i++) {
+        bool has_come = !message->arrived || message->arrived[i / WORD_BITS] >> (i % WORD_BITS) & 1;
+        is_same = packet_is_right(sim, flow, i, has_come);
+        missing -= !has_come;
     }
-    free(message->received);
-    message->received = NULL;
-    return is_same;
+    forget(message);
+    return is_same && missing == 0;
 }

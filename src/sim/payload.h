@@ -17,8 +17,8 @@ void gw_sim_payload_sent(struct gw_sim *sim, uint32_t flow);
 
 void gw_sim_payload_expect(struct gw_sim *sim, uint32_t flow);
 
-/* Whether what has arrived is what was sent. */
-bool gw_sim_payload_received(struct gw_sim *sim, uint32_t flow);
+/* Whether what has arrived is what was sent, and nothing but the `missing` packets is missing. */
+bool gw_sim_payload_received(struct gw_sim *sim, uint32_t flow, uint32_t missing);
 
 /* The application of a host that crashed expects what is still being sent to it. */
 void gw_sim_payload_expect_again(struct gw_sim *sim, const struct gw_sim_node *node);

@@ -55,6 +55,7 @@ struct gw_worker_cfg gw_sim_worker_cfg(const struct gw_sim *sim, const struct gw
         .offers_exponents = spec->dynamic_scaling,
         .proactive = spec->proactive,
         .keeps_results = true,
+        .takes_bounds = spec->worth.bound > 0,
         .notice = gw_sim_notices_of_job(sim, spec),
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
@@ -101,6 +102,7 @@ int gw_sim_shard_open(struct gw_sim *sim, const struct gw_job_spec *spec,
         .scale_exponent = scale_of(spec),
         .retry = spec->timeout / 8 + 1,
         .quiet = spec->rules.collisions ? 0 : spec->timeout / 16 + 1,
+        .patience = spec->patience,
         .hdr = (uint32_t)spec->rules.header,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };
@@ -153,4 +155,5 @@ void gw_sim_shard_results(const struct gw_sim_shard *shard, struct gw_job_result
     result->server_packets += stats.received;
     result->fragments += stats.results;
     result->aggregated += stats.complete;
+    result->left_out += stats.left_out;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "config/scenario.h"
+#include "core/switch/port_stats.h"
 #include "core/switch/switch_notice.h"
 
 struct gw_sim;
@@ -38,6 +39,8 @@ struct gw_flow_result {
     gw_time start; /* when it was asked for */
     gw_time end;   /* when its sender knew that all was delivered; valid unless pending */
     uint64_t retransmits;
+    uint32_t missing;        /* packets that its receiver does without, if it is received */
+    uint32_t missing_at_end; /* the same as its sender knows it */
     enum gw_flow_outcome outcome;
     bool started;
     bool received; /* all of it has arrived; an empty message never does */
@@ -54,11 +57,12 @@ struct gw_sim_totals {
     uint64_t hops;                /* packets that left a port */
     uint64_t marks, trims, drops; /* in switch queues */
     uint64_t control_drops;       /* of these drops, of control packets */
-    uint64_t link_losses;         /* lost on links: down, random loss, corruption; or on the way
-                                     to a node that crashed */
-    uint64_t link_copies;         /* delivered twice by links */
-    uint64_t crash_losses;        /* lost in the queues of nodes that crashed */
-    uint64_t host_drops;          /* found a host's receive queue full */
+    struct gw_class_losses losses[GW_CLASSES]; /* these drops, by class */
+    uint64_t link_losses;  /* lost on links: down, random loss, corruption; or on the way
+                              to a node that crashed */
+    uint64_t link_copies;  /* delivered twice by links */
+    uint64_t crash_losses; /* lost in the queues of nodes that crashed */
+    uint64_t host_drops;   /* found a host's receive queue full */
     uint64_t pauses; /* times that a node told another one to hold its data back; see paused */
     gw_time paused;  /* time that data was held back, over all ports, until it flowed again */
     uint64_t retransmits;
@@ -102,6 +106,7 @@ struct gw_job_result {
     uint64_t fragments;  /* that the server finished */
     uint64_t aggregated; /* of these, that reached it as one sum of all workers */
     uint64_t resent;     /* packets, by all workers */
+    uint64_t left_out;   /* workers' fragments that are in no sum, since they were late */
     /* In the steady state, which begins behind the warm-up; of jobs without one, or without an
      * iteration behind it, from their first start to their last sum. Means over workers. */
     bool is_steady;      /* an iteration ended */
@@ -112,6 +117,29 @@ struct gw_job_result {
     double overlap;      /* part of the time with gradients under way that is hidden behind
                             computation; 1 also when none ever are */
 };
+
+/* Messages of a job, as they travel. */
+enum gw_message_way {
+    GW_MESSAGE_PUSH, /* from a worker to a server */
+    GW_MESSAGE_PULL, /* from a server to a worker */
+    GW_MESSAGE_WAYS,
+};
+
+/* What became of them. */
+struct gw_message_result {
+    uint64_t sent;  /* messages that are over at their senders */
+    double mean_ps; /* from when such a message was asked for until its sender knew that it is over;
+                       then: how long so many of 1000 took at most, to 1/128 */
+    gw_time median, p99, p999, longest;
+    uint64_t packets[GW_CLASSES]; /* of messages that are over at their receivers, by class */
+    uint64_t missing[GW_CLASSES]; /* of these */
+    uint64_t tagged;              /* packets of messages that have begun */
+    uint64_t important;           /* of these */
+};
+
+/* By way, and last of all together; false: the job's messages are not counted. */
+bool gw_sim_messages(const struct gw_sim *sim, uint32_t job,
+                     struct gw_message_result results[GW_MESSAGE_WAYS + 1]);
 
 /* What became of a call of a job's list, over all its ranks and iterations. */
 struct gw_call_result {

@@ -122,6 +122,7 @@ struct gw_sim_part {
     uint64_t hops, arrivals, events, link_losses, link_copies, changed_by_wire;
     uint64_t changed_messages; /* payload that arrived with other contents than were sent */
     uint64_t wrong_payloads;   /* sums of jobs that are not what they must be */
+    uint64_t broken_bounds;    /* messages that lack more than they may */
     uint64_t *rtt_counts;      /* bins of rtt.c; NULL: not wanted */
     gw_time rtt_max;           /* longest of them */
 } __attribute__((aligned(128)));
@@ -162,9 +163,10 @@ struct gw_sim {
     struct gw_sample *samples;
     uint64_t sample_count;
     uint32_t sample_room;
-    struct gw_capture *capture;         /* NULL: no pcap */
-    struct gw_topo_labels labels;       /* of the routes, with source routing */
-    struct gw_path_labels *path_labels; /* per flow, filled while it runs; NULL: not used */
+    struct gw_capture *capture;             /* NULL: no pcap */
+    struct gw_topo_labels labels;           /* of the routes, with source routing */
+    struct gw_path_labels *path_labels;     /* per flow, filled while it runs; NULL: not used */
+    struct gw_sim_pair_labels *pair_labels; /* those of jobs, see labels.c */
     bool is_over;
     int error;
     char why[GW_WHY_MAX];
@@ -177,6 +179,9 @@ struct gw_sim {
     struct gw_sim_totals past; /* counters of core nodes that crashed */
     struct gw_notice_totals past_notices;
     uint64_t past_pool_empty;       /* the endpoints' among them */
+    struct gw_finish finish;        /* of messages that may lose a part */
+    uint64_t **important;           /* per flow: its important packets, while it runs; NULL: all
+                                       packets of any flow are worth the same */
     struct gw_sim_payload *payload; /* NULL: messages have no contents */
     struct gw_sim_watch *watch;     /* NULL: no port is watched */
 };

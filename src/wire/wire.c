@@ -98,6 +98,7 @@ static const uint8_t known_flags[GW_WIRE_KINDS] = {
                      GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED | GW_WIRE_BLAST,
     [GW_WIRE_ACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK,
     [GW_WIRE_NACK] = GW_WIRE_ECHO_CE | GW_WIRE_GIVEN_UP | GW_WIRE_MASK | GW_WIRE_NOT_READY,
+    [GW_WIRE_GRAD] = UINT8_MAX, /* the bound */
     [GW_WIRE_JOB] = GW_WIRE_JOB_OPTION,
     [GW_WIRE_NOTICE] = GW_WIRE_NOTICE_CLASS,
 };
@@ -225,7 +226,8 @@ int gw_wire_validate(const uint8_t *bytes, uint32_t length, enum gw_wire_kind *k
         return GW_ERR_VERSION;
     uint8_t number = bytes[OFFSET_VERSION_KIND] & 15;
     uint8_t flags = bytes[OFFSET_FLAGS];
-    if (number >= GW_WIRE_KINDS || (flags & ~known_flags[number]))
+    if (number >= GW_WIRE_KINDS || (flags & ~known_flags[number]) ||
+        (number == GW_WIRE_GRAD && flags > GW_WIRE_BOUND_ONE))
         return GW_ERR_MALFORMED;
     if (!length_fits((enum gw_wire_kind)number, flags, length))
         return GW_ERR_MALFORMED;
@@ -307,6 +309,8 @@ static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr 
     hdr->agg.level = (uint8_t)(place >> PLACE_LEVEL_SHIFT);
     hdr->agg.above[0] = place >> PLACE_ABOVE0_SHIFT & GW_WIRE_POSITION_MAX;
     hdr->agg.above[1] = place >> PLACE_ABOVE1_SHIFT & GW_WIRE_POSITION_MAX;
+    hdr->agg.bound = hdr->flags; /* of a parameter 0 */
+    hdr->flags = 0;
     return GW_OK;
 }
 
@@ -401,8 +405,7 @@ static uint8_t answer_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint
 
 static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
 {
-    uint8_t level = hdr->agg.level;
-    const uint8_t *above = hdr->agg.above;
+    uint8_t level = hdr->agg.level, above[2] = {hdr->agg.above[0], hdr->agg.above[1]};
     GW_ASSERT((hdr->agg.agg_flags & ~known_agg_flags[hdr->kind]) == 0);
     GW_ASSERT(hdr->agg.values <= GW_WIRE_VALUES_MAX &&
               is_without_values(hdr, hdr->agg.agg_flags) == (hdr->agg.values == 0));
@@ -417,8 +420,10 @@ static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_
     put16(bytes + OFFSET_AGG_PLACE,
           (uint16_t)(level << PLACE_LEVEL_SHIFT | above[0] << PLACE_ABOVE0_SHIFT |
                      above[1] << PLACE_ABOVE1_SHIFT));
+    GW_ASSERT(hdr->flags == 0 && hdr->agg.bound <= GW_WIRE_BOUND_ONE);
+    GW_ASSERT(hdr->agg.bound == 0 || hdr->kind == GW_WIRE_GRAD);
     *size = GW_WIRE_AGG_SIZE;
-    return 0;
+    return hdr->agg.bound;
 }
 
 static uint8_t job_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
@@ -465,27 +470,23 @@ static uint8_t signal_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint
     return 0;
 }
 
+/* Writes what follows the common header, and its size; returns flags. NULL: nothing follows. */
+static uint8_t (*const encoders[GW_WIRE_KINDS])(const struct gw_wire_hdr *hdr, uint8_t *bytes,
+                                                uint32_t *size) = {
+    [GW_WIRE_DATA] = data_encode,     [GW_WIRE_ACK] = answer_encode,
+    [GW_WIRE_NACK] = answer_encode,   [GW_WIRE_GRAD] = agg_encode,
+    [GW_WIRE_PARAM] = agg_encode,     [GW_WIRE_JOB] = job_encode,
+    [GW_WIRE_PAUSE] = pause_encode,   [GW_WIRE_NOTICE] = notice_encode,
+    [GW_WIRE_SIGNAL] = signal_encode,
+};
+
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
-    uint32_t size;
+    uint32_t size = GW_WIRE_CREDIT_SIZE; /* the common header */
     uint8_t flags = hdr->flags;
     GW_ASSERT(hdr->kind < GW_WIRE_KINDS);
-    if (hdr->kind == GW_WIRE_DATA)
-        flags |= data_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
-        flags |= agg_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_JOB)
-        flags |= job_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_PAUSE)
-        flags |= pause_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_NOTICE)
-        flags |= notice_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_SIGNAL)
-        flags |= signal_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_CREDIT)
-        size = GW_WIRE_CREDIT_SIZE;
-    else
-        flags |= answer_encode(hdr, bytes, &size);
+    if (encoders[hdr->kind])
+        flags |= encoders[hdr->kind](hdr, bytes, &size);
     GW_ASSERT((flags & ~known_flags[hdr->kind]) == 0);
     put16(bytes + OFFSET_MAGIC, GW_WIRE_MAGIC);
     bytes[OFFSET_VERSION_KIND] = (uint8_t)(GW_WIRE_VERSION << 4 | hdr->kind);

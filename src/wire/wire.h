@@ -62,7 +62,7 @@
  *     +---------------------------------------------------------------+
  *  28 |                              key                              |
  *     +---------------------------------------------------------------+
- *  32 |     bitmap; parameter: index of next use, or who is asked     |
+ *  32 |    bitmap; parameter: lacking and index, or who is asked      |
  *     +-------------------------------+-------------------------------+
  *  36 |             epoch             |       aggregator's index      |
  *     +---------------+---------------+-------+---+---------+---------+
@@ -72,6 +72,11 @@
  * Four bytes per value follow, to the end of the datagram: little-endian fixed point or, with RAW,
  * the tensor's own type, of which a type of two bytes uses the first half. A request and a failure
  * have no values, all others at least one.
+ *
+ * The first flags of a gradient are the bound of its call, in 1/200; in a request with SPAN the
+ * index is how many fragments behind it are asked for, too. The bitmap of a result is, from the
+ * highest bit on: whether the contributors' windows had been cut an odd number of times (1 bit),
+ * workers that the sum lacks (15), index of next use (16).
  *
  * With SLOT, the index is a slot of the job, the level the version of its sum (0 or 1), the bitmap
  * a worker's bit (parameter: all workers' bits).
@@ -121,9 +126,10 @@
  *  44 |   operation   |     marks     |            number             |
  *     +---------------+---------------+-------------------------------+
  *
- * What the numbers mean depends on the operation; core/blast_signal.h says it. Data of a blast has the
- * flag BLAST and none besides LAST; its packet number is the place of its fragment in the message,
- * and in the place of the tag is the round in which it is sent, and the note of the fragment.
+ * What the numbers mean depends on the operation; core/blast_signal.h says it. Data of a blast has
+ * the flag BLAST and none besides LAST; its packet number is the place of its fragment in the
+ * message, and in the place of the tag is the round in which it is sent, and the note of the
+ * fragment.
  *
  * What switches between must know of a burst travels outside of UDP, as a *signal* in the DSCP:
  *
@@ -176,6 +182,7 @@ enum {
     GW_WIRE_SIGNAL_OPS = 7, /* operations of signals are below it */
     GW_WIRE_SIGNAL_WORDS = 2,
     GW_WIRE_TIME_BITS = 48,
+    GW_WIRE_BOUND_ONE = 200, /* the bound that means all */
 };
 
 /* If you add a kind: give it a layout above, a size in wire.c, and a case in core/codec.c. */
@@ -214,6 +221,7 @@ enum gw_wire_flag {
 enum gw_wire_agg_flag {
     GW_WIRE_AGG_RESEND = 1,    /* gradient: sent again */
     GW_WIRE_AGG_MIXED = 1,     /* parameter: of gradients that are EVEN, and some that are ODD */
+    GW_WIRE_AGG_SPAN = 1,      /* request: of several fragments */
     GW_WIRE_AGG_COLLISION = 2, /* the aggregator was taken */
     GW_WIRE_AGG_RAW = 4,       /* values are in the tensor's own type */
     GW_WIRE_AGG_ECN = 8,       /* a contributor met congestion */
@@ -236,7 +244,7 @@ struct gw_wire_hdr {
     uint32_t flow; /* gradient, parameter, job control: job */
     uint32_t seq;
     uint8_t kind;  /* enum gw_wire_kind */
-    uint8_t flags; /* enum gw_wire_flag; notice: class; JOIN: see core/job.h */
+    uint8_t flags; /* enum gw_wire_flag; notice: class; JOIN: see core/job.h; gradient: 0 */
     union {
         struct {
             uint32_t total; /* packets in the message: seq < total < 2^32 - 1 */
@@ -259,6 +267,7 @@ struct gw_wire_hdr {
             uint8_t agg_flags; /* enum gw_wire_agg_flag */
             uint8_t level;     /* up to GW_WIRE_LEVEL_MAX */
             uint8_t above[2];  /* up to GW_WIRE_POSITION_MAX */
+            uint8_t bound;     /* gradient: up to GW_WIRE_BOUND_ONE; parameter: 0 */
         } agg;                 /* gradient, parameter */
         struct {
             uint32_t key;

@@ -11,6 +11,7 @@ struct all_to_all {
     gw_time start_spread;
     uint32_t hosts; /* 0: all */
     uint32_t window;
+    struct gw_message_worth worth;
 };
 
 /* Adds the flows of one host, and the trigger that each of them fires for the next to start. */
@@ -52,7 +53,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         add_host(workload, cfg, h, host_count,
                  gw_workload_start(ctx, cfg->start, cfg->start_spread));
     gw_workload_add_collective(workload, "all-to-all", first_flow);
-    return GW_OK;
+    return gw_workload_value(workload, first_flow, &cfg->worth, ctx);
 }
 
 static const struct gw_param params[] = {
@@ -81,6 +82,7 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct all_to_all, start_spread),
      .initial = "0",
      .help = "each host starts up to this much later, at random"},
+    GW_MESSAGE_WORTH_PARAMS(struct all_to_all),
 };
 
 const struct gw_workload_kind gw_workload_all_to_all = {

@@ -71,6 +71,10 @@ static int check(const struct allreduce *cfg, const struct gw_job_draft *draft,
         error = gw_job_options_check(&cfg->job, draft->via, cfg->size / ELEMENT_SIZE, ctx);
     if (error || !draft->coll)
         return error;
+    if (gw_job_worth_loses(&cfg->job.worth))
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "bound: here a schedule is plain flows and triggers; use kind: "
+                                  "training, with device: none");
     uint32_t workers = cfg->job.workers;
     return gw_workload_check_count(
         ctx, "workers", (uint64_t)draft->coll->steps(workers) * workers * cfg->iterations);

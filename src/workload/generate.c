@@ -77,6 +77,25 @@ void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t 
                                                           .fires_received = GW_TRIGGER_NONE});
 }
 
+int gw_workload_value(struct gw_workload *workload, uint32_t first_flow,
+                      const struct gw_message_worth *worth, struct gw_workload_ctx *ctx)
+{
+    if (worth->bound < 0 || worth->bound >= GW_Q16_ONE)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "bound must be at least 0 and below 100%%");
+    if (worth->important < 0 || worth->important > GW_Q16_ONE)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "important must be from 0 to 100%%");
+    if (worth->class > GW_CLASS_DATA_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "class must be from 0 to %d, not %u",
+                                  GW_CLASS_DATA_MAX, worth->class);
+    for (uint32_t i = first_flow; i < workload->flow_count; i++) {
+        struct gw_flow_spec *flow = &workload->flows[i];
+        flow->bound = flow->background ? 0 : worth->bound;
+        flow->unimportant = GW_Q16_ONE - worth->important;
+        flow->class = (uint8_t)worth->class;
+    }
+    return GW_OK;
+}
+
 int gw_workload_announce(const char *text, uint8_t *option, struct gw_workload_ctx *ctx)
 {
     if (gw_notice_parse(text, option) == GW_OK)

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "workload/message_worth.h"
 #include "workload/model/model.h"
 #include "workload/workload.h"
 
@@ -39,6 +40,13 @@ uint64_t gw_workload_exponential(struct gw_prng *prng);
 /* Adds a flow that a time starts and that nothing waits for. */
 void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t dst, uint64_t bytes,
                            gw_time start);
+
+/*
+ * Says of all flows from `first_flow` on what they are worth. Returns 0, or a negative error with
+ * ctx->why set.
+ */
+int gw_workload_value(struct gw_workload *workload, uint32_t first_flow,
+                      const struct gw_message_worth *worth, struct gw_workload_ctx *ctx);
 
 /*
  * Reads the value of the parameter "announce" into a gw_notice_option. Returns 0, or a negative

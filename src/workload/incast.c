@@ -16,6 +16,7 @@ struct incast {
     gw_time start_spread;
     uint32_t degree;
     uint32_t receiver;
+    struct gw_message_worth worth;
 };
 
 /* Moves a random choice of `want` hosts to the front of the list. */
@@ -57,6 +58,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         return gw_workload_refuse(ctx, GW_ERR_RANGE,
                                   "degree must be from 1 to %u, the hosts but one, not %u",
                                   other_count, cfg->degree);
+    uint32_t first_flow = workload->flow_count;
     uint32_t *hosts = gw_memory_zeroed(other_count, sizeof(*hosts));
     uint32_t far = list_hosts(ctx->topo, cfg->receiver, hosts);
     if (cfg->degree <= far)
@@ -67,7 +69,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         gw_workload_add_plain(workload, hosts[i], cfg->receiver, cfg->size,
                               gw_workload_start(ctx, cfg->start, cfg->start_spread));
     free(hosts);
-    return GW_OK;
+    return gw_workload_value(workload, first_flow, &cfg->worth, ctx);
 }
 
 static const struct gw_param params[] = {
@@ -96,6 +98,7 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct incast, start_spread),
      .initial = "0",
      .help = "each flow starts up to this much later, at random"},
+    GW_MESSAGE_WORTH_PARAMS(struct incast),
 };
 
 const struct gw_workload_kind gw_workload_incast = {

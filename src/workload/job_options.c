@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
 #include "core/aggregation/tensor_row.h"
+#include "core/layers.h"
+#include "core/quant/importance.h"
 #include "topo/memory.h"
 #include "workload/generate.h"
 
@@ -19,6 +21,7 @@ enum {
     STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
     PIECES_MAX = 1 << 24, /* of an iteration: a job keeps two of them in memory */
+    SPREAD_MAX = 4, /* e^4 is 55: a packet in six is so many times larger than another in six */
     WINDOW_GROWTH =
         4, /* times that a window may grow, unless it says how far; the paper does not */
 };
@@ -82,6 +85,42 @@ static int check_workers(const struct gw_job_options *options, enum gw_job_via v
     return GW_OK;
 }
 
+/* What may be lost, and what packets say of their worth. Fragments of the protocol of ina are left
+ * out by the server alone, and have one class; with slots, and with calls, there is no bound. */
+static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
+                       struct gw_workload_ctx *ctx)
+{
+    const struct {
+        const char *name;
+        gw_q16 bound;
+    } bounds[] = {{"bound", worth->bound}, {"bound_pull", worth->bound_pull}};
+    bool has_messages = via == GW_JOB_VIA_PUSH || via == GW_JOB_VIA_COLL;
+    for (uint32_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        if (bounds[i].bound < 0 || bounds[i].bound >= GW_Q16_ONE)
+            return gw_workload_refuse(ctx, GW_ERR_RANGE, "%s must be at least 0 and below 100%%",
+                                      bounds[i].name);
+        if (bounds[i].bound && !has_messages && (i > 0 || via != GW_JOB_VIA_INA))
+            return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                      "%s: needs gradients that travel as messages (training via "
+                                      "ps, or a schedule of --list coll)%s",
+                                      bounds[i].name, i > 0 ? "" : ", or via ina");
+    }
+    if (worth->classes < 1 || worth->classes > GW_LAYERS_CLASSES_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "classes must be from 1 to %d, not %u",
+                                  GW_LAYERS_CLASSES_MAX, worth->classes);
+    if (worth->spread < 0 || worth->spread > SPREAD_MAX * GW_Q16_ONE)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "spread must be from 0 to %d", SPREAD_MAX);
+    bool says = worth->priority != GW_JOB_PRIORITY_NONE || worth->importance != GW_IMPORTANCE_ALL ||
+                worth->important_first;
+    if (says && !has_messages)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "%s: needs gradients that travel as messages (training via ps, "
+                                  "or a schedule of --list coll)",
+                                  worth->priority != GW_JOB_PRIORITY_NONE ? "priority"
+                                                                          : "importance");
+    return GW_OK;
+}
+
 /* Times of the protocol. */
 static int check_times(const struct gw_job_options *options, struct gw_workload_ctx *ctx)
 {
@@ -98,6 +137,8 @@ static int check_times(const struct gw_job_options *options, struct gw_workload_
                                       times[i].name);
     if (options->lost <= options->beat)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "lost must be longer than beat");
+    if (options->patience > delay_max)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "patience must be at most 1 hour");
     return GW_OK;
 }
 
@@ -153,6 +194,8 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "magnitude must be at most %d, not %u",
                                   MAGNITUDE_MAX, options->magnitude);
     error = check_times(options, ctx);
+    if (!error)
+        error = check_worth(&options->worth, via, ctx);
     uint8_t announce;
     if (!error)
         error = gw_workload_announce(options->announce, &announce, ctx);
@@ -283,6 +326,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .aggregators = options->aggregators,
         .indexing = options->indexing,
         .rules = options->rules,
+        .worth = options->worth,
         .share = draft->number,
         .congestion_control = options->congestion_control,
         .resend_gap = options->resend_gap,
@@ -292,6 +336,9 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .overflow_ppm = options->overflow_ppm,
         .timeout = options->timeout,
         .leak = options->leak,
+        .patience = options->worth.bound == 0 ? 0
+                    : options->patience       ? options->patience
+                                              : options->timeout / 64 + 1,
         .beat = options->beat,
         .silence = options->lost,
         .start = draft->start,

@@ -11,16 +11,19 @@
 #include "core/coll/coll.h"
 #include "workload/generate.h"
 #include "workload/job_rules.h"
+#include "workload/job_worth.h"
 #include "workload/placement.h"
 #include "workload/workload.h"
 
 struct gw_job_options {
     char via[GW_PARAM_TEXT_MAX];
     struct gw_job_rules rules;
+    struct gw_job_worth worth;
     gw_time start;
     gw_time start_spread;
     gw_time timeout;
     gw_time leak;
+    gw_time patience;
     gw_time beat;
     gw_time lost;
     uint32_t workers;
@@ -166,11 +169,15 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
                      "with host.payload: so many of a million fragments have sums that saturate"), \
         GW_JOB_PARAM(cfg_type, TIME, timeout, "1ms",                                               \
                      "without progress: send again (ATP section 5.2.3)"),                          \
+        GW_JOB_PARAM(cfg_type, TIME, patience, "0",                                                \
+                     "with a bound: without a result for so long, look who is late; 0: a "         \
+                     "sixty-fourth of timeout"),                                                   \
         GW_JOB_PARAM(cfg_type, TIME, leak, "10ms",                                                 \
                      "after which an aggregator counts as forgotten"),                             \
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \
         GW_JOB_PARAM(cfg_type, TIME, start_spread, "0",                                            \
                      "each job starts up to this much later, at random"),                          \
-        GW_ANNOUNCE_PARAM(cfg_type, job.announce), GW_JOB_RULE_PARAMS(cfg_type)
+        GW_ANNOUNCE_PARAM(cfg_type, job.announce), GW_JOB_RULE_PARAMS(cfg_type),                   \
+        GW_JOB_WORTH_PARAMS(cfg_type)
 
 #endif

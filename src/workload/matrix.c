@@ -29,6 +29,7 @@
 
 struct matrix_cfg {
     char file[GW_PARAM_TEXT_MAX];
+    struct gw_message_worth worth;
 };
 
 enum trigger_kind {
@@ -352,6 +353,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
 {
     const struct matrix_cfg *cfg = options;
     struct matrix matrix = {.ctx = ctx};
+    uint32_t first_flow = workload->flow_count;
     int error = gw_workload_open(&matrix.file, cfg->file, ctx);
     if (error)
         return error;
@@ -361,6 +363,8 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
         error = resolve(&matrix, workload->trigger_count);
     if (!error)
         append(&matrix, workload);
+    if (!error)
+        error = gw_workload_value(workload, first_flow, &cfg->worth, ctx);
     free(matrix.connections);
     free(matrix.triggers);
     return error;
@@ -372,6 +376,7 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct matrix_cfg, file),
      .initial = "",
      .help = "connection matrix, relative to the scenario's folder"},
+    GW_MESSAGE_WORTH_PARAMS(struct matrix_cfg),
 };
 
 const struct gw_workload_kind gw_workload_matrix = {

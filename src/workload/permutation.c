@@ -18,6 +18,7 @@ struct permutation {
     gw_time start_spread;
     uint32_t count;
     uint32_t long_count;
+    struct gw_message_worth worth;
 };
 
 static void swap(uint32_t *a, uint32_t *b)
@@ -57,6 +58,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     int error = gw_workload_check_count(ctx, "count", (uint64_t)cfg->count * host_count);
     if (error)
         return error;
+    uint32_t first_flow = workload->flow_count;
     uint32_t *group = gw_workload_groups(ctx->topo);
     uint32_t *to = gw_memory_zeroed(host_count, sizeof(*to));
     for (uint32_t n = 0; n < cfg->count; n++) {
@@ -69,7 +71,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
     }
     free(to);
     free(group);
-    return GW_OK;
+    return gw_workload_value(workload, first_flow, &cfg->worth, ctx);
 }
 
 static const struct gw_param params[] = {
@@ -103,6 +105,7 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct permutation, start_spread),
      .initial = "0",
      .help = "each flow starts up to this much later, at random"},
+    GW_MESSAGE_WORTH_PARAMS(struct permutation),
 };
 
 const struct gw_workload_kind gw_workload_permutation = {

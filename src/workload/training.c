@@ -30,6 +30,7 @@ struct training {
     gw_q16 slowdown;
     uint64_t fusion;
     uint64_t split;
+    uint32_t owner; /* enum owner */
     gw_time cycle;
     gw_time end;
     uint32_t batch;
@@ -58,6 +59,12 @@ enum {
 enum arrivals {
     ARRIVALS_FIXED,
     ARRIVALS_EXPONENTIAL,
+};
+
+/* Which server a piece has that is not divided, in the order of the parameter's words. */
+enum owner {
+    OWNER_TURN,
+    OWNER_RANDOM,
 };
 
 /* The jobs of an entry while they are made. */
@@ -134,6 +141,10 @@ static int check(const struct training *cfg, const struct gw_job_options *option
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "synchronous: only servers (via: ps) can answer each worker by "
                                   "itself");
+    if (cfg->fusion && draft->via == GW_JOB_VIA_PUSH && gw_job_worth_loses(&options->worth))
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "fusion: with a bound, a server (via: ps) knows the size of a "
+                                  "piece by its number alone");
     return gw_job_options_check(options, draft->via, UINT32_MAX, ctx);
 }
 
@@ -291,6 +302,8 @@ static int add_job(struct gw_workload *workload, const struct training *cfg,
     job.train.plan = (uint32_t)plan;
     job.bytes = workload->plans[plan].plan.bytes;
     job.whole = cfg->split;
+    if (cfg->owner == OWNER_RANDOM)
+        job.draw = gw_prng_next(&ctx->prng) | 1;
     job.calls = cfg->calls;
     job.flows = cfg->flows;
     job.segment = cfg->segment;
@@ -374,7 +387,13 @@ static const struct gw_param params[] = {
                    "64 MB)"),
     TRAINING_PARAM(TIME, cycle, "0", "buffers leave at its multiples (Horovod: 1 to 5 ms)"),
     TRAINING_PARAM(BYTES, split, "4MB",
-                   "larger pieces are divided among all servers, others have one each in turn"),
+                   "larger pieces are divided among all servers, others have one each"),
+    {.name = "owner",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct training, owner),
+     .initial = "turn",
+     .choices = "turn|random",
+     .help = "which server that is: in turn by their numbers, or any (DLCP section 5.2.1)"},
     TRAINING_PARAM(COUNT, calls, "0",
                    "pieces that a worker sums at the same time via a schedule of --list coll; 0: "
                    "as many as the credit of p3 and bytescheduler has, else one (Horovod: one "

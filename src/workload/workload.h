@@ -15,6 +15,7 @@
 #include "core/notice.h"
 #include "topo/topo.h"
 #include "workload/job_rules.h"
+#include "workload/job_worth.h"
 #include "workload/model/plan.h"
 #include "workload/schedule/schedule.h"
 
@@ -45,6 +46,9 @@ struct gw_flow_spec {
     uint32_t tenant;         /* that announces it, from 1; 0: it is not announced */
     bool silent;             /* it is announced, and nothing of it is ever sent */
     uint32_t follows;        /* flow of the same connection, from 1, that ends before; 0: none */
+    gw_q16 bound;            /* the largest part of it that may be missing in the end */
+    gw_q16 unimportant;      /* so many of its packets may be dropped selectively */
+    uint8_t class;           /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
     bool goes_on;            /* with the window with which that one ended; else it begins anew, as
                                 after a silence, with its threshold (RFC 5681, section 4.1) */
 };
@@ -136,6 +140,7 @@ struct gw_job_spec {
                               back; 0: 4 */
     uint64_t segment;      /* bytes of a message of a call, a multiple of 4 */
     uint64_t whole; /* a piece of up to so many bytes has one server, larger ones are divided */
+    uint64_t draw;  /* of which server that is; 0: in turn */
     uint32_t iterations;
     uint8_t announce;                  /* gw_notice_option */
     uint8_t units;                     /* threshold that follows from it; 0: no notices */
@@ -147,6 +152,7 @@ struct gw_job_spec {
     uint32_t slots;       /* of the job, via SwitchML */
     uint32_t indexing;    /* enum gw_agg_indexing */
     struct gw_job_rules rules;
+    struct gw_job_worth worth;
     uint32_t share; /* number of the job's range for static indexing */
     bool congestion_control;
     bool resend_gap;
@@ -155,9 +161,10 @@ struct gw_job_spec {
     uint32_t magnitude;    /* payload: values are below 2^magnitude */
     uint32_t overflow_ppm; /* payload: so many of a million fragments have sums that saturate */
     gw_time timeout;
-    gw_time leak;    /* of aggregators */
-    gw_time beat;    /* between signs of life of a worker */
-    gw_time silence; /* a worker that is silent for so long is given up */
+    gw_time leak;     /* of aggregators */
+    gw_time patience; /* without a result, in sums that may lack workers; 0: they may not */
+    gw_time beat;     /* between signs of life of a worker */
+    gw_time silence;  /* a worker that is silent for so long is given up */
     gw_time start;
 };
 

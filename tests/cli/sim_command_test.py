@@ -24,7 +24,7 @@ workload:
 KEYS = {
     "scenario", "params", "seed", "flows", "completed", "sim_us", "fct_us", "completion_us",
     "data_packets", "hops", "marks", "trims", "drops", "retransmits", "events", "trace_hash",
-    "jobs", "host", "control_drops", "pauses", "paused_us",
+    "jobs", "host", "control_drops", "losses", "pauses", "paused_us",
 }  # fmt: skip
 TIMES = {"min", "mean", "p50", "p99", "max"}
 HOST_KEYS = {"threads", "wall_s", "hops_per_s", "peak_rss_mb"}

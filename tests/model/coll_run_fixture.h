@@ -43,6 +43,7 @@ struct setup {
     uint64_t rate_bps;     /* of links; 0: RATE_BPS */
     gw_time latency;       /* of links; 0: LATENCY */
     bool is_bare;          /* messages carry no payload */
+    bool takes_parts;      /* of calls */
 };
 
 struct worker {
@@ -60,7 +61,7 @@ struct model {
     struct setup setup;
     struct gw_mem *mem;
     const struct gw_coll_ops *coll;
-    struct gw_transport transport;
+    struct gw_transport transport, parts_transport;
     uint32_t addresses[WORLD_MAX];
     struct gw_coll_run_cfg cfg;
     struct worker workers[WORLD_MAX];
@@ -91,8 +92,13 @@ static inline void worker_open(struct model *m, uint32_t rank)
     uint32_t awaits = gw_coll_run_awaits(&m->cfg);
     cfg.hdr = HDR;
     cfg.stall = STALL;
-    cfg.tx_flows_max = m->setup.tx_flows_max ? m->setup.tx_flows_max : m->setup.flows;
+    cfg.tx_flows_max = m->setup.tx_flows_max ? m->setup.tx_flows_max : gw_coll_run_sends(&m->cfg);
     cfg.rx_flows_max = 2 * awaits + 1;
+    if (m->setup.takes_parts) {
+        cfg.blasts_max = 2 * awaits + 1;
+        cfg.blast_packets_max = m->setup.segment / MTU;
+        cfg.report_every = 20 * GW_US;
+    }
     cfg.expect_max = m->setup.expect_max ? m->setup.expect_max : awaits;
     gw_test_host_open(&worker->host, &cfg, PKTS);
     if (m->setup.is_bare)
@@ -121,6 +127,7 @@ static inline void model_open(struct model *m, const struct setup *setup)
     m->transport = gw_test_transport("smartt", "spray", "timeout");
     for (uint32_t i = 0; i < WORLD_MAX; i++)
         m->addresses[i] = FIRST_ADDRESS + i;
+    m->parts_transport = gw_test_transport("dlcp", "spray", "timeout");
     m->cfg = (struct gw_coll_run_cfg){
         .world = setup->world,
         .lanes_max = gw_coll_run_lanes(m->coll, 0, setup->world),
@@ -130,6 +137,8 @@ static inline void model_open(struct model *m, const struct setup *setup)
         .segment = setup->segment,
         .flows = setup->flows,
         .stall = PATIENCE * (RATE_BPS / m->setup.rate_bps),
+        .parts_transport = setup->takes_parts ? &m->parts_transport : NULL,
+        .mtu = MTU,
         .kernels = setup->is_bare ? NULL : gw_kernels_best(0),
     };
     for (uint32_t rank = 0; rank < setup->world; rank++)

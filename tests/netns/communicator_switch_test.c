@@ -319,6 +319,23 @@ static void communicator_switch_incast__trims_and_repairs(void **state)
     stop_switches();
 }
 
+/* All that messages carry is important: it is marked where unimportant packets would be dropped. */
+static void communicator_switch_incast__sheds_nothing_important(void **state)
+{
+    (void)state;
+    run_incast("rate: 200Mbps\nqueue: {kind: dlcp, thresholds: [16KB], capacity: 1MiB}\n", NULL);
+    json_t *status = gw_test_daemon_status(&top);
+    const json_t *losses = json_object_get(json_object_get(status, "queues"), "losses");
+    assert_int_equal(json_array_size(json_object_get(losses, "shed")), 8);
+    for (size_t i = 0; i < 8; i++) {
+        json_int_t shed = json_integer_value(json_array_get(json_object_get(losses, "shed"), i));
+        assert_int_equal(shed, 0);
+    }
+    json_decref(status);
+    assert_true(counted(&top, "marks") > 0);
+    stop_switches();
+}
+
 /* Senders whose windows do not move are marked more often than those that react, and nobody is
  * where the queue's parameters say so. */
 static void communicator_switch_incast__marks_and_windows_react(void **state)
@@ -357,6 +374,7 @@ int main(void)
         CASE(communicator_switch_crash__of_a_rank_is_named),
         CASE(communicator_switch_open__names_a_switch_that_does_not_answer),
         CASE(communicator_switch_incast__trims_and_repairs),
+        CASE(communicator_switch_incast__sheds_nothing_important),
         CASE(communicator_switch_incast__marks_and_windows_react),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -444,7 +444,8 @@ static void daemons_metrics__follow_the_status(void **state)
     (void)state;
     static char answer[GW_DAEMON_LOG_MAX];
     char text[GW_DAEMON_CONFIG_MAX];
-    gw_test_daemon_start(&top, "switch", ports[0], "");
+    snprintf(text, sizeof(text), "metrics: 127.0.0.1:%u\n", ports[5]);
+    gw_test_daemon_start(&top, "switch", ports[0], text);
     snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nmetrics: 127.0.0.1:%u\n", ports[0],
              ports[4]);
     gw_test_daemon_start(&server, "server", ports[1], text);
@@ -464,6 +465,10 @@ static void daemons_metrics__follow_the_status(void **state)
     assert_non_null(strstr(answer, " 200 "));
     assert_non_null(strstr(answer, "\ngradwire_server_datagrams_received "));
     assert_non_null(strstr(answer, "\ngradwire_server_neighbours 4\n"));
+    do
+        get(ports[5], "/metrics", answer, sizeof(answer));
+    while (!strstr(answer, "\ngradwire_switch_queues_losses_shed{class=\"7\"} 0\n"));
+    assert_non_null(strstr(answer, "\ngradwire_switch_queues_losses_drops{class=\"0\"} 0\n"));
     gw_test_workers_stop(workers, WORKERS);
     stop_all();
 }
@@ -499,6 +504,9 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "rate: 1Gbps\nqueue: {capacity: 1bdp}\n", ":2: queue.capacity"},
         {"switch", "rate: 1Gbps\nqueue: {kind: red, kmax: much}\n", ":2: queue.kmax"},
         {"switch", "rate: 1Gbps\nqueue: {kind: red, lossless: yes}\n", ":2: queue.lossless"},
+        {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, limits: [1KB, 1us]}\n", ":2: queue.limits"},
+        {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, thresholds: [1, 1, 1, 1, 1, 1, 1, 1]}\n",
+         ":2: queue.thresholds: value out of range"},
         {"switch", "values: 7\n", ":1: values"},
         {"switch", "jobs: 65\n", ":1: jobs"},
         {"switch", "aggregators: 0\n", ":1: aggregators"},

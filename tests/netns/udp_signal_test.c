@@ -1,6 +1,7 @@
 /*
- * Signals of bursts on the wire, in both encodings: what another socket sees in the IP header, and
- * what the datapath at the other end makes of it. Two datapaths on loopback, in a network namespace
+ * The TOS byte on the wire: signals of bursts, in both encodings, and the class and worth of
+ * packets: what another socket sees in the IP header, and what the datapath at the other end makes
+ * of it. Two datapaths on loopback, in a network namespace
  * of the test's own, where it may send and read raw packets.
  */
 #define _GNU_SOURCE /* unshare() */
@@ -231,6 +232,45 @@ static void udp_signals__of_the_other_kind(void **state)
     gw_pkt_release(&f->host.pool, arrived[0]);
 }
 
+/* A data packet or a gradient, of a full MTU. */
+static struct gw_pkt *packet_of(struct fixture *f, enum gw_pkt_kind kind, uint32_t class,
+                                enum gw_ecn ecn)
+{
+    struct gw_pkt *pkt = data(f, 0, false);
+    pkt->q.kind = kind & 15;
+    pkt->q.class = class & 7;
+    pkt->q.ecn = ecn & 3;
+    if (kind == GW_PKT_GRAD) {
+        pkt->sent_at = 0;
+        pkt->data.total = pkt->data.tag = 0;
+        pkt->agg.bitmap = 1;
+        pkt->agg.values = MTU / 4;
+        pkt->agg.level = 0;
+    }
+    return pkt;
+}
+
+/* The DSCP is the number of the class, whatever is sent; a codepoint is not changed either. */
+static void udp_class__travels_as_the_dscp(void **state)
+{
+    static const enum gw_pkt_kind kinds[] = {GW_PKT_DATA, GW_PKT_GRAD};
+    struct fixture *f = *state;
+    static uint8_t frame[FRAME_MAX];
+    open_both(f, false, false);
+    for (uint32_t i = 0; i < GW_COUNT_OF(kinds) * GW_CLASSES * 4; i++) {
+        enum gw_pkt_kind kind = kinds[i / (GW_CLASSES * 4)];
+        uint32_t class = i / 4 % GW_CLASSES;
+        struct gw_pkt *pkt = packet_of(f, kind, class, i % 4), *arrived[GW_DATAPATH_TRAIN_MAX];
+        pass(f, &pkt, 1);
+        assert_int_equal(see(f, frame)[1], class << 2 | i % 4);
+        assert_int_equal(receive(f, arrived), 1);
+        assert_int_equal(arrived[0]->q.kind, kind);
+        assert_int_equal(arrived[0]->q.class, class);
+        assert_int_equal(arrived[0]->q.ecn, i % 4);
+        gw_pkt_release(&f->host.pool, arrived[0]);
+    }
+}
+
 static void set_raw(bool may)
 {
     struct __user_cap_header_struct hdr = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -272,6 +312,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(udp_signals__travel_as_an_option, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(udp_signals__of_the_other_kind, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(udp_class__travels_as_the_dscp, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(udp_open__refuses_options_that_cannot_be, open_fixture,
                                         close_fixture),

@@ -1,7 +1,8 @@
 /*
  * The swarm of communicators: random jobs of random calls over random trees, with faults of links,
  * deaths of ranks, servers and switches, and strangers beside them, from one seed each. Every call
- * that ends gives exactly what it must; a rank whose calls do not all end fails in time and names
+ * that ends gives exactly what it must, or of one that may lose a part, no less than its bounds allow
+ * and the same to all; a rank whose calls do not all end fails in time and names
  * who is to blame; who has not to fear a death ends all its calls; and nothing is lost, written
  * late or left restless (job_model.h).
  *
@@ -39,6 +40,7 @@ enum {
 static struct {
     uint64_t seed, first, count;
     uint64_t done, refused, dropped, rerouted, left, failed, died, strange, faults[VICTIMS];
+    uint64_t contributions_missing, results_missing; /* fragments of calls with parts */
 } swarm = {.first = FIRST_SEED, .count = WORLDS};
 
 static void random_fault(struct gw_prng *prng, const struct gw_job_model_cfg *cfg,
@@ -281,6 +283,8 @@ static void run_world(uint64_t seed)
         print_result(&cfg, &result);
     for (uint32_t rank = 0; rank < cfg.world; rank++)
         check_rank(&cfg, &result, rank);
+    swarm.contributions_missing += result.contributions_missing;
+    swarm.results_missing += result.results_missing;
     for (uint32_t i = 0; i < DEATHS_MAX; i++)
         swarm.faults[cfg.faults[i].victim] += cfg.faults[i].at != 0;
     if (has_stranger) {
@@ -299,12 +303,15 @@ static void communicator_swarm__calls_end_right_or_the_job_fails(void **state)
     printf("communicator_swarm: %" PRIu64 " worlds from seed %" PRIu64 ": %" PRIu64
            " calls ended, %" PRIu64 " were refused, %" PRIu64 " dropped, %" PRIu64
            " rerouted; %" PRIu64 " ranks left, %" PRIu64 " failed, %" PRIu64 " died; %" PRIu64
-           " packets of strangers\n",
+           " packets of strangers; of fragments %" PRIu64 " contributions and %" PRIu64
+           " results were missing\n",
            swarm.count, swarm.first, swarm.done, swarm.refused, swarm.dropped, swarm.rerouted,
-           swarm.left, swarm.failed, swarm.died, swarm.strange);
+           swarm.left, swarm.failed, swarm.died, swarm.strange,
+           swarm.contributions_missing, swarm.results_missing);
     if (swarm.count == WORLDS) {
         assert_true(swarm.done && swarm.refused && swarm.dropped && swarm.rerouted && swarm.left &&
-                    swarm.failed && swarm.died && swarm.strange);
+                    swarm.failed && swarm.died && swarm.strange && swarm.contributions_missing &&
+                    swarm.results_missing);
         for (uint32_t i = 0; i < VICTIMS; i++)
             assert_true(swarm.faults[i]);
     }

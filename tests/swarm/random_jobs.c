@@ -5,8 +5,10 @@
 
 #include "support.h"
 #include "swarm/draw.h"
+#include "swarm/random_worth.h"
 
 enum {
+    WORTH_STREAM = 6, /* of a job: what it can do without */
     WORKERS_MAX = 12,
     JOBS_MAX = 3,
     SERVERS_MAX = 3,
@@ -121,8 +123,9 @@ static void write_shape(const struct gw_random_jobs *jobs, const struct shape *s
                 shape->colocated ? "yes" : "no");
 }
 
-/* What a job that trains does besides: it computes, and has an order for its gradients. */
-static void write_training(const struct gw_random_jobs *jobs, uint64_t size)
+/* What a job that trains does besides: it computes, and has an order for its gradients. Returns
+ * whether it fuses them. */
+static bool write_training(const struct gw_random_jobs *jobs, uint64_t size)
 {
     static const char *const schedules[] = {"seq", "wfbp", "p3", "bytescheduler"};
     struct gw_prng *prng = jobs->prng;
@@ -146,12 +149,14 @@ static void write_training(const struct gw_random_jobs *jobs, uint64_t size)
             : percent > 100       ? 100
                                   : percent);
     fprintf(out, "    split: %" PRIu64 "\n", gw_draw_log(prng, 1, 100000));
-    if (gw_draw_once_in(prng, 3))
+    bool fuses = gw_draw_once_in(prng, 3);
+    if (fuses)
         fprintf(out, "    fusion: %" PRIu64 "\n    cycle: %" PRIu64 "ps\n",
                 gw_draw_log(prng, 1, 100000), gw_draw_between(prng, 0, stall / 8));
     if (gw_draw_once_in(prng, 2))
         fprintf(out, "    jitter: 0.%" PRIu64 "\n    slowdown: 1.%" PRIu64 "\n",
                 gw_draw_between(prng, 1, 9), gw_draw_between(prng, 0, 9));
+    return fuses;
 }
 
 /* How a job that trains goes about what is `ps` to an all-reduce; flows have no contents. */
@@ -183,9 +188,14 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
     fprintf(out, "  - kind: %s\n    via: %s\n    exclusive: no\n",
             trains ? "training" : "allreduce", via);
     write_shape(jobs, &shape);
-    if (trains)
-        write_training(jobs, shape.size);
-    else
+    if (trains) {
+        bool fuses = write_training(jobs, shape.size);
+        bool is_whole = jobs->network->host.mtu % sizeof(float) == 0; /* elements per packet */
+        if (strcmp(via, "ps") == 0 || (strcmp(via, "ring") == 0 && is_whole)) {
+            struct gw_prng own = gw_prng_derive(prng->state, WORTH_STREAM);
+            gw_random_worth_job(out, !fuses && strcmp(via, "ps") == 0, &own);
+        }
+    } else
         fprintf(out, "    size: %" PRIu64 "\n", shape.size);
     uint32_t window = (uint32_t)gw_draw_log(prng, 1, WINDOW_MAX);
     fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,

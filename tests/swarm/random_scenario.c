@@ -16,6 +16,7 @@
 #include "swarm/draw.h"
 #include "swarm/random_call_jobs.h"
 #include "swarm/random_jobs.h"
+#include "swarm/random_worth.h"
 
 enum {
     HOSTS_MAX = 12,       /* of a list of links; the other kinds are bounded by name */
@@ -35,6 +36,7 @@ enum {
     JOBS_STREAM = 2,
     PCN_STREAM = 3,
     CALLS_STREAM = 4,
+    WORTH_STREAM = 5, /* of an entry */
     JOB_MTU_MIN = 16, /* a few elements per packet */
 };
 
@@ -157,6 +159,12 @@ static void write_param(struct writer *w, const struct gw_algo *algo, const stru
         fprintf(w->out, "%" PRIu64, value ? around(w, value) : between(w, w->mtu / 2 + 1, 2 * bdp));
         break;
     }
+    case GW_PARAM_SIZES:
+        fputc('[', w->out);
+        for (uint64_t count = between(w, 0, GW_SIZES_MAX); count > 0; count--)
+            fprintf(w->out, "%" PRIu64 "%s", between_log(w, 1, 2 * bdp), count > 1 ? ", " : "");
+        fputc(']', w->out);
+        break;
     case GW_PARAM_RATE:
         fprintf(w->out, "%" PRIu64 "bps", between(w, w->rate_bps / 8, w->rate_bps));
         break;
@@ -176,6 +184,17 @@ static bool is_timeout(const struct gw_param *param)
     return param->type == GW_PARAM_TIME && strncmp(param->name, "rto", 3) == 0;
 }
 
+/* Lossless queues have no use for a discipline that drops while there is room. */
+static const struct gw_algo *draw_algorithm(struct writer *w, const struct gw_registry *registry)
+{
+    const struct gw_algo *algo = NULL;
+    do
+        algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    while (registry == &gw_qdisc_registry && has(w, HAS_LOSSLESS) &&
+           ((const struct gw_qdisc_ops *)(const void *)algo)->drops_early);
+    return algo;
+}
+
 /*
  * Kind, preset and parameters of one of the registry's entries, as the inside of a section;
  * `before` is put before the name.
@@ -183,7 +202,7 @@ static bool is_timeout(const struct gw_param *param)
 static void write_algorithm(struct writer *w, const struct gw_registry *registry,
                             const char *before)
 {
-    const struct gw_algo *algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
+    const struct gw_algo *algo = draw_algorithm(w, registry);
     if (registry == &gw_cc_registry && ((const struct gw_cc_ops *)algo)->on_report)
         before = ""; /* nothing grants blasts */
     fprintf(w->out, "  kind: %s%s\n", before, algo->name);
@@ -377,6 +396,8 @@ static void write_queue(struct writer *w)
     uint64_t alpha_quarters = between(w, 1, 16);
     fprintf(w->out, "  shared: %" PRIu64 "\n  shared_alpha: %" PRIu64 ".%02" PRIu64 "\n",
             between(w, 4 * full, 4 * full + 4 * bdp), alpha_quarters / 4, alpha_quarters % 4 * 25);
+    if (once_in(w, 2))
+        fprintf(w->out, "  shared_alpha_important: %" PRIu64 "\n", between(w, 1, 8));
 }
 
 /* A message of at most `packets` packets; borders are as likely as anything between. */
@@ -536,8 +557,11 @@ static void write_workload_entry(struct writer *w, uint32_t number)
         write_bursts(w);
         return;
     }
+    struct gw_prng own = gw_prng_derive(w->prng.state, WORTH_STREAM);
     for (uint32_t i = 0; i < algo->param_count; i++) {
         const struct gw_param *param = &algo->params[i];
+        if (gw_random_worth_message(w->out, param->name, &own))
+            continue;
         char file[NAME_MAX_CHARS];
         if (strcmp(param->name, "file") == 0) {
             snprintf(file, sizeof(file), "swarm%u.txt", number);
@@ -636,7 +660,8 @@ static void load_network(const char *file, struct gw_scenario *network)
 
 static void write_algorithms(struct writer *w)
 {
-    static const struct gw_registry *const registries[] = {&gw_lb_registry, &gw_loss_registry};
+    static const struct gw_registry *const registries[] = {&gw_lb_registry, &gw_loss_registry,
+                                                           &gw_tag_registry};
     struct gw_prng own = gw_prng_derive(w->prng.state, 0);
     fputs("cc:\n", w->out);
     write_algorithm(w, &gw_cc_registry, gw_prng_below(&own, 4) ? "" : "eqds+");

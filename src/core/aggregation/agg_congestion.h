@@ -15,6 +15,7 @@
 #ifndef GW_CORE_AGG_CONGESTION_H
 #define GW_CORE_AGG_CONGESTION_H
 
+#include "core/aggregation/agg_bound.h"
 #include "core/aggregation/agg_window.h"
 #include "core/aggregation/outstanding.h"
 
@@ -109,11 +110,19 @@ static inline uint32_t gw_agg_congestion_result(struct gw_agg_congestion *cc,
         gw_agg_window_grow(&cc->window);
         return 0;
     }
+    bool is_sure = is_marked && !(pkt->agg_flags & GW_AGG_MIXED);
+    /* What counts is when the contributors sent it, of whom this worker may be none. They may have
+     * got results by then that it still lacks, so whether that was before the last cut turns out
+     * when it has those, too. */
+    if (gw_agg_result_lacks(pkt->agg.bitmap)) {
+        *note = (uint8_t)((*note & ~GW_NOTE_ODD) |
+                          (gw_agg_result_is_odd(pkt->agg.bitmap) ? GW_NOTE_ODD : 0));
+        *note |= is_sure ? GW_NOTE_CUT : 0;
+    }
     if (gw_agg_congestion_is_before_cut(cc, out, pkt->seq)) {
         *note |= is_marked ? GW_NOTE_MARK : 0; /* nothing new, but no reason to grow */
         return 0;
     }
-    bool is_sure = is_marked && !(pkt->agg_flags & GW_AGG_MIXED);
     *note |= is_marked ? GW_NOTE_MARK : 0;
     *note |= is_sure ? GW_NOTE_CUT : 0;
     cc->foreseen += is_sure;

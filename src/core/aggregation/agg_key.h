@@ -16,6 +16,12 @@ static inline uint32_t gw_agg_key(uint32_t number, enum gw_dtype type, bool aver
     return number << 3 | (average ? 4u : 0u) | (uint32_t)type;
 }
 
+/* Fragments before `seq` in the same tensor, whose number is that of its first fragment. */
+static inline uint32_t gw_agg_key_before(uint32_t key, uint32_t seq)
+{
+    return (seq - (key >> 3)) & UINT32_MAX >> 3;
+}
+
 static inline enum gw_dtype gw_agg_key_type(uint32_t key)
 {
     return (enum gw_dtype)(key & 3);

@@ -17,12 +17,6 @@ struct gw_group {
     uint16_t ranks[POSITIONS]; /* level 0: by position; GW_RANK_NONE: nobody */
 };
 
-/* The first switch that a worker's packets reach. */
-struct gw_origin {
-    uint16_t number; /* of the switch, as the tree counts them */
-    uint8_t position;
-};
-
 static uint32_t groups_max(uint32_t world, uint32_t levels)
 {
     return world * (levels ? levels : 1);
@@ -139,7 +133,8 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
     return pkt->agg.bitmap != 0;
 }
 
-uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set)
+uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set,
+                                 struct gw_rank_set *chosen)
 {
     struct gw_rank_set asked = {0}; /* switches */
     uint32_t positions = 0;
@@ -149,6 +144,8 @@ uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struc
             continue;
         gw_rank_set_add(&asked, origin->number);
         positions |= UINT32_C(1) << origin->position;
+        if (chosen)
+            gw_rank_set_add(chosen, rank);
     }
     return positions;
 }

@@ -27,6 +27,12 @@ static inline uint32_t gw_place_bit(const struct gw_place *place)
     return place->level == 0 ? place->bitmap : UINT32_C(1) << place->above[place->level - 1];
 }
 
+/* The first switch that a worker's packets reach. */
+struct gw_origin {
+    uint16_t number; /* of the switch, as the tree counts them */
+    uint8_t position;
+};
+
 struct gw_contributors {
     struct gw_rank_set everybody;
     struct gw_map map;       /* (level, above) to group, and of switches to their number */
@@ -56,7 +62,15 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
 /*
  * Whom to ask for what `set` lacks: positions at first switches, such that of every switch's
  * workers that are missing the first is among them. (One is enough to bring what its switch holds.)
+ * Adds these firsts to `chosen`, if it is not NULL.
  */
-uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set);
+uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set,
+                                 struct gw_rank_set *chosen);
+
+/* A worker's position at its first switch, as one bit. */
+static inline uint32_t gw_contributors_position(const struct gw_contributors *tree, uint32_t rank)
+{
+    return UINT32_C(1) << tree->origins[rank].position;
+}
 
 #endif

@@ -83,7 +83,7 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
 
 static void resend_lost(struct gw_outstanding *out, uint32_t seq)
 {
-    *gw_outstanding_note(out, seq) |= GW_NOTE_LOST;
+    *gw_outstanding_note(out, seq) |= out->forgives ? 0 : GW_NOTE_LOST;
     gw_outstanding_resend(out, seq);
 }
 

@@ -8,6 +8,8 @@
  * all: then it is others that the worker waits for, not packets. One that the server has asked for
  * is held up by a collision, which is no loss.
  *
+ * A loss means congestion (NOTE_LOST) unless the owner forgives it.
+ *
  * As published (GW_AGG_OVERTAKEN_IN_A_ROW) every three results in a row that are not the expected
  * one mean a loss, whenever what they answer was sent.
  *
@@ -62,6 +64,7 @@ struct gw_outstanding {
     uint32_t behind;       /* `next` at that time: the resend left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
+    bool forgives;          /* a loss is not to mean congestion; up to the owner */
     uint64_t results_since; /* of the last timeout */
     uint8_t timeouts;       /* since the last result */
     gw_time progress_at;    /* last result, last resend by timeout, or begin of work */

@@ -38,6 +38,45 @@ static inline void gw_rank_set_join(struct gw_rank_set *a, const struct gw_rank_
         a->words[i] |= b->words[i];
 }
 
+static inline void gw_rank_set_remove(struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        a->words[i] &= ~b->words[i];
+}
+
+static inline bool gw_rank_set_is_empty(const struct gw_rank_set *set)
+{
+    return !gw_rank_set_overlaps(set, set);
+}
+
+/* Whether all of `a` are in `b`. */
+static inline bool gw_rank_set_is_within(const struct gw_rank_set *a, const struct gw_rank_set *b)
+{
+    uint64_t others = 0;
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        others |= a->words[i] & ~b->words[i];
+    return others == 0;
+}
+
+static inline uint32_t gw_rank_set_count(const struct gw_rank_set *set)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
+        count += (uint32_t)__builtin_popcountll(set->words[i]);
+    return count;
+}
+
+/* The smallest rank of the set at or behind `rank`; GW_RANK_NONE: there is none. */
+static inline uint32_t gw_rank_set_next(const struct gw_rank_set *set, uint32_t rank)
+{
+    for (uint32_t i = rank / 64; i < GW_RANK_WORDS; i++) {
+        uint64_t word = set->words[i] & (i == rank / 64 ? UINT64_MAX << rank % 64 : UINT64_MAX);
+        if (word)
+            return i * 64 + (uint32_t)__builtin_ctzll(word);
+    }
+    return GW_RANK_NONE;
+}
+
 /* Whether `a` and `b` together are `all`. */
 static inline bool gw_rank_set_completes(const struct gw_rank_set *a, const struct gw_rank_set *b,
                                          const struct gw_rank_set *all)

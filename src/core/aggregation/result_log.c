@@ -48,10 +48,40 @@ void gw_result_log_keep(struct gw_result_log *log, struct gw_pkt *pkt)
         .buf = pkt->buf,
         .values = pkt->agg.values,
         .scale = pkt->scale,
-        .flags = pkt->agg_flags & GW_AGG_RAW,
+        .flags = pkt->agg_flags,
+        .word = pkt->agg.bitmap,
         .is_there = true,
     };
     pkt->buf = GW_BUF_NONE;
+}
+
+bool gw_result_log_take(struct gw_result_log *log, uint32_t seq, struct gw_pkt *pkt)
+{
+    if (log->count == 0 || !entry_of(log, seq)->is_there || entry_of(log, seq)->seq != seq)
+        return false;
+    struct gw_kept_result *entry = entry_of(log, seq);
+    *pkt = (struct gw_pkt){
+        .seq = seq,
+        .key = entry->key,
+        .buf = entry->buf,
+        .scale = entry->scale,
+        .agg_flags = entry->flags,
+        .agg = {.bitmap = entry->word, .values = entry->values},
+    };
+    log->owed -= entry->is_owed;
+    *entry = (struct gw_kept_result){.buf = GW_BUF_NONE};
+    return true;
+}
+
+void gw_result_log_drop_early(struct gw_result_log *log, uint32_t seq)
+{
+    for (uint32_t i = 0; i < log->count; i++) {
+        struct gw_kept_result *entry = &log->entries[i];
+        if (!entry->is_there || (int32_t)(entry->seq - seq) < 0)
+            continue;
+        forget(log, entry);
+        *entry = (struct gw_kept_result){.buf = GW_BUF_NONE};
+    }
 }
 
 void gw_result_log_owe(struct gw_result_log *log, uint32_t first, uint32_t end)

@@ -3,7 +3,11 @@
  *
  * A worker can be ahead of another by a window, and may have a window of results out of order; so
  * twice the window is enough that every result which some worker lacks is in the log of those that
- * have it. Buffers are kept by reference, nothing is copied.
+ * have it. Buffers are kept by reference, nothing is copied. In calls with a bound a worker may be
+ * two windows further behind, and the log is twice as long.
+ *
+ * A result may also come early: the fragment lacks this worker, which has not sent it. It waits
+ * here until it is the worker's next.
  */
 #ifndef GW_CORE_RESULT_LOG_H
 #define GW_CORE_RESULT_LOG_H
@@ -16,7 +20,8 @@ struct gw_kept_result {
     uint32_t buf; /* or GW_BUF_NONE */
     uint16_t values;
     uint8_t scale;
-    uint8_t flags; /* enum gw_agg_flag: RAW */
+    uint8_t flags; /* enum gw_agg_flag, as it came */
+    uint32_t word; /* agg.bitmap, as it came */
     bool is_there;
     bool is_owed; /* the server of this epoch may lack it */
 };
@@ -39,6 +44,13 @@ void gw_result_log_init(struct gw_result_log *log, void *memory, uint32_t count,
 
 /* Keeps the result that a parameter packet carries, and takes its buffer. */
 void gw_result_log_keep(struct gw_result_log *log, struct gw_pkt *pkt);
+
+/* Takes the early result of fragment `seq` out of the log and into `pkt`; false: there is none. */
+bool gw_result_log_take(struct gw_result_log *log, uint32_t seq, struct gw_pkt *pkt);
+
+/* Forgets what is early, from fragment `seq` on: the server of another epoch may decide otherwise.
+ */
+void gw_result_log_drop_early(struct gw_result_log *log, uint32_t seq);
 
 /* A new epoch: all kept results with seq in [first, end) are owed. */
 void gw_result_log_owe(struct gw_result_log *log, uint32_t first, uint32_t end);

@@ -1,6 +1,6 @@
 /*
  * The server; see server.h: what arrives, the sums of integers, and what an epoch changes. The rest
- * is in server_raw.c and server_send.c.
+ * is in server_raw.c, server_send.c and server_deadline.c.
  */
 #include "core/aggregation/server_impl.h"
 
@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "core/aggregation/agg_bound.h"
 
 /* Nobody needs it any more, or all begin it anew. */
 static void fragment_forget(struct gw_server *server, struct gw_fragment *fragment)
@@ -30,6 +31,8 @@ static void fragment_start(struct gw_server *server, struct gw_fragment *fragmen
     fragment->state = GW_FRAGMENT_SUMMING;
     fragment->flags = fragment->parities = 0;
     fragment->scale = GW_PKT_SCALE_NONE;
+    fragment->bound = pkt->agg.bound;
+    fragment->lacks = 0;
     server->open++;
 }
 
@@ -78,6 +81,8 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
         fragment->flags |= GW_AGG_MIXED;
     fragment->state = GW_FRAGMENT_DONE;
     server->stats.results++;
+    server->stats.lacking += fragment->lacks > 0;
+    server->stats.left_out += fragment->lacks;
     server->open--;
     gw_server_ask_overtaken(server, fragment->seq);
     if (fragment->flags & GW_AGG_COLLISION) {
@@ -105,6 +110,32 @@ static void take_complete(struct gw_server *server, struct gw_fragment *fragment
     gw_server_finish(server, fragment, buf, 0);
 }
 
+/* Publishes a sum of integers in `buf`, or asks for raw values. */
+static void publish(struct gw_server *server, struct gw_fragment *fragment, uint32_t buf)
+{
+    const struct gw_kernels *kernels = server->cfg.kernels;
+    if (buf != GW_BUF_NONE) {
+        void *out = gw_buf_bytes(gw_server_bufs(server), buf);
+        if (!kernels->narrow(out, gw_server_sum(server, fragment), fragment->values) ||
+            kernels->is_saturated(out, fragment->values)) {
+            gw_server_release_buf(server, &buf);
+            gw_server_raw_turn(server, fragment);
+            return;
+        }
+    }
+    fragment->lacks = (uint16_t)(server->cfg.world - gw_rank_set_count(&fragment->set));
+    gw_server_finish(server, fragment, buf, 0);
+}
+
+void gw_server_finish_sum(struct gw_server *server, struct gw_fragment *fragment)
+{
+    uint32_t buf = GW_BUF_NONE;
+    if (gw_server_bufs(server) && (buf = gw_buf_claim(gw_server_bufs(server))) == GW_BUF_NONE)
+        server->stats.refused++; /* the next round tries again */
+    else
+        publish(server, fragment, buf);
+}
+
 /* Adds a partial sum, and finishes when everybody is in. */
 static void add_partial(struct gw_server *server, struct gw_fragment *fragment,
                         const struct gw_pkt *pkt, const struct gw_rank_set *from)
@@ -125,28 +156,32 @@ static void add_partial(struct gw_server *server, struct gw_fragment *fragment,
     }
     server->stats.partial++;
     gw_rank_set_join(&fragment->set, from);
-    if (!is_last)
-        return;
-    if (buf != GW_BUF_NONE) {
-        void *out = gw_buf_bytes(gw_server_bufs(server), buf);
-        if (!kernels->narrow(out, sum, fragment->values) ||
-            kernels->is_saturated(out, fragment->values)) {
-            gw_server_release_buf(server, &buf);
-            gw_server_raw_turn(server, fragment);
-            return;
-        }
-    }
-    gw_server_finish(server, fragment, buf, 0);
+    if (is_last)
+        publish(server, fragment, buf);
 }
 
 /* The result itself, from a worker that had it before this server forgot it. */
-static void take_final(struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt)
+static void take_final(struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt,
+                       uint32_t lacks)
 {
     uint32_t buf = pkt->buf;
+    fragment->lacks = (uint16_t)lacks;
     server->stats.restored++;
     pkt->buf = GW_BUF_NONE;
     gw_server_finish(server, fragment, buf, pkt->agg_flags & GW_AGG_RAW);
     fragment->scale = pkt->scale; /* some workers go by that already */
+}
+
+/* Takes out of a result that lacks workers what stands where others have their aggregator. */
+static uint32_t take_lacks(const struct gw_server *server, struct gw_pkt *pkt)
+{
+    const uint8_t both = GW_AGG_FINAL | GW_AGG_COLLISION;
+    if ((pkt->agg_flags & both) != both)
+        return 0;
+    uint32_t lacks = pkt->index;
+    pkt->agg_flags &= (uint8_t)~GW_AGG_COLLISION;
+    pkt->index = gw_agg_index_of(&server->index, pkt->seq);
+    return lacks;
 }
 
 /* An integer packet for a fragment that collects integers. */
@@ -191,8 +226,9 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct gw_fragment *fragment = NULL;
+    uint32_t lacks = take_lacks(server, pkt);
     if (!server->is_stopped && pkt->epoch == server->epoch &&
-        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 &&
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && lacks < server->cfg.world &&
         gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
@@ -220,8 +256,10 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
         fragment->flags |= GW_AGG_COLLISION; /* workers differ on its place: all hear where it is */
     if (pkt->agg_flags & GW_AGG_COLLISION)
         fragment->index = pkt->index;
+    if (pkt->agg.bound < fragment->bound)
+        fragment->bound = pkt->agg.bound;
     if (pkt->agg_flags & GW_AGG_FINAL)
-        take_final(server, fragment, pkt);
+        take_final(server, fragment, pkt, lacks);
     else if (pkt->agg_flags & GW_AGG_RAW)
         gw_server_raw_add(server, fragment, pkt, &from);
     else if (fragment->state == GW_FRAGMENT_RAW)
@@ -229,6 +267,7 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
                         GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST);
     else
         add_integers(server, fragment, pkt, &from);
+    gw_server_deadline_heard(server, fragment, &from);
 }
 
 static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
@@ -240,8 +279,10 @@ static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
     if (was_idle || server->stats.results != results) {
         server->progress_at = now;
         server->rounds = 0;
+        gw_server_deadline_restart(server, server->stats.results != results, now);
     }
     gw_server_arm_quiet(server);
+    gw_server_deadline_arm(server);
     gw_pkt_release(app->pool, pkt);
 }
 
@@ -251,10 +292,11 @@ static const struct gw_app_ops server_app_ops = {
     .expire = gw_server_expire,
 };
 
-/* A worker may be a window behind the others, and lack what is a window behind it. */
+/* A worker may be a window behind the others, and lack what is a window behind it. With deadlines
+ * it may be two windows further behind (server_deadline.c). */
 static uint32_t kept_max(const struct gw_server_cfg *cfg)
 {
-    return 2 * gw_agg_positions(cfg->window_max);
+    return (cfg->patience ? 4 : 2) * gw_agg_positions(cfg->window_max);
 }
 
 static uint32_t orders_max(const struct gw_server_cfg *cfg)
@@ -283,7 +325,8 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     uint32_t kept = kept_max(cfg);
     server->addresses = gw_arena_take(arena, cfg->world * sizeof(*server->addresses));
     server->fragments = gw_arena_take(arena, kept * sizeof(*server->fragments));
-    server->sums = gw_arena_take(arena, (size_t)kept * cfg->values * sizeof(*server->sums));
+    server->sums = gw_arena_take(arena, (size_t)gw_agg_positions(cfg->window_max) * cfg->values *
+                                            sizeof(*server->sums));
     server->raw_bufs =
         gw_arena_take(arena, (size_t)cfg->raw_max * cfg->world * sizeof(*server->raw_bufs));
     server->raw_seqs = gw_arena_take(arena, cfg->raw_max * sizeof(*server->raw_seqs));
@@ -292,10 +335,15 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     server->contributors_memory =
         gw_arena_take(arena, gw_contributors_size(cfg->world, cfg->levels));
     server->index_memory = gw_arena_take(arena, gw_agg_index_size(&index));
+    void *books = gw_arena_take(arena, cfg->patience ? gw_left_out_size(cfg->world) : 0);
+    server->deadline.heard =
+        gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.heard) : 0);
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
-    if (arena->base)
-        gw_order_queue_init(&server->orders, orders, orders_max(cfg), server->addresses, cfg->world,
-                            server->app.train);
+    if (!arena->base)
+        return;
+    gw_left_out_init(&server->deadline.books, books, cfg->world);
+    gw_order_queue_init(&server->orders, orders, orders_max(cfg), server->addresses, cfg->world,
+                        server->app.train);
 }
 
 size_t gw_server_size(const struct gw_server_cfg *cfg)
@@ -365,6 +413,7 @@ void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epo
     server->expected = server->overtaken = epoch->first_seq;
     server->open = 0;
     advance(server);
+    gw_server_deadline_begin(server, epoch);
 }
 
 void gw_server_stop(struct gw_server *server)

@@ -19,6 +19,11 @@
  * added in rank order, as doubles; raw int32 are added in 64 bits, and a sum that does not fit
  * fails the call on all workers.
  *
+ * A fragment of a call with a bound may complete without stragglers (server_deadline.c): when there
+ * was no result for `patience`, what switches hold was asked for, more than half of the workers are
+ * in, and each that is missing was left out of no more than the bound of the call's fragments. The
+ * result says how many it lacks. An average divides by those that are in it.
+ *
  * A result goes to the first switch of the job's tree, which multiplies it; without a tree, or to a
  * worker that asks again, it goes to single workers.
  */
@@ -47,6 +52,8 @@ struct gw_server_cfg {
     gw_time retry;         /* when packets have run out: time until it tries again */
     gw_time quiet;         /* without a result: ask for what collisions left; 0: never ask, as
                               published */
+    gw_time patience;      /* without a result, in calls with a bound: ask for what switches hold,
+                              then complete without those that are missing; 0: never */
     int scale_exponent;    /* as the workers' */
     bool agrees_exponents; /* dynamic scaling, while more than 0.1 % of the fragments overflow */
     bool proactive;        /* as the workers': counts what that makes raw for nothing */
@@ -59,6 +66,7 @@ struct gw_server_epoch {
     uint8_t levels;                /* of switches; 0: none, results go to single workers */
     uint32_t first_seq;            /* first fragment that some worker lacks */
     const struct gw_place *places; /* of the workers, by rank; read at once */
+    bool is_fresh;                 /* no worker has calls in work from before */
 };
 
 struct gw_server_stats {
@@ -76,6 +84,9 @@ struct gw_server_stats {
                             cfg.proactive, but for int32 */
     uint64_t scaled;     /* results that say an exponent for the fragment one window later */
     uint64_t refused;    /* no room for raw contributions, or no buffer: sent again later */
+    uint64_t lacking;    /* results that lack workers */
+    uint64_t left_out;   /* workers that they lack, together */
+    uint64_t probes;     /* requests for all that switches hold, after `patience` */
     uint64_t bytes;      /* received, on the wire */
 };
 

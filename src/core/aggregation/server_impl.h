@@ -1,5 +1,6 @@
 /*
- * The inside of the server, shared by server.c, server_raw.c and server_send.c and by nobody else.
+ * The inside of the server, shared by server.c, server_raw.c, server_send.c and server_deadline.c
+ * and by nobody else.
  *
  * Invariants: a fragment is at its number modulo `kept`, one at a time; the set of a fragment in
  * work names exactly the workers whose values are in its sum (or raw row); a finished fragment
@@ -9,6 +10,7 @@
 #ifndef GW_CORE_SERVER_IMPL_H
 #define GW_CORE_SERVER_IMPL_H
 
+#include "core/aggregation/left_out.h"
 #include "core/aggregation/order_queue.h"
 #include "core/aggregation/scaling.h"
 #include "core/aggregation/server.h"
@@ -35,14 +37,37 @@ struct gw_fragment {
     uint8_t flags;      /* enum gw_agg_flag of the result */
     uint8_t parities;   /* GW_AGG_EVEN and GW_AGG_ODD of the contributors */
     uint8_t scale;      /* least offer of the contributors; once done: what the result says */
+    uint8_t bound;      /* least of the contributors' */
+    uint16_t lacks;     /* once done: workers that are not in the sum */
     struct gw_rank_set set;
+};
+
+/* When to do without stragglers; see server_deadline.c. */
+struct gw_deadline {
+    struct gw_left_out books;
+    struct gw_rank_set late;     /* missing after a deadline, and not heard of since */
+    struct gw_rank_set was_late; /* the last of them that were heard of */
+    struct gw_rank_set silent;   /* asked for what their switches hold, and not heard of since */
+    uint32_t *heard;             /* by rank: newest fragment with its values, less what `heard_all`
+                                    says */
+    uint32_t heard_all;          /* newest fragment with everybody's */
+    uint32_t fresh_from;         /* of older fragments it is not known who was left out */
+    uint32_t known;              /* newest fragment that more than half of the workers have sent */
+    uint32_t known_key;          /* of its call */
+    uint32_t positions;          /* who is asked */
+    uint32_t span;               /* and for how many fragments */
+    gw_time asked_at;            /* GW_TIME_NEVER: since the last result nobody was */
+    gw_time trip;                /* from a request to the first answer; 0: not known yet */
+    gw_time since;               /* last result or round, or when the first of `open` began */
+    uint8_t rounds;              /* since the last result */
+    bool is_wanted;              /* the last gradient was of a call with a bound */
 };
 
 struct gw_server {
     struct gw_app app;
     struct gw_server_cfg cfg;
     uint32_t positions; /* of the workers' window */
-    uint32_t kept;      /* fragments: two windows, a power of two */
+    uint32_t kept;      /* fragments: two windows or four, a power of two */
     struct gw_agg_index index;
     void *index_memory;
     void *contributors_memory;
@@ -52,7 +77,7 @@ struct gw_server {
     struct gw_contributors contributors;
     uint32_t *addresses; /* of workers, by rank */
     struct gw_fragment *fragments;
-    int64_t *sums;      /* `kept` rows of `values` */
+    int64_t *sums;      /* `positions` rows of `values`: of what is in work */
     uint32_t *raw_bufs; /* raw_max rows of `world` */
     uint32_t *raw_seqs; /* raw_max: the fragment that has the row */
     uint32_t *raw_free; /* stack */
@@ -65,6 +90,7 @@ struct gw_server {
     uint8_t rounds;      /* of requests since the last result */
     gw_time progress_at; /* last result or round, or when the first of `open` began */
     struct gw_overflow_rate overflow_rate;
+    struct gw_deadline deadline;
     struct gw_server_stats stats;
 };
 
@@ -78,7 +104,7 @@ static inline struct gw_fragment *gw_server_fragment(const struct gw_server *ser
 static inline int64_t *gw_server_sum(const struct gw_server *server,
                                      const struct gw_fragment *fragment)
 {
-    return server->sums + (size_t)(fragment->seq & (server->kept - 1)) * server->cfg.values;
+    return server->sums + (size_t)(fragment->seq & (server->positions - 1)) * server->cfg.values;
 }
 
 /* NULL: packets carry no payload. */
@@ -98,6 +124,8 @@ static inline void gw_server_release_buf(struct gw_server *server, uint32_t *buf
 /* A fragment has its result, in `buf`; `flags` as those of the result, besides what is known. */
 void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, uint32_t buf,
                       uint8_t flags);
+/* Publishes the sum of the integers that have come, which are all there will be. */
+void gw_server_finish_sum(struct gw_server *server, struct gw_fragment *fragment);
 
 /* server_raw.c: fragments whose integers do not fit, or may not. */
 /* Gives the integers up and asks everybody for raw values. */
@@ -105,6 +133,8 @@ void gw_server_raw_turn(struct gw_server *server, struct gw_fragment *fragment);
 /* A raw packet: one worker's own values. */
 void gw_server_raw_add(struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt,
                        const struct gw_rank_set *from);
+/* Publishes the sum of the raw contributions that have come, which are all there will be. */
+void gw_server_raw_finish(struct gw_server *server, struct gw_fragment *fragment);
 /* Frees the fragment's row of raw contributions, if it has one. */
 void gw_server_raw_release(struct gw_server *server, struct gw_fragment *fragment);
 /* A row for raw contributions is free: asks again for the oldest fragment that found none. */
@@ -125,5 +155,15 @@ void gw_server_arm_quiet(struct gw_server *server);
 /* Tries again when buffers may be free, and asks when it has been quiet for long. */
 void gw_server_expire(struct gw_app *app, gw_time now);
 extern const struct gw_sender_ops gw_server_sender_ops;
+
+/* server_deadline.c: fragments that complete without stragglers. */
+void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_epoch *epoch);
+/* A gradient with values of `from` has come, for a fragment that may be done by now. */
+void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
+                              const struct gw_rank_set *from);
+/* There is a result, or the first of `open` has begun. */
+void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now);
+void gw_server_deadline_arm(struct gw_server *server);
+void gw_server_deadline_expire(struct gw_server *server, gw_time now);
 
 #endif

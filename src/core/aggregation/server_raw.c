@@ -97,7 +97,8 @@ static bool would_fit(const struct gw_server *server, const struct gw_fragment *
     const struct gw_scale scale = gw_scale_named(exponent, 1);
     int64_t *sum = gw_server_sum(server, fragment);
     memset(sum, 0, fragment->values * sizeof(*sum));
-    for (uint32_t rank = 0; rank < server->cfg.world; rank++) {
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(&fragment->set, rank)) < server->cfg.world;
+         rank++) {
         if (!kernels->quantise[gw_agg_key_type(fragment->key)](
                 room, gw_buf_bytes(gw_server_bufs(server), row[rank]), fragment->values, &scale))
             return false;
@@ -107,14 +108,16 @@ static bool would_fit(const struct gw_server *server, const struct gw_fragment *
            !kernels->is_saturated(room, fragment->values);
 }
 
-/* Adds up the raw contributions in rank order. */
-static void finish_raw(struct gw_server *server, struct gw_fragment *fragment)
+/* Adds those that have come in rank order. */
+void gw_server_raw_finish(struct gw_server *server, struct gw_fragment *fragment)
 {
     const struct gw_kernels *kernels = server->cfg.kernels;
     const uint32_t *row = row_of(server, fragment);
     enum gw_dtype type = gw_agg_key_type(fragment->key);
     uint32_t values = fragment->values;
-    if (row[0] == GW_BUF_NONE) {
+    uint32_t count = gw_rank_set_count(&fragment->set), rank = 0;
+    fragment->lacks = (uint16_t)(server->cfg.world - count);
+    if (!gw_server_bufs(server)) {
         gw_server_finish(server, fragment, GW_BUF_NONE, GW_AGG_RAW);
         return;
     }
@@ -129,7 +132,7 @@ static void finish_raw(struct gw_server *server, struct gw_fragment *fragment)
     if (type == GW_DTYPE_I32) {
         int64_t *sum = gw_server_sum(server, fragment);
         memset(sum, 0, values * sizeof(*sum));
-        for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        for (; (rank = gw_rank_set_next(&fragment->set, rank)) < server->cfg.world; rank++)
             kernels->add_wide(sum, gw_buf_bytes(gw_server_bufs(server), row[rank]), values);
         if (!kernels->narrow(out, sum, values))
             flags |= GW_AGG_FAILED;
@@ -137,12 +140,12 @@ static void finish_raw(struct gw_server *server, struct gw_fragment *fragment)
         if (server->cfg.proactive)
             server->stats.needless += would_fit(server, fragment, row, out);
         memset(server->real_sum, 0, values * sizeof(*server->real_sum));
-        for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        for (; (rank = gw_rank_set_next(&fragment->set, rank)) < server->cfg.world; rank++)
             kernels->add_real[type](server->real_sum,
                                     gw_buf_bytes(gw_server_bufs(server), row[rank]), values);
         memset(out, 0, 4 * (size_t)values);
         kernels->narrow_real[type](out, server->real_sum, values,
-                                   gw_agg_key_average(fragment->key) ? server->cfg.world : 1);
+                                   gw_agg_key_average(fragment->key) ? count : 1);
     }
     gw_server_finish(server, fragment, buf, flags);
 }
@@ -175,5 +178,5 @@ void gw_server_raw_add(struct gw_server *server, struct gw_fragment *fragment, s
         gw_rank_set_join(&fragment->set, from);
     }
     if (gw_rank_set_equals(&fragment->set, &server->contributors.everybody))
-        finish_raw(server, fragment);
+        gw_server_raw_finish(server, fragment);
 }

@@ -5,6 +5,7 @@
  * Invariant: an order whose fragment is not what it was ordered for any more is dropped: the
  * request has been met, or nobody needs the result.
  */
+#include "core/aggregation/agg_bound.h"
 #include "core/aggregation/server_impl.h"
 
 enum {
@@ -81,6 +82,15 @@ void gw_server_expire(struct gw_app *app, gw_time now)
         server->rounds += server->rounds < ROUNDS_MAX;
     }
     gw_server_arm_quiet(server);
+    gw_server_deadline_expire(server, now);
+    gw_server_deadline_arm(server);
+}
+
+/* Whether an order is for all that switches hold, whatever the server knows of it. */
+static bool is_of_span(const struct gw_order *order)
+{
+    const uint8_t span = GW_AGG_REQUEST | GW_AGG_SPAN;
+    return (order->flags & (span | GW_AGG_RAW)) == span;
 }
 
 /* Finds the next order that still holds, and its fragment; false: there is none. */
@@ -89,6 +99,8 @@ static bool next_order(struct gw_server *server, struct gw_order *next,
 {
     for (; gw_order_queue_next(&server->orders, next); gw_order_queue_pop(&server->orders)) {
         *fragment = gw_server_fragment(server, next->seq);
+        if (is_of_span(next))
+            return true;
         enum gw_fragment_state wanted = !(next->flags & GW_AGG_REQUEST) ? GW_FRAGMENT_DONE
                                         : next->flags & GW_AGG_RAW      ? GW_FRAGMENT_RAW
                                                                         : GW_FRAGMENT_SUMMING;
@@ -116,6 +128,21 @@ static bool server_can_send(const struct gw_endpoint *ep, const struct gw_sender
     return !gw_order_queue_is_empty(&((const struct gw_server *)sender)->orders);
 }
 
+/* Fills a request for all that switches hold from a fragment on. */
+static struct gw_pkt *emit_span(struct gw_server *server, struct gw_pkt *pkt,
+                                const struct gw_order *order)
+{
+    pkt->agg_flags = order->flags;
+    gw_app_pkt(&server->app, pkt, order->dst, order->seq, 0);
+    pkt->key = 0;
+    pkt->epoch = server->epoch;
+    pkt->index = (uint16_t)(server->deadline.span - 1);
+    pkt->agg.bitmap = server->deadline.positions;
+    if (ends_train(server, order->dst))
+        gw_app_end_train(&server->app);
+    return pkt;
+}
+
 static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)sender;
@@ -131,6 +158,8 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
         gw_pkt_release(server->app.pool, pkt);
         return NULL;
     }
+    if (is_of_span(&next))
+        return emit_span(server, pkt, &next);
     bool is_result = !(next.flags & GW_AGG_REQUEST);
     pkt->agg_flags = next.flags;
     if (is_result) {
@@ -148,10 +177,13 @@ static struct gw_pkt *server_emit(struct gw_endpoint *ep, struct gw_sender *send
     pkt->epoch = server->epoch;
     pkt->scale = is_result ? fragment->scale : GW_PKT_SCALE_NONE;
     pkt->index = fragment->index;
+    if (!is_result) {
+        pkt->agg.bitmap = gw_contributors_missing(&server->contributors, &fragment->set, NULL);
+        return pkt;
+    }
+    pkt->agg.bitmap = gw_agg_result_word(fragment->lacks, fragment->parities == GW_AGG_ODD);
     if (pkt->agg_flags & GW_AGG_COLLISION)
-        pkt->agg.bitmap = fragment->new_index;
-    else if (!is_result)
-        pkt->agg.bitmap = gw_contributors_missing(&server->contributors, &fragment->set);
+        pkt->agg.bitmap |= fragment->new_index;
     return pkt;
 }
 

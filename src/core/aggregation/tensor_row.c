@@ -2,6 +2,7 @@
 #include "core/aggregation/tensor_row.h"
 
 #include "base/error.h"
+#include "core/aggregation/agg_bound.h"
 #include "core/aggregation/agg_key.h"
 
 size_t gw_tensor_row_size(uint32_t tensors_max)
@@ -24,7 +25,7 @@ void gw_tensor_row_init(struct gw_tensor_row *row, void *memory, uint32_t tensor
 int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor,
                        int scale_exponent, uint32_t world)
 {
-    if (tensor->count == 0 || !gw_op_by_switch(tensor->op, tensor->type))
+    if (tensor->count == 0 || tensor->bound < 0 || !gw_op_by_switch(tensor->op, tensor->type))
         return GW_ERR_INVALID;
     const struct gw_row_tensor *oldest = gw_tensor_row_first(row);
     uint64_t fragments = (tensor->count - 1) / row->values + 1;
@@ -41,6 +42,7 @@ int gw_tensor_row_push(struct gw_tensor_row *row, const struct gw_tensor *tensor
         .key = gw_agg_key(row->end, tensor->type, tensor->op == GW_OP_AVERAGE),
         .first = row->end,
         .fragments = (uint32_t)fragments,
+        .bound = gw_agg_bound_of(tensor->bound),
     };
     row->end += (uint32_t)fragments;
     return GW_OK;

@@ -27,6 +27,9 @@ struct gw_row_tensor {
     uint32_t first; /* number of its first fragment */
     uint32_t fragments;
     uint32_t results; /* fragments that have theirs */
+    uint32_t lacking; /* of these, the ones that lack workers */
+    uint32_t losses;  /* that were found here, and not taken for congestion */
+    uint8_t bound;    /* as gradients say it, see agg_bound.h */
     bool is_spoilt;   /* a sum did not fit */
 };
 

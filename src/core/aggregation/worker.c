@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/stall.h"
+#include "core/aggregation/agg_bound.h"
 
 enum {
     INCREASE_BYTES = 1500, /* of the window, per window or result (ATP, section 3.7) */
@@ -53,15 +54,44 @@ static void advance(struct gw_worker *worker, gw_time now)
     }
     const struct gw_row_tensor *work;
     while ((work = gw_tensor_row_first(&worker->row)) && work->results == work->fragments) {
-        work_end(worker, work, &(struct gw_event){.kind = GW_EVENT_REDUCED, .at = now});
+        work_end(worker, work,
+                 &(struct gw_event){.kind = GW_EVENT_REDUCED, .missing = work->lacking, .at = now});
         gw_tensor_row_pop(&worker->row);
     }
+}
+
+/* Notes how many workers' values are in a fragment's sum. */
+static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *work,
+                               const struct gw_pkt *pkt)
+{
+    uint32_t lacks = gw_agg_result_lacks(pkt->agg.bitmap);
+    work->lacking += lacks > 0;
+    worker->stats.lacking += lacks > 0;
+    if (work->tensor.counts)
+        work->tensor.counts[pkt->seq - work->first] = (uint16_t)(worker->cfg.world - lacks);
+}
+
+/* Before losses are looked for: whether one would mean congestion. */
+static void may_lose(struct gw_worker *worker)
+{
+    const struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
+    worker->out.forgives = work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
+}
+
+/* A loss was found. */
+static void has_lost(struct gw_worker *worker)
+{
+    if (worker->out.forgives)
+        gw_tensor_row_first(&worker->row)->losses++;
+    else
+        worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
 }
 
 static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, struct gw_pkt *pkt,
                         gw_time now)
 {
     worker->stats.results++;
+    count_contributors(worker, work, pkt);
     gw_worker_values_store(&worker->values, work, pkt);
     gw_worker_values_agree(&worker->values, pkt->seq, pkt->scale);
     gw_outstanding_finish(&worker->out, pkt->seq, now);
@@ -72,10 +102,46 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
             gw_agg_index_move(&worker->index, pkt->seq, (uint16_t)pkt->agg.bitmap);
     worker->stats.cuts += gw_agg_congestion_result(&worker->cc, &worker->out, pkt);
     advance(worker, now);
+    may_lose(worker);
     if (gw_outstanding_detect_loss(&worker->out, pkt->seq))
-        worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
+        has_lost(worker);
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_result_log_keep(&worker->log, pkt);
+}
+
+/* A result of what this worker has not sent: it waits for its turn, and then is not sent. */
+static void take_early(struct gw_worker *worker, struct gw_pkt *pkt)
+{
+    if (!worker->cfg.takes_bounds || pkt->seq - worker->out.expected >= worker->log.count) {
+        worker->stats.duplicates++;
+        return;
+    }
+    worker->stats.early++;
+    if (pkt->q.ecn == GW_ECN_CE)
+        gw_agg_window_notice(&worker->cc.window);
+    gw_result_log_keep(&worker->log, pkt);
+}
+
+void gw_worker_skip(struct gw_worker *worker, gw_time now)
+{
+    struct gw_pkt pkt;
+    if (!worker->cfg.takes_bounds)
+        return;
+    while (!worker->is_paused && gw_worker_has_next(worker) &&
+           gw_result_log_take(&worker->log, worker->out.next, &pkt)) {
+        struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, pkt.seq);
+        bool fits = pkt.key == work->key &&
+                    pkt.agg.values == gw_tensor_row_values(&worker->row, work, pkt.seq);
+        if (fits) {
+            worker->stats.skipped++;
+            gw_outstanding_take_next(&worker->out, now);
+            take_result(worker, work, &pkt, now);
+        } else {
+            worker->stats.stale++;
+        }
+        if (pkt.buf != GW_BUF_NONE)
+            gw_buf_release(worker->app.pool->bufs, pkt.buf);
+    }
 }
 
 /*
@@ -90,14 +156,53 @@ static void take_request(struct gw_worker *worker, const struct gw_pkt *pkt)
         gw_outstanding_resend(&worker->out, pkt->seq);
 }
 
+static bool is_span(const struct gw_pkt *pkt)
+{
+    const uint8_t span = GW_AGG_REQUEST | GW_AGG_SPAN;
+    return (pkt->agg_flags & (span | GW_AGG_RAW)) == span;
+}
+
+/* The server wants what switches hold of a window, of whatever calls. */
+static void take_span(struct gw_worker *worker, const struct gw_pkt *pkt)
+{
+    uint32_t seq = gw_seq_before(pkt->seq, worker->out.expected) ? worker->out.expected : pkt->seq;
+    for (; gw_outstanding_has(&worker->out, seq) && seq - pkt->seq <= pkt->index; seq++) {
+        *gw_outstanding_note(&worker->out, seq) |= GW_NOTE_ASKED;
+        if (pkt->agg.bitmap & gw_worker_position(worker))
+            gw_outstanding_resend(&worker->out, seq);
+    }
+}
+
+/* Whether a packet is a result that lacks workers. */
+static bool is_lacking(const struct gw_pkt *pkt)
+{
+    return !(pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED)) &&
+           gw_agg_result_lacks(pkt->agg.bitmap) > 0;
+}
+
+/* Whether a packet cannot be meant for this worker, which has `work` out or NULL. */
+static bool is_stale(const struct gw_worker *worker, const struct gw_row_tensor *work,
+                     const struct gw_pkt *pkt)
+{
+    if (pkt->epoch != worker->cfg.epoch)
+        return true;
+    if (is_lacking(pkt) && gw_agg_result_lacks(pkt->agg.bitmap) >= worker->cfg.world)
+        return true;
+    return work && pkt->key != work->key && !is_span(pkt);
+}
+
 static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_worker *worker = (struct gw_worker *)app;
     struct gw_row_tensor *work = gw_outstanding_has(&worker->out, pkt->seq)
                                      ? gw_tensor_row_find(&worker->row, pkt->seq)
                                      : NULL;
-    if (pkt->epoch != worker->cfg.epoch || (work && pkt->key != work->key)) {
+    if (is_stale(worker, work, pkt)) {
         worker->stats.stale++;
+    } else if (is_span(pkt)) {
+        take_span(worker, pkt);
+    } else if (is_lacking(pkt) && !gw_seq_before(pkt->seq, worker->out.next)) {
+        take_early(worker, pkt);
     } else if (!work || *gw_outstanding_note(&worker->out, pkt->seq) & GW_NOTE_DONE) {
         worker->stats.duplicates++;
         gw_result_log_confirm(&worker->log, pkt->seq);
@@ -131,8 +236,9 @@ static void worker_expire(struct gw_app *app, gw_time now)
         return;
     }
     gw_result_log_repeat(&worker->log);
+    may_lose(worker);
     if (gw_outstanding_expire(&worker->out, now))
-        worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
+        has_lost(worker);
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_app_arm(app, gw_outstanding_deadline(&worker->out, now));
     gw_app_arm_by(app, stall_at);
@@ -147,7 +253,8 @@ static const struct gw_app_ops worker_app_ops = {
 
 static uint32_t log_count(const struct gw_worker_cfg *cfg)
 {
-    return cfg->keeps_results ? 2 * gw_agg_positions(cfg->window_max) : 0;
+    uint32_t windows = cfg->takes_bounds ? 4 : 2;
+    return cfg->keeps_results ? windows * gw_agg_positions(cfg->window_max) : 0;
 }
 
 static struct gw_agg_index_cfg index_cfg(const struct gw_worker_cfg *cfg)
@@ -230,6 +337,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
     GW_ASSERT(cfg->window_max >= 1 && cfg->window_max <= GW_AGG_WINDOW_MAX);
     GW_ASSERT(cfg->window_initial >= 1 && cfg->window_initial <= cfg->window_max);
     GW_ASSERT(cfg->window_min <= cfg->window_max);
+    GW_ASSERT(cfg->keeps_results || !cfg->takes_bounds);
     GW_ASSERT(cfg->values >= 1 && cfg->tensors_max >= 1 && cfg->timeout > 0);
     struct gw_arena arena = {.base = memory};
     struct gw_worker *worker = gw_arena_take(&arena, sizeof(*worker));
@@ -313,6 +421,7 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     }
     worker->is_out = worker->is_paused = false;
     reset(worker);
+    gw_result_log_drop_early(&worker->log, worker->out.next);
     gw_outstanding_start_over(&worker->out); /* what was sent to the last epoch is lost */
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_outstanding_wait(&worker->out, now);

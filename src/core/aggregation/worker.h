@@ -9,6 +9,10 @@
  * that expect the same fragment have the same window (agg_window.h). They scale a fragment by the
  * exponent that the result one window before it says (scaling.h).
  *
+ * In a call with a bound the server may complete fragments without a straggler. The straggler takes
+ * such results as they come, and does not send what it missed. Losses there say nothing of
+ * congestion, marks do, as long as no more than the bound of the call's fragments are lost.
+ *
  * What one worker alone notices, it tells the others in gradients that say "congestion".
  *
  * Attach it to an endpoint, reduce tensors, poll GW_EVENT_REDUCED or GW_EVENT_FAILED.
@@ -52,6 +56,9 @@ struct gw_worker_cfg {
     bool congestion_control; /* else the window stays at window_initial */
     bool keeps_results; /* those of the last two windows, in their buffers: to supply a server that
                            restarts */
+    bool takes_bounds;  /* calls may have one; else it counts as 0. Keeps results of four windows,
+                           and those that come before their fragments are sent; needs
+                           keeps_results */
     int scale_exponent; /* values travel as multiples of 2^-exponent, or of 10^-8
                            (GW_SCALE_DECIMAL), unless a result says a smaller exponent */
     bool offers_exponents; /* dynamic scaling: says which exponents later fragments could use */
@@ -70,6 +77,9 @@ struct gw_worker_stats {
     uint64_t flagged;    /* fragments that `proactive` made raw */
     uint64_t remaps;     /* positions moved to another aggregator */
     uint64_t cuts;       /* of the window */
+    uint64_t early;      /* results of fragments that it has not sent, which lack it */
+    uint64_t skipped;    /* fragments that it never sent, for that */
+    uint64_t lacking;    /* results that lack workers */
     uint64_t supplied;   /* results given back to a server that restarted */
     uint64_t stale;      /* packets of another epoch, or malformed */
 };

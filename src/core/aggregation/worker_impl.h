@@ -45,6 +45,16 @@ static inline bool gw_worker_has_work(const struct gw_worker *worker)
     return gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log);
 }
 
+/* Whether there is a fragment that was never sent, and room for it in the window. */
+static inline bool gw_worker_has_next(const struct gw_worker *worker)
+{
+    return worker->out.next != worker->row.end &&
+           gw_agg_congestion_has_room(&worker->cc, &worker->out);
+}
+
+/* Takes results that came early, as far as fragments that are next to be sent have them. */
+void gw_worker_skip(struct gw_worker *worker, gw_time now);
+
 /* worker_send.c */
 
 extern const struct gw_sender_ops gw_worker_sender_ops;

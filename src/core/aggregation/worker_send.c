@@ -6,12 +6,7 @@
 
 #include <string.h>
 
-/* Whether there is a fragment that was never sent, and room for it in the window. */
-static bool has_next(const struct gw_worker *worker)
-{
-    return worker->out.next != worker->row.end &&
-           gw_agg_congestion_has_room(&worker->cc, &worker->out);
-}
+#include "core/aggregation/agg_bound.h"
 
 static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender,
                             gw_time now)
@@ -22,7 +17,7 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
     if (worker->is_paused)
         return false;
     return gw_outstanding_has_resend(&worker->out) || gw_result_log_has_next(&worker->log) ||
-           has_next(worker);
+           gw_worker_has_next(worker);
 }
 
 /* The next fragment to send: one to be sent again, else a new one. False: none. */
@@ -32,7 +27,7 @@ static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again, gw_ti
         gw_outstanding_has_resend(&worker->out) && gw_outstanding_take_resend(&worker->out, seq);
     if (*again)
         return true;
-    if (!has_next(worker))
+    if (!gw_worker_has_next(worker))
         return false;
     *seq = gw_outstanding_take_next(&worker->out, now);
     return true;
@@ -72,8 +67,10 @@ static bool supply(struct gw_worker *worker, struct gw_pkt *pkt)
     pkt->key = kept->key;
     pkt->epoch = worker->cfg.epoch;
     pkt->scale = kept->scale;
-    pkt->agg_flags = kept->flags | GW_AGG_FINAL | GW_AGG_RESEND;
-    pkt->index = gw_agg_index_of(&worker->index, kept->seq);
+    uint32_t lacks = gw_agg_result_lacks(kept->word);
+    pkt->agg_flags = (kept->flags & GW_AGG_RAW) | GW_AGG_FINAL | GW_AGG_RESEND;
+    pkt->agg_flags |= lacks ? GW_AGG_COLLISION : 0;
+    pkt->index = lacks ? (uint16_t)lacks : gw_agg_index_of(&worker->index, kept->seq);
     write_place(worker, pkt);
     pkt->buf = kept->buf;
     if (kept->buf != GW_BUF_NONE)
@@ -91,6 +88,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     struct gw_pkt *pkt = gw_app_claim(&worker->app);
     if (pkt && supply(worker, pkt))
         return pkt;
+    gw_worker_skip(worker, now);
     if (!pkt || !gw_app_claim_buf(&worker->app, pkt)) {
         gw_app_arm_by(&worker->app, gw_time_add(now, worker->cfg.timeout));
         return NULL;
@@ -110,6 +108,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     pkt->agg_flags |= gw_agg_congestion_says(&worker->cc, &worker->out, seq, again);
     pkt->index = gw_agg_index_of(&worker->index, seq);
     write_place(worker, pkt);
+    pkt->agg.bound = worker->cfg.takes_bounds ? work->bound : 0;
     fill_payload(worker, work, pkt);
     worker->stats.sent++;
     worker->stats.resent += again;
@@ -125,6 +124,7 @@ const struct gw_sender_ops gw_worker_sender_ops = {
 
 void gw_worker_wake(struct gw_worker *worker, gw_time now)
 {
+    gw_worker_skip(worker, now);
     if (!worker->app.sender.in_ring && worker_can_send(worker->app.ep, &worker->app.sender, now))
         gw_app_wake(&worker->app);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "core/aggregation/agg_bound.h"
 #include "core/aggregation/scaling.h"
 #include "core/aggregation/tensor_row.h"
 #include "core/aggregation/worker.h"
@@ -48,15 +49,20 @@ uint8_t gw_worker_values_offer(const struct gw_worker_values *values, uint32_t s
 bool gw_worker_values_might_saturate(const struct gw_worker_values *values,
                                      const struct gw_row_tensor *work, uint32_t seq);
 
-/* The scale of a fragment; there is no result one window before those of the first window. */
+/* The scale of a fragment whose sum lacks some workers; there is no result one window before those
+ * of the first window. */
 static inline struct gw_scale gw_worker_values_scale(const struct gw_worker_values *values,
-                                                     const struct gw_row_tensor *work, uint32_t seq)
+                                                     const struct gw_row_tensor *work, uint32_t seq,
+                                                     uint32_t lacks)
 {
     const struct gw_worker_cfg *cfg = values->cfg;
     int exponent = gw_scaling_exponent(gw_worker_values_agreed(values, seq), cfg->scale_exponent);
-    if (work->tensor.type == GW_DTYPE_I32 || exponent == cfg->scale_exponent)
+    bool is_integer = work->tensor.type == GW_DTYPE_I32;
+    bool averages = work->tensor.op == GW_OP_AVERAGE;
+    if ((is_integer || exponent == cfg->scale_exponent) && !(averages && lacks))
         return work->scale;
-    return gw_scale_named(exponent, work->tensor.op == GW_OP_AVERAGE ? cfg->world : 1);
+    uint32_t shares = averages ? cfg->world - lacks : 1;
+    return is_integer ? gw_scale_integer(1, shares) : gw_scale_named(exponent, shares);
 }
 
 /*
@@ -87,7 +93,7 @@ static inline bool gw_worker_values_write(const struct gw_worker_values *values,
     size_t size = (size_t)pkt->agg.values * gw_dtype_size(type);
     if (!in)
         return raw;
-    const struct gw_scale scale = gw_worker_values_scale(values, work, pkt->seq);
+    const struct gw_scale scale = gw_worker_values_scale(values, work, pkt->seq, 0);
     unsigned char *out = gw_buf_bytes(values->bufs, pkt->buf);
     in += gw_tensor_row_offset(values->row, work, pkt->seq);
     raw = raw || !values->cfg->kernels->quantise[type](out, in, pkt->agg.values, &scale);
@@ -110,7 +116,8 @@ static inline void gw_worker_values_store(const struct gw_worker_values *values,
         (unsigned char *)work->tensor.out + gw_tensor_row_offset(values->row, work, pkt->seq);
     const unsigned char *in = gw_buf_bytes(values->bufs, pkt->buf);
     enum gw_dtype type = work->tensor.type;
-    const struct gw_scale scale = gw_worker_values_scale(values, work, pkt->seq);
+    const struct gw_scale scale =
+        gw_worker_values_scale(values, work, pkt->seq, gw_agg_result_lacks(pkt->agg.bitmap));
     size_t size = (size_t)pkt->agg.values * gw_dtype_size(type);
     gw_fetch_ahead(out, size, 1, true); /* most results come in order */
     if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)

@@ -17,23 +17,27 @@ enum {
 static bool cfg_is_valid(const struct gw_communicator_cfg *cfg)
 {
     const struct gw_coll_run_cfg run = gw_communicator_run_cfg(cfg);
+    const struct gw_coll_run_cfg parts = gw_communicator_parts_cfg(cfg);
     return cfg->world >= 1 && cfg->world <= GW_WORLD_MAX && cfg->rank < cfg->world &&
            cfg->via < GW_VIAS && cfg->server_count >= 1 &&
            cfg->server_count <= GW_COMMUNICATOR_SERVERS_MAX && cfg->notice < GW_NOTICE_OPTIONS &&
            cfg->incarnation != 0 && cfg->retry != 0 && cfg->beat != 0 && cfg->worker.timeout != 0 &&
-           cfg->segment >= sizeof(uint64_t) && gw_coll_run_size(&run) != 0;
+           cfg->segment >= sizeof(uint64_t) && gw_coll_run_size(&run) != 0 &&
+           (!cfg->parts_transport || gw_coll_run_size(&parts) != 0);
 }
 
 /* Carves the modules' memory out of the arena, behind the communicator itself. */
 static void communicator_carve(struct gw_communicator *comm, const struct gw_communicator_cfg *cfg,
                                struct gw_arena *arena)
 {
-    const struct gw_coll_run_cfg run = gw_communicator_run_cfg(cfg);
     comm->mesh = gw_arena_take(arena, gw_mesh_size(cfg->world));
     comm->messages = gw_arena_take(arena, gw_messages_size(GW_COMMUNICATOR_CALLS_MAX));
     comm->store = gw_arena_take(arena, gw_store_size(cfg->world, GW_COMMUNICATOR_CALLS_MAX));
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
-        comm->run_memory[i] = gw_arena_take(arena, gw_coll_run_size(&run));
+    comm->run_count = gw_communicator_run_count(cfg);
+    for (uint32_t i = 0; i < comm->run_count; i++) {
+        const struct gw_coll_run_cfg run = gw_communicator_cfg_of(cfg, i);
+        comm->runs[i].memory = gw_arena_take(arena, gw_coll_run_size(&run));
+    }
     for (uint32_t i = 0; i < 2 * cfg->server_count; i++)
         comm->stakes[i].memory = gw_arena_take(arena, gw_member_size());
 }
@@ -51,12 +55,21 @@ size_t gw_communicator_size(const struct gw_communicator_cfg *cfg)
 
 void gw_communicator_demand(const struct gw_communicator_cfg *cfg, struct gw_endpoint_cfg *endpoint)
 {
-    const struct gw_coll_run_cfg run = gw_communicator_run_cfg(cfg);
     uint32_t limit = GW_COMMUNICATOR_CALLS_MAX, stakes = 2 * cfg->server_count;
-    uint32_t awaits = gw_mesh_awaits(cfg->world) + gw_store_awaits(cfg->world, limit) + limit +
-                      GW_COMMUNICATOR_RUNS * gw_coll_run_awaits(&run);
-    endpoint->tx_flows_max += gw_mesh_flows(cfg->world) + gw_store_flows(cfg->world, limit) +
-                              limit + GW_COMMUNICATOR_RUNS * cfg->flows;
+    uint32_t awaits = gw_mesh_awaits(cfg->world) + gw_store_awaits(cfg->world, limit) + limit;
+    uint32_t flows = gw_mesh_flows(cfg->world) + gw_store_flows(cfg->world, limit) + limit;
+    for (uint32_t i = 0; i < gw_communicator_run_count(cfg); i++) {
+        const struct gw_coll_run_cfg run = gw_communicator_cfg_of(cfg, i);
+        awaits += gw_coll_run_awaits(&run);
+        flows += gw_coll_run_sends(&run);
+    }
+    if (cfg->parts_transport) {
+        uint32_t packets = gw_communicator_packets_max(cfg);
+        endpoint->blasts_max += awaits > flows ? awaits : flows;
+        if (endpoint->blast_packets_max < packets)
+            endpoint->blast_packets_max = packets;
+    }
+    endpoint->tx_flows_max += flows;
     endpoint->rx_flows_max += 2 * awaits + ANSWERED;
     endpoint->expect_max += awaits;
     endpoint->apps_max += APPS_EACH * stakes;
@@ -87,10 +100,14 @@ static void init_ranks(struct gw_communicator *comm, gw_time now)
         .rank = cfg->rank,
         .world = cfg->world,
         .limit = GW_COMMUNICATOR_CALLS_MAX,
+        .parts_transport = cfg->parts_transport,
+        .mtu = cfg->mtu,
+        .largest = cfg->largest,
         .kernels = cfg->kernels,
         .allocator = cfg->allocator,
     };
     gw_messages_init(comm->messages, GW_COMMUNICATOR_CALLS_MAX, comm->mesh, cfg->stall);
+    gw_messages_set_parts(comm->messages, cfg->parts_transport, cfg->mtu);
     gw_store_init(comm->store, &store);
 }
 
@@ -167,6 +184,7 @@ void gw_communicator_end(struct gw_communicator *comm, uint32_t number,
     end.call = number;
     gw_allocator_give(&comm->cfg.allocator, slot->aside);
     slot->aside = NULL;
+    gw_communicator_end_parts(comm, slot);
     comm->in_work--;
     comm->moves -= gw_call_is_move(&slot->call);
     gw_communicator_post(comm, &end);
@@ -184,6 +202,7 @@ static int start_message(struct gw_communicator *comm, uint32_t number, gw_time 
                                  .data = is_receive ? call->out : (void *)(uintptr_t)call->in,
                                  .bytes = call->count,
                                  .is_receive = is_receive,
+                                 .parts = call->parts,
                              },
                              now);
 }
@@ -199,6 +218,7 @@ static int start_store_call(struct gw_communicator *comm, uint32_t number)
                               .data = is_pull ? call->out : (void *)(uintptr_t)call->in,
                               .shape = {.count = call->count, .type = call->type},
                               .is_pull = is_pull,
+                              .parts = call->parts,
                           });
 }
 
@@ -246,8 +266,10 @@ static int start(struct gw_communicator *comm, uint32_t number, gw_time now)
     case GW_CALL_PULL:
         return start_store_call(comm, number);
     default:
-        return gw_call_is_sum(call) && call->via != GW_VIA_RING ? start_sum(comm, number, now)
-                                                                : start_collective(comm, number);
+        return gw_call_is_sum(call) && call->via != GW_VIA_RING &&
+                       !gw_communicator_is_by_parts(call)
+                   ? start_sum(comm, number, now)
+                   : start_collective(comm, number);
     }
 }
 
@@ -267,9 +289,12 @@ int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *cal
     if (!gw_communicator_takes(comm, &slot->call))
         return GW_ERR_INVALID;
     gw_communicator_note_progress(comm, now);
-    int error = start(comm, number, now);
-    if (error)
+    int error = call->parts ? gw_communicator_begin_parts(comm, number) : GW_OK;
+    error = error ? error : start(comm, number, now);
+    if (error) {
+        gw_communicator_end_parts(comm, slot);
         return error;
+    }
     slot->is_busy = comm->is_touched = true;
     comm->busy++;
     comm->in_work++;
@@ -299,14 +324,16 @@ static void poll_moves(struct gw_communicator *comm)
     struct gw_message_done message;
     struct gw_store_done value;
     while (gw_messages_poll(comm->messages, &message))
-        gw_communicator_end(
-            comm, (uint32_t)message.call,
-            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE, .bytes = message.bytes});
+        gw_communicator_end(comm, (uint32_t)message.call,
+                            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE,
+                                                            .bytes = message.bytes,
+                                                            .missing = message.missing});
     while (gw_store_poll(comm->store, &value)) {
         bool is_done = value.refusal.why == GW_REFUSED_NOT;
         gw_communicator_end(comm, (uint32_t)value.call,
                             &(struct gw_communicator_event){
                                 .kind = is_done ? GW_COMMUNICATOR_DONE : GW_COMMUNICATOR_REFUSED,
+                                .missing = value.missing,
                                 .refusal = value.refusal});
     }
 }

@@ -34,7 +34,8 @@
 
 enum {
     GW_COMMUNICATOR_SERVERS_MAX = 16,
-    GW_COMMUNICATOR_CALLS_MAX = 64, /* in work at the same time */
+    GW_COMMUNICATOR_CALLS_MAX = 64,  /* in work at the same time */
+    GW_COMMUNICATOR_DIRECT_MAX = 32, /* ranks that send to each other in collectives with parts */
 };
 
 /* How a sum travels. */
@@ -83,18 +84,24 @@ struct gw_communicator_cfg {
     uint32_t job;
     uint16_t rank;
     uint16_t world;
-    enum gw_via via;                      /* the default */
-    uint32_t server_count;                /* m, 1 to GW_COMMUNICATOR_SERVERS_MAX */
-    uint64_t whole;                       /* bytes */
-    bool has_ways;                        /* as in struct gw_mesh_cfg */
-    uint8_t notice;                       /* gw_notice_option of the job's bursts */
-    uint8_t class;                        /* of its messages */
-    const struct gw_transport *transport; /* of flows; must outlive it */
-    uint32_t mtu;                         /* payload bytes of a full packet */
-    uint32_t segment;                     /* bytes of a collective that travel as one message: a
-                                             multiple of 4, at least 8 */
-    uint32_t flows;                       /* of a collective at the same time */
-    uint32_t incarnation;                 /* random, not 0 */
+    enum gw_via via;                            /* the default */
+    uint32_t server_count;                      /* m, 1 to GW_COMMUNICATOR_SERVERS_MAX */
+    uint64_t whole;                             /* bytes */
+    bool has_ways;                              /* as in struct gw_mesh_cfg */
+    uint8_t notice;                             /* gw_notice_option of the job's bursts */
+    uint8_t class;                              /* of its messages */
+    const struct gw_transport *transport;       /* of flows; must outlive it */
+    const struct gw_transport *parts_transport; /* of calls with parts, one for blasts; must outlive
+                                                   it. NULL: such calls are refused */
+    uint32_t mtu;                               /* payload bytes of a full packet */
+    uint32_t segment;       /* bytes of a collective that travel as one message: a
+                               multiple of 4, at least 8 */
+    uint32_t flows;         /* of a collective at the same time */
+    uint32_t parts_segment; /* of a collective with parts, as `segment`: bounds are kept in each
+                               message, so the longer it is, the finer they are; 0: as `segment` */
+    uint64_t largest;     /* bytes of a message, push or pull with parts, at the most; a longer one
+                             is refused */
+    uint32_t incarnation; /* random, not 0 */
     /* Of stakes. What the job's terms say is filled in, tensors_max, and kernels if it is NULL;
      * window_initial (0: the job's window) and window_min count as the job's window at most. */
     struct gw_worker_cfg worker;
@@ -174,6 +181,13 @@ int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *cal
 
 /* Whether servers can do such a sum. */
 bool gw_via_can(enum gw_via via, const struct gw_call *call);
+
+/*
+ * Elements of a fragment of a call with parts, of a message bytes: as many as fill a packet. 0: the
+ * call cannot have parts (there is no transport for them; its kind, type, size or world; see
+ * docs/bounded-loss.md).
+ */
+uint32_t gw_communicator_fragment(const struct gw_communicator *comm, const struct gw_call *call);
 
 /* Takes an event of the endpoint; false: it is not about this communicator. */
 bool gw_communicator_event(struct gw_communicator *comm, const struct gw_event *event, gw_time now);

@@ -51,6 +51,8 @@ bool gw_communicator_takes(const struct gw_communicator *comm, const struct gw_c
 {
     if (call->kind >= GW_CALL_KINDS || call->via >= GW_VIAS || !has_memory(comm, call))
         return false;
+    if (call->parts && !gw_communicator_takes_parts(comm, call))
+        return false;
     if (call->kind == GW_CALL_BARRIER)
         return true;
     if (call->count == 0 || call->count > GW_COMMUNICATOR_COUNT_MAX)

@@ -2,8 +2,9 @@
  * Collectives by flows: what waits for a run and for a way to the next rank, and without payload
  * what comes before its time. See communicator.h, and ranks/coll_run.h for what a run does.
  *
- * Two overlap, so that one has something to send while the other waits. They begin in the order of
- * the calls, and the number of each is in the tags of its messages.
+ * Two overlap, so that one has something to send while the other waits, and two of those with
+ * parts. They begin in the order of the calls, and the number of each is in the tags of its
+ * messages.
  *
  * Ranks that make different calls at the same turn must not combine what they bring. A message of
  * another length is refused; what lengths do not tell, is in the tags: where they begin depends on
@@ -37,12 +38,40 @@ struct gw_coll_run_cfg gw_communicator_run_cfg(const struct gw_communicator_cfg 
     };
 }
 
+/* Segments are whole packets. */
+struct gw_coll_run_cfg gw_communicator_parts_cfg(const struct gw_communicator_cfg *cfg)
+{
+    struct gw_coll_run_cfg parts = gw_communicator_run_cfg(cfg);
+    if (!cfg->parts_transport || cfg->mtu == 0)
+        return parts;
+    uint32_t segment = cfg->parts_segment ? cfg->parts_segment : cfg->segment;
+    segment = segment > cfg->mtu ? segment : cfg->mtu;
+    parts.parts_transport = cfg->parts_transport;
+    parts.mtu = cfg->mtu;
+    parts.segment = (segment + 3) & ~UINT32_C(3);
+    if (cfg->world > 1 && cfg->world <= GW_COMMUNICATOR_DIRECT_MAX)
+        parts.lanes_max = gw_coll_run_lanes(&gw_coll_direct, cfg->rank, cfg->world);
+    return parts;
+}
+
+uint32_t gw_communicator_run_count(const struct gw_communicator_cfg *cfg)
+{
+    return (cfg->parts_transport ? 2 : 1) * GW_COMMUNICATOR_RUNS;
+}
+
+struct gw_coll_run_cfg gw_communicator_cfg_of(const struct gw_communicator_cfg *cfg, uint32_t run)
+{
+    return run < GW_COMMUNICATOR_RUNS ? gw_communicator_run_cfg(cfg)
+                                      : gw_communicator_parts_cfg(cfg);
+}
+
 void gw_communicator_meet(struct gw_communicator *comm, gw_time now)
 {
-    struct gw_coll_run_cfg cfg = gw_communicator_run_cfg(&comm->cfg);
-    cfg.addresses = gw_mesh_addresses(comm->mesh);
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
-        comm->runs[i].run = gw_coll_run_init(comm->run_memory[i], &cfg, comm->cfg.endpoint);
+    for (uint32_t i = 0; i < comm->run_count; i++) {
+        struct gw_coll_run_cfg cfg = gw_communicator_cfg_of(&comm->cfg, i);
+        cfg.addresses = gw_mesh_addresses(comm->mesh);
+        comm->runs[i].run = gw_coll_run_init(comm->runs[i].memory, &cfg, comm->cfg.endpoint);
+    }
     uint32_t left = 0;
     for (uint32_t i = 0; i < comm->kept_count; i++) {
         const struct gw_event *event = &comm->kept[i];
@@ -76,6 +105,12 @@ static struct gw_coll_call collective_of(struct gw_communicator *comm, uint32_t 
         .root = has_root ? call->peer : 0,
     };
     struct gw_tensor *tensor = &collective.tensor;
+    if (call->parts) {
+        collective.parts = call->parts;
+        collective.fragment = gw_communicator_fragment(comm, call);
+    }
+    if (call->parts && call->kind == GW_CALL_ALLREDUCE)
+        collective.coll = gw_communicator_parts_coll(call);
     if (call->kind == GW_CALL_BROADCAST)
         tensor->in = call->out;
     if (call->kind == GW_CALL_BROADCAST || call->kind == GW_CALL_ALLGATHER)
@@ -89,14 +124,20 @@ static struct gw_coll_call collective_of(struct gw_communicator *comm, uint32_t 
     return collective;
 }
 
+static uint64_t tags_of(const struct gw_communicator *comm, const struct gw_coll_call *call)
+{
+    const struct gw_coll_run_cfg run =
+        gw_communicator_cfg_of(&comm->cfg, call->parts ? GW_COMMUNICATOR_RUNS : 0);
+    return gw_coll_call_tags(call, run.world, run.segment, run.flows);
+}
+
 bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t number)
 {
     const struct gw_communicator_cfg *cfg = &comm->cfg;
     const struct gw_coll_call call = collective_of(comm, number);
     const struct gw_coll_seat seat = {.rank = cfg->rank, .world = cfg->world};
     return gw_coll_call_is_valid(&call, seat, gw_communicator_has_payload(comm)) &&
-           gw_coll_call_tags(&call, cfg->world, cfg->segment, cfg->flows) <=
-               UINT64_C(1) << GW_MESH_SEGMENT_BITS;
+           tags_of(comm, &call) <= UINT64_C(1) << GW_MESH_SEGMENT_BITS;
 }
 
 /*
@@ -107,13 +148,14 @@ bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t num
 static uint32_t first_tag(const struct gw_communicator *comm, const struct gw_call *call,
                           const struct gw_coll_call *collective, uint32_t number)
 {
-    const struct gw_communicator_cfg *cfg = &comm->cfg;
     const struct gw_tensor *tensor = &collective->tensor;
-    uint64_t tags = gw_coll_call_tags(collective, cfg->world, cfg->segment, cfg->flows);
+    uint64_t tags = tags_of(comm, collective);
     uint32_t room = 0;
     while (UINT64_C(1) << room < tags)
         room++;
-    uint64_t kind = (uint64_t)collective->root << 24 | (uint64_t)call->kind << 16 |
+    bool is_direct = collective->coll == &gw_coll_direct;
+    uint64_t kind = (uint64_t)(collective->parts != NULL) << 63 | (uint64_t)is_direct << 62 |
+                    (uint64_t)collective->root << 24 | (uint64_t)call->kind << 16 |
                     (uint64_t)tensor->type << 8 | tensor->op;
     uint32_t places = UINT32_C(1) << (GW_MESH_SEGMENT_BITS - room);
     uint32_t place = (uint32_t)(gw_mix64(gw_mix64(tags) + kind) % places);
@@ -162,31 +204,63 @@ static void look_at(struct gw_communicator *comm, struct gw_communicator_run *ru
     run->is_running = false;
     if (status.state == GW_COLL_RUN_DONE)
         gw_communicator_end(comm, run->slot,
-                            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE});
+                            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE,
+                                                            .missing = status.missing});
     else
         gw_communicator_fail_ranks(comm, status.reason, status.about, now);
 }
 
-/* Whether a collective can begin, as far as it is not for a run to be free. */
-static bool can_begin(struct gw_communicator *comm)
+/* A rank that a collective sends to and that cannot be reached; `world`: none. With parts these are
+ * all ranks, if their number allows it: for results, or to agree on them. */
+static uint32_t unreached(struct gw_communicator *comm, bool has_parts, bool wants)
 {
-    return comm->collectives.queue.count &&
-           gw_mesh_reaches(comm->mesh, gw_communicator_next(comm), true);
+    uint32_t world = comm->cfg.world, missing = world;
+    uint32_t count = has_parts && world <= GW_COMMUNICATOR_DIRECT_MAX ? world : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t rank = (gw_communicator_next(comm) + i) % world;
+        if (!gw_mesh_reaches(comm->mesh, rank, wants) && missing == world)
+            missing = rank;
+    }
+    return missing;
+}
+
+/* Whether the next collective has parts; there is one. */
+static bool has_parts(const struct gw_communicator *comm)
+{
+    uint32_t slot = comm->collectives.slots[comm->collectives.queue.head];
+    return comm->slots[slot].call.parts != NULL;
+}
+
+uint32_t gw_communicator_unreached(struct gw_communicator *comm)
+{
+    return comm->collectives.queue.count ? unreached(comm, has_parts(comm), false)
+                                         : comm->cfg.world;
+}
+
+/* Whether the run, which is free, can begin the next collective. */
+static bool can_begin(struct gw_communicator *comm, const struct gw_communicator_run *run)
+{
+    bool is_for_parts = run - comm->runs >= GW_COMMUNICATOR_RUNS;
+    return comm->collectives.queue.count && has_parts(comm) == is_for_parts &&
+           unreached(comm, is_for_parts, true) == comm->cfg.world;
 }
 
 void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now)
 {
-    for (uint32_t i = 0; comm->has_met && i < GW_COMMUNICATOR_RUNS; i++) {
+    uint32_t begun = comm->collectives_begun;
+    for (uint32_t i = 0; comm->has_met && i < comm->run_count; i++) {
         struct gw_communicator_run *run = &comm->runs[i];
         if (run->is_running)
             look_at(comm, run, now);
-        while (comm->state != GW_COMMUNICATOR_OVER && !run->is_running && can_begin(comm)) {
+        while (comm->state != GW_COMMUNICATOR_OVER && !run->is_running && can_begin(comm, run)) {
             begin(comm, run, now);
             look_at(comm, run, now);
         }
         if (run->is_running) /* if a way has broken, another one is wanted */
-            gw_mesh_reaches(comm->mesh, gw_communicator_next(comm), true);
+            unreached(comm, i >= GW_COMMUNICATOR_RUNS, true);
     }
+    if (begun != comm->collectives_begun) /* the next one may be for a run that was passed over */
+        gw_communicator_advance_runs(comm, now);
 }
 
 /* Makes room for another event, and doubles it. False: there is none. */
@@ -222,7 +296,7 @@ bool gw_communicator_runs_event(struct gw_communicator *comm, const struct gw_ev
                                 gw_time now)
 {
     bool is_known = false;
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
+    for (uint32_t i = 0; i < comm->run_count; i++)
         if (comm->runs[i].is_running)
             is_known |= gw_coll_run_event(comm->runs[i].run, event, now);
     bool is_collective = event->tag < GW_MESH_TAG_MESSAGE;
@@ -239,7 +313,7 @@ bool gw_communicator_runs_event(struct gw_communicator *comm, const struct gw_ev
 gw_time gw_communicator_runs_deadline(const struct gw_communicator *comm)
 {
     gw_time at = GW_TIME_NEVER;
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++) {
+    for (uint32_t i = 0; i < comm->run_count; i++) {
         const struct gw_communicator_run *run = &comm->runs[i];
         gw_time own = run->is_running ? gw_coll_run_deadline(run->run) : GW_TIME_NEVER;
         at = gw_deadline_before(own, at) ? own : at;
@@ -249,14 +323,14 @@ gw_time gw_communicator_runs_deadline(const struct gw_communicator *comm)
 
 void gw_communicator_expire_runs(struct gw_communicator *comm, gw_time now)
 {
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
+    for (uint32_t i = 0; i < comm->run_count; i++)
         if (comm->runs[i].is_running)
             gw_coll_run_expire(comm->runs[i].run, now);
 }
 
 void gw_communicator_drop_runs(struct gw_communicator *comm)
 {
-    for (uint32_t i = 0; i < GW_COMMUNICATOR_RUNS; i++)
+    for (uint32_t i = 0; i < comm->run_count; i++)
         if (comm->runs[i].is_running) {
             gw_coll_run_fini(comm->runs[i].run);
             comm->runs[i].is_running = false;

@@ -32,6 +32,7 @@ void gw_communicator_drop_all(struct gw_communicator *comm)
     for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++) {
         gw_allocator_give(&comm->cfg.allocator, comm->slots[i].aside);
         comm->slots[i].aside = NULL;
+        gw_communicator_end_parts(comm, &comm->slots[i]);
     }
 }
 
@@ -96,9 +97,7 @@ static uint32_t awaited(struct gw_communicator *comm)
     uint32_t rank = gw_messages_awaited(comm->messages);
     if (rank == comm->cfg.world)
         rank = gw_store_awaited(comm->store);
-    if (rank == comm->cfg.world && comm->collectives.queue.count && !reaches_next(comm, false))
-        rank = gw_communicator_next(comm);
-    return rank;
+    return rank < comm->cfg.world ? rank : gw_communicator_unreached(comm);
 }
 
 void gw_communicator_watch(struct gw_communicator *comm, gw_time now)

@@ -17,7 +17,7 @@
 #include "core/ranks/messages.h"
 
 enum {
-    GW_COMMUNICATOR_RUNS = 2, /* collectives by flows that overlap */
+    GW_COMMUNICATOR_RUNS = 2, /* collectives by flows that overlap; and of those with parts */
     GW_COMMUNICATOR_STAKES_MAX = 2 * GW_COMMUNICATOR_SERVERS_MAX,
     /* Each call has one event; besides, OPEN and the last one. */
     GW_COMMUNICATOR_EVENTS_MAX = GW_COMMUNICATOR_CALLS_MAX + 2,
@@ -61,6 +61,9 @@ struct gw_call_slot {
     uint32_t parts; /* begun, without a result */
     void *aside;    /* where the result of a reduce goes at those who do not want it; or NULL */
     int32_t token;  /* what a barrier adds up */
+    struct gw_parts terms; /* of a call with parts; what the caller does not want to know is in
+                              `notes` */
+    void *notes;
     bool is_busy;
 };
 
@@ -72,6 +75,7 @@ struct gw_call_row {
 
 struct gw_communicator_run {
     struct gw_coll_run *run;
+    void *memory; /* of it */
     uint32_t slot;
     uint32_t number; /* of the collective, as in its tags */
     bool is_running;
@@ -99,8 +103,8 @@ struct gw_communicator {
     struct gw_call_row sums[GW_VIA_RING]; /* by servers, that have not begun; by via */
     struct gw_call_row collectives;       /* by flows, that have not begun */
 
-    struct gw_communicator_run runs[GW_COMMUNICATOR_RUNS];
-    void *run_memory[GW_COMMUNICATOR_RUNS];
+    struct gw_communicator_run runs[2 * GW_COMMUNICATOR_RUNS]; /* those for parts are the last */
+    uint32_t run_count;
     uint32_t collectives_begun;
     struct gw_event *kept; /* without payload: what came before its time */
     uint32_t kept_count, kept_room;
@@ -181,10 +185,33 @@ void gw_communicator_begin_sums(struct gw_communicator *comm, gw_time now);
 /* A part of one is there. */
 void gw_communicator_part_done(struct gw_communicator *comm, uint32_t slot);
 
+/* communicator_parts.c */
+
+/* Whether a call with parts can be done, as far as it is for its parts. */
+bool gw_communicator_takes_parts(const struct gw_communicator *comm, const struct gw_call *call);
+/* Whether a call is a collective by flows because of its parts. */
+bool gw_communicator_is_by_parts(const struct gw_call *call);
+/* The schedule by which an all-reduce with parts goes. */
+const struct gw_coll_ops *gw_communicator_parts_coll(const struct gw_call *call);
+/* Copies the terms of a call that begins, with memory for what the caller does not want to know.
+ * Returns 0 or GW_ERR_NO_MEMORY. */
+int gw_communicator_begin_parts(struct gw_communicator *comm, uint32_t slot);
+/* A sum by servers is there: nothing is missing of its results. */
+void gw_communicator_note_sums(const struct gw_communicator *comm, struct gw_call_slot *slot);
+/* Gives that memory back. */
+void gw_communicator_end_parts(struct gw_communicator *comm, struct gw_call_slot *slot);
+/* Packets of the longest message that may lose a part. */
+uint32_t gw_communicator_packets_max(const struct gw_communicator_cfg *cfg);
+
 /* communicator_collectives.c */
 
-/* What a run is made with. */
+/* What a run is made with, one for parts too. */
 struct gw_coll_run_cfg gw_communicator_run_cfg(const struct gw_communicator_cfg *cfg);
+struct gw_coll_run_cfg gw_communicator_parts_cfg(const struct gw_communicator_cfg *cfg);
+/* How many runs there are. */
+uint32_t gw_communicator_run_count(const struct gw_communicator_cfg *cfg);
+/* What the run of this number is made with. */
+struct gw_coll_run_cfg gw_communicator_cfg_of(const struct gw_communicator_cfg *cfg, uint32_t run);
 /* The addresses of ranks are known: makes runs. */
 void gw_communicator_meet(struct gw_communicator *comm, gw_time now);
 /* Whether a call can be a collective by flows: also if its segments can be numbered. */
@@ -194,6 +221,8 @@ void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now);
 /* Hands a flow's event to runs; true: it is one's. */
 bool gw_communicator_runs_event(struct gw_communicator *comm, const struct gw_event *event,
                                 gw_time now);
+/* A rank that the next collective cannot reach yet; `world`: none. */
+uint32_t gw_communicator_unreached(struct gw_communicator *comm);
 gw_time gw_communicator_runs_deadline(const struct gw_communicator *comm);
 void gw_communicator_expire_runs(struct gw_communicator *comm, gw_time now);
 /* Memory of their calls is the callers' again. */

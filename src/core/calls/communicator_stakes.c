@@ -138,8 +138,8 @@ static bool is_possible(const struct gw_communicator *comm, const struct gw_stak
                         const struct gw_worker_cfg *worker)
 {
     const struct gw_communicator_cfg *cfg = &comm->cfg;
-    return (uint64_t)worker->values * sizeof(int32_t) <= cfg->mtu && worker->world == cfg->world &&
-           worker->window_max <= GW_AGG_WINDOW_MAX && gw_member_rank(stake->member) == cfg->rank;
+    return (uint64_t)worker->values * sizeof(int32_t) <= cfg->mtu && worker->world == cfg->world && worker->window_max <= GW_AGG_WINDOW_MAX &&
+           gw_member_rank(stake->member) == cfg->rank;
 }
 
 /* The first epoch has begun: makes the worker by the job's terms. */
@@ -149,6 +149,7 @@ static bool make_worker(struct gw_communicator *comm, struct gw_stake *stake)
     cfg.tensors_max = GW_COMMUNICATOR_CALLS_MAX;
     if (!cfg.kernels)
         cfg.kernels = comm->cfg.kernels;
+    cfg.takes_bounds = comm->cfg.parts_transport && cfg.keeps_results;
     gw_member_worker_cfg(stake->member, &cfg);
     if (cfg.window_initial == 0 || cfg.window_initial > cfg.window_max)
         cfg.window_initial = cfg.window_max;

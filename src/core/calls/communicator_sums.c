@@ -22,6 +22,10 @@ static struct gw_tensor tensor_of(struct gw_communicator *comm, uint32_t number)
         .op = call->op,
         .tag = number,
     };
+    if (call->parts) {
+        tensor.bound = call->parts->bound;
+        tensor.counts = call->parts->counts;
+    }
     if (call->kind != GW_CALL_BARRIER)
         return tensor;
     tensor.in = tensor.out = gw_communicator_has_payload(comm) ? &slot->token : NULL;
@@ -64,6 +68,12 @@ static int begin_part(struct gw_communicator *comm, const struct gw_stake *first
     tensor.in = at(tensor.in, offset);
     tensor.out = at(tensor.out, offset);
     tensor.count = share.count;
+    if (slot->call.parts && first->values != gw_communicator_fragment(comm, &slot->call)) {
+        tensor.bound = 0; /* the job's fragments are not those that the caller knows */
+        tensor.counts = NULL;
+    } else if (tensor.counts) {
+        tensor.counts += share.first / first->values;
+    }
     int error = gw_worker_reduce(first[slot->next].worker, &tensor, now);
     slot->parts += error == GW_OK;
     return error;
@@ -110,7 +120,9 @@ void gw_communicator_part_done(struct gw_communicator *comm, uint32_t number)
     struct gw_call_slot *slot = &comm->slots[number];
     GW_ASSERT(slot->parts > 0);
     slot->parts--;
-    if (slot->parts == 0 && slot->next == comm->cfg.server_count)
-        gw_communicator_end(comm, number,
-                            &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE});
+    if (slot->parts != 0 || slot->next != comm->cfg.server_count)
+        return;
+    gw_communicator_note_sums(comm, slot);
+    gw_communicator_end(comm, number,
+                        &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE});
 }

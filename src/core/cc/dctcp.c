@@ -112,6 +112,9 @@ static const struct gw_param params[] = {
 
 static const struct gw_preset presets[] = {
     {.name = "dlcp", .settings = "", .help = "as DLCP is compared with it: the defaults"},
+    {.name = "pias",
+     .settings = "initial=70",
+     .help = "as PIAS simulates it: a bdp of 10 Gb/s and 85.2 us at once"},
 };
 
 const struct gw_cc_ops gw_cc_dctcp = {

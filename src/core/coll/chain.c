@@ -36,6 +36,11 @@ static uint32_t relays(uint32_t n)
     return n - 2;
 }
 
+static uint32_t hops(uint32_t n)
+{
+    return n - 1;
+}
+
 /* Step `at` of the worker that has `place` others before it. */
 static struct gw_coll_step pass(uint32_t rank, uint32_t n, uint32_t place, uint32_t at,
                                 uint64_t count)
@@ -79,6 +84,7 @@ const struct gw_coll_ops gw_coll_chain_broadcast = {
     .steps = steps,
     .rounds = rounds,
     .relays = relays,
+    .hops = hops,
     .step = broadcast_step,
     .largest = largest,
 };
@@ -92,6 +98,7 @@ const struct gw_coll_ops gw_coll_chain_reduce = {
     .steps = steps,
     .rounds = rounds,
     .relays = relays,
+    .hops = hops,
     .step = reduce_step,
     .largest = largest,
 };

@@ -50,7 +50,8 @@ enum gw_coll_kind {
 
 /* What becomes of what arrives. */
 enum gw_coll_merge {
-    GW_COLL_COMBINE,  /* combined with the worker's own, it is sent off by a later step */
+    GW_COLL_COMBINE,  /* combined with the worker's own, it is sent off by a later step, or more is
+                         combined with it */
     GW_COLL_COMPLETE, /* combined with the worker's own, it is the result */
     GW_COLL_COPY,     /* it is the result, or the value */
 };
@@ -74,6 +75,9 @@ struct gw_coll_ops {
     uint32_t (*rounds)(uint32_t n); /* at most as many */
     uint32_t (*relays)(uint32_t n); /* how many wait for one another, with nothing to send, when it
                                        begins; NULL: none */
+    /* Messages that a value passes at the most until it is in its result and, of an all-reduce, as
+     * many again until the result is everywhere. All of a step's range counts as one message. */
+    uint32_t (*hops)(uint32_t n);
     /* `root` is of a broadcast or reduce. */
     struct gw_coll_step (*step)(uint32_t rank, uint32_t n, uint32_t root, uint32_t step,
                                 uint64_t count);
@@ -95,6 +99,9 @@ static inline bool gw_coll_keeps_own(enum gw_coll_kind kind)
 
 /* The schedule of a kind: a ring, or a chain along it. Each worker sends to the next rank alone. */
 const struct gw_coll_ops *gw_coll_for(enum gw_coll_kind kind);
+
+/* The all-reduce by which each worker sends to all others: the fewest hops. */
+extern const struct gw_coll_ops gw_coll_direct;
 
 /* The schedules of all-reduce, to choose from. */
 extern const struct gw_registry gw_coll_registry;

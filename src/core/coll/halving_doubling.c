@@ -68,6 +68,7 @@ const struct gw_coll_ops gw_coll_halving_doubling = {
     .allows = allows,
     .steps = steps,
     .rounds = steps,
+    .hops = log2_of,
     .step = step,
     .largest = largest,
 };

@@ -90,6 +90,7 @@ const struct gw_coll_ops gw_coll_ring = {
     .allows = allows,
     .steps = both,
     .rounds = both,
+    .hops = half,
     .step = step,
     .largest = largest,
 };
@@ -102,6 +103,7 @@ const struct gw_coll_ops gw_coll_ring_scatter = {
     .allows = allows,
     .steps = half,
     .rounds = half,
+    .hops = half,
     .step = scatter_step,
     .largest = largest,
 };
@@ -114,6 +116,7 @@ const struct gw_coll_ops gw_coll_ring_gather = {
     .allows = allows,
     .steps = half,
     .rounds = half,
+    .hops = half,
     .step = gather_step,
     .largest = largest,
 };

@@ -65,6 +65,7 @@ static void run(struct gw_coordinator *co, gw_time now)
         .epoch = co->epoch,
         .levels = (uint8_t)co->tree.levels,
         .first_seq = first_seq,
+        .is_fresh = !has_history,
         .places = co->tree.places,
     };
     gw_server_begin(co->cfg.server, &epoch);

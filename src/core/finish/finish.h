@@ -21,6 +21,7 @@
 struct gw_finish_sample {
     uint32_t total;   /* of the message; the last may be shorter than the others */
     uint32_t arrived; /* each counted once */
+    uint32_t tag;     /* of the message */
     uint32_t lost;    /* will not come any more; arrived + lost <= total */
     gw_q16 bound;     /* of the sender: no larger part may be missing, whatever the receiver finds;
                          GW_Q16_ONE: it has named none */
@@ -32,10 +33,17 @@ struct gw_finish_ops {
     bool (*is_enough)(const void *cfg, const struct gw_finish_sample *sample);
 };
 
+enum {
+    GW_FINISH_CFG_MAX = 64, /* bytes of options: each message that may lose a part has its own */
+};
+
 /* A policy with its options. Immutable while flows use it, and shared by any number of them. */
 struct gw_finish {
     const struct gw_finish_ops *ops;
-    union gw_algo_cfg cfg;
+    union {
+        uint64_t align;
+        unsigned char bytes[GW_FINISH_CFG_MAX];
+    } cfg;
 };
 
 extern const struct gw_registry gw_finish_registry;

@@ -13,7 +13,7 @@ struct bound_cfg {
     gw_q16 bound;
 };
 
-_Static_assert(sizeof(struct bound_cfg) <= sizeof(union gw_algo_cfg), "options fit");
+_Static_assert(sizeof(struct bound_cfg) <= GW_FINISH_CFG_MAX, "options fit");
 
 static bool bound_is_enough(const void *config, const struct gw_finish_sample *sample)
 {

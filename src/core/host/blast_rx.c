@@ -340,7 +340,11 @@ static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct
     blast->heard_at = now;
     ep->stats.progress++;
     const struct gw_finish_sample sample = {
-        .total = blast->total, .arrived = blast->arrived, .bound = blast->bound};
+        .total = blast->total,
+        .arrived = blast->arrived,
+        .tag = blast->tag,
+        .bound = blast->bound,
+    };
     if (gw_finish_is_enough(blast->finish, &sample))
         be_enough(ep, blast, now);
 }

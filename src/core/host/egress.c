@@ -1,6 +1,6 @@
 /*
  * The endpoint's egress: what leaves next by a port. Control first, then the highest class, then
- * round robin over the senders of that class, one train each.
+ * round robin over the senders of the lowest rank in that class, one train each.
  *
  * A sender is in its ring while it may have something to send. Whether it really may is asked when
  * its turn comes, so a window that shrinks costs nothing here.
@@ -22,21 +22,33 @@ void gw_egress_control(struct gw_endpoint *ep, struct gw_pkt *pkt)
     gw_node_report(&ep->node, port, &egress->is_ready);
 }
 
+/* Puts the sender into the ring of its class, behind all that are as urgent. */
+static void ring_insert(struct gw_egress *egress, struct gw_sender *sender)
+{
+    struct gw_sender **tail = &egress->ring_tail[sender->class];
+    if (!(egress->classes & 1u << sender->class)) {
+        egress->classes |= (uint8_t)(1u << sender->class);
+        sender->ring_next = sender;
+        *tail = sender;
+        return;
+    }
+    struct gw_sender *before = *tail;
+    if (sender->rank >= before->rank)
+        *tail = sender;
+    else
+        while (before->ring_next->rank <= sender->rank)
+            before = before->ring_next;
+    sender->ring_next = before->ring_next;
+    before->ring_next = sender;
+}
+
 void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender)
 {
     if (sender->in_ring)
         return;
     sender->in_ring = true;
     struct gw_egress *egress = &ep->egress[sender->port];
-    struct gw_sender **tail = &egress->ring_tail[sender->class];
-    if (egress->classes & 1u << sender->class) {
-        sender->ring_next = (*tail)->ring_next;
-        (*tail)->ring_next = sender;
-    } else {
-        sender->ring_next = sender;
-        egress->classes |= (uint8_t)(1u << sender->class);
-    }
-    *tail = sender;
+    ring_insert(egress, sender);
     gw_node_report(&ep->node, sender->port, &egress->is_ready);
 }
 
@@ -54,16 +66,22 @@ struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_payload)
     return pkt;
 }
 
-/* Removes the sender behind `before` from its ring. */
-static void ring_remove_after(struct gw_egress *egress, struct gw_sender *before)
+/* Removes the sender behind `before` from the ring of `class`. */
+static void ring_remove_after(struct gw_egress *egress, uint32_t class, struct gw_sender *before)
 {
     struct gw_sender *sender = before->ring_next;
-    struct gw_sender **tail = &egress->ring_tail[sender->class];
+    struct gw_sender **tail = &egress->ring_tail[class];
     if (before == sender)
-        egress->classes &= (uint8_t) ~(1u << sender->class);
+        egress->classes &= (uint8_t) ~(1u << class);
     else if (*tail == sender)
         *tail = before;
     before->ring_next = sender->ring_next;
+}
+
+static void leave_after(struct gw_egress *egress, uint32_t class, struct gw_sender *before)
+{
+    struct gw_sender *sender = before->ring_next;
+    ring_remove_after(egress, class, before);
     sender->in_ring = false;
     sender->train_left = 0;
 }
@@ -75,7 +93,20 @@ void gw_egress_leave(struct gw_endpoint *ep, struct gw_sender *sender)
     struct gw_sender *before = sender;
     while (before->ring_next != sender)
         before = before->ring_next;
-    ring_remove_after(&ep->egress[sender->port], before);
+    leave_after(&ep->egress[sender->port], sender->class, before);
+}
+
+/* The first of the ring of `class` has sent a train: it goes to where it belongs now. */
+static void ring_turn(struct gw_egress *egress, uint32_t class)
+{
+    struct gw_sender **tail = &egress->ring_tail[class];
+    struct gw_sender *sender = (*tail)->ring_next;
+    if (sender->class == class && sender->rank >= (*tail)->rank) {
+        *tail = sender;
+        return;
+    }
+    ring_remove_after(egress, class, *tail);
+    ring_insert(egress, sender);
 }
 
 /* One train, or the part of it that `max` allows, of the first in the ring that can send. */
@@ -97,9 +128,9 @@ static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, ui
                 break;
         }
         if (!can_send)
-            ring_remove_after(egress, *tail);
+            leave_after(egress, class, *tail);
         else if (sender->train_left == 0)
-            *tail = sender;
+            ring_turn(egress, class);
     }
     return count;
 }

@@ -11,7 +11,8 @@ struct gw_endpoint;
 
 /*
  * Whatever has packets of its own to send by a port: a flow's sender half, or an application.
- * First member of each, which sets ops, port and class; the rest is the endpoint's.
+ * First member of each, which sets ops, port, class and rank; the rest is the endpoint's. In the
+ * ring the latter two may change in emit() alone, and the class only at the end of a train.
  */
 struct gw_sender {
     const struct gw_sender_ops {
@@ -21,6 +22,7 @@ struct gw_sender {
         struct gw_pkt *(*emit)(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now);
     } * ops;
     struct gw_sender *ring_next; /* of the same port and class that wants to send */
+    uint32_t rank;               /* lower goes first within a class; 0 for most */
     uint32_t train_left;         /* packets that the running train may still take */
     uint16_t entropy;            /* of the running train */
     uint16_t port;

@@ -204,6 +204,17 @@ static void probe(struct gw_endpoint *ep, struct gw_tx_flow *flow)
         take_back(ep, flow, flow->records[gw_tx_flight_head(ep)].prev);
 }
 
+/* Of all that is in flight, the packet at record `at` alone is not lost yet: its header asks. */
+static void ask(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at, gw_time now)
+{
+    while (flow->records[at].next != gw_tx_flight_head(ep)) {
+        ep->stats.timeouts++;
+        gw_flow_tx_lose(ep, flow, flow->records[at].next, GW_TX_TIMEOUT, now);
+    }
+    flow->is_held = true;
+    gw_flow_tx_ask(ep, flow, at, now);
+}
+
 /* The oldest packet in flight has waited for long enough. */
 static void time_out(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t oldest, gw_time now)
 {
@@ -213,6 +224,10 @@ static void time_out(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t o
         transport->loss->on_timeout(flow->loss_state, transport->loss_cfg.bytes, sent_at, now);
     if (verdict == GW_LOSS_PROBE) {
         probe(ep, flow);
+        return;
+    }
+    if (verdict == GW_LOSS_ASK) {
+        ask(ep, flow, oldest, now);
         return;
     }
     do {

@@ -183,6 +183,7 @@ static bool may_give_up(const struct gw_rx_flow *flow)
         .total = flow->total,
         .arrived = flow->total - flow->lost - 1,
         .lost = flow->lost + 1,
+        .tag = flow->tag,
         .bound = GW_Q16_ONE,
     };
     return flow->finish && flow->finish->ops->is_enough(flow->finish->cfg.bytes, &rest);
@@ -200,7 +201,12 @@ static void give_up(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t se
 static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
 {
     const struct gw_finish_sample sample = {
-        .total = flow->total, .arrived = flow->arrived, .lost = flow->lost, .bound = GW_Q16_ONE};
+        .total = flow->total,
+        .arrived = flow->arrived,
+        .lost = flow->lost,
+        .tag = flow->tag,
+        .bound = GW_Q16_ONE,
+    };
     if (flow->finish->ops->is_enough(flow->finish->cfg.bytes, &sample)) {
         flow->lost = flow->total - flow->arrived;
         flow->cum = flow->total;

@@ -97,6 +97,32 @@ static bool is_early(const struct gw_tx_flow *flow, gw_time now)
     return (flow->pace || flow->is_held) && gw_time_before(now, flow->pace_at);
 }
 
+/* Of packet `seq`, of a flow that tags. */
+static struct gw_tag tag_of(const struct gw_tx_flow *flow, uint32_t seq)
+{
+    uint64_t sent = (uint64_t)flow->next * flow->path.mtu;
+    struct gw_tag_sample sample = {
+        .bytes = flow->bytes,
+        .sent = sent < flow->bytes ? sent : flow->bytes,
+        .remains = flow->bytes - (uint64_t)seq * flow->path.mtu,
+        .class = flow->class,
+    };
+    return flow->transport->tag->pick(flow->transport->tag_cfg.bytes, &sample);
+}
+
+/* How urgent what leaves next is decides where in the egress the flow waits. A train has one
+ * class. */
+static void tag_next(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
+{
+    if (!flow->transport->tag || !gw_tx_has_work(ep, flow))
+        return;
+    struct gw_tag tag = tag_of(flow, next_seq(ep, flow));
+    flow->sender.rank = tag.rank;
+    if (tag.class != flow->sender.class)
+        flow->sender.train_left = 0;
+    flow->sender.class = tag.class;
+}
+
 /* A flow in the ring whose pace has fallen since waits, too: the ring would let it go without a
  * timer. */
 void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
@@ -106,10 +132,12 @@ void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time no
         gw_egress_leave(ep, &flow->sender);
     if (flow->sender.in_ring || !window_allows(ep, flow))
         return;
-    if (waits)
+    if (waits) {
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->pace_at);
-    else
-        gw_egress_join(ep, &flow->sender);
+        return;
+    }
+    tag_next(ep, flow);
+    gw_egress_join(ep, &flow->sender);
 }
 
 /* Pays for the packet that was just taken; returns its flags. */
@@ -164,6 +192,34 @@ static void end_mixed_train(const struct gw_endpoint *ep, struct gw_tx_flow *flo
         flow->sender.train_left = 0;
 }
 
+/* Packet `seq` as it leaves now, without its payload. */
+static void fill_pkt(const struct gw_endpoint *ep, const struct gw_tx_flow *flow, uint32_t seq,
+                     struct gw_pkt *pkt, gw_time now)
+{
+    uint32_t len = gw_tx_payload(flow, seq);
+    pkt->q = (struct gw_qpkt){
+        .size = len + ep->cfg.hdr,
+        .key = flow->key,
+        .class = flow->sender.class,
+        .ecn = ecn_of(flow, seq),
+        .flags = GW_PKT_TRIMMABLE,
+        .kind = GW_PKT_DATA,
+    };
+    if (flow->transport->tag)
+        pkt->q.rank = tag_of(flow, seq).rank;
+    pkt->src = ep->cfg.address;
+    pkt->dst = flow->peer;
+    pkt->flow = flow->id;
+    pkt->sent_at = now;
+    pkt->seq = seq;
+    pkt->entropy = flow->sender.entropy;
+    pkt->echo_entropy = 0;
+    pkt->data.total = flow->total;
+    pkt->data.len = (uint16_t)len;
+    pkt->data.mss = (uint16_t)flow->path.mtu;
+    pkt->data.tag = flow->tag;
+}
+
 /* The next packet of a flow that can send; NULL when the pool is empty (a timer tries again). */
 static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
@@ -187,29 +243,11 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     flow->is_urged = false;
     gw_endpoint_arm_by(ep, index, gw_time_add(now, flow->rto));
 
-    pkt->q = (struct gw_qpkt){
-        .size = len + ep->cfg.hdr,
-        .key = flow->key,
-        .class = flow->sender.class,
-        .ecn = ecn_of(flow, seq),
-        .flags = GW_PKT_TRIMMABLE,
-        .kind = GW_PKT_DATA,
-    };
+    fill_pkt(ep, flow, seq, pkt, now);
     if (seq == 0 && sender->leads)
         pkt->q.flags |= GW_PKT_HEAD;
     if (flow->transport->grant)
         pkt->q.flags |= pay(flow);
-    pkt->src = ep->cfg.address;
-    pkt->dst = flow->peer;
-    pkt->flow = flow->id;
-    pkt->sent_at = now;
-    pkt->seq = seq;
-    pkt->entropy = sender->entropy;
-    pkt->echo_entropy = 0;
-    pkt->data.total = flow->total;
-    pkt->data.len = (uint16_t)len;
-    pkt->data.mss = (uint16_t)flow->path.mtu;
-    pkt->data.tag = flow->tag;
     if (flow->data)
         memcpy(gw_buf_bytes(ep->pool->bufs, pkt->buf), flow->data + (uint64_t)seq * flow->path.mtu,
                len);
@@ -224,7 +262,30 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     if (flow->important)
         end_mixed_train(ep, flow, pkt->q.ecn);
     ep->stats.data_sent++;
+    tag_next(ep, flow);
     return pkt;
+}
+
+void gw_flow_tx_ask(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at, gw_time now)
+{
+    struct gw_tx_record *record = &flow->records[at];
+    uint32_t seq = gw_tx_seq(ep, flow, at);
+    record->sent = gw_tx_tick(now);
+    record->resent = 1;
+    gw_tx_list_remove(flow->records, at);
+    gw_tx_list_append(flow->records, gw_tx_flight_head(ep), at);
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (!pkt) {
+        ep->stats.pool_empty++;
+        return;
+    }
+    ep->stats.probes++;
+    fill_pkt(ep, flow, seq, pkt, now);
+    pkt->entropy = pick_entropy(flow, ep->cfg.hdr, now);
+    pkt->q.size = ep->cfg.hdr;
+    pkt->q.class = GW_CLASS_CONTROL;
+    pkt->q.flags |= GW_PKT_TRIMMED;
+    gw_egress_control(ep, pkt);
 }
 
 static bool tx_can_send(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now)
@@ -298,6 +359,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     };
     flow->bytes = send->bytes;
     flow->data = send->data;
+    flow->class = send->class;
     flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
     flow->important = send->important;
     flow->bound = send->bound;
@@ -321,6 +383,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->rto = GW_RTO_MAX;
     gw_flow_tx_refresh_rto(ep, flow, now);
     gw_endpoint_arm(ep, gw_tx_index(ep, flow), gw_stall_at(flow->progress_at, ep->cfg.stall));
+    tag_next(ep, flow);
     if (!announce(ep, flow, &send->notice, now))
         gw_flow_tx_wake(ep, flow, now);
 }

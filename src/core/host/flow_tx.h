@@ -81,11 +81,12 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
-    uint8_t ecn;               /* enum gw_ecn; of its data packets, if `important` does not tell */
+    uint8_t class; /* that the message was given; the sender's is that of the next packet */
+    uint8_t ecn;   /* enum gw_ecn; of its data packets, if `important` does not tell */
     const uint64_t *important; /* see struct gw_send, as is the next */
     gw_q16 bound;
     uint32_t given_up; /* packets that the receiver has let go one by one */
-    bool is_held;      /* the receiver is not ready: one packet at a time */
+    bool is_held;      /* the receiver is not ready, or silent: one packet at a time */
     bool is_urged;     /* one packet leaves whatever the window says: a probe, or the first that is
                           resent after a loss was found */
     uint8_t holds;     /* times that it was not, up to a limit */
@@ -162,6 +163,9 @@ static inline bool gw_tx_has_work(const struct gw_endpoint *ep, const struct gw_
 
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
                       gw_time now);
+
+/* The header of the packet in flight at record `at` leaves without its payload. */
+void gw_flow_tx_ask(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at, gw_time now);
 
 /* Joins the egress ring, or waits for its time, if there is something that may be sent. */
 void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);

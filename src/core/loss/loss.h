@@ -22,6 +22,9 @@ enum gw_loss_verdict {
     GW_LOSS_OLDEST, /* the oldest packet is lost; the next one may be as old */
     GW_LOSS_ALL,    /* all that is in flight is lost */
     GW_LOSS_PROBE,  /* nothing yet: one more packet is to leave, for the answer to it */
+    GW_LOSS_ASK,    /* all but the oldest packet is lost; of that the header is to leave, as if a
+                       switch had trimmed it, and nothing else until the receiver says by a NACK
+                       that it lacks the packet */
 };
 
 struct gw_loss_ops {

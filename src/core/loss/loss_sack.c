@@ -198,6 +198,9 @@ static const struct gw_preset presets[] = {
     {.name = "dlcp",
      .settings = "probe=0",
      .help = "as DLCP simulates TCP, in ns-3: 10 ms, no probes"},
+    {.name = "pias",
+     .settings = "rto_min=2ms probe=0",
+     .help = "as PIAS simulates TCP, in ns-2: 2 ms, no probes"},
     {.name = "dlcp-testbed", .settings = "rto_min=5ms", .help = "as DLCP sets the kernel: 5 ms"},
 };
 

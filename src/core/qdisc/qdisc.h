@@ -16,7 +16,7 @@
 #include "core/pkt.h"
 
 enum {
-    GW_QDISC_STATE_MAX = 192, /* bytes of private memory per port */
+    GW_QDISC_STATE_MAX = 16384, /* bytes of private memory per port */
 };
 
 enum gw_qdisc_verdict {
@@ -24,6 +24,10 @@ enum gw_qdisc_verdict {
     GW_QDISC_TRIMMED, /* a packet was trimmed and queued: *victim, which may be the arrival or one
                          queued earlier (then the arrival is queued in full) */
     GW_QDISC_DROPPED, /* *victim is not queued; the caller counts and releases it */
+    GW_QDISC_SHED,    /* the same with an arrival that is unimportant (Not-ECT), and would have
+                         been queued if it were not */
+    GW_QDISC_EVICTED, /* *victim was queued, and is not any more: the caller counts and releases it,
+                         and offers the arrival, untouched so far, again */
 };
 
 /* What a discipline may use besides its own state. */
@@ -60,6 +64,7 @@ struct gw_qdisc_ops {
      * NULL: none of its kind does.
      */
     bool (*mark_at)(void *state, const void *cfg, uint32_t bytes);
+    bool drops_early; /* data, while there is room: not to be used where links hold data back */
 };
 
 /* Cuts the payload off: the packet becomes a control packet of at most `trim_size` bytes. */

@@ -222,11 +222,23 @@ static bool multiply(enum gw_dtype type, void *x, const void *y, uint32_t count)
     }
 }
 
+static void and_bits(void *restrict x, const void *restrict y, uint32_t count)
+{
+    unsigned char *to = x;
+    const unsigned char *from = y;
+    for (size_t i = 0; i < count; i++)
+        to[i] &= from[i];
+}
+
 bool gw_combine(const struct gw_kernels *kernels, const struct gw_combination *how, void *x,
                 const void *y, uint32_t count)
 {
-    GW_ASSERT(gw_op_exists(how->op, how->type));
+    GW_ASSERT(gw_op_exists(how->op, how->type) ||
+              (how->op == GW_OP_AND && how->type == GW_DTYPE_U8));
     switch (how->op) {
+    case GW_OP_AND:
+        and_bits(x, y, count);
+        return true;
     case GW_OP_MIN:
     case GW_OP_MAX:
         extreme(how->type, how->op == GW_OP_MAX, x, y, count);

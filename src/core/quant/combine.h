@@ -1,6 +1,6 @@
 /*
  * Combines the values of two workers, element by element, for schedules among workers alone: every
- * operation of core/tensor.h on every type.
+ * operation of core/tensor.h on every type, and AND on uint8.
  *
  * The sums that switches know too are kernels, which exist for several processors; all else is
  * portable C, the same for all of them. Every result has the same bits on every machine, and

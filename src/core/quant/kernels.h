@@ -76,6 +76,13 @@ struct gw_kernels {
     /* The largest |x[i]| as the bits of a float32, for gw_scale_exponent_max(); a NaN counts as
      * larger than infinity. 0 when there are none. */
     uint32_t (*max_abs[GW_DTYPE_FLOATS])(const void *x, uint32_t count);
+
+    /*
+     * The sum of |x[i]|, for importance.h: lane i % 16 adds x[i], and then lane i of each half adds
+     * that of the other, until there is one. Lanes are float32, of float64 values float64. Infinity
+     * when a value is infinite or NaN, and when a sum does not fit. Count is below 2^24.
+     */
+    gw_real (*sum_abs[GW_DTYPE_MAGNITUDES])(const void *x, uint32_t count);
 };
 
 /* Implementations in order of preference, best first; NULL behind the last, which needs nothing. */

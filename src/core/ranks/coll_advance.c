@@ -9,9 +9,9 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "core/quant/combine.h"
-#include "core/ranks/coll_run_impl.h"
+#include "core/ranks/coll_parts.h"
 
-static unsigned char *segment_of(const struct gw_coll_run *run, const struct gw_coll_place *place)
+unsigned char *gw_coll_run_segment(const struct gw_coll_run *run, const struct gw_coll_place *place)
 {
     return run->segments + (size_t)(place - run->places) * gw_aligned(run->cfg.segment);
 }
@@ -37,21 +37,21 @@ struct gw_coll_lane *gw_coll_run_lane(const struct gw_coll_run *run, uint32_t pe
     return i < run->lane_count ? &run->lanes[i] : NULL;
 }
 
-/* Whether the message is combined in its segment, to be sent on from there. */
-static bool stays_in_segment(const struct gw_coll_run *run, const struct gw_coll_message *message)
+bool gw_coll_run_stays(const struct gw_coll_run *run, const struct gw_coll_message *message)
 {
     return run->keeps_own && message->merge == GW_COLL_COMBINE;
 }
 
-/* Where the message arrives. What completes a result comes there at once, unless the worker's own
- * values are there. */
-static unsigned char *memory_for(const struct gw_coll_run *run, const struct gw_coll_place *place,
-                                 const struct gw_coll_message *message)
+/* What completes a result comes there at once, unless the worker's own values are there. */
+unsigned char *gw_coll_run_memory(const struct gw_coll_run *run, const struct gw_coll_place *place,
+                                  const struct gw_coll_message *message)
 {
+    bool is_copy = message->merge == GW_COLL_COPY;
+    if (is_copy && run->call.parts && run->parts.terms.keeps_own)
+        return gw_coll_run_segment(run, place); /* what is no result must not come there */
     bool is_apart = run->keeps_own && message->merge == GW_COLL_COMPLETE &&
                     gw_coll_call_in(&run->call, message->first) != out_at(run, message);
-    return message->merge == GW_COLL_COPY || is_apart ? out_at(run, message)
-                                                      : segment_of(run, place);
+    return is_copy || is_apart ? out_at(run, message) : gw_coll_run_segment(run, place);
 }
 
 /* Combines what has arrived with the worker's own values. False: a sum or product does not fit. */
@@ -62,8 +62,8 @@ static bool combine(const struct gw_coll_run *run, const struct gw_coll_place *p
     bool is_share = tensor->op == GW_OP_AVERAGE && message->merge == GW_COLL_COMPLETE;
     const struct gw_combination how = {
         .op = tensor->op, .type = tensor->type, .shares = is_share ? run->cfg.world : 1};
-    unsigned char *arrived = memory_for(run, place, message);
-    unsigned char *to = stays_in_segment(run, message) ? arrived : out_at(run, message);
+    unsigned char *arrived = gw_coll_run_memory(run, place, message);
+    unsigned char *to = gw_coll_run_stays(run, message) ? arrived : out_at(run, message);
     const unsigned char *other =
         arrived == to ? gw_coll_call_in(&run->call, message->first) : arrived;
     return gw_combine(run->cfg.kernels, &how, to, other, message->count);
@@ -75,11 +75,13 @@ static bool apply_memory(struct gw_coll_run *run, const struct gw_coll_message *
     struct gw_coll_place *place = gw_coll_run_place(run, message->tag);
     if (!place || place->state != GW_COLL_PLACE_ARRIVED)
         return false;
-    if (message->merge != GW_COLL_COPY && !combine(run, place, message)) {
+    bool fits = run->call.parts ? gw_coll_parts_take(run, place, message)
+                                : message->merge == GW_COLL_COPY || combine(run, place, message);
+    if (!fits) {
         gw_coll_run_fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
         return false;
     }
-    place->state = stays_in_segment(run, message) ? GW_COLL_PLACE_COMBINED : GW_COLL_PLACE_FREE;
+    place->state = gw_coll_run_stays(run, message) ? GW_COLL_PLACE_COMBINED : GW_COLL_PLACE_FREE;
     run->awaited--;
     return true;
 }
@@ -107,8 +109,13 @@ static void post_memory(struct gw_coll_run *run)
         struct gw_coll_lane *lane = &run->lanes[i / run->place_count];
         if (place->state != GW_COLL_PLACE_FREE || !gw_coll_lane_next(&run->row, lane, &message))
             continue;
-        if (gw_endpoint_expect(run->ep, run->cfg.addresses[message.peer], message.tag,
-                               memory_for(run, place, &message), message.bytes) != GW_OK)
+        struct gw_expect expect = {.peer = run->cfg.addresses[message.peer],
+                                   .tag = message.tag,
+                                   .data = gw_coll_run_memory(run, place, &message),
+                                   .bytes = message.bytes};
+        if (run->call.parts)
+            gw_coll_parts_expect(run, place, &message, &expect);
+        if (gw_endpoint_expect_part(run->ep, &expect) != GW_OK)
             return;
         *place = (struct gw_coll_place){
             .bytes = message.bytes, .tag = message.tag, .state = GW_COLL_PLACE_AWAITED};
@@ -154,8 +161,17 @@ static const void *data_of(const struct gw_coll_run *run, const struct gw_coll_m
     if (!run->cfg.kernels)
         return NULL;
     if (place)
-        return segment_of(run, place);
+        return gw_coll_run_segment(run, place);
     return run->keeps_own ? gw_coll_call_in(&run->call, message->first) : out_at(run, message);
+}
+
+/* The first slot that no message under way has. */
+static uint32_t free_slot(const struct gw_coll_run *run)
+{
+    uint64_t taken = 0;
+    for (uint32_t i = 0; i < run->sending; i++)
+        taken |= UINT64_C(1) << run->under_way[i].slot;
+    return (uint32_t)__builtin_ctzll(~taken);
 }
 
 /* Sends what is ready. Without room for it, another event tries again. */
@@ -176,13 +192,17 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
             .path = run->cfg.path,
             .notice = run->cfg.notice,
         };
+        uint32_t slot = free_slot(run);
+        if (run->call.parts)
+            gw_coll_parts_send(run, slot, place, &message, &send);
         int error = gw_endpoint_send(run->ep, &send, &flow, now);
         if (error == GW_ERR_NO_ROOM)
             return;
         GW_ASSERT(error == GW_OK);
         if (place)
             place->state = GW_COLL_PLACE_SENDING;
-        run->under_way[run->sending++] = (struct gw_coll_sending){place, flow, run->sent_count++};
+        run->under_way[run->sending++] =
+            (struct gw_coll_sending){place, flow, run->sent_count++, slot};
         run->sent_to = message.peer;
         run->sent.segment++;
     }
@@ -190,11 +210,17 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
 
 void gw_coll_run_advance(struct gw_coll_run *run, gw_time now)
 {
+    if (run->is_held) {
+        post_memory(run);
+        return;
+    }
     apply_messages(run);
     if (run->status.state != GW_COLL_RUN_RUNNING)
         return;
     post_memory(run);
     send_messages(run, now);
+    if (run->call.parts && !gw_coll_agreement_advance(run, now))
+        return;
     if (gw_coll_run_is_through(run, run->applied) && gw_coll_run_is_through(run, run->sent) &&
         run->sending == 0)
         run->status.state = GW_COLL_RUN_DONE;

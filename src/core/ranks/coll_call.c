@@ -13,7 +13,20 @@ enum {
     FILLS = 64,
     /* ... unless segments were so short that each costs more than that. */
     SHORT_SEGMENT = 16 << 10, /* bytes */
+
 };
+
+/* Elements of a unit, and units of `count` elements. */
+static uint32_t unit_of(const struct gw_coll_call *call)
+{
+    return call->parts ? call->fragment : 1;
+}
+
+static uint64_t units_of(const struct gw_coll_call *call)
+{
+    uint32_t unit = unit_of(call);
+    return call->tensor.count / unit + (call->tensor.count % unit != 0);
+}
 
 /* Whether a worker has `count` elements for each rank. */
 static bool is_of_parts(enum gw_coll_kind kind)
@@ -21,10 +34,23 @@ static bool is_of_parts(enum gw_coll_kind kind)
     return kind == GW_COLL_REDUCE_SCATTER || kind == GW_COLL_ALLGATHER;
 }
 
-/* Elements of the vector. */
+/* Units of the vector. */
 static uint64_t vector_of(const struct gw_coll_call *call, uint32_t world)
 {
-    return call->tensor.count * (is_of_parts(call->coll->kind) ? world : 1);
+    return units_of(call) * (is_of_parts(call->coll->kind) ? world : 1);
+}
+
+uint64_t gw_coll_call_fragments(const struct gw_coll_call *call, uint32_t world)
+{
+    return units_of(call) * (call->coll->kind == GW_COLL_ALLGATHER ? world : 1);
+}
+
+uint64_t gw_coll_call_fragment(const struct gw_coll_call *call, uint32_t rank, uint64_t element)
+{
+    uint64_t count = call->tensor.count;
+    if (call->coll->kind == GW_COLL_REDUCE_SCATTER)
+        element -= rank * count;
+    return element / count * units_of(call) + element % count / call->fragment;
 }
 
 static bool has_in(const struct gw_coll_call *call, uint32_t rank)
@@ -91,9 +117,13 @@ bool gw_coll_call_is_valid(const struct gw_coll_call *call, struct gw_coll_seat 
 {
     const struct gw_tensor *tensor = &call->tensor;
     bool combines = call->coll->kind != GW_COLL_ALLGATHER && call->coll->kind != GW_COLL_BROADCAST;
+    if (call->parts && call->fragment == 0)
+        return false;
     if (call->root >= seat.world || (seat.world > 1 && !call->coll->allows(seat.world)))
         return false;
-    if (tensor->type >= GW_DTYPES || (combines && !gw_op_exists(tensor->op, tensor->type)) ||
+    bool is_and = tensor->op == GW_OP_AND && tensor->type == GW_DTYPE_U8;
+    if (tensor->type >= GW_DTYPES ||
+        (combines && !is_and && !gw_op_exists(tensor->op, tensor->type)) ||
         tensor->count > UINT64_MAX / seat.world / gw_dtype_size(tensor->type))
         return false;
     return has_payload ? memory_is_valid(call, seat) : !tensor->in && !tensor->out;
@@ -104,11 +134,19 @@ static uint32_t segment_of(const struct gw_coll_call *call, uint32_t world, uint
                            uint32_t flows)
 {
     uint32_t relays = world > 1 && call->coll->relays ? call->coll->relays(world) : 0;
-    if (relays == 0)
+    if (relays == 0 || call->parts) /* short ones have no part that may be missing */
         return segment;
     uint64_t share = part_size(call) / FILLS / flows / relays;
     share = share > SHORT_SEGMENT ? share : SHORT_SEGMENT;
     return share < segment ? (uint32_t)share : segment;
+}
+
+/* Elements of a segment, in whole units. */
+static uint32_t values_of(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
+                          uint32_t flows)
+{
+    uint32_t values = segment_of(call, world, segment, flows) / gw_dtype_size(call->tensor.type);
+    return values - values % unit_of(call);
 }
 
 /* Segments of `values` elements in the largest step: equal on all workers, whatever part of it is
@@ -116,23 +154,49 @@ static uint32_t segment_of(const struct gw_coll_call *call, uint32_t world, uint
 static uint64_t segments_of(const struct gw_coll_call *call, uint32_t world, uint32_t values)
 {
     uint64_t largest = world > 1 ? call->coll->largest(world, vector_of(call, world)) : 0;
-    return largest / values + (largest % values != 0);
+    uint32_t units = values / unit_of(call);
+    return largest / units + (largest % units != 0);
+}
+
+bool gw_coll_call_agrees(const struct gw_coll_call *call, uint32_t world,
+                         struct gw_coll_call *agreement)
+{
+    enum { WORD = 64 }; /* bits */
+    const struct gw_parts *parts = call->parts;
+    if (!parts || parts->bound_pull == 0 || parts->keeps_own || call->tensor.count == 0 ||
+        world == 1 || gw_coll_keeps_own(call->coll->kind))
+        return false;
+    uint64_t words = (gw_coll_call_fragments(call, world) + WORD - 1) / WORD;
+    *agreement = (struct gw_coll_call){
+        .coll =
+            world <= GW_COLL_AGREEMENT_DIRECT ? &gw_coll_direct : gw_coll_for(GW_COLL_ALLREDUCE),
+        .tensor = {.count = words * sizeof(uint64_t), .type = GW_DTYPE_U8, .op = GW_OP_AND},
+    };
+    return true;
+}
+
+static uint64_t own_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
+                         uint32_t flows)
+{
+    uint32_t values = values_of(call, world, segment, flows);
+    uint64_t rounds = world > 1 ? call->coll->rounds(world) : 0;
+    return values ? rounds * segments_of(call, world, values) : UINT64_MAX;
 }
 
 uint64_t gw_coll_call_tags(const struct gw_coll_call *call, uint32_t world, uint32_t segment,
                            uint32_t flows)
 {
-    uint32_t size = gw_dtype_size(call->tensor.type);
-    uint32_t values = segment_of(call, world, segment, flows) / size;
-    uint64_t rounds = world > 1 ? call->coll->rounds(world) : 0;
-    return values ? rounds * segments_of(call, world, values) : UINT64_MAX;
+    struct gw_coll_call agreement;
+    uint64_t tags = own_tags(call, world, segment, flows);
+    if (tags == UINT64_MAX || !gw_coll_call_agrees(call, world, &agreement))
+        return tags;
+    return tags + own_tags(&agreement, world, GW_COLL_AGREEMENT_SEGMENT, flows);
 }
 
 int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, uint32_t segment,
                      uint32_t flows, struct gw_coll_row *row)
 {
-    uint32_t size = gw_dtype_size(call->tensor.type);
-    uint32_t values = segment_of(call, seat.world, segment, flows) / size;
+    uint32_t values = values_of(call, seat.world, segment, flows);
     if (gw_coll_call_tags(call, seat.world, segment, flows) > UINT32_MAX)
         return GW_ERR_INVALID;
     uint64_t segments = segments_of(call, seat.world, values);
@@ -142,8 +206,11 @@ int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, 
         .world = seat.world,
         .root = call->root,
         .steps = seat.world > 1 ? call->coll->steps(seat.world) : 0,
-        .count = vector_of(call, seat.world),
-        .element_size = size,
+        .units = vector_of(call, seat.world),
+        .part_units = units_of(call),
+        .part = call->tensor.count,
+        .unit = unit_of(call),
+        .element_size = gw_dtype_size(call->tensor.type),
         .segment_values = values,
         .segments = (uint32_t)segments,
         .lap = gw_coll_keeps_own(call->coll->kind) ? GW_COLL_LAP * flows : (uint32_t)segments,

@@ -5,6 +5,27 @@ enum {
     WORDS = GW_COLL_LATER_MAX / 64,
 };
 
+/* The element that a unit begins with, or behind the last one. */
+static uint64_t element_of(const struct gw_coll_row *row, uint64_t unit)
+{
+    return unit / row->part_units * row->part + unit % row->part_units * row->unit;
+}
+
+struct gw_coll_step gw_coll_row_in_elements(const struct gw_coll_row *row,
+                                            const struct gw_coll_step *in_units)
+{
+    struct gw_coll_step step = *in_units;
+    if (row->units == 0)
+        return step;
+    step.send_first = element_of(row, in_units->send_first);
+    step.send_count =
+        element_of(row, in_units->send_first + in_units->send_count) - step.send_first;
+    step.recv_first = element_of(row, in_units->recv_first);
+    step.recv_count =
+        element_of(row, in_units->recv_first + in_units->recv_count) - step.recv_first;
+    return step;
+}
+
 /* The peers of a step do not depend on root and count. */
 static uint32_t sender_of(const struct gw_coll_ops *coll, uint32_t rank, uint32_t world,
                           uint32_t step)
@@ -91,35 +112,27 @@ bool gw_coll_lane_next(const struct gw_coll_row *row, struct gw_coll_lane *lane,
     return false;
 }
 
-/* The place behind lane->next of the message `tag`; GW_COLL_LATER_MAX: none of the next ones. */
-static uint32_t place_of(const struct gw_coll_row *row, const struct gw_coll_lane *lane,
-                         uint32_t tag, struct gw_coll_message *message)
+bool gw_coll_lane_find(const struct gw_coll_row *row, const struct gw_coll_lane *lane, uint32_t tag,
+                       struct gw_coll_message *message, uint32_t *place)
 {
     struct gw_coll_lane ahead = *lane;
-    for (uint32_t i = 0; i < GW_COLL_LATER_MAX; i++) {
+    for (*place = 0; *place < GW_COLL_LATER_MAX; ++*place) {
         if (!gw_coll_lane_next(row, &ahead, message))
             break;
         if (message->tag == tag)
-            return i;
+            return true;
         ahead.next.segment++;
     }
-    return GW_COLL_LATER_MAX;
+    return false;
 }
 
-bool gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t tag,
-                        uint64_t bytes)
+void gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t place)
 {
     struct gw_coll_message message;
-    uint32_t place = place_of(row, lane, tag, &message);
-    if (place == GW_COLL_LATER_MAX)
-        return true; /* it has been counted, or nobody sends it */
-    if (message.bytes != bytes)
-        return false;
     lane->later[place / 64] |= UINT64_C(1) << (place % 64);
     while (lane->later[0] & 1 && gw_coll_lane_next(row, lane, &message)) {
         lane->next.segment++;
         for (uint32_t w = 0; w < WORDS; w++)
             lane->later[w] = lane->later[w] >> 1 | (w + 1 < WORDS ? lane->later[w + 1] << 63 : 0);
     }
-    return true;
 }

@@ -31,7 +31,10 @@ struct gw_coll_row {
     uint32_t world;
     uint32_t root;
     uint32_t steps;
-    uint64_t count;        /* elements of the vector */
+    uint64_t units;      /* that a vector is cut in: fragments, or elements if nothing is missing */
+    uint64_t part_units; /* of each rank's part of an all-gather or reduce-scatter, else of all */
+    uint64_t part;       /* elements of these */
+    uint32_t unit;       /* elements of a unit, but for the last of a part */
     uint32_t element_size; /* bytes */
     uint32_t segment_values;
     uint32_t segments; /* of the largest step: so far apart are the tags of two rounds */
@@ -64,10 +67,15 @@ struct gw_coll_lane {
                                                places behind it has arrived */
 };
 
+/* The same range in elements. */
+struct gw_coll_step gw_coll_row_in_elements(const struct gw_coll_row *row,
+                                            const struct gw_coll_step *in_units);
+
 /* What a step of this worker moves. */
 static inline struct gw_coll_step gw_coll_row_step(const struct gw_coll_row *row, uint32_t step)
 {
-    return row->coll->step(row->rank, row->world, row->root, step, row->count);
+    struct gw_coll_step move = row->coll->step(row->rank, row->world, row->root, step, row->units);
+    return row->unit == 1 ? move : gw_coll_row_in_elements(row, &move);
 }
 
 /* The tag of what a step moves in the segment at the cursor. */
@@ -95,9 +103,13 @@ bool gw_coll_row_brings(const struct gw_coll_row *row, struct gw_coll_cursor cur
 bool gw_coll_lane_next(const struct gw_coll_row *row, struct gw_coll_lane *lane,
                        struct gw_coll_message *message);
 
-/* Without payload: counts the message `tag` of the lane. False: it has another number of bytes. */
-bool gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t tag,
-                        uint64_t bytes);
+/* Without payload: finds the message `tag` of the lane, and its place behind lane->next. False: it
+ * has been counted, or nobody sends it. */
+bool gw_coll_lane_find(const struct gw_coll_row *row, const struct gw_coll_lane *lane, uint32_t tag,
+                       struct gw_coll_message *message, uint32_t *place);
+
+/* Counts the message at the place. */
+void gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t place);
 
 static inline bool gw_coll_cursor_before(struct gw_coll_cursor a, struct gw_coll_cursor b)
 {

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/stall.h"
-#include "core/ranks/coll_run_impl.h"
+#include "core/ranks/coll_parts.h"
 
 enum {
     SEGMENT_STEP = 4, /* bytes */
@@ -16,7 +16,8 @@ static bool cfg_is_valid(const struct gw_coll_run_cfg *cfg)
     return cfg->rank < cfg->world && cfg->lanes_max <= cfg->world && cfg->segment >= SEGMENT_STEP &&
            cfg->segment <= GW_COLL_RUN_SEGMENT_MAX && cfg->segment % SEGMENT_STEP == 0 &&
            cfg->flows >= 1 && cfg->flows <= GW_COLL_RUN_FLOWS_MAX && cfg->transport &&
-           cfg->class <= GW_CLASS_DATA_MAX && cfg->path.rate_bps != 0;
+           cfg->class <= GW_CLASS_DATA_MAX && cfg->path.rate_bps != 0 &&
+           (!cfg->parts_transport || (cfg->mtu != 0 && cfg->mtu <= cfg->segment));
 }
 
 static struct gw_coll_seat seat_of(const struct gw_coll_run_cfg *cfg)
@@ -34,15 +35,27 @@ uint32_t gw_coll_run_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32
     return gw_coll_lanes(coll, rank, world, NULL, 0);
 }
 
-uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg)
+/* Of the call itself. */
+static uint32_t own_awaits(const struct gw_coll_run_cfg *cfg)
 {
     return lanes_of(cfg) * cfg->flows;
+}
+
+uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg)
+{
+    const struct gw_coll_run_cfg agreement = gw_coll_agreement_cfg(cfg);
+    return own_awaits(cfg) + (cfg->parts_transport ? own_awaits(&agreement) : 0);
+}
+
+uint32_t gw_coll_run_sends(const struct gw_coll_run_cfg *cfg)
+{
+    return cfg->parts_transport ? 2 * cfg->flows : cfg->flows;
 }
 
 /* Places of all lanes: who combines apart from its own values has one lane. */
 static uint32_t places_of(const struct gw_coll_run_cfg *cfg)
 {
-    uint32_t awaits = gw_coll_run_awaits(cfg), apart = GW_COLL_PLACES * cfg->flows;
+    uint32_t awaits = own_awaits(cfg), apart = GW_COLL_PLACES * cfg->flows;
     return awaits > apart ? awaits : apart;
 }
 
@@ -58,6 +71,7 @@ static void run_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *cfg
     run->lanes = gw_arena_take(arena, lanes_of(cfg) * sizeof(*run->lanes));
     run->places = gw_arena_take(arena, places_of(cfg) * sizeof(*run->places));
     run->segments = gw_arena_take(arena, segments_size(cfg));
+    gw_coll_parts_carve(run, cfg, places_of(cfg), arena);
 }
 
 size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg)
@@ -80,6 +94,8 @@ struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg 
     struct gw_coll_run *run = gw_arena_take(&arena, sizeof(*run));
     *run = (struct gw_coll_run){.ep = endpoint, .cfg = *cfg};
     run_carve(run, cfg, &arena);
+    if (cfg->parts_transport)
+        gw_coll_parts_init(run);
     return run;
 }
 
@@ -87,6 +103,8 @@ struct gw_coll_run *gw_coll_run_init(void *memory, const struct gw_coll_run_cfg 
 static void let_go(struct gw_coll_run *run)
 {
     const struct gw_coll_seat seat = seat_of(&run->cfg);
+    if (run->call.parts && run->parts.agrees)
+        gw_coll_run_fini(run->parts.agreement);
     if (!run->cfg.kernels)
         return;
     gw_endpoint_forget(run->ep, run->call.tensor.in, gw_coll_call_in_size(&run->call, seat));
@@ -107,17 +125,22 @@ void gw_coll_run_set_path(struct gw_coll_run *run, const struct gw_path *path)
     run->cfg.path = *path;
     run->cfg.path.window = window;
     run->cfg.path.memory = memory;
+    if (run->parts.agreement)
+        gw_coll_run_set_path(run->parts.agreement, path);
 }
 
 void gw_coll_run_set_notice(struct gw_coll_run *run, const struct gw_notice_terms *notice)
 {
     run->cfg.notice = *notice;
+    if (run->parts.agreement)
+        run->parts.agreement->cfg.notice = *notice;
 }
 
 void gw_coll_run_fini(struct gw_coll_run *run)
 {
     if (run->status.state == GW_COLL_RUN_RUNNING)
         let_go(run);
+    run->status.state = GW_COLL_RUN_IDLE;
 }
 
 uint64_t gw_coll_run_tags(const struct gw_coll_run *run, const struct gw_coll_call *call)
@@ -125,14 +148,16 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, const struct gw_coll_ca
     return gw_coll_call_tags(call, run->cfg.world, run->cfg.segment, run->cfg.flows);
 }
 
-int gw_coll_run_start(struct gw_coll_run *run, const struct gw_coll_call *call, gw_time now)
+static int start(struct gw_coll_run *run, const struct gw_coll_call *call, bool is_held,
+                 gw_time now)
 {
     const struct gw_coll_run_cfg *cfg = &run->cfg;
     const struct gw_coll_seat seat = seat_of(cfg);
     struct gw_coll_row row;
     if (run->status.state == GW_COLL_RUN_RUNNING ||
         !gw_coll_call_is_valid(call, seat, cfg->kernels != NULL) ||
-        gw_coll_call_row(call, seat, cfg->segment, cfg->flows, &row) != GW_OK)
+        gw_coll_call_row(call, seat, cfg->segment, cfg->flows, &row) != GW_OK ||
+        (call->parts && !gw_coll_parts_are_valid(run, call)))
         return GW_ERR_INVALID;
     run->lane_count = gw_coll_lanes(call->coll, cfg->rank, cfg->world, run->lanes, lanes_of(cfg));
     if (run->lane_count > lanes_of(cfg))
@@ -149,10 +174,25 @@ int gw_coll_run_start(struct gw_coll_run *run, const struct gw_coll_call *call, 
     run->applied = run->sent = (struct gw_coll_cursor){0};
     run->sent_to = cfg->rank;
     run->progress_at = now;
-    if (cfg->kernels)
+    run->is_held = is_held;
+    if (cfg->kernels && !is_held)
         gw_coll_call_begin(call, seat);
+    if (call->parts) {
+        gw_coll_parts_begin(run);
+        gw_coll_agreement_begin(run, now);
+    }
     gw_coll_run_advance(run, now);
     return GW_OK;
+}
+
+int gw_coll_run_start(struct gw_coll_run *run, const struct gw_coll_call *call, gw_time now)
+{
+    return start(run, call, false, now);
+}
+
+int gw_coll_run_hold(struct gw_coll_run *run, const struct gw_coll_call *call, gw_time now)
+{
+    return start(run, call, true, now);
 }
 
 /* Only a worker's tensor fails with a reason; its tags are not those of messages. */
@@ -196,20 +236,43 @@ static void sent(struct gw_coll_run *run, const struct gw_event *event)
     run->cfg.path.memory = event->memory;
 }
 
+/* Whether a message of so many bytes is the one that has arrived. */
+static bool fits(const struct gw_coll_run *run, uint64_t bytes, const struct gw_event *event)
+{
+    return run->call.parts ? gw_coll_parts_fit(run, bytes, event) : bytes == event->bytes;
+}
+
+/* With payload; false: it has another number of bytes. */
+static bool take(struct gw_coll_run *run, const struct gw_event *event)
+{
+    struct gw_coll_place *place = find_awaited(run, event);
+    if (!place)
+        return true;
+    if (!fits(run, place->bytes, event))
+        return false;
+    place->state = GW_COLL_PLACE_ARRIVED;
+    return true;
+}
+
+/* The same without. */
+static bool count(struct gw_coll_run *run, uint32_t rank, const struct gw_event *event)
+{
+    struct gw_coll_lane *lane = gw_coll_run_lane(run, rank);
+    struct gw_coll_message message;
+    uint32_t place;
+    if (!lane || !gw_coll_lane_find(&run->row, lane, event->tag, &message, &place))
+        return true;
+    if (!fits(run, message.bytes, event))
+        return false;
+    gw_coll_lane_count(&run->row, lane, place);
+    run->status.missing += message.merge == GW_COLL_COPY ? event->missing : 0;
+    return true;
+}
+
 static void received(struct gw_coll_run *run, const struct gw_event *event)
 {
     uint32_t rank = rank_of(run, event->peer);
-    bool fits = true;
-    if (run->cfg.kernels) {
-        struct gw_coll_place *place = find_awaited(run, event);
-        fits = !place || place->bytes == event->bytes;
-        if (place && fits)
-            place->state = GW_COLL_PLACE_ARRIVED;
-    } else {
-        struct gw_coll_lane *lane = gw_coll_run_lane(run, rank);
-        fits = !lane || gw_coll_lane_count(&run->row, lane, event->tag, event->bytes);
-    }
-    if (!fits)
+    if (!(run->cfg.kernels ? take(run, event) : count(run, rank, event)))
         gw_coll_run_fail(run, GW_JOB_MISMATCH, rank);
 }
 
@@ -229,6 +292,8 @@ bool gw_coll_run_event(struct gw_coll_run *run, const struct gw_event *event, gw
     bool owns = is_own(run, event);
     if (owns && run->status.state == GW_COLL_RUN_RUNNING)
         take_event(run, event, now);
+    if (owns && run->call.parts && run->parts.agrees)
+        gw_coll_run_event(run->parts.agreement, event, now);
     if (run->status.state == GW_COLL_RUN_RUNNING)
         gw_coll_run_advance(run, now);
     return owns;
@@ -246,15 +311,18 @@ void gw_coll_run_expire(struct gw_coll_run *run, gw_time now)
     if (!is_running || !gw_stall_is_over(run->progress_at, run->cfg.stall, now))
         return;
     struct gw_coll_message next;
-    bool awaits = gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &next);
-    gw_coll_run_fail(run, GW_JOB_LOST, awaits ? next.peer : run->sent_to);
+    uint32_t about = run->call.parts ? gw_coll_agreement_awaited(run) : run->cfg.world;
+    if (gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &next))
+        about = next.peer;
+    gw_coll_run_fail(run, GW_JOB_LOST, about < run->cfg.world ? about : run->sent_to);
 }
 
 bool gw_coll_run_is_summed(const struct gw_coll_run *run)
 {
     enum gw_coll_run_state state = run->status.state;
     return state == GW_COLL_RUN_DONE ||
-           (state == GW_COLL_RUN_RUNNING && gw_coll_run_is_through(run, run->applied));
+           (state == GW_COLL_RUN_RUNNING && gw_coll_run_is_through(run, run->applied) &&
+            (!run->call.parts || run->parts.is_ended));
 }
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run)

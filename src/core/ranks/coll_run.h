@@ -1,5 +1,6 @@
 /*
- * Collectives among workers alone: runs schedules (coll/coll.h) over an endpoint's flows.
+ * Collectives among workers alone: runs schedules (coll/coll.h) over an endpoint's flows, exactly
+ * or within bounds on what may be missing.
  *
  * What a step moves is cut into segments, each a message of its own, so that sending, receiving and
  * combining overlap: a segment leaves as soon as all that the steps before bring for its elements
@@ -15,6 +16,10 @@
  * with ties to even, and travels in the type. One worker completes an element's result, dividing it
  * for an average before it rounds, and all others copy it: all have the same bits.
  * docs/numbers.md has the error.
+ *
+ * Parts. Messages of a call that may lose a part are blasts, each with its share of the bound, and
+ * only the fragments that arrived are combined (coll_parts.h). What is missing of results at one
+ * worker is then missing at all: they agree on it (coll_agreement.c).
  *
  * Without kernels there is nothing to combine with (simulation): tensors have no memory, messages
  * no payload, and the run no segments; what arrives is counted as if it had been combined. Such
@@ -50,6 +55,10 @@ struct gw_coll_run_cfg {
     uint8_t class;                        /* of all messages */
     uint32_t segment;                     /* bytes of a message at the most: a multiple of 4 */
     uint32_t flows; /* messages sent at the same time, 1 to GW_COLL_RUN_FLOWS_MAX */
+    /* For calls with parts: those that the messages of the call are sent by, one for blasts; NULL:
+     * there are no such calls. */
+    const struct gw_transport *parts_transport;
+    uint32_t mtu; /* with parts: payload bytes of a full packet; `segment` has room for one */
     /* Fail when nothing arrives and nothing is acknowledged for so long; 0: never. Longer than the
      * endpoint's, so that those who send to a dead worker name it. */
     gw_time stall;
@@ -78,7 +87,9 @@ struct gw_coll_run_status {
      * size. When sizes differ at least one worker fails, maybe with GW_JOB_LOST.
      */
     enum gw_job_reason reason;
-    uint32_t about; /* rank */
+    uint32_t about;   /* rank */
+    uint64_t missing; /* done, of a call with parts: fragments of `out` that are not there. Without
+                         payload those that were missing of messages with results */
 };
 
 struct gw_coll_run;
@@ -88,9 +99,11 @@ uint32_t gw_coll_run_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32
 
 /*
  * Messages that a run awaits at the same time; the endpoint needs as many expect_max, twice as many
- * rx_flows_max, so that those complete still answer, and `flows` tx_flows_max.
+ * rx_flows_max, so that those complete still answer. And messages that it sends at the same time:
+ * tx_flows_max.
  */
 uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg);
+uint32_t gw_coll_run_sends(const struct gw_coll_run_cfg *cfg);
 
 /* Bytes of memory that a run needs, with kernels a segment for each message awaited, and at least 3
  * for each flow; 0 when `cfg` is invalid. */
@@ -117,7 +130,7 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, const struct gw_coll_ca
  * workers may use its tags; those of a call that failed must not be used again. Ends at once when
  * there is nothing to do. Returns 0, or GW_ERR_INVALID (a call runs; no such call; memory that is
  * missing, overlaps or, without kernels, is there; too many lanes; 2^32 tags or more; an element
- * larger than a segment).
+ * larger than a segment; parts that the run was not made for, or that do not fill packets).
  */
 int gw_coll_run_start(struct gw_coll_run *run, const struct gw_coll_call *call, gw_time now);
 

@@ -1,8 +1,10 @@
 /*
  * The inside of a run, shared by its files and by nobody else; see coll_run.h.
  *
- *   coll_run.c      begins and ends calls, takes events
- *   coll_advance.c  moves a call on: combines, posts memory, sends
+ *   coll_run.c        begins and ends calls, takes events
+ *   coll_advance.c    moves a call on: combines, posts memory, sends
+ *   coll_parts.c      messages of which a part may be missing
+ *   coll_agreement.c  what is missing at one worker is missing at all
  *
  * Memory that a sum is to replace is posted while flows may still send what was there before. That
  * is safe by the contract of schedules: the sum contains what was there, so all of it has arrived
@@ -59,6 +61,22 @@ struct gw_coll_sending {
     struct gw_coll_place *place; /* that it is sent from, or NULL */
     uint32_t flow;
     uint32_t number; /* of the messages of this call, in the order of sending */
+    uint32_t slot;   /* with parts: where its bits of `important` are */
+};
+
+/* What a run made for parts has besides; see coll_parts.h. */
+struct gw_coll_run_parts {
+    struct gw_parts terms; /* of the call */
+    /* When a message is enough whose values are combined, and one with results or values. */
+    struct gw_finish adds, copies;
+    uint32_t packets;    /* of a message at the most */
+    uint64_t *arrived;   /* of each place: bits of its packets ... */
+    uint16_t *notes;     /* ... and their counts */
+    uint64_t *important; /* of each message under way: bits of its packets */
+    uint16_t *ones;      /* the counts of own values */
+    struct gw_coll_run *agreement;
+    bool agrees;   /* the call does */
+    bool is_ended; /* results are as they stay */
 };
 
 struct gw_coll_run {
@@ -69,6 +87,7 @@ struct gw_coll_run {
     struct gw_coll_row row;
     uint32_t tags;  /* of the call */
     bool keeps_own; /* values at call.tensor.in */
+    bool is_held;   /* takes what arrives and does nothing else: an agreement before its time */
     struct gw_coll_lane *lanes;
     struct gw_coll_place *places; /* as many for each lane */
     unsigned char *segments;      /* one for each place */
@@ -82,6 +101,7 @@ struct gw_coll_run {
     uint32_t sent_count; /* messages, ever */
     uint32_t sent_to;    /* rank that got the last one */
     gw_time progress_at;
+    struct gw_coll_run_parts parts;
 };
 
 /* Whether a cursor is behind the last message. */
@@ -95,6 +115,9 @@ static inline bool gw_coll_run_is_through(const struct gw_coll_run *run,
 
 void gw_coll_run_fail(struct gw_coll_run *run, enum gw_job_reason reason, uint32_t about);
 
+/* Starts a call that is held. */
+int gw_coll_run_hold(struct gw_coll_run *run, const struct gw_coll_call *call, gw_time now);
+
 /* coll_advance.c */
 
 /* The place of the message `tag`, or NULL: it has none. */
@@ -103,7 +126,32 @@ struct gw_coll_place *gw_coll_run_place(const struct gw_coll_run *run, uint32_t 
 /* The lane of a rank, or NULL: it sends nothing. */
 struct gw_coll_lane *gw_coll_run_lane(const struct gw_coll_run *run, uint32_t peer);
 
+/* The memory of a place. */
+unsigned char *gw_coll_run_segment(const struct gw_coll_run *run,
+                                   const struct gw_coll_place *place);
+
+/* Where the message arrives in. */
+unsigned char *gw_coll_run_memory(const struct gw_coll_run *run, const struct gw_coll_place *place,
+                                  const struct gw_coll_message *message);
+
+/* Whether the message is combined in its segment, to be sent on from there. */
+bool gw_coll_run_stays(const struct gw_coll_run *run, const struct gw_coll_message *message);
+
 /* Does all that can be done. */
 void gw_coll_run_advance(struct gw_coll_run *run, gw_time now);
+
+/* coll_agreement.c */
+
+/* What the run of agreements is made with. */
+struct gw_coll_run_cfg gw_coll_agreement_cfg(const struct gw_coll_run_cfg *cfg);
+
+/* The call begins: holds its agreement, if it has one. */
+void gw_coll_agreement_begin(struct gw_coll_run *run, gw_time now);
+
+/* Goes on with the end of a call with parts; true: it has come. */
+bool gw_coll_agreement_advance(struct gw_coll_run *run, gw_time now);
+
+/* The rank that the agreement waits for, if the call waits for that; or `world`. */
+uint32_t gw_coll_agreement_awaited(const struct gw_coll_run *run);
 
 #endif

@@ -171,26 +171,40 @@ struct gw_notice_terms gw_mesh_notice(const struct gw_mesh *mesh)
     return (struct gw_notice_terms){.job = mesh->cfg.job, .units = mesh->notice_units};
 }
 
-int gw_mesh_send(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, const void *data,
-                 uint64_t bytes, uint32_t *flow, gw_time now)
+int gw_mesh_send_part(struct gw_mesh *mesh, uint32_t rank, const struct gw_send *send,
+                      uint32_t *flow, gw_time now)
 {
     GW_ASSERT(rank != mesh->cfg.rank);
     if (!gw_mesh_reaches(mesh, rank, true))
         return GW_ERR_NO_ROOM;
-    struct gw_send send = {
-        .peer = mesh->addresses[rank],
+    struct gw_send own = *send;
+    own.peer = mesh->addresses[rank];
+    own.path = *gw_mesh_path_of(mesh, rank);
+    own.notice = gw_mesh_notice(mesh);
+    int code = gw_endpoint_send(mesh->cfg.endpoint, &own, flow, now);
+    GW_ASSERT(code == GW_OK || code == GW_ERR_NO_ROOM);
+    mesh->has_talked |= code == GW_OK;
+    return code;
+}
+
+int gw_mesh_send(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, const void *data,
+                 uint64_t bytes, uint32_t *flow, gw_time now)
+{
+    const struct gw_send send = {
         .bytes = bytes,
         .data = data,
         .tag = tag,
         .class = mesh->cfg.class,
         .transport = mesh->cfg.transport,
-        .path = *gw_mesh_path_of(mesh, rank),
-        .notice = gw_mesh_notice(mesh),
     };
-    int code = gw_endpoint_send(mesh->cfg.endpoint, &send, flow, now);
-    GW_ASSERT(code == GW_OK || code == GW_ERR_NO_ROOM);
-    mesh->has_talked |= code == GW_OK;
-    return code;
+    return gw_mesh_send_part(mesh, rank, &send, flow, now);
+}
+
+int gw_mesh_expect_part(struct gw_mesh *mesh, uint32_t rank, const struct gw_expect *expect)
+{
+    struct gw_expect own = *expect;
+    own.peer = mesh->addresses[rank];
+    return gw_endpoint_expect_part(mesh->cfg.endpoint, &own);
 }
 
 int gw_mesh_expect(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, void *data, uint64_t bytes)

@@ -127,6 +127,12 @@ int gw_mesh_send(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, const void *
 /* Posts memory for a message of a rank. Returns as gw_endpoint_expect(). */
 int gw_mesh_expect(struct gw_mesh *mesh, uint32_t rank, uint32_t tag, void *data, uint64_t bytes);
 
+/* The same for a message that may lose a part, with all but peer, path and notice filled in; `rank`
+ * is the other one. */
+int gw_mesh_send_part(struct gw_mesh *mesh, uint32_t rank, const struct gw_send *send,
+                      uint32_t *flow, gw_time now);
+int gw_mesh_expect_part(struct gw_mesh *mesh, uint32_t rank, const struct gw_expect *expect);
+
 /* Drops the flows that read or write this memory: it is the caller's again. */
 void gw_mesh_forget(struct gw_mesh *mesh, const void *data, uint64_t bytes);
 

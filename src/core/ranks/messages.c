@@ -11,6 +11,7 @@
 #include "core/ranks/messages.h"
 
 #include "base/arena.h"
+#include "base/bits.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/index_queue.h"
@@ -30,7 +31,9 @@ enum move_state {
 
 struct move {
     struct gw_message message;
-    uint64_t bytes; /* that were moved */
+    uint64_t bytes;          /* that were moved */
+    struct gw_finish finish; /* when it is enough, of one with parts to receive */
+    uint32_t missing;
     gw_time since;  /* it runs */
     uint32_t flow;  /* that sends it */
     uint8_t state;  /* enum move_state */
@@ -46,6 +49,8 @@ struct early {
 
 struct gw_messages {
     struct gw_mesh *mesh;
+    const struct gw_transport *parts_transport;
+    uint32_t fragment; /* bytes */
     struct move *moves;
     struct early *early;
     uint16_t *done; /* of moves */
@@ -90,6 +95,13 @@ struct gw_messages *gw_messages_init(void *memory, uint32_t limit, struct gw_mes
     return messages;
 }
 
+void gw_messages_set_parts(struct gw_messages *messages, const struct gw_transport *transport,
+                           uint32_t fragment)
+{
+    messages->parts_transport = transport;
+    messages->fragment = fragment;
+}
+
 static uint32_t tag_of(const struct gw_message *message)
 {
     return GW_MESH_TAG_MESSAGE | message->tag;
@@ -117,6 +129,55 @@ static bool take_early(struct gw_messages *messages, struct move *move)
     return false;
 }
 
+static uint32_t fragments_of(const struct gw_messages *messages, uint64_t bytes)
+{
+    return (uint32_t)(bytes / messages->fragment + (bytes % messages->fragment != 0));
+}
+
+static int expect_part(const struct gw_messages *messages, struct move *move)
+{
+    const struct gw_message *message = &move->message;
+    move->finish = gw_finish_within(message->parts->bound);
+    return gw_mesh_expect_part(messages->mesh, message->rank,
+                               &(struct gw_expect){
+                                   .tag = tag_of(message),
+                                   .data = message->data,
+                                   .bytes = message->bytes,
+                                   .finish = &move->finish,
+                                   .arrived = message->parts->arrived,
+                                   .packets_max = fragments_of(messages, message->bytes),
+                               });
+}
+
+static int send_part(const struct gw_messages *messages, struct move *move, gw_time now)
+{
+    const struct gw_message *message = &move->message;
+    const struct gw_parts *parts = message->parts;
+    return gw_mesh_send_part(messages->mesh, message->rank,
+                             &(struct gw_send){
+                                 .bytes = message->bytes,
+                                 .data = message->data,
+                                 .tag = tag_of(message),
+                                 .class = parts->class,
+                                 .bound = parts->bound,
+                                 .important = parts->important,
+                                 .important_first = parts->important_first,
+                                 .transport = messages->parts_transport,
+                             },
+                             &move->flow, now);
+}
+
+/* The counts of a message that has been received: of what is there one, its sender. */
+static void count_parts(const struct gw_messages *messages, const struct move *move)
+{
+    const struct gw_parts *parts = move->message.parts;
+    if (!parts || !parts->counts || !move->message.is_receive)
+        return;
+    uint32_t fragments = fragments_of(messages, move->message.bytes);
+    for (uint32_t i = 0; i < fragments; i++)
+        parts->counts[i] = gw_bit_is_set(parts->arrived, i);
+}
+
 /* Starts a message that waits, if there is a way and room. */
 static void start(struct gw_messages *messages, struct move *move, gw_time now)
 {
@@ -128,6 +189,8 @@ static void start(struct gw_messages *messages, struct move *move, gw_time now)
             messages->waiting--;
             return;
         }
+    } else if (message->parts) {
+        code = message->is_receive ? expect_part(messages, move) : send_part(messages, move, now);
     } else if (message->is_receive) {
         code = gw_mesh_expect(mesh, message->rank, tag_of(message), message->data, message->bytes);
     } else {
@@ -209,6 +272,8 @@ bool gw_messages_event(struct gw_messages *messages, const struct gw_event *even
         gw_mesh_fail(mesh, GW_JOB_BROKEN, rank, now); /* without payload: nothing else sees it */
     } else if (move) {
         messages->running--;
+        move->missing = event->missing;
+        count_parts(messages, move);
         finish(messages, move, event->bytes);
     }
     return move || is_early;
@@ -219,7 +284,8 @@ bool gw_messages_poll(struct gw_messages *messages, struct gw_message_done *done
     if (messages->done_queue.count == 0)
         return false;
     struct move *move = &messages->moves[messages->done[gw_index_queue_pop(&messages->done_queue)]];
-    *done = (struct gw_message_done){.call = move->message.call, .bytes = move->bytes};
+    *done = (struct gw_message_done){
+        .call = move->message.call, .bytes = move->bytes, .missing = move->missing};
     move->state = MOVE_FREE;
     return true;
 }

@@ -5,6 +5,7 @@
 #ifndef GW_CORE_MESSAGES_H
 #define GW_CORE_MESSAGES_H
 
+#include "core/parts.h"
 #include "core/ranks/mesh.h"
 
 struct gw_message {
@@ -15,11 +16,14 @@ struct gw_message {
     void *data;     /* NULL: no payload (simulation) */
     uint64_t bytes; /* to receive: at most so many; at least 1 */
     bool is_receive;
+    const struct gw_parts *parts; /* NULL: all of it must arrive; else both ends have some. The
+                                     stricter bound rules */
 };
 
 struct gw_message_done {
     uint64_t call;
-    uint64_t bytes; /* of the message */
+    uint64_t bytes;   /* of the message that have arrived */
+    uint32_t missing; /* fragments */
 };
 
 struct gw_messages;
@@ -28,6 +32,11 @@ struct gw_messages;
 size_t gw_messages_size(uint32_t limit);
 struct gw_messages *gw_messages_init(void *memory, uint32_t limit, struct gw_mesh *mesh,
                                      gw_time stall);
+
+/* What messages with parts are sent by, which must outlive the messages, and the bytes of their
+ * fragments. */
+void gw_messages_set_parts(struct gw_messages *messages, const struct gw_transport *transport,
+                           uint32_t fragment);
 
 /* Returns 0 or GW_ERR_NO_ROOM. */
 int gw_messages_start(struct gw_messages *messages, const struct gw_message *message, gw_time now);

@@ -13,6 +13,10 @@ enum {
 
     AT_WORD = 0,
     AT_TYPE = 1,
+    AT_PARTS = 2,
+    AT_CLASS = 3,
+    AT_BOUND = 4,
+    AT_ZERO = 6,
     AT_KEY = 8,
     AT_COUNT = 16,
 };
@@ -81,6 +85,9 @@ void gw_store_write(struct gw_store_message *message, const struct gw_store_head
     memset(message->header, 0, sizeof(message->header));
     message->header[AT_WORD] = header->word;
     message->header[AT_TYPE] = (uint8_t)header->shape.type;
+    message->header[AT_PARTS] = header->terms.has_parts;
+    message->header[AT_CLASS] = header->terms.class;
+    gw_octets_put(message->header + AT_BOUND, (uint64_t)header->terms.bound, 2);
     gw_octets_put(message->header + AT_KEY, header->key, 8);
     gw_octets_put(message->header + AT_COUNT, header->shape.count, 8);
 }
@@ -90,16 +97,29 @@ bool gw_store_read(const struct gw_store_message *message, uint64_t bytes,
 {
     const uint8_t *from = message->header;
     if (bytes < GW_STORE_HEADER_SIZE || bytes > GW_STORE_MESSAGE_SIZE ||
-        from[AT_TYPE] >= GW_DTYPES || gw_octets_get(from + 2, 6) != 0)
+        from[AT_TYPE] >= GW_DTYPES || from[AT_PARTS] > 1 || from[AT_CLASS] > GW_CLASS_DATA_MAX ||
+        gw_octets_get(from + AT_ZERO, 2) != 0)
+        return false;
+    if (!from[AT_PARTS] && gw_octets_get(from + AT_CLASS, 3) != 0)
         return false;
     *header = (struct gw_store_header){
         .word = from[AT_WORD],
         .key = gw_octets_get(from + AT_KEY, 8),
         .shape = {.count = gw_octets_get(from + AT_COUNT, 8), .type = (enum gw_dtype)from[AT_TYPE]},
+        .terms = {.has_parts = from[AT_PARTS],
+                  .class = from[AT_CLASS],
+                  .bound = (gw_q16)gw_octets_get(from + AT_BOUND, 2)},
     };
     const struct gw_value_shape *shape = &header->shape;
     return shape->count >= 1 && shape->count <= GW_MESH_BYTES_MAX &&
            gw_value_bytes(shape) <= GW_MESH_BYTES_MAX;
+}
+
+bool gw_store_fits(const struct gw_store *store, uint64_t bytes, bool has_parts,
+                   const struct gw_event *event)
+{
+    return has_parts ? gw_parts_fit(bytes, store->cfg.mtu, event->bytes, event->missing)
+                     : bytes == event->bytes;
 }
 
 void gw_store_expect(struct gw_store *store, uint32_t rank, uint32_t tag, void *data,
@@ -161,7 +181,8 @@ bool gw_store_poll(struct gw_store *store, struct gw_store_done *done)
         return false;
     struct gw_store_work *call =
         &store->calls[store->ended[gw_index_queue_pop(&store->ended_queue)]];
-    *done = (struct gw_store_done){.call = call->call.call, .refusal = call->refusal};
+    *done = (struct gw_store_done){
+        .call = call->call.call, .missing = call->missing, .refusal = call->refusal};
     call->state = GW_STORE_CALL_FREE;
     return true;
 }

@@ -22,12 +22,18 @@
  * The owner does one request after the other, in parts, and a push changes nothing before all of
  * its data is there and is known to fit: a pull sees all of a push, or nothing of it.
  *
+ * Of a push that may lose a part (core/parts.h), whose DATA is then a blast, what has arrived is
+ * added, and a value keeps how many pushes each of its fragments has. A pull that may lose a part
+ * gets these counts with its VALUE. What is missing there, nobody else misses: replicas that must
+ * agree are for all-reduces.
+ *
  * It needs endpoints whose messages carry payload: what a request asks for, a key of 64 bits and a
  * count, is more than a tag can say.
  */
 #ifndef GW_CORE_STORE_H
 #define GW_CORE_STORE_H
 
+#include "core/parts.h"
 #include "core/ranks/mesh.h"
 #include "core/ranks/values.h"
 
@@ -55,10 +61,12 @@ struct gw_store_call {
     void *data;                  /* read only by a push; the store's until the call has ended */
     struct gw_value_shape shape; /* at most GW_MESH_BYTES_MAX bytes */
     bool is_pull;
+    const struct gw_parts *parts; /* or NULL; a pull's has masks and counts */
 };
 
 struct gw_store_done {
     uint64_t call;
+    uint64_t missing;          /* fragments of a pull */
     struct gw_refusal refusal; /* why: GW_REFUSED_NOT: it was done */
 };
 
@@ -66,7 +74,10 @@ struct gw_store_cfg {
     struct gw_mesh *mesh;
     uint32_t rank;
     uint32_t world;
-    uint32_t limit; /* calls in work */
+    uint32_t limit;                             /* calls in work */
+    const struct gw_transport *parts_transport; /* of what may lose a part; NULL: nothing may */
+    uint32_t mtu;                               /* with it: payload bytes of a full packet */
+    uint64_t largest; /* likewise: bytes of a value of which a part may be lost */
     const struct gw_kernels *kernels;
     struct gw_allocator allocator; /* of values, and of data that is on its way */
 };

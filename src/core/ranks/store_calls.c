@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/prng.h"
 #include "core/ranks/mesh_impl.h"
@@ -21,7 +22,28 @@ static struct gw_store_pair *pair_of(struct gw_store *store, const struct gw_sto
 /* Whether the data fits a request or an answer. */
 static bool is_small(const struct gw_store_work *call)
 {
-    return gw_value_bytes(&call->call.shape) <= GW_STORE_DATA_MAX;
+    return gw_value_bytes(&call->call.shape) <= GW_STORE_DATA_MAX && !call->call.parts;
+}
+
+static struct gw_store_terms terms_of(const struct gw_parts *parts)
+{
+    return parts ? (struct gw_store_terms){true, parts->class, parts->bound}
+                 : (struct gw_store_terms){.has_parts = false};
+}
+
+/* Counts what is missing of a value that has been pulled: it has no contributors here. */
+static void note_missing(const struct gw_store *store, struct gw_store_work *call)
+{
+    const struct gw_parts *parts = call->call.parts;
+    const struct gw_value_shape *shape = &call->call.shape;
+    uint64_t fragments =
+        parts ? gw_value_fragments(shape, gw_store_fragment(store, shape->type)) : 0;
+    for (uint64_t i = 0; i < fragments; i++) {
+        if (gw_bit_is_set(parts->arrived, i))
+            continue;
+        parts->counts[i] = 0;
+        call->missing++;
+    }
 }
 
 static void end_call(struct gw_store *store, struct gw_store_work *call)
@@ -45,12 +67,24 @@ static void refuse(struct gw_store_work *call, uint8_t word, const struct gw_val
     };
 }
 
+/* Our own value comes whole. */
+static void has_all(const struct gw_store *store, struct gw_store_work *call)
+{
+    const struct gw_value_shape *shape = &call->call.shape;
+    uint64_t fragments = gw_value_fragments(shape, gw_store_fragment(store, shape->type));
+    memset(call->call.parts->arrived, 0, (fragments + 63) / 64 * sizeof(uint64_t));
+    for (uint64_t i = 0; i < fragments; i++)
+        gw_bit_set(call->call.parts->arrived, i);
+}
+
 void gw_store_calls_done(struct gw_store *store, uint8_t word, const struct gw_value_shape *found,
                          gw_time now)
 {
     struct gw_store_work *call = store->pairs[store->cfg.rank].first;
     if (word != GW_STORE_DONE)
         refuse(call, word, found);
+    else if (call->call.is_pull && call->call.parts)
+        has_all(store, call);
     end_call(store, call);
     gw_store_calls_advance(store, now);
 }
@@ -65,9 +99,32 @@ static void start_here(struct gw_store *store, struct gw_store_work *call)
         .is_pull = asked->is_pull,
         .data = asked->data,
         .out = asked->data,
+        .counts = asked->is_pull && asked->parts ? asked->parts->counts : NULL,
     };
     call->state = GW_STORE_CALL_ASKED;
     gw_store_owner_queue(store, call->rank);
+}
+
+/* Posts memory for a large value. */
+static void expect_value(struct gw_store *store, struct gw_store_work *call)
+{
+    const struct gw_store_call *asked = &call->call;
+    const struct gw_parts *parts = asked->parts;
+    struct gw_expect expect = {
+        .tag = gw_store_tag(GW_STORE_VALUE, pair_of(store, call)->requests),
+        .data = asked->data,
+        .bytes = gw_value_bytes(&asked->shape),
+    };
+    if (parts) {
+        call->finish = gw_finish_within(parts->bound);
+        expect.finish = &call->finish;
+        expect.arrived = parts->arrived;
+        expect.notes = parts->counts;
+        expect.packets_max = (uint32_t)gw_value_fragments(
+            &asked->shape, gw_store_fragment(store, asked->shape.type));
+    }
+    int code = gw_mesh_expect_part(store->cfg.mesh, call->rank, &expect);
+    GW_ASSERT(code == GW_OK); /* by gw_store_awaits() */
 }
 
 /* Asks the owner, if there is a way and room. */
@@ -82,6 +139,7 @@ static void start_there(struct gw_store *store, struct gw_store_work *call, gw_t
         .word = asked->is_pull ? GW_STORE_PULL : GW_STORE_PUSH,
         .key = asked->key,
         .shape = asked->shape,
+        .terms = terms_of(asked->parts),
     };
     if (!gw_mesh_reaches(mesh, call->rank, true))
         return;
@@ -98,16 +156,29 @@ static void start_there(struct gw_store *store, struct gw_store_work *call, gw_t
                         &pair->answer, GW_STORE_MESSAGE_SIZE);
     pair->is_posted = true;
     if (asked->is_pull && !is_small(call))
-        gw_store_expect(store, call->rank, gw_store_tag(GW_STORE_VALUE, pair->requests),
-                        asked->data, bytes);
+        expect_value(store, call);
     call->state = GW_STORE_CALL_ASKED;
 }
 
 static void send_data(struct gw_store *store, struct gw_store_work *call, gw_time now)
 {
-    if (gw_mesh_send(store->cfg.mesh, call->rank,
-                     gw_store_tag(GW_STORE_DATA, pair_of(store, call)->requests), call->call.data,
-                     gw_value_bytes(&call->call.shape), &call->flow, now) == GW_OK)
+    const struct gw_mesh_cfg *mesh = &store->cfg.mesh->cfg;
+    const struct gw_parts *parts = call->call.parts;
+    struct gw_send send = {
+        .bytes = gw_value_bytes(&call->call.shape),
+        .data = call->call.data,
+        .tag = gw_store_tag(GW_STORE_DATA, pair_of(store, call)->requests),
+        .class = mesh->class,
+        .transport = mesh->transport,
+    };
+    if (parts) {
+        send.class = parts->class;
+        send.transport = store->cfg.parts_transport;
+        send.bound = parts->bound;
+        send.important = parts->important;
+        send.important_first = parts->important_first;
+    }
+    if (gw_mesh_send_part(store->cfg.mesh, call->rank, &send, &call->flow, now) == GW_OK)
         call->state = GW_STORE_CALL_SENDS;
 }
 
@@ -236,9 +307,12 @@ void gw_store_calls_event(struct gw_store *store, uint32_t rank, const struct gw
     bool makes_sense = call && call->state != GW_STORE_CALL_WAITS;
     if (makes_sense && event->tag == gw_store_tag(GW_STORE_VALUE, pair->requests)) {
         makes_sense = call->call.is_pull && !is_small(call) &&
-                      event->bytes == gw_value_bytes(&call->call.shape);
-        if (makes_sense)
+                      gw_store_fits(store, gw_value_bytes(&call->call.shape),
+                                    call->call.parts != NULL, event);
+        if (makes_sense) {
+            note_missing(store, call);
             finish(store, call);
+        }
     } else if (makes_sense && event->tag == gw_store_tag(GW_STORE_ANSWER, pair->answers)) {
         pair->answers++;
         pair->is_posted = false;

@@ -41,9 +41,9 @@ enum gw_store_word {
  *    0                   1                   2                   3
  *    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
  *   +---------------+---------------+-------------------------------+
- *   |      word     |      type     |               0               |
+ *   |      word     |      type     |     parts     |     class     |
  *   +---------------+---------------+-------------------------------+
- *   |                               0                               |
+ *   |             bound             |               0               |
  *   +---------------------------------------------------------------+
  *   |                              key                              |
  *   |                                                               |
@@ -52,7 +52,9 @@ enum gw_store_word {
  *   |                                                               |
  *   +---------------------------------------------------------------+
  *
- * Big-endian. Count and type are those of the data; of a refusal, those found.
+ * Big-endian. Count and type are those of the data; of a refusal, those found. Parts is 1 if a part
+ * of the data may be missing, at most `bound` / 65536, which then travels in this class; else all
+ * three are 0.
  */
 struct gw_store_message {
     uint8_t header[GW_STORE_HEADER_SIZE];
@@ -64,6 +66,11 @@ struct gw_store_header {
     uint8_t word; /* enum gw_store_word, or gw_refused */
     uint64_t key;
     struct gw_value_shape shape;
+    struct gw_store_terms {
+        bool has_parts;
+        uint8_t class;
+        gw_q16 bound;
+    } terms;
 };
 
 enum gw_store_call_state {
@@ -84,6 +91,8 @@ struct gw_store_work {
     bool is_granted;  /* a push whose data the owner awaits */
     bool is_answered; /* while the data's flow has not ended */
     struct gw_refusal refusal;
+    struct gw_finish finish; /* when a value of which a part may be missing is enough */
+    uint64_t missing;        /* fragments of it */
 };
 
 /* What is to be done to a value. */
@@ -93,6 +102,10 @@ struct gw_store_task {
     bool is_pull;
     const void *data; /* of a push */
     void *out;        /* of a pull */
+    struct gw_store_terms terms;
+    uint64_t *arrived; /* of a push: bits of the fragments that have; NULL: all */
+    uint16_t *counts;  /* of a pull: where those of the fragments go; or NULL */
+    struct gw_finish finish;
 };
 
 /* Another rank, as owner of what we ask for, and as requester of what we own. */
@@ -136,7 +149,16 @@ struct gw_store {
     struct gw_index_queue ended_queue; /* of these, the ones that have not been polled */
 };
 
+/* Elements of a fragment of a value of the type. */
+static inline uint32_t gw_store_fragment(const struct gw_store *store, enum gw_dtype type)
+{
+    return store->cfg.mtu / gw_dtype_size(type);
+}
+
 /* store.c */
+/* Whether a message of so many bytes is what the event says has arrived of it. */
+bool gw_store_fits(const struct gw_store *store, uint64_t bytes, bool has_parts,
+                   const struct gw_event *event);
 /* The tag of a message. */
 uint32_t gw_store_tag(enum gw_store_kind kind, uint32_t number);
 void gw_store_write(struct gw_store_message *message, const struct gw_store_header *header);

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/error.h"
+#include "core/ranks/mesh_impl.h"
 #include "core/ranks/store_impl.h"
 
 enum {
@@ -33,6 +35,25 @@ static void let_go_of_reply(struct gw_store *store, struct gw_store_pair *pair)
     pair->reply_waits = false;
 }
 
+/* Where a part of a value may be missing: what is staged has bits of its fragments and, of a pull,
+ * their counts behind the data. */
+struct staging {
+    uint64_t bits_at, counts_at, bytes;
+};
+
+static struct staging staging_of(const struct gw_store *store, const struct gw_store_task *task)
+{
+    uint64_t bytes = gw_value_bytes(&task->shape);
+    if (!task->terms.has_parts)
+        return (struct staging){.bytes = bytes};
+    uint64_t fragments =
+        gw_value_fragments(&task->shape, gw_store_fragment(store, task->shape.type));
+    struct staging staging = {.bits_at = (bytes + 7) / 8 * 8};
+    staging.counts_at = staging.bits_at + (fragments + 63) / 64 * 8;
+    staging.bytes = staging.counts_at + (task->is_pull ? fragments * sizeof(uint16_t) : 0);
+    return staging;
+}
+
 static void drop_staged(struct gw_store *store, struct gw_store_pair *pair)
 {
     gw_allocator_give(&store->cfg.allocator, pair->staged);
@@ -47,10 +68,22 @@ static void send_reply(struct gw_store *store, uint32_t rank, gw_time now)
     bool is_value = pair->reply_bytes == 0;
     uint32_t tag = is_value ? gw_store_tag(GW_STORE_VALUE, pair->asked_number - 1)
                             : gw_store_tag(GW_STORE_ANSWER, pair->reply_number);
+    const struct gw_store_terms *terms = &pair->task.terms;
+    struct gw_send send = {
+        .bytes = is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes,
+        .data = is_value ? pair->staged : (const void *)&pair->reply,
+        .tag = tag,
+        .class = mesh->cfg.class,
+        .transport = mesh->cfg.transport,
+    };
+    if (is_value && terms->has_parts) {
+        send.class = terms->class;
+        send.transport = store->cfg.parts_transport;
+        send.bound = terms->bound;
+        send.notes = pair->task.counts;
+    }
     bool waits = !gw_mesh_reaches(mesh, rank, true) ||
-                 gw_mesh_send(mesh, rank, tag, is_value ? pair->staged : &pair->reply,
-                              is_value ? gw_value_bytes(&pair->task.shape) : pair->reply_bytes,
-                              &pair->reply_flow, now) != GW_OK;
+                 gw_mesh_send_part(mesh, rank, &send, &pair->reply_flow, now) != GW_OK;
     store->replies_waiting += (uint32_t)waits - (uint32_t)pair->reply_waits;
     pair->reply_waits = waits;
     pair->is_replying = !waits;
@@ -98,6 +131,34 @@ static uint8_t look_up(const struct gw_store *store, const struct gw_store_task 
                : GW_REFUSED_OTHER_SHAPE;
 }
 
+/* Adds `count` elements of a push, or (is_check) asks whether they fit: those that have arrived. */
+static bool add(const struct gw_store *store, const struct gw_store_task *task,
+                const struct gw_value *value, uint32_t count, bool is_check)
+{
+    uint32_t size = gw_dtype_size(task->shape.type);
+    const unsigned char *data = task->data;
+    uint32_t fragment = task->arrived ? gw_store_fragment(store, task->shape.type) : 0;
+    for (uint64_t at = store->work_at, end = at + count; at < end;) {
+        uint64_t last = task->arrived ? (at / fragment + 1) * fragment : end;
+        uint32_t more = (uint32_t)((last < end ? last : end) - at);
+        bool is_there = !task->arrived || gw_bit_is_set(task->arrived, at / fragment);
+        if (is_there && is_check && !gw_value_has_room(value, at, data + at * size, more))
+            return false;
+        if (is_there && !is_check)
+            gw_value_add(&store->values, value, at, data + at * size, more);
+        at += more;
+    }
+    return true;
+}
+
+/* A push is about to be added: counts it. */
+static bool count_push(struct gw_store *store, const struct gw_store_task *task)
+{
+    return gw_values_count(&store->values, task->key,
+                           store->cfg.mtu ? gw_store_fragment(store, task->shape.type) : 1,
+                           task->arrived) == GW_OK;
+}
+
 /*
  * Does the next part of a task; *done grows by the elements. Returns 0 (there is more), or how it
  * has ended.
@@ -114,15 +175,16 @@ static uint8_t work_on(struct gw_store *store, const struct gw_store_task *task,
     uint64_t at = store->work_at, left = task->shape.count - at;
     uint32_t count = left < PART ? (uint32_t)left : PART;
     uint64_t offset = at * gw_dtype_size(task->shape.type);
-    const unsigned char *data = task->data;
     bool is_sum = !task->is_pull && !gw_dtype_is_float(task->shape.type);
     bool is_check = is_sum && !store->is_checked;
-    if (is_check && !gw_value_has_room(value, at, data + offset, count))
-        return GW_REFUSED_OVERFLOW;
+    if (!task->is_pull && !is_check && at == 0 && !count_push(store, task))
+        return GW_REFUSED_NO_MEMORY;
     if (task->is_pull)
         gw_value_read(&store->values, value, at, (unsigned char *)task->out + offset, count);
-    else if (!is_check)
-        gw_value_add(&store->values, value, at, data + offset, count);
+    else if (!add(store, task, value, count, is_check))
+        return GW_REFUSED_OVERFLOW;
+    if (task->counts && count == left)
+        gw_value_counts(value, gw_store_fragment(store, task->shape.type), task->counts);
     *done += count;
     store->work_at = count < left ? at + count : 0;
     if (count == left)
@@ -171,9 +233,42 @@ void gw_store_owner_advance(struct gw_store *store, gw_time now)
 /* Makes room for data that does not fit a message. */
 static bool stage(struct gw_store *store, struct gw_store_pair *pair)
 {
-    uint64_t bytes = gw_value_bytes(&pair->task.shape);
+    uint64_t bytes = staging_of(store, &pair->task).bytes;
     pair->staged = bytes <= SIZE_MAX ? gw_allocator_take(&store->cfg.allocator, bytes) : NULL;
     return pair->staged != NULL;
+}
+
+/* Bits and counts of what is staged. */
+static void stage_parts(const struct gw_store *store, struct gw_store_pair *pair)
+{
+    struct gw_store_task *task = &pair->task;
+    const struct staging staging = staging_of(store, task);
+    unsigned char *staged = pair->staged;
+    if (task->is_pull)
+        task->counts = (uint16_t *)(void *)(staged + staging.counts_at);
+    else
+        task->arrived = (uint64_t *)(void *)(staged + staging.bits_at);
+}
+
+/* Posts memory for the data of a push. */
+static void expect_data(struct gw_store *store, uint32_t rank)
+{
+    struct gw_store_pair *pair = &store->pairs[rank];
+    struct gw_store_task *task = &pair->task;
+    struct gw_expect expect = {
+        .tag = gw_store_tag(GW_STORE_DATA, pair->asked_number),
+        .data = pair->staged,
+        .bytes = gw_value_bytes(&task->shape),
+    };
+    if (task->terms.has_parts) {
+        task->finish = gw_finish_within(task->terms.bound);
+        expect.finish = &task->finish;
+        expect.arrived = task->arrived;
+        expect.packets_max =
+            (uint32_t)gw_value_fragments(&task->shape, gw_store_fragment(store, task->shape.type));
+    }
+    int code = gw_mesh_expect_part(store->cfg.mesh, rank, &expect);
+    GW_ASSERT(code == GW_OK); /* by gw_store_awaits() */
 }
 
 /* A sound request. What would be refused later is refused now, before its data travels. */
@@ -194,13 +289,14 @@ static void take_request(struct gw_store *store, uint32_t rank, bool is_small, g
     }
     task->data = is_small ? pair->asked.data : pair->staged;
     task->out = is_small ? pair->reply.data : pair->staged;
+    if (task->terms.has_parts)
+        stage_parts(store, pair);
     if (is_small || task->is_pull) {
         gw_store_owner_queue(store, rank);
         return;
     }
     pair->is_receiving = true;
-    gw_store_expect(store, rank, gw_store_tag(GW_STORE_DATA, pair->asked_number), pair->staged,
-                    gw_value_bytes(&task->shape));
+    expect_data(store, rank);
     reply(store, rank, GW_STORE_GO, &task->shape, 0, now);
 }
 
@@ -210,10 +306,18 @@ static void take_data(struct gw_store *store, uint32_t rank, const struct gw_eve
 {
     struct gw_store_pair *pair = &store->pairs[rank];
     pair->is_receiving = false;
-    if (event->bytes == gw_value_bytes(&pair->task.shape))
+    if (gw_store_fits(store, gw_value_bytes(&pair->task.shape), pair->task.terms.has_parts, event))
         gw_store_owner_queue(store, rank);
     else
         gw_store_blame(store, rank, now);
+}
+
+/* Whether a part of such a value may be missing, as far as it is for this end. */
+static bool can_have_parts(const struct gw_store *store, const struct gw_value_shape *shape)
+{
+    const struct gw_store_cfg *cfg = &store->cfg;
+    return cfg->parts_transport && cfg->mtu % gw_dtype_size(shape->type) == 0 &&
+           gw_value_bytes(shape) <= cfg->largest;
 }
 
 /* A request, or what looks like one, is there. */
@@ -225,15 +329,18 @@ static void read_request(struct gw_store *store, uint32_t rank, const struct gw_
     struct gw_store_header header;
     drop_staged(store, pair); /* a value whose arrival nobody has told us of */
     bool is_sound = gw_store_read(&pair->asked, event->bytes, &header) &&
-                    (header.word == GW_STORE_PULL || header.word == GW_STORE_PUSH);
+                    (header.word == GW_STORE_PULL || header.word == GW_STORE_PUSH) &&
+                    (!header.terms.has_parts || can_have_parts(store, &header.shape));
     if (!is_sound) {
         gw_store_blame(store, rank, now);
         return;
     }
     uint64_t bytes = gw_value_bytes(&header.shape);
-    bool is_small = bytes <= GW_STORE_DATA_MAX;
-    *task = (struct gw_store_task){
-        .key = header.key, .shape = header.shape, .is_pull = header.word == GW_STORE_PULL};
+    bool is_small = bytes <= GW_STORE_DATA_MAX && !header.terms.has_parts;
+    *task = (struct gw_store_task){.key = header.key,
+                                   .shape = header.shape,
+                                   .is_pull = header.word == GW_STORE_PULL,
+                                   .terms = header.terms};
     if (event->bytes == GW_STORE_HEADER_SIZE + (!task->is_pull && is_small ? bytes : 0))
         take_request(store, rank, is_small, now);
     else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/prng.h"
 #include "core/quant/combine.h"
@@ -42,8 +43,10 @@ void gw_values_init(struct gw_values *values, const struct gw_kernels *kernels,
 void gw_values_fini(struct gw_values *values)
 {
     const struct gw_allocator allocator = values->allocator;
-    for (uint32_t i = 0; values->map_memory && i < values->map.count; i++)
+    for (uint32_t i = 0; values->map_memory && i < values->map.count; i++) {
         gw_allocator_give(&allocator, values->list[i].numbers);
+        gw_allocator_give(&allocator, values->list[i].counts);
+    }
     gw_allocator_give(&allocator, values->list);
     gw_allocator_give(&allocator, values->map_memory);
     gw_values_init(values, values->kernels, &allocator);
@@ -115,6 +118,37 @@ int gw_values_make(struct gw_values *values, uint64_t key, const struct gw_value
     int code = gw_map_put(&values->map, place_of(key), at);
     GW_ASSERT(code == GW_OK && values->map.count == at + 1); /* the key is new */
     return GW_OK;
+}
+
+static void count_one(uint16_t *count)
+{
+    *count += *count < UINT16_MAX;
+}
+
+int gw_values_count(struct gw_values *values, uint64_t key, uint32_t fragment,
+                    const uint64_t *arrived)
+{
+    struct gw_value *value = &values->list[gw_map_get(&values->map, place_of(key))];
+    uint64_t fragments = arrived || value->counts ? gw_value_fragments(&value->shape, fragment) : 0;
+    if (arrived && !value->counts) {
+        uint16_t *counts = gw_allocator_take(&values->allocator, fragments * sizeof(*counts));
+        if (!counts)
+            return GW_ERR_NO_MEMORY;
+        gw_value_counts(value, fragment, counts);
+        value->counts = counts;
+    }
+    count_one(&value->pushes);
+    for (uint64_t i = 0; i < fragments; i++)
+        if (!arrived || gw_bit_is_set(arrived, i))
+            count_one(&value->counts[i]);
+    return GW_OK;
+}
+
+void gw_value_counts(const struct gw_value *value, uint32_t fragment, uint16_t *counts)
+{
+    uint64_t fragments = gw_value_fragments(&value->shape, fragment);
+    for (uint64_t i = 0; i < fragments; i++)
+        counts[i] = value->counts ? value->counts[i] : value->pushes;
 }
 
 static unsigned char *number_at(const struct gw_value *value, uint64_t index)

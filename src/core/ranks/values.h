@@ -25,6 +25,10 @@ struct gw_value_shape {
 struct gw_value {
     struct gw_value_shape shape;
     void *numbers; /* float32 in place of 16-bit floats, else of the type */
+    /* Pushes that have been added, at most UINT16_MAX: of each fragment, or, if `counts` is NULL,
+     * of all. A count that is full stays so. */
+    uint16_t pushes;
+    uint16_t *counts;
 };
 
 struct gw_values {
@@ -47,6 +51,20 @@ uint64_t gw_value_bytes(const struct gw_value_shape *shape);
 
 /* The value of a key, until the next one is made; NULL: there is none. */
 const struct gw_value *gw_values_find(const struct gw_values *values, uint64_t key);
+
+/* Fragments of `fragment` elements that a value has. */
+static inline uint64_t gw_value_fragments(const struct gw_value_shape *shape, uint32_t fragment)
+{
+    return shape->count / fragment + (shape->count % fragment != 0);
+}
+
+/* A push has been added: all of it, or, if `arrived` is not NULL, the fragments whose bits are set.
+ * Returns 0, or GW_ERR_NO_MEMORY for the counts, before anything is counted. */
+int gw_values_count(struct gw_values *values, uint64_t key, uint32_t fragment,
+                    const uint64_t *arrived);
+
+/* The counts of a value's fragments. */
+void gw_value_counts(const struct gw_value *value, uint32_t fragment, uint16_t *counts);
 
 /* Makes the value of a key that has none, as zeros. Returns 0 or GW_ERR_NO_MEMORY. */
 int gw_values_make(struct gw_values *values, uint64_t key, const struct gw_value_shape *shape);

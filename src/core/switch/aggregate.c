@@ -31,6 +31,7 @@ struct aggregator {
     uint16_t values;
     uint8_t scale; /* least of the contributors' */
     uint8_t state; /* enum aggregator_state */
+    uint8_t bound; /* likewise */
     uint8_t signs; /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
 };
 
@@ -222,6 +223,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .epoch = pkt->epoch,
         .values = pkt->agg.values,
         .scale = pkt->scale,
+        .bound = pkt->agg.bound,
         .state = AGGREGATOR_TAKEN,
         .signs = signs_of(pkt),
     };
@@ -257,6 +259,8 @@ static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *ag
     aggregator->signs |= signs_of(pkt);
     if (pkt->scale < aggregator->scale)
         aggregator->scale = pkt->scale;
+    if (pkt->agg.bound < aggregator->bound)
+        aggregator->bound = pkt->agg.bound;
     return true;
 }
 
@@ -291,6 +295,7 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     pkt->agg_flags |= aggregator->signs & GATHERED;
     pkt->q.flags |= aggregator->signs & GW_PKT_HEAD;
     pkt->scale = aggregator->scale;
+    pkt->agg.bound = aggregator->bound;
     pkt->agg.level = job->level;
     pkt->agg.bitmap = aggregator->bitmap;
     if (is_complete(job, aggregator)) {

@@ -23,6 +23,7 @@
 #include "core/switch/aggregate.h"
 #include "core/switch/learned.h"
 #include "core/switch/port_stats.h"
+#include "core/switch/shared_buffer.h"
 #include "core/switch/slots.h"
 #include "core/switch/switch_notice.h"
 #include "core/switch/switch_route.h"
@@ -33,8 +34,7 @@ struct gw_switch_cfg {
     const void *qdisc_cfg;
     const uint32_t *capacity; /* bytes of data per port, port_count of them; read at init only */
     uint32_t trim_size;       /* bytes of a trimmed packet */
-    uint64_t shared_bytes;    /* pool shared by the ports; 0: none */
-    gw_q16 shared_alpha;      /* a port may hold this multiple of the pool's free bytes */
+    struct gw_shared_buffer shared; /* by the ports, beside the capacity of each */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
     uint32_t learned_max;           /* addresses that it can learn; 0: it routes by `routes` */
     gw_time learned_idle;           /* an address silent for so long makes room for others */

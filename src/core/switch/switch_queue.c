@@ -22,8 +22,7 @@ struct gw_port_losses {
     uint64_t trimmed_bytes;
     uint64_t dropped_bytes;
     uint64_t trims;
-    uint64_t drops;
-    uint64_t control_drops;
+    struct gw_class_losses classes[GW_CLASSES];
 };
 
 static struct port *port_at(const struct gw_switch_queue *queue, uint16_t index)
@@ -62,8 +61,7 @@ void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_
     queue->discipline =
         (struct gw_qdisc_port){.pool = cfg->pool, .prng = prng, .trim_size = cfg->trim_size};
     queue->train = cfg->train ? cfg->train : 1;
-    queue->shared_bytes = cfg->shared_bytes;
-    queue->shared_alpha = cfg->shared_alpha;
+    queue->shared = cfg->shared;
     queue->pool = cfg->pool;
     if (cfg->lossless)
         gw_lossless_init(queue->lossless, cfg->lossless, timers);
@@ -71,30 +69,22 @@ void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_
         cfg->qdisc->init(port_at(queue, i)->qdisc_state, cfg->qdisc_cfg, cfg->capacity[i]);
 }
 
-/* Bytes that this port may still take from the shared pool. */
-static uint64_t pool_free(const struct gw_switch_queue *queue, const struct port *port)
-{
-    if (queue->shared_bytes == 0)
-        return UINT64_MAX;
-    uint64_t room = queue->shared_bytes - queue->shared_used;
-    uint64_t share = (uint64_t)gw_q16_mul((gw_q16)room, queue->shared_alpha);
-    uint64_t own = share > backlog(port) ? share - backlog(port) : 0;
-    return own < room ? own : room;
-}
-
-/* The discipline has cut or dropped `victim`, and with it `bytes`. */
-static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
+/* `victim` is dropped, by the discipline or for good. */
+static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, bool is_shed,
                  gw_time now)
 {
     struct gw_port_losses *losses = &queue->losses[out];
-    losses->drops++;
-    losses->control_drops += is_control(victim);
-    losses->dropped_bytes += bytes;
+    struct gw_class_losses *class = &losses->classes[victim->q.class];
+    class->drops++;
+    class->unimportant += victim->q.ecn == GW_ECN_NOT_ECT;
+    class->shed += is_shed;
+    losses->dropped_bytes += victim->q.size;
     if (queue->lossless)
         gw_lossless_left(queue->lossless, out, victim, now);
     gw_pkt_release(queue->pool, victim);
 }
 
+/* The discipline has cut `bytes` off `victim`. */
 static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
                  gw_time now)
 {
@@ -119,15 +109,22 @@ void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t o
         pkt->q.in = in;
         gw_lossless_queued(queue->lossless, out, pkt, now);
     }
-    enum gw_qdisc_verdict verdict =
-        queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline, pkt,
-                              pool_free(queue, port), &victim);
-    uint32_t after = backlog(port);
-    queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+    enum gw_qdisc_verdict verdict;
+    uint32_t after;
+    for (;; before = after) {
+        uint64_t room = gw_shared_buffer_room(&queue->shared, queue->shared_used, before, pkt);
+        verdict = queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline,
+                                        pkt, room, &victim);
+        after = backlog(port);
+        queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
+        if (verdict != GW_QDISC_EVICTED)
+            break;
+        lose(queue, out, victim, false, now);
+    }
     if (verdict == GW_QDISC_TRIMMED)
         trim(queue, out, victim, before + size - after, now);
-    else if (verdict == GW_QDISC_DROPPED)
-        lose(queue, out, victim, before + size - after, now);
+    else if (verdict != GW_QDISC_QUEUED)
+        lose(queue, out, victim, verdict == GW_QDISC_SHED, now);
     if (after)
         gw_node_report(queue->node, out, &port->is_ready);
 }
@@ -303,7 +300,7 @@ uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw
     struct port *port = port_at(queue, index);
     uint32_t count = 0;
     for (struct gw_pkt *pkt; (pkt = take_next(queue, port, false)) != NULL; count++)
-        lose(queue, index, pkt, pkt->q.size, now);
+        lose(queue, index, pkt, false, now);
     return count;
 }
 
@@ -319,9 +316,11 @@ struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, 
         .out_packets = port->out_packets,
         .marks = ((const struct gw_qdisc_state *)port->qdisc_state)->marks,
         .trims = losses->trims,
-        .drops = losses->drops,
-        .control_drops = losses->control_drops,
+        .control_drops = losses->classes[GW_CLASS_CONTROL].drops,
     };
+    gw_class_losses_add(stats.losses, losses->classes);
+    for (uint32_t i = 0; i < GW_CLASSES; i++)
+        stats.drops += losses->classes[i].drops;
     if (queue->lossless) {
         stats.pauses = gw_lossless_meter(queue->lossless, index)->pauses;
         stats.paused = gw_lossless_gate(queue->lossless, index)->total;

@@ -20,6 +20,7 @@
 #include "core/pause.h"
 #include "core/qdisc/qdisc.h"
 #include "core/switch/port_stats.h"
+#include "core/switch/shared_buffer.h"
 #include "core/switch/switch_timers.h"
 
 /* As in struct gw_switch_cfg. */
@@ -29,8 +30,7 @@ struct gw_switch_queue_cfg {
     const void *qdisc_cfg;
     const uint32_t *capacity;
     uint32_t trim_size;
-    uint64_t shared_bytes;
-    gw_q16 shared_alpha;
+    struct gw_shared_buffer shared;
     uint32_t train;
     const struct gw_pause_cfg *lossless;
     struct gw_pkt_pool *pool;
@@ -45,9 +45,8 @@ struct gw_switch_queue {
     size_t port_stride;
     struct gw_port_losses *losses; /* per port */
     uint32_t train;
-    uint64_t shared_bytes; /* 0: no shared pool */
+    struct gw_shared_buffer shared;
     uint64_t shared_used;
-    gw_q16 shared_alpha;
     struct gw_lossless *lossless; /* or NULL */
     struct gw_pkt_pool *pool;
 };

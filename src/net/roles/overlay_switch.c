@@ -129,6 +129,7 @@ static int open_switch(struct gw_overlay_switch *own)
         .qdisc_cfg = own->qdisc_cfg.bytes,
         .capacity = capacity,
         .trim_size = cfg->hdr,
+        .shared = cfg->shared,
         .learned_max = LEARNED_MAX,
         .learned_idle = LEARNED_IDLE,
         .uplink = cfg->has_uplink ? 0 : GW_PORT_NONE,
@@ -311,6 +312,7 @@ struct gw_port_stats gw_overlay_switch_queues(const struct gw_overlay_switch *ow
         sum.trims += port.trims;
         sum.drops += port.drops;
         sum.control_drops += port.control_drops;
+        gw_class_losses_add(sum.losses, port.losses);
     }
     return sum;
 }

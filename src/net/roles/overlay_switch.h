@@ -43,6 +43,7 @@ struct gw_overlay_switch_cfg {
     const struct gw_qdisc_ops *qdisc;   /* of each port; NULL: fifo */
     const union gw_algo_cfg *qdisc_cfg; /* of the discipline; NULL: its defaults; copied */
     uint32_t queue_bytes;               /* of each port */
+    struct gw_shared_buffer shared;     /* by all ports */
     uint64_t rate_bps;                  /* of each port; 0: as the datapath */
     uint16_t groups;                    /* multicast groups of the station */
     uint16_t first_group;               /* number of the first for the loop */

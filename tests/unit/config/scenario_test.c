@@ -20,7 +20,7 @@ static void scenario_load__fills_in_the_defaults(void **state)
     assert_int_equal(scenario.host_rate_bps, 800000000000);
     assert_int_equal(scenario.bdp, 1145344);
     assert_int_equal(scenario.queue.capacity, 1145344);
-    assert_int_equal(scenario.queue.shared_bytes, 0);
+    assert_int_equal(scenario.queue.shared.bytes, 0);
     assert_int_equal(scenario.host.mtu, 4096);
     assert_int_equal(scenario.host.header, 64);
     assert_int_equal(scenario.host.jitter, GW_Q16_ONE);
@@ -43,30 +43,33 @@ static void scenario_load__reads_every_section(void **state)
     (void)state;
     struct gw_scenario scenario;
     scenario_load(&scenario,
-                  TOPOLOGY "name: a run\n"
-                           "workload:\n"
-                           "  - {kind: incast, degree: 3, size: 1KiB}\n"
-                           "  - background\n"
-                           "cc: {kind: smartt, preset: author800, fd: 0.5}\n"
-                           "lb: {kind: spray}\n"
-                           "loss: timeout\n"
-                           "queue: {kind: fifo, capacity: 0.5bdp, shared: 1MiB, shared_alpha: 2}\n"
-                           "host: {mtu: 1500, header: 40B, jitter: 0, ack_every: 4,\n"
-                           "       ack_delay: 2us, train: 8, stall: 1ms, payload: yes}\n"
-                           "metrics: {sample: 1us, series: [rate, cwnd]}\n"
-                           "seed: 18446744073709551615\n"
-                           "time_limit: 5ms\n"
-                           "convergence: 50us\n",
+                  TOPOLOGY
+                  "name: a run\n"
+                  "workload:\n"
+                  "  - {kind: incast, degree: 3, size: 1KiB}\n"
+                  "  - background\n"
+                  "cc: {kind: smartt, preset: author800, fd: 0.5}\n"
+                  "lb: {kind: spray}\n"
+                  "loss: timeout\n"
+                  "queue: {kind: dlcp, thresholds: [9KB], capacity: 0.5bdp, shared: 1MiB,\n"
+                  "        shared_alpha: 2, shared_alpha_important: 8}\n"
+                  "host: {mtu: 1500, header: 40B, jitter: 0, ack_every: 4,\n"
+                  "       ack_delay: 2us, train: 8, stall: 1ms, payload: yes}\n"
+                  "metrics: {sample: 1us, series: [rate, cwnd]}\n"
+                  "seed: 18446744073709551615\n"
+                  "time_limit: 5ms\n"
+                  "convergence: 50us\n",
                   NULL);
     assert_string_equal(scenario.name, "a run");
     assert_int_equal(scenario.workload.flow_count, 4);
     assert_true(scenario.workload.flows[3].background);
     assert_string_equal(scenario.transport.lb->algo.name, "spray");
     assert_string_equal(scenario.transport.loss->algo.name, "timeout");
-    assert_string_equal(scenario.queue.qdisc->algo.name, "fifo");
+    assert_string_equal(scenario.queue.qdisc->algo.name, "dlcp");
     assert_int_equal(scenario.queue.capacity, scenario.bdp / 2);
-    assert_int_equal(scenario.queue.shared_bytes, 1 << 20);
-    assert_int_equal(scenario.queue.shared_alpha, 2 * GW_Q16_ONE);
+    assert_int_equal(scenario.queue.shared.bytes, 1 << 20);
+    assert_int_equal(scenario.queue.shared.alpha, 2 * GW_Q16_ONE);
+    assert_int_equal(scenario.queue.shared.alpha_important, 8 * GW_Q16_ONE);
     assert_int_equal(scenario.host.mtu, 1500);
     assert_int_equal(scenario.host.header, 40);
     assert_int_equal(scenario.host.jitter, 0);
@@ -142,17 +145,10 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "host: {cost: udp}\n",
          ":3: host.cost: unknown cost: udp; the presets of host are"},
         {SCENARIO "lb: {kind: reps, colour: 3}\n", ":3: lb.colour: unknown key"},
-        {SCENARIO "queue: {capacity: 3bpd}\n", ":3: queue.capacity: wrong or missing unit: 3bpd"},
-        {SCENARIO "queue: {capacity: 1KiB}\n", ":3: queue.capacity: capacity is 1024 bytes"},
-        {SCENARIO "queue: {capacity: -1bdp}\n", ":3: queue.capacity: value out of range: -1bdp"},
-        {SCENARIO "queue: {shared_alpha: 0}\n", ":3: queue.shared_alpha: shared_alpha must be"},
-        {SCENARIO "queue: {shared: 1KB}\n", ":3: queue.shared: one port's part of the pool must"},
-        {SCENARIO "queue: {shared: 8KiB, shared_alpha: 0.5}\n", "queue.shared: one port's part"},
         {SCENARIO "metrics: {sample: 999ps}\n", "metrics.sample: sample must be at least 1ns"},
         {"topology: {kind: star, hosts: 4, override: [{between: [host0, sw0], queue: 1KB}]}\n"
          "workload: {kind: permutation}\n",
          "topology: the queue of the link between host0 and sw0 is 1000 bytes; it must hold"},
-        {SCENARIO "queue: {kind: fifo, colour: 3}\n", ":3: queue.colour: unknown key"},
         {SCENARIO "host: {mtu: 0}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {mtu: 65535}\n", ":3: host.mtu: mtu must be"},
         {SCENARIO "host: {header: 0}\n", ":3: host.header: header must be"},
@@ -179,6 +175,27 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "convergence: soon\n", ":3: convergence: not understood: soon; expected a time"},
         {SCENARIO "name: ''\n", ":3: name: a name has 1 to 63 characters"},
         {"topology: [star\n", ".yaml:1: "},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
+        scenario_refused(cases[i].text, NULL, cases[i].why);
+}
+
+static void scenario_load__names_what_is_wrong_with_queues(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {SCENARIO "queue: {capacity: 3bpd}\n", ":3: queue.capacity: wrong or missing unit: 3bpd"},
+        {SCENARIO "queue: {capacity: 1KiB}\n", ":3: queue.capacity: capacity is 1024 bytes"},
+        {SCENARIO "queue: {capacity: -1bdp}\n", ":3: queue.capacity: value out of range: -1bdp"},
+        {SCENARIO "queue: {shared_alpha: 0}\n", ":3: queue.shared_alpha: shared_alpha must be"},
+        {SCENARIO "queue: {shared_alpha_important: -1}\n", ":3: queue.shared_alpha_important: "},
+        {SCENARIO "queue: {kind: dlcp, limits: [1KB, x]}\n", ":3: queue.limits: not understood"},
+        {SCENARIO "queue: {kind: dlcp, lossless: yes}\n", ":3: queue.lossless: dlcp drops"},
+        {SCENARIO "queue: {shared: 1KB}\n", ":3: queue.shared: one port's part of the pool must"},
+        {SCENARIO "queue: {shared: 8KiB, shared_alpha: 0.5}\n", "queue.shared: one port's part"},
+        {SCENARIO "queue: {kind: fifo, colour: 3}\n", ":3: queue.colour: unknown key"},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
@@ -308,6 +325,7 @@ int main(void)
         cmocka_unit_test(scenario_load__gives_all_series_when_only_sampled),
         cmocka_unit_test(scenario_load__draws_workloads_from_the_seed),
         cmocka_unit_test(scenario_load__names_file_line_and_key),
+        cmocka_unit_test(scenario_load__names_what_is_wrong_with_queues),
         cmocka_unit_test(scenario_load__names_the_override_at_fault),
         cmocka_unit_test(scenario_load__names_a_missing_file),
         cmocka_unit_test(scenario_load__refuses_a_flow_without_route),

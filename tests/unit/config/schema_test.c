@@ -13,6 +13,7 @@ struct options {
     uint32_t choice;
     char text[GW_PARAM_TEXT_MAX];
     uint64_t other_rate;
+    struct gw_size_list sizes;
 };
 
 static const struct gw_param params[] = {
@@ -25,6 +26,7 @@ static const struct gw_param params[] = {
     {"choice", GW_PARAM_ENUM, offsetof(struct options, choice), "two", "one|two|three", ""},
     {"text", GW_PARAM_TEXT, offsetof(struct options, text), "", NULL, ""},
     {"other_rate", GW_PARAM_RATE, offsetof(struct options, other_rate), NULL, NULL, ""},
+    {"sizes", GW_PARAM_SIZES, offsetof(struct options, sizes), "1KiB, 1025", NULL, ""},
 };
 
 static const struct gw_preset presets[] = {{"big", "count=99 choice=three", ""}};
@@ -85,6 +87,12 @@ static void schema_read__says_what_was_expected(void **state)
         {"rate: 10bps\n", ":1: rate: value out of range: 10bps; expected a rate such as"},
         {"choice: four\n", ":1: choice: not understood: four; expected one of one|two|three"},
         {"count:\n", ":1: count: not understood: (nothing); expected a whole number"},
+        {"sizes: [1KB, {a: 1}]\n", ": sizes.1: expected a single value, not a map"},
+        {"sizes: {a: 1}\n", ":1: sizes: expected a single value, not a map"},
+        {"sizes: [1KB, 2us]\n", ":1: sizes: wrong or missing unit: 1KB, 2us; expected at most 7 "
+                                "sizes such as [32KB, 48KB]"},
+        {"sizes: [1, 2, 3, 4, 5, 6, 7, 8]\n",
+         ":1: sizes: value out of range: 1, 2, 3, 4, 5, 6, 7, 8;"},
         {"count: [1]\n", ":1: count: expected a single value, not a list"},
         {"count: {a: 1}\n", ":1: count: expected a single value, not a map"},
         {"cuont: 1\n", ":1: cuont: unknown key \"cuont\"; the nearest known are: count, "},
@@ -105,13 +113,15 @@ static void schema_write__gives_what_reads_back(void **state)
     static const char *const ratios[] = {"0",           "1",        "0.8",
                                          "0.199996948", "-0.25",    "12345.6",
                                          "0.00002",     "0.999984", "1099511627775.5"};
+    static const char *const lists[] = {"[]", "[32KB]", "\"1, 2KiB\"", "[0, 1, 2, 3, 4, 5, 6MB]"};
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(ratios); i++) {
         struct options first, second;
         char text[512], written[1024], why[GW_WHY_MAX];
         snprintf(text, sizeof(text),
-                 "ratio: %s\ntime: %zups\nbytes: %zu\nrate: %zuKbps\ntext: \"a: b # %zu\"\n",
-                 ratios[i], i * 999, i * 1024 + i, i + 100, i);
+                 "ratio: %s\ntime: %zups\nbytes: %zu\nrate: %zuKbps\ntext: \"a: b # %zu\"\n"
+                 "sizes: %s\n",
+                 ratios[i], i * 999, i * 1024 + i, i + 100, i, lists[i % GW_COUNT_OF(lists)]);
         FILE *out = fmemopen(written, sizeof(written), "w");
         assert_int_equal(read_text(&first, text, why, out), GW_OK);
         fclose(out);
@@ -130,7 +140,8 @@ static void schema_write__is_easy_to_read(void **state)
     assert_int_equal(read_text(&options, "special: 1\n", why, out), GW_OK);
     fclose(out);
     assert_string_equal(written, "flag: no\ncount: 3\nratio: 0.8\ntime: 1500ns\nbytes: 3MiB\n"
-                                 "rate: 800Gbps\nchoice: two\ntext: \"\"\n");
+                                 "rate: 800Gbps\nchoice: two\ntext: \"\"\n"
+                                 "sizes: [1KiB, 1025B]\n");
 }
 
 int main(void)

@@ -18,6 +18,7 @@ struct sample_cfg {
     uint64_t rate_bps;
     uint32_t colour; /* enum colour */
     char file[GW_PARAM_TEXT_MAX];
+    struct gw_size_list steps;
 };
 
 #define FIELD(name) offsetof(struct sample_cfg, name)
@@ -36,6 +37,7 @@ static const struct gw_param params[] = {
      .initial = "green",
      .choices = "red|green|blue"},
     {.name = "file", .type = GW_PARAM_TEXT, .offset = FIELD(file), .initial = ""},
+    {.name = "steps", .type = GW_PARAM_SIZES, .offset = FIELD(steps), .initial = "1KB, 2KB,3KB"},
 };
 
 static const struct gw_preset presets[] = {
@@ -86,6 +88,11 @@ static void algo_defaults__fills_every_type(void **state)
     assert_int_equal(cfg.rate_bps, UINT64_C(100000000000));
     assert_int_equal(cfg.colour, GREEN);
     assert_string_equal(cfg.file, "");
+    assert_int_equal(cfg.steps.count, 3);
+    assert_int_equal(cfg.steps.bytes[0], 1000);
+    assert_int_equal(cfg.steps.bytes[1], 2000);
+    assert_int_equal(cfg.steps.bytes[2], 3000);
+    assert_int_equal(cfg.steps.bytes[3], 0);
 }
 
 static void algo_set__changes_one_field(void **state)
@@ -94,7 +101,7 @@ static void algo_set__changes_one_field(void **state)
         const char *name, *text;
     } settings[] = {{"enabled", "off"}, {"count", "4294967295"}, {"gain", "-1.5"},
                     {"delay", "2ns"},   {"window", "1MiB"},      {"rate", "1Mbps"},
-                    {"colour", "red"},  {"file", "sizes.csv"}};
+                    {"colour", "red"},  {"file", "sizes.csv"},   {"steps", "9B"}};
     (void)state;
     struct sample_cfg expected = defaults(), cfg = defaults();
     expected.enabled = false;
@@ -105,6 +112,7 @@ static void algo_set__changes_one_field(void **state)
     expected.rate_bps = 1000000;
     expected.colour = RED;
     memcpy(expected.file, "sizes.csv", sizeof("sizes.csv"));
+    expected.steps = (struct gw_size_list){.bytes = {9}, .count = 1};
     for (size_t i = 0; i < GW_COUNT_OF(settings); i++)
         assert_int_equal(gw_algo_set(&sample, &cfg, settings[i].name, settings[i].text), GW_OK);
     assert_memory_equal(&cfg, &expected, sizeof(cfg));
@@ -124,7 +132,10 @@ static void algo_set__leaves_the_options_alone_on_error(void **state)
         {"delay", "5KiB", GW_ERR_UNIT},       {"window", "5us", GW_ERR_UNIT},
         {"rate", "0", GW_ERR_RANGE},          {"colour", "pink", GW_ERR_INVALID},
         {"colour", "", GW_ERR_INVALID},       {"colour", "red|green", GW_ERR_INVALID},
-        {"file", long_name, GW_ERR_RANGE},
+        {"file", long_name, GW_ERR_RANGE},    {"steps", "1,2,3,4,5,6,7,8", GW_ERR_RANGE},
+        {"steps", "1,", GW_ERR_INVALID},      {"steps", ",1", GW_ERR_INVALID},
+        {"steps", " ", GW_ERR_INVALID},       {"steps", "1 2", GW_ERR_UNIT},
+        {"steps", "1,2us", GW_ERR_UNIT},      {"steps", long_name, GW_ERR_INVALID},
     };
     (void)state;
     memset(long_name, 'x', GW_PARAM_TEXT_MAX);
@@ -144,6 +155,19 @@ static void algo_set__takes_the_longest_text(void **state)
     struct sample_cfg cfg = defaults();
     assert_int_equal(gw_algo_set(&sample, &cfg, "file", text), GW_OK);
     assert_string_equal(cfg.file, text);
+}
+
+static void algo_set__takes_lists_of_all_lengths(void **state)
+{
+    static const char text[] = "1, 2, 3, 4, 5, 6, 7";
+    (void)state;
+    struct sample_cfg cfg = defaults();
+    assert_int_equal(gw_algo_set(&sample, &cfg, "steps", ""), GW_OK);
+    assert_int_equal(cfg.steps.count, 0);
+    assert_int_equal(gw_algo_set(&sample, &cfg, "steps", text), GW_OK);
+    assert_int_equal(cfg.steps.count, GW_SIZES_MAX);
+    for (uint32_t i = 0; i < GW_SIZES_MAX; i++)
+        assert_int_equal(cfg.steps.bytes[i], i + 1);
 }
 
 static void algo_preset__changes_what_it_names(void **state)
@@ -171,6 +195,7 @@ int main(void)
         cmocka_unit_test(algo_set__changes_one_field),
         cmocka_unit_test(algo_set__leaves_the_options_alone_on_error),
         cmocka_unit_test(algo_set__takes_the_longest_text),
+        cmocka_unit_test(algo_set__takes_lists_of_all_lengths),
         cmocka_unit_test(algo_preset__changes_what_it_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

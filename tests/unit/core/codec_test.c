@@ -91,6 +91,7 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         if (pkt.seq + 1 == pkt.data.total)
             pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
         pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
+        pkt.q.rank = (pkt.data.total - pkt.seq) * pkt.data.mss; /* what remains of the message */
     } else if (pkt.q.kind == GW_PKT_PAUSE) {
         pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
     } else if (pkt.q.kind == GW_PKT_NOTICE) {

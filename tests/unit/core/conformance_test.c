@@ -14,6 +14,7 @@
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
 #include "core/qdisc/qdisc.h"
+#include "core/tag/tag.h"
 #include "workload/schedule/schedule.h"
 
 enum {
@@ -23,7 +24,7 @@ enum {
 };
 
 /* More than any algorithm may ask for, so that there is room behind it for a canary. */
-#define STATE_MAX 256
+#define STATE_MAX (GW_QDISC_STATE_MAX + 64)
 
 /* Private memory, zeroed up to the size that the algorithm asks for. */
 struct memory {
@@ -157,6 +158,7 @@ static void conformance_algo__describes_itself(void **state)
     check_self_description(&gw_loss_registry, GW_LOSS_STATE_MAX);
     check_self_description(&gw_qdisc_registry, GW_QDISC_STATE_MAX);
     check_self_description(&gw_schedule_registry, 0);
+    check_self_description(&gw_tag_registry, 0);
 }
 
 /* ---- Paths, from a tiny one to a long one. ---- */
@@ -428,13 +430,16 @@ static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
         assert_in_range(least, 1, base);
         assert_in_range(base, 1, INT64_MAX / 64);
 
-        /* Every packet is lost: the period grows, never shrinks, and ends at 64 times the base. */
+        /* Every packet is lost: the period grows, never shrinks, and ends at 64 times the base. Or
+         * it stays, and in the end nothing but headers leaves. */
         gw_time now = (gw_time)0 - 10 * base;
         gw_time last = least;
+        enum gw_loss_verdict verdict = GW_LOSS_OLDEST;
         for (int step = 0; step < 20; step++) {
             gw_time sent_at = now;
             now += last;
-            bool probes = ops->on_timeout(memory.bytes, cfg, sent_at, now) == GW_LOSS_PROBE;
+            verdict = ops->on_timeout(memory.bytes, cfg, sent_at, now);
+            bool probes = verdict == GW_LOSS_PROBE;
             gw_time next = ops->period(memory.bytes, cfg);
             if (probes) {
                 assert_int_equal(step, 0); /* once, and first */
@@ -445,7 +450,7 @@ static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
             assert_true(next <= 64 * base);
             last = next;
         }
-        assert_int_equal(last, 64 * base);
+        assert_int_equal(last, verdict == GW_LOSS_ASK ? base : 64 * base);
         /* A new packet that arrives brings the base back. */
         loss_arrive(ops, &memory, cfg, now, now);
         assert_int_equal(ops->period(memory.bytes, cfg), least);
@@ -510,6 +515,35 @@ static void conformance_finish__has_one_that_wants_all(void **state)
     assert_false(all->is_enough(NULL, &sample));
     sample.lost = 1;
     assert_false(all->is_enough(NULL, &sample));
+}
+
+/* ---- Tags. ---- */
+
+/* A class that data may have, whatever a message is like; it depends on what has left alone. */
+static void check_tag(const struct gw_algo *algo, const union gw_algo_cfg *cfg, const char *what)
+{
+    const struct gw_tag_ops *ops = (const struct gw_tag_ops *)algo;
+    struct gw_prng prng = gw_prng_derive(SEED, 0);
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t bytes = 1 + (gw_prng_next(&prng) >> (gw_prng_next(&prng) % 64));
+        struct gw_tag_sample sample = {
+            .bytes = bytes,
+            .sent = gw_prng_next(&prng) % bytes,
+            .remains = 1 + gw_prng_next(&prng) % bytes,
+            .class = (uint8_t)gw_prng_below(&prng, GW_CLASS_DATA_MAX + 1),
+        };
+        struct gw_tag tag = ops->pick(cfg, &sample);
+        sample.remains = 1 + gw_prng_next(&prng) % bytes;
+        struct gw_tag other = ops->pick(cfg, &sample);
+        if (tag.class > GW_CLASS_DATA_MAX || other.class != tag.class)
+            fail_msg("%s: classes %u and %u in one train", what, tag.class, other.class);
+    }
+}
+
+static void conformance_tag__gives_a_train_one_class(void **state)
+{
+    (void)state;
+    each_algo(&gw_tag_registry, check_tag);
 }
 
 /* ---- Queue disciplines. ---- */
@@ -610,6 +644,14 @@ static void port_enqueue(struct port *port)
         assert_int_equal(gone, victim->dst - victim->q.size);
         port->trimmed += gone;
         break;
+    case GW_QDISC_EVICTED: /* never for an arrival that is no more urgent, as all are here */
+        fail();
+        break;
+    case GW_QDISC_SHED:
+        assert_ptr_equal(victim, pkt);
+        assert_int_equal(pkt->q.ecn, GW_ECN_NOT_ECT);
+        assert_true(pkt->q.class != GW_CLASS_CONTROL && size <= pool_free);
+        __attribute__((fallthrough));
     case GW_QDISC_DROPPED:
         assert_non_null(victim);
         assert_int_equal(gone, victim->q.size);
@@ -686,6 +728,7 @@ int main(void)
         cmocka_unit_test(conformance_loss__backs_off_and_recovers),
         cmocka_unit_test(conformance_finish__is_content_with_all),
         cmocka_unit_test(conformance_finish__has_one_that_wants_all),
+        cmocka_unit_test(conformance_tag__gives_a_train_one_class),
         cmocka_unit_test(conformance_qdisc__conserves_bytes_and_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

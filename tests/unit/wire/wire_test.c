@@ -94,6 +94,7 @@ static struct gw_wire_hdr random_agg(struct gw_prng *prng)
     hdr.agg.index = (uint16_t)random32(prng);
     hdr.agg.scale = (uint8_t)random32(prng);
     hdr.agg.agg_flags = (uint8_t)gw_prng_next(prng) & (is_grad ? grad_flags : param_flags);
+    hdr.agg.bound = is_grad ? (uint8_t)gw_prng_below(prng, GW_WIRE_BOUND_ONE + 1) : 0;
     hdr.agg.level = (uint8_t)gw_prng_below(prng, GW_WIRE_LEVEL_MAX + 1);
     for (int i = 0; i < 2; i++)
         hdr.agg.above[i] = (uint8_t)gw_prng_below(prng, GW_WIRE_POSITION_MAX + 1);
@@ -201,6 +202,7 @@ static void assert_same(const struct gw_wire_hdr *a, const struct gw_wire_hdr *b
         assert_int_equal(a->agg.values, b->agg.values);
         assert_int_equal(a->agg.scale, b->agg.scale);
         assert_int_equal(a->agg.agg_flags, b->agg.agg_flags);
+        assert_int_equal(a->agg.bound, b->agg.bound);
         assert_int_equal(a->agg.level, b->agg.level);
         assert_memory_equal(a->agg.above, b->agg.above, sizeof(a->agg.above));
     } else if (a->kind == GW_WIRE_JOB) {
@@ -371,6 +373,7 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
             else if (!error) /* these may turn into each other, and into nothing else */
                 assert_true((which == DATA && kind == GW_WIRE_PARAM) ||
                             (which == PARAM && kind == GW_WIRE_DATA) ||
+                            (which == ACK_MASK && kind == GW_WIRE_GRAD) ||
                             (which == JOB && kind == GW_WIRE_PARAM));
             else
                 assert_int_equal(error, GW_ERR_MALFORMED);
@@ -411,6 +414,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
                 good = flags < 8;
             else if (which == JOB)
                 good = flags % 8 == 0;
+            else if (which == GRAD)
+                good = flags <= GW_WIRE_BOUND_ONE;
             else if (which == PAUSE || which == CREDIT || which >= SIGNAL)
                 good = flags == 0;
             else
@@ -619,11 +624,12 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
     hdr.agg.values = 1;
     hdr.agg.scale = 0x25;
     hdr.agg.agg_flags = GW_WIRE_AGG_RESEND | GW_WIRE_AGG_ECN;
+    hdr.agg.bound = 45;
     hdr.agg.level = 2;
     hdr.agg.above[0] = 17;
     hdr.agg.above[1] = 9;
     static const uint8_t expected[GW_WIRE_AGG_SIZE] = {
-        'G',  'W',  0x73, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
+        'G',  'W',  0x73, 45,   1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
         12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
         0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x09, 0x0a, 0x29,
     };

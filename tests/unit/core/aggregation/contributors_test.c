@@ -90,7 +90,7 @@ static void contributors_missing__asks_one_below_every_switch(void **state)
     bench_open(&b);
     for (uint32_t ranks = 0; ranks < 1u << WORLD; ranks++) {
         struct gw_rank_set set = set_of(ranks);
-        uint32_t positions = gw_contributors_missing(&b.tree, &set), firsts = 0;
+        uint32_t positions = gw_contributors_missing(&b.tree, &set, NULL), firsts = 0;
         for (uint32_t rank = 0; rank < WORLD; rank++) {
             bool is_first = !(ranks >> rank & 1);
             for (uint32_t other = 0; other < rank; other++)

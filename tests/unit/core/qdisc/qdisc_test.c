@@ -1,88 +1,9 @@
 /* The disciplines one by one: who waits, who is served first, and who is trimmed or dropped. */
-#include "support.h"
-
-#include "core/qdisc/qdisc.h"
-
-enum {
-    PACKETS = 256,
-    SIZE = 1000,
-    TRIM_SIZE = 64,
-    SLOTS = 10, /* packets that fit */
-    CAPACITY = SLOTS * SIZE,
-};
-
-static struct gw_pkt packets[PACKETS];
-
-struct port {
-    const struct gw_qdisc_ops *ops;
-    union gw_algo_cfg cfg;
-    uint64_t memory[GW_QDISC_STATE_MAX / 8];
-    struct gw_pkt_pool pool;
-    struct gw_prng prng;
-    struct gw_qdisc_port outside;
-    uint64_t pool_free;
-    struct gw_pkt *victim; /* of the latest enqueue */
-};
-
-static void port_open(struct port *port, const char *qdisc, const char *name, const char *value,
-                      uint32_t capacity)
-{
-    *port = (struct port){.ops = (const void *)gw_registry_find(&gw_qdisc_registry, qdisc),
-                          .prng = gw_prng_derive(11, 0),
-                          .pool_free = UINT64_MAX};
-    gw_algo_defaults(&port->ops->algo, &port->cfg);
-    if (name)
-        assert_int_equal(gw_algo_set(&port->ops->algo, &port->cfg, name, value), 0);
-    gw_pkt_pool_init(&port->pool, packets, 0, PACKETS, NULL);
-    port->outside =
-        (struct gw_qdisc_port){.pool = &port->pool, .prng = &port->prng, .trim_size = TRIM_SIZE};
-    port->ops->init(port->memory, &port->cfg, capacity);
-}
-
-static enum gw_qdisc_verdict put(struct port *port, struct gw_qpkt q, uint32_t seq)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(&port->pool);
-    assert_non_null(pkt);
-    pkt->q = q;
-    pkt->seq = seq;
-    port->victim = NULL;
-    enum gw_qdisc_verdict verdict = port->ops->enqueue(port->memory, &port->cfg, &port->outside,
-                                                       pkt, port->pool_free, &port->victim);
-    if (verdict == GW_QDISC_DROPPED)
-        gw_pkt_release(&port->pool, port->victim);
-    return verdict;
-}
-
-static enum gw_qdisc_verdict put_data(struct port *port, uint32_t seq)
-{
-    return put(port, (struct gw_qpkt){.size = SIZE, .flags = GW_PKT_TRIMMABLE}, seq);
-}
-
-static enum gw_qdisc_verdict put_class(struct port *port, uint8_t class, uint32_t seq)
-{
-    uint32_t size = class == GW_CLASS_CONTROL ? TRIM_SIZE : SIZE;
-    return put(port, (struct gw_qpkt){.size = size, .class = class}, seq);
-}
-
-/* Takes the next packet and checks who it is. */
-static void expect(struct port *port, uint32_t seq, uint32_t size)
-{
-    struct gw_pkt *pkt = port->ops->dequeue(port->memory, &port->cfg, &port->outside);
-    assert_non_null(pkt);
-    assert_int_equal(pkt->seq, seq);
-    assert_int_equal(pkt->q.size, size);
-    gw_pkt_release(&port->pool, pkt);
-}
-
-static void expect_empty(struct port *port)
-{
-    assert_null(port->ops->dequeue(port->memory, &port->cfg, &port->outside));
-    assert_int_equal(((struct gw_qdisc_state *)port->memory)->backlog, 0);
-}
+#include "unit/core/qdisc/qdisc_port.h"
 
 static void qdisc_enqueue__drops_at_the_tail(void **state)
 {
-    static const char *const names[] = {"fifo", "red", "prio"};
+    static const char *const names[] = {"fifo", "red", "prio", "dlcp"};
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(names); i++) {
         struct port port;
@@ -288,59 +209,91 @@ static void trim_enqueue__never_drops_trimmable_data(void **state)
     }
 }
 
-static void prio_dequeue__serves_higher_classes_first(void **state)
+static const char *const strict[] = {"prio", "dlcp"};
+
+static void strict_dequeue__serves_higher_classes_first(void **state)
 {
     (void)state;
-    struct port port;
-    port_open(&port, "prio", NULL, NULL, 2 * GW_CLASSES * SIZE);
-    for (uint32_t round = 0; round < 2; round++)
-        for (uint8_t level = 0; level < GW_CLASSES; level++)
-            assert_int_equal(put_class(&port, level, level * 10 + round), GW_QDISC_QUEUED);
-    for (uint32_t class = GW_CLASSES; class -- > 0;)
+    for (size_t i = 0; i < GW_COUNT_OF(strict); i++) {
+        struct port port;
+        port_open(&port, strict[i], NULL, NULL, 2 * GW_CLASSES * SIZE);
         for (uint32_t round = 0; round < 2; round++)
-            expect(&port, class * 10 + round, class == GW_CLASS_CONTROL ? TRIM_SIZE : SIZE);
-    expect_empty(&port);
+            for (uint8_t level = 0; level < GW_CLASSES; level++)
+                assert_int_equal(put_class(&port, level, level * 10 + round), GW_QDISC_QUEUED);
+        for (uint32_t class = GW_CLASSES; class -- > 0;)
+            for (uint32_t round = 0; round < 2; round++)
+                expect(&port, class * 10 + round, class == GW_CLASS_CONTROL ? TRIM_SIZE : SIZE);
+        expect_empty(&port);
+    }
 }
 
 /* P3 under random traffic: nothing leaves while something of a higher class waits. */
-static void prio_dequeue__never_inverts(void **state)
+static void strict_dequeue__never_inverts(void **state)
 {
     (void)state;
-    struct port port;
-    port_open(&port, "prio", NULL, NULL, 100 * SIZE);
-    struct gw_prng prng = gw_prng_derive(4, 0);
-    uint32_t waiting[GW_CLASSES] = {0};
-    for (uint32_t step = 0; step < 20000; step++) {
-        if (gw_prng_below(&prng, 2)) {
-            uint8_t class = (uint8_t)gw_prng_below(&prng, GW_CLASSES);
-            waiting[class] += put_class(&port, class, step) == GW_QDISC_QUEUED;
-            continue;
-        }
-        struct gw_pkt *pkt = port.ops->dequeue(port.memory, &port.cfg, &port.outside);
-        uint32_t highest = GW_CLASSES;
-        while (highest > 0 && waiting[highest - 1] == 0)
-            highest--;
-        assert_int_equal(pkt == NULL, highest == 0);
-        if (pkt) {
-            assert_int_equal(pkt->q.class, highest - 1);
-            waiting[pkt->q.class]--;
-            gw_pkt_release(&port.pool, pkt);
+    for (size_t i = 0; i < GW_COUNT_OF(strict); i++) {
+        struct port port;
+        port_open(&port, strict[i], NULL, NULL, 100 * SIZE);
+        struct gw_prng prng = gw_prng_derive(4, i);
+        uint32_t waiting[GW_CLASSES] = {0};
+        for (uint32_t step = 0; step < 20000; step++) {
+            if (gw_prng_below(&prng, 2)) {
+                uint8_t class = (uint8_t)gw_prng_below(&prng, GW_CLASSES);
+                waiting[class] += put_class(&port, class, step) == GW_QDISC_QUEUED;
+                continue;
+            }
+            struct gw_pkt *pkt = port.ops->dequeue(port.memory, &port.cfg, &port.outside);
+            uint32_t highest = GW_CLASSES;
+            while (highest > 0 && waiting[highest - 1] == 0)
+                highest--;
+            assert_int_equal(pkt == NULL, highest == 0);
+            if (pkt) {
+                assert_int_equal(pkt->q.class, highest - 1);
+                waiting[pkt->q.class]--;
+                gw_pkt_release(&port.pool, pkt);
+            }
         }
     }
 }
 
 /* The classes share the capacity: one class may take all of it. */
-static void prio_enqueue__shares_the_capacity(void **state)
+static void strict_enqueue__shares_the_capacity(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(strict); i++) {
+        struct port port;
+        port_open(&port, strict[i], NULL, NULL, CAPACITY);
+        for (uint32_t seq = 0; seq < SLOTS; seq++)
+            assert_int_equal(put_class(&port, GW_CLASS_BEST_EFFORT, seq), GW_QDISC_QUEUED);
+        assert_int_equal(put_class(&port, GW_CLASS_DATA_MAX, SLOTS), GW_QDISC_DROPPED);
+        expect(&port, 0, SIZE);
+        assert_int_equal(put_class(&port, GW_CLASS_DATA_MAX, SLOTS + 1), GW_QDISC_QUEUED);
+        expect(&port, SLOTS + 1, SIZE);
+    }
+}
+
+/* PIAS needs it: marks tell of the whole port, whichever class waits there. */
+static void prio_enqueue__marks_by_the_total(void **state)
 {
     (void)state;
     struct port port;
-    port_open(&port, "prio", NULL, NULL, CAPACITY);
-    for (uint32_t seq = 0; seq < SLOTS; seq++)
-        assert_int_equal(put_class(&port, GW_CLASS_BEST_EFFORT, seq), GW_QDISC_QUEUED);
-    assert_int_equal(put_class(&port, GW_CLASS_DATA_MAX, SLOTS), GW_QDISC_DROPPED);
-    expect(&port, 0, SIZE);
-    assert_int_equal(put_class(&port, GW_CLASS_DATA_MAX, SLOTS + 1), GW_QDISC_QUEUED);
-    expect(&port, SLOTS + 1, SIZE);
+    struct gw_qpkt first = {.size = SIZE, .class = GW_CLASS_DATA_MAX, .ecn = GW_ECN_ECT0};
+    port_open(&port, "prio", "mark", "enqueue", CAPACITY);
+    assert_int_equal(gw_algo_set(&port.ops->algo, &port.cfg, "kmin", "50%"), 0);
+    assert_int_equal(gw_algo_set(&port.ops->algo, &port.cfg, "kmax", "50%"), 0);
+    port.ops->init(port.memory, &port.cfg, CAPACITY);
+    const struct gw_qdisc_state *base = (const void *)port.memory;
+    for (uint32_t seq = 0; seq < SLOTS / 2; seq++)
+        put_class(&port, (uint8_t)(seq % 3), seq);
+    put_class(&port, GW_CLASS_CONTROL, SLOTS); /* does not count */
+    assert_int_equal(base->marks, 0);
+    put(&port, first, SLOTS / 2);
+    assert_int_equal(base->marks, 1);
+    expect(&port, SLOTS, TRIM_SIZE);
+    expect(&port, SLOTS / 2, SIZE);
+    expect(&port, 2, SIZE);
+    put(&port, first, SLOTS / 2 + 1);
+    assert_int_equal(base->marks, 1);
 }
 
 int main(void)
@@ -357,9 +310,10 @@ int main(void)
         cmocka_unit_test(trim_enqueue__drops_what_must_not_be_cut),
         cmocka_unit_test(trim_enqueue__drops_when_control_is_full),
         cmocka_unit_test(trim_enqueue__never_drops_trimmable_data),
-        cmocka_unit_test(prio_dequeue__serves_higher_classes_first),
-        cmocka_unit_test(prio_dequeue__never_inverts),
-        cmocka_unit_test(prio_enqueue__shares_the_capacity),
+        cmocka_unit_test(strict_dequeue__serves_higher_classes_first),
+        cmocka_unit_test(strict_dequeue__never_inverts),
+        cmocka_unit_test(strict_enqueue__shares_the_capacity),
+        cmocka_unit_test(prio_enqueue__marks_by_the_total),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

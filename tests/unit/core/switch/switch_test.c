@@ -37,7 +37,7 @@ static struct gw_switch_cfg cfg_of(struct fixture *f, const char *qdisc)
     cfg.routes = gw_test_routes(leaves, DESTINATIONS);
     cfg.routes.sets = sets;
     cfg.routes.members = members;
-    cfg.shared_alpha = GW_Q16_ONE;
+    cfg.shared.alpha = GW_Q16_ONE;
     return cfg;
 }
 
@@ -355,7 +355,7 @@ static void switch_pool__gives_one_port_half(void **state)
     (void)state;
     struct fixture f;
     struct gw_switch_cfg cfg = cfg_of(&f, "fifo");
-    cfg.shared_bytes = 12 * SIZE;
+    cfg.shared.bytes = 12 * SIZE;
     fixture_open(&f, &cfg);
     feed_many(&f, 0, 20);
     assert_int_equal(gw_switch_backlog(f.sw, 0), 6 * SIZE);
@@ -369,15 +369,15 @@ static void switch_pool__gives_one_port_half(void **state)
 static void switch_pool__is_never_exceeded(void **state)
 {
     (void)state;
-    static const char *const qdiscs[] = {"fifo", "red", "trim", "prio"};
+    static const char *const qdiscs[] = {"fifo", "red", "trim", "prio", "dlcp"};
     static const gw_q16 alphas[] = {GW_Q16_ONE / 2, GW_Q16_ONE, 8 * GW_Q16_ONE};
     struct gw_prng prng = {.state = 6};
     for (uint32_t q = 0; q < GW_COUNT_OF(qdiscs) * GW_COUNT_OF(alphas); q++) {
         struct fixture f;
         struct gw_pkt pkt;
         struct gw_switch_cfg cfg = cfg_of(&f, qdiscs[q % GW_COUNT_OF(qdiscs)]);
-        cfg.shared_bytes = 20 * SIZE + 123;
-        cfg.shared_alpha = alphas[q / GW_COUNT_OF(qdiscs)];
+        cfg.shared.bytes = 20 * SIZE + 123;
+        cfg.shared.alpha = alphas[q / GW_COUNT_OF(qdiscs)];
         fixture_open(&f, &cfg);
         uint32_t largest = 0;
         for (uint32_t i = 0; i < 2000; i++) {
@@ -385,19 +385,19 @@ static void switch_pool__is_never_exceeded(void **state)
             new_pkt.q.size = TRIM_SIZE + gw_prng_below(&prng, SIZE);
             new_pkt.q.class = (uint8_t)gw_prng_below(&prng, GW_CLASSES);
             feed(&f, &new_pkt);
-            assert_true(backlog(&f) <= cfg.shared_bytes);
+            assert_true(backlog(&f) <= cfg.shared.bytes);
             largest = backlog(&f) > largest ? backlog(&f) : largest;
             if (gw_prng_below(&prng, 10) < 3)
                 pull(&f, (uint16_t)gw_prng_below(&prng, PORTS), &pkt);
             f.node->ready_count = 0;
         }
-        assert_true(largest > cfg.shared_bytes / 3);
+        assert_true(largest > cfg.shared.bytes / 3);
         for (uint16_t port = 0; port < PORTS; port++)
             while (pull(&f, port, &pkt))
                 ;
         assert_int_equal(backlog(&f), 0);
         feed_many(&f, 0, 20); /* all of it is free again: as in the test above */
-        assert_true(backlog(&f) > cfg.shared_bytes / 4);
+        assert_true(backlog(&f) > cfg.shared.bytes / 4);
         fixture_close(&f);
     }
 }

@@ -1,0 +1,18 @@
+/* Arrays of bits in words of 64: bit i is bit i % 64 of word i / 64. */
+#ifndef GW_BASE_BITS_H
+#define GW_BASE_BITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool gw_bit_is_set(const uint64_t *bits, uint64_t i)
+{
+    return bits[i / 64] >> i % 64 & 1;
+}
+
+static inline void gw_bit_set(uint64_t *bits, uint64_t i)
+{
+    bits[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * When the server does without stragglers: fragments of calls with a bound.
+ *
+ * When there was no result for `patience`, the server asks one worker below each switch for what
+ * that holds of a window, since it sees nothing of a fragment that a switch lacks a worker of. When
+ * there was none for `patience` after that either, it completes what more than half of the workers
+ * have sent. Who is missing then counts as late until it is heard of, and nobody waits for it any
+ * more where the books allow it (left_out.h). Instead of a worker that was asked in vain, another
+ * one below its switch is asked in the next round.
+ *
+ * What a call has for sure are its fragments up to the newest that a majority has sent; a minority
+ * cannot make the books allow more. After an epoch has begun in the middle of calls, nobody knows
+ * what was left out before, so it counts only what no worker can have sent by then.
+ *
+ * Invariant: a worker that lacks a result can still get it. It has all that is a window before the
+ * newest fragment it has sent, and is not left out of one that is more than two windows behind
+ * that. So results since three windows before `expected` are enough, and the server keeps them.
+ */
+#include "core/aggregation/agg_bound.h"
+#include "core/aggregation/agg_key.h"
+#include "core/aggregation/server_impl.h"
+
+enum {
+    PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
+};
+
+/* Newest fragment with values of a worker. */
+static uint32_t heard_of(const struct gw_deadline *deadline, uint32_t rank)
+{
+    uint32_t heard = deadline->heard[rank];
+    return (int32_t)(deadline->heard_all - heard) > 0 ? deadline->heard_all : heard;
+}
+
+static bool is_majority(const struct gw_server *server, const struct gw_rank_set *set)
+{
+    return 2 * gw_rank_set_count(set) > server->cfg.world;
+}
+
+void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_epoch *epoch)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    if (!server->cfg.patience)
+        return;
+    gw_left_out_clear(&deadline->books);
+    gw_rank_set_clear(&deadline->late);
+    gw_rank_set_clear(&deadline->silent);
+    gw_rank_set_clear(&deadline->was_late);
+    deadline->heard_all = epoch->first_seq - 1;
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        deadline->heard[rank] = deadline->heard_all;
+    deadline->fresh_from = epoch->first_seq + (epoch->is_fresh ? 0 : server->kept);
+    deadline->known = epoch->first_seq - 1;
+    deadline->known_key = 0;
+    deadline->asked_at = GW_TIME_NEVER;
+    deadline->rounds = 0;
+    deadline->is_wanted = false;
+}
+
+void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    if (deadline->asked_at != GW_TIME_NEVER && server->levels > 0)
+        deadline->trip = now - deadline->asked_at;
+    deadline->since = now;
+    deadline->rounds = 0;
+    if (has_result)
+        deadline->asked_at = GW_TIME_NEVER;
+}
+
+/* First fragment of the fragment's call of which it is known who was left out. */
+static uint32_t first_of(const struct gw_server *server, const struct gw_fragment *fragment)
+{
+    uint32_t first = fragment->seq - gw_agg_key_before(fragment->key, fragment->seq);
+    return (int32_t)(server->deadline.fresh_from - first) > 0 ? server->deadline.fresh_from : first;
+}
+
+/* How many fragments of the fragment's call exist for sure, besides those of unknown books. */
+static uint32_t known_of(const struct gw_server *server, const struct gw_fragment *fragment)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    uint32_t newest = fragment->seq;
+    if (deadline->known_key == fragment->key && (int32_t)(deadline->known - newest) > 0) {
+        newest = deadline->known;
+    } else {
+        for (uint32_t i = 1; i < server->positions; i++) {
+            const struct gw_fragment *later = gw_server_fragment(server, fragment->seq + i);
+            if (later->state == GW_FRAGMENT_EMPTY || later->seq != fragment->seq + i)
+                continue;
+            if (later->key != fragment->key)
+                break; /* the call ends before it */
+            if (later->state == GW_FRAGMENT_DONE || is_majority(server, &later->set))
+                newest = later->seq;
+        }
+    }
+    uint32_t first = first_of(server, fragment);
+    return (int32_t)(newest - first) < 0 ? 0 : newest - first + 1;
+}
+
+/* Whether all of them will be able to get the result. */
+static bool are_near(const struct gw_server *server, const struct gw_rank_set *missing,
+                     uint32_t seq)
+{
+    const int32_t most = (int32_t)(server->kept - 2 * server->positions);
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(missing, rank)) < server->cfg.world; rank++)
+        if ((int32_t)(seq - heard_of(&server->deadline, rank)) > most)
+            return false;
+    return true;
+}
+
+/* Whether the fragment has begun, lacks workers, and could do without them. */
+static bool is_candidate(const struct gw_server *server, const struct gw_fragment *fragment)
+{
+    bool is_open = fragment->state == GW_FRAGMENT_SUMMING ||
+                   (fragment->state == GW_FRAGMENT_RAW && fragment->raw != GW_FRAGMENT_NO_ROW);
+    return is_open && fragment->bound > 0 && is_majority(server, &fragment->set);
+}
+
+static void finish_without(struct gw_server *server, struct gw_fragment *fragment,
+                           const struct gw_rank_set *missing)
+{
+    const struct gw_left_out_item item = {
+        .key = fragment->key,
+        .seq = fragment->seq,
+        .known = known_of(server, fragment),
+        .bound = fragment->bound,
+        .missing = missing,
+    };
+    const struct gw_fragment *before = gw_server_fragment(server, server->expected - 1);
+    if (before->state == GW_FRAGMENT_DONE && before->seq == server->expected - 1)
+        gw_left_out_close(&server->deadline.books, server->expected, before->key);
+    if (!are_near(server, missing, fragment->seq) ||
+        !gw_left_out_add(&server->deadline.books, &item))
+        return;
+    if (fragment->state == GW_FRAGMENT_RAW)
+        gw_server_raw_finish(server, fragment);
+    else
+        gw_server_finish_sum(server, fragment);
+}
+
+static struct gw_rank_set missing_of(const struct gw_server *server,
+                                     const struct gw_fragment *fragment)
+{
+    struct gw_rank_set missing = server->contributors.everybody;
+    gw_rank_set_remove(&missing, &fragment->set);
+    return missing;
+}
+
+/* Completes what a majority has sent; who is missing is late. */
+static void decide(struct gw_server *server)
+{
+    uint32_t first = server->expected;
+    for (uint32_t i = 0; i < server->positions; i++) {
+        struct gw_fragment *fragment = gw_server_fragment(server, first + i);
+        if (fragment->seq != first + i || !is_candidate(server, fragment))
+            continue;
+        struct gw_rank_set missing = missing_of(server, fragment);
+        gw_rank_set_join(&server->deadline.late, &missing);
+        finish_without(server, fragment, &missing);
+    }
+}
+
+/*
+ * How many fragments from `expected` on may lack workers, going by who is late or was last. What
+ * the others have sent of more had better wait in the switches, where one packet completes it.
+ */
+static uint32_t span_of(const struct gw_server *server)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    const struct gw_fragment *newest = gw_server_fragment(server, deadline->known);
+    bool is_late = !gw_rank_set_is_empty(&deadline->late);
+    const struct gw_rank_set *suspects = is_late ? &deadline->late : &deadline->was_late;
+    uint32_t least = is_late ? 0 : 1; /* it may be somebody else */
+    if (newest->seq != deadline->known || newest->state == GW_FRAGMENT_EMPTY)
+        return least;
+    /* So many that, with these, they are no more than the bound of those that will be known. */
+    uint64_t before = server->expected - first_of(server, newest);
+    uint64_t used =
+        GW_AGG_BOUND_ONE * (uint64_t)gw_left_out_most(&deadline->books, newest->key, suspects);
+    uint64_t allowed = before * newest->bound, span = server->cfg.window_max;
+    if (before > INT32_MAX || allowed < used)
+        return least;
+    if (newest->bound < GW_AGG_BOUND_ONE &&
+        (allowed - used) / (GW_AGG_BOUND_ONE - newest->bound) < span)
+        span = (allowed - used) / (GW_AGG_BOUND_ONE - newest->bound);
+    while (span > least && !are_near(server, suspects, server->expected + (uint32_t)span - 1))
+        span /= 2;
+    return span > least ? (uint32_t)span : least;
+}
+
+/* Asks these positions, and tells all, to send so many fragments from `expected` on again. */
+static void ask(struct gw_server *server, uint32_t positions, uint32_t span)
+{
+    server->deadline.positions = positions;
+    server->deadline.span = span;
+    server->stats.probes++;
+    gw_server_order_all(server, server->expected, GW_AGG_REQUEST | GW_AGG_SPAN);
+}
+
+static uint32_t positions_of(const struct gw_server *server, const struct gw_rank_set *set)
+{
+    uint32_t positions = 0;
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++)
+        positions |= gw_contributors_position(&server->contributors, rank);
+    return positions;
+}
+
+/*
+ * Asks for what switches hold, one worker below each that is neither late nor silent. These are
+ * asked, too: what they send after a part was taken out of a switch would be alone there.
+ */
+static void probe(struct gw_server *server, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    uint32_t span = span_of(server);
+    if (server->open && span < deadline->known - server->expected + 1)
+        span = deadline->known - server->expected + 1;
+    if (span == 0 || span > server->positions)
+        return;
+    deadline->asked_at = now;
+    if (server->levels == 0)
+        return; /* no switch holds anything */
+    struct gw_rank_set except = deadline->late;
+    gw_rank_set_join(&except, &deadline->silent);
+    struct gw_rank_set chosen = {0};
+    uint32_t positions = gw_contributors_missing(&server->contributors, &except, &chosen);
+    gw_rank_set_join(&deadline->silent, &chosen);
+    if (gw_rank_set_is_empty(&chosen))
+        gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
+    ask(server, positions | positions_of(server, &except), span);
+}
+
+/*
+ * Some who were late are heard of. What they have sent of fragments that others wait for is alone
+ * in switches, and would stay there.
+ */
+static void come_back(struct gw_server *server, const struct gw_rank_set *from)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    struct gw_rank_set back = deadline->late;
+    gw_rank_set_remove(&back, from);
+    gw_rank_set_remove(&deadline->late, &back);
+    uint32_t positions = positions_of(server, &deadline->late);
+    deadline->was_late = deadline->late;
+    deadline->late = back;
+    uint32_t span = deadline->known - server->expected + 1;
+    if (server->open && server->levels > 0 && span > 0 && span <= server->positions)
+        ask(server, positions, span);
+}
+
+void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
+                              const struct gw_rank_set *from)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    if (!server->cfg.patience)
+        return;
+    uint32_t seq = fragment->seq;
+    deadline->is_wanted = fragment->bound > 0;
+    if (gw_rank_set_overlaps(&deadline->late, from))
+        come_back(server, from);
+    gw_rank_set_remove(&deadline->silent, from);
+    if (gw_rank_set_equals(from, &server->contributors.everybody)) {
+        if ((int32_t)(seq - deadline->heard_all) > 0)
+            deadline->heard_all = seq;
+    } else {
+        for (uint32_t rank = 0; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++)
+            if ((int32_t)(seq - heard_of(deadline, rank)) > 0)
+                deadline->heard[rank] = seq;
+    }
+    bool is_known = fragment->state == GW_FRAGMENT_DONE || is_majority(server, &fragment->set);
+    if (is_known && (int32_t)(seq - deadline->known) > 0) {
+        deadline->known = seq;
+        deadline->known_key = fragment->key;
+    }
+    if (!is_candidate(server, fragment) || gw_rank_set_is_empty(&deadline->late))
+        return;
+    struct gw_rank_set missing = missing_of(server, fragment);
+    if (gw_rank_set_is_within(&missing, &deadline->late))
+        finish_without(server, fragment, &missing);
+}
+
+/*
+ * How long to wait for the next round. While workers are late it asks for a window as soon as the
+ * others can have sent it.
+ */
+static gw_time wait_of(const struct gw_server *server)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    bool is_first = deadline->asked_at == GW_TIME_NEVER && deadline->rounds == 0;
+    if (is_first && deadline->trip > 0 && deadline->trip < server->cfg.patience &&
+        !gw_rank_set_is_empty(&deadline->late))
+        return deadline->trip;
+    return server->cfg.patience << (deadline->rounds ? deadline->rounds - 1 : 0);
+}
+
+void gw_server_deadline_arm(struct gw_server *server)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    if (server->cfg.patience && deadline->is_wanted && !server->is_stopped &&
+        (server->open || deadline->rounds < PATIENCE_DOUBLINGS_MAX))
+        gw_app_arm_by(&server->app, gw_time_add(deadline->since, wait_of(server)));
+}
+
+void gw_server_deadline_expire(struct gw_server *server, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    if (!server->cfg.patience || !deadline->is_wanted || server->is_stopped ||
+        now - deadline->since < wait_of(server))
+        return;
+    uint64_t results = server->stats.results;
+    bool was_asked = deadline->asked_at != GW_TIME_NEVER || server->levels == 0;
+    if (was_asked)
+        decide(server);
+    deadline->since = now;
+    deadline->rounds += deadline->rounds < PATIENCE_DOUBLINGS_MAX;
+    if (server->stats.results != results) {
+        server->progress_at = now;
+        server->rounds = 0;
+        gw_server_deadline_restart(server, true, now);
+    } else {
+        probe(server, now);
+    }
+}

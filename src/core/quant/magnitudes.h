@@ -1,0 +1,199 @@
+/*
+ * Sums of magnitudes in a fixed order, 16 at a time.
+ *
+ * A part of loops.h. Additions of floats depend on their order, so compilers keep the one that is
+ * written; here it is that of a vector of 16 lanes, which they cut into as many registers as the
+ * processor needs. A lane is never negative, so the zeros that fill up the last vector change no
+ * bit of it.
+ */
+#ifndef GW_CORE_MAGNITUDES_H
+#define GW_CORE_MAGNITUDES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/quant/halves.h"
+#include "core/quant/number.h"
+#include "core/quant/scale.h"
+
+#ifndef GW_LOOP_VECTOR
+#define GW_LOOP_VECTOR 16 /* bytes of a register */
+#endif
+
+enum {
+    LANES = 16,
+    PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
+    PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
+};
+
+typedef float lanes_f32 __attribute__((vector_size(GW_LOOP_VECTOR)));
+typedef int32_t lanes_i32 __attribute__((vector_size(GW_LOOP_VECTOR)));
+typedef double lanes_f64 __attribute__((vector_size(GW_LOOP_VECTOR)));
+typedef int64_t lanes_i64 __attribute__((vector_size(GW_LOOP_VECTOR)));
+
+struct sums_f32 {
+    lanes_f32 parts[PARTS_F32];
+};
+
+struct sums_f64 {
+    lanes_f64 parts[PARTS_F64];
+};
+
+/* Adds the upper `half` of the lanes to the lower one. */
+GW_LOOP_INLINE void fold_f32(float *lanes, size_t half)
+{
+    for (size_t i = 0; i < half; i++)
+        lanes[i] += lanes[half + i];
+}
+
+GW_LOOP_INLINE void fold_f64(double *lanes, size_t half)
+{
+    for (size_t i = 0; i < half; i++)
+        lanes[i] += lanes[half + i];
+}
+
+/* Of sums that are NaN, or not negative. */
+GW_LOOP_INLINE gw_real total_f32(const struct sums_f32 *sums)
+{
+    float lanes[LANES];
+    memcpy(lanes, sums, sizeof(lanes));
+    fold_f32(lanes, 8);
+    fold_f32(lanes, 4);
+    fold_f32(lanes, 2);
+    fold_f32(lanes, 1);
+    uint32_t bits = gw_f32_bits(lanes[0]) & INT32_MAX;
+    return gw_f32_of_bits(bits < GW_F32_INFINITY ? bits : GW_F32_INFINITY);
+}
+
+GW_LOOP_INLINE gw_real total_f64(const struct sums_f64 *sums)
+{
+    double lanes[LANES];
+    memcpy(lanes, sums, sizeof(lanes));
+    fold_f64(lanes, 8);
+    fold_f64(lanes, 4);
+    fold_f64(lanes, 2);
+    fold_f64(lanes, 1);
+    int64_t bits = (int64_t)(gw_f64_bits(lanes[0]) & INT64_MAX);
+    return gw_f64_of_bits((uint64_t)(bits < GW_F64_INFINITY ? bits : GW_F64_INFINITY));
+}
+
+/* Adds LANES values, a register at a time. */
+GW_LOOP_INLINE void add_f32(struct sums_f32 *sums, const unsigned char *x)
+{
+    for (size_t part = 0; part < PARTS_F32; part++) {
+        lanes_i32 bits;
+        lanes_f32 magnitudes;
+        memcpy(&bits, x + part * sizeof(bits), sizeof(bits));
+        bits &= INT32_MAX;
+        memcpy(&magnitudes, &bits, sizeof(magnitudes));
+        sums->parts[part] += magnitudes;
+    }
+}
+
+GW_LOOP_INLINE void add_bf16(struct sums_f32 *sums, const unsigned char *x)
+{
+    uint32_t bits[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        bits[i] = (uint32_t)gw_u16_load(x + sizeof(uint16_t) * i) << 16;
+    add_f32(sums, (const unsigned char *)bits);
+}
+
+#if defined(GW_LOOP_F16C)
+
+GW_LOOP_INLINE void add_f16(struct sums_f32 *sums, const unsigned char *x)
+{
+    float floats[LANES];
+    for (size_t i = 0; i < LANES; i += F16C_LANES)
+        f16c_to_floats(floats + i, x + sizeof(uint16_t) * i, F16C_LANES);
+    add_f32(sums, (const unsigned char *)floats);
+}
+
+#else
+
+/* As gw_f16_load_finite() has them; infinity and NaN become one of both. */
+GW_LOOP_INLINE void add_f16(struct sums_f32 *sums, const unsigned char *x)
+{
+    uint32_t bits[LANES];
+    for (size_t i = 0; i < LANES; i++) {
+        int32_t half = gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX;
+        uint32_t infinite = gw_mask(half > GW_F16_INFINITY - 1) & GW_F32_INFINITY;
+        uint32_t wide = (uint32_t)half << (GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
+        bits[i] = gw_f32_bits(gw_f32_of_bits(wide) * 0x1p112f) | infinite;
+    }
+    add_f32(sums, (const unsigned char *)bits);
+}
+
+#endif
+
+GW_LOOP_INLINE void add_i32(struct sums_f32 *sums, const unsigned char *x)
+{
+    float floats[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        floats[i] = (float)(int32_t)gw_u32_load(x + sizeof(int32_t) * i);
+    add_f32(sums, (const unsigned char *)floats);
+}
+
+GW_LOOP_INLINE gw_real sum_abs(const unsigned char *x, uint32_t count,
+                               void (*add)(struct sums_f32 *, const unsigned char *), size_t size)
+{
+    struct sums_f32 sums = {0};
+    unsigned char last[LANES * sizeof(float)] = {0};
+    size_t first = 0;
+    for (; first + LANES <= count; first += LANES)
+        add(&sums, x + size * first);
+    if (first < count) {
+        memcpy(last, x + size * first, size * (count - first));
+        add(&sums, last);
+    }
+    return total_f32(&sums);
+}
+
+GW_LOOP static gw_real sum_abs_f32(const void *x, uint32_t count)
+{
+    return sum_abs(x, count, add_f32, sizeof(float));
+}
+
+GW_LOOP static gw_real sum_abs_f16(const void *x, uint32_t count)
+{
+    return sum_abs(x, count, add_f16, sizeof(uint16_t));
+}
+
+GW_LOOP static gw_real sum_abs_bf16(const void *x, uint32_t count)
+{
+    return sum_abs(x, count, add_bf16, sizeof(uint16_t));
+}
+
+GW_LOOP static gw_real sum_abs_i32(const void *x, uint32_t count)
+{
+    return sum_abs(x, count, add_i32, sizeof(int32_t));
+}
+
+GW_LOOP_INLINE void add_f64(struct sums_f64 *sums, const unsigned char *x)
+{
+    for (size_t part = 0; part < PARTS_F64; part++) {
+        lanes_i64 bits;
+        lanes_f64 magnitudes;
+        memcpy(&bits, x + part * sizeof(bits), sizeof(bits));
+        bits &= INT64_MAX;
+        memcpy(&magnitudes, &bits, sizeof(magnitudes));
+        sums->parts[part] += magnitudes;
+    }
+}
+
+GW_LOOP static gw_real sum_abs_f64(const void *x, uint32_t count)
+{
+    struct sums_f64 sums = {0};
+    const unsigned char *from = x;
+    unsigned char last[LANES * sizeof(double)] = {0};
+    size_t first = 0;
+    for (; first + LANES <= count; first += LANES)
+        add_f64(&sums, from + sizeof(double) * first);
+    if (first < count) {
+        memcpy(last, from + sizeof(double) * first, sizeof(double) * (count - first));
+        add_f64(&sums, last);
+    }
+    return total_f64(&sums);
+}
+
+#endif

@@ -1,0 +1,365 @@
+/*
+ * Losses of a queue with two thresholds; see queue_loss.h.
+ *
+ * The port, for this queue, is idle; serves it; or is in a busy period of one of two kinds, of what
+ * goes before it, or of a packet from behind that is on the wire and of what then goes before. In
+ * a period that began while the queue had nothing to send all its work waits (FIRST); in one that
+ * began while it was served (AFTER), and while it is, a packet is in part sent, and what is left of
+ * that is no part of the queue. The
+ * packets in an amount of work that has come together lie in it as in M/M/1, at random, with the
+ * density k of what arrives up to this queue, at most one in its own size. So a packet that meets
+ * the work x > S is still taken with the chance exp(k (S - x)). With U(x) the flow upwards across
+ * x, which is the density of being served, and J the parts of it in each kind of period,
+ *
+ *     U' = a P - U,    J' = a p - J,    p (end + a) = U start + J    (no start for FIRST)
+ *
+ * where a is the load that is taken at x, P the sum of all densities and p that of one kind.
+ */
+#include "workload/model/queue_loss.h"
+
+#include <string.h>
+
+enum {
+    FLOW,      /* U */
+    AFTER,     /* J of the two kinds of periods that came while the queue was served */
+    FIRST = 3, /* J of the two kinds that came before */
+    MASS = 5,  /* of all densities passed, from the threshold on */
+    LOST,      /* and of those in which a small packet would have been lost */
+    LOST_LARGE,
+    PASSED = 3, /* that are sums of what has been passed */
+    DIM = GW_LOSS_DIM,
+    KINDS = 2,
+    PARTS = 8,        /* of a packet: the step in which rates change */
+    FELT = 24,        /* packets after which exp(-x) is none */
+    TAYLOR_TERMS = 8, /* with lengths up to 1/8 the next one is below 1e-10 */
+};
+
+#define RESCALE 1e100 /* far from what overflows */
+
+/* What is taken and lost at a length. */
+struct rates {
+    double served;     /* load taken while a packet is in part sent */
+    double first;      /* load taken while all waits */
+    double small_lost; /* chances to lose a packet, while one is in part sent */
+    double large_lost;
+    double small_first; /* and while all waits */
+    double large_first;
+};
+
+/* Square root by Newton's method, of 0 to 1. */
+static double root(double x)
+{
+    double y = 1, last = 2;
+    while (x > 0 && y < last) {
+        last = y;
+        y = (y + x / y) / 2;
+    }
+    return x > 0 ? y : 0;
+}
+
+/* The inverse of the squares of a series. */
+double gw_loss_decay(double x)
+{
+    double sum = 1, term = 1;
+    int squarings = 0;
+    if (x > 700)
+        return 0;
+    for (; x > 1.0 / 8; x /= 2)
+        squarings++;
+    for (int i = 1; i <= TAYLOR_TERMS; i++) {
+        term *= x / i;
+        sum += term;
+    }
+    for (; squarings > 0; squarings--)
+        sum *= sum;
+    return 1 / sum;
+}
+
+static void multiply(double product[DIM][DIM], double a[DIM][DIM], double b[DIM][DIM])
+{
+    double result[DIM][DIM];
+    for (int i = 0; i < DIM; i++)
+        for (int j = 0; j < DIM; j++) {
+            result[i][j] = 0;
+            for (int k = 0; k < DIM; k++)
+                result[i][j] += a[i][k] * b[k][j];
+        }
+    memcpy(product, result, sizeof(result));
+}
+
+/* How the state changes with the length. */
+static void set_slope(double slope[DIM][DIM], const struct gw_loss_maps *maps,
+                      const struct rates *rates)
+{
+    double sent[DIM] = {[FLOW] = 1}; /* of all densities those in which a packet is in part sent */
+    memset(slope, 0, sizeof(double[DIM][DIM]));
+    for (int k = 0; k < KINDS; k++) {
+        double stay = 1 / (maps->ends[k] + rates->served);
+        double wait = 1 / (maps->ends[k] + rates->first);
+        sent[FLOW] += maps->starts[k] * stay;
+        sent[AFTER + k] = stay;
+        slope[AFTER + k][FLOW] = rates->served * maps->starts[k] * stay;
+        slope[AFTER + k][AFTER + k] = rates->served * stay - 1;
+        slope[FIRST + k][FIRST + k] = rates->first * wait - 1;
+        slope[FLOW][FIRST + k] = rates->first * wait;
+        slope[MASS][FIRST + k] = wait;
+        slope[LOST][FIRST + k] = rates->small_first * wait;
+        slope[LOST_LARGE][FIRST + k] = rates->large_first * wait;
+    }
+    for (int j = FLOW; j < FIRST; j++) {
+        slope[FLOW][j] = rates->served * sent[j];
+        slope[MASS][j] = sent[j];
+        slope[LOST][j] = rates->small_lost * sent[j];
+        slope[LOST_LARGE][j] = rates->large_lost * sent[j];
+    }
+    slope[FLOW][FLOW] -= 1;
+}
+
+/* map = exp(slope length), by Taylor's series of a small part, squared again and again. */
+static void exponential(double map[DIM][DIM], double slope[DIM][DIM], double length)
+{
+    int squarings = 0;
+    double power[DIM][DIM];
+    for (; length > 1.0 / PARTS; length /= 2)
+        squarings++;
+    for (int i = 0; i < DIM; i++)
+        for (int j = 0; j < DIM; j++) {
+            slope[i][j] *= length;
+            map[i][j] = power[i][j] = i == j;
+        }
+    for (int term = 1; term <= TAYLOR_TERMS; term++) {
+        multiply(power, power, slope);
+        for (int i = 0; i < DIM; i++)
+            for (int j = 0; j < DIM; j++) {
+                power[i][j] /= term;
+                map[i][j] += power[i][j];
+            }
+    }
+    for (; squarings > 0; squarings--)
+        multiply(map, map, map);
+}
+
+/* At `over` packets above the threshold, and `beyond` above the limit; negative: below it. */
+static struct rates rates_at(const struct gw_loss_maps *maps, double over, double beyond)
+{
+    double small = maps->queue.small * maps->queue.own, large = maps->queue.own - small;
+    double small_taken = over > 0 ? gw_loss_decay(maps->packets * over) : 1;
+    double large_taken = beyond > 0 ? gw_loss_decay(maps->packets * beyond) : 1;
+    return (struct rates){
+        .served = small * small_taken + large * large_taken,
+        .first = small * (over <= 0) + large * (beyond <= 0),
+        .small_lost = 1 - small_taken,
+        .large_lost = 1 - large_taken,
+        .small_first = over > 0,
+        .large_first = beyond > 0,
+    };
+}
+
+/* The `step` packets that begin `over` packets above the threshold, all below the limit. */
+static void set_near(double map[DIM][DIM], const struct gw_loss_maps *maps, double over,
+                     double step)
+{
+    double slope[DIM][DIM], part[DIM][DIM];
+    uint32_t parts = (uint32_t)(step * PARTS) + 1;
+    double length = step / parts;
+    for (uint32_t i = 0; i < parts; i++) {
+        struct rates rates = rates_at(maps, over + (i + 0.5) * length, -1);
+        set_slope(slope, maps, &rates);
+        exponential(part, slope, length);
+        if (i == 0)
+            memcpy(map, part, sizeof(part));
+        else
+            multiply(map, part, map);
+    }
+}
+
+/* row = row exp(slope length) */
+static void apply(double row[DIM], double slope[DIM][DIM], double length)
+{
+    double term[DIM], next[DIM];
+    memcpy(term, row, sizeof(term));
+    for (int t = 1; t <= TAYLOR_TERMS; t++) {
+        for (int j = 0; j < DIM; j++) {
+            next[j] = 0;
+            for (int i = 0; i < DIM; i++)
+                next[j] += term[i] * slope[i][j];
+            next[j] *= length / t;
+        }
+        for (int j = 0; j < DIM; j++)
+            row[j] += term[j] = next[j];
+    }
+}
+
+/* With the limit `over` packets above the threshold; from where nothing is left down to it. */
+static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, double over)
+{
+    double slope[DIM][DIM];
+    memset(tail, 0, sizeof(double[PASSED][DIM]));
+    for (int row = 0; row < PASSED; row++)
+        tail[row][MASS + row] = 1;
+    for (int i = FELT * PARTS - 1; i >= 0; i--) {
+        double beyond = (i + 0.5) / PARTS;
+        struct rates rates = rates_at(maps, over + beyond, beyond);
+        set_slope(slope, maps, &rates);
+        for (int row = 0; row < PASSED; row++)
+            apply(tail[row], slope, 1.0 / PARTS);
+    }
+}
+
+/*
+ * A busy period of M/M/1 with the load h has the moments 1/d, 2/d^3 and 6(1+h)/d^5 with d = 1 - h.
+ * Two exponential times have them with the rates d (1 -+ r) and the chances (1 -+ r)/2, r being the
+ * root of h. Here h and the unit of time are those that give the mean busy period that carries the
+ * load above, and the mean time that is left of one, seen at a random time in it.
+ */
+static void set_periods(struct gw_loss_maps *maps, const struct gw_drop_queue *queue)
+{
+    double above = queue->above, arrives = queue->arrives;
+    double mean = above > 0 ? above / ((1 - above) * arrives) : 1;
+    double free = arrives < 1 ? 1 - arrives : 1 - above;
+    double left = queue->bursts / (free * free);
+    double h = mean < left ? 1 - mean / left : 0, r = root(h);
+    for (int k = 0; k < KINDS; k++) {
+        double side = k == 0 ? 1 - r : 1 + r;
+        maps->chances[k] = side / 2;
+        maps->ends[k] = side / mean;
+        maps->starts[k] = arrives * maps->chances[k];
+    }
+}
+
+void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step)
+{
+    double slope[DIM][DIM];
+    maps->queue = *queue;
+    double load = queue->above + queue->own;
+    maps->packets = load < 1 ? load : 1;
+    set_periods(maps, queue);
+    struct rates rates = rates_at(maps, -1, -1);
+    set_slope(slope, maps, &rates);
+    exponential(maps->both, slope, step);
+    for (uint32_t i = 0; i <= GW_LOSS_NEAR; i++) {
+        set_near(maps->large[i], maps, i * step, step);
+        set_tail(maps->tails[i], maps, i * step);
+    }
+}
+
+void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    const struct gw_drop_queue *queue = &maps->queue;
+    double own = queue->own;
+    double room = 1 - queue->above - own, below = queue->below < room ? queue->below : room;
+    /* Of the time in which the port does nothing, and of the rate at which that ends. */
+    double idle = below > 0 ? room - below : 1;
+    double enter = queue->arrives * idle + (below > 0 ? below : 0);
+    *walk = (struct gw_loss_walk){.below = idle};
+    for (int k = 0; k < KINDS; k++) {
+        double period = enter * maps->chances[k] / (maps->ends[k] + own);
+        walk->below += period;
+        walk->state[FIRST + k] = own * period;
+    }
+    walk->state[FLOW] = own * walk->below;
+}
+
+static void advance(struct gw_loss_walk *walk, const double (*map)[DIM])
+{
+    double next[MASS];
+    for (int i = 0; i < LOST_LARGE; i++) {
+        double sum = 0;
+        for (int j = 0; j < MASS; j++)
+            sum += map[i][j] * walk->state[j];
+        if (i < MASS)
+            next[i] = sum;
+        else
+            walk->state[i] += sum;
+    }
+    memcpy(walk->state, next, sizeof(next));
+    if (walk->state[FLOW] < RESCALE)
+        return;
+    for (int i = 0; i < DIM; i++)
+        walk->state[i] /= RESCALE;
+    walk->below /= RESCALE;
+}
+
+void gw_loss_raise(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    advance(walk, (const double(*)[DIM])maps->both);
+    walk->below += walk->state[MASS];
+    walk->state[MASS] = walk->state[LOST] = 0;
+}
+
+static uint32_t near_of(const struct gw_loss_walk *walk)
+{
+    return walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR;
+}
+
+void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    advance(
+        walk,
+        (const double(*)[DIM])maps->large[walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR]);
+    walk->above++;
+}
+
+static double tail_of(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps, int row)
+{
+    double sum = 0;
+    for (int j = 0; j < MASS; j++)
+        sum += maps->tails[near_of(walk)][row][j] * walk->state[j];
+    return sum;
+}
+
+double gw_loss_flow(const struct gw_loss_walk *walk)
+{
+    return walk->state[FLOW];
+}
+
+double gw_loss_below(const struct gw_loss_walk *walk)
+{
+    return walk->below + walk->state[MASS];
+}
+
+double gw_loss_above(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    return tail_of(walk, maps, 0);
+}
+
+struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    double total = gw_loss_below(walk) + gw_loss_above(walk, maps);
+    return (struct gw_loss){
+        .small = (walk->state[LOST] + tail_of(walk, maps, 1)) / total,
+        .large = tail_of(walk, maps, 2) / total,
+    };
+}
+
+/* x^m for x > 0: by squares, of m to the 2^-40. */
+static double power_of(double x, double m)
+{
+    uint64_t whole = (uint64_t)m;
+    double result = 1, square = x, rest = m - (double)whole, part = x;
+    for (; whole > 0; whole >>= 1, square *= square)
+        if (whole & 1)
+            result *= square;
+    for (int bit = 0; bit < 40 && rest > 0; bit++) {
+        part = root(part);
+        rest *= 2;
+        if (rest < 1)
+            continue;
+        rest -= 1;
+        result *= part;
+    }
+    return result;
+}
+
+/* With x = rho or 1/rho, whichever is below 1; near 1 the series of rho^m in m (1 - rho). */
+double gw_loss_paper(double rho, double m)
+{
+    double off = rho < 1 ? 1 - rho : rho - 1;
+    if (off * (m + 1) < 1e-6)
+        return 1 / (m + 1);
+    if (rho < 1) {
+        double power = power_of(rho, m);
+        return power * (1 - rho) / (1 - rho * power);
+    }
+    return (1 - 1 / rho) / (1 - power_of(1 / rho, m + 1));
+}

@@ -1,0 +1,96 @@
+/*
+ * What a queue with two thresholds loses at a port of strict priority, under Poisson arrivals and
+ * sizes that are distributed exponentially (DLCP, appendix B).
+ *
+ * Loads are shares of what the port serves; lengths are in packets of the mean size. A small
+ * packet is dropped when it meets more than S in its queue, a large one when it meets more than L;
+ * what is being sent is not in the queue. This is the rule of core/qdisc/dlcp.c.
+ *
+ * The paper splits each queue in two of M/M/1/m, served at what the queues before it leave over:
+ * gw_loss_paper(). That misses that the two share a queue, that a queue waits for whole busy
+ * periods of those before it, and for the packet from behind that is on the wire. Here the work of
+ * a queue, what waits and what is left of the packet on the wire, is a process in a random
+ * environment, which says whether something else goes before. A busy period of what goes before is
+ * a mixture of two exponential times with the moments of a busy period of M/M/1, shortened as far
+ * as the thresholds before it shorten bursts (queue_bursts.h).
+ * Work shrinks smoothly, only by being served. So its density at x follows from that below x: an
+ * initial value problem, in which a threshold changes only the rate of arrivals from there on, and
+ * one walk upwards gives the losses for all thresholds.
+ *
+ * It is not exact: of the busy periods of what goes before two moments are right, and the packets
+ * in a given amount of work are taken to lie at random. docs/thresholds.md compares with
+ * simulation. Results are made of the four operations alone, hence the same on every machine.
+ */
+#ifndef GW_WORKLOAD_QUEUE_LOSS_H
+#define GW_WORKLOAD_QUEUE_LOSS_H
+
+#include <stdint.h>
+
+enum {
+    GW_LOSS_DIM = 8,
+    GW_LOSS_NEAR = 24, /* steps after a threshold in which it is still felt */
+};
+
+/* A queue among the others of its port. */
+struct gw_drop_queue {
+    double above;   /* load that is served before it, below 1 */
+    double arrives; /* load that arrives for the queues before it: at least `above` */
+    double bursts;  /* work that a burst of those leaves, by what it would without thresholds */
+    double own;     /* load that arrives for it, above 0 */
+    double below;   /* load that is served after it */
+    double small;   /* part of the packets that is small, from 0 to 1 */
+};
+
+/* Parts of the packets that are lost. */
+struct gw_loss {
+    double small;
+    double large;
+};
+
+/* What a queue's walks have in common. */
+struct gw_loss_maps {
+    struct gw_drop_queue queue;
+    double ends[2];    /* rates at which the two kinds of busy periods end */
+    double starts[2];  /* rates at which they start while the queue is served */
+    double chances[2]; /* of the two kinds */
+    double packets;    /* that begin in an amount of waiting work of the mean size */
+    double both[GW_LOSS_DIM][GW_LOSS_DIM];                    /* a step up below the threshold */
+    double large[GW_LOSS_NEAR + 1][GW_LOSS_DIM][GW_LOSS_DIM]; /* the i-th step above it */
+    /* Rows that make of the state at the limit, i steps above the threshold, all that is passed */
+    double tails[GW_LOSS_NEAR + 1][3][GW_LOSS_DIM];
+};
+
+/* Where a walk is: densities, not normalised, and what lies below. */
+struct gw_loss_walk {
+    double state[GW_LOSS_DIM];
+    double below;   /* mass below the threshold */
+    uint32_t above; /* steps from the threshold to here */
+};
+
+/* Prepares walks by steps of `step` >= 1 packets. */
+void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step);
+
+/* A walk with threshold and limit 0. */
+void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+
+/* Moves both one step up; only before the limit is moved alone. */
+void gw_loss_raise(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+
+/* Moves the limit one step up. */
+void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+
+/* The density of being served at the work reached, and the mass of all below and above it. */
+double gw_loss_flow(const struct gw_loss_walk *walk);
+double gw_loss_below(const struct gw_loss_walk *walk);
+double gw_loss_above(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+
+/* The losses with the threshold and the limit where they are. */
+struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+
+/* exp(-x) for x >= 0. */
+double gw_loss_decay(double x);
+
+/* Loss of M/M/1/m: rho^m (1 - rho) / (1 - rho^(m + 1)), 1 / (m + 1) for rho = 1; m >= 0. */
+double gw_loss_paper(double rho, double m);
+
+#endif
