@@ -203,9 +203,8 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
                             const char *before)
 {
     const struct gw_algo *algo = draw_algorithm(w, registry);
-    if (registry == &gw_cc_registry && ((const struct gw_cc_ops *)algo)->on_report)
-        before = ""; /* nothing grants blasts */
-    fprintf(w->out, "  kind: %s%s\n", before, algo->name);
+    bool is_blast = before[0] && ((const struct gw_cc_ops *)algo)->on_report; /* none grants it */
+    fprintf(w->out, "  kind: %s%s\n", is_blast ? "" : before, algo->name);
     if (algo->preset_count && once_in(w, 3))
         fprintf(w->out, "  preset: %s\n",
                 algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
