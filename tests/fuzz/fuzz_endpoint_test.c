@@ -12,6 +12,7 @@
 #include "support.h"
 
 #include "base/assert.h"
+#include "core/blast_signal.h"
 #include "core/codec.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
     BATCH = 8,
     OUTPUTS_MAX = 4096, /* packets that a bounded window may emit at one instant */
     MESSAGE_BYTES = 5 * MTU + 7,
+    MESSAGE_PACKETS = 6,
     PACKETS_MAX = 64, /* that can be marked */
 };
 
@@ -30,7 +32,8 @@ enum {
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
 static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit,
-    total_partial, total_notices, total_answers, total_unanswered;
+    total_partial, total_notices, total_answers, total_unanswered, total_signals, total_requests,
+    total_reports, total_blasts;
 
 struct fuzz {
     struct gw_test_host host;
@@ -39,6 +42,7 @@ struct fuzz {
     const struct gw_transport *transport;
     unsigned char *posted[2]; /* memory for the messages of tags 0 and 1 */
     uint64_t *arrived;        /* marks for tag 1, of which half is enough */
+    uint16_t *notes;          /* and notes */
     gw_time now;
     uint32_t sends;
     uint32_t ended;
@@ -147,6 +151,53 @@ static void input_packet(struct fuzz *f)
     }
 }
 
+/* A packet of a blast: data, or a signal. Numbers of ours are behind those of plain flows. */
+static void input_blast(struct fuzz *f)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    GW_ASSERT(pkt != NULL);
+    uint8_t shape = take8(f), ahead = take8(f);
+    bool is_ours = shape & 8;
+    *pkt = (struct gw_pkt){
+        .q = {.size = 100, .kind = shape & 4 ? GW_PKT_DATA : GW_PKT_SIGNAL, .ecn = shape >> 4 & 3},
+        .src = shape >> 7 ? take8(f) & 3 : THEIRS,
+        .dst = OURS,
+        .flow = is_ours ? f->cfg.tx_flows_max + (shape & 3) : shape & 3,
+        .seq = take_number(f),
+        .sent_at = f->now - ahead * GW_US,
+        .entropy = ahead,
+        .buf = GW_BUF_NONE,
+    };
+    if (shape >> 6 & 1)
+        pkt->flow |= take_number(f) << 16;
+    if (pkt->q.kind == GW_PKT_DATA) {
+        uint8_t choice = take8(f);
+        bool is_last = choice & 1;
+        pkt->q.flags = GW_PKT_BLAST | (choice & 2 ? take8(f) : 0);
+        pkt->data.total = choice & 4 ? take_number(f) : MESSAGE_PACKETS;
+        pkt->data.mss = choice & 8 ? take8(f) : MTU;
+        pkt->data.len = is_last ? MESSAGE_BYTES % MTU : pkt->data.mss;
+        pkt->data.tag = choice & 16 ? take_number(f) << 16 : 7;
+        feed(f, pkt, choice & 32 ? 0 : gw_codec_payload(pkt));
+        return;
+    }
+    pkt->signal.op = take8(f) % (GW_SIGNAL_OPS + 1);
+    pkt->signal.marks = take8(f);
+    pkt->signal.number = (uint16_t)take_number(f);
+    pkt->index = (uint16_t)take_number(f);
+    pkt->signal.word[0] = take_number(f);
+    pkt->signal.word[1] = take_number(f);
+    if (pkt->signal.op == GW_SIGNAL_RENDEZVOUS && !(pkt->signal.marks & 0x80)) {
+        pkt->signal.marks &= 1;
+        pkt->signal.number = MTU;
+        pkt->index = MESSAGE_BYTES % MTU;
+        pkt->signal.word[0] = MESSAGE_PACKETS;
+        pkt->signal.word[1] &= 1;
+        pkt->seq = (uint32_t)take8(f) << 16 | take8(f) << 8;
+    }
+    feed(f, pkt, 0);
+}
+
 /* A notice, or the answer to one. */
 static void input_notice(struct fuzz *f)
 {
@@ -204,18 +255,21 @@ static void poll_events(struct fuzz *f)
     while (gw_endpoint_poll(f->host.endpoint, &event, 1)) {
         f->ended += event.peer == THEIRS && event.kind == GW_EVENT_SENT;
         total_partial += event.kind == GW_EVENT_RECEIVED && event.missing;
+        total_blasts += event.kind == GW_EVENT_SENT && event.bytes &&
+                        (event.flow & UINT16_MAX) >= f->cfg.tx_flows_max;
     }
     GW_ASSERT(f->ended <= f->sends);
 }
 
 static void fuzz_open(struct fuzz *f)
 {
-    static struct gw_transport transports[2]; /* without and with credit */
+    static struct gw_transport transports[3]; /* without and with credit, and blasts */
     static struct gw_finish half;
     if (!transports[0].cc) {
         half = percent_policy(50);
         transports[0] = gw_test_transport("smartt", "reps", "trim");
         transports[1] = gw_test_transport("eqds+smartt", "reps", "trim");
+        transports[2] = gw_test_transport("dlcp", "reps", "trim");
     }
     f->cfg = gw_test_host_cfg(OURS, MTU);
     f->cfg.tx_flows_max = 4;
@@ -227,7 +281,10 @@ static void fuzz_open(struct fuzz *f)
     f->cfg.ack_delay = 5 * GW_US;
     uint8_t choice = take8(f);
     f->cfg.train = 1 + (choice & 3);
-    f->transport = &transports[choice >> 2 & 1];
+    f->transport = &transports[choice & 8 ? 2 : choice >> 2 & 1];
+    f->cfg.blasts_max = 3;
+    f->cfg.blast_packets_max = PACKETS_MAX;
+    f->cfg.report_every = 20 * GW_US;
     f->cfg.grant = (struct gw_grant_plan){.first = 2, .ahead = 4, .pace = 6553600};
     f->cfg.stall = take8(f) * GW_MS;
     f->now = (gw_time)0 - GW_MS; /* the clock wraps soon */
@@ -235,6 +292,8 @@ static void fuzz_open(struct fuzz *f)
     f->node = gw_endpoint_node(f->host.endpoint);
     f->arrived = malloc(sizeof(*f->arrived));
     GW_ASSERT(f->arrived != NULL);
+    f->notes = malloc(PACKETS_MAX * sizeof(*f->notes));
+    GW_ASSERT(f->notes != NULL);
     for (uint32_t tag = 0; tag < 2; tag++) {
         f->posted[tag] = malloc(MESSAGE_BYTES);
         GW_ASSERT(f->posted[tag] != NULL);
@@ -245,6 +304,7 @@ static void fuzz_open(struct fuzz *f)
                                                     .bytes = MESSAGE_BYTES,
                                                     .finish = tag ? &half : NULL,
                                                     .arrived = tag ? f->arrived : NULL,
+                                                    .notes = tag ? f->notes : NULL,
                                                     .packets_max = PACKETS_MAX});
     }
 }
@@ -262,10 +322,14 @@ static void fuzz_close(struct fuzz *f)
     total_notices += stats->notices_sent;
     total_answers += stats->answers_received;
     total_unanswered += stats->bursts_unanswered;
+    total_signals += stats->signals_sent;
+    total_requests += stats->requests_sent + stats->requests_received;
+    total_reports += stats->reports_received;
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
     free(f->posted[0]);
     free(f->posted[1]);
     free(f->arrived);
+    free(f->notes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -274,7 +338,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_open(&f);
     start_message(&f);
     while (f.left) {
-        switch (take8(&f) % 8) {
+        switch (take8(&f) % 10) {
         case 0:
             input_datagram(&f);
             break;
@@ -288,6 +352,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         case 5:
             pass_time(&f);
+            break;
+        case 8:
+        case 9:
+            input_blast(&f);
             break;
         case 6:
             output(&f, 1 + take8(&f) % BATCH);
@@ -320,6 +388,11 @@ static void check_reached(void)
                   (unsigned long long)total_unanswered);
     assert_true(total_notices > ROUNDS / 10 && total_answers > ROUNDS / 1000);
     assert_true(total_unanswered > ROUNDS / 100);
+    print_message("signals %llu, requests %llu, reports %llu, blasts %llu\n",
+                  (unsigned long long)total_signals, (unsigned long long)total_requests,
+                  (unsigned long long)total_reports, (unsigned long long)total_blasts);
+    assert_true(total_signals > ROUNDS / 4 && total_requests > ROUNDS / 100);
+    assert_true(total_reports > ROUNDS / 1000 && total_blasts > ROUNDS / 1000);
 }
 
 const struct gw_test_target gw_test_target = {

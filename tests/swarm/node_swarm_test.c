@@ -37,6 +37,7 @@ enum {
     MESSAGES_MAX = 24,
     MESSAGE_PACKETS_MAX = 150,
     MTU_MAX = 256,
+    BLAST_PACKETS_MAX = 4096, /* of the longest message */
     MTU_TRIM_MIN = 64, /* with trimming headers must be far smaller, or they fill the links */
     HDR = 8,
     BATCH_MAX = 8,
@@ -446,6 +447,9 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
      */
     cfg->expect_max = w->stall ? (uint32_t)between(w, 1, 8) : MESSAGES_MAX;
     cfg->rx_flows_max = w->stall ? (uint32_t)between(w, 1, 8) : MESSAGES_MAX;
+    cfg->blasts_max = cfg->tx_flows_max > cfg->rx_flows_max ? cfg->tx_flows_max : cfg->rx_flows_max;
+    cfg->blast_packets_max = BLAST_PACKETS_MAX;
+    cfg->report_every = between(w, 1, 40) * GW_US;
     cfg->span_max = w->span;
     cfg->control_max = (uint32_t)(percent(w, 20) ? between(w, 1, 8) : 256);
     cfg->hdr = HDR;
@@ -467,9 +471,11 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
     w->nodes[h] = gw_endpoint_node(w->hosts[h]);
     char cc[GW_TRANSPORT_NAME_MAX];
     bool has_grant = percent(w, 30), is_alone = has_grant && percent(w, 30);
+    const struct gw_algo *window = draw_algo(w, &gw_cc_registry);
+    if (((const struct gw_cc_ops *)window)->on_report)
+        has_grant = is_alone = false; /* nothing grants blasts */
     snprintf(cc, sizeof(cc), "%s%s%s", has_grant ? draw_algo(w, &gw_grant_registry)->name : "",
-             has_grant && !is_alone ? "+" : "",
-             is_alone ? "" : draw_algo(w, &gw_cc_registry)->name);
+             has_grant && !is_alone ? "+" : "", is_alone ? "" : window->name);
     w->transports[h] = gw_test_transport(cc, draw_algo(w, &gw_lb_registry)->name,
                                          draw_algo(w, &gw_loss_registry)->name);
     /* A smallest timeout of milliseconds would be most of a world's time. */
