@@ -405,8 +405,7 @@ static uint8_t answer_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint
 
 static uint8_t agg_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
 {
-    uint8_t level = hdr->agg.level;
-    const uint8_t *above = hdr->agg.above;
+    uint8_t level = hdr->agg.level, above[2] = {hdr->agg.above[0], hdr->agg.above[1]};
     GW_ASSERT((hdr->agg.agg_flags & ~known_agg_flags[hdr->kind]) == 0);
     GW_ASSERT(hdr->agg.values <= GW_WIRE_VALUES_MAX &&
               is_without_values(hdr, hdr->agg.agg_flags) == (hdr->agg.values == 0));
@@ -471,27 +470,23 @@ static uint8_t signal_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint
     return 0;
 }
 
+/* Writes what follows the common header, and its size; returns flags. NULL: nothing follows. */
+static uint8_t (*const encoders[GW_WIRE_KINDS])(const struct gw_wire_hdr *hdr, uint8_t *bytes,
+                                                uint32_t *size) = {
+    [GW_WIRE_DATA] = data_encode,     [GW_WIRE_ACK] = answer_encode,
+    [GW_WIRE_NACK] = answer_encode,   [GW_WIRE_GRAD] = agg_encode,
+    [GW_WIRE_PARAM] = agg_encode,     [GW_WIRE_JOB] = job_encode,
+    [GW_WIRE_PAUSE] = pause_encode,   [GW_WIRE_NOTICE] = notice_encode,
+    [GW_WIRE_SIGNAL] = signal_encode,
+};
+
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
 {
-    uint32_t size;
+    uint32_t size = GW_WIRE_CREDIT_SIZE; /* the common header */
     uint8_t flags = hdr->flags;
     GW_ASSERT(hdr->kind < GW_WIRE_KINDS);
-    if (hdr->kind == GW_WIRE_DATA)
-        flags |= data_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_GRAD || hdr->kind == GW_WIRE_PARAM)
-        flags |= agg_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_JOB)
-        flags |= job_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_PAUSE)
-        flags |= pause_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_NOTICE)
-        flags |= notice_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_SIGNAL)
-        flags |= signal_encode(hdr, bytes, &size);
-    else if (hdr->kind == GW_WIRE_CREDIT)
-        size = GW_WIRE_CREDIT_SIZE;
-    else
-        flags |= answer_encode(hdr, bytes, &size);
+    if (encoders[hdr->kind])
+        flags |= encoders[hdr->kind](hdr, bytes, &size);
     GW_ASSERT((flags & ~known_flags[hdr->kind]) == 0);
     put16(bytes + OFFSET_MAGIC, GW_WIRE_MAGIC);
     bytes[OFFSET_VERSION_KIND] = (uint8_t)(GW_WIRE_VERSION << 4 | hdr->kind);

@@ -2,8 +2,8 @@
  * Random options of what messages and gradients can do without, and what they are worth, for
  * random scenarios. All are drawn from a stream of their own.
  */
-#ifndef GW_TESTS_SWARM_RANDOM_WORTH_H
-#define GW_TESTS_SWARM_RANDOM_WORTH_H
+#ifndef GW_TESTS_RANDOM_WORTH_H
+#define GW_TESTS_RANDOM_WORTH_H
 
 #include <stdbool.h>
 #include <stdio.h>

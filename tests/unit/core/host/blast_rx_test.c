@@ -1,0 +1,336 @@
+/* The receiver half of a blast, against a sender that keeps to the rules, or does not. */
+#include "unit/core/host/blast_fixture.h"
+
+static struct gw_finish half;
+
+/* A flow of `packets`, of which half is enough to us and `bound` may be missing to the sender. */
+static void open_flow(struct endpoint_fixture *f, uint32_t packets, gw_q16 bound)
+{
+    half = gw_finish_within(GW_Q16_ONE / 2);
+    blast_open(f);
+    gw_endpoint_fini(f->endpoint);
+    f->cfg.finish = &half;
+    f->cfg.pool = &f->host.pool;
+    f->endpoint = f->host.endpoint = gw_endpoint_init(f->host.endpoint, &f->cfg);
+    f->node = gw_endpoint_node(f->endpoint);
+    struct gw_pkt pkt = blast_rendezvous(FLOW, packets, bound, f->now - GW_US);
+    fixture_input(f, &pkt);
+    struct gw_pkt accept = blast_hears(f, GW_SIGNAL_ACCEPT);
+    assert_int_equal(accept.signal.marks, 0);
+    assert_true(accept.sent_at == pkt.sent_at && accept.flow == FLOW);
+}
+
+static void feed(struct endpoint_fixture *f, uint32_t place, uint32_t total)
+{
+    struct gw_pkt pkt = blast_data(FLOW, place, total, f->now - GW_US);
+    fixture_input(f, &pkt);
+}
+
+static void feed_signal(struct endpoint_fixture *f, enum gw_signal_op op, uint32_t seq)
+{
+    struct gw_pkt pkt = blast_signal(op, FLOW, f->now - GW_US);
+    pkt.seq = seq;
+    fixture_input(f, &pkt);
+}
+
+static void blast_rx__finishes_with_enough_and_takes_the_rest(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 101, GW_Q16_ONE / 10);
+    for (uint32_t i = 0; i < 91; i++)
+        feed(&f, 100 - i, 101);
+    blast_hears_nothing(&f);
+    feed(&f, 9, 101); /* 9 of 101 are missing, and 10 are more than 100 * 6553 / 65536 */
+    struct gw_pkt finish = blast_hears(&f, GW_SIGNAL_FINISH);
+    assert_int_equal(finish.seq, 92);
+    assert_int_equal(gw_signal_words(&finish), 92 * MTU);
+    fixture_no_event(&f);
+    feed(&f, 3, 101);
+    feed(&f, 3, 101);
+    blast_hears_nothing(&f); /* it is said at the scale of the round trip, not per packet */
+    feed_signal(&f, GW_SIGNAL_CONFIRM, 0);
+    struct gw_event event = fixture_event(&f);
+    assert_int_equal(event.kind, GW_EVENT_RECEIVED);
+    assert_int_equal(event.missing, 8);
+    assert_true(event.bytes == 93 * MTU && event.tag == TAG && event.mss == MTU);
+    feed(&f, 4, 101);
+    fixture_no_event(&f);
+    assert_true(fixture_stats(&f)->duplicates == 2);
+    assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+    fixture_close(&f);
+}
+
+static void blast_rx__repeats_finish_and_gives_up(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 1, 0);
+    feed(&f, 0, 1);
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_RECEIVED); /* nothing to linger for */
+    gw_time last = f.now;
+    blast_hears(&f, GW_SIGNAL_FINISH);
+    for (uint32_t i = 0; i < 4; i++) {
+        fixture_expire(&f);
+        blast_hears(&f, GW_SIGNAL_FINISH);
+        assert_in_range(f.now - last, (2 * RTT_US << i) * GW_US, (4 * RTT_US << i) * GW_US);
+        last = f.now;
+    }
+    fixture_expire(&f);
+    blast_hears_nothing(&f);
+    assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+    /* Whoever asks is told again, one for one. */
+    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    blast_hears(&f, GW_SIGNAL_FINISH);
+    struct gw_pkt pkt = blast_rendezvous(FLOW, 1, 0, f.now);
+    fixture_input(&f, &pkt);
+    blast_hears(&f, GW_SIGNAL_FINISH);
+    fixture_no_event(&f);
+    fixture_close(&f);
+}
+
+static void blast_rx__reports_each_period_once(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 900, 0);
+    for (uint32_t period = 0; period < 3; period++) {
+        for (uint32_t i = 0; i < 10; i++) {
+            struct gw_pkt pkt = blast_data(FLOW, 10 * period + i, 900, f.now - GW_US);
+            pkt.q.ecn = i == 9 ? GW_ECN_CE : GW_ECN_ECT0;
+            fixture_input(&f, &pkt);
+        }
+        blast_hears_nothing(&f);
+        blast_wait(&f, REPORT_EVERY);
+        struct gw_pkt report = blast_hears(&f, GW_SIGNAL_REPORT);
+        assert_int_equal(report.seq, period);
+        assert_int_equal(report.signal.word[0], 10 * (MTU + HDR));
+        assert_int_equal(report.signal.marks >> GW_SIGNAL_ECHOES_SHIFT, GW_SIGNAL_ECHOES);
+        assert_int_equal(__builtin_popcount(report.signal.marks & 15), 1);
+    }
+    blast_wait(&f, 10 * REPORT_EVERY); /* nothing comes, and nothing is said of it */
+    blast_hears_nothing(&f);
+    fixture_close(&f);
+}
+
+/* The mask of a request, and all requests of an answer in the order of places. */
+static void blast_rx__asks_for_all_that_is_missing(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[8];
+    open_flow(&f, 260, 0);
+    for (uint32_t place = 0; place < 260; place++)
+        if (place != 1 && place != 63 && place != 192 && place != 259)
+            feed(&f, place, 260);
+    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    blast_hears_nothing(&f);
+    blast_wait(&f, RTT_US * GW_US);
+    assert_int_equal(fixture_pull(&f, pkts, 8), 3);
+    static const uint32_t places[] = {0, 192, 256};
+    static const uint64_t masks[] = {UINT64_C(1) << 63 | 2, 1, 8};
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(pkts[i].signal.op, GW_SIGNAL_REQUEST);
+        assert_int_equal(pkts[i].seq, places[i]);
+        assert_true(gw_signal_words(&pkts[i]) == masks[i]);
+        assert_int_equal(pkts[i].signal.number, 0);
+        assert_int_equal(pkts[i].signal.marks, i == 2 ? GW_SIGNAL_LAST : 0);
+        assert_int_equal(pkts[i].q.class, GW_CLASS_CONTROL);
+    }
+    fixture_close(&f);
+}
+
+/* A flood of STOPs: an answer per round trip at most, and none for rounds that are over. */
+static void blast_rx__answers_stops_once_per_round_trip(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[64];
+    uint32_t answers = 0;
+    open_flow(&f, 900, 0);
+    feed(&f, 0, 900);
+    const gw_time step = GW_US / 4;
+    for (uint32_t i = 0; i < 4000; i++) {
+        feed_signal(&f, GW_SIGNAL_STOP, 0);
+        blast_wait(&f, step);
+        uint32_t count = fixture_pull(&f, pkts, 64);
+        for (uint32_t j = 0; j < count; j++)
+            answers += pkts[j].signal.op == GW_SIGNAL_REQUEST && pkts[j].signal.marks;
+    }
+    assert_in_range(answers, 10, 4000 * step / (RTT_US * GW_US) + 1);
+    assert_true(fixture_stats(&f)->stops_ignored > 1000);
+    feed_signal(&f, GW_SIGNAL_STOP, 4);
+    blast_wait(&f, 2 * RTT_US * GW_US);
+    assert_true(fixture_pull(&f, pkts, 64) > 0);
+    feed_signal(&f, GW_SIGNAL_STOP, 3);
+    blast_wait(&f, 2 * RTT_US * GW_US);
+    blast_hears_nothing(&f);
+    fixture_close(&f);
+}
+
+/* Data after a STOP puts the answer off, by twice what data is slower than signals. */
+static void blast_rx__waits_for_late_data(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 100, 0);
+    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    for (uint32_t i = 0; i < 50; i++) {
+        blast_wait(&f, GW_US);
+        struct gw_pkt pkt = blast_data(FLOW, i, 100, f.now - 31 * GW_US);
+        fixture_input(&f, &pkt);
+    }
+    blast_wait(&f, 59 * GW_US);
+    struct gw_pkt pkts[4];
+    uint32_t count = fixture_pull(&f, pkts, 4);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_not_equal(pkts[i].signal.op, GW_SIGNAL_REQUEST);
+    blast_wait(&f, RTT_US * GW_US);
+    assert_int_equal(fixture_pull(&f, pkts, 4), 2);
+    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_REQUEST);
+    fixture_close(&f);
+}
+
+/* ---- Senders that do not keep to the rules. ---- */
+
+static void blast_rx__drops_what_is_early_or_outside(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 100, 0);
+    struct gw_pkt early = blast_data(FLOW + 1, 0, 100, f.now);
+    fixture_input(&f, &early);
+    assert_true(fixture_stats(&f)->early == 1);
+    struct gw_pkt bad[8];
+    for (uint32_t i = 0; i < 8; i++)
+        bad[i] = blast_data(FLOW, 5, 100, f.now);
+    bad[0].seq = 100;
+    bad[1].seq = UINT32_MAX;
+    bad[2].data.total = 101;
+    bad[3].data.mss = MTU + 1;
+    bad[4].data.len = MTU - 1;
+    bad[5].data.len = 0;
+    bad[6].q.flags |= GW_PKT_TRIMMED;
+    bad[7].seq = 99, bad[7].data.len = 7;
+    for (uint32_t i = 0; i < 8; i++)
+        fixture_input(&f, &bad[i]);
+    assert_true(fixture_stats(&f)->malformed == 8);
+    assert_true(fixture_stats(&f)->progress == 0);
+    blast_hears_nothing(&f);
+    fixture_close(&f);
+}
+
+/* Messages that nobody has memory for, or that cannot be. */
+static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    static const struct {
+        uint32_t packets;
+        uint16_t mss, last;
+        bool is_malformed;
+    } cases[] = {
+        {BLAST_PACKETS + 1, MTU, MTU, false},
+        {UINT32_MAX, UINT16_MAX, UINT16_MAX, false},
+        {0, MTU, MTU, true},
+        {1, 0, 0, true},
+        {1, MTU, 0, true},
+        {1, MTU, MTU + 1, true},
+    };
+    blast_open(&f);
+    for (uint32_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_pkt pkt = blast_rendezvous(i, cases[i].packets, 0, f.now);
+        pkt.signal.number = cases[i].mss;
+        pkt.index = cases[i].last;
+        uint64_t refused = fixture_stats(&f)->rendezvous_refused;
+        uint64_t malformed = fixture_stats(&f)->malformed;
+        fixture_input(&f, &pkt);
+        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, GW_SIGNAL_REFUSED);
+        assert_true(fixture_stats(&f)->rendezvous_refused == refused + !cases[i].is_malformed);
+        assert_true(fixture_stats(&f)->malformed == malformed + cases[i].is_malformed);
+    }
+    /* As many as there is room for; then nobody is ready, until one has ended. */
+    for (uint32_t i = 0; i <= BLASTS; i++) {
+        struct gw_pkt pkt = blast_rendezvous(100 + i, 1, 0, f.now);
+        fixture_input(&f, &pkt);
+        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks,
+                         i < BLASTS ? 0 : GW_SIGNAL_NOT_READY);
+    }
+    struct gw_pkt pkt = blast_data(102, 0, 1, f.now);
+    fixture_input(&f, &pkt);
+    blast_hears(&f, GW_SIGNAL_FINISH);
+    assert_int_equal(fixture_event(&f).flow, 102);
+    pkt = blast_rendezvous(100 + BLASTS, 1, 0, f.now);
+    fixture_input(&f, &pkt);
+    assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, 0);
+    fixture_close(&f);
+}
+
+/* Two that contradict each other: the first counts. */
+static void blast_rx__believes_the_first_rendezvous(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 100, 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        struct gw_pkt pkt = blast_rendezvous(FLOW, 100, 0, f.now);
+        pkt.signal.word[0] += i == 0;
+        pkt.signal.word[1] += i == 1;
+        pkt.signal.number += i == 2;
+        pkt.index -= i == 3;
+        pkt.seq += i == 4;
+        fixture_input(&f, &pkt);
+        assert_true(fixture_stats(&f)->malformed == i + 1);
+        blast_hears_nothing(&f);
+    }
+    struct gw_pkt same = blast_rendezvous(FLOW, 100, 0, f.now);
+    fixture_input(&f, &same);
+    blast_hears(&f, GW_SIGNAL_ACCEPT);
+    fixture_close(&f);
+}
+
+/* Signals of flows that are not known, also with blasts switched off. */
+static void blast_rx__ignores_strangers(void **state)
+{
+    (void)state;
+    for (uint32_t has_blasts = 0; has_blasts < 2; has_blasts++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        if (has_blasts)
+            blast_open(&f);
+        else
+            fixture_open(&f, &cfg, "4000");
+        feed_signal(&f, GW_SIGNAL_STOP, 0);
+        feed_signal(&f, GW_SIGNAL_CONFIRM, 0);
+        feed_signal(&f, GW_SIGNAL_ACCEPT, 0);
+        feed_signal(&f, GW_SIGNAL_REPORT, 0);
+        feed_signal(&f, GW_SIGNAL_REQUEST, 0);
+        assert_true(fixture_stats(&f)->stray == 5);
+        blast_hears_nothing(&f);
+        feed_signal(&f, GW_SIGNAL_OPS, 0);
+        assert_true(fixture_stats(&f)->malformed == 1);
+        feed_signal(&f, GW_SIGNAL_FINISH, 0); /* it has missed our CONFIRM, or does no harm */
+        blast_hears(&f, GW_SIGNAL_CONFIRM);
+        feed(&f, 0, 10);
+        assert_true(fixture_stats(&f)->early == 1);
+        fixture_no_event(&f);
+        fixture_close(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blast_rx__finishes_with_enough_and_takes_the_rest),
+        cmocka_unit_test(blast_rx__repeats_finish_and_gives_up),
+        cmocka_unit_test(blast_rx__reports_each_period_once),
+        cmocka_unit_test(blast_rx__asks_for_all_that_is_missing),
+        cmocka_unit_test(blast_rx__answers_stops_once_per_round_trip),
+        cmocka_unit_test(blast_rx__waits_for_late_data),
+        cmocka_unit_test(blast_rx__drops_what_is_early_or_outside),
+        cmocka_unit_test(blast_rx__refuses_rendezvous_beyond_its_memory),
+        cmocka_unit_test(blast_rx__believes_the_first_rendezvous),
+        cmocka_unit_test(blast_rx__ignores_strangers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

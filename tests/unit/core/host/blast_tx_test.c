@@ -1,0 +1,320 @@
+/* The sender half of a blast, against a receiver that keeps to the rules, or does not. */
+#include "unit/core/host/blast_fixture.h"
+
+enum {
+    PACKETS = 100,
+    MANY = 256,
+};
+
+#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
+
+static struct gw_pkt pkts[MANY];
+
+/* All that leaves until `count` packets have, as time passes; returns how many did. */
+static uint32_t pull_all(struct endpoint_fixture *f, uint32_t count)
+{
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < 4 * MANY && got < count; i++) {
+        got += fixture_pull(f, &pkts[got], count - got);
+        f->now += GAP;
+        gw_node_expire(f->node, f->now);
+        fixture_take_ready(f);
+    }
+    return got;
+}
+
+/* A message of PACKETS full ones, of which `bound` may be missing; its rendezvous has left. */
+static uint32_t start(struct endpoint_fixture *f, gw_q16 bound)
+{
+    blast_open(f);
+    f->bound = bound;
+    uint32_t flow = fixture_send(f, PACKETS * MTU);
+    assert_int_equal(flow & UINT16_MAX, TX_FLOWS);
+    assert_int_equal(fixture_pull(f, pkts, 1), 1);
+    return flow;
+}
+
+static void answer(struct endpoint_fixture *f, uint32_t flow, enum gw_signal_op op, uint8_t marks)
+{
+    struct gw_pkt pkt = blast_signal(op, flow, pkts[0].sent_at);
+    pkt.signal.marks = marks;
+    fixture_input(f, &pkt);
+}
+
+/* Sends all, and the STOP; the receiver has been heard of. */
+static uint32_t start_and_stop(struct endpoint_fixture *f, gw_q16 bound)
+{
+    uint32_t flow = start(f, bound);
+    answer(f, flow, GW_SIGNAL_ACCEPT, 0);
+    assert_int_equal(pull_all(f, PACKETS + 1), PACKETS + 1);
+    assert_int_equal(pkts[PACKETS].signal.op, GW_SIGNAL_STOP);
+    return flow;
+}
+
+static void request(struct endpoint_fixture *f, uint32_t flow, uint32_t round, uint32_t first,
+                    uint64_t mask, bool is_last)
+{
+    struct gw_pkt pkt = blast_signal(GW_SIGNAL_REQUEST, flow, f->now - GW_US);
+    pkt.seq = first;
+    pkt.signal.number = (uint16_t)round;
+    pkt.signal.word[0] = (uint32_t)mask;
+    pkt.signal.word[1] = (uint32_t)(mask >> 32);
+    pkt.signal.marks = is_last ? GW_SIGNAL_LAST : 0;
+    fixture_input(f, &pkt);
+}
+
+static void finish(struct endpoint_fixture *f, uint32_t flow, uint32_t packets, uint64_t bytes)
+{
+    struct gw_pkt pkt = blast_signal(GW_SIGNAL_FINISH, flow, f->now - GW_US);
+    pkt.seq = packets;
+    pkt.signal.word[0] = (uint32_t)bytes;
+    pkt.signal.word[1] = (uint32_t)(bytes >> 32);
+    fixture_input(f, &pkt);
+}
+
+static void blast_tx__says_what_comes_and_sends_all_once(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    bool seen[PACKETS] = {false};
+    uint32_t flow = start(&f, GW_Q16_ONE / 10);
+    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_RENDEZVOUS);
+    assert_int_equal(pkts[0].signal.word[0], PACKETS);
+    assert_int_equal(pkts[0].signal.number, MTU);
+    assert_int_equal(pkts[0].index, MTU);
+    assert_int_equal(pkts[0].seq, (uint32_t)(BRTT / GW_US) << 16 | GW_Q16_ONE / 10);
+    assert_int_equal(pkts[0].signal.marks, GW_SIGNAL_BARE);
+    gw_time began = f.now;
+    answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+    assert_int_equal(pull_all(&f, PACKETS + 1), PACKETS + 1);
+    uint32_t steps = 0;
+    for (uint32_t i = 0; i < PACKETS; i++) {
+        assert_int_equal(pkts[i].q.flags, GW_PKT_BLAST);
+        assert_false(seen[pkts[i].seq]);
+        seen[pkts[i].seq] = true;
+        steps += i && pkts[i].seq == pkts[i - 1].seq + 1;
+        assert_true(pkts[i].sent_at >= began + i * (GAP - 1)); /* at line rate */
+        assert_int_equal(pkts[i].data.tag, 0);
+    }
+    assert_true(steps < PACKETS / 2); /* not in the order of the message */
+    finish(&f, flow, PACKETS, PACKETS * MTU);
+    struct gw_event event = fixture_event(&f);
+    assert_int_equal(event.kind, GW_EVENT_SENT);
+    assert_true(event.missing == 0 && event.bytes == PACKETS * MTU && event.retransmits == 0);
+    blast_hears(&f, GW_SIGNAL_CONFIRM);
+    assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+    fixture_close(&f);
+}
+
+/* In mid-message, with what is enough; nothing leaves any more but the CONFIRM. */
+static void blast_tx__stops_in_mid_message(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start(&f, GW_Q16_ONE / 2);
+    answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+    assert_int_equal(pull_all(&f, 60), 60);
+    finish(&f, flow, 55, 55 * MTU);
+    struct gw_event event = fixture_event(&f);
+    assert_true(event.kind == GW_EVENT_SENT && event.missing == PACKETS - 55);
+    assert_int_equal(pull_all(&f, MANY), 1);
+    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_CONFIRM);
+    finish(&f, flow, 55, 55 * MTU); /* again: the CONFIRM was lost */
+    blast_hears(&f, GW_SIGNAL_CONFIRM);
+    fixture_no_event(&f);
+    fixture_close(&f);
+}
+
+/* More than has left, less than the bound allows, bytes and packets that do not fit. */
+static void blast_tx__sees_through_a_finish_that_lies(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start(&f, GW_Q16_ONE / 2);
+    answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+    assert_int_equal(pull_all(&f, 60), 60);
+    finish(&f, flow, 61, 61 * MTU);
+    finish(&f, flow, 50, 50 * MTU); /* 50 of 100 are missing, and the last may be short */
+    finish(&f, flow, 0, 0);
+    finish(&f, flow, 55, 55 * MTU + 1);
+    finish(&f, flow, 55, 54 * MTU);
+    finish(&f, flow, 55, UINT64_MAX);
+    finish(&f, flow, UINT32_MAX, 55 * MTU);
+    assert_true(fixture_stats(&f)->malformed == 7);
+    fixture_no_event(&f);
+    struct gw_pkt stranger = blast_signal(GW_SIGNAL_FINISH, flow, f.now);
+    stranger.src = THEIRS + 1;
+    stranger.seq = 55;
+    stranger.signal.word[0] = 55 * MTU;
+    fixture_input(&f, &stranger);
+    fixture_no_event(&f);
+    finish(&f, flow, 60, 60 * MTU);
+    assert_int_equal(fixture_event(&f).missing, 40);
+    pull_all(&f, MANY);
+    fixture_close(&f);
+}
+
+static void blast_tx__sends_again_what_is_asked_for(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start_and_stop(&f, 0);
+    request(&f, flow, 0, 0, 5, false);
+    request(&f, flow, 0, 0, 5, false); /* doubled */
+    assert_int_equal(pull_all(&f, 2), 2);
+    assert_int_equal(pkts[0].seq + pkts[1].seq, 2);
+    assert_int_equal(pkts[0].data.tag, UINT32_C(1) << GW_SIGNAL_ROUND_SHIFT);
+    request(&f, flow, 0, 64, UINT64_C(1) << 35, true);
+    assert_int_equal(pull_all(&f, 2), 2);
+    assert_int_equal(pkts[0].seq, 99);
+    assert_int_equal(pkts[1].signal.op, GW_SIGNAL_STOP);
+    assert_int_equal(pkts[1].seq, 1);
+    request(&f, flow, 0, 0, 8, true); /* of the round before */
+    request(&f, flow, 2, 0, 8, true); /* and of one to come */
+    pull_all(&f, 1);
+    assert_int_equal(fixture_stats(&f)->retransmits, 3);
+    fixture_close(&f);
+}
+
+/* The last request of a round is lost: its STOP comes without it. */
+static void blast_tx__does_not_wait_for_the_last_request_for_ever(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start_and_stop(&f, 0);
+    request(&f, flow, 0, 0, 5, false);
+    assert_int_equal(pull_all(&f, 2), 2);
+    for (uint32_t i = 0; i < 50 && !fixture_pull(&f, pkts, 1); i++)
+        fixture_expire(&f);
+    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_STOP);
+    assert_int_equal(pkts[0].seq, 1);
+    fixture_close(&f);
+}
+
+static void blast_tx__refuses_places_outside(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start_and_stop(&f, 0);
+    request(&f, flow, 0, 1, 1, true);                        /* no multiple of 64 */
+    request(&f, flow, 0, 128, 1, true);                      /* behind the end */
+    request(&f, flow, 0, 64, UINT64_C(1) << 36, true);       /* likewise */
+    request(&f, flow, 0, UINT32_MAX - 63, UINT64_MAX, true); /* far behind it */
+    request(&f, flow, 0, 0, 0, false);                       /* nothing */
+    assert_true(fixture_stats(&f)->malformed == 5);
+    assert_true(fixture_stats(&f)->requests_received == 0);
+    struct gw_pkt report = blast_signal(GW_SIGNAL_REPORT, flow, f.now);
+    report.signal.marks = 5 << GW_SIGNAL_ECHOES_SHIFT;
+    fixture_input(&f, &report);
+    assert_true(fixture_stats(&f)->malformed == 6);
+    fixture_close(&f);
+}
+
+static void blast_tx__repeats_rendezvous_and_stop(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    start(&f, 0);
+    uint32_t rendezvous = 0, stops = 0;
+    assert_int_equal(pull_all(&f, PACKETS + 1), PACKETS + 1);
+    for (uint32_t i = 0; i < 6; i++) {
+        fixture_expire(&f);
+        uint32_t count = fixture_pull(&f, pkts, MANY);
+        for (uint32_t j = 0; j < count; j++) {
+            rendezvous += pkts[j].signal.op == GW_SIGNAL_RENDEZVOUS;
+            stops += pkts[j].signal.op == GW_SIGNAL_STOP;
+        }
+    }
+    assert_true(rendezvous >= 3 && stops >= 3);
+    assert_true(fixture_stats(&f)->data_sent == PACKETS);
+    fixture_close(&f);
+}
+
+/* Reports of less than half: the pace falls; without any report as well. */
+static void blast_tx__slows_down(void **state)
+{
+    (void)state;
+    for (uint32_t is_told = 0; is_told < 2; is_told++) {
+        struct endpoint_fixture f;
+        blast_open(&f);
+        uint32_t flow = fixture_send(&f, 990 * MTU);
+        assert_int_equal(fixture_pull(&f, pkts, 1), 1);
+        answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+        uint64_t sent[6] = {0};
+        gw_time began = f.now;
+        for (uint32_t period = 0; period < 6; period++) {
+            uint64_t before = fixture_stats(&f)->data_sent;
+            while (f.now - began < (period + 1) * REPORT_EVERY)
+                pull_all(&f, 1);
+            sent[period] = fixture_stats(&f)->data_sent - before;
+            if (!is_told)
+                continue;
+            struct gw_pkt report = blast_signal(GW_SIGNAL_REPORT, flow, f.now);
+            report.seq = period;
+            report.signal.word[0] = period == 0 ? MTU : UINT32_MAX;
+            fixture_input(&f, &report);
+            fixture_input(&f, &report); /* doubled */
+        }
+        assert_in_range(sent[0], REPORT_EVERY / GAP - 4, REPORT_EVERY / GAP + 1);
+        if (is_told) {
+            assert_in_range(sent[1], sent[0] / 2 - 3, sent[0] / 2 + 3);
+            assert_in_range(sent[3], sent[0] / 2 + 1, sent[0] * 7 / 10);
+        } else {
+            assert_in_range(sent[4], sent[0] / 2 - 3, sent[0] / 2 + 3);
+        }
+        fixture_close(&f);
+    }
+}
+
+static void blast_tx__says_what_it_is_doing(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_flow_info info;
+    uint32_t flow = start(&f, 0);
+    assert_int_equal(pull_all(&f, 10), 10);
+    assert_true(gw_endpoint_flow_info(f.endpoint, flow, &info));
+    assert_int_equal(info.window_packets, PACKETS - 10);
+    assert_non_null(info.cc_state);
+    assert_false(gw_endpoint_flow_info(f.endpoint, flow + 1, &info));
+    assert_false(gw_endpoint_flow_info(f.endpoint, flow + (1u << 16), &info));
+    fixture_close(&f);
+}
+
+/* As many as there is room for, and none that is longer than any may be. */
+static void blast_tx__has_limits(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow;
+    blast_open(&f);
+    assert_int_equal(fixture_try_send(&f, BLAST_PACKETS * MTU + 1, 0, &flow), GW_ERR_INVALID);
+    assert_int_equal(fixture_try_send(&f, 0, 0, &flow), GW_OK); /* which ends at once */
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_SENT);
+    for (uint32_t i = 0; i < BLASTS; i++)
+        assert_int_equal(fixture_try_send(&f, BLAST_PACKETS * MTU, 0, &flow), GW_OK);
+    assert_int_equal(fixture_try_send(&f, 1, 0, &flow), GW_ERR_NO_ROOM);
+    gw_test_host_abandon(&f.host);
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "4000");
+    f.transport = gw_test_transport("dlcp", "spray", "trim");
+    assert_int_equal(fixture_try_send(&f, 1, 0, &flow), GW_ERR_INVALID);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blast_tx__says_what_comes_and_sends_all_once),
+        cmocka_unit_test(blast_tx__stops_in_mid_message),
+        cmocka_unit_test(blast_tx__sees_through_a_finish_that_lies),
+        cmocka_unit_test(blast_tx__sends_again_what_is_asked_for),
+        cmocka_unit_test(blast_tx__does_not_wait_for_the_last_request_for_ever),
+        cmocka_unit_test(blast_tx__refuses_places_outside),
+        cmocka_unit_test(blast_tx__repeats_rendezvous_and_stop),
+        cmocka_unit_test(blast_tx__slows_down),
+        cmocka_unit_test(blast_tx__says_what_it_is_doing),
+        cmocka_unit_test(blast_tx__has_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
