@@ -672,7 +672,7 @@ static void flow_finish_tx__believes_its_receiver_up_to_the_bound(void **state)
         struct gw_pkt nack = fixture_answer(&pkts[i], GW_PKT_NACK, 0);
         nack.q.flags = GW_PKT_GIVEN_UP;
         fixture_input(&f, &nack);
-        assert_true(fixture_stats(&f)->malformed == 1 + (i == 1) + 2 * (i == 2));
+        assert_true(fixture_stats(&f)->malformed == 1 + i);
     }
     for (uint32_t i = 1; i < 11; i++)
         fixture_ack(&f, &pkts[i], 0);
