@@ -129,6 +129,9 @@ struct gradwire_options {
                              "1/4", by which it follows from the path. "no" */
     const char *signals;  /* where what switches are told of bursts travels: "dscp", or "option", an
                              option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
+    uint64_t largest; /* bytes of the largest tensor or message with a bound (see below): memory for
+                         what is known of its parts is made when the job opens, and a larger call is
+                         refused. 256 MiB */
 };
 
 /* A job that this process has opened. */
@@ -153,13 +156,63 @@ struct gradwire_stats {
     uint64_t kernel_drops;      /* receive buffer full */
     uint64_t timeouts;          /* packets between ranks given up because nothing was heard of them
                                    in time */
+    uint64_t given_up;          /* fragments of messages that were lost, and not wanted again */
     uint64_t rerouted;          /* sums that their `via` cannot do, and that went by ring */
 };
 
-/* Of one call. */
+/* Which fragments of what is sent are important: switches that run out of room drop the others
+ * first, and lose none of these as long as there is memory. */
+enum gradwire_importance {
+    GRADWIRE_IMPORTANCE_ALL = 0,    /* all of them, the default */
+    GRADWIRE_IMPORTANCE_MEANS = 1,  /* whose mean magnitude is above the median of fragments' means;
+                                       of floats */
+    GRADWIRE_IMPORTANCE_VALUES = 2, /* is above the median of elements' magnitudes, as published */
+    GRADWIRE_IMPORTANCE_WORTH = 3,  /* whose `worth` is above the median of fragments' worths */
+};
+
+/* What a fragment of `count` elements (of a message: bytes) is worth; more is more important.
+ * Called by the thread that starts the call, before that returns. */
+typedef double gradwire_worth(const void *fragment, size_t count, size_t index, void *context);
+
+/*
+ * Where a call with a bound says what is missing. Fragment i begins at element (of a message: byte)
+ * i * `fragment`; all are equally long but for the last. The arrays are the job's until the call
+ * has ended; each may be NULL.
+ */
+struct gradwire_parts {
+    size_t room;            /* fragments that the arrays have room for: gradwire_fragments() */
+    uint64_t *arrived;      /* bit i % 64 of word i / 64: fragment i is there */
+    uint16_t *contributors; /* of a collective or pull: ranks, or pushes, whose values are in it */
+    size_t fragment;        /* set by the call, as are the next two */
+    size_t count;           /* fragments of the tensor or message */
+    size_t missing;         /* of these */
+};
+
+/*
+ * Of one call.
+ *
+ * A bound is the largest part of the fragments that may be missing, from 0 (the default: all must
+ * be there) to 0.5. What is lost within it is not sent again, so a call ends without waiting for
+ * the last packets; a call that returns GRADWIRE_OK has at least the rest. Of a message, push or
+ * pull the receiver's bound rules, and where the sender names one too, the stricter. Of a
+ * collective it is a bound on what is missing of each rank's values; `bound_pull` is on the
+ * results, and a result that is missing at one rank is missing at all, as zeros without
+ * contributors: all ranks have the same bytes. An average is that of the ranks that have
+ * contributed, fragment by fragment; a sum is of these alone. docs/bounded-loss.md.
+ */
 struct gradwire_call_options {
     size_t size;           /* of this structure, as gradwire_call_options_init() was told */
     enum gradwire_via via; /* of all-reduce, reduce and barrier; others take no notice of it */
+    double bound;
+    double bound_pull;
+    uint32_t layer, layers; /* of `layers` layers, counted from the front, the tensor is of this
+                               one: by that switches serve it earlier or later. layers 0: it is
+                               served last */
+    enum gradwire_importance importance;
+    int important_first;          /* 1: these leave before the others; 0: all in a random order */
+    gradwire_worth *worth;        /* of GRADWIRE_IMPORTANCE_WORTH */
+    void *worth_context;          /* handed to it */
+    struct gradwire_parts *parts; /* NULL: the caller does not want to know */
 };
 
 /* Version of the library, as "1.2.3". */
@@ -191,6 +244,11 @@ GRADWIRE_API int gradwire_world(const gradwire *job);
 
 /* Fills `options` with defaults. `size` is sizeof(*options). */
 GRADWIRE_API void gradwire_call_options_init(struct gradwire_call_options *options, size_t size);
+
+/* Fragments that a call of `count` elements (of a message: bytes, as GRADWIRE_UINT8) via `via` has;
+ * GRADWIRE_VIA_DEFAULT is the job's. */
+GRADWIRE_API size_t gradwire_fragments(const gradwire *job, size_t count, enum gradwire_type type,
+                                       enum gradwire_via via);
 
 /* Waits until the call has ended, and returns how. Each call is to be waited for once. */
 GRADWIRE_API int gradwire_wait(gradwire *job, gradwire_call call);

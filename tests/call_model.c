@@ -30,7 +30,8 @@ bool gw_model_call_has(const struct gw_model_call *call, uint32_t rank)
 bool gw_model_call_is_rerouted(const struct gw_model_call *call)
 {
     bool is_sum = call->kind == GW_CALL_ALLREDUCE || call->kind == GW_CALL_REDUCE;
-    return is_sum && !call->has_parts && call->via != GW_VIA_RING && !gw_op_by_switch(call->op, call->type);
+    return is_sum && !call->has_parts && call->via != GW_VIA_RING &&
+           !gw_op_by_switch(call->op, call->type);
 }
 
 size_t gw_model_call_in_size(const struct gw_model_call *call, uint32_t world, uint32_t rank)

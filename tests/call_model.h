@@ -28,7 +28,7 @@ struct gw_model_call {
     uint32_t push;    /* number of a push among those to its key */
     bool is_in_place; /* of an all-reduce */
     bool is_odd;      /* a push or pull of another count than the value's: refused */
-    bool has_parts;   /* it may lose some, see parts_model.h; not a push or pull */
+    bool has_parts;   /* it may lose some, see parts_model.h */
     gw_q16 bound, bound_pull;
     uint64_t seed; /* of its values; even: integers in switches have no room for some */
 };

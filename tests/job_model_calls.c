@@ -139,7 +139,7 @@ static void fill(const struct gw_job_model *m, const struct gw_job_model_actor *
         work->in = gw_test_take(work->in_size);
     if (call->has_parts)
         fill_parts(m, call, work);
-    if ((work->in || is_root) && call->has_parts)
+    if ((work->in || is_root) && call->has_parts && call->kind != GW_CALL_PUSH)
         gw_parts_model_fill(call, world, actor->rank, is_root ? work->out : work->in);
     else if (work->in || is_root)
         gw_model_call_fill(call, world, actor->rank, is_root ? work->out : work->in);
@@ -307,13 +307,18 @@ static void check_parts(struct gw_job_model *m, const struct gw_job_model_actor 
     };
     if (!work->out)
         return;
+    m->result->results_missing += missing;
+    if (call->kind == GW_CALL_PULL) {
+        uint32_t key = key_of(m, call);
+        gw_parts_model_check_pull(call, &result, m->pushes_begun[key], work->pushes);
+        return;
+    }
     uint64_t digest = gw_parts_model_check(call, m->cfg->world, actor->rank, &result);
     uint64_t *known = &m->digests[work->index - 1];
     if (*known && *known != digest)
         fail_msg("call %u (kind %u, via %u): rank %u has other results", work->index, call->kind,
                  call->via, actor->rank);
     *known = digest;
-    m->result->results_missing += missing;
     for (uint64_t i = 0; call->kind == GW_CALL_ALLREDUCE && i < work->fragments; i++)
         m->result->contributions_missing +=
             work->parts.counts[i] ? m->cfg->world - work->parts.counts[i] : 0;

@@ -25,15 +25,16 @@ static void put(enum gw_dtype type, uint32_t set, unsigned char *to)
         memcpy(to, &integer, gw_dtype_size(type));
 }
 
-/* The set whose element it is; 0: none. */
-static uint32_t set_of(enum gw_dtype type, uint32_t world, const unsigned char *element)
+/* The set, out of so many, whose element it is. */
+static uint32_t set_of(enum gw_dtype type, uint32_t members, const unsigned char *element)
 {
     unsigned char expected[ELEMENT_MAX];
-    for (uint32_t set = 1; set < 1u << world; set++) {
+    for (uint32_t set = 0; set < 1u << members; set++) {
         put(type, set, expected);
         if (memcmp(element, expected, gw_dtype_size(type)) == 0)
             return set;
     }
+    fail_msg("no sum of bits of %u", members);
     return 0;
 }
 
@@ -75,6 +76,18 @@ static bool adds(const struct gw_model_call *call)
            call->kind == GW_CALL_REDUCE_SCATTER;
 }
 
+static void assert_uniform(const unsigned char *bytes, uint32_t size, uint64_t elements)
+{
+    for (uint64_t i = size; i < elements * size; i++)
+        assert_int_equal(bytes[i], bytes[i - size]);
+}
+
+static void assert_filled(const unsigned char *bytes, unsigned char with, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++)
+        assert_int_equal(bytes[i], with);
+}
+
 /* A fragment that is there is what its count says; returns the set of ranks in it. */
 static uint32_t check_there(const struct gw_model_call *call, uint32_t world,
                             const unsigned char *bytes, uint64_t first, uint64_t elements,
@@ -88,8 +101,7 @@ static uint32_t check_there(const struct gw_model_call *call, uint32_t world,
         assert_int_equal(count, 1);
         return 0;
     }
-    for (uint64_t i = size; i < elements * size; i++)
-        assert_int_equal(bytes[i], bytes[i - size]);
+    assert_uniform(bytes, size, elements);
     uint32_t set = set_of(call->type, world, bytes);
     if (!adds(call)) {
         assert_int_equal(set, 1u << source);
@@ -128,10 +140,8 @@ uint64_t gw_parts_model_check(const struct gw_model_call *call, uint32_t world, 
             for (uint32_t r = 0; set && r < world; r++)
                 without[r] += !(set >> r & 1);
         } else {
-            unsigned char gone = call->kind == GW_CALL_SEND ? UNTOUCHED : 0;
             assert_int_equal(result->counts[i], 0);
-            for (uint64_t b = 0; b < elements * size; b++)
-                assert_int_equal(bytes[b], gone);
+            assert_filled(bytes, call->kind == GW_CALL_SEND ? UNTOUCHED : 0, elements * size);
             missing++;
         }
         digest = mixed(digest, bytes, elements * size) + is_there + result->counts[i];
@@ -148,4 +158,33 @@ uint64_t gw_parts_model_check(const struct gw_model_call *call, uint32_t world, 
     bool is_shared = call->kind == GW_CALL_ALLREDUCE || call->kind == GW_CALL_BROADCAST ||
                      call->kind == GW_CALL_ALLGATHER;
     return is_shared ? digest : 0;
+}
+
+void gw_parts_model_check_pull(const struct gw_model_call *call,
+                               const struct gw_parts_model_result *result, uint32_t begun,
+                               uint32_t due)
+{
+    uint32_t size = size_of(call);
+    uint64_t fragments = part_fragments(call, result->fragment), missing = 0, without[32] = {0};
+    for (uint64_t i = 0; i < fragments; i++) {
+        uint64_t at = i * result->fragment, left = call->count - at;
+        uint64_t elements = left < result->fragment ? left : result->fragment;
+        const unsigned char *bytes = result->out + at * size;
+        if (!gw_bit_is_set(result->arrived, i)) {
+            assert_int_equal(result->counts[i], 0);
+            assert_filled(bytes, UNTOUCHED, elements * size);
+            missing++;
+            continue;
+        }
+        assert_uniform(bytes, size, elements);
+        uint32_t set = set_of(call->type, GW_CALL_MODEL_PUSHES_MAX, bytes);
+        assert_int_equal(__builtin_popcount(set), result->counts[i]);
+        assert_int_equal(set & ~begun, 0);
+        for (uint32_t push = 0; push < GW_CALL_MODEL_PUSHES_MAX; push++)
+            without[push] += (due & ~set) >> push & 1;
+    }
+    assert_true(missing == result->missing);
+    assert_true(missing << 16 <= (uint64_t)call->bound * fragments);
+    for (uint32_t push = 0; push < GW_CALL_MODEL_PUSHES_MAX; push++)
+        assert_true(without[push] << 16 <= (uint64_t)GW_Q16_ONE / 2 * fragments);
 }

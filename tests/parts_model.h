@@ -24,9 +24,15 @@ uint64_t gw_parts_model_fragments(const struct gw_model_call *call, uint32_t wor
 /* What the rank brings. */
 void gw_parts_model_fill(const struct gw_model_call *call, uint32_t world, uint32_t rank, void *in);
 
-/* Fails the test if the result is none that there can be. Returns a digest that is equal at all ranks
- * of a call whose results are. */
+/* Fails the test if the result is none that there can be. Returns a digest that is equal at all
+ * ranks of a call whose results are. */
 uint64_t gw_parts_model_check(const struct gw_model_call *call, uint32_t world, uint32_t rank,
                               const struct gw_parts_model_result *result);
+
+/* The same of a pull, whose value holds some of the pushes `begun`, and of those that are `due` all
+ * but a part of each. */
+void gw_parts_model_check_pull(const struct gw_model_call *call,
+                               const struct gw_parts_model_result *result, uint32_t begun,
+                               uint32_t due);
 
 #endif

@@ -5,6 +5,7 @@
 
 enum {
     KEYS = 4,
+    KEY_OF_PARTS = 1, /* its pushes and pulls may lose a part */
 };
 
 /* What is known of the keys while a program is drawn. */
@@ -39,18 +40,19 @@ static void draw_sum(struct gw_prng *prng, struct gw_model_call *call)
     } while (!gw_op_exists(call->op, call->type));
 }
 
-/* Lets the call lose a part, if such a call may. Via ina it is the servers' matter. */
-static void draw_parts(struct gw_prng *prng, struct gw_model_call *call)
+/* Lets the call lose a part, if such a call may. Via ina it is the servers' matter. What it draws
+ * is its own, so that it shifts nothing. */
+static void draw_parts(struct gw_model_call *call)
 {
-    bool has_type = call->kind != GW_CALL_SEND;
-    if (call->kind == GW_CALL_BARRIER || call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL)
+    struct gw_prng own = gw_prng_derive(call->seed, 1);
+    if (call->kind == GW_CALL_BARRIER)
         return;
     call->has_parts = true;
-    call->bound = gw_prng_below(prng, GW_Q16_ONE / 2);
-    call->bound_pull = gw_prng_below(prng, 3) ? gw_prng_below(prng, GW_Q16_ONE / 2) : 0;
+    call->bound = gw_prng_below(&own, GW_Q16_ONE / 2);
+    call->bound_pull = gw_prng_below(&own, 3) ? gw_prng_below(&own, GW_Q16_ONE / 2) : 0;
     call->op = GW_OP_SUM;
-    if (has_type && call->kind == GW_CALL_ALLREDUCE)
-        call->via = gw_prng_below(prng, 2) ? GW_VIA_PS : GW_VIA_RING;
+    if (call->kind == GW_CALL_ALLREDUCE)
+        call->via = gw_prng_below(&own, 2) ? GW_VIA_PS : GW_VIA_RING;
 }
 
 static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_max,
@@ -76,8 +78,9 @@ static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_ma
         draw_value(prng, keys, call);
     else
         draw_sum(prng, call); /* type, and what else the kind has */
-    if (gw_draw_once_in(prng, 4))
-        draw_parts(prng, call);
+    bool is_of_value = call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
+    if (is_of_value ? call->key == gw_mix64(KEY_OF_PARTS) : gw_mix64(call->seed) % 4 == 0)
+        draw_parts(call);
     call->is_in_place = call->kind == GW_CALL_ALLREDUCE && gw_prng_below(prng, 2);
 }
 

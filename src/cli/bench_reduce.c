@@ -2,6 +2,7 @@
 #include "cli/bench_reduce.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +26,11 @@ struct run {
     double pause_s;
     uint64_t elements;
     float *data;
+    struct gw_bench_parts *parts;
     double max_abs_error, cpu_s, prepare_cpu_s;
 };
 
-/* Element `i` of rank's tensor: between -1 and 1. */
-static float element(uint32_t rank, uint64_t i)
+float gw_bench_element(uint32_t rank, uint64_t i)
 {
     uint64_t bits = gw_mix64(i * 2654435761u + rank * UINT64_C(0x9e3779b97f4a7c15));
     return (float)((int32_t)(bits >> 43) - (1 << 20)) * 0x1.6a09e6p-21f;
@@ -39,23 +40,55 @@ static void fill(struct run *run)
 {
     double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i++)
-        run->data[i] = element(run->rank, i);
+        run->data[i] = gw_bench_element(run->rank, i);
+    run->prepare_cpu_s += gw_cpu_seconds() - begin;
+}
+
+static void note_error(struct run *run, double error)
+{
+    if (!(error <= run->max_abs_error))
+        run->max_abs_error = error < ERROR_MAX ? error : ERROR_MAX;
+}
+
+/* Where each tensor lies, the last one first in time. */
+static void check_parts(struct run *run, bool is_sample)
+{
+    uint64_t first = 0;
+    double begin = gw_cpu_seconds();
+    for (uint32_t i = 0; i < run->count; i++) {
+        note_error(run, gw_bench_parts_check(run->parts, i, run->data + first, first, is_sample));
+        first += run->tensors[i];
+    }
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
 /* Compares every `step`th sum with the exact one. */
-static void check(struct run *run, uint64_t step)
+static void check_all(struct run *run, uint64_t step)
 {
     double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i += step) {
         double sum = 0;
         for (uint32_t rank = 0; rank < run->world; rank++)
-            sum += element(rank, i);
-        double error = fabs(sum - run->data[i]);
-        if (!(error <= run->max_abs_error))
-            run->max_abs_error = error < ERROR_MAX ? error : ERROR_MAX;
+            sum += gw_bench_element(rank, i);
+        note_error(run, fabs(sum - run->data[i]));
     }
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
+}
+
+/* The sums of an iteration; what may lose a part is compared over all ranks, too. */
+static int check(struct run *run, bool is_sample)
+{
+    bool are_equal = true;
+    if (!gw_bench_parts_options(run->parts, 0)) {
+        check_all(run, is_sample ? SAMPLE_STEP : 1);
+        return GRADWIRE_OK;
+    }
+    check_parts(run, is_sample);
+    int code =
+        gw_bench_parts_compare(run->job, run->data, run->elements * sizeof(*run->data), &are_equal);
+    if (!are_equal)
+        note_error(run, ERROR_MAX);
+    return code;
 }
 
 /* One all-reduce of all tensors, in place. On return none is in work, also after an error. */
@@ -69,8 +102,9 @@ static int reduce_once(const struct run *run, gradwire_call *calls)
         if (started < run->count && started - ended < CALLS_MAX && !code) {
             uint64_t size = run->tensors[run->count - 1 - started];
             end -= size;
-            error = gradwire_allreduce_start(run->job, run->data + end, run->data + end, size,
-                                             GRADWIRE_FLOAT32, GRADWIRE_SUM, &calls[started]);
+            error = gradwire_allreduce_with(
+                run->job, run->data + end, run->data + end, size, GRADWIRE_FLOAT32, GRADWIRE_SUM,
+                gw_bench_parts_options(run->parts, run->count - 1 - started), &calls[started]);
             started += !error;
         } else {
             error = gradwire_wait(run->job, calls[ended++]);
@@ -95,9 +129,10 @@ static int reduce_all(struct run *run, uint64_t iters, double *times)
         if (i > 0) {
             times[i - 1] = gw_seconds() - begin;
             run->cpu_s += gw_cpu_seconds() - cpu;
+            gw_bench_parts_count(run->parts);
         }
         if (!code)
-            check(run, i < iters ? SAMPLE_STEP : 1);
+            code = check(run, i < iters);
     }
     free(calls);
     return code;
@@ -171,8 +206,9 @@ int gw_bench_reduce(gradwire *job, const struct gw_bench_reduce_cfg *cfg,
     for (uint32_t i = 0; i < count; i++)
         run.elements += cfg->tensors[i];
     run.data = malloc(run.elements * sizeof(*run.data));
+    run.parts = gw_bench_parts_open(job, cfg->parts, cfg->tensors, count);
     float *table = malloc((size_t)ROUND_MAX * run.world * sizeof(*table));
-    int code = run.data && table ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
+    int code = run.data && run.parts && table ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
     if (!code)
         code = reduce_all(&run, iters, times);
     *result = (struct gw_bench_reduce){.stats = {.size = sizeof(result->stats)}};
@@ -182,6 +218,9 @@ int gw_bench_reduce(gradwire *job, const struct gw_bench_reduce_cfg *cfg,
         code = gather_totals(&run, result, table);
     if (!code)
         code = gather_times(&run, times, iters, table);
+    if (!code)
+        result->missing = gw_bench_parts_missing(run.parts);
+    gw_bench_parts_close(run.parts);
     free(table);
     free(run.data);
     return code;

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "cli/bench_parts.h"
 #include "gradwire.h"
 
 /* The same on every rank, but for the statistics, which are its own. */
@@ -11,6 +12,7 @@ struct gw_bench_reduce {
     double max_abs_error; /* of all ranks; 1e6 stands for all that is larger, and for no number */
     double cpu_s;         /* CPU seconds of all ranks in the timed all-reduces */
     double prepare_cpu_s; /* in making tensors and checking sums, timed or not */
+    struct gw_bench_missing missing; /* as every rank is told */
     struct gradwire_stats stats;
 };
 
@@ -18,8 +20,12 @@ struct gw_bench_reduce_cfg {
     const uint64_t *tensors; /* elements of each; the last comes first, as in training */
     uint32_t count;
     uint64_t iters;
+    const struct gw_bench_parts_cfg *parts; /* what they may lose */
     double pause_s; /* between the barrier that all ranks pass and the all-reduces */
 };
+
+/* Element `i` of rank's tensors: between -1 and 1. */
+float gw_bench_element(uint32_t rank, uint64_t i);
 
 /*
  * All-reduces float32 tensors, once without and then `iters` times with a clock. Each time a sample

@@ -39,6 +39,7 @@ enum {
 
 struct bench_args {
     struct gw_reduce_args common;
+    struct gw_bench_parts_cfg parts;
     uint64_t workers, size, iters, rank, world;
     uint64_t tensors[TENSORS_MAX]; /* elements of each; the last comes first */
     uint32_t tensor_count;
@@ -125,6 +126,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT:
         gw_no_hints(state);
         state->child_inputs[0] = &args->common;
+        state->child_inputs[1] = &args->parts;
         return 0;
     case KEY_WORKERS:
         args->has_workers = true;
@@ -169,6 +171,7 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
     const struct gw_bench_reduce_cfg reduce = {.tensors = args->tensors,
                                                .count = args->tensor_count,
                                                .iters = args->iters,
+                                               .parts = &args->parts,
                                                .pause_s = (double)args->pause / GW_S};
     int code = gradwire_open(&args->common.options, &job);
     if (!code && args->common.is_send)
@@ -190,6 +193,20 @@ static int complain(const struct rank_report *rank)
     return rank->error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : GW_EXIT_FAILURE;
 }
 
+/* Whether anything may be missing, or is more important than the rest. */
+static bool has_parts(const struct gw_bench_parts_cfg *parts)
+{
+    return parts->bound > 0 || parts->bound_pull > 0 ||
+           parts->importance != GRADWIRE_IMPORTANCE_ALL;
+}
+
+/* How floats are added: by the ranks as they are, or by switches and server as integers. */
+static enum gradwire_via adds_as(const struct bench_args *args)
+{
+    enum gradwire_via via = args->common.options.via;
+    return via == GRADWIRE_VIA_PS && has_parts(&args->parts) ? GRADWIRE_VIA_RING : via;
+}
+
 /* Prints what rank 0 knows. */
 static int print(const struct bench_args *args, const struct rank_report *rank, const double *times)
 {
@@ -208,9 +225,10 @@ static int print(const struct bench_args *args, const struct rank_report *rank, 
         .cpu_s = reduce->cpu_s,
         .prepare_cpu_s = reduce->prepare_cpu_s,
         .max_abs_error = reduce->max_abs_error,
-        .exact_bound =
-            gw_reduce_bound(args->common.options.via, workers, workers, GRADWIRE_FLOAT32),
+        .exact_bound = gw_reduce_bound(adds_as(args), workers, workers, GRADWIRE_FLOAT32),
         .stats = reduce->stats,
+        .may_lose = args->parts.bound > 0 || args->parts.bound_pull > 0,
+        .missing = {reduce->missing.contributions, reduce->missing.results},
         .has_server = !args->common.options.server && args->common.options.via != GRADWIRE_VIA_RING,
     };
     int status = gw_reduce_print(&report, args->common.json);
@@ -296,7 +314,8 @@ static int run_one(struct bench_args *args)
 
 int gw_cmd_bench(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&gw_reduce_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {
+        {&gw_reduce_argp, 0, NULL, 0}, {&gw_bench_parts_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         .options = options, .parser = parse_option, .doc = doc, .children = children};
     struct bench_args args = {.workers = 4, .size = 100000000, .iters = 5};

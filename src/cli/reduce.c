@@ -38,6 +38,7 @@ enum {
     KEY_SEED,
     KEY_JSON,
     FAULTS_MAX = 256,
+    TAIL_ITERS = 500, /* with fewer there is no telling of p99.9 */
 };
 
 static const struct argp_option options[] = {
@@ -269,6 +270,14 @@ double *gw_reduce_sorted(const double *times, uint32_t count)
     return sorted;
 }
 
+double gw_reduce_mean(const double *times, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += times[i];
+    return sum / count;
+}
+
 double gw_reduce_quantile(const double *times, uint32_t count, double part)
 {
     uint32_t at = (uint32_t)ceil(part * count);
@@ -281,16 +290,21 @@ static void print_json(const struct gw_reduce_report *report, const double *time
     const struct gradwire_stats *stats = &report->stats;
     uint32_t n = report->iters;
     json_t *root =
-        json_pack("{s:i, s:s, s:I, s:I, s:i, s:{s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f}",
+        json_pack("{s:i, s:s, s:I, s:I, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f}",
                   "workers", (int)report->workers, "via", via_names[report->via], "elements",
                   (json_int_t)report->elements, "bytes", (json_int_t)report->bytes, "iters", (int)n,
                   "time_ms", "min", 1e3 * times[0], "p50", 1e3 * gw_reduce_quantile(times, n, 0.5),
-                  "p99", 1e3 * gw_reduce_quantile(times, n, 0.99), "max", 1e3 * times[n - 1],
-                  "algbw_gbps", algbw, "busbw_gbps", busbw, "max_abs_error", report->max_abs_error,
-                  "exact_bound", report->exact_bound);
+                  "p99", 1e3 * gw_reduce_quantile(times, n, 0.99), "p99.9",
+                  1e3 * gw_reduce_quantile(times, n, 0.999), "max", 1e3 * times[n - 1], "mean",
+                  1e3 * gw_reduce_mean(times, n), "algbw_gbps", algbw, "busbw_gbps", busbw,
+                  "max_abs_error", report->max_abs_error, "exact_bound", report->exact_bound);
     double gigabytes = (double)report->bytes * n / 1e9;
     json_object_set_new(root, "cpu_s_per_gb", json_real(report->cpu_s / gigabytes));
     json_object_set_new(root, "prepare_cpu_s", json_real(report->prepare_cpu_s));
+    if (report->may_lose)
+        json_object_set_new(root, "missing",
+                            json_pack("{s:f, s:f}", "contributions", report->missing[0], "sums",
+                                      report->missing[1]));
     json_object_set_new(root, "retransmits", json_integer((json_int_t)stats->retransmits));
     if (report->has_server) {
         double results = (double)stats->server_results;
@@ -324,6 +338,11 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json)
            1e-6 * (double)report->bytes, via_names[report->via], report->iters);
     printf("  time                 %.3f ms median, %.3f to %.3f\n", 1e3 * p50, 1e3 * times[0],
            1e3 * times[report->iters - 1]);
+    if (report->iters >= TAIL_ITERS)
+        printf("  mean, p99, p99.9     %.3f ms, %.3f ms, %.3f ms\n",
+               1e3 * gw_reduce_mean(times, report->iters),
+               1e3 * gw_reduce_quantile(times, report->iters, 0.99),
+               1e3 * gw_reduce_quantile(times, report->iters, 0.999));
     printf("  bandwidth            %.3f Gb/s of the tensor, %.3f Gb/s as a ring would need\n",
            algbw, busbw);
     printf("  CPU                  %.3f s per GB, all workers together\n",
@@ -334,6 +353,9 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json)
                1e-6 * (double)stats->server_bytes);
     printf("  sent again           %llu packets of rank 0\n",
            (unsigned long long)stats->retransmits);
+    if (report->may_lose)
+        printf("  missing              %.3f %% of the workers' tensors, %.3f %% of the sums\n",
+               100 * report->missing[0], 100 * report->missing[1]);
     printf("  largest error        %.3g (bound %.3g)\n", report->max_abs_error,
            report->exact_bound);
     free(times);

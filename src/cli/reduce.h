@@ -35,6 +35,8 @@ struct gw_reduce_report {
     double exact_bound;
     struct gradwire_stats stats; /* of the rank that is the server */
     bool has_server;             /* this machine saw it */
+    bool may_lose;               /* a part; then: */
+    double missing[2];           /* shares, of the workers' contributions and of the sums */
 };
 
 /* Prints it, for people or as JSON. Returns an exit status. */
@@ -52,6 +54,8 @@ double gw_reduce_bound(enum gradwire_via via, uint32_t workers, double magnitude
 
 /* Copies `count` times, and sorts them; the caller frees them. NULL: out of memory, reported. */
 double *gw_reduce_sorted(const double *times, uint32_t count);
+
+double gw_reduce_mean(const double *times, uint32_t count);
 
 /* The time below which `part` of the sorted times lie. */
 double gw_reduce_quantile(const double *times, uint32_t count, double part);

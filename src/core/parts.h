@@ -3,7 +3,9 @@
  * as callers state them and get them back. docs/bounded-loss.md has the argument.
  *
  * A tensor or message is made of fragments of equal size, but for the last one; fragment i begins
- * at i times that size, which gw_communicator_fragment() tells.
+ * at i times that size, which gw_communicator_fragment() tells. Of an all-gather or reduce-scatter
+ * each rank's part is a tensor of its own: its first fragment follows the last one of the part
+ * before it. `arrived` and `counts` are of what the rank gets, `important` of what it gives.
  */
 #ifndef GW_CORE_PARTS_H
 #define GW_CORE_PARTS_H

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/call_parts.h"
 #include "lib/calls.h"
 #include "lib/io.h"
 #include "lib/options.h"
@@ -25,7 +26,10 @@ struct gradwire {
     uint64_t begun[GW_IO_CALLS_MAX]; /* the last call of each place: its number modulo the places */
     uint64_t ended[GW_IO_CALLS_MAX]; /* the last one that has ended */
     int errors[GW_IO_CALLS_MAX];     /* how */
-    bool has_failed;                 /* one of them has: no more are taken */
+    uint64_t missing[GW_IO_CALLS_MAX];           /* fragments of it */
+    struct gw_call_parts parts[GW_IO_CALLS_MAX]; /* what it may do without */
+    struct gw_call_parts_job terms;              /* what that depends on */
+    bool has_failed;                             /* one of them has: no more are taken */
 };
 
 static _Thread_local char last_error[GW_IO_TEXT_MAX];
@@ -98,6 +102,7 @@ static bool await(struct gradwire *job, uint64_t call, int wait_ms)
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
+        job->missing[at] = completion.missing;
         set_untold(job, completion.call, true);
         job->has_failed |=
             completion.error != GRADWIRE_OK && !gw_io_refusal(job->io, completion.call);
@@ -132,6 +137,11 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
         .world = plan.world,
         .deadline_ms = (uint32_t)(plan.stall / GW_MS),
         .owner = getpid(),
+        .terms = {.mtu = plan.mtu,
+                  .via = (enum gw_via)plan.via,
+                  .rank = plan.rank,
+                  .world = plan.world,
+                  .largest = plan.largest},
     };
     code = gw_io_start(&plan, &job->io, error);
     if (code) {
@@ -158,6 +168,8 @@ void gradwire_close(struct gradwire *job)
         return;
     if (job->owner == getpid())
         gw_io_stop(job->io);
+    for (uint32_t at = 0; at < GW_IO_CALLS_MAX; at++)
+        gw_call_parts_end(&job->parts[at], 0);
     free(job);
 }
 
@@ -191,19 +203,14 @@ void gradwire_call_options_init(struct gradwire_call_options *options, size_t si
     memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
 }
 
-/* Fills in what the options say; NULL: the defaults. */
-static int take_options(const struct gradwire_call_options *options, struct gw_call *call)
+static int check_options(const struct gradwire_call_options *options)
 {
-    call->via = GW_VIA_DEFAULT;
-    if (!options)
-        return GRADWIRE_OK;
     if (options->size != sizeof(*options)) /* so far there has been one version */
         return gw_calls_fail(GRADWIRE_ERR_INVALID,
                              "the options of the call are of another version of the library");
     if ((uint32_t)options->via > GRADWIRE_VIA_DEFAULT)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring",
                              options->via);
-    call->via = (enum gw_via)options->via;
     return GRADWIRE_OK;
 }
 
@@ -219,17 +226,28 @@ static uint64_t next_number(const struct gradwire *job)
     return 0;
 }
 
-/* Starts a call, whose number it fills in. */
-static int start(struct gradwire *job, struct gw_call *call)
+/* Starts a call, whose number it fills in, by its options; NULL: the defaults. */
+static int start(struct gradwire *job, struct gw_call *call,
+                 const struct gradwire_call_options *options)
 {
+    char error[GW_NET_ERROR_MAX];
     await(job, job->last, 0);
     if (job->has_failed)
         return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
     call->number = next_number(job);
-    if (!call->number || !gw_io_send(job->io, call))
+    struct gw_call_parts *parts = &job->parts[call->number % GW_IO_CALLS_MAX];
+    int code = GRADWIRE_OK;
+    if (call->number && options)
+        code = gw_call_parts_begin(parts, options, &job->terms, call, error);
+    if (code)
+        return gw_calls_fail(code, "%s", error);
+    if (!call->number || !gw_io_send(job->io, call)) {
+        if (call->number)
+            gw_call_parts_end(parts, 0);
         return gw_calls_fail(GRADWIRE_ERR_BUSY,
                              "%d calls are in work, or were not waited for: wait for one",
                              GW_IO_CALLS_MAX);
+    }
     job->last = call->number;
     job->begun[job->last % GW_IO_CALLS_MAX] = job->last;
     return GRADWIRE_OK;
@@ -237,15 +255,26 @@ static int start(struct gradwire *job, struct gw_call *call)
 
 int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how how)
 {
-    int code = take_options(how.options, call);
+    int code = how.options ? check_options(how.options) : GRADWIRE_OK;
+    call->via = how.options ? (enum gw_via)how.options->via : GW_VIA_DEFAULT;
     if (!code)
-        code = start(job, call);
+        code = start(job, call, how.options);
     if (code)
         return code;
     if (!how.call)
         return gradwire_wait(job, call->number);
     *how.call = call->number;
     return GRADWIRE_OK;
+}
+
+size_t gradwire_fragments(const struct gradwire *job, size_t count, enum gradwire_type type,
+                          enum gradwire_via via)
+{
+    if ((uint32_t)type > GRADWIRE_UINT8)
+        return 0;
+    enum gw_via way = via == GRADWIRE_VIA_DEFAULT ? job->terms.via : (enum gw_via)via;
+    size_t each = gw_call_parts_fragment(job->terms.mtu, (enum gw_dtype)type, way);
+    return count / each + (count % each != 0);
 }
 
 int gradwire_fd(struct gradwire *job)
@@ -278,7 +307,9 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
         gw_io_recall(job->io);
     if (!*done)
         return GRADWIRE_OK;
-    code = job->errors[call % GW_IO_CALLS_MAX];
+    uint64_t at = call % GW_IO_CALLS_MAX;
+    gw_call_parts_end(&job->parts[at], job->missing[at]);
+    code = job->errors[at];
     const char *refusal = gw_io_refusal(job->io, call);
     return code ? gw_calls_fail(code, "%s", refusal ? refusal : gw_io_text(job->io)) : GRADWIRE_OK;
 }

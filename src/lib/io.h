@@ -30,7 +30,9 @@ struct gw_io_plan {
     uint16_t world;
     uint16_t values;
     uint16_t window;
-    gw_time stall; /* without progress for so long, the job fails */
+    uint32_t mtu;     /* payload bytes of a packet between ranks */
+    uint64_t largest; /* bytes of a call with a bound */
+    gw_time stall;    /* without progress for so long, the job fails */
     struct gw_key key;
     bool authenticates;
     char job[GW_IO_NAME_MAX];
@@ -45,13 +47,14 @@ struct gw_io_plan {
     uint64_t rate_bps; /* of the ways, for flows; 0: as measured */
     uint8_t notice;    /* gw_notice_option: how bursts are announced */
     bool signals_by_option;
-    struct gw_transport transport; /* of flows */
+    struct gw_transport transport;       /* of flows */
+    struct gw_transport parts_transport; /* of calls that may lose a part */
 };
 
 struct gw_completion {
-    uint64_t call;  /* 0: the job is open */
-    uint64_t bytes; /* of a message received */
-    int error;      /* enum gradwire_error; the text of a failure is gw_io_text() */
+    uint64_t call;    /* 0: the job is open */
+    uint64_t missing; /* fragments that the call does without */
+    int error;        /* enum gradwire_error; the text of a failure is gw_io_text() */
 };
 
 struct gw_io;

@@ -23,6 +23,7 @@ static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
     out->fragments = stats.sums.sent - stats.sums.resent + flows->data_sent - flows->retransmits;
     out->retransmits = stats.sums.resent + flows->retransmits;
     out->timeouts = flows->timeouts;
+    out->given_up = flows->given_up;
     out->rerouted = stats.rerouted;
     if (!io->home || !gw_overlay_server_view(gw_overlay_home_server(io->home), 0, &view))
         return;
@@ -47,9 +48,9 @@ static void take_stats(struct gw_io *io)
     pthread_mutex_unlock(&io->stats_lock);
 }
 
-static void complete(struct gw_io *io, uint64_t call, uint64_t bytes, int error)
+static void complete(struct gw_io *io, uint64_t call, uint64_t missing, int error)
 {
-    struct gw_completion completion = {.call = call, .bytes = bytes, .error = error};
+    struct gw_completion completion = {.call = call, .missing = missing, .error = error};
     take_stats(io);
     bool has_room = gw_spsc_push(&io->completions, &completion, sizeof(completion));
     GW_ASSERT(has_room); /* there are more cells than calls */
@@ -112,12 +113,12 @@ void gw_io_take_commands(struct gw_io *io)
 }
 
 /* The call at this place of those in work has ended. */
-static void end_call(struct gw_io *io, uint32_t at, uint64_t bytes, int error)
+static void end_call(struct gw_io *io, uint32_t at, uint64_t missing, int error)
 {
     uint64_t call = io->calls[at];
     io->call_count--;
     memmove(&io->calls[at], &io->calls[at + 1], (io->call_count - at) * sizeof(io->calls[0]));
-    complete(io, call, bytes, error);
+    complete(io, call, missing, error);
 }
 
 /* The place of a call; call_count: it is not in work. */
@@ -129,11 +130,11 @@ static uint32_t find_call(const struct gw_io *io, uint64_t call)
     return at;
 }
 
-void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t bytes)
+void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t missing)
 {
     uint32_t at = find_call(io, call);
     if (at < io->call_count)
-        end_call(io, at, bytes, GRADWIRE_OK);
+        end_call(io, at, missing, GRADWIRE_OK);
 }
 
 void gw_io_refuse_call(struct gw_io *io, uint64_t call, int error, const char *text)

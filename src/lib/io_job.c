@@ -29,14 +29,9 @@ static bool is_home(const struct gw_io_plan *plan)
     return plan->server_count == 0 && plan->rank == 0;
 }
 
-static uint32_t mtu_of(const struct gw_io_plan *plan)
-{
-    return 4u * plan->values;
-}
-
 static uint32_t station_mtu(const struct gw_io_plan *plan)
 {
-    return mtu_of(plan) > MTU_MIN ? mtu_of(plan) : MTU_MIN;
+    return plan->mtu > MTU_MIN ? plan->mtu : MTU_MIN;
 }
 
 /* Of the station, the address of the server or, without one here, of the rank. */
@@ -122,7 +117,9 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
         .whole = WHOLE,
         .notice = plan->notice,
         .transport = &plan->transport,
-        .mtu = mtu_of(plan),
+        .parts_transport = &plan->parts_transport,
+        .largest = plan->largest,
+        .mtu = plan->mtu,
         .segment = SEGMENT,
         .flows = FLOWS,
         .incarnation = gw_key_random32() | 1,
@@ -140,18 +137,21 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
     };
 }
 
+static struct gw_overlay_links links_of(const struct gw_io_plan *plan, uint32_t hdr)
+{
+    return (struct gw_overlay_links){.hdr = hdr,
+                                     .mtu = plan->mtu,
+                                     .rate_bps = plan->rate_bps,
+                                     .trims = plan->switch_[0] != '\0'};
+}
+
 /* What this rank grants to flows on credit, whatever its own flows are: at the rate of the links as
  * it is known at the beginning. */
-static struct gw_grant_plan grant_plan(const struct gw_io *io, uint32_t hdr)
+static struct gw_grant_plan grant_plan(const struct gw_overlay_links *links)
 {
     const struct gw_algo *eqds = gw_registry_find(&gw_grant_registry, "eqds");
-    const struct gw_io_plan *plan = &io->plan;
-    const struct gw_overlay_links links = {.hdr = hdr,
-                                           .mtu = mtu_of(plan),
-                                           .rate_bps = plan->rate_bps,
-                                           .trims = plan->switch_[0] != '\0'};
     const struct gw_path path =
-        gw_overlay_path(&links, 0, plan->rate_bps ? plan->rate_bps : GW_OVERLAY_RATE_BPS);
+        gw_overlay_path(links, 0, links->rate_bps ? links->rate_bps : GW_OVERLAY_RATE_BPS);
     union gw_algo_cfg options;
     struct gw_grant_plan grant;
     gw_algo_defaults(eqds, options.bytes);
@@ -164,15 +164,17 @@ static int open_rank(struct gw_io *io, uint32_t address)
 {
     uint32_t hdr = gw_datapath_overhead(gw_station_datapath(io->station));
     struct gw_communicator_cfg comm = comm_cfg(io, address);
+    const struct gw_overlay_links links = links_of(&io->plan, hdr);
     struct gw_endpoint_cfg endpoint = {
         .address = address,
         .rx_flows_max = RX_FLOWS_DONE,
         .control_max = CONTROL_MAX,
-        .mtu = mtu_of(&io->plan),
+        .mtu = io->plan.mtu,
         .hdr = hdr,
         .stall = io->plan.stall,
         .seed = gw_key_random32(),
-        .grant = grant_plan(io, hdr),
+        .report_every = gw_overlay_report_every(&links),
+        .grant = grant_plan(&links),
         .pool = gw_station_pool(io->station),
     };
     gw_communicator_demand(&comm, &endpoint);
@@ -208,7 +210,7 @@ static int open_ways(struct gw_io *io, uint32_t address, uint32_t home_address, 
         .server_count = io->server_count,
         .is_home_rank_0 = plan->server_count == 0,
         .switch_ = plan->switch_[0] ? plan->switch_ : NULL,
-        .mtu = mtu_of(plan),
+        .mtu = plan->mtu,
         .rate_bps = plan->rate_bps,
     };
     return gw_ways_open(&cfg, &io->ways, error);

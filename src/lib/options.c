@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ranks/mesh_wire.h"
 #include "lib/faults.h"
 #include "net/roles/overlay.h"
 
 enum {
+    LARGEST = 256 << 20, /* bytes: most layers of most networks */
     DEADLINE_MS = 30000,
     DEADLINE_MIN_MS = 100,
     DEADLINE_MAX_MS = 3600 * 1000,
@@ -99,6 +101,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .paths = 1,
         .announce = variable("GRADWIRE_ANNOUNCE"),
         .signals = variable("GRADWIRE_SIGNALS"),
+        .largest = LARGEST,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -140,6 +143,9 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->rate_bps && (options->rate_bps < GW_OVERLAY_RATE_MIN_BPS ||
                               options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
         return refuse(error, "rate_bps is %s: 1000000 to 400000000000, or 0", value);
+    snprintf(value, sizeof(value), "%llu", (unsigned long long)options->largest);
+    if (options->largest > GW_MESH_BYTES_MAX)
+        return refuse(error, "largest is %s: at most 2^36 bytes", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
@@ -162,6 +168,8 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->window = GW_OVERLAY_WINDOW;
     if (!options->paths)
         options->paths = 1;
+    if (!options->largest)
+        options->largest = LARGEST;
     return GRADWIRE_OK;
 }
 
@@ -230,6 +238,8 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .world = (uint16_t)options.world,
         .values = (uint16_t)options.values,
         .window = (uint16_t)options.window,
+        .mtu = 4 * options.values,
+        .largest = options.largest,
         .paths = (uint16_t)options.paths,
         .rate_bps = options.rate_bps,
         .stall = options.deadline_ms * GW_MS,
@@ -255,6 +265,12 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return refuse(error, "signals is %s: dscp or option", options.signals);
     if (gw_overlay_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
                              plan->switch_[0], &plan->transport, error) != 0)
+        return GRADWIRE_ERR_INVALID;
+    if (gw_transport_is_blast(&plan->transport))
+        return refuse(error, "cc is %s: that is of calls with a bound, which have no other",
+                      options.cc);
+    if (gw_overlay_parts_transport(options.lb ? options.lb : "reps", &plan->parts_transport,
+                                   error) != 0)
         return GRADWIRE_ERR_INVALID;
     code = take_faults(plan, error);
     if (code)

@@ -1,10 +1,10 @@
 /*
  * The swarm of communicators: random jobs of random calls over random trees, with faults of links,
  * deaths of ranks, servers and switches, and strangers beside them, from one seed each. Every call
- * that ends gives exactly what it must, or of one that may lose a part, no less than its bounds allow
- * and the same to all; a rank whose calls do not all end fails in time and names
- * who is to blame; who has not to fear a death ends all its calls; and nothing is lost, written
- * late or left restless (job_model.h).
+ * that ends gives exactly what it must, or of one that may lose a part, no less than its bounds
+ * allow and the same to all; a rank whose calls do not all end fails in time and names who is to
+ * blame; who has not to fear a death ends all its calls; and nothing is lost, written late or left
+ * restless (job_model.h).
  *
  * A failure prints the seed; `communicator_swarm_test --seed N --count 1` runs that world alone.
  */
@@ -306,8 +306,8 @@ static void communicator_swarm__calls_end_right_or_the_job_fails(void **state)
            " packets of strangers; of fragments %" PRIu64 " contributions and %" PRIu64
            " results were missing\n",
            swarm.count, swarm.first, swarm.done, swarm.refused, swarm.dropped, swarm.rerouted,
-           swarm.left, swarm.failed, swarm.died, swarm.strange,
-           swarm.contributions_missing, swarm.results_missing);
+           swarm.left, swarm.failed, swarm.died, swarm.strange, swarm.contributions_missing,
+           swarm.results_missing);
     if (swarm.count == WORLDS) {
         assert_true(swarm.done && swarm.refused && swarm.dropped && swarm.rerouted && swarm.left &&
                     swarm.failed && swarm.died && swarm.strange && swarm.contributions_missing &&

@@ -195,16 +195,14 @@ static const struct gw_algo *draw_algorithm(struct writer *w, const struct gw_re
     return algo;
 }
 
-/*
- * Kind, preset and parameters of one of the registry's entries, as the inside of a section;
- * `before` is put before the name.
- */
+/* Kind, preset and parameters of one of the registry's entries, as the inside of a section. Before
+ * the name of what goes with credit is `before`. */
 static void write_algorithm(struct writer *w, const struct gw_registry *registry,
                             const char *before)
 {
     const struct gw_algo *algo = draw_algorithm(w, registry);
-    bool is_blast = before[0] && ((const struct gw_cc_ops *)algo)->on_report; /* none grants it */
-    fprintf(w->out, "  kind: %s%s\n", is_blast ? "" : before, algo->name);
+    const struct gw_cc_ops *cc = (const void *)algo; /* where there is a `before` */
+    fprintf(w->out, "  kind: %s%s\n", *before && cc->on_report ? "" : before, algo->name);
     if (algo->preset_count && once_in(w, 3))
         fprintf(w->out, "  preset: %s\n",
                 algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);

@@ -138,8 +138,8 @@ static bool is_possible(const struct gw_communicator *comm, const struct gw_stak
                         const struct gw_worker_cfg *worker)
 {
     const struct gw_communicator_cfg *cfg = &comm->cfg;
-    return (uint64_t)worker->values * sizeof(int32_t) <= cfg->mtu && worker->world == cfg->world && worker->window_max <= GW_AGG_WINDOW_MAX &&
-           gw_member_rank(stake->member) == cfg->rank;
+    return (uint64_t)worker->values * sizeof(int32_t) <= cfg->mtu && worker->world == cfg->world &&
+           worker->window_max <= GW_AGG_WINDOW_MAX && gw_member_rank(stake->member) == cfg->rank;
 }
 
 /* The first epoch has begun: makes the worker by the job's terms. */

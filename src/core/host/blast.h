@@ -171,12 +171,6 @@ static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
     return gw_blast_timer(ep) + ep->cfg.blasts_max + (uint32_t)(blast - ep->blasts_rx);
 }
 
-/* Whether a transport is for blasts. */
-static inline bool gw_transport_is_blast(const struct gw_transport *transport)
-{
-    return transport->cc->on_report != NULL;
-}
-
 /* blast_tx.c */
 
 /* As gw_endpoint_send(), whose checks have been made; `bytes` is not 0. */

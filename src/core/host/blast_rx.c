@@ -163,6 +163,8 @@ void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum g
     retire(ep, blast, kind == GW_EVENT_RECEIVED ? GW_BLAST_DONE : GW_BLAST_FAILED);
     if (is_nobodys)
         return;
+    if (kind == GW_EVENT_RECEIVED)
+        ep->stats.given_up += blast->total - blast->arrived;
     gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
                                             .flow = blast->flow,
                                             .peer = blast->peer,

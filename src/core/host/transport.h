@@ -5,6 +5,8 @@
 #ifndef GW_CORE_TRANSPORT_H
 #define GW_CORE_TRANSPORT_H
 
+#include <stdbool.h>
+
 #include "core/cc/cc.h"
 #include "core/grant/grant.h"
 #include "core/lb/lb.h"
@@ -28,6 +30,12 @@ struct gw_transport {
     union gw_algo_cfg tag_cfg;
     char name[GW_TRANSPORT_NAME_MAX]; /* as gw_transport_choose() was told */
 };
+
+/* Whether a transport is for flows whose data is not acknowledged (blast.h). */
+static inline bool gw_transport_is_blast(const struct gw_transport *transport)
+{
+    return transport->cc->on_report != NULL;
+}
 
 /*
  * Sets `cc` and `grant` with their defaults from a name: a congestion control ("smartt"), a grant

@@ -25,6 +25,8 @@ struct gw_coll_run_cfg gw_coll_agreement_cfg(const struct gw_coll_run_cfg *cfg)
                                       .parts = &parts,
                                       .fragment = 1};
     struct gw_coll_call agreement;
+    if (cfg->parts_transport) /* that of calls, which repairs what is lost as soon */
+        own.transport = cfg->parts_transport;
     own.parts_transport = NULL;
     own.segment = GW_COLL_AGREEMENT_SEGMENT;
     own.lanes_max = 0;

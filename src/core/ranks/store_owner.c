@@ -131,27 +131,8 @@ static uint8_t look_up(const struct gw_store *store, const struct gw_store_task 
                : GW_REFUSED_OTHER_SHAPE;
 }
 
-/* Adds `count` elements of a push, or (is_check) asks whether they fit: those that have arrived. */
-static bool add(const struct gw_store *store, const struct gw_store_task *task,
-                const struct gw_value *value, uint32_t count, bool is_check)
-{
-    uint32_t size = gw_dtype_size(task->shape.type);
-    const unsigned char *data = task->data;
-    uint32_t fragment = task->arrived ? gw_store_fragment(store, task->shape.type) : 0;
-    for (uint64_t at = store->work_at, end = at + count; at < end;) {
-        uint64_t last = task->arrived ? (at / fragment + 1) * fragment : end;
-        uint32_t more = (uint32_t)((last < end ? last : end) - at);
-        bool is_there = !task->arrived || gw_bit_is_set(task->arrived, at / fragment);
-        if (is_there && is_check && !gw_value_has_room(value, at, data + at * size, more))
-            return false;
-        if (is_there && !is_check)
-            gw_value_add(&store->values, value, at, data + at * size, more);
-        at += more;
-    }
-    return true;
-}
-
-/* A push is about to be added: counts it. */
+/* A push is about to be added: counts it. Where a fragment of it is missing its memory is 0, as it
+ * was taken, and adds nothing. */
 static bool count_push(struct gw_store *store, const struct gw_store_task *task)
 {
     return gw_values_count(&store->values, task->key,
@@ -175,14 +156,17 @@ static uint8_t work_on(struct gw_store *store, const struct gw_store_task *task,
     uint64_t at = store->work_at, left = task->shape.count - at;
     uint32_t count = left < PART ? (uint32_t)left : PART;
     uint64_t offset = at * gw_dtype_size(task->shape.type);
+    const unsigned char *data = task->data;
     bool is_sum = !task->is_pull && !gw_dtype_is_float(task->shape.type);
     bool is_check = is_sum && !store->is_checked;
     if (!task->is_pull && !is_check && at == 0 && !count_push(store, task))
         return GW_REFUSED_NO_MEMORY;
+    if (is_check && !gw_value_has_room(value, at, data + offset, count))
+        return GW_REFUSED_OVERFLOW;
     if (task->is_pull)
         gw_value_read(&store->values, value, at, (unsigned char *)task->out + offset, count);
-    else if (!add(store, task, value, count, is_check))
-        return GW_REFUSED_OVERFLOW;
+    else if (!is_check)
+        gw_value_add(&store->values, value, at, data + offset, count);
     if (task->counts && count == left)
         gw_value_counts(value, gw_store_fragment(store, task->shape.type), task->counts);
     *done += count;

@@ -13,7 +13,20 @@ enum {
     WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
 };
 
-#define RTO_TEXT "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
+#define RTO_TEXT        "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
+#define SIGNAL_RTO_TEXT "3"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
+
+/* A train leaves at once but arrives over its time on the link, so at the end of a period up to one
+ * counts as sent alone. With eight in a period that is no loss of a half, at which rates fall. */
+#define REPORT_TRAINS    8
+#define REPORT_EVERY_MAX (100 * GW_MS) /* of slow links: signs of progress are to come */
+
+static void set_rto(struct gw_transport *transport, const char *text)
+{
+    const struct gw_algo *algo = &transport->loss->algo;
+    int code = gw_algo_set(algo, transport->loss_cfg.bytes, "rto", text);
+    GW_ASSERT(code == GW_OK);
+}
 
 int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
                          struct gw_transport *transport, char *error)
@@ -30,9 +43,28 @@ int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
     algo = gw_registry_find(&gw_loss_registry, by_switch ? "trim" : "timeout");
     transport->loss = (const struct gw_loss_ops *)algo;
     gw_algo_defaults(algo, transport->loss_cfg.bytes);
-    int code = gw_algo_set(algo, transport->loss_cfg.bytes, "rto", RTO_TEXT);
-    GW_ASSERT(code == GW_OK);
+    set_rto(transport, RTO_TEXT);
     return GW_OK;
+}
+
+int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error)
+{
+    int code = gw_overlay_transport("dlcp", lb, false, transport, error);
+    if (code == GW_OK)
+        set_rto(transport, SIGNAL_RTO_TEXT);
+    return code;
+}
+
+gw_time gw_overlay_report_every(const struct gw_overlay_links *links)
+{
+    uint64_t rate_bps = links->rate_bps ? links->rate_bps : GW_OVERLAY_RATE_BPS;
+    uint32_t packet = links->hdr + links->mtu;
+    gw_time trains =
+        gw_serialisation(gw_byte_time_from_bps(rate_bps),
+                         REPORT_TRAINS * gw_overlay_train(links->hdr, links->mtu) * packet);
+    if (trains < GW_OVERLAY_HOST_TIME)
+        return GW_OVERLAY_HOST_TIME;
+    return trains < REPORT_EVERY_MAX ? trains : REPORT_EVERY_MAX;
 }
 
 struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hops,

@@ -13,6 +13,7 @@
 #define GW_OVERLAY_RETRY    (20 * GW_MS) /* an unanswered packet of job control is sent again */
 #define GW_OVERLAY_TIMEOUT  (20 * GW_MS) /* a fragment without a result is sent again */
 #define GW_OVERLAY_QUIET    (5 * GW_MS)  /* the server asks for what collisions left */
+#define GW_OVERLAY_PATIENCE (2 * GW_MS)  /* it waits no longer for stragglers of calls with a bound */
 #define GW_OVERLAY_LEAK     (1 * GW_S)   /* a switch gives up an aggregator that nobody comes for */
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)  /* a switch forgets a job whose server is silent */
 
@@ -70,6 +71,16 @@ struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hop
  */
 int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
                          struct gw_transport *transport, char *error);
+
+/*
+ * The same for calls that may lose a part, which are blasts. Their signals are answered at once, so
+ * they are sent again soon: a needless copy costs one small packet, a late one a call.
+ */
+int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error);
+
+/* How often receivers of blasts report, on links of which processes know the rate, or 0; equal on
+ * all processes of a job. */
+gw_time gw_overlay_report_every(const struct gw_overlay_links *links);
 
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);

@@ -139,6 +139,7 @@ static int make_server(struct gw_overlay_server *own, struct served *served, enu
         .raw_max = RAW_ROWS,
         .retry = GW_OVERLAY_RETRY,
         .quiet = GW_OVERLAY_QUIET,
+        .patience = GW_OVERLAY_PATIENCE,
         .scale_exponent = GW_SCALE_EXPONENT,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

@@ -54,6 +54,10 @@ static void incast__refuses_what_it_cannot_do(void **state)
     struct gw_topo topo;
     build(&topo, "star", "hosts=8");
     generate_refused(&topo, "incast", "degree=8", "degree must be from 1 to 7");
+    generate_refused(&topo, "incast", "degree=1 bound=1",
+                     "bound must be at least 0 and below 100%");
+    generate_refused(&topo, "incast", "degree=1 important=1.1", "important must be from 0 to 100%");
+    generate_refused(&topo, "incast", "degree=1 class=7", "class must be from 0 to 6, not 7");
     generate_refused(&topo, "incast", "degree=0", "degree must be from 1 to 7");
     generate_refused(&topo, "incast", "receiver=8 degree=1", "receiver must be one of the 8");
     gw_topo_fini(&topo);
