@@ -147,7 +147,8 @@ struct gw_blast_rx {
     gw_time heard_at; /* last arrival of something new */
     gw_time data_at;  /* last arrival of data */
     gw_time data_sent_at;
-    gw_time round_at;      /* first data of the round */
+    gw_time round_at;      /* first data of the round, or when it had come without a queue */
+    gw_time round_sent_at; /* when that had left, by the sender's clock */
     uint32_t period;       /* of the round, that bytes are counted for */
     uint32_t period_bytes; /* wire bytes that came in it; 0: nothing is to be reported */
     uint32_t ask_word;     /* REQUESTs: the next word with something missing; total: none */

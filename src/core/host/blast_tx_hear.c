@@ -163,6 +163,17 @@ static bool request_is_sound(const struct gw_blast_tx *blast, const struct gw_pk
            !(gw_signal_words(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
 }
 
+/*
+ * A round is over of which no report has come: its packets may all have gone to a path that is
+ * broken, and those of the next one would, too.
+ */
+static void suspect_paths(struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    if (blast->reported == 0)
+        transport->lb->on_timeout(blast->lb_state, transport->lb_cfg.bytes, blast->round_at, now);
+}
+
 static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
                          const struct gw_pkt *pkt, gw_time now)
 {
@@ -180,6 +191,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     if (begins) {
         take_rtt(blast, pkt, now);
         blast->progress_at = now;
+        suspect_paths(blast, now);
         gw_blast_tx_begin_round(ep, blast, now);
     }
     uint32_t word = pkt->seq / 64;

@@ -113,6 +113,24 @@ static void blast_rx__reports_each_period_once(void **state)
     fixture_close(&f);
 }
 
+/* The first packet waited in a queue for many periods, those behind it did not. */
+static void blast_rx__reports_of_the_periods_of_its_sender(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 900, 0);
+    const gw_time began_at = f.now;
+    blast_wait(&f, 20 * REPORT_EVERY);
+    struct gw_pkt pkt = blast_data(FLOW, 0, 900, began_at);
+    fixture_input(&f, &pkt);
+    blast_wait(&f, REPORT_EVERY);
+    assert_int_equal(blast_hears(&f, GW_SIGNAL_REPORT).seq, 0);
+    feed(&f, 1, 900);
+    blast_wait(&f, REPORT_EVERY);
+    assert_in_range(blast_hears(&f, GW_SIGNAL_REPORT).seq, 20, 21);
+    fixture_close(&f);
+}
+
 /* The mask of a request, and all requests of an answer in the order of places. */
 static void blast_rx__asks_for_all_that_is_missing(void **state)
 {
@@ -358,6 +376,7 @@ int main(void)
         cmocka_unit_test(blast_rx__finishes_with_enough_and_takes_the_rest),
         cmocka_unit_test(blast_rx__repeats_finish_and_gives_up),
         cmocka_unit_test(blast_rx__reports_each_period_once),
+        cmocka_unit_test(blast_rx__reports_of_the_periods_of_its_sender),
         cmocka_unit_test(blast_rx__asks_for_all_that_is_missing),
         cmocka_unit_test(blast_rx__answers_stops_once_per_round_trip),
         cmocka_unit_test(blast_rx__waits_for_late_data),
