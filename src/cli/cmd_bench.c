@@ -53,7 +53,7 @@ struct rank_report {
     int error;           /* of the library */
     char text[TEXT_MAX]; /* of its failure */
     struct gw_bench_reduce reduce;
-    struct gradwire_stats stats; /* of --via send */
+    struct gw_bench_send send;
 };
 
 struct shared {
@@ -164,6 +164,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
+static struct gw_bench_send_cfg send_cfg(const struct bench_args *args)
+{
+    return (struct gw_bench_send_cfg){args->size, args->iters, &args->parts};
+}
+
 /* One rank's whole life. */
 static void run_rank(const struct bench_args *args, struct rank_report *report, double *times)
 {
@@ -173,9 +178,10 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
                                                .iters = args->iters,
                                                .parts = &args->parts,
                                                .pause_s = (double)args->pause / GW_S};
+    const struct gw_bench_send_cfg send = send_cfg(args);
     int code = gradwire_open(&args->common.options, &job);
     if (!code && args->common.is_send)
-        code = gw_bench_send(job, args->size, args->iters, times, &report->stats);
+        code = gw_bench_send(job, &send, times, &report->send);
     else if (!code)
         code = gw_bench_reduce(job, &reduce, &report->reduce, times);
     if (code)
@@ -212,9 +218,9 @@ static int print(const struct bench_args *args, const struct rank_report *rank, 
 {
     const struct gw_bench_reduce *reduce = &rank->reduce;
     uint32_t workers = (uint32_t)args->common.options.world;
+    const struct gw_bench_send_cfg send = send_cfg(args);
     if (args->common.is_send)
-        return gw_bench_send_print(&args->common, args->size, times, (uint32_t)args->iters,
-                                   &rank->stats);
+        return gw_bench_send_print(&args->common, &send, times, &rank->send);
     struct gw_reduce_report report = {
         .workers = workers,
         .via = args->common.options.via,

@@ -99,7 +99,7 @@ struct gw_blast_tx {
     gw_time round_at;      /* first packet of the round */
     uint32_t period;       /* the present one of the round */
     uint32_t reported;     /* periods before it have been reported, or were too long ago */
-    uint32_t sent[GW_BLAST_PERIODS]; /* wire bytes of period p, at p modulo their number */
+    uint64_t sent[GW_BLAST_PERIODS]; /* wire bytes of period p, at p modulo their number */
     uint64_t received;               /* payload that reports told of, roughly */
     struct gw_path path;
     uint64_t lb_state[GW_LB_STATE_MAX / 8];

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/stall.h"
+#include "core/cc/window.h"
 
 static uint64_t map_key(uint32_t peer, uint32_t flow)
 {
@@ -280,7 +281,7 @@ static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struc
     if (period != blast->period)
         gw_blast_rx_report(ep, blast);
     blast->period = period;
-    blast->period_bytes += pkt->q.size;
+    blast->period_bytes = gw_add_u32(blast->period_bytes, pkt->q.size);
     /* The latest ones, in turn. */
     uint32_t at = blast->arrived % GW_SIGNAL_ECHOES;
     if (blast->echoes < GW_SIGNAL_ECHOES)

@@ -46,15 +46,18 @@ static void take_rtt(struct gw_blast_tx *blast, const struct gw_pkt *pkt, gw_tim
 }
 
 /* The receiver has been heard of, and takes data. */
-static void be_accepted(struct gw_blast_tx *blast)
+static void be_accepted(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     if (blast->is_accepted)
         return;
     blast->is_accepted = true;
     blast->is_held = false;
     blast->hold_at = GW_TIME_NEVER;
+    blast->progress_at = now;
     if (!blast->is_stopped)
         blast->signal_at = GW_TIME_NEVER;
+    gw_blast_tx_wake(ep, blast, now);
+    gw_blast_tx_arm(ep, blast);
 }
 
 /* The receiver is not ready: what was sent is lost, and the rendezvous asks again. */
@@ -87,10 +90,9 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
             gw_blast_tx_renew(blast);
             blast->is_stopped = false;
         }
-        be_accepted(blast);
-        blast->progress_at = now;
+        be_accepted(ep, blast, now);
+        return;
     }
-    gw_blast_tx_wake(ep, blast, now);
     gw_blast_tx_arm(ep, blast);
 }
 
@@ -135,7 +137,7 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
         return;
     }
     ep->stats.reports_received++;
-    be_accepted(blast);
+    be_accepted(ep, blast, now);
     take_echoes(blast, pkt, count, now);
     blast->progress_at = now;
     blast->received += pkt->signal.word[0];
@@ -185,7 +187,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     if (!begins && !goes_on)
         return; /* of an earlier round */
     ep->stats.requests_received++;
-    be_accepted(blast);
+    be_accepted(ep, blast, now);
     if (begins) {
         take_rtt(blast, pkt, now);
         blast->progress_at = now;
@@ -280,7 +282,7 @@ static void miss_reports(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_t
     const struct gw_transport *transport = blast->transport;
     const gw_time while_lost = GW_BLAST_REPORTS_LOST * ep->cfg.report_every;
     uint32_t present = gw_blast_tx_period(ep, blast, now);
-    uint32_t sent = blast->sent[(present ? present - 1 : 0) % GW_BLAST_PERIODS];
+    uint64_t sent = blast->sent[(present ? present - 1 : 0) % GW_BLAST_PERIODS];
     if (sent) {
         take_report(ep, blast, sent, 0, now);
         transport->lb->on_timeout(blast->lb_state, transport->lb_cfg.bytes, now - while_lost, now);

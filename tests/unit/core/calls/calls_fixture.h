@@ -69,12 +69,13 @@ struct plan {
     uint64_t whole;
     uint16_t values; /* in the terms; 0: VALUES */
     bool is_bare;
+    bool takes_parts; /* of calls */
 };
 
 struct net {
     struct plan plan;
     struct gw_mem *mem;
-    struct gw_transport transport;
+    struct gw_transport transport, parts_transport;
     struct gw_path path;
     struct rank ranks[RANKS_MAX];
     struct home homes[SERVERS_MAX];
@@ -150,6 +151,7 @@ static inline struct gw_endpoint_cfg host_cfg(const struct net *net, uint32_t ad
     cfg.hdr = HDR;
     cfg.stall = STALL / 2;
     cfg.control_max = 1024;
+    cfg.report_every = 20 * GW_US;
     cfg.tx_flows_max = cfg.rx_flows_max = cfg.expect_max = 0;
     (void)net;
     return cfg;
@@ -168,6 +170,8 @@ static inline void open_rank(struct net *net, uint32_t number)
         .whole = net->plan.whole,
         .has_ways = true,
         .transport = &net->transport,
+        .parts_transport = net->plan.takes_parts ? &net->parts_transport : NULL,
+        .largest = 1 << 16,
         .mtu = MTU,
         .segment = 4096,
         .flows = 4,
@@ -263,6 +267,7 @@ static inline void net_open(struct net *net, const struct plan *plan)
     net->mem = gw_mem_open(&(struct gw_mem_cfg){
         .cookie = 3, .mtu = MTU, .frames_max = 4 * PKTS, .batch = 8, .start = (gw_time)0 - GW_MS});
     net->transport = gw_test_transport("smartt", "spray", "timeout");
+    net->parts_transport = gw_test_transport("dlcp", "spray", "timeout");
     struct gw_endpoint_cfg cfg = host_cfg(net, 0);
     net->path = gw_test_path(&cfg, RATE_BPS, 4 * LATENCY + 4 * GW_US);
     net->path.hops = 2;

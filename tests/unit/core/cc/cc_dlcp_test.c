@@ -83,7 +83,7 @@ static void period(struct fluid *f)
 
 /* P1: of n senders each falls to at most twice its share within few periods; then it grows again,
  * by the next property. */
-static void dlcp__yields_to_many_in_few_periods(void **state)
+static void cc_dlcp__yields_to_many_in_few_periods(void **state)
 {
     (void)state;
     for (uint32_t n = 3; n <= SENDERS_MAX; n++) {
@@ -103,7 +103,7 @@ static void dlcp__yields_to_many_in_few_periods(void **state)
 }
 
 /* P2: whom nobody disturbs, or only one other, stays at line rate. */
-static void dlcp__leaves_one_or_two_at_line_rate(void **state)
+static void cc_dlcp__leaves_one_or_two_at_line_rate(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n <= 2; n++) {
@@ -118,7 +118,7 @@ static void dlcp__leaves_one_or_two_at_line_rate(void **state)
 }
 
 /* P3: together they offer at most twice the link and what they grow by in a period. */
-static void dlcp__keeps_the_sum_in_bounds(void **state)
+static void cc_dlcp__keeps_the_sum_in_bounds(void **state)
 {
     (void)state;
     struct gw_prng prng = gw_prng_derive(3, 0);
@@ -150,7 +150,7 @@ static uint64_t rate_after(uint64_t sent, uint64_t received, bool is_avoiding)
 }
 
 /* The rule of both phases, in thousandths of the line rate. */
-static void dlcp__halves_when_less_than_half_arrives(void **state)
+static void cc_dlcp__halves_when_less_than_half_arrives(void **state)
 {
     (void)state;
     assert_in_range(rate_after(2000, 1000, false), 999, 1000);
@@ -163,7 +163,7 @@ static void dlcp__halves_when_less_than_half_arrives(void **state)
 }
 
 /* A packet per period always leaves. */
-static void dlcp__has_a_floor(void **state)
+static void cc_dlcp__has_a_floor(void **state)
 {
     (void)state;
     struct fluid f;
@@ -180,11 +180,11 @@ static void dlcp__has_a_floor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dlcp__yields_to_many_in_few_periods),
-        cmocka_unit_test(dlcp__leaves_one_or_two_at_line_rate),
-        cmocka_unit_test(dlcp__keeps_the_sum_in_bounds),
-        cmocka_unit_test(dlcp__halves_when_less_than_half_arrives),
-        cmocka_unit_test(dlcp__has_a_floor),
+        cmocka_unit_test(cc_dlcp__yields_to_many_in_few_periods),
+        cmocka_unit_test(cc_dlcp__leaves_one_or_two_at_line_rate),
+        cmocka_unit_test(cc_dlcp__keeps_the_sum_in_bounds),
+        cmocka_unit_test(cc_dlcp__halves_when_less_than_half_arrives),
+        cmocka_unit_test(cc_dlcp__has_a_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

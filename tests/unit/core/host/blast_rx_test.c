@@ -154,6 +154,8 @@ static void blast_rx__asks_for_all_that_is_missing(void **state)
         assert_int_equal(pkts[i].signal.number, 0);
         assert_int_equal(pkts[i].signal.marks, i == 2 ? GW_SIGNAL_LAST : 0);
         assert_int_equal(pkts[i].q.class, GW_CLASS_CONTROL);
+        /* As if the STOP had been answered at once: it took a microsecond to come here. */
+        assert_true(pkts[i].sent_at == f.now - GW_US);
     }
     fixture_close(&f);
 }
@@ -336,6 +338,38 @@ static void blast_rx__ignores_strangers(void **state)
     }
 }
 
+/* A flow without data or memory was nobody's message: its end is nobody's event. */
+static void blast_rx__forgets_a_rendezvous_without_data(void **state)
+{
+    (void)state;
+    for (uint32_t packets = 0; packets < 2; packets++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.blasts_max = 1;
+        cfg.blast_packets_max = 10;
+        cfg.report_every = REPORT_EVERY;
+        cfg.stall = GW_MS;
+        fixture_open(&f, &cfg, "4000");
+        struct gw_pkt pkt = blast_rendezvous(FLOW, 10, 0, f.now);
+        fixture_input(&f, &pkt);
+        blast_hears(&f, GW_SIGNAL_ACCEPT);
+        for (uint32_t i = 0; i < packets; i++)
+            feed(&f, i, 10);
+        blast_wait(&f, 2 * GW_MS);
+        if (packets)
+            assert_int_equal(fixture_event(&f).kind, GW_EVENT_FAILED);
+        else
+            fixture_no_event(&f);
+        for (struct gw_pkt report; fixture_pull(&f, &report, 1);)
+            assert_int_equal(report.signal.op, GW_SIGNAL_REPORT);
+        assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+        pkt = blast_rendezvous(FLOW + 1, 10, 0, f.now); /* its place is free for others */
+        fixture_input(&f, &pkt);
+        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, 0);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +384,7 @@ int main(void)
         cmocka_unit_test(blast_rx__refuses_rendezvous_beyond_its_memory),
         cmocka_unit_test(blast_rx__believes_the_first_rendezvous),
         cmocka_unit_test(blast_rx__ignores_strangers),
+        cmocka_unit_test(blast_rx__forgets_a_rendezvous_without_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
