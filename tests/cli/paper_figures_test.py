@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures whose claims are computed: every scenario of scenarios/atp and scenarios/pcn runs at its
+"""Figures whose claims are computed: every scenario of scenarios/atp, dlcp and pcn runs at its
 small size, and the pages about them are what the stored results give. Called with the program."""
 import glob
 import json
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
-PAPERS = ("atp", "pcn")
+PAPERS = ("atp", "dlcp", "pcn")
 
 # Claims that need the full size: to be computed, since the small sweep lacks their points, or to hold.
 FULL_SIZE_ONLY = {
