@@ -80,13 +80,22 @@ def shaping(rate_bps):
     return ["tbf", "rate", f"{rate_bps}bit", "burst", str(burst), "limit", str(limit)]
 
 
-class Fabric:
-    """`count` ends, numbered from 0. `rate_bps` is that of a link in each direction, or None."""
+def losing(part):
+    """A classic BPF program that drops this part of all packets: those whose random number (the
+    extension SKF_AD_RANDOM) is small. It returns TC_ACT_OK or TC_ACT_SHOT."""
+    random = 0xFFFFF000 + 56
+    return f"4,32 0 0 {random},53 0 1 {int(part * 2**32)},6 0 0 0,6 0 0 2"
 
-    def __init__(self, count, rate_bps):
+
+class Fabric:
+    """`count` ends, numbered from 0. `rate_bps` is that of a link in each direction, or None; `loss`
+    the part of the packets to each end that get lost on its link."""
+
+    def __init__(self, count, rate_bps, loss=0):
         self.prefix = f"gwcompare{os.getpid()}-"
         self.count = count
         self.rate_bps = rate_bps
+        self.loss = loss
         self.folder = tempfile.mkdtemp(prefix=self.prefix)
         self.namespaces = []
         self.processes = []
@@ -131,6 +140,14 @@ class Fabric:
             for namespace, interface in [(end, END_INTERFACE), (hub, port)]:
                 setup(*within(namespace, "tc"), "qdisc", "add", "dev", interface, "root",
                       *shaping(self.rate_bps))
+
+        if self.loss:
+            # At the far end, each packet by itself: before, up to 45 travel as one.
+            setup(*link, "set", port, "gso_max_segs", "1")
+            tc = within(end, "tc")
+            setup(*tc, "qdisc", "add", "dev", END_INTERFACE, "clsact")
+            setup(*tc, "filter", "add", "dev", END_INTERFACE, "ingress", "protocol", "ip", "bpf",
+                  "bytecode", losing(self.loss), "direct-action")
 
     def namespace(self, end):
         return f"{self.prefix}{end}"

@@ -1,6 +1,6 @@
 """Plain TCP, as a yardstick: one end of a stream or of a ring of streams, which add nothing up.
 
-    peer_tcp.py [--listen ADDRESS] [--to ADDRESS] BYTES ITERATIONS
+    peer_tcp.py [--listen ADDRESS] [--to ADDRESS] [--cc NAME] BYTES ITERATIONS
 
 An iteration receives BYTES from whoever connects, and sends as many at the same time. Prints the
 seconds of each iteration after the first, and the machine's CPU seconds per iteration.
@@ -18,6 +18,13 @@ from measure import machine_cpu_s
 PORT = 29500
 CHUNK = 1 << 20
 CONNECT_S = 10
+
+
+def use(stream, cc):
+    """Sets the congestion control of a stream, or of those that a listener accepts."""
+    if cc:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+    return stream
 
 
 def connect(address):
@@ -50,11 +57,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--listen")
     parser.add_argument("--to")
+    parser.add_argument("--cc")
     parser.add_argument("bytes", type=int)
     parser.add_argument("iterations", type=int)
     args = parser.parse_args()
-    listener = socket.create_server((args.listen, PORT)) if args.listen else None
-    out = connect(args.to) if args.to else None
+    listener = use(socket.create_server((args.listen, PORT)), args.cc) if args.listen else None
+    out = use(connect(args.to), args.cc) if args.to else None
     stream = listener.accept()[0] if listener else None
 
     def iterate():

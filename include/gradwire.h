@@ -197,8 +197,9 @@ struct gradwire_parts {
  * pull the receiver's bound rules, and where the sender names one too, the stricter. Of a
  * collective it is a bound on what is missing of each rank's values; `bound_pull` is on the
  * results, and a result that is missing at one rank is missing at all, as zeros without
- * contributors: all ranks have the same bytes. An average is that of the ranks that have
- * contributed, fragment by fragment; a sum is of these alone. docs/bounded-loss.md.
+ * contributors: all ranks have the same bytes. (Via ina nothing is missing of results.) An average
+ * is that of the ranks that have contributed, fragment by fragment; a sum is of these alone.
+ * docs/bounded-loss.md.
  */
 struct gradwire_call_options {
     size_t size;           /* of this structure, as gradwire_call_options_init() was told */
@@ -246,7 +247,8 @@ GRADWIRE_API int gradwire_world(const gradwire *job);
 GRADWIRE_API void gradwire_call_options_init(struct gradwire_call_options *options, size_t size);
 
 /* Fragments that a call of `count` elements (of a message: bytes, as GRADWIRE_UINT8) via `via` has;
- * GRADWIRE_VIA_DEFAULT is the job's. */
+ * GRADWIRE_VIA_DEFAULT is the job's. All but all-reduces go by ring. An all-gather has so many for
+ * each rank: parts of ranks begin with a fragment. */
 GRADWIRE_API size_t gradwire_fragments(const gradwire *job, size_t count, enum gradwire_type type,
                                        enum gradwire_via via);
 

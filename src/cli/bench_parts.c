@@ -29,7 +29,8 @@ struct tensor {
 };
 
 struct gw_bench_parts {
-    bool is_exact; /* nothing may be missing */
+    bool is_exact;        /* nothing may be missing */
+    bool repairs_at_once; /* whatever the ranks need to meet */
     uint32_t world;
     uint32_t count;
     uint64_t fragments, contributions, results; /* counted: all, and those missing */
@@ -78,6 +79,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     struct gw_bench_parts_cfg *cfg = state->input;
     switch (key) {
     case KEY_BOUND:
+        cfg->is_given = true;
         return parse_bound("bound", text, &cfg->bound);
     case KEY_BOUND_PULL:
         return parse_bound("bound-pull", text, &cfg->bound_pull);
@@ -124,6 +126,7 @@ struct gw_bench_parts *gw_bench_parts_open(const gradwire *job,
         return NULL;
     parts->world = (uint32_t)gradwire_world(job);
     parts->count = count;
+    parts->repairs_at_once = cfg->is_given;
     parts->is_exact =
         cfg->bound == 0 && cfg->bound_pull == 0 && cfg->importance == GRADWIRE_IMPORTANCE_ALL;
     bool done = true;
@@ -239,6 +242,20 @@ int gw_bench_parts_compare(gradwire *job, const void *data, size_t size, bool *a
         code = gradwire_allreduce(job, &own, &ends[1], 1, GRADWIRE_INT64, GRADWIRE_MAX);
     *are_equal = ends[0] == ends[1];
     return code;
+}
+
+int gw_bench_parts_meet(gradwire *job, const struct gw_bench_parts *parts)
+{
+    struct gradwire_call_options how;
+    struct gradwire_parts told = {.room = 1};
+    float token = 0;
+    if (!parts->repairs_at_once)
+        return gradwire_barrier(job);
+    gradwire_call_options_init(&how, sizeof(how));
+    how.via = GRADWIRE_VIA_RING;
+    how.parts = &told; /* which makes it one of the calls that may have a bound */
+    return gradwire_allreduce_with(job, &token, &token, 1, GRADWIRE_FLOAT32, GRADWIRE_SUM, &how,
+                                   NULL);
 }
 
 void gw_bench_parts_count(struct gw_bench_parts *parts)

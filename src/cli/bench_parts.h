@@ -12,6 +12,7 @@
 #include "gradwire.h"
 
 struct gw_bench_parts_cfg {
+    bool is_given; /* a bound, if only of 0: losses are of interest */
     double bound, bound_pull;
     enum gradwire_importance importance;
     bool important_first;
@@ -49,6 +50,10 @@ double gw_bench_parts_check(struct gw_bench_parts *parts, uint32_t tensor, const
 /* Collective. False in *are_equal: not all ranks have the same sums in `size` bytes at `data`.
  * Returns an error of the library. */
 int gw_bench_parts_compare(gradwire *job, const void *data, size_t size, bool *are_equal);
+
+/* Collective: all ranks are there. Where losses are of interest one that is lost here is made good
+ * for at once, so that none waits for others in its first all-reduce. */
+int gw_bench_parts_meet(gradwire *job, const struct gw_bench_parts *parts);
 
 /* Counts what the all-reduces just done are missing. */
 void gw_bench_parts_count(struct gw_bench_parts *parts);

@@ -121,7 +121,7 @@ static int reduce_all(struct run *run, uint64_t iters, double *times)
     int code = calls ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
     for (uint64_t i = 0; i <= iters && !code; i++) {
         fill(run);
-        code = gradwire_barrier(run->job);
+        code = gw_bench_parts_meet(run->job, run->parts);
         gw_pause(run->pause_s);
         double cpu = gw_cpu_seconds(), begin = gw_seconds();
         if (!code)

@@ -6,7 +6,7 @@
 #include "cli/report.h"
 #include "core/coll/coll.h"
 #include "core/grant/grant.h"
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 #include "workload/schedule/schedule.h"
 
 enum {
@@ -14,9 +14,9 @@ enum {
 };
 
 static const struct gw_registry *const registries[] = {
-    &gw_cc_registry,    &gw_lb_registry,       &gw_loss_registry, &gw_grant_registry,
-    &gw_qdisc_registry, &gw_coll_registry,     &gw_topo_registry, &gw_workload_registry,
-    &gw_cost_registry,  &gw_schedule_registry, &gw_tag_registry,
+    &gw_cc_registry,    &gw_lb_registry,       &gw_loss_registry,    &gw_grant_registry,
+    &gw_qdisc_registry, &gw_coll_registry,     &gw_topo_registry,    &gw_workload_registry,
+    &gw_cost_registry,  &gw_schedule_registry, &gw_urgency_registry,
 };
 
 static const char *type_name(const struct gw_param *param)

@@ -24,7 +24,7 @@ static uint64_t sum(const uint64_t counts[GW_CLASSES])
 
 static double important(const struct gw_message_result *result)
 {
-    return result->tagged ? (double)result->important / (double)result->tagged : 1;
+    return result->begun ? (double)result->important / (double)result->begun : 1;
 }
 
 /* The classes that messages had, the most urgent first. */
@@ -67,7 +67,7 @@ json_t *gw_report_messages_json(const struct gw_run_report *run, uint32_t job)
 static void print_way(const char *name, const struct gw_message_result *result)
 {
     uint64_t missing = sum(result->missing);
-    bool differ = result->important < result->tagged;
+    bool differ = result->important < result->begun;
     const char *comma = "";
     if (!result->sent && !missing && !differ)
         return;

@@ -15,7 +15,7 @@
 
 static const struct gw_schema top_schema = {
     .others = (const char *const[]){"name",        "topology", "workload", "cc",       "lb",
-                                    "loss",        "tag",      "host",     "queue",    "faults",
+                                    "loss",        "urgency",  "host",     "queue",    "faults",
                                     "convergence", "metrics",  "seed",     "aliases",  "time_limit",
                                     "sweep",       "table",    "claims",   "variants", "pcn",
                                     NULL},

@@ -1,5 +1,5 @@
 /*
- * The scenario's `cc:`, `lb:`, `loss:` and `tag:`: the algorithms that flows run, each with its
+ * The scenario's `cc:`, `lb:`, `loss:` and `urgency:`: the algorithms that flows run, each with its
  * parameters.
  *
  * `loss:` chooses how senders detect losses; how many packets links lose is a fault (fault_list.c).
@@ -10,7 +10,7 @@
 
 static const char *const kind_others[] = {"kind", NULL};
 
-/* One of `lb:`, `loss:`, `tag:`. */
+/* One of `lb:`, `loss:`, `urgency:`. */
 static const struct gw_algo *load_algorithm(struct gw_loader *loader,
                                             const struct gw_registry *registry, const char *initial,
                                             union gw_algo_cfg *cfg)
@@ -68,9 +68,10 @@ int gw_loader_transport(struct gw_loader *loader)
                                                                  &transport->loss_cfg);
     if (!transport->loss)
         return GW_ERR_INVALID;
-    const struct gw_algo *tag =
-        load_algorithm(loader, &gw_tag_registry, "message", &transport->tag_cfg);
+    const struct gw_algo *urgency =
+        load_algorithm(loader, &gw_urgency_registry, "message", &transport->urgency_cfg);
     /* What flows do of themselves costs less. */
-    transport->tag = tag == &gw_tag_message.algo ? NULL : (const struct gw_tag_ops *)tag;
-    return tag ? GW_OK : GW_ERR_INVALID;
+    transport->urgency =
+        urgency == &gw_urgency_message.algo ? NULL : (const struct gw_urgency_ops *)urgency;
+    return urgency ? GW_OK : GW_ERR_INVALID;
 }

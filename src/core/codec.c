@@ -78,7 +78,7 @@ static uint8_t flags_from_hdr(const struct gw_wire_hdr *hdr)
 }
 
 /* What remained of the message when the packet first left, in whole packets: its rank, for queues
- * that sort (core/tag/tag_pfabric.c). */
+ * that sort (core/urgency/urgency_pfabric.c). */
 static uint32_t data_rank(const struct gw_wire_hdr *hdr)
 {
     uint64_t remains = (uint64_t)(hdr->data.total - hdr->seq) * hdr->data.mss;

@@ -72,7 +72,7 @@ static void end_flow(struct gw_sim_part *part, uint32_t flow, gw_time at,
 {
     record_end(part, flow, at, outcome, retransmits);
     gw_sim_labels_release(part->sim, flow);
-    gw_sim_message_untag(part->sim, flow);
+    gw_sim_message_forget(part->sim, flow);
     gw_sim_trigger_fire(part, part->sim->scenario->workload.flows[flow].fires_sent, flow, at);
     if (part->sim->payload)
         gw_sim_payload_sent(part->sim, flow);
@@ -103,7 +103,7 @@ static bool start_flow(struct gw_sim *sim, struct gw_sim_node *node, uint32_t fl
         .notice = gw_sim_notices_of_flow(sim, flow),
     };
     inherit(sim, spec, &send.path);
-    gw_sim_message_tag(sim, flow, &send);
+    gw_sim_message_weigh(sim, flow, &send);
     send.path.labels = gw_sim_labels_claim(sim, flow);
     if (gw_endpoint_send(node->endpoint, &send, &sim->flow_numbers[flow], now) != GW_OK)
         return false;

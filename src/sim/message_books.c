@@ -106,7 +106,7 @@ static void sum_up(const struct gw_sim_books *books, uint32_t part_count, uint32
         result->packets[class] = counts.packets[class];
         result->missing[class] = counts.missing[class];
     }
-    result->tagged = counts.tagged;
+    result->begun = counts.begun;
     result->important = counts.important;
     result->mean_ps = result->sent ? (double)total / (double)result->sent : 0;
     result->median = quantile(bins, result->sent, 500, result->longest);

@@ -15,7 +15,7 @@
 struct gw_sim_message_counts {
     uint64_t packets[GW_CLASSES]; /* of messages that are over at their receivers */
     uint64_t missing[GW_CLASSES]; /* of these */
-    uint64_t tagged;              /* of messages that have begun */
+    uint64_t begun;               /* of messages that have begun */
     uint64_t important;           /* of these */
 };
 

@@ -42,8 +42,8 @@ void gw_sim_line_close(struct gw_sim_line *line)
 }
 
 /* Says which packets of a message are important, in memory of its lane; returns how many. */
-static uint32_t tag(const struct gw_sim_line *line, struct gw_sim_lane *lane,
-                    const struct gw_sim_line_message *message, struct gw_send *send)
+static uint32_t weigh(const struct gw_sim_line *line, struct gw_sim_lane *lane,
+                      const struct gw_sim_line_message *message, struct gw_send *send)
 {
     const uint32_t mtu = line->path.mtu;
     const uint32_t packets = (uint32_t)((message->bytes + mtu - 1) / mtu);
@@ -93,12 +93,12 @@ static void advance(struct gw_sim_line *line, gw_time now)
             .bound = line->bound,
             .important_first = line->worth->important_first,
         };
-        uint32_t important = tag(line, lane, message, &send);
+        uint32_t important = weigh(line, lane, message, &send);
         send.path.window = lane->window;
         send.path.memory = lane->memory;
         if (gw_endpoint_send(endpoint, &send, &lane->flow, now) != GW_OK)
             return;
-        line->books->counts.tagged += (message->bytes + line->path.mtu - 1) / line->path.mtu;
+        line->books->counts.begun += (message->bytes + line->path.mtu - 1) / line->path.mtu;
         line->books->counts.important += important;
         lane->is_busy = true;
         lane->bytes = message->bytes;

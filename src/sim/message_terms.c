@@ -62,7 +62,7 @@ const struct gw_finish *gw_sim_message_finish(struct gw_sim *sim)
     return &sim->finish;
 }
 
-void gw_sim_message_tag(struct gw_sim *sim, uint32_t flow, struct gw_send *send)
+void gw_sim_message_weigh(struct gw_sim *sim, uint32_t flow, struct gw_send *send)
 {
     const struct gw_flow_spec *spec = &sim->scenario->workload.flows[flow];
     send->bound = spec->bound;
@@ -83,7 +83,7 @@ void gw_sim_message_tag(struct gw_sim *sim, uint32_t flow, struct gw_send *send)
     send->important = bits;
 }
 
-void gw_sim_message_untag(struct gw_sim *sim, uint32_t flow)
+void gw_sim_message_forget(struct gw_sim *sim, uint32_t flow)
 {
     if (!sim->important)
         return;

@@ -28,8 +28,8 @@ static inline uint64_t gw_sim_message_packets(const struct gw_event *event)
 
 /* What a flow says of its packets, when it starts and when it has ended: memory that is the flow's
  * in between. */
-void gw_sim_message_tag(struct gw_sim *sim, uint32_t flow, struct gw_send *send);
-void gw_sim_message_untag(struct gw_sim *sim, uint32_t flow);
+void gw_sim_message_weigh(struct gw_sim *sim, uint32_t flow, struct gw_send *send);
+void gw_sim_message_forget(struct gw_sim *sim, uint32_t flow);
 
 /* A job's message whose important packets are drawn. */
 struct gw_sim_worth {

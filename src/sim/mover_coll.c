@@ -285,7 +285,7 @@ static void value(const struct gw_sim *sim, const struct gw_sim_member *member, 
     struct gw_sim_books *books = gw_sim_books_at(
         job->books, sim, gw_sim_workers_of(sim, job->spec)[member->rank], GW_MESSAGE_PUSH);
     books->counts.important += gw_sim_draw_important(&own, call->important);
-    books->counts.tagged += packets;
+    books->counts.begun += packets;
 }
 
 /* Begins the piece of a place, whose run is idle. */

@@ -133,7 +133,7 @@ struct gw_message_result {
     gw_time median, p99, p999, longest;
     uint64_t packets[GW_CLASSES]; /* of messages that are over at their receivers, by class */
     uint64_t missing[GW_CLASSES]; /* of these */
-    uint64_t tagged;              /* packets of messages that have begun */
+    uint64_t begun;               /* packets of messages that have begun */
     uint64_t important;           /* of these */
 };
 

@@ -44,7 +44,7 @@ class CommandTest(CommandCase):
                                       "--via", via, "--json")
             found = json.loads(result.stdout)
             self.assertEqual(set(found), KEYS)
-            self.assertEqual(set(found["time_ms"]), {"min", "p50", "p99", "max"})
+            self.assertEqual(set(found["time_ms"]), {"min", "mean", "p50", "p99", "p99.9", "max"})
             self.assertEqual((found["workers"], found["via"], found["iters"]), (3, via, 4))
             self.assertEqual((found["elements"], found["bytes"]), (50000, 200000))
             self.assertLessEqual(found["max_abs_error"], found["exact_bound"])

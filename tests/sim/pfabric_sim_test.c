@@ -27,7 +27,7 @@ static const char fabric[] =
     "host: {mtu: 1460, header: 40}\n"
     "cc: pfabric\n"
     "loss: pfabric\n"
-    "tag: pfabric\n"
+    "urgency: pfabric\n"
     "lb: round-robin\n"
     "queue: {kind: pfabric, capacity: 2bdp}\n"
     "time_limit: 10s\n";
@@ -174,11 +174,11 @@ static void pfabric__needs_all_of_its_parts(void **state)
 {
     (void)state;
     double whole = run_with("").simulated;
-    double pias = run_with(PIAS_SETTING "tag={kind: pias, preset: web-search-0.6}").simulated;
-    double dctcp = run_with(PIAS_SETTING "tag=message").simulated;
+    double pias = run_with(PIAS_SETTING "urgency={kind: pias, preset: web-search-0.6}").simulated;
+    double dctcp = run_with(PIAS_SETTING "urgency=message").simulated;
     assert_true(whole * 1.05 < pias && pias * 1.05 < dctcp);
     assert_true(whole * 1.1 < run_with("queue.kind=fifo").simulated);
-    assert_true(whole * 1.1 < run_with("tag=message").simulated);
+    assert_true(whole * 1.1 < run_with("urgency=message").simulated);
 }
 
 /* ---- Single links. ---- */
@@ -191,7 +191,7 @@ static const char single[] =
     "host: {mtu: 1460, header: 40, jitter: 0}\n"
     "cc: pfabric\n"
     "loss: pfabric\n"
-    "tag: pfabric\n"
+    "urgency: pfabric\n"
     "lb: ecmp\n"
     "queue: {kind: pfabric, capacity: 2bdp}\n"
     "time_limit: 1s\n";
@@ -230,8 +230,8 @@ static void pfabric__lets_the_shorter_flow_pass(void **state)
 /* P1 of PIAS: without thresholds it is DCTCP. */
 static void pias__is_dctcp_without_thresholds(void **state)
 {
-    static const char *const sets[] = {PIAS_SETTING "tag=message",
-                                       PIAS_SETTING "tag={kind: pias, th0: 0}"};
+    static const char *const sets[] = {PIAS_SETTING "urgency=message",
+                                       PIAS_SETTING "urgency={kind: pias, th0: 0}"};
     (void)state;
     const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
     struct gw_test_sim runs[2];

@@ -481,10 +481,10 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
     /* A smallest timeout of milliseconds would be most of a world's time. */
     struct gw_transport *transport = &w->transports[h];
     gw_algo_set(&transport->loss->algo, transport->loss_cfg.bytes, "rto_min", "20us");
-    const struct gw_algo *tag = draw_algo(w, &gw_tag_registry);
-    transport->tag = (const struct gw_tag_ops *)tag;
-    gw_algo_defaults(tag, transport->tag_cfg.bytes);
-    gw_algo_set(tag, transport->tag_cfg.bytes, "th0", "2000"); /* messages are short */
+    const struct gw_algo *urgency = draw_algo(w, &gw_urgency_registry);
+    transport->urgency = (const struct gw_urgency_ops *)urgency;
+    gw_algo_defaults(urgency, transport->urgency_cfg.bytes);
+    gw_algo_set(urgency, transport->urgency_cfg.bytes, "th0", "2000"); /* messages are short */
 }
 
 /* One switch; a host with two ports has two links to it. */

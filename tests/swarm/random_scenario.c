@@ -658,7 +658,7 @@ static void load_network(const char *file, struct gw_scenario *network)
 static void write_algorithms(struct writer *w)
 {
     static const struct gw_registry *const registries[] = {&gw_lb_registry, &gw_loss_registry,
-                                                           &gw_tag_registry};
+                                                           &gw_urgency_registry};
     struct gw_prng own = gw_prng_derive(w->prng.state, 0);
     fputs("cc:\n", w->out);
     write_algorithm(w, &gw_cc_registry, gw_prng_below(&own, 4) ? "" : "eqds+");

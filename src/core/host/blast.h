@@ -104,7 +104,7 @@ struct gw_blast_tx {
     gw_time round_at;      /* first packet of the round */
     uint32_t period;       /* the present one of the round */
     uint32_t reported;     /* periods before it have been reported, or were too long ago */
-    uint32_t sent[GW_BLAST_PERIODS]; /* wire bytes of period p, at p modulo their number */
+    uint64_t sent[GW_BLAST_PERIODS]; /* wire bytes of period p, at p modulo their number */
     uint64_t received;               /* payload that reports told of, roughly */
     struct gw_path path;
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
@@ -152,7 +152,8 @@ struct gw_blast_rx {
     gw_time heard_at; /* last arrival of something new */
     gw_time data_at;  /* last arrival of data */
     gw_time data_sent_at;
-    gw_time round_at;      /* first data of the round */
+    gw_time round_at;      /* first data of the round, or when it had come without a queue */
+    gw_time round_sent_at; /* when that had left, by the sender's clock */
     uint32_t period;       /* of the round, that bytes are counted for */
     uint32_t period_bytes; /* wire bytes that came in it; 0: nothing is to be reported */
     uint32_t ask_word;     /* REQUESTs: the next word with something missing; total: none */

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/stall.h"
+#include "core/cc/window.h"
 
 static uint64_t map_key(uint32_t peer, uint32_t flow)
 {
@@ -254,20 +255,36 @@ void gw_blast_rx_report(struct gw_endpoint *ep, struct gw_blast_rx *blast)
     memset(blast->echo, 0, sizeof(blast->echo));
 }
 
-/* Counts a packet of the present round for the next report. */
-static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
-                  gw_time now)
+/*
+ * Periods begin with the first packet of the round, as the sender's do. Was that one under way for
+ * longer than another, the sender's began earlier than they seem: reports would be about periods
+ * long ago for the rest of the round.
+ */
+static void agree_on_periods(struct gw_blast_rx *blast, const struct gw_pkt *pkt, gw_time now)
 {
     if (!blast->has_begun) {
         blast->has_begun = true;
         blast->round_at = now;
+        blast->round_sent_at = pkt->sent_at;
         blast->period = 0;
     }
+    /* Of times of another clock only the lower 48 bits are known (core/codec.h). */
+    int64_t later = (int64_t)((pkt->sent_at - blast->round_sent_at) << 16) >> 16;
+    gw_time since = now - blast->round_at;
+    if (later > 0 && (gw_time)later > since && (gw_time)later < now)
+        blast->round_at = now - (gw_time)later;
+}
+
+/* Counts a packet of the present round for the next report. */
+static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
+                  gw_time now)
+{
+    agree_on_periods(blast, pkt, now);
     uint32_t period = (uint32_t)((now - blast->round_at) / ep->cfg.report_every);
     if (period != blast->period)
         gw_blast_rx_report(ep, blast);
     blast->period = period;
-    blast->period_bytes += pkt->q.size;
+    blast->period_bytes = gw_add_u32(blast->period_bytes, pkt->q.size);
     /* The latest ones, in turn. */
     uint32_t at = blast->arrived % GW_SIGNAL_ECHOES;
     if (blast->echoes < GW_SIGNAL_ECHOES)

@@ -58,15 +58,18 @@ static void take_rtt(struct gw_blast_tx *blast, const struct gw_pkt *pkt, gw_tim
 }
 
 /* The receiver has been heard of, and takes data. */
-static void be_accepted(struct gw_blast_tx *blast)
+static void be_accepted(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     if (blast->is_accepted)
         return;
     blast->is_accepted = true;
     blast->is_held = false;
     blast->hold_at = GW_TIME_NEVER;
+    blast->progress_at = now;
     if (!blast->is_stopped)
         blast->signal_at = GW_TIME_NEVER;
+    gw_blast_tx_wake(ep, blast, now);
+    gw_blast_tx_arm(ep, blast);
 }
 
 /* The receiver is not ready: what was sent is lost, and the rendezvous asks again. */
@@ -99,10 +102,9 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
             gw_blast_tx_renew(blast);
             blast->is_stopped = false;
         }
-        be_accepted(blast);
-        blast->progress_at = now;
+        be_accepted(ep, blast, now);
+        return;
     }
-    gw_blast_tx_wake(ep, blast, now);
     gw_blast_tx_arm(ep, blast);
 }
 
@@ -147,7 +149,7 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
         return;
     }
     ep->stats.reports_received++;
-    be_accepted(blast);
+    be_accepted(ep, blast, now);
     take_echoes(blast, pkt, count, now);
     blast->received += pkt->signal.word[0];
     if (!blast->has_begun || pkt->seq >> GW_SIGNAL_ROUND_SHIFT != blast->round)
@@ -175,6 +177,17 @@ static bool request_is_sound(const struct gw_blast_tx *blast, const struct gw_pk
            !(gw_signal_words(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
 }
 
+/*
+ * A round is over of which no report has come: its packets may all have gone to a path that is
+ * broken, and those of the next one would, too.
+ */
+static void suspect_paths(struct gw_blast_tx *blast, gw_time now)
+{
+    const struct gw_transport *transport = blast->transport;
+    if (blast->reported == 0)
+        transport->lb->on_timeout(blast->lb_state, transport->lb_cfg.bytes, blast->round_at, now);
+}
+
 static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
                          const struct gw_pkt *pkt, gw_time now)
 {
@@ -188,11 +201,12 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     if (!begins && !goes_on)
         return; /* of an earlier round */
     ep->stats.requests_received++;
-    be_accepted(blast);
+    be_accepted(ep, blast, now);
     if (begins) {
         take_rtt(blast, pkt, now);
         if (gw_signal_words(pkt))
             note_progress(blast, now);
+        suspect_paths(blast, now);
         gw_blast_tx_begin_round(ep, blast, now);
     }
     uint32_t word = pkt->seq / 64;
@@ -283,7 +297,7 @@ static void miss_reports(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_t
     const struct gw_transport *transport = blast->transport;
     const gw_time while_lost = GW_BLAST_REPORTS_LOST * ep->cfg.report_every;
     uint32_t present = gw_blast_tx_period(ep, blast, now);
-    uint32_t sent = blast->sent[(present ? present - 1 : 0) % GW_BLAST_PERIODS];
+    uint64_t sent = blast->sent[(present ? present - 1 : 0) % GW_BLAST_PERIODS];
     if (sent) {
         take_report(ep, blast, sent, 0, now);
         transport->lb->on_timeout(blast->lb_state, transport->lb_cfg.bytes, now - while_lost, now);

@@ -97,30 +97,30 @@ static bool is_early(const struct gw_tx_flow *flow, gw_time now)
     return (flow->pace || flow->is_held) && gw_time_before(now, flow->pace_at);
 }
 
-/* Of packet `seq`, of a flow that tags. */
-static struct gw_tag tag_of(const struct gw_tx_flow *flow, uint32_t seq)
+/* Of packet `seq`, of a flow with an algorithm for that. */
+static struct gw_urgency urgency_of(const struct gw_tx_flow *flow, uint32_t seq)
 {
     uint64_t sent = (uint64_t)flow->next * flow->path.mtu;
-    struct gw_tag_sample sample = {
+    struct gw_urgency_sample sample = {
         .bytes = flow->bytes,
         .sent = sent < flow->bytes ? sent : flow->bytes,
         .remains = flow->bytes - (uint64_t)seq * flow->path.mtu,
         .class = flow->class,
     };
-    return flow->transport->tag->pick(flow->transport->tag_cfg.bytes, &sample);
+    return flow->transport->urgency->pick(flow->transport->urgency_cfg.bytes, &sample);
 }
 
 /* How urgent what leaves next is decides where in the egress the flow waits. A train has one
  * class. */
 static void tag_next(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
-    if (!flow->transport->tag || !gw_tx_has_work(ep, flow))
+    if (!flow->transport->urgency || !gw_tx_has_work(ep, flow))
         return;
-    struct gw_tag tag = tag_of(flow, next_seq(ep, flow));
-    flow->sender.rank = tag.rank;
-    if (tag.class != flow->sender.class)
+    struct gw_urgency urgency = urgency_of(flow, next_seq(ep, flow));
+    flow->sender.rank = urgency.rank;
+    if (urgency.class != flow->sender.class)
         flow->sender.train_left = 0;
-    flow->sender.class = tag.class;
+    flow->sender.class = urgency.class;
 }
 
 /* A flow in the ring whose pace has fallen since waits, too: the ring would let it go without a
@@ -205,8 +205,8 @@ static void fill_pkt(const struct gw_endpoint *ep, const struct gw_tx_flow *flow
         .flags = GW_PKT_TRIMMABLE,
         .kind = GW_PKT_DATA,
     };
-    if (flow->transport->tag)
-        pkt->q.rank = tag_of(flow, seq).rank;
+    if (flow->transport->urgency)
+        pkt->q.rank = urgency_of(flow, seq).rank;
     pkt->src = ep->cfg.address;
     pkt->dst = flow->peer;
     pkt->flow = flow->id;

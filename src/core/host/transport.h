@@ -11,7 +11,7 @@
 #include "core/grant/grant.h"
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 
 enum {
     GW_TRANSPORT_NAME_MAX = 64,
@@ -22,12 +22,13 @@ struct gw_transport {
     const struct gw_lb_ops *lb;
     const struct gw_loss_ops *loss;
     const struct gw_grant_ops *grant; /* NULL: the sender needs no credit */
-    const struct gw_tag_ops *tag;     /* NULL: all packets have the message's class, and rank 0 */
+    const struct gw_urgency_ops
+        *urgency; /* NULL: all packets have the message's class, and rank 0 */
     union gw_algo_cfg cc_cfg;
     union gw_algo_cfg lb_cfg;
     union gw_algo_cfg loss_cfg;
     union gw_algo_cfg grant_cfg;
-    union gw_algo_cfg tag_cfg;
+    union gw_algo_cfg urgency_cfg;
     char name[GW_TRANSPORT_NAME_MAX]; /* as gw_transport_choose() was told */
 };
 

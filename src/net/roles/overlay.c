@@ -14,7 +14,7 @@ enum {
 };
 
 #define RTO_TEXT        "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
-#define SIGNAL_RTO_TEXT "3"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
+#define SIGNAL_RTO_TEXT "2"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
 
 /* A train leaves at once but arrives over its time on the link, so at the end of a period up to one
  * counts as sent alone. With eight in a period that is no loss of a half, at which rates fall. */

@@ -14,7 +14,7 @@
 #include "core/lb/lb.h"
 #include "core/loss/loss.h"
 #include "core/qdisc/qdisc.h"
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 #include "workload/schedule/schedule.h"
 
 enum {
@@ -158,7 +158,7 @@ static void conformance_algo__describes_itself(void **state)
     check_self_description(&gw_loss_registry, GW_LOSS_STATE_MAX);
     check_self_description(&gw_qdisc_registry, GW_QDISC_STATE_MAX);
     check_self_description(&gw_schedule_registry, 0);
-    check_self_description(&gw_tag_registry, 0);
+    check_self_description(&gw_urgency_registry, 0);
 }
 
 /* ---- Paths, from a tiny one to a long one. ---- */
@@ -517,33 +517,34 @@ static void conformance_finish__has_one_that_wants_all(void **state)
     assert_false(all->is_enough(NULL, &sample));
 }
 
-/* ---- Tags. ---- */
+/* ---- Urgency. ---- */
 
 /* A class that data may have, whatever a message is like; it depends on what has left alone. */
-static void check_tag(const struct gw_algo *algo, const union gw_algo_cfg *cfg, const char *what)
+static void check_urgency(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
+                          const char *what)
 {
-    const struct gw_tag_ops *ops = (const struct gw_tag_ops *)algo;
+    const struct gw_urgency_ops *ops = (const struct gw_urgency_ops *)algo;
     struct gw_prng prng = gw_prng_derive(SEED, 0);
     for (int step = 0; step < STEPS; step++) {
         uint64_t bytes = 1 + (gw_prng_next(&prng) >> (gw_prng_next(&prng) % 64));
-        struct gw_tag_sample sample = {
+        struct gw_urgency_sample sample = {
             .bytes = bytes,
             .sent = gw_prng_next(&prng) % bytes,
             .remains = 1 + gw_prng_next(&prng) % bytes,
             .class = (uint8_t)gw_prng_below(&prng, GW_CLASS_DATA_MAX + 1),
         };
-        struct gw_tag tag = ops->pick(cfg, &sample);
+        struct gw_urgency urgency = ops->pick(cfg, &sample);
         sample.remains = 1 + gw_prng_next(&prng) % bytes;
-        struct gw_tag other = ops->pick(cfg, &sample);
-        if (tag.class > GW_CLASS_DATA_MAX || other.class != tag.class)
-            fail_msg("%s: classes %u and %u in one train", what, tag.class, other.class);
+        struct gw_urgency other = ops->pick(cfg, &sample);
+        if (urgency.class > GW_CLASS_DATA_MAX || other.class != urgency.class)
+            fail_msg("%s: classes %u and %u in one train", what, urgency.class, other.class);
     }
 }
 
-static void conformance_tag__gives_a_train_one_class(void **state)
+static void conformance_urgency__gives_a_train_one_class(void **state)
 {
     (void)state;
-    each_algo(&gw_tag_registry, check_tag);
+    each_algo(&gw_urgency_registry, check_urgency);
 }
 
 /* ---- Queue disciplines. ---- */
@@ -728,7 +729,7 @@ int main(void)
         cmocka_unit_test(conformance_loss__backs_off_and_recovers),
         cmocka_unit_test(conformance_finish__is_content_with_all),
         cmocka_unit_test(conformance_finish__has_one_that_wants_all),
-        cmocka_unit_test(conformance_tag__gives_a_train_one_class),
+        cmocka_unit_test(conformance_urgency__gives_a_train_one_class),
         cmocka_unit_test(conformance_qdisc__conserves_bytes_and_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

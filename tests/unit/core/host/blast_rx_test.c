@@ -113,6 +113,24 @@ static void blast_rx__reports_each_period_once(void **state)
     fixture_close(&f);
 }
 
+/* The first packet waited in a queue for many periods, those behind it did not. */
+static void blast_rx__reports_of_the_periods_of_its_sender(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 900, 0);
+    const gw_time began_at = f.now;
+    blast_wait(&f, 20 * REPORT_EVERY);
+    struct gw_pkt pkt = blast_data(FLOW, 0, 900, began_at);
+    fixture_input(&f, &pkt);
+    blast_wait(&f, REPORT_EVERY);
+    assert_int_equal(blast_hears(&f, GW_SIGNAL_REPORT).seq, 0);
+    feed(&f, 1, 900);
+    blast_wait(&f, REPORT_EVERY);
+    assert_in_range(blast_hears(&f, GW_SIGNAL_REPORT).seq, 20, 21);
+    fixture_close(&f);
+}
+
 /* The mask of a request, and all requests of an answer in the order of places. */
 static void blast_rx__asks_for_all_that_is_missing(void **state)
 {
@@ -136,6 +154,8 @@ static void blast_rx__asks_for_all_that_is_missing(void **state)
         assert_int_equal(pkts[i].signal.number, 0);
         assert_int_equal(pkts[i].signal.marks, i == 2 ? GW_SIGNAL_LAST : 0);
         assert_int_equal(pkts[i].q.class, GW_CLASS_CONTROL);
+        /* As if the STOP had been answered at once: it took a microsecond to come here. */
+        assert_true(pkts[i].sent_at == f.now - GW_US);
     }
     fixture_close(&f);
 }
@@ -398,12 +418,45 @@ static void blast_rx__ignores_strangers(void **state)
     }
 }
 
+/* A flow without data or memory was nobody's message: its end is nobody's event. */
+static void blast_rx__forgets_a_rendezvous_without_data(void **state)
+{
+    (void)state;
+    for (uint32_t packets = 0; packets < 2; packets++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.blasts_max = 1;
+        cfg.blast_packets_max = 10;
+        cfg.report_every = REPORT_EVERY;
+        cfg.stall = GW_MS;
+        fixture_open(&f, &cfg, "4000");
+        struct gw_pkt pkt = blast_rendezvous(FLOW, 10, 0, f.now);
+        fixture_input(&f, &pkt);
+        blast_hears(&f, GW_SIGNAL_ACCEPT);
+        for (uint32_t i = 0; i < packets; i++)
+            feed(&f, i, 10);
+        blast_wait(&f, 2 * GW_MS);
+        if (packets)
+            assert_int_equal(fixture_event(&f).kind, GW_EVENT_FAILED);
+        else
+            fixture_no_event(&f);
+        for (struct gw_pkt report; fixture_pull(&f, &report, 1);)
+            assert_int_equal(report.signal.op, GW_SIGNAL_REPORT);
+        assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+        pkt = blast_rendezvous(FLOW + 1, 10, 0, f.now); /* its place is free for others */
+        fixture_input(&f, &pkt);
+        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, 0);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blast_rx__finishes_with_enough_and_takes_the_rest),
         cmocka_unit_test(blast_rx__repeats_finish_and_gives_up),
         cmocka_unit_test(blast_rx__reports_each_period_once),
+        cmocka_unit_test(blast_rx__reports_of_the_periods_of_its_sender),
         cmocka_unit_test(blast_rx__asks_for_all_that_is_missing),
         cmocka_unit_test(blast_rx__asks_for_the_round_of_the_stop),
         cmocka_unit_test(blast_rx__answers_seldom_what_is_in_vain),
@@ -414,6 +467,7 @@ int main(void)
         cmocka_unit_test(blast_rx__refuses_packets_of_another_size),
         cmocka_unit_test(blast_rx__believes_the_first_rendezvous),
         cmocka_unit_test(blast_rx__ignores_strangers),
+        cmocka_unit_test(blast_rx__forgets_a_rendezvous_without_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

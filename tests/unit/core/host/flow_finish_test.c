@@ -653,6 +653,65 @@ static void flow_finish_tx__carries_class_and_importance(void **state)
     fixture_close(&f);
 }
 
+/* What the receiver says it does without is believed up to the sender's bound, and no further. */
+static void flow_finish_tx__believes_its_receiver_up_to_the_bound(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = part_cfg();
+    struct gw_pkt pkts[16];
+    fixture_open(&f, &cfg, "1MB");
+    f.bound = GW_Q16_ONE / 5; /* 1 of 11: of 10, that is less than 2 by the rounding */
+    fixture_send(&f, 11 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 11), 11);
+    struct gw_pkt ack = final_ack(&pkts[0], 11, 8 * MTU);
+    fixture_input(&f, &ack);
+    assert_true(fixture_stats(&f)->malformed == 1);
+    fixture_no_event(&f);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct gw_pkt nack = fixture_answer(&pkts[i], GW_PKT_NACK, 0);
+        nack.q.flags = GW_PKT_GIVEN_UP;
+        fixture_input(&f, &nack);
+        assert_true(fixture_stats(&f)->malformed == 1 + i);
+    }
+    for (uint32_t i = 1; i < 11; i++)
+        fixture_ack(&f, &pkts[i], 0);
+    assert_int_equal(fixture_event(&f).missing, 1);
+    fixture_close(&f);
+}
+
+/* Packets that say for themselves how important they are; a train has one kind of them. */
+static void flow_finish_tx__carries_importance_per_packet(void **state)
+{
+    (void)state;
+    static const uint64_t important[] = {0x0f, 0x03};
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = part_cfg();
+    uint32_t flow, seq = 0, trains = 0;
+    cfg.train = 16;
+    fixture_open(&f, &cfg, "1MB");
+    struct gw_send send = {.peer = THEIRS,
+                           .bytes = 64 * MTU,
+                           .important = important,
+                           .transport = &f.transport,
+                           .path = gw_test_path(&cfg, RATE_BPS, BRTT)};
+    assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);
+    f.node->ready_count = 0;
+    for (uint32_t result = GW_OUTPUT_MORE; result & GW_OUTPUT_MORE; trains++) {
+        struct gw_pkt *pkts[64];
+        result = gw_node_output(f.node, 0, pkts, 64, f.now);
+        for (uint32_t i = 0; i < (result & ~GW_OUTPUT_MORE); i++, seq++) {
+            assert_int_equal(pkts[i]->seq, seq);
+            assert_int_equal(pkts[i]->q.ecn, seq < 4 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT);
+            assert_int_equal(pkts[i]->q.ecn, pkts[0]->q.ecn);
+            gw_pkt_release(&f.host.pool, pkts[i]);
+        }
+    }
+    assert_int_equal(seq, 64);
+    assert_in_range(trains, 5, 6); /* 4, three times 16, and 12; the last pull may be empty */
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -676,6 +735,8 @@ int main(void)
         cmocka_unit_test(flow_finish_tx__loses_no_part_unasked),
         cmocka_unit_test(flow_finish_tx__loses_only_what_is_far_behind),
         cmocka_unit_test(flow_finish_tx__carries_class_and_importance),
+        cmocka_unit_test(flow_finish_tx__carries_importance_per_packet),
+        cmocka_unit_test(flow_finish_tx__believes_its_receiver_up_to_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

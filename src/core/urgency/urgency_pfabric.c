@@ -6,16 +6,16 @@
  * What remains is counted from the packet's place, so that a packet has the same rank whenever it
  * leaves, and a switch can tell it from the header of the packet (core/codec.c).
  */
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 
-static struct gw_tag pfabric_pick(const void *config, const struct gw_tag_sample *sample)
+static struct gw_urgency pfabric_pick(const void *config, const struct gw_urgency_sample *sample)
 {
     (void)config;
     uint32_t rank = sample->remains < UINT32_MAX ? (uint32_t)sample->remains : UINT32_MAX;
-    return (struct gw_tag){.class = sample->class, .rank = rank};
+    return (struct gw_urgency){.class = sample->class, .rank = rank};
 }
 
-const struct gw_tag_ops gw_tag_pfabric = {
+const struct gw_urgency_ops gw_urgency_pfabric = {
     .algo =
         {
             .name = "pfabric",

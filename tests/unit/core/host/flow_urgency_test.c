@@ -1,24 +1,25 @@
-/* Flows that tag their packets: classes that fall, ranks that stay, and who leaves first. */
+/* Flows that say how urgent their packets are: classes that fall, ranks that stay, and who leaves
+ * first. */
 #include "unit/core/host/endpoint_fixture.h"
 
 enum {
     SENT_MAX = 64,
 };
 
-static void open_tagged(struct endpoint_fixture *f, const char *tag, uint32_t train)
+static void open_urgent(struct endpoint_fixture *f, const char *urgency, uint32_t train)
 {
     struct gw_endpoint_cfg cfg = fixture_cfg();
     cfg.train = train;
     fixture_open(f, &cfg, "1000000");
-    f->transport.tag = (const void *)gw_registry_find(&gw_tag_registry, tag);
-    assert_non_null(f->transport.tag);
-    gw_algo_defaults(&f->transport.tag->algo, f->transport.tag_cfg.bytes);
+    f->transport.urgency = (const void *)gw_registry_find(&gw_urgency_registry, urgency);
+    assert_non_null(f->transport.urgency);
+    gw_algo_defaults(&f->transport.urgency->algo, f->transport.urgency_cfg.bytes);
 }
 
 static void set_tag(struct endpoint_fixture *f, const char *name, const char *value)
 {
-    assert_int_equal(gw_algo_set(&f->transport.tag->algo, f->transport.tag_cfg.bytes, name, value),
-                     0);
+    assert_int_equal(
+        gw_algo_set(&f->transport.urgency->algo, f->transport.urgency_cfg.bytes, name, value), 0);
 }
 
 static void settle(struct endpoint_fixture *f, const struct gw_pkt *pkts, uint32_t count)
@@ -32,14 +33,14 @@ static void settle(struct endpoint_fixture *f, const struct gw_pkt *pkts, uint32
 
 static void three_classes(struct endpoint_fixture *f, uint32_t train)
 {
-    open_tagged(f, "pias", train);
+    open_urgent(f, "pias", train);
     set_tag(f, "th0", "3000");
     set_tag(f, "th1", "8000");
     set_tag(f, "th2", "0");
 }
 
 /* PIAS' P2 and P3, whatever trains are allowed: none reaches over a threshold. */
-static void flow_tag__falls_as_the_message_ages(void **state)
+static void flow_urgency__falls_as_the_message_ages(void **state)
 {
     (void)state;
     for (uint32_t train = 1; train <= 5; train += 2) {
@@ -63,7 +64,7 @@ static void flow_tag__falls_as_the_message_ages(void **state)
 }
 
 /* What is sent again is as old as its message. */
-static void flow_tag__never_rises_again(void **state)
+static void flow_urgency__never_rises_again(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -82,7 +83,7 @@ static void flow_tag__never_rises_again(void **state)
 }
 
 /* A message that has fallen waits for one that has not. */
-static void flow_tag__lets_young_messages_pass(void **state)
+static void flow_urgency__lets_young_messages_pass(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -102,13 +103,13 @@ static void flow_tag__lets_young_messages_pass(void **state)
 
 /* The rank is that of the packet's place, also when it is sent again; the class is the message's.
  */
-static void flow_tag__ranks_by_what_remains(void **state)
+static void flow_urgency__ranks_by_what_remains(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
     struct gw_pkt pkts[SENT_MAX], again[2];
     uint32_t flow;
-    open_tagged(&f, "pfabric", 1);
+    open_urgent(&f, "pfabric", 1);
     assert_int_equal(fixture_try_send(&f, 4 * MTU + 7, 2, &flow), GW_OK);
     assert_int_equal(fixture_pull(&f, pkts, SENT_MAX), 5);
     for (uint32_t i = 0; i < 5; i++) {
@@ -125,12 +126,12 @@ static void flow_tag__ranks_by_what_remains(void **state)
 }
 
 /* On its own port, too, the message that is nearest to its end goes first, and to its end. */
-static void flow_tag__sends_the_nearest_to_its_end(void **state)
+static void flow_urgency__sends_the_nearest_to_its_end(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
     struct gw_pkt pkts[SENT_MAX];
-    open_tagged(&f, "pfabric", 2);
+    open_urgent(&f, "pfabric", 2);
     uint32_t longest = fixture_send(&f, 12 * MTU);
     assert_int_equal(fixture_pull(&f, pkts, 3), 3); /* 9 remain, in the midst of a train */
     uint32_t nine = fixture_send(&f, 8 * MTU + 500);
@@ -170,7 +171,7 @@ static uint32_t pull_later(struct endpoint_fixture *f, struct gw_pkt *pkts)
 
 /* After so many timeouts in a row one header leaves per timeout, before all data; data, one packet
  * of it, only when the receiver has answered that; more when something has arrived. */
-static void flow_tag__asks_with_a_header(void **state)
+static void flow_urgency__asks_with_a_header(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -204,7 +205,7 @@ static void flow_tag__asks_with_a_header(void **state)
 }
 
 /* Without memory for a probe the timer tries again. */
-static void flow_tag__asks_later_when_the_pool_is_empty(void **state)
+static void flow_urgency__asks_later_when_the_pool_is_empty(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
@@ -228,13 +229,13 @@ static void flow_tag__asks_later_when_the_pool_is_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flow_tag__falls_as_the_message_ages),
-        cmocka_unit_test(flow_tag__never_rises_again),
-        cmocka_unit_test(flow_tag__lets_young_messages_pass),
-        cmocka_unit_test(flow_tag__ranks_by_what_remains),
-        cmocka_unit_test(flow_tag__sends_the_nearest_to_its_end),
-        cmocka_unit_test(flow_tag__asks_with_a_header),
-        cmocka_unit_test(flow_tag__asks_later_when_the_pool_is_empty),
+        cmocka_unit_test(flow_urgency__falls_as_the_message_ages),
+        cmocka_unit_test(flow_urgency__never_rises_again),
+        cmocka_unit_test(flow_urgency__lets_young_messages_pass),
+        cmocka_unit_test(flow_urgency__ranks_by_what_remains),
+        cmocka_unit_test(flow_urgency__sends_the_nearest_to_its_end),
+        cmocka_unit_test(flow_urgency__asks_with_a_header),
+        cmocka_unit_test(flow_urgency__asks_later_when_the_pool_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

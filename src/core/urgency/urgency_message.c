@@ -1,13 +1,13 @@
 /* Every packet has the class that its message was given, and rank 0. */
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 
-static struct gw_tag message_pick(const void *config, const struct gw_tag_sample *sample)
+static struct gw_urgency message_pick(const void *config, const struct gw_urgency_sample *sample)
 {
     (void)config;
-    return (struct gw_tag){.class = sample->class};
+    return (struct gw_urgency){.class = sample->class};
 }
 
-const struct gw_tag_ops gw_tag_message = {
+const struct gw_urgency_ops gw_urgency_message = {
     .algo =
         {
             .name = "message",

@@ -4,12 +4,12 @@
 #include <stdio.h>
 
 #include "core/pkt.h"
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 #include "workload/model/model.h"
 
 static void open_pias(union gw_algo_cfg *cfg, const char *preset)
 {
-    const struct gw_algo *algo = gw_registry_find(&gw_tag_registry, "pias");
+    const struct gw_algo *algo = gw_registry_find(&gw_urgency_registry, "pias");
     gw_algo_defaults(algo, cfg);
     if (preset)
         assert_int_equal(gw_algo_preset(algo, cfg, preset), 0);
@@ -17,12 +17,12 @@ static void open_pias(union gw_algo_cfg *cfg, const char *preset)
 
 static uint8_t class_at(const union gw_algo_cfg *cfg, uint64_t sent)
 {
-    const struct gw_tag_ops *ops = (const void *)gw_registry_find(&gw_tag_registry, "pias");
+    const struct gw_urgency_ops *ops = (const void *)gw_registry_find(&gw_urgency_registry, "pias");
     /* The class that the message was given makes no difference. */
-    struct gw_tag_sample sample = {.bytes = UINT64_MAX, .sent = sent, .remains = 1, .class = 3};
-    struct gw_tag tag = ops->pick(cfg, &sample);
-    assert_int_equal(tag.rank, 0);
-    return tag.class;
+    struct gw_urgency_sample sample = {.bytes = UINT64_MAX, .sent = sent, .remains = 1, .class = 3};
+    struct gw_urgency urgency = ops->pick(cfg, &sample);
+    assert_int_equal(urgency.rank, 0);
+    return urgency.class;
 }
 
 /* What begins at a threshold is beyond it, so a message of th0 bytes keeps the first class. */
@@ -48,7 +48,7 @@ static void pias_pick__stops_at_the_last_threshold(void **state)
     assert_int_equal(class_at(&cfg, 102399), GW_CLASS_DATA_MAX);
     assert_int_equal(class_at(&cfg, 102400), GW_CLASS_DATA_MAX - 1);
     assert_int_equal(class_at(&cfg, UINT64_MAX), GW_CLASS_DATA_MAX - 1);
-    const struct gw_algo *algo = gw_registry_find(&gw_tag_registry, "pias");
+    const struct gw_algo *algo = gw_registry_find(&gw_urgency_registry, "pias");
     assert_int_equal(gw_algo_set(algo, &cfg, "th0", "0"), 0);
     assert_int_equal(class_at(&cfg, UINT64_MAX), GW_CLASS_DATA_MAX);
 }

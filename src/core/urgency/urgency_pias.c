@@ -10,7 +10,7 @@
  *
  * Invariant: the class of a message never rises, and one of at most th0 bytes keeps the first.
  */
-#include "core/tag/tag.h"
+#include "core/urgency/urgency.h"
 
 #include "core/pkt.h"
 
@@ -23,13 +23,13 @@ struct pias_cfg {
 };
 
 /* A packet is beyond a threshold when its first byte is. */
-static struct gw_tag pias_pick(const void *config, const struct gw_tag_sample *sample)
+static struct gw_urgency pias_pick(const void *config, const struct gw_urgency_sample *sample)
 {
     const struct pias_cfg *cfg = config;
     uint32_t fallen = 0;
     while (fallen < THRESHOLDS && cfg->threshold[fallen] && sample->sent >= cfg->threshold[fallen])
         fallen++;
-    return (struct gw_tag){.class = (uint8_t)(GW_CLASS_DATA_MAX - fallen)};
+    return (struct gw_urgency){.class = (uint8_t)(GW_CLASS_DATA_MAX - fallen)};
 }
 
 #define THRESHOLD_PARAM(i, initial_text)                                                           \
@@ -72,7 +72,7 @@ static const struct gw_preset presets[] = {
      .help = "two classes, as the authors' kernel module begins"},
 };
 
-const struct gw_tag_ops gw_tag_pias = {
+const struct gw_urgency_ops gw_urgency_pias = {
     .algo =
         {
             .name = "pias",

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Three jobs that may lose a part, through one shaped port of a switch that drops by worth.
+
+The jobs' ranks 0 are at a leaf and their ranks 1 at the switch above it, so all contributions of
+the ranks 0 share the leaf's way up. What is lost there is unimportant, in the class of the tensor,
+and each job keeps to its bound; `gradwire bench` checks every sum.
+"""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+JOBS = 3
+BOUND = 0.45
+DEADLINE_S = 60
+QUEUE = "queue: {kind: dlcp, thresholds: [64KB], capacity: 4MiB}"
+CLASS = 6  # of the first of one layer
+
+
+def free_ports(count):
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class BoundedSwitchTest(unittest.TestCase):
+    def start(self, *arguments, **more):
+        process = subprocess.Popen([BINARY, *arguments], text=True, **more)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def switch(self, name, port, rate, above=None):
+        path = os.path.join(self.folder, f"{name}.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            lines = [f"listen: 127.0.0.1:{port}", f"rate: {rate}", QUEUE]
+            print(*lines, *([f"switch: 127.0.0.1:{above}"] if above else []), sep="\n", file=file)
+        self.start("switch", "--config", path, stderr=subprocess.DEVNULL)
+        return path
+
+    def status(self, path):
+        return json.loads(subprocess.run([BINARY, "switch", "--status", "--config", path],
+                                         capture_output=True, text=True, check=True).stdout)
+
+    def await_neighbour(self, path):
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            try:
+                if self.status(path)["neighbours"]:
+                    return
+            except subprocess.CalledProcessError:
+                pass  # it does not listen yet
+            time.sleep(0.05)
+        self.fail(f"nobody attached to {path}")
+
+    def bench(self, job, rank, join, switch):
+        return self.start(
+            "bench", "--via", "ring", "--job", f"job{job}", "--world", "2", "--rank", str(rank),
+            "--join", f"127.0.0.1:{join}", "--switch", f"127.0.0.1:{switch}", "--rate", "100Mbps",
+            "--size", "400KB", "--iters", "8", "--bound", str(BOUND), "--bound-pull", str(BOUND),
+            "--importance", "means", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_unimportant_packets_are_lost_first(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            top, leaf, *joins = free_ports(2 + JOBS)
+            above = self.switch("top", top, "1Gbps")
+            below = self.switch("leaf", leaf, "100Mbps", top)
+            self.await_neighbour(above)
+            ranks = [self.bench(job, rank, joins[job], top if rank else leaf)
+                     for job in range(JOBS) for rank in (0, 1)]
+            for number, rank in enumerate(ranks):
+                out, errors = rank.communicate(timeout=DEADLINE_S)
+                self.assertEqual(rank.returncode, 0, errors)
+                if number % 2 == 0:  # a result that no rank has lacks all contributions
+                    missing = json.loads(out)["missing"]
+                    self.assertLessEqual(missing["sums"], BOUND)
+                    self.assertLessEqual(missing["contributions"], 2 * BOUND)
+            losses = self.status(below)["queues"]["losses"]
+            self.assertGreater(losses["unimportant"][CLASS], 0)
+            self.assertEqual(losses["drops"], losses["unimportant"])
+            self.assertEqual(sum(losses["drops"]), losses["drops"][CLASS])
+
+
+BINARY = os.path.abspath(sys.argv.pop(1))
+unittest.main()

@@ -1,0 +1,369 @@
+/*
+ * Calls that may lose a part, by the public library: ranks are threads of this process, and what
+ * they say goes by memory that loses, doubles and delays packets. Whatever is missing, it is within
+ * the bound, the masks say where, and all ranks have the same bytes.
+ */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/bits.h"
+#include "gradwire.h"
+
+enum {
+    WORLD = 3,
+    ELEMENTS = 60001,
+    BYTES = 150001,
+    ROUNDS = 3,
+    TAG = 5,
+    FRAGMENT = 352 * 4, /* bytes */
+    FRAGMENTS = (BYTES + FRAGMENT - 1) / FRAGMENT,
+    FRAGMENTS_MAX = WORLD * 256,
+};
+
+static const char faults[] = "lose=0.03,duplicate=0.01,delay=0.01,seed=11";
+
+typedef int rank_fn(gradwire *job, int rank);
+
+struct rank {
+    pthread_t thread;
+    struct gradwire_options options;
+    rank_fn *fn;
+    int failed;
+};
+
+/* In a rank: a failed check is one line and the value 1. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
+                    gradwire_last_error());                                                        \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static int open_and_run(struct rank *own)
+{
+    int rank = own->options.rank;
+    gradwire *job = NULL;
+    CHECK(gradwire_open(&own->options, &job) == 0);
+    int failed = own->fn(job, rank);
+    gradwire_close(job);
+    return failed;
+}
+
+static void *run_rank(void *argument)
+{
+    struct rank *own = argument;
+    own->failed = open_and_run(own);
+    return NULL;
+}
+
+static void run_job(rank_fn *fn, enum gradwire_via via)
+{
+    struct rank ranks[WORLD];
+    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
+    assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
+    for (int i = 0; i < WORLD; i++) {
+        ranks[i] = (struct rank){.fn = fn};
+        gradwire_options_init(&ranks[i].options, sizeof(ranks[i].options));
+        ranks[i].options.rank = i;
+        ranks[i].options.world = WORLD;
+        ranks[i].options.join = "127.0.0.1:7";
+        ranks[i].options.via = via;
+        ranks[i].options.deadline_ms = 20000;
+        ranks[i].options.largest = 1 << 20;
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+    }
+    int failed = 0;
+    for (int i = 0; i < WORLD; i++) {
+        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+        failed += ranks[i].failed;
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* What a rank is told of a call. */
+struct told {
+    struct gradwire_parts parts;
+    uint64_t arrived[(FRAGMENTS_MAX + 63) / 64];
+    uint16_t contributors[FRAGMENTS_MAX];
+};
+
+static struct gradwire_call_options bounded(struct told *told, double bound, double bound_pull)
+{
+    struct gradwire_call_options how;
+    gradwire_call_options_init(&how, sizeof(how));
+    memset(told, 0xff, sizeof(*told));
+    told->parts = (struct gradwire_parts){
+        .room = FRAGMENTS_MAX, .arrived = told->arrived, .contributors = told->contributors};
+    how.bound = bound;
+    how.bound_pull = bound_pull;
+    how.parts = &told->parts;
+    return how;
+}
+
+static size_t count_missing(const struct told *told)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < told->parts.count; i++)
+        missing += !gw_bit_is_set(told->arrived, i);
+    return missing;
+}
+
+/* Where nothing has arrived the memory is as it was. */
+static int check_message(const struct told *told, const unsigned char *data, int rank,
+                         unsigned char value, double bound)
+{
+    CHECK(told->parts.fragment == FRAGMENT && told->parts.count == FRAGMENTS);
+    CHECK(told->parts.missing == count_missing(told));
+    CHECK((double)told->parts.missing <= bound * FRAGMENTS);
+    for (size_t i = 0; i < BYTES; i++)
+        CHECK(data[i] == (gw_bit_is_set(told->arrived, i / FRAGMENT) ? value : 0));
+    for (size_t i = 0; i < FRAGMENTS; i++)
+        CHECK(told->contributors[i] == gw_bit_is_set(told->arrived, i));
+    return 0;
+}
+
+/* The stricter bound rules, whoever names it; several messages are under way at once. */
+static int messages(gradwire *job, int rank)
+{
+    static const double bounds[ROUNDS][2] = {{0.1, 0.3}, {0.3, 0.1}, {0.2, 0}};
+    static unsigned char heard[WORLD][ROUNDS][BYTES];
+    static struct told told[WORLD][ROUNDS];
+    static unsigned char sent[WORLD][BYTES];
+    struct told own;
+    gradwire_call calls[2 * ROUNDS];
+    int to = (rank + 1) % WORLD, from = (rank + WORLD - 1) % WORLD;
+    memset(sent[rank], 'a' + rank, BYTES);
+    memset(heard[rank], 0, sizeof(heard[rank]));
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        struct gradwire_call_options get = bounded(&told[rank][i], bounds[i][1], 0);
+        struct gradwire_call_options put = bounded(&own, bounds[i][0], 0);
+        put.parts = NULL;
+        put.layer = i;
+        put.layers = ROUNDS;
+        CHECK(gradwire_receive_with(job, heard[rank][i], BYTES, from, TAG + i, &get,
+                                    &calls[2 * i]) == 0);
+        CHECK(gradwire_send_with(job, sent[rank], BYTES, to, TAG + i, &put, &calls[2 * i + 1]) ==
+              0);
+    }
+    for (int i = 0; i < 2 * ROUNDS; i++)
+        CHECK(gradwire_wait(job, calls[i]) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        double bound = bounds[i][0] < bounds[i][1] ? bounds[i][0] : bounds[i][1];
+        if (check_message(&told[rank][i], heard[rank][i], rank, (unsigned char)('a' + from), bound))
+            return 1;
+    }
+    CHECK(gradwire_barrier(job) == 0);
+    return 0;
+}
+
+/* Each rank's value is a power of two, so that a sum says whose they are. */
+static int check_sums(const struct told *told, const float *sums, int rank, bool is_average)
+{
+    size_t lacks = 0;
+    CHECK(told->parts.missing == count_missing(told));
+    for (size_t i = 0; i < told->parts.count; i++) {
+        size_t first = i * told->parts.fragment;
+        bool is_there = gw_bit_is_set(told->arrived, i);
+        uint32_t count = told->contributors[i];
+        CHECK(count <= WORLD && (count > 0) == is_there);
+        float value = is_average ? sums[first] * (float)count : sums[first];
+        uint32_t ranks = (uint32_t)(value + 0.5f);
+        CHECK((uint32_t)__builtin_popcount(ranks) == count && ranks < 1 << WORLD);
+        for (size_t at = first; at < first + told->parts.fragment && at < ELEMENTS; at++)
+            CHECK(memcmp(&sums[at], &sums[first], sizeof(*sums)) == 0);
+        lacks += WORLD - count;
+    }
+    /* Of each rank a fifth, and of results as much. */
+    CHECK((double)lacks <= (0.2 + 0.2) * WORLD * (double)told->parts.count);
+    return 0;
+}
+
+static float results[WORLD][ELEMENTS];
+static struct told results_told[WORLD];
+
+static int sums(gradwire *job, int rank)
+{
+    float *x = results[rank];
+    struct told *told = &results_told[rank];
+    for (int round = 0; round < ROUNDS; round++) {
+        bool is_average = round == 1;
+        struct gradwire_call_options how = bounded(told, 0.2, 0.2);
+        how.importance = GRADWIRE_IMPORTANCE_MEANS;
+        for (int i = 0; i < ELEMENTS; i++)
+            x[i] = (float)(1 << rank);
+        CHECK(gradwire_allreduce_with(job, x, x, ELEMENTS, GRADWIRE_FLOAT32,
+                                      is_average ? GRADWIRE_AVERAGE : GRADWIRE_SUM, &how,
+                                      NULL) == 0);
+        CHECK(told->parts.count ==
+              gradwire_fragments(job, ELEMENTS, GRADWIRE_FLOAT32, GRADWIRE_VIA_DEFAULT));
+        if (check_sums(told, x, rank, is_average))
+            return 1;
+        CHECK(gradwire_barrier(job) == 0);
+        size_t words = (told->parts.count + 63) / 64;
+        CHECK(memcmp(x, results[0], sizeof(results[0])) == 0);
+        CHECK(memcmp(told->arrived, results_told[0].arrived, words * sizeof(uint64_t)) == 0);
+        CHECK(memcmp(told->contributors, results_told[0].contributors,
+                     told->parts.count * sizeof(uint16_t)) == 0);
+        CHECK(gradwire_barrier(job) == 0);
+    }
+    return 0;
+}
+
+static void bounded_calls__deliver_messages_within_the_stricter_bound(void **state)
+{
+    (void)state;
+    run_job(messages, GRADWIRE_VIA_RING);
+}
+
+static void bounded_calls__leave_all_ranks_with_the_same_sums(void **state)
+{
+    (void)state;
+    run_job(sums, GRADWIRE_VIA_RING);
+    run_job(sums, GRADWIRE_VIA_PS);
+    run_job(sums, GRADWIRE_VIA_INA);
+}
+
+/* Of an all-gather and a reduce-scatter each rank's part begins with a fragment. */
+static int parts_of_ranks(gradwire *job, int rank)
+{
+    enum { EACH = 1000, UNITS = 3 };
+    float in[WORLD * EACH], out[WORLD * EACH];
+    struct told told;
+    struct gradwire_call_options how = bounded(&told, 0, 0);
+    how.importance = GRADWIRE_IMPORTANCE_MEANS;
+    for (int i = 0; i < WORLD * EACH; i++)
+        in[i] = (float)(rank + i / EACH);
+    CHECK(gradwire_allgather_with(job, in, out, EACH, GRADWIRE_FLOAT32, &how, NULL) == 0);
+    CHECK(told.parts.count == WORLD * UNITS && told.parts.missing == 0);
+    for (int i = 0; i < WORLD * EACH; i++)
+        CHECK(out[i] == (float)(i / EACH));
+    for (int i = 0; i < WORLD * UNITS; i++)
+        CHECK(told.contributors[i] == 1);
+    how = bounded(&told, 0, 0);
+    CHECK(gradwire_reduce_scatter_with(job, in, out, EACH, GRADWIRE_FLOAT32, GRADWIRE_SUM, &how,
+                                       NULL) == 0);
+    CHECK(told.parts.count == UNITS && told.parts.missing == 0);
+    for (int i = 0; i < EACH; i++)
+        CHECK(out[i] == (float)(WORLD * (WORLD - 1) / 2 + WORLD * rank));
+    for (int i = 0; i < UNITS; i++)
+        CHECK(told.contributors[i] == WORLD);
+    return gradwire_barrier(job);
+}
+
+static void bounded_calls__count_fragments_of_each_ranks_part(void **state)
+{
+    (void)state;
+    run_job(parts_of_ranks, GRADWIRE_VIA_RING);
+}
+
+/* What the worth function of a call has been asked. */
+struct asked {
+    const float *data;
+    size_t total, next;
+    int wrong;
+};
+
+static double worth(const void *fragment, size_t count, size_t index, void *context)
+{
+    struct asked *asked = context;
+    size_t each = FRAGMENT / sizeof(float), left = asked->total - index * each;
+    asked->wrong += index != asked->next++ || fragment != asked->data + index * each ||
+                    count != (left < each ? left : each);
+    return (double)(index % 5);
+}
+
+static int values(gradwire *job, int rank)
+{
+    static float data[WORLD][ELEMENTS];
+    struct told told;
+    struct gradwire_call_options how = bounded(&told, 0, 0);
+    struct asked asked = {.data = data[rank], .total = ELEMENTS};
+    gradwire_call call;
+    for (int i = 0; i < ELEMENTS; i++)
+        data[rank][i] = 1;
+    how.importance = GRADWIRE_IMPORTANCE_WORTH;
+    how.worth = worth;
+    how.worth_context = &asked;
+    how.important_first = 1;
+    CHECK(gradwire_push_with(job, 9, data[rank], ELEMENTS, GRADWIRE_FLOAT32, &how, &call) == 0);
+    CHECK(asked.wrong == 0 && asked.next == (ELEMENTS + 351) / 352);
+    CHECK(gradwire_wait(job, call) == 0);
+    CHECK(gradwire_barrier(job) == 0);
+    how = bounded(&told, 0.3, 0);
+    memset(data[rank], 0, sizeof(data[rank]));
+    CHECK(gradwire_pull_with(job, 9, data[rank], ELEMENTS, GRADWIRE_FLOAT32, &how, NULL) == 0);
+    CHECK((double)told.parts.missing <= 0.3 * (double)told.parts.count);
+    CHECK(told.parts.missing == count_missing(&told));
+    for (size_t i = 0; i < ELEMENTS; i++)
+        CHECK(data[rank][i] ==
+              (gw_bit_is_set(told.arrived, i / told.parts.fragment) ? (float)WORLD : 0));
+    return gradwire_barrier(job);
+}
+
+static void bounded_calls__ask_for_the_worth_of_each_fragment_once(void **state)
+{
+    (void)state;
+    run_job(values, GRADWIRE_VIA_RING);
+}
+
+/* One refusal; the job goes on. */
+static int refused(gradwire *job, const struct gradwire_call_options *how, size_t bytes,
+                   const char *text, int rank)
+{
+    static char data[4];
+    CHECK(gradwire_send_with(job, data, bytes, (rank + 1) % WORLD, TAG, how, NULL) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), text) != NULL);
+    return 0;
+}
+
+static int refusals(gradwire *job, int rank)
+{
+    struct told told;
+    struct gradwire_call_options how = bounded(&told, 0.6, 0);
+    int failed = refused(job, &how, 4, "bound is 0.6", rank);
+    how = bounded(&told, 0, -0.1);
+    failed |= refused(job, &how, 4, "bound_pull is -0.1", rank);
+    how = bounded(&told, 0.1, 0);
+    told.parts.room = 0;
+    failed |= refused(job, &how, 4, "room for 0 fragments, the call has 1", rank);
+    how = bounded(&told, 0.1, 0);
+    failed |= refused(job, &how, (1 << 20) + 1, "`largest`", rank);
+    how.layer = how.layers = 3;
+    failed |= refused(job, &how, 4, "layer is 3 of 3", rank);
+    how = bounded(&told, 0.1, 0);
+    how.importance = GRADWIRE_IMPORTANCE_WORTH;
+    failed |= refused(job, &how, 4, "worth", rank);
+    how.importance = GRADWIRE_IMPORTANCE_MEANS;
+    failed |= refused(job, &how, 4, "no magnitude", rank);
+    how = bounded(&told, 0.1, 0);
+    how.size--;
+    failed |= refused(job, &how, 4, "another version", rank);
+    how = bounded(&told, 0.1, 0);
+    CHECK(gradwire_barrier_with(job, &how, NULL) == GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), "barrier") != NULL);
+    CHECK(gradwire_barrier(job) == 0);
+    return failed;
+}
+
+static void bounded_calls__refuse_what_they_cannot_do(void **state)
+{
+    (void)state;
+    run_job(refusals, GRADWIRE_VIA_RING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounded_calls__deliver_messages_within_the_stricter_bound),
+        cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
+        cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
+        cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),
+        cmocka_unit_test(bounded_calls__refuse_what_they_cannot_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
