@@ -170,8 +170,8 @@ static void pcn_switch__says_why_it_makes_no_room(void **state)
         const char *more, *why;
     } cases[] = {
         {"", "without a rate nothing waits at the ports"},
-        {"rate: 500Mbps\n", "the queue does not mark"},
-        {"rate: 500Mbps\nqueue: {kind: red, mark: off}\n", "the queue does not mark"},
+        {"rate: 500Mbps\n", "the queue does not mark by its length"},
+        {"rate: 500Mbps\nqueue: {kind: red, mark: off}\n", "the queue does not mark by its length"},
         {"rate: 500Mbps\nqueue: red\npcn: {enable: no}\n", "the config says pcn.enable: no"},
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
