@@ -393,6 +393,32 @@ static void coll_parts__the_stricter_bound_holds(void **state)
     model_close(&m);
 }
 
+/* The others allow that half of the results is missing at all, one worker a 200th: so many are that
+ * its call fails, and says that terms differ. */
+static void coll_parts__fail_with_more_missing_than_is_allowed(void **state)
+{
+    (void)state;
+    enum { WORLD = 4, STRICT = 2 };
+    struct model m;
+    struct ask ask = {.coll = "direct", .count = 30000, .bound_pull = GW_Q16_ONE / 2};
+    struct ask strict = ask;
+    strict.bound_pull = GW_Q16_ONE / 200;
+    open(&m, "direct", WORLD);
+    model_worsen(&m);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        begin(&m, rank == STRICT ? &strict : &ask, rank);
+    model_run(&m);
+    struct gw_coll_run_status status = gw_coll_run_status(m.workers[STRICT].run);
+    assert_int_equal(status.state, GW_COLL_RUN_FAILED);
+    assert_int_equal(status.reason, GW_JOB_MISMATCH);
+    assert_int_equal(status.about, STRICT);
+    for (uint32_t rank = 0; rank < WORLD; rank++) {
+        free(haves[rank].in);
+        free(haves[rank].out);
+    }
+    model_close(&m);
+}
+
 /* A worker dies: all others fail, and say who it is, or who waits for it. */
 static void coll_parts__fail_when_a_worker_dies(void **state)
 {
@@ -434,6 +460,7 @@ int main(void)
         cmocka_unit_test(coll_parts__keep_their_own_if_they_are_told_to),
         cmocka_unit_test(coll_parts__without_bounds_are_exact),
         cmocka_unit_test(coll_parts__the_stricter_bound_holds),
+        cmocka_unit_test(coll_parts__fail_with_more_missing_than_is_allowed),
         cmocka_unit_test(coll_parts__fail_when_a_worker_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

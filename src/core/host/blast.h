@@ -21,7 +21,8 @@
  * Signals may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
  * detection, until they are answered, and the receiver FINISH, a few times. Nothing that is
  * received is answered by more than one signal, but a STOP, by as many as there are words of places
- * with something missing, at most once per round trip.
+ * with something missing: at most once per round trip, whatever rounds it names, and more seldom
+ * the less of what was asked for comes. So who only says STOP gets little for it.
  *
  * Invariants: `due` has places of the message only, each once; a packet that arrived is marked
  * before anything is said of it, and nothing is written outside the memory of its place; a running
@@ -43,10 +44,14 @@ enum {
                                   choice) */
 };
 
+/* Answers that bring little lie apart by no more round trips than 2 to the power of this (own
+ * choice). */
+#define GW_BLAST_PATIENCE_MAX 10
+
 /* Of how long data lags behind signals, no more than this is believed (own choice). */
 #define GW_BLAST_LAG_MAX (10 * GW_MS)
 
-enum gw_importance {
+enum gw_blast_importance {
     GW_UNIMPORTANT,
     GW_IMPORTANT,
     GW_IMPORTANCES,
@@ -152,6 +157,9 @@ struct gw_blast_rx {
     uint32_t period;       /* of the round, that bytes are counted for */
     uint32_t period_bytes; /* wire bytes that came in it; 0: nothing is to be reported */
     uint32_t ask_word;     /* REQUESTs: the next word with something missing; total: none */
+    uint16_t ask_round;    /* the round whose STOP they answer */
+    uint8_t patience;      /* the answers to two STOPs lie apart by 2^patience round trips */
+    uint32_t asked_for;    /* places that the last answer asked for; 0: there was none */
     gw_time signal_delay;  /* arrival less sending, of the fastest signal; clocks differ */
     gw_time lag;           /* largest delay of data in this round above that */
     gw_time stop_at;       /* arrival of the STOP */

@@ -58,11 +58,14 @@ static uint64_t bytes_of(const struct gw_pkt *pkt)
     return (uint64_t)(pkt->signal.word[0] - 1) * pkt->signal.number + pkt->index;
 }
 
-/* Whether posted memory is too small for the message. */
-static bool is_too_small(const struct gw_expect *posted, const struct gw_pkt *pkt)
+/* Whether posted memory is for the message: it is large enough, and who wants to know of each
+ * packet means packets as large as our own. */
+static bool is_for(const struct gw_endpoint *ep, const struct gw_expect *posted,
+                   const struct gw_pkt *pkt)
 {
-    return bytes_of(pkt) > posted->bytes ||
-           ((posted->arrived || posted->notes) && pkt->signal.word[0] > posted->packets_max);
+    return bytes_of(pkt) <= posted->bytes &&
+           ((!posted->arrived && !posted->notes) ||
+            (pkt->signal.word[0] <= posted->packets_max && pkt->signal.number == ep->cfg.mtu));
 }
 
 static void describe(const struct gw_endpoint *ep, struct gw_blast_rx *blast,
@@ -105,7 +108,7 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
     bool is_bare = pkt->signal.marks & GW_SIGNAL_BARE;
     struct gw_expect *posted =
         is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->signal.word[1]);
-    if (pkt->signal.word[0] > ep->cfg.blast_packets_max || (posted && is_too_small(posted, pkt))) {
+    if (pkt->signal.word[0] > ep->cfg.blast_packets_max || (posted && !is_for(ep, posted, pkt))) {
         ep->stats.rendezvous_refused++;
         return GW_SIGNAL_REFUSED;
     }

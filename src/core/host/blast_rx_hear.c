@@ -67,7 +67,9 @@ static gw_time answer_at(const struct gw_endpoint *ep, const struct gw_blast_rx 
 {
     gw_time quiet_since =
         gw_time_before(blast->stop_at, blast->data_at) ? blast->data_at : blast->stop_at;
-    return gw_time_add(quiet_since, patience(ep, blast));
+    gw_time at = gw_time_add(quiet_since, patience(ep, blast));
+    gw_time again_at = gw_time_add(blast->answered_at, blast->rtt << blast->patience);
+    return blast->asked_for && gw_time_before(at, again_at) ? again_at : at;
 }
 
 static void hear_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
@@ -153,7 +155,7 @@ static struct gw_pkt *request_emit(struct gw_endpoint *ep, struct gw_sender *sen
                                 .key = blast->key,
                                 .seq = word * GW_SIGNAL_PLACES,
                                 .word = {(uint32_t)missing, (uint32_t)(missing >> 32)},
-                                .number = blast->round,
+                                .number = blast->ask_round,
                                 .marks = next < words ? 0 : GW_SIGNAL_LAST,
                                 /* Less the time that the STOP has waited here. */
                                 .time = blast->stop_sent_at + (now - blast->stop_at),
@@ -178,6 +180,15 @@ const struct gw_sender_ops gw_blast_request_ops = {
 /* Asks for all that is missing. */
 static void answer_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
 {
+    const uint32_t missing = blast->total - blast->arrived;
+    /* Less than a quarter of what was asked for has come. */
+    bool is_vain = blast->asked_for && missing > blast->asked_for - blast->asked_for / 4;
+    if (!is_vain)
+        blast->patience = 0;
+    else if (blast->patience < GW_BLAST_PATIENCE_MAX)
+        blast->patience++;
+    blast->asked_for = missing;
+    blast->ask_round = blast->round;
     blast->is_stopped = false;
     blast->is_answered = true;
     blast->answered_at = now;

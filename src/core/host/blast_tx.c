@@ -22,7 +22,7 @@ static uint32_t due_count(const struct gw_blast_tx *blast)
     return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
 }
 
-static enum gw_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
+static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
 {
     if (!blast->important)
         return GW_IMPORTANT;
@@ -31,7 +31,7 @@ static enum gw_importance importance_of(const struct gw_blast_tx *blast, uint32_
 
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
 {
-    enum gw_importance importance = importance_of(blast, place);
+    enum gw_blast_importance importance = importance_of(blast, place);
     gw_bitmap_set(&blast->due[importance], gw_blast_order_turn(&blast->order, place));
     blast->in_round[importance]++;
 }
@@ -60,7 +60,7 @@ void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, 
 }
 
 /* Which of the two has the next train. */
-static enum gw_importance choose(const struct gw_blast_tx *blast)
+static enum gw_blast_importance choose(const struct gw_blast_tx *blast)
 {
     const uint64_t important = blast->due[GW_IMPORTANT].count;
     const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;

@@ -7,6 +7,10 @@
  * REQUESTs answer the STOP of a round. The first begins the next one, others add to it, and the
  * last says that it is. A word of places that comes twice is taken once, so that what the network
  * doubles costs nothing. If the last one is lost, the sender does not wait for it for ever.
+ *
+ * Nothing that a receiver says keeps a sender at work for ever: it counts as progress, without
+ * which the message stalls, only if it is about data that has left, and not for many times the
+ * message.
  */
 #include "core/host/blast.h"
 
@@ -17,6 +21,7 @@ enum {
      * time, to four. */
     HOLD_SHIFT_FIRST = 3,
     HOLD_SHIFT_MAX = 5,
+    TIMES_MAX = 64, /* that a message is sent while its receiver only asks for more (own choice) */
 };
 
 /* Signals that are lost are repeated no later than this, whatever loss detection thinks. */
@@ -32,6 +37,13 @@ static void refresh_rto(struct gw_blast_tx *blast)
     const struct gw_transport *transport = blast->transport;
     gw_time rto = transport->loss->period(blast->loss_state, transport->loss_cfg.bytes);
     blast->rto = rto < RTO_MAX ? rto : RTO_MAX;
+}
+
+/* Something has come of what was sent, or will be sent, unless that is too often. */
+static void note_progress(struct gw_blast_tx *blast, gw_time now)
+{
+    if (blast->sent_packets < (uint64_t)blast->total * TIMES_MAX)
+        blast->progress_at = now;
 }
 
 /* A signal was answered that left at the time that the answer echoes. */
@@ -139,7 +151,6 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
     ep->stats.reports_received++;
     be_accepted(ep, blast, now);
     take_echoes(blast, pkt, count, now);
-    blast->progress_at = now;
     blast->received += pkt->signal.word[0];
     if (!blast->has_begun || pkt->seq >> GW_SIGNAL_ROUND_SHIFT != blast->round)
         return;
@@ -148,7 +159,10 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
     if (present - period >= GW_BLAST_PERIODS || period < blast->reported || period > present)
         return; /* too long ago, or doubled */
     blast->reported = period + 1;
-    take_report(ep, blast, blast->sent[period % GW_BLAST_PERIODS], pkt->signal.word[0], now);
+    uint32_t sent = blast->sent[period % GW_BLAST_PERIODS];
+    if (sent)
+        note_progress(blast, now);
+    take_report(ep, blast, sent, pkt->signal.word[0], now);
     if (!blast->is_stopped)
         blast->report_at =
             gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
@@ -190,7 +204,8 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     be_accepted(ep, blast, now);
     if (begins) {
         take_rtt(blast, pkt, now);
-        blast->progress_at = now;
+        if (gw_signal_words(pkt))
+            note_progress(blast, now);
         suspect_paths(blast, now);
         gw_blast_tx_begin_round(ep, blast, now);
     }

@@ -8,6 +8,9 @@
  * it takes is no bandwidth but time: few workers send to each other, which is two hops whatever
  * their number, where a ring would make 2 (n - 1).
  *
+ * What others miss is their word alone. So each worker looks whether what is missing is within its
+ * own bound, and else the call fails there: with a worker that allows more, or lies.
+ *
  * A worker's mask leaves when all messages with results have ended there. So when the common mask
  * is known they have ended everywhere, and nothing that leaves late can come to where the missing
  * is set to 0.
@@ -80,6 +83,10 @@ bool gw_coll_agreement_advance(struct gw_coll_run *run, gw_time now)
             return false;
         run->status.missing = gw_coll_parts_end(run);
         parts->is_ended = true;
+        if (!gw_coll_parts_may_miss(run, run->status.missing)) {
+            gw_coll_run_fail(run, GW_JOB_MISMATCH, run->cfg.rank);
+            return false;
+        }
     }
     return !parts->agrees || parts->agreement->status.state == GW_COLL_RUN_DONE;
 }

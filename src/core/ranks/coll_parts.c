@@ -379,3 +379,10 @@ uint64_t gw_coll_parts_end(struct gw_coll_run *run)
     }
     return missing;
 }
+
+bool gw_coll_parts_may_miss(const struct gw_coll_run *run, uint64_t missing)
+{
+    uint64_t fragments = gw_coll_call_fragments(&run->call, run->cfg.world);
+    return (unsigned __int128)missing << 16 <=
+           (unsigned __int128)run->parts.terms.bound_pull * fragments;
+}

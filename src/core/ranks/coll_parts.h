@@ -57,4 +57,7 @@ bool gw_coll_parts_take(struct gw_coll_run *run, const struct gw_coll_place *pla
  * `arrived` and `counts` what the caller is to find, and returns how many fragments are missing. */
 uint64_t gw_coll_parts_end(struct gw_coll_run *run);
 
+/* Whether the worker allows that so many are. */
+bool gw_coll_parts_may_miss(const struct gw_coll_run *run, uint64_t missing);
+
 #endif

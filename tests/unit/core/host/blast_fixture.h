@@ -17,15 +17,21 @@ enum {
 
 #define REPORT_EVERY (100 * GW_US)
 
-static inline void blast_open(struct endpoint_fixture *f)
+static inline void blast_open_stalling(struct endpoint_fixture *f, gw_time stall)
 {
     struct gw_endpoint_cfg cfg = fixture_cfg();
     cfg.tx_flows_max = TX_FLOWS;
     cfg.blasts_max = BLASTS;
     cfg.blast_packets_max = BLAST_PACKETS;
     cfg.report_every = REPORT_EVERY;
+    cfg.stall = stall;
     fixture_open(f, &cfg, "4000");
     f->transport = gw_test_transport("dlcp", "spray", "trim");
+}
+
+static inline void blast_open(struct endpoint_fixture *f)
+{
+    blast_open_stalling(f, 0);
 }
 
 /* A signal from the peer, to be filled in. */

@@ -160,30 +160,77 @@ static void blast_rx__asks_for_all_that_is_missing(void **state)
     fixture_close(&f);
 }
 
-/* A flood of STOPs: an answer per round trip at most, and none for rounds that are over. */
-static void blast_rx__answers_stops_once_per_round_trip(void **state)
+/* Data of the next round comes before all REQUESTs for it have left: they keep their number. */
+static void blast_rx__asks_for_the_round_of_the_stop(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[8];
+    open_flow(&f, 260, 0);
+    feed(&f, 64, 260);
+    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    blast_wait(&f, RTT_US * GW_US);
+    assert_int_equal(fixture_pull(&f, pkts, 2), 2);
+    struct gw_pkt data = blast_data(FLOW, 1, 260, f.now - GW_US);
+    data.data.tag = UINT32_C(1) << GW_SIGNAL_ROUND_SHIFT;
+    fixture_input(&f, &data);
+    assert_int_equal(fixture_pull(&f, &pkts[2], 6), 3);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(pkts[i].signal.op, GW_SIGNAL_REQUEST);
+        assert_int_equal(pkts[i].signal.number, 0);
+    }
+    fixture_close(&f);
+}
+
+/* How many times all that is missing is asked for when there are `count` STOPs, each `step` after
+ * the one before, and each of the round `rounds` after that of the one before. */
+static uint32_t flood(struct endpoint_fixture *f, uint32_t count, gw_time step, uint32_t rounds)
+{
+    struct gw_pkt pkts[64];
+    uint32_t answers = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        feed_signal(f, GW_SIGNAL_STOP, i * rounds);
+        blast_wait(f, step);
+        uint32_t got = fixture_pull(f, pkts, 64);
+        for (uint32_t j = 0; j < got; j++)
+            answers += pkts[j].signal.op == GW_SIGNAL_REQUEST && pkts[j].signal.marks;
+    }
+    return answers;
+}
+
+/* A flood of STOPs, also of rounds that never were: an answer per round trip at most, and fewer and
+ * fewer while they bring nothing; so what a sender can make the receiver send is little. */
+static void blast_rx__answers_seldom_what_is_in_vain(void **state)
+{
+    (void)state;
+    for (uint32_t rounds = 0; rounds < 2; rounds++) {
+        struct endpoint_fixture f;
+        open_flow(&f, 900, 0);
+        feed(&f, 0, 900);
+        /* After 0, 1, 3, 7, ... 63, and then 127 round trips. */
+        assert_in_range(flood(&f, 100, RTT_US * GW_US, rounds), 6, 8);
+        for (uint32_t place = 1; place < 300; place++)
+            feed(&f, place, 900);
+        assert_in_range(flood(&f, 100, RTT_US * GW_US, rounds), 2, 7);
+        fixture_close(&f);
+    }
+}
+
+/* No answer for rounds that are over. */
+static void blast_rx__answers_the_latest_round(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
     struct gw_pkt pkts[64];
-    uint32_t answers = 0;
     open_flow(&f, 900, 0);
     feed(&f, 0, 900);
-    const gw_time step = GW_US / 4;
-    for (uint32_t i = 0; i < 4000; i++) {
-        feed_signal(&f, GW_SIGNAL_STOP, 0);
-        blast_wait(&f, step);
-        uint32_t count = fixture_pull(&f, pkts, 64);
-        for (uint32_t j = 0; j < count; j++)
-            answers += pkts[j].signal.op == GW_SIGNAL_REQUEST && pkts[j].signal.marks;
-    }
-    assert_in_range(answers, 10, 4000 * step / (RTT_US * GW_US) + 1);
-    assert_true(fixture_stats(&f)->stops_ignored > 1000);
+    assert_int_equal(flood(&f, 40, RTT_US * GW_US / 40, 0), 1);
+    assert_true(fixture_stats(&f)->stops_ignored > 10);
     feed_signal(&f, GW_SIGNAL_STOP, 4);
     blast_wait(&f, 2 * RTT_US * GW_US);
     assert_true(fixture_pull(&f, pkts, 64) > 0);
     feed_signal(&f, GW_SIGNAL_STOP, 3);
-    blast_wait(&f, 2 * RTT_US * GW_US);
+    blast_wait(&f, 8 * RTT_US * GW_US);
     blast_hears_nothing(&f);
     fixture_close(&f);
 }
@@ -286,6 +333,39 @@ static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
     fixture_close(&f);
 }
 
+/* Who wants to know which packets have come, or their notes, means packets of his own size. */
+static void blast_rx__refuses_packets_of_another_size(void **state)
+{
+    (void)state;
+    unsigned char data[4 * MTU];
+    uint64_t arrived[1];
+    uint16_t notes[16];
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            static const uint16_t sizes[] = {MTU / 2, 2 * MTU, MTU};
+            struct endpoint_fixture f;
+            struct gw_expect expect = {.peer = THEIRS,
+                                       .tag = TAG,
+                                       .data = data,
+                                       .bytes = sizeof(data),
+                                       .arrived = kind == 1 ? arrived : NULL,
+                                       .notes = kind == 2 ? notes : NULL,
+                                       .packets_max = 16};
+            blast_open(&f);
+            assert_int_equal(gw_endpoint_expect_part(f.endpoint, &expect), GW_OK);
+            struct gw_pkt pkt = blast_rendezvous(FLOW, sizeof(data) / sizes[i], 0, f.now);
+            pkt.signal.marks = 0;
+            pkt.index = pkt.signal.number = sizes[i];
+            fixture_input(&f, &pkt);
+            bool is_refused = kind && sizes[i] != MTU;
+            assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks,
+                             is_refused ? GW_SIGNAL_REFUSED : 0);
+            assert_true(gw_endpoint_expects(f.endpoint, THEIRS, TAG) == is_refused);
+            fixture_close(&f);
+        }
+    }
+}
+
 /* Two that contradict each other: the first counts. */
 static void blast_rx__believes_the_first_rendezvous(void **state)
 {
@@ -378,10 +458,13 @@ int main(void)
         cmocka_unit_test(blast_rx__reports_each_period_once),
         cmocka_unit_test(blast_rx__reports_of_the_periods_of_its_sender),
         cmocka_unit_test(blast_rx__asks_for_all_that_is_missing),
-        cmocka_unit_test(blast_rx__answers_stops_once_per_round_trip),
+        cmocka_unit_test(blast_rx__asks_for_the_round_of_the_stop),
+        cmocka_unit_test(blast_rx__answers_seldom_what_is_in_vain),
+        cmocka_unit_test(blast_rx__answers_the_latest_round),
         cmocka_unit_test(blast_rx__waits_for_late_data),
         cmocka_unit_test(blast_rx__drops_what_is_early_or_outside),
         cmocka_unit_test(blast_rx__refuses_rendezvous_beyond_its_memory),
+        cmocka_unit_test(blast_rx__refuses_packets_of_another_size),
         cmocka_unit_test(blast_rx__believes_the_first_rendezvous),
         cmocka_unit_test(blast_rx__ignores_strangers),
         cmocka_unit_test(blast_rx__forgets_a_rendezvous_without_data),

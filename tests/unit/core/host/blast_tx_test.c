@@ -24,14 +24,19 @@ static uint32_t pull_all(struct endpoint_fixture *f, uint32_t count)
 }
 
 /* A message of PACKETS full ones, of which `bound` may be missing; its rendezvous has left. */
-static uint32_t start(struct endpoint_fixture *f, gw_q16 bound)
+static uint32_t start_stalling(struct endpoint_fixture *f, gw_q16 bound, gw_time stall)
 {
-    blast_open(f);
+    blast_open_stalling(f, stall);
     f->bound = bound;
     uint32_t flow = fixture_send(f, PACKETS * MTU);
     assert_int_equal(flow & UINT16_MAX, TX_FLOWS);
     assert_int_equal(fixture_pull(f, pkts, 1), 1);
     return flow;
+}
+
+static uint32_t start(struct endpoint_fixture *f, gw_q16 bound)
+{
+    return start_stalling(f, bound, 0);
 }
 
 static void answer(struct endpoint_fixture *f, uint32_t flow, enum gw_signal_op op, uint8_t marks)
@@ -42,12 +47,17 @@ static void answer(struct endpoint_fixture *f, uint32_t flow, enum gw_signal_op 
 }
 
 /* Sends all, and the STOP; the receiver has been heard of. */
-static uint32_t start_and_stop(struct endpoint_fixture *f, gw_q16 bound)
+static void send_and_stop(struct endpoint_fixture *f, uint32_t flow)
 {
-    uint32_t flow = start(f, bound);
     answer(f, flow, GW_SIGNAL_ACCEPT, 0);
     assert_int_equal(pull_all(f, PACKETS + 1), PACKETS + 1);
     assert_int_equal(pkts[PACKETS].signal.op, GW_SIGNAL_STOP);
+}
+
+static uint32_t start_and_stop(struct endpoint_fixture *f, gw_q16 bound)
+{
+    uint32_t flow = start(f, bound);
+    send_and_stop(f, flow);
     return flow;
 }
 
@@ -189,6 +199,38 @@ static void blast_tx__does_not_wait_for_the_last_request_for_ever(void **state)
     assert_int_equal(pkts[0].signal.op, GW_SIGNAL_STOP);
     assert_int_equal(pkts[0].seq, 1);
     fixture_close(&f);
+}
+
+/* A receiver asks for the same for ever, or for nothing, or tells of data that has not left: the
+ * message stalls all the same. */
+static void blast_tx__does_not_send_for_ever(void **state)
+{
+    (void)state;
+    enum { MOST = 80 * PACKETS };
+    const gw_time stall = GW_MS;
+    struct gw_event event = {.kind = GW_EVENT_SENT};
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        struct endpoint_fixture f;
+        uint32_t flow = start_stalling(&f, 0, stall);
+        send_and_stop(&f, flow);
+        const gw_time begin = f.now;
+        for (uint32_t i = 0; !gw_endpoint_poll(f.endpoint, &event, 1); i++) {
+            struct gw_pkt report = blast_signal(GW_SIGNAL_REPORT, flow, f.now - GW_US);
+            report.seq = i;
+            if (kind == 2)
+                fixture_input(&f, &report);
+            else
+                request(&f, flow, i, 0, kind ? 0 : UINT64_MAX, true);
+            for (uint32_t j = 0; j < 70; j++) {
+                fixture_pull(&f, pkts, MANY);
+                blast_wait(&f, REPORT_EVERY / 70 + 1);
+            }
+            assert_true(fixture_stats(&f)->data_sent <= MOST);
+            assert_true(kind == 0 || f.now - begin < 2 * stall);
+        }
+        assert_int_equal(event.kind, GW_EVENT_FAILED);
+        fixture_close(&f);
+    }
 }
 
 static void blast_tx__refuses_places_outside(void **state)
@@ -379,6 +421,7 @@ int main(void)
         cmocka_unit_test(blast_tx__sees_through_a_finish_that_lies),
         cmocka_unit_test(blast_tx__sends_again_what_is_asked_for),
         cmocka_unit_test(blast_tx__does_not_wait_for_the_last_request_for_ever),
+        cmocka_unit_test(blast_tx__does_not_send_for_ever),
         cmocka_unit_test(blast_tx__refuses_places_outside),
         cmocka_unit_test(blast_tx__repeats_rendezvous_and_stop),
         cmocka_unit_test(blast_tx__slows_down),
