@@ -184,8 +184,8 @@ struct gradwire_parts {
     uint64_t *arrived;      /* bit i % 64 of word i / 64: fragment i is there */
     uint16_t *contributors; /* of a collective or pull: ranks, or pushes, whose values are in it */
     size_t fragment;        /* set by the call, as are the next two */
-    size_t count;           /* fragments of the tensor or message */
-    size_t missing;         /* of these */
+    size_t count;           /* fragments of the tensor, or of the memory for a message */
+    size_t missing;         /* of what was sent; a shorter message has no bits behind its end */
 };
 
 /*
@@ -193,8 +193,8 @@ struct gradwire_parts {
  *
  * A bound is the largest part of the fragments that may be missing, from 0 (the default: all must
  * be there) to 0.5. What is lost within it is not sent again, so a call ends without waiting for
- * the last packets; a call that returns GRADWIRE_OK has at least the rest. Of a message, push or
- * pull the receiver's bound rules, and where the sender names one too, the stricter. Of a
+ * the last packets; a call that returns GRADWIRE_OK has at least the rest. Of a message the
+ * stricter of both ends' bounds rules, and who names none wants all. Of a
  * collective it is a bound on what is missing of each rank's values; `bound_pull` is on the
  * results, and a result that is missing at one rank is missing at all, as zeros without
  * contributors: all ranks have the same bytes. (Via ina nothing is missing of results.) An average

@@ -44,7 +44,7 @@ const char *gw_switch_pcn_why_not(const struct gw_pcn_cfg *pcn, uint64_t rate_bp
         return "without a rate nothing waits at the ports";
     bool marks =
         gw_queue_section_marks(queue->qdisc, &queue->cfg, gw_daemon_queue_bytes(queue, rate_bps));
-    return marks ? NULL : "the queue does not mark";
+    return marks ? NULL : "the queue does not mark by its length";
 }
 
 gw_time gw_switch_pcn_rtt(const struct gw_neighbours *neighbours, uint16_t peers_max)

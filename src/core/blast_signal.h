@@ -8,8 +8,8 @@
  *     REPORT      receiver  round, period       entropy   entropy    wire bytes; two entropies
  *     STOP        sender    round               -         -          -
  *     REQUEST     receiver  first place         round     -          mask of 64 places from there
- *     FINISH      receiver  packets arrived     round     -          payload that arrived, low
- * first CONFIRM     sender    -                   -         -          -
+ *     FINISH      receiver  packets arrived     round     -          payload that arrived
+ *     CONFIRM     sender    -                   -         -          -
  *
  * Those that answer one signal (ACCEPT, REQUEST, CONFIRM) echo its time, a REPORT that of the last
  * packet of data that arrived; the others carry the time at which they leave. Rounds begin with 0,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures whose claims are computed: every scenario of scenarios/atp and scenarios/pcn runs at its
+"""Figures whose claims are computed: every scenario of scenarios/atp, dlcp and pcn runs at its
 small size, and the pages about them are what the stored results give. Called with the program."""
 import glob
 import json
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
-PAPERS = ("atp", "pcn")
+PAPERS = ("atp", "dlcp", "pcn")
 
 # Claims that need the full size: to be computed, since the small sweep lacks their points, or to hold.
 FULL_SIZE_ONLY = {
@@ -23,6 +23,7 @@ FULL_SIZE_ONLY = {
         "fig13a.half", "fig13a.pta", "fig13b.converges", "fig15.goodput", "fig15.loss", "fig16a.sum",
         "fig20.mixed", "fig20.workers",
     },
+    "dlcp": {"fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail"},
     "pcn": {
         "fig03.fused", "fig04.faster", "fig09.drops-off", "fig09.kept-completion",
         "fig09.kept-throughput", "fig09.rates", "long.rates", "many.drops", "many.gain", "size.any",

@@ -51,6 +51,9 @@ extern const struct gw_registry gw_finish_registry;
 /* The policy `bound` (finish_bound.c) for `bound`. */
 struct gw_finish gw_finish_within(gw_q16 bound);
 
+/* The same, of a message whose sender has named a bound, too; all of any other. */
+struct gw_finish gw_finish_within_both(gw_q16 bound);
+
 /*
  * Whether `missing` of `total` packets are within `bound`; with 1 all are. Else the last packet
  * does not count: it may be shorter than the others, so that what is missing is within the bound in
@@ -63,8 +66,7 @@ static inline bool gw_finish_bound_allows(gw_q16 bound, uint32_t total, uint32_t
             (unsigned __int128)missing << 16 <= (unsigned __int128)bound * (total - 1));
 }
 
-/* Whether it is enough, by the policy of the receiver (NULL: all) and by the bound of the sender.
- */
+/* By the policy of the receiver (NULL: all), and by the bound of the sender. */
 static inline bool gw_finish_is_enough(const struct gw_finish *finish,
                                        const struct gw_finish_sample *sample)
 {

@@ -11,6 +11,7 @@
 
 struct bound_cfg {
     gw_q16 bound;
+    bool both;
 };
 
 _Static_assert(sizeof(struct bound_cfg) <= GW_FINISH_CFG_MAX, "options fit");
@@ -18,12 +19,15 @@ _Static_assert(sizeof(struct bound_cfg) <= GW_FINISH_CFG_MAX, "options fit");
 static bool bound_is_enough(const void *config, const struct gw_finish_sample *sample)
 {
     const struct bound_cfg *cfg = config;
-    return gw_finish_bound_allows(cfg->bound, sample->total, sample->total - sample->arrived);
+    gw_q16 bound = cfg->both && sample->bound >= GW_Q16_ONE ? 0 : cfg->bound;
+    return gw_finish_bound_allows(bound, sample->total, sample->total - sample->arrived);
 }
 
 static const struct gw_param params[] = {
     GW_PARAM(struct bound_cfg, Q16, bound, "0.1",
              "largest part that may be missing, 0 to 1 (DLCP, section 5.1.1)"),
+    GW_PARAM(struct bound_cfg, BOOL, both, "no",
+             "only of a message whose sender has named a bound, too"),
 };
 
 const struct gw_finish_ops gw_finish_bound = {
@@ -39,10 +43,19 @@ const struct gw_finish_ops gw_finish_bound = {
     .is_enough = bound_is_enough,
 };
 
+static struct gw_finish finish_of(const struct bound_cfg *cfg)
+{
+    struct gw_finish finish = {.ops = &gw_finish_bound};
+    memcpy(finish.cfg.bytes, cfg, sizeof(*cfg));
+    return finish;
+}
+
 struct gw_finish gw_finish_within(gw_q16 bound)
 {
-    const struct bound_cfg cfg = {.bound = bound};
-    struct gw_finish finish = {.ops = &gw_finish_bound};
-    memcpy(finish.cfg.bytes, &cfg, sizeof(cfg));
-    return finish;
+    return finish_of(&(struct bound_cfg){.bound = bound});
+}
+
+struct gw_finish gw_finish_within_both(gw_q16 bound)
+{
+    return finish_of(&(struct bound_cfg){.bound = bound, .both = true});
 }

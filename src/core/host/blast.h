@@ -51,7 +51,7 @@ enum {
 /* Of how long data lags behind signals, no more than this is believed (own choice). */
 #define GW_BLAST_LAG_MAX (10 * GW_MS)
 
-enum gw_importance {
+enum gw_blast_importance {
     GW_UNIMPORTANT,
     GW_IMPORTANT,
     GW_IMPORTANCES,

@@ -22,7 +22,7 @@ static uint32_t due_count(const struct gw_blast_tx *blast)
     return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
 }
 
-static enum gw_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
+static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
 {
     if (!blast->important)
         return GW_IMPORTANT;
@@ -31,7 +31,7 @@ static enum gw_importance importance_of(const struct gw_blast_tx *blast, uint32_
 
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
 {
-    enum gw_importance importance = importance_of(blast, place);
+    enum gw_blast_importance importance = importance_of(blast, place);
     gw_bitmap_set(&blast->due[importance], gw_blast_order_turn(&blast->order, place));
     blast->in_round[importance]++;
 }
@@ -60,7 +60,7 @@ void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, 
 }
 
 /* Which of the two has the next train. */
-static enum gw_importance choose(const struct gw_blast_tx *blast)
+static enum gw_blast_importance choose(const struct gw_blast_tx *blast)
 {
     const uint64_t important = blast->due[GW_IMPORTANT].count;
     const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;
@@ -197,17 +197,30 @@ static bool blast_can_send(const struct gw_endpoint *ep, const struct gw_sender 
     return due_count(blast) && !blast->is_held && !is_early(blast, now);
 }
 
-/* A train begins: its importance, path, and what it may make good for. */
-static void begin_train(struct gw_blast_tx *blast, gw_time now)
+static void pick_entropy(struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
+    blast->sender.entropy =
+        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, blast->path.mtu, now);
+}
+
+/* Whether the next packet is the first of a burst that was announced. */
+static bool is_head(const struct gw_blast_tx *blast)
+{
+    return blast->sender.leads && blast->sent_packets == 0;
+}
+
+/* A train begins: its importance, path, and what it may make good for. The head takes the path of
+ * its notice. */
+static void begin_train(struct gw_blast_tx *blast, gw_time now)
+{
     gw_time late =
         gw_time_before(blast->pace_at, blast->joined_at) ? blast->joined_at - blast->pace_at : 0;
     blast->pace_at = now - (late < GW_PACER_LATE_MAX ? late : GW_PACER_LATE_MAX);
     blast->joined_at = now;
     blast->importance = (uint8_t)choose(blast);
-    blast->sender.entropy =
-        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, blast->path.mtu, now);
+    if (!is_head(blast))
+        pick_entropy(blast, now);
 }
 
 static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_blast_tx *blast,
@@ -223,7 +236,7 @@ static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_bla
         .flags = GW_PKT_BLAST,
         .kind = GW_PKT_DATA,
     };
-    if (blast->sender.leads && blast->sent_packets == 0)
+    if (is_head(blast))
         pkt->q.flags |= GW_PKT_HEAD;
     pkt->src = ep->cfg.address;
     pkt->dst = blast->peer;
@@ -322,8 +335,10 @@ static bool announce_burst(struct gw_endpoint *ep, struct gw_blast_tx *blast,
         burst.terms.rtt = blast->path.brtt;
     blast->joined_at = now;
     bool waits = gw_announce_begin(ep, &blast->sender, &burst, now);
-    if (waits && blast->sender.leads)
+    if (waits && blast->sender.leads) {
         begin_train(blast, now);
+        pick_entropy(blast, now);
+    }
     return waits;
 }
 

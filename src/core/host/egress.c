@@ -52,20 +52,6 @@ void gw_egress_join(struct gw_endpoint *ep, struct gw_sender *sender)
     gw_node_report(&ep->node, sender->port, &egress->is_ready);
 }
 
-struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_payload)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && has_payload) {
-        pkt->buf = gw_buf_claim(ep->pool->bufs);
-        if (pkt->buf == GW_BUF_NONE) {
-            gw_pkt_release(ep->pool, pkt);
-            pkt = NULL;
-        }
-    }
-    ep->stats.pool_empty += !pkt;
-    return pkt;
-}
-
 /* Removes the sender behind `before` from the ring of `class`. */
 static void ring_remove_after(struct gw_egress *egress, uint32_t class, struct gw_sender *before)
 {

@@ -93,12 +93,11 @@ struct gw_expect {
     uint64_t bytes;                 /* there */
     const struct gw_finish *finish; /* when it is enough; must outlive the flow. NULL: when all of
                                        it has arrived */
-    uint64_t *arrived; /* NULL, or a bit for each packet, cleared by the call that posts it: bit
-                          i % 64 of word i / 64 is set when packet i is in its place, at i times the
-                          event's mss */
-    uint16_t *notes;   /* NULL, or where the number goes that came with each packet of a blast */
-    uint32_t
-        packets_max; /* that `arrived` and `notes` have room for; a message of more is refused */
+    uint64_t *arrived;    /* NULL, or a bit for each packet, cleared by the call that posts it: bit
+                             i % 64 of word i / 64 is set when packet i is in its place, at i times the
+                             event's mss */
+    uint16_t *notes;      /* NULL, or where the number goes that came with each packet of a blast */
+    uint32_t packets_max; /* that these have room for; a message of more is refused */
 };
 
 enum gw_event_kind {

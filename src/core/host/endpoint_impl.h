@@ -147,7 +147,19 @@ static inline bool gw_begins_in(const void *piece, const void *first, uint64_t s
 }
 
 /* A packet, with a payload buffer if it needs one; or NULL: the pool is empty, which is counted. */
-struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_payload);
+static inline struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_payload)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    if (pkt && has_payload) {
+        pkt->buf = gw_buf_claim(ep->pool->bufs);
+        if (pkt->buf == GW_BUF_NONE) {
+            gw_pkt_release(ep->pool, pkt);
+            pkt = NULL;
+        }
+    }
+    ep->stats.pool_empty += !pkt;
+    return pkt;
+}
 
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */
 static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct gw_sender *sender)

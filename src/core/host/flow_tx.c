@@ -112,7 +112,7 @@ static struct gw_urgency urgency_of(const struct gw_tx_flow *flow, uint32_t seq)
 
 /* How urgent what leaves next is decides where in the egress the flow waits. A train has one
  * class. */
-static void tag_next(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
+static void urge_next(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
 {
     if (!flow->transport->urgency || !gw_tx_has_work(ep, flow))
         return;
@@ -136,7 +136,7 @@ void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time no
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->pace_at);
         return;
     }
-    tag_next(ep, flow);
+    urge_next(ep, flow);
     gw_egress_join(ep, &flow->sender);
 }
 
@@ -262,7 +262,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     if (flow->important)
         end_mixed_train(ep, flow, pkt->q.ecn);
     ep->stats.data_sent++;
-    tag_next(ep, flow);
+    urge_next(ep, flow);
     return pkt;
 }
 
@@ -383,7 +383,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->rto = GW_RTO_MAX;
     gw_flow_tx_refresh_rto(ep, flow, now);
     gw_endpoint_arm(ep, gw_tx_index(ep, flow), gw_stall_at(flow->progress_at, ep->cfg.stall));
-    tag_next(ep, flow);
+    urge_next(ep, flow);
     if (!announce(ep, flow, &send->notice, now))
         gw_flow_tx_wake(ep, flow, now);
 }

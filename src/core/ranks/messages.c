@@ -137,7 +137,7 @@ static uint32_t fragments_of(const struct gw_messages *messages, uint64_t bytes)
 static int expect_part(const struct gw_messages *messages, struct move *move)
 {
     const struct gw_message *message = &move->message;
-    move->finish = gw_finish_within(message->parts->bound);
+    move->finish = gw_finish_within_both(message->parts->bound); /* else its sender waits for all */
     return gw_mesh_expect_part(messages->mesh, message->rank,
                                &(struct gw_expect){
                                    .tag = tag_of(message),

@@ -67,6 +67,22 @@ static void finish_is_enough__takes_the_stricter_bound(void **state)
     assert_false(gw_finish_is_enough(NULL, &most)); /* who says nothing wants all */
 }
 
+/* Who has named no bound waits until all has arrived, so nothing else would end both sides. */
+static void finish_within_both__wants_all_if_the_sender_does(void **state)
+{
+    (void)state;
+    const struct gw_finish finish = gw_finish_within_both(GW_Q16_ONE / 5);
+    struct gw_finish_sample sample = {.total = 1001, .arrived = 900, .bound = GW_Q16_ONE / 10};
+    assert_false(gw_finish_is_enough(&finish, &sample));
+    sample.arrived = 902;
+    assert_true(gw_finish_is_enough(&finish, &sample));
+    sample.bound = GW_Q16_ONE;
+    sample.arrived = 1000;
+    assert_false(gw_finish_is_enough(&finish, &sample));
+    sample.arrived = 1001;
+    assert_true(gw_finish_is_enough(&finish, &sample));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +90,7 @@ int main(void)
         cmocka_unit_test(finish_bound__holds_in_packets_and_bytes),
         cmocka_unit_test(finish_bound__allows_all_that_it_can),
         cmocka_unit_test(finish_is_enough__takes_the_stricter_bound),
+        cmocka_unit_test(finish_within_both__wants_all_if_the_sender_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,6 +344,75 @@ static void blast_tx__has_limits(void **state)
     fixture_close(&f);
 }
 
+/* How a blast that waits for the answer to its notice goes on. */
+enum event_while_waiting {
+    ANSWERED,
+    NOT_READY_FIRST, /* and then answered */
+    FORGOTTEN,
+    WAITS,
+};
+
+/* Switches learn of the burst before its data leaves, and the rendezvous leaves at once. */
+static void blast_tx__announces_its_burst(void **state)
+{
+    (void)state;
+    for (uint32_t how = 0; how < WAITS; how++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        static const uint64_t important[] = {1};
+        uint32_t flow;
+        cfg.blasts_max = 1;
+        cfg.blast_packets_max = PACKETS;
+        cfg.report_every = REPORT_EVERY;
+        cfg.announcers_max = 1;
+        fixture_open(&f, &cfg, "4000");
+        f.transport = gw_test_transport("dlcp", "spray", "trim");
+        struct gw_send send = {
+            .peer = THEIRS,
+            .bytes = 10 * MTU,
+            .important = important,
+            .important_first = true,
+            .transport = &f.transport,
+            .path = gw_test_path(&f.cfg, RATE_BPS, BRTT),
+            .notice = {.job = 3, .units = 2},
+        };
+        assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);
+        assert_int_equal(fixture_pull(&f, pkts, MANY), 2);
+        assert_int_equal(pkts[0].signal.op, GW_SIGNAL_RENDEZVOUS);
+        struct gw_pkt notice = pkts[1];
+        assert_int_equal(notice.q.kind, GW_PKT_NOTICE);
+        assert_int_equal(notice.q.ecn, GW_ECN_ECT0); /* as its first packet */
+        if (how == FORGOTTEN) {
+            gw_endpoint_forget(f.endpoint, important, sizeof(important));
+            assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+            blast_hears_nothing(&f);
+            fixture_close(&f);
+            continue;
+        }
+        if (how == NOT_READY_FIRST)
+            answer(&f, flow, GW_SIGNAL_ACCEPT, GW_SIGNAL_NOT_READY);
+        notice.src = THEIRS;
+        notice.dst = OURS;
+        notice.notice.is_answer = true;
+        fixture_input(&f, &notice);
+        if (how == NOT_READY_FIRST) {
+            blast_hears_nothing(&f);
+            answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+        }
+        assert_int_equal(pull_all(&f, 11), 11);
+        for (uint32_t i = 0; i < 10; i++) {
+            assert_int_equal(pkts[i].q.kind, GW_PKT_DATA);
+            assert_int_equal(pkts[i].q.flags, GW_PKT_BLAST | (i == 0 ? GW_PKT_HEAD : 0));
+            assert_int_equal(pkts[i].q.ecn, i == 0 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT);
+        }
+        assert_int_equal(pkts[0].entropy, notice.entropy);
+        finish(&f, flow, 10, 10 * MTU);
+        assert_int_equal(fixture_event(&f).kind, GW_EVENT_SENT);
+        pull_all(&f, MANY);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +427,7 @@ int main(void)
         cmocka_unit_test(blast_tx__slows_down),
         cmocka_unit_test(blast_tx__says_what_it_is_doing),
         cmocka_unit_test(blast_tx__has_limits),
+        cmocka_unit_test(blast_tx__announces_its_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
