@@ -185,14 +185,6 @@ static void signal_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct g
     pkt->signal.number = hdr->signal.number;
 }
 
-/* No datagram announces a message without payload: it could take a receiver's place, and never fill
- * it. */
-static bool is_bare(const struct gw_wire_hdr *hdr)
-{
-    return hdr->kind == GW_WIRE_SIGNAL && hdr->signal.op == GW_SIGNAL_RENDEZVOUS &&
-           hdr->signal.marks & GW_SIGNAL_BARE;
-}
-
 static void notice_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
 {
     GW_ASSERT(pkt->notice.is_answer == (pkt->q.class == GW_CLASS_CONTROL));
@@ -287,8 +279,6 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
     error = gw_wire_decode(frame->hdr, frame->length, &hdr);
     if (error)
         return error;
-    if (is_bare(&hdr))
-        return GW_ERR_MALFORMED;
 
     pkt->q = (struct gw_qpkt){
         .next = pkt->q.next,

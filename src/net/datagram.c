@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/blast_signal.h"
 #include "core/codec.h"
 #include "wire/attach.h"
 
@@ -58,6 +59,14 @@ static bool is_genuine(struct gw_datapath_stats *stats, const struct gw_datagram
     return verdict == GW_AUTH_GENUINE;
 }
 
+/* Whether it announces a message without payload. Only simulations have those; here it would take a
+ * receiver's place, and never fill it. */
+static bool announces_nothing(const struct gw_pkt *pkt)
+{
+    return pkt->q.kind == GW_PKT_SIGNAL && pkt->signal.op == GW_SIGNAL_RENDEZVOUS &&
+           pkt->signal.marks & GW_SIGNAL_BARE;
+}
+
 /* Gives the packet its payload, which lies at `bytes`. */
 static bool take_payload(struct gw_datapath *datapath, const struct gw_datagram *datagram,
                          const uint8_t *bytes, struct gw_pkt *pkt)
@@ -108,6 +117,8 @@ struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, const struct gw_da
     struct gw_codec codec = {.cookie = datagram->cookie,
                              .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
     int code = gw_codec_decode(&codec, &frame, now, pkt);
+    if (!code && announces_nothing(pkt))
+        code = GW_ERR_MALFORMED;
     if (code)
         count_refusal(&datapath->stats, code);
     if (code || !take_payload(datapath, datagram, datagram->bytes + frame.hdr_size, pkt)) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "core/blast_signal.h"
 #include "core/codec.h"
 #include "net/station/loop.h"
 #include "net/udp/sock.h"
@@ -102,6 +103,21 @@ static uint32_t make_data(uint32_t dst, uint32_t payload, uint8_t *bytes)
     return frame.length;
 }
 
+/* A RENDEZVOUS likewise. */
+static uint32_t make_rendezvous(uint8_t marks, uint8_t *bytes)
+{
+    static const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_pkt pkt = {.q.kind = GW_PKT_SIGNAL, .src = THEIRS, .dst = OURS};
+    struct gw_frame frame;
+    pkt.signal.op = GW_SIGNAL_RENDEZVOUS;
+    pkt.signal.marks = marks;
+    pkt.signal.word[0] = 1;
+    pkt.signal.number = pkt.index = MTU;
+    gw_codec_encode(&codec, &pkt, &frame);
+    memcpy(bytes, frame.hdr, frame.hdr_size);
+    return frame.length;
+}
+
 /* Reads everything that was thrown. Loopback delivers within send(), so one look is enough. */
 static void look(struct fixture *f)
 {
@@ -128,12 +144,14 @@ static void udp_run__counts_what_it_refuses(void **state)
     throw(f, bytes, length - 1);
     length = make_data(OURS, MTU + 1, bytes); /* more than a buffer holds */
     throw(f, bytes, length);
+    length = make_rendezvous(GW_SIGNAL_BARE, bytes); /* of a message without payload */
+    throw(f, bytes, length);
     look(f);
     const struct gw_datapath_stats *stats = gw_datapath_stats(f->udp);
     assert_int_equal(stats->runts, 2);
     assert_int_equal(stats->wrong_version, 2);
     assert_int_equal(stats->wrong_cookie, 1);
-    assert_int_equal(stats->malformed, 2);
+    assert_int_equal(stats->malformed, 3);
     assert_int_equal(stats->received, 0);
     assert_int_equal(gw_endpoint_stats(f->host.endpoint)->data_received, 0);
 }
@@ -144,11 +162,13 @@ static void udp_run__passes_on_the_rest(void **state)
     uint8_t bytes[DATAGRAM_MAX];
     throw(f, bytes, make_data(OURS, MTU, bytes));
     throw(f, bytes, make_data(OURS + 5, MTU, bytes));
+    throw(f, bytes, make_rendezvous(0, bytes));
     look(f);
-    assert_int_equal(gw_datapath_stats(f->udp)->received, 2);
-    /* Nobody expects this message, and the other one is for another host. */
+    assert_int_equal(gw_datapath_stats(f->udp)->received, 3);
+    assert_int_equal(gw_endpoint_stats(f->host.endpoint)->signals_received, 1);
+    /* Nobody expects this message, the next is for another host, and the last to be a blast. */
     assert_int_equal(gw_endpoint_stats(f->host.endpoint)->refused, 1);
-    assert_int_equal(gw_endpoint_stats(f->host.endpoint)->stray, 1);
+    assert_int_equal(gw_endpoint_stats(f->host.endpoint)->stray, 2);
 }
 
 /* The ACK leaves by the port of its own entropy, and the payload is where it was asked for. */

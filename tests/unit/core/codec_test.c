@@ -107,8 +107,6 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
             pkt.signal.word[i] = gw_prng_below(prng, UINT32_MAX);
         pkt.signal.op = (uint8_t)gw_prng_below(prng, GW_SIGNAL_OPS);
         pkt.signal.marks = (uint8_t)gw_prng_next(prng);
-        if (pkt.signal.op == GW_SIGNAL_RENDEZVOUS)
-            pkt.signal.marks &= (uint8_t)~GW_SIGNAL_BARE;
         pkt.signal.number = (uint16_t)gw_prng_next(prng);
     } else if (pkt.q.kind == GW_PKT_CREDIT) {
         pkt.sent_at = 0;
@@ -320,21 +318,6 @@ static void codec_decode__an_echo_survives_foreign_clocks(void **state)
     assert_true(back.sent_at == sender_now);
 }
 
-/* A message without payload, which would hold a receiver's place and nothing else. */
-static void codec_decode__refuses_a_rendezvous_of_nothing(void **state)
-{
-    (void)state;
-    for (uint32_t op = 0; op < GW_SIGNAL_OPS; op++) {
-        struct gw_pkt pkt = {.q.kind = GW_PKT_SIGNAL}, out;
-        struct gw_frame frame;
-        pkt.signal.op = (uint8_t)op;
-        pkt.signal.marks = GW_SIGNAL_BARE;
-        gw_codec_encode(&codec, &pkt, &frame);
-        assert_int_equal(gw_codec_decode(&codec, &frame, 0, &out),
-                         op == GW_SIGNAL_RENDEZVOUS ? GW_ERR_MALFORMED : GW_OK);
-    }
-}
-
 static void codec_decode__refuses_what_is_not_for_us(void **state)
 {
     (void)state;
@@ -370,7 +353,6 @@ int main(void)
         cmocka_unit_test(codec_decode__any_dscp_is_a_packet_of_ours),
         cmocka_unit_test(codec_decode__a_bleached_notice_asks_for_nothing),
         cmocka_unit_test(codec_decode__an_echo_survives_foreign_clocks),
-        cmocka_unit_test(codec_decode__refuses_a_rendezvous_of_nothing),
         cmocka_unit_test(codec_decode__refuses_what_is_not_for_us),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
