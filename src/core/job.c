@@ -78,6 +78,7 @@ const char *gw_job_reason_text(enum gw_job_reason reason)
         [GW_JOB_MISMATCH] = "workers reduce tensors that differ",
         [GW_JOB_NOTICE] = "workers announce bursts differently, or with more than 75 packets",
         [GW_JOB_BROKEN] = "a rank does not keep to the protocol",
+        [GW_JOB_BOUND] = "more results are missing than it allows: other ranks state other bounds",
     };
     return (uint32_t)reason < GW_JOB_REASONS ? texts[reason] : "unknown reason";
 }

@@ -99,6 +99,7 @@ enum gw_job_reason {
     GW_JOB_NOTICE,   /* workers announce their bursts differently, or above the largest threshold;
                         about: the rank that differs, or GW_RANK_NONE */
     GW_JOB_BROKEN,   /* a rank does not keep to the protocol */
+    GW_JOB_BOUND,    /* more results are missing than a rank allows: others state other bounds */
     GW_JOB_REASONS,
 };
 

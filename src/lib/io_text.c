@@ -132,10 +132,6 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
 {
     const struct gw_io *io = line->io;
     bool is_rank = event->about < io->plan.world && event->server >= io->server_count;
-    if (event->reason == GW_JOB_MISMATCH && is_rank && event->about == io->plan.rank)
-        return SAY(
-            line, GRADWIRE_ERR_PEER,
-            "more results are missing than this rank allows: other ranks state other bounds");
     if (event->reason == GW_JOB_MISMATCH && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER,
                    "the tensor of rank %u has another size than that of other ranks", event->about);

@@ -410,7 +410,7 @@ static void coll_parts__fail_with_more_missing_than_is_allowed(void **state)
     model_run(&m);
     struct gw_coll_run_status status = gw_coll_run_status(m.workers[STRICT].run);
     assert_int_equal(status.state, GW_COLL_RUN_FAILED);
-    assert_int_equal(status.reason, GW_JOB_MISMATCH);
+    assert_int_equal(status.reason, GW_JOB_BOUND);
     assert_int_equal(status.about, STRICT);
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         free(haves[rank].in);

@@ -182,7 +182,7 @@ static void answer_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_ti
 {
     const uint32_t missing = blast->total - blast->arrived;
     /* Less than a quarter of what was asked for has come. */
-    bool is_vain = blast->asked_for && missing > blast->asked_for - blast->asked_for / 4;
+    bool is_vain = blast->asked_for && UINT64_C(4) * missing > UINT64_C(3) * blast->asked_for;
     if (!is_vain)
         blast->patience = 0;
     else if (blast->patience < GW_BLAST_PATIENCE_MAX)

@@ -84,7 +84,7 @@ bool gw_coll_agreement_advance(struct gw_coll_run *run, gw_time now)
         run->status.missing = gw_coll_parts_end(run);
         parts->is_ended = true;
         if (!gw_coll_parts_may_miss(run, run->status.missing)) {
-            gw_coll_run_fail(run, GW_JOB_MISMATCH, run->cfg.rank);
+            gw_coll_run_fail(run, GW_JOB_BOUND, run->cfg.rank);
             return false;
         }
     }

@@ -216,6 +216,16 @@ static void blast_rx__answers_seldom_what_is_in_vain(void **state)
     }
 }
 
+/* A message of two packets of which none comes is asked for as seldom. */
+static void blast_rx__answers_seldom_for_few(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 2, 0);
+    assert_in_range(flood(&f, 100, RTT_US * GW_US, 1), 6, 8);
+    fixture_close(&f);
+}
+
 /* No answer for rounds that are over. */
 static void blast_rx__answers_the_latest_round(void **state)
 {
@@ -460,6 +470,7 @@ int main(void)
         cmocka_unit_test(blast_rx__asks_for_all_that_is_missing),
         cmocka_unit_test(blast_rx__asks_for_the_round_of_the_stop),
         cmocka_unit_test(blast_rx__answers_seldom_what_is_in_vain),
+        cmocka_unit_test(blast_rx__answers_seldom_for_few),
         cmocka_unit_test(blast_rx__answers_the_latest_round),
         cmocka_unit_test(blast_rx__waits_for_late_data),
         cmocka_unit_test(blast_rx__drops_what_is_early_or_outside),
