@@ -62,7 +62,8 @@ static inline uint32_t gw_rank_set_count(const struct gw_rank_set *set)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
-        count += (uint32_t)__builtin_popcountll(set->words[i]);
+        for (uint64_t rest = set->words[i]; rest; rest &= rest - 1)
+            count++;
     return count;
 }
 
