@@ -23,7 +23,9 @@ FULL_SIZE_ONLY = {
         "fig13a.half", "fig13a.pta", "fig13b.converges", "fig15.goodput", "fig15.loss", "fig16a.sum",
         "fig20.mixed", "fig20.workers",
     },
-    "dlcp": {"fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail"},
+    "dlcp": {
+        "fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail", "fig13.vgg16-ps",
+    },
     "pcn": {
         "fig03.fused", "fig04.faster", "fig09.drops-off", "fig09.kept-completion",
         "fig09.kept-throughput", "fig09.rates", "long.rates", "many.drops", "many.gain", "size.any",
