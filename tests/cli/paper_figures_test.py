@@ -24,7 +24,7 @@ FULL_SIZE_ONLY = {
         "fig20.mixed", "fig20.workers",
     },
     "dlcp": {
-        "fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail", "fig13.vgg16-ps",
+        "fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail",
     },
     "pcn": {
         "fig03.fused", "fig04.faster", "fig09.drops-off", "fig09.kept-completion",
