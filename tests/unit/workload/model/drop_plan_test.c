@@ -7,7 +7,7 @@
 
 enum {
     PACKET = 1000,
-    STEPS = 4, /* of the buffer that is tried out */
+    STEPS = 3, /* of the buffer that is tried out */
 };
 
 static char why[256];
@@ -69,11 +69,11 @@ static void gw_drop_plan_make__finds_the_best(void **state)
     assert_true(plan.queues[0].threshold <= plan.queues[0].limit);
 }
 
-/* A buffer of 4 MB is divided on a grid, and nothing is beyond it. */
+/* A buffer of 1 MB is divided on a grid, and nothing is beyond it. */
 static void gw_drop_plan_make__takes_large_buffers(void **state)
 {
     (void)state;
-    struct gw_drop_port port = make_port(2, 4000);
+    struct gw_drop_port port = make_port(2, 1000);
     struct gw_drop_plan plan;
     port.loads[0] = 0.4;
     port.loads[1] = 3;
