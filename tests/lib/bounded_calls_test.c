@@ -209,7 +209,7 @@ static int sums(gradwire *job, int rank)
         if (check_sums(told, x, rank, is_average))
             return 1;
         CHECK(gradwire_barrier(job) == 0);
-        size_t words = (told->parts.count + 63) / 64;
+        size_t words = gw_bit_words(told->parts.count);
         CHECK(memcmp(x, results[0], sizeof(results[0])) == 0);
         CHECK(memcmp(told->arrived, results_told[0].arrived, words * sizeof(uint64_t)) == 0);
         CHECK(memcmp(told->contributors, results_told[0].contributors,

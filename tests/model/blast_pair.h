@@ -8,6 +8,7 @@
 #include "host.h"
 #include "support.h"
 
+#include "base/bits.h"
 #include "base/prng.h"
 #include "core/blast_signal.h"
 
@@ -367,7 +368,7 @@ static inline void pair_check(const struct pair_message *message)
         uint64_t at = (uint64_t)place * PAIR_MTU;
         uint64_t left = message->send.bytes - at;
         uint32_t size = (uint32_t)(left < PAIR_MTU ? left : PAIR_MTU);
-        if (message->arrived[place / 64] >> place % 64 & 1) {
+        if (gw_bit_is_set(message->arrived, place)) {
             count++;
             bytes += size;
             assert_memory_equal(message->received + at, message->sent + at, size);

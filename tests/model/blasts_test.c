@@ -191,7 +191,7 @@ static void blasts__leave_nothing_out_for_long(void **state)
         pair_run(&p);
         pair_check(message);
         for (uint32_t place = 0; place < PACKETS; place++)
-            arrived[place] += message->arrived[place / 64] >> place % 64 & 1;
+            arrived[place] += gw_bit_is_set(message->arrived, place);
     }
     for (uint32_t place = 0; place < PACKETS; place++)
         sum += arrived[place];

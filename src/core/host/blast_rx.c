@@ -9,6 +9,7 @@
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/cc/window.h"
@@ -120,7 +121,7 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
         return GW_SIGNAL_NOT_READY;
     }
     describe(ep, blast, pkt, posted, now);
-    memset(blast->bits, 0, gw_bitmap_words(blast->total) * sizeof(uint64_t));
+    memset(blast->bits, 0, gw_bit_words(blast->total) * sizeof(uint64_t));
     if (posted) {
         posted->data = NULL;
         gw_endpoint_trim(ep);
@@ -330,7 +331,7 @@ static bool store(const struct gw_endpoint *ep, struct gw_blast_rx *blast, const
         memcpy(blast->memory.data + (uint64_t)pkt->seq * blast->mss,
                gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
     if (blast->memory.arrived_bits)
-        blast->memory.arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
+        gw_bit_set(blast->memory.arrived_bits, pkt->seq);
     if (blast->notes)
         blast->notes[pkt->seq] = (uint16_t)pkt->data.tag;
     return true;
@@ -340,15 +341,13 @@ static bool store(const struct gw_endpoint *ep, struct gw_blast_rx *blast, const
 static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
                  gw_time now)
 {
-    uint64_t *word = &blast->bits[pkt->seq / 64];
-    const uint64_t bit = UINT64_C(1) << (pkt->seq % 64);
     measure_lag(ep, blast, pkt, now);
     blast->data_at = now;
     blast->data_sent_at = pkt->sent_at;
     bool is_present = gw_blast_rx_round(blast, (uint16_t)(pkt->data.tag >> GW_SIGNAL_ROUND_SHIFT));
     if (is_present && blast->state == GW_BLAST_ACTIVE)
         count(ep, blast, pkt, now);
-    if (*word & bit) {
+    if (gw_bit_is_set(blast->bits, pkt->seq)) {
         ep->stats.duplicates++;
         return;
     }
@@ -356,7 +355,7 @@ static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct
         ep->stats.refused++;
         return;
     }
-    *word |= bit;
+    gw_bit_set(blast->bits, pkt->seq);
     blast->arrived++;
     blast->bytes += pkt->data.len;
     blast->heard_at = now;

@@ -123,7 +123,7 @@ static uint64_t missing_of(const struct gw_blast_rx *blast, uint32_t word)
 /* The first word from `word` on with something missing, or how many words there are. */
 static uint32_t next_word(const struct gw_blast_rx *blast, uint32_t word)
 {
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     while (word < words && !missing_of(blast, word))
         word++;
     return word;
@@ -135,13 +135,13 @@ static bool request_can_send(const struct gw_endpoint *ep, const struct gw_sende
     const struct gw_blast_rx *blast = (const struct gw_blast_rx *)sender;
     (void)ep;
     (void)now;
-    return blast->ask_word < gw_bitmap_words(blast->total);
+    return blast->ask_word < gw_bit_words(blast->total);
 }
 
 static struct gw_pkt *request_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_blast_rx *blast = (struct gw_blast_rx *)sender;
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     uint32_t word = next_word(blast, blast->ask_word);
     word =
         word < words ? word : words - 1; /* that has come meanwhile: nothing but the end is told */

@@ -109,7 +109,7 @@ void gw_blast_expire(struct gw_endpoint *ep, uint32_t timer, gw_time now)
 static void make_tx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
                     unsigned char *memory, uint64_t *asked)
 {
-    const uint32_t words = gw_bitmap_words(cfg->blast_packets_max);
+    const uint32_t words = (uint32_t)gw_bit_words(cfg->blast_packets_max);
     const size_t size = gw_bitmap_size(cfg->blast_packets_max);
     memset(ep->blasts_tx, 0, cfg->blasts_max * sizeof(*ep->blasts_tx));
     for (uint32_t i = 0; i < cfg->blasts_max; i++) {
@@ -117,7 +117,7 @@ static void make_tx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
         for (uint32_t j = 0; j < GW_IMPORTANCES; j++)
             gw_bitmap_init(&blast->due[j], memory + (i * GW_IMPORTANCES + j) * size,
                            cfg->blast_packets_max);
-        blast->asked = asked + (size_t)i * gw_bitmap_words(words);
+        blast->asked = asked + (size_t)i * gw_bit_words(words);
         blast->generation = cfg->generation;
         blast->free_next = i + 1 < cfg->blasts_max ? i + 1 : GW_FLOW_NONE;
     }
@@ -127,7 +127,7 @@ static void make_rx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg, u
 {
     memset(ep->blasts_rx, 0, cfg->blasts_max * sizeof(*ep->blasts_rx));
     for (uint32_t i = 0; i < cfg->blasts_max; i++) {
-        ep->blasts_rx[i].bits = bits + (size_t)i * gw_bitmap_words(cfg->blast_packets_max);
+        ep->blasts_rx[i].bits = bits + (size_t)i * gw_bit_words(cfg->blast_packets_max);
         ep->blasts_rx[i].list_next = i + 1 < cfg->blasts_max ? i + 1 : GW_FLOW_NONE;
     }
 }
@@ -136,7 +136,7 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
                     struct gw_arena *arena)
 {
     const size_t count = cfg->blasts_max;
-    const uint32_t words = gw_bitmap_words(cfg->blast_packets_max);
+    const uint32_t words = (uint32_t)gw_bit_words(cfg->blast_packets_max);
     if (count == 0)
         return;
     ep->blasts_tx = gw_arena_take(arena, count * sizeof(*ep->blasts_tx));
@@ -144,7 +144,7 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
     void *map = gw_arena_take(arena, gw_map_size(cfg->blasts_max));
     void *due =
         gw_arena_take(arena, count * GW_IMPORTANCES * gw_bitmap_size(cfg->blast_packets_max));
-    void *asked = gw_arena_take(arena, count * gw_bitmap_words(words) * sizeof(uint64_t));
+    void *asked = gw_arena_take(arena, count * gw_bit_words(words) * sizeof(uint64_t));
     void *bits = gw_arena_take(arena, count * words * sizeof(uint64_t));
     if (!arena->base)
         return;

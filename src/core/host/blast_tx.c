@@ -10,6 +10,7 @@
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/pacer.h"
 #include "base/stall.h"
@@ -26,7 +27,7 @@ static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, u
 {
     if (!blast->important)
         return GW_IMPORTANT;
-    return blast->important[place / 64] >> (place % 64) & 1 ? GW_IMPORTANT : GW_UNIMPORTANT;
+    return gw_bit_is_set(blast->important, place) ? GW_IMPORTANT : GW_UNIMPORTANT;
 }
 
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
@@ -49,12 +50,12 @@ void gw_blast_tx_renew(struct gw_blast_tx *blast)
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     (void)ep;
     blast->round++;
     blast->is_stopped = blast->has_last = blast->has_begun = false;
     blast->in_round[GW_UNIMPORTANT] = blast->in_round[GW_IMPORTANT] = 0;
-    memset(blast->asked, 0, gw_bitmap_words(words) * sizeof(uint64_t));
+    memset(blast->asked, 0, gw_bit_words(words) * sizeof(uint64_t));
     transport->cc->on_round(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &blast->window,
                             now);
 }

@@ -14,6 +14,7 @@
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/stall.h"
 
 enum {
@@ -210,8 +211,8 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
         gw_blast_tx_begin_round(ep, blast, now);
     }
     uint32_t word = pkt->seq / 64;
-    if (!(blast->asked[word / 64] >> (word % 64) & 1)) {
-        blast->asked[word / 64] |= UINT64_C(1) << (word % 64);
+    if (!gw_bit_is_set(blast->asked, word)) {
+        gw_bit_set(blast->asked, word);
         for (uint64_t mask = gw_signal_words(pkt); mask; mask &= mask - 1)
             gw_blast_tx_demand(blast, pkt->seq + (uint32_t)__builtin_ctzll(mask));
     }

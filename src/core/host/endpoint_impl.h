@@ -8,6 +8,7 @@
 #ifndef GW_CORE_ENDPOINT_IMPL_H
 #define GW_CORE_ENDPOINT_IMPL_H
 
+#include "base/bits.h"
 #include "base/heap.h"
 #include "base/index_queue.h"
 #include "base/map.h"
@@ -172,7 +173,7 @@ static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct g
 /* What a packet travels with whose sender knows which are important (struct gw_send). */
 static inline uint8_t gw_ecn_by_importance(const uint64_t *important, uint32_t place)
 {
-    return important[place / 64] >> (place % 64) & 1 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
+    return gw_bit_is_set(important, place) ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
 }
 
 /* egress.c, besides egress.h */
