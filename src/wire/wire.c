@@ -54,12 +54,12 @@ enum {
     OFFSET_NOTICE_JOB = OFFSET_COMMON_END,
     OFFSET_NOTICE_END = OFFSET_NOTICE_JOB + 4,
 
-    OFFSET_SIGNAL_INDEX = OFFSET_SENT_AT_END,
-    OFFSET_SIGNAL_WORDS = OFFSET_SIGNAL_INDEX + 2,
-    OFFSET_SIGNAL_OP = OFFSET_SIGNAL_WORDS + 4 * GW_WIRE_SIGNAL_WORDS,
-    OFFSET_SIGNAL_MARKS = OFFSET_SIGNAL_OP + 1,
-    OFFSET_SIGNAL_NUMBER = OFFSET_SIGNAL_MARKS + 1,
-    OFFSET_SIGNAL_END = OFFSET_SIGNAL_NUMBER + 2,
+    OFFSET_HAIL_INDEX = OFFSET_SENT_AT_END,
+    OFFSET_HAIL_WORDS = OFFSET_HAIL_INDEX + 2,
+    OFFSET_HAIL_OP = OFFSET_HAIL_WORDS + 4 * GW_WIRE_HAIL_WORDS,
+    OFFSET_HAIL_MARKS = OFFSET_HAIL_OP + 1,
+    OFFSET_HAIL_NUMBER = OFFSET_HAIL_MARKS + 1,
+    OFFSET_HAIL_END = OFFSET_HAIL_NUMBER + 2,
 
     /* The gate reads no further. */
     OFFSET_PREFIX_END = OFFSET_COOKIE,
@@ -81,7 +81,7 @@ _Static_assert((int)OFFSET_JOB_END == GW_WIRE_JOB_SIZE, "job control");
 _Static_assert((int)OFFSET_SENT_AT_END == GW_WIRE_PAUSE_SIZE, "pause");
 _Static_assert((int)OFFSET_COMMON_END == GW_WIRE_CREDIT_SIZE, "credit");
 _Static_assert((int)OFFSET_NOTICE_END == GW_WIRE_NOTICE_SIZE, "notice");
-_Static_assert((int)OFFSET_SIGNAL_END == GW_WIRE_SIGNAL_SIZE, "signal");
+_Static_assert((int)OFFSET_HAIL_END == GW_WIRE_HAIL_SIZE, "hail");
 _Static_assert(GW_WIRE_NOTICE_SIZE <= 36, "64 bytes with the headers of Ethernet, IP and UDP");
 _Static_assert((int)OFFSET_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)OFFSET_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
@@ -211,8 +211,8 @@ static bool length_fits(enum gw_wire_kind kind, uint8_t flags, uint32_t length)
         return length == GW_WIRE_CREDIT_SIZE;
     case GW_WIRE_NOTICE:
         return length == GW_WIRE_NOTICE_SIZE;
-    case GW_WIRE_SIGNAL:
-        return length == GW_WIRE_SIGNAL_SIZE;
+    case GW_WIRE_HAIL:
+        return length == GW_WIRE_HAIL_SIZE;
     default:
         return false;
     }
@@ -331,15 +331,15 @@ static int job_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
     return GW_OK;
 }
 
-static int signal_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
+static int hail_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)
 {
-    hdr->signal.index = get16(bytes + OFFSET_SIGNAL_INDEX);
-    for (int i = 0; i < GW_WIRE_SIGNAL_WORDS; i++)
-        hdr->signal.word[i] = get32(bytes + OFFSET_SIGNAL_WORDS + 4 * i);
-    hdr->signal.op = bytes[OFFSET_SIGNAL_OP];
-    hdr->signal.marks = bytes[OFFSET_SIGNAL_MARKS];
-    hdr->signal.number = get16(bytes + OFFSET_SIGNAL_NUMBER);
-    return hdr->signal.op < GW_WIRE_SIGNAL_OPS ? GW_OK : GW_ERR_MALFORMED;
+    hdr->hail.index = get16(bytes + OFFSET_HAIL_INDEX);
+    for (int i = 0; i < GW_WIRE_HAIL_WORDS; i++)
+        hdr->hail.word[i] = get32(bytes + OFFSET_HAIL_WORDS + 4 * i);
+    hdr->hail.op = bytes[OFFSET_HAIL_OP];
+    hdr->hail.marks = bytes[OFFSET_HAIL_MARKS];
+    hdr->hail.number = get16(bytes + OFFSET_HAIL_NUMBER);
+    return hdr->hail.op < GW_WIRE_HAIL_OPS ? GW_OK : GW_ERR_MALFORMED;
 }
 
 int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hdr)
@@ -368,8 +368,8 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
         return data_decode(bytes, length, flags, hdr);
     if (hdr->kind == GW_WIRE_PAUSE)
         return GW_OK;
-    if (hdr->kind == GW_WIRE_SIGNAL)
-        return signal_decode(bytes, hdr);
+    if (hdr->kind == GW_WIRE_HAIL)
+        return hail_decode(bytes, hdr);
     return answer_decode(bytes, flags, hdr);
 }
 
@@ -456,28 +456,28 @@ static uint8_t notice_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint
     return 0;
 }
 
-static uint8_t signal_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
+static uint8_t hail_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes, uint32_t *size)
 {
-    GW_ASSERT(hdr->signal.op < GW_WIRE_SIGNAL_OPS);
+    GW_ASSERT(hdr->hail.op < GW_WIRE_HAIL_OPS);
     put48(bytes + OFFSET_SENT_AT, hdr->sent_at);
-    put16(bytes + OFFSET_SIGNAL_INDEX, hdr->signal.index);
-    for (int i = 0; i < GW_WIRE_SIGNAL_WORDS; i++)
-        put32(bytes + OFFSET_SIGNAL_WORDS + 4 * i, hdr->signal.word[i]);
-    bytes[OFFSET_SIGNAL_OP] = hdr->signal.op;
-    bytes[OFFSET_SIGNAL_MARKS] = hdr->signal.marks;
-    put16(bytes + OFFSET_SIGNAL_NUMBER, hdr->signal.number);
-    *size = GW_WIRE_SIGNAL_SIZE;
+    put16(bytes + OFFSET_HAIL_INDEX, hdr->hail.index);
+    for (int i = 0; i < GW_WIRE_HAIL_WORDS; i++)
+        put32(bytes + OFFSET_HAIL_WORDS + 4 * i, hdr->hail.word[i]);
+    bytes[OFFSET_HAIL_OP] = hdr->hail.op;
+    bytes[OFFSET_HAIL_MARKS] = hdr->hail.marks;
+    put16(bytes + OFFSET_HAIL_NUMBER, hdr->hail.number);
+    *size = GW_WIRE_HAIL_SIZE;
     return 0;
 }
 
 /* Writes what follows the common header, and its size; returns flags. NULL: nothing follows. */
 static uint8_t (*const encoders[GW_WIRE_KINDS])(const struct gw_wire_hdr *hdr, uint8_t *bytes,
                                                 uint32_t *size) = {
-    [GW_WIRE_DATA] = data_encode,     [GW_WIRE_ACK] = answer_encode,
-    [GW_WIRE_NACK] = answer_encode,   [GW_WIRE_GRAD] = agg_encode,
-    [GW_WIRE_PARAM] = agg_encode,     [GW_WIRE_JOB] = job_encode,
-    [GW_WIRE_PAUSE] = pause_encode,   [GW_WIRE_NOTICE] = notice_encode,
-    [GW_WIRE_SIGNAL] = signal_encode,
+    [GW_WIRE_DATA] = data_encode,   [GW_WIRE_ACK] = answer_encode,
+    [GW_WIRE_NACK] = answer_encode, [GW_WIRE_GRAD] = agg_encode,
+    [GW_WIRE_PARAM] = agg_encode,   [GW_WIRE_JOB] = job_encode,
+    [GW_WIRE_PAUSE] = pause_encode, [GW_WIRE_NOTICE] = notice_encode,
+    [GW_WIRE_HAIL] = hail_encode,
 };
 
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)

@@ -177,7 +177,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
             case GW_PKT_NOTICE:
                 gw_announce_input(ep, pkt, now);
                 continue;
-            case GW_PKT_SIGNAL:
+            case GW_PKT_HAIL:
                 gw_blast_input(ep, pkt, now);
                 continue;
             default:

@@ -61,7 +61,7 @@ struct gw_endpoint {
     uint32_t blast_rx_free;   /* chain through list_next */
     uint32_t blast_done_head; /* done and failed ones, oldest first */
     uint32_t blast_done_tail;
-    gw_time blast_lag;     /* how far data came behind signals lately, at the worst */
+    gw_time blast_lag;     /* how far data came behind hails lately, at the worst */
     struct gw_heap timers; /* ids: tx flows, rx flows, apps, ports, credit, announcers, blasts:
                               sent, received */
     struct gw_prng prng;

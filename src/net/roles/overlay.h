@@ -80,7 +80,7 @@ int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
                          struct gw_transport *transport, char *error);
 
 /*
- * The same for calls that may lose a part, which are blasts. Their signals are answered at once, so
+ * The same for calls that may lose a part, which are blasts. Their hails are answered at once, so
  * they are sent again soon: a needless copy costs one small packet, a late one a call.
  */
 int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error);
