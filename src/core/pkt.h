@@ -24,8 +24,8 @@
 #define GW_BUF_NONE UINT32_MAX
 
 /*
- * If you add a kind: number and layout in wire/wire.h, its size and flags in wire/wire.c, fields in
- * core/codec.c, and a case in the input of who takes it: the endpoint (host/endpoint.c), or the
+ * If you add a kind: number and layout in wire/wire.h, and what is listed there; fields in
+ * core/codec.c; and a case in the input of who takes it: the endpoint (host/endpoint.c), or the
  * switch and the host's cost in the simulator (sim/host_cost.c) if it ends at a link.
  */
 enum gw_pkt_kind {

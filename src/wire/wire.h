@@ -185,7 +185,8 @@ enum {
     GW_WIRE_BOUND_ONE = 200, /* the bound that means all */
 };
 
-/* If you add a kind: give it a layout above, a size in wire.c, and a case in core/codec.c. */
+/* If you add a kind: give it a layout above, its places and flags in wire_impl.h, a size and a
+ * reader in wire.c, a writer in wire_encode.c, and a case in core/codec.c. */
 enum gw_wire_kind {
     GW_WIRE_DATA = 0,
     GW_WIRE_ACK = 1,
