@@ -87,6 +87,7 @@ struct gw_server_stats {
     uint64_t lacking;    /* results that lack workers */
     uint64_t left_out;   /* workers that they lack, together */
     uint64_t probes;     /* requests for all that switches hold, after `patience` */
+    uint64_t invited;    /* requests to a late worker, for all that it has and lacks */
     uint64_t bytes;      /* received, on the wire */
 };
 

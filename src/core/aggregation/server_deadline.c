@@ -204,47 +204,83 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
     return positions;
 }
 
+/* Asks each of them alone for all it has out, and for what it lacks (worker.c, take_span()). */
+static void invite(struct gw_server *server, const struct gw_rank_set *set)
+{
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++) {
+        server->stats.invited++;
+        gw_server_order(server, server->expected, server->addresses[rank],
+                        GW_AGG_REQUEST | GW_AGG_SPAN | GW_AGG_UNICAST);
+    }
+}
+
 /*
- * Asks for what switches hold, one worker below each that is neither late nor silent. These are
- * asked, too: what they send after a part was taken out of a switch would be alone there.
+ * Who is missing from some of so many fragments from `expected` on, as far as the server sees, and
+ * up to which of them somebody is who is not late.
+ */
+static struct gw_rank_set lacking_of(const struct gw_server *server, uint32_t span, uint32_t *end)
+{
+    struct gw_rank_set lacking = {0};
+    *end = 0;
+    for (uint32_t i = 0; i < span; i++) {
+        const struct gw_fragment *fragment = gw_server_fragment(server, server->expected + i);
+        bool is_known =
+            fragment->state != GW_FRAGMENT_EMPTY && fragment->seq == server->expected + i;
+        if (is_known && fragment->state == GW_FRAGMENT_DONE)
+            continue;
+        struct gw_rank_set missing =
+            is_known ? missing_of(server, fragment) : server->contributors.everybody;
+        gw_rank_set_join(&lacking, &missing);
+        if (!gw_rank_set_is_within(&missing, &server->deadline.late))
+            *end = i + 1;
+    }
+    return lacking;
+}
+
+/*
+ * Asks for what switches hold, one worker below each that is neither late nor silent, and of which
+ * something is missing. Those who are late or silent are asked, too: what they send after a part
+ * was taken out of a switch would be alone there.
  */
 static void probe(struct gw_server *server, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
-    uint32_t span = span_of(server);
+    uint32_t span = span_of(server), end = 0;
     if (server->open && span < deadline->known - server->expected + 1)
         span = deadline->known - server->expected + 1;
-    if (span == 0 || span > server->positions)
+    if (span > server->positions)
         return;
+    struct gw_rank_set lacking = lacking_of(server, span, &end);
     deadline->asked_at = now;
-    if (server->levels == 0)
+    invite(server, &deadline->late);
+    if (end == 0 || server->levels == 0)
         return; /* no switch holds anything */
-    struct gw_rank_set except = deadline->late;
+    struct gw_rank_set except = server->contributors.everybody;
+    gw_rank_set_remove(&except, &lacking);
+    gw_rank_set_join(&except, &deadline->late);
     gw_rank_set_join(&except, &deadline->silent);
     struct gw_rank_set chosen = {0};
     uint32_t positions = gw_contributors_missing(&server->contributors, &except, &chosen);
-    gw_rank_set_join(&deadline->silent, &chosen);
     if (gw_rank_set_is_empty(&chosen))
         gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
-    ask(server, positions | positions_of(server, &except), span);
+    positions |= positions_of(server, &deadline->silent);
+    gw_rank_set_join(&deadline->silent, &chosen);
+    ask(server, positions | positions_of(server, &deadline->late), end);
 }
 
 /*
  * Some who were late are heard of. What they have sent of fragments that others wait for is alone
- * in switches, and would stay there.
+ * in switches, and would stay there; and they lack results.
  */
 static void come_back(struct gw_server *server, const struct gw_rank_set *from)
 {
     struct gw_deadline *deadline = &server->deadline;
-    struct gw_rank_set back = deadline->late;
-    gw_rank_set_remove(&back, from);
-    gw_rank_set_remove(&deadline->late, &back);
-    uint32_t positions = positions_of(server, &deadline->late);
+    struct gw_rank_set away = deadline->late;
+    gw_rank_set_remove(&away, from);
+    gw_rank_set_remove(&deadline->late, &away);
+    invite(server, &deadline->late);
     deadline->was_late = deadline->late;
-    deadline->late = back;
-    uint32_t span = deadline->known - server->expected + 1;
-    if (server->open && server->levels > 0 && span > 0 && span <= server->positions)
-        ask(server, positions, span);
+    deadline->late = away;
 }
 
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
