@@ -155,6 +155,7 @@ static void add_partial(struct gw_server *server, struct gw_fragment *fragment,
         kernels->add_wide(sum, gw_buf_bytes(gw_server_bufs(server), pkt->buf), fragment->values);
     }
     server->stats.partial++;
+    server->added++;
     gw_rank_set_join(&fragment->set, from);
     if (is_last)
         publish(server, fragment, buf);
@@ -274,13 +275,15 @@ static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)app;
     bool was_idle = server->open == 0;
-    uint64_t results = server->stats.results;
+    uint64_t results = server->stats.results, added = server->added;
     server_gradient(server, pkt);
-    if (was_idle || server->stats.results != results) {
+    bool has_result = server->stats.results != results;
+    if (was_idle || has_result) {
         server->progress_at = now;
         server->rounds = 0;
-        gw_server_deadline_restart(server, server->stats.results != results, now);
     }
+    if (was_idle || has_result || server->added != added)
+        gw_server_deadline_restart(server, has_result, now);
     gw_server_arm_quiet(server);
     gw_server_deadline_arm(server);
     gw_pkt_release(app->pool, pkt);

@@ -58,7 +58,7 @@ struct gw_deadline {
     uint32_t span;               /* and for how many fragments */
     gw_time asked_at;            /* GW_TIME_NEVER: since the last result nobody was */
     gw_time trip;                /* from a request to the first answer; 0: not known yet */
-    gw_time since;               /* last result or round, or when the first of `open` began */
+    gw_time since;               /* last result, contribution that was new, or round */
     uint8_t rounds;              /* since the last result */
     bool is_wanted;              /* the last gradient was of a call with a bound */
 };
@@ -87,6 +87,7 @@ struct gw_server {
     uint32_t expected;   /* first fragment without result */
     uint32_t open;       /* fragments begun and not done */
     uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
+    uint64_t added;      /* packets of which something was new, but for complete sums */
     uint8_t rounds;      /* of requests since the last result */
     gw_time progress_at; /* last result or round, or when the first of `open` began */
     struct gw_overflow_rate overflow_rate;
@@ -161,7 +162,7 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
 /* A gradient with values of `from` has come, for a fragment that may be done by now. */
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
                               const struct gw_rank_set *from);
-/* There is a result, or the first of `open` has begun. */
+/* There is a result, or something else that is new. */
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now);
 void gw_server_deadline_arm(struct gw_server *server);
 void gw_server_deadline_expire(struct gw_server *server, gw_time now);
