@@ -213,15 +213,16 @@ static bool is_from_worker(const struct gw_server *server, const struct gw_rank_
 
 /* A packet for a finished fragment: its worker may have missed the result. */
 static void answer(struct gw_server *server, const struct gw_fragment *fragment,
-                   const struct gw_pkt *pkt)
+                   const struct gw_pkt *pkt, const struct gw_rank_set *from, gw_time now)
 {
     if (!(pkt->agg_flags & GW_AGG_RESEND))
         return;
     server->stats.answered++;
     gw_server_order(server, fragment->seq, pkt->src, GW_AGG_UNICAST);
+    gw_server_deadline_answered(server, fragment, from, now);
 }
 
-static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
+static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_rank_set from;
     server->stats.received++;
@@ -243,7 +244,7 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
         return;
     }
     if (fragment->state == GW_FRAGMENT_DONE) {
-        answer(server, fragment, pkt);
+        answer(server, fragment, pkt, &from, now);
         return;
     }
     /* The last link's queue marks the packet itself: no switch has seen that. */
@@ -268,7 +269,7 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
                         GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST);
     else
         add_integers(server, fragment, pkt, &from);
-    gw_server_deadline_heard(server, fragment, &from);
+    gw_server_deadline_heard(server, fragment, &from, pkt->agg_flags & GW_AGG_RESEND, now);
 }
 
 static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
@@ -276,7 +277,7 @@ static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
     struct gw_server *server = (struct gw_server *)app;
     bool was_idle = server->open == 0;
     uint64_t results = server->stats.results, added = server->added;
-    server_gradient(server, pkt);
+    server_gradient(server, pkt, now);
     bool has_result = server->stats.results != results;
     if (was_idle || has_result) {
         server->progress_at = now;
@@ -341,6 +342,8 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     void *books = gw_arena_take(arena, cfg->patience ? gw_left_out_size(cfg->world) : 0);
     server->deadline.heard =
         gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.heard) : 0);
+    server->deadline.crawls =
+        gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.crawls) : 0);
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
     if (!arena->base)
         return;

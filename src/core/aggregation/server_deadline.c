@@ -22,6 +22,8 @@
 
 enum {
     PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
+    CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
+    CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
 };
 
 /* Newest fragment with values of a worker. */
@@ -47,7 +49,7 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
     gw_rank_set_clear(&deadline->was_late);
     deadline->heard_all = epoch->first_seq - 1;
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
-        deadline->heard[rank] = deadline->heard_all;
+        deadline->heard[rank] = deadline->heard_all, deadline->crawls[rank].count = 0;
     deadline->fresh_from = epoch->first_seq + (epoch->is_fresh ? 0 : server->kept);
     deadline->known = epoch->first_seq - 1;
     deadline->known_key = 0;
@@ -283,8 +285,35 @@ static void come_back(struct gw_server *server, const struct gw_rank_set *from)
     deadline->late = away;
 }
 
+/* Notes a fragment that was sent again; whether all behind it had better be, too. */
+static bool is_crawling(const struct gw_server *server, struct gw_crawl *crawl, uint32_t seq,
+                        gw_time now)
+{
+    const struct gw_deadline *deadline = &server->deadline;
+    if (seq + 1 == crawl->next)
+        return false; /* the same once more */
+    gw_time trip = deadline->trip ? deadline->trip : server->cfg.patience;
+    bool is_step = seq == crawl->next && now - crawl->at >= trip / 2;
+    crawl->count = is_step ? (uint8_t)(crawl->count % CRAWL_AGAIN + 1) : 1;
+    crawl->next = seq + 1;
+    crawl->at = now;
+    return crawl->count == CRAWL_MIN;
+}
+
+void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragment *fragment,
+                                 const struct gw_rank_set *from, gw_time now)
+{
+    uint32_t rank = gw_rank_set_next(from, 0);
+    struct gw_rank_set one = {0};
+    if (!server->cfg.patience || fragment->bound == 0 ||
+        !is_crawling(server, &server->deadline.crawls[rank], fragment->seq, now))
+        return;
+    gw_rank_set_add(&one, rank);
+    invite(server, &one);
+}
+
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
-                              const struct gw_rank_set *from)
+                              const struct gw_rank_set *from, bool is_resent, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
     if (!server->cfg.patience)
@@ -307,6 +336,9 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
         deadline->known = seq;
         deadline->known_key = fragment->key;
     }
+    if (is_resent && fragment->state == GW_FRAGMENT_DONE && fragment->bound > 0 &&
+        is_crawling(server, &deadline->crawl, seq, now))
+        probe(server, now);
     if (!is_candidate(server, fragment) || gw_rank_set_is_empty(&deadline->late))
         return;
     struct gw_rank_set missing = missing_of(server, fragment);

@@ -42,6 +42,13 @@ struct gw_fragment {
     struct gw_rank_set set;
 };
 
+/* One fragment after the other is sent again: a gap that costs a round trip for each. */
+struct gw_crawl {
+    uint32_t next; /* fragment that would be one more of it */
+    uint8_t count;
+    gw_time at;
+};
+
 /* When to do without stragglers; see server_deadline.c. */
 struct gw_deadline {
     struct gw_left_out books;
@@ -50,6 +57,8 @@ struct gw_deadline {
     struct gw_rank_set silent;   /* asked for what their switches hold, and not heard of since */
     uint32_t *heard;             /* by rank: newest fragment with its values, less what `heard_all`
                                     says */
+    struct gw_crawl *crawls;     /* by rank: results that it asked for */
+    struct gw_crawl crawl;       /* fragments that were held up and then complete */
     uint32_t heard_all;          /* newest fragment with everybody's */
     uint32_t fresh_from;         /* of older fragments it is not known who was left out */
     uint32_t known;              /* newest fragment that more than half of the workers have sent */
@@ -161,7 +170,10 @@ extern const struct gw_sender_ops gw_server_sender_ops;
 void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_epoch *epoch);
 /* A gradient with values of `from` has come, for a fragment that may be done by now. */
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
-                              const struct gw_rank_set *from);
+                              const struct gw_rank_set *from, bool is_resent, gw_time now);
+/* One of these lacked the result of a fragment that is done. */
+void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragment *fragment,
+                                 const struct gw_rank_set *from, gw_time now);
 /* There is a result, or something else that is new. */
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now);
 void gw_server_deadline_arm(struct gw_server *server);

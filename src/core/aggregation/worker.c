@@ -75,7 +75,7 @@ static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *w
 static void may_lose(struct gw_worker *worker)
 {
     const struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
-    worker->out.resends_gap = worker->cfg.resend_gap || (work && work->bound > 0);
+    worker->out.resends_gap = worker->cfg.resend_gap;
     worker->out.forgives = work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
 }
 
