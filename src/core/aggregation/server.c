@@ -344,6 +344,8 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
         gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.heard) : 0);
     server->deadline.crawls =
         gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.crawls) : 0);
+    server->deadline.asked_since = gw_arena_take(
+        arena, cfg->patience ? cfg->world * sizeof(*server->deadline.asked_since) : 0);
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
     if (!arena->base)
         return;
@@ -366,6 +368,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
 {
     GW_ASSERT(cfg->world >= 1 && cfg->world <= GW_WORLD_MAX);
     GW_ASSERT(cfg->window_max >= 1 && cfg->window_max <= GW_AGG_WINDOW_MAX && cfg->retry > 0);
+    GW_ASSERT(cfg->patience <= cfg->patience_max);
     struct gw_arena arena = {.base = memory};
     struct gw_server *server = gw_arena_take(&arena, sizeof(*server));
     *server = (struct gw_server){
@@ -385,6 +388,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
     if (cfg->hdr)
         server->app.hdr = cfg->hdr;
     server_carve(server, cfg, &arena);
+    gw_patience_init(&server->deadline.patience, cfg->patience, cfg->patience_max);
     for (uint32_t i = 0; i < server->kept; i++)
         server->fragments[i] = (struct gw_fragment){.buf = GW_BUF_NONE, .raw = GW_FRAGMENT_NO_ROW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)

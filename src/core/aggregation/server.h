@@ -54,6 +54,7 @@ struct gw_server_cfg {
                               published */
     gw_time patience;      /* without a result, in calls with a bound: ask for what switches hold,
                               then complete without those that are missing; 0: never */
+    gw_time patience_max;  /* between the two it follows what is measured (patience.h) */
     int scale_exponent;    /* as the workers' */
     bool agrees_exponents; /* dynamic scaling, while more than 0.1 % of the fragments overflow */
     bool proactive;        /* as the workers': counts what that makes raw for nothing */

@@ -33,6 +33,16 @@ static uint32_t heard_of(const struct gw_deadline *deadline, uint32_t rank)
     return (int32_t)(deadline->heard_all - heard) > 0 ? deadline->heard_all : heard;
 }
 
+/* From a request to the answer: at most the patience, and no less than half of the least. */
+static gw_time trip_of(const struct gw_server *server)
+{
+    gw_time patience = gw_patience_of(&server->deadline.patience);
+    gw_time least = server->deadline.patience.least / 2, trip = server->deadline.trip;
+    if (trip == 0 || trip > patience)
+        return patience;
+    return trip > least ? trip : least;
+}
+
 static bool is_majority(const struct gw_server *server, const struct gw_rank_set *set)
 {
     return 2 * gw_rank_set_count(set) > server->cfg.world;
@@ -56,13 +66,13 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
     deadline->asked_at = GW_TIME_NEVER;
     deadline->rounds = 0;
     deadline->is_wanted = false;
+    gw_rank_set_clear(&deadline->asked);
+    deadline->result_at = GW_TIME_NEVER;
 }
 
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
-    if (deadline->asked_at != GW_TIME_NEVER && server->levels > 0)
-        deadline->trip = now - deadline->asked_at;
     deadline->since = now;
     deadline->rounds = 0;
     if (has_result)
@@ -133,6 +143,7 @@ static void finish_without(struct gw_server *server, struct gw_fragment *fragmen
     if (!are_near(server, missing, fragment->seq) ||
         !gw_left_out_add(&server->deadline.books, &item))
         return;
+    server->deadline.result_at = GW_TIME_NEVER;
     if (fragment->state == GW_FRAGMENT_RAW)
         gw_server_raw_finish(server, fragment);
     else
@@ -189,6 +200,36 @@ static uint32_t span_of(const struct gw_server *server)
     return span > least ? (uint32_t)span : least;
 }
 
+/* They are asked for something; since when says what came first. */
+static void note_asked(struct gw_server *server, const struct gw_rank_set *set, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++)
+        if (!gw_rank_set_has(&deadline->asked, rank))
+            deadline->asked_since[rank] = now;
+    gw_rank_set_join(&deadline->asked, set);
+}
+
+/*
+ * Some of these have answered: that tells how long to wait for others. But not if they were the
+ * last who were late, too: one straggler is nothing usual.
+ */
+static void note_answers(struct gw_server *server, const struct gw_rank_set *from, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++) {
+        bool is_late = gw_rank_set_has(&deadline->late, rank);
+        if (!gw_rank_set_has(&deadline->asked, rank) ||
+            (is_late && gw_rank_set_has(&deadline->was_late, rank)))
+            continue;
+        gw_time waited = now - deadline->asked_since[rank];
+        gw_patience_note(&deadline->patience, waited);
+        if (!is_late)
+            deadline->trip = waited;
+    }
+    gw_rank_set_remove(&deadline->asked, from);
+}
+
 /* Asks these positions, and tells all, to send so many fragments from `expected` on again. */
 static void ask(struct gw_server *server, uint32_t positions, uint32_t span)
 {
@@ -207,8 +248,9 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
 }
 
 /* Asks each of them alone for all it has out, and for what it lacks (worker.c, take_span()). */
-static void invite(struct gw_server *server, const struct gw_rank_set *set)
+static void invite(struct gw_server *server, const struct gw_rank_set *set, gw_time now)
 {
+    note_asked(server, set, now);
     for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++) {
         server->stats.invited++;
         gw_server_order(server, server->expected, server->addresses[rank],
@@ -254,7 +296,7 @@ static void probe(struct gw_server *server, gw_time now)
         return;
     struct gw_rank_set lacking = lacking_of(server, span, &end);
     deadline->asked_at = now;
-    invite(server, &deadline->late);
+    invite(server, &deadline->late, now);
     if (end == 0 || server->levels == 0)
         return; /* no switch holds anything */
     struct gw_rank_set except = server->contributors.everybody;
@@ -267,6 +309,7 @@ static void probe(struct gw_server *server, gw_time now)
         gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
     positions |= positions_of(server, &deadline->silent);
     gw_rank_set_join(&deadline->silent, &chosen);
+    note_asked(server, &chosen, now);
     ask(server, positions | positions_of(server, &deadline->late), end);
 }
 
@@ -274,13 +317,13 @@ static void probe(struct gw_server *server, gw_time now)
  * Some who were late are heard of. What they have sent of fragments that others wait for is alone
  * in switches, and would stay there; and they lack results.
  */
-static void come_back(struct gw_server *server, const struct gw_rank_set *from)
+static void come_back(struct gw_server *server, const struct gw_rank_set *from, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
     struct gw_rank_set away = deadline->late;
     gw_rank_set_remove(&away, from);
     gw_rank_set_remove(&deadline->late, &away);
-    invite(server, &deadline->late);
+    invite(server, &deadline->late, now);
     deadline->was_late = deadline->late;
     deadline->late = away;
 }
@@ -289,11 +332,9 @@ static void come_back(struct gw_server *server, const struct gw_rank_set *from)
 static bool is_crawling(const struct gw_server *server, struct gw_crawl *crawl, uint32_t seq,
                         gw_time now)
 {
-    const struct gw_deadline *deadline = &server->deadline;
     if (seq + 1 == crawl->next)
         return false; /* the same once more */
-    gw_time trip = deadline->trip ? deadline->trip : server->cfg.patience;
-    bool is_step = seq == crawl->next && now - crawl->at >= trip / 2;
+    bool is_step = seq == crawl->next && now - crawl->at >= trip_of(server) / 2;
     crawl->count = is_step ? (uint8_t)(crawl->count % CRAWL_AGAIN + 1) : 1;
     crawl->next = seq + 1;
     crawl->at = now;
@@ -309,7 +350,18 @@ void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragm
         !is_crawling(server, &server->deadline.crawls[rank], fragment->seq, now))
         return;
     gw_rank_set_add(&one, rank);
-    invite(server, &one);
+    invite(server, &one, now);
+}
+
+/* A result that was not asked for tells how long one usually has to wait. */
+static void note_result(struct gw_server *server, const struct gw_fragment *fragment, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    bool is_next = deadline->result_at != GW_TIME_NEVER && deadline->result_key == fragment->key;
+    if (is_next && deadline->asked_at == GW_TIME_NEVER)
+        gw_patience_result(&deadline->patience, now - deadline->result_at, server->positions);
+    deadline->result_at = now;
+    deadline->result_key = fragment->key;
 }
 
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
@@ -320,8 +372,10 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
         return;
     uint32_t seq = fragment->seq;
     deadline->is_wanted = fragment->bound > 0;
+    if (is_resent && gw_rank_set_overlaps(&deadline->asked, from))
+        note_answers(server, from, now);
     if (gw_rank_set_overlaps(&deadline->late, from))
-        come_back(server, from);
+        come_back(server, from, now);
     gw_rank_set_remove(&deadline->silent, from);
     if (gw_rank_set_equals(from, &server->contributors.everybody)) {
         if ((int32_t)(seq - deadline->heard_all) > 0)
@@ -336,6 +390,8 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
         deadline->known = seq;
         deadline->known_key = fragment->key;
     }
+    if (fragment->state == GW_FRAGMENT_DONE)
+        note_result(server, fragment, now);
     if (is_resent && fragment->state == GW_FRAGMENT_DONE && fragment->bound > 0 &&
         is_crawling(server, &deadline->crawl, seq, now))
         probe(server, now);
@@ -354,10 +410,9 @@ static gw_time wait_of(const struct gw_server *server)
 {
     const struct gw_deadline *deadline = &server->deadline;
     bool is_first = deadline->asked_at == GW_TIME_NEVER && deadline->rounds == 0;
-    if (is_first && deadline->trip > 0 && deadline->trip < server->cfg.patience &&
-        !gw_rank_set_is_empty(&deadline->late))
-        return deadline->trip;
-    return server->cfg.patience << (deadline->rounds ? deadline->rounds - 1 : 0);
+    if (is_first && !gw_rank_set_is_empty(&deadline->late))
+        return trip_of(server);
+    return gw_patience_of(&deadline->patience) << (deadline->rounds ? deadline->rounds - 1 : 0);
 }
 
 void gw_server_deadline_arm(struct gw_server *server)

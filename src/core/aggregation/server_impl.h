@@ -12,6 +12,7 @@
 
 #include "core/aggregation/left_out.h"
 #include "core/aggregation/order_queue.h"
+#include "core/aggregation/patience.h"
 #include "core/aggregation/scaling.h"
 #include "core/aggregation/server.h"
 #include "core/host/app.h"
@@ -52,6 +53,11 @@ struct gw_crawl {
 /* When to do without stragglers; see server_deadline.c. */
 struct gw_deadline {
     struct gw_left_out books;
+    struct gw_patience patience;
+    struct gw_rank_set asked;    /* for anything, and did not answer since */
+    gw_time *asked_since;        /* by rank, of those */
+    gw_time result_at;           /* the last; GW_TIME_NEVER: it lacked workers, or there is none */
+    uint32_t result_key;         /* of its call */
     struct gw_rank_set late;     /* missing after a deadline, and not heard of since */
     struct gw_rank_set was_late; /* the last of them that were heard of */
     struct gw_rank_set silent;   /* asked for what their switches hold, and not heard of since */
@@ -66,7 +72,7 @@ struct gw_deadline {
     uint32_t positions;          /* who is asked */
     uint32_t span;               /* and for how many fragments */
     gw_time asked_at;            /* GW_TIME_NEVER: since the last result nobody was */
-    gw_time trip;                /* from a request to the first answer; 0: not known yet */
+    gw_time trip;                /* from a request to an answer; 0: not known yet */
     gw_time since;               /* last result, contribution that was new, or round */
     uint8_t rounds;              /* since the last result */
     bool is_wanted;              /* the last gradient was of a call with a bound */
