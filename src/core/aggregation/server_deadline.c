@@ -22,6 +22,7 @@
 
 enum {
     PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
+    TRIP_GAIN = 16,             /* how slowly a longer way to an answer counts */
     CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
     CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
 };
@@ -218,14 +219,16 @@ static void note_answers(struct gw_server *server, const struct gw_rank_set *fro
 {
     struct gw_deadline *deadline = &server->deadline;
     for (uint32_t rank = 0; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++) {
-        bool is_late = gw_rank_set_has(&deadline->late, rank);
-        if (!gw_rank_set_has(&deadline->asked, rank) ||
-            (is_late && gw_rank_set_has(&deadline->was_late, rank)))
+        bool is_straggler =
+            gw_rank_set_has(&deadline->late, rank) && gw_rank_set_has(&deadline->was_late, rank);
+        if (!gw_rank_set_has(&deadline->asked, rank) || is_straggler)
             continue;
         gw_time waited = now - deadline->asked_since[rank];
         gw_patience_note(&deadline->patience, waited);
-        if (!is_late)
+        if (deadline->trip == 0 || waited < deadline->trip)
             deadline->trip = waited;
+        else
+            deadline->trip += (waited - deadline->trip) / TRIP_GAIN;
     }
     gw_rank_set_remove(&deadline->asked, from);
 }
