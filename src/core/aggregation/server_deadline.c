@@ -211,17 +211,22 @@ static void note_asked(struct gw_server *server, const struct gw_rank_set *set, 
     gw_rank_set_join(&deadline->asked, set);
 }
 
+/* Whether nobody else was late before this one. */
+static bool is_alone_late(const struct gw_deadline *deadline, uint32_t rank)
+{
+    return gw_rank_set_has(&deadline->was_late, rank) || gw_rank_set_is_empty(&deadline->was_late);
+}
+
 /*
- * Some of these have answered: that tells how long to wait for others. But not if they were the
- * last who were late, too: one straggler is nothing usual.
+ * Some of these have answered: that tells how long to wait for others. Of who was late it counts
+ * only if the last who was late was another: one straggler is nothing usual.
  */
 static void note_answers(struct gw_server *server, const struct gw_rank_set *from, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
     for (uint32_t rank = 0; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++) {
-        bool is_straggler =
-            gw_rank_set_has(&deadline->late, rank) && gw_rank_set_has(&deadline->was_late, rank);
-        if (!gw_rank_set_has(&deadline->asked, rank) || is_straggler)
+        bool is_late = gw_rank_set_has(&deadline->late, rank);
+        if (!gw_rank_set_has(&deadline->asked, rank) || (is_late && is_alone_late(deadline, rank)))
             continue;
         gw_time waited = now - deadline->asked_since[rank];
         gw_patience_note(&deadline->patience, waited);
@@ -251,9 +256,8 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
 }
 
 /* Asks each of them alone for all it has out, and for what it lacks (worker.c, take_span()). */
-static void invite(struct gw_server *server, const struct gw_rank_set *set, gw_time now)
+static void invite(struct gw_server *server, const struct gw_rank_set *set)
 {
-    note_asked(server, set, now);
     for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++) {
         server->stats.invited++;
         gw_server_order(server, server->expected, server->addresses[rank],
@@ -299,7 +303,8 @@ static void probe(struct gw_server *server, gw_time now)
         return;
     struct gw_rank_set lacking = lacking_of(server, span, &end);
     deadline->asked_at = now;
-    invite(server, &deadline->late, now);
+    note_asked(server, &deadline->late, now);
+    invite(server, &deadline->late);
     if (end == 0 || server->levels == 0)
         return; /* no switch holds anything */
     struct gw_rank_set except = server->contributors.everybody;
@@ -320,13 +325,13 @@ static void probe(struct gw_server *server, gw_time now)
  * Some who were late are heard of. What they have sent of fragments that others wait for is alone
  * in switches, and would stay there; and they lack results.
  */
-static void come_back(struct gw_server *server, const struct gw_rank_set *from, gw_time now)
+static void come_back(struct gw_server *server, const struct gw_rank_set *from)
 {
     struct gw_deadline *deadline = &server->deadline;
     struct gw_rank_set away = deadline->late;
     gw_rank_set_remove(&away, from);
     gw_rank_set_remove(&deadline->late, &away);
-    invite(server, &deadline->late, now);
+    invite(server, &deadline->late);
     deadline->was_late = deadline->late;
     deadline->late = away;
 }
@@ -353,7 +358,7 @@ void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragm
         !is_crawling(server, &server->deadline.crawls[rank], fragment->seq, now))
         return;
     gw_rank_set_add(&one, rank);
-    invite(server, &one, now);
+    invite(server, &one);
 }
 
 /* A result that was not asked for tells how long one usually has to wait. */
@@ -375,10 +380,11 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
         return;
     uint32_t seq = fragment->seq;
     deadline->is_wanted = fragment->bound > 0;
-    if (is_resent && gw_rank_set_overlaps(&deadline->asked, from))
+    bool is_back = gw_rank_set_overlaps(&deadline->late, from);
+    if ((is_resent || is_back) && gw_rank_set_overlaps(&deadline->asked, from))
         note_answers(server, from, now);
-    if (gw_rank_set_overlaps(&deadline->late, from))
-        come_back(server, from, now);
+    if (is_back)
+        come_back(server, from);
     gw_rank_set_remove(&deadline->silent, from);
     if (gw_rank_set_equals(from, &server->contributors.everybody)) {
         if ((int32_t)(seq - deadline->heard_all) > 0)
