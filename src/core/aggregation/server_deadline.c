@@ -266,21 +266,22 @@ static void invite(struct gw_server *server, const struct gw_rank_set *set)
 }
 
 /*
- * Who is missing from some of so many fragments from `expected` on, as far as the server sees, and
- * up to which of them somebody is who is not late.
+ * Who is missing, as far as the server sees, from what has begun here, and from the first `span`
+ * fragments; and up to which of them somebody is who is not late. What has begun here has left a
+ * switch, so the rest cannot become complete there.
  */
 static struct gw_rank_set lacking_of(const struct gw_server *server, uint32_t span, uint32_t *end)
 {
     struct gw_rank_set lacking = {0};
     *end = 0;
-    for (uint32_t i = 0; i < span; i++) {
+    for (uint32_t i = 0; i < server->positions; i++) {
         const struct gw_fragment *fragment = gw_server_fragment(server, server->expected + i);
-        bool is_known =
+        bool is_here =
             fragment->state != GW_FRAGMENT_EMPTY && fragment->seq == server->expected + i;
-        if (is_known && fragment->state == GW_FRAGMENT_DONE)
+        if (is_here ? fragment->state == GW_FRAGMENT_DONE : i >= span)
             continue;
         struct gw_rank_set missing =
-            is_known ? missing_of(server, fragment) : server->contributors.everybody;
+            is_here ? missing_of(server, fragment) : server->contributors.everybody;
         gw_rank_set_join(&lacking, &missing);
         if (!gw_rank_set_is_within(&missing, &server->deadline.late))
             *end = i + 1;
