@@ -17,8 +17,9 @@ void gw_patience_init(struct gw_patience *patience, gw_time least, gw_time most)
 
 void gw_patience_note(struct gw_patience *patience, gw_time waited)
 {
-    if (waited > patience->most)
-        waited = patience->most;
+    gw_time most = 2 * gw_patience_of(patience);
+    if (waited > most)
+        waited = most;
     if (waited == 0)
         waited = 1;
     if (patience->mean == 0) {

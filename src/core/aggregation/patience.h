@@ -4,7 +4,8 @@
  * times the deviation, as for timeouts (RFC 6298, section 2).
  *
  * It begins with the most, and is always from `least` to `most`; where they are equal nothing is
- * measured. Invariant: what one waiting adds is at most that of the most, whatever it was.
+ * measured. However long one waiting was, it counts as twice the patience at most: what is usual
+ * grows with several of them.
  */
 #ifndef GW_CORE_PATIENCE_H
 #define GW_CORE_PATIENCE_H
