@@ -201,25 +201,33 @@ static void add_integers(struct gw_server *server, struct gw_fragment *fragment,
         add_partial(server, fragment, pkt, from);
 }
 
-/* True when the packet was sent by a worker whose values it claims to carry. */
-static bool is_from_worker(const struct gw_server *server, const struct gw_rank_set *from,
-                           uint32_t address)
+/* The worker who sent the packet, of those whose values it claims to carry, or GW_RANK_NONE. */
+static uint32_t sender_of(const struct gw_server *server, const struct gw_rank_set *from,
+                          uint32_t address)
 {
-    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
-        if (gw_rank_set_has(from, rank) && server->addresses[rank] == address)
-            return true;
-    return false;
+    uint32_t rank = 0;
+    for (; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++)
+        if (server->addresses[rank] == address)
+            return rank;
+    return GW_RANK_NONE;
 }
 
 /* A packet for a finished fragment: its worker may have missed the result. */
 static void answer(struct gw_server *server, const struct gw_fragment *fragment,
-                   const struct gw_pkt *pkt, const struct gw_rank_set *from, gw_time now)
+                   const struct gw_pkt *pkt, uint32_t rank, gw_time now)
 {
     if (!(pkt->agg_flags & GW_AGG_RESEND))
         return;
     server->stats.answered++;
     gw_server_order(server, fragment->seq, pkt->src, GW_AGG_UNICAST);
-    gw_server_deadline_answered(server, fragment, from, now);
+    gw_server_deadline_answered(server, fragment, rank, now);
+}
+
+/* Whether a packet is none that gives a result back, or one of a fragment that an epoch before may
+ * have completed. Else a worker could complete what it likes, without the others. */
+static bool may_be_final(const struct gw_server *server, const struct gw_pkt *pkt)
+{
+    return !(pkt->agg_flags & GW_AGG_FINAL) || (int32_t)(server->finals_end - pkt->seq) > 0;
 }
 
 static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
@@ -229,8 +237,8 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     server->stats.bytes += pkt->q.size;
     struct gw_fragment *fragment = NULL;
     uint32_t lacks = take_lacks(server, pkt);
-    if (!server->is_stopped && pkt->epoch == server->epoch &&
-        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && lacks < server->cfg.world &&
+    if (!server->is_stopped && pkt->epoch == server->epoch && may_be_final(server, pkt) &&
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && gw_agg_may_lack(lacks, server->cfg.world) &&
         gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
@@ -239,12 +247,13 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     }
     bool is_for_reply = fragment->state == GW_FRAGMENT_DONE || pkt->agg_flags & GW_AGG_FINAL ||
                         (fragment->state == GW_FRAGMENT_RAW && !(pkt->agg_flags & GW_AGG_RAW));
-    if (is_for_reply && !is_from_worker(server, &from, pkt->src)) {
+    uint32_t sender = is_for_reply ? sender_of(server, &from, pkt->src) : GW_RANK_NONE;
+    if (is_for_reply && sender == GW_RANK_NONE) {
         server->stats.stale++; /* replies go to workers only */
         return;
     }
     if (fragment->state == GW_FRAGMENT_DONE) {
-        answer(server, fragment, pkt, &from, now);
+        answer(server, fragment, pkt, sender, now);
         return;
     }
     /* The last link's queue marks the packet itself: no switch has seen that. */
@@ -421,6 +430,7 @@ void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epo
             fragment_forget(server, fragment);
     }
     server->expected = server->overtaken = epoch->first_seq;
+    server->finals_end = epoch->first_seq + (epoch->is_fresh ? 0 : server->kept);
     server->open = 0;
     advance(server);
     gw_server_deadline_begin(server, epoch);

@@ -351,9 +351,8 @@ static bool is_crawling(const struct gw_server *server, struct gw_crawl *crawl, 
 }
 
 void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragment *fragment,
-                                 const struct gw_rank_set *from, gw_time now)
+                                 uint32_t rank, gw_time now)
 {
-    uint32_t rank = gw_rank_set_next(from, 0);
     struct gw_rank_set one = {0};
     if (!server->cfg.patience || fragment->bound == 0 ||
         !is_crawling(server, &server->deadline.crawls[rank], fragment->seq, now))

@@ -101,6 +101,7 @@ struct gw_server {
     struct gw_order_queue orders;
     uint32_t expected;   /* first fragment without result */
     uint32_t open;       /* fragments begun and not done */
+    uint32_t finals_end; /* no epoch before can have completed what is behind */
     uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
     uint64_t added;      /* packets of which something was new, but for complete sums */
     uint8_t rounds;      /* of requests since the last result */
@@ -177,9 +178,9 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
 /* A gradient with values of `from` has come, for a fragment that may be done by now. */
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
                               const struct gw_rank_set *from, bool is_resent, gw_time now);
-/* One of these lacked the result of a fragment that is done. */
+/* A worker lacked the result of a fragment that is done. */
 void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragment *fragment,
-                                 const struct gw_rank_set *from, gw_time now);
+                                 uint32_t rank, gw_time now);
 /* There is a result, or something else that is new. */
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now);
 void gw_server_deadline_arm(struct gw_server *server);
