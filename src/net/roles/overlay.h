@@ -17,14 +17,6 @@
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)  /* a switch forgets a job whose server is silent */
 
 /*
- * After so long without a result the server does without stragglers, in calls with a bound. It is
- * twice the time after which a worker sends again: who waits for the processor, or has lost a
- * packet, is no straggler. With 2 ms, on two busy cores, sums of 4 MB with a bound of 10 % took ten
- * times as long as exact ones, since what is taken out of switches comes one by one.
- */
-#define GW_OVERLAY_PATIENCE (40 * GW_MS)
-
-/*
  * What the two hosts of a path add to its round trip: an answer waits for others for up to so long,
  * and processes take their turns.
  */
