@@ -106,6 +106,10 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
         ep->stats.malformed++;
         return GW_HAIL_REFUSED;
     }
+    if (gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now)) {
+        ep->stats.stray++;
+        return GW_HAIL_NOT_READY;
+    }
     bool is_bare = pkt->hail.marks & GW_HAIL_BARE;
     struct gw_expect *posted =
         is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->hail.word[1]);
@@ -141,6 +145,8 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
 static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
 {
     uint32_t index = (uint32_t)(blast - ep->blasts_rx);
+    if (blast->memory.data)
+        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow, blast->heard_at);
     gw_egress_leave(ep, &blast->sender);
     ep->promised--;
     blast->memory = (struct gw_rx_memory){0};
