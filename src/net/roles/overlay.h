@@ -85,6 +85,13 @@ gw_time gw_overlay_report_every(const struct gw_overlay_links *links);
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
 
 /*
+ * What a rank lets leave by its port, in bits of our packets, or 0: no limit is known. All that it
+ * sends shares one link: blasts that are sent at the same time, each at line rate, would fill the
+ * queues behind its socket, in which signals cannot overtake.
+ */
+uint64_t gw_overlay_port_bps(const struct gw_overlay_links *links);
+
+/*
  * Makes the endpoint of a role. What all have in common is filled into `cfg`: port, span,
  * acknowledgements, trains and generation. Returns 0 and sets *endpoint, whose memory free()
  * releases; GW_ERR_INVALID or GW_ERR_NO_MEMORY.
