@@ -25,7 +25,7 @@
 
 #include "base/error.h"
 #include "topo/memory.h"
-#include "workload/model/queue_bursts.h"
+#include "workload/model/queue_periods.h"
 
 enum {
     GRID_MAX = 1024, /* steps of the buffer */
@@ -37,12 +37,11 @@ enum {
 /* An optimisation on its way. Positions count steps of the grid. */
 struct search {
     const struct gw_drop_port *port;
-    uint64_t unit;            /* bytes of a step */
-    double step;              /* the same in packets */
-    uint32_t steps;           /* of the buffer that can be given away */
-    double served[QUEUES];    /* what of the loads is not lost */
-    double left[QUEUES];      /* of bursts, with the thresholds (queue_bursts.h) */
-    double unlimited[QUEUES]; /* and without */
+    uint64_t unit;                        /* bytes of a step */
+    double step;                          /* the same in packets */
+    uint32_t steps;                       /* of the buffer that can be given away */
+    double served[QUEUES];                /* what of the loads is not lost */
+    struct gw_periods before[QUEUES + 1]; /* busy periods of the queues before each */
     uint32_t threshold[QUEUES], limit[QUEUES];
     double *least[QUEUES];          /* cost of a queue by its limit, then of all up to it */
     uint32_t *threshold_of[QUEUES]; /* by the queue's limit */
@@ -61,22 +60,17 @@ void gw_drop_port_load(struct gw_drop_port *port, const struct gw_model *model, 
     }
 }
 
-/* With the thresholds of the last round, or as if there were none. */
 static struct gw_drop_queue queue_of(const struct search *search, uint32_t q)
 {
     const struct gw_drop_port *port = search->port;
-    struct gw_drop_queue queue = {.own = port->loads[q], .small = port->small, .bursts = 1};
-    double left = 0, unlimited = 0;
+    struct gw_drop_queue queue = {
+        .own = port->loads[q], .small = port->small, .before = search->before[q]};
     for (uint32_t k = 0; k < q; k++) {
         queue.arrives += port->loads[k];
         queue.above += search->served[k];
-        left += search->left[k];
-        unlimited += search->unlimited[k];
     }
     for (uint32_t k = q + 1; k < port->queues; k++)
         queue.below += search->served[k];
-    if (unlimited > 0)
-        queue.bursts = left / queue.above / (unlimited / queue.arrives);
     return queue;
 }
 
@@ -106,9 +100,9 @@ static struct gw_loss losses_of(struct search *search, uint32_t q)
         gw_loss_raise(&walk, &search->maps);
     for (uint32_t l = search->threshold[q]; l < search->limit[q]; l++)
         gw_loss_raise_limit(&walk, &search->maps);
-    if (search->unlimited[q] > 0)
-        search->left[q] =
-            gw_bursts_left(&search->maps, search->threshold[q], search->limit[q], search->step);
+    if (queue.above + queue.own < 1)
+        search->before[q + 1] = gw_periods_find(&search->maps, search->threshold[q] * search->step,
+                                                search->limit[q] * search->step);
     return gw_loss_read(&walk, &search->maps);
 }
 
@@ -117,15 +111,10 @@ static void forget(struct search *search)
 {
     double above = 0;
     memcpy(search->served, search->port->loads, sizeof(search->served));
-    memset(search->unlimited, 0, sizeof(search->unlimited));
     for (uint32_t q = 0; q < search->port->queues; q++) {
-        struct gw_drop_queue queue = queue_of(search, q);
-        queue.bursts = 1;
-        above += queue.own;
-        if (queue.own <= 0 || above >= 1 || search->port->paper)
-            continue;
-        gw_loss_prepare(&search->maps, &queue, search->step);
-        search->left[q] = search->unlimited[q] = gw_bursts_unlimited(&search->maps, search->step);
+        above += search->port->loads[q];
+        search->before[q + 1] =
+            above > 0 && above < 1 ? gw_periods_of_load(above) : (struct gw_periods){0};
     }
 }
 
@@ -208,6 +197,7 @@ static void settle(struct search *search, struct gw_drop_plan *plan)
             struct gw_drop_choice *choice = &plan->queues[q];
             *choice = (struct gw_drop_choice){.threshold = search->threshold[q] * search->unit,
                                               .limit = search->limit[q] * search->unit};
+            search->before[q + 1] = search->before[q];
             if (port->loads[q] <= 0)
                 continue;
             choice->loss = losses_of(search, q);

@@ -28,23 +28,14 @@ enum {
     LOST_LARGE,
     PASSED = 3, /* that are sums of what has been passed */
     DIM = GW_LOSS_DIM,
-    KINDS = 2,
+    KINDS = GW_LOSS_KINDS,
     PARTS = 8,        /* of a packet: the step in which rates change */
     FELT = 24,        /* packets after which exp(-x) is none */
     TAYLOR_TERMS = 8, /* with lengths up to 1/8 the next one is below 1e-10 */
 };
 
+#define EQUAL   1e-6  /* moments nearer to those of an exponential time are the same */
 #define RESCALE 1e100 /* far from what overflows */
-
-/* What is taken and lost at a length. */
-struct rates {
-    double served;     /* load taken while a packet is in part sent */
-    double first;      /* load taken while all waits */
-    double small_lost; /* chances to lose a packet, while one is in part sent */
-    double large_lost;
-    double small_first; /* and while all waits */
-    double large_first;
-};
 
 /* Square root by Newton's method, of 0 to 1. */
 static double root(double x)
@@ -89,7 +80,7 @@ static void multiply(double product[DIM][DIM], double a[DIM][DIM], double b[DIM]
 
 /* How the state changes with the length. */
 static void set_slope(double slope[DIM][DIM], const struct gw_loss_maps *maps,
-                      const struct rates *rates)
+                      const struct gw_loss_rates *rates)
 {
     double sent[DIM] = {[FLOW] = 1}; /* of all densities those in which a packet is in part sent */
     memset(slope, 0, sizeof(double[DIM][DIM]));
@@ -139,13 +130,12 @@ static void exponential(double map[DIM][DIM], double slope[DIM][DIM], double len
         multiply(map, map, map);
 }
 
-/* At `over` packets above the threshold, and `beyond` above the limit; negative: below it. */
-static struct rates rates_at(const struct gw_loss_maps *maps, double over, double beyond)
+struct gw_loss_rates gw_loss_rates(const struct gw_loss_maps *maps, double over, double beyond)
 {
     double small = maps->queue.small * maps->queue.own, large = maps->queue.own - small;
     double small_taken = over > 0 ? gw_loss_decay(maps->packets * over) : 1;
     double large_taken = beyond > 0 ? gw_loss_decay(maps->packets * beyond) : 1;
-    return (struct rates){
+    return (struct gw_loss_rates){
         .served = small * small_taken + large * large_taken,
         .first = small * (over <= 0) + large * (beyond <= 0),
         .small_lost = 1 - small_taken,
@@ -163,7 +153,7 @@ static void set_near(double map[DIM][DIM], const struct gw_loss_maps *maps, doub
     uint32_t parts = (uint32_t)(step * PARTS) + 1;
     double length = step / parts;
     for (uint32_t i = 0; i < parts; i++) {
-        struct rates rates = rates_at(maps, over + (i + 0.5) * length, -1);
+        struct gw_loss_rates rates = gw_loss_rates(maps, over + (i + 0.5) * length, -1);
         set_slope(slope, maps, &rates);
         exponential(part, slope, length);
         if (i == 0)
@@ -199,7 +189,7 @@ static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, 
         tail[row][MASS + row] = 1;
     for (int i = FELT * PARTS - 1; i >= 0; i--) {
         double beyond = (i + 0.5) / PARTS;
-        struct rates rates = rates_at(maps, over + beyond, beyond);
+        struct gw_loss_rates rates = gw_loss_rates(maps, over + beyond, beyond);
         set_slope(slope, maps, &rates);
         for (int row = 0; row < PASSED; row++)
             apply(tail[row], slope, 1.0 / PARTS);
@@ -207,22 +197,31 @@ static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, 
 }
 
 /*
- * A busy period of M/M/1 with the load h has the moments 1/d, 2/d^3 and 6(1+h)/d^5 with d = 1 - h.
- * Two exponential times have them with the rates d (1 -+ r) and the chances (1 -+ r)/2, r being the
- * root of h. Here h and the unit of time are those that give the mean busy period that carries the
- * load above, and the mean time that is left of one, seen at a random time in it.
+ * Two exponential times with the chances c and the means t_1 > 1 > t_2, as parts of their common
+ * mean, have its three moments when t_1 and t_2 solve t^2 = s t - p: then the reduced moments f_n,
+ * of order n divided by n!, f_0 = f_1 = 1, follow f_(n+2) = s f_(n+1) - p f_n. No such times have
+ * moments below those of one exponential time, which is taken then.
+ *
+ * The moments are scaled to the mean period that carries the load above.
  */
 static void set_periods(struct gw_loss_maps *maps, const struct gw_drop_queue *queue)
 {
-    double above = queue->above, arrives = queue->arrives;
-    double mean = above > 0 ? above / ((1 - above) * arrives) : 1;
-    double free = arrives < 1 ? 1 - arrives : 1 - above;
-    double left = queue->bursts / (free * free);
-    double h = mean < left ? 1 - mean / left : 0, r = root(h);
+    double above = queue->above, arrives = queue->arrives, mean = queue->before.mean;
+    double f2 = 1, f3 = 1, means[KINDS] = {1, 1}, chance = 0.5;
+    if (mean > 0) {
+        f2 = queue->before.square / (2 * mean * mean);
+        f3 = queue->before.cube / (6 * mean * mean * mean);
+    }
+    if (f2 > 1 + EQUAL && f3 > f2 * f2 * (1 + EQUAL)) {
+        double s = (f3 - f2) / (f2 - 1), p = s - f2, r = root(1 - 4 * p / (s * s));
+        means[0] = s * (1 + r) / 2;
+        means[1] = p / means[0];
+        chance = (1 - means[1]) / (means[0] - means[1]);
+    }
+    mean = above > 0 ? above / ((1 - above) * arrives) : 1;
     for (int k = 0; k < KINDS; k++) {
-        double side = k == 0 ? 1 - r : 1 + r;
-        maps->chances[k] = side / 2;
-        maps->ends[k] = side / mean;
+        maps->chances[k] = k == 0 ? chance : 1 - chance;
+        maps->ends[k] = 1 / (means[k] * mean);
         maps->starts[k] = arrives * maps->chances[k];
     }
 }
@@ -234,7 +233,7 @@ void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queu
     double load = queue->above + queue->own;
     maps->packets = load < 1 ? load : 1;
     set_periods(maps, queue);
-    struct rates rates = rates_at(maps, -1, -1);
+    struct gw_loss_rates rates = gw_loss_rates(maps, -1, -1);
     set_slope(slope, maps, &rates);
     exponential(maps->both, slope, step);
     for (uint32_t i = 0; i <= GW_LOSS_NEAR; i++) {
@@ -308,24 +307,9 @@ static double tail_of(const struct gw_loss_walk *walk, const struct gw_loss_maps
     return sum;
 }
 
-double gw_loss_flow(const struct gw_loss_walk *walk)
-{
-    return walk->state[FLOW];
-}
-
-double gw_loss_below(const struct gw_loss_walk *walk)
-{
-    return walk->below + walk->state[MASS];
-}
-
-double gw_loss_above(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
-{
-    return tail_of(walk, maps, 0);
-}
-
 struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
 {
-    double total = gw_loss_below(walk) + gw_loss_above(walk, maps);
+    double total = walk->below + walk->state[MASS] + tail_of(walk, maps, 0);
     return (struct gw_loss){
         .small = (walk->state[LOST] + tail_of(walk, maps, 1)) / total,
         .large = tail_of(walk, maps, 2) / total,

@@ -1,0 +1,171 @@
+/* Busy periods of queues with thresholds; see queue_periods.h. */
+#include "workload/model/queue_periods.h"
+
+#include <stdlib.h>
+
+#include "topo/memory.h"
+
+enum {
+    KINDS = GW_LOSS_KINDS,
+    PARTS = 8,        /* of a packet: the step of the grid */
+    FELT = 24,        /* packets above the limit after which nothing is left */
+    LIMIT_MAX = 4000, /* packets: a period that gets there may as well not end */
+};
+
+#define STEP    (1.0 / PARTS)
+#define NOTHING 1e-14 /* density that does not count any more */
+
+/* At an amount of work, time spent per packet of work, while ... */
+struct node {
+    double served;       /* the queue is served */
+    double after[KINDS]; /* what goes before has its turn, and a packet is in part sent */
+    double first[KINDS]; /* the same in the period that came before all of the queue's work */
+    double beyond;       /* and all of that above this amount */
+};
+
+/* What crosses an amount of work on its way up: in all, and in a period of each kind. */
+struct crossings {
+    double all, after[KINDS], first[KINDS];
+};
+
+struct grid {
+    const struct gw_loss_maps *maps;
+    double threshold, limit;
+    struct node *starts, *spent; /* where a period is at first, and the time that it then spends */
+    uint32_t count;              /* of nodes */
+    double start[KINDS];         /* without work, in a period of this kind */
+    double empty[KINDS];         /* time spent so */
+};
+
+static void set_node(const struct grid *grid, uint32_t i, const struct gw_loss_rates *rates,
+                     const struct crossings *up)
+{
+    const struct gw_loss_maps *maps = grid->maps;
+    const struct node *starts = &grid->starts[i];
+    struct node *node = &grid->spent[i];
+    node->served = up->all + starts->beyond;
+    for (int k = 0; k < KINDS; k++) {
+        node->after[k] = (maps->starts[k] * node->served + up->after[k] + starts->after[k]) /
+                         (maps->ends[k] + rates->served);
+        node->first[k] = (up->first[k] + starts->first[k]) / (maps->ends[k] + rates->first);
+    }
+}
+
+/* What arrives at a node, off what no packet is large enough for. */
+static struct crossings slope_of(const struct node *node, const struct gw_loss_rates *rates,
+                                 const struct crossings *up)
+{
+    struct crossings slope = {.all = rates->served * node->served - up->all};
+    for (int k = 0; k < KINDS; k++) {
+        slope.all += rates->served * node->after[k] + rates->first * node->first[k];
+        slope.after[k] = rates->served * node->after[k] - up->after[k];
+        slope.first[k] = rates->first * node->first[k] - up->first[k];
+    }
+    return slope;
+}
+
+static void add(struct crossings *up, const struct crossings *slope, double length)
+{
+    up->all += slope->all * length;
+    for (int k = 0; k < KINDS; k++) {
+        up->after[k] += slope->after[k] * length;
+        up->first[k] += slope->first[k] * length;
+    }
+}
+
+/* From node i to the next, by Heun's method. */
+static void step_up(const struct grid *grid, uint32_t i, struct crossings *up)
+{
+    double x = (i + 0.5) * STEP;
+    const struct gw_loss_rates rates =
+        gw_loss_rates(grid->maps, x - grid->threshold, x - grid->limit);
+    struct crossings next = *up;
+    set_node(grid, i, &rates, up);
+    const struct crossings here = slope_of(&grid->spent[i], &rates, up);
+    add(&next, &here, STEP);
+    set_node(grid, i + 1, &rates, &next);
+    const struct crossings there = slope_of(&grid->spent[i + 1], &rates, &next);
+    add(up, &here, STEP / 2);
+    add(up, &there, STEP / 2);
+    set_node(grid, i + 1, &rates, up);
+}
+
+static double density(const struct node *node)
+{
+    double sum = node->served;
+    for (int k = 0; k < KINDS; k++)
+        sum += node->after[k] + node->first[k];
+    return sum;
+}
+
+/* The time spent from the starts on; returns all of it. */
+static double spend(struct grid *grid)
+{
+    struct crossings up = {0};
+    double sum = 0;
+    for (int k = 0; k < KINDS; k++) {
+        grid->empty[k] = grid->start[k] / (grid->maps->ends[k] + grid->maps->queue.own);
+        up.first[k] = grid->maps->queue.own * grid->empty[k];
+        up.all += up.first[k];
+        sum += grid->empty[k];
+    }
+    for (uint32_t i = 0; i + 1 < grid->count; i++) {
+        step_up(grid, i, &up);
+        if (density(&grid->spent[i + 1]) < NOTHING)
+            grid->count = i + 2;
+    }
+    grid->spent[grid->count - 1].beyond = 0;
+    for (uint32_t i = grid->count - 1; i-- > 0;)
+        grid->spent[i].beyond =
+            grid->spent[i + 1].beyond +
+            (density(&grid->spent[i]) + density(&grid->spent[i + 1])) / 2 * STEP;
+    return sum + grid->spent[0].beyond;
+}
+
+/* A period begins with a packet of the queue, or with a period of what goes before. */
+static void begin(struct grid *grid)
+{
+    const struct gw_drop_queue *queue = &grid->maps->queue;
+    double all = queue->own + queue->arrives;
+    for (uint32_t i = 0; i < grid->count; i++)
+        grid->starts[i] = (struct node){.beyond = queue->own / all * gw_loss_decay(i * STEP)};
+    for (int k = 0; k < KINDS; k++)
+        grid->start[k] = grid->maps->starts[k] / all;
+}
+
+struct gw_periods gw_periods_find(const struct gw_loss_maps *maps, double threshold, double limit)
+{
+    double cut = limit > LIMIT_MAX ? limit - LIMIT_MAX : 0;
+    struct grid grid = {
+        .maps = maps,
+        .threshold = threshold > cut ? threshold - cut : 0,
+        .limit = limit - cut,
+        .count = (uint32_t)((limit - cut + FELT) * PARTS),
+    };
+    struct node *nodes = gw_memory_zeroed(2 * (size_t)grid.count, sizeof(*nodes));
+    double moments[3], factor = 1;
+    grid.starts = nodes;
+    grid.spent = nodes + grid.count;
+    begin(&grid);
+    for (int order = 0; order < 3; order++) {
+        moments[order] = factor * spend(&grid);
+        factor *= order + 2;
+        struct node *next = grid.starts;
+        grid.starts = grid.spent;
+        grid.spent = next;
+        for (int k = 0; k < KINDS; k++)
+            grid.start[k] = grid.empty[k];
+    }
+    free(nodes);
+    return (struct gw_periods){.mean = moments[0], .square = moments[1], .cube = moments[2]};
+}
+
+struct gw_periods gw_periods_of_load(double load)
+{
+    double free = 1 - load, cube = free * free * free;
+    return (struct gw_periods){
+        .mean = 1 / free,
+        .square = 2 / cube,
+        .cube = 6 * (1 + load) / (cube * free * free),
+    };
+}
