@@ -25,7 +25,7 @@
 
 #include "base/error.h"
 #include "topo/memory.h"
-#include "workload/model/queue_periods.h"
+#include "workload/model/queue_completion.h"
 
 enum {
     GRID_MAX = 1024, /* steps of the buffer */
@@ -37,11 +37,11 @@ enum {
 /* An optimisation on its way. Positions count steps of the grid. */
 struct search {
     const struct gw_drop_port *port;
-    uint64_t unit;                        /* bytes of a step */
-    double step;                          /* the same in packets */
-    uint32_t steps;                       /* of the buffer that can be given away */
-    double served[QUEUES];                /* what of the loads is not lost */
-    struct gw_periods before[QUEUES + 1]; /* busy periods of the queues before each */
+    uint64_t unit;                               /* bytes of a step */
+    double step;                                 /* the same in packets */
+    uint32_t steps;                              /* of the buffer that can be given away */
+    double served[QUEUES];                       /* what of the loads is not lost */
+    struct gw_completion completion[QUEUES + 1]; /* behind the queues before each */
     uint32_t threshold[QUEUES], limit[QUEUES];
     double *least[QUEUES];          /* cost of a queue by its limit, then of all up to it */
     uint32_t *threshold_of[QUEUES]; /* by the queue's limit */
@@ -64,7 +64,7 @@ static struct gw_drop_queue queue_of(const struct search *search, uint32_t q)
 {
     const struct gw_drop_port *port = search->port;
     struct gw_drop_queue queue = {
-        .own = port->loads[q], .small = port->small, .before = search->before[q]};
+        .own = port->loads[q], .small = port->small, .completion = search->completion[q]};
     for (uint32_t k = 0; k < q; k++) {
         queue.arrives += port->loads[k];
         queue.above += search->served[k];
@@ -101,8 +101,8 @@ static struct gw_loss losses_of(struct search *search, uint32_t q)
     for (uint32_t l = search->threshold[q]; l < search->limit[q]; l++)
         gw_loss_raise_limit(&walk, &search->maps);
     if (queue.above + queue.own < 1)
-        search->before[q + 1] = gw_periods_find(&search->maps, search->threshold[q] * search->step,
-                                                search->limit[q] * search->step);
+        search->completion[q + 1] = gw_completion_behind(
+            &search->maps, search->threshold[q] * search->step, search->limit[q] * search->step);
     return gw_loss_read(&walk, &search->maps);
 }
 
@@ -111,10 +111,10 @@ static void forget(struct search *search)
 {
     double above = 0;
     memcpy(search->served, search->port->loads, sizeof(search->served));
-    for (uint32_t q = 0; q < search->port->queues; q++) {
-        above += search->port->loads[q];
-        search->before[q + 1] =
-            above > 0 && above < 1 ? gw_periods_of_load(above) : (struct gw_periods){0};
+    for (uint32_t q = 0; q <= search->port->queues; q++) {
+        if (above < 1)
+            search->completion[q] = gw_completion_of_load(above);
+        above += q < search->port->queues ? search->port->loads[q] : 0;
     }
 }
 
@@ -197,7 +197,7 @@ static void settle(struct search *search, struct gw_drop_plan *plan)
             struct gw_drop_choice *choice = &plan->queues[q];
             *choice = (struct gw_drop_choice){.threshold = search->threshold[q] * search->unit,
                                               .limit = search->limit[q] * search->unit};
-            search->before[q + 1] = search->before[q];
+            search->completion[q + 1] = search->completion[q];
             if (port->loads[q] <= 0)
                 continue;
             choice->loss = losses_of(search, q);

@@ -86,7 +86,7 @@ static void set_slope(double slope[DIM][DIM], const struct gw_loss_maps *maps,
     memset(slope, 0, sizeof(double[DIM][DIM]));
     for (int k = 0; k < KINDS; k++) {
         double stay = 1 / (maps->ends[k] + rates->served);
-        double wait = 1 / (maps->ends[k] + rates->first);
+        double wait = 1 / (maps->first_ends[k] + rates->first);
         sent[FLOW] += maps->starts[k] * stay;
         sent[AFTER + k] = stay;
         slope[AFTER + k][FLOW] = rates->served * maps->starts[k] * stay;
@@ -198,32 +198,52 @@ static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, 
 
 /*
  * Two exponential times with the chances c and the means t_1 > 1 > t_2, as parts of their common
- * mean, have its three moments when t_1 and t_2 solve t^2 = s t - p: then the reduced moments f_n,
- * of order n divided by n!, f_0 = f_1 = 1, follow f_(n+2) = s f_(n+1) - p f_n. No such times have
- * moments below those of one exponential time, which is taken then.
- *
- * The moments are scaled to the mean period that carries the load above.
+ * mean, have three moments right when t_1 and t_2 solve t^2 = s t - p: then the reduced moments
+ * f_n, of order n divided by n!, f_0 = f_1 = 1, follow f_(n+2) = s f_(n+1) - p f_n. No such times
+ * have moments below those of one exponential time, which is taken then.
+ */
+static void fit(double chances[KINDS], double ends[KINDS], const struct gw_completion *moments)
+{
+    double mean = moments->mean, means[KINDS] = {1, 1};
+    double f2 = moments->square / (2 * mean * mean);
+    double f3 = moments->cube / (6 * mean * mean * mean);
+    chances[0] = 0.5;
+    if (f2 > 1 + EQUAL && f3 > f2 * f2 * (1 + EQUAL)) {
+        double s = (f3 - f2) / (f2 - 1), p = s - f2;
+        means[0] = s * (1 + root(1 - 4 * p / (s * s))) / 2;
+        means[1] = p / means[0];
+        chances[0] = (1 - means[1]) / (means[0] - means[1]);
+    }
+    chances[1] = 1 - chances[0];
+    for (int k = 0; k < KINDS; k++)
+        ends[k] = 1 / (means[k] * mean);
+}
+
+/*
+ * A completion time is that of the packet itself, X, and of what goes before. Served out of turn,
+ * at the rate a at which that arrives while X lasts, those periods b, independent of each other,
+ * make it as long: with c = 1 + a E[b], that is the mean, 2 c^2 + a E[b^2] the second moment and
+ * 6 c^3 + 6 c a E[b^2] + a E[b^3] the third. The mean is that which carries the load above.
  */
 static void set_periods(struct gw_loss_maps *maps, const struct gw_drop_queue *queue)
 {
-    double above = queue->above, arrives = queue->arrives, mean = queue->before.mean;
-    double f2 = 1, f3 = 1, means[KINDS] = {1, 1}, chance = 0.5;
-    if (mean > 0) {
-        f2 = queue->before.square / (2 * mean * mean);
-        f3 = queue->before.cube / (6 * mean * mean * mean);
+    double mean = 1 / (1 - queue->above), a = queue->arrives;
+    double scale = mean / queue->completion.mean;
+    const struct gw_completion whole = {
+        .mean = mean,
+        .square = queue->completion.square * scale * scale,
+        .cube = queue->completion.cube * scale * scale * scale,
+    };
+    fit(maps->first_chances, maps->first_ends, &whole);
+    struct gw_completion period = {1, 2, 6};
+    if (queue->above > 0) {
+        period.mean = (mean - 1) / a;
+        period.square = (whole.square - 2 * mean * mean) / a;
+        period.cube = (whole.cube - 6 * mean * mean * mean) / a - 6 * mean * period.square;
     }
-    if (f2 > 1 + EQUAL && f3 > f2 * f2 * (1 + EQUAL)) {
-        double s = (f3 - f2) / (f2 - 1), p = s - f2, r = root(1 - 4 * p / (s * s));
-        means[0] = s * (1 + r) / 2;
-        means[1] = p / means[0];
-        chance = (1 - means[1]) / (means[0] - means[1]);
-    }
-    mean = above > 0 ? above / ((1 - above) * arrives) : 1;
-    for (int k = 0; k < KINDS; k++) {
-        maps->chances[k] = k == 0 ? chance : 1 - chance;
-        maps->ends[k] = 1 / (means[k] * mean);
-        maps->starts[k] = arrives * maps->chances[k];
-    }
+    fit(maps->starts, maps->ends, &period);
+    for (int k = 0; k < KINDS; k++)
+        maps->starts[k] *= a;
 }
 
 void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step)
@@ -252,7 +272,7 @@ void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
     double enter = queue->arrives * idle + (below > 0 ? below : 0);
     *walk = (struct gw_loss_walk){.below = idle};
     for (int k = 0; k < KINDS; k++) {
-        double period = enter * maps->chances[k] / (maps->ends[k] + own);
+        double period = enter * maps->first_chances[k] / (maps->first_ends[k] + own);
         walk->below += period;
         walk->state[FIRST + k] = own * period;
     }

@@ -11,7 +11,7 @@
  * periods of those before it, and for the packet from behind that is on the wire. Here the work of
  * a queue, what waits and what is left of the packet on the wire, is a process in a random
  * environment, which says whether something else goes before. A busy period of what goes before is
- * a mixture of two exponential times, which has three moments of it right (queue_periods.h).
+ * a mixture of two exponential times, which has three moments of it right (queue_completion.h).
  * Work shrinks smoothly, only by being served. So its density at x follows from that below x: an
  * initial value problem, in which a threshold changes only the rate of arrivals from there on, and
  * one walk upwards gives the losses for all thresholds.
@@ -31,19 +31,19 @@ enum {
     GW_LOSS_NEAR = 24, /* steps after a threshold in which it is still felt */
 };
 
-/* How long busy periods last, in times of a mean packet: moments. */
-struct gw_periods {
+/* Moments of completion times (queue_completion.h), in times of a mean packet. */
+struct gw_completion {
     double mean, square, cube;
 };
 
 /* A queue among the others of its port. */
 struct gw_drop_queue {
-    double above;             /* load that is served before it, below 1 */
-    double arrives;           /* load that arrives for the queues before it: at least `above` */
-    struct gw_periods before; /* of those queues */
-    double own;               /* load that arrives for it, above 0 */
-    double below;             /* load that is served after it */
-    double small;             /* part of the packets that is small, from 0 to 1 */
+    double above;   /* load that is served before it, below 1 */
+    double arrives; /* load that arrives for the queues before it: at least `above` */
+    struct gw_completion completion; /* behind those queues */
+    double own;                      /* load that arrives for it, above 0 */
+    double below;                    /* load that is served after it */
+    double small;                    /* part of the packets that is small, from 0 to 1 */
 };
 
 /* Parts of the packets that are lost. */
@@ -55,10 +55,11 @@ struct gw_loss {
 /* What a queue's walks have in common. */
 struct gw_loss_maps {
     struct gw_drop_queue queue;
-    double ends[GW_LOSS_KINDS];    /* rates at which the kinds of busy periods end */
-    double starts[GW_LOSS_KINDS];  /* rates at which they start while the queue is served */
-    double chances[GW_LOSS_KINDS]; /* of the kinds */
-    double packets;                /* that begin in an amount of waiting work of the mean size */
+    double starts[GW_LOSS_KINDS]; /* rates at which periods of a kind interrupt the service */
+    double ends[GW_LOSS_KINDS];   /* and end */
+    double first_chances[GW_LOSS_KINDS]; /* of the kinds that find the queue empty */
+    double first_ends[GW_LOSS_KINDS];
+    double packets; /* that begin in an amount of waiting work of the mean size */
     double both[GW_LOSS_DIM][GW_LOSS_DIM];                    /* a step up below the threshold */
     double large[GW_LOSS_NEAR + 1][GW_LOSS_DIM][GW_LOSS_DIM]; /* the i-th step above it */
     /* Rows that make of the state at the limit, i steps above the threshold, all that is passed */

@@ -1,5 +1,5 @@
-/* Busy periods of queues with thresholds; see queue_periods.h. */
-#include "workload/model/queue_periods.h"
+/* Completion times behind queues with thresholds; see queue_completion.h. */
+#include "workload/model/queue_completion.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ enum {
     KINDS = GW_LOSS_KINDS,
     PARTS = 8,        /* of a packet: the step of the grid */
     FELT = 24,        /* packets above the limit after which nothing is left */
-    LIMIT_MAX = 4000, /* packets: a period that gets there may as well not end */
+    LIMIT_MAX = 4000, /* packets: who gets there may as well stay */
 };
 
 #define STEP    (1.0 / PARTS)
@@ -19,7 +19,7 @@ enum {
 struct node {
     double served;       /* the queue is served */
     double after[KINDS]; /* what goes before has its turn, and a packet is in part sent */
-    double first[KINDS]; /* the same in the period that came before all of the queue's work */
+    double first[KINDS]; /* the packet from behind does, or what goes before, after it */
     double beyond;       /* and all of that above this amount */
 };
 
@@ -31,10 +31,10 @@ struct crossings {
 struct grid {
     const struct gw_loss_maps *maps;
     double threshold, limit;
-    struct node *starts, *spent; /* where a period is at first, and the time that it then spends */
+    struct node *starts, *spent; /* where it begins, and the time that is spent from there on */
     uint32_t count;              /* of nodes */
-    double start[KINDS];         /* without work, in a period of this kind */
-    double empty[KINDS];         /* time spent so */
+    double start[KINDS];         /* the same without work: only ever as `first` */
+    double empty[KINDS];
 };
 
 static void set_node(const struct grid *grid, uint32_t i, const struct gw_loss_rates *rates,
@@ -47,7 +47,7 @@ static void set_node(const struct grid *grid, uint32_t i, const struct gw_loss_r
     for (int k = 0; k < KINDS; k++) {
         node->after[k] = (maps->starts[k] * node->served + up->after[k] + starts->after[k]) /
                          (maps->ends[k] + rates->served);
-        node->first[k] = (up->first[k] + starts->first[k]) / (maps->ends[k] + rates->first);
+        node->first[k] = (up->first[k] + starts->first[k]) / (maps->first_ends[k] + rates->first);
     }
 }
 
@@ -104,7 +104,7 @@ static double spend(struct grid *grid)
     struct crossings up = {0};
     double sum = 0;
     for (int k = 0; k < KINDS; k++) {
-        grid->empty[k] = grid->start[k] / (grid->maps->ends[k] + grid->maps->queue.own);
+        grid->empty[k] = grid->start[k] / (grid->maps->first_ends[k] + grid->maps->queue.own);
         up.first[k] = grid->maps->queue.own * grid->empty[k];
         up.all += up.first[k];
         sum += grid->empty[k];
@@ -122,18 +122,8 @@ static double spend(struct grid *grid)
     return sum + grid->spent[0].beyond;
 }
 
-/* A period begins with a packet of the queue, or with a period of what goes before. */
-static void begin(struct grid *grid)
-{
-    const struct gw_drop_queue *queue = &grid->maps->queue;
-    double all = queue->own + queue->arrives;
-    for (uint32_t i = 0; i < grid->count; i++)
-        grid->starts[i] = (struct node){.beyond = queue->own / all * gw_loss_decay(i * STEP)};
-    for (int k = 0; k < KINDS; k++)
-        grid->start[k] = grid->maps->starts[k] / all;
-}
-
-struct gw_periods gw_periods_find(const struct gw_loss_maps *maps, double threshold, double limit)
+struct gw_completion gw_completion_behind(const struct gw_loss_maps *maps, double threshold,
+                                          double limit)
 {
     double cut = limit > LIMIT_MAX ? limit - LIMIT_MAX : 0;
     struct grid grid = {
@@ -146,7 +136,8 @@ struct gw_periods gw_periods_find(const struct gw_loss_maps *maps, double thresh
     double moments[3], factor = 1;
     grid.starts = nodes;
     grid.spent = nodes + grid.count;
-    begin(&grid);
+    for (int k = 0; k < KINDS; k++)
+        grid.start[k] = maps->first_chances[k];
     for (int order = 0; order < 3; order++) {
         moments[order] = factor * spend(&grid);
         factor *= order + 2;
@@ -157,13 +148,13 @@ struct gw_periods gw_periods_find(const struct gw_loss_maps *maps, double thresh
             grid.start[k] = grid.empty[k];
     }
     free(nodes);
-    return (struct gw_periods){.mean = moments[0], .square = moments[1], .cube = moments[2]};
+    return (struct gw_completion){.mean = moments[0], .square = moments[1], .cube = moments[2]};
 }
 
-struct gw_periods gw_periods_of_load(double load)
+struct gw_completion gw_completion_of_load(double load)
 {
     double free = 1 - load, cube = free * free * free;
-    return (struct gw_periods){
+    return (struct gw_completion){
         .mean = 1 / free,
         .square = 2 / cube,
         .cube = 6 * (1 + load) / (cube * free * free),
