@@ -34,6 +34,8 @@ enum {
     QUEUES = GW_DROP_QUEUES_MAX,
 };
 
+#define ROUGH 0.1 /* part of the density of packets: losses are off by a fifth of that */
+
 /* An optimisation on its way. Positions count steps of the grid. */
 struct search {
     const struct gw_drop_port *port;
@@ -98,6 +100,7 @@ static struct gw_loss losses_of(struct search *search, uint32_t q)
     gw_loss_begin(&walk, &search->maps);
     for (uint32_t s = 0; s < search->threshold[q]; s++)
         gw_loss_raise(&walk, &search->maps);
+    gw_loss_cross(&walk, &search->maps, 0);
     for (uint32_t l = search->threshold[q]; l < search->limit[q]; l++)
         gw_loss_raise_limit(&walk, &search->maps);
     if (queue.above + queue.own < 1)
@@ -148,6 +151,8 @@ static void try_thresholds(struct search *search, uint32_t q)
     }
     for (uint32_t s = 0; s <= search->steps; s++) {
         struct gw_loss_walk up = walk;
+        if (!search->port->paper)
+            gw_loss_cross(&up, &search->maps, ROUGH);
         for (uint32_t l = s; l <= search->steps; l++) {
             struct gw_loss loss = search->port->paper
                                       ? paper_loss(search, q, s * search->step, l * search->step)

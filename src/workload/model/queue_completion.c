@@ -125,12 +125,12 @@ static double spend(struct grid *grid)
 struct gw_completion gw_completion_behind(const struct gw_loss_maps *maps, double threshold,
                                           double limit)
 {
-    double cut = limit > LIMIT_MAX ? limit - LIMIT_MAX : 0;
+    double reached = limit < LIMIT_MAX ? limit : LIMIT_MAX;
     struct grid grid = {
         .maps = maps,
-        .threshold = threshold > cut ? threshold - cut : 0,
-        .limit = limit - cut,
-        .count = (uint32_t)((limit - cut + FELT) * PARTS),
+        .threshold = threshold < reached ? threshold : reached,
+        .limit = reached,
+        .count = (uint32_t)((reached + FELT) * PARTS),
     };
     struct node *nodes = gw_memory_zeroed(2 * (size_t)grid.count, sizeof(*nodes));
     double moments[3], factor = 1;

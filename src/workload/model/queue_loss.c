@@ -5,15 +5,17 @@
  * goes before it, or of a packet from behind that is on the wire and of what then goes before. In
  * a period that began while the queue had nothing to send all its work waits (FIRST); in one that
  * began while it was served (AFTER), and while it is, a packet is in part sent, and what is left of
- * that is no part of the queue. The
- * packets in an amount of work that has come together lie in it as in M/M/1, at random, with the
- * density k of what arrives up to this queue, at most one in its own size. So a packet that meets
- * the work x > S is still taken with the chance exp(k (S - x)). With U(x) the flow upwards across
- * x, which is the density of being served, and J the parts of it in each kind of period,
+ * that is no part of the queue. So a packet that meets the work x > S is taken when no packet ends
+ * within the first x - S of that. With U(x) the flow upwards across x, which is the density of
+ * being served, and J the parts of it in each kind of period,
  *
  *     U' = a P - U,    J' = a p - J,    p (end + a) = U start + J    (no start for FIRST)
  *
  * where a is the load that is taken at x, P the sum of all densities and p that of one kind.
+ *
+ * Where packets end: n packets come to x with the density x^(n-1) exp(-x) / (n-1)!, so if each
+ * number is k times as probable as the one before, the ends lie at random, k to a mean packet, and
+ * P' = (k - 1) P. Thus k is found at S, from the P of all states in which a packet is in part sent.
  */
 #include "workload/model/queue_loss.h"
 
@@ -30,12 +32,13 @@ enum {
     DIM = GW_LOSS_DIM,
     KINDS = GW_LOSS_KINDS,
     PARTS = 8,        /* of a packet: the step in which rates change */
-    FELT = 24,        /* packets after which exp(-x) is none */
+    FELT = 16,        /* packets after which exp(-x) is none */
     TAYLOR_TERMS = 8, /* with lengths up to 1/8 the next one is below 1e-10 */
 };
 
-#define EQUAL   1e-6  /* moments nearer to those of an exponential time are the same */
-#define RESCALE 1e100 /* far from what overflows */
+#define EQUAL   1e-6   /* moments nearer to those of an exponential time are the same */
+#define NOTHING 1e-200 /* below that the parts of a sum are too rough for their ratio */
+#define RESCALE 1e100  /* far from what overflows */
 
 /* Square root by Newton's method, of 0 to 1. */
 static double root(double x)
@@ -250,16 +253,14 @@ void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queu
 {
     double slope[DIM][DIM];
     maps->queue = *queue;
+    maps->step = step;
+    maps->has_large = maps->has_tails = 0;
     double load = queue->above + queue->own;
     maps->packets = load < 1 ? load : 1;
     set_periods(maps, queue);
     struct gw_loss_rates rates = gw_loss_rates(maps, -1, -1);
     set_slope(slope, maps, &rates);
     exponential(maps->both, slope, step);
-    for (uint32_t i = 0; i <= GW_LOSS_NEAR; i++) {
-        set_near(maps->large[i], maps, i * step, step);
-        set_tail(maps->tails[i], maps, i * step);
-    }
 }
 
 void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
@@ -311,28 +312,49 @@ static uint32_t near_of(const struct gw_loss_walk *walk)
     return walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR;
 }
 
-void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+void gw_loss_cross(const struct gw_loss_walk *walk, struct gw_loss_maps *maps, double part)
 {
-    advance(
-        walk,
-        (const double(*)[DIM])maps->large[walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR]);
+    double slope[DIM][DIM], sum = 0, rise = 0;
+    const struct gw_loss_rates rates = gw_loss_rates(maps, -1, -1);
+    set_slope(slope, maps, &rates);
+    for (int j = FLOW; j < FIRST; j++) {
+        sum += slope[MASS][j] * walk->state[j];
+        for (int i = 0; i < MASS; i++)
+            rise += slope[MASS][j] * slope[j][i] * walk->state[i];
+    }
+    if (sum < NOTHING)
+        return;
+    double packets = 1 + rise / sum, off = packets - maps->packets;
+    if ((off < 0 ? -off : off) < part * packets)
+        return;
+    maps->packets = packets;
+    maps->has_large = maps->has_tails = 0;
+}
+
+void gw_loss_raise_limit(struct gw_loss_walk *walk, struct gw_loss_maps *maps)
+{
+    uint32_t near = near_of(walk);
+    if (!(maps->has_large & UINT32_C(1) << near))
+        set_near(maps->large[near], maps, near * maps->step, maps->step);
+    maps->has_large |= UINT32_C(1) << near;
+    advance(walk, (const double(*)[DIM])maps->large[near]);
     walk->above++;
 }
 
-static double tail_of(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps, int row)
+struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, struct gw_loss_maps *maps)
 {
-    double sum = 0;
-    for (int j = 0; j < MASS; j++)
-        sum += maps->tails[near_of(walk)][row][j] * walk->state[j];
-    return sum;
-}
-
-struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
-{
-    double total = walk->below + walk->state[MASS] + tail_of(walk, maps, 0);
+    uint32_t near = near_of(walk);
+    double passed[PASSED] = {0};
+    if (!(maps->has_tails & UINT32_C(1) << near))
+        set_tail(maps->tails[near], maps, near * maps->step);
+    maps->has_tails |= UINT32_C(1) << near;
+    for (int row = 0; row < PASSED; row++)
+        for (int j = 0; j < MASS; j++)
+            passed[row] += maps->tails[near][row][j] * walk->state[j];
+    double total = walk->below + walk->state[MASS] + passed[0];
     return (struct gw_loss){
-        .small = (walk->state[LOST] + tail_of(walk, maps, 1)) / total,
-        .large = tail_of(walk, maps, 2) / total,
+        .small = (walk->state[LOST] + passed[1]) / total,
+        .large = passed[2] / total,
     };
 }
 

@@ -52,14 +52,17 @@ struct gw_loss {
     double large;
 };
 
-/* What a queue's walks have in common. */
+/* What a queue's walks have in common. What depends on steps above a threshold is made on demand.
+ */
 struct gw_loss_maps {
     struct gw_drop_queue queue;
-    double starts[GW_LOSS_KINDS]; /* rates at which periods of a kind interrupt the service */
-    double ends[GW_LOSS_KINDS];   /* and end */
+    double step;                   /* packets */
+    uint32_t has_large, has_tails; /* bit i: of large, tails */
+    double starts[GW_LOSS_KINDS];  /* rates at which periods of a kind interrupt the service */
+    double ends[GW_LOSS_KINDS];    /* and end */
     double first_chances[GW_LOSS_KINDS]; /* of the kinds that find the queue empty */
     double first_ends[GW_LOSS_KINDS];
-    double packets; /* that begin in an amount of waiting work of the mean size */
+    double packets; /* that end in work of the mean size; at first the load up to this queue */
     double both[GW_LOSS_DIM][GW_LOSS_DIM];                    /* a step up below the threshold */
     double large[GW_LOSS_NEAR + 1][GW_LOSS_DIM][GW_LOSS_DIM]; /* the i-th step above it */
     /* Rows that make of the state at the limit, i steps above the threshold, all that is passed */
@@ -86,20 +89,26 @@ struct gw_loss_rates {
 /* At `over` packets above the threshold, and `beyond` above the limit; negative: below it. */
 struct gw_loss_rates gw_loss_rates(const struct gw_loss_maps *maps, double over, double beyond);
 
-/* Prepares walks by steps of `step` >= 1 packets. */
+/* Prepares walks of one queue, by steps of `step` >= 1 packets. */
 void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step);
 
 /* A walk with threshold and limit 0. */
 void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
 
+/*
+ * Takes the packets near the threshold as they are for all above it, unless what was taken last is
+ * off by less than this part. Costs as much as a preparation.
+ */
+void gw_loss_cross(const struct gw_loss_walk *walk, struct gw_loss_maps *maps, double part);
+
 /* Moves both one step up; only before the limit is moved alone. */
 void gw_loss_raise(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
 
 /* Moves the limit one step up. */
-void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+void gw_loss_raise_limit(struct gw_loss_walk *walk, struct gw_loss_maps *maps);
 
 /* The losses with the threshold and the limit where they are. */
-struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
+struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, struct gw_loss_maps *maps);
 
 /* exp(-x) for x >= 0. */
 double gw_loss_decay(double x);
