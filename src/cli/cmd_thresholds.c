@@ -175,6 +175,22 @@ static json_t *list_json(const struct gw_drop_plan *plan, uint32_t queues, bool 
     return list;
 }
 
+/* What else is known of thresholds that were tried out. */
+struct outcome {
+    struct gw_drop_trial trial;
+    struct gw_drop_plan paper; /* the same thresholds by the paper's formula */
+};
+
+static int try_out(struct outcome *outcome, const struct gw_drop_plan *plan,
+                   const struct thresholds_args *args, char *why)
+{
+    struct gw_drop_port port = args->port;
+    port.paper = true;
+    outcome->paper = *plan;
+    gw_drop_plan_rate(&outcome->paper, &port);
+    return gw_drop_trial_run(&outcome->trial, plan, &port, args->simulate, SEED, why, WHY_MAX);
+}
+
 /* What was seen of a kind of packets. */
 static void add_seen(json_t *row, const char *name, const struct gw_drop_seen *seen)
 {
@@ -193,14 +209,16 @@ static json_t *queue_json(const struct gw_drop_choice *choice, uint32_t queue, d
 }
 
 static void print_json(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
-                       const struct gw_drop_trial *trial)
+                       const struct outcome *outcome)
 {
     json_t *table = json_array();
     for (uint32_t q = 0; q < port->queues; q++) {
         json_t *row = queue_json(&plan->queues[q], q + 1, port->loads[q]);
-        if (trial) {
-            add_seen(row, "small_seen", &trial->queues[q][GW_DROP_SMALL]);
-            add_seen(row, "large_seen", &trial->queues[q][GW_DROP_LARGE]);
+        if (outcome) {
+            add_seen(row, "small_seen", &outcome->trial.queues[q][GW_DROP_SMALL]);
+            add_seen(row, "large_seen", &outcome->trial.queues[q][GW_DROP_LARGE]);
+            json_object_set_new(row, "small_paper", real(outcome->paper.queues[q].loss.small));
+            json_object_set_new(row, "large_paper", real(outcome->paper.queues[q].loss.large));
         }
         json_array_append_new(table, row);
     }
@@ -237,7 +255,7 @@ static void print_seen(const struct gw_drop_trial *trial, uint32_t queues)
 }
 
 static void print_text(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
-                       const struct gw_drop_trial *trial)
+                       const struct outcome *outcome)
 {
     printf("%-5s %7s %10s %10s %12s %12s %10s\n", "queue", "load", "S", "L", "small_loss",
            "large_loss", "cost");
@@ -247,8 +265,8 @@ static void print_text(const struct gw_drop_plan *plan, const struct gw_drop_por
                port->loads[q], choice->threshold, choice->limit, shown(choice->loss.small),
                shown(choice->loss.large), shown(choice->cost));
     }
-    if (trial)
-        print_seen(trial, port->queues);
+    if (outcome)
+        print_seen(&outcome->trial, port->queues);
     printf("\nThe losses cost %.3g rounds. For a scenario or a switch:\n\nqueue:\n  kind: dlcp\n",
            shown(plan->cost));
     print_list("thresholds", plan, port->queues, false);
@@ -261,7 +279,7 @@ static int find(struct thresholds_args *args)
 {
     struct gw_drop_port *port = &args->port;
     struct gw_drop_plan plan;
-    struct gw_drop_trial trial;
+    struct outcome outcome;
     struct gw_model model;
     char why[WHY_MAX];
     int error = gw_model_load(&model, args->model, why, sizeof(why));
@@ -274,13 +292,13 @@ static int find(struct thresholds_args *args)
         error = gw_drop_plan_make(&plan, port, why, sizeof(why));
     }
     if (!error && args->simulate)
-        error = gw_drop_trial_run(&trial, &plan, port, args->simulate, SEED, why, sizeof(why));
+        error = try_out(&outcome, &plan, args, why);
     if (error)
         gw_complain("thresholds: %s", why);
     else if (args->json)
-        print_json(&plan, port, args->simulate ? &trial : NULL);
+        print_json(&plan, port, args->simulate ? &outcome : NULL);
     else
-        print_text(&plan, port, args->simulate ? &trial : NULL);
+        print_text(&plan, port, args->simulate ? &outcome : NULL);
     gw_model_free(&model);
     return error ? GW_EXIT_USAGE : GW_EXIT_OK;
 }

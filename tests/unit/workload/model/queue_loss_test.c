@@ -18,13 +18,13 @@ struct expectation {
     uint32_t arrivals;
     double small; /* part of the packets */
     double loads[QUEUES], thresholds[QUEUES], limits[QUEUES];
-    bool small_alone[QUEUES]; /* the others' loss is too rare to be compared */
+    bool small_alone[QUEUES]; /* the others' loss is too rare to tell in so many arrivals */
 };
 
 static void compare_one(double said, const struct gw_drop_seen *seen, const char *what)
 {
-    /* Only what the run itself knows to a thirtieth is worth a comparison to a tenth. */
-    assert_true(seen->error < 0.034 * seen->loss);
+    /* Only what the run itself knows to a twenty-fifth is worth a comparison to a tenth. */
+    assert_true(seen->error < 0.04 * seen->loss);
     if (fabs(said / seen->loss - 1) > 0.1)
         fail_msg("seed %d, %s: said %.5f, seen %.5f (%.0f packets, error %.5f)", SEED, what, said,
                  seen->loss, (double)seen->lost, seen->error);
@@ -89,14 +89,14 @@ static void queue_loss__is_that_of_the_discipline_among_others(void **state)
 static void queue_loss__is_that_of_the_discipline_behind_losses(void **state)
 {
     static const struct expectation cases[] = {
-        {2, 2000000, 0.5, {0.75, 0.2}, {4, 6}, {6, 9}, {0}},
+        {3, 2000000, 0.5, {0.5, 0.3, 0.15}, {5, 4, 7}, {6, 7, 11}, {0}},
         {7,
-         3500000,
+         1000000,
          0.5,
          {0.33, 0.14, 0.13, 0.12, 0.12, 0.13, 0.13},
-         {3, 2, 2, 2, 3, 3, 0},
-         {4, 3, 4, 5, 7, 12, 22},
-         {[5] = true, [6] = true}},
+         {4, 3, 3, 3, 4, 4, 1},
+         {5, 4, 5, 6, 8, 13, 23},
+         {true, true, true, true, true, true, true}},
     };
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
