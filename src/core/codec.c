@@ -195,7 +195,7 @@ static void notice_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
 static void notice_from_hdr(const struct gw_wire_hdr *hdr, uint8_t tos, struct gw_pkt *pkt)
 {
     bool is_answer = hdr->flags == GW_CLASS_CONTROL;
-    enum gw_wire_signal own = is_answer ? GW_WIRE_HAIL_ANSWER : GW_WIRE_HAIL_START;
+    enum gw_wire_signal own = is_answer ? GW_WIRE_SIGNAL_ANSWER : GW_WIRE_SIGNAL_START;
     pkt->sent_at = 0;
     pkt->echo_entropy = 0;
     memset(&pkt->data, 0, sizeof(pkt->data)); /* more than a notice uses */
@@ -229,9 +229,9 @@ static bool may_lead(uint32_t kind)
 static uint8_t tos_of(const struct gw_pkt *pkt)
 {
     if (pkt->q.kind == GW_PKT_NOTICE)
-        return gw_wire_tos(pkt->notice.is_answer ? GW_WIRE_HAIL_ANSWER : GW_WIRE_HAIL_START,
+        return gw_wire_tos(pkt->notice.is_answer ? GW_WIRE_SIGNAL_ANSWER : GW_WIRE_SIGNAL_START,
                            pkt->notice.units, pkt->q.ecn);
-    return gw_wire_tos(pkt->q.flags & GW_PKT_HEAD ? GW_WIRE_HAIL_HEAD : GW_WIRE_HAIL_NONE,
+    return gw_wire_tos(pkt->q.flags & GW_PKT_HEAD ? GW_WIRE_SIGNAL_HEAD : GW_WIRE_SIGNAL_NONE,
                        pkt->q.class, pkt->q.ecn);
 }
 

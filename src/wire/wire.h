@@ -319,10 +319,10 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes);
 
 /* What a TOS byte says of a burst; see above. */
 enum gw_wire_signal {
-    GW_WIRE_HAIL_NONE = 0,
-    GW_WIRE_HAIL_ANSWER = 1,
-    GW_WIRE_HAIL_START = 2,
-    GW_WIRE_HAIL_HEAD = 3,
+    GW_WIRE_SIGNAL_NONE = 0,
+    GW_WIRE_SIGNAL_ANSWER = 1,
+    GW_WIRE_SIGNAL_START = 2,
+    GW_WIRE_SIGNAL_HEAD = 3,
 };
 
 /* The TOS byte (traffic class in IPv6) of a signal, its number (at most 15) and ECN. */
@@ -345,7 +345,7 @@ static inline uint8_t gw_wire_tos_number(uint8_t tos)
  * heads; they are harmless. */
 static inline bool gw_wire_tos_is_head(uint8_t tos)
 {
-    return gw_wire_tos_signal(tos) == GW_WIRE_HAIL_HEAD && gw_wire_tos_number(tos) < 8;
+    return gw_wire_tos_signal(tos) == GW_WIRE_SIGNAL_HEAD && gw_wire_tos_number(tos) < 8;
 }
 
 /* Class of a packet that is no notice and no head; 0, best effort, when the network replaced our

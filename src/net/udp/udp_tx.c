@@ -65,9 +65,9 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
 static uint8_t take_signal(const struct gw_pkt *pkt, struct gw_frame *frame)
 {
     uint8_t tos = frame->tos;
-    if (gw_wire_tos_signal(tos) == GW_WIRE_HAIL_NONE)
+    if (gw_wire_tos_signal(tos) == GW_WIRE_SIGNAL_NONE)
         return 0;
-    frame->tos = gw_wire_tos(GW_WIRE_HAIL_NONE, pkt->q.class, pkt->q.ecn);
+    frame->tos = gw_wire_tos(GW_WIRE_SIGNAL_NONE, pkt->q.class, pkt->q.ecn);
     return tos >> 2;
 }
 

@@ -736,12 +736,12 @@ static void wire_tos__says_signal_number_and_ecn(void **state)
 {
     (void)state;
     static const uint8_t upper[] = {
-        [GW_WIRE_HAIL_NONE] = 0x00,
-        [GW_WIRE_HAIL_ANSWER] = 0x40,
-        [GW_WIRE_HAIL_START] = 0x80,
-        [GW_WIRE_HAIL_HEAD] = 0xc0,
+        [GW_WIRE_SIGNAL_NONE] = 0x00,
+        [GW_WIRE_SIGNAL_ANSWER] = 0x40,
+        [GW_WIRE_SIGNAL_START] = 0x80,
+        [GW_WIRE_SIGNAL_HEAD] = 0xc0,
     };
-    assert_int_equal(gw_wire_tos(GW_WIRE_HAIL_START, 8, 2), 0xa2); /* 40 packets, ECT(0) */
+    assert_int_equal(gw_wire_tos(GW_WIRE_SIGNAL_START, 8, 2), 0xa2); /* 40 packets, ECT(0) */
     for (uint32_t i = 0; i < 256; i++) {
         enum gw_wire_signal signal = (enum gw_wire_signal)(i / 64);
         uint8_t number = i / 4 % 16, ecn = i % 4;
@@ -750,7 +750,7 @@ static void wire_tos__says_signal_number_and_ecn(void **state)
         assert_int_equal(gw_wire_tos_signal(tos), signal);
         assert_int_equal(gw_wire_tos_number(tos), number);
         assert_int_equal(gw_wire_tos_ecn(tos), ecn);
-        assert_int_equal(gw_wire_tos_is_head(tos), signal == GW_WIRE_HAIL_HEAD && number < 8);
+        assert_int_equal(gw_wire_tos_is_head(tos), signal == GW_WIRE_SIGNAL_HEAD && number < 8);
     }
 }
 
