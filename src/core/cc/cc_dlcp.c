@@ -11,8 +11,7 @@
  * Invariant: a packet per period <= rate <= line rate.
  */
 #include "base/assert.h"
-#include "core/cc/cc.h"
-#include "core/cc/window.h"
+#include "core/cc/blast_rate.h"
 
 struct dlcp_cfg {
     gw_q16 delta;
@@ -32,9 +31,7 @@ static void set_rate(struct dlcp *dlcp, const struct gw_path *path, uint64_t rat
     if (rate_bps < GW_RATE_BPS_MIN)
         rate_bps = GW_RATE_BPS_MIN;
     dlcp->rate_bps = rate_bps;
-    /* In flight is whatever the pace allows; nobody counts it. */
-    *window = (struct gw_cc_window){.cwnd = path->bdp > path->mtu ? path->bdp : path->mtu,
-                                    .pace = gw_byte_time_from_bps(rate_bps)};
+    *window = gw_blast_rate_window(path, rate_bps);
 }
 
 static void dlcp_on_round(void *state, const void *config, const struct gw_path *path,
@@ -54,13 +51,6 @@ static void dlcp_init(void *state, const void *config, const struct gw_path *pat
     dlcp_on_round(state, config, path, window, now);
 }
 
-/* A packet per period. */
-static uint64_t floor_bps(const struct gw_path *path, gw_time period)
-{
-    const uint64_t bits = (uint64_t)(path->mtu + path->hdr) * 8;
-    return period ? bits * GW_S / period : path->rate_bps;
-}
-
 static void dlcp_on_report(void *state, const void *config, const struct gw_path *path,
                            const struct gw_cc_report *report, struct gw_cc_window *window,
                            gw_time now)
@@ -68,7 +58,7 @@ static void dlcp_on_report(void *state, const void *config, const struct gw_path
     struct dlcp *dlcp = state;
     const struct dlcp_cfg *cfg = config;
     (void)now;
-    uint64_t rate = dlcp->rate_bps, least = floor_bps(path, report->period);
+    uint64_t rate = dlcp->rate_bps, least = gw_blast_rate_least(path, report->period);
     bool is_congested = report->sent > gw_mul_shift(gw_gain(cfg->delta), report->received, 16);
     if (is_congested)
         rate = rate / 2 > least ? rate / 2 : least;
@@ -76,30 +66,6 @@ static void dlcp_on_report(void *state, const void *config, const struct gw_path
         rate += gw_mul_shift(gw_gain(cfg->increase), path->rate_bps, 16);
     dlcp->is_avoiding |= is_congested;
     set_rate(dlcp, path, gw_min_u64(rate, path->rate_bps), window);
-}
-
-/* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
-
-static void dlcp_on_ack(void *state, const void *config, const struct gw_path *path,
-                        const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)ack;
-    (void)window;
-    (void)now;
-}
-
-static void dlcp_on_loss(void *state, const void *config, const struct gw_path *path,
-                         const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)loss;
-    (void)window;
-    (void)now;
 }
 
 static const struct gw_param params[] = {
@@ -121,8 +87,8 @@ const struct gw_cc_ops gw_cc_dlcp = {
             .state_size = sizeof(struct dlcp),
         },
     .init = dlcp_init,
-    .on_ack = dlcp_on_ack,
-    .on_loss = dlcp_on_loss,
+    .on_ack = gw_blast_rate_on_ack,
+    .on_loss = gw_blast_rate_on_loss,
     .on_round = dlcp_on_round,
     .on_report = dlcp_on_report,
 };

@@ -34,6 +34,7 @@
 #include "base/arena.h"
 #include "base/bitmap.h"
 #include "core/blast_signal.h"
+#include "core/host/blast_lane.h"
 #include "core/host/blast_order.h"
 #include "core/host/endpoint_impl.h"
 
@@ -91,7 +92,7 @@ struct gw_blast_tx {
     uint64_t bytes;
     uint64_t sent_packets;
     uint32_t sent_most; /* different places that have been sent */
-    struct gw_cc_window window;
+    struct gw_blast_lane *lane;
     gw_time pace_at;   /* when the next train may leave */
     gw_time joined_at; /* when it could have, had it been its turn */
     gw_time rto;
@@ -108,7 +109,6 @@ struct gw_blast_tx {
     uint64_t received;               /* payload that reports told of, roughly */
     struct gw_path path;
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
-    uint64_t cc_state[GW_CC_STATE_MAX / 8];
     uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
 };
 

@@ -146,6 +146,7 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
         gw_arena_take(arena, count * GW_IMPORTANCES * gw_bitmap_size(cfg->blast_packets_max));
     void *asked = gw_arena_take(arena, count * gw_bitmap_words(words) * sizeof(uint64_t));
     void *bits = gw_arena_take(arena, count * words * sizeof(uint64_t));
+    gw_blast_lanes_carve(ep, cfg->blasts_max, arena);
     if (!arena->base)
         return;
     gw_map_init(&ep->blast_map, map, cfg->blasts_max);
@@ -177,11 +178,11 @@ bool gw_blast_info(const struct gw_endpoint *ep, uint32_t flow, struct gw_flow_i
         return false;
     uint32_t due = blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
     *info = (struct gw_flow_info){
-        .cwnd = blast->window.cwnd,
+        .cwnd = blast->lane->window.cwnd,
         .acked_bytes = blast->received < blast->bytes ? blast->received : blast->bytes,
         .retransmits = blast->sent_packets - blast->sent_most,
         .window_packets = due,
-        .cc_state = blast->cc_state,
+        .cc_state = blast->lane->cc_state,
     };
     return true;
 }

@@ -1,0 +1,50 @@
+/* What rate controls of blasts have in common: a window that is only paced, and hooks for what
+ * blasts do not have. */
+#ifndef GW_CORE_BLAST_RATE_H
+#define GW_CORE_BLAST_RATE_H
+
+#include "core/cc/cc.h"
+#include "core/cc/window.h"
+
+/* In flight is whatever the pace allows; nobody counts it. */
+static inline struct gw_cc_window gw_blast_rate_window(const struct gw_path *path,
+                                                       uint64_t rate_bps)
+{
+    return (struct gw_cc_window){.cwnd = path->bdp > path->mtu ? path->bdp : path->mtu,
+                                 .pace = gw_byte_time_from_bps(rate_bps)};
+}
+
+/* A packet per period. */
+static inline uint64_t gw_blast_rate_least(const struct gw_path *path, gw_time period)
+{
+    const uint64_t bits = (uint64_t)(path->mtu + path->hdr) * 8;
+    return period ? bits * GW_S / period : path->rate_bps;
+}
+
+/* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
+
+static inline void gw_blast_rate_on_ack(void *state, const void *config, const struct gw_path *path,
+                                        const struct gw_cc_ack *ack, struct gw_cc_window *window,
+                                        gw_time now)
+{
+    (void)state;
+    (void)config;
+    (void)path;
+    (void)ack;
+    (void)window;
+    (void)now;
+}
+
+static inline void gw_blast_rate_on_loss(void *state, const void *config,
+                                         const struct gw_path *path, const struct gw_cc_loss *loss,
+                                         struct gw_cc_window *window, gw_time now)
+{
+    (void)state;
+    (void)config;
+    (void)path;
+    (void)loss;
+    (void)window;
+    (void)now;
+}
+
+#endif
