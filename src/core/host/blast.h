@@ -7,6 +7,7 @@
  *   blast_rx.c       the receiver opens and ends, and takes data
  *   blast_rx_hear.c  what its sender's signals do, and what time does
  *   blast_signals.c  signals leave, and find their flow
+ *   blast_lane.c     how fast the blasts to a peer may leave
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
  * control allows. What is still to be sent it keeps as a set of places, `due`; they leave in an

@@ -1,20 +1,20 @@
 /* The lanes of blasts; see blast_lane.h. */
 #include "core/host/blast_lane.h"
 
+#include "base/assert.h"
+#include "base/error.h"
 #include "base/pacer.h"
 #include "core/host/blast.h"
-
-#include "base/error.h"
 
 enum {
     AGE = 16, /* periods without a report, after which what is known is old (own choice) */
 };
 
-static struct gw_blast_lane *lane_of_peer(struct gw_endpoint *ep,
-                                          const struct gw_transport *transport, uint32_t peer)
+static struct gw_blast_lane *lane_of_peer(struct gw_endpoint *ep, const struct gw_cc_ops *cc,
+                                          uint32_t peer)
 {
     uint32_t index = gw_map_get(&ep->lane_map, peer);
-    if (index == GW_MAP_NONE || ep->lanes[index].transport != transport)
+    if (index == GW_MAP_NONE || ep->lanes[index].cc != cc)
         return NULL;
     if (ep->lanes[index].users == 0)
         gw_blast_lanes_remove(ep->lanes, index);
@@ -27,7 +27,7 @@ static struct gw_blast_lane *take_idle(struct gw_endpoint *ep)
     uint32_t index = gw_blast_lanes_first(ep->lanes, ep->cfg.blasts_max);
     gw_blast_lanes_remove(ep->lanes, index);
     struct gw_blast_lane *lane = &ep->lanes[index];
-    if (lane->transport && gw_map_get(&ep->lane_map, lane->peer) == index)
+    if (lane->cc && gw_map_get(&ep->lane_map, lane->peer) == index)
         gw_map_remove(&ep->lane_map, lane->peer);
     return lane;
 }
@@ -47,7 +47,7 @@ static struct gw_blast_lane *make(struct gw_endpoint *ep, const struct gw_transp
     struct gw_blast_lane *lane = take_idle(ep);
     *lane = (struct gw_blast_lane){.peer = peer, .path = *path, .free_at = now};
     if (transport->cc->shares_lane) {
-        lane->transport = transport;
+        lane->cc = transport->cc;
         int code = gw_map_put(&ep->lane_map, peer, (uint32_t)(lane - ep->lanes));
         GW_ASSERT(code == GW_OK);
     }
@@ -60,7 +60,7 @@ struct gw_blast_lane *gw_blast_lane_join(struct gw_endpoint *ep,
                                          const struct gw_path *path, gw_time now)
 {
     struct gw_blast_lane *lane =
-        transport->cc->shares_lane ? lane_of_peer(ep, transport, peer) : NULL;
+        transport->cc->shares_lane ? lane_of_peer(ep, transport->cc, peer) : NULL;
     if (!lane)
         lane = make(ep, transport, peer, path, now);
     else if (gw_time_before(gw_time_add(lane->report_at, AGE * ep->cfg.report_every), now))
@@ -99,7 +99,7 @@ void gw_blast_lane_report(struct gw_blast_lane *lane, const struct gw_transport 
 {
     lane->sent += report->sent;
     lane->received += report->received;
-    if (lane->transport && gw_time_before(now, lane->report_at))
+    if (lane->cc && gw_time_before(now, lane->report_at))
         return;
     const struct gw_cc_report together = {
         .period = report->period, .sent = lane->sent, .received = lane->received};

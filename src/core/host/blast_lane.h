@@ -22,8 +22,8 @@
 struct gw_blast_lane {
     uint32_t prev, next; /* of those that are idle */
     uint32_t peer;
-    uint32_t users;                       /* blasts */
-    const struct gw_transport *transport; /* NULL: no other blast may join */
+    uint32_t users;             /* blasts */
+    const struct gw_cc_ops *cc; /* of all of them; NULL: no other blast may join */
     struct gw_path path;
     struct gw_cc_window window;
     gw_time free_at;   /* when the pace allows the next packet of those that have left */

@@ -11,7 +11,6 @@
 #include "core/host/blast.h"
 
 #include "base/error.h"
-#include "base/pacer.h"
 #include "base/stall.h"
 #include "core/host/announce.h"
 

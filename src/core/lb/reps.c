@@ -5,8 +5,8 @@
  * entropy of the latest ACK without CE, since that path had room; after a marked ACK the next
  * entropy of the walk is tried.
  *
- * Where few packets are heard of (blasts), an entropy is used for one packet per feedback, since the
- * next feedback is far off, and the walk has the others: hundreds on one path would fill it.
+ * Where few packets are heard of (blasts), an entropy is used for one packet per feedback, since
+ * the next feedback is far off, and the walk has the others: hundreds on one path would fill it.
  *
  * Beyond the printed algorithm: a trimmed packet and a timeout count as a marked ACK; the walk
  * starts at a random entropy; and until the first feedback the walk goes on, so that a small bdp
