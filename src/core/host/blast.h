@@ -8,6 +8,7 @@
  *   blast_rx.c       the receiver opens and ends, and takes data
  *   blast_rx_hear.c  what its sender's hails do, and what time does
  *   blast_hails.c  hails leave, and find their flow
+ *   blast_lane.c     how fast the blasts to a peer may leave
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
  * control allows. What is still to be sent it keeps as a set of places, `due`; they leave in an
@@ -36,6 +37,7 @@
 #include "base/bitmap.h"
 #include "base/bits.h"
 #include "core/blast_hail.h"
+#include "core/host/blast_lane.h"
 #include "core/host/blast_order.h"
 #include "core/host/endpoint_impl.h"
 
@@ -96,7 +98,7 @@ struct gw_blast_tx {
     uint64_t bytes;
     uint64_t sent_packets;
     uint32_t sent_most; /* different places that have been sent */
-    struct gw_cc_window window;
+    struct gw_blast_lane *lane;
     gw_time pace_at;   /* when the next train may leave */
     gw_time joined_at; /* when it could have, had it been its turn */
     gw_time rto;
@@ -113,7 +115,6 @@ struct gw_blast_tx {
     uint64_t received;               /* payload that reports told of, roughly */
     struct gw_path path;
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
-    uint64_t cc_state[GW_CC_STATE_MAX / 8];
     uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
 };
 

@@ -57,7 +57,9 @@ struct gw_endpoint {
     struct gw_map announcer_map; /* (job, peer) to index in `announcers` */
     struct gw_blast_tx *blasts_tx;
     struct gw_blast_rx *blasts_rx;
-    struct gw_map blast_map;  /* (peer, flow) to index in `blasts_rx` */
+    struct gw_map blast_map; /* (peer, flow) to index in `blasts_rx` */
+    struct gw_blast_lane *lanes;
+    struct gw_map lane_map;   /* peer to index in `lanes` */
     uint32_t blast_tx_free;   /* chain through free_next */
     uint32_t blast_rx_free;   /* chain through list_next */
     uint32_t blast_done_head; /* done and failed ones, oldest first */
