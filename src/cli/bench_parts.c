@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/prng.h"
+#include "base/units.h"
 #include "cli/bench_reduce.h"
 #include "cli/cli.h"
 
@@ -21,7 +22,7 @@ enum {
     SAMPLE_FRAGMENTS = 3,   /* a sample looks at one of so many */
 };
 
-#define BOUND_MAX 0.5
+#define BOUND_MAX (UINT64_C(1) << 31) /* a half, as the library says; in 1/2^32 */
 
 struct tensor {
     struct gradwire_call_options options;
@@ -53,12 +54,13 @@ static const struct argp_option options[] = {
 
 static error_t parse_bound(const char *name, const char *text, double *bound)
 {
-    char *end;
-    *bound = strtod(text, &end);
-    if (*text && !*end && *bound >= 0 && *bound <= BOUND_MAX)
-        return 0;
-    gw_complain("--%s=%s: expected a part from 0 to %g", name, text, BOUND_MAX);
-    return EINVAL;
+    uint64_t chance;
+    if (gw_parse_chance(text, &chance) != 0 || chance > BOUND_MAX) {
+        gw_complain("--%s=%s: expected a part from 0 to 0.5, as 0.1 or 10%%", name, text);
+        return EINVAL;
+    }
+    *bound = (double)chance / (UINT64_C(1) << 32);
+    return 0;
 }
 
 static error_t parse_importance(const char *text, enum gradwire_importance *importance)
@@ -92,6 +94,21 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send)
+{
+    bool has_rule = cfg->importance != GRADWIRE_IMPORTANCE_ALL;
+    if (is_send && cfg->bound_pull > 0)
+        gw_complain("bench: --bound-pull is of sums, and --via=send has none");
+    else if (is_send && (has_rule || cfg->important_first))
+        gw_complain("bench: --importance and --important-first are of tensors, and --via=send has "
+                    "none");
+    else if (cfg->important_first && !has_rule)
+        gw_complain("bench: --important-first needs --importance=means or values: all is alike");
+    else
+        return true;
+    return false;
 }
 
 const struct argp gw_bench_parts_argp = {.options = options, .parser = parse_option};

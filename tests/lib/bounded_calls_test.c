@@ -167,6 +167,40 @@ static int sums(gradwire *job, int rank)
     return 0;
 }
 
+/* Of a message that is shorter than the room for it, what is told is of the message. */
+static int short_message(gradwire *job, int rank)
+{
+    enum {
+        SHORT = BYTES / 3,
+        SHORT_FRAGMENTS = (SHORT + FRAGMENT - 1) / FRAGMENT,
+    };
+    static unsigned char heard[WORLD][BYTES], sent[SHORT];
+    static struct told told[WORLD], own[WORLD];
+    struct gradwire_call_options get = bounded(&told[rank], 0.3, 0);
+    struct gradwire_call_options put = bounded(&own[rank], 0.3, 0);
+    int to = (rank + 1) % WORLD, from = (rank + WORLD - 1) % WORLD;
+    gradwire_call receive, again, send;
+    CHECK(gradwire_receive_with(job, heard[rank], BYTES, from, TAG, &get, &receive) == 0);
+    CHECK(gradwire_receive_start(job, heard[rank], BYTES, from, TAG, &again) == 0);
+    CHECK(gradwire_wait(job, again) == GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), "another receive with this tag from this rank"));
+    CHECK(gradwire_barrier(job) == 0);
+    CHECK(gradwire_send_with(job, sent, SHORT, to, TAG, &put, &send) == 0);
+    CHECK(gradwire_wait(job, receive) == 0 && gradwire_wait(job, send) == 0);
+    CHECK(told[rank].parts.count == SHORT_FRAGMENTS && own[rank].parts.count == SHORT_FRAGMENTS);
+    CHECK(told[rank].parts.missing == count_missing(&told[rank]));
+    for (size_t i = SHORT_FRAGMENTS; i < FRAGMENTS; i++)
+        CHECK(!gw_bit_is_set(told[rank].arrived, i) && told[rank].contributors[i] == 0);
+    CHECK(gradwire_barrier(job) == 0);
+    return 0;
+}
+
+static void bounded_calls__tell_of_the_message_that_was_sent(void **state)
+{
+    (void)state;
+    run_job(short_message, GRADWIRE_VIA_RING);
+}
+
 static void bounded_calls__deliver_messages_within_the_stricter_bound(void **state)
 {
     (void)state;
@@ -314,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounded_calls__deliver_messages_within_the_stricter_bound),
+        cmocka_unit_test(bounded_calls__tell_of_the_message_that_was_sent),
         cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
         cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
         cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),

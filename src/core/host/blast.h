@@ -115,8 +115,10 @@ struct gw_blast_tx {
 enum gw_blast_state {
     GW_BLAST_FREE,      /* a RENDEZVOUS moves it on */
     GW_BLAST_ACTIVE,    /* the packet that is enough, or a stall, moves it on */
-    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows */
-    GW_BLAST_DONE,      /* it has said so; answers by FINISH until another needs the place */
+    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows, or for
+                           a round trip */
+    GW_BLAST_DONE,      /* it says so until its sender knows; then answers by FINISH until another
+                           needs the place */
     GW_BLAST_FAILED,    /* answers nothing, until another needs the place */
 };
 
@@ -165,6 +167,7 @@ struct gw_blast_rx {
     gw_time stop_at;       /* arrival of the STOP */
     gw_time stop_sent_at;
     gw_time answered_at;
+    gw_time linger_at; /* when it is done, whether its sender knows or not */
     gw_time finish_at; /* when FINISH is said again; GW_TIME_NEVER: no more */
 };
 
@@ -224,6 +227,8 @@ struct gw_blast_rx *gw_blast_rx_of(const struct gw_endpoint *ep, const struct gw
 /* It has ended: an event says that it was received, or failed. */
 void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
                        gw_time now);
+/* It has ended, and says no more of itself: its place is free for others, the oldest first. */
+void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast);
 /* It ends without one. */
 void gw_blast_rx_drop(struct gw_endpoint *ep, struct gw_blast_rx *blast);
 /* Reports the bytes of the period that is over, if any. */

@@ -4,8 +4,10 @@
  * What arrives is put where it belongs, in any order, and marked. After each arrival the policy of
  * core/finish is asked whether that is enough, and the bound of the sender; the stricter one rules.
  * When it is, the flow lingers until its sender knows, since what is under way may as well be
- * taken; if all has arrived there is nothing to linger for. Then its place is kept, as long as no
- * other flow needs it, to answer a sender that has missed the end.
+ * taken, but for no more than a base round trip: its application waits, and may not for signals
+ * that are lost, or behind data. If all has arrived there is nothing to linger for. Then its place
+ * is kept to answer a sender that has missed the end: until that has confirmed it or does not, and
+ * from then on as long as no other flow needs it.
  */
 #include "core/host/blast.h"
 
@@ -106,6 +108,10 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
         ep->stats.malformed++;
         return GW_HAIL_REFUSED;
     }
+    if (gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now)) {
+        ep->stats.stray++;
+        return GW_HAIL_NOT_READY;
+    }
     bool is_bare = pkt->hail.marks & GW_HAIL_BARE;
     struct gw_expect *posted =
         is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->hail.word[1]);
@@ -137,10 +143,24 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
 
 /* ---- The end. ---- */
 
-/* The flow has no event to post any more; its place is free for others, the oldest first. */
-static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
+void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast)
 {
     uint32_t index = (uint32_t)(blast - ep->blasts_rx);
+    blast->finish_at = GW_TIME_NEVER;
+    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
+    blast->list_next = GW_FLOW_NONE;
+    if (ep->blast_done_head == GW_FLOW_NONE)
+        ep->blast_done_head = index;
+    else
+        ep->blasts_rx[ep->blast_done_tail].list_next = index;
+    ep->blast_done_tail = index;
+}
+
+/* The flow has no event to post any more. */
+static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
+{
+    if (blast->memory.data)
+        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow, blast->heard_at);
     gw_egress_leave(ep, &blast->sender);
     ep->promised--;
     blast->memory = (struct gw_rx_memory){0};
@@ -148,15 +168,10 @@ static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_bl
     blast->state = (uint8_t)state;
     blast->is_stopped = false;
     blast->period_bytes = 0;
-    blast->list_next = GW_FLOW_NONE;
-    if (ep->blast_done_head == GW_FLOW_NONE)
-        ep->blast_done_head = index;
+    if (state == GW_BLAST_FAILED || blast->finish_at == GW_TIME_NEVER)
+        gw_blast_rx_settle(ep, blast);
     else
-        ep->blasts_rx[ep->blast_done_tail].list_next = index;
-    ep->blast_done_tail = index;
-    if (state == GW_BLAST_FAILED)
-        blast->finish_at = GW_TIME_NEVER;
-    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
 }
 
 void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
@@ -213,7 +228,8 @@ static void be_enough(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time
         gw_egress_leave(ep, &blast->sender);
         gw_blast_rx_finish(ep, blast, now);
         blast->finish_at = gw_blast_rx_finish_again(blast, now);
-        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+        blast->linger_at = gw_time_add(now, blast->rtt);
+        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->linger_at);
     }
     if (blast->arrived == blast->total)
         gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);

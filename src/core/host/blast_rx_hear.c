@@ -94,6 +94,18 @@ static void hear_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, const s
     gw_endpoint_arm_by(ep, gw_blast_rx_timer(ep, blast), answer_at(ep, blast));
 }
 
+/* Its sender knows that it has enough. */
+static void hear_confirm(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
+{
+    if (blast->finish_at == GW_TIME_NEVER)
+        return; /* it has not said so, or knows */
+    blast->finish_at = GW_TIME_NEVER;
+    if (blast->state == GW_BLAST_LINGERING)
+        gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
+    else
+        gw_blast_rx_settle(ep, blast);
+}
+
 void gw_blast_rx_hear(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_blast_rx *blast = gw_blast_rx_of(ep, pkt);
@@ -103,12 +115,8 @@ void gw_blast_rx_hear(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time 
         ep->stats.stray++;
     } else if (pkt->hail.op == GW_HAIL_STOP) {
         hear_stop(ep, blast, pkt, now);
-    } else if (blast->state == GW_BLAST_LINGERING || blast->state == GW_BLAST_DONE) {
-        blast->finish_at = GW_TIME_NEVER;
-        if (blast->state == GW_BLAST_LINGERING)
-            gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
-        else
-            gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
+    } else {
+        hear_confirm(ep, blast, now);
     }
 }
 
@@ -219,6 +227,18 @@ static void expire_active(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_
     gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), next);
 }
 
+/* Its sender has not said that it knows. */
+static void finish_again(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
+{
+    if (blast->finishes == GW_BLAST_FINISHES) {
+        gw_blast_rx_settle(ep, blast); /* that is gone, or will ask */
+        return;
+    }
+    gw_blast_rx_finish(ep, blast, now);
+    blast->finish_at = gw_blast_rx_finish_again(blast, now);
+    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+}
+
 void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
 {
     if (blast->state == GW_BLAST_ACTIVE) {
@@ -226,21 +246,14 @@ void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_ti
             gw_blast_rx_close(ep, blast, GW_EVENT_FAILED, now);
         else
             expire_active(ep, blast, now);
-        return;
-    }
-    if (blast->finish_at == GW_TIME_NEVER || gw_time_before(now, blast->finish_at)) {
+    } else if (blast->state == GW_BLAST_LINGERING) {
+        if (gw_time_before(now, blast->linger_at))
+            gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->linger_at);
+        else
+            gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
+    } else if (blast->finish_at != GW_TIME_NEVER && !gw_time_before(now, blast->finish_at)) {
+        finish_again(ep, blast, now);
+    } else {
         gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
-        return;
     }
-    if (blast->finishes < GW_BLAST_FINISHES) {
-        gw_blast_rx_finish(ep, blast, now);
-        blast->finish_at = gw_blast_rx_finish_again(blast, now);
-        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
-        return;
-    }
-    blast->finish_at = GW_TIME_NEVER; /* its sender is gone, or will ask */
-    if (blast->state == GW_BLAST_LINGERING)
-        gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
-    else
-        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
 }

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/pacer.h"
 #include "core/host/app.h"
+#include "core/host/past_flows.h"
 #include "core/pause.h"
 
 enum {
@@ -77,6 +78,7 @@ struct gw_endpoint {
     struct gw_pacer credit_pacer;      /* while granting */
     bool is_granting;               /* the time of the last credit is not over, or somebody waits */
     struct gw_expect *expectations; /* data NULL: free */
+    struct gw_past_flows past_flows;
     uint32_t expect_end; /* of these: all from here on are free. Few are in use where many are room
                             for others, and every unknown flow is looked for among them */
     struct gw_endpoint_cfg cfg;

@@ -13,6 +13,9 @@ enum {
     WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
 };
 
+/* Of a packet, header and check sum, as the kernel's shapers count it. */
+#define ETHERNET_BYTES 18
+
 #define RTO_TEXT      "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
 #define HAIL_RTO_TEXT "2"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
 
@@ -93,6 +96,12 @@ uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)
     if (fits < 1)
         return 1;
     return fits < GW_DATAPATH_TRAIN_MAX ? fits : GW_DATAPATH_TRAIN_MAX;
+}
+
+uint64_t gw_overlay_port_bps(const struct gw_overlay_links *links)
+{
+    uint64_t packet = links->hdr + links->mtu;
+    return links->rate_bps * packet / (packet + ETHERNET_BYTES);
 }
 
 int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **endpoint)

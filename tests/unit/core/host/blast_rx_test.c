@@ -326,7 +326,7 @@ static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
         assert_true(fixture_stats(&f)->rendezvous_refused == refused + !cases[i].is_malformed);
         assert_true(fixture_stats(&f)->malformed == malformed + cases[i].is_malformed);
     }
-    /* As many as there is room for; then nobody is ready, until one has ended. */
+    /* As many as there is room for; then nobody is ready, until one has ended and its sender knows. */
     for (uint32_t i = 0; i <= BLASTS; i++) {
         struct gw_pkt pkt = blast_rendezvous(100 + i, 1, 0, f.now);
         fixture_input(&f, &pkt);
@@ -337,9 +337,14 @@ static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
     fixture_input(&f, &pkt);
     blast_hears(&f, GW_HAIL_FINISH);
     assert_int_equal(fixture_event(&f).flow, 102);
-    pkt = blast_rendezvous(100 + BLASTS, 1, 0, f.now);
-    fixture_input(&f, &pkt);
-    assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, 0);
+    for (uint32_t i = 0; i < 2; i++) { /* its sender may have missed that, and ask */
+        pkt = blast_rendezvous(100 + BLASTS, 1, 0, f.now);
+        fixture_input(&f, &pkt);
+        assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks,
+                         i == 0 ? GW_HAIL_NOT_READY : 0);
+        pkt = blast_hail(GW_HAIL_CONFIRM, 102, f.now);
+        fixture_input(&f, &pkt);
+    }
     fixture_close(&f);
 }
 
@@ -460,6 +465,55 @@ static void blast_rx__forgets_a_rendezvous_without_data(void **state)
     }
 }
 
+/* A message of one packet comes into memory that is posted for it, and is all there. */
+static void receive_payload(struct endpoint_fixture *f, uint32_t flow)
+{
+    struct gw_pkt pkt = blast_rendezvous(flow, 1, 0, f->now);
+    pkt.hail.marks = 0;
+    fixture_input(f, &pkt);
+    assert_int_equal(blast_hears(f, GW_HAIL_ACCEPT).hail.marks, 0);
+    pkt = blast_data(flow, 0, 1, f->now);
+    pkt.buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, pkt.buf), 0xaa, MTU);
+    fixture_input(f, &pkt);
+    blast_hears(f, GW_HAIL_FINISH);
+    pkt = blast_hail(GW_HAIL_CONFIRM, flow, f->now);
+    fixture_input(f, &pkt);
+    struct gw_event event = fixture_event(f);
+    assert_true(event.kind == GW_EVENT_RECEIVED && event.flow == flow);
+}
+
+/* A copy of a rendezvous whose message has come, and whose place is another's, is not about the
+ * next message of the same tag. */
+static void blast_rx__takes_no_memory_for_what_has_ended(void **state)
+{
+    (void)state;
+    static unsigned char memory[MTU], next[MTU];
+    struct endpoint_fixture f;
+    blast_open(&f);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, memory, MTU), GW_OK);
+    receive_payload(&f, FLOW);
+    for (uint32_t i = 1; i <= BLASTS; i++) { /* without payload */
+        struct gw_pkt pkt = blast_rendezvous(FLOW + i, 1, 0, f.now);
+        fixture_input(&f, &pkt);
+        blast_hears(&f, GW_HAIL_ACCEPT);
+        pkt = blast_data(FLOW + i, 0, 1, f.now);
+        fixture_input(&f, &pkt);
+        blast_hears(&f, GW_HAIL_FINISH);
+        assert_int_equal(fixture_event(&f).flow, FLOW + i);
+    }
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, next, MTU), GW_OK);
+    struct gw_pkt late = blast_rendezvous(FLOW, 1, 0, f.now - GW_MS);
+    late.hail.marks = 0;
+    fixture_input(&f, &late);
+    assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, GW_HAIL_NOT_READY);
+    assert_true(fixture_stats(&f)->stray == 1);
+    assert_true(gw_endpoint_expects(f.endpoint, THEIRS, TAG));
+    receive_payload(&f, FLOW + (1 << 16));
+    assert_memory_equal(memory, next, MTU);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +533,7 @@ int main(void)
         cmocka_unit_test(blast_rx__believes_the_first_rendezvous),
         cmocka_unit_test(blast_rx__ignores_strangers),
         cmocka_unit_test(blast_rx__forgets_a_rendezvous_without_data),
+        cmocka_unit_test(blast_rx__takes_no_memory_for_what_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
