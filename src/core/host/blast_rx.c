@@ -4,7 +4,7 @@
  * What arrives is put where it belongs, in any order, and marked. After each arrival the policy of
  * core/finish is asked whether that is enough, and the bound of the sender; the stricter one rules.
  * When it is, the flow lingers until its sender knows, since what is under way may as well be
- * taken, but for no more than a base round trip: its application waits, and may not for signals
+ * taken, but for no more than a base round trip: its application waits, and may not for hails
  * that are lost, or behind data. If all has arrived there is nothing to linger for. Then its place
  * is kept to answer a sender that has missed the end: until that has confirmed it or does not, and
  * from then on as long as no other flow needs it.
