@@ -72,7 +72,7 @@ int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
                          struct gw_transport *transport, char *error);
 
 /*
- * The same for calls that may lose a part, which are blasts. Their signals are answered at once, so
+ * The same for calls that may lose a part, which are blasts. Their hails are answered at once, so
  * they are sent again soon: a needless copy costs one small packet, a late one a call.
  */
 int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error);
@@ -83,6 +83,13 @@ gw_time gw_overlay_report_every(const struct gw_overlay_links *links);
 
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
+
+/*
+ * What a rank lets leave by its port, in bits of our packets, or 0: no limit is known. All that it
+ * sends shares one link: blasts that are sent at the same time, each at line rate, would fill the
+ * queues behind its socket, in which signals cannot overtake.
+ */
+uint64_t gw_overlay_port_bps(const struct gw_overlay_links *links);
 
 /*
  * Makes the endpoint of a role. What all have in common is filled into `cfg`: port, span,
