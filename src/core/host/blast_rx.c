@@ -112,6 +112,12 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
     bool is_bare = pkt->signal.marks & GW_SIGNAL_BARE;
     struct gw_expect *posted =
         is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->signal.word[1]);
+    if (!is_bare && (!posted || bytes_of(pkt) > posted->bytes))
+        gw_endpoint_tell_unexpected(ep, &(struct gw_event){.peer = pkt->src,
+                                                           .tag = pkt->signal.word[1],
+                                                           .bytes = bytes_of(pkt),
+                                                           .room = posted ? posted->bytes : 0,
+                                                           .at = now});
     if (pkt->signal.word[0] > ep->cfg.blast_packets_max || (posted && !is_for(ep, posted, pkt))) {
         ep->stats.rendezvous_refused++;
         return GW_SIGNAL_REFUSED;

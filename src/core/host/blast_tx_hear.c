@@ -91,6 +91,7 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 {
     take_rtt(blast, pkt, now);
     if (pkt->signal.marks & GW_SIGNAL_REFUSED && !blast->is_accepted) {
+        blast->is_refused = true;
         gw_blast_tx_fail(ep, blast, now);
         return;
     }
