@@ -122,8 +122,8 @@ struct gradwire_options {
     const char *lb;        /* load balancing of flows: "reps" */
     uint32_t paths;        /* UDP source ports, among which `lb` chooses a packet's path: 1 */
     uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
-                          round trip under way; 0: as measured, and not less than 1 Gb/s unless a
-                          switch says so */
+                          round trip under way, and no more than it leaves this rank; 0: as
+                          measured, and not less than 1 Gb/s unless a switch says so */
     const char *announce; /* how bursts are announced to switches, which then make room for them:
                              "no"; a threshold in packets, 5 to 75 in steps of 5; or a ratio such as
                              "1/4", by which it follows from the path. "no" */

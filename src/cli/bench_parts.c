@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/prng.h"
 #include "base/units.h"
 #include "cli/bench_reduce.h"
@@ -120,7 +121,7 @@ static bool open_tensor(struct gw_bench_parts *parts, const gradwire *job,
     size_t room = gradwire_fragments(job, tensor->elements, GRADWIRE_FLOAT32, GRADWIRE_VIA_DEFAULT);
     tensor->parts = (struct gradwire_parts){
         .room = room,
-        .arrived = calloc((room + 63) / 64, sizeof(*tensor->parts.arrived)),
+        .arrived = calloc(gw_bit_words(room), sizeof(*tensor->parts.arrived)),
         .contributors = calloc(room, sizeof(*tensor->parts.contributors)),
     };
     gradwire_call_options_init(&tensor->options, sizeof(tensor->options));

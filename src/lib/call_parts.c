@@ -160,7 +160,7 @@ static int decide(struct gw_call_parts *parts, const struct gradwire_call_option
     if (options->importance == GRADWIRE_IMPORTANCE_ALL || !extent->sent)
         return GRADWIRE_OK;
     bool done = true;
-    parts->important = calloc((fragments + 63) / 64, sizeof(*parts->important));
+    parts->important = calloc(gw_bit_words(fragments), sizeof(*parts->important));
     if (!parts->important)
         done = false;
     else if (options->worth)

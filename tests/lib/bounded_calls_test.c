@@ -3,13 +3,9 @@
  * they say goes by memory that loses, doubles and delays packets. Whatever is missing, it is within
  * the bound, the masks say where, and all ranks have the same bytes.
  */
-#include "support.h"
-
-#include <pthread.h>
-#include <stdio.h>
+#include "lib/thread_ranks.h"
 
 #include "base/bits.h"
-#include "gradwire.h"
 
 enum {
     WORLD = 3,
@@ -26,64 +22,16 @@ enum {
 
 static const char faults[] = "lose=0.03,duplicate=0.01,delay=0.01,seed=11";
 
-typedef int rank_fn(gradwire *job, int rank);
-
-struct rank {
-    pthread_t thread;
-    struct gradwire_options options;
-    rank_fn *fn;
-    int failed;
-};
-
-/* In a rank: a failed check is one line and the value 1. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
-                    gradwire_last_error());                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static int open_and_run(struct rank *own)
-{
-    int rank = own->options.rank;
-    gradwire *job = NULL;
-    CHECK(gradwire_open(&own->options, &job) == 0);
-    int failed = own->fn(job, rank);
-    gradwire_close(job);
-    return failed;
-}
-
-static void *run_rank(void *argument)
-{
-    struct rank *own = argument;
-    own->failed = open_and_run(own);
-    return NULL;
-}
-
 static void run_job(rank_fn *fn, enum gradwire_via via)
 {
-    struct rank ranks[WORLD];
-    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
-    assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
+    struct thread_rank ranks[WORLD];
     for (int i = 0; i < WORLD; i++) {
-        ranks[i] = (struct rank){.fn = fn};
-        gradwire_options_init(&ranks[i].options, sizeof(ranks[i].options));
-        ranks[i].options.rank = i;
-        ranks[i].options.world = WORLD;
-        ranks[i].options.join = "127.0.0.1:7";
+        ranks[i] = (struct thread_rank){.fn = fn};
+        prepare(&ranks[i].options, i, WORLD);
         ranks[i].options.via = via;
-        ranks[i].options.deadline_ms = 20000;
         ranks[i].options.largest = 1 << 20;
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
     }
-    int failed = 0;
-    for (int i = 0; i < WORLD; i++) {
-        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
-        failed += ranks[i].failed;
-    }
-    assert_int_equal(failed, 0);
+    run_ranks(ranks, WORLD, faults);
 }
 
 /* What a rank is told of a call. */
@@ -209,7 +157,7 @@ static int sums(gradwire *job, int rank)
         if (check_sums(told, x, rank, is_average))
             return 1;
         CHECK(gradwire_barrier(job) == 0);
-        size_t words = (told->parts.count + 63) / 64;
+        size_t words = gw_bit_words(told->parts.count);
         CHECK(memcmp(x, results[0], sizeof(results[0])) == 0);
         CHECK(memcmp(told->arrived, results_told[0].arrived, words * sizeof(uint64_t)) == 0);
         CHECK(memcmp(told->contributors, results_told[0].contributors,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/bits.h"
 #include "base/error.h"
 #include "core/host/announce.h"
 #include "core/host/blast.h"
@@ -180,7 +181,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
             case GW_PKT_NOTICE:
                 gw_announce_input(ep, pkt, now);
                 continue;
-            case GW_PKT_SIGNAL:
+            case GW_PKT_HAIL:
                 gw_blast_input(ep, pkt, now);
                 continue;
             default:
@@ -324,7 +325,7 @@ int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expe
         ep->expectations[i] = *expect;
         ep->expect_end = ep->expect_end > i ? ep->expect_end : i + 1;
         if (expect->arrived)
-            memset(expect->arrived, 0, ((size_t)expect->packets_max + 63) / 64 * 8);
+            memset(expect->arrived, 0, gw_bit_words(expect->packets_max) * sizeof(uint64_t));
         return GW_OK;
     }
     return GW_ERR_NO_ROOM;

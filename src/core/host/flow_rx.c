@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/host/credit.h"
@@ -26,7 +27,7 @@ static uint64_t rx_key(uint32_t peer, uint32_t flow)
 static bool bit_test(const struct gw_endpoint *ep, const struct gw_rx_flow *flow, uint32_t seq)
 {
     uint32_t at = seq & ep->span_mask;
-    return flow->bits[at / 64] >> (at % 64) & 1;
+    return gw_bit_is_set(flow->bits, at);
 }
 
 static void bit_flip(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
@@ -188,7 +189,7 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
         return false;
     memcpy(own->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
     if (own->arrived_bits)
-        own->arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
+        gw_bit_set(own->arrived_bits, pkt->seq);
     return true;
 }
 
