@@ -84,6 +84,7 @@ struct gw_blast_tx {
     uint8_t importance; /* of the running train */
     uint8_t holds;      /* times that the receiver was not ready, up to a limit */
     bool is_bare;       /* without payload (simulation) */
+    bool is_refused;    /* the receiver will never take it */
     bool is_accepted;   /* the receiver has been heard of, and takes data */
     bool is_held;       /* it is not ready: nothing leaves until it is */
     bool is_stopped;    /* nothing is due: a STOP waits for its answer */

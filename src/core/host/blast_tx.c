@@ -384,6 +384,7 @@ static struct gw_event event_of(const struct gw_blast_tx *blast, enum gw_event_k
                              .tag = blast->tag,
                              .bytes = blast->bytes,
                              .mss = (uint16_t)blast->path.mtu,
+                             .is_refused = blast->is_refused,
                              .retransmits = blast->sent_packets - blast->sent_most,
                              .at = now};
 }
