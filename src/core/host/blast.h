@@ -183,6 +183,12 @@ static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
     return gw_blast_timer(ep) + ep->cfg.blasts_max + (uint32_t)(blast - ep->blasts_rx);
 }
 
+/* Packets that leave at once of a signal which begins or ends a blast. */
+static inline uint32_t gw_blast_copies(const struct gw_endpoint *ep)
+{
+    return ep->cfg.signal_copies ? ep->cfg.signal_copies : 1;
+}
+
 /* blast_tx.c */
 
 /* As gw_endpoint_send(), whose checks have been made; `bytes` is not 0. */
