@@ -197,7 +197,7 @@ static gw_time time_of_a_sum(const char *via, const char *loss, uint64_t seed)
         "topology: {kind: star, hosts: 4, rate: 500Mbps, latency: 10us, host_delay: 300us}\n"
         "workload: {kind: training, device: none, workers: 4, iterations: 1, segment: 256KiB,"
         " bound: 10%, bound_pull: 10%, model: " GW_SOURCE_DIR "/tests/sim/one_layer.csv}\n"
-        "host: {mtu: 1408, header: 72, train: 45, report_every: 8500us, signal_copies: 2}\n"
+        "host: {mtu: 1408, header: 72, train: 45, report_every: 8500us, hail_copies: 2}\n"
         "queue: {kind: fifo, capacity: 1MB}\n"
         "cc: dlcp\n"
         "loss: {kind: timeout, rto: 4}\n"
@@ -215,7 +215,7 @@ static gw_time time_of_a_sum(const char *via, const char *loss, uint64_t seed)
     return took;
 }
 
-/* With a bound of 10 %, 1 % of what is lost on the way costs no waiting for signals that are lost,
+/* With a bound of 10 %, 1 % of what is lost on the way costs no waiting for hails that are lost,
  * nor data that is sent again. */
 static void bound__makes_loss_cost_little_time(void **state)
 {

@@ -22,7 +22,7 @@
 enum {
     GW_BLASTS_MAX = 32768,
     GW_BLAST_PACKETS_MAX = 1 << 24,
-    GW_SIGNAL_COPIES_MAX = 4,
+    GW_HAIL_COPIES_MAX = 4,
 };
 
 struct gw_endpoint_cfg {
@@ -42,22 +42,22 @@ struct gw_endpoint_cfg {
     uint32_t blast_packets_max; /* of the longest of these, up to GW_BLAST_PACKETS_MAX; a longer one
                                    is refused. Memory is set apart when the endpoint is made */
     gw_time report_every;       /* period of receivers' reports; equal on both ends */
-    uint32_t signal_copies;  /* that leave at once of a signal which begins or ends a blast, up to
-                                GW_SIGNAL_COPIES_MAX; 0 is one. More where links lose packets for no
-                                reason: one that is lost costs round trips */
-    uint32_t announcers_max; /* jobs and peers to which bursts are announced at the same time, at
-                                most 65536; may be 0 (announce.h) */
-    uint32_t mtu;            /* payload bytes of a full packet, 1 to 65535 */
-    uint32_t hdr;            /* header bytes of every packet; the size of ACKs */
-    uint32_t ack_every;      /* data packets per ACK, 1 to 32 */
-    gw_time ack_delay;       /* longest time that an ACK is held back when ack_every > 1 */
-    bool ack_holes;          /* what arrives above a hole, or fills one, is acknowledged at once
-                                whatever ack_every says: for senders that infer losses from that */
-    uint32_t train;          /* packets per train, at least 1 */
-    gw_time stall;           /* a flow without progress for this long fails; 0: never */
-    uint64_t seed;           /* of this node's random stream */
-    uint16_t generation;     /* of the first flow numbers: a host that starts again must not use
-                                those of its earlier flows, which peers may remember */
+    uint32_t hail_copies;       /* that leave at once of a hail which begins or ends a blast, up to
+                                     GW_HAIL_COPIES_MAX; 0 is one. More where links lose packets for no
+                                     reason: one that is lost costs round trips */
+    uint32_t announcers_max;    /* jobs and peers to which bursts are announced at the same time, at
+                                   most 65536; may be 0 (announce.h) */
+    uint32_t mtu;               /* payload bytes of a full packet, 1 to 65535 */
+    uint32_t hdr;               /* header bytes of every packet; the size of ACKs */
+    uint32_t ack_every;         /* data packets per ACK, 1 to 32 */
+    gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
+    bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
+                                   whatever ack_every says: for senders that infer losses from that */
+    uint32_t train;             /* packets per train, at least 1 */
+    gw_time stall;              /* a flow without progress for this long fails; 0: never */
+    uint64_t seed;              /* of this node's random stream */
+    uint16_t generation;        /* of the first flow numbers: a host that starts again must not use
+                                   those of its earlier flows, which peers may remember */
     struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
                                    both ends, and counts as span_max if it is larger */
     const struct gw_finish *finish; /* of messages that arrive without payload (simulation); as
@@ -143,7 +143,7 @@ struct gw_endpoint_stats {
     uint64_t nacks_sent, nacks_received;
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
-    uint64_t timeouts;        /* packets given up by loss detection for their age; signals of a
+    uint64_t timeouts;        /* packets given up by loss detection for their age; hails of a
                                  blast that were repeated */
     uint64_t overtaken;       /* packets given up since later ones had arrived */
     uint64_t probes;          /* sent to find out whether others are lost */
@@ -156,7 +156,7 @@ struct gw_endpoint_stats {
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
     /* Blasts; see blast.h. */
-    uint64_t signals_sent, signals_received;
+    uint64_t hails_sent, hails_received;
     uint64_t reports_received;
     uint64_t requests_sent, requests_received; /* of 64 places each, at most */
     uint64_t early;                            /* data whose rendezvous has not come: dropped */
