@@ -203,6 +203,12 @@ static inline uint32_t gw_blast_len(const struct gw_blast_tx *blast, uint32_t pl
     return place + 1 == blast->total ? blast->last_len : blast->path.mtu;
 }
 
+/* Packets that leave at once of a hail which begins or ends a blast. */
+static inline uint32_t gw_blast_copies(const struct gw_endpoint *ep)
+{
+    return ep->cfg.hail_copies ? ep->cfg.hail_copies : 1;
+}
+
 /* blast_tx.c */
 
 /* As gw_endpoint_send(), whose checks have been made; `bytes` is not 0. */

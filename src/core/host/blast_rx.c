@@ -232,7 +232,8 @@ static void be_enough(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time
         blast->is_stopped = false;
         blast->period_bytes = 0;
         gw_egress_leave(ep, &blast->sender);
-        gw_blast_rx_finish(ep, blast, now);
+        for (uint32_t i = 0; i < gw_blast_copies(ep); i++)
+            gw_blast_rx_finish(ep, blast, now);
         blast->finish_at = gw_blast_rx_finish_again(blast, now);
         blast->linger_at = gw_time_add(now, blast->rtt);
         gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->linger_at);

@@ -85,6 +85,7 @@ static bool blasts_are_valid(const struct gw_endpoint_cfg *cfg)
 {
     return cfg->blasts_max == 0 ||
            (cfg->blasts_max <= GW_BLASTS_MAX && cfg->report_every > 0 &&
+            cfg->hail_copies <= GW_HAIL_COPIES_MAX &&
             cfg->tx_flows_max + cfg->blasts_max <= GW_TX_FLOWS_MAX && cfg->blast_packets_max > 0 &&
             cfg->blast_packets_max <= GW_BLAST_PACKETS_MAX);
 }

@@ -23,6 +23,7 @@
 enum {
     GW_BLASTS_MAX = 32768,
     GW_BLAST_PACKETS_MAX = 1 << 24,
+    GW_HAIL_COPIES_MAX = 4,
 };
 
 struct gw_endpoint_cfg {
@@ -42,6 +43,9 @@ struct gw_endpoint_cfg {
     uint32_t blast_packets_max; /* of the longest of these, up to GW_BLAST_PACKETS_MAX; a longer one
                                    is refused. Memory is set apart when the endpoint is made */
     gw_time report_every;       /* period of receivers' reports; equal on both ends */
+    uint32_t hail_copies;       /* that leave at once of a hail which begins or ends a blast, up to
+                                     GW_HAIL_COPIES_MAX; 0 is one. More where links lose packets for no
+                                     reason: one that is lost costs round trips */
     uint32_t announcers_max;    /* jobs and peers to which bursts are announced at the same time, at
                                    most 65536; may be 0 (announce.h) */
     uint32_t mtu;               /* payload bytes of a full packet, 1 to 65535 */
