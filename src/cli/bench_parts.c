@@ -1,7 +1,6 @@
 /* All-reduces that may lose a part, in `gradwire bench`; see bench_parts.h. */
 #include "cli/bench_parts.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/prng.h"
 #include "cli/bench_reduce.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 
 enum {
     KEY_BOUND = 800,
@@ -56,8 +56,7 @@ static error_t parse_bound(const char *name, const char *text, double *bound)
     *bound = strtod(text, &end);
     if (*text && !*end && *bound >= 0 && *bound <= BOUND_MAX)
         return 0;
-    gw_complain("--%s=%s: expected a part from 0 to %g", name, text, BOUND_MAX);
-    return EINVAL;
+    return gw_option_refuse(name, text, "a part from 0 to %g", BOUND_MAX);
 }
 
 static error_t parse_importance(const char *text, enum gradwire_importance *importance)
@@ -70,8 +69,7 @@ static error_t parse_importance(const char *text, enum gradwire_importance *impo
             *importance = (enum gradwire_importance)i;
             return 0;
         }
-    gw_complain("--importance=%s: expected all, means or values", text);
-    return EINVAL;
+    return gw_option_refuse("importance", text, "all, means or values");
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
