@@ -89,7 +89,7 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
     const struct gw_importance_tensor tensor = {
         .values = send->data, .size = send->bytes, .fragment_size = blast->path.mtu};
     gw_importance_init(&blast->rule, &tensor, &send->importance, SAMPLE_SEED);
-    memset(blast->found, 0, gw_bitmap_words(blast->total) * sizeof(*blast->found));
+    memset(blast->found, 0, gw_bit_words(blast->total) * sizeof(*blast->found));
     blast->important = blast->found;
     blast->weighed = 0;
 }
