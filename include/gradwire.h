@@ -164,8 +164,8 @@ struct gradwire_stats {
  * first, and lose none of these as long as there is memory. */
 enum gradwire_importance {
     GRADWIRE_IMPORTANCE_ALL = 0,    /* all of them, the default */
-    GRADWIRE_IMPORTANCE_MEANS = 1,  /* whose mean magnitude is above the median of fragments' means;
-                                       of floats */
+    GRADWIRE_IMPORTANCE_MEANS = 1,  /* whose mean magnitude, as it is sent, is above the median of
+                                       the means of fragments of the same message; of floats */
     GRADWIRE_IMPORTANCE_VALUES = 2, /* is above the median of elements' magnitudes, as published */
     GRADWIRE_IMPORTANCE_WORTH = 3,  /* whose `worth` is above the median of fragments' worths */
 };
