@@ -326,7 +326,8 @@ static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
         assert_true(fixture_stats(&f)->rendezvous_refused == refused + !cases[i].is_malformed);
         assert_true(fixture_stats(&f)->malformed == malformed + cases[i].is_malformed);
     }
-    /* As many as there is room for; then nobody is ready, until one has ended and its sender knows. */
+    /* As many as there is room for; then nobody is ready, until one has ended and its sender knows.
+     */
     for (uint32_t i = 0; i <= BLASTS; i++) {
         struct gw_pkt pkt = blast_rendezvous(100 + i, 1, 0, f.now);
         fixture_input(&f, &pkt);
@@ -500,6 +501,8 @@ static void blast_rx__takes_no_memory_for_what_has_ended(void **state)
         pkt = blast_data(FLOW + i, 0, 1, f.now);
         fixture_input(&f, &pkt);
         blast_hears(&f, GW_HAIL_FINISH);
+        pkt = blast_hail(GW_HAIL_CONFIRM, FLOW + i, f.now); /* its place is free for others */
+        fixture_input(&f, &pkt);
         assert_int_equal(fixture_event(&f).flow, FLOW + i);
     }
     assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, next, MTU), GW_OK);
