@@ -60,7 +60,7 @@ static const struct gw_param host_params[] = {
      .type = GW_PARAM_TIME,
      .offset = offsetof(struct host_options, report_every),
      .initial = "200us",
-     .help = "period in which receivers of blasts report (cc: dlcp) how fast they receive (DLCP "
+     .help = "period in which receivers of blasts report how fast they receive (DLCP "
              "section 3.2.1)"},
     {.name = "payload",
      .type = GW_PARAM_BOOL,

@@ -115,6 +115,12 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
     bool is_bare = pkt->hail.marks & GW_HAIL_BARE;
     struct gw_expect *posted =
         is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->hail.word[1]);
+    if (!is_bare && (!posted || bytes_of(pkt) > posted->bytes))
+        gw_endpoint_tell_unexpected(ep, &(struct gw_event){.peer = pkt->src,
+                                                           .tag = pkt->hail.word[1],
+                                                           .bytes = bytes_of(pkt),
+                                                           .room = posted ? posted->bytes : 0,
+                                                           .at = now});
     if (pkt->hail.word[0] > ep->cfg.blast_packets_max || (posted && !is_for(ep, posted, pkt))) {
         ep->stats.rendezvous_refused++;
         return GW_HAIL_REFUSED;

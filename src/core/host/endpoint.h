@@ -17,6 +17,7 @@
 #include "core/grant/grant.h"
 #include "core/node.h"
 #include "core/notice.h"
+#include "core/quant/importance.h"
 #include "core/host/transport.h"
 
 enum {
@@ -54,6 +55,7 @@ struct gw_endpoint_cfg {
     uint64_t seed;              /* of this node's random stream */
     uint16_t generation;        /* of the first flow numbers: a host that starts again must not use
                                    those of its earlier flows, which peers may remember */
+    bool tells_unexpected; /* GW_EVENT_UNEXPECTED happens: of several before a poll, the first */
     struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
                                    both ends, and counts as span_max if it is larger */
     const struct gw_finish *finish; /* of messages that arrive without payload (simulation); as
@@ -76,6 +78,8 @@ struct gw_send {
     const uint64_t *important; /* NULL, or a bit for each packet, unchanged until the flow ended:
                                   which leave as ECT(0), and the others as Not-ECT, whatever
                                   is_unimportant says */
+    struct gw_importance_terms importance; /* of a blast with payload, without `important`: how that
+                                              is found for each packet shortly before it leaves */
     const uint16_t *notes; /* of a blast: NULL, or a number for each packet that travels with it */
     bool important_first;  /* of a blast: the important ones before the others; else all in an
                               order drawn anew for each message */
@@ -101,14 +105,16 @@ struct gw_expect {
 };
 
 enum gw_event_kind {
-    GW_EVENT_SENT,     /* the peer has the message, as far as it wants it */
-    GW_EVENT_RECEIVED, /* this host has one, as far as it wants it */
-    GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
-    GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
-                          tensor: `reason` and `about` say why there is no sum */
-    GW_EVENT_JOINED,   /* a member is in its job, as `rank` */
-    GW_EVENT_REFUSED,  /* it is not, or no more; `reason` and `about` say why */
-    GW_EVENT_LEFT,     /* it has left on its own wish */
+    GW_EVENT_SENT,       /* the peer has the message, as far as it wants it */
+    GW_EVENT_RECEIVED,   /* this host has one, as far as it wants it */
+    GW_EVENT_REDUCED,    /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
+    GW_EVENT_FAILED,     /* a message: no progress for cfg.stall, it may or may not have arrived; a
+                            tensor: `reason` and `about` say why there is no sum */
+    GW_EVENT_JOINED,     /* a member is in its job, as `rank` */
+    GW_EVENT_REFUSED,    /* it is not, or no more; `reason` and `about` say why */
+    GW_EVENT_LEFT,       /* it has left on its own wish */
+    GW_EVENT_UNEXPECTED, /* a message has come that no memory is posted for, or too little; it was
+                            dropped, and its sender asks again or has given up */
 };
 
 struct gw_event {
@@ -122,11 +128,14 @@ struct gw_event {
     uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
     uint64_t memory;      /* for that path, too; see core/path.h */
     gw_time at;
+    uint64_t room;    /* unexpected: bytes of the memory posted for it, which are less than the
+                         message has, `bytes` or more; 0: none is posted */
     uint32_t missing; /* sent, received: packets of the message that did not arrive and need not */
     uint32_t about;   /* rank or address that the reason is about */
     uint16_t rank;    /* of the member, or the one that it asked for */
     uint16_t mss;     /* payload bytes of every packet of the message but the last */
     uint8_t reason;   /* enum gw_job_reason */
+    bool is_refused;  /* a message has failed since its receiver will never take it */
 };
 
 /* Counters; all in packets. */
