@@ -555,6 +555,8 @@ static void blast_rx__takes_no_memory_for_what_has_ended(void **state)
         pkt = blast_data(FLOW + i, 0, 1, f.now);
         fixture_input(&f, &pkt);
         blast_hears(&f, GW_HAIL_FINISH);
+        pkt = blast_hail(GW_HAIL_CONFIRM, FLOW + i, f.now); /* its place is free for others */
+        fixture_input(&f, &pkt);
         assert_int_equal(fixture_event(&f).flow, FLOW + i);
         pkt = blast_hail(GW_HAIL_CONFIRM, FLOW + i, f.now); /* its place may be another's */
         fixture_input(&f, &pkt);
