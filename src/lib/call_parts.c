@@ -160,7 +160,7 @@ static int decide(struct gw_call_parts *parts, const struct gradwire_call_option
     if (options->importance == GRADWIRE_IMPORTANCE_ALL || !extent->sent)
         return GRADWIRE_OK;
     bool done = true;
-    parts->important = calloc((fragments + 63) / 64, sizeof(*parts->important));
+    parts->important = calloc(gw_bit_words(fragments), sizeof(*parts->important));
     if (!parts->important)
         done = false;
     else if (options->worth)
@@ -244,7 +244,7 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     return GRADWIRE_OK;
 }
 
-void gw_call_parts_end(struct gw_call_parts *parts, uint64_t missing)
+void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing)
 {
     free(parts->important);
     parts->important = NULL;
@@ -252,6 +252,9 @@ void gw_call_parts_end(struct gw_call_parts *parts, uint64_t missing)
         return;
     parts->told->fragment = parts->result.fragment;
     parts->told->count = parts->result.count;
+    if (bytes) /* all that have arrived are full, but the message's last one */
+        parts->told->count =
+            bytes / parts->result.fragment + (bytes % parts->result.fragment != 0) + missing;
     parts->told->missing = missing;
     parts->told = NULL;
 }

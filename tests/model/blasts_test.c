@@ -25,7 +25,7 @@ static void blasts__end_within_the_bound(void **state)
             .doubled = gw_prng_below(&shape, 6),
             .late = gw_prng_below(&shape, 20),
             .late_by = gw_prng_below(&shape, 50) * GW_US,
-            .signals_lost = gw_prng_below(&shape, 2) * gw_prng_below(&shape, 50),
+            .hails_lost = gw_prng_below(&shape, 2) * gw_prng_below(&shape, 50),
             .skew = gw_prng_below(&shape, 2) * (gw_time)gw_prng_below(&shape, 200) * GW_S,
         };
         pair_open(&p, &faults, seed);
@@ -97,11 +97,11 @@ static void blasts__end_with_the_packet_that_is_enough(void **state)
     }
 }
 
-/* Each signal is lost several times over: the end comes all the same, and soon. */
-static void blasts__repeat_each_signal(void **state)
+/* Each hail is lost several times over: the end comes all the same, and soon. */
+static void blasts__repeat_each_hail(void **state)
 {
     (void)state;
-    for (uint32_t op = 0; op < GW_SIGNAL_OPS; op++) {
+    for (uint32_t op = 0; op < GW_HAIL_OPS; op++) {
         for (uint32_t bound = 0; bound < 2; bound++) {
             const struct pair_faults faults = {
                 .ops_lost = 1u << op, .first_lost = 3, .data_every = 7};
@@ -116,8 +116,7 @@ static void blasts__repeat_each_signal(void **state)
 static void blasts__stop_lingering_without_a_sender(void **state)
 {
     (void)state;
-    const struct pair_faults faults = {.ops_lost = 1u << GW_SIGNAL_CONFIRM,
-                                       .first_lost = UINT32_MAX};
+    const struct pair_faults faults = {.ops_lost = 1u << GW_HAIL_CONFIRM, .first_lost = UINT32_MAX};
     pair_open(&p, &faults, 1);
     pair_add(&p, 100 * PAIR_MTU, TENTH, TENTH);
     pair_start(&p);
@@ -191,7 +190,7 @@ static void blasts__leave_nothing_out_for_long(void **state)
         pair_run(&p);
         pair_check(message);
         for (uint32_t place = 0; place < PACKETS; place++)
-            arrived[place] += message->arrived[place / 64] >> place % 64 & 1;
+            arrived[place] += gw_bit_is_set(message->arrived, place);
     }
     for (uint32_t place = 0; place < PACKETS; place++)
         sum += arrived[place];
@@ -350,7 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blasts__end_within_the_bound),
         cmocka_unit_test(blasts__end_with_the_packet_that_is_enough),
-        cmocka_unit_test(blasts__repeat_each_signal),
+        cmocka_unit_test(blasts__repeat_each_hail),
         cmocka_unit_test(blasts__stop_lingering_without_a_sender),
         cmocka_unit_test(blasts__wait_for_what_a_stop_has_overtaken),
         cmocka_unit_test(blasts__send_again_what_is_missing_alone),

@@ -1,5 +1,4 @@
-/* What rate controls of blasts have in common: a window that is only paced, and hooks for what
- * blasts do not have. */
+/* What rate controls of blasts have in common: a window that is only paced, and the least rate. */
 #ifndef GW_CORE_BLAST_RATE_H
 #define GW_CORE_BLAST_RATE_H
 
@@ -19,32 +18,6 @@ static inline uint64_t gw_blast_rate_least(const struct gw_path *path, gw_time p
 {
     const uint64_t bits = (uint64_t)(path->mtu + path->hdr) * 8;
     return period ? bits * GW_S / period : path->rate_bps;
-}
-
-/* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
-
-static inline void gw_blast_rate_on_ack(void *state, const void *config, const struct gw_path *path,
-                                        const struct gw_cc_ack *ack, struct gw_cc_window *window,
-                                        gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)ack;
-    (void)window;
-    (void)now;
-}
-
-static inline void gw_blast_rate_on_loss(void *state, const void *config,
-                                         const struct gw_path *path, const struct gw_cc_loss *loss,
-                                         struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)loss;
-    (void)window;
-    (void)now;
 }
 
 #endif

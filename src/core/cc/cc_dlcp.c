@@ -87,8 +87,9 @@ const struct gw_cc_ops gw_cc_dlcp = {
             .state_size = sizeof(struct dlcp),
         },
     .init = dlcp_init,
-    .on_ack = gw_blast_rate_on_ack,
-    .on_loss = gw_blast_rate_on_loss,
+    /* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
+    .on_ack = gw_cc_ignore_ack,
+    .on_loss = gw_cc_ignore_loss,
     .on_round = dlcp_on_round,
     .on_report = dlcp_on_report,
 };

@@ -122,8 +122,9 @@ const struct gw_cc_ops gw_cc_follow = {
             .state_size = sizeof(struct follow),
         },
     .init = follow_init,
-    .on_ack = gw_blast_rate_on_ack,
-    .on_loss = gw_blast_rate_on_loss,
+    /* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
+    .on_ack = gw_cc_ignore_ack,
+    .on_loss = gw_cc_ignore_loss,
     .on_round = follow_on_round,
     .on_report = follow_on_report,
     .shares_lane = true,

@@ -3,10 +3,10 @@
  * reliable blast UDP that it follows). Of the endpoint's inside; see endpoint_impl.h.
  *
  *   blast_tx.c       the sender begins and ends, and sends
- *   blast_tx_hear.c  what its receiver's signals do
+ *   blast_tx_hear.c  what its receiver's hails do
  *   blast_rx.c       the receiver opens and ends, and takes data
- *   blast_rx_hear.c  what its sender's signals do, and what time does
- *   blast_signals.c  signals leave, and find their flow
+ *   blast_rx_hear.c  what its sender's hails do, and what time does
+ *   blast_hails.c    hails leave, and find their flow
  *   blast_lane.c     how fast the blasts to a peer may leave
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
@@ -15,13 +15,13 @@
  * it receives; it answers a STOP by REQUESTs of what is missing, which makes that due again in the
  * next *round*; and says FINISH, at any time, when it has enough. That ends the sender.
  *
- * Signals leave as control, so they overtake data. The receiver therefore answers a STOP when no
- * data has come for a while: twice the largest delay of data over signals that it has seen. Both
+ * Hails leave as control, so they overtake data. The receiver therefore answers a STOP when no
+ * data has come for a while: twice the largest delay of data over hails that it has seen. Both
  * delays are by the clock of the sender, so that clocks need not agree.
  *
- * Signals may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
+ * Hails may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
  * detection, until they are answered, and the receiver FINISH, a few times. Nothing that is
- * received is answered by more than one signal, but a STOP, by as many as there are words of places
+ * received is answered by more than one hail, but a STOP, by as many as there are words of places
  * with something missing: at most once per round trip, whatever rounds it names, and more seldom
  * the less of what was asked for comes. So who only says STOP gets little for it.
  *
@@ -34,7 +34,7 @@
 
 #include "base/arena.h"
 #include "base/bitmap.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 #include "core/host/blast_lane.h"
 #include "core/host/blast_order.h"
 #include "core/host/endpoint_impl.h"
@@ -50,7 +50,7 @@ enum {
  * choice). */
 #define GW_BLAST_PATIENCE_MAX 10
 
-/* Of how long data lags behind signals, no more than this is believed (own choice). */
+/* Of how long data lags behind hails, no more than this is believed (own choice). */
 #define GW_BLAST_LAG_MAX (10 * GW_MS)
 
 enum gw_blast_importance {
@@ -99,8 +99,8 @@ struct gw_blast_tx {
     gw_time rto;
     gw_time progress_at;
     gw_time rendezvous_at; /* when the first left */
-    gw_time signal_at;     /* when a signal is repeated; GW_TIME_NEVER: none waits for an answer */
-    gw_time signalled_at;  /* when it left last */
+    gw_time hail_at;       /* when a hail is repeated; GW_TIME_NEVER: none waits for an answer */
+    gw_time hailed_at;     /* when it left last */
     gw_time hold_at;       /* when to ask whether the receiver is ready, likewise */
     gw_time report_at;     /* when a report will be missing, likewise */
     gw_time round_at;      /* first packet of the round */
@@ -116,8 +116,10 @@ struct gw_blast_tx {
 enum gw_blast_state {
     GW_BLAST_FREE,      /* a RENDEZVOUS moves it on */
     GW_BLAST_ACTIVE,    /* the packet that is enough, or a stall, moves it on */
-    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows */
-    GW_BLAST_DONE,      /* it has said so; answers by FINISH until another needs the place */
+    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows, or for
+                           a round trip */
+    GW_BLAST_DONE,      /* it says so until its sender knows; then answers by FINISH until another
+                           needs the place */
     GW_BLAST_FAILED,    /* answers nothing, until another needs the place */
 };
 
@@ -138,7 +140,7 @@ struct gw_blast_rx {
     uint8_t finishes;   /* copies of FINISH that have left */
     uint8_t echoes;     /* entropies that wait to be reported */
     uint8_t echoes_ce;  /* bit i: that one was of a packet with CE */
-    uint16_t echo[GW_SIGNAL_ECHOES];
+    uint16_t echo[GW_HAIL_ECHOES];
     uint16_t round;   /* the latest that has been heard of */
     bool is_bare;     /* data without payload */
     bool is_stopped;  /* its STOP has come, and is not answered */
@@ -161,11 +163,12 @@ struct gw_blast_rx {
     uint16_t ask_round;    /* the round whose STOP they answer */
     uint8_t patience;      /* the answers to two STOPs lie apart by 2^patience round trips */
     uint32_t asked_for;    /* places that the last answer asked for; 0: there was none */
-    gw_time signal_delay;  /* arrival less sending, of the fastest signal; clocks differ */
+    gw_time hail_delay;    /* arrival less sending, of the fastest hail; clocks differ */
     gw_time lag;           /* largest delay of data in this round above that */
     gw_time stop_at;       /* arrival of the STOP */
     gw_time stop_sent_at;
     gw_time answered_at;
+    gw_time linger_at; /* when it is done, whether its sender knows or not */
     gw_time finish_at; /* when FINISH is said again; GW_TIME_NEVER: no more */
 };
 
@@ -225,6 +228,8 @@ struct gw_blast_rx *gw_blast_rx_of(const struct gw_endpoint *ep, const struct gw
 /* It has ended: an event says that it was received, or failed. */
 void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
                        gw_time now);
+/* It has ended, and says no more of itself: its place is free for others, the oldest first. */
+void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast);
 /* It ends without one. */
 void gw_blast_rx_drop(struct gw_endpoint *ep, struct gw_blast_rx *blast);
 /* Reports the bytes of the period that is over, if any. */
@@ -242,11 +247,11 @@ void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_ti
 /* Of the senders of REQUESTs. */
 extern const struct gw_sender_ops gw_blast_request_ops;
 
-/* blast_signals.c */
+/* blast_hails.c */
 
-/* What a signal says; the rest follows from the endpoint. */
+/* What a hail says; the rest follows from the endpoint. */
 struct gw_blast_say {
-    enum gw_signal_op op;
+    enum gw_hail_op op;
     uint32_t peer;
     uint32_t flow;
     uint32_t key;
@@ -259,10 +264,10 @@ struct gw_blast_say {
 };
 
 /* A packet that says it, or NULL: the pool is empty, which is counted. */
-struct gw_pkt *gw_blast_signal(struct gw_endpoint *ep, const struct gw_blast_say *say);
+struct gw_pkt *gw_blast_hail(struct gw_endpoint *ep, const struct gw_blast_say *say);
 /* Queues such a packet as control. False: the pool is empty. */
 bool gw_blast_say(struct gw_endpoint *ep, const struct gw_blast_say *say);
-/* A signal arrived; takes it. */
+/* A hail arrived; takes it. */
 void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
 
 /* endpoint.c's part */

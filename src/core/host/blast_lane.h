@@ -54,7 +54,7 @@ void gw_blast_lane_begin_round(struct gw_blast_lane *lane, const struct gw_trans
 void gw_blast_lane_report(struct gw_blast_lane *lane, const struct gw_transport *transport,
                           const struct gw_cc_report *report, gw_time now);
 
-/* endpoint.c's part, by way of blast_signals.c */
+/* endpoint.c's part, by way of blast_hails.c */
 void gw_blast_lanes_carve(struct gw_endpoint *ep, uint32_t count, struct gw_arena *arena);
 
 #endif

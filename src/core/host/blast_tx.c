@@ -10,6 +10,7 @@
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/host/announce.h"
@@ -25,7 +26,7 @@ static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, u
 {
     if (!blast->important)
         return GW_IMPORTANT;
-    return blast->important[place / 64] >> (place % 64) & 1 ? GW_IMPORTANT : GW_UNIMPORTANT;
+    return gw_bit_is_set(blast->important, place) ? GW_IMPORTANT : GW_UNIMPORTANT;
 }
 
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
@@ -47,12 +48,12 @@ void gw_blast_tx_renew(struct gw_blast_tx *blast)
 
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     (void)ep;
     blast->round++;
     blast->is_stopped = blast->has_last = blast->has_begun = false;
     blast->in_round[GW_UNIMPORTANT] = blast->in_round[GW_IMPORTANT] = 0;
-    memset(blast->asked, 0, gw_bitmap_words(words) * sizeof(uint64_t));
+    memset(blast->asked, 0, gw_bit_words(words) * sizeof(uint64_t));
     gw_blast_lane_begin_round(blast->lane, blast->transport, now);
 }
 
@@ -93,15 +94,15 @@ static void count_sent(const struct gw_endpoint *ep, struct gw_blast_tx *blast, 
     blast->sent[gw_blast_tx_period(ep, blast, now) % GW_BLAST_PERIODS] += bytes;
 }
 
-/* ---- Signals and timers. ---- */
+/* ---- Hails and timers. ---- */
 
 void gw_blast_tx_arm(struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
     gw_time at = gw_stall_at(blast->progress_at, ep->cfg.stall);
     if (gw_deadline_before(blast->hold_at, at))
         at = blast->hold_at;
-    if (gw_deadline_before(blast->signal_at, at))
-        at = blast->signal_at;
+    if (gw_deadline_before(blast->hail_at, at))
+        at = blast->hail_at;
     if (gw_deadline_before(blast->report_at, at))
         at = blast->report_at;
     if (due_count(blast) && !blast->is_held && !blast->sender.in_ring &&
@@ -120,24 +121,24 @@ static uint32_t rtt_us(const struct gw_blast_tx *blast)
 /* What was just said is said again unless it is answered. */
 static void await(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    blast->signalled_at = now;
-    blast->signal_at = gw_time_add(now, blast->rto);
-    gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->signal_at);
+    blast->hailed_at = now;
+    blast->hail_at = gw_time_add(now, blast->rto);
+    gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->hail_at);
 }
 
 void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    gw_q16 bound = blast->bound < GW_SIGNAL_BOUND_MAX ? blast->bound : GW_SIGNAL_BOUND_MAX;
+    gw_q16 bound = blast->bound < GW_HAIL_BOUND_MAX ? blast->bound : GW_HAIL_BOUND_MAX;
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_RENDEZVOUS,
+                         .op = GW_HAIL_RENDEZVOUS,
                          .peer = blast->peer,
                          .flow = blast->id,
                          .key = blast->key,
-                         .seq = rtt_us(blast) << GW_SIGNAL_RTT_SHIFT | (uint32_t)bound,
+                         .seq = rtt_us(blast) << GW_HAIL_RTT_SHIFT | (uint32_t)bound,
                          .word = {blast->total, blast->tag},
                          .number = (uint16_t)blast->path.mtu,
                          .index = (uint16_t)blast->last_len,
-                         .marks = blast->is_bare ? GW_SIGNAL_BARE : 0,
+                         .marks = blast->is_bare ? GW_HAIL_BARE : 0,
                          .time = now,
                      });
     await(ep, blast, now);
@@ -148,7 +149,7 @@ void gw_blast_tx_stop(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time
     blast->is_stopped = true;
     blast->report_at = GW_TIME_NEVER;
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_STOP,
+                         .op = GW_HAIL_STOP,
                          .peer = blast->peer,
                          .flow = blast->id,
                          .key = blast->key,
@@ -245,7 +246,7 @@ static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_bla
     pkt->data.total = blast->total;
     pkt->data.len = (uint16_t)len;
     pkt->data.mss = (uint16_t)blast->path.mtu;
-    pkt->data.tag = (uint32_t)blast->round << GW_SIGNAL_ROUND_SHIFT | note;
+    pkt->data.tag = (uint32_t)blast->round << GW_HAIL_ROUND_SHIFT | note;
     if (blast->data)
         memcpy(gw_buf_bytes(ep->pool->bufs, pkt->buf),
                blast->data + (uint64_t)place * blast->path.mtu, len);

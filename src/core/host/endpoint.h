@@ -139,7 +139,7 @@ struct gw_endpoint_stats {
     uint64_t nacks_sent, nacks_received;
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
-    uint64_t timeouts;        /* packets given up by loss detection for their age; signals of a
+    uint64_t timeouts;        /* packets given up by loss detection for their age; hails of a
                                  blast that were repeated */
     uint64_t overtaken;       /* packets given up since later ones had arrived */
     uint64_t probes;          /* sent to find out whether others are lost */
@@ -152,7 +152,7 @@ struct gw_endpoint_stats {
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
     /* Blasts; see blast.h. */
-    uint64_t signals_sent, signals_received;
+    uint64_t hails_sent, hails_received;
     uint64_t reports_received;
     uint64_t requests_sent, requests_received; /* of 64 places each, at most */
     uint64_t early;                            /* data whose rendezvous has not come: dropped */

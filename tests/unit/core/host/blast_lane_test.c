@@ -29,7 +29,7 @@ static uint32_t begin(struct endpoint_fixture *f, uint32_t peer, uint32_t packet
     };
     uint32_t flow;
     assert_int_equal(gw_endpoint_send(f->endpoint, &send, &flow, f->now), GW_OK);
-    struct gw_pkt accept = blast_signal(GW_SIGNAL_ACCEPT, flow, f->now);
+    struct gw_pkt accept = blast_hail(GW_HAIL_ACCEPT, flow, f->now);
     accept.src = peer;
     fixture_input(f, &accept);
     return flow;
@@ -52,10 +52,10 @@ static uint32_t sent_in(struct endpoint_fixture *f, gw_time time, uint32_t flow)
 static void report(struct endpoint_fixture *f, uint32_t flow, uint32_t peer, uint32_t period,
                    uint32_t bytes)
 {
-    struct gw_pkt pkt = blast_signal(GW_SIGNAL_REPORT, flow, f->now);
+    struct gw_pkt pkt = blast_hail(GW_HAIL_REPORT, flow, f->now);
     pkt.src = peer;
     pkt.seq = period;
-    pkt.signal.word[0] = bytes;
+    pkt.hail.word[0] = bytes;
     fixture_input(f, &pkt);
 }
 
@@ -80,10 +80,10 @@ static void end(struct endpoint_fixture *f, uint32_t flow, uint32_t peer, uint32
 {
     while (sent_in(f, REPORT_EVERY, flow))
         ;
-    struct gw_pkt finish = blast_signal(GW_SIGNAL_FINISH, flow, f->now);
+    struct gw_pkt finish = blast_hail(GW_HAIL_FINISH, flow, f->now);
     finish.src = peer;
     finish.seq = packets;
-    finish.signal.word[0] = packets * MTU;
+    finish.hail.word[0] = packets * MTU;
     fixture_input(f, &finish);
     assert_int_equal(fixture_event(f).kind, GW_EVENT_SENT);
 }

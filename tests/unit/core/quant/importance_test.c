@@ -3,6 +3,7 @@
  */
 #include "support.h"
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/prng.h"
 #include "core/quant/importance.h"
@@ -31,11 +32,6 @@ static struct gw_importance_tensor tensor_of(const void *from, uint64_t size, en
         .fragment_size = FRAGMENT,
         .type = type,
     };
-}
-
-static bool is_in(const uint64_t *bits, uint32_t i)
-{
-    return bits[i / 64] >> (i % 64) & 1;
 }
 
 /* 2^x for a uniform x: most values are small, and the mean is above the median. */
@@ -117,8 +113,8 @@ static void importance_fill_given__is_above_the_lower_median(void **state)
             qsort(sorted, count, sizeof(*sorted), compare_reals);
             uint32_t important = gw_importance_fill_given(worth, count, range, mask), found = 0;
             for (uint32_t i = 0; i < count; i++) {
-                assert_int_equal(is_in(mask, i), worth[i] > sorted[(count - 1) / 2]);
-                found += is_in(mask, i);
+                assert_int_equal(gw_bit_is_set(mask, i), worth[i] > sorted[(count - 1) / 2]);
+                found += gw_bit_is_set(mask, i);
             }
             assert_int_equal(important, found);
         }
@@ -164,7 +160,7 @@ static void importance_is__tells_large_fragments_from_small_ones(void **state)
     gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS / 2);
     for (uint32_t i = 0; i < FRAGMENTS; i++)
-        assert_int_equal(is_in(mask, i), i > (FRAGMENTS - 1) / 2);
+        assert_int_equal(gw_bit_is_set(mask, i), i > (FRAGMENTS - 1) / 2);
     gw_importance_init(&importance, &tensor, GW_IMPORTANCE_ALL, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
     gw_importance_init(&importance, &tensor, GW_IMPORTANCE_NONE, 1);
@@ -214,7 +210,7 @@ static void importance_copy__decides_as_in_advance_with_every_kernel(void **stat
                 uint32_t size = left < tensor.fragment_size ? left : tensor.fragment_size;
                 bool is = gw_importance_copy(&importance, copy, bytes + at, at, size);
                 assert_memory_equal(copy, bytes + at, size);
-                assert_int_equal(is, is_in(mask, i));
+                assert_int_equal(is, gw_bit_is_set(mask, i));
                 assert_int_equal(is, gw_importance_is(&masked, NULL, at, size));
                 found += is;
             }
@@ -260,7 +256,7 @@ static void importance_of_sum__is_the_same_while_quantising(void **state)
     gw_importance_fill(&importance, values, sizeof(values), mask);
     for (uint32_t i = 0; i < VALUES / 352; i++) {
         double sum = tensor.kernels->sum_abs[GW_DTYPE_F32](values + (size_t)352 * i, 352);
-        assert_int_equal(gw_importance_of_sum(&importance, sum, 352), is_in(mask, i));
+        assert_int_equal(gw_importance_of_sum(&importance, sum, 352), gw_bit_is_set(mask, i));
     }
 }
 
@@ -280,7 +276,7 @@ static void importance_is__of_nan_and_of_a_single_fragment_is_true(void **state)
     memcpy(&values[VALUES / 2], &nan, sizeof(nan));
     gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), 1);
-    assert_true(is_in(mask, VALUES / 2 / 352));
+    assert_true(gw_bit_is_set(mask, VALUES / 2 / 352));
     tensor.size = 5;
     gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
     assert_true(gw_importance_is(&importance, values, 0, 5));
@@ -359,7 +355,7 @@ static void importance_init_drawn__is_repeated_by_the_same_names_alone(void **st
         changed.iteration += part == 2;
         fill_drawn(&changed, GW_IMPORTANCE_MEDIAN_OF_MEANS, other);
         for (uint32_t i = 0; i < DRAWN; i++)
-            differ += is_in(mask, i) != is_in(other, i);
+            differ += gw_bit_is_set(mask, i) != gw_bit_is_set(other, i);
         assert_in_range(differ, DRAWN * 2 / 5, DRAWN * 3 / 5);
     }
     drawn.count = 1;
