@@ -18,7 +18,7 @@ struct gw_call_parts_job {
 
 struct gw_call_parts {
     struct gw_parts terms;
-    uint64_t *important;          /* NULL: all are */
+    uint64_t *important;          /* NULL, or what the application says of each fragment */
     struct gradwire_parts *told;  /* where the application wants to know; or NULL */
     struct gradwire_parts result; /* what it will be told, but for what is missing */
 };

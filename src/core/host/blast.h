@@ -3,6 +3,7 @@
  * reliable blast UDP that it follows). Of the endpoint's inside; see endpoint_impl.h.
  *
  *   blast_tx.c       the sender begins and ends, and sends
+ *   blast_due.c      what is still to be sent, and which of it is important
  *   blast_tx_hear.c  what its receiver's hails do
  *   blast_rx.c       the receiver opens and ends, and takes data
  *   blast_rx_hear.c  what its sender's hails do, and what time does
@@ -34,6 +35,7 @@
 
 #include "base/arena.h"
 #include "base/bitmap.h"
+#include "base/bits.h"
 #include "core/blast_hail.h"
 #include "core/host/blast_lane.h"
 #include "core/host/blast_order.h"
@@ -65,6 +67,9 @@ struct gw_blast_tx {
     const struct gw_transport *transport; /* NULL: no blast is here */
     struct gw_bitmap due[GW_IMPORTANCES]; /* turns whose places are to be sent */
     uint32_t in_round[GW_IMPORTANCES];    /* of these, at the beginning of the round and since */
+    uint32_t weighed;                     /* turns that may be in these; those behind are all due */
+    struct gw_importance rule;            /* by which places are weighed, while some are not */
+    uint64_t *found; /* bit p: place p is important, as far as places have been weighed */
     uint64_t *asked; /* bit w: word w of the message has been requested for this round */
     struct gw_blast_order order;
     uint32_t id;
@@ -88,7 +93,7 @@ struct gw_blast_tx {
     uint8_t ecn[GW_IMPORTANCES];
     gw_q16 bound;
     const unsigned char *data;
-    const uint64_t *important;
+    const uint64_t *important; /* of the application, or `found`; NULL: all are */
     const uint16_t *notes;
     uint64_t bytes;
     uint64_t sent_packets;
@@ -184,6 +189,19 @@ static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
     return gw_blast_timer(ep) + ep->cfg.blasts_max + (uint32_t)(blast - ep->blasts_rx);
 }
 
+/* Places that are still to be sent. */
+static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
+{
+    return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count +
+           (blast->total - blast->weighed);
+}
+
+/* Payload bytes of a place. */
+static inline uint32_t gw_blast_len(const struct gw_blast_tx *blast, uint32_t place)
+{
+    return place + 1 == blast->total ? blast->last_len : blast->path.mtu;
+}
+
 /* blast_tx.c */
 
 /* As gw_endpoint_send(), whose checks have been made; `bytes` is not 0. */
@@ -191,12 +209,8 @@ int gw_blast_tx_start(struct gw_endpoint *ep, const struct gw_send *send, uint32
                       gw_time now);
 /* Something may leave: joins the egress ring, or waits for its time. */
 void gw_blast_tx_wake(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
-/* All places are due, as in the beginning. */
-void gw_blast_tx_renew(struct gw_blast_tx *blast);
 /* A round begins; what is due in it follows. */
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
-/* Place `place` is due, which is not due yet. */
-void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
 /* The period that `now` lies in; what was sent in those that are new is 0. */
 uint32_t gw_blast_tx_period(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
 /* Says RENDEZVOUS, and what of the message it is about. */
@@ -211,6 +225,19 @@ void gw_blast_tx_complete(struct gw_endpoint *ep, struct gw_blast_tx *blast, uin
 void gw_blast_tx_fail(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
 /* Ends without one. */
 void gw_blast_tx_drop(struct gw_endpoint *ep, struct gw_blast_tx *blast);
+
+/* blast_due.c */
+
+/* How it is known which places are important; the order and the length of the message are. */
+void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send);
+/* All places are due, as in the beginning. */
+void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
+/* Place `place` is due, which is not due yet. */
+void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
+/* Finds out of as many places that are due whether they are important as trains need to be full. */
+void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
+/* Which of the two kinds has the next train; something is due. */
+enum gw_blast_importance gw_blast_tx_choose(const struct gw_blast_tx *blast);
 
 /* blast_tx_hear.c: the packet remains the caller's. */
 void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,

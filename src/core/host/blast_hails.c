@@ -107,7 +107,7 @@ void gw_blast_expire(struct gw_endpoint *ep, uint32_t timer, gw_time now)
 /* ---- The tables. ---- */
 
 static void make_tx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
-                    unsigned char *memory, uint64_t *asked)
+                    unsigned char *memory, uint64_t *found, uint64_t *asked)
 {
     const uint32_t words = (uint32_t)gw_bit_words(cfg->blast_packets_max);
     const size_t size = gw_bitmap_size(cfg->blast_packets_max);
@@ -117,6 +117,7 @@ static void make_tx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
         for (uint32_t j = 0; j < GW_IMPORTANCES; j++)
             gw_bitmap_init(&blast->due[j], memory + (i * GW_IMPORTANCES + j) * size,
                            cfg->blast_packets_max);
+        blast->found = found + (size_t)i * words;
         blast->asked = asked + (size_t)i * gw_bit_words(words);
         blast->generation = cfg->generation;
         blast->free_next = i + 1 < cfg->blasts_max ? i + 1 : GW_FLOW_NONE;
@@ -144,13 +145,14 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
     void *map = gw_arena_take(arena, gw_map_size(cfg->blasts_max));
     void *due =
         gw_arena_take(arena, count * GW_IMPORTANCES * gw_bitmap_size(cfg->blast_packets_max));
+    void *found = gw_arena_take(arena, count * words * sizeof(uint64_t));
     void *asked = gw_arena_take(arena, count * gw_bit_words(words) * sizeof(uint64_t));
     void *bits = gw_arena_take(arena, count * words * sizeof(uint64_t));
     gw_blast_lanes_carve(ep, cfg->blasts_max, arena);
     if (!arena->base)
         return;
     gw_map_init(&ep->blast_map, map, cfg->blasts_max);
-    make_tx(ep, cfg, due, asked);
+    make_tx(ep, cfg, due, found, asked);
     make_rx(ep, cfg, bits);
     ep->blast_done_head = ep->blast_done_tail = GW_FLOW_NONE;
 }
@@ -176,12 +178,11 @@ bool gw_blast_info(const struct gw_endpoint *ep, uint32_t flow, struct gw_flow_i
     const struct gw_blast_tx *blast = tx_of(ep, flow);
     if (!blast)
         return false;
-    uint32_t due = blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
     *info = (struct gw_flow_info){
         .cwnd = blast->lane->window.cwnd,
         .acked_bytes = blast->received < blast->bytes ? blast->received : blast->bytes,
         .retransmits = blast->sent_packets - blast->sent_most,
-        .window_packets = due,
+        .window_packets = gw_blast_tx_due(blast),
         .cc_state = blast->lane->cc_state,
     };
     return true;

@@ -28,11 +28,6 @@ enum {
 /* Hails that are lost are repeated no later than this, whatever loss detection thinks. */
 #define RTO_MAX (8 * GW_S)
 
-static bool is_due(const struct gw_blast_tx *blast)
-{
-    return blast->due[GW_UNIMPORTANT].count || blast->due[GW_IMPORTANT].count;
-}
-
 static void refresh_rto(struct gw_blast_tx *blast)
 {
     const struct gw_transport *transport = blast->transport;
@@ -74,11 +69,11 @@ static void be_accepted(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_ti
 }
 
 /* The receiver is not ready: what was sent is lost, and the rendezvous asks again. */
-static void hold(struct gw_blast_tx *blast, gw_time now)
+static void hold(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     if (blast->is_accepted || blast->hold_at != GW_TIME_NEVER)
         return; /* old news */
-    gw_blast_tx_renew(blast);
+    gw_blast_tx_renew(ep, blast);
     blast->is_held = true;
     blast->is_stopped = blast->has_begun = false;
     blast->sender.train_left = 0;
@@ -96,11 +91,11 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
         return;
     }
     if (pkt->hail.marks & GW_HAIL_NOT_READY) {
-        hold(blast, now);
+        hold(ep, blast, now);
     } else if (!blast->is_accepted) {
         /* A copy opened the flow, before which all was dropped. */
         if (pkt->seq == 0 && pkt->sent_at != blast->rendezvous_at && !blast->is_held) {
-            gw_blast_tx_renew(blast);
+            gw_blast_tx_renew(ep, blast);
             blast->is_stopped = false;
         }
         be_accepted(ep, blast, now);
@@ -215,7 +210,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
             gw_blast_tx_demand(blast, pkt->seq + (uint32_t)__builtin_ctzll(mask));
     }
     blast->has_last |= pkt->hail.marks & GW_HAIL_LAST;
-    if (is_due(blast)) {
+    if (gw_blast_tx_due(blast)) {
         blast->hail_at = GW_TIME_NEVER;
         gw_blast_tx_wake(ep, blast, now);
     } else if (blast->has_last) {
@@ -286,7 +281,7 @@ static void say_again(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time
     blast->hail_at = GW_TIME_NEVER;
     if (!blast->is_accepted)
         gw_blast_tx_announce(ep, blast, now);
-    if (!is_due(blast))
+    if (!gw_blast_tx_due(blast))
         gw_blast_tx_stop(ep, blast, now);
 }
 

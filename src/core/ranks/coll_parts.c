@@ -183,6 +183,11 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
     send->bound = is_copy(message) ? bound_of_copies(run) : bound_of_adds(run);
     send->important_first = terms->important_first;
     send->important = importance_of(run, slot, message);
+    send->importance = (struct gw_importance_terms){
+        .rule = (enum gw_importance_rule)terms->importance,
+        .type = run->call.tensor.type,
+        .kernels = run->cfg.kernels,
+    };
     if (!run->cfg.kernels)
         return;
     if (place)

@@ -176,6 +176,11 @@ static void send_data(struct gw_store *store, struct gw_store_work *call, gw_tim
         send.transport = store->cfg.parts_transport;
         send.bound = parts->bound;
         send.important = parts->important;
+        send.importance = (struct gw_importance_terms){
+            .rule = (enum gw_importance_rule)parts->importance,
+            .type = call->call.shape.type,
+            .kernels = store->cfg.kernels,
+        };
         send.important_first = parts->important_first;
     }
     if (gw_mesh_send_part(store->cfg.mesh, call->rank, &send, &call->flow, now) == GW_OK)
