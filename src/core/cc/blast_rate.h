@@ -1,4 +1,4 @@
-/* What rate controls of blasts have in common: a window that is only paced. */
+/* What rate controls of blasts have in common: a window that is only paced, and the least rate. */
 #ifndef GW_CORE_BLAST_RATE_H
 #define GW_CORE_BLAST_RATE_H
 

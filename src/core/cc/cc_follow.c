@@ -122,6 +122,7 @@ const struct gw_cc_ops gw_cc_follow = {
             .state_size = sizeof(struct follow),
         },
     .init = follow_init,
+    /* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
     .on_ack = gw_cc_ignore_ack,
     .on_loss = gw_cc_ignore_loss,
     .on_round = follow_on_round,

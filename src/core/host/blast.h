@@ -7,7 +7,7 @@
  *   blast_tx_hear.c  what its receiver's hails do
  *   blast_rx.c       the receiver opens and ends, and takes data
  *   blast_rx_hear.c  what its sender's hails do, and what time does
- *   blast_hails.c  hails leave, and find their flow
+ *   blast_hails.c    hails leave, and find their flow
  *   blast_lane.c     how fast the blasts to a peer may leave
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
