@@ -23,6 +23,7 @@ struct gw_daemon {
     struct gw_metrics *metrics; /* or NULL */
     int signals, status;        /* fds */
     bool is_draining;
+    enum gw_attach_reason refusal; /* of ours, as it was logged last */
     gw_time drain_until, look_at;
 };
 

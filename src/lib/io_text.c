@@ -84,6 +84,10 @@ static int say_no_beginning(const struct line *line)
 static int say_silence(const struct line *line, const struct gw_communicator_event *event)
 {
     const struct gw_io *io = line->io;
+    enum gw_attach_reason refusal = gw_ways_switch_refusal(io->ways);
+    if (gw_ways_is_cut_off(io->ways) && refusal != GW_ATTACH_OK)
+        return SAY(line, GRADWIRE_ERR_PEER, "the switch at %s refuses us: %s", io->plan.switch_,
+                   gw_attach_reason_text(refusal));
     if (gw_ways_is_cut_off(io->ways) && io->was_opened)
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer",
                    io->plan.switch_);

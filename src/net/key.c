@@ -94,6 +94,11 @@ void gw_key_proof(const uint8_t secret[32], const struct gw_sock_addr *from,
     crypto_generichash_final(&state, proof, GW_ATTACH_NONCE_SIZE);
 }
 
+bool gw_key_is_same(const void *a, const void *b, size_t size)
+{
+    return sodium_memcmp(a, b, size) == 0;
+}
+
 void gw_key_random(void *bytes, size_t size)
 {
     randombytes_buf(bytes, size);

@@ -42,6 +42,9 @@ void gw_key_proof(const uint8_t secret[32], const struct gw_sock_addr *from,
                   const uint8_t session[GW_ATTACH_NONCE_SIZE], uint64_t period,
                   uint8_t proof[GW_ATTACH_NONCE_SIZE]);
 
+/* Whether two secrets are the same; takes as long whether they are or not. */
+bool gw_key_is_same(const void *a, const void *b, size_t size);
+
 /* Random bytes that nobody can guess. */
 void gw_key_random(void *bytes, size_t size);
 
