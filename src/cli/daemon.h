@@ -37,6 +37,7 @@ struct gw_daemon_common {
     uint32_t jobs;
     uint32_t signals; /* enum gw_daemon_signals */
     bool authenticate;
+    bool insecure_key_files;
 };
 
 #define GW_DAEMON_PARAMS(config, listen_text)                                                      \
@@ -80,6 +81,12 @@ struct gw_daemon_common {
          .offset = offsetof(config, common.authenticate),                                          \
          .initial = "no",                                                                          \
          .help = "packets carry a code that only holders of the key can make"},                    \
+        {.name = "insecure_key_files",                                                             \
+         .type = GW_PARAM_BOOL,                                                                    \
+         .offset = offsetof(config, common.insecure_key_files),                                    \
+         .initial = "no",                                                                          \
+         .help =                                                                                   \
+             "others may read the files of secrets, and that is meant; else they are refused"},    \
     {                                                                                              \
         .name = "jobs", .type = GW_PARAM_COUNT, .offset = offsetof(config, common.jobs),           \
         .initial = "64", .help = "jobs at the same time"                                           \

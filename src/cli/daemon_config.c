@@ -62,7 +62,11 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
 {
     const struct gw_doc_value *list = gw_doc_value_get(document->root, "key_files");
     char error[GW_NET_ERROR_MAX];
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
     daemon->is_open = !list;
+    if (!list && common->authenticate)
+        return gw_document_error(document, gw_doc_value_get(document->root, "authenticate"),
+                                 GW_ERR_INVALID, "needs `key_files`");
     if (!list) {
         gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
         return GW_OK;
@@ -74,7 +78,8 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
         const char *path = gw_schema_text(document, list->items[i]);
         if (!path)
             return GW_ERR_INVALID;
-        if (gw_key_from_file(path, &daemon->keys[daemon->key_count++], error) != 0)
+        if (gw_key_from_file(path, common->insecure_key_files, &daemon->keys[daemon->key_count++],
+                             error) != 0)
             return gw_document_error(document, list->items[i], GW_ERR_INVALID, "%s", error);
     }
     return GW_OK;

@@ -41,8 +41,9 @@ class DaemonConfigTest(unittest.TestCase):
                 key.flush()
                 found = blocks(kind, key.name)
                 self.assertGreaterEqual(len(found), least)
+                needs = {**NEEDS, "authenticate": f"key_files: [{key.name}]\n"}
                 for block in found:
-                    result = self.ask(kind, NEEDS.get(block.split(":")[0], "") + block)
+                    result = self.ask(kind, needs.get(block.split(":")[0], "") + block)
                     self.assertEqual((result.returncode, result.stdout), (1, ""), block + result.stderr)
                     self.assertIn("answers at", result.stderr)
 
@@ -53,6 +54,21 @@ class DaemonConfigTest(unittest.TestCase):
         described = set(re.findall(r"^\.It Cm (\w+)$", manual[:manual.index(".Sh ")], re.M))
         keys = {block.split(":")[0] for kind in ("switch", "server") for block in blocks(kind, "")}
         self.assertEqual(keys, described)
+
+    def test_secrets_that_others_may_read_are_refused(self):
+        with tempfile.NamedTemporaryFile("w") as key:
+            key.write("secret")
+            key.flush()
+            os.chmod(key.name, 0o644)
+            text = f"key_files: [{key.name}]\n"
+            result = self.ask("switch", text)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("others may read it (mode 0644)", result.stderr)
+            self.assertEqual(self.ask("switch", text + "insecure_key_files: yes\n").returncode, 1)
+            options = ["bench", "--rank", "0", "--world", "1", "--join", "127.0.0.1:4790",
+                       "--key-file", key.name]
+            result = subprocess.run([PROGRAM, *options], capture_output=True, text=True, check=False)
+            self.assertIn("others may read it (mode 0644)", result.stderr)
 
     def test_a_key_that_is_none_is_refused(self):
         for kind in ("switch", "server"):

@@ -520,6 +520,7 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
         {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
         {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
+        {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
         {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
         {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
         {"switch", "window: 64\n", ":1: window"},

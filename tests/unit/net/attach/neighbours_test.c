@@ -441,7 +441,7 @@ static void neighbours__key_is_wrong(void **state)
 {
     (void)state;
     struct gw_test_attach *net = gw_test_attach_open(seed);
-    net->sides[A].keys[0].bytes[0] ^= 1;
+    net->sides[A].keys[0].attach[0] ^= 1;
     gw_test_attach_start(net, A);
     gw_test_attach_start(net, B);
     gw_test_attach_dial(net, A, B);
