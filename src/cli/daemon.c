@@ -243,7 +243,9 @@ static int open_all(struct gw_daemon *daemon, char *error)
     if (!code)
         code = open_station(daemon, error);
     if (!code && *gw_daemon_common(daemon)->metrics)
-        code = gw_metrics_open(gw_daemon_common(daemon)->metrics, &daemon->metrics, error);
+        code = gw_metrics_open(gw_daemon_common(daemon)->metrics,
+                               *daemon->metrics_token ? daemon->metrics_token : NULL,
+                               &daemon->metrics, error);
     return code ? code : daemon->kind->open(daemon, &daemon->own, error);
 }
 
@@ -272,8 +274,7 @@ static int serve(struct gw_daemon *daemon)
         daemon->kind->close(daemon->own);
     if (daemon->station)
         gw_station_free(daemon->station);
-    if (daemon->status >= 0)
-        close(daemon->status);
+    gw_daemon_status_close(daemon);
     if (daemon->signals >= 0)
         close(daemon->signals);
     return status;
@@ -292,7 +293,7 @@ int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv)
     GW_ASSERT(kind->cfg_size <= GW_DAEMON_CFG_MAX);
     daemon->kind = kind;
     daemon->signals = daemon->status = -1;
-    int status = gw_daemon_load(daemon, args.config);
+    int status = gw_daemon_load(daemon, args.config, args.status);
     if (status == GW_EXIT_OK)
         status = args.status ? gw_daemon_status_ask(daemon, args.json) : serve(daemon);
     free(daemon);

@@ -4,7 +4,7 @@
  *
  * A daemon runs one station in one thread. SIGTERM and SIGINT drain it: it ends when its last
  * neighbour has gone, or after the config's `drain`. Whoever asks for the status finds it by the
- * address that it listens at: an abstract Unix socket carries one JSON value.
+ * config's `status`, or by the address that it listens at: a Unix socket carries one JSON value.
  */
 #ifndef GW_CLI_DAEMON_H
 #define GW_CLI_DAEMON_H
@@ -31,6 +31,8 @@ struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
     char metrics[GW_PARAM_TEXT_MAX];
     char multicast[GW_PARAM_TEXT_MAX];
+    char status[GW_PARAM_TEXT_MAX];
+    char metrics_token_file[GW_PARAM_TEXT_MAX];
     gw_time drain;
     uint32_t values;
     uint32_t aggregators;
@@ -49,7 +51,17 @@ struct gw_daemon_common {
         {.name = "metrics",                                                                        \
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.metrics),                                               \
-         .help = "HOST:PORT at which Prometheus finds /metrics; none: nowhere"},                   \
+         .help = "PORT of the loopback, or HOST:PORT, at which Prometheus finds /metrics; none: "  \
+                 "nowhere"},                                                                       \
+        {.name = "metrics_token_file",                                                             \
+         .type = GW_PARAM_TEXT,                                                                    \
+         .offset = offsetof(config, common.metrics_token_file),                                    \
+         .help = "who asks for /metrics must show what is in this file; none: anybody may ask"},   \
+        {.name = "status",                                                                         \
+         .type = GW_PARAM_TEXT,                                                                    \
+         .offset = offsetof(config, common.status),                                                \
+         .help =                                                                                   \
+             "path of the socket that --status asks; none: one in a folder of the user's own"},    \
         {.name = "multicast",                                                                      \
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.multicast),                                             \

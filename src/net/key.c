@@ -72,19 +72,22 @@ int gw_key_read(const char *path, bool is_shared, char *text, size_t size, char 
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
-    if (!file || fstat(fd, &status) != 0)
-        return gw_net_fail(error, GW_ERR_INVALID, "cannot read key file %s: %s", path,
+    if (!file || fstat(fd, &status) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return gw_net_fail(error, GW_ERR_INVALID, "cannot read the secret in %s: %s", path,
                            strerror(errno));
+    }
     bool is_refused = !is_shared && is_exposed(&status);
     size_t used = is_refused ? 0 : fread(text, 1, size, file);
     bool is_whole = !ferror(file) && (is_refused || fgetc(file) == EOF);
     fclose(file);
     if (is_refused)
-        return gw_net_fail(error, GW_ERR_INVALID, "key file %s: others may read it (mode %04o)",
-                           path, (unsigned)status.st_mode & 07777);
+        return gw_net_fail(error, GW_ERR_INVALID, "%s: others may read it (mode %04o)", path,
+                           (unsigned)status.st_mode & 07777);
     if (used == 0 || !is_whole)
-        return gw_net_fail(error, GW_ERR_INVALID, "key file %s: %s", path,
-                           used ? "longer than 64 KiB, or not readable" : "the key is empty");
+        return gw_net_fail(error, GW_ERR_INVALID, "%s: the secret is %s", path,
+                           used ? "too long, or not readable" : "empty");
     return (int)used;
 }
 

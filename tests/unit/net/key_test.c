@@ -90,7 +90,7 @@ static void key_read__has_a_limit(void **state)
     char path[GW_TEST_PATH_MAX], error[GW_NET_ERROR_MAX], text[5];
     gw_test_write_file(path, "secret");
     assert_int_equal(gw_key_read(path, false, text, sizeof(text), error), GW_ERR_INVALID);
-    assert_non_null(strstr(error, "longer than"));
+    assert_non_null(strstr(error, "too long"));
     assert_int_equal(truncate(path, 0), 0);
     assert_int_equal(gw_key_read(path, false, text, sizeof(text), error), GW_ERR_INVALID);
     assert_non_null(strstr(error, "empty"));
