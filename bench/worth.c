@@ -1,10 +1,18 @@
 /*
- * gw_bench_worth: what it costs to know which fragments are important while a tensor is copied, or
- * quantised, fragment by fragment.
+ * gw_bench_worth: what it costs to find out which fragments are important.
  *
- * Tensors of 100 MB, beyond the caches. Each measurement with importance takes its sample anew, and
- * has its turn right after the one without; the medians are compared, so that a disturbance of the
- * machine hits all alike or few. For copies also with a mask of all fragments that is made before.
+ * A sender emits a blast of 100 MB, beyond the caches: its packets are pulled off the endpoint,
+ * with the tensor's values copied into them, and given back. With importance it takes its sample
+ * and weighs each fragment before it leaves; "before" is what it costs to decide of all fragments
+ * in a pass of its own, and to send with the bitmap. And values that are quantised, with their sums
+ * and without.
+ *
+ * Each measurement has its turn right after the one without importance; the medians are compared,
+ * so that a disturbance of the machine hits all alike or few.
+ *
+ *     gw_bench_worth             medians of 15, of all types and kernels
+ *     gw_bench_worth with float32 avx2
+ *                                one pass alone, for who counts instructions
  *
  * Not a test: nothing depends on what it finds.
  */
@@ -13,19 +21,25 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/align.h"
 #include "base/assert.h"
 #include "base/cpu.h"
 #include "base/prng.h"
-#include "core/quant/importance.h"
+#include "core/host/endpoint.h"
 
 enum {
     FRAGMENT = 1408, /* bytes of values: the default fragment of float32 */
     FRAGMENTS = 100 * 1000 * 1000 / FRAGMENT,
+    HDR = 44,
+    TRAIN = 45, /* packets that the kernel takes at once */
+    PKTS = 4 * TRAIN,
     REPETITIONS = 15,
     ALIGNMENT = 4096,
 };
 
-#define SIZE ((size_t)FRAGMENTS * FRAGMENT)
+#define SIZE     ((size_t)FRAGMENTS * FRAGMENT)
+#define RATE_BPS UINT64_C(400000000000)
+#define STEP     (2 * GW_US) /* longer than a train takes at that rate */
 
 _Noreturn void gw_assert_failed(const char *condition, const char *file, int line)
 {
@@ -33,80 +47,126 @@ _Noreturn void gw_assert_failed(const char *condition, const char *file, int lin
     abort();
 }
 
-struct measured {
-    const struct gw_kernels *kernels;
+static const struct {
+    const char *name;
     enum gw_dtype type;
-    enum gw_importance_rule rule;
-    bool quantises;  /* else copies */
-    uint32_t values; /* in a fragment */
+} types[] = {{"float32", GW_DTYPE_F32},
+             {"float16", GW_DTYPE_F16},
+             {"bfloat16", GW_DTYPE_BF16},
+             {"float64", GW_DTYPE_F64}};
+
+enum { TYPES = sizeof(types) / sizeof(types[0]) };
+
+struct measured {
+    struct gw_importance_terms terms;
+    struct gw_endpoint *endpoint;
+    struct gw_pkt_pool *pool;
+    const struct gw_transport *transport;
     unsigned char *from, *to;
-    uint64_t *mask; /* a bit per fragment */
+    uint64_t *bits; /* a bit per fragment */
+    gw_time now;
 };
 
 /* What was found out goes here, so that the compiler cannot leave it out. */
 static volatile uint32_t sink;
 
-/* Not known to the compiler, which would write out another memcpy than the library's. */
-static volatile uint32_t fragment_size = FRAGMENT;
+/* ---- Blasts. ---- */
 
-static void pass_without(const struct measured *m)
+/* Pulls all packets of the blast, as a driver does that the link never keeps waiting. */
+static void emit(struct measured *m, const struct gw_send *send)
 {
-    const struct gw_scale scale = gw_scale_power(GW_SCALE_EXPONENT, 1);
-    const uint32_t size = fragment_size;
-    for (size_t i = 0; i < FRAGMENTS; i++)
-        if (m->quantises)
-            sink += m->kernels->quantise[m->type](m->to + 4 * i * m->values, m->from + i * size,
-                                                  m->values, &scale);
-        else
-            memcpy(m->to + i * size, m->from + i * size, size);
-}
-
-static struct gw_importance importance_of(const struct measured *m)
-{
-    struct gw_importance importance;
-    const struct gw_importance_tensor tensor = {.kernels = m->kernels,
-                                                .values = m->from,
-                                                .size = SIZE,
-                                                .fragment_size = fragment_size,
-                                                .type = m->type};
-    gw_importance_init(&importance, &tensor, m->rule, 1);
-    return importance;
-}
-
-static void pass_with(const struct measured *m)
-{
-    const struct gw_scale scale = gw_scale_power(GW_SCALE_EXPONENT, 1);
-    const uint32_t size = fragment_size;
-    const struct gw_importance importance = importance_of(m);
-    for (size_t i = 0; i < FRAGMENTS; i++)
-        if (m->quantises) {
-            gw_real sum = m->kernels->sum_abs[m->type](m->from + i * size, m->values);
-            sink += gw_importance_of_sum(&importance, sum, m->values);
-            sink += m->kernels->quantise[m->type](m->to + 4 * i * m->values, m->from + i * size,
-                                                  m->values, &scale);
-        } else {
-            sink += gw_importance_copy(&importance, m->to + i * size, m->from + i * size, i * size,
-                                       size);
+    struct gw_pkt *pkts[TRAIN];
+    struct gw_node *node = gw_endpoint_node(m->endpoint);
+    uint32_t flow, left = FRAGMENTS;
+    int error = gw_endpoint_send(m->endpoint, send, &flow, m->now);
+    GW_ASSERT(error == 0);
+    while (left) {
+        uint32_t answer = node->ready_count ? GW_OUTPUT_MORE : 0;
+        node->ready_count = 0;
+        while (answer & GW_OUTPUT_MORE) {
+            answer = gw_node_output(node, 0, pkts, TRAIN, m->now);
+            for (uint32_t i = 0; i < (answer & ~GW_OUTPUT_MORE); i++) {
+                left -= pkts[i]->q.kind == GW_PKT_DATA;
+                gw_pkt_release(m->pool, pkts[i]);
+            }
         }
+        m->now += STEP;
+        gw_node_expire(node, m->now);
+    }
+    gw_endpoint_forget(m->endpoint, m->from, SIZE);
 }
 
-static void pass_with_mask(const struct measured *m)
+static struct gw_send send_of(const struct measured *m)
 {
-    const uint32_t size = fragment_size;
-    struct gw_importance importance = importance_of(m);
-    sink += gw_importance_fill(&importance, m->from, SIZE, m->mask);
-    gw_importance_init_mask(&importance, m->mask, size);
-    for (size_t i = 0; i < FRAGMENTS; i++)
-        sink +=
-            gw_importance_copy(&importance, m->to + i * size, m->from + i * size, i * size, size);
+    return (struct gw_send){
+        .peer = 1,
+        .bytes = SIZE,
+        .data = m->from,
+        .transport = m->transport,
+        .path = {.rate_bps = RATE_BPS, .brtt = 10 * GW_US, .brtt_max = 10 * GW_US, .bdp = 500000},
+    };
 }
 
-static double seconds_of(void (*pass)(const struct measured *), const struct measured *m)
+static void emit_without(struct measured *m)
+{
+    const struct gw_send send = send_of(m);
+    emit(m, &send);
+}
+
+static void emit_with(struct measured *m)
+{
+    struct gw_send send = send_of(m);
+    send.importance = m->terms;
+    emit(m, &send);
+}
+
+static void emit_decided_before(struct measured *m)
+{
+    const struct gw_importance_tensor tensor = {
+        .values = m->from, .size = SIZE, .fragment_size = FRAGMENT};
+    struct gw_importance importance;
+    gw_importance_init(&importance, &tensor, &m->terms, 0);
+    gw_importance_fill(&importance, m->from, SIZE, m->bits);
+    struct gw_send send = send_of(m);
+    send.important = m->bits;
+    emit(m, &send);
+}
+
+/* ---- Quantising. ---- */
+
+static void quantise(struct measured *m, bool sums)
+{
+    const struct gw_scale scale = gw_scale_power(GW_SCALE_EXPONENT, 1);
+    const struct gw_kernels *kernels = m->terms.kernels;
+    const uint32_t values = FRAGMENT / gw_dtype_size(m->terms.type);
+    for (size_t i = 0; i < FRAGMENTS; i++) {
+        const unsigned char *from = m->from + i * FRAGMENT;
+        if (sums)
+            sink += kernels->sum_abs[m->terms.type](from, values) > 1;
+        sink += kernels->quantise[m->terms.type](m->to + 4 * i * values, from, values, &scale);
+    }
+}
+
+static void quantise_without(struct measured *m)
+{
+    quantise(m, false);
+}
+
+static void quantise_with(struct measured *m)
+{
+    quantise(m, true);
+}
+
+/* ---- Turns and medians. ---- */
+
+typedef void pass(struct measured *m);
+
+static double seconds_of(pass *run, struct measured *m)
 {
     struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    pass(m);
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    run(m);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
 }
 
@@ -122,22 +182,84 @@ static double median(double *seconds)
     return seconds[REPETITIONS / 2];
 }
 
-static void measure(const struct measured *m, const char *type)
+static void print_row(struct measured *m, const char *what, const char *type)
 {
-    double without[REPETITIONS], with[REPETITIONS], masked[REPETITIONS];
+    printf("%-8s %-8s %-16s %-8s", what, type, gw_importance_rule_names[m->terms.rule],
+           m->terms.kernels->name);
+}
+
+static void measure_blast(struct measured *m, const char *type)
+{
+    double without[REPETITIONS], with[REPETITIONS], before[REPETITIONS];
     for (uint32_t r = 0; r < REPETITIONS; r++) {
-        without[r] = seconds_of(pass_without, m);
-        with[r] = seconds_of(pass_with, m);
-        masked[r] = m->quantises ? 0 : seconds_of(pass_with_mask, m);
+        without[r] = seconds_of(emit_without, m);
+        with[r] = seconds_of(emit_with, m);
+        before[r] = seconds_of(emit_decided_before, m);
     }
     double time = median(without);
-    printf("%-8s %-8s %-16s %-8s %9.1f %9.2f", m->quantises ? "quantise" : "copy", type,
-           gw_importance_rule_names[m->rule], m->kernels->name, time / FRAGMENTS * 1e9,
-           median(with) / time);
-    if (!m->quantises)
-        printf(" %9.2f", median(masked) / time);
-    printf("\n");
+    print_row(m, "blast", type);
+    printf(" %9.1f %9.2f %9.2f\n", time / FRAGMENTS * 1e9, median(with) / time,
+           median(before) / time);
 }
+
+static void measure_quantise(struct measured *m, const char *type)
+{
+    double without[REPETITIONS], with[REPETITIONS];
+    for (uint32_t r = 0; r < REPETITIONS; r++) {
+        without[r] = seconds_of(quantise_without, m);
+        with[r] = seconds_of(quantise_with, m);
+    }
+    double time = median(without);
+    print_row(m, "quantise", type);
+    printf(" %9.1f %9.2f\n", time / FRAGMENTS * 1e9, median(with) / time);
+}
+
+static void measure_all(struct measured *m)
+{
+    printf("%-43s %9s %9s %9s\n", "fragments of 1408 bytes, of 100 MB", "ns", "with", "before");
+    for (size_t t = 0; t < TYPES; t++)
+        for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++) {
+            if ((*k)->needs & ~gw_cpu_features())
+                continue;
+            m->terms = (struct gw_importance_terms){.type = types[t].type, .kernels = *k};
+            for (m->terms.rule = GW_IMPORTANCE_MEDIAN_OF_MEANS;
+                 m->terms.rule <= GW_IMPORTANCE_MEDIAN_OF_VALUES; m->terms.rule++)
+                measure_blast(m, types[t].name);
+            m->terms.rule = GW_IMPORTANCE_MEDIAN_OF_MEANS;
+            if (m->terms.type < GW_DTYPE_SUMMABLE)
+                measure_quantise(m, types[t].name);
+        }
+}
+
+/* One blast, or one tensor quantised. False: the words say nothing that there is. */
+static bool run_once(struct measured *m, char *const *words)
+{
+    static const struct {
+        const char *name;
+        pass *run;
+    } passes[] = {{"without", emit_without},
+                  {"with", emit_with},
+                  {"before", emit_decided_before},
+                  {"quantise", quantise_without},
+                  {"quantise-with", quantise_with}};
+    pass *run = NULL;
+    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++)
+        if (strcmp(words[0], passes[i].name) == 0)
+            run = passes[i].run;
+    for (size_t t = 0; t < TYPES; t++)
+        if (strcmp(words[1], types[t].name) == 0)
+            m->terms = (struct gw_importance_terms){.rule = GW_IMPORTANCE_MEDIAN_OF_MEANS,
+                                                    .type = types[t].type};
+    for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++)
+        if (strcmp(words[2], (*k)->name) == 0 && !((*k)->needs & ~gw_cpu_features()))
+            m->terms.kernels = *k;
+    if (!run || m->terms.rule == GW_IMPORTANCE_ALL || !m->terms.kernels)
+        return false;
+    run(m);
+    return true;
+}
+
+/* ---- Memory. ---- */
 
 static void *take(size_t size)
 {
@@ -161,34 +283,57 @@ static void fill(unsigned char *to)
     }
 }
 
-int main(void)
+static void set_transport(struct gw_transport *transport)
 {
-    static const struct {
-        const char *name;
-        enum gw_dtype type;
-    } types[] = {{"float32", GW_DTYPE_F32},
-                 {"float16", GW_DTYPE_F16},
-                 {"bfloat16", GW_DTYPE_BF16},
-                 {"float64", GW_DTYPE_F64}};
-    uint32_t features = gw_cpu_features();
+    *transport = (struct gw_transport){
+        .cc = (const struct gw_cc_ops *)gw_registry_find(&gw_cc_registry, "dlcp"),
+        .lb = (const struct gw_lb_ops *)gw_registry_find(&gw_lb_registry, "reps"),
+        .loss = (const struct gw_loss_ops *)gw_registry_find(&gw_loss_registry, "timeout"),
+    };
+    gw_algo_defaults(&transport->cc->algo, &transport->cc_cfg);
+    gw_algo_defaults(&transport->lb->algo, &transport->lb_cfg);
+    gw_algo_defaults(&transport->loss->algo, &transport->loss_cfg);
+}
+
+int main(int argc, char **argv)
+{
+    struct gw_buf_pool bufs;
+    struct gw_pkt_pool pool;
+    struct gw_transport transport;
+    const struct gw_endpoint_cfg cfg = {
+        .address = 0,
+        .port_count = 1,
+        .tx_flows_max = 1,
+        .rx_flows_max = 1,
+        .span_max = 64,
+        .control_max = UINT32_MAX,
+        .blasts_max = 1,
+        .blast_packets_max = FRAGMENTS,
+        .report_every = 1000 * GW_S, /* nobody reports, and nobody shall miss it */
+        .mtu = FRAGMENT,
+        .hdr = HDR,
+        .ack_every = 1,
+        .train = TRAIN,
+        .pool = &pool,
+    };
+    gw_buf_pool_init(&bufs, take(gw_buf_pool_size(PKTS, FRAGMENT)), PKTS, FRAGMENT);
+    gw_pkt_pool_init(&pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, &bufs);
+    set_transport(&transport);
     struct measured m = {
-        .from = take(SIZE), .to = take(2 * SIZE), .mask = take(FRAGMENTS / 8 + sizeof(uint64_t))};
+        .endpoint = gw_endpoint_init(take(gw_endpoint_size(&cfg)), &cfg),
+        .pool = &pool,
+        .transport = &transport,
+        .from = take(SIZE),
+        .to = take(2 * SIZE),
+        .bits = take(FRAGMENTS / 8 + sizeof(uint64_t)),
+    };
     fill(m.from);
-    printf("%-43s %9s %9s %9s\n", "fragments of 1408 bytes, of 100 MB", "ns", "with", "mask");
-    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
-        for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++) {
-            if ((*k)->needs & ~features)
-                continue;
-            m.kernels = *k;
-            m.type = types[t].type;
-            m.values = FRAGMENT / gw_dtype_size(m.type);
-            for (uint32_t rule = 0; rule <= GW_IMPORTANCE_MEDIAN_OF_VALUES; rule++)
-                for (uint32_t quantises = 0; quantises <= (m.type < GW_DTYPE_SUMMABLE);
-                     quantises++) {
-                    m.rule = (enum gw_importance_rule)rule;
-                    m.quantises = quantises;
-                    measure(&m, types[t].name);
-                }
-        }
+    if (argc == 1) {
+        measure_all(&m);
+    } else if (argc != 4 || !run_once(&m, argv + 1)) {
+        fprintf(stderr, "usage: gw_bench_worth [without|with|before|quantise|quantise-with TYPE "
+                        "KERNEL]\n");
+        return 2;
+    }
     return 0;
 }

@@ -123,8 +123,8 @@ struct gradwire_options {
     const char *lb;        /* load balancing of flows: "reps" */
     uint32_t paths;        /* UDP source ports, among which `lb` chooses a packet's path: 1 */
     uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
-                          round trip under way; 0: as measured, and not less than 1 Gb/s unless a
-                          switch says so */
+                          round trip under way, and no more than it leaves this rank; 0: as
+                          measured, and not less than 1 Gb/s unless a switch says so */
     const char *announce; /* how bursts are announced to switches, which then make room for them:
                              "no"; a threshold in packets, 5 to 75 in steps of 5; or a ratio such as
                              "1/4", by which it follows from the path. "no" */
@@ -186,8 +186,8 @@ struct gradwire_parts {
     uint64_t *arrived;      /* bit i % 64 of word i / 64: fragment i is there */
     uint16_t *contributors; /* of a collective or pull: ranks, or pushes, whose values are in it */
     size_t fragment;        /* set by the call, as are the next two */
-    size_t count;           /* fragments of the tensor, or of the memory for a message */
-    size_t missing;         /* of what was sent; a shorter message has no bits behind its end */
+    size_t count;           /* fragments of the tensor, or of the message as it was sent */
+    size_t missing;         /* of these; behind the end of a shorter message no bits are set */
 };
 
 /*
@@ -341,7 +341,8 @@ GRADWIRE_API int gradwire_barrier_with(gradwire *job, const struct gradwire_call
 /*
  * Sends `bytes` bytes, at least one, to rank `to`, and ends when it has them all; the rank has to
  * call gradwire_receive() with the same tag, 0 to 2^24 - 1, and at least as much room. Messages
- * between two ranks that are under way at the same time need different tags.
+ * between two ranks that are under way at the same time need different tags: a second receive of
+ * the same rank and tag is refused with GRADWIRE_ERR_INVALID.
  */
 GRADWIRE_API int gradwire_send(gradwire *job, const void *data, size_t bytes, int to, uint32_t tag);
 GRADWIRE_API int gradwire_send_start(gradwire *job, const void *data, size_t bytes, int to,

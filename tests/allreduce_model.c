@@ -134,6 +134,7 @@ static void server_start(struct model *m)
         .retry = 50 * GW_US,
         .quiet = m->cfg->quiet,
         .patience = m->cfg->patience,
+        .patience_max = m->cfg->patience_max ? m->cfg->patience_max : m->cfg->patience,
         .hashing = m->cfg->rules.hashing,
         .remap = m->cfg->rules.remap,
         .scale_exponent = gw_model_scale(m->cfg),

@@ -81,8 +81,9 @@ struct gw_model_cfg {
     bool rejoins;    /* workers whose calls failed join again and begin with the first round */
     uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */
     struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];
-    gw_q16 bound;     /* of all calls */
-    gw_time patience; /* of the server; 0: it waits for everybody */
+    gw_q16 bound;         /* of all calls */
+    gw_time patience;     /* of the server; 0: it waits for everybody */
+    gw_time patience_max; /* 0: the patience */
     struct gw_model_pauses pauses;
     bool loses_copies; /* one in 64 of what goes down to the first worker */
     uint32_t lose_of_64, double_of_64, delay_of_64; /* packets of each link, out of 64 */

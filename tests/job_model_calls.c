@@ -3,6 +3,7 @@
 
 #include "parts_model.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 
 enum {
@@ -80,7 +81,7 @@ static void release(struct gw_job_model *m, struct gw_job_model_actor *actor,
     const struct gw_model_call *call = &m->cfg->calls[work->index - 1];
     if (call->is_in_place)
         work->in = NULL;
-    bury(m, (unsigned char *)work->parts.arrived, (work->fragments + 63) / 64 * sizeof(uint64_t));
+    bury(m, (unsigned char *)work->parts.arrived, gw_bit_words(work->fragments) * sizeof(uint64_t));
     bury(m, (unsigned char *)work->parts.counts, work->fragments * sizeof(uint16_t));
     bury(m, work->in, work->in_size);
     bury(m, work->out, work->out_size);
@@ -117,7 +118,7 @@ static void fill_parts(const struct gw_job_model *m, const struct gw_model_call 
     if (!work->out)
         return;
     work->fragments = gw_parts_model_fragments(call, m->cfg->world, fragment_of(m, call));
-    work->parts.arrived = gw_test_take((work->fragments + 63) / 64 * sizeof(uint64_t));
+    work->parts.arrived = gw_test_take(gw_bit_words(work->fragments) * sizeof(uint64_t));
     work->parts.counts = gw_test_take(work->fragments * sizeof(uint16_t));
 }
 

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bits.h"
+
 struct gw_bitmap {
     uint64_t *words;
     uint64_t *summary; /* bit w % 64 of word w / 64: word w is not zero */
@@ -22,23 +24,18 @@ struct gw_bitmap {
     uint32_t from;     /* words of the summary before it are zero */
 };
 
-static inline uint32_t gw_bitmap_words(uint32_t bits)
-{
-    return (uint32_t)(((uint64_t)bits + 63) / 64);
-}
-
 /* Bytes of memory for `bits`. */
 static inline size_t gw_bitmap_size(uint32_t bits)
 {
-    uint32_t words = gw_bitmap_words(bits);
-    return ((size_t)words + gw_bitmap_words(words)) * sizeof(uint64_t);
+    uint64_t words = gw_bit_words(bits);
+    return (words + gw_bit_words(words)) * sizeof(uint64_t);
 }
 
 /* Takes memory, aligned to 8, for `bits`; to be filled. */
 static inline void gw_bitmap_init(struct gw_bitmap *map, void *memory, uint32_t bits)
 {
     *map = (struct gw_bitmap){.words = memory};
-    map->summary = map->words + gw_bitmap_words(bits);
+    map->summary = map->words + gw_bit_words(bits);
 }
 
 /* The bits of word number `word` among the first `bits`. */
@@ -51,7 +48,8 @@ static inline uint64_t gw_bitmap_mask(uint32_t word, uint32_t bits)
 /* Sets the first `bits`, or clears them. */
 static inline void gw_bitmap_fill(struct gw_bitmap *map, uint32_t bits, bool value)
 {
-    uint32_t words = gw_bitmap_words(bits), summary = gw_bitmap_words(words);
+    uint32_t words = (uint32_t)gw_bit_words(bits);
+    uint32_t summary = (uint32_t)gw_bit_words(words);
     memset(map->words, value ? 0xff : 0, words * sizeof(uint64_t));
     memset(map->summary, value ? 0xff : 0, summary * sizeof(uint64_t));
     if (value && bits) {
@@ -64,15 +62,15 @@ static inline void gw_bitmap_fill(struct gw_bitmap *map, uint32_t bits, bool val
 
 static inline bool gw_bitmap_test(const struct gw_bitmap *map, uint32_t bit)
 {
-    return map->words[bit / 64] >> (bit % 64) & 1;
+    return gw_bit_is_set(map->words, bit);
 }
 
 /* Sets a bit that is not set. */
 static inline void gw_bitmap_set(struct gw_bitmap *map, uint32_t bit)
 {
     uint32_t word = bit / 64;
-    map->words[word] |= UINT64_C(1) << (bit % 64);
-    map->summary[word / 64] |= UINT64_C(1) << (word % 64);
+    gw_bit_set(map->words, bit);
+    gw_bit_set(map->summary, word);
     map->count++;
     if (word / 64 < map->from)
         map->from = word / 64;

@@ -5,6 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Words of an array of `bits`. */
+static inline uint64_t gw_bit_words(uint64_t bits)
+{
+    return bits / 64 + (bits % 64 != 0);
+}
+
 static inline bool gw_bit_is_set(const uint64_t *bits, uint64_t i)
 {
     return bits[i / 64] >> i % 64 & 1;

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/prng.h"
+#include "base/units.h"
 #include "cli/bench_reduce.h"
 #include "cli/cli.h"
 
@@ -20,7 +22,7 @@ enum {
     SAMPLE_FRAGMENTS = 3,   /* a sample looks at one of so many */
 };
 
-#define BOUND_MAX 0.5
+#define BOUND_MAX (UINT64_C(1) << 31) /* a half, as the library says; in 1/2^32 */
 
 struct tensor {
     struct gradwire_call_options options;
@@ -52,12 +54,13 @@ static const struct argp_option options[] = {
 
 static error_t parse_bound(const char *name, const char *text, double *bound)
 {
-    char *end;
-    *bound = strtod(text, &end);
-    if (*text && !*end && *bound >= 0 && *bound <= BOUND_MAX)
-        return 0;
-    gw_complain("--%s=%s: expected a part from 0 to %g", name, text, BOUND_MAX);
-    return EINVAL;
+    uint64_t chance;
+    if (gw_parse_chance(text, &chance) != 0 || chance > BOUND_MAX) {
+        gw_complain("--%s=%s: expected a part from 0 to 0.5, as 0.1 or 10%%", name, text);
+        return EINVAL;
+    }
+    *bound = (double)chance / (UINT64_C(1) << 32);
+    return 0;
 }
 
 static error_t parse_importance(const char *text, enum gradwire_importance *importance)
@@ -93,6 +96,21 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
+bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send)
+{
+    bool has_rule = cfg->importance != GRADWIRE_IMPORTANCE_ALL;
+    if (is_send && cfg->bound_pull > 0)
+        gw_complain("bench: --bound-pull is of sums, and --via=send has none");
+    else if (is_send && (has_rule || cfg->important_first))
+        gw_complain("bench: --importance and --important-first are of tensors, and --via=send has "
+                    "none");
+    else if (cfg->important_first && !has_rule)
+        gw_complain("bench: --important-first needs --importance=means or values: all is alike");
+    else
+        return true;
+    return false;
+}
+
 const struct argp gw_bench_parts_argp = {.options = options, .parser = parse_option};
 
 /* Of a tensor at its place in the network. False: out of memory. */
@@ -103,7 +121,7 @@ static bool open_tensor(struct gw_bench_parts *parts, const gradwire *job,
     size_t room = gradwire_fragments(job, tensor->elements, GRADWIRE_FLOAT32, GRADWIRE_VIA_DEFAULT);
     tensor->parts = (struct gradwire_parts){
         .room = room,
-        .arrived = calloc((room + 63) / 64, sizeof(*tensor->parts.arrived)),
+        .arrived = calloc(gw_bit_words(room), sizeof(*tensor->parts.arrived)),
         .contributors = calloc(room, sizeof(*tensor->parts.contributors)),
     };
     gradwire_call_options_init(&tensor->options, sizeof(tensor->options));

@@ -21,6 +21,10 @@ struct gw_bench_parts_cfg {
 /* An argp child that parses into a struct gw_bench_parts_cfg as its input. */
 extern const struct argp gw_bench_parts_argp;
 
+/* Whether the options say something together, of messages (`is_send`) or tensors; else complains.
+ */
+bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send);
+
 /* What is missing of all all-reduces that are timed; a share of the ranks' fragments. */
 struct gw_bench_missing {
     double contributions; /* that results do without */

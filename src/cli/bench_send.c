@@ -101,7 +101,7 @@ int gw_bench_send(gradwire *job, const struct gw_bench_send_cfg *cfg, double *ti
         .size = cfg->size,
         .parts = {.room = room, .fragment = cfg->size, .count = room},
     };
-    end.parts.arrived = malloc((room + 63) / 64 * sizeof(uint64_t));
+    end.parts.arrived = malloc(gw_bit_words(room) * sizeof(uint64_t));
     gradwire_call_options_init(&options, sizeof(options));
     options.bound = cfg->parts->bound;
     options.parts = &end.parts;

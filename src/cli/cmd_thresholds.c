@@ -9,7 +9,9 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 #include "workload/model/drop_plan.h"
+#include "workload/model/drop_trial.h"
 
 enum {
     KEY_ARRIVAL = 256,
@@ -20,8 +22,11 @@ enum {
     KEY_QUEUES,
     KEY_COSTS,
     KEY_FORMULA,
+    KEY_SIMULATE,
     KEY_JSON,
     WHY_MAX = 512,
+    SIMULATE_MAX = 1000000000, /* arrivals: some minutes */
+    SEED = 1,
 };
 
 #define BUFFER_MAX (UINT64_C(1) << 31) /* a queue counts its bytes in 32 bits */
@@ -32,6 +37,7 @@ struct thresholds_args {
     uint64_t arrival_bps;
     uint64_t service_bps;
     struct gw_drop_port port;
+    uint64_t simulate; /* arrivals; 0: none */
     bool json;
 };
 
@@ -45,6 +51,8 @@ static const struct argp_option options[] = {
     {"costs", KEY_COSTS, "FILE.csv", 0, "extra rounds by loss, instead of figure 5 of DLCP", 0},
     {"formula", KEY_FORMULA, "NAME", 0, "of losses: joint, or paper, that of appendix B (joint)",
      0},
+    {"simulate", KEY_SIMULATE, "N", 0,
+     "try the thresholds out: N Poisson arrivals through the discipline itself", 0},
     {"json", KEY_JSON, 0, 0, "print one JSON value", 0},
     {0},
 };
@@ -55,15 +63,11 @@ static const char doc[] =
     "rounds of training. Layer x of n goes to queue floor(x N / n)."
     "\vExample:\n  gradwire thresholds resnet50 --arrival 95Gbps --buffer 512KB\n";
 
-static error_t refuse(const char *option, const char *text, const char *expected)
-{
-    gw_complain("--%s=%s: expected %s", option, text, expected);
-    return EINVAL;
-}
-
 static error_t parse_rate(const char *option, const char *text, uint64_t *rate)
 {
-    return gw_parse_rate(text, rate) == 0 ? 0 : refuse(option, text, "a rate such as 100Gbps");
+    return gw_parse_rate(text, rate) == 0
+               ? 0
+               : gw_option_refuse(option, text, "a rate such as 100Gbps");
 }
 
 static error_t parse_size(int key, const char *text, struct gw_drop_port *port)
@@ -73,15 +77,15 @@ static error_t parse_size(int key, const char *text, struct gw_drop_port *port)
     case KEY_BUFFER:
         if (gw_parse_bytes(text, &port->buffer) == 0 && port->buffer <= BUFFER_MAX)
             return 0;
-        return refuse("buffer", text, "a size up to 2 GiB, such as 512KB");
+        return gw_option_refuse("buffer", text, "a size up to 2 GiB, such as 512KB");
     case KEY_PACKET:
         if (gw_parse_bytes(text, &value) != 0 || value < 64 || value > 65536)
-            return refuse("packet", text, "a size from 64 B to 64 KiB");
+            return gw_option_refuse("packet", text, "a size from 64 B to 64 KiB");
         port->packet = (uint32_t)value;
         return 0;
     default:
-        if (gw_parse_count(text, &value) != 0 || value < 1 || value > GW_DROP_QUEUES_MAX)
-            return refuse("queues", text, "a whole number from 1 to 7");
+        if (gw_option_number("queues", text, 1, GW_DROP_QUEUES_MAX, &value) != 0)
+            return EINVAL;
         port->queues = (uint32_t)value;
         return 0;
     }
@@ -113,7 +117,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_size(key, text, &args->port);
     case KEY_SMALL:
         if (gw_parse_chance(text, &chance_q32) != 0)
-            return refuse("small", text, "a part from 0 to 1, or a percentage");
+            return gw_option_refuse("small", text, "a part from 0 to 1, or a percentage");
         args->port.small = (double)chance_q32 / 4294967296.0;
         return 0;
     case KEY_COSTS:
@@ -123,7 +127,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         args->port.paper = strcmp(text, "paper") == 0;
         return args->port.paper || strcmp(text, "joint") == 0
                    ? 0
-                   : refuse("formula", text, "joint or paper");
+                   : gw_option_refuse("formula", text, "joint or paper");
+    case KEY_SIMULATE:
+        return gw_option_number("simulate", text, 1, SIMULATE_MAX, &args->simulate);
     case KEY_JSON:
         args->json = true;
         return 0;
@@ -169,17 +175,52 @@ static json_t *list_json(const struct gw_drop_plan *plan, uint32_t queues, bool 
     return list;
 }
 
-static void print_json(const struct gw_drop_plan *plan, const struct gw_drop_port *port)
+/* What else is known of thresholds that were tried out. */
+struct outcome {
+    struct gw_drop_trial trial;
+    struct gw_drop_plan paper; /* the same thresholds by the paper's formula */
+};
+
+static int try_out(struct outcome *outcome, const struct gw_drop_plan *plan,
+                   const struct thresholds_args *args, char *why)
+{
+    struct gw_drop_port port = args->port;
+    port.paper = true;
+    outcome->paper = *plan;
+    gw_drop_plan_rate(&outcome->paper, &port);
+    return gw_drop_trial_run(&outcome->trial, plan, &port, args->simulate, SEED, why, WHY_MAX);
+}
+
+/* What was seen of a kind of packets. */
+static void add_seen(json_t *row, const char *name, const struct gw_drop_seen *seen)
+{
+    json_object_set_new(row, name,
+                        json_pack("{s:I, s:I, s:o, s:o}", "arrived", (json_int_t)seen->arrived,
+                                  "lost", (json_int_t)seen->lost, "loss", real(seen->loss), "error",
+                                  real(seen->error)));
+}
+
+static json_t *queue_json(const struct gw_drop_choice *choice, uint32_t queue, double load)
+{
+    return json_pack("{s:i, s:o, s:I, s:I, s:o, s:o, s:o}", "queue", (int)queue, "load", real(load),
+                     "threshold", (json_int_t)choice->threshold, "limit", (json_int_t)choice->limit,
+                     "small_loss", real(choice->loss.small), "large_loss", real(choice->loss.large),
+                     "cost", real(choice->cost));
+}
+
+static void print_json(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
+                       const struct outcome *outcome)
 {
     json_t *table = json_array();
     for (uint32_t q = 0; q < port->queues; q++) {
-        const struct gw_drop_choice *choice = &plan->queues[q];
-        json_array_append_new(
-            table,
-            json_pack("{s:i, s:o, s:I, s:I, s:o, s:o, s:o}", "queue", (int)q + 1, "load",
-                      real(port->loads[q]), "threshold", (json_int_t)choice->threshold, "limit",
-                      (json_int_t)choice->limit, "small_loss", real(choice->loss.small),
-                      "large_loss", real(choice->loss.large), "cost", real(choice->cost)));
+        json_t *row = queue_json(&plan->queues[q], q + 1, port->loads[q]);
+        if (outcome) {
+            add_seen(row, "small_seen", &outcome->trial.queues[q][GW_DROP_SMALL]);
+            add_seen(row, "large_seen", &outcome->trial.queues[q][GW_DROP_LARGE]);
+            json_object_set_new(row, "small_paper", real(outcome->paper.queues[q].loss.small));
+            json_object_set_new(row, "large_paper", real(outcome->paper.queues[q].loss.large));
+        }
+        json_array_append_new(table, row);
     }
     json_t *json = json_pack(
         "{s:o, s:o, s:o, s:o, s:I, s:o}", "queues", table, "cost", real(plan->cost), "thresholds",
@@ -200,7 +241,21 @@ static void print_list(const char *key, const struct gw_drop_plan *plan, uint32_
     puts("]");
 }
 
-static void print_text(const struct gw_drop_plan *plan, const struct gw_drop_port *port)
+static void print_seen(const struct gw_drop_trial *trial, uint32_t queues)
+{
+    printf("\nSeen, with twice the standard deviation:\n\n%-5s %24s %24s\n", "queue", "small_loss",
+           "large_loss");
+    for (uint32_t q = 0; q < queues; q++) {
+        printf("%-5u", q + 1);
+        for (uint32_t kind = 0; kind < GW_DROP_KINDS; kind++)
+            printf(" %12.3g +- %8.2g", trial->queues[q][kind].loss,
+                   2 * trial->queues[q][kind].error);
+        putchar('\n');
+    }
+}
+
+static void print_text(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
+                       const struct outcome *outcome)
 {
     printf("%-5s %7s %10s %10s %12s %12s %10s\n", "queue", "load", "S", "L", "small_loss",
            "large_loss", "cost");
@@ -210,6 +265,8 @@ static void print_text(const struct gw_drop_plan *plan, const struct gw_drop_por
                port->loads[q], choice->threshold, choice->limit, shown(choice->loss.small),
                shown(choice->loss.large), shown(choice->cost));
     }
+    if (outcome)
+        print_seen(&outcome->trial, port->queues);
     printf("\nThe losses cost %.3g rounds. For a scenario or a switch:\n\nqueue:\n  kind: dlcp\n",
            shown(plan->cost));
     print_list("thresholds", plan, port->queues, false);
@@ -222,6 +279,7 @@ static int find(struct thresholds_args *args)
 {
     struct gw_drop_port *port = &args->port;
     struct gw_drop_plan plan;
+    struct outcome outcome;
     struct gw_model model;
     char why[WHY_MAX];
     int error = gw_model_load(&model, args->model, why, sizeof(why));
@@ -233,12 +291,14 @@ static int find(struct thresholds_args *args)
         gw_drop_port_load(port, &model, (double)args->arrival_bps / (double)args->service_bps);
         error = gw_drop_plan_make(&plan, port, why, sizeof(why));
     }
+    if (!error && args->simulate)
+        error = try_out(&outcome, &plan, args, why);
     if (error)
         gw_complain("thresholds: %s", why);
     else if (args->json)
-        print_json(&plan, port);
+        print_json(&plan, port, args->simulate ? &outcome : NULL);
     else
-        print_text(&plan, port);
+        print_text(&plan, port, args->simulate ? &outcome : NULL);
     gw_model_free(&model);
     return error ? GW_EXIT_USAGE : GW_EXIT_OK;
 }

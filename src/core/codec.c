@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "core/job.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 
 _Static_assert((int)GW_PKT_DATA == GW_WIRE_DATA, "kinds agree");
 _Static_assert((int)GW_PKT_ACK == GW_WIRE_ACK, "kinds agree");
@@ -20,7 +20,7 @@ _Static_assert((int)GW_PKT_JOB == GW_WIRE_JOB, "kinds agree");
 _Static_assert((int)GW_PKT_PAUSE == GW_WIRE_PAUSE, "kinds agree");
 _Static_assert((int)GW_PKT_CREDIT == GW_WIRE_CREDIT, "kinds agree");
 _Static_assert((int)GW_PKT_NOTICE == GW_WIRE_NOTICE, "kinds agree");
-_Static_assert((int)GW_PKT_SIGNAL == GW_WIRE_SIGNAL, "kinds agree");
+_Static_assert((int)GW_PKT_HAIL == GW_WIRE_HAIL, "kinds agree");
 _Static_assert((int)GW_PKT_KINDS == GW_WIRE_KINDS, "every kind has a layout");
 _Static_assert((int)GW_PKT_TRIMMABLE == GW_WIRE_TRIMMABLE, "flags agree");
 _Static_assert((int)GW_PKT_TRIMMED == GW_WIRE_TRIMMED, "flags agree");
@@ -45,7 +45,7 @@ _Static_assert((int)GW_AGG_MIXED == GW_WIRE_AGG_MIXED, "flags agree");
 _Static_assert((int)GW_AGG_SLOT == GW_WIRE_AGG_SLOT, "flags agree");
 _Static_assert((int)GW_JOB_JOIN == GW_WIRE_JOB_JOIN, "the operation with an option");
 _Static_assert((int)GW_JOB_OPS == GW_WIRE_JOB_OPS, "operations agree");
-_Static_assert((int)GW_SIGNAL_OPS == GW_WIRE_SIGNAL_OPS, "operations agree");
+_Static_assert((int)GW_HAIL_OPS == GW_WIRE_HAIL_OPS, "operations agree");
 _Static_assert((int)GW_PKT_BLAST == GW_WIRE_LAST, "so it has another number on the wire");
 
 enum {
@@ -165,24 +165,24 @@ static void job_from_hdr(const struct gw_wire_hdr *hdr, struct gw_pkt *pkt)
     memcpy(pkt->job.word, hdr->job.word, sizeof(pkt->job.word));
 }
 
-static void signal_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
+static void hail_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
 {
     hdr->sent_at = pkt->sent_at;
-    hdr->signal.index = pkt->index;
-    memcpy(hdr->signal.word, pkt->signal.word, sizeof(hdr->signal.word));
-    hdr->signal.op = pkt->signal.op;
-    hdr->signal.marks = pkt->signal.marks;
-    hdr->signal.number = pkt->signal.number;
+    hdr->hail.index = pkt->index;
+    memcpy(hdr->hail.word, pkt->hail.word, sizeof(hdr->hail.word));
+    hdr->hail.op = pkt->hail.op;
+    hdr->hail.marks = pkt->hail.marks;
+    hdr->hail.number = pkt->hail.number;
 }
 
-static void signal_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
+static void hail_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
 {
     pkt->sent_at = time_expand(hdr->sent_at, now);
-    pkt->index = hdr->signal.index;
-    memcpy(pkt->signal.word, hdr->signal.word, sizeof(pkt->signal.word));
-    pkt->signal.op = hdr->signal.op;
-    pkt->signal.marks = hdr->signal.marks;
-    pkt->signal.number = hdr->signal.number;
+    pkt->index = hdr->hail.index;
+    memcpy(pkt->hail.word, hdr->hail.word, sizeof(pkt->hail.word));
+    pkt->hail.op = hdr->hail.op;
+    pkt->hail.marks = hdr->hail.marks;
+    pkt->hail.number = hdr->hail.number;
 }
 
 static void notice_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
@@ -256,8 +256,8 @@ void gw_codec_encode(const struct gw_codec *codec, const struct gw_pkt *pkt, str
         hdr.sent_at = pkt->pause;
     else if (pkt->q.kind == GW_PKT_NOTICE)
         notice_to_hdr(pkt, &hdr);
-    else if (pkt->q.kind == GW_PKT_SIGNAL)
-        signal_to_hdr(pkt, &hdr);
+    else if (pkt->q.kind == GW_PKT_HAIL)
+        hail_to_hdr(pkt, &hdr);
     else if (pkt->q.kind != GW_PKT_CREDIT)
         answer_to_hdr(pkt, &hdr);
     frame->hdr_size = gw_wire_encode(&hdr, frame->hdr);
@@ -309,8 +309,8 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         pause_from_hdr(&hdr, pkt);
     else if (kind == GW_WIRE_NOTICE)
         notice_from_hdr(&hdr, frame->tos, pkt);
-    else if (kind == GW_WIRE_SIGNAL)
-        signal_from_hdr(&hdr, now, pkt);
+    else if (kind == GW_WIRE_HAIL)
+        hail_from_hdr(&hdr, now, pkt);
     else if (kind == GW_WIRE_CREDIT)
         credit_from_hdr(pkt);
     else

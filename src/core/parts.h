@@ -5,7 +5,8 @@
  * A tensor or message is made of fragments of equal size, but for the last one; fragment i begins
  * at i times that size, which gw_communicator_fragment() tells. Of an all-gather or reduce-scatter
  * each rank's part is a tensor of its own: its first fragment follows the last one of the part
- * before it. `arrived` and `counts` are of what the rank gets, `important` of what it gives.
+ * before it. `arrived` and `counts` are of what the rank gets, `important` of what it gives, and
+ * `importance` of what leaves it: also of sums and results that it passes on.
  */
 #ifndef GW_CORE_PARTS_H
 #define GW_CORE_PARTS_H
@@ -22,10 +23,12 @@ struct gw_parts {
                           missing at all, so all have the same bytes */
     bool keeps_own; /* for experiments, as published (DLCP, Appendix A): of a result that is missing
                        a rank keeps its own values, and ranks drift apart */
-    bool important_first;      /* these fragments leave before the others */
-    uint8_t class;             /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
-    const uint64_t *important; /* NULL: all fragments are; or a bit for each of `in`: the others may
-                                  be dropped where queues are long */
+    bool important_first; /* these fragments leave before the others */
+    uint8_t class;        /* GW_CLASS_BEST_EFFORT to GW_CLASS_DATA_MAX */
+    uint8_t importance;   /* enum gw_importance_rule: which fragments of a message of floats are
+                             important, each compared with the others as they are when they
+                             leave; others may be dropped where queues are long */
+    const uint64_t *important; /* NULL, or what is known instead: a bit for each of `in` */
     uint64_t *arrived; /* NULL, or where a bit for each fragment goes: what is missing has its
                           values as gw_call says */
     uint16_t *counts;  /* NULL, or where the number of contributors of each fragment goes */

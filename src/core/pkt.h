@@ -24,8 +24,8 @@
 #define GW_BUF_NONE UINT32_MAX
 
 /*
- * If you add a kind: number and layout in wire/wire.h, its size and flags in wire/wire.c, fields in
- * core/codec.c, and a case in the input of who takes it: the endpoint (host/endpoint.c), or the
+ * If you add a kind: number and layout in wire/wire.h, and what is listed there; fields in
+ * core/codec.c; and a case in the input of who takes it: the endpoint (host/endpoint.c), or the
  * switch and the host's cost in the simulator (sim/host_cost.c) if it ends at a link.
  */
 enum gw_pkt_kind {
@@ -37,9 +37,9 @@ enum gw_pkt_kind {
     GW_PKT_JOB = 5,   /* job control; see core/job.h */
     GW_PKT_PAUSE = 6, /* the other end of the link holds data back for a time; see pause.h */
     /* 7 is none of these on the wire, but wire/attach.h. */
-    GW_PKT_CREDIT = 8,  /* the receiver of a flow lets its sender go on; see credit.h */
-    GW_PKT_NOTICE = 9,  /* a burst is coming, or the answer to that; see core/notice.h */
-    GW_PKT_SIGNAL = 10, /* what the two ends of a blast tell each other; see blast_signal.h */
+    GW_PKT_CREDIT = 8, /* the receiver of a flow lets its sender go on; see credit.h */
+    GW_PKT_NOTICE = 9, /* a burst is coming, or the answer to that; see core/notice.h */
+    GW_PKT_HAIL = 10,  /* what the two ends of a blast tell each other; see blast_hail.h */
     GW_PKT_KINDS,
 };
 
@@ -59,7 +59,7 @@ enum gw_pkt_flag {
     GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
     GW_PKT_GIVEN_UP = 32, /* on ACK and NACK: what was lost need not be sent again, see flow_rx.h */
     GW_PKT_NOT_READY = 128, /* on NACK: dropped, since there is no memory for the message yet */
-    GW_PKT_BLAST = 32,      /* on data: not acknowledged, see blast_signal.h */
+    GW_PKT_BLAST = 32,      /* on data: not acknowledged, see blast_hail.h */
     /* On data of a flow whose sender waits for credit, see credit.h. */
     GW_PKT_ON_CREDIT = 8,  /* it is such a flow */
     GW_PKT_LAST_FREE = 64, /* no packet of a higher number leaves before credit has come */
@@ -128,8 +128,8 @@ struct gw_pkt {
     uint32_t dst;
     uint32_t flow; /* chosen by the sender of the data; the same on its ACKs. All of a job's: job */
     union {
-        gw_time sent_at;       /* data: when its first bit left; ACK, NACK: echo of that; signal:
-                                  one of these, see core/blast_signal.h */
+        gw_time sent_at;       /* data: when its first bit left; ACK, NACK: echo of that; hail:
+                                  one of these, see core/blast_hail.h */
         gw_time pause;         /* pause: how long to hold data back; 0: no longer */
         struct {               /* gradient, parameter; job control: as core/job.h says */
             uint32_t key;      /* tensor and iteration; the server checks that workers agree */
@@ -140,11 +140,11 @@ struct gw_pkt {
     };
     uint32_t seq; /* packet number within the flow; ACK, NACK: echo of the packet that caused it;
                      credit: packets granted since the flow began; notice: its number, echoed in
-                     the answer; data of a blast: place of its fragment; signal: see there */
+                     the answer; data of a blast: place of its fragment; hail: see there */
     uint16_t entropy; /* what ECMP hashes */
     union {
         uint16_t echo_entropy; /* ACK, NACK: entropy of the data packet */
-        uint16_t index;        /* gradient, parameter: which aggregator; job control, signal: see
+        uint16_t index;        /* gradient, parameter: which aggregator; job control, hail: see
                                   there */
     };
     uint32_t buf; /* payload, or GW_BUF_NONE */
@@ -153,7 +153,7 @@ struct gw_pkt {
             uint32_t total; /* packets in the message */
             uint16_t len;   /* payload bytes of this packet; stays when the payload is trimmed */
             uint16_t mss;   /* payload bytes of every packet but the last */
-            uint32_t tag; /* names the message to the application; of a blast: see blast_signal.h */
+            uint32_t tag;   /* names the message to the application; of a blast: see blast_hail.h */
         } data;
         struct {
             uint32_t cum; /* every packet below this one has arrived, or is not wanted any more */
@@ -176,11 +176,11 @@ struct gw_pkt {
             uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */
         } job;
         struct {
-            uint32_t word[2]; /* signal: depends on the operation */
-            uint8_t op;       /* enum gw_signal_op */
+            uint32_t word[2]; /* hail: depends on the operation */
+            uint8_t op;       /* enum gw_hail_op */
             uint8_t marks;
             uint16_t number;
-        } signal;
+        } hail;
         struct {
             uint32_t job;   /* whose burst it is */
             uint8_t units;  /* threshold, in units of GW_NOTICE_STEP packets; 0: it is not known */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
-#include "base/cpu.h"
 #include "core/layers.h"
 #include "core/quant/importance.h"
 #include "net/net_error.h"
@@ -128,46 +127,28 @@ static bool fill_by_worth(const struct gradwire_call_options *options, const str
     return true;
 }
 
-static void fill_by_magnitude(enum gradwire_importance importance, const struct extent *extent,
-                              uint64_t *important)
+/* The rule by which the core decides what is not known before. */
+static enum gw_importance_rule rule_of(enum gradwire_importance importance)
 {
-    uint32_t size = gw_dtype_size(extent->type);
-    const struct gw_importance_tensor tensor = {
-        .kernels = gw_kernels_best(gw_cpu_features()),
-        .values = extent->sent,
-        .size = extent->sent_parts * extent->count * size,
-        .fragment_size = extent->each * size,
-        .type = extent->type,
-    };
-    struct gw_importance rule;
-    gw_importance_init(&rule, &tensor,
-                       importance == GRADWIRE_IMPORTANCE_MEANS ? GW_IMPORTANCE_MEDIAN_OF_MEANS
-                                                               : GW_IMPORTANCE_MEDIAN_OF_VALUES,
-                       0);
-    for (uint64_t i = 0; i < extent->sent_parts * extent->units; i++) {
-        uint32_t count;
-        const void *fragment = fragment_of(extent, i, &count);
-        if (gw_importance_is(&rule, fragment, i * tensor.fragment_size, count * size))
-            gw_bit_set(important, i);
+    switch (importance) {
+    case GRADWIRE_IMPORTANCE_MEANS:
+        return GW_IMPORTANCE_MEDIAN_OF_MEANS;
+    case GRADWIRE_IMPORTANCE_VALUES:
+        return GW_IMPORTANCE_MEDIAN_OF_VALUES;
+    default:
+        return GW_IMPORTANCE_ALL;
     }
 }
 
-/* Which fragments of what this rank sends are important. */
+/* Which fragments of what this rank sends are important, if only the application knows. */
 static int decide(struct gw_call_parts *parts, const struct gradwire_call_options *options,
                   const struct extent *extent, char *error)
 {
     uint64_t fragments = extent->sent_parts * extent->units;
-    if (options->importance == GRADWIRE_IMPORTANCE_ALL || !extent->sent)
+    if (!options->worth || !extent->sent)
         return GRADWIRE_OK;
-    bool done = true;
-    parts->important = calloc((fragments + 63) / 64, sizeof(*parts->important));
-    if (!parts->important)
-        done = false;
-    else if (options->worth)
-        done = fill_by_worth(options, extent, parts->important);
-    else
-        fill_by_magnitude(options->importance, extent, parts->important);
-    if (done)
+    parts->important = calloc(gw_bit_words(fragments), sizeof(*parts->important));
+    if (parts->important && fill_by_worth(options, extent, parts->important))
         return GRADWIRE_OK;
     free(parts->important);
     parts->important = NULL;
@@ -236,6 +217,7 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
         .important_first = options->important_first != 0,
         .class = options->layers ? gw_layers_class(options->layer, options->layers, CLASSES)
                                  : GW_CLASS_BEST_EFFORT,
+        .importance = (uint8_t)rule_of(options->importance),
         .important = parts->important,
         .arrived = options->parts ? options->parts->arrived : NULL,
         .counts = options->parts ? options->parts->contributors : NULL,
@@ -244,7 +226,7 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     return GRADWIRE_OK;
 }
 
-void gw_call_parts_end(struct gw_call_parts *parts, uint64_t missing)
+void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing)
 {
     free(parts->important);
     parts->important = NULL;
@@ -252,6 +234,9 @@ void gw_call_parts_end(struct gw_call_parts *parts, uint64_t missing)
         return;
     parts->told->fragment = parts->result.fragment;
     parts->told->count = parts->result.count;
+    if (bytes) /* all that have arrived are full, but the message's last one */
+        parts->told->count =
+            bytes / parts->result.fragment + (bytes % parts->result.fragment != 0) + missing;
     parts->told->missing = missing;
     parts->told = NULL;
 }

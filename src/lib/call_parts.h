@@ -18,7 +18,7 @@ struct gw_call_parts_job {
 
 struct gw_call_parts {
     struct gw_parts terms;
-    uint64_t *important;          /* NULL: all are */
+    uint64_t *important;          /* NULL, or what the application says of each fragment */
     struct gradwire_parts *told;  /* where the application wants to know; or NULL */
     struct gradwire_parts result; /* what it will be told, but for what is missing */
 };
@@ -35,7 +35,8 @@ size_t gw_call_parts_fragment(uint32_t mtu, enum gw_dtype type, enum gw_via via)
 int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_options *options,
                         const struct gw_call_parts_job *job, struct gw_call *call, char *error);
 
-/* The call has ended: tells the application how many fragments are missing, and frees. */
-void gw_call_parts_end(struct gw_call_parts *parts, uint64_t missing);
+/* The call has ended: tells the application how many fragments are missing, and frees. `bytes` are
+ * those of a message that have arrived, which may be shorter than the memory for it; else 0. */
+void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing);
 
 #endif

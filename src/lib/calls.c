@@ -26,6 +26,7 @@ struct gradwire {
     uint64_t begun[GW_IO_CALLS_MAX]; /* the last call of each place: its number modulo the places */
     uint64_t ended[GW_IO_CALLS_MAX]; /* the last one that has ended */
     int errors[GW_IO_CALLS_MAX];     /* how */
+    uint64_t bytes[GW_IO_CALLS_MAX]; /* of it, if it is a message */
     uint64_t missing[GW_IO_CALLS_MAX];           /* fragments of it */
     struct gw_call_parts parts[GW_IO_CALLS_MAX]; /* what it may do without */
     struct gw_call_parts_job terms;              /* what that depends on */
@@ -102,6 +103,7 @@ static bool await(struct gradwire *job, uint64_t call, int wait_ms)
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
+        job->bytes[at] = completion.bytes;
         job->missing[at] = completion.missing;
         set_untold(job, completion.call, true);
         job->has_failed |=
@@ -169,7 +171,7 @@ void gradwire_close(struct gradwire *job)
     if (job->owner == getpid())
         gw_io_stop(job->io);
     for (uint32_t at = 0; at < GW_IO_CALLS_MAX; at++)
-        gw_call_parts_end(&job->parts[at], 0);
+        gw_call_parts_end(&job->parts[at], 0, 0);
     free(job);
 }
 
@@ -243,7 +245,7 @@ static int start(struct gradwire *job, struct gw_call *call,
         return gw_calls_fail(code, "%s", error);
     if (!call->number || !gw_io_send(job->io, call)) {
         if (call->number)
-            gw_call_parts_end(parts, 0);
+            gw_call_parts_end(parts, 0, 0);
         return gw_calls_fail(GRADWIRE_ERR_BUSY,
                              "%d calls are in work, or were not waited for: wait for one",
                              GW_IO_CALLS_MAX);
@@ -308,7 +310,7 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
     if (!*done)
         return GRADWIRE_OK;
     uint64_t at = call % GW_IO_CALLS_MAX;
-    gw_call_parts_end(&job->parts[at], job->missing[at]);
+    gw_call_parts_end(&job->parts[at], job->bytes[at], job->missing[at]);
     code = job->errors[at];
     const char *refusal = gw_io_refusal(job->io, call);
     return code ? gw_calls_fail(code, "%s", refusal ? refusal : gw_io_text(job->io)) : GRADWIRE_OK;

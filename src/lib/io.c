@@ -130,7 +130,7 @@ static void take_events(struct gw_io *io)
             gw_ways_want(io->ways, event.rank);
             break;
         case GW_COMMUNICATOR_DONE:
-            gw_io_end_call(io, event.call, event.missing);
+            gw_io_end_call(io, event.call, event.bytes, event.missing);
             break;
         case GW_COMMUNICATOR_REFUSED:
             refused(io, &event);

@@ -53,6 +53,7 @@ struct gw_io_plan {
 
 struct gw_completion {
     uint64_t call;    /* 0: the job is open */
+    uint64_t bytes;   /* of a message: that have arrived; else 0 */
     uint64_t missing; /* fragments that the call does without */
     int error;        /* enum gradwire_error; the text of a failure is gw_io_text() */
 };

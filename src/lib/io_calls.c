@@ -48,20 +48,25 @@ static void take_stats(struct gw_io *io)
     pthread_mutex_unlock(&io->stats_lock);
 }
 
-static void complete(struct gw_io *io, uint64_t call, uint64_t missing, int error)
+static void complete(struct gw_io *io, const struct gw_completion *completion)
 {
-    struct gw_completion completion = {.call = call, .missing = missing, .error = error};
     take_stats(io);
-    bool has_room = gw_spsc_push(&io->completions, &completion, sizeof(completion));
+    bool has_room = gw_spsc_push(&io->completions, completion, sizeof(*completion));
     GW_ASSERT(has_room); /* there are more cells than calls */
     gw_io_wake(io->to_app);
+}
+
+/* The call has ended for an error, or without one has nothing to tell. */
+static void complete_as(struct gw_io *io, uint64_t call, int error)
+{
+    complete(io, &(struct gw_completion){.call = call, .error = error});
 }
 
 void gw_io_opened(struct gw_io *io)
 {
     gw_io_enter(io, GW_IO_RUNNING, 0);
     io->was_opened = true;
-    complete(io, 0, 0, GRADWIRE_OK);
+    complete_as(io, 0, GRADWIRE_OK);
 }
 
 void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
@@ -76,10 +81,10 @@ void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
     gw_communicator_abort(io->comm, gw_io_now(io));
     gw_ways_go_straight(io->ways);
     if (!io->was_opened)
-        complete(io, 0, 0, io->error);
+        complete_as(io, 0, io->error);
     io->was_opened = true;
     for (uint32_t i = 0; i < io->call_count; i++)
-        complete(io, io->calls[i], 0, io->error);
+        complete_as(io, io->calls[i], io->error);
     io->call_count = 0;
     gw_io_enter(io, GW_IO_OVER, GOODBYE);
 }
@@ -88,12 +93,15 @@ static void start_call(struct gw_io *io, const struct gw_call *call)
 {
     io->refusals[call->number % GW_IO_CALLS_MAX][0] = '\0';
     if (io->phase != GW_IO_RUNNING) {
-        complete(io, call->number, 0, io->error ? io->error : GRADWIRE_ERR_CLOSED);
+        complete_as(io, call->number, io->error ? io->error : GRADWIRE_ERR_CLOSED);
         return;
     }
     io->calls[io->call_count++] = call->number;
     int code = gw_communicator_call(io->comm, call, gw_io_now(io));
-    if (code == GW_ERR_INVALID)
+    if (code == GW_ERR_INVALID && call->kind == GW_CALL_RECEIVE)
+        gw_io_refuse_call(io, call->number, GRADWIRE_ERR_INVALID,
+                          "another receive with this tag from this rank is in work");
+    else if (code == GW_ERR_INVALID)
         gw_io_refuse_call(io, call->number, GRADWIRE_ERR_INVALID,
                           "so many elements are more than one call can move");
     else if (code)
@@ -113,12 +121,11 @@ void gw_io_take_commands(struct gw_io *io)
 }
 
 /* The call at this place of those in work has ended. */
-static void end_call(struct gw_io *io, uint32_t at, uint64_t missing, int error)
+static void end_call(struct gw_io *io, uint32_t at, const struct gw_completion *completion)
 {
-    uint64_t call = io->calls[at];
     io->call_count--;
     memmove(&io->calls[at], &io->calls[at + 1], (io->call_count - at) * sizeof(io->calls[0]));
-    complete(io, call, missing, error);
+    complete(io, completion);
 }
 
 /* The place of a call; call_count: it is not in work. */
@@ -130,11 +137,11 @@ static uint32_t find_call(const struct gw_io *io, uint64_t call)
     return at;
 }
 
-void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t missing)
+void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t bytes, uint64_t missing)
 {
     uint32_t at = find_call(io, call);
     if (at < io->call_count)
-        end_call(io, at, missing, GRADWIRE_OK);
+        end_call(io, at, &(struct gw_completion){.call = call, .bytes = bytes, .missing = missing});
 }
 
 void gw_io_refuse_call(struct gw_io *io, uint64_t call, int error, const char *text)
@@ -143,5 +150,5 @@ void gw_io_refuse_call(struct gw_io *io, uint64_t call, int error, const char *t
     if (at == io->call_count)
         return;
     snprintf(io->refusals[call % GW_IO_CALLS_MAX], GW_IO_TEXT_MAX, "%s", text);
-    end_call(io, at, 0, error);
+    end_call(io, at, &(struct gw_completion){.call = call, .error = error});
 }

@@ -91,7 +91,7 @@ void gw_io_take_commands(struct gw_io *io);
 void gw_io_opened(struct gw_io *io);
 
 /* A call in work has ended; what has failed meanwhile is passed over. */
-void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t missing);
+void gw_io_end_call(struct gw_io *io, uint64_t call, uint64_t bytes, uint64_t missing);
 
 /* A call alone is refused, and the job goes on. */
 void gw_io_refuse_call(struct gw_io *io, uint64_t call, int error, const char *text);

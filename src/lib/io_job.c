@@ -213,6 +213,9 @@ static int open_ways(struct gw_io *io, uint32_t address, uint32_t home_address, 
         .mtu = plan->mtu,
         .rate_bps = plan->rate_bps,
     };
+    const struct gw_overlay_links links =
+        links_of(plan, gw_datapath_overhead(gw_station_datapath(io->station)));
+    gw_loop_set_rate(loop, cfg.port, gw_overlay_port_bps(&links));
     return gw_ways_open(&cfg, &io->ways, error);
 }
 

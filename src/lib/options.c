@@ -10,6 +10,7 @@
 #include "core/ranks/mesh_wire.h"
 #include "lib/faults.h"
 #include "net/roles/overlay.h"
+#include "net/sock_addr.h"
 
 enum {
     LARGEST = 256 << 20, /* bytes: most layers of most networks */
@@ -186,6 +187,8 @@ static int take_servers(const char *text, struct gw_io_plan *plan, char *error)
         if (plan->server_count == GW_IO_SERVERS_MAX)
             return refuse(error, "server is %s, and more: at most 16", text);
         snprintf(name, GW_IO_NAME_MAX, "%.*s", (int)length, text);
+        if (!gw_sock_addr_is_name(name))
+            return refuse(error, "server is %s: not HOST:PORT", name);
         for (uint32_t i = 0; i < plan->server_count; i++)
             if (strcmp(plan->servers[i], name) == 0)
                 return refuse(error, "server is %s twice", name);
@@ -249,6 +252,10 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         !take_text(plan->join, options.join) || !take_text(plan->switch_, options.switch_) ||
         !take_text(plan->bind, options.bind))
         return refuse(error, "job, join, switch or bind is longer than %s bytes", "255");
+    if (plan->join[0] && !gw_sock_addr_is_name(plan->join))
+        return refuse(error, "join is %s: not HOST:PORT", plan->join);
+    if (plan->switch_[0] && !gw_sock_addr_is_name(plan->switch_))
+        return refuse(error, "switch is %s: not HOST:PORT", plan->switch_);
     code = take_servers(options.server ? options.server : "", plan, error);
     if (code)
         return code;

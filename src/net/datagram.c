@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 #include "core/codec.h"
 #include "wire/attach.h"
 
@@ -63,8 +63,8 @@ static bool is_genuine(struct gw_datapath_stats *stats, const struct gw_datagram
  * receiver's place, and never fill it. */
 static bool announces_nothing(const struct gw_pkt *pkt)
 {
-    return pkt->q.kind == GW_PKT_SIGNAL && pkt->signal.op == GW_SIGNAL_RENDEZVOUS &&
-           pkt->signal.marks & GW_SIGNAL_BARE;
+    return pkt->q.kind == GW_PKT_HAIL && pkt->hail.op == GW_HAIL_RENDEZVOUS &&
+           pkt->hail.marks & GW_HAIL_BARE;
 }
 
 /* Gives the packet its payload, which lies at `bytes`. */

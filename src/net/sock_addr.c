@@ -54,6 +54,12 @@ static bool split(const char *name, char *host, char *port)
     return strspn(port, "0123456789") == strlen(port) && atol(port) > 0 && atol(port) < 65536;
 }
 
+bool gw_sock_addr_is_name(const char *name)
+{
+    char host[HOST_MAX], port[HOST_MAX];
+    return split(name, host, port);
+}
+
 int gw_sock_addr_resolve(const char *name, struct gw_sock_addr *addr, char *error)
 {
     char host[HOST_MAX], port[HOST_MAX];

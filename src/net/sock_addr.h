@@ -25,6 +25,9 @@ struct gw_sock_addr {
 /* Reads "127.0.0.1" or "::1". Returns 0 or GW_ERR_INVALID. */
 int gw_sock_addr_parse(const char *host, uint16_t port, struct gw_sock_addr *addr);
 
+/* Whether it is of the form HOST:PORT or [HOST]:PORT; nothing is looked up. */
+bool gw_sock_addr_is_name(const char *name);
+
 /* Reads HOST:PORT or [HOST]:PORT; a name is looked up. Returns 0 or GW_ERR_INVALID with `error`
  * filled. */
 int gw_sock_addr_resolve(const char *name, struct gw_sock_addr *addr, char *error);

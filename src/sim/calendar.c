@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "topo/memory.h"
 
@@ -73,7 +74,7 @@ int gw_sim_calendar_open(struct gw_sim *sim, char *why)
         return GW_ERR_RANGE;
     }
     sim->row_mask = (uint32_t)rows - 1;
-    sim->words = (sim->node_count + 63) / 64;
+    sim->words = (uint32_t)gw_bit_words(sim->node_count);
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
         uint32_t places = part->last - part->first;
@@ -110,7 +111,7 @@ uint32_t gw_sim_calendar_enter(struct gw_sim_part *part)
         uint32_t local = gw_heap_first(&part->wakes);
         gw_heap_set(&part->wakes, local, GW_TIME_NEVER);
         uint32_t place = part->first + local;
-        part->woken[place / 64] |= UINT64_C(1) << (place % 64);
+        gw_bit_set(part->woken, place);
     }
     if (part->first == part->last)
         return 0;

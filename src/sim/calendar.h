@@ -11,6 +11,7 @@
 #ifndef GW_SIM_CALENDAR_H
 #define GW_SIM_CALENDAR_H
 
+#include "base/bits.h"
 #include "sim/sim_impl.h"
 
 /*
@@ -49,7 +50,7 @@ static inline struct gw_sim_inbox *gw_sim_calendar_inbox(const struct gw_sim_par
 static inline void gw_sim_calendar_mark(struct gw_sim_part *part, uint32_t ahead, uint32_t place)
 {
     uint32_t row = gw_sim_calendar_row(part, ahead);
-    part->active[(size_t)row * part->sim->words + place / 64] |= UINT64_C(1) << (place % 64);
+    gw_bit_set(part->active + (size_t)row * part->sim->words, place);
 }
 
 /* Wakes one of the partition's own places at a time, or earlier. */

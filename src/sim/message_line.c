@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "core/quant/importance.h"
 #include "sim/labels.h"
@@ -10,7 +11,6 @@
 #include "topo/memory.h"
 
 enum {
-    WORD_BITS = 64,
     AHEAD_BDPS = 16, /* what goes alone is longer: the round trip behind it costs less than 1/16 */
 };
 
@@ -61,9 +61,8 @@ static uint32_t weigh(const struct gw_sim_line *line, struct gw_sim_lane *lane,
             .bytes = message->bytes,
             .packet = mtu,
         };
-        lane->important =
-            gw_memory_grow(lane->important, &lane->important_room,
-                           (packets + WORD_BITS - 1) / WORD_BITS, sizeof(*lane->important));
+        lane->important = gw_memory_grow(lane->important, &lane->important_room,
+                                         gw_bit_words(packets), sizeof(*lane->important));
         important = gw_sim_draw_important(&own, lane->important);
         send->important = lane->important;
     }

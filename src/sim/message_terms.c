@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "core/quant/importance.h"
 #include "sim/jobs.h"
 #include "topo/memory.h"
 
 enum {
-    WORD_BITS = 64,
     WORTH_STREAM = 0x3aa, /* of random numbers: which packets are important */
 };
 
@@ -75,10 +75,10 @@ void gw_sim_message_weigh(struct gw_sim *sim, uint32_t flow, struct gw_send *sen
         return;
     uint64_t packets = (spec->bytes + sim->scenario->host.mtu - 1) / sim->scenario->host.mtu;
     struct gw_prng prng = gw_prng_derive(sim->options.seed, (uint64_t)WORTH_STREAM << 32 | flow);
-    uint64_t *bits = gw_memory_zeroed(packets / WORD_BITS + 1, sizeof(*bits));
+    uint64_t *bits = gw_memory_zeroed(gw_bit_words(packets), sizeof(*bits));
     for (uint64_t i = 0; i < packets; i++)
         if (gw_prng_below(&prng, (uint32_t)GW_Q16_ONE) >= (uint32_t)spec->unimportant)
-            bits[i / WORD_BITS] |= UINT64_C(1) << (i % WORD_BITS);
+            gw_bit_set(bits, i);
     sim->important[flow] = bits;
     send->important = bits;
 }

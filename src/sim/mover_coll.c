@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/align.h"
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "core/quant/importance.h"
@@ -28,10 +29,9 @@
 #include "topo/memory.h"
 
 enum {
-    ROUNDS = 2,     /* times room: the places */
-    PATIENCE = 2,   /* times host.stall: so that those who send to a dead worker name it */
-    CALLS_MAX = 64, /* of a schedule with little partitions */
-    WORD_BITS = 64,
+    ROUNDS = 2,           /* times room: the places */
+    PATIENCE = 2,         /* times host.stall: so that those who send to a dead worker name it */
+    CALLS_MAX = 64,       /* of a schedule with little partitions */
     WORTH_STREAM = 0x3ab, /* of random numbers: which packets are important */
     FLOWS_DEFAULT = 4,    /* of 64 KiB: together the BDP of 100 Gb/s and 20 us */
 };
@@ -269,8 +269,8 @@ static void value(const struct gw_sim *sim, const struct gw_sim_member *member, 
     };
     if (worth->importance == GW_IMPORTANCE_ALL)
         return;
-    call->important = gw_memory_grow(call->important, &call->important_room,
-                                     packets / WORD_BITS + 1, sizeof(*call->important));
+    call->important = gw_memory_grow(call->important, &call->important_room, gw_bit_words(packets),
+                                     sizeof(*call->important));
     call->parts.important = call->important;
     const struct gw_sim_worth own = {
         .worth = worth,

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
 #include "sim/message_terms.h"
@@ -23,8 +24,7 @@ enum {
     BUFS_MAX = 1 << 22, /* 16 GiB of address space at the usual 4 KiB */
     BUF_ALIGNMENT = 64, /* of buffers, for the kernels that add up */
     HALF_FULL = 2,      /* packets at the end of a message may be nearly empty */
-    WORD_BITS = 64,
-    RAW_BUFS = 4096, /* raw contributions at a server, see jobs.c */
+    RAW_BUFS = 4096,    /* raw contributions at a server, see jobs.c */
 };
 
 /* A flow without end has no contents, nor has any message above this. */
@@ -196,7 +196,7 @@ void gw_sim_payload_expect(struct gw_sim *sim, uint32_t flow)
     };
     if (spec->bound) {
         uint64_t packets = packets_of(sim, spec);
-        message->arrived = gw_memory_zeroed(packets / WORD_BITS + 1, sizeof(*message->arrived));
+        message->arrived = gw_memory_zeroed(gw_bit_words(packets), sizeof(*message->arrived));
         expect.finish = gw_sim_message_finish(sim);
         expect.arrived = message->arrived;
         expect.packets_max = (uint32_t)packets;
@@ -238,7 +238,7 @@ bool gw_sim_payload_received(struct gw_sim *sim, uint32_t flow, uint32_t missing
         return true;
     bool is_same = message->received != NULL;
     for (uint64_t i = 0; i < packets_of(sim, spec) && is_same; i++) {
-        bool has_come = !message->arrived || message->arrived[i / WORD_BITS] >> (i % WORD_BITS) & 1;
+        bool has_come = !message->arrived || gw_bit_is_set(message->arrived, i);
         is_same = packet_is_right(sim, flow, i, has_come);
         missing -= !has_come;
     }

@@ -103,6 +103,7 @@ int gw_sim_shard_open(struct gw_sim *sim, const struct gw_job_spec *spec,
         .retry = spec->timeout / 8 + 1,
         .quiet = spec->rules.collisions ? 0 : spec->timeout / 16 + 1,
         .patience = spec->patience,
+        .patience_max = spec->patience_max,
         .hdr = (uint32_t)spec->rules.header,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

@@ -114,7 +114,7 @@
  *  28 |                              job                              |
  *     +---------------------------------------------------------------+
  *
- * Signal of a blast (48 bytes; no payload): as data up to 34, then
+ * Hail of a blast (48 bytes; no payload): as data up to 34, then
  *
  *     +                               +-------------------------------+
  *  32 |                               |             index             |
@@ -126,7 +126,7 @@
  *  44 |   operation   |     marks     |            number             |
  *     +---------------+---------------+-------------------------------+
  *
- * What the numbers mean depends on the operation; core/blast_signal.h says it. Data of a blast has
+ * What the numbers mean depends on the operation; core/blast_hail.h says it. Data of a blast has
  * the flag BLAST and none besides LAST; its packet number is the place of its fragment in the
  * message, and in the place of the tag is the round in which it is sent, and the note of the
  * fragment.
@@ -168,7 +168,7 @@ enum {
     GW_WIRE_PAUSE_SIZE = 34,
     GW_WIRE_CREDIT_SIZE = 28,
     GW_WIRE_NOTICE_SIZE = 32,
-    GW_WIRE_SIGNAL_SIZE = 48,
+    GW_WIRE_HAIL_SIZE = 48,
     GW_WIRE_HDR_MIN = GW_WIRE_CREDIT_SIZE,
     GW_WIRE_HDR_MAX = 52,
     GW_WIRE_PAYLOAD_MAX = 65535 - 8 - 40 - GW_WIRE_DATA_SIZE, /* of a UDP datagram over IPv6 */
@@ -179,13 +179,14 @@ enum {
     GW_WIRE_JOB_OPS = 11,      /* operations of job control are below it */
     GW_WIRE_JOB_JOIN = 0,      /* the one of them that has an option in its flags */
     GW_WIRE_JOB_WORDS = 3,
-    GW_WIRE_SIGNAL_OPS = 7, /* operations of signals are below it */
-    GW_WIRE_SIGNAL_WORDS = 2,
+    GW_WIRE_HAIL_OPS = 7, /* operations of hails are below it */
+    GW_WIRE_HAIL_WORDS = 2,
     GW_WIRE_TIME_BITS = 48,
     GW_WIRE_BOUND_ONE = 200, /* the bound that means all */
 };
 
-/* If you add a kind: give it a layout above, a size in wire.c, and a case in core/codec.c. */
+/* If you add a kind: give it a layout above, its places and flags in wire_impl.h, a size and a
+ * reader in wire.c, a writer in wire_encode.c, and a case in core/codec.c. */
 enum gw_wire_kind {
     GW_WIRE_DATA = 0,
     GW_WIRE_ACK = 1,
@@ -196,7 +197,7 @@ enum gw_wire_kind {
     GW_WIRE_PAUSE = 6,
     GW_WIRE_CREDIT = 8, /* 7 is GW_ATTACH_KIND */
     GW_WIRE_NOTICE = 9,
-    GW_WIRE_SIGNAL = 10,
+    GW_WIRE_HAIL = 10,
     GW_WIRE_KINDS,
 };
 
@@ -237,7 +238,7 @@ enum gw_wire_agg_flag {
 /* A header in numbers. LAST and MASK are not set here: they follow from the other fields. */
 struct gw_wire_hdr {
     uint64_t cookie;  /* random, one per job */
-    uint64_t sent_at; /* low 48 bits; data, signal: time of sending; answer, and some signals: echo
+    uint64_t sent_at; /* low 48 bits; data, hail: time of sending; answer, and some hails: echo
                          of that; pause: how long; else 0 */
     uint32_t src;     /* host addresses */
     uint32_t dst;
@@ -281,12 +282,12 @@ struct gw_wire_hdr {
             uint32_t job;
         } notice;
         struct {
-            uint32_t word[GW_WIRE_SIGNAL_WORDS];
+            uint32_t word[GW_WIRE_HAIL_WORDS];
             uint16_t index;
             uint16_t number;
-            uint8_t op; /* below GW_WIRE_SIGNAL_OPS */
+            uint8_t op; /* below GW_WIRE_HAIL_OPS */
             uint8_t marks;
-        } signal;
+        } hail;
     };
 };
 

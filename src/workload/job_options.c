@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/aggregation/agg_index.h"
+#include "core/aggregation/patience.h"
 #include "core/aggregation/tensor_row.h"
 #include "core/layers.h"
 #include "core/quant/importance.h"
@@ -338,7 +339,8 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .leak = options->leak,
         .patience = options->worth.bound == 0 ? 0
                     : options->patience       ? options->patience
-                                              : options->timeout / 64 + 1,
+                                              : gw_patience_least(options->timeout),
+        .patience_max = options->patience ? options->patience : gw_patience_most(options->timeout),
         .beat = options->beat,
         .silence = options->lost,
         .start = draft->start,

@@ -170,8 +170,8 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
         GW_JOB_PARAM(cfg_type, TIME, timeout, "1ms",                                               \
                      "without progress: send again (ATP section 5.2.3)"),                          \
         GW_JOB_PARAM(cfg_type, TIME, patience, "0",                                                \
-                     "with a bound: without a result for so long, look who is late; 0: a "         \
-                     "sixty-fourth of timeout"),                                                   \
+                     "with a bound: without a result for so long, look who is late; 0: as "        \
+                     "measured, from a sixty-fourth of timeout to twice timeout"),                 \
         GW_JOB_PARAM(cfg_type, TIME, leak, "10ms",                                                 \
                      "after which an aggregator counts as forgotten"),                             \
         GW_JOB_PARAM(cfg_type, TIME, start, "0", "when the first job may start"),                  \

@@ -66,6 +66,6 @@ static inline bool gw_job_worth_loses(const struct gw_job_worth *worth)
                      "a message's important packets leave before the others (cc: dlcp)")
 
 /* The names of enum gw_importance_rule, in its order. */
-#define GW_JOB_IMPORTANCE_WORDS "median-of-means|median-of-values|all|none"
+#define GW_JOB_IMPORTANCE_WORDS "all|median-of-means|median-of-values|none"
 
 #endif

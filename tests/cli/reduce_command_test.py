@@ -70,6 +70,15 @@ class CommandTest(CommandCase):
         self.refuse("bench", "--via", "pigeon", names="--via=pigeon")
         self.refuse("bench", "--loss", "2", names="--loss=2")
         self.refuse("bench", "--model", "none", names="--model=none")
+        for bound in ("0.6", "60%", "-0.1", "10 percent", "", "nan"):
+            self.refuse("bench", "--bound", bound, names=f"--bound={bound}")
+        self.refuse("bench", "--bound-pull", "x", names="--bound-pull=x")
+        self.refuse("bench", "--via", "send", "--bound-pull", "10%", names="--bound-pull")
+        self.refuse("bench", "--via", "send", "--importance", "means", names="--importance")
+        self.refuse("bench", "--important-first", names="--important-first")
+        self.refuse("bench", "--bound", "10%", "--important-first", names="--important-first")
+        for option in ("join", "server", "switch"):
+            self.refuse("bench", f"--{option}", "pigeon", names=f"{option} is pigeon")
         self.refuse("bench", "--rank", "1", names="--world")
         self.refuse("bench", "something", names="something")
         self.refuse("bench", "--workers", "1", "--window", "3", names="window")

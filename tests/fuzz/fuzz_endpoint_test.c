@@ -12,7 +12,7 @@
 #include "support.h"
 
 #include "base/assert.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 #include "core/codec.h"
 
 enum {
@@ -32,7 +32,7 @@ enum {
 
 /* How far the runs got; a target that reaches nothing tests nothing. */
 static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit,
-    total_partial, total_notices, total_answers, total_unanswered, total_signals, total_requests,
+    total_partial, total_notices, total_answers, total_unanswered, total_hails, total_requests,
     total_reports, total_blasts;
 
 struct fuzz {
@@ -151,7 +151,7 @@ static void input_packet(struct fuzz *f)
     }
 }
 
-/* A packet of a blast: data, or a signal. Numbers of ours are behind those of plain flows. */
+/* A packet of a blast: data, or a hail. Numbers of ours are behind those of plain flows. */
 static void input_blast(struct fuzz *f)
 {
     struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
@@ -159,7 +159,7 @@ static void input_blast(struct fuzz *f)
     uint8_t shape = take8(f), ahead = take8(f);
     bool is_ours = shape & 8;
     *pkt = (struct gw_pkt){
-        .q = {.size = 100, .kind = shape & 4 ? GW_PKT_DATA : GW_PKT_SIGNAL, .ecn = shape >> 4 & 3},
+        .q = {.size = 100, .kind = shape & 4 ? GW_PKT_DATA : GW_PKT_HAIL, .ecn = shape >> 4 & 3},
         .src = shape >> 7 ? take8(f) & 3 : THEIRS,
         .dst = OURS,
         .flow = is_ours ? f->cfg.tx_flows_max + (shape & 3) : shape & 3,
@@ -181,18 +181,18 @@ static void input_blast(struct fuzz *f)
         feed(f, pkt, choice & 32 ? 0 : gw_codec_payload(pkt));
         return;
     }
-    pkt->signal.op = take8(f) % (GW_SIGNAL_OPS + 1);
-    pkt->signal.marks = take8(f);
-    pkt->signal.number = (uint16_t)take_number(f);
+    pkt->hail.op = take8(f) % (GW_HAIL_OPS + 1);
+    pkt->hail.marks = take8(f);
+    pkt->hail.number = (uint16_t)take_number(f);
     pkt->index = (uint16_t)take_number(f);
-    pkt->signal.word[0] = take_number(f);
-    pkt->signal.word[1] = take_number(f);
-    if (pkt->signal.op == GW_SIGNAL_RENDEZVOUS && !(pkt->signal.marks & 0x80)) {
-        pkt->signal.marks &= 1;
-        pkt->signal.number = MTU;
+    pkt->hail.word[0] = take_number(f);
+    pkt->hail.word[1] = take_number(f);
+    if (pkt->hail.op == GW_HAIL_RENDEZVOUS && !(pkt->hail.marks & 0x80)) {
+        pkt->hail.marks &= 1;
+        pkt->hail.number = MTU;
         pkt->index = MESSAGE_BYTES % MTU;
-        pkt->signal.word[0] = MESSAGE_PACKETS;
-        pkt->signal.word[1] &= 1;
+        pkt->hail.word[0] = MESSAGE_PACKETS;
+        pkt->hail.word[1] &= 1;
         pkt->seq = (uint32_t)take8(f) << 16 | take8(f) << 8;
     }
     feed(f, pkt, 0);
@@ -322,7 +322,7 @@ static void fuzz_close(struct fuzz *f)
     total_notices += stats->notices_sent;
     total_answers += stats->answers_received;
     total_unanswered += stats->bursts_unanswered;
-    total_signals += stats->signals_sent;
+    total_hails += stats->hails_sent;
     total_requests += stats->requests_sent + stats->requests_received;
     total_reports += stats->reports_received;
     gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
@@ -388,10 +388,10 @@ static void check_reached(void)
                   (unsigned long long)total_unanswered);
     assert_true(total_notices > ROUNDS / 10 && total_answers > ROUNDS / 1000);
     assert_true(total_unanswered > ROUNDS / 100);
-    print_message("signals %llu, requests %llu, reports %llu, blasts %llu\n",
-                  (unsigned long long)total_signals, (unsigned long long)total_requests,
+    print_message("hails %llu, requests %llu, reports %llu, blasts %llu\n",
+                  (unsigned long long)total_hails, (unsigned long long)total_requests,
                   (unsigned long long)total_reports, (unsigned long long)total_blasts);
-    assert_true(total_signals > ROUNDS / 4 && total_requests > ROUNDS / 100);
+    assert_true(total_hails > ROUNDS / 4 && total_requests > ROUNDS / 100);
     assert_true(total_reports > ROUNDS / 1000 && total_blasts > ROUNDS / 1000);
 }
 

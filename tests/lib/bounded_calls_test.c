@@ -3,13 +3,9 @@
  * they say goes by memory that loses, doubles and delays packets. Whatever is missing, it is within
  * the bound, the masks say where, and all ranks have the same bytes.
  */
-#include "support.h"
-
-#include <pthread.h>
-#include <stdio.h>
+#include "lib/thread_ranks.h"
 
 #include "base/bits.h"
-#include "gradwire.h"
 
 enum {
     WORLD = 3,
@@ -26,64 +22,16 @@ enum {
 
 static const char faults[] = "lose=0.03,duplicate=0.01,delay=0.01,seed=11";
 
-typedef int rank_fn(gradwire *job, int rank);
-
-struct rank {
-    pthread_t thread;
-    struct gradwire_options options;
-    rank_fn *fn;
-    int failed;
-};
-
-/* In a rank: a failed check is one line and the value 1. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
-                    gradwire_last_error());                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static int open_and_run(struct rank *own)
-{
-    int rank = own->options.rank;
-    gradwire *job = NULL;
-    CHECK(gradwire_open(&own->options, &job) == 0);
-    int failed = own->fn(job, rank);
-    gradwire_close(job);
-    return failed;
-}
-
-static void *run_rank(void *argument)
-{
-    struct rank *own = argument;
-    own->failed = open_and_run(own);
-    return NULL;
-}
-
 static void run_job(rank_fn *fn, enum gradwire_via via)
 {
-    struct rank ranks[WORLD];
-    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
-    assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
+    struct thread_rank ranks[WORLD];
     for (int i = 0; i < WORLD; i++) {
-        ranks[i] = (struct rank){.fn = fn};
-        gradwire_options_init(&ranks[i].options, sizeof(ranks[i].options));
-        ranks[i].options.rank = i;
-        ranks[i].options.world = WORLD;
-        ranks[i].options.join = "127.0.0.1:7";
+        ranks[i] = (struct thread_rank){.fn = fn};
+        prepare(&ranks[i].options, i, WORLD);
         ranks[i].options.via = via;
-        ranks[i].options.deadline_ms = 20000;
         ranks[i].options.largest = 1 << 20;
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
     }
-    int failed = 0;
-    for (int i = 0; i < WORLD; i++) {
-        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
-        failed += ranks[i].failed;
-    }
-    assert_int_equal(failed, 0);
+    run_ranks(ranks, WORLD, faults);
 }
 
 /* What a rank is told of a call. */
@@ -209,7 +157,7 @@ static int sums(gradwire *job, int rank)
         if (check_sums(told, x, rank, is_average))
             return 1;
         CHECK(gradwire_barrier(job) == 0);
-        size_t words = (told->parts.count + 63) / 64;
+        size_t words = gw_bit_words(told->parts.count);
         CHECK(memcmp(x, results[0], sizeof(results[0])) == 0);
         CHECK(memcmp(told->arrived, results_told[0].arrived, words * sizeof(uint64_t)) == 0);
         CHECK(memcmp(told->contributors, results_told[0].contributors,
@@ -217,6 +165,40 @@ static int sums(gradwire *job, int rank)
         CHECK(gradwire_barrier(job) == 0);
     }
     return 0;
+}
+
+/* Of a message that is shorter than the room for it, what is told is of the message. */
+static int short_message(gradwire *job, int rank)
+{
+    enum {
+        SHORT = BYTES / 3,
+        SHORT_FRAGMENTS = (SHORT + FRAGMENT - 1) / FRAGMENT,
+    };
+    static unsigned char heard[WORLD][BYTES], sent[SHORT];
+    static struct told told[WORLD], own[WORLD];
+    struct gradwire_call_options get = bounded(&told[rank], 0.3, 0);
+    struct gradwire_call_options put = bounded(&own[rank], 0.3, 0);
+    int to = (rank + 1) % WORLD, from = (rank + WORLD - 1) % WORLD;
+    gradwire_call receive, again, send;
+    CHECK(gradwire_receive_with(job, heard[rank], BYTES, from, TAG, &get, &receive) == 0);
+    CHECK(gradwire_receive_start(job, heard[rank], BYTES, from, TAG, &again) == 0);
+    CHECK(gradwire_wait(job, again) == GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), "another receive with this tag from this rank"));
+    CHECK(gradwire_barrier(job) == 0);
+    CHECK(gradwire_send_with(job, sent, SHORT, to, TAG, &put, &send) == 0);
+    CHECK(gradwire_wait(job, receive) == 0 && gradwire_wait(job, send) == 0);
+    CHECK(told[rank].parts.count == SHORT_FRAGMENTS && own[rank].parts.count == SHORT_FRAGMENTS);
+    CHECK(told[rank].parts.missing == count_missing(&told[rank]));
+    for (size_t i = SHORT_FRAGMENTS; i < FRAGMENTS; i++)
+        CHECK(!gw_bit_is_set(told[rank].arrived, i) && told[rank].contributors[i] == 0);
+    CHECK(gradwire_barrier(job) == 0);
+    return 0;
+}
+
+static void bounded_calls__tell_of_the_message_that_was_sent(void **state)
+{
+    (void)state;
+    run_job(short_message, GRADWIRE_VIA_RING);
 }
 
 static void bounded_calls__deliver_messages_within_the_stricter_bound(void **state)
@@ -366,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounded_calls__deliver_messages_within_the_stricter_bound),
+        cmocka_unit_test(bounded_calls__tell_of_the_message_that_was_sent),
         cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
         cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
         cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),

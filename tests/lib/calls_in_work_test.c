@@ -2,12 +2,7 @@
  * How many calls a job takes and which are refused, with two ranks that are threads of this process
  * (GRADWIRE_DATAPATH), and what is said of arguments that no call can have.
  */
-#include "support.h"
-
-#include <pthread.h>
-#include <stdio.h>
-
-#include "gradwire.h"
+#include "lib/thread_ranks.h"
 
 enum {
     WORLD = 2,
@@ -31,16 +26,6 @@ static void *run_peer(void *options)
         code = gradwire_send(job, &word, 1, 0, TAG);
     gradwire_close(job);
     return code ? NULL : options;
-}
-
-static void prepare(struct gradwire_options *options, int rank, int world)
-{
-    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
-    gradwire_options_init(options, sizeof(*options));
-    options->rank = rank;
-    options->world = world;
-    options->join = "127.0.0.1:7";
-    options->deadline_ms = 20000;
 }
 
 static gradwire *open_alone(void)

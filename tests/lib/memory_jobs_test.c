@@ -3,14 +3,10 @@
  * and what they say goes by memory (GRADWIRE_DATAPATH). No socket is open; the rest is what
  * processes do. Packets are lost, doubled and late, unless a case says otherwise.
  */
-#include "support.h"
+#include "lib/thread_ranks.h"
 
 #include <dirent.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <unistd.h>
-
-#include "gradwire.h"
 
 enum {
     WORLD = 4,
@@ -23,70 +19,22 @@ enum {
 
 static const char some_faults[] = "lose=0.01,duplicate=0.01,delay=0.01,seed=7";
 
-/* What a rank does with its open job; 0 is success. */
-typedef int rank_fn(gradwire *job, int rank);
-
-struct rank {
-    pthread_t thread;
-    struct gradwire_options options;
-    rank_fn *fn;
-    int failed;
-};
-
-/* In a rank: a failed check is one line and the value 1. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
-                    gradwire_last_error());                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static int open_and_run(struct rank *own)
-{
-    int rank = own->options.rank;
-    gradwire *job = NULL;
-    CHECK(gradwire_open(&own->options, &job) == 0);
-    int failed = own->fn(job, rank);
-    gradwire_close(job);
-    return failed;
-}
-
-static void *run_rank(void *argument)
-{
-    struct rank *own = argument;
-    own->failed = open_and_run(own);
-    return NULL;
-}
-
 /* Runs `fn` on all ranks of `jobs` jobs at the same time, each with a rank 0 of its own. */
 static void run_jobs(rank_fn *fn, enum gradwire_via via, int jobs, const char *faults)
 {
-    struct rank ranks[JOBS * WORLD];
+    struct thread_rank ranks[JOBS * WORLD];
     char joins[JOBS][32];
-    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
-    assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
     for (int i = 0; i < jobs; i++)
         snprintf(joins[i], sizeof(joins[i]), "127.0.0.1:%d", 7 + 10 * i);
     for (int i = 0; i < jobs * WORLD; i++) {
-        struct rank *rank = &ranks[i];
-        rank->fn = fn;
-        gradwire_options_init(&rank->options, sizeof(rank->options));
-        rank->options.rank = i % WORLD;
-        rank->options.world = WORLD;
-        rank->options.join = joins[i / WORLD];
-        rank->options.via = via;
-        rank->options.deadline_ms = 20000;
-        rank->options.paths = 1 + (uint32_t)i % 3;
-        assert_int_equal(pthread_create(&rank->thread, NULL, run_rank, rank), 0);
+        struct gradwire_options *options = &ranks[i].options;
+        ranks[i].fn = fn;
+        prepare(options, i % WORLD, WORLD);
+        options->join = joins[i / WORLD];
+        options->via = via;
+        options->paths = 1 + (uint32_t)i % 3;
     }
-    int failed = 0;
-    for (int i = 0; i < jobs * WORLD; i++) {
-        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
-        failed += ranks[i].failed;
-    }
-    assert_int_equal(failed, 0);
+    run_ranks(ranks, jobs * WORLD, faults);
 }
 
 /* Sockets that this process has open. */
@@ -183,12 +131,8 @@ static void memory_jobs__need_an_address_each(void **state)
     (void)state;
     struct gradwire_options options;
     gradwire *first = NULL, *second = NULL;
-    assert_int_equal(setenv("GRADWIRE_DATAPATH", "memory", 1), 0);
     assert_int_equal(setenv("GRADWIRE_FAULTS", "", 1), 0);
-    gradwire_options_init(&options, sizeof(options));
-    options.rank = 0;
-    options.world = 1;
-    options.join = "127.0.0.1:7";
+    prepare(&options, 0, 1);
     assert_int_equal(gradwire_open(&options, &first), 0);
     assert_int_equal(gradwire_open(&options, &second), GRADWIRE_ERR_SYSTEM);
     assert_non_null(strstr(gradwire_last_error(), ":7 "));

@@ -8,8 +8,9 @@
 #include "host.h"
 #include "support.h"
 
+#include "base/bits.h"
 #include "base/prng.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 
 enum {
     PAIR_MTU = 100,
@@ -35,13 +36,13 @@ struct pair_faults {
     uint32_t doubled; /* likewise */
     uint32_t late;    /* likewise, by up to `late_by` */
     gw_time late_by;
-    uint32_t signals_lost; /* percent, of these alone */
-    uint32_t ops_lost;     /* bit o: the first `first_lost` signals of operation o are lost */
-    uint32_t first_lost;   /* of each operation */
-    uint32_t data_every;   /* data packets: one in so many is lost; 0: none */
-    gw_time data_late;     /* all data is late by as much: signals overtake it */
-    gw_time skew;          /* of the receiver's clock against the sender's */
-    bool is_one_way;       /* nothing gets back */
+    uint32_t hails_lost; /* percent, of these alone */
+    uint32_t ops_lost;   /* bit o: the first `first_lost` hails of operation o are lost */
+    uint32_t first_lost; /* of each operation */
+    uint32_t data_every; /* data packets: one in so many is lost; 0: none */
+    gw_time data_late;   /* all data is late by as much: hails overtake it */
+    gw_time skew;        /* of the receiver's clock against the sender's */
+    bool is_one_way;     /* nothing gets back */
     bool (*drops)(const struct gw_pkt *pkt); /* NULL, or whether this one is lost */
 };
 
@@ -83,7 +84,7 @@ struct pair {
     struct pair_message messages[PAIR_MESSAGES];
     uint32_t count; /* of messages */
     struct gw_prng prng;
-    uint32_t lost[GW_SIGNAL_OPS];
+    uint32_t lost[GW_HAIL_OPS];
     uint32_t data_count;
     gw_time now;
 };
@@ -116,17 +117,17 @@ static inline void pair_take_ready(struct pair *p, uint32_t host)
 static inline bool pair_loses(struct pair *p, uint32_t host, const struct gw_pkt *pkt)
 {
     const struct pair_faults *faults = &p->faults;
-    bool is_signal = pkt->q.kind == GW_PKT_SIGNAL;
+    bool is_hail = pkt->q.kind == GW_PKT_HAIL;
     if (faults->is_one_way && host == 1)
         return true;
     if (faults->drops && faults->drops(pkt))
         return true;
-    if (is_signal && faults->ops_lost >> pkt->signal.op & 1 &&
-        p->lost[pkt->signal.op] < faults->first_lost)
-        return ++p->lost[pkt->signal.op];
-    if (is_signal && pair_chance(p, faults->signals_lost))
+    if (is_hail && faults->ops_lost >> pkt->hail.op & 1 &&
+        p->lost[pkt->hail.op] < faults->first_lost)
+        return ++p->lost[pkt->hail.op];
+    if (is_hail && pair_chance(p, faults->hails_lost))
         return true;
-    if (!is_signal && faults->data_every && ++p->data_count % faults->data_every == 0)
+    if (!is_hail && faults->data_every && ++p->data_count % faults->data_every == 0)
         return true;
     return pair_chance(p, faults->lost);
 }
@@ -367,7 +368,7 @@ static inline void pair_check(const struct pair_message *message)
         uint64_t at = (uint64_t)place * PAIR_MTU;
         uint64_t left = message->send.bytes - at;
         uint32_t size = (uint32_t)(left < PAIR_MTU ? left : PAIR_MTU);
-        if (message->arrived[place / 64] >> place % 64 & 1) {
+        if (gw_bit_is_set(message->arrived, place)) {
             count++;
             bytes += size;
             assert_memory_equal(message->received + at, message->sent + at, size);

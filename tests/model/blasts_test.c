@@ -4,6 +4,9 @@
  */
 #include "model/blast_pair.h"
 
+#include "base/bits.h"
+#include "base/cpu.h"
+
 enum {
     ROUNDS = 400,
 };
@@ -25,7 +28,7 @@ static void blasts__end_within_the_bound(void **state)
             .doubled = gw_prng_below(&shape, 6),
             .late = gw_prng_below(&shape, 20),
             .late_by = gw_prng_below(&shape, 50) * GW_US,
-            .signals_lost = gw_prng_below(&shape, 2) * gw_prng_below(&shape, 50),
+            .hails_lost = gw_prng_below(&shape, 2) * gw_prng_below(&shape, 50),
             .skew = gw_prng_below(&shape, 2) * (gw_time)gw_prng_below(&shape, 200) * GW_S,
         };
         pair_open(&p, &faults, seed);
@@ -40,6 +43,10 @@ static void blasts__end_within_the_bound(void **state)
                 message->important[word] = gw_prng_next(&shape) & gw_prng_next(&shape);
             message->send.important = gw_prng_below(&shape, 2) ? message->important : NULL;
             message->send.important_first = gw_prng_below(&shape, 2);
+            message->send.importance = (struct gw_importance_terms){
+                .rule = (enum gw_importance_rule)gw_prng_below(&shape, GW_IMPORTANCE_RULES),
+                .type = (enum gw_dtype)gw_prng_below(&shape, GW_DTYPES),
+                .kernels = gw_kernels_best(0)};
         }
         /* Of some, memory is posted late. */
         const uint32_t late = gw_prng_below(&shape, 2) * gw_prng_below(&shape, 1 << PAIR_MESSAGES);
@@ -97,11 +104,11 @@ static void blasts__end_with_the_packet_that_is_enough(void **state)
     }
 }
 
-/* Each signal is lost several times over: the end comes all the same, and soon. */
-static void blasts__repeat_each_signal(void **state)
+/* Each hail is lost several times over: the end comes all the same, and soon. */
+static void blasts__repeat_each_hail(void **state)
 {
     (void)state;
-    for (uint32_t op = 0; op < GW_SIGNAL_OPS; op++) {
+    for (uint32_t op = 0; op < GW_HAIL_OPS; op++) {
         for (uint32_t bound = 0; bound < 2; bound++) {
             const struct pair_faults faults = {
                 .ops_lost = 1u << op, .first_lost = 3, .data_every = 7};
@@ -116,8 +123,7 @@ static void blasts__repeat_each_signal(void **state)
 static void blasts__stop_lingering_without_a_sender(void **state)
 {
     (void)state;
-    const struct pair_faults faults = {.ops_lost = 1u << GW_SIGNAL_CONFIRM,
-                                       .first_lost = UINT32_MAX};
+    const struct pair_faults faults = {.ops_lost = 1u << GW_HAIL_CONFIRM, .first_lost = UINT32_MAX};
     pair_open(&p, &faults, 1);
     pair_add(&p, 100 * PAIR_MTU, TENTH, TENTH);
     pair_start(&p);
@@ -191,7 +197,7 @@ static void blasts__leave_nothing_out_for_long(void **state)
         pair_run(&p);
         pair_check(message);
         for (uint32_t place = 0; place < PACKETS; place++)
-            arrived[place] += message->arrived[place / 64] >> place % 64 & 1;
+            arrived[place] += gw_bit_is_set(message->arrived, place);
     }
     for (uint32_t place = 0; place < PACKETS; place++)
         sum += arrived[place];
@@ -345,12 +351,104 @@ static void blasts__send_the_important_first_if_asked(void **state)
     }
 }
 
+/* Which packets are important, as decided of all at once; one that leaves otherwise counts. */
+static uint64_t decided[PAIR_WORDS];
+static uint32_t differ;
+
+static bool compare_importance(const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind == GW_PKT_DATA)
+        differ += (pkt->q.ecn == GW_ECN_ECT0) != gw_bit_is_set(decided, pkt->seq);
+    return false;
+}
+
+/* Of any type and length, in every round, and when all is due again for lack of memory. */
+static void blasts__find_out_what_is_important_as_it_leaves(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10 * GW_DTYPES; seed++) {
+        struct gw_prng shape = gw_prng_derive(seed, 4);
+        const struct pair_faults faults = {.drops = compare_importance,
+                                           .lost = gw_prng_below(&shape, 20)};
+        const bool is_late = gw_prng_below(&shape, 2);
+        const struct gw_importance_terms terms = {.rule = gw_prng_below(&shape, 4)
+                                                              ? GW_IMPORTANCE_MEDIAN_OF_MEANS
+                                                              : GW_IMPORTANCE_MEDIAN_OF_VALUES,
+                                                  .type = (enum gw_dtype)(seed % GW_DTYPES),
+                                                  .kernels = gw_kernels_best(gw_cpu_features())};
+        pair_open(&p, &faults, seed);
+        p.cfg.train = 1 + gw_prng_below(&shape, 8);
+        struct pair_message *message =
+            pair_add(&p, 1 + gw_prng_below(&shape, PAIR_PACKETS_MAX * PAIR_MTU), TENTH, TENTH);
+        message->send.importance = terms;
+        message->send.important_first = gw_prng_below(&shape, 2);
+        const struct gw_importance_tensor tensor = {
+            .values = message->sent, .size = message->send.bytes, .fragment_size = PAIR_MTU};
+        struct gw_importance importance;
+        gw_importance_init(&importance, &tensor, &terms, 0);
+        uint32_t count =
+            gw_importance_fill(&importance, message->sent, message->send.bytes, decided);
+        assert_true(count == pair_total(message) || terms.type < GW_DTYPE_MAGNITUDES);
+        differ = 0;
+        pair_make(&p);
+        if (!is_late)
+            pair_expect(&p, 0);
+        pair_send(&p, 0);
+        while (is_late && p.now < PAIR_START + 20 * GW_US && pair_step(&p))
+            continue;
+        if (is_late)
+            pair_expect(&p, 0);
+        pair_run(&p);
+        pair_check(message);
+        assert_int_equal(differ, 0);
+        pair_close(&p);
+    }
+}
+
+/* Values are looked at shortly before they leave: of those that a test changes in mid-message,
+ * against the rules, only a few trains are important as they were. In advance all are if important
+ * ones leave first. */
+static void blasts__look_a_few_trains_ahead(void **state)
+{
+    (void)state;
+    enum { PACKETS = 1000, TRAIN = 8 };
+    static const uint32_t nan = 0x7fc00000;
+    const struct pair_faults faults = {.drops = note_importance};
+    for (uint32_t first = 0; first < 2; first++) {
+        left_count = 0;
+        pair_open(&p, &faults, 1);
+        p.cfg.train = TRAIN;
+        struct pair_message *message = pair_add(&p, PACKETS * PAIR_MTU, 0, 0);
+        for (uint32_t i = 0; i < PACKETS * PAIR_MTU / sizeof(nan); i++)
+            memcpy(message->sent + i * sizeof(nan), &nan, sizeof(nan));
+        message->send.important_first = first;
+        message->send.importance =
+            (struct gw_importance_terms){.rule = GW_IMPORTANCE_MEDIAN_OF_MEANS,
+                                         .type = GW_DTYPE_F32,
+                                         .kernels = gw_kernels_best(0)};
+        pair_start(&p);
+        while (left_count < PACKETS / 2)
+            assert_true(pair_step(&p));
+        memset(message->sent, 0, sizeof(message->sent));
+        pair_run(&p);
+        assert_true(message->has_ended[0] && message->has_ended[1]);
+        uint32_t important = 0;
+        for (uint32_t i = 0; i < PACKETS; i++)
+            important += left[i];
+        if (first)
+            assert_int_equal(important, PACKETS);
+        else
+            assert_in_range(important, PACKETS / 2 + TRAIN, PACKETS / 2 + 5 * TRAIN);
+        pair_close(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blasts__end_within_the_bound),
         cmocka_unit_test(blasts__end_with_the_packet_that_is_enough),
-        cmocka_unit_test(blasts__repeat_each_signal),
+        cmocka_unit_test(blasts__repeat_each_hail),
         cmocka_unit_test(blasts__stop_lingering_without_a_sender),
         cmocka_unit_test(blasts__wait_for_what_a_stop_has_overtaken),
         cmocka_unit_test(blasts__send_again_what_is_missing_alone),
@@ -360,6 +458,8 @@ int main(void)
         cmocka_unit_test(blasts__stall),
         cmocka_unit_test(blasts__forget_memory),
         cmocka_unit_test(blasts__send_the_important_first_if_asked),
+        cmocka_unit_test(blasts__find_out_what_is_important_as_it_leaves),
+        cmocka_unit_test(blasts__look_a_few_trains_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

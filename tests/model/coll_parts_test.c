@@ -212,7 +212,8 @@ static void check(const struct model *m, const struct ask *ask, struct outcome *
         outcome->results += missing;
         uint64_t bytes = ask->count * gw_dtype_size(ask->type);
         if (is_agreed) {
-            assert_memory_equal(have->arrived, haves[0].arrived, (fragments + 63) / 64 * 8);
+            assert_memory_equal(have->arrived, haves[0].arrived,
+                                gw_bit_words(fragments) * sizeof(uint64_t));
             assert_memory_equal(have->counts, haves[0].counts, fragments * sizeof(*have->counts));
             assert_memory_equal(have->out, haves[0].out,
                                 bytes * (ask->kind == GW_COLL_ALLGATHER ? world : 1));

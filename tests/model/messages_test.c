@@ -80,6 +80,11 @@ static void messages__are_limited(void **state)
     assert_int_equal(gw_messages_awaited(m.ranks[0].messages), 1);
     gw_messages_drop(m.ranks[0].messages);
     assert_int_equal(gw_messages_awaited(m.ranks[0].messages), 2);
+    struct gw_message send = {.rank = 1, .tag = LIMIT, .data = data[0], .bytes = 1};
+    assert_int_equal(start(&m, 0, &send), GW_OK); /* that is another message */
+    assert_int_equal(start(&m, 0, &receive), GW_OK);
+    assert_int_equal(start(&m, 0, &receive), GW_ERR_INVALID);
+    gw_messages_drop(m.ranks[0].messages);
     assert_int_equal(start(&m, 0, &receive), GW_OK);
     talk(&m, 0, 1, 99);
     talk(&m, 1, 0, 99);

@@ -10,6 +10,7 @@
 #include "percent_policy.h"
 #include "support.h"
 
+#include "base/bits.h"
 #include "base/prng.h"
 
 enum {
@@ -326,7 +327,7 @@ static void check_message(const struct message *message)
     for (uint32_t seq = 0; seq < total; seq++) {
         uint64_t at = (uint64_t)seq * MTU;
         uint32_t size = (uint32_t)(message->bytes - at < MTU ? message->bytes - at : MTU);
-        if (message->arrived[seq / 64] >> seq % 64 & 1) {
+        if (gw_bit_is_set(message->arrived, seq)) {
             count++;
             bytes += size;
             assert_memory_equal(message->received + at, message->sent + at, size);

@@ -4,11 +4,11 @@
 
 #include "support.h"
 
-#include <stdio.h>
+#include "rank_check.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gradwire.h"
 #include "net/udp/sock.h"
 
 enum {
@@ -16,9 +16,6 @@ enum {
     DEADLINE_MS = 2000,
     GUARD_S = 60,
 };
-
-/* What a rank does with its open job; 0 is success. */
-typedef int rank_fn(gradwire *job, int rank);
 
 static char join[GW_SOCK_ADDR_NAME_MAX];
 static enum gradwire_via via; /* of the jobs to come */
@@ -91,15 +88,5 @@ static inline void with_faults(struct gradwire_options *options)
     assert_int_equal(setenv("GRADWIRE_FAULTS", "lose=0.01,duplicate=0.01,delay=0.01,seed=7", 1), 0);
     options->deadline_ms = 20000;
 }
-
-/* In a rank: a failed check is one line and the value 1. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d, line %d: %s (%s)\n", rank, __LINE__, #condition,             \
-                    gradwire_last_error());                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
 
 #endif

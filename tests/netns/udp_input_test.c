@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 #include "core/codec.h"
 #include "net/station/loop.h"
 #include "net/udp/sock.h"
@@ -107,12 +107,12 @@ static uint32_t make_data(uint32_t dst, uint32_t payload, uint8_t *bytes)
 static uint32_t make_rendezvous(uint8_t marks, uint8_t *bytes)
 {
     static const struct gw_codec codec = {.cookie = COOKIE};
-    struct gw_pkt pkt = {.q.kind = GW_PKT_SIGNAL, .src = THEIRS, .dst = OURS};
+    struct gw_pkt pkt = {.q.kind = GW_PKT_HAIL, .src = THEIRS, .dst = OURS};
     struct gw_frame frame;
-    pkt.signal.op = GW_SIGNAL_RENDEZVOUS;
-    pkt.signal.marks = marks;
-    pkt.signal.word[0] = 1;
-    pkt.signal.number = pkt.index = MTU;
+    pkt.hail.op = GW_HAIL_RENDEZVOUS;
+    pkt.hail.marks = marks;
+    pkt.hail.word[0] = 1;
+    pkt.hail.number = pkt.index = MTU;
     gw_codec_encode(&codec, &pkt, &frame);
     memcpy(bytes, frame.hdr, frame.hdr_size);
     return frame.length;
@@ -144,7 +144,7 @@ static void udp_run__counts_what_it_refuses(void **state)
     throw(f, bytes, length - 1);
     length = make_data(OURS, MTU + 1, bytes); /* more than a buffer holds */
     throw(f, bytes, length);
-    length = make_rendezvous(GW_SIGNAL_BARE, bytes); /* of a message without payload */
+    length = make_rendezvous(GW_HAIL_BARE, bytes); /* of a message without payload */
     throw(f, bytes, length);
     look(f);
     const struct gw_datapath_stats *stats = gw_datapath_stats(f->udp);
@@ -165,7 +165,7 @@ static void udp_run__passes_on_the_rest(void **state)
     throw(f, bytes, make_rendezvous(0, bytes));
     look(f);
     assert_int_equal(gw_datapath_stats(f->udp)->received, 3);
-    assert_int_equal(gw_endpoint_stats(f->host.endpoint)->signals_received, 1);
+    assert_int_equal(gw_endpoint_stats(f->host.endpoint)->hails_received, 1);
     /* Nobody expects this message, the next is for another host, and the last to be a blast. */
     assert_int_equal(gw_endpoint_stats(f->host.endpoint)->refused, 1);
     assert_int_equal(gw_endpoint_stats(f->host.endpoint)->stray, 2);

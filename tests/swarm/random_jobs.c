@@ -9,6 +9,7 @@
 
 enum {
     WORTH_STREAM = 6, /* of a job: what it can do without */
+    BOUND_STREAM = 7, /* likewise, if its sums go by switches */
     WORKERS_MAX = 12,
     JOBS_MAX = 3,
     SERVERS_MAX = 3,
@@ -197,6 +198,10 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
         }
     } else
         fprintf(out, "    size: %" PRIu64 "\n", shape.size);
+    if (strcmp(via, "ina") == 0) {
+        struct gw_prng own = gw_prng_derive(prng->state, BOUND_STREAM);
+        gw_random_worth_sum(out, &own);
+    }
     uint32_t window = (uint32_t)gw_draw_log(prng, 1, WINDOW_MAX);
     fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,
             gw_draw_log(prng, 1, window));

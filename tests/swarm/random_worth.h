@@ -16,4 +16,7 @@ bool gw_random_worth_message(FILE *out, const char *name, struct gw_prng *prng);
 /* Lines of a job whose gradients travel as messages. */
 void gw_random_worth_job(FILE *out, bool may_lose, struct gw_prng *prng);
 
+/* Lines of a job whose sums may lack stragglers. */
+void gw_random_worth_sum(FILE *out, struct gw_prng *prng);
+
 #endif

@@ -37,6 +37,12 @@ static inline uint32_t gw_agg_bound_allows(uint32_t bound, uint32_t fragments)
     return (uint32_t)((uint64_t)fragments * bound / GW_AGG_BOUND_ONE);
 }
 
+/* Whether there can be a sum without so many: more than half of the workers must be in it. */
+static inline bool gw_agg_may_lack(uint32_t lacking, uint32_t world)
+{
+    return lacking == 0 || 2 * lacking < world;
+}
+
 static inline uint32_t gw_agg_result_word(uint32_t lacking, bool is_odd)
 {
     return lacking ? lacking << GW_AGG_LACK_SHIFT | (uint32_t)is_odd << GW_AGG_ODD_SHIFT : 0;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/prng.h"
 
 enum {
@@ -14,12 +15,12 @@ enum {
 
 static size_t used_words(uint32_t aggregators)
 {
-    return (aggregators + 63) / 64;
+    return gw_bit_words(aggregators);
 }
 
 static bool is_used(const struct gw_agg_index *index, uint32_t at)
 {
-    return index->used[at / 64] >> (at % 64) & 1;
+    return gw_bit_is_set(index->used, at);
 }
 
 static void set_used(struct gw_agg_index *index, uint32_t at, bool used)

@@ -42,6 +42,7 @@ void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq)
 {
     out->expected = out->next = seq;
     out->ahead = out->in_a_row = 0;
+    out->was_overtaken = false;
     gw_index_queue_clear(&out->resend);
 }
 
@@ -95,14 +96,27 @@ static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all)
         resend_lost(out, at);
 }
 
-void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
+/* What is before `end` is about to be sent again. */
+static void note_resends(struct gw_outstanding *out, uint32_t end)
 {
-    out->overtaken = out->expected;
+    out->resent_end = end;
     out->was_overtaken = true;
     out->behind = out->next;
     out->behind_count = 0;
     out->in_a_row = 0;
-    resend_overdue(out, seq, out->cfg.resends_gap);
+}
+
+void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end)
+{
+    note_resends(out, end);
+    for (uint32_t seq = out->expected; gw_seq_before(seq, end); seq++)
+        gw_outstanding_resend(out, seq);
+}
+
+void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
+{
+    note_resends(out, out->resends_gap ? seq : out->expected + 1);
+    resend_overdue(out, seq, out->resends_gap);
 }
 
 static gw_time timeout_of(const struct gw_outstanding *out)
@@ -124,7 +138,7 @@ bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
     if (out->expected == out->next || now - out->progress_at < timeout_of(out))
         return false;
     out->progress_at = now;
-    resend_overdue(out, out->next, out->cfg.resends_gap || is_crawling(out));
+    resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
     out->had_timeout = true;
     out->timeouts += out->timeouts < BACKOFF_MAX;
     out->results_since = 0;

@@ -8,7 +8,8 @@
  * all: then it is others that the worker waits for, not packets. One that the server has asked for
  * is held up by a collision, which is no loss.
  *
- * A loss means congestion (NOTE_LOST) unless the owner forgives it.
+ * A loss means congestion (NOTE_LOST) unless the owner forgives it. Where the owner wants it, all
+ * that is overdue is sent again with the expected fragment; else a gap costs a round trip for each.
  *
  * As published (GW_AGG_OVERTAKEN_IN_A_ROW) every three results in a row that are not the expected
  * one mean a loss, whenever what they answer was sent.
@@ -46,7 +47,6 @@ struct gw_outstanding_cfg {
     uint32_t first_seq;
     gw_time timeout; /* the first one */
     enum gw_agg_overtaking overtaking;
-    bool resends_gap; /* every overdue fragment is sent again, not only the expected one */
 };
 
 /* Its owner reads `expected` and `next`. */
@@ -59,12 +59,14 @@ struct gw_outstanding {
     uint32_t next;                /* first never sent */
     uint32_t ahead;               /* results that came for fragments behind `expected` */
     uint32_t in_a_row;            /* of them, since the expected one's or the last loss */
-    uint32_t overtaken;           /* fragment last found lost that way */
+    uint32_t resent_end;          /* what lacks a result before it was sent again that way */
     bool was_overtaken;
-    uint32_t behind;       /* `next` at that time: the resend left before it */
+    uint32_t behind;       /* `next` at that time: the resends left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
-    bool forgives;          /* a loss is not to mean congestion; up to the owner */
+    bool resends_gap;       /* every overdue fragment is sent again, not only the expected one; up
+                               to the owner, as is the next */
+    bool forgives;          /* a loss is not to mean congestion */
     uint64_t results_since; /* of the last timeout */
     uint8_t timeouts;       /* since the last result */
     gw_time progress_at;    /* last result, last resend by timeout, or begin of work */
@@ -152,6 +154,9 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
     return true;
 }
 
+/* Sends again what is out before `end` and lacks its result; that is no loss. */
+void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end);
+
 /* The expected fragment has been overtaken: sends again it, or all that is overdue before `seq`. */
 void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
 
@@ -162,7 +167,7 @@ void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
  */
 static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
 {
-    bool is_resent = out->was_overtaken && out->overtaken == out->expected;
+    bool is_resent = out->was_overtaken && gw_seq_before(out->expected, out->resent_end);
     uint32_t by = out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
                   : is_resent                                      ? out->behind_count
                                                                    : out->ahead;

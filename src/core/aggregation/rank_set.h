@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "core/job.h"
 
 enum {
@@ -95,12 +96,12 @@ static inline bool gw_rank_set_equals(const struct gw_rank_set *a, const struct 
 
 static inline void gw_rank_set_add(struct gw_rank_set *set, uint32_t rank)
 {
-    set->words[rank / 64] |= UINT64_C(1) << (rank % 64);
+    gw_bit_set(set->words, rank);
 }
 
 static inline bool gw_rank_set_has(const struct gw_rank_set *set, uint32_t rank)
 {
-    return set->words[rank / 64] >> (rank % 64) & 1;
+    return gw_bit_is_set(set->words, rank);
 }
 
 #endif

@@ -155,6 +155,7 @@ static void add_partial(struct gw_server *server, struct gw_fragment *fragment,
         kernels->add_wide(sum, gw_buf_bytes(gw_server_bufs(server), pkt->buf), fragment->values);
     }
     server->stats.partial++;
+    server->added++;
     gw_rank_set_join(&fragment->set, from);
     if (is_last)
         publish(server, fragment, buf);
@@ -200,35 +201,44 @@ static void add_integers(struct gw_server *server, struct gw_fragment *fragment,
         add_partial(server, fragment, pkt, from);
 }
 
-/* True when the packet was sent by a worker whose values it claims to carry. */
-static bool is_from_worker(const struct gw_server *server, const struct gw_rank_set *from,
-                           uint32_t address)
+/* The worker who sent the packet, of those whose values it claims to carry, or GW_RANK_NONE. */
+static uint32_t sender_of(const struct gw_server *server, const struct gw_rank_set *from,
+                          uint32_t address)
 {
-    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
-        if (gw_rank_set_has(from, rank) && server->addresses[rank] == address)
-            return true;
-    return false;
+    uint32_t rank = 0;
+    for (; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++)
+        if (server->addresses[rank] == address)
+            return rank;
+    return GW_RANK_NONE;
 }
 
 /* A packet for a finished fragment: its worker may have missed the result. */
 static void answer(struct gw_server *server, const struct gw_fragment *fragment,
-                   const struct gw_pkt *pkt)
+                   const struct gw_pkt *pkt, uint32_t rank, gw_time now)
 {
     if (!(pkt->agg_flags & GW_AGG_RESEND))
         return;
     server->stats.answered++;
     gw_server_order(server, fragment->seq, pkt->src, GW_AGG_UNICAST);
+    gw_server_deadline_answered(server, fragment, rank, now);
 }
 
-static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
+/* Whether a packet is none that gives a result back, or one of a fragment that an epoch before may
+ * have completed. Else a worker could complete what it likes, without the others. */
+static bool may_be_final(const struct gw_server *server, const struct gw_pkt *pkt)
+{
+    return !(pkt->agg_flags & GW_AGG_FINAL) || (int32_t)(server->finals_end - pkt->seq) > 0;
+}
+
+static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_rank_set from;
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct gw_fragment *fragment = NULL;
     uint32_t lacks = take_lacks(server, pkt);
-    if (!server->is_stopped && pkt->epoch == server->epoch &&
-        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && lacks < server->cfg.world &&
+    if (!server->is_stopped && pkt->epoch == server->epoch && may_be_final(server, pkt) &&
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && gw_agg_may_lack(lacks, server->cfg.world) &&
         gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
@@ -237,12 +247,13 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
     }
     bool is_for_reply = fragment->state == GW_FRAGMENT_DONE || pkt->agg_flags & GW_AGG_FINAL ||
                         (fragment->state == GW_FRAGMENT_RAW && !(pkt->agg_flags & GW_AGG_RAW));
-    if (is_for_reply && !is_from_worker(server, &from, pkt->src)) {
+    uint32_t sender = is_for_reply ? sender_of(server, &from, pkt->src) : GW_RANK_NONE;
+    if (is_for_reply && sender == GW_RANK_NONE) {
         server->stats.stale++; /* replies go to workers only */
         return;
     }
     if (fragment->state == GW_FRAGMENT_DONE) {
-        answer(server, fragment, pkt);
+        answer(server, fragment, pkt, sender, now);
         return;
     }
     /* The last link's queue marks the packet itself: no switch has seen that. */
@@ -267,20 +278,22 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt)
                         GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST);
     else
         add_integers(server, fragment, pkt, &from);
-    gw_server_deadline_heard(server, fragment, &from);
+    gw_server_deadline_heard(server, fragment, &from, pkt->agg_flags & GW_AGG_RESEND, now);
 }
 
 static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_server *server = (struct gw_server *)app;
     bool was_idle = server->open == 0;
-    uint64_t results = server->stats.results;
-    server_gradient(server, pkt);
-    if (was_idle || server->stats.results != results) {
+    uint64_t results = server->stats.results, added = server->added;
+    server_gradient(server, pkt, now);
+    bool has_result = server->stats.results != results;
+    if (was_idle || has_result) {
         server->progress_at = now;
         server->rounds = 0;
-        gw_server_deadline_restart(server, server->stats.results != results, now);
     }
+    if (was_idle || has_result || server->added != added)
+        gw_server_deadline_restart(server, has_result, now);
     gw_server_arm_quiet(server);
     gw_server_deadline_arm(server);
     gw_pkt_release(app->pool, pkt);
@@ -338,6 +351,10 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     void *books = gw_arena_take(arena, cfg->patience ? gw_left_out_size(cfg->world) : 0);
     server->deadline.heard =
         gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.heard) : 0);
+    server->deadline.crawls =
+        gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.crawls) : 0);
+    server->deadline.asked_since = gw_arena_take(
+        arena, cfg->patience ? cfg->world * sizeof(*server->deadline.asked_since) : 0);
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
     if (!arena->base)
         return;
@@ -360,6 +377,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
 {
     GW_ASSERT(cfg->world >= 1 && cfg->world <= GW_WORLD_MAX);
     GW_ASSERT(cfg->window_max >= 1 && cfg->window_max <= GW_AGG_WINDOW_MAX && cfg->retry > 0);
+    GW_ASSERT(cfg->patience <= cfg->patience_max);
     struct gw_arena arena = {.base = memory};
     struct gw_server *server = gw_arena_take(&arena, sizeof(*server));
     *server = (struct gw_server){
@@ -379,6 +397,7 @@ int gw_server_init(struct gw_server **result, void *memory, const struct gw_serv
     if (cfg->hdr)
         server->app.hdr = cfg->hdr;
     server_carve(server, cfg, &arena);
+    gw_patience_init(&server->deadline.patience, cfg->patience, cfg->patience_max);
     for (uint32_t i = 0; i < server->kept; i++)
         server->fragments[i] = (struct gw_fragment){.buf = GW_BUF_NONE, .raw = GW_FRAGMENT_NO_ROW};
     for (uint32_t i = 0; i < cfg->raw_max; i++)
@@ -411,6 +430,7 @@ void gw_server_begin(struct gw_server *server, const struct gw_server_epoch *epo
             fragment_forget(server, fragment);
     }
     server->expected = server->overtaken = epoch->first_seq;
+    server->finals_end = epoch->first_seq + (epoch->is_fresh ? 0 : server->kept);
     server->open = 0;
     advance(server);
     gw_server_deadline_begin(server, epoch);

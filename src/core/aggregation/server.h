@@ -54,6 +54,7 @@ struct gw_server_cfg {
                               published */
     gw_time patience;      /* without a result, in calls with a bound: ask for what switches hold,
                               then complete without those that are missing; 0: never */
+    gw_time patience_max;  /* between the two it follows what is measured (patience.h) */
     int scale_exponent;    /* as the workers' */
     bool agrees_exponents; /* dynamic scaling, while more than 0.1 % of the fragments overflow */
     bool proactive;        /* as the workers': counts what that makes raw for nothing */
@@ -87,6 +88,7 @@ struct gw_server_stats {
     uint64_t lacking;    /* results that lack workers */
     uint64_t left_out;   /* workers that they lack, together */
     uint64_t probes;     /* requests for all that switches hold, after `patience` */
+    uint64_t invited;    /* requests to a late worker, for all that it has and lacks */
     uint64_t bytes;      /* received, on the wire */
 };
 

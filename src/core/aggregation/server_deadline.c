@@ -22,6 +22,9 @@
 
 enum {
     PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
+    TRIP_GAIN = 16,             /* how slowly a longer way to an answer counts */
+    CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
+    CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
 };
 
 /* Newest fragment with values of a worker. */
@@ -29,6 +32,16 @@ static uint32_t heard_of(const struct gw_deadline *deadline, uint32_t rank)
 {
     uint32_t heard = deadline->heard[rank];
     return (int32_t)(deadline->heard_all - heard) > 0 ? deadline->heard_all : heard;
+}
+
+/* From a request to the answer: at most the patience, and no less than half of the least. */
+static gw_time trip_of(const struct gw_server *server)
+{
+    gw_time patience = gw_patience_of(&server->deadline.patience);
+    gw_time least = server->deadline.patience.least / 2, trip = server->deadline.trip;
+    if (trip == 0 || trip > patience)
+        return patience;
+    return trip > least ? trip : least;
 }
 
 static bool is_majority(const struct gw_server *server, const struct gw_rank_set *set)
@@ -47,20 +60,20 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
     gw_rank_set_clear(&deadline->was_late);
     deadline->heard_all = epoch->first_seq - 1;
     for (uint32_t rank = 0; rank < server->cfg.world; rank++)
-        deadline->heard[rank] = deadline->heard_all;
+        deadline->heard[rank] = deadline->heard_all, deadline->crawls[rank].count = 0;
     deadline->fresh_from = epoch->first_seq + (epoch->is_fresh ? 0 : server->kept);
     deadline->known = epoch->first_seq - 1;
     deadline->known_key = 0;
     deadline->asked_at = GW_TIME_NEVER;
     deadline->rounds = 0;
     deadline->is_wanted = false;
+    gw_rank_set_clear(&deadline->asked);
+    deadline->result_at = GW_TIME_NEVER;
 }
 
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
-    if (deadline->asked_at != GW_TIME_NEVER && server->levels > 0)
-        deadline->trip = now - deadline->asked_at;
     deadline->since = now;
     deadline->rounds = 0;
     if (has_result)
@@ -131,6 +144,7 @@ static void finish_without(struct gw_server *server, struct gw_fragment *fragmen
     if (!are_near(server, missing, fragment->seq) ||
         !gw_left_out_add(&server->deadline.books, &item))
         return;
+    server->deadline.result_at = GW_TIME_NEVER;
     if (fragment->state == GW_FRAGMENT_RAW)
         gw_server_raw_finish(server, fragment);
     else
@@ -187,6 +201,43 @@ static uint32_t span_of(const struct gw_server *server)
     return span > least ? (uint32_t)span : least;
 }
 
+/* They are asked for something; since when says what came first. */
+static void note_asked(struct gw_server *server, const struct gw_rank_set *set, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++)
+        if (!gw_rank_set_has(&deadline->asked, rank))
+            deadline->asked_since[rank] = now;
+    gw_rank_set_join(&deadline->asked, set);
+}
+
+/* Whether nobody else was late before this one. */
+static bool is_alone_late(const struct gw_deadline *deadline, uint32_t rank)
+{
+    return gw_rank_set_has(&deadline->was_late, rank) || gw_rank_set_is_empty(&deadline->was_late);
+}
+
+/*
+ * Some of these have answered: that tells how long to wait for others. Of who was late it counts
+ * only if the last who was late was another: one straggler is nothing usual.
+ */
+static void note_answers(struct gw_server *server, const struct gw_rank_set *from, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(from, rank)) < server->cfg.world; rank++) {
+        bool is_late = gw_rank_set_has(&deadline->late, rank);
+        if (!gw_rank_set_has(&deadline->asked, rank) || (is_late && is_alone_late(deadline, rank)))
+            continue;
+        gw_time waited = now - deadline->asked_since[rank];
+        gw_patience_note(&deadline->patience, waited);
+        if (deadline->trip == 0 || waited < deadline->trip)
+            deadline->trip = waited;
+        else
+            deadline->trip += (waited - deadline->trip) / TRIP_GAIN;
+    }
+    gw_rank_set_remove(&deadline->asked, from);
+}
+
 /* Asks these positions, and tells all, to send so many fragments from `expected` on again. */
 static void ask(struct gw_server *server, uint32_t positions, uint32_t span)
 {
@@ -204,58 +255,135 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
     return positions;
 }
 
+/* Asks each of them alone for all it has out, and for what it lacks (worker.c, take_span()). */
+static void invite(struct gw_server *server, const struct gw_rank_set *set)
+{
+    for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++) {
+        server->stats.invited++;
+        gw_server_order(server, server->expected, server->addresses[rank],
+                        GW_AGG_REQUEST | GW_AGG_SPAN | GW_AGG_UNICAST);
+    }
+}
+
 /*
- * Asks for what switches hold, one worker below each that is neither late nor silent. These are
- * asked, too: what they send after a part was taken out of a switch would be alone there.
+ * Who is missing, as far as the server sees, from what has begun here, and from the first `span`
+ * fragments; and up to which of them somebody is who is not late. What has begun here has left a
+ * switch, so the rest cannot become complete there.
+ */
+static struct gw_rank_set lacking_of(const struct gw_server *server, uint32_t span, uint32_t *end)
+{
+    struct gw_rank_set lacking = {0};
+    *end = 0;
+    for (uint32_t i = 0; i < server->positions; i++) {
+        const struct gw_fragment *fragment = gw_server_fragment(server, server->expected + i);
+        bool is_here =
+            fragment->state != GW_FRAGMENT_EMPTY && fragment->seq == server->expected + i;
+        if (is_here ? fragment->state == GW_FRAGMENT_DONE : i >= span)
+            continue;
+        struct gw_rank_set missing =
+            is_here ? missing_of(server, fragment) : server->contributors.everybody;
+        gw_rank_set_join(&lacking, &missing);
+        if (!gw_rank_set_is_within(&missing, &server->deadline.late))
+            *end = i + 1;
+    }
+    return lacking;
+}
+
+/*
+ * Asks for what switches hold, one worker below each that is neither late nor silent, and of which
+ * something is missing. Those who are late or silent are asked, too: what they send after a part
+ * was taken out of a switch would be alone there.
  */
 static void probe(struct gw_server *server, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
-    uint32_t span = span_of(server);
+    uint32_t span = span_of(server), end = 0;
     if (server->open && span < deadline->known - server->expected + 1)
         span = deadline->known - server->expected + 1;
-    if (span == 0 || span > server->positions)
+    if (span > server->positions)
         return;
+    struct gw_rank_set lacking = lacking_of(server, span, &end);
     deadline->asked_at = now;
-    if (server->levels == 0)
+    note_asked(server, &deadline->late, now);
+    invite(server, &deadline->late);
+    if (end == 0 || server->levels == 0)
         return; /* no switch holds anything */
-    struct gw_rank_set except = deadline->late;
+    struct gw_rank_set except = server->contributors.everybody;
+    gw_rank_set_remove(&except, &lacking);
+    gw_rank_set_join(&except, &deadline->late);
     gw_rank_set_join(&except, &deadline->silent);
     struct gw_rank_set chosen = {0};
     uint32_t positions = gw_contributors_missing(&server->contributors, &except, &chosen);
-    gw_rank_set_join(&deadline->silent, &chosen);
     if (gw_rank_set_is_empty(&chosen))
         gw_rank_set_clear(&deadline->silent); /* the next round begins anew */
-    ask(server, positions | positions_of(server, &except), span);
+    positions |= positions_of(server, &deadline->silent);
+    gw_rank_set_join(&deadline->silent, &chosen);
+    note_asked(server, &chosen, now);
+    ask(server, positions | positions_of(server, &deadline->late), end);
 }
 
 /*
  * Some who were late are heard of. What they have sent of fragments that others wait for is alone
- * in switches, and would stay there.
+ * in switches, and would stay there; and they lack results.
  */
 static void come_back(struct gw_server *server, const struct gw_rank_set *from)
 {
     struct gw_deadline *deadline = &server->deadline;
-    struct gw_rank_set back = deadline->late;
-    gw_rank_set_remove(&back, from);
-    gw_rank_set_remove(&deadline->late, &back);
-    uint32_t positions = positions_of(server, &deadline->late);
+    struct gw_rank_set away = deadline->late;
+    gw_rank_set_remove(&away, from);
+    gw_rank_set_remove(&deadline->late, &away);
+    invite(server, &deadline->late);
     deadline->was_late = deadline->late;
-    deadline->late = back;
-    uint32_t span = deadline->known - server->expected + 1;
-    if (server->open && server->levels > 0 && span > 0 && span <= server->positions)
-        ask(server, positions, span);
+    deadline->late = away;
+}
+
+/* Notes a fragment that was sent again; whether all behind it had better be, too. */
+static bool is_crawling(const struct gw_server *server, struct gw_crawl *crawl, uint32_t seq,
+                        gw_time now)
+{
+    if (seq + 1 == crawl->next)
+        return false; /* the same once more */
+    bool is_step = seq == crawl->next && now - crawl->at >= trip_of(server) / 2;
+    crawl->count = is_step ? (uint8_t)(crawl->count % CRAWL_AGAIN + 1) : 1;
+    crawl->next = seq + 1;
+    crawl->at = now;
+    return crawl->count == CRAWL_MIN;
+}
+
+void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragment *fragment,
+                                 uint32_t rank, gw_time now)
+{
+    struct gw_rank_set one = {0};
+    if (!server->cfg.patience || fragment->bound == 0 ||
+        !is_crawling(server, &server->deadline.crawls[rank], fragment->seq, now))
+        return;
+    gw_rank_set_add(&one, rank);
+    invite(server, &one);
+}
+
+/* A result that was not asked for tells how long one usually has to wait. */
+static void note_result(struct gw_server *server, const struct gw_fragment *fragment, gw_time now)
+{
+    struct gw_deadline *deadline = &server->deadline;
+    bool is_next = deadline->result_at != GW_TIME_NEVER && deadline->result_key == fragment->key;
+    if (is_next && deadline->asked_at == GW_TIME_NEVER)
+        gw_patience_result(&deadline->patience, now - deadline->result_at, server->positions);
+    deadline->result_at = now;
+    deadline->result_key = fragment->key;
 }
 
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
-                              const struct gw_rank_set *from)
+                              const struct gw_rank_set *from, bool is_resent, gw_time now)
 {
     struct gw_deadline *deadline = &server->deadline;
     if (!server->cfg.patience)
         return;
     uint32_t seq = fragment->seq;
     deadline->is_wanted = fragment->bound > 0;
-    if (gw_rank_set_overlaps(&deadline->late, from))
+    bool is_back = gw_rank_set_overlaps(&deadline->late, from);
+    if ((is_resent || is_back) && gw_rank_set_overlaps(&deadline->asked, from))
+        note_answers(server, from, now);
+    if (is_back)
         come_back(server, from);
     gw_rank_set_remove(&deadline->silent, from);
     if (gw_rank_set_equals(from, &server->contributors.everybody)) {
@@ -271,6 +399,11 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
         deadline->known = seq;
         deadline->known_key = fragment->key;
     }
+    if (fragment->state == GW_FRAGMENT_DONE)
+        note_result(server, fragment, now);
+    if (is_resent && fragment->state == GW_FRAGMENT_DONE && fragment->bound > 0 &&
+        is_crawling(server, &deadline->crawl, seq, now))
+        probe(server, now);
     if (!is_candidate(server, fragment) || gw_rank_set_is_empty(&deadline->late))
         return;
     struct gw_rank_set missing = missing_of(server, fragment);
@@ -286,10 +419,9 @@ static gw_time wait_of(const struct gw_server *server)
 {
     const struct gw_deadline *deadline = &server->deadline;
     bool is_first = deadline->asked_at == GW_TIME_NEVER && deadline->rounds == 0;
-    if (is_first && deadline->trip > 0 && deadline->trip < server->cfg.patience &&
-        !gw_rank_set_is_empty(&deadline->late))
-        return deadline->trip;
-    return server->cfg.patience << (deadline->rounds ? deadline->rounds - 1 : 0);
+    if (is_first && !gw_rank_set_is_empty(&deadline->late))
+        return trip_of(server);
+    return gw_patience_of(&deadline->patience) << (deadline->rounds ? deadline->rounds - 1 : 0);
 }
 
 void gw_server_deadline_arm(struct gw_server *server)

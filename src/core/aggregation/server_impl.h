@@ -12,6 +12,7 @@
 
 #include "core/aggregation/left_out.h"
 #include "core/aggregation/order_queue.h"
+#include "core/aggregation/patience.h"
 #include "core/aggregation/scaling.h"
 #include "core/aggregation/server.h"
 #include "core/host/app.h"
@@ -42,14 +43,28 @@ struct gw_fragment {
     struct gw_rank_set set;
 };
 
+/* One fragment after the other is sent again: a gap that costs a round trip for each. */
+struct gw_crawl {
+    uint32_t next; /* fragment that would be one more of it */
+    uint8_t count;
+    gw_time at;
+};
+
 /* When to do without stragglers; see server_deadline.c. */
 struct gw_deadline {
     struct gw_left_out books;
+    struct gw_patience patience;
+    struct gw_rank_set asked;    /* for anything, and did not answer since */
+    gw_time *asked_since;        /* by rank, of those */
+    gw_time result_at;           /* the last; GW_TIME_NEVER: it lacked workers, or there is none */
+    uint32_t result_key;         /* of its call */
     struct gw_rank_set late;     /* missing after a deadline, and not heard of since */
     struct gw_rank_set was_late; /* the last of them that were heard of */
     struct gw_rank_set silent;   /* asked for what their switches hold, and not heard of since */
     uint32_t *heard;             /* by rank: newest fragment with its values, less what `heard_all`
                                     says */
+    struct gw_crawl *crawls;     /* by rank: results that it asked for */
+    struct gw_crawl crawl;       /* fragments that were held up and then complete */
     uint32_t heard_all;          /* newest fragment with everybody's */
     uint32_t fresh_from;         /* of older fragments it is not known who was left out */
     uint32_t known;              /* newest fragment that more than half of the workers have sent */
@@ -57,8 +72,8 @@ struct gw_deadline {
     uint32_t positions;          /* who is asked */
     uint32_t span;               /* and for how many fragments */
     gw_time asked_at;            /* GW_TIME_NEVER: since the last result nobody was */
-    gw_time trip;                /* from a request to the first answer; 0: not known yet */
-    gw_time since;               /* last result or round, or when the first of `open` began */
+    gw_time trip;                /* from a request to an answer; 0: not known yet */
+    gw_time since;               /* last result, contribution that was new, or round */
     uint8_t rounds;              /* since the last result */
     bool is_wanted;              /* the last gradient was of a call with a bound */
 };
@@ -86,7 +101,9 @@ struct gw_server {
     struct gw_order_queue orders;
     uint32_t expected;   /* first fragment without result */
     uint32_t open;       /* fragments begun and not done */
+    uint32_t finals_end; /* no epoch before can have completed what is behind */
     uint32_t overtaken;  /* fragments before it that were in a collision have been asked for */
+    uint64_t added;      /* packets of which something was new, but for complete sums */
     uint8_t rounds;      /* of requests since the last result */
     gw_time progress_at; /* last result or round, or when the first of `open` began */
     struct gw_overflow_rate overflow_rate;
@@ -160,8 +177,11 @@ extern const struct gw_sender_ops gw_server_sender_ops;
 void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_epoch *epoch);
 /* A gradient with values of `from` has come, for a fragment that may be done by now. */
 void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *fragment,
-                              const struct gw_rank_set *from);
-/* There is a result, or the first of `open` has begun. */
+                              const struct gw_rank_set *from, bool is_resent, gw_time now);
+/* A worker lacked the result of a fragment that is done. */
+void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragment *fragment,
+                                 uint32_t rank, gw_time now);
+/* There is a result, or something else that is new. */
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now);
 void gw_server_deadline_arm(struct gw_server *server);
 void gw_server_deadline_expire(struct gw_server *server, gw_time now);

@@ -175,6 +175,7 @@ void gw_server_raw_add(struct gw_server *server, struct gw_fragment *fragment, s
         uint32_t *row = row_of(server, fragment);
         row[rank] = pkt->buf;
         pkt->buf = GW_BUF_NONE;
+        server->added++;
         gw_rank_set_join(&fragment->set, from);
     }
     if (gw_rank_set_equals(&fragment->set, &server->contributors.everybody))

@@ -136,8 +136,10 @@ static struct gw_pkt *emit_span(struct gw_server *server, struct gw_pkt *pkt,
     gw_app_pkt(&server->app, pkt, order->dst, order->seq, 0);
     pkt->key = 0;
     pkt->epoch = server->epoch;
-    pkt->index = (uint16_t)(server->deadline.span - 1);
-    pkt->agg.bitmap = server->deadline.positions;
+    /* To one worker alone: all that it has and lacks. */
+    bool is_for_one = order->flags & GW_AGG_UNICAST;
+    pkt->index = (uint16_t)((is_for_one ? server->positions : server->deadline.span) - 1);
+    pkt->agg.bitmap = is_for_one ? UINT32_MAX : server->deadline.positions;
     if (ends_train(server, order->dst))
         gw_app_end_train(&server->app);
     return pkt;

@@ -71,10 +71,11 @@ static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *w
         work->tensor.counts[pkt->seq - work->first] = (uint16_t)(worker->cfg.world - lacks);
 }
 
-/* Before losses are looked for: whether one would mean congestion. */
+/* Before losses are looked for: whether one would mean congestion, and what is sent again. */
 static void may_lose(struct gw_worker *worker)
 {
     const struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
+    worker->out.resends_gap = worker->cfg.resend_gap;
     worker->out.forgives = work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
 }
 
@@ -162,7 +163,20 @@ static bool is_span(const struct gw_pkt *pkt)
     return (pkt->agg_flags & (span | GW_AGG_RAW)) == span;
 }
 
-/* The server wants what switches hold of a window, of whatever calls. */
+/*
+ * The server wants what this worker has out, up to the end of the span. What comes before that has
+ * its result, and the worker lacks it: the server answers with that.
+ */
+static void take_invitation(struct gw_worker *worker, const struct gw_pkt *pkt)
+{
+    uint32_t end = pkt->seq + pkt->index + 1;
+    if (!gw_seq_before(worker->out.expected, end))
+        return;
+    gw_outstanding_resend_before(&worker->out,
+                                 gw_seq_before(end, worker->out.next) ? end : worker->out.next);
+}
+
+/* The server wants what switches hold of a span of fragments, of whatever calls. */
 static void take_span(struct gw_worker *worker, const struct gw_pkt *pkt)
 {
     uint32_t seq = gw_seq_before(pkt->seq, worker->out.expected) ? worker->out.expected : pkt->seq;
@@ -186,7 +200,7 @@ static bool is_stale(const struct gw_worker *worker, const struct gw_row_tensor 
 {
     if (pkt->epoch != worker->cfg.epoch)
         return true;
-    if (is_lacking(pkt) && gw_agg_result_lacks(pkt->agg.bitmap) >= worker->cfg.world)
+    if (is_lacking(pkt) && !gw_agg_may_lack(gw_agg_result_lacks(pkt->agg.bitmap), worker->cfg.world))
         return true;
     return work && pkt->key != work->key && !is_span(pkt);
 }
@@ -199,6 +213,8 @@ static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
                                      : NULL;
     if (is_stale(worker, work, pkt)) {
         worker->stats.stale++;
+    } else if (is_span(pkt) && pkt->agg_flags & GW_AGG_UNICAST) {
+        take_invitation(worker, pkt);
     } else if (is_span(pkt)) {
         take_span(worker, pkt);
     } else if (is_lacking(pkt) && !gw_seq_before(pkt->seq, worker->out.next)) {
@@ -290,7 +306,6 @@ static void worker_carve(struct gw_worker *worker, const struct gw_worker_cfg *c
                             .first_seq = cfg->first_seq,
                             .timeout = cfg->timeout,
                             .overtaking = cfg->overtaking,
-                            .resends_gap = cfg->resend_gap,
                         });
     gw_result_log_init(&worker->log, log, log_count(cfg), worker->app.pool);
 }

@@ -174,7 +174,7 @@ struct gw_mesh *gw_communicator_mesh(struct gw_communicator *comm);
  * Starts a call, before GW_COMMUNICATOR_OPEN too; it ends with DONE, REFUSED or the job's failure.
  * Poll afterwards. Returns 0; GW_ERR_NO_ROOM (GW_COMMUNICATOR_CALLS_MAX are in work, or have an
  * event that was not polled); GW_ERR_INVALID (a type that the operation is not for, a rank out of
- * range, memory that is missing, too large); GW_ERR_NO_MEMORY; or GW_ERR_OUT (it is over, or
+ * range, memory that is missing, too large, a second receive of a rank and tag); GW_ERR_NO_MEMORY; or GW_ERR_OUT (it is over, or
  * leaves).
  */
 int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *call, gw_time now);

@@ -6,6 +6,7 @@
  * out. Via ps the ranks are the servers, each of its part of the tensor (coll/direct.c): a bound is
  * spent on one hop, not on one for each rank.
  */
+#include "base/bits.h"
 #include "base/error.h"
 #include "core/calls/communicator_impl.h"
 
@@ -88,7 +89,7 @@ int gw_communicator_begin_parts(struct gw_communicator *comm, uint32_t number)
     if (!gw_communicator_has_payload(comm) || slot->call.kind == GW_CALL_SEND ||
         slot->call.kind == GW_CALL_PUSH)
         return GW_OK;
-    size_t bits = parts->arrived ? 0 : (fragments + 63) / 64 * sizeof(uint64_t);
+    size_t bits = parts->arrived ? 0 : gw_bit_words(fragments) * sizeof(uint64_t);
     size_t counts = parts->counts ? 0 : fragments * sizeof(uint16_t);
     if (bits + counts == 0)
         return GW_OK;
@@ -112,7 +113,7 @@ void gw_communicator_note_sums(const struct gw_communicator *comm, struct gw_cal
 {
     const struct gw_parts *parts = slot->call.parts;
     uint64_t fragments = parts && parts->arrived ? fragments_of(comm, &slot->call) : 0;
-    for (uint64_t i = 0; i < (fragments + 63) / 64; i++)
+    for (uint64_t i = 0; i < gw_bit_words(fragments); i++)
         parts->arrived[i] = UINT64_MAX;
     if (fragments % 64)
         parts->arrived[fragments / 64] = (UINT64_C(1) << fragments % 64) - 1;

@@ -184,17 +184,6 @@ static void bbr_on_ack(void *state, const void *config, const struct gw_path *pa
     window->pace = bbr_pace(path, best, bbr_gain(b, cfg));
 }
 
-static void bbr_on_loss(void *state, const void *config, const struct gw_path *path,
-                        const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)loss;
-    (void)window;
-    (void)now;
-}
-
 static const struct gw_param params[] = {
     GW_PARAM(struct bbr_cfg, Q16, startup_gain, "2.89", "gain of STARTUP (BBR: 2 / ln 2)"),
     GW_PARAM(struct bbr_cfg, Q16, drain_gain, "0.35", "gain of DRAIN (BBR: ln 2 / 2)"),
@@ -228,5 +217,5 @@ const struct gw_cc_ops gw_cc_bbr = {
         },
     .init = bbr_init,
     .on_ack = bbr_on_ack,
-    .on_loss = bbr_on_loss,
+    .on_loss = gw_cc_ignore_loss,
 };

@@ -74,4 +74,30 @@ struct gw_cc_ops {
 
 extern const struct gw_registry gw_cc_registry;
 
+/* For algorithms to which acknowledgements, or losses, say nothing. */
+
+static inline void gw_cc_ignore_ack(void *state, const void *cfg, const struct gw_path *path,
+                                    const struct gw_cc_ack *ack, struct gw_cc_window *window,
+                                    gw_time now)
+{
+    (void)state;
+    (void)cfg;
+    (void)path;
+    (void)ack;
+    (void)window;
+    (void)now;
+}
+
+static inline void gw_cc_ignore_loss(void *state, const void *cfg, const struct gw_path *path,
+                                     const struct gw_cc_loss *loss, struct gw_cc_window *window,
+                                     gw_time now)
+{
+    (void)state;
+    (void)cfg;
+    (void)path;
+    (void)loss;
+    (void)window;
+    (void)now;
+}
+
 #endif

@@ -78,30 +78,6 @@ static void dlcp_on_report(void *state, const void *config, const struct gw_path
     set_rate(dlcp, path, gw_min_u64(rate, path->rate_bps), window);
 }
 
-/* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
-
-static void dlcp_on_ack(void *state, const void *config, const struct gw_path *path,
-                        const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)ack;
-    (void)window;
-    (void)now;
-}
-
-static void dlcp_on_loss(void *state, const void *config, const struct gw_path *path,
-                         const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)loss;
-    (void)window;
-    (void)now;
-}
-
 static const struct gw_param params[] = {
     GW_PARAM(struct dlcp_cfg, Q16, delta, "2",
              "sent over received above which the rate is halved (DLCP, section 3.2.1)"),
@@ -121,8 +97,9 @@ const struct gw_cc_ops gw_cc_dlcp = {
             .state_size = sizeof(struct dlcp),
         },
     .init = dlcp_init,
-    .on_ack = dlcp_on_ack,
-    .on_loss = dlcp_on_loss,
+    /* Nothing of a blast is acknowledged, and its losses are its receiver's matter. */
+    .on_ack = gw_cc_ignore_ack,
+    .on_loss = gw_cc_ignore_loss,
     .on_round = dlcp_on_round,
     .on_report = dlcp_on_report,
 };

@@ -47,28 +47,6 @@ static void fixed_init(void *state, const void *config, const struct gw_path *pa
     *window = (struct gw_cc_window){.cwnd = cwnd, .pace = pace};
 }
 
-static void fixed_on_ack(void *state, const void *config, const struct gw_path *path,
-                         const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)ack;
-    (void)window;
-    (void)now;
-}
-
-static void fixed_on_loss(void *state, const void *config, const struct gw_path *path,
-                          const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
-{
-    (void)state;
-    (void)config;
-    (void)path;
-    (void)loss;
-    (void)window;
-    (void)now;
-}
-
 static const struct gw_param params[] = {
     GW_PARAM(struct fixed_cfg, BYTES, window, "0",
              "window in bytes; 0: as `bdp` says (own choice)"),
@@ -88,6 +66,6 @@ const struct gw_cc_ops gw_cc_fixed = {
             .state_size = FIXED_STATE_SIZE,
         },
     .init = fixed_init,
-    .on_ack = fixed_on_ack,
-    .on_loss = fixed_on_loss,
+    .on_ack = gw_cc_ignore_ack,
+    .on_loss = gw_cc_ignore_loss,
 };

@@ -3,10 +3,11 @@
  * reliable blast UDP that it follows). Of the endpoint's inside; see endpoint_impl.h.
  *
  *   blast_tx.c       the sender begins and ends, and sends
- *   blast_tx_hear.c  what its receiver's signals do
+ *   blast_due.c      what is still to be sent, and which of it is important
+ *   blast_tx_hear.c  what its receiver's hails do
  *   blast_rx.c       the receiver opens and ends, and takes data
- *   blast_rx_hear.c  what its sender's signals do, and what time does
- *   blast_signals.c  signals leave, and find their flow
+ *   blast_rx_hear.c  what its sender's hails do, and what time does
+ *   blast_hails.c  hails leave, and find their flow
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
  * control allows. What is still to be sent it keeps as a set of places, `due`; they leave in an
@@ -14,13 +15,13 @@
  * it receives; it answers a STOP by REQUESTs of what is missing, which makes that due again in the
  * next *round*; and says FINISH, at any time, when it has enough. That ends the sender.
  *
- * Signals leave as control, so they overtake data. The receiver therefore answers a STOP when no
- * data has come for a while: twice the largest delay of data over signals that it has seen. Both
+ * Hails leave as control, so they overtake data. The receiver therefore answers a STOP when no
+ * data has come for a while: twice the largest delay of data over hails that it has seen. Both
  * delays are by the clock of the sender, so that clocks need not agree.
  *
- * Signals may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
+ * Hails may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
  * detection, until they are answered, and the receiver FINISH, a few times. Nothing that is
- * received is answered by more than one signal, but a STOP, by as many as there are words of places
+ * received is answered by more than one hail, but a STOP, by as many as there are words of places
  * with something missing: at most once per round trip, whatever rounds it names, and more seldom
  * the less of what was asked for comes. So who only says STOP gets little for it.
  *
@@ -33,7 +34,8 @@
 
 #include "base/arena.h"
 #include "base/bitmap.h"
-#include "core/blast_signal.h"
+#include "base/bits.h"
+#include "core/blast_hail.h"
 #include "core/host/blast_order.h"
 #include "core/host/endpoint_impl.h"
 
@@ -48,7 +50,7 @@ enum {
  * choice). */
 #define GW_BLAST_PATIENCE_MAX 10
 
-/* Of how long data lags behind signals, no more than this is believed (own choice). */
+/* Of how long data lags behind hails, no more than this is believed (own choice). */
 #define GW_BLAST_LAG_MAX (10 * GW_MS)
 
 enum gw_blast_importance {
@@ -63,6 +65,9 @@ struct gw_blast_tx {
     const struct gw_transport *transport; /* NULL: no blast is here */
     struct gw_bitmap due[GW_IMPORTANCES]; /* turns whose places are to be sent */
     uint32_t in_round[GW_IMPORTANCES];    /* of these, at the beginning of the round and since */
+    uint32_t weighed;                     /* turns that may be in these; those behind are all due */
+    struct gw_importance rule;            /* by which places are weighed, while some are not */
+    uint64_t *found; /* bit p: place p is important, as far as places have been weighed */
     uint64_t *asked; /* bit w: word w of the message has been requested for this round */
     struct gw_blast_order order;
     uint32_t id;
@@ -86,7 +91,7 @@ struct gw_blast_tx {
     uint8_t ecn[GW_IMPORTANCES];
     gw_q16 bound;
     const unsigned char *data;
-    const uint64_t *important;
+    const uint64_t *important; /* of the application, or `found`; NULL: all are */
     const uint16_t *notes;
     uint64_t bytes;
     uint64_t sent_packets;
@@ -97,8 +102,8 @@ struct gw_blast_tx {
     gw_time rto;
     gw_time progress_at;
     gw_time rendezvous_at; /* when the first left */
-    gw_time signal_at;     /* when a signal is repeated; GW_TIME_NEVER: none waits for an answer */
-    gw_time signalled_at;  /* when it left last */
+    gw_time hail_at;       /* when a hail is repeated; GW_TIME_NEVER: none waits for an answer */
+    gw_time hailed_at;     /* when it left last */
     gw_time hold_at;       /* when to ask whether the receiver is ready, likewise */
     gw_time report_at;     /* when a report will be missing, likewise */
     gw_time round_at;      /* first packet of the round */
@@ -115,8 +120,10 @@ struct gw_blast_tx {
 enum gw_blast_state {
     GW_BLAST_FREE,      /* a RENDEZVOUS moves it on */
     GW_BLAST_ACTIVE,    /* the packet that is enough, or a stall, moves it on */
-    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows */
-    GW_BLAST_DONE,      /* it has said so; answers by FINISH until another needs the place */
+    GW_BLAST_LINGERING, /* it has enough, and takes what still comes until its sender knows, or for
+                           a round trip */
+    GW_BLAST_DONE,      /* it says so until its sender knows; then answers by FINISH until another
+                           needs the place */
     GW_BLAST_FAILED,    /* answers nothing, until another needs the place */
 };
 
@@ -137,7 +144,7 @@ struct gw_blast_rx {
     uint8_t finishes;   /* copies of FINISH that have left */
     uint8_t echoes;     /* entropies that wait to be reported */
     uint8_t echoes_ce;  /* bit i: that one was of a packet with CE */
-    uint16_t echo[GW_SIGNAL_ECHOES];
+    uint16_t echo[GW_HAIL_ECHOES];
     uint16_t round;   /* the latest that has been heard of */
     bool is_bare;     /* data without payload */
     bool is_stopped;  /* its STOP has come, and is not answered */
@@ -160,11 +167,12 @@ struct gw_blast_rx {
     uint16_t ask_round;    /* the round whose STOP they answer */
     uint8_t patience;      /* the answers to two STOPs lie apart by 2^patience round trips */
     uint32_t asked_for;    /* places that the last answer asked for; 0: there was none */
-    gw_time signal_delay;  /* arrival less sending, of the fastest signal; clocks differ */
+    gw_time hail_delay;    /* arrival less sending, of the fastest hail; clocks differ */
     gw_time lag;           /* largest delay of data in this round above that */
     gw_time stop_at;       /* arrival of the STOP */
     gw_time stop_sent_at;
     gw_time answered_at;
+    gw_time linger_at; /* when it is done, whether its sender knows or not */
     gw_time finish_at; /* when FINISH is said again; GW_TIME_NEVER: no more */
 };
 
@@ -180,6 +188,19 @@ static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
     return gw_blast_timer(ep) + ep->cfg.blasts_max + (uint32_t)(blast - ep->blasts_rx);
 }
 
+/* Places that are still to be sent. */
+static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
+{
+    return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count +
+           (blast->total - blast->weighed);
+}
+
+/* Payload bytes of a place. */
+static inline uint32_t gw_blast_len(const struct gw_blast_tx *blast, uint32_t place)
+{
+    return place + 1 == blast->total ? blast->last_len : blast->path.mtu;
+}
+
 /* blast_tx.c */
 
 /* As gw_endpoint_send(), whose checks have been made; `bytes` is not 0. */
@@ -187,12 +208,8 @@ int gw_blast_tx_start(struct gw_endpoint *ep, const struct gw_send *send, uint32
                       gw_time now);
 /* Something may leave: joins the egress ring, or waits for its time. */
 void gw_blast_tx_wake(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
-/* All places are due, as in the beginning. */
-void gw_blast_tx_renew(struct gw_blast_tx *blast);
 /* A round begins; what is due in it follows. */
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
-/* Place `place` is due, which is not due yet. */
-void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
 /* The period that `now` lies in; what was sent in those that are new is 0. */
 uint32_t gw_blast_tx_period(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
 /* Says RENDEZVOUS, and what of the message it is about. */
@@ -207,6 +224,19 @@ void gw_blast_tx_complete(struct gw_endpoint *ep, struct gw_blast_tx *blast, uin
 void gw_blast_tx_fail(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
 /* Ends without one. */
 void gw_blast_tx_drop(struct gw_endpoint *ep, struct gw_blast_tx *blast);
+
+/* blast_due.c */
+
+/* How it is known which places are important; the order and the length of the message are. */
+void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send);
+/* All places are due, as in the beginning. */
+void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
+/* Place `place` is due, which is not due yet. */
+void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
+/* Finds out of as many places that are due whether they are important as trains need to be full. */
+void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
+/* Which of the two kinds has the next train; something is due. */
+enum gw_blast_importance gw_blast_tx_choose(const struct gw_blast_tx *blast);
 
 /* blast_tx_hear.c: the packet remains the caller's. */
 void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
@@ -224,6 +254,8 @@ struct gw_blast_rx *gw_blast_rx_of(const struct gw_endpoint *ep, const struct gw
 /* It has ended: an event says that it was received, or failed. */
 void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
                        gw_time now);
+/* It has ended, and says no more of itself: its place is free for others, the oldest first. */
+void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast);
 /* It ends without one. */
 void gw_blast_rx_drop(struct gw_endpoint *ep, struct gw_blast_rx *blast);
 /* Reports the bytes of the period that is over, if any. */
@@ -241,11 +273,11 @@ void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_ti
 /* Of the senders of REQUESTs. */
 extern const struct gw_sender_ops gw_blast_request_ops;
 
-/* blast_signals.c */
+/* blast_hails.c */
 
-/* What a signal says; the rest follows from the endpoint. */
+/* What a hail says; the rest follows from the endpoint. */
 struct gw_blast_say {
-    enum gw_signal_op op;
+    enum gw_hail_op op;
     uint32_t peer;
     uint32_t flow;
     uint32_t key;
@@ -258,10 +290,10 @@ struct gw_blast_say {
 };
 
 /* A packet that says it, or NULL: the pool is empty, which is counted. */
-struct gw_pkt *gw_blast_signal(struct gw_endpoint *ep, const struct gw_blast_say *say);
+struct gw_pkt *gw_blast_hail(struct gw_endpoint *ep, const struct gw_blast_say *say);
 /* Queues such a packet as control. False: the pool is empty. */
 bool gw_blast_say(struct gw_endpoint *ep, const struct gw_blast_say *say);
-/* A signal arrived; takes it. */
+/* A hail arrived; takes it. */
 void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
 
 /* endpoint.c's part */

@@ -4,11 +4,14 @@
  * What arrives is put where it belongs, in any order, and marked. After each arrival the policy of
  * core/finish is asked whether that is enough, and the bound of the sender; the stricter one rules.
  * When it is, the flow lingers until its sender knows, since what is under way may as well be
- * taken; if all has arrived there is nothing to linger for. Then its place is kept, as long as no
- * other flow needs it, to answer a sender that has missed the end.
+ * taken, but for no more than a base round trip: its application waits, and may not for signals
+ * that are lost, or behind data. If all has arrived there is nothing to linger for. Then its place
+ * is kept to answer a sender that has missed the end: until that has confirmed it or does not, and
+ * from then on as long as no other flow needs it.
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/cc/window.h"
@@ -48,14 +51,14 @@ static struct gw_blast_rx *take_place(struct gw_endpoint *ep)
 
 static bool rendezvous_is_sound(const struct gw_pkt *pkt)
 {
-    return pkt->signal.word[0] > 0 && pkt->signal.number > 0 && pkt->index > 0 &&
-           pkt->index <= pkt->signal.number;
+    return pkt->hail.word[0] > 0 && pkt->hail.number > 0 && pkt->index > 0 &&
+           pkt->index <= pkt->hail.number;
 }
 
 /* Payload bytes of the message that a sound RENDEZVOUS announces. */
 static uint64_t bytes_of(const struct gw_pkt *pkt)
 {
-    return (uint64_t)(pkt->signal.word[0] - 1) * pkt->signal.number + pkt->index;
+    return (uint64_t)(pkt->hail.word[0] - 1) * pkt->hail.number + pkt->index;
 }
 
 /* Whether posted memory is for the message: it is large enough, and who wants to know of each
@@ -65,31 +68,31 @@ static bool is_for(const struct gw_endpoint *ep, const struct gw_expect *posted,
 {
     return bytes_of(pkt) <= posted->bytes &&
            ((!posted->arrived && !posted->notes) ||
-            (pkt->signal.word[0] <= posted->packets_max && pkt->signal.number == ep->cfg.mtu));
+            (pkt->hail.word[0] <= posted->packets_max && pkt->hail.number == ep->cfg.mtu));
 }
 
 static void describe(const struct gw_endpoint *ep, struct gw_blast_rx *blast,
                      const struct gw_pkt *pkt, const struct gw_expect *posted, gw_time now)
 {
-    const uint32_t rtt_us = pkt->seq >> GW_SIGNAL_RTT_SHIFT;
+    const uint32_t rtt_us = pkt->seq >> GW_HAIL_RTT_SHIFT;
     *blast = (struct gw_blast_rx){
         .sender = {.ops = &gw_blast_request_ops, .class = GW_CLASS_DATA_MAX},
         .bits = blast->bits,
         .peer = pkt->src,
         .flow = pkt->flow,
         .key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow),
-        .tag = pkt->signal.word[1],
-        .total = pkt->signal.word[0],
-        .mss = pkt->signal.number,
+        .tag = pkt->hail.word[1],
+        .total = pkt->hail.word[0],
+        .mss = pkt->hail.number,
         .last_len = pkt->index,
         .state = GW_BLAST_ACTIVE,
         .is_bare = !posted,
-        .bound = pkt->seq & GW_SIGNAL_BOUND_MAX,
+        .bound = pkt->seq & GW_HAIL_BOUND_MAX,
         .rtt = (rtt_us ? rtt_us : 1) * GW_US,
         .finish = posted ? posted->finish : ep->cfg.finish,
         .heard_at = now,
         .data_at = now,
-        .signal_delay = now - pkt->sent_at,
+        .hail_delay = now - pkt->sent_at,
         .finish_at = GW_TIME_NEVER,
     };
     blast->sender.port = (uint16_t)(blast->key % ep->node.port_count);
@@ -103,24 +106,28 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
 {
     if (!rendezvous_is_sound(pkt)) {
         ep->stats.malformed++;
-        return GW_SIGNAL_REFUSED;
+        return GW_HAIL_REFUSED;
     }
-    bool is_bare = pkt->signal.marks & GW_SIGNAL_BARE;
+    if (gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now)) {
+        ep->stats.stray++;
+        return GW_HAIL_NOT_READY;
+    }
+    bool is_bare = pkt->hail.marks & GW_HAIL_BARE;
     struct gw_expect *posted =
-        is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->signal.word[1]);
-    if (pkt->signal.word[0] > ep->cfg.blast_packets_max || (posted && !is_for(ep, posted, pkt))) {
+        is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->hail.word[1]);
+    if (pkt->hail.word[0] > ep->cfg.blast_packets_max || (posted && !is_for(ep, posted, pkt))) {
         ep->stats.rendezvous_refused++;
-        return GW_SIGNAL_REFUSED;
+        return GW_HAIL_REFUSED;
     }
     struct gw_blast_rx *blast = NULL;
     if ((is_bare || posted) && gw_endpoint_has_event_room(ep))
         blast = take_place(ep);
     if (!blast) {
         ep->stats.rendezvous_early++;
-        return GW_SIGNAL_NOT_READY;
+        return GW_HAIL_NOT_READY;
     }
     describe(ep, blast, pkt, posted, now);
-    memset(blast->bits, 0, gw_bitmap_words(blast->total) * sizeof(uint64_t));
+    memset(blast->bits, 0, gw_bit_words(blast->total) * sizeof(uint64_t));
     if (posted) {
         posted->data = NULL;
         gw_endpoint_trim(ep);
@@ -136,10 +143,24 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
 
 /* ---- The end. ---- */
 
-/* The flow has no event to post any more; its place is free for others, the oldest first. */
-static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
+void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast)
 {
     uint32_t index = (uint32_t)(blast - ep->blasts_rx);
+    blast->finish_at = GW_TIME_NEVER;
+    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
+    blast->list_next = GW_FLOW_NONE;
+    if (ep->blast_done_head == GW_FLOW_NONE)
+        ep->blast_done_head = index;
+    else
+        ep->blasts_rx[ep->blast_done_tail].list_next = index;
+    ep->blast_done_tail = index;
+}
+
+/* The flow has no event to post any more. */
+static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
+{
+    if (blast->memory.data)
+        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow, blast->heard_at);
     gw_egress_leave(ep, &blast->sender);
     ep->promised--;
     blast->memory = (struct gw_rx_memory){0};
@@ -147,15 +168,10 @@ static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_bl
     blast->state = (uint8_t)state;
     blast->is_stopped = false;
     blast->period_bytes = 0;
-    blast->list_next = GW_FLOW_NONE;
-    if (ep->blast_done_head == GW_FLOW_NONE)
-        ep->blast_done_head = index;
+    if (state == GW_BLAST_FAILED || blast->finish_at == GW_TIME_NEVER)
+        gw_blast_rx_settle(ep, blast);
     else
-        ep->blasts_rx[ep->blast_done_tail].list_next = index;
-    ep->blast_done_tail = index;
-    if (state == GW_BLAST_FAILED)
-        blast->finish_at = GW_TIME_NEVER;
-    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
 }
 
 void gw_blast_rx_close(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_event_kind kind,
@@ -186,7 +202,7 @@ void gw_blast_rx_drop(struct gw_endpoint *ep, struct gw_blast_rx *blast)
 void gw_blast_rx_finish(struct gw_endpoint *ep, const struct gw_blast_rx *blast, gw_time now)
 {
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_FINISH,
+                         .op = GW_HAIL_FINISH,
                          .peer = blast->peer,
                          .flow = blast->flow,
                          .key = blast->key,
@@ -212,7 +228,8 @@ static void be_enough(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time
         gw_egress_leave(ep, &blast->sender);
         gw_blast_rx_finish(ep, blast, now);
         blast->finish_at = gw_blast_rx_finish_again(blast, now);
-        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+        blast->linger_at = gw_time_add(now, blast->rtt);
+        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->linger_at);
     }
     if (blast->arrived == blast->total)
         gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
@@ -237,19 +254,18 @@ void gw_blast_rx_report(struct gw_endpoint *ep, struct gw_blast_rx *blast)
     if (blast->period_bytes == 0)
         return;
     gw_blast_say(
-        ep,
-        &(struct gw_blast_say){
-            .op = GW_SIGNAL_REPORT,
-            .peer = blast->peer,
-            .flow = blast->flow,
-            .key = blast->key,
-            .seq = (uint32_t)blast->round << GW_SIGNAL_ROUND_SHIFT | (blast->period & UINT16_MAX),
-            .word = {blast->period_bytes, (uint32_t)blast->echo[1] << 16 | blast->echo[0]},
-            .index = blast->echo[2],
-            .number = blast->echo[3],
-            .marks = (uint8_t)(blast->echoes << GW_SIGNAL_ECHOES_SHIFT | blast->echoes_ce),
-            .time = blast->data_sent_at,
-        });
+        ep, &(struct gw_blast_say){
+                .op = GW_HAIL_REPORT,
+                .peer = blast->peer,
+                .flow = blast->flow,
+                .key = blast->key,
+                .seq = (uint32_t)blast->round << GW_HAIL_ROUND_SHIFT | (blast->period & UINT16_MAX),
+                .word = {blast->period_bytes, (uint32_t)blast->echo[1] << 16 | blast->echo[0]},
+                .index = blast->echo[2],
+                .number = blast->echo[3],
+                .marks = (uint8_t)(blast->echoes << GW_HAIL_ECHOES_SHIFT | blast->echoes_ce),
+                .time = blast->data_sent_at,
+            });
     blast->period_bytes = 0;
     blast->echoes = blast->echoes_ce = 0;
     memset(blast->echo, 0, sizeof(blast->echo));
@@ -286,8 +302,8 @@ static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struc
     blast->period = period;
     blast->period_bytes = gw_add_u32(blast->period_bytes, pkt->q.size);
     /* The latest ones, in turn. */
-    uint32_t at = blast->arrived % GW_SIGNAL_ECHOES;
-    if (blast->echoes < GW_SIGNAL_ECHOES)
+    uint32_t at = blast->arrived % GW_HAIL_ECHOES;
+    if (blast->echoes < GW_HAIL_ECHOES)
         at = blast->echoes++;
     blast->echo[at] = pkt->entropy;
     blast->echoes_ce &= (uint8_t) ~(1u << at);
@@ -296,12 +312,12 @@ static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struc
                        gw_time_add(blast->round_at, (gw_time)(period + 1) * ep->cfg.report_every));
 }
 
-/* How much longer than the fastest signal the packet was under way. Of times of another clock only
+/* How much longer than the fastest hail the packet was under way. Of times of another clock only
  * the lower 48 bits are known (core/codec.h). */
 static void measure_lag(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
-    int64_t lag = (int64_t)((now - pkt->sent_at - blast->signal_delay) << 16) >> 16;
+    int64_t lag = (int64_t)((now - pkt->sent_at - blast->hail_delay) << 16) >> 16;
     if (lag < 0)
         lag = 0;
     gw_time most = (gw_time)lag < GW_BLAST_LAG_MAX ? (gw_time)lag : GW_BLAST_LAG_MAX;
@@ -330,7 +346,7 @@ static bool store(const struct gw_endpoint *ep, struct gw_blast_rx *blast, const
         memcpy(blast->memory.data + (uint64_t)pkt->seq * blast->mss,
                gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
     if (blast->memory.arrived_bits)
-        blast->memory.arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
+        gw_bit_set(blast->memory.arrived_bits, pkt->seq);
     if (blast->notes)
         blast->notes[pkt->seq] = (uint16_t)pkt->data.tag;
     return true;
@@ -340,15 +356,13 @@ static bool store(const struct gw_endpoint *ep, struct gw_blast_rx *blast, const
 static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
                  gw_time now)
 {
-    uint64_t *word = &blast->bits[pkt->seq / 64];
-    const uint64_t bit = UINT64_C(1) << (pkt->seq % 64);
     measure_lag(ep, blast, pkt, now);
     blast->data_at = now;
     blast->data_sent_at = pkt->sent_at;
-    bool is_present = gw_blast_rx_round(blast, (uint16_t)(pkt->data.tag >> GW_SIGNAL_ROUND_SHIFT));
+    bool is_present = gw_blast_rx_round(blast, (uint16_t)(pkt->data.tag >> GW_HAIL_ROUND_SHIFT));
     if (is_present && blast->state == GW_BLAST_ACTIVE)
         count(ep, blast, pkt, now);
-    if (*word & bit) {
+    if (gw_bit_is_set(blast->bits, pkt->seq)) {
         ep->stats.duplicates++;
         return;
     }
@@ -356,7 +370,7 @@ static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct
         ep->stats.refused++;
         return;
     }
-    *word |= bit;
+    gw_bit_set(blast->bits, pkt->seq);
     blast->arrived++;
     blast->bytes += pkt->data.len;
     blast->heard_at = now;

@@ -12,16 +12,16 @@
 /* Fields that a RENDEZVOUS fixes: a copy must say the same. */
 static bool is_same(const struct gw_blast_rx *blast, const struct gw_pkt *pkt)
 {
-    return pkt->signal.word[0] == blast->total && pkt->signal.word[1] == blast->tag &&
-           pkt->signal.number == blast->mss && pkt->index == blast->last_len &&
-           (pkt->seq & GW_SIGNAL_BOUND_MAX) == (uint64_t)blast->bound;
+    return pkt->hail.word[0] == blast->total && pkt->hail.word[1] == blast->tag &&
+           pkt->hail.number == blast->mss && pkt->index == blast->last_len &&
+           (pkt->seq & GW_HAIL_BOUND_MAX) == (uint64_t)blast->bound;
 }
 
 static void accept(struct gw_endpoint *ep, const struct gw_pkt *pkt, uint32_t arrived,
                    uint8_t marks)
 {
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_ACCEPT,
+                         .op = GW_HAIL_ACCEPT,
                          .peer = pkt->src,
                          .flow = pkt->flow,
                          .key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow),
@@ -31,12 +31,12 @@ static void accept(struct gw_endpoint *ep, const struct gw_pkt *pkt, uint32_t ar
                      });
 }
 
-/* Keeps the fastest signal as what data is compared with. */
-static void measure_signal(struct gw_blast_rx *blast, const struct gw_pkt *pkt, gw_time now)
+/* Keeps the fastest hail as what data is compared with. */
+static void measure_hail(struct gw_blast_rx *blast, const struct gw_pkt *pkt, gw_time now)
 {
     gw_time delay = now - pkt->sent_at;
-    if ((int64_t)((delay - blast->signal_delay) << 16) < 0)
-        blast->signal_delay = delay;
+    if ((int64_t)((delay - blast->hail_delay) << 16) < 0)
+        blast->hail_delay = delay;
 }
 
 static void hear_rendezvous(struct gw_endpoint *ep, struct gw_blast_rx *blast,
@@ -49,7 +49,7 @@ static void hear_rendezvous(struct gw_endpoint *ep, struct gw_blast_rx *blast,
     } else if (blast->state == GW_BLAST_DONE || blast->state == GW_BLAST_LINGERING) {
         gw_blast_rx_finish(ep, blast, now);
     } else if (blast->state == GW_BLAST_ACTIVE) {
-        measure_signal(blast, pkt, now);
+        measure_hail(blast, pkt, now);
         accept(ep, pkt, blast->arrived, 0);
     }
 }
@@ -81,7 +81,7 @@ static void hear_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, const s
     }
     if (blast->state != GW_BLAST_ACTIVE || !gw_blast_rx_round(blast, (uint16_t)pkt->seq))
         return;
-    measure_signal(blast, pkt, now);
+    measure_hail(blast, pkt, now);
     if (blast->is_stopped)
         return;
     if (blast->is_answered && now - blast->answered_at < blast->rtt) {
@@ -94,21 +94,29 @@ static void hear_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, const s
     gw_endpoint_arm_by(ep, gw_blast_rx_timer(ep, blast), answer_at(ep, blast));
 }
 
+/* Its sender knows that it has enough. */
+static void hear_confirm(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
+{
+    if (blast->finish_at == GW_TIME_NEVER)
+        return; /* it has not said so, or knows */
+    blast->finish_at = GW_TIME_NEVER;
+    if (blast->state == GW_BLAST_LINGERING)
+        gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
+    else
+        gw_blast_rx_settle(ep, blast);
+}
+
 void gw_blast_rx_hear(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_blast_rx *blast = gw_blast_rx_of(ep, pkt);
-    if (ep->cfg.blasts_max && pkt->signal.op == GW_SIGNAL_RENDEZVOUS) {
+    if (ep->cfg.blasts_max && pkt->hail.op == GW_HAIL_RENDEZVOUS) {
         hear_rendezvous(ep, blast, pkt, now);
     } else if (!blast) {
         ep->stats.stray++;
-    } else if (pkt->signal.op == GW_SIGNAL_STOP) {
+    } else if (pkt->hail.op == GW_HAIL_STOP) {
         hear_stop(ep, blast, pkt, now);
-    } else if (blast->state == GW_BLAST_LINGERING || blast->state == GW_BLAST_DONE) {
-        blast->finish_at = GW_TIME_NEVER;
-        if (blast->state == GW_BLAST_LINGERING)
-            gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
-        else
-            gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
+    } else {
+        hear_confirm(ep, blast, now);
     }
 }
 
@@ -123,7 +131,7 @@ static uint64_t missing_of(const struct gw_blast_rx *blast, uint32_t word)
 /* The first word from `word` on with something missing, or how many words there are. */
 static uint32_t next_word(const struct gw_blast_rx *blast, uint32_t word)
 {
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     while (word < words && !missing_of(blast, word))
         word++;
     return word;
@@ -135,31 +143,31 @@ static bool request_can_send(const struct gw_endpoint *ep, const struct gw_sende
     const struct gw_blast_rx *blast = (const struct gw_blast_rx *)sender;
     (void)ep;
     (void)now;
-    return blast->ask_word < gw_bitmap_words(blast->total);
+    return blast->ask_word < gw_bit_words(blast->total);
 }
 
 static struct gw_pkt *request_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
     struct gw_blast_rx *blast = (struct gw_blast_rx *)sender;
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     uint32_t word = next_word(blast, blast->ask_word);
     word =
         word < words ? word : words - 1; /* that has come meanwhile: nothing but the end is told */
     const uint32_t next = next_word(blast, word + 1);
     const uint64_t missing = missing_of(blast, word);
     struct gw_pkt *pkt =
-        gw_blast_signal(ep, &(struct gw_blast_say){
-                                .op = GW_SIGNAL_REQUEST,
-                                .peer = blast->peer,
-                                .flow = blast->flow,
-                                .key = blast->key,
-                                .seq = word * GW_SIGNAL_PLACES,
-                                .word = {(uint32_t)missing, (uint32_t)(missing >> 32)},
-                                .number = blast->ask_round,
-                                .marks = next < words ? 0 : GW_SIGNAL_LAST,
-                                /* Less the time that the STOP has waited here. */
-                                .time = blast->stop_sent_at + (now - blast->stop_at),
-                            });
+        gw_blast_hail(ep, &(struct gw_blast_say){
+                              .op = GW_HAIL_REQUEST,
+                              .peer = blast->peer,
+                              .flow = blast->flow,
+                              .key = blast->key,
+                              .seq = word * GW_HAIL_PLACES,
+                              .word = {(uint32_t)missing, (uint32_t)(missing >> 32)},
+                              .number = blast->ask_round,
+                              .marks = next < words ? 0 : GW_HAIL_LAST,
+                              /* Less the time that the STOP has waited here. */
+                              .time = blast->stop_sent_at + (now - blast->stop_at),
+                          });
     if (!pkt) {
         blast->ask_word = words; /* a repeated STOP asks for them again */
         return NULL;
@@ -219,6 +227,18 @@ static void expire_active(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_
     gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), next);
 }
 
+/* Its sender has not said that it knows. */
+static void finish_again(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
+{
+    if (blast->finishes == GW_BLAST_FINISHES) {
+        gw_blast_rx_settle(ep, blast); /* that is gone, or will ask */
+        return;
+    }
+    gw_blast_rx_finish(ep, blast, now);
+    blast->finish_at = gw_blast_rx_finish_again(blast, now);
+    gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
+}
+
 void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
 {
     if (blast->state == GW_BLAST_ACTIVE) {
@@ -226,21 +246,14 @@ void gw_blast_rx_expire(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_ti
             gw_blast_rx_close(ep, blast, GW_EVENT_FAILED, now);
         else
             expire_active(ep, blast, now);
-        return;
-    }
-    if (blast->finish_at == GW_TIME_NEVER || gw_time_before(now, blast->finish_at)) {
+    } else if (blast->state == GW_BLAST_LINGERING) {
+        if (gw_time_before(now, blast->linger_at))
+            gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->linger_at);
+        else
+            gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
+    } else if (blast->finish_at != GW_TIME_NEVER && !gw_time_before(now, blast->finish_at)) {
+        finish_again(ep, blast, now);
+    } else {
         gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
-        return;
     }
-    if (blast->finishes < GW_BLAST_FINISHES) {
-        gw_blast_rx_finish(ep, blast, now);
-        blast->finish_at = gw_blast_rx_finish_again(blast, now);
-        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->finish_at);
-        return;
-    }
-    blast->finish_at = GW_TIME_NEVER; /* its sender is gone, or will ask */
-    if (blast->state == GW_BLAST_LINGERING)
-        gw_blast_rx_close(ep, blast, GW_EVENT_RECEIVED, now);
-    else
-        gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), GW_TIME_NEVER);
 }

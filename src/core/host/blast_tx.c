@@ -1,75 +1,28 @@
 /*
  * The sender half of a blast begins, sends and ends; see blast.h.
  *
- * Important and unimportant places have sets of their own, since a train shares its ECN. Trains
- * take turns so that of both about the same part of what is due has left, or the important ones go
- * first, as the application wishes.
- *
  * The pace is kept from train to train. A train that comes late because a timer did is made good
  * for, but not the time in which others had their turn at the port.
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/pacer.h"
 #include "base/stall.h"
 #include "core/host/announce.h"
 
-/* ---- What is due. ---- */
-
-static uint32_t due_count(const struct gw_blast_tx *blast)
-{
-    return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
-}
-
-static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
-{
-    if (!blast->important)
-        return GW_IMPORTANT;
-    return blast->important[place / 64] >> (place % 64) & 1 ? GW_IMPORTANT : GW_UNIMPORTANT;
-}
-
-void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
-{
-    enum gw_blast_importance importance = importance_of(blast, place);
-    gw_bitmap_set(&blast->due[importance], gw_blast_order_turn(&blast->order, place));
-    blast->in_round[importance]++;
-}
-
-void gw_blast_tx_renew(struct gw_blast_tx *blast)
-{
-    gw_bitmap_fill(&blast->due[GW_IMPORTANT], blast->total, !blast->important);
-    gw_bitmap_fill(&blast->due[GW_UNIMPORTANT], blast->total, false);
-    blast->in_round[GW_IMPORTANT] = blast->due[GW_IMPORTANT].count;
-    blast->in_round[GW_UNIMPORTANT] = 0;
-    for (uint32_t place = 0; blast->important && place < blast->total; place++)
-        gw_blast_tx_demand(blast, place);
-}
-
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
-    const uint32_t words = gw_bitmap_words(blast->total);
+    const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     (void)ep;
     blast->round++;
     blast->is_stopped = blast->has_last = blast->has_begun = false;
     blast->in_round[GW_UNIMPORTANT] = blast->in_round[GW_IMPORTANT] = 0;
-    memset(blast->asked, 0, gw_bitmap_words(words) * sizeof(uint64_t));
+    memset(blast->asked, 0, gw_bit_words(words) * sizeof(uint64_t));
     transport->cc->on_round(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &blast->window,
                             now);
-}
-
-/* Which of the two has the next train. */
-static enum gw_blast_importance choose(const struct gw_blast_tx *blast)
-{
-    const uint64_t important = blast->due[GW_IMPORTANT].count;
-    const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;
-    if (!important || !unimportant || blast->important_first)
-        return important ? GW_IMPORTANT : GW_UNIMPORTANT;
-    return important * blast->in_round[GW_UNIMPORTANT] >=
-                   unimportant * blast->in_round[GW_IMPORTANT]
-               ? GW_IMPORTANT
-               : GW_UNIMPORTANT;
 }
 
 /* ---- Periods. ---- */
@@ -96,18 +49,18 @@ static void count_sent(const struct gw_endpoint *ep, struct gw_blast_tx *blast, 
     blast->sent[gw_blast_tx_period(ep, blast, now) % GW_BLAST_PERIODS] += bytes;
 }
 
-/* ---- Signals and timers. ---- */
+/* ---- Hails and timers. ---- */
 
 void gw_blast_tx_arm(struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
     gw_time at = gw_stall_at(blast->progress_at, ep->cfg.stall);
     if (gw_deadline_before(blast->hold_at, at))
         at = blast->hold_at;
-    if (gw_deadline_before(blast->signal_at, at))
-        at = blast->signal_at;
+    if (gw_deadline_before(blast->hail_at, at))
+        at = blast->hail_at;
     if (gw_deadline_before(blast->report_at, at))
         at = blast->report_at;
-    if (due_count(blast) && !blast->is_held && !blast->sender.in_ring &&
+    if (gw_blast_tx_due(blast) && !blast->is_held && !blast->sender.in_ring &&
         gw_deadline_before(blast->pace_at, at))
         at = blast->pace_at;
     gw_endpoint_arm(ep, gw_blast_tx_timer(ep, blast), at);
@@ -123,24 +76,24 @@ static uint32_t rtt_us(const struct gw_blast_tx *blast)
 /* What was just said is said again unless it is answered. */
 static void await(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    blast->signalled_at = now;
-    blast->signal_at = gw_time_add(now, blast->rto);
-    gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->signal_at);
+    blast->hailed_at = now;
+    blast->hail_at = gw_time_add(now, blast->rto);
+    gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->hail_at);
 }
 
 void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    gw_q16 bound = blast->bound < GW_SIGNAL_BOUND_MAX ? blast->bound : GW_SIGNAL_BOUND_MAX;
+    gw_q16 bound = blast->bound < GW_HAIL_BOUND_MAX ? blast->bound : GW_HAIL_BOUND_MAX;
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_RENDEZVOUS,
+                         .op = GW_HAIL_RENDEZVOUS,
                          .peer = blast->peer,
                          .flow = blast->id,
                          .key = blast->key,
-                         .seq = rtt_us(blast) << GW_SIGNAL_RTT_SHIFT | (uint32_t)bound,
+                         .seq = rtt_us(blast) << GW_HAIL_RTT_SHIFT | (uint32_t)bound,
                          .word = {blast->total, blast->tag},
                          .number = (uint16_t)blast->path.mtu,
                          .index = (uint16_t)blast->last_len,
-                         .marks = blast->is_bare ? GW_SIGNAL_BARE : 0,
+                         .marks = blast->is_bare ? GW_HAIL_BARE : 0,
                          .time = now,
                      });
     await(ep, blast, now);
@@ -151,7 +104,7 @@ void gw_blast_tx_stop(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time
     blast->is_stopped = true;
     blast->report_at = GW_TIME_NEVER;
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_STOP,
+                         .op = GW_HAIL_STOP,
                          .peer = blast->peer,
                          .flow = blast->id,
                          .key = blast->key,
@@ -179,7 +132,7 @@ static bool is_early(const struct gw_blast_tx *blast, gw_time now)
 
 void gw_blast_tx_wake(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    if (blast->sender.in_ring || blast->is_held || !due_count(blast))
+    if (blast->sender.in_ring || blast->is_held || !gw_blast_tx_due(blast))
         return;
     if (is_early(blast, now)) {
         gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
@@ -194,7 +147,7 @@ static bool blast_can_send(const struct gw_endpoint *ep, const struct gw_sender 
 {
     const struct gw_blast_tx *blast = (const struct gw_blast_tx *)sender;
     (void)ep;
-    return due_count(blast) && !blast->is_held && !is_early(blast, now);
+    return gw_blast_tx_due(blast) && !blast->is_held && !is_early(blast, now);
 }
 
 static void pick_entropy(struct gw_blast_tx *blast, gw_time now)
@@ -218,7 +171,7 @@ static void begin_train(struct gw_blast_tx *blast, gw_time now)
         gw_time_before(blast->pace_at, blast->joined_at) ? blast->joined_at - blast->pace_at : 0;
     blast->pace_at = now - (late < GW_PACER_LATE_MAX ? late : GW_PACER_LATE_MAX);
     blast->joined_at = now;
-    blast->importance = (uint8_t)choose(blast);
+    blast->importance = (uint8_t)gw_blast_tx_choose(blast);
     if (!is_head(blast))
         pick_entropy(blast, now);
 }
@@ -226,7 +179,7 @@ static void begin_train(struct gw_blast_tx *blast, gw_time now)
 static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_blast_tx *blast,
                                struct gw_pkt *pkt, uint32_t place, gw_time now)
 {
-    const uint32_t len = place + 1 == blast->total ? blast->last_len : blast->path.mtu;
+    const uint32_t len = gw_blast_len(blast, place);
     const uint32_t note = blast->notes ? blast->notes[place] : 0;
     pkt->q = (struct gw_qpkt){
         .size = len + ep->cfg.hdr,
@@ -248,7 +201,7 @@ static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_bla
     pkt->data.total = blast->total;
     pkt->data.len = (uint16_t)len;
     pkt->data.mss = (uint16_t)blast->path.mtu;
-    pkt->data.tag = (uint32_t)blast->round << GW_SIGNAL_ROUND_SHIFT | note;
+    pkt->data.tag = (uint32_t)blast->round << GW_HAIL_ROUND_SHIFT | note;
     if (blast->data)
         memcpy(gw_buf_bytes(ep->pool->bufs, pkt->buf),
                blast->data + (uint64_t)place * blast->path.mtu, len);
@@ -260,15 +213,15 @@ static void end_packet(struct gw_endpoint *ep, struct gw_blast_tx *blast, const 
                        gw_time now)
 {
     count_sent(ep, blast, pkt->q.size, now);
-    if (blast->round == 0 && blast->total - due_count(blast) > blast->sent_most)
-        blast->sent_most = blast->total - due_count(blast);
+    if (blast->round == 0 && blast->total - gw_blast_tx_due(blast) > blast->sent_most)
+        blast->sent_most = blast->total - gw_blast_tx_due(blast);
     blast->sent_packets++;
     ep->stats.data_sent++;
     ep->stats.retransmits += blast->round > 0;
     blast->pace_at = gw_time_add(blast->pace_at, gw_serialisation(blast->window.pace, pkt->q.size));
     if (blast->due[blast->importance].count == 0 || pkt->data.len < blast->path.mtu)
         blast->sender.train_left = 0;
-    if (due_count(blast) == 0)
+    if (gw_blast_tx_due(blast) == 0)
         run_dry(ep, blast, now);
     else if (is_early(blast, now))
         gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
@@ -284,6 +237,7 @@ static struct gw_pkt *blast_emit(struct gw_endpoint *ep, struct gw_sender *sende
         gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
         return NULL;
     }
+    gw_blast_tx_look_ahead(ep, blast);
     if (!blast->due[blast->importance].count)
         sender->train_left = 0; /* what is due has changed while its train was under way */
     if (gw_sender_begins_train(ep, sender))
@@ -329,7 +283,7 @@ static bool announce_burst(struct gw_endpoint *ep, struct gw_blast_tx *blast,
         .peer = blast->peer,
         .flow = blast->id,
         .key = blast->key,
-        .ecn = blast->ecn[choose(blast)],
+        .ecn = blast->ecn[gw_blast_tx_choose(blast)],
     };
     if (burst.terms.rtt == 0)
         burst.terms.rtt = blast->path.brtt;
@@ -351,6 +305,7 @@ static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const st
     *blast = (struct gw_blast_tx){
         .transport = send->transport,
         .due = {blast->due[0], blast->due[1]},
+        .found = blast->found,
         .asked = blast->asked,
         .id = blast->id,
         .generation = blast->generation,
@@ -365,7 +320,6 @@ static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const st
                 send->is_unimportant && !send->important ? GW_ECN_NOT_ECT : GW_ECN_ECT0},
         .bound = send->bound > 0 ? send->bound : 0,
         .data = send->data,
-        .important = send->important,
         .notes = send->notes,
         .path = send->path,
         .pace_at = now,
@@ -399,7 +353,8 @@ int gw_blast_tx_start(struct gw_endpoint *ep, const struct gw_send *send, uint32
     describe(ep, blast, send, now);
     struct gw_prng prng = gw_prng_derive(ep->cfg.seed, UINT64_C(1) << 33 | blast->id);
     blast->order = gw_blast_order_draw(blast->total, &prng);
-    gw_blast_tx_renew(blast);
+    gw_blast_tx_appraise(blast, send);
+    gw_blast_tx_renew(ep, blast);
     start_algorithms(ep, blast, now);
     gw_blast_tx_announce(ep, blast, now);
     gw_blast_tx_arm(ep, blast);

@@ -14,6 +14,7 @@
  */
 #include "core/host/blast.h"
 
+#include "base/bits.h"
 #include "base/stall.h"
 
 enum {
@@ -24,13 +25,8 @@ enum {
     TIMES_MAX = 64, /* that a message is sent while its receiver only asks for more (own choice) */
 };
 
-/* Signals that are lost are repeated no later than this, whatever loss detection thinks. */
+/* Hails that are lost are repeated no later than this, whatever loss detection thinks. */
 #define RTO_MAX (8 * GW_S)
-
-static bool is_due(const struct gw_blast_tx *blast)
-{
-    return blast->due[GW_UNIMPORTANT].count || blast->due[GW_IMPORTANT].count;
-}
 
 static void refresh_rto(struct gw_blast_tx *blast)
 {
@@ -46,12 +42,12 @@ static void note_progress(struct gw_blast_tx *blast, gw_time now)
         blast->progress_at = now;
 }
 
-/* A signal was answered that left at the time that the answer echoes. */
+/* A hail was answered that left at the time that the answer echoes. */
 static void take_rtt(struct gw_blast_tx *blast, const struct gw_pkt *pkt, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
     if (gw_time_before(now, pkt->sent_at) || gw_time_before(pkt->sent_at, blast->rendezvous_at))
-        return; /* of no signal of ours */
+        return; /* of no hail of ours */
     transport->loss->on_ack(blast->loss_state, transport->loss_cfg.bytes, pkt->sent_at,
                             now - pkt->sent_at);
     refresh_rto(blast);
@@ -67,39 +63,39 @@ static void be_accepted(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_ti
     blast->hold_at = GW_TIME_NEVER;
     blast->progress_at = now;
     if (!blast->is_stopped)
-        blast->signal_at = GW_TIME_NEVER;
+        blast->hail_at = GW_TIME_NEVER;
     gw_blast_tx_wake(ep, blast, now);
     gw_blast_tx_arm(ep, blast);
 }
 
 /* The receiver is not ready: what was sent is lost, and the rendezvous asks again. */
-static void hold(struct gw_blast_tx *blast, gw_time now)
+static void hold(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     if (blast->is_accepted || blast->hold_at != GW_TIME_NEVER)
         return; /* old news */
-    gw_blast_tx_renew(blast);
+    gw_blast_tx_renew(ep, blast);
     blast->is_held = true;
     blast->is_stopped = blast->has_begun = false;
     blast->sender.train_left = 0;
     blast->hold_at = gw_time_add(now, (blast->path.brtt >> HOLD_SHIFT_FIRST) << blast->holds);
     blast->holds += blast->holds < HOLD_SHIFT_MAX;
-    blast->signal_at = blast->report_at = GW_TIME_NEVER;
+    blast->hail_at = blast->report_at = GW_TIME_NEVER;
 }
 
 static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
     take_rtt(blast, pkt, now);
-    if (pkt->signal.marks & GW_SIGNAL_REFUSED && !blast->is_accepted) {
+    if (pkt->hail.marks & GW_HAIL_REFUSED && !blast->is_accepted) {
         gw_blast_tx_fail(ep, blast, now);
         return;
     }
-    if (pkt->signal.marks & GW_SIGNAL_NOT_READY) {
-        hold(blast, now);
+    if (pkt->hail.marks & GW_HAIL_NOT_READY) {
+        hold(ep, blast, now);
     } else if (!blast->is_accepted) {
         /* A copy opened the flow, before which all was dropped. */
         if (pkt->seq == 0 && pkt->sent_at != blast->rendezvous_at && !blast->is_held) {
-            gw_blast_tx_renew(blast);
+            gw_blast_tx_renew(ep, blast);
             blast->is_stopped = false;
         }
         be_accepted(ep, blast, now);
@@ -124,17 +120,17 @@ static void take_echoes(struct gw_blast_tx *blast, const struct gw_pkt *pkt, uin
                         gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
-    const uint16_t entropies[GW_SIGNAL_ECHOES] = {
-        (uint16_t)pkt->signal.word[1],
-        (uint16_t)(pkt->signal.word[1] >> 16),
+    const uint16_t entropies[GW_HAIL_ECHOES] = {
+        (uint16_t)pkt->hail.word[1],
+        (uint16_t)(pkt->hail.word[1] >> 16),
         pkt->index,
-        pkt->signal.number,
+        pkt->hail.number,
     };
     for (uint32_t i = 0; i < count; i++) {
         const struct gw_lb_echo echo = {
             .rtt = gw_time_before(now, pkt->sent_at) ? 0 : now - pkt->sent_at,
             .entropy = entropies[i],
-            .ce = pkt->signal.marks >> i & 1,
+            .ce = pkt->hail.marks >> i & 1,
         };
         transport->lb->on_ack(blast->lb_state, transport->lb_cfg.bytes, &echo, now);
     }
@@ -143,16 +139,16 @@ static void take_echoes(struct gw_blast_tx *blast, const struct gw_pkt *pkt, uin
 static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
-    uint32_t count = pkt->signal.marks >> GW_SIGNAL_ECHOES_SHIFT;
-    if (count > GW_SIGNAL_ECHOES) {
+    uint32_t count = pkt->hail.marks >> GW_HAIL_ECHOES_SHIFT;
+    if (count > GW_HAIL_ECHOES) {
         ep->stats.malformed++;
         return;
     }
     ep->stats.reports_received++;
     be_accepted(ep, blast, now);
     take_echoes(blast, pkt, count, now);
-    blast->received += pkt->signal.word[0];
-    if (!blast->has_begun || pkt->seq >> GW_SIGNAL_ROUND_SHIFT != blast->round)
+    blast->received += pkt->hail.word[0];
+    if (!blast->has_begun || pkt->seq >> GW_HAIL_ROUND_SHIFT != blast->round)
         return;
     uint32_t present = gw_blast_tx_period(ep, blast, now);
     uint32_t period = present - (uint16_t)(present - pkt->seq);
@@ -162,7 +158,7 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
     uint32_t sent = blast->sent[period % GW_BLAST_PERIODS];
     if (sent)
         note_progress(blast, now);
-    take_report(ep, blast, sent, pkt->signal.word[0], now);
+    take_report(ep, blast, sent, pkt->hail.word[0], now);
     if (!blast->is_stopped)
         blast->report_at =
             gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
@@ -172,9 +168,9 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 /* Whether a REQUEST is about places of the message. */
 static bool request_is_sound(const struct gw_blast_tx *blast, const struct gw_pkt *pkt)
 {
-    return pkt->seq % GW_SIGNAL_PLACES == 0 && pkt->seq < blast->total &&
-           (gw_signal_words(pkt) || pkt->signal.marks & GW_SIGNAL_LAST) &&
-           !(gw_signal_words(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
+    return pkt->seq % GW_HAIL_PLACES == 0 && pkt->seq < blast->total &&
+           (gw_hail_words(pkt) || pkt->hail.marks & GW_HAIL_LAST) &&
+           !(gw_hail_words(pkt) & ~gw_bitmap_mask(pkt->seq / 64, blast->total));
 }
 
 /*
@@ -195,29 +191,29 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
         ep->stats.malformed++;
         return;
     }
-    bool begins = blast->is_stopped && pkt->signal.number == blast->round;
+    bool begins = blast->is_stopped && pkt->hail.number == blast->round;
     bool goes_on =
-        !blast->is_stopped && blast->round && pkt->signal.number == (uint16_t)(blast->round - 1);
+        !blast->is_stopped && blast->round && pkt->hail.number == (uint16_t)(blast->round - 1);
     if (!begins && !goes_on)
         return; /* of an earlier round */
     ep->stats.requests_received++;
     be_accepted(ep, blast, now);
     if (begins) {
         take_rtt(blast, pkt, now);
-        if (gw_signal_words(pkt))
+        if (gw_hail_words(pkt))
             note_progress(blast, now);
         suspect_paths(blast, now);
         gw_blast_tx_begin_round(ep, blast, now);
     }
     uint32_t word = pkt->seq / 64;
-    if (!(blast->asked[word / 64] >> (word % 64) & 1)) {
-        blast->asked[word / 64] |= UINT64_C(1) << (word % 64);
-        for (uint64_t mask = gw_signal_words(pkt); mask; mask &= mask - 1)
+    if (!gw_bit_is_set(blast->asked, word)) {
+        gw_bit_set(blast->asked, word);
+        for (uint64_t mask = gw_hail_words(pkt); mask; mask &= mask - 1)
             gw_blast_tx_demand(blast, pkt->seq + (uint32_t)__builtin_ctzll(mask));
     }
-    blast->has_last |= pkt->signal.marks & GW_SIGNAL_LAST;
-    if (is_due(blast)) {
-        blast->signal_at = GW_TIME_NEVER;
+    blast->has_last |= pkt->hail.marks & GW_HAIL_LAST;
+    if (gw_blast_tx_due(blast)) {
+        blast->hail_at = GW_TIME_NEVER;
         gw_blast_tx_wake(ep, blast, now);
     } else if (blast->has_last) {
         gw_blast_tx_stop(ep, blast, now);
@@ -242,13 +238,13 @@ static bool finish_is_sound(const struct gw_blast_tx *blast, uint32_t packets, u
 static void hear_finish(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
-    uint64_t bytes = gw_signal_words(pkt);
+    uint64_t bytes = gw_hail_words(pkt);
     if (!finish_is_sound(blast, pkt->seq, bytes)) {
         ep->stats.malformed++;
         return;
     }
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_CONFIRM,
+                         .op = GW_HAIL_CONFIRM,
                          .peer = blast->peer,
                          .flow = blast->id,
                          .key = blast->key,
@@ -261,14 +257,14 @@ void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const s
                       gw_time now)
 {
     ep->stats.progress++;
-    switch (pkt->signal.op) {
-    case GW_SIGNAL_ACCEPT:
+    switch (pkt->hail.op) {
+    case GW_HAIL_ACCEPT:
         hear_accept(ep, blast, pkt, now);
         break;
-    case GW_SIGNAL_REPORT:
+    case GW_HAIL_REPORT:
         hear_report(ep, blast, pkt, now);
         break;
-    case GW_SIGNAL_REQUEST:
+    case GW_HAIL_REQUEST:
         hear_request(ep, blast, pkt, now);
         break;
     default:
@@ -276,18 +272,18 @@ void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const s
     }
 }
 
-/* A signal has waited for its answer for long enough. */
+/* A hail has waited for its answer for long enough. */
 static void say_again(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
     ep->stats.timeouts++;
     (void)transport->loss->on_timeout(blast->loss_state, transport->loss_cfg.bytes,
-                                      blast->signalled_at, now);
+                                      blast->hailed_at, now);
     refresh_rto(blast);
-    blast->signal_at = GW_TIME_NEVER;
+    blast->hail_at = GW_TIME_NEVER;
     if (!blast->is_accepted)
         gw_blast_tx_announce(ep, blast, now);
-    if (!is_due(blast))
+    if (!gw_blast_tx_due(blast))
         gw_blast_tx_stop(ep, blast, now);
 }
 
@@ -315,7 +311,7 @@ void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_ti
         blast->hold_at = GW_TIME_NEVER;
         gw_blast_tx_announce(ep, blast, now);
     }
-    if (blast->signal_at != GW_TIME_NEVER && !gw_time_before(now, blast->signal_at))
+    if (blast->hail_at != GW_TIME_NEVER && !gw_time_before(now, blast->hail_at))
         say_again(ep, blast, now);
     if (blast->report_at != GW_TIME_NEVER && !gw_time_before(now, blast->report_at))
         miss_reports(ep, blast, now);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/bits.h"
 #include "base/error.h"
 #include "core/host/announce.h"
 #include "core/host/blast.h"
@@ -51,6 +52,9 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
         arena, (size_t)cfg->tx_flows_max * records_per_flow(cfg) * sizeof(struct gw_tx_record));
     uint64_t *bits = gw_arena_take(arena, (size_t)cfg->rx_flows_max * cfg->span_max / 8);
     ep->rx_memory = gw_arena_take(arena, cfg->rx_flows_max * sizeof(*ep->rx_memory));
+    uint32_t past_sets =
+        cfg->expect_max ? gw_past_flows_sets(cfg->rx_flows_max + cfg->blasts_max) : 0;
+    void *past = gw_arena_take(arena, gw_past_flows_size(past_sets));
     gw_blast_carve(ep, cfg, arena);
     if (!arena->base)
         return;
@@ -59,6 +63,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
     gw_map_init(&ep->rx_map, map, cfg->rx_flows_max);
     gw_map_init(&ep->app_map, app_map, cfg->apps_max);
     gw_map_init(&ep->announcer_map, announcer_map, cfg->announcers_max);
+    gw_past_flows_init(&ep->past_flows, past, past_sets);
     memset(ep->apps, 0, cfg->apps_max * sizeof(*ep->apps));
     memset(ep->egress, 0, cfg->port_count * sizeof(*ep->egress));
     memset(ep->tx_flows, 0, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -176,7 +181,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
             case GW_PKT_NOTICE:
                 gw_announce_input(ep, pkt, now);
                 continue;
-            case GW_PKT_SIGNAL:
+            case GW_PKT_HAIL:
                 gw_blast_input(ep, pkt, now);
                 continue;
             default:
@@ -320,7 +325,7 @@ int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expe
         ep->expectations[i] = *expect;
         ep->expect_end = ep->expect_end > i ? ep->expect_end : i + 1;
         if (expect->arrived)
-            memset(expect->arrived, 0, ((size_t)expect->packets_max + 63) / 64 * 8);
+            memset(expect->arrived, 0, gw_bit_words(expect->packets_max) * sizeof(uint64_t));
         return GW_OK;
     }
     return GW_ERR_NO_ROOM;

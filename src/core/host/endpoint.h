@@ -17,6 +17,7 @@
 #include "core/grant/grant.h"
 #include "core/node.h"
 #include "core/notice.h"
+#include "core/quant/importance.h"
 #include "core/host/transport.h"
 
 enum {
@@ -76,6 +77,8 @@ struct gw_send {
     const uint64_t *important; /* NULL, or a bit for each packet, unchanged until the flow ended:
                                   which leave as ECT(0), and the others as Not-ECT, whatever
                                   is_unimportant says */
+    struct gw_importance_terms importance; /* of a blast with payload, without `important`: how that
+                                              is found for each packet shortly before it leaves */
     const uint16_t *notes; /* of a blast: NULL, or a number for each packet that travels with it */
     bool important_first;  /* of a blast: the important ones before the others; else all in an
                               order drawn anew for each message */
@@ -139,7 +142,7 @@ struct gw_endpoint_stats {
     uint64_t nacks_sent, nacks_received;
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
-    uint64_t timeouts;        /* packets given up by loss detection for their age; signals of a
+    uint64_t timeouts;        /* packets given up by loss detection for their age; hails of a
                                  blast that were repeated */
     uint64_t overtaken;       /* packets given up since later ones had arrived */
     uint64_t probes;          /* sent to find out whether others are lost */
@@ -152,7 +155,7 @@ struct gw_endpoint_stats {
     uint64_t malformed;       /* fields that contradict each other */
     uint64_t pool_empty;      /* no packet or buffer to send with: tried again later */
     /* Blasts; see blast.h. */
-    uint64_t signals_sent, signals_received;
+    uint64_t hails_sent, hails_received;
     uint64_t reports_received;
     uint64_t requests_sent, requests_received; /* of 64 places each, at most */
     uint64_t early;                            /* data whose rendezvous has not come: dropped */

@@ -8,11 +8,13 @@
 #ifndef GW_CORE_ENDPOINT_IMPL_H
 #define GW_CORE_ENDPOINT_IMPL_H
 
+#include "base/bits.h"
 #include "base/heap.h"
 #include "base/index_queue.h"
 #include "base/map.h"
 #include "base/pacer.h"
 #include "core/host/app.h"
+#include "core/host/past_flows.h"
 #include "core/pause.h"
 
 enum {
@@ -60,7 +62,7 @@ struct gw_endpoint {
     uint32_t blast_rx_free;   /* chain through list_next */
     uint32_t blast_done_head; /* done and failed ones, oldest first */
     uint32_t blast_done_tail;
-    gw_time blast_lag;     /* how far data came behind signals lately, at the worst */
+    gw_time blast_lag;     /* how far data came behind hails lately, at the worst */
     struct gw_heap timers; /* ids: tx flows, rx flows, apps, ports, credit, announcers, blasts:
                               sent, received */
     struct gw_prng prng;
@@ -76,6 +78,7 @@ struct gw_endpoint {
     struct gw_pacer credit_pacer;      /* while granting */
     bool is_granting;               /* the time of the last credit is not over, or somebody waits */
     struct gw_expect *expectations; /* data NULL: free */
+    struct gw_past_flows past_flows;
     uint32_t expect_end; /* of these: all from here on are free. Few are in use where many are room
                             for others, and every unknown flow is looked for among them */
     struct gw_endpoint_cfg cfg;
@@ -172,7 +175,7 @@ static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct g
 /* What a packet travels with whose sender knows which are important (struct gw_send). */
 static inline uint8_t gw_ecn_by_importance(const uint64_t *important, uint32_t place)
 {
-    return important[place / 64] >> (place % 64) & 1 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
+    return gw_bit_is_set(important, place) ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
 }
 
 /* egress.c, besides egress.h */

@@ -4,8 +4,9 @@
  *
  * Any data packet that can be stored opens a flow, since each carries all that is needed. A flow
  * that is done stays as long as its place is not needed, to answer duplicates; one that failed, to
- * leave its packets unanswered. Payload for which no memory is posted is dropped with a NACK that
- * says so; nothing is remembered of it.
+ * leave its packets unanswered. After that past_flows.h knows it, so that it does not open again.
+ * Payload for which no memory is posted is dropped with a NACK that says so; nothing is remembered
+ * of it.
  *
  * On credit a trimmed packet opens a flow as well, since it is to be granted again.
  */
@@ -13,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/host/credit.h"
@@ -25,7 +27,7 @@ static uint64_t rx_key(uint32_t peer, uint32_t flow)
 static bool bit_test(const struct gw_endpoint *ep, const struct gw_rx_flow *flow, uint32_t seq)
 {
     uint32_t at = seq & ep->span_mask;
-    return flow->bits[at / 64] >> (at % 64) & 1;
+    return gw_bit_is_set(flow->bits, at);
 }
 
 static void bit_flip(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t seq)
@@ -112,6 +114,8 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
 /* The flow ends; it answers packets as `state` says until another flow needs its place. */
 static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_rx_state state)
 {
+    if (gw_rx_memory_of(ep, flow)->data)
+        gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow, flow->heard_at);
     uint32_t index = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, gw_rx_timer(ep, flow), GW_TIME_NEVER);
     gw_credit_leave(ep, flow);
@@ -164,7 +168,7 @@ static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct 
         return false;
     memcpy(own->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
     if (own->arrived_bits)
-        own->arrived_bits[pkt->seq / 64] |= UINT64_C(1) << (pkt->seq % 64);
+        gw_bit_set(own->arrived_bits, pkt->seq);
     return true;
 }
 
@@ -249,6 +253,10 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
         ep->stats.malformed++;
     } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED && !(pkt->q.flags & GW_PKT_ON_CREDIT)) {
         nack_unknown(ep, pkt, 0);
+        return NULL;
+    } else if (!flow && gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now)) {
+        ep->stats.stray++;
+        nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
     } else if (!flow && !is_expected(ep, pkt)) {
         ep->stats.refused++;

@@ -17,9 +17,9 @@
 #include "core/quant/number.h"
 
 const char *const gw_importance_rule_names[GW_IMPORTANCE_RULES] = {
+    [GW_IMPORTANCE_ALL] = "all",
     [GW_IMPORTANCE_MEDIAN_OF_MEANS] = "median-of-means",
     [GW_IMPORTANCE_MEDIAN_OF_VALUES] = "median-of-values",
-    [GW_IMPORTANCE_ALL] = "all",
     [GW_IMPORTANCE_NONE] = "none",
 };
 
@@ -100,25 +100,27 @@ static bool is_above(int64_t threshold, int64_t key)
     return key > threshold || key >= GW_F64_INFINITY;
 }
 
+static bool has_threshold(enum gw_importance_rule rule)
+{
+    return rule == GW_IMPORTANCE_MEDIAN_OF_MEANS || rule == GW_IMPORTANCE_MEDIAN_OF_VALUES;
+}
+
 static bool has_magnitude(enum gw_dtype type)
 {
     return type < GW_DTYPE_MAGNITUDES;
-}
-
-static int64_t key_of_sum(gw_real sum, uint32_t count)
-{
-    return gw_importance_key(count ? sum / count : gw_f64_of_bits((uint64_t)GW_F64_INFINITY));
 }
 
 /* The mean of the values that are whole in the fragment; if none is, it is important. */
 static int64_t key_of_fragment(const struct gw_importance *importance, const unsigned char *from,
                                uint64_t offset, uint32_t size)
 {
-    uint32_t value_size = gw_dtype_size(importance->type);
+    const struct gw_importance_terms *terms = &importance->terms;
+    uint32_t value_size = gw_dtype_size(terms->type);
     uint32_t behind = (uint32_t)(offset % value_size), skip = behind ? value_size - behind : 0;
     uint32_t count = size > skip ? (size - skip) / value_size : 0;
-    gw_real sum = count ? importance->kernels->sum_abs[importance->type](from + skip, count) : 0;
-    return key_of_sum(sum, count);
+    if (!count)
+        return INT64_MAX;
+    return gw_importance_key(terms->kernels->sum_abs[terms->type](from + skip, count) / count);
 }
 
 static uint64_t fragments_of(uint64_t size, uint32_t fragment_size)
@@ -150,10 +152,11 @@ static int64_t median_of_means(const struct gw_importance *importance,
     return sample_median(&sample);
 }
 
-static int64_t median_of_values(const struct gw_importance_tensor *tensor, uint64_t seed)
+static int64_t median_of_values(const struct gw_importance_terms *terms,
+                                const struct gw_importance_tensor *tensor, uint64_t seed)
 {
     struct sample sample;
-    uint32_t value_size = gw_dtype_size(tensor->type);
+    uint32_t value_size = gw_dtype_size(terms->type);
     uint64_t values = tensor->size / value_size;
     if (!values)
         return INT64_MIN;
@@ -161,36 +164,26 @@ static int64_t median_of_values(const struct gw_importance_tensor *tensor, uint6
     for (uint32_t i = 0; i < sample.count; i++) {
         const unsigned char *value =
             (const unsigned char *)tensor->values + sample_position(&sample, i) * value_size;
-        sample.keys[i] = gw_importance_key(tensor->kernels->sum_abs[tensor->type](value, 1));
+        sample.keys[i] = gw_importance_key(terms->kernels->sum_abs[terms->type](value, 1));
     }
     return sample_median(&sample);
 }
 
 void gw_importance_init(struct gw_importance *importance, const struct gw_importance_tensor *tensor,
-                        enum gw_importance_rule rule, uint64_t seed)
+                        const struct gw_importance_terms *terms, uint64_t seed)
 {
     GW_ASSERT(tensor->size >= 1 && tensor->size < SIZE_END);
     GW_ASSERT(tensor->fragment_size >= 1);
-    GW_ASSERT(rule < GW_IMPORTANCE_RULES);
-    *importance = (struct gw_importance){
-        .rule = rule,
-        .type = tensor->type,
-        .kernels = tensor->kernels,
-        .fragment_size = tensor->fragment_size,
-    };
-    if (!has_magnitude(tensor->type) && rule != GW_IMPORTANCE_NONE)
-        importance->rule = GW_IMPORTANCE_ALL;
-    else if (rule == GW_IMPORTANCE_MEDIAN_OF_MEANS)
+    GW_ASSERT(terms->rule < GW_IMPORTANCE_RULES);
+    *importance = (struct gw_importance){.terms = *terms, .fragment_size = tensor->fragment_size};
+    if (!has_threshold(terms->rule))
+        return;
+    if (!has_magnitude(terms->type))
+        importance->terms.rule = GW_IMPORTANCE_ALL;
+    else if (terms->rule == GW_IMPORTANCE_MEDIAN_OF_MEANS)
         importance->threshold = median_of_means(importance, tensor, seed);
-    else if (rule == GW_IMPORTANCE_MEDIAN_OF_VALUES)
-        importance->threshold = median_of_values(tensor, seed);
-}
-
-void gw_importance_init_mask(struct gw_importance *importance, const uint64_t *mask,
-                             uint32_t fragment_size)
-{
-    GW_ASSERT(fragment_size >= 1);
-    *importance = (struct gw_importance){.mask = mask, .fragment_size = fragment_size};
+    else
+        importance->threshold = median_of_values(terms, tensor, seed);
 }
 
 /* The natural logarithm of 1 + x, both in units of 2^-32, for x up to 2: twice the area tangent of
@@ -229,7 +222,7 @@ static int64_t drawn_threshold(const struct gw_importance *importance,
                                const struct gw_importance_drawn *drawn, uint64_t seed)
 {
     struct sample sample;
-    bool of_means = importance->rule == GW_IMPORTANCE_MEDIAN_OF_MEANS;
+    bool of_means = importance->terms.rule == GW_IMPORTANCE_MEDIAN_OF_MEANS;
     uint64_t values = (uint64_t)drawn->count * drawn->fragment_values;
     if (of_means && drawn->count == 1)
         return INT64_MIN;
@@ -265,13 +258,13 @@ void gw_importance_init_drawn(struct gw_importance *importance,
     uint64_t which = (uint64_t)drawn->tensor << 32 | drawn->iteration;
     struct gw_prng prng = gw_prng_derive(drawn->seed, which);
     *importance = (struct gw_importance){
-        .rule = rule,
+        .terms = {.rule = rule},
         .fragment_size = fragment_size,
         .stream = gw_prng_next(&prng),
         .centre_q16 = variance < one_q32 ? (int64_t)((one_q32 - variance) >> 17) : 0,
         .deviation_q16 = gw_sqrt(variance + spread * spread),
     };
-    if (rule == GW_IMPORTANCE_MEDIAN_OF_MEANS || rule == GW_IMPORTANCE_MEDIAN_OF_VALUES)
+    if (has_threshold(rule))
         importance->threshold = drawn_threshold(importance, drawn, gw_prng_next(&prng));
 }
 
@@ -280,29 +273,11 @@ bool gw_importance_is(const struct gw_importance *importance, const void *from, 
 {
     uint64_t index = offset / importance->fragment_size;
     GW_ASSERT(index * importance->fragment_size == offset);
-    if (importance->mask)
-        return importance->mask[index / MASK_BITS] >> (index % MASK_BITS) & 1;
-    if (importance->rule == GW_IMPORTANCE_ALL || importance->rule == GW_IMPORTANCE_NONE)
-        return importance->rule == GW_IMPORTANCE_ALL;
-    int64_t key = importance->kernels ? key_of_fragment(importance, from, offset, size)
-                                      : drawn_key(importance, index);
+    if (!has_threshold(importance->terms.rule))
+        return importance->terms.rule == GW_IMPORTANCE_ALL;
+    int64_t key = importance->terms.kernels ? key_of_fragment(importance, from, offset, size)
+                                            : drawn_key(importance, index);
     return is_above(importance->threshold, key);
-}
-
-bool gw_importance_copy(const struct gw_importance *importance, void *to, const void *from,
-                        uint64_t offset, uint32_t size)
-{
-    bool important = gw_importance_is(importance, from, offset, size);
-    memcpy(to, from, size);
-    return important;
-}
-
-bool gw_importance_of_sum(const struct gw_importance *importance, gw_real sum, uint32_t count)
-{
-    GW_ASSERT(!importance->mask);
-    if (importance->rule == GW_IMPORTANCE_ALL || importance->rule == GW_IMPORTANCE_NONE)
-        return importance->rule == GW_IMPORTANCE_ALL;
-    return is_above(importance->threshold, key_of_sum(sum, count));
 }
 
 /* Of `count` bits; all are 0 at first. */

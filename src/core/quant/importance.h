@@ -4,9 +4,9 @@
  *
  * A fragment is as important as the mean |g| of its values; it counts as important if that is more
  * than a threshold of the tensor. The threshold is the median of a sample, which is taken before
- * the first fragment leaves, and a fragment is looked at when it is copied: values far beyond the
- * caches are read once. Everything is decided by integer comparisons, means are added in a fixed
- * order, and samples come from a seed; so every machine decides the same.
+ * the first fragment leaves, and a fragment is looked at shortly before it is copied: values far
+ * beyond the caches are read once. Everything is decided by integer comparisons, means are added in
+ * a fixed order, and samples come from a seed; so every machine decides the same.
  *
  * Code outside this folder keeps a struct gw_importance, and computes with nothing in it.
  */
@@ -19,17 +19,17 @@
 #include "core/quant/kernels.h"
 
 enum gw_importance_rule {
+    GW_IMPORTANCE_ALL,
     /* Mean |g| above the median of sampled fragments' means: about half of all fragments. */
     GW_IMPORTANCE_MEDIAN_OF_MEANS,
     /* Above the median of sampled |g|, the paper's rule. Few values are much larger than the
      * others, so means are mostly above the median, and most fragments important. */
     GW_IMPORTANCE_MEDIAN_OF_VALUES,
-    GW_IMPORTANCE_ALL,
     GW_IMPORTANCE_NONE,
     GW_IMPORTANCE_RULES
 };
 
-/* For options and scenarios: "median-of-means", "median-of-values", "all", "none". */
+/* For options and scenarios: "all", "median-of-means", "median-of-values", "none". */
 extern const char *const gw_importance_rule_names[GW_IMPORTANCE_RULES];
 
 enum {
@@ -42,13 +42,18 @@ enum {
     GW_IMPORTANCE_SAMPLE_ONE_IN = 1000,
 };
 
+/* How to decide. */
+struct gw_importance_terms {
+    enum gw_importance_rule rule;
+    enum gw_dtype type; /* int64 and uint8 have no magnitude: all fragments are important */
+    const struct gw_kernels *kernels; /* not NULL, if the rule has a threshold */
+};
+
 /* A tensor on its way: what a sender's fragments are cut from. */
 struct gw_importance_tensor {
-    const struct gw_kernels *kernels;
     const void *values;     /* any alignment */
     uint64_t size;          /* bytes, at least 1 */
     uint32_t fragment_size; /* bytes; the last fragment has what is left */
-    enum gw_dtype type;     /* int64 and uint8 have no magnitude: all fragments are important */
 };
 
 /* A tensor without values, for simulation: |g| is log-normal, nearly. The natural logarithm of a
@@ -63,13 +68,10 @@ struct gw_importance_drawn {
                                  values that are all alike; at most 4.0 */
 };
 
-/* Plain data: a sender may hold a copy or a pointer. */
+/* Plain data. */
 struct gw_importance {
-    enum gw_importance_rule rule;
-    enum gw_dtype type;
+    struct gw_importance_terms terms; /* without kernels: fragments are drawn */
     int64_t threshold;                /* a fragment is important whose key is greater */
-    const struct gw_kernels *kernels; /* NULL: fragments are drawn, or in the mask */
-    const uint64_t *mask;             /* decided in advance, bit i % 64 of word i / 64; or NULL */
     uint32_t fragment_size;
     /* Of drawn fragments: the stream, and mean and deviation of the logarithm of their means. */
     uint64_t stream;
@@ -79,31 +81,19 @@ struct gw_importance {
 
 /* Takes the sample. `seed` selects it; the same for every call that must decide alike. */
 void gw_importance_init(struct gw_importance *importance, const struct gw_importance_tensor *tensor,
-                        enum gw_importance_rule rule, uint64_t seed);
+                        const struct gw_importance_terms *terms, uint64_t seed);
 
 /* Fragments are of `fragment_size` bytes on the way, and there is nothing to copy. */
 void gw_importance_init_drawn(struct gw_importance *importance,
                               const struct gw_importance_drawn *drawn, enum gw_importance_rule rule,
                               uint32_t fragment_size);
 
-/* `mask` was decided in advance, and stays where it is while `importance` is in use. */
-void gw_importance_init_mask(struct gw_importance *importance, const uint64_t *mask,
-                             uint32_t fragment_size);
-
 /*
  * Is the fragment of `size` bytes at `offset` important, which is a multiple of the fragment size?
- * `from` is where the fragment lies; not looked at when there is a mask, or fragments are drawn.
+ * `from` is where the fragment lies; not looked at when fragments are drawn.
  */
 bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t offset,
                       uint32_t size);
-
-/* The same, and copies the fragment; they do not overlap. */
-bool gw_importance_copy(const struct gw_importance *importance, void *to, const void *from,
-                        uint64_t offset, uint32_t size);
-
-/* Is a fragment important, given the sum (gw_kernels::sum_abs) of its `count` values? For who
- * quantises it; rules only, no mask. */
-bool gw_importance_of_sum(const struct gw_importance *importance, gw_real sum, uint32_t count);
 
 /* Decides all fragments of a tensor in advance. Returns how many are important. `mask` has a bit
  * per fragment; the rest of the last word is 0. */

@@ -109,21 +109,6 @@ GW_LOOP_INLINE void add_f16(struct sums_f32 *sums, const unsigned char *x)
     add_f32(sums, (const unsigned char *)floats);
 }
 
-#else
-
-/* As gw_f16_load_finite() has them; infinity and NaN become one of both. */
-GW_LOOP_INLINE void add_f16(struct sums_f32 *sums, const unsigned char *x)
-{
-    uint32_t bits[LANES];
-    for (size_t i = 0; i < LANES; i++) {
-        int32_t half = gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX;
-        uint32_t infinite = gw_mask(half > GW_F16_INFINITY - 1) & GW_F32_INFINITY;
-        uint32_t wide = (uint32_t)half << (GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
-        bits[i] = gw_f32_bits(gw_f32_of_bits(wide) * 0x1p112f) | infinite;
-    }
-    add_f32(sums, (const unsigned char *)bits);
-}
-
 #endif
 
 GW_LOOP_INLINE void add_i32(struct sums_f32 *sums, const unsigned char *x)
@@ -154,10 +139,61 @@ GW_LOOP static gw_real sum_abs_f32(const void *x, uint32_t count)
     return sum_abs(x, count, add_f32, sizeof(float));
 }
 
+#if defined(GW_LOOP_F16C)
+
 GW_LOOP static gw_real sum_abs_f16(const void *x, uint32_t count)
 {
     return sum_abs(x, count, add_f16, sizeof(uint16_t));
 }
+
+#else
+
+/*
+ * A float16's bits in the places that they have in a float32 are the number times 2^-112, be it
+ * denormal or not. The sums of such numbers have the bits of the others' but for the exponent:
+ * those of denormal ones are exact both ways. So they are scaled once, in the end. What was
+ * infinite or NaN is remembered apart: adding this to a magnitude sets the upper bit of those
+ * alone.
+ */
+#define F16_TO_SIGN (UINT16_C(0x8000) - GW_F16_INFINITY)
+
+struct sums_f16 {
+    struct sums_f32 sums;
+    uint16_t infinite[LANES]; /* the upper bit: something in this lane was */
+};
+
+GW_LOOP_INLINE void add_f16(struct sums_f16 *all, const unsigned char *x)
+{
+    uint32_t wide[LANES];
+    for (size_t i = 0; i < LANES; i++) {
+        uint16_t half = gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX;
+        all->infinite[i] |= (uint16_t)(half + F16_TO_SIGN);
+        wide[i] = (uint32_t)half << (GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
+    }
+    add_f32(&all->sums, (const unsigned char *)wide);
+}
+
+GW_LOOP static gw_real sum_abs_f16(const void *x, uint32_t count)
+{
+    struct sums_f16 all = {.infinite = {0}};
+    const unsigned char *from = x;
+    unsigned char last[LANES * sizeof(uint16_t)] = {0};
+    uint16_t infinite = 0;
+    size_t first = 0;
+    for (; first + LANES <= count; first += LANES)
+        add_f16(&all, from + sizeof(uint16_t) * first);
+    if (first < count) {
+        memcpy(last, from + sizeof(uint16_t) * first, sizeof(uint16_t) * (count - first));
+        add_f16(&all, last);
+    }
+    for (size_t i = 0; i < LANES; i++)
+        infinite |= all.infinite[i];
+    if (infinite > INT16_MAX)
+        return gw_f32_of_bits(GW_F32_INFINITY);
+    return total_f32(&all.sums) * 0x1p112;
+}
+
+#endif
 
 GW_LOOP static gw_real sum_abs_bf16(const void *x, uint32_t count)
 {

@@ -17,11 +17,6 @@ struct fragments {
                          values alone, and nobody asks */
 };
 
-static uint32_t words_of(uint32_t bits)
-{
-    return bits / 64 + (bits % 64 != 0);
-}
-
 static uint32_t packets_of(const struct gw_coll_run_cfg *cfg)
 {
     return cfg->segment / cfg->mtu;
@@ -34,7 +29,7 @@ static size_t place_of(const struct gw_coll_run *run, const struct gw_coll_place
 
 static uint64_t *arrived_of(const struct gw_coll_run *run, const struct gw_coll_place *place)
 {
-    return run->parts.arrived + place_of(run, place) * words_of(run->parts.packets);
+    return run->parts.arrived + place_of(run, place) * gw_bit_words(run->parts.packets);
 }
 
 static uint16_t *notes_of(const struct gw_coll_run *run, const struct gw_coll_place *place)
@@ -50,12 +45,12 @@ void gw_coll_parts_carve(struct gw_coll_run *run, const struct gw_coll_run_cfg *
         return;
     const struct gw_coll_run_cfg agreement = gw_coll_agreement_cfg(cfg);
     uint32_t packets = cfg->kernels ? packets_of(cfg) : 0;
-    size_t words = words_of(packets);
+    size_t words = gw_bit_words(packets);
     parts->packets = packets;
     parts->arrived = gw_arena_take(arena, places * words * sizeof(*parts->arrived));
     parts->notes = gw_arena_take(arena, (size_t)places * packets * sizeof(*parts->notes));
-    parts->important =
-        gw_arena_take(arena, cfg->flows * words_of(packets_of(cfg)) * sizeof(*parts->important));
+    parts->important = gw_arena_take(arena, cfg->flows * gw_bit_words(packets_of(cfg)) *
+                                                sizeof(*parts->important));
     parts->ones = gw_arena_take(arena, packets * sizeof(*parts->ones));
     parts->agreement = gw_arena_take(arena, gw_coll_run_size(&agreement));
 }
@@ -123,7 +118,7 @@ void gw_coll_parts_begin(struct gw_coll_run *run)
         return;
     uint64_t fragments = gw_coll_call_fragments(&run->call, world);
     bool has_own = run->call.coll->kind == GW_COLL_ALLREDUCE;
-    memset(terms->arrived, 0, (fragments + 63) / 64 * sizeof(*terms->arrived));
+    memset(terms->arrived, 0, gw_bit_words(fragments) * sizeof(*terms->arrived));
     for (uint64_t i = 0; i < fragments; i++) {
         bool is_there = has_from_start(run, i);
         if (is_there)
@@ -171,8 +166,8 @@ static const uint64_t *importance_of(struct gw_coll_run *run, uint32_t slot,
     if (first == UINT64_MAX)
         return NULL;
     uint32_t packets = (message->bytes + run->cfg.mtu - 1) / run->cfg.mtu;
-    uint64_t *bits = run->parts.important + (size_t)slot * words_of(packets_of(&run->cfg));
-    memset(bits, 0, words_of(packets) * sizeof(*bits));
+    uint64_t *bits = run->parts.important + (size_t)slot * gw_bit_words(packets_of(&run->cfg));
+    memset(bits, 0, gw_bit_words(packets) * sizeof(*bits));
     for (uint32_t i = 0; i < packets; i++)
         if (gw_bit_is_set(all, first + i))
             gw_bit_set(bits, i);
@@ -188,6 +183,11 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
     send->bound = is_copy(message) ? bound_of_copies(run) : bound_of_adds(run);
     send->important_first = terms->important_first;
     send->important = importance_of(run, slot, message);
+    send->importance = (struct gw_importance_terms){
+        .rule = (enum gw_importance_rule)terms->importance,
+        .type = run->call.tensor.type,
+        .kernels = run->cfg.kernels,
+    };
     if (!run->cfg.kernels)
         return;
     if (place)

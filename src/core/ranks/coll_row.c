@@ -1,6 +1,8 @@
 /* The messages of a call, in their order; see coll_row.h. */
 #include "core/ranks/coll_row.h"
 
+#include "base/bits.h"
+
 enum {
     WORDS = GW_COLL_LATER_MAX / 64,
 };
@@ -129,7 +131,7 @@ bool gw_coll_lane_find(const struct gw_coll_row *row, const struct gw_coll_lane 
 void gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane, uint32_t place)
 {
     struct gw_coll_message message;
-    lane->later[place / 64] |= UINT64_C(1) << (place % 64);
+    gw_bit_set(lane->later, place);
     while (lane->later[0] & 1 && gw_coll_lane_next(row, lane, &message)) {
         lane->next.segment++;
         for (uint32_t w = 0; w < WORDS; w++)

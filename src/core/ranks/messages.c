@@ -206,9 +206,24 @@ static void start(struct gw_messages *messages, struct move *move, gw_time now)
     move->has_begun = false;
 }
 
+/* Whether a receive waits for the same message. */
+static bool is_awaited(const struct gw_messages *messages, const struct gw_message *message)
+{
+    for (uint32_t i = 0; messages->waiting + messages->running && i < messages->limit; i++) {
+        const struct move *move = &messages->moves[i];
+        bool is_under_way = move->state == MOVE_WAITS || move->state == MOVE_RUNS;
+        if (is_under_way && move->message.is_receive && move->message.rank == message->rank &&
+            move->message.tag == message->tag)
+            return true;
+    }
+    return false;
+}
+
 int gw_messages_start(struct gw_messages *messages, const struct gw_message *message, gw_time now)
 {
     uint32_t i = 0;
+    if (message->is_receive && is_awaited(messages, message))
+        return GW_ERR_INVALID;
     while (i < messages->limit && messages->moves[i].state != MOVE_FREE)
         i++;
     if (i == messages->limit)

@@ -38,7 +38,8 @@ struct gw_messages *gw_messages_init(void *memory, uint32_t limit, struct gw_mes
 void gw_messages_set_parts(struct gw_messages *messages, const struct gw_transport *transport,
                            uint32_t fragment);
 
-/* Returns 0 or GW_ERR_NO_ROOM. */
+/* Returns 0, GW_ERR_NO_ROOM, or GW_ERR_INVALID: another receive of the rank and tag is under way.
+ */
 int gw_messages_start(struct gw_messages *messages, const struct gw_message *message, gw_time now);
 
 /* Takes an event of the endpoint; false: it is not about a message under way here, or says that one

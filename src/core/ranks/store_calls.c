@@ -72,7 +72,7 @@ static void has_all(const struct gw_store *store, struct gw_store_work *call)
 {
     const struct gw_value_shape *shape = &call->call.shape;
     uint64_t fragments = gw_value_fragments(shape, gw_store_fragment(store, shape->type));
-    memset(call->call.parts->arrived, 0, (fragments + 63) / 64 * sizeof(uint64_t));
+    memset(call->call.parts->arrived, 0, gw_bit_words(fragments) * sizeof(uint64_t));
     for (uint64_t i = 0; i < fragments; i++)
         gw_bit_set(call->call.parts->arrived, i);
 }
@@ -176,6 +176,11 @@ static void send_data(struct gw_store *store, struct gw_store_work *call, gw_tim
         send.transport = store->cfg.parts_transport;
         send.bound = parts->bound;
         send.important = parts->important;
+        send.importance = (struct gw_importance_terms){
+            .rule = (enum gw_importance_rule)parts->importance,
+            .type = call->call.shape.type,
+            .kernels = store->cfg.kernels,
+        };
         send.important_first = parts->important_first;
     }
     if (gw_mesh_send_part(store->cfg.mesh, call->rank, &send, &call->flow, now) == GW_OK)

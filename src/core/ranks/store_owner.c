@@ -49,7 +49,7 @@ static struct staging staging_of(const struct gw_store *store, const struct gw_s
     uint64_t fragments =
         gw_value_fragments(&task->shape, gw_store_fragment(store, task->shape.type));
     struct staging staging = {.bits_at = (bytes + 7) / 8 * 8};
-    staging.counts_at = staging.bits_at + (fragments + 63) / 64 * 8;
+    staging.counts_at = staging.bits_at + gw_bit_words(fragments) * sizeof(uint64_t);
     staging.bytes = staging.counts_at + (task->is_pull ? fragments * sizeof(uint16_t) : 0);
     return staging;
 }

@@ -13,8 +13,11 @@ enum {
     WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
 };
 
-#define RTO_TEXT        "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
-#define SIGNAL_RTO_TEXT "2"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
+/* Of a packet, header and check sum, as the kernel's shapers count it. */
+#define ETHERNET_BYTES 18
+
+#define RTO_TEXT      "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
+#define HAIL_RTO_TEXT "2"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
 
 /* A train leaves at once but arrives over its time on the link, so at the end of a period up to one
  * counts as sent alone. With eight in a period that is no loss of a half, at which rates fall. */
@@ -51,7 +54,7 @@ int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, c
 {
     int code = gw_overlay_transport("dlcp", lb, false, transport, error);
     if (code == GW_OK)
-        set_rto(transport, SIGNAL_RTO_TEXT);
+        set_rto(transport, HAIL_RTO_TEXT);
     return code;
 }
 
@@ -93,6 +96,12 @@ uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)
     if (fits < 1)
         return 1;
     return fits < GW_DATAPATH_TRAIN_MAX ? fits : GW_DATAPATH_TRAIN_MAX;
+}
+
+uint64_t gw_overlay_port_bps(const struct gw_overlay_links *links)
+{
+    uint64_t packet = links->hdr + links->mtu;
+    return links->rate_bps * packet / (packet + ETHERNET_BYTES);
 }
 
 int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **endpoint)

@@ -17,14 +17,6 @@
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)  /* a switch forgets a job whose server is silent */
 
 /*
- * After so long without a result the server does without stragglers, in calls with a bound. It is
- * twice the time after which a worker sends again: who waits for the processor, or has lost a
- * packet, is no straggler. With 2 ms, on two busy cores, sums of 4 MB with a bound of 10 % took ten
- * times as long as exact ones, since what is taken out of switches comes one by one.
- */
-#define GW_OVERLAY_PATIENCE (40 * GW_MS)
-
-/*
  * What the two hosts of a path add to its round trip: an answer waits for others for up to so long,
  * and processes take their turns.
  */
@@ -80,7 +72,7 @@ int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
                          struct gw_transport *transport, char *error);
 
 /*
- * The same for calls that may lose a part, which are blasts. Their signals are answered at once, so
+ * The same for calls that may lose a part, which are blasts. Their hails are answered at once, so
  * they are sent again soon: a needless copy costs one small packet, a late one a call.
  */
 int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error);
@@ -91,6 +83,13 @@ gw_time gw_overlay_report_every(const struct gw_overlay_links *links);
 
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
+
+/*
+ * What a rank lets leave by its port, in bits of our packets, or 0: no limit is known. All that it
+ * sends shares one link: blasts that are sent at the same time, each at line rate, would fill the
+ * queues behind its socket, in which signals cannot overtake.
+ */
+uint64_t gw_overlay_port_bps(const struct gw_overlay_links *links);
 
 /*
  * Makes the endpoint of a role. What all have in common is filled into `cfg`: port, span,

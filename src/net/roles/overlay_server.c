@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "wire/wire.h"
+#include "core/aggregation/patience.h"
 #include "core/quant/scale.h"
 
 enum {
@@ -139,7 +140,8 @@ static int make_server(struct gw_overlay_server *own, struct served *served, enu
         .raw_max = RAW_ROWS,
         .retry = GW_OVERLAY_RETRY,
         .quiet = GW_OVERLAY_QUIET,
-        .patience = GW_OVERLAY_PATIENCE,
+        .patience = gw_patience_least(GW_OVERLAY_TIMEOUT),
+        .patience_max = gw_patience_most(GW_OVERLAY_TIMEOUT),
         .scale_exponent = GW_SCALE_EXPONENT,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

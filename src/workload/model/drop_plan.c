@@ -25,7 +25,7 @@
 
 #include "base/error.h"
 #include "topo/memory.h"
-#include "workload/model/queue_bursts.h"
+#include "workload/model/queue_completion.h"
 
 enum {
     GRID_MAX = 1024, /* steps of the buffer */
@@ -34,15 +34,16 @@ enum {
     QUEUES = GW_DROP_QUEUES_MAX,
 };
 
+#define ROUGH 0.1 /* part of the density of packets: losses are off by a fifth of that */
+
 /* An optimisation on its way. Positions count steps of the grid. */
 struct search {
     const struct gw_drop_port *port;
-    uint64_t unit;            /* bytes of a step */
-    double step;              /* the same in packets */
-    uint32_t steps;           /* of the buffer that can be given away */
-    double served[QUEUES];    /* what of the loads is not lost */
-    double left[QUEUES];      /* of bursts, with the thresholds (queue_bursts.h) */
-    double unlimited[QUEUES]; /* and without */
+    uint64_t unit;                               /* bytes of a step */
+    double step;                                 /* the same in packets */
+    uint32_t steps;                              /* of the buffer that can be given away */
+    double served[QUEUES];                       /* what of the loads is not lost */
+    struct gw_completion completion[QUEUES + 1]; /* behind the queues before each */
     uint32_t threshold[QUEUES], limit[QUEUES];
     double *least[QUEUES];          /* cost of a queue by its limit, then of all up to it */
     uint32_t *threshold_of[QUEUES]; /* by the queue's limit */
@@ -61,22 +62,17 @@ void gw_drop_port_load(struct gw_drop_port *port, const struct gw_model *model, 
     }
 }
 
-/* With the thresholds of the last round, or as if there were none. */
 static struct gw_drop_queue queue_of(const struct search *search, uint32_t q)
 {
     const struct gw_drop_port *port = search->port;
-    struct gw_drop_queue queue = {.own = port->loads[q], .small = port->small, .bursts = 1};
-    double left = 0, unlimited = 0;
+    struct gw_drop_queue queue = {
+        .own = port->loads[q], .small = port->small, .completion = search->completion[q]};
     for (uint32_t k = 0; k < q; k++) {
         queue.arrives += port->loads[k];
         queue.above += search->served[k];
-        left += search->left[k];
-        unlimited += search->unlimited[k];
     }
     for (uint32_t k = q + 1; k < port->queues; k++)
         queue.below += search->served[k];
-    if (unlimited > 0)
-        queue.bursts = left / queue.above / (unlimited / queue.arrives);
     return queue;
 }
 
@@ -104,11 +100,12 @@ static struct gw_loss losses_of(struct search *search, uint32_t q)
     gw_loss_begin(&walk, &search->maps);
     for (uint32_t s = 0; s < search->threshold[q]; s++)
         gw_loss_raise(&walk, &search->maps);
+    gw_loss_cross(&walk, &search->maps, 0);
     for (uint32_t l = search->threshold[q]; l < search->limit[q]; l++)
         gw_loss_raise_limit(&walk, &search->maps);
-    if (search->unlimited[q] > 0)
-        search->left[q] =
-            gw_bursts_left(&search->maps, search->threshold[q], search->limit[q], search->step);
+    if (queue.above + queue.own < 1)
+        search->completion[q + 1] = gw_completion_behind(
+            &search->maps, search->threshold[q] * search->step, search->limit[q] * search->step);
     return gw_loss_read(&walk, &search->maps);
 }
 
@@ -117,15 +114,10 @@ static void forget(struct search *search)
 {
     double above = 0;
     memcpy(search->served, search->port->loads, sizeof(search->served));
-    memset(search->unlimited, 0, sizeof(search->unlimited));
-    for (uint32_t q = 0; q < search->port->queues; q++) {
-        struct gw_drop_queue queue = queue_of(search, q);
-        queue.bursts = 1;
-        above += queue.own;
-        if (queue.own <= 0 || above >= 1 || search->port->paper)
-            continue;
-        gw_loss_prepare(&search->maps, &queue, search->step);
-        search->left[q] = search->unlimited[q] = gw_bursts_unlimited(&search->maps, search->step);
+    for (uint32_t q = 0; q <= search->port->queues; q++) {
+        if (above < 1)
+            search->completion[q] = gw_completion_of_load(above);
+        above += q < search->port->queues ? search->port->loads[q] : 0;
     }
 }
 
@@ -159,6 +151,8 @@ static void try_thresholds(struct search *search, uint32_t q)
     }
     for (uint32_t s = 0; s <= search->steps; s++) {
         struct gw_loss_walk up = walk;
+        if (!search->port->paper)
+            gw_loss_cross(&up, &search->maps, ROUGH);
         for (uint32_t l = s; l <= search->steps; l++) {
             struct gw_loss loss = search->port->paper
                                       ? paper_loss(search, q, s * search->step, l * search->step)
@@ -208,6 +202,7 @@ static void settle(struct search *search, struct gw_drop_plan *plan)
             struct gw_drop_choice *choice = &plan->queues[q];
             *choice = (struct gw_drop_choice){.threshold = search->threshold[q] * search->unit,
                                               .limit = search->limit[q] * search->unit};
+            search->completion[q + 1] = search->completion[q];
             if (port->loads[q] <= 0)
                 continue;
             choice->loss = losses_of(search, q);

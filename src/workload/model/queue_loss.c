@@ -5,15 +5,17 @@
  * goes before it, or of a packet from behind that is on the wire and of what then goes before. In
  * a period that began while the queue had nothing to send all its work waits (FIRST); in one that
  * began while it was served (AFTER), and while it is, a packet is in part sent, and what is left of
- * that is no part of the queue. The
- * packets in an amount of work that has come together lie in it as in M/M/1, at random, with the
- * density k of what arrives up to this queue, at most one in its own size. So a packet that meets
- * the work x > S is still taken with the chance exp(k (S - x)). With U(x) the flow upwards across
- * x, which is the density of being served, and J the parts of it in each kind of period,
+ * that is no part of the queue. So a packet that meets the work x > S is taken when no packet ends
+ * within the first x - S of that. With U(x) the flow upwards across x, which is the density of
+ * being served, and J the parts of it in each kind of period,
  *
  *     U' = a P - U,    J' = a p - J,    p (end + a) = U start + J    (no start for FIRST)
  *
  * where a is the load that is taken at x, P the sum of all densities and p that of one kind.
+ *
+ * Where packets end: n packets come to x with the density x^(n-1) exp(-x) / (n-1)!, so if each
+ * number is k times as probable as the one before, the ends lie at random, k to a mean packet, and
+ * P' = (k - 1) P. Thus k is found at S, from the P of all states in which a packet is in part sent.
  */
 #include "workload/model/queue_loss.h"
 
@@ -28,23 +30,15 @@ enum {
     LOST_LARGE,
     PASSED = 3, /* that are sums of what has been passed */
     DIM = GW_LOSS_DIM,
-    KINDS = 2,
+    KINDS = GW_LOSS_KINDS,
     PARTS = 8,        /* of a packet: the step in which rates change */
-    FELT = 24,        /* packets after which exp(-x) is none */
+    FELT = 16,        /* packets after which exp(-x) is none */
     TAYLOR_TERMS = 8, /* with lengths up to 1/8 the next one is below 1e-10 */
 };
 
-#define RESCALE 1e100 /* far from what overflows */
-
-/* What is taken and lost at a length. */
-struct rates {
-    double served;     /* load taken while a packet is in part sent */
-    double first;      /* load taken while all waits */
-    double small_lost; /* chances to lose a packet, while one is in part sent */
-    double large_lost;
-    double small_first; /* and while all waits */
-    double large_first;
-};
+#define EQUAL   1e-6   /* moments nearer to those of an exponential time are the same */
+#define NOTHING 1e-200 /* below that the parts of a sum are too rough for their ratio */
+#define RESCALE 1e100  /* far from what overflows */
 
 /* Square root by Newton's method, of 0 to 1. */
 static double root(double x)
@@ -89,13 +83,13 @@ static void multiply(double product[DIM][DIM], double a[DIM][DIM], double b[DIM]
 
 /* How the state changes with the length. */
 static void set_slope(double slope[DIM][DIM], const struct gw_loss_maps *maps,
-                      const struct rates *rates)
+                      const struct gw_loss_rates *rates)
 {
     double sent[DIM] = {[FLOW] = 1}; /* of all densities those in which a packet is in part sent */
     memset(slope, 0, sizeof(double[DIM][DIM]));
     for (int k = 0; k < KINDS; k++) {
         double stay = 1 / (maps->ends[k] + rates->served);
-        double wait = 1 / (maps->ends[k] + rates->first);
+        double wait = 1 / (maps->first_ends[k] + rates->first);
         sent[FLOW] += maps->starts[k] * stay;
         sent[AFTER + k] = stay;
         slope[AFTER + k][FLOW] = rates->served * maps->starts[k] * stay;
@@ -139,13 +133,12 @@ static void exponential(double map[DIM][DIM], double slope[DIM][DIM], double len
         multiply(map, map, map);
 }
 
-/* At `over` packets above the threshold, and `beyond` above the limit; negative: below it. */
-static struct rates rates_at(const struct gw_loss_maps *maps, double over, double beyond)
+struct gw_loss_rates gw_loss_rates(const struct gw_loss_maps *maps, double over, double beyond)
 {
     double small = maps->queue.small * maps->queue.own, large = maps->queue.own - small;
     double small_taken = over > 0 ? gw_loss_decay(maps->packets * over) : 1;
     double large_taken = beyond > 0 ? gw_loss_decay(maps->packets * beyond) : 1;
-    return (struct rates){
+    return (struct gw_loss_rates){
         .served = small * small_taken + large * large_taken,
         .first = small * (over <= 0) + large * (beyond <= 0),
         .small_lost = 1 - small_taken,
@@ -163,7 +156,7 @@ static void set_near(double map[DIM][DIM], const struct gw_loss_maps *maps, doub
     uint32_t parts = (uint32_t)(step * PARTS) + 1;
     double length = step / parts;
     for (uint32_t i = 0; i < parts; i++) {
-        struct rates rates = rates_at(maps, over + (i + 0.5) * length, -1);
+        struct gw_loss_rates rates = gw_loss_rates(maps, over + (i + 0.5) * length, -1);
         set_slope(slope, maps, &rates);
         exponential(part, slope, length);
         if (i == 0)
@@ -199,7 +192,7 @@ static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, 
         tail[row][MASS + row] = 1;
     for (int i = FELT * PARTS - 1; i >= 0; i--) {
         double beyond = (i + 0.5) / PARTS;
-        struct rates rates = rates_at(maps, over + beyond, beyond);
+        struct gw_loss_rates rates = gw_loss_rates(maps, over + beyond, beyond);
         set_slope(slope, maps, &rates);
         for (int row = 0; row < PASSED; row++)
             apply(tail[row], slope, 1.0 / PARTS);
@@ -207,40 +200,67 @@ static void set_tail(double tail[PASSED][DIM], const struct gw_loss_maps *maps, 
 }
 
 /*
- * A busy period of M/M/1 with the load h has the moments 1/d, 2/d^3 and 6(1+h)/d^5 with d = 1 - h.
- * Two exponential times have them with the rates d (1 -+ r) and the chances (1 -+ r)/2, r being the
- * root of h. Here h and the unit of time are those that give the mean busy period that carries the
- * load above, and the mean time that is left of one, seen at a random time in it.
+ * Two exponential times with the chances c and the means t_1 > 1 > t_2, as parts of their common
+ * mean, have three moments right when t_1 and t_2 solve t^2 = s t - p: then the reduced moments
+ * f_n, of order n divided by n!, f_0 = f_1 = 1, follow f_(n+2) = s f_(n+1) - p f_n. No such times
+ * have moments below those of one exponential time, which is taken then.
+ */
+static void fit(double chances[KINDS], double ends[KINDS], const struct gw_completion *moments)
+{
+    double mean = moments->mean, means[KINDS] = {1, 1};
+    double f2 = moments->square / (2 * mean * mean);
+    double f3 = moments->cube / (6 * mean * mean * mean);
+    chances[0] = 0.5;
+    if (f2 > 1 + EQUAL && f3 > f2 * f2 * (1 + EQUAL)) {
+        double s = (f3 - f2) / (f2 - 1), p = s - f2;
+        means[0] = s * (1 + root(1 - 4 * p / (s * s))) / 2;
+        means[1] = p / means[0];
+        chances[0] = (1 - means[1]) / (means[0] - means[1]);
+    }
+    chances[1] = 1 - chances[0];
+    for (int k = 0; k < KINDS; k++)
+        ends[k] = 1 / (means[k] * mean);
+}
+
+/*
+ * A completion time is that of the packet itself, X, and of what goes before. Served out of turn,
+ * at the rate a at which that arrives while X lasts, those periods b, independent of each other,
+ * make it as long: with c = 1 + a E[b], that is the mean, 2 c^2 + a E[b^2] the second moment and
+ * 6 c^3 + 6 c a E[b^2] + a E[b^3] the third. The mean is that which carries the load above.
  */
 static void set_periods(struct gw_loss_maps *maps, const struct gw_drop_queue *queue)
 {
-    double above = queue->above, arrives = queue->arrives;
-    double mean = above > 0 ? above / ((1 - above) * arrives) : 1;
-    double free = arrives < 1 ? 1 - arrives : 1 - above;
-    double left = queue->bursts / (free * free);
-    double h = mean < left ? 1 - mean / left : 0, r = root(h);
-    for (int k = 0; k < KINDS; k++) {
-        double side = k == 0 ? 1 - r : 1 + r;
-        maps->chances[k] = side / 2;
-        maps->ends[k] = side / mean;
-        maps->starts[k] = arrives * maps->chances[k];
+    double mean = 1 / (1 - queue->above), a = queue->arrives;
+    double scale = mean / queue->completion.mean;
+    const struct gw_completion whole = {
+        .mean = mean,
+        .square = queue->completion.square * scale * scale,
+        .cube = queue->completion.cube * scale * scale * scale,
+    };
+    fit(maps->first_chances, maps->first_ends, &whole);
+    struct gw_completion period = {1, 2, 6};
+    if (queue->above > 0) {
+        period.mean = (mean - 1) / a;
+        period.square = (whole.square - 2 * mean * mean) / a;
+        period.cube = (whole.cube - 6 * mean * mean * mean) / a - 6 * mean * period.square;
     }
+    fit(maps->starts, maps->ends, &period);
+    for (int k = 0; k < KINDS; k++)
+        maps->starts[k] *= a;
 }
 
 void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step)
 {
     double slope[DIM][DIM];
     maps->queue = *queue;
+    maps->step = step;
+    maps->has_large = maps->has_tails = 0;
     double load = queue->above + queue->own;
     maps->packets = load < 1 ? load : 1;
     set_periods(maps, queue);
-    struct rates rates = rates_at(maps, -1, -1);
+    struct gw_loss_rates rates = gw_loss_rates(maps, -1, -1);
     set_slope(slope, maps, &rates);
     exponential(maps->both, slope, step);
-    for (uint32_t i = 0; i <= GW_LOSS_NEAR; i++) {
-        set_near(maps->large[i], maps, i * step, step);
-        set_tail(maps->tails[i], maps, i * step);
-    }
 }
 
 void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
@@ -253,7 +273,7 @@ void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
     double enter = queue->arrives * idle + (below > 0 ? below : 0);
     *walk = (struct gw_loss_walk){.below = idle};
     for (int k = 0; k < KINDS; k++) {
-        double period = enter * maps->chances[k] / (maps->ends[k] + own);
+        double period = enter * maps->first_chances[k] / (maps->first_ends[k] + own);
         walk->below += period;
         walk->state[FIRST + k] = own * period;
     }
@@ -292,43 +312,49 @@ static uint32_t near_of(const struct gw_loss_walk *walk)
     return walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR;
 }
 
-void gw_loss_raise_limit(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+void gw_loss_cross(const struct gw_loss_walk *walk, struct gw_loss_maps *maps, double part)
 {
-    advance(
-        walk,
-        (const double(*)[DIM])maps->large[walk->above < GW_LOSS_NEAR ? walk->above : GW_LOSS_NEAR]);
+    double slope[DIM][DIM], sum = 0, rise = 0;
+    const struct gw_loss_rates rates = gw_loss_rates(maps, -1, -1);
+    set_slope(slope, maps, &rates);
+    for (int j = FLOW; j < FIRST; j++) {
+        sum += slope[MASS][j] * walk->state[j];
+        for (int i = 0; i < MASS; i++)
+            rise += slope[MASS][j] * slope[j][i] * walk->state[i];
+    }
+    if (sum < NOTHING)
+        return;
+    double packets = 1 + rise / sum, off = packets - maps->packets;
+    if ((off < 0 ? -off : off) < part * packets)
+        return;
+    maps->packets = packets;
+    maps->has_large = maps->has_tails = 0;
+}
+
+void gw_loss_raise_limit(struct gw_loss_walk *walk, struct gw_loss_maps *maps)
+{
+    uint32_t near = near_of(walk);
+    if (!(maps->has_large & UINT32_C(1) << near))
+        set_near(maps->large[near], maps, near * maps->step, maps->step);
+    maps->has_large |= UINT32_C(1) << near;
+    advance(walk, (const double(*)[DIM])maps->large[near]);
     walk->above++;
 }
 
-static double tail_of(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps, int row)
+struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, struct gw_loss_maps *maps)
 {
-    double sum = 0;
-    for (int j = 0; j < MASS; j++)
-        sum += maps->tails[near_of(walk)][row][j] * walk->state[j];
-    return sum;
-}
-
-double gw_loss_flow(const struct gw_loss_walk *walk)
-{
-    return walk->state[FLOW];
-}
-
-double gw_loss_below(const struct gw_loss_walk *walk)
-{
-    return walk->below + walk->state[MASS];
-}
-
-double gw_loss_above(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
-{
-    return tail_of(walk, maps, 0);
-}
-
-struct gw_loss gw_loss_read(const struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
-{
-    double total = gw_loss_below(walk) + gw_loss_above(walk, maps);
+    uint32_t near = near_of(walk);
+    double passed[PASSED] = {0};
+    if (!(maps->has_tails & UINT32_C(1) << near))
+        set_tail(maps->tails[near], maps, near * maps->step);
+    maps->has_tails |= UINT32_C(1) << near;
+    for (int row = 0; row < PASSED; row++)
+        for (int j = 0; j < MASS; j++)
+            passed[row] += maps->tails[near][row][j] * walk->state[j];
+    double total = walk->below + walk->state[MASS] + passed[0];
     return (struct gw_loss){
-        .small = (walk->state[LOST] + tail_of(walk, maps, 1)) / total,
-        .large = tail_of(walk, maps, 2) / total,
+        .small = (walk->state[LOST] + passed[1]) / total,
+        .large = passed[2] / total,
     };
 }
 

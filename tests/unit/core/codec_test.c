@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/prng.h"
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 #include "core/codec.h"
 #include "core/job.h"
 #include "core/notice.h"
@@ -100,14 +100,14 @@ static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
         pkt.notice.job = gw_prng_below(prng, UINT32_MAX);
         pkt.notice.units = (uint8_t)gw_prng_below(prng, GW_NOTICE_UNITS_MAX + 1);
         pkt.notice.is_answer = pkt.q.class == GW_CLASS_CONTROL;
-    } else if (pkt.q.kind == GW_PKT_SIGNAL) {
+    } else if (pkt.q.kind == GW_PKT_HAIL) {
         pkt.seq = gw_prng_below(prng, UINT32_MAX);
         pkt.index = (uint16_t)gw_prng_next(prng);
         for (int i = 0; i < 2; i++)
-            pkt.signal.word[i] = gw_prng_below(prng, UINT32_MAX);
-        pkt.signal.op = (uint8_t)gw_prng_below(prng, GW_SIGNAL_OPS);
-        pkt.signal.marks = (uint8_t)gw_prng_next(prng);
-        pkt.signal.number = (uint16_t)gw_prng_next(prng);
+            pkt.hail.word[i] = gw_prng_below(prng, UINT32_MAX);
+        pkt.hail.op = (uint8_t)gw_prng_below(prng, GW_HAIL_OPS);
+        pkt.hail.marks = (uint8_t)gw_prng_next(prng);
+        pkt.hail.number = (uint16_t)gw_prng_next(prng);
     } else if (pkt.q.kind == GW_PKT_CREDIT) {
         pkt.sent_at = 0;
         pkt.seq = gw_prng_below(prng, UINT32_MAX);
@@ -199,9 +199,9 @@ static void codec_encode__sizes_follow_from_kind_and_payload(void **state)
     gw_codec_encode(&codec, &notice, &frame);
     assert_int_equal(frame.length, GW_WIRE_NOTICE_SIZE);
 
-    struct gw_pkt signal = {.q.kind = GW_PKT_SIGNAL};
-    gw_codec_encode(&codec, &signal, &frame);
-    assert_int_equal(frame.length, GW_WIRE_SIGNAL_SIZE);
+    struct gw_pkt hail = {.q.kind = GW_PKT_HAIL};
+    gw_codec_encode(&codec, &hail, &frame);
+    assert_int_equal(frame.length, GW_WIRE_HAIL_SIZE);
 }
 
 /* A worker's fragment of the default size fills an Ethernet frame over IPv6. */

@@ -299,7 +299,7 @@ static void options_plan__takes_several_servers(void **state)
     assert_string_equal(plan.servers[0], "a:1");
     assert_string_equal(plan.servers[1], "b:2");
     assert_string_equal(plan.servers[2], "[::1]:3");
-    options.server = "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p";
+    options.server = "a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1";
     assert_int_equal(plan_of(&options).server_count, 16);
     options.server = "";
     assert_int_equal(plan_of(&options).server_count, 0);
@@ -341,7 +341,11 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(server, "a:1,", "server is a:1,");
     REFUSES(server, "a:1,,b:2", "server is ,b:2");
     REFUSES(server, "a:1,b:2,a:1", "server is a:1 twice");
-    REFUSES(server, "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "server is q, and more: at most 16");
+    REFUSES(server, "a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1,q:1",
+            "server is q:1, and more: at most 16");
+    REFUSES(server, "a:1,b", "server is b: not HOST:PORT");
+    REFUSES(join, "nowhere", "join is nowhere: not HOST:PORT");
+    REFUSES(switch_, "s:0", "switch is s:0: not HOST:PORT");
     REFUSES(job, long_name, "job");
     REFUSES(join, long_name, "join");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");

@@ -90,10 +90,13 @@ static void sock_addr_resolve__wants_host_and_port(void **state)
     struct gw_sock_addr addr;
     char error[GW_NET_ERROR_MAX], text[GW_SOCK_ADDR_NAME_MAX];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(gw_sock_addr_is_name(bad[i]));
         assert_int_equal(gw_sock_addr_resolve(bad[i], &addr, error), GW_ERR_INVALID);
         assert_non_null(strstr(error, "not HOST:PORT"));
         assert_non_null(strstr(error, bad[i]));
     }
+    assert_true(gw_sock_addr_is_name("[::1]:65535"));
+    assert_true(gw_sock_addr_is_name("nobody.has.this.name:1"));
     assert_int_equal(gw_sock_addr_resolve("[::1]:65535", &addr, error), 0);
     gw_sock_addr_format(&addr, text, sizeof(text));
     assert_string_equal(text, "[::1]:65535");

@@ -30,7 +30,7 @@ static bool is_agg(const struct gw_wire_hdr *hdr)
 static bool has_time(const struct gw_wire_hdr *hdr)
 {
     return hdr->kind == GW_WIRE_DATA || hdr->kind == GW_WIRE_ACK || hdr->kind == GW_WIRE_NACK ||
-           hdr->kind == GW_WIRE_PAUSE || hdr->kind == GW_WIRE_SIGNAL;
+           hdr->kind == GW_WIRE_PAUSE || hdr->kind == GW_WIRE_HAIL;
 }
 
 static uint32_t random32(struct gw_prng *prng)
@@ -131,16 +131,16 @@ static struct gw_wire_hdr random_credit(struct gw_prng *prng)
     return (struct gw_wire_hdr){.kind = GW_WIRE_CREDIT, .seq = random32(prng)};
 }
 
-static struct gw_wire_hdr random_signal(struct gw_prng *prng)
+static struct gw_wire_hdr random_hail(struct gw_prng *prng)
 {
     return (struct gw_wire_hdr){
-        .kind = GW_WIRE_SIGNAL,
+        .kind = GW_WIRE_HAIL,
         .seq = random32(prng),
-        .signal = {.word = {random32(prng), random32(prng)},
-                   .index = (uint16_t)random32(prng),
-                   .number = (uint16_t)random32(prng),
-                   .op = (uint8_t)gw_prng_below(prng, GW_WIRE_SIGNAL_OPS),
-                   .marks = (uint8_t)random32(prng)},
+        .hail = {.word = {random32(prng), random32(prng)},
+                 .index = (uint16_t)random32(prng),
+                 .number = (uint16_t)random32(prng),
+                 .op = (uint8_t)gw_prng_below(prng, GW_WIRE_HAIL_OPS),
+                 .marks = (uint8_t)random32(prng)},
     };
 }
 
@@ -161,7 +161,7 @@ static struct gw_wire_hdr random_hdr(struct gw_prng *prng)
                              : layout == 3 ? random_job(prng)
                              : layout == 4 ? random_pause(prng)
                              : layout == 5 ? random_notice(prng)
-                             : layout == 6 ? random_signal(prng)
+                             : layout == 6 ? random_hail(prng)
                                            : random_credit(prng);
     hdr.cookie = gw_prng_next(prng);
     if (has_time(&hdr))
@@ -273,7 +273,7 @@ enum sample {
     PAUSE,
     CREDIT,
     NOTICE,
-    SIGNAL,
+    HAIL,
     GRAD,
     PARAM,
     PARAM_REQUEST,
@@ -285,11 +285,11 @@ enum sample {
 static uint32_t make_sample(enum sample which, uint8_t *bytes)
 {
     static const uint8_t kinds[SAMPLES] = {
-        [DATA] = GW_WIRE_DATA,     [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
-        [ACK_MASK] = GW_WIRE_ACK,  [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
-        [PARAM] = GW_WIRE_PARAM,   [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
-        [PAUSE] = GW_WIRE_PAUSE,   [CREDIT] = GW_WIRE_CREDIT,       [NOTICE] = GW_WIRE_NOTICE,
-        [SIGNAL] = GW_WIRE_SIGNAL,
+        [DATA] = GW_WIRE_DATA,    [DATA_TRIMMED] = GW_WIRE_DATA,   [ACK] = GW_WIRE_ACK,
+        [ACK_MASK] = GW_WIRE_ACK, [NACK] = GW_WIRE_NACK,           [GRAD] = GW_WIRE_GRAD,
+        [PARAM] = GW_WIRE_PARAM,  [PARAM_REQUEST] = GW_WIRE_PARAM, [JOB] = GW_WIRE_JOB,
+        [PAUSE] = GW_WIRE_PAUSE,  [CREDIT] = GW_WIRE_CREDIT,       [NOTICE] = GW_WIRE_NOTICE,
+        [HAIL] = GW_WIRE_HAIL,
     };
     struct gw_wire_hdr hdr = {.kind = kinds[which], .cookie = 7, .seq = 3};
     if (hdr.kind == GW_WIRE_DATA) {
@@ -322,9 +322,9 @@ static void wire_validate__accepts_one_length_per_packet(void **state)
 {
     (void)state;
     static const uint32_t expected[SAMPLES] = {
-        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44,  [ACK] = 40,    [ACK_MASK] = 48,
-        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52,    [PAUSE] = 34,
-        [CREDIT] = 28,         [NOTICE] = 32,        [SIGNAL] = 48,
+        [DATA] = 44 + PAYLOAD, [DATA_TRIMMED] = 44,  [ACK] = 40,  [ACK_MASK] = 48,
+        [NACK] = 40,           [PARAM_REQUEST] = 44, [JOB] = 52,  [PAUSE] = 34,
+        [CREDIT] = 28,         [NOTICE] = 32,        [HAIL] = 48,
     };
     for (int which = 0; which < SAMPLES; which++) {
         if (which == GRAD || which == PARAM)
@@ -416,7 +416,7 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
                 good = flags % 8 == 0;
             else if (which == GRAD)
                 good = flags <= GW_WIRE_BOUND_ONE;
-            else if (which == PAUSE || which == CREDIT || which >= SIGNAL)
+            else if (which == PAUSE || which == CREDIT || which >= HAIL)
                 good = flags == 0;
             else
                 good = (flags & ~(which == NACK ? nack_plain : answer_plain)) ==
@@ -688,7 +688,7 @@ static void wire_encode__lays_a_notice_out_as_drawn(void **state)
     assert_memory_equal(bytes, expected, sizeof(expected));
 }
 
-static void wire_encode__lays_a_signal_out_as_drawn(void **state)
+static void wire_encode__lays_a_hail_out_as_drawn(void **state)
 {
     (void)state;
     struct gw_wire_hdr hdr = {
@@ -698,36 +698,36 @@ static void wire_encode__lays_a_signal_out_as_drawn(void **state)
         .dst = 0x0d0e0f10,
         .flow = 0x11121314,
         .seq = 0x15161718,
-        .kind = GW_WIRE_SIGNAL,
-        .signal = {.word = {0x21222324, 0x25262728},
-                   .index = 0x1f20,
-                   .number = 0x2a2b,
-                   .op = 6,
-                   .marks = 0x29},
+        .kind = GW_WIRE_HAIL,
+        .hail = {.word = {0x21222324, 0x25262728},
+                 .index = 0x1f20,
+                 .number = 0x2a2b,
+                 .op = 6,
+                 .marks = 0x29},
     };
-    static const uint8_t expected[GW_WIRE_SIGNAL_SIZE] = {
+    static const uint8_t expected[GW_WIRE_HAIL_SIZE] = {
         'G',  'W',  0x8a, 0,    1,    2,    3,    4,    5,    6,    7,    8,
         9,    10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14,
         0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20,
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 6,    0x29, 0x2a, 0x2b,
     };
     uint8_t bytes[GW_WIRE_HDR_MAX];
-    assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_SIGNAL_SIZE);
+    assert_int_equal(gw_wire_encode(&hdr, bytes), GW_WIRE_HAIL_SIZE);
     assert_memory_equal(bytes, expected, sizeof(expected));
 }
 
-/* Byte 44 of a signal: the operation. */
-static void wire_decode__knows_the_operations_of_signals(void **state)
+/* Byte 44 of a hail: the operation. */
+static void wire_decode__knows_the_operations_of_hails(void **state)
 {
     (void)state;
     uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
-    uint32_t length = make_sample(SIGNAL, bytes);
+    uint32_t length = make_sample(HAIL, bytes);
     struct gw_wire_hdr hdr;
     for (uint32_t op = 0; op < 256; op++) {
         bytes[44] = (uint8_t)op;
         assert_int_equal(receive(bytes, length, &hdr), op < 7 ? GW_OK : GW_ERR_MALFORMED);
         if (op < 7)
-            assert_int_equal(hdr.signal.op, op);
+            assert_int_equal(hdr.hail.op, op);
     }
 }
 
@@ -782,8 +782,8 @@ int main(void)
         cmocka_unit_test(wire_encode__lays_a_gradient_out_as_drawn),
         cmocka_unit_test(wire_encode__lays_job_control_out_as_drawn),
         cmocka_unit_test(wire_encode__lays_a_notice_out_as_drawn),
-        cmocka_unit_test(wire_encode__lays_a_signal_out_as_drawn),
-        cmocka_unit_test(wire_decode__knows_the_operations_of_signals),
+        cmocka_unit_test(wire_encode__lays_a_hail_out_as_drawn),
+        cmocka_unit_test(wire_decode__knows_the_operations_of_hails),
         cmocka_unit_test(wire_tos__says_signal_number_and_ecn),
         cmocka_unit_test(wire_tos__foreign_dscp_is_best_effort),
     };

@@ -107,7 +107,7 @@ static void detect_loss__sends_the_gap_again_if_wanted(void **state)
     (void)state;
     struct fixture f;
     fixture_open(&f, 8);
-    f.out.cfg.resends_gap = true;
+    f.out.resends_gap = true;
     assert_false(finish(&f, 2, 1));
     assert_false(finish(&f, 4, 1));
     assert_true(finish(&f, 5, 1));

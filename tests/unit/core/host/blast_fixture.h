@@ -1,10 +1,10 @@
-/* An endpoint with blasts, whose peer the test plays: signals and data of that peer. */
+/* An endpoint with blasts, whose peer the test plays: hails and data of that peer. */
 #ifndef GW_TESTS_BLAST_FIXTURE_H
 #define GW_TESTS_BLAST_FIXTURE_H
 
 #include "unit/core/host/endpoint_fixture.h"
 
-#include "core/blast_signal.h"
+#include "core/blast_hail.h"
 
 enum {
     TX_FLOWS = 8, /* of the fixture's endpoint: the first blast has this number */
@@ -34,17 +34,17 @@ static inline void blast_open(struct endpoint_fixture *f)
     blast_open_stalling(f, 0);
 }
 
-/* A signal from the peer, to be filled in. */
-static inline struct gw_pkt blast_signal(enum gw_signal_op op, uint32_t flow, gw_time sent_at)
+/* A hail from the peer, to be filled in. */
+static inline struct gw_pkt blast_hail(enum gw_hail_op op, uint32_t flow, gw_time sent_at)
 {
     return (struct gw_pkt){
-        .q = {.size = HDR, .class = GW_CLASS_CONTROL, .kind = GW_PKT_SIGNAL},
+        .q = {.size = HDR, .class = GW_CLASS_CONTROL, .kind = GW_PKT_HAIL},
         .src = THEIRS,
         .dst = OURS,
         .flow = flow,
         .sent_at = sent_at,
         .buf = GW_BUF_NONE,
-        .signal = {.op = (uint8_t)op},
+        .hail = {.op = (uint8_t)op},
     };
 }
 
@@ -52,12 +52,12 @@ static inline struct gw_pkt blast_signal(enum gw_signal_op op, uint32_t flow, gw
 static inline struct gw_pkt blast_rendezvous(uint32_t flow, uint32_t packets, gw_q16 bound,
                                              gw_time sent_at)
 {
-    struct gw_pkt pkt = blast_signal(GW_SIGNAL_RENDEZVOUS, flow, sent_at);
-    pkt.seq = RTT_US << GW_SIGNAL_RTT_SHIFT | (uint32_t)bound;
-    pkt.index = pkt.signal.number = MTU;
-    pkt.signal.word[0] = packets;
-    pkt.signal.word[1] = TAG;
-    pkt.signal.marks = GW_SIGNAL_BARE;
+    struct gw_pkt pkt = blast_hail(GW_HAIL_RENDEZVOUS, flow, sent_at);
+    pkt.seq = RTT_US << GW_HAIL_RTT_SHIFT | (uint32_t)bound;
+    pkt.index = pkt.hail.number = MTU;
+    pkt.hail.word[0] = packets;
+    pkt.hail.word[1] = TAG;
+    pkt.hail.marks = GW_HAIL_BARE;
     return pkt;
 }
 
@@ -71,13 +71,13 @@ static inline struct gw_pkt blast_data(uint32_t flow, uint32_t place, uint32_t t
     return pkt;
 }
 
-/* The only packet that leaves: a signal of this operation. */
-static inline struct gw_pkt blast_hears(struct endpoint_fixture *f, enum gw_signal_op op)
+/* The only packet that leaves: a hail of this operation. */
+static inline struct gw_pkt blast_hears(struct endpoint_fixture *f, enum gw_hail_op op)
 {
     struct gw_pkt pkts[2] = {{.src = 0}};
     assert_int_equal(fixture_pull(f, pkts, 2), 1);
-    assert_int_equal(pkts[0].q.kind, GW_PKT_SIGNAL);
-    assert_int_equal(pkts[0].signal.op, op);
+    assert_int_equal(pkts[0].q.kind, GW_PKT_HAIL);
+    assert_int_equal(pkts[0].hail.op, op);
     assert_int_equal(pkts[0].q.class, GW_CLASS_CONTROL);
     assert_int_equal(pkts[0].dst, THEIRS);
     return pkts[0];

@@ -15,8 +15,8 @@ static void open_flow(struct endpoint_fixture *f, uint32_t packets, gw_q16 bound
     f->node = gw_endpoint_node(f->endpoint);
     struct gw_pkt pkt = blast_rendezvous(FLOW, packets, bound, f->now - GW_US);
     fixture_input(f, &pkt);
-    struct gw_pkt accept = blast_hears(f, GW_SIGNAL_ACCEPT);
-    assert_int_equal(accept.signal.marks, 0);
+    struct gw_pkt accept = blast_hears(f, GW_HAIL_ACCEPT);
+    assert_int_equal(accept.hail.marks, 0);
     assert_true(accept.sent_at == pkt.sent_at && accept.flow == FLOW);
 }
 
@@ -26,9 +26,9 @@ static void feed(struct endpoint_fixture *f, uint32_t place, uint32_t total)
     fixture_input(f, &pkt);
 }
 
-static void feed_signal(struct endpoint_fixture *f, enum gw_signal_op op, uint32_t seq)
+static void feed_hail(struct endpoint_fixture *f, enum gw_hail_op op, uint32_t seq)
 {
-    struct gw_pkt pkt = blast_signal(op, FLOW, f->now - GW_US);
+    struct gw_pkt pkt = blast_hail(op, FLOW, f->now - GW_US);
     pkt.seq = seq;
     fixture_input(f, &pkt);
 }
@@ -42,14 +42,14 @@ static void blast_rx__finishes_with_enough_and_takes_the_rest(void **state)
         feed(&f, 100 - i, 101);
     blast_hears_nothing(&f);
     feed(&f, 9, 101); /* 9 of 101 are missing, and 10 are more than 100 * 6553 / 65536 */
-    struct gw_pkt finish = blast_hears(&f, GW_SIGNAL_FINISH);
+    struct gw_pkt finish = blast_hears(&f, GW_HAIL_FINISH);
     assert_int_equal(finish.seq, 92);
-    assert_int_equal(gw_signal_words(&finish), 92 * MTU);
+    assert_int_equal(gw_hail_words(&finish), 92 * MTU);
     fixture_no_event(&f);
     feed(&f, 3, 101);
     feed(&f, 3, 101);
     blast_hears_nothing(&f); /* it is said at the scale of the round trip, not per packet */
-    feed_signal(&f, GW_SIGNAL_CONFIRM, 0);
+    feed_hail(&f, GW_HAIL_CONFIRM, 0);
     struct gw_event event = fixture_event(&f);
     assert_int_equal(event.kind, GW_EVENT_RECEIVED);
     assert_int_equal(event.missing, 8);
@@ -69,10 +69,10 @@ static void blast_rx__repeats_finish_and_gives_up(void **state)
     feed(&f, 0, 1);
     assert_int_equal(fixture_event(&f).kind, GW_EVENT_RECEIVED); /* nothing to linger for */
     gw_time last = f.now;
-    blast_hears(&f, GW_SIGNAL_FINISH);
+    blast_hears(&f, GW_HAIL_FINISH);
     for (uint32_t i = 0; i < 4; i++) {
         fixture_expire(&f);
-        blast_hears(&f, GW_SIGNAL_FINISH);
+        blast_hears(&f, GW_HAIL_FINISH);
         assert_in_range(f.now - last, (2 * RTT_US << i) * GW_US, (4 * RTT_US << i) * GW_US);
         last = f.now;
     }
@@ -80,11 +80,11 @@ static void blast_rx__repeats_finish_and_gives_up(void **state)
     blast_hears_nothing(&f);
     assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
     /* Whoever asks is told again, one for one. */
-    feed_signal(&f, GW_SIGNAL_STOP, 0);
-    blast_hears(&f, GW_SIGNAL_FINISH);
+    feed_hail(&f, GW_HAIL_STOP, 0);
+    blast_hears(&f, GW_HAIL_FINISH);
     struct gw_pkt pkt = blast_rendezvous(FLOW, 1, 0, f.now);
     fixture_input(&f, &pkt);
-    blast_hears(&f, GW_SIGNAL_FINISH);
+    blast_hears(&f, GW_HAIL_FINISH);
     fixture_no_event(&f);
     fixture_close(&f);
 }
@@ -102,11 +102,11 @@ static void blast_rx__reports_each_period_once(void **state)
         }
         blast_hears_nothing(&f);
         blast_wait(&f, REPORT_EVERY);
-        struct gw_pkt report = blast_hears(&f, GW_SIGNAL_REPORT);
+        struct gw_pkt report = blast_hears(&f, GW_HAIL_REPORT);
         assert_int_equal(report.seq, period);
-        assert_int_equal(report.signal.word[0], 10 * (MTU + HDR));
-        assert_int_equal(report.signal.marks >> GW_SIGNAL_ECHOES_SHIFT, GW_SIGNAL_ECHOES);
-        assert_int_equal(__builtin_popcount(report.signal.marks & 15), 1);
+        assert_int_equal(report.hail.word[0], 10 * (MTU + HDR));
+        assert_int_equal(report.hail.marks >> GW_HAIL_ECHOES_SHIFT, GW_HAIL_ECHOES);
+        assert_int_equal(__builtin_popcount(report.hail.marks & 15), 1);
     }
     blast_wait(&f, 10 * REPORT_EVERY); /* nothing comes, and nothing is said of it */
     blast_hears_nothing(&f);
@@ -124,10 +124,10 @@ static void blast_rx__reports_of_the_periods_of_its_sender(void **state)
     struct gw_pkt pkt = blast_data(FLOW, 0, 900, began_at);
     fixture_input(&f, &pkt);
     blast_wait(&f, REPORT_EVERY);
-    assert_int_equal(blast_hears(&f, GW_SIGNAL_REPORT).seq, 0);
+    assert_int_equal(blast_hears(&f, GW_HAIL_REPORT).seq, 0);
     feed(&f, 1, 900);
     blast_wait(&f, REPORT_EVERY);
-    assert_in_range(blast_hears(&f, GW_SIGNAL_REPORT).seq, 20, 21);
+    assert_in_range(blast_hears(&f, GW_HAIL_REPORT).seq, 20, 21);
     fixture_close(&f);
 }
 
@@ -141,18 +141,18 @@ static void blast_rx__asks_for_all_that_is_missing(void **state)
     for (uint32_t place = 0; place < 260; place++)
         if (place != 1 && place != 63 && place != 192 && place != 259)
             feed(&f, place, 260);
-    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    feed_hail(&f, GW_HAIL_STOP, 0);
     blast_hears_nothing(&f);
     blast_wait(&f, RTT_US * GW_US);
     assert_int_equal(fixture_pull(&f, pkts, 8), 3);
     static const uint32_t places[] = {0, 192, 256};
     static const uint64_t masks[] = {UINT64_C(1) << 63 | 2, 1, 8};
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(pkts[i].signal.op, GW_SIGNAL_REQUEST);
+        assert_int_equal(pkts[i].hail.op, GW_HAIL_REQUEST);
         assert_int_equal(pkts[i].seq, places[i]);
-        assert_true(gw_signal_words(&pkts[i]) == masks[i]);
-        assert_int_equal(pkts[i].signal.number, 0);
-        assert_int_equal(pkts[i].signal.marks, i == 2 ? GW_SIGNAL_LAST : 0);
+        assert_true(gw_hail_words(&pkts[i]) == masks[i]);
+        assert_int_equal(pkts[i].hail.number, 0);
+        assert_int_equal(pkts[i].hail.marks, i == 2 ? GW_HAIL_LAST : 0);
         assert_int_equal(pkts[i].q.class, GW_CLASS_CONTROL);
         /* As if the STOP had been answered at once: it took a microsecond to come here. */
         assert_true(pkts[i].sent_at == f.now - GW_US);
@@ -168,16 +168,16 @@ static void blast_rx__asks_for_the_round_of_the_stop(void **state)
     struct gw_pkt pkts[8];
     open_flow(&f, 260, 0);
     feed(&f, 64, 260);
-    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    feed_hail(&f, GW_HAIL_STOP, 0);
     blast_wait(&f, RTT_US * GW_US);
     assert_int_equal(fixture_pull(&f, pkts, 2), 2);
     struct gw_pkt data = blast_data(FLOW, 1, 260, f.now - GW_US);
-    data.data.tag = UINT32_C(1) << GW_SIGNAL_ROUND_SHIFT;
+    data.data.tag = UINT32_C(1) << GW_HAIL_ROUND_SHIFT;
     fixture_input(&f, &data);
     assert_int_equal(fixture_pull(&f, &pkts[2], 6), 3);
     for (uint32_t i = 0; i < 5; i++) {
-        assert_int_equal(pkts[i].signal.op, GW_SIGNAL_REQUEST);
-        assert_int_equal(pkts[i].signal.number, 0);
+        assert_int_equal(pkts[i].hail.op, GW_HAIL_REQUEST);
+        assert_int_equal(pkts[i].hail.number, 0);
     }
     fixture_close(&f);
 }
@@ -189,11 +189,11 @@ static uint32_t flood(struct endpoint_fixture *f, uint32_t count, gw_time step, 
     struct gw_pkt pkts[64];
     uint32_t answers = 0;
     for (uint32_t i = 0; i < count; i++) {
-        feed_signal(f, GW_SIGNAL_STOP, i * rounds);
+        feed_hail(f, GW_HAIL_STOP, i * rounds);
         blast_wait(f, step);
         uint32_t got = fixture_pull(f, pkts, 64);
         for (uint32_t j = 0; j < got; j++)
-            answers += pkts[j].signal.op == GW_SIGNAL_REQUEST && pkts[j].signal.marks;
+            answers += pkts[j].hail.op == GW_HAIL_REQUEST && pkts[j].hail.marks;
     }
     return answers;
 }
@@ -236,22 +236,22 @@ static void blast_rx__answers_the_latest_round(void **state)
     feed(&f, 0, 900);
     assert_int_equal(flood(&f, 40, RTT_US * GW_US / 40, 0), 1);
     assert_true(fixture_stats(&f)->stops_ignored > 10);
-    feed_signal(&f, GW_SIGNAL_STOP, 4);
+    feed_hail(&f, GW_HAIL_STOP, 4);
     blast_wait(&f, 2 * RTT_US * GW_US);
     assert_true(fixture_pull(&f, pkts, 64) > 0);
-    feed_signal(&f, GW_SIGNAL_STOP, 3);
+    feed_hail(&f, GW_HAIL_STOP, 3);
     blast_wait(&f, 8 * RTT_US * GW_US);
     blast_hears_nothing(&f);
     fixture_close(&f);
 }
 
-/* Data after a STOP puts the answer off, by twice what data is slower than signals. */
+/* Data after a STOP puts the answer off, by twice what data is slower than hails. */
 static void blast_rx__waits_for_late_data(void **state)
 {
     (void)state;
     struct endpoint_fixture f;
     open_flow(&f, 100, 0);
-    feed_signal(&f, GW_SIGNAL_STOP, 0);
+    feed_hail(&f, GW_HAIL_STOP, 0);
     for (uint32_t i = 0; i < 50; i++) {
         blast_wait(&f, GW_US);
         struct gw_pkt pkt = blast_data(FLOW, i, 100, f.now - 31 * GW_US);
@@ -261,10 +261,10 @@ static void blast_rx__waits_for_late_data(void **state)
     struct gw_pkt pkts[4];
     uint32_t count = fixture_pull(&f, pkts, 4);
     for (uint32_t i = 0; i < count; i++)
-        assert_int_not_equal(pkts[i].signal.op, GW_SIGNAL_REQUEST);
+        assert_int_not_equal(pkts[i].hail.op, GW_HAIL_REQUEST);
     blast_wait(&f, RTT_US * GW_US);
     assert_int_equal(fixture_pull(&f, pkts, 4), 2);
-    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_REQUEST);
+    assert_int_equal(pkts[0].hail.op, GW_HAIL_REQUEST);
     fixture_close(&f);
 }
 
@@ -317,29 +317,34 @@ static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
     blast_open(&f);
     for (uint32_t i = 0; i < GW_COUNT_OF(cases); i++) {
         struct gw_pkt pkt = blast_rendezvous(i, cases[i].packets, 0, f.now);
-        pkt.signal.number = cases[i].mss;
+        pkt.hail.number = cases[i].mss;
         pkt.index = cases[i].last;
         uint64_t refused = fixture_stats(&f)->rendezvous_refused;
         uint64_t malformed = fixture_stats(&f)->malformed;
         fixture_input(&f, &pkt);
-        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, GW_SIGNAL_REFUSED);
+        assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, GW_HAIL_REFUSED);
         assert_true(fixture_stats(&f)->rendezvous_refused == refused + !cases[i].is_malformed);
         assert_true(fixture_stats(&f)->malformed == malformed + cases[i].is_malformed);
     }
-    /* As many as there is room for; then nobody is ready, until one has ended. */
+    /* As many as there is room for; then nobody is ready, until one has ended and its sender knows. */
     for (uint32_t i = 0; i <= BLASTS; i++) {
         struct gw_pkt pkt = blast_rendezvous(100 + i, 1, 0, f.now);
         fixture_input(&f, &pkt);
-        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks,
-                         i < BLASTS ? 0 : GW_SIGNAL_NOT_READY);
+        assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks,
+                         i < BLASTS ? 0 : GW_HAIL_NOT_READY);
     }
     struct gw_pkt pkt = blast_data(102, 0, 1, f.now);
     fixture_input(&f, &pkt);
-    blast_hears(&f, GW_SIGNAL_FINISH);
+    blast_hears(&f, GW_HAIL_FINISH);
     assert_int_equal(fixture_event(&f).flow, 102);
-    pkt = blast_rendezvous(100 + BLASTS, 1, 0, f.now);
-    fixture_input(&f, &pkt);
-    assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, 0);
+    for (uint32_t i = 0; i < 2; i++) { /* its sender may have missed that, and ask */
+        pkt = blast_rendezvous(100 + BLASTS, 1, 0, f.now);
+        fixture_input(&f, &pkt);
+        assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks,
+                         i == 0 ? GW_HAIL_NOT_READY : 0);
+        pkt = blast_hail(GW_HAIL_CONFIRM, 102, f.now);
+        fixture_input(&f, &pkt);
+    }
     fixture_close(&f);
 }
 
@@ -364,12 +369,12 @@ static void blast_rx__refuses_packets_of_another_size(void **state)
             blast_open(&f);
             assert_int_equal(gw_endpoint_expect_part(f.endpoint, &expect), GW_OK);
             struct gw_pkt pkt = blast_rendezvous(FLOW, sizeof(data) / sizes[i], 0, f.now);
-            pkt.signal.marks = 0;
-            pkt.index = pkt.signal.number = sizes[i];
+            pkt.hail.marks = 0;
+            pkt.index = pkt.hail.number = sizes[i];
             fixture_input(&f, &pkt);
             bool is_refused = kind && sizes[i] != MTU;
-            assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks,
-                             is_refused ? GW_SIGNAL_REFUSED : 0);
+            assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks,
+                             is_refused ? GW_HAIL_REFUSED : 0);
             assert_true(gw_endpoint_expects(f.endpoint, THEIRS, TAG) == is_refused);
             fixture_close(&f);
         }
@@ -384,9 +389,9 @@ static void blast_rx__believes_the_first_rendezvous(void **state)
     open_flow(&f, 100, 0);
     for (uint32_t i = 0; i < 5; i++) {
         struct gw_pkt pkt = blast_rendezvous(FLOW, 100, 0, f.now);
-        pkt.signal.word[0] += i == 0;
-        pkt.signal.word[1] += i == 1;
-        pkt.signal.number += i == 2;
+        pkt.hail.word[0] += i == 0;
+        pkt.hail.word[1] += i == 1;
+        pkt.hail.number += i == 2;
         pkt.index -= i == 3;
         pkt.seq += i == 4;
         fixture_input(&f, &pkt);
@@ -395,11 +400,11 @@ static void blast_rx__believes_the_first_rendezvous(void **state)
     }
     struct gw_pkt same = blast_rendezvous(FLOW, 100, 0, f.now);
     fixture_input(&f, &same);
-    blast_hears(&f, GW_SIGNAL_ACCEPT);
+    blast_hears(&f, GW_HAIL_ACCEPT);
     fixture_close(&f);
 }
 
-/* Signals of flows that are not known, also with blasts switched off. */
+/* Hails of flows that are not known, also with blasts switched off. */
 static void blast_rx__ignores_strangers(void **state)
 {
     (void)state;
@@ -410,17 +415,17 @@ static void blast_rx__ignores_strangers(void **state)
             blast_open(&f);
         else
             fixture_open(&f, &cfg, "4000");
-        feed_signal(&f, GW_SIGNAL_STOP, 0);
-        feed_signal(&f, GW_SIGNAL_CONFIRM, 0);
-        feed_signal(&f, GW_SIGNAL_ACCEPT, 0);
-        feed_signal(&f, GW_SIGNAL_REPORT, 0);
-        feed_signal(&f, GW_SIGNAL_REQUEST, 0);
+        feed_hail(&f, GW_HAIL_STOP, 0);
+        feed_hail(&f, GW_HAIL_CONFIRM, 0);
+        feed_hail(&f, GW_HAIL_ACCEPT, 0);
+        feed_hail(&f, GW_HAIL_REPORT, 0);
+        feed_hail(&f, GW_HAIL_REQUEST, 0);
         assert_true(fixture_stats(&f)->stray == 5);
         blast_hears_nothing(&f);
-        feed_signal(&f, GW_SIGNAL_OPS, 0);
+        feed_hail(&f, GW_HAIL_OPS, 0);
         assert_true(fixture_stats(&f)->malformed == 1);
-        feed_signal(&f, GW_SIGNAL_FINISH, 0); /* it has missed our CONFIRM, or does no harm */
-        blast_hears(&f, GW_SIGNAL_CONFIRM);
+        feed_hail(&f, GW_HAIL_FINISH, 0); /* it has missed our CONFIRM, or does no harm */
+        blast_hears(&f, GW_HAIL_CONFIRM);
         feed(&f, 0, 10);
         assert_true(fixture_stats(&f)->early == 1);
         fixture_no_event(&f);
@@ -442,7 +447,7 @@ static void blast_rx__forgets_a_rendezvous_without_data(void **state)
         fixture_open(&f, &cfg, "4000");
         struct gw_pkt pkt = blast_rendezvous(FLOW, 10, 0, f.now);
         fixture_input(&f, &pkt);
-        blast_hears(&f, GW_SIGNAL_ACCEPT);
+        blast_hears(&f, GW_HAIL_ACCEPT);
         for (uint32_t i = 0; i < packets; i++)
             feed(&f, i, 10);
         blast_wait(&f, 2 * GW_MS);
@@ -451,13 +456,62 @@ static void blast_rx__forgets_a_rendezvous_without_data(void **state)
         else
             fixture_no_event(&f);
         for (struct gw_pkt report; fixture_pull(&f, &report, 1);)
-            assert_int_equal(report.signal.op, GW_SIGNAL_REPORT);
+            assert_int_equal(report.hail.op, GW_HAIL_REPORT);
         assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
         pkt = blast_rendezvous(FLOW + 1, 10, 0, f.now); /* its place is free for others */
         fixture_input(&f, &pkt);
-        assert_int_equal(blast_hears(&f, GW_SIGNAL_ACCEPT).signal.marks, 0);
+        assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, 0);
         fixture_close(&f);
     }
+}
+
+/* A message of one packet comes into memory that is posted for it, and is all there. */
+static void receive_payload(struct endpoint_fixture *f, uint32_t flow)
+{
+    struct gw_pkt pkt = blast_rendezvous(flow, 1, 0, f->now);
+    pkt.hail.marks = 0;
+    fixture_input(f, &pkt);
+    assert_int_equal(blast_hears(f, GW_HAIL_ACCEPT).hail.marks, 0);
+    pkt = blast_data(flow, 0, 1, f->now);
+    pkt.buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, pkt.buf), 0xaa, MTU);
+    fixture_input(f, &pkt);
+    blast_hears(f, GW_HAIL_FINISH);
+    pkt = blast_hail(GW_HAIL_CONFIRM, flow, f->now);
+    fixture_input(f, &pkt);
+    struct gw_event event = fixture_event(f);
+    assert_true(event.kind == GW_EVENT_RECEIVED && event.flow == flow);
+}
+
+/* A copy of a rendezvous whose message has come, and whose place is another's, is not about the
+ * next message of the same tag. */
+static void blast_rx__takes_no_memory_for_what_has_ended(void **state)
+{
+    (void)state;
+    static unsigned char memory[MTU], next[MTU];
+    struct endpoint_fixture f;
+    blast_open(&f);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, memory, MTU), GW_OK);
+    receive_payload(&f, FLOW);
+    for (uint32_t i = 1; i <= BLASTS; i++) { /* without payload */
+        struct gw_pkt pkt = blast_rendezvous(FLOW + i, 1, 0, f.now);
+        fixture_input(&f, &pkt);
+        blast_hears(&f, GW_HAIL_ACCEPT);
+        pkt = blast_data(FLOW + i, 0, 1, f.now);
+        fixture_input(&f, &pkt);
+        blast_hears(&f, GW_HAIL_FINISH);
+        assert_int_equal(fixture_event(&f).flow, FLOW + i);
+    }
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, next, MTU), GW_OK);
+    struct gw_pkt late = blast_rendezvous(FLOW, 1, 0, f.now - GW_MS);
+    late.hail.marks = 0;
+    fixture_input(&f, &late);
+    assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, GW_HAIL_NOT_READY);
+    assert_true(fixture_stats(&f)->stray == 1);
+    assert_true(gw_endpoint_expects(f.endpoint, THEIRS, TAG));
+    receive_payload(&f, FLOW + (1 << 16));
+    assert_memory_equal(memory, next, MTU);
+    fixture_close(&f);
 }
 
 int main(void)
@@ -479,6 +533,7 @@ int main(void)
         cmocka_unit_test(blast_rx__believes_the_first_rendezvous),
         cmocka_unit_test(blast_rx__ignores_strangers),
         cmocka_unit_test(blast_rx__forgets_a_rendezvous_without_data),
+        cmocka_unit_test(blast_rx__takes_no_memory_for_what_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,19 +39,19 @@ static uint32_t start(struct endpoint_fixture *f, gw_q16 bound)
     return start_stalling(f, bound, 0);
 }
 
-static void answer(struct endpoint_fixture *f, uint32_t flow, enum gw_signal_op op, uint8_t marks)
+static void answer(struct endpoint_fixture *f, uint32_t flow, enum gw_hail_op op, uint8_t marks)
 {
-    struct gw_pkt pkt = blast_signal(op, flow, pkts[0].sent_at);
-    pkt.signal.marks = marks;
+    struct gw_pkt pkt = blast_hail(op, flow, pkts[0].sent_at);
+    pkt.hail.marks = marks;
     fixture_input(f, &pkt);
 }
 
 /* Sends all, and the STOP; the receiver has been heard of. */
 static void send_and_stop(struct endpoint_fixture *f, uint32_t flow)
 {
-    answer(f, flow, GW_SIGNAL_ACCEPT, 0);
+    answer(f, flow, GW_HAIL_ACCEPT, 0);
     assert_int_equal(pull_all(f, PACKETS + 1), PACKETS + 1);
-    assert_int_equal(pkts[PACKETS].signal.op, GW_SIGNAL_STOP);
+    assert_int_equal(pkts[PACKETS].hail.op, GW_HAIL_STOP);
 }
 
 static uint32_t start_and_stop(struct endpoint_fixture *f, gw_q16 bound)
@@ -64,21 +64,21 @@ static uint32_t start_and_stop(struct endpoint_fixture *f, gw_q16 bound)
 static void request(struct endpoint_fixture *f, uint32_t flow, uint32_t round, uint32_t first,
                     uint64_t mask, bool is_last)
 {
-    struct gw_pkt pkt = blast_signal(GW_SIGNAL_REQUEST, flow, f->now - GW_US);
+    struct gw_pkt pkt = blast_hail(GW_HAIL_REQUEST, flow, f->now - GW_US);
     pkt.seq = first;
-    pkt.signal.number = (uint16_t)round;
-    pkt.signal.word[0] = (uint32_t)mask;
-    pkt.signal.word[1] = (uint32_t)(mask >> 32);
-    pkt.signal.marks = is_last ? GW_SIGNAL_LAST : 0;
+    pkt.hail.number = (uint16_t)round;
+    pkt.hail.word[0] = (uint32_t)mask;
+    pkt.hail.word[1] = (uint32_t)(mask >> 32);
+    pkt.hail.marks = is_last ? GW_HAIL_LAST : 0;
     fixture_input(f, &pkt);
 }
 
 static void finish(struct endpoint_fixture *f, uint32_t flow, uint32_t packets, uint64_t bytes)
 {
-    struct gw_pkt pkt = blast_signal(GW_SIGNAL_FINISH, flow, f->now - GW_US);
+    struct gw_pkt pkt = blast_hail(GW_HAIL_FINISH, flow, f->now - GW_US);
     pkt.seq = packets;
-    pkt.signal.word[0] = (uint32_t)bytes;
-    pkt.signal.word[1] = (uint32_t)(bytes >> 32);
+    pkt.hail.word[0] = (uint32_t)bytes;
+    pkt.hail.word[1] = (uint32_t)(bytes >> 32);
     fixture_input(f, &pkt);
 }
 
@@ -88,14 +88,14 @@ static void blast_tx__says_what_comes_and_sends_all_once(void **state)
     struct endpoint_fixture f;
     bool seen[PACKETS] = {false};
     uint32_t flow = start(&f, GW_Q16_ONE / 10);
-    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_RENDEZVOUS);
-    assert_int_equal(pkts[0].signal.word[0], PACKETS);
-    assert_int_equal(pkts[0].signal.number, MTU);
+    assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
+    assert_int_equal(pkts[0].hail.word[0], PACKETS);
+    assert_int_equal(pkts[0].hail.number, MTU);
     assert_int_equal(pkts[0].index, MTU);
     assert_int_equal(pkts[0].seq, (uint32_t)(BRTT / GW_US) << 16 | GW_Q16_ONE / 10);
-    assert_int_equal(pkts[0].signal.marks, GW_SIGNAL_BARE);
+    assert_int_equal(pkts[0].hail.marks, GW_HAIL_BARE);
     gw_time began = f.now;
-    answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+    answer(&f, flow, GW_HAIL_ACCEPT, 0);
     assert_int_equal(pull_all(&f, PACKETS + 1), PACKETS + 1);
     uint32_t steps = 0;
     for (uint32_t i = 0; i < PACKETS; i++) {
@@ -111,7 +111,7 @@ static void blast_tx__says_what_comes_and_sends_all_once(void **state)
     struct gw_event event = fixture_event(&f);
     assert_int_equal(event.kind, GW_EVENT_SENT);
     assert_true(event.missing == 0 && event.bytes == PACKETS * MTU && event.retransmits == 0);
-    blast_hears(&f, GW_SIGNAL_CONFIRM);
+    blast_hears(&f, GW_HAIL_CONFIRM);
     assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
     fixture_close(&f);
 }
@@ -122,15 +122,15 @@ static void blast_tx__stops_in_mid_message(void **state)
     (void)state;
     struct endpoint_fixture f;
     uint32_t flow = start(&f, GW_Q16_ONE / 2);
-    answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+    answer(&f, flow, GW_HAIL_ACCEPT, 0);
     assert_int_equal(pull_all(&f, 60), 60);
     finish(&f, flow, 55, 55 * MTU);
     struct gw_event event = fixture_event(&f);
     assert_true(event.kind == GW_EVENT_SENT && event.missing == PACKETS - 55);
     assert_int_equal(pull_all(&f, MANY), 1);
-    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_CONFIRM);
+    assert_int_equal(pkts[0].hail.op, GW_HAIL_CONFIRM);
     finish(&f, flow, 55, 55 * MTU); /* again: the CONFIRM was lost */
-    blast_hears(&f, GW_SIGNAL_CONFIRM);
+    blast_hears(&f, GW_HAIL_CONFIRM);
     fixture_no_event(&f);
     fixture_close(&f);
 }
@@ -141,7 +141,7 @@ static void blast_tx__sees_through_a_finish_that_lies(void **state)
     (void)state;
     struct endpoint_fixture f;
     uint32_t flow = start(&f, GW_Q16_ONE / 2);
-    answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+    answer(&f, flow, GW_HAIL_ACCEPT, 0);
     assert_int_equal(pull_all(&f, 60), 60);
     finish(&f, flow, 61, 61 * MTU);
     finish(&f, flow, 50, 50 * MTU); /* 50 of 100 are missing, and the last may be short */
@@ -152,10 +152,10 @@ static void blast_tx__sees_through_a_finish_that_lies(void **state)
     finish(&f, flow, UINT32_MAX, 55 * MTU);
     assert_true(fixture_stats(&f)->malformed == 7);
     fixture_no_event(&f);
-    struct gw_pkt stranger = blast_signal(GW_SIGNAL_FINISH, flow, f.now);
+    struct gw_pkt stranger = blast_hail(GW_HAIL_FINISH, flow, f.now);
     stranger.src = THEIRS + 1;
     stranger.seq = 55;
-    stranger.signal.word[0] = 55 * MTU;
+    stranger.hail.word[0] = 55 * MTU;
     fixture_input(&f, &stranger);
     fixture_no_event(&f);
     finish(&f, flow, 60, 60 * MTU);
@@ -173,11 +173,11 @@ static void blast_tx__sends_again_what_is_asked_for(void **state)
     request(&f, flow, 0, 0, 5, false); /* doubled */
     assert_int_equal(pull_all(&f, 2), 2);
     assert_int_equal(pkts[0].seq + pkts[1].seq, 2);
-    assert_int_equal(pkts[0].data.tag, UINT32_C(1) << GW_SIGNAL_ROUND_SHIFT);
+    assert_int_equal(pkts[0].data.tag, UINT32_C(1) << GW_HAIL_ROUND_SHIFT);
     request(&f, flow, 0, 64, UINT64_C(1) << 35, true);
     assert_int_equal(pull_all(&f, 2), 2);
     assert_int_equal(pkts[0].seq, 99);
-    assert_int_equal(pkts[1].signal.op, GW_SIGNAL_STOP);
+    assert_int_equal(pkts[1].hail.op, GW_HAIL_STOP);
     assert_int_equal(pkts[1].seq, 1);
     request(&f, flow, 0, 0, 8, true); /* of the round before */
     request(&f, flow, 2, 0, 8, true); /* and of one to come */
@@ -196,7 +196,7 @@ static void blast_tx__does_not_wait_for_the_last_request_for_ever(void **state)
     assert_int_equal(pull_all(&f, 2), 2);
     for (uint32_t i = 0; i < 50 && !fixture_pull(&f, pkts, 1); i++)
         fixture_expire(&f);
-    assert_int_equal(pkts[0].signal.op, GW_SIGNAL_STOP);
+    assert_int_equal(pkts[0].hail.op, GW_HAIL_STOP);
     assert_int_equal(pkts[0].seq, 1);
     fixture_close(&f);
 }
@@ -215,7 +215,7 @@ static void blast_tx__does_not_send_for_ever(void **state)
         send_and_stop(&f, flow);
         const gw_time begin = f.now;
         for (uint32_t i = 0; !gw_endpoint_poll(f.endpoint, &event, 1); i++) {
-            struct gw_pkt report = blast_signal(GW_SIGNAL_REPORT, flow, f.now - GW_US);
+            struct gw_pkt report = blast_hail(GW_HAIL_REPORT, flow, f.now - GW_US);
             report.seq = i;
             if (kind == 2)
                 fixture_input(&f, &report);
@@ -245,8 +245,8 @@ static void blast_tx__refuses_places_outside(void **state)
     request(&f, flow, 0, 0, 0, false);                       /* nothing */
     assert_true(fixture_stats(&f)->malformed == 5);
     assert_true(fixture_stats(&f)->requests_received == 0);
-    struct gw_pkt report = blast_signal(GW_SIGNAL_REPORT, flow, f.now);
-    report.signal.marks = 5 << GW_SIGNAL_ECHOES_SHIFT;
+    struct gw_pkt report = blast_hail(GW_HAIL_REPORT, flow, f.now);
+    report.hail.marks = 5 << GW_HAIL_ECHOES_SHIFT;
     fixture_input(&f, &report);
     assert_true(fixture_stats(&f)->malformed == 6);
     fixture_close(&f);
@@ -263,8 +263,8 @@ static void blast_tx__repeats_rendezvous_and_stop(void **state)
         fixture_expire(&f);
         uint32_t count = fixture_pull(&f, pkts, MANY);
         for (uint32_t j = 0; j < count; j++) {
-            rendezvous += pkts[j].signal.op == GW_SIGNAL_RENDEZVOUS;
-            stops += pkts[j].signal.op == GW_SIGNAL_STOP;
+            rendezvous += pkts[j].hail.op == GW_HAIL_RENDEZVOUS;
+            stops += pkts[j].hail.op == GW_HAIL_STOP;
         }
     }
     assert_true(rendezvous >= 3 && stops >= 3);
@@ -281,7 +281,7 @@ static void blast_tx__slows_down(void **state)
         blast_open(&f);
         uint32_t flow = fixture_send(&f, 990 * MTU);
         assert_int_equal(fixture_pull(&f, pkts, 1), 1);
-        answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+        answer(&f, flow, GW_HAIL_ACCEPT, 0);
         uint64_t sent[6] = {0};
         gw_time began = f.now;
         for (uint32_t period = 0; period < 6; period++) {
@@ -291,9 +291,9 @@ static void blast_tx__slows_down(void **state)
             sent[period] = fixture_stats(&f)->data_sent - before;
             if (!is_told)
                 continue;
-            struct gw_pkt report = blast_signal(GW_SIGNAL_REPORT, flow, f.now);
+            struct gw_pkt report = blast_hail(GW_HAIL_REPORT, flow, f.now);
             report.seq = period;
-            report.signal.word[0] = period == 0 ? MTU : UINT32_MAX;
+            report.hail.word[0] = period == 0 ? MTU : UINT32_MAX;
             fixture_input(&f, &report);
             fixture_input(&f, &report); /* doubled */
         }
@@ -378,7 +378,7 @@ static void blast_tx__announces_its_burst(void **state)
         };
         assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);
         assert_int_equal(fixture_pull(&f, pkts, MANY), 2);
-        assert_int_equal(pkts[0].signal.op, GW_SIGNAL_RENDEZVOUS);
+        assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
         struct gw_pkt notice = pkts[1];
         assert_int_equal(notice.q.kind, GW_PKT_NOTICE);
         assert_int_equal(notice.q.ecn, GW_ECN_ECT0); /* as its first packet */
@@ -390,14 +390,14 @@ static void blast_tx__announces_its_burst(void **state)
             continue;
         }
         if (how == NOT_READY_FIRST)
-            answer(&f, flow, GW_SIGNAL_ACCEPT, GW_SIGNAL_NOT_READY);
+            answer(&f, flow, GW_HAIL_ACCEPT, GW_HAIL_NOT_READY);
         notice.src = THEIRS;
         notice.dst = OURS;
         notice.notice.is_answer = true;
         fixture_input(&f, &notice);
         if (how == NOT_READY_FIRST) {
             blast_hears_nothing(&f);
-            answer(&f, flow, GW_SIGNAL_ACCEPT, 0);
+            answer(&f, flow, GW_HAIL_ACCEPT, 0);
         }
         assert_int_equal(pull_all(&f, 11), 11);
         for (uint32_t i = 0; i < 10; i++) {

@@ -504,6 +504,56 @@ static void flow_rx_places__are_recycled(void **state)
 }
 
 /* However many messages came before, every place can be used again. */
+/* A message of one packet, with payload. */
+static void feed_payload(struct endpoint_fixture *f, uint32_t flow, uint32_t tag, int byte)
+{
+    struct gw_pkt pkt = fixture_data(flow, 0, 1);
+    pkt.data.tag = tag;
+    pkt.buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, pkt.buf), byte, MTU);
+    fixture_input(f, &pkt);
+}
+
+/*
+ * A message has come and its place is another's. A copy of it that comes now is not the next
+ * message of the same tag; that is one of the same sender with a later number.
+ */
+static void flow_rx_places__are_not_taken_again_by_what_is_late(void **state)
+{
+    (void)state;
+    enum {
+        TAG = 9,
+        OTHERS = 100,
+    };
+    static unsigned char memory[MTU], next[MTU];
+    struct endpoint_fixture f;
+    open_ack_every(&f, 1);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, memory, MTU), GW_OK);
+    feed_payload(&f, FLOW, TAG, 0xaa);
+    assert_int_equal(answer(&f).q.kind, GW_PKT_ACK);
+    assert_int_equal(fixture_event(&f).tag, TAG);
+    for (uint32_t i = 1; i <= OTHERS; i++) { /* without payload */
+        struct gw_pkt pkt = fixture_data(FLOW + i, 0, 1);
+        fixture_input(&f, &pkt);
+        assert_int_equal(answer(&f).q.kind, GW_PKT_ACK);
+        assert_int_equal(fixture_event(&f).tag, FLOW + i);
+    }
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, next, MTU), GW_OK);
+    feed_payload(&f, FLOW, TAG, 0xaa);
+    struct gw_pkt back = answer(&f);
+    assert_int_equal(back.q.kind, GW_PKT_NACK);
+    assert_int_equal(back.q.flags, GW_PKT_NOT_READY);
+    fixture_no_event(&f);
+    assert_true(fixture_stats(&f)->stray == 1);
+    assert_int_equal(next[0], 0);
+    feed_payload(&f, FLOW + (1 << 16), TAG, 0xbb);
+    assert_int_equal(answer(&f).q.kind, GW_PKT_ACK);
+    assert_int_equal(fixture_event(&f).tag, TAG);
+    assert_int_equal(next[0], 0xbb);
+    assert_int_equal(memory[0], 0xaa);
+    fixture_close(&f);
+}
+
 static void flow_rx_places__are_never_used_up(void **state)
 {
     (void)state;
@@ -635,6 +685,7 @@ int main(void)
         cmocka_unit_test(flow_rx_payload__goes_to_its_place),
         cmocka_unit_test(flow_rx_payload__stays_within_its_memory),
         cmocka_unit_test(flow_rx_places__are_recycled),
+        cmocka_unit_test(flow_rx_places__are_not_taken_again_by_what_is_late),
         cmocka_unit_test(flow_rx_places__are_never_used_up),
         cmocka_unit_test(flow_rx_places__are_for_what_is_stored),
         cmocka_unit_test(flow_rx_places__tell_peers_apart),

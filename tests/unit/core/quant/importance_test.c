@@ -3,6 +3,7 @@
  */
 #include "support.h"
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/prng.h"
 #include "core/quant/importance.h"
@@ -22,20 +23,17 @@ static struct gw_prng draw;
 static float values[VALUES];
 static uint64_t mask[WORDS], other[WORDS];
 
-static struct gw_importance_tensor tensor_of(const void *from, uint64_t size, enum gw_dtype type)
+static struct gw_importance_tensor tensor_of(const void *from, uint64_t size)
 {
-    return (struct gw_importance_tensor){
-        .kernels = gw_kernels_best(0),
-        .values = from,
-        .size = size,
-        .fragment_size = FRAGMENT,
-        .type = type,
-    };
+    return (struct gw_importance_tensor){.values = from, .size = size, .fragment_size = FRAGMENT};
 }
 
-static bool is_in(const uint64_t *bits, uint32_t i)
+static void init(struct gw_importance *importance, const struct gw_importance_tensor *tensor,
+                 enum gw_importance_rule rule, enum gw_dtype type, uint64_t sample)
 {
-    return bits[i / 64] >> (i % 64) & 1;
+    const struct gw_importance_terms terms = {
+        .rule = rule, .type = type, .kernels = gw_kernels_best(0)};
+    gw_importance_init(importance, tensor, &terms, sample);
 }
 
 /* 2^x for a uniform x: most values are small, and the mean is above the median. */
@@ -75,18 +73,18 @@ static void importance_init__takes_a_median_between_the_quantiles_of_40_and_60_p
         values[i] = draw_skewed();
     for (size_t r = 0; r < GW_COUNT_OF(rows); r++) {
         struct gw_importance importance;
-        struct gw_importance_tensor tensor = tensor_of(values, sizeof(values), GW_DTYPE_F32);
+        struct gw_importance_tensor tensor = tensor_of(values, sizeof(values));
         bool of_values = rows[r].rule == GW_IMPORTANCE_MEDIAN_OF_VALUES;
         uint32_t size = of_values ? 4 : rows[r].fragment_size, count = 0, outside = 0;
         tensor.fragment_size = rows[r].fragment_size;
         for (uint64_t offset = 0; offset < sizeof(values); offset += size) {
             uint64_t left = (sizeof(values) - offset) / 4;
             uint32_t n = left < size / 4 ? (uint32_t)left : size / 4;
-            double sum = tensor.kernels->sum_abs[GW_DTYPE_F32](&values[offset / 4], n);
+            double sum = gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](&values[offset / 4], n);
             keys[count++] = gw_importance_key(sum / n);
         }
         for (uint32_t trial = 0; trial < TRIALS; trial++) {
-            gw_importance_init(&importance, &tensor, rows[r].rule, trial);
+            init(&importance, &tensor, rows[r].rule, GW_DTYPE_F32, trial);
             double percent = below(keys, count, importance.threshold);
             outside += percent < 40 || percent > 60;
         }
@@ -117,8 +115,8 @@ static void importance_fill_given__is_above_the_lower_median(void **state)
             qsort(sorted, count, sizeof(*sorted), compare_reals);
             uint32_t important = gw_importance_fill_given(worth, count, range, mask), found = 0;
             for (uint32_t i = 0; i < count; i++) {
-                assert_int_equal(is_in(mask, i), worth[i] > sorted[(count - 1) / 2]);
-                found += is_in(mask, i);
+                assert_int_equal(gw_bit_is_set(mask, i), worth[i] > sorted[(count - 1) / 2]);
+                found += gw_bit_is_set(mask, i);
             }
             assert_int_equal(important, found);
         }
@@ -158,16 +156,16 @@ static void importance_is__tells_large_fragments_from_small_ones(void **state)
 {
     (void)state;
     struct gw_importance importance;
-    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values), GW_DTYPE_F32);
+    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values));
     for (uint32_t i = 0; i < VALUES; i++)
         values[i] = (i % 2 ? -1.0F : 1.0F) * (float)(1 + i / 352);
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS / 2);
     for (uint32_t i = 0; i < FRAGMENTS; i++)
-        assert_int_equal(is_in(mask, i), i > (FRAGMENTS - 1) / 2);
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_ALL, 1);
+        assert_int_equal(gw_bit_is_set(mask, i), i > (FRAGMENTS - 1) / 2);
+    init(&importance, &tensor, GW_IMPORTANCE_ALL, GW_DTYPE_F32, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_NONE, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_NONE, GW_DTYPE_F32, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), 0);
 }
 
@@ -176,46 +174,43 @@ static void importance_fill__of_skewed_values_depends_on_the_rule(void **state)
 {
     (void)state;
     struct gw_importance importance;
-    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values), GW_DTYPE_F32);
+    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values));
     draw = gw_prng_derive(seed, 2);
     for (uint32_t i = 0; i < VALUES; i++)
         values[i] = draw_skewed();
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, 3);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, GW_DTYPE_F32, 3);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 3);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 3);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS / 2);
 }
 
-/* A fragment at a time, copied, quantised or in a mask, with every type and implementation. */
-static void importance_copy__decides_as_in_advance_with_every_kernel(void **state)
+/* A fragment at a time, with every type and implementation. */
+static void importance_is__decides_as_all_at_once_with_every_kernel(void **state)
 {
     (void)state;
-    static unsigned char bytes[FRAGMENT * 40 + 700], copy[FRAGMENT];
+    static unsigned char bytes[FRAGMENT * 40 + 700];
     draw = gw_prng_derive(seed, 3);
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (unsigned char)gw_prng_next(&draw);
+    struct gw_importance_tensor tensor = tensor_of(bytes, sizeof(bytes));
+    tensor.fragment_size = FRAGMENT - 3; /* so that fragments cut values */
     uint32_t features = gw_cpu_features();
     for (uint32_t type = 0; type < GW_DTYPES; type++)
         for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++) {
-            struct gw_importance importance, masked;
-            struct gw_importance_tensor tensor =
-                tensor_of(bytes, sizeof(bytes), (enum gw_dtype)type);
-            tensor.fragment_size = FRAGMENT - 3; /* so that fragments cut values */
+            struct gw_importance importance;
+            struct gw_importance_terms terms = {
+                .rule = GW_IMPORTANCE_MEDIAN_OF_MEANS, .type = (enum gw_dtype)type, .kernels = *k};
             if ((*k)->needs & ~features)
                 continue;
-            gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 5);
+            init(&importance, &tensor, terms.rule, terms.type, 5);
             uint32_t important = gw_importance_fill(&importance, bytes, sizeof(bytes), mask);
-            tensor.kernels = *k;
-            gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 5);
-            gw_importance_init_mask(&masked, mask, tensor.fragment_size);
+            gw_importance_init(&importance, &tensor, &terms, 5);
             uint32_t found = 0, i = 0;
             for (uint32_t at = 0; at < sizeof(bytes); at += tensor.fragment_size, i++) {
                 uint32_t left = (uint32_t)sizeof(bytes) - at;
                 uint32_t size = left < tensor.fragment_size ? left : tensor.fragment_size;
-                bool is = gw_importance_copy(&importance, copy, bytes + at, at, size);
-                assert_memory_equal(copy, bytes + at, size);
-                assert_int_equal(is, is_in(mask, i));
-                assert_int_equal(is, gw_importance_is(&masked, NULL, at, size));
+                bool is = gw_importance_is(&importance, bytes + at, at, size);
+                assert_int_equal(is, gw_bit_is_set(mask, i));
                 found += is;
             }
             assert_int_equal(found, important);
@@ -233,59 +228,43 @@ static void importance_is__leaves_out_values_that_are_cut(void **state)
     (void)state;
     struct gw_importance importance;
     double x[40];
-    struct gw_importance_tensor tensor = tensor_of(x, sizeof(x), GW_DTYPE_F64);
+    struct gw_importance_tensor tensor = tensor_of(x, sizeof(x));
     for (uint32_t i = 0; i < GW_COUNT_OF(x); i++)
         x[i] = 1;
     tensor.fragment_size = 84; /* values 10 and 31 are cut in the middle */
     x[10] = x[31] = 100;
     x[12] = 2;
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F64, 1);
     assert_int_equal(gw_importance_fill(&importance, x, sizeof(x), mask), 1);
     assert_int_equal(mask[0], 2);
     /* Of fragments without a whole value all are important. */
     tensor.fragment_size = 7;
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F64, 1);
     assert_int_equal(gw_importance_fill(&importance, x, sizeof(x), mask), (sizeof(x) + 6) / 7);
-}
-
-static void importance_of_sum__is_the_same_while_quantising(void **state)
-{
-    (void)state;
-    struct gw_importance importance;
-    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values), GW_DTYPE_F32);
-    draw = gw_prng_derive(seed, 4);
-    for (uint32_t i = 0; i < VALUES; i++)
-        values[i] = draw_skewed();
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
-    gw_importance_fill(&importance, values, sizeof(values), mask);
-    for (uint32_t i = 0; i < VALUES / 352; i++) {
-        double sum = tensor.kernels->sum_abs[GW_DTYPE_F32](values + (size_t)352 * i, 352);
-        assert_int_equal(gw_importance_of_sum(&importance, sum, 352), is_in(mask, i));
-    }
 }
 
 static void importance_is__of_nan_and_of_a_single_fragment_is_true(void **state)
 {
     (void)state;
     struct gw_importance importance;
-    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values), GW_DTYPE_F32);
+    struct gw_importance_tensor tensor = tensor_of(values, sizeof(values));
     uint32_t nan = 0x7fc00000;
     for (uint32_t i = 0; i < VALUES; i++)
         memcpy(&values[i], &nan, sizeof(nan));
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, GW_DTYPE_F32, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
     memset(values, 0, sizeof(values));
     memcpy(&values[VALUES / 2], &nan, sizeof(nan));
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
     assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), 1);
-    assert_true(is_in(mask, VALUES / 2 / 352));
+    assert_true(gw_bit_is_set(mask, VALUES / 2 / 352));
     tensor.size = 5;
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
     assert_true(gw_importance_is(&importance, values, 0, 5));
     tensor.size = 3; /* no value at all */
-    gw_importance_init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, 1);
+    init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, GW_DTYPE_F32, 1);
     assert_true(gw_importance_is(&importance, values, 0, 3));
 }
 
@@ -359,7 +338,7 @@ static void importance_init_drawn__is_repeated_by_the_same_names_alone(void **st
         changed.iteration += part == 2;
         fill_drawn(&changed, GW_IMPORTANCE_MEDIAN_OF_MEANS, other);
         for (uint32_t i = 0; i < DRAWN; i++)
-            differ += is_in(mask, i) != is_in(other, i);
+            differ += gw_bit_is_set(mask, i) != gw_bit_is_set(other, i);
         assert_in_range(differ, DRAWN * 2 / 5, DRAWN * 3 / 5);
     }
     drawn.count = 1;
@@ -391,9 +370,8 @@ int main(void)
         cmocka_unit_test(importance_key__is_in_the_order_of_reals),
         cmocka_unit_test(importance_is__tells_large_fragments_from_small_ones),
         cmocka_unit_test(importance_fill__of_skewed_values_depends_on_the_rule),
-        cmocka_unit_test(importance_copy__decides_as_in_advance_with_every_kernel),
+        cmocka_unit_test(importance_is__decides_as_all_at_once_with_every_kernel),
         cmocka_unit_test(importance_is__leaves_out_values_that_are_cut),
-        cmocka_unit_test(importance_of_sum__is_the_same_while_quantising),
         cmocka_unit_test(importance_is__of_nan_and_of_a_single_fragment_is_true),
         cmocka_unit_test(importance_init_drawn__has_the_fractions_of_the_rules),
         cmocka_unit_test(importance_init_drawn__is_repeated_by_the_same_names_alone),

@@ -54,7 +54,7 @@ static void gw_drop_plan_make__finds_the_best_by_the_paper(void **state)
     }
 }
 
-/* By ours they do, and the rounds of loads leave at most a little. */
+/* By ours they do, and the rounds of loads leave at most a little, also of what is compared with. */
 static void gw_drop_plan_make__finds_the_best(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void gw_drop_plan_make__finds_the_best(void **state)
     port.loads[1] = 0.4;
     assert_int_equal(gw_drop_plan_make(&plan, &port, why, sizeof(why)), 0);
     double best = try_all(&port);
-    assert_true(plan.cost >= best * (1 - 1e-9) && plan.cost <= best * 1.02);
+    assert_true(plan.cost >= best * (1 - 1e-4) && plan.cost <= best * 1.02);
     assert_true(plan.queues[0].limit + plan.queues[1].limit <= STEPS * PACKET);
     assert_true(plan.queues[0].threshold <= plan.queues[0].limit);
 }

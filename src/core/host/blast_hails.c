@@ -1,12 +1,12 @@
 /*
- * Signals of blasts leave, and find their flow; and the tables of blasts. See blast.h.
+ * Hails of blasts leave, and find their flow; and the tables of blasts. See blast.h.
  *
  * A flow that is not known cannot be asked: its FINISH is confirmed all the same, since who
  * finishes what we do not know has missed our CONFIRM, or does no harm.
  */
 #include "core/host/blast.h"
 
-struct gw_pkt *gw_blast_signal(struct gw_endpoint *ep, const struct gw_blast_say *say)
+struct gw_pkt *gw_blast_hail(struct gw_endpoint *ep, const struct gw_blast_say *say)
 {
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
     if (!pkt) {
@@ -18,7 +18,7 @@ struct gw_pkt *gw_blast_signal(struct gw_endpoint *ep, const struct gw_blast_say
               .key = say->key,
               .class = GW_CLASS_CONTROL,
               .ecn = GW_ECN_NOT_ECT,
-              .kind = GW_PKT_SIGNAL},
+              .kind = GW_PKT_HAIL},
         .src = ep->cfg.address,
         .dst = say->peer,
         .flow = say->flow,
@@ -27,18 +27,18 @@ struct gw_pkt *gw_blast_signal(struct gw_endpoint *ep, const struct gw_blast_say
         .entropy = (uint16_t)gw_prng_next(&ep->prng),
         .index = say->index,
         .buf = GW_BUF_NONE,
-        .signal = {.word = {say->word[0], say->word[1]},
-                   .op = (uint8_t)say->op,
-                   .marks = say->marks,
-                   .number = say->number},
+        .hail = {.word = {say->word[0], say->word[1]},
+                 .op = (uint8_t)say->op,
+                 .marks = say->marks,
+                 .number = say->number},
     };
-    ep->stats.signals_sent++;
+    ep->stats.hails_sent++;
     return pkt;
 }
 
 bool gw_blast_say(struct gw_endpoint *ep, const struct gw_blast_say *say)
 {
-    struct gw_pkt *pkt = gw_blast_signal(ep, say);
+    struct gw_pkt *pkt = gw_blast_hail(ep, say);
     if (pkt)
         gw_egress_control(ep, pkt);
     return pkt != NULL;
@@ -55,7 +55,7 @@ static struct gw_blast_tx *tx_of(const struct gw_endpoint *ep, uint32_t flow)
 static void confirm_unknown(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
     gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_SIGNAL_CONFIRM,
+                         .op = GW_HAIL_CONFIRM,
                          .peer = pkt->src,
                          .flow = pkt->flow,
                          .key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow),
@@ -68,7 +68,7 @@ static void input_from_receiver(struct gw_endpoint *ep, const struct gw_pkt *pkt
     struct gw_blast_tx *blast = tx_of(ep, pkt->flow);
     if (blast && blast->peer == pkt->src)
         gw_blast_tx_hear(ep, blast, pkt, now);
-    else if (pkt->signal.op == GW_SIGNAL_FINISH)
+    else if (pkt->hail.op == GW_HAIL_FINISH)
         confirm_unknown(ep, pkt);
     else
         ep->stats.stray++;
@@ -76,17 +76,17 @@ static void input_from_receiver(struct gw_endpoint *ep, const struct gw_pkt *pkt
 
 void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
-    ep->stats.signals_received++;
-    switch (pkt->signal.op) {
-    case GW_SIGNAL_RENDEZVOUS:
-    case GW_SIGNAL_STOP:
-    case GW_SIGNAL_CONFIRM:
+    ep->stats.hails_received++;
+    switch (pkt->hail.op) {
+    case GW_HAIL_RENDEZVOUS:
+    case GW_HAIL_STOP:
+    case GW_HAIL_CONFIRM:
         gw_blast_rx_hear(ep, pkt, now);
         break;
-    case GW_SIGNAL_ACCEPT:
-    case GW_SIGNAL_REPORT:
-    case GW_SIGNAL_REQUEST:
-    case GW_SIGNAL_FINISH:
+    case GW_HAIL_ACCEPT:
+    case GW_HAIL_REPORT:
+    case GW_HAIL_REQUEST:
+    case GW_HAIL_FINISH:
         input_from_receiver(ep, pkt, now);
         break;
     default:
@@ -107,9 +107,9 @@ void gw_blast_expire(struct gw_endpoint *ep, uint32_t timer, gw_time now)
 /* ---- The tables. ---- */
 
 static void make_tx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
-                    unsigned char *memory, uint64_t *asked)
+                    unsigned char *memory, uint64_t *found, uint64_t *asked)
 {
-    const uint32_t words = gw_bitmap_words(cfg->blast_packets_max);
+    const uint32_t words = (uint32_t)gw_bit_words(cfg->blast_packets_max);
     const size_t size = gw_bitmap_size(cfg->blast_packets_max);
     memset(ep->blasts_tx, 0, cfg->blasts_max * sizeof(*ep->blasts_tx));
     for (uint32_t i = 0; i < cfg->blasts_max; i++) {
@@ -117,7 +117,8 @@ static void make_tx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
         for (uint32_t j = 0; j < GW_IMPORTANCES; j++)
             gw_bitmap_init(&blast->due[j], memory + (i * GW_IMPORTANCES + j) * size,
                            cfg->blast_packets_max);
-        blast->asked = asked + (size_t)i * gw_bitmap_words(words);
+        blast->found = found + (size_t)i * words;
+        blast->asked = asked + (size_t)i * gw_bit_words(words);
         blast->generation = cfg->generation;
         blast->free_next = i + 1 < cfg->blasts_max ? i + 1 : GW_FLOW_NONE;
     }
@@ -127,7 +128,7 @@ static void make_rx(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg, u
 {
     memset(ep->blasts_rx, 0, cfg->blasts_max * sizeof(*ep->blasts_rx));
     for (uint32_t i = 0; i < cfg->blasts_max; i++) {
-        ep->blasts_rx[i].bits = bits + (size_t)i * gw_bitmap_words(cfg->blast_packets_max);
+        ep->blasts_rx[i].bits = bits + (size_t)i * gw_bit_words(cfg->blast_packets_max);
         ep->blasts_rx[i].list_next = i + 1 < cfg->blasts_max ? i + 1 : GW_FLOW_NONE;
     }
 }
@@ -136,7 +137,7 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
                     struct gw_arena *arena)
 {
     const size_t count = cfg->blasts_max;
-    const uint32_t words = gw_bitmap_words(cfg->blast_packets_max);
+    const uint32_t words = (uint32_t)gw_bit_words(cfg->blast_packets_max);
     if (count == 0)
         return;
     ep->blasts_tx = gw_arena_take(arena, count * sizeof(*ep->blasts_tx));
@@ -144,12 +145,13 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
     void *map = gw_arena_take(arena, gw_map_size(cfg->blasts_max));
     void *due =
         gw_arena_take(arena, count * GW_IMPORTANCES * gw_bitmap_size(cfg->blast_packets_max));
-    void *asked = gw_arena_take(arena, count * gw_bitmap_words(words) * sizeof(uint64_t));
+    void *found = gw_arena_take(arena, count * words * sizeof(uint64_t));
+    void *asked = gw_arena_take(arena, count * gw_bit_words(words) * sizeof(uint64_t));
     void *bits = gw_arena_take(arena, count * words * sizeof(uint64_t));
     if (!arena->base)
         return;
     gw_map_init(&ep->blast_map, map, cfg->blasts_max);
-    make_tx(ep, cfg, due, asked);
+    make_tx(ep, cfg, due, found, asked);
     make_rx(ep, cfg, bits);
     ep->blast_done_head = ep->blast_done_tail = GW_FLOW_NONE;
 }
@@ -175,12 +177,11 @@ bool gw_blast_info(const struct gw_endpoint *ep, uint32_t flow, struct gw_flow_i
     const struct gw_blast_tx *blast = tx_of(ep, flow);
     if (!blast)
         return false;
-    uint32_t due = blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count;
     *info = (struct gw_flow_info){
         .cwnd = blast->window.cwnd,
         .acked_bytes = blast->received < blast->bytes ? blast->received : blast->bytes,
         .retransmits = blast->sent_packets - blast->sent_most,
-        .window_packets = due,
+        .window_packets = gw_blast_tx_due(blast),
         .cc_state = blast->cc_state,
     };
     return true;

@@ -1,0 +1,118 @@
+/*
+ * What is still to be sent of a blast, and which of it is important; see blast.h.
+ *
+ * Important and unimportant places have sets of their own, since a train shares its ECN. Trains
+ * take turns so that of both about the same part of what is due has left, or the important ones go
+ * first, as the application wishes.
+ *
+ * The application says which places are important, or by which rule that is found in their values.
+ * These may lie far beyond the caches, so a place is *weighed* shortly before it leaves: turn by
+ * turn, and only so far ahead of what leaves that both kinds can fill their trains. It is summed,
+ * and still in the cache when it is copied. Important ones that leave first are an exception: for
+ * them all places have to be weighed before.
+ *
+ * Invariant: turns from `weighed` on are all due, and in neither set; of those before, what was
+ * found stays as it is, whatever the application does with the memory.
+ */
+#include "core/host/blast.h"
+
+#include "base/align.h"
+
+enum {
+    /* Trains of places that are weighed, and wait: 64 KB each, as the kernel takes them, so L2 has
+     * all. Of two kinds that are alike each finds a full train (own choice). */
+    TRAINS_AHEAD = 4,
+    FETCH_AHEAD = 2,
+    FETCH_MAX = 2048,
+};
+
+/* Which samples a rule takes: the same of equal messages. */
+#define SAMPLE_SEED 0
+
+static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
+{
+    if (!blast->important)
+        return GW_IMPORTANT;
+    return gw_bit_is_set(blast->important, place) ? GW_IMPORTANT : GW_UNIMPORTANT;
+}
+
+static void put(struct gw_blast_tx *blast, uint32_t place, uint32_t turn)
+{
+    enum gw_blast_importance importance = importance_of(blast, place);
+    gw_bitmap_set(&blast->due[importance], turn);
+    blast->in_round[importance]++;
+}
+
+void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
+{
+    put(blast, place, gw_blast_order_turn(&blast->order, place));
+}
+
+/* Has the values of a turn brought from memory, which takes longer than to sum a fragment: those of
+ * random places come before nobody guesses. */
+static inline __attribute__((always_inline)) void fetch(const struct gw_blast_tx *blast,
+                                                        uint32_t turn)
+{
+    if (turn >= blast->total)
+        return;
+    uint32_t place = gw_blast_order_place(&blast->order, turn), len = gw_blast_len(blast, place);
+    const unsigned char *from = blast->data + (uint64_t)place * blast->path.mtu;
+    for (uint32_t i = 0; i < len && i < FETCH_MAX; i += GW_CACHE_LINE)
+        __builtin_prefetch(from + i);
+}
+
+/* Weighs the place of the next turn, which becomes due in its set. */
+static void weigh(struct gw_blast_tx *blast)
+{
+    fetch(blast, blast->weighed + FETCH_AHEAD);
+    uint32_t turn = blast->weighed++, place = gw_blast_order_place(&blast->order, turn);
+    uint64_t offset = (uint64_t)place * blast->path.mtu;
+    if (gw_importance_is(&blast->rule, blast->data + offset, offset, gw_blast_len(blast, place)))
+        gw_bit_set(blast->found, place);
+    put(blast, place, turn);
+}
+
+void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
+{
+    uint32_t ahead = blast->important_first ? blast->total : TRAINS_AHEAD * ep->cfg.train;
+    while (blast->weighed < blast->total &&
+           blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
+        weigh(blast);
+}
+
+void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
+{
+    blast->weighed = blast->total;
+    blast->important = send->important;
+    if (send->important || !send->data || send->importance.rule == GW_IMPORTANCE_ALL)
+        return;
+    const struct gw_importance_tensor tensor = {
+        .values = send->data, .size = send->bytes, .fragment_size = blast->path.mtu};
+    gw_importance_init(&blast->rule, &tensor, &send->importance, SAMPLE_SEED);
+    memset(blast->found, 0, gw_bit_words(blast->total) * sizeof(*blast->found));
+    blast->important = blast->found;
+    blast->weighed = 0;
+}
+
+void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
+{
+    gw_bitmap_fill(&blast->due[GW_IMPORTANT], blast->total, !blast->important);
+    gw_bitmap_fill(&blast->due[GW_UNIMPORTANT], blast->total, false);
+    blast->in_round[GW_IMPORTANT] = blast->due[GW_IMPORTANT].count;
+    blast->in_round[GW_UNIMPORTANT] = 0;
+    for (uint32_t turn = 0; blast->important && turn < blast->weighed; turn++)
+        put(blast, gw_blast_order_place(&blast->order, turn), turn);
+    gw_blast_tx_look_ahead(ep, blast);
+}
+
+enum gw_blast_importance gw_blast_tx_choose(const struct gw_blast_tx *blast)
+{
+    const uint64_t important = blast->due[GW_IMPORTANT].count;
+    const uint64_t unimportant = blast->due[GW_UNIMPORTANT].count;
+    if (!important || !unimportant || blast->important_first)
+        return important ? GW_IMPORTANT : GW_UNIMPORTANT;
+    return important * blast->in_round[GW_UNIMPORTANT] >=
+                   unimportant * blast->in_round[GW_IMPORTANT]
+               ? GW_IMPORTANT
+               : GW_UNIMPORTANT;
+}

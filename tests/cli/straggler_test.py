@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""One straggler of eight, at a small size: what scenarios/straggler.yaml claims of bounds whatever
+the size is, and that a part of its sweep is no error. Called with the program."""
+import json
+import os
+import sys
+import unittest
+
+from command_case import CommandCase
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+STRAGGLER = os.path.join(ROOT, "scenarios", "straggler.yaml")
+SMALL = ("--set", "workload.size=2MB", "--set", "workload.iterations=2")
+
+
+class StragglerTest(CommandCase):
+    def claims(self, *words):
+        results = json.loads(self.call(PROGRAM, "sim", STRAGGLER, "--json", *SMALL, *words).stdout)
+        return {claim["id"]: claim["holds"] for claim in results[0]["claims"]}
+
+    def test_claims__hold_of_a_small_job(self):
+        claims = self.claims()
+        for name in ("loss", "slower", "bound", "exact"):
+            self.assertTrue(claims["straggler." + name], name)
+
+    def test_claims__of_points_that_are_not_there_are_not_computed(self):
+        claims = self.claims("--set", "loss=0", "--set", "until=401us")
+        self.assertIsNone(claims["straggler.loss"])
+        self.assertTrue(claims["straggler.exact"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+/* How long the server waits: what is usual, between the least and the most. */
+#include "core/aggregation/patience.h"
+
+#include "support.h"
+
+enum {
+    WINDOW = 4,
+};
+
+static struct gw_patience patience;
+
+static void start(void)
+{
+    gw_patience_init(&patience, 10 * GW_US, 40 * GW_MS);
+}
+
+static void patience__begins_with_the_most(void **state)
+{
+    (void)state;
+    start();
+    assert_int_equal(gw_patience_of(&patience), 40 * GW_MS);
+    gw_patience_note(&patience, GW_MS);
+    assert_int_equal(gw_patience_of(&patience), 3 * GW_MS); /* RFC 6298, section 2.2 */
+}
+
+static void patience__follows_what_is_usual(void **state)
+{
+    (void)state;
+    start();
+    for (uint32_t i = 0; i < 100; i++)
+        gw_patience_note(&patience, 20 * GW_US);
+    assert_in_range(gw_patience_of(&patience), 20 * GW_US, 21 * GW_US);
+    for (uint32_t i = 0; i < 100; i++)
+        gw_patience_note(&patience, 5 * GW_MS);
+    assert_in_range(gw_patience_of(&patience), 5 * GW_MS - GW_US, 6 * GW_MS);
+}
+
+/* One worker that was away for long is not usual. */
+static void patience__one_long_waiting_counts_as_twice_the_patience(void **state)
+{
+    (void)state;
+    start();
+    for (uint32_t i = 0; i < 100; i++)
+        gw_patience_note(&patience, 20 * GW_US);
+    gw_patience_note(&patience, GW_S);
+    assert_true(gw_patience_of(&patience) < 60 * GW_US);
+}
+
+static void patience__keeps_to_its_limits(void **state)
+{
+    (void)state;
+    start();
+    for (uint32_t i = 0; i < 100; i++)
+        gw_patience_note(&patience, 0);
+    assert_int_equal(gw_patience_of(&patience), 10 * GW_US);
+    for (uint32_t i = 0; i < 100; i++)
+        gw_patience_note(&patience, UINT64_MAX);
+    assert_int_equal(gw_patience_of(&patience), 40 * GW_MS);
+    gw_patience_init(&patience, GW_MS, GW_MS);
+    gw_patience_note(&patience, GW_US);
+    assert_int_equal(gw_patience_of(&patience), GW_MS);
+}
+
+/* Of the results of a window the longest waiting counts. */
+static void patience__goes_by_the_longest_of_a_window(void **state)
+{
+    (void)state;
+    start();
+    for (uint32_t i = 0; i < 100 * WINDOW; i++) {
+        assert_int_equal(gw_patience_of(&patience) == 40 * GW_MS, i < WINDOW);
+        gw_patience_result(&patience, i % WINDOW == 1 ? 2 * GW_MS : GW_US, WINDOW);
+    }
+    assert_in_range(gw_patience_of(&patience), 2 * GW_MS - GW_US, 2 * GW_MS + GW_US);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patience__begins_with_the_most),
+        cmocka_unit_test(patience__follows_what_is_usual),
+        cmocka_unit_test(patience__one_long_waiting_counts_as_twice_the_patience),
+        cmocka_unit_test(patience__keeps_to_its_limits),
+        cmocka_unit_test(patience__goes_by_the_longest_of_a_window),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
