@@ -73,7 +73,7 @@ class DaemonConfigTest(unittest.TestCase):
             result = self.run_daemon(f"listen: 192.0.2.1:1\nmetrics_token_file: {key.name}\n")
             self.assertEqual(result.returncode, 2)
             self.assertIn("others may read it (mode 0644)", result.stderr)
-            options = [PROGRAM, "bench", "--rank", "0", "--world", "1", "--join", "127.0.0.1:0",
+            options = [PROGRAM, "bench", "--rank", "0", "--world", "1", "--join", "127.0.0.1:4790",
                        "--key-file", key.name]
             result = subprocess.run(options, capture_output=True, text=True, check=False)
             self.assertEqual(result.returncode, 2)
