@@ -25,6 +25,7 @@ struct gw_path {
     uint32_t hdr;      /* header bytes of a packet; also the size of an ACK or a trimmed packet */
     uint16_t hops;     /* links one way */
     bool trims;        /* switches on the path trim rather than drop */
+    bool is_sampled;   /* of many packets few are heard of: the flow is a blast */
     uint64_t window;   /* bytes: with which an earlier flow ended; 0: nothing is known */
     uint64_t memory;   /* what its congestion control left besides; 0: nothing */
     const struct gw_path_labels *labels; /* for source routing; NULL: unknown */

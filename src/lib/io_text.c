@@ -137,9 +137,16 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
 {
     const struct gw_io *io = line->io;
     bool is_rank = event->about < io->plan.world && event->server >= io->server_count;
+    if (event->reason == GW_JOB_MISMATCH && is_rank && event->room)
+        return SAY(line, GRADWIRE_ERR_PEER,
+                   "a message of rank %u with tag %u has at least %" PRIu64
+                   " bytes, and its receive has room for %" PRIu64,
+                   event->about, event->tag, event->bytes, event->room);
     if (event->reason == GW_JOB_MISMATCH && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER,
-                   "the tensor of rank %u has another size than that of other ranks", event->about);
+                   "a call or message of rank %u is of another size, kind or bound than another "
+                   "rank's",
+                   event->about);
     if (event->reason == GW_JOB_BROKEN && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER, "rank %u sent a message that makes no sense",
                    event->about);

@@ -142,6 +142,7 @@ static void add_blasts(const struct gw_sim *sim, const struct gw_sim_demand *dem
     cfg->tx_flows_max = clamp(cfg->tx_flows_max, 1, TX_FLOWS_MAX - BLASTS_MAX);
     cfg->blast_packets_max = (uint32_t)longest_message(sim);
     cfg->report_every = sim->scenario->host.report_every;
+    cfg->hail_copies = sim->scenario->host.hail_copies;
 }
 
 static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,

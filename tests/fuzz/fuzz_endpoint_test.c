@@ -269,7 +269,7 @@ static void fuzz_open(struct fuzz *f)
         half = percent_policy(50);
         transports[0] = gw_test_transport("smartt", "reps", "trim");
         transports[1] = gw_test_transport("eqds+smartt", "reps", "trim");
-        transports[2] = gw_test_transport("dlcp", "reps", "trim");
+        transports[2] = gw_test_transport("follow", "reps", "trim");
     }
     f->cfg = gw_test_host_cfg(OURS, MTU);
     f->cfg.tx_flows_max = 4;

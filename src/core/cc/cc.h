@@ -67,6 +67,9 @@ struct gw_cc_ops {
                      struct gw_cc_window *window, gw_time now);
     void (*on_report)(void *state, const void *cfg, const struct gw_path *path,
                       const struct gw_cc_report *report, struct gw_cc_window *window, gw_time now);
+    /* Its blasts from one host to another have one state together, which hears of all of them
+     * (host/blast_lane.h); else each has its own. */
+    bool shares_lane;
     /* Nothing but losses and marks end the growth of a window that is used: it is not bounded by
      * the bdp, but by what queues hold. */
     bool exceeds_bdp;

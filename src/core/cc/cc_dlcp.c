@@ -11,8 +11,7 @@
  * Invariant: a packet per period <= rate <= line rate.
  */
 #include "base/assert.h"
-#include "core/cc/cc.h"
-#include "core/cc/window.h"
+#include "core/cc/blast_rate.h"
 
 struct dlcp_cfg {
     gw_q16 delta;
@@ -32,9 +31,7 @@ static void set_rate(struct dlcp *dlcp, const struct gw_path *path, uint64_t rat
     if (rate_bps < GW_RATE_BPS_MIN)
         rate_bps = GW_RATE_BPS_MIN;
     dlcp->rate_bps = rate_bps;
-    /* In flight is whatever the pace allows; nobody counts it. */
-    *window = (struct gw_cc_window){.cwnd = path->bdp > path->mtu ? path->bdp : path->mtu,
-                                    .pace = gw_byte_time_from_bps(rate_bps)};
+    *window = gw_blast_rate_window(path, rate_bps);
 }
 
 static void dlcp_on_round(void *state, const void *config, const struct gw_path *path,
@@ -54,13 +51,6 @@ static void dlcp_init(void *state, const void *config, const struct gw_path *pat
     dlcp_on_round(state, config, path, window, now);
 }
 
-/* A packet per period. */
-static uint64_t floor_bps(const struct gw_path *path, gw_time period)
-{
-    const uint64_t bits = (uint64_t)(path->mtu + path->hdr) * 8;
-    return period ? bits * GW_S / period : path->rate_bps;
-}
-
 static void dlcp_on_report(void *state, const void *config, const struct gw_path *path,
                            const struct gw_cc_report *report, struct gw_cc_window *window,
                            gw_time now)
@@ -68,7 +58,7 @@ static void dlcp_on_report(void *state, const void *config, const struct gw_path
     struct dlcp *dlcp = state;
     const struct dlcp_cfg *cfg = config;
     (void)now;
-    uint64_t rate = dlcp->rate_bps, least = floor_bps(path, report->period);
+    uint64_t rate = dlcp->rate_bps, least = gw_blast_rate_least(path, report->period);
     bool is_congested = report->sent > gw_mul_shift(gw_gain(cfg->delta), report->received, 16);
     if (is_congested)
         rate = rate / 2 > least ? rate / 2 : least;

@@ -8,6 +8,7 @@
  *   blast_rx.c       the receiver opens and ends, and takes data
  *   blast_rx_hear.c  what its sender's hails do, and what time does
  *   blast_hails.c  hails leave, and find their flow
+ *   blast_lane.c     how fast the blasts to a peer may leave
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
  * control allows. What is still to be sent it keeps as a set of places, `due`; they leave in an
@@ -36,6 +37,7 @@
 #include "base/bitmap.h"
 #include "base/bits.h"
 #include "core/blast_hail.h"
+#include "core/host/blast_lane.h"
 #include "core/host/blast_order.h"
 #include "core/host/endpoint_impl.h"
 
@@ -82,6 +84,7 @@ struct gw_blast_tx {
     uint8_t importance; /* of the running train */
     uint8_t holds;      /* times that the receiver was not ready, up to a limit */
     bool is_bare;       /* without payload (simulation) */
+    bool is_refused;    /* the receiver will never take it */
     bool is_accepted;   /* the receiver has been heard of, and takes data */
     bool is_held;       /* it is not ready: nothing leaves until it is */
     bool is_stopped;    /* nothing is due: a STOP waits for its answer */
@@ -96,7 +99,7 @@ struct gw_blast_tx {
     uint64_t bytes;
     uint64_t sent_packets;
     uint32_t sent_most; /* different places that have been sent */
-    struct gw_cc_window window;
+    struct gw_blast_lane *lane;
     gw_time pace_at;   /* when the next train may leave */
     gw_time joined_at; /* when it could have, had it been its turn */
     gw_time rto;
@@ -113,7 +116,6 @@ struct gw_blast_tx {
     uint64_t received;               /* payload that reports told of, roughly */
     struct gw_path path;
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
-    uint64_t cc_state[GW_CC_STATE_MAX / 8];
     uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
 };
 
@@ -199,6 +201,12 @@ static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
 static inline uint32_t gw_blast_len(const struct gw_blast_tx *blast, uint32_t place)
 {
     return place + 1 == blast->total ? blast->last_len : blast->path.mtu;
+}
+
+/* Packets that leave at once of a hail which begins or ends a blast. */
+static inline uint32_t gw_blast_copies(const struct gw_endpoint *ep)
+{
+    return ep->cfg.hail_copies ? ep->cfg.hail_copies : 1;
 }
 
 /* blast_tx.c */

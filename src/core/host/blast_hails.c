@@ -148,6 +148,7 @@ void gw_blast_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg *cfg,
     void *found = gw_arena_take(arena, count * words * sizeof(uint64_t));
     void *asked = gw_arena_take(arena, count * gw_bit_words(words) * sizeof(uint64_t));
     void *bits = gw_arena_take(arena, count * words * sizeof(uint64_t));
+    gw_blast_lanes_carve(ep, cfg->blasts_max, arena);
     if (!arena->base)
         return;
     gw_map_init(&ep->blast_map, map, cfg->blasts_max);
@@ -178,11 +179,11 @@ bool gw_blast_info(const struct gw_endpoint *ep, uint32_t flow, struct gw_flow_i
     if (!blast)
         return false;
     *info = (struct gw_flow_info){
-        .cwnd = blast->window.cwnd,
+        .cwnd = blast->lane->window.cwnd,
         .acked_bytes = blast->received < blast->bytes ? blast->received : blast->bytes,
         .retransmits = blast->sent_packets - blast->sent_most,
         .window_packets = gw_blast_tx_due(blast),
-        .cc_state = blast->cc_state,
+        .cc_state = blast->lane->cc_state,
     };
     return true;
 }

@@ -8,21 +8,18 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "base/pacer.h"
 #include "base/stall.h"
 #include "core/host/announce.h"
 
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    const struct gw_transport *transport = blast->transport;
     const uint32_t words = (uint32_t)gw_bit_words(blast->total);
     (void)ep;
     blast->round++;
     blast->is_stopped = blast->has_last = blast->has_begun = false;
     blast->in_round[GW_UNIMPORTANT] = blast->in_round[GW_IMPORTANT] = 0;
     memset(blast->asked, 0, gw_bit_words(words) * sizeof(uint64_t));
-    transport->cc->on_round(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &blast->window,
-                            now);
+    gw_blast_lane_begin_round(blast->lane, blast->transport, now);
 }
 
 /* ---- Periods. ---- */
@@ -84,18 +81,20 @@ static void await(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now
 void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     gw_q16 bound = blast->bound < GW_HAIL_BOUND_MAX ? blast->bound : GW_HAIL_BOUND_MAX;
-    gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_HAIL_RENDEZVOUS,
-                         .peer = blast->peer,
-                         .flow = blast->id,
-                         .key = blast->key,
-                         .seq = rtt_us(blast) << GW_HAIL_RTT_SHIFT | (uint32_t)bound,
-                         .word = {blast->total, blast->tag},
-                         .number = (uint16_t)blast->path.mtu,
-                         .index = (uint16_t)blast->last_len,
-                         .marks = blast->is_bare ? GW_HAIL_BARE : 0,
-                         .time = now,
-                     });
+    const struct gw_blast_say rendezvous = {
+        .op = GW_HAIL_RENDEZVOUS,
+        .peer = blast->peer,
+        .flow = blast->id,
+        .key = blast->key,
+        .seq = rtt_us(blast) << GW_HAIL_RTT_SHIFT | (uint32_t)bound,
+        .word = {blast->total, blast->tag},
+        .number = (uint16_t)blast->path.mtu,
+        .index = (uint16_t)blast->last_len,
+        .marks = blast->is_bare ? GW_HAIL_BARE : 0,
+        .time = now,
+    };
+    for (uint32_t i = 0; i < gw_blast_copies(ep); i++)
+        gw_blast_say(ep, &rendezvous);
     await(ep, blast, now);
 }
 
@@ -169,7 +168,7 @@ static void begin_train(struct gw_blast_tx *blast, gw_time now)
 {
     gw_time late =
         gw_time_before(blast->pace_at, blast->joined_at) ? blast->joined_at - blast->pace_at : 0;
-    blast->pace_at = now - (late < GW_PACER_LATE_MAX ? late : GW_PACER_LATE_MAX);
+    gw_blast_lane_begin_train(blast->lane, late, now);
     blast->joined_at = now;
     blast->importance = (uint8_t)gw_blast_tx_choose(blast);
     if (!is_head(blast))
@@ -218,7 +217,7 @@ static void end_packet(struct gw_endpoint *ep, struct gw_blast_tx *blast, const 
     blast->sent_packets++;
     ep->stats.data_sent++;
     ep->stats.retransmits += blast->round > 0;
-    blast->pace_at = gw_time_add(blast->pace_at, gw_serialisation(blast->window.pace, pkt->q.size));
+    blast->pace_at = gw_blast_lane_take(blast->lane, pkt->q.size);
     if (blast->due[blast->importance].count == 0 || pkt->data.len < blast->path.mtu)
         blast->sender.train_left = 0;
     if (gw_blast_tx_due(blast) == 0)
@@ -262,10 +261,9 @@ static void start_algorithms(struct gw_endpoint *ep, struct gw_blast_tx *blast, 
     const struct gw_transport *transport = blast->transport;
     memset(blast->loss_state, 0, sizeof(blast->loss_state));
     memset(blast->lb_state, 0, sizeof(blast->lb_state));
-    memset(blast->cc_state, 0, sizeof(blast->cc_state));
-    blast->window = (struct gw_cc_window){0};
-    transport->cc->init(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &blast->window,
-                        now);
+    blast->lane = gw_blast_lane_join(ep, transport, blast->peer, &blast->path, now);
+    if (gw_time_before(blast->pace_at, blast->lane->free_at))
+        blast->pace_at = blast->lane->free_at;
     transport->lb->init(blast->lb_state, transport->lb_cfg.bytes, &blast->path,
                         gw_prng_derive(ep->cfg.seed, (uint64_t)blast->id + 1));
     transport->loss->init(blast->loss_state, transport->loss_cfg.bytes, &blast->path);
@@ -330,6 +328,7 @@ static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const st
     };
     blast->path.mtu = mtu;
     blast->path.hdr = ep->cfg.hdr;
+    blast->path.is_sampled = true;
     blast->last_len = (uint32_t)(send->bytes - (uint64_t)(blast->total - 1) * mtu);
     blast->sender = (struct gw_sender){
         .ops = &blast_sender_ops,
@@ -369,6 +368,7 @@ void gw_blast_tx_drop(struct gw_endpoint *ep, struct gw_blast_tx *blast)
         gw_announce_give_up(ep, &blast->sender);
     gw_egress_leave(ep, &blast->sender);
     gw_endpoint_arm(ep, gw_blast_tx_timer(ep, blast), GW_TIME_NEVER);
+    gw_blast_lane_leave(ep, blast->lane);
     ep->promised--;
     blast->transport = NULL;
     blast->generation++;
@@ -386,6 +386,7 @@ static struct gw_event event_of(const struct gw_blast_tx *blast, enum gw_event_k
                              .tag = blast->tag,
                              .bytes = blast->bytes,
                              .mss = (uint16_t)blast->path.mtu,
+                             .is_refused = blast->is_refused,
                              .retransmits = blast->sent_packets - blast->sent_most,
                              .at = now};
 }

@@ -87,6 +87,7 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 {
     take_rtt(blast, pkt, now);
     if (pkt->hail.marks & GW_HAIL_REFUSED && !blast->is_accepted) {
+        blast->is_refused = true;
         gw_blast_tx_fail(ep, blast, now);
         return;
     }
@@ -108,11 +109,9 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 static void take_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, uint64_t sent,
                         uint64_t received, gw_time now)
 {
-    const struct gw_transport *transport = blast->transport;
     const struct gw_cc_report report = {
         .period = ep->cfg.report_every, .sent = sent, .received = received};
-    transport->cc->on_report(blast->cc_state, transport->cc_cfg.bytes, &blast->path, &report,
-                             &blast->window, now);
+    gw_blast_lane_report(blast->lane, blast->transport, &report, now);
 }
 
 /* What the report says of the paths that data has taken. */

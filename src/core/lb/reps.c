@@ -5,6 +5,9 @@
  * entropy of the latest ACK without CE, since that path had room; after a marked ACK the next
  * entropy of the walk is tried.
  *
+ * Where few packets are heard of (blasts), an entropy is used for one packet per feedback, since
+ * the next feedback is far off, and the walk has the others: hundreds on one path would fill it.
+ *
  * Beyond the printed algorithm: a trimmed packet and a timeout count as a marked ACK; the walk
  * starts at a random entropy; and until the first feedback the walk goes on, so that a small bdp
  * does not put all flows on one constant entropy. The variant `author` is the authors' simulator:
@@ -34,6 +37,7 @@ struct reps {
     uint16_t next;    /* entropy that the walk takes next */
     uint16_t cached;  /* entropy for the next packet */
     bool has_cached;  /* feedback has chosen `cached` */
+    bool is_sampled;  /* it is for one packet */
 };
 
 _Static_assert(sizeof(struct reps) <= GW_LB_STATE_MAX, "state fits");
@@ -57,6 +61,7 @@ static void reps_init(void *state, const void *config, const struct gw_path *pat
         /* The authors explore until their largest window, 5/4 bdp, has been sent. */
         .explore = author ? (uint64_t)path->bdp * 5 / 4 : path->bdp,
         .untried = author ? UINT32_MAX : gw_entropy_count(cfg->entropies),
+        .is_sampled = path->is_sampled,
     };
     reps->next = gw_entropy_random(&reps->prng, cfg->entropies);
 }
@@ -70,8 +75,10 @@ static uint16_t reps_pick(void *state, const void *config, uint32_t bytes, gw_ti
     reps->explore -= bytes < reps->explore ? bytes : reps->explore;
     if (explores)
         return reps_walk(reps, cfg);
-    if (reps->has_cached)
+    if (reps->has_cached) {
+        reps->has_cached = !reps->is_sampled;
         return reps->cached;
+    }
     if (cfg->variant == VARIANT_AUTHOR)
         return gw_entropy_random(&reps->prng, cfg->entropies);
     return reps_walk(reps, cfg);

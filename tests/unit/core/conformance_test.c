@@ -262,6 +262,7 @@ static void check_cc(const struct gw_algo *algo, const union gw_algo_cfg *cfg, c
     const struct gw_cc_ops *ops = (const void *)algo;
     (void)what;
     assert_true(!ops->on_report == !ops->on_round);
+    assert_true(ops->on_report || !ops->shares_lane);
     for (size_t p = 0; p < GW_COUNT_OF(PATHS); p++) {
         struct memory memories[2] = {memory_make(algo), memory_make(algo)};
         cc_run(ops, cfg, &PATHS[p], memories, SEED + p);

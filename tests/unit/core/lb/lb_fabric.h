@@ -31,6 +31,7 @@ struct balancer_options {
     const char *preset;      /* or NULL */
     const char *settings[4]; /* name, value, name, value; or NULL */
     uint32_t bdp;
+    bool is_sampled; /* see struct gw_path */
 };
 
 static inline struct balancer balancer_of(const struct balancer_options *options, uint64_t seed)
@@ -43,6 +44,7 @@ static inline struct balancer balancer_of(const struct balancer_options *options
         .mtu = MTU,
         .hdr = 64,
         .hops = 6,
+        .is_sampled = options->is_sampled,
     };
     assert_non_null(b.ops);
     gw_algo_defaults(&b.ops->algo, &b.cfg);

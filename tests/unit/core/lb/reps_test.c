@@ -52,6 +52,24 @@ static void reps_pick__walks_until_the_first_feedback(void **state)
     assert_int_equal(pick(&b), 9);
 }
 
+/* Of blasts few packets are heard of: an entropy is for one of them, and the walk has the others.
+ */
+static void reps_pick__uses_a_sample_once(void **state)
+{
+    (void)state;
+    const struct balancer_options options = {.name = "reps", .bdp = MTU, .is_sampled = true};
+    struct balancer b = balancer_of(&options, 1);
+    uint16_t last = pick(&b);
+    for (int i = 0; i < 3; i++) {
+        on_ack(&b, 77, false);
+        assert_int_equal(pick(&b), 77);
+        for (int j = 0; j < 100; j++) {
+            assert_int_equal(pick(&b), after(last));
+            last = after(last);
+        }
+    }
+}
+
 static void reps_init__starts_flows_at_different_entropies(void **state)
 {
     (void)state;
@@ -213,6 +231,7 @@ int main(void)
         cmocka_unit_test(reps_pick__explores_one_bdp),
         cmocka_unit_test(reps_pick__stops_exploring_when_all_entropies_were_tried),
         cmocka_unit_test(reps_pick__walks_until_the_first_feedback),
+        cmocka_unit_test(reps_pick__uses_a_sample_once),
         cmocka_unit_test(reps_init__starts_flows_at_different_entropies),
         cmocka_unit_test(reps_on_ack__recycles_clean_and_replaces_marked),
         cmocka_unit_test(reps_on_ack__authors_draw_at_random_until_a_clean_ack),
