@@ -111,9 +111,10 @@ struct gradwire_options {
     const char *switch_;   /* HOST:PORT of the nearest `gradwire switch`, by which everything goes;
                               without, sums by the server's own, and all else straight */
     const char *bind;      /* our own address; without, the one that reaches the others */
-    const char *key_file;  /* file whose contents are the job's key; without, anybody may join */
-    int authenticate;      /* 1: packets carry a code that only holders of the key can make; all
-                              daemons of the job must have `authenticate: yes` */
+    const char *key_file;  /* file whose contents are the job's key, which must be random; without,
+                              anybody may join */
+    int authenticate;      /* 1: packets carry a code that only holders of the key can make, which
+                              there must be; all daemons of the job must have `authenticate: yes` */
     enum gradwire_via via; /* of calls that do not say */
     uint32_t deadline_ms;  /* 30000 */
     uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
@@ -132,6 +133,7 @@ struct gradwire_options {
     uint64_t largest; /* bytes of the largest tensor or message with a bound (see below): memory for
                          what is known of its parts is made when the job opens, and a larger call is
                          refused. 256 MiB */
+    int insecure_key_file; /* 1: others may read key_file, and that is meant; else it is refused */
 };
 
 /* A job that this process has opened. */

@@ -24,6 +24,7 @@ enum {
     KEY_BIND,
     KEY_KEY,
     KEY_AUTHENTICATE,
+    KEY_INSECURE,
     KEY_DEADLINE,
     KEY_VALUES,
     KEY_WINDOW,
@@ -53,6 +54,7 @@ static const struct argp_option options[] = {
     {"job", KEY_JOB, "NAME", 0, "name of the job on a shared server", 0},
     {"bind", KEY_BIND, "ADDRESS", 0, "our own address", 0},
     {"key-file", KEY_KEY, "FILE", 0, "key of the job", 0},
+    {"insecure-key-file", KEY_INSECURE, 0, 0, "others may read the key file, and that is meant", 0},
     {"authenticate", KEY_AUTHENTICATE, 0, 0,
      "packets carry a code that only holders of the key can make", 0},
     {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
@@ -184,6 +186,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_via(text, args);
     case KEY_AUTHENTICATE:
         own->authenticate = 1;
+        return 0;
+    case KEY_INSECURE:
+        own->insecure_key_file = 1;
         return 0;
     case KEY_DEADLINE:
         return parse_deadline(text, &own->deadline_ms);
