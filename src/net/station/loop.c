@@ -50,6 +50,7 @@ struct gw_loop {
     uint32_t *ready;            /* ports that have something to send */
     struct gw_index_queue ready_queue;
     uint32_t *arrives; /* of every neighbour: the port that its packets arrive at, or PORT_NONE */
+    struct gw_permit *permits; /* likewise; address 0: it may send anything */
     struct gw_directs directs; /* of ports; of PORT_NONE: for what comes from neighbours */
     struct gw_directs jobs;    /* of jobs, whatever the port */
     bool has_locals;           /* neighbours send to addresses of this thread that have ways */
@@ -69,8 +70,10 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     loop->cfg = *cfg;
     loop->opened_at = gw_clock_now();
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
+    loop->permits = calloc(cfg->peers_max + 1u, sizeof(*loop->permits));
     if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK ||
-        gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK || !loop->arrives) {
+        gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK || !loop->arrives ||
+        !loop->permits) {
         gw_loop_close(loop);
         return NULL;
     }
@@ -86,6 +89,7 @@ void gw_loop_close(struct gw_loop *loop)
     free(loop->ports);
     free(loop->ready);
     free(loop->arrives);
+    free(loop->permits);
     gw_directs_close(&loop->directs);
     gw_directs_close(&loop->jobs);
     free(loop);
@@ -197,9 +201,15 @@ void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address)
     gw_directs_remove(&loop->jobs, job, address);
 }
 
+void gw_loop_permit(struct gw_loop *loop, uint16_t peer, const struct gw_permit *permit)
+{
+    loop->permits[peer] = *permit;
+}
+
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
 {
     loop->arrives[peer] = PORT_NONE;
+    loop->permits[peer] = (struct gw_permit){.address = 0};
     for (uint32_t i = 0; i < loop->first_port[loop->node_count]; i++)
         if (loop->links[i].peer == peer)
             loop->links[i].peer = PEER_NONE;
@@ -298,6 +308,25 @@ static bool is_alike(const struct gw_pkt *a, const struct gw_pkt *b)
     return a->dst == b->dst && a->flow == b->flow;
 }
 
+/* Drops what the neighbour may not send. A train without packets has no neighbour. */
+static void sift(struct gw_loop *loop, struct gw_datapath_train *train)
+{
+    const struct gw_permit *permit = &loop->permits[train->count ? train->peer : 0];
+    uint16_t kept = 0;
+    if (permit->address == 0)
+        return;
+    for (uint16_t i = 0; i < train->count; i++) {
+        struct gw_pkt *pkt = train->pkts[i];
+        if (gw_permit_allows(permit, pkt)) {
+            train->pkts[kept++] = pkt;
+        } else {
+            loop->stats.forbidden++;
+            gw_pkt_release(loop->cfg.pool, pkt);
+        }
+    }
+    train->count = kept;
+}
+
 /* Delivers what has come from a neighbour, which the system may have joined of several trains. */
 static void take_in(struct gw_loop *loop, struct gw_datapath_train *train, gw_time now)
 {
@@ -331,6 +360,7 @@ static int receive(struct gw_loop *loop, char *error)
         count++;
         if (train.length)
             take_foreign(loop, &train);
+        sift(loop, &train);
         take_in(loop, &train, now);
     }
     return count;
