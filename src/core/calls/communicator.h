@@ -33,7 +33,7 @@
 #include "core/tensor.h"
 
 enum {
-    GW_COMMUNICATOR_SERVERS_MAX = 16,
+    GW_COMMUNICATOR_SERVERS_MAX = GW_JOB_SHARDS_MAX,
     GW_COMMUNICATOR_CALLS_MAX = 64,  /* in work at the same time */
     GW_COMMUNICATOR_DIRECT_MAX = 32, /* ranks that send to each other in collectives with parts */
 };

@@ -151,7 +151,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        if (pkt->q.kind == GW_PKT_PAUSE) {
+        if (pkt->q.kind == GW_PKT_PAUSE && ep->cfg.is_lossless) {
             gw_egress_obey(ep, port, pkt->pause, now);
         } else if (pkt->dst == ep->cfg.address) {
             switch (pkt->q.kind) {

@@ -54,6 +54,8 @@ struct gw_endpoint_cfg {
     gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
     bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
                                    whatever ack_every says: for senders that infer losses from that */
+    bool is_lossless;           /* links hold data back when the other end says PAUSE (pause.h);
+                                   else that changes nothing, whoever sent it */
     uint32_t train;             /* packets per train, at least 1 */
     gw_time stall;              /* a flow without progress for this long fails; 0: never */
     uint64_t seed;              /* of this node's random stream */
