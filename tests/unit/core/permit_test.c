@@ -74,7 +74,7 @@ static void permit__leaves_flows_alone_and_links_to_none(void **state)
 {
     (void)state;
     static const enum gw_pkt_kind flows[] = {GW_PKT_DATA,   GW_PKT_ACK,    GW_PKT_NACK,
-                                             GW_PKT_CREDIT, GW_PKT_NOTICE, GW_PKT_SIGNAL};
+                                             GW_PKT_CREDIT, GW_PKT_NOTICE, GW_PKT_HAIL};
     for (size_t i = 0; i < sizeof(flows) / sizeof(flows[0]); i++) {
         assert_true(allows(&rank, flows[i], 7, 0));
         assert_true(allows(&server, flows[i], 7, 0));
