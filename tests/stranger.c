@@ -115,14 +115,12 @@ void gw_stranger_fill(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t m
         fill_job(prng, pkt);
 }
 
-/* Job control and values of the job itself would need its number, which only they know who have its
- * key; but what a server says to workers is checked by who says it. */
+/* It knows the number of the job, though only they should who have its key. */
 static void choose_job(struct gw_stranger *s, struct gw_pkt *pkt)
 {
-    bool is_said_to_workers = pkt->q.kind == GW_PKT_JOB && pkt->agg_flags != GW_JOB_INSTALL &&
-                              pkt->agg_flags != GW_JOB_REMOVE && pkt->agg_flags != GW_JOB_JOIN;
-    if (is_said_to_workers && gw_prng_below(&s->prng, 2))
-        pkt->flow = s->cfg.job;
+    uint32_t job = gw_job_shard(s->cfg.job, gw_prng_below(&s->prng, 3));
+    if (gw_prng_below(&s->prng, 2))
+        pkt->flow = gw_prng_below(&s->prng, 2) ? job : gw_job_shard_direct(job);
     else
         pkt->flow = MADE_UP + gw_prng_below(&s->prng, JOBS);
     if (pkt->q.kind == GW_PKT_JOB && gw_prng_below(&s->prng, 2))
@@ -156,6 +154,11 @@ static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts
         pkt->sent_at = now;
     pkt->q.size = size_of(pkt);
     pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
+    if (!gw_permit_allows(&s->permit, pkt)) {
+        s->held++; /* the first hop */
+        gw_pkt_release(&s->pool, pkt);
+        return 0;
+    }
     s->sent++;
     pkts[0] = pkt;
     return 1;
@@ -186,6 +189,7 @@ void gw_stranger_open(struct gw_stranger *stranger, const struct gw_stranger_cfg
         .node = {.ops = &stranger_ops, .port_count = 1},
         .cfg = *cfg,
         .prng = gw_prng_derive(cfg->seed, 0x57a),
+        .permit = {.address = cfg->address, .job = cfg->seed & 1 ? MADE_UP : 0},
     };
     stranger->node.ready = stranger->ready;
     gw_test_pool_open(&stranger->pool, &stranger->bufs, PKTS, cfg->mtu);

@@ -1,14 +1,16 @@
 /*
- * A hostile neighbour: a node with an address of its own that sends well-formed packets of all
- * kinds to the hosts of a job, which it knows in all but its keys: messages of any tag, answers to
- * flows, job control and gradients of jobs that it makes up, and what a server or a worker of the
- * job might say, from an address that is nobody's. Equal seeds send the same.
+ * A hostile neighbour: a node that has attached with an address of its own, as a server or as a rank
+ * of another job, and sends well-formed packets of all kinds to the hosts of a job, of which it
+ * knows all but the key: messages of any tag, answers to flows, and job control, gradients and
+ * results of that job and of some that it makes up. What it may say is looked at by the first hop
+ * (core/permit.h). Equal seeds send the same.
  */
 #ifndef GW_TESTS_STRANGER_H
 #define GW_TESTS_STRANGER_H
 
 #include "base/prng.h"
 #include "core/node.h"
+#include "core/permit.h"
 
 struct gw_stranger_cfg {
     uint64_t seed;
@@ -29,7 +31,9 @@ struct gw_stranger {
     struct gw_prng prng;
     uint16_t ready[1];
     bool is_ready;
+    struct gw_permit permit;
     uint64_t sent;
+    uint64_t held; /* by the first hop */
 };
 
 /* It sends from the clock's `now` on. */

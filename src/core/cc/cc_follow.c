@@ -60,12 +60,11 @@ static void follow_on_round(void *state, const void *config, const struct gw_pat
     (void)now;
 }
 
-/* What the receiver received per second, in bits. */
+/* What the receiver received per second, in bits; periods are whole microseconds, or nearly. */
 static uint64_t received_bps(const struct gw_cc_report *report)
 {
-    unsigned __int128 bits = (unsigned __int128)report->received * 8 * GW_S;
-    unsigned __int128 rate = report->period ? bits / report->period : bits;
-    return rate >> 64 ? UINT64_MAX : (uint64_t)rate;
+    const uint64_t us = report->period / GW_US;
+    return report->received * 8 * (GW_S / GW_US) / (us ? us : 1);
 }
 
 /* The rate after a report of much loss. */
