@@ -111,9 +111,10 @@ struct gradwire_options {
     const char *switch_;   /* HOST:PORT of the nearest `gradwire switch`, by which everything goes;
                               without, sums by the server's own, and all else straight */
     const char *bind;      /* our own address; without, the one that reaches the others */
-    const char *key_file;  /* file whose contents are the job's key; without, anybody may join */
-    int authenticate;      /* 1: packets carry a code that only holders of the key can make; all
-                              daemons of the job must have `authenticate: yes` */
+    const char *key_file;  /* file whose contents are the job's key, which must be random; without,
+                              anybody may join */
+    int authenticate;      /* 1: packets carry a code that only holders of the key can make, which
+                              there must be; all daemons of the job must have `authenticate: yes` */
     enum gradwire_via via; /* of calls that do not say */
     uint32_t deadline_ms;  /* 30000 */
     uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
@@ -132,6 +133,7 @@ struct gradwire_options {
     uint64_t largest; /* bytes of the largest tensor or message with a bound (see below): memory for
                          what is known of its parts is made when the job opens, and a larger call is
                          refused. 256 MiB */
+    int insecure_key_file; /* 1: others may read key_file, and that is meant; else it is refused */
 };
 
 /* A job that this process has opened. */
@@ -164,8 +166,8 @@ struct gradwire_stats {
  * first, and lose none of these as long as there is memory. */
 enum gradwire_importance {
     GRADWIRE_IMPORTANCE_ALL = 0,    /* all of them, the default */
-    GRADWIRE_IMPORTANCE_MEANS = 1,  /* whose mean magnitude is above the median of fragments' means;
-                                       of floats */
+    GRADWIRE_IMPORTANCE_MEANS = 1,  /* whose mean magnitude, as it is sent, is above the median of
+                                       the means of fragments of the same message; of floats */
     GRADWIRE_IMPORTANCE_VALUES = 2, /* is above the median of elements' magnitudes, as published */
     GRADWIRE_IMPORTANCE_WORTH = 3,  /* whose `worth` is above the median of fragments' worths */
 };
@@ -349,8 +351,8 @@ GRADWIRE_API int gradwire_send_with(gradwire *job, const void *data, size_t byte
                                     uint32_t tag, const struct gradwire_call_options *options,
                                     gradwire_call *call);
 
-/* Ends when a message of at most `bytes` bytes has come from rank `from`. A longer one is not
- * taken: both calls fail at the deadline. */
+/* Ends when a message of at most `bytes` bytes has come from rank `from`. A longer one fails the job
+ * at once; the line at the receiver names both sizes. */
 GRADWIRE_API int gradwire_receive(gradwire *job, void *data, size_t bytes, int from, uint32_t tag);
 GRADWIRE_API int gradwire_receive_start(gradwire *job, void *data, size_t bytes, int from,
                                         uint32_t tag, gradwire_call *call);

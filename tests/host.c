@@ -20,6 +20,7 @@ struct gw_endpoint_cfg gw_test_host_cfg(uint32_t address, uint32_t mtu)
         .mtu = mtu,
         .hdr = 64,
         .ack_every = 1,
+        .is_lossless = true,
         .train = 1,
         .seed = address,
     };

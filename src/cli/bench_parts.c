@@ -1,7 +1,6 @@
 /* All-reduces that may lose a part, in `gradwire bench`; see bench_parts.h. */
 #include "cli/bench_parts.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/units.h"
 #include "cli/bench_reduce.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 
 enum {
     KEY_BOUND = 800,
@@ -55,10 +55,8 @@ static const struct argp_option options[] = {
 static error_t parse_bound(const char *name, const char *text, double *bound)
 {
     uint64_t chance;
-    if (gw_parse_chance(text, &chance) != 0 || chance > BOUND_MAX) {
-        gw_complain("--%s=%s: expected a part from 0 to 0.5, as 0.1 or 10%%", name, text);
-        return EINVAL;
-    }
+    if (gw_parse_chance(text, &chance) != 0 || chance > BOUND_MAX)
+        return gw_option_refuse(name, text, "a part from 0 to 0.5, as 0.1 or 10%%");
     *bound = (double)chance / (UINT64_C(1) << 32);
     return 0;
 }
@@ -73,8 +71,7 @@ static error_t parse_importance(const char *text, enum gradwire_importance *impo
             *importance = (enum gradwire_importance)i;
             return 0;
         }
-    gw_complain("--importance=%s: expected all, means or values", text);
-    return EINVAL;
+    return gw_option_refuse("importance", text, "all, means or values");
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)

@@ -16,6 +16,7 @@
 #include "cli/bench_reduce.h"
 #include "cli/bench_send.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 #include "cli/reduce.h"
 #include "workload/model/model.h"
 
@@ -81,16 +82,6 @@ static const char doc[] =
     "  gradwire bench --via send --cc smartt --lb reps --paths 8    one flow between two\n"
     "  gradwire bench --rank 1 --world 4 --join 10.0.0.1:4790    on the second of four machines\n";
 
-static error_t parse_number(const char *option, const char *text, uint64_t low, uint64_t high,
-                            uint64_t *number)
-{
-    if (gw_parse_count(text, number) == 0 && *number >= low && *number <= high)
-        return 0;
-    gw_complain("--%s=%s: expected a whole number from %llu to %llu", option, text,
-                (unsigned long long)low, (unsigned long long)high);
-    return EINVAL;
-}
-
 /* The weights and biases of each layer. */
 static error_t set_model(struct bench_args *args, const char *name)
 {
@@ -103,8 +94,7 @@ static error_t set_model(struct bench_args *args, const char *name)
     error_t error = 0;
     if (model.tensor_count == 0 || model.tensor_count > TENSORS_MAX ||
         model.params > SIZE_MAX_BYTES / 4) {
-        gw_complain("--model=%s: expected up to %d tensors and 16 GiB", name, TENSORS_MAX);
-        error = EINVAL;
+        error = gw_option_refuse("model", name, "up to %d tensors and 16 GiB", TENSORS_MAX);
     }
     args->tensor_count = 0;
     for (uint32_t i = 0; i < model.layer_count && !error; i++) {
@@ -130,28 +120,26 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_WORKERS:
         args->has_workers = true;
-        return parse_number("workers", text, 1, WORKERS_MAX, &args->workers);
+        return gw_option_number("workers", text, 1, WORKERS_MAX, &args->workers);
     case KEY_SIZE:
         if (gw_parse_bytes(text, &args->size) == 0 && args->size >= 4 &&
             args->size <= SIZE_MAX_BYTES)
             return 0;
-        gw_complain("--size=%s: expected bytes from 4 to 16GiB, as 100MB", text);
-        return EINVAL;
+        return gw_option_refuse("size", text, "bytes from 4 to 16GiB, as 100MB");
     case KEY_MODEL:
         return set_model(args, text);
     case KEY_ITERS:
-        return parse_number("iters", text, 1, ITERS_MAX, &args->iters);
+        return gw_option_number("iters", text, 1, ITERS_MAX, &args->iters);
     case KEY_PAUSE:
         if (gw_parse_time(text, &args->pause) == 0 && args->pause <= PAUSE_MAX)
             return 0;
-        gw_complain("--pause=%s: expected a time up to 10s", text);
-        return EINVAL;
+        return gw_option_refuse("pause", text, "a time up to 10s");
     case KEY_RANK:
         args->has_rank = true;
-        return parse_number("rank", text, 0, 1023, &args->rank);
+        return gw_option_number("rank", text, 0, 1023, &args->rank);
     case KEY_WORLD:
         args->has_world = true;
-        return parse_number("world", text, 1, 1024, &args->world);
+        return gw_option_number("world", text, 1, 1024, &args->world);
     case ARGP_KEY_END:
         if (args->tensor_count == 0)
             args->tensors[args->tensor_count++] = args->size / 4;

@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 #include "core/quant/kernels.h"
 #include "net/udp/probe.h"
 #include "net/udp/sock.h"
@@ -77,8 +78,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
             args->port = (uint16_t)port;
             return 0;
         }
-        gw_complain("--port=%s: expected 1 to 65535", text);
-        return EINVAL;
+        return gw_option_refuse("port", text, "1 to 65535");
     case KEY_INTERFACE:
         if (if_nametoindex(text)) {
             args->interface = text;

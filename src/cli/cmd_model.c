@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 #include "workload/model/compute.h"
 
 enum {
@@ -52,8 +53,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
             args->batch = (uint32_t)batch;
             return 0;
         }
-        gw_complain("--batch=%s: expected a whole number from 1 on", text);
-        return EINVAL;
+        return gw_option_refuse("batch", text, "a whole number from 1 on");
     case KEY_JSON:
         args->json = true;
         return 0;

@@ -119,10 +119,7 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
         else
             gw_overlay_home_cut_off(own->home);
         gw_daemon_log(daemon, "the fabric's switch at %s: %s", name,
-                      event->kind == GW_NEIGHBOUR_UP ? "up"
-                      : event->kind == GW_NEIGHBOUR_DOWN
-                          ? "down"
-                          : gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
+                      event->kind == GW_NEIGHBOUR_UP ? "up" : "down");
         return;
     }
     gw_overlay_home_neighbour(own->home, event, why);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 #include "cli/report.h"
 #include "cli/sim_runs.h"
 
@@ -61,16 +62,6 @@ static const char doc[] =
     "  gradwire sim scenarios/permutation-1024.yaml --set topology.oversubscription=4 --seed 7\n"
     "\nA sweep in the scenario runs every point. docs/simulator.md describes the keys.";
 
-static error_t parse_number(const char *option, const char *text, uint64_t low, uint64_t high,
-                            uint64_t *number)
-{
-    if (gw_parse_count(text, number) == GW_OK && *number >= low && *number <= high)
-        return 0;
-    gw_complain("--%s=%s: expected a whole number from %llu to %llu", option, text,
-                (unsigned long long)low, (unsigned long long)high);
-    return EINVAL;
-}
-
 static error_t add_override(struct gw_sim_args *args, char *text)
 {
     char *equals = strchr(text, '=');
@@ -101,11 +92,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return add_override(args, text);
     case KEY_SEED:
         args->has_seed = true;
-        return parse_number("seed", text, 0, INT64_MAX, &args->seed);
+        return gw_option_number("seed", text, 0, INT64_MAX, &args->seed);
     case KEY_SEEDS:
-        return parse_number("seeds", text, 1, SEEDS_MAX, &args->seeds);
+        return gw_option_number("seeds", text, 1, SEEDS_MAX, &args->seeds);
     case KEY_THREADS:
-        return parse_number("threads", text, 1, THREADS_MAX, &args->threads);
+        return gw_option_number("threads", text, 1, THREADS_MAX, &args->threads);
     case KEY_OUT:
         args->out = text;
         return 0;

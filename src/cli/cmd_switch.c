@@ -156,9 +156,6 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
         uint16_t group = gw_station_hearing(gw_daemon_station(daemon), event);
         gw_overlay_switch_hear(own->sw, event->peer, group);
         gw_daemon_log_hearing(daemon, event, group);
-    } else {
-        gw_daemon_log(daemon, "the next switch up, %s, refuses us: %s", name,
-                      gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
     }
 }
 

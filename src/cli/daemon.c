@@ -147,6 +147,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
         .peers_max = GW_DAEMON_PEERS_MAX,
         .accepts = true,
+        .insists = true,
         .serves_many = true,
         .authenticates = common->authenticate,
         .signals_by_option = common->signals == GW_DAEMON_SIGNALS_OPTION,
@@ -179,6 +180,17 @@ static void take_neighbours(struct gw_daemon *daemon)
         daemon->kind->look(daemon, daemon->own);
 }
 
+/* Says why the one that we have dialled does not want us, each reason once. */
+static void log_refusal(struct gw_daemon *daemon)
+{
+    const struct gw_neighbours *neighbours = gw_station_neighbours(daemon->station);
+    enum gw_attach_reason refusal = gw_neighbours_dial_refusal(neighbours, 0);
+    if (refusal != daemon->refusal && refusal != GW_ATTACH_OK)
+        gw_daemon_log(daemon, "the next switch up, %s, refuses us: %s; it is asked again",
+                      gw_neighbours_dial_name(neighbours, 0), gw_attach_reason_text(refusal));
+    daemon->refusal = refusal;
+}
+
 static void take_signals(struct gw_daemon *daemon)
 {
     struct signalfd_siginfo info;
@@ -204,6 +216,7 @@ static int run(struct gw_daemon *daemon, char *error)
             return GW_EXIT_OK;
         if (!gw_time_before(now, daemon->look_at)) {
             daemon->kind->look(daemon, daemon->own);
+            log_refusal(daemon);
             take_signals(daemon);
             gw_daemon_status_answer(daemon);
             gw_daemon_status_show(daemon);
@@ -230,7 +243,9 @@ static int open_all(struct gw_daemon *daemon, char *error)
     if (!code)
         code = open_station(daemon, error);
     if (!code && *gw_daemon_common(daemon)->metrics)
-        code = gw_metrics_open(gw_daemon_common(daemon)->metrics, &daemon->metrics, error);
+        code = gw_metrics_open(gw_daemon_common(daemon)->metrics,
+                               *daemon->metrics_token ? daemon->metrics_token : NULL,
+                               &daemon->metrics, error);
     return code ? code : daemon->kind->open(daemon, &daemon->own, error);
 }
 
@@ -259,8 +274,7 @@ static int serve(struct gw_daemon *daemon)
         daemon->kind->close(daemon->own);
     if (daemon->station)
         gw_station_free(daemon->station);
-    if (daemon->status >= 0)
-        close(daemon->status);
+    gw_daemon_status_close(daemon);
     if (daemon->signals >= 0)
         close(daemon->signals);
     return status;
@@ -279,7 +293,7 @@ int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv)
     GW_ASSERT(kind->cfg_size <= GW_DAEMON_CFG_MAX);
     daemon->kind = kind;
     daemon->signals = daemon->status = -1;
-    int status = gw_daemon_load(daemon, args.config);
+    int status = gw_daemon_load(daemon, args.config, args.status);
     if (status == GW_EXIT_OK)
         status = args.status ? gw_daemon_status_ask(daemon, args.json) : serve(daemon);
     free(daemon);

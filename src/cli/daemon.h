@@ -4,7 +4,7 @@
  *
  * A daemon runs one station in one thread. SIGTERM and SIGINT drain it: it ends when its last
  * neighbour has gone, or after the config's `drain`. Whoever asks for the status finds it by the
- * address that it listens at: an abstract Unix socket carries one JSON value.
+ * config's `status`, or by the address that it listens at: a Unix socket carries one JSON value.
  */
 #ifndef GW_CLI_DAEMON_H
 #define GW_CLI_DAEMON_H
@@ -31,12 +31,15 @@ struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
     char metrics[GW_PARAM_TEXT_MAX];
     char multicast[GW_PARAM_TEXT_MAX];
+    char status[GW_PARAM_TEXT_MAX];
+    char metrics_token_file[GW_PARAM_TEXT_MAX];
     gw_time drain;
     uint32_t values;
     uint32_t aggregators;
     uint32_t jobs;
     uint32_t signals; /* enum gw_daemon_signals */
     bool authenticate;
+    bool insecure_key_files;
 };
 
 #define GW_DAEMON_PARAMS(config, listen_text)                                                      \
@@ -48,7 +51,17 @@ struct gw_daemon_common {
         {.name = "metrics",                                                                        \
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.metrics),                                               \
-         .help = "HOST:PORT at which Prometheus finds /metrics; none: nowhere"},                   \
+         .help = "PORT of the loopback, or HOST:PORT, at which Prometheus finds /metrics; none: "  \
+                 "nowhere"},                                                                       \
+        {.name = "metrics_token_file",                                                             \
+         .type = GW_PARAM_TEXT,                                                                    \
+         .offset = offsetof(config, common.metrics_token_file),                                    \
+         .help = "who asks for /metrics must show what is in this file; none: anybody may ask"},   \
+        {.name = "status",                                                                         \
+         .type = GW_PARAM_TEXT,                                                                    \
+         .offset = offsetof(config, common.status),                                                \
+         .help =                                                                                   \
+             "path of the socket that --status asks; none: one in a folder of the user's own"},    \
         {.name = "multicast",                                                                      \
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.multicast),                                             \
@@ -80,6 +93,12 @@ struct gw_daemon_common {
          .offset = offsetof(config, common.authenticate),                                          \
          .initial = "no",                                                                          \
          .help = "packets carry a code that only holders of the key can make"},                    \
+        {.name = "insecure_key_files",                                                             \
+         .type = GW_PARAM_BOOL,                                                                    \
+         .offset = offsetof(config, common.insecure_key_files),                                    \
+         .initial = "no",                                                                          \
+         .help =                                                                                   \
+             "others may read the files of secrets, and that is meant; else they are refused"},    \
     {                                                                                              \
         .name = "jobs", .type = GW_PARAM_COUNT, .offset = offsetof(config, common.jobs),           \
         .initial = "64", .help = "jobs at the same time"                                           \

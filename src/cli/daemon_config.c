@@ -1,6 +1,9 @@
 /* The config of a daemon: keys by table, the key files, and what must hold; see daemon.h. */
 #include "cli/daemon_impl.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "cli/cli.h"
 #include "config/schema.h"
@@ -62,7 +65,11 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
 {
     const struct gw_doc_value *list = gw_doc_value_get(document->root, "key_files");
     char error[GW_NET_ERROR_MAX];
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
     daemon->is_open = !list;
+    if (!list && common->authenticate)
+        return gw_document_error(document, gw_doc_value_get(document->root, "authenticate"),
+                                 GW_ERR_INVALID, "needs `key_files`");
     if (!list) {
         gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
         return GW_OK;
@@ -74,10 +81,38 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
         const char *path = gw_schema_text(document, list->items[i]);
         if (!path)
             return GW_ERR_INVALID;
-        if (gw_key_from_file(path, &daemon->keys[daemon->key_count++], error) != 0)
+        if (gw_key_from_file(path, common->insecure_key_files, &daemon->keys[daemon->key_count++],
+                             error) != 0)
             return gw_document_error(document, list->items[i], GW_ERR_INVALID, "%s", error);
     }
     return GW_OK;
+}
+
+/* A port alone is one of the loopback: who wants others to ask says by which address. */
+static void spell_metrics(struct gw_daemon_common *common)
+{
+    char port[GW_PARAM_TEXT_MAX];
+    if (!*common->metrics || common->metrics[strspn(common->metrics, "0123456789")] != '\0')
+        return;
+    snprintf(port, sizeof(port), "%s", common->metrics);
+    snprintf(common->metrics, sizeof(common->metrics), "127.0.0.1:%.16s", port);
+}
+
+/* Reads the token of those who ask for the metrics; the file's last line may end. */
+static int read_token(struct gw_daemon *daemon, const struct gw_document *document)
+{
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
+    char *token = daemon->metrics_token, error[GW_NET_ERROR_MAX];
+    if (!*common->metrics_token_file)
+        return GW_OK;
+    const struct gw_doc_value *value = gw_doc_value_get(document->root, "metrics_token_file");
+    int size = gw_key_read(common->metrics_token_file, common->insecure_key_files, token,
+                           GW_DAEMON_TOKEN_MAX - 1, error);
+    if (size < 0)
+        return gw_document_error(document, value, GW_ERR_INVALID, "%s", error);
+    token[strcspn(token, "\r\n")] = '\0';
+    return *token ? GW_OK
+                  : gw_document_error(document, value, GW_ERR_INVALID, "its first line is empty");
 }
 
 /* Groups, one for each job, of the family that we listen by. */
@@ -151,7 +186,14 @@ static int check(const struct gw_daemon *daemon, const struct gw_document *docum
     return code ? gw_schema_blame(document, document->root, code, error) : GW_OK;
 }
 
-int gw_daemon_load(struct gw_daemon *daemon, const char *file)
+/* Who may ask a daemon need not be able to read its secrets. */
+static int read_secrets(struct gw_daemon *daemon, const struct gw_document *document)
+{
+    int code = read_keys(daemon, document);
+    return code ? code : read_token(daemon, document);
+}
+
+int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks)
 {
     const char *others[OTHERS_MAX];
     const struct gw_schema schema = {
@@ -171,9 +213,11 @@ int gw_daemon_load(struct gw_daemon *daemon, const char *file)
     if (!code)
         code = daemon->kind->read ? daemon->kind->read(&document, daemon->cfg) : GW_OK;
     if (!code)
-        code = check(daemon, &document);
+        spell_metrics((struct gw_daemon_common *)(void *)daemon->cfg);
     if (!code)
-        code = read_keys(daemon, &document);
+        code = check(daemon, &document);
+    if (!code && !asks)
+        code = read_secrets(daemon, &document);
     gw_document_free(&document);
     if (code)
         gw_complain("%s", why);

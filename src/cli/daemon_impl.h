@@ -7,8 +7,10 @@
 
 #include "cli/daemon.h"
 #include "cli/metrics.h"
+#include "cli/status_socket.h"
 
 enum {
+    GW_DAEMON_TOKEN_MAX = 1024,
     GW_DAEMON_CFG_MAX = 2 * GW_ALGO_CFG_MAX, /* a table and a section */
 };
 
@@ -20,9 +22,12 @@ struct gw_daemon {
     bool is_open; /* anybody may attach */
     struct gw_station *station;
     void *own;
-    struct gw_metrics *metrics; /* or NULL */
-    int signals, status;        /* fds */
+    struct gw_metrics *metrics;              /* or NULL */
+    char metrics_token[GW_DAEMON_TOKEN_MAX]; /* empty: anybody may ask */
+    int signals, status;                     /* fds */
+    char status_path[GW_STATUS_PATH_MAX];    /* of an open `status` */
     bool is_draining;
+    enum gw_attach_reason refusal; /* of ours, as it was logged last */
     gw_time drain_until, look_at;
 };
 
@@ -31,11 +36,14 @@ static inline const struct gw_daemon_common *gw_daemon_common(const struct gw_da
     return (const struct gw_daemon_common *)(const void *)daemon->cfg;
 }
 
-/* daemon_config.c: reads and checks the config. Complains itself; returns an exit status. */
-int gw_daemon_load(struct gw_daemon *daemon, const char *file);
+/* daemon_config.c: reads and checks the config, and the secrets that it names, unless the daemon
+ * is only asked for. Complains itself; returns an exit status. */
+int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks);
 
 /* daemon_status.c: opens the socket of those who ask; 0, or an error with `error` filled. */
 int gw_daemon_status_open(struct gw_daemon *daemon, char *error);
+/* Closes it, if it is open, and removes its path. */
+void gw_daemon_status_close(struct gw_daemon *daemon);
 /* Answers all who ask. */
 void gw_daemon_status_answer(struct gw_daemon *daemon);
 /* Shows the status to those who read the metrics, if there are any. */

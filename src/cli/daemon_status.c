@@ -1,5 +1,5 @@
 /*
- * What a daemon does, as JSON: for whoever asks by `--status`, through a socket that is no file,
+ * What a daemon does, as JSON: for whoever asks by `--status`, through a socket (status_socket.h),
  * and for those who read its metrics. A daemon waits for nobody.
  */
 #define _GNU_SOURCE
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -21,29 +20,27 @@ enum {
     STATUS_WAIT_S = 5,
 };
 
-/* The name of the daemon's status socket: no file, so nothing stays behind. */
-static socklen_t status_name(const struct gw_daemon *daemon, struct sockaddr_un *name)
+static struct gw_status_socket socket_of(const struct gw_daemon *daemon)
 {
-    memset(name, 0, sizeof(*name));
-    name->sun_family = AF_UNIX;
-    int size = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "gradwire/%s/%s",
-                        daemon->kind->name, gw_daemon_common(daemon)->listen);
-    size_t used =
-        (size_t)size < sizeof(name->sun_path) - 2 ? (size_t)size : sizeof(name->sun_path) - 2;
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
+    return (struct gw_status_socket){
+        .path = common->status, .kind = daemon->kind->name, .listen = common->listen};
 }
 
 int gw_daemon_status_open(struct gw_daemon *daemon, char *error)
 {
-    struct sockaddr_un name;
-    socklen_t size = status_name(daemon, &name);
-    daemon->status = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (daemon->status < 0 || bind(daemon->status, (struct sockaddr *)&name, size) != 0 ||
-        listen(daemon->status, 16) != 0)
-        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot open the status socket of %s: %s",
-                           gw_daemon_common(daemon)->listen,
-                           errno == EADDRINUSE ? "another one is running" : strerror(errno));
-    return GW_OK;
+    const struct gw_status_socket cfg = socket_of(daemon);
+    int fd = gw_status_socket_open(&cfg, daemon->status_path, error);
+    daemon->status = fd < 0 ? -1 : fd;
+    return fd < 0 ? fd : GW_OK;
+}
+
+void gw_daemon_status_close(struct gw_daemon *daemon)
+{
+    if (daemon->status < 0)
+        return;
+    close(daemon->status);
+    unlink(daemon->status_path);
 }
 
 uint32_t gw_daemon_neighbour_count(const struct gw_daemon *daemon)
@@ -86,15 +83,17 @@ static json_t *status_of(struct gw_daemon *daemon)
     const struct gw_neighbours_stats *attach =
         gw_neighbours_stats(gw_station_neighbours(daemon->station));
     json_t *status = json_pack(
-        "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}}",
+        "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
+        "s:I}}",
         "daemon", daemon->kind->name, "listen", gw_daemon_common(daemon)->listen, "draining",
         daemon->is_draining, "neighbours", (int)gw_daemon_neighbour_count(daemon), "datagrams",
-        "sent", (json_int_t)udp->sent, "not_sent", (json_int_t)udp->send_errors, "received",
-        (json_int_t)udp->received, "kernel_drops", (json_int_t)udp->kernel_drops, "wrong_cookie",
-        (json_int_t)udp->wrong_cookie, "malformed", (json_int_t)(udp->malformed + udp->runts),
-        "wrong_version", (json_int_t)udp->wrong_version, "no_room", (json_int_t)udp->no_room,
-        "attach", "forged", (json_int_t)attach->forged, "stale", (json_int_t)attach->stale,
-        "malformed", (json_int_t)attach->malformed, "refused", (json_int_t)attach->refused);
+        "sent", (json_int_t)udp->sent, "not_sent", (json_int_t)udp->send_errors, "too_long",
+        (json_int_t)udp->too_long, "received", (json_int_t)udp->received, "kernel_drops",
+        (json_int_t)udp->kernel_drops, "wrong_cookie", (json_int_t)udp->wrong_cookie, "malformed",
+        (json_int_t)(udp->malformed + udp->runts), "wrong_version", (json_int_t)udp->wrong_version,
+        "no_room", (json_int_t)udp->no_room, "attach", "forged", (json_int_t)attach->forged,
+        "stale", (json_int_t)attach->stale, "malformed", (json_int_t)attach->malformed, "refused",
+        (json_int_t)attach->refused);
     daemon->kind->status(daemon->own, status);
     return status;
 }
@@ -128,18 +127,16 @@ void gw_daemon_status_answer(struct gw_daemon *daemon)
 
 int gw_daemon_status_ask(const struct gw_daemon *daemon, bool json)
 {
-    struct sockaddr_un name;
-    socklen_t size = status_name(daemon, &name);
+    const struct gw_status_socket cfg = socket_of(daemon);
     struct timeval wait = {.tv_sec = STATUS_WAIT_S};
     char *text = calloc(1, STATUS_MAX);
     size_t used = 0;
     ssize_t got = -1;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = gw_status_socket_connect(&cfg);
     if (text && fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-        if (connect(fd, (struct sockaddr *)&name, size) == 0)
-            while ((got = read(fd, text + used, STATUS_MAX - 1 - used)) > 0)
-                used += (size_t)got;
+        while ((got = read(fd, text + used, STATUS_MAX - 1 - used)) > 0)
+            used += (size_t)got;
     }
     json_t *status = used ? json_loads(text, 0, NULL) : NULL;
     if (status)

@@ -6,6 +6,7 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,13 @@ enum {
     CONNECTIONS_MAX = 16,
     IDLE_S = 10, /* a connection that asks nothing is closed */
     NAME_MAX_BYTES = 128,
+    DIGEST_SIZE = 32,
 };
 
 struct gw_metrics {
     struct MHD_Daemon *http;
+    bool has_token;
+    uint8_t token[DIGEST_SIZE]; /* its digest */
     pthread_mutex_t lock;
     char *text; /* the snapshot; NULL: none yet */
     size_t size;
@@ -35,9 +39,32 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned statu
     if (!response)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", "text/plain; version=0.0.4");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
+}
+
+/* Of equal length whatever the text is, so that a comparison tells nothing of it. */
+static void digest_of(const char *text, uint8_t digest[DIGEST_SIZE])
+{
+    crypto_generichash(digest, DIGEST_SIZE, (const uint8_t *)text, strlen(text), NULL, 0);
+}
+
+/* Whether who asks has shown the token, or need not. */
+static bool may_ask(const struct gw_metrics *metrics, struct MHD_Connection *connection)
+{
+    static const char scheme[] = "Bearer ";
+    uint8_t digest[DIGEST_SIZE];
+    const char *shown =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!metrics->has_token)
+        return true;
+    if (!shown || strncmp(shown, scheme, strlen(scheme)) != 0)
+        return false;
+    digest_of(shown + strlen(scheme), digest);
+    return sodium_memcmp(digest, metrics->token, sizeof(digest)) == 0;
 }
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url,
@@ -48,6 +75,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     (void)version, (void)upload, (void)upload_size, (void)request;
     if (strcmp(method, "GET") != 0)
         return respond(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "", 0);
+    if (!may_ask(metrics, connection))
+        return respond(connection, MHD_HTTP_UNAUTHORIZED, "", 0);
     if (strcmp(url, "/metrics") != 0)
         return respond(connection, MHD_HTTP_NOT_FOUND, "", 0);
     pthread_mutex_lock(&metrics->lock);
@@ -57,7 +86,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     return result;
 }
 
-int gw_metrics_open(const char *listen, struct gw_metrics **result, char *error)
+int gw_metrics_open(const char *listen, const char *token, struct gw_metrics **result, char *error)
 {
     struct gw_sock_addr addr;
     int code = gw_sock_addr_resolve(listen, &addr, error);
@@ -67,6 +96,9 @@ int gw_metrics_open(const char *listen, struct gw_metrics **result, char *error)
     if (!metrics)
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     pthread_mutex_init(&metrics->lock, NULL);
+    metrics->has_token = token != NULL;
+    if (token)
+        digest_of(token, metrics->token);
     unsigned flags =
         MHD_USE_INTERNAL_POLLING_THREAD | (addr.storage.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     metrics->http =
@@ -98,38 +130,71 @@ static bool number_of(const json_t *value, json_int_t *number)
     return json_is_integer(value) || json_is_boolean(value);
 }
 
-/* The numbers of all jobs, name by name. */
-static void write_jobs(FILE *out, const char *prefix, json_t *jobs)
+/* What is written, and how. */
+struct writer {
+    FILE *out;
+    bool has_jobs; /* each job's numbers, with its own */
+};
+
+static void write_number(const struct writer *writer, const char *name, const char *label,
+                         const char *value, json_int_t number)
 {
-    json_t *first = json_array_get(jobs, 0), *value, *job;
-    const char *key;
+    if (label)
+        fprintf(writer->out, "%s{%s=\"%s\"} %lld\n", name, label, value, (long long)number);
+    else
+        fprintf(writer->out, "%s %lld\n", name, (long long)number);
+}
+
+/* One number of all jobs: each job's, or their sum. */
+static void write_jobs_number(const struct writer *writer, const char *name, const char *key,
+                              json_t *jobs)
+{
+    json_t *job;
     size_t i;
-    json_int_t number;
+    json_int_t number, sum = 0;
+    json_array_foreach(jobs, i, job)
+    {
+        if (!number_of(json_object_get(job, key), &number))
+            return;
+        sum += number;
+        if (writer->has_jobs)
+            write_number(writer, name, "job", json_string_value(json_object_get(job, "job")),
+                         number);
+    }
+    if (!writer->has_jobs)
+        write_number(writer, name, NULL, NULL, sum);
+}
+
+/* The numbers of all jobs, name by name. */
+static void write_jobs(const struct writer *writer, const char *prefix, json_t *jobs)
+{
+    json_t *first = json_array_get(jobs, 0), *value;
+    const char *key;
     json_object_foreach(first, key, value)
     {
-        json_array_foreach(jobs, i, job)
-        {
-            if (number_of(json_object_get(job, key), &number))
-                fprintf(out, "%s_%s{job=\"%s\"} %lld\n", prefix, key,
-                        json_string_value(json_object_get(job, "job")), (long long)number);
-        }
+        char name[2 * NAME_MAX_BYTES];
+        snprintf(name, sizeof(name), "%s_%s", prefix, key);
+        if (writer->has_jobs || strcmp(key, "epoch") != 0) /* a sum of epochs is none */
+            write_jobs_number(writer, name, key, jobs);
     }
 }
 
 /* A list of numbers is one by class. */
-static void write_classes(FILE *out, const char *name, json_t *list)
+static void write_classes(const struct writer *writer, const char *name, json_t *list)
 {
     json_t *value;
     size_t i;
     json_int_t number;
     json_array_foreach(list, i, value)
     {
+        char class[NAME_MAX_BYTES];
+        snprintf(class, sizeof(class), "%zu", i);
         if (number_of(value, &number))
-            fprintf(out, "%s{class=\"%zu\"} %lld\n", name, i, (long long)number);
+            write_number(writer, name, "class", class, number);
     }
 }
 
-static void write_object(FILE *out, const char *prefix, json_t *object)
+static void write_object(const struct writer *writer, const char *prefix, json_t *object)
 {
     json_t *value;
     const char *key;
@@ -139,13 +204,13 @@ static void write_object(FILE *out, const char *prefix, json_t *object)
         char name[NAME_MAX_BYTES];
         snprintf(name, sizeof(name), "%s_%s", prefix, key);
         if (json_is_object(value))
-            write_object(out, name, value);
+            write_object(writer, name, value);
         else if (json_is_array(value) && strcmp(key, "jobs") == 0)
-            write_jobs(out, name, value);
+            write_jobs(writer, name, value);
         else if (json_is_array(value))
-            write_classes(out, name, value);
+            write_classes(writer, name, value);
         else if (number_of(value, &number))
-            fprintf(out, "%s %lld\n", name, (long long)number);
+            write_number(writer, name, NULL, NULL, number);
     }
 }
 
@@ -156,7 +221,7 @@ void gw_metrics_set(struct gw_metrics *metrics, const char *prefix, json_t *stat
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return; /* the snapshot stays as it is */
-    write_object(out, prefix, status);
+    write_object(&(struct writer){out, metrics->has_token}, prefix, status);
     if (fclose(out) != 0) {
         free(text);
         return;

@@ -2,7 +2,8 @@
  * Numbers of a daemon for Prometheus, over HTTP: GET /metrics.
  *
  * A thread of its own answers, from a snapshot that the daemon's loop sets now and then, so that
- * whoever asks never holds up a packet.
+ * whoever asks never holds up a packet. With a token only those who show it are answered
+ * (Authorization: Bearer, RFC 6750). Others learn of no job: what jobs count is added up over all.
  */
 #ifndef GW_CLI_METRICS_H
 #define GW_CLI_METRICS_H
@@ -12,16 +13,16 @@
 struct gw_metrics;
 
 /*
- * Listens at HOST:PORT. Returns 0, or GW_ERR_* with `error` filled (GW_NET_ERROR_MAX bytes).
- * Signals that the caller has blocked stay blocked in the thread.
+ * Listens at HOST:PORT; `token` is NULL where anybody may ask. Returns 0, or GW_ERR_* with `error`
+ * filled (GW_NET_ERROR_MAX bytes). Signals that the caller has blocked stay blocked in the thread.
  */
-int gw_metrics_open(const char *listen, struct gw_metrics **result, char *error);
+int gw_metrics_open(const char *listen, const char *token, struct gw_metrics **result, char *error);
 void gw_metrics_close(struct gw_metrics *metrics);
 
 /*
  * The snapshot from now on. Every number at a path a, b of `status` is called prefix_a_b; those of
- * the objects in a list `jobs` have the label `job`, those of any other list the label `class`.
- * Texts are left out.
+ * the objects in a list `jobs` have the label `job`, or, where there is no token, are added up
+ * without `epoch`; those of any other list have the label `class`. Texts are left out.
  */
 void gw_metrics_set(struct gw_metrics *metrics, const char *prefix, json_t *status);
 

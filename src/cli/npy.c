@@ -25,6 +25,8 @@ enum {
     HEADER_MAX = 65536,
     ALIGNMENT = 64, /* of the data in the file */
     TEXT_MAX = 64,
+    PART_MAX = PATH_MAX + 48,
+    PARTS_MAX = 100, /* names that somebody may have taken */
     /* Keys of the header, as bits. */
     HAS_DESCR = 1,
     HAS_ORDER = 2,
@@ -328,10 +330,27 @@ static bool write_array(int fd, const struct gw_npy *array)
            write_all(fd, array->data, array->count * types[array->type].size);
 }
 
-/* Writes `part` and makes it `target`. On failure errno is set and there is no `part`. */
-static bool write_and_rename(const char *part, const char *target, const struct gw_npy *array)
+/*
+ * Makes a file beside `target` that was not there before, and writes its name to `part`: in a
+ * folder of many, somebody may have put a link in its place. Returns -1 with errno set.
+ */
+static int open_part(const char *target, char part[PART_MAX])
 {
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = -1;
+    for (uint32_t i = 0; i < PARTS_MAX && fd < 0; i++) {
+        snprintf(part, PART_MAX, "%s.part%ld.%u", target, (long)getpid(), i);
+        fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            return -1;
+    }
+    return fd;
+}
+
+/* Writes a part and makes it `target`. On failure errno is set and there is no part. */
+static bool write_and_rename(const char *target, const struct gw_npy *array)
+{
+    char part[PART_MAX];
+    int fd = open_part(target, part);
     if (fd < 0)
         return false;
     /* Some file systems find out only now that they are full. */
@@ -349,15 +368,14 @@ static bool write_and_rename(const char *part, const char *target, const struct 
 
 int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
 {
-    char target[PATH_MAX], part[PATH_MAX + 32];
+    char target[PATH_MAX];
     struct stat info;
     /* A link stays, and what it points to is replaced; a device must not be. */
     if (!realpath(path, target) && snprintf(target, sizeof(target), "%s", path) >= PATH_MAX)
         return fail(error, "cannot write %.200s...: the name is too long", path);
     if (stat(target, &info) == 0 && !S_ISREG(info.st_mode))
         return fail(error, "cannot write %.200s: it is not a regular file", path);
-    snprintf(part, sizeof(part), "%s.part%ld", target, (long)getpid());
-    if (write_and_rename(part, target, array))
+    if (write_and_rename(target, array))
         return 0;
     return fail(error, "cannot write %.200s: %s", path, strerror(errno));
 }

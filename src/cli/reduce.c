@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/option.h"
 #include "lib/faults.h"
 #include "net/udp/sock.h"
 
@@ -23,6 +24,7 @@ enum {
     KEY_BIND,
     KEY_KEY,
     KEY_AUTHENTICATE,
+    KEY_INSECURE,
     KEY_DEADLINE,
     KEY_VALUES,
     KEY_WINDOW,
@@ -52,6 +54,7 @@ static const struct argp_option options[] = {
     {"job", KEY_JOB, "NAME", 0, "name of the job on a shared server", 0},
     {"bind", KEY_BIND, "ADDRESS", 0, "our own address", 0},
     {"key-file", KEY_KEY, "FILE", 0, "key of the job", 0},
+    {"insecure-key-file", KEY_INSECURE, 0, 0, "others may read the key file, and that is meant", 0},
     {"authenticate", KEY_AUTHENTICATE, 0, 0,
      "packets carry a code that only holders of the key can make", 0},
     {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
@@ -93,17 +96,14 @@ static error_t parse_via(const char *text, struct gw_reduce_args *args)
             args->options.via = (enum gradwire_via)i;
             return 0;
         }
-    gw_complain("--via=%s: expected ina, ps, ring or (bench alone) send", text);
-    return EINVAL;
+    return gw_option_refuse("via", text, "ina, ps, ring or (bench alone) send");
 }
 
 static error_t parse_part(const char *name, const char *text, const char **part)
 {
     uint64_t chance;
-    if (gw_parse_chance(text, &chance) != 0 || chance > UINT64_C(1) << 31) {
-        gw_complain("--%s=%s: expected a part from 0 to 0.5", name, text);
-        return EINVAL;
-    }
+    if (gw_parse_chance(text, &chance) != 0 || chance > UINT64_C(1) << 31)
+        return gw_option_refuse(name, text, "a part from 0 to 0.5");
     *part = text;
     return 0;
 }
@@ -111,10 +111,8 @@ static error_t parse_part(const char *name, const char *text, const char **part)
 static error_t parse_count(const char *name, const char *text, uint32_t *number)
 {
     uint64_t value;
-    if (gw_parse_count(text, &value) != 0 || value > UINT32_MAX) {
-        gw_complain("--%s=%s: expected a whole number", name, text);
-        return EINVAL;
-    }
+    if (gw_parse_count(text, &value) != 0 || value > UINT32_MAX)
+        return gw_option_refuse(name, text, "a whole number");
     *number = (uint32_t)value;
     return 0;
 }
@@ -122,10 +120,8 @@ static error_t parse_count(const char *name, const char *text, uint32_t *number)
 static error_t parse_deadline(const char *text, uint32_t *ms)
 {
     gw_time time;
-    if (gw_parse_time(text, &time) != 0 || time < 100 * GW_MS || time > 3600 * GW_S) {
-        gw_complain("--deadline=%s: expected a time from 100ms to 3600s", text);
-        return EINVAL;
-    }
+    if (gw_parse_time(text, &time) != 0 || time < 100 * GW_MS || time > 3600 * GW_S)
+        return gw_option_refuse("deadline", text, "a time from 100ms to 3600s");
     *ms = (uint32_t)(time / GW_MS);
     return 0;
 }
@@ -191,6 +187,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_AUTHENTICATE:
         own->authenticate = 1;
         return 0;
+    case KEY_INSECURE:
+        own->insecure_key_file = 1;
+        return 0;
     case KEY_DEADLINE:
         return parse_deadline(text, &own->deadline_ms);
     case KEY_VALUES:
@@ -202,8 +201,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_RATE:
         if (gw_parse_rate(text, &own->rate_bps) == 0)
             return 0;
-        gw_complain("--rate=%s: expected a rate from 1Mbps to 400Gbps", text);
-        return EINVAL;
+        return gw_option_refuse("rate", text, "a rate from 1Mbps to 400Gbps");
     case KEY_LOSS:
         return parse_part("loss", text, &args->lose);
     case KEY_DUPLICATE:

@@ -16,7 +16,7 @@ struct host_options {
     uint64_t mtu, header;
     gw_q16 jitter;
     gw_time ack_delay, stall, report_every;
-    uint32_t ack_every, train;
+    uint32_t ack_every, train, hail_copies;
     bool payload;
 };
 
@@ -62,6 +62,11 @@ static const struct gw_param host_params[] = {
      .initial = "200us",
      .help = "period in which receivers of blasts report how fast they receive (DLCP "
              "section 3.2.1)"},
+    {.name = "hail_copies",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct host_options, hail_copies),
+     .initial = "1",
+     .help = "1 to 4, that leave at once of a hail which begins or ends a blast"},
     {.name = "payload",
      .type = GW_PARAM_BOOL,
      .offset = offsetof(struct host_options, payload),
@@ -104,6 +109,9 @@ int gw_loader_host(struct gw_loader *loader)
     if (options.report_every < GW_US)
         return gw_document_error(document, gw_loader_place(section, "report_every"), GW_ERR_RANGE,
                                  "report_every must be at least 1us");
+    if (options.hail_copies == 0 || options.hail_copies > GW_HAIL_COPIES_MAX)
+        return gw_document_error(document, gw_loader_place(section, "hail_copies"), GW_ERR_RANGE,
+                                 "hail_copies must be from 1 to %d", GW_HAIL_COPIES_MAX);
     if (options.jitter < 0)
         return gw_document_error(document, gw_loader_place(section, "jitter"), GW_ERR_RANGE,
                                  "jitter must not be negative");
@@ -116,6 +124,7 @@ int gw_loader_host(struct gw_loader *loader)
         .train = options.train,
         .stall = options.stall,
         .report_every = options.report_every,
+        .hail_copies = options.hail_copies,
         .cost = cost,
         .payload = options.payload,
     };

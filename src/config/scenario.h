@@ -58,6 +58,7 @@ struct gw_host_cfg {
     uint32_t train;       /* packets per train */
     gw_time stall;        /* a flow without progress for this long fails; 0: never */
     gw_time report_every; /* period of the reports about blasts */
+    uint32_t hail_copies;
     struct gw_host_cost_cfg cost;
     bool payload; /* messages have contents, which are checked on arrival */
 };

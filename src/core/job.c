@@ -59,6 +59,16 @@ uint32_t gw_job_shard_direct(uint32_t shard_job)
     return shard_job ^ DIRECT_WORD;
 }
 
+bool gw_job_has_shard(uint32_t job, uint32_t number)
+{
+    for (uint32_t shard = 0; shard < GW_JOB_SHARDS_MAX; shard++) {
+        uint32_t other = gw_job_shard(job, shard);
+        if (number == other || number == gw_job_shard_direct(other))
+            return true;
+    }
+    return false;
+}
+
 const char *gw_job_reason_text(enum gw_job_reason reason)
 {
     static const char *const texts[GW_JOB_REASONS] = {

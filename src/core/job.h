@@ -28,6 +28,11 @@ enum {
     GW_RANK_NONE = UINT16_MAX,
 };
 
+/* Of the servers of a job. */
+enum {
+    GW_JOB_SHARDS_MAX = 16,
+};
+
 /* Of the tree of switches that adds up a job. */
 enum {
     GW_FAN_IN_MAX = 32, /* positions below a switch: bits of a bitmap */
@@ -43,6 +48,9 @@ uint32_t gw_job_shard(uint32_t job, uint32_t shard);
 /* The number of the same shard for sums that its server makes alone, past switches. */
 uint32_t gw_job_shard_direct(uint32_t shard_job);
 
+/* Whether `number` is that of a shard of the job, by either way. */
+bool gw_job_has_shard(uint32_t job, uint32_t number);
+
 /*
  * What a packet of kind GW_PKT_JOB says. In all: flow: job; key: incarnation, a random number of
  * the life of the worker (of the server in packets to and from switches), echoed in answers; epoch:
@@ -55,9 +63,9 @@ enum gw_job_op {
     GW_JOB_JOIN,
     /* Server to worker. index: enum gw_job_reason; word[0]: rank or switch that it is about. */
     GW_JOB_REFUSED,
-    /* Server to switch word[2], by way of a worker below. index: number of the member; seq: how
-     * many there are; word[0]: its address; word[1]: gw_job_spot, and how many workers are behind
-     * the position of that number, which is another one's than the member's; 0: there is none. */
+    /* Server to switch word[2], by way of a worker below. index: number of the member, which is its
+     * position's if it has one; seq: how many there are; word[0]: its address; word[1]:
+     * gw_job_spot, and how many workers are behind the position; 0: it has none. */
     GW_JOB_INSTALL,
     /* Switch to server. seq: members known; index: enum gw_job_reason; word[2]: the switch. */
     GW_JOB_INSTALLED,

@@ -33,6 +33,9 @@ struct gw_node;
 #define GW_PORT_NONE UINT16_MAX
 #define GW_PORTS_MAX 32767
 
+/* Nobody, where switches learn: who sends to it is learned on the way to the top. */
+#define GW_ADDRESS_NONE 0
+
 /* Set in output's result when the port has more to send now; the low bits are the packet count. */
 #define GW_OUTPUT_MORE UINT32_C(0x80000000)
 

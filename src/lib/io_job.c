@@ -15,6 +15,7 @@ enum {
     CONTROL_MAX = 4096,
     RX_FLOWS_DONE = 4096, /* messages that are complete and still answer if the last ACK was lost */
     SEGMENT = 256 << 10,  /* bytes of a collective that travel as one message */
+    HAIL_COPIES = 2,      /* of a hail that a call waits for, on links that may lose packets */
     FLOWS = 4,            /* of a collective at the same time */
     /* Bytes: a tensor that is larger keeps all servers' links full, however long that takes. */
     WHOLE = 1 << 20,
@@ -174,6 +175,7 @@ static int open_rank(struct gw_io *io, uint32_t address)
         .stall = io->plan.stall,
         .seed = gw_key_random32(),
         .report_every = gw_overlay_report_every(&links),
+        .hail_copies = HAIL_COPIES,
         .grant = grant_plan(&links),
         .pool = gw_station_pool(io->station),
     };

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/io_impl.h"
 
@@ -83,6 +84,10 @@ static int say_no_beginning(const struct line *line)
 static int say_silence(const struct line *line, const struct gw_communicator_event *event)
 {
     const struct gw_io *io = line->io;
+    enum gw_attach_reason refusal = gw_ways_switch_refusal(io->ways);
+    if (gw_ways_is_cut_off(io->ways) && refusal != GW_ATTACH_OK)
+        return SAY(line, GRADWIRE_ERR_PEER, "the switch at %s refuses us: %s", io->plan.switch_,
+                   gw_attach_reason_text(refusal));
     if (gw_ways_is_cut_off(io->ways) && io->was_opened)
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer",
                    io->plan.switch_);
@@ -132,9 +137,16 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
 {
     const struct gw_io *io = line->io;
     bool is_rank = event->about < io->plan.world && event->server >= io->server_count;
+    if (event->reason == GW_JOB_MISMATCH && is_rank && event->room)
+        return SAY(line, GRADWIRE_ERR_PEER,
+                   "a message of rank %u with tag %u has at least %" PRIu64
+                   " bytes, and its receive has room for %" PRIu64,
+                   event->about, event->tag, event->bytes, event->room);
     if (event->reason == GW_JOB_MISMATCH && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER,
-                   "the tensor of rank %u has another size than that of other ranks", event->about);
+                   "a call or message of rank %u is of another size, kind or bound than another "
+                   "rank's",
+                   event->about);
     if (event->reason == GW_JOB_BROKEN && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER, "rank %u sent a message that makes no sense",
                    event->about);
@@ -145,30 +157,49 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
                gw_job_reason_text(event->reason));
 }
 
+static int describe(const struct line *line, const struct gw_communicator_event *event)
+{
+    const struct gw_io *io = line->io;
+    bool is_cut_off = gw_ways_is_cut_off(io->ways);
+    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
+        (is_cut_off && is_silence(io, event)))
+        return say_silence(line, event);
+    switch (event->reason) {
+    case GW_JOB_LOST:
+        if (event->about < io->plan.world)
+            return say_lost(line, event->about);
+        return SAY(line, GRADWIRE_ERR_PEER, "a rank is lost");
+    case GW_JOB_OVERFLOW:
+        return SAY(line, GRADWIRE_ERR_OVERFLOW,
+                   "a result of integers does not fit their type (int32, int64 or uint8)");
+    case GW_JOB_RANK:
+        return SAY(line, GRADWIRE_ERR_PEER, "rank %u is taken already, or not below %u",
+                   io->plan.rank, io->plan.world);
+    case GW_JOB_NOTICE:
+        return say_notice(line, event->about);
+    default:
+        return say_reason(line, event);
+    }
+}
+
+/* A link that takes no long packets lets sessions come up, and then nothing arrives. */
+static void add_too_long(const struct line *line)
+{
+    const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(line->io->station));
+    size_t used = strlen(line->text);
+    if (udp->too_long)
+        snprintf(line->text + used, line->size - used,
+                 "; %" PRIu64 " packets were longer than a link takes: are values too many?",
+                 udp->too_long);
+}
+
 int gw_io_describe(const struct gw_io *io, const struct gw_communicator_event *event, char *text,
                    size_t size)
 {
     const struct line line = {io, text, size};
-    bool is_cut_off = gw_ways_is_cut_off(io->ways);
-    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
-        (is_cut_off && is_silence(io, event)))
-        return say_silence(&line, event);
-    switch (event->reason) {
-    case GW_JOB_LOST:
-        if (event->about < io->plan.world)
-            return say_lost(&line, event->about);
-        return SAY(&line, GRADWIRE_ERR_PEER, "a rank is lost");
-    case GW_JOB_OVERFLOW:
-        return SAY(&line, GRADWIRE_ERR_OVERFLOW,
-                   "a result of integers does not fit their type (int32, int64 or uint8)");
-    case GW_JOB_RANK:
-        return SAY(&line, GRADWIRE_ERR_PEER, "rank %u is taken already, or not below %u",
-                   io->plan.rank, io->plan.world);
-    case GW_JOB_NOTICE:
-        return say_notice(&line, event->about);
-    default:
-        return say_reason(&line, event);
-    }
+    int error = describe(&line, event);
+    add_too_long(&line);
+    return error;
 }
 
 int gw_io_describe_refusal(const struct gw_refusal *refusal, char *text, size_t size)

@@ -103,6 +103,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .announce = variable("GRADWIRE_ANNOUNCE"),
         .signals = variable("GRADWIRE_SIGNALS"),
         .largest = LARGEST,
+        .insecure_key_file = variable("GRADWIRE_INSECURE_KEY_FILE") != NULL,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -287,9 +288,12 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return GRADWIRE_ERR_INVALID;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
+    if (!options.key_file && options.authenticate)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                           "authenticate needs a key: key_file is not given");
     if (!options.key_file)
         gw_key_from_text("", 0, &plan->key);
-    else if (gw_key_from_file(options.key_file, &plan->key, error) != 0)
+    else if (gw_key_from_file(options.key_file, options.insecure_key_file, &plan->key, error) != 0)
         return GRADWIRE_ERR_INVALID;
     return GRADWIRE_OK;
 }

@@ -28,7 +28,7 @@ static void derive(const struct gw_auth_cfg *cfg, bool by_initiator, uint8_t key
     put(rest, cfg->initiators_cookie, 8);
     put(rest + 8, cfg->responders_cookie, 8);
     rest[16] = by_initiator;
-    crypto_generichash_init(&state, cfg->key->bytes, sizeof(cfg->key->bytes), 32);
+    crypto_generichash_init(&state, cfg->key->packets, sizeof(cfg->key->packets), 32);
     crypto_generichash_update(&state, cfg->session, GW_ATTACH_NONCE_SIZE);
     crypto_generichash_update(&state, rest, sizeof(rest));
     crypto_generichash_final(&state, key, 32);

@@ -80,6 +80,7 @@ struct gw_datapath_stats {
     uint64_t lost;         /* by request */
     uint64_t blocked;      /* times that there was no room to send */
     uint64_t send_errors;  /* refused by the system, or to nobody, and lost */
+    uint64_t too_long;     /* of `send_errors`: longer than the link takes */
     uint64_t kernel_drops; /* the receive buffer was full */
     uint64_t runts;        /* shorter than any packet */
     uint64_t malformed;

@@ -142,6 +142,7 @@ static void add_blasts(const struct gw_sim *sim, const struct gw_sim_demand *dem
     cfg->tx_flows_max = clamp(cfg->tx_flows_max, 1, TX_FLOWS_MAX - BLASTS_MAX);
     cfg->blast_packets_max = (uint32_t)longest_message(sim);
     cfg->report_every = sim->scenario->host.report_every;
+    cfg->hail_copies = sim->scenario->host.hail_copies;
 }
 
 static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,
@@ -167,6 +168,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .ack_every = scenario->host.ack_every,
         .ack_delay = scenario->host.ack_delay,
         .ack_holes = scenario->transport.loss->on_delivery != NULL,
+        .is_lossless = scenario->queue.lossless,
         .train = scenario->host.train,
         .stall = scenario->host.stall,
         .grant = grant_plan(scenario, node->id),

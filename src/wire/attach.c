@@ -20,13 +20,13 @@ enum {
     ROLE_SHIFT = 4,
     OFFSET_NOTICE = 57,
     OFFSET_ENTROPIES = 58,
-    OFFSET_MTU = 60,
+    OFFSET_NUMBER = 60,
     OFFSET_KEY_ID = 64,
     OFFSET_REASON = 72,
     OFFSET_GROUP = 76,
-    OFFSET_GROUP_COOKIE = 92,
+    OFFSET_GROUP_COOKIE = 92, /* of ASK: the responder's */
     OFFSET_GROUP_PORT = 100,
-    OFFSET_NUMBER = 102,
+    OFFSET_MTU = 102,
     OFFSET_WAY_RATE = 104,
     OFFSET_WAY_RTT = 108,
     OFFSET_RTT = 110,
@@ -61,11 +61,12 @@ bool gw_attach_is_same_group(const struct gw_attach_group *a, const struct gw_at
            memcmp(a->address, b->address, sizeof(a->address)) == 0;
 }
 
-/* Of ACCEPT; the zeros of all other messages are no group. */
+/* Of ACCEPT; the zeros of all other messages are no group. In ASK a cookie is there without one. */
 static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
 {
     static const struct gw_attach_group none;
-    group->cookie = gw_octets_get(bytes + OFFSET_GROUP_COOKIE, 8);
+    bool asks = bytes[OFFSET_STEP] == GW_ATTACH_ASK;
+    group->cookie = asks ? 0 : gw_octets_get(bytes + OFFSET_GROUP_COOKIE, 8);
     group->port = (uint16_t)gw_octets_get(bytes + OFFSET_GROUP_PORT, 2);
     memcpy(group->address, bytes + OFFSET_GROUP, sizeof(group->address));
     bool is_group = group->port && bytes[OFFSET_STEP] == GW_ATTACH_ACCEPT;
@@ -82,14 +83,15 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     uint32_t last = (uint32_t)gw_octets_get(bytes + OFFSET_REASON, 4), reason = asks ? 0 : last;
     *msg = (struct gw_attach_msg){
         .cookie = gw_octets_get(bytes + OFFSET_COOKIE, 8),
+        .told_cookie = asks ? gw_octets_get(bytes + OFFSET_GROUP_COOKIE, 8) : 0,
         .key_id = gw_octets_get(bytes + OFFSET_KEY_ID, 8),
         .address = (uint32_t)gw_octets_get(bytes + OFFSET_ADDRESS, 4),
         .job = (uint32_t)gw_octets_get(bytes + OFFSET_JOB, 4),
-        .mtu = (uint32_t)gw_octets_get(bytes + OFFSET_MTU, 4),
+        .number = (uint32_t)gw_octets_get(bytes + OFFSET_NUMBER, 4),
         .world = (uint16_t)gw_octets_get(bytes + OFFSET_WORLD, 2),
         .rank = (uint16_t)gw_octets_get(bytes + OFFSET_RANK, 2),
         .entropies = (uint16_t)gw_octets_get(bytes + OFFSET_ENTROPIES, 2),
-        .number = (uint16_t)gw_octets_get(bytes + OFFSET_NUMBER, 2),
+        .mtu = (uint16_t)gw_octets_get(bytes + OFFSET_MTU, 2),
         .rtt = (uint16_t)gw_octets_get(bytes + OFFSET_RTT, 2),
         .way = {.rate_kbps = (uint32_t)gw_octets_get(bytes + OFFSET_WAY_RATE, 4),
                 .rtt = (uint16_t)gw_octets_get(bytes + OFFSET_WAY_RTT, 2)},
@@ -127,12 +129,13 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     bytes[OFFSET_FLAGS] = (uint8_t)(msg->role << ROLE_SHIFT | msg->flags);
     bytes[OFFSET_NOTICE] = msg->notice;
     gw_octets_put(bytes + OFFSET_ENTROPIES, msg->entropies, 2);
-    gw_octets_put(bytes + OFFSET_MTU, msg->mtu, 4);
+    gw_octets_put(bytes + OFFSET_NUMBER, msg->number, 4);
     gw_octets_put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
     memcpy(bytes + OFFSET_GROUP, msg->group.address, sizeof(msg->group.address));
-    gw_octets_put(bytes + OFFSET_GROUP_COOKIE, msg->group.cookie, 8);
+    gw_octets_put(bytes + OFFSET_GROUP_COOKIE,
+                  msg->step == GW_ATTACH_ASK ? msg->told_cookie : msg->group.cookie, 8);
     gw_octets_put(bytes + OFFSET_GROUP_PORT, msg->group.port, 2);
-    gw_octets_put(bytes + OFFSET_NUMBER, msg->number, 2);
+    gw_octets_put(bytes + OFFSET_MTU, msg->mtu, 2);
     gw_octets_put(bytes + OFFSET_WAY_RATE, msg->way.rate_kbps, 4);
     gw_octets_put(bytes + OFFSET_WAY_RTT, msg->way.rtt, 2);
     gw_octets_put(bytes + OFFSET_RTT, msg->rtt, 2);

@@ -22,7 +22,7 @@
  *     +---------------+---------------+-------------------------------+
  *  56 | role  | flags |    notice     |   source ports that I send by |
  *     +---------------+---------------+-------------------------------+
- *  60 |                 payload of a full packet                      |
+ *  60 |                    number of the question                     |
  *     +---------------------------------------------------------------+
  *  64 |                        name of the key                        |
  *     +---------------------------------------------------------------+
@@ -31,8 +31,9 @@
  *  76 |     ACCEPT: group by which results come to many at once       |
  *     +---------------------------------------------------------------+
  *  92 |             ACCEPT: cookie in packets to the group            |
+ *     |    ASK: cookie in packets to you; 0: you have told me none    |
  *     +-------------------------------+-------------------------------+
- * 100 |   ACCEPT: port of the group   |    number of the question     |
+ * 100 |   ACCEPT: port of the group   |   payload of a full packet    |
  *     +-------------------------------+-------------------------------+
  * 104 |      my way: rate of its slowest link, kb/s; 0: no limit      |
  *     +-------------------------------+-------------------------------+
@@ -41,18 +42,20 @@
  * 112 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
  *
- * The initiator repeats ATTACH. The responder answers CHALLENGE and remembers nothing, until the
+ * The initiator repeats ASK. The responder answers CHALLENGE and remembers nothing, until the
  * proof comes back: so nobody uses another's address. Then it answers ACCEPT, every time.
  *
- * Every question has a number, and ACCEPT repeats it: so the initiator measures the round trip, and
- * tells it in its next question. Both tell their *way*: from them to the top of the switches that
- * their packets pass, hosts not included.
+ * Every question has a number, larger than that of the one before, and every answer repeats it: so
+ * neither what was asked nor what was answered counts twice, and the initiator measures the round
+ * trip, and tells it in its next question. ASK also repeats the responder's cookie, so that one who
+ * has restarted sees that he has forgotten a session. Both tell their *way*: from them to the top
+ * of the switches that their packets pass, hosts not included.
  *
  * `notice` is how the job's bursts are announced, as in a JOIN (core/notice.h); who meets others of
  * its job refuses those that announce differently.
  *
  * A responder that multicasts tells the group's address (IPv4 as ::ffff:a.b.c.d) in ACCEPT, and
- * sends PROBE to the group, with the group's cookie. Who hears it says so in ATTACH.
+ * sends PROBE to the group, with the group's cookie. Who hears it says so in ASK.
  */
 #ifndef GW_WIRE_ATTACH_H
 #define GW_WIRE_ATTACH_H
@@ -138,16 +141,17 @@ struct gw_attach_msg {
     uint8_t session[GW_ATTACH_NONCE_SIZE];
     uint8_t proof[GW_ATTACH_NONCE_SIZE];
     uint64_t cookie;
+    uint64_t told_cookie; /* of ASK: as ACCEPT has told it; 0: it has not yet */
     uint64_t key_id;
     struct gw_attach_group group; /* of ACCEPT */
     uint32_t address;
     uint32_t job;
-    uint32_t mtu;
-    uint32_t life; /* of ASK: who begins another has lost the sessions of the one before */
+    uint32_t life;   /* of ASK: who begins another has lost the sessions of the one before */
+    uint32_t number; /* of ASK; of the answers: of the question that they answer */
+    uint16_t mtu;
     uint16_t world;
     uint16_t rank;
     uint16_t entropies;
-    uint16_t number;          /* of ASK; of ACCEPT: of the question that it answers */
     uint16_t rtt;             /* of ASK: as measured, in GW_ATTACH_RTT_UNIT; 0: not yet */
     struct gw_attach_way way; /* of ASK and ACCEPT: the sender's */
     uint8_t step;

@@ -9,7 +9,7 @@ import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-NEEDS = {"queue": "rate: 1Gbps\n", "pcn": "rate: 1Gbps\nqueue: red\n"}
+NEEDS = {"metrics_token_file": "metrics: 9790\n", "queue": "rate: 1Gbps\n", "pcn": "rate: 1Gbps\nqueue: red\n"}
 
 
 def blocks(kind, key_file):
@@ -26,16 +26,20 @@ def blocks(kind, key_file):
 
 
 class DaemonConfigTest(unittest.TestCase):
-    def ask(self, kind, text):
+    def ask(self, kind, text, *options):
         """Asks a daemon that does not run: 1, unless its config is refused."""
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(text)
             file.flush()
-            return subprocess.run([PROGRAM, kind, "--config", file.name, "--status"],
+            return subprocess.run([PROGRAM, kind, "--config", file.name, *(options or ["--status"])],
                                   capture_output=True, text=True, check=False)
 
+    def run_daemon(self, text):
+        """Runs one that cannot open its socket."""
+        return self.ask("switch", text, "--json")
+
     def test_examples_have_keys_that_are_known(self):
-        for kind, least in (("switch", 14), ("server", 11)):
+        for kind, least in (("switch", 17), ("server", 14)):
             with tempfile.NamedTemporaryFile("w") as key:
                 key.write("secret")
                 key.flush()
@@ -53,6 +57,27 @@ class DaemonConfigTest(unittest.TestCase):
         described = set(re.findall(r"^\.It Cm (\w+)$", manual[:manual.index(".Sh ")], re.M))
         keys = {block.split(":")[0] for kind in ("switch", "server") for block in blocks(kind, "")}
         self.assertEqual(keys, described)
+
+    def test_secrets_that_others_may_read_are_refused(self):
+        with tempfile.NamedTemporaryFile("w") as key:
+            key.write("secret")
+            key.flush()
+            os.chmod(key.name, 0o644)
+            text = f"listen: 192.0.2.1:1\nkey_files: [{key.name}]\n"  # nobody's address
+            result = self.run_daemon(text)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("others may read it (mode 0644)", result.stderr)
+            result = self.run_daemon(text + "insecure_key_files: yes\n")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("192.0.2.1:1", result.stderr)
+            result = self.run_daemon(f"listen: 192.0.2.1:1\nmetrics_token_file: {key.name}\n")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("others may read it (mode 0644)", result.stderr)
+            options = [PROGRAM, "bench", "--rank", "0", "--world", "1", "--join", "127.0.0.1:4790",
+                       "--key-file", key.name]
+            result = subprocess.run(options, capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("others may read it (mode 0644)", result.stderr)
 
     def test_a_key_that_is_none_is_refused(self):
         for kind in ("switch", "server"):

@@ -68,6 +68,18 @@ class ThresholdsTest(CommandCase):
         paper = json.loads(self.find(*PORT, "--formula", "paper", "--json").stdout)
         self.assertNotEqual(ours["thresholds"], paper["thresholds"])
 
+    def test_simulate__sees_what_is_expected(self):
+        words = ["resnet50", "--arrival", "120Gbps", "--buffer", "32KB", "--queues", "1"]
+        words += ["--simulate", "100000"]
+        row = json.loads(self.find(*words, "--json").stdout)["queues"][0]
+        for kind in ("small", "large"):
+            seen = row[kind + "_seen"]
+            self.assertAlmostEqual(seen["loss"], seen["lost"] / seen["arrived"], delta=1e-5)
+            self.assertAlmostEqual(seen["loss"], row[kind + "_loss"],
+                                   delta=4 * seen["error"] + 0.1 * seen["loss"])
+            self.assertNotEqual(row[kind + "_paper"], row[kind + "_loss"])
+        self.assertIn("Seen, with twice the standard deviation:", self.find(*words).stdout)
+
     def test_queues__may_be_fewer(self):
         found = json.loads(self.find(*PORT, "--queues", "6", "--small", "30%", "--json").stdout)
         self.assertEqual(len(found["limits"]), 6)
@@ -82,6 +94,7 @@ class ThresholdsTest(CommandCase):
         self.refuse("--buffer=3GiB: expected a size up to 2 GiB", "--buffer", "3GiB")
         self.refuse("--packet=1: expected a size from 64 B", "--packet", "1")
         self.refuse("--queues=8: expected a whole number", "--queues", "8")
+        self.refuse("--simulate=0: expected a whole number from 1", "--simulate", "0")
         self.refuse("--small=2: expected a part", "--small", "2")
         self.refuse("--formula=ours: expected joint or paper", "--formula", "ours")
         self.refuse("thresholds: the buffer must hold", *PORT[:3], "--buffer", "10KB")

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gradwire.h"
@@ -377,6 +378,7 @@ static void daemons_attach__needs_the_key(void **state)
     start_fabric(text);
     struct gw_test_worker_cfg cfg = worker_cfg("secret", 0);
     const char *const keys[] = {theirs, NULL};
+    cfg.deadline_ms = 1000; /* who has another key cannot be told apart from anybody who says so */
     for (size_t i = 0; i < GW_COUNT_OF(keys); i++) {
         cfg.key_file = keys[i];
         gw_test_worker_start(&workers[0], &cfg);
@@ -417,18 +419,52 @@ static void daemons_status__nobody_answers(void **state)
     assert_ptr_equal(strchr(run.err, '\n'), run.err + strlen(run.err) - 1);
 }
 
-/* Reads a whole answer of HTTP. */
-static void get(uint16_t port, const char *path, char *text, size_t size)
+/* The socket of the status is the daemon's user's alone. What another life has left is replaced;
+ * another daemon, and what is no socket, stay. */
+static void daemons_status__is_not_for_others(void **state)
+{
+    (void)state;
+    static struct gw_test_run run;
+    char path[2 * GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX], config[GW_TEST_PATH_MAX];
+    struct stat status;
+    gw_test_daemon_start(&top, "switch", ports[0], "");
+    snprintf(path, sizeof(path), "%s.sock", top.config);
+    assert_int_equal(stat(path, &status), 0);
+    assert_true(S_ISSOCK(status.st_mode));
+    assert_int_equal(status.st_mode & 07777, 0600);
+    snprintf(text, sizeof(text), "listen: 127.0.0.1:%u\nstatus: %s\n", ports[1], path);
+    gw_test_write_file(config, text);
+    const char *const arguments[] = {"switch", "--config", config, NULL};
+    gw_test_run(&run, arguments);
+    assert_int_equal(run.status, 1);
+    assert_non_null(strstr(run.err, "another one is running"));
+    gw_test_daemon_crash(&top);
+    assert_int_equal(stat(path, &status), 0);
+    gw_test_daemon_restart(&top);
+    json_decref(gw_test_daemon_status(&top));
+    assert_int_equal(gw_test_daemon_stop(&top), 0);
+    assert_int_equal(stat(path, &status), -1);
+    assert_int_equal(symlink(config, path), 0); /* as if somebody wanted the config overwritten */
+    gw_test_run(&run, arguments);
+    assert_int_equal(run.status, 1);
+    assert_non_null(strstr(run.err, "it is no socket"));
+    assert_int_equal(lstat(path, &status), 0);
+    unlink(path);
+    unlink(config);
+}
+
+/* Reads a whole answer of HTTP; `lines` are further ones of the request. */
+static void get_with(uint16_t port, const char *path, const char *lines, char *text, size_t size)
 {
     struct gw_sock_addr addr;
-    char request[128];
+    char request[256];
     size_t used = 0;
     ssize_t got = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct pollfd more = {.fd = fd, .events = POLLIN};
     assert_int_equal(gw_sock_addr_parse("127.0.0.1", port, &addr), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&addr.storage, addr.length), 0);
-    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", path);
+    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n%s\r\n", path, lines);
     assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);
     while (got > 0) {
         assert_int_equal(poll(&more, 1, GW_GUARD_MS), 1);
@@ -439,17 +475,42 @@ static void get(uint16_t port, const char *path, char *text, size_t size)
     close(fd);
 }
 
+static void get(uint16_t port, const char *path, char *text, size_t size)
+{
+    get_with(port, path, "", text, size);
+}
+
+/* Of a server with a token; the wrong ones are as long, longer, shorter, and of another scheme. */
+static void assert_asks_for_token(uint16_t port)
+{
+    static const char *const wrong[] = {
+        "", "Authorization: Bearer sesamE\r\n", "Authorization: Bearer sesame2\r\n",
+        "Authorization: Bearer \r\n", "Authorization: Basic sesame\r\n"};
+    char answer[1024];
+    for (size_t i = 0; i < GW_COUNT_OF(wrong); i++) {
+        get_with(port, "/metrics", wrong[i], answer, sizeof(answer));
+        assert_non_null(strstr(answer, " 401 "));
+        assert_non_null(strstr(answer, "WWW-Authenticate: Bearer"));
+        assert_null(strstr(answer, "gradwire"));
+    }
+}
+
 static void daemons_metrics__follow_the_status(void **state)
 {
     (void)state;
+    static const char token[] = "Authorization: Bearer sesame\r\n";
     static char answer[GW_DAEMON_LOG_MAX];
-    char text[GW_DAEMON_CONFIG_MAX];
-    snprintf(text, sizeof(text), "metrics: 127.0.0.1:%u\n", ports[5]);
+    char text[GW_DAEMON_CONFIG_MAX], secret[GW_TEST_PATH_MAX];
+    gw_test_write_file(secret, "sesame\n");
+    snprintf(text, sizeof(text), "metrics: %u\n", ports[5]); /* of the loopback */
     gw_test_daemon_start(&top, "switch", ports[0], text);
-    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nmetrics: 127.0.0.1:%u\n", ports[0],
-             ports[4]);
+    snprintf(text, sizeof(text),
+             "switch: 127.0.0.1:%u\nmetrics: 127.0.0.1:%u\nmetrics_token_file: %s\n", ports[0],
+             ports[4], secret);
     gw_test_daemon_start(&server, "server", ports[1], text);
-    get(ports[4], "/nothing", answer, sizeof(answer));
+    gw_test_daemon_await(&server, "metrics are at");
+    assert_asks_for_token(ports[4]);
+    get_with(ports[4], "/nothing", token, answer, sizeof(answer));
     assert_non_null(strstr(answer, " 404 "));
     start_job("watched", workers);
     gw_test_workers_await(workers, WORKERS, ROUNDS);
@@ -458,18 +519,43 @@ static void daemons_metrics__follow_the_status(void **state)
     snprintf(text, sizeof(text), "\ngradwire_server_jobs_workers{job=\"%s\"} %d\n",
              json_string_value(json_object_get(job, "job")), WORKERS);
     json_decref(status);
-    /* The snapshot is renewed now and then: the job is in one of them. */
+    /* The snapshot is renewed now and then: the job is in one of them, with all workers. */
     do
-        get(ports[4], "/metrics", answer, sizeof(answer));
-    while (!strstr(answer, text));
+        get_with(ports[4], "/metrics", token, answer, sizeof(answer));
+    while (!strstr(answer, text) || !strstr(answer, "\ngradwire_server_neighbours 4\n"));
     assert_non_null(strstr(answer, " 200 "));
     assert_non_null(strstr(answer, "\ngradwire_server_datagrams_received "));
-    assert_non_null(strstr(answer, "\ngradwire_server_neighbours 4\n"));
     do
         get(ports[5], "/metrics", answer, sizeof(answer));
     while (!strstr(answer, "\ngradwire_switch_queues_losses_shed{class=\"7\"} 0\n"));
     assert_non_null(strstr(answer, "\ngradwire_switch_queues_losses_drops{class=\"0\"} 0\n"));
     gw_test_workers_stop(workers, WORKERS);
+    stop_all();
+    unlink(secret);
+}
+
+/* Without a token they tell of no job: not its number, not its epoch, not how many workers of which
+ * it has. */
+static void daemons_metrics__tell_strangers_of_no_job(void **state)
+{
+    (void)state;
+    static char answer[GW_DAEMON_LOG_MAX];
+    char text[GW_DAEMON_CONFIG_MAX];
+    snprintf(text, sizeof(text), "metrics: %u\n", ports[4]);
+    gw_test_daemon_start(&server, "server", ports[1], text);
+    for (int i = 0; i < 2; i++) {
+        struct gw_test_worker_cfg cfg = worker_cfg(i ? "other" : "watched", 0);
+        cfg.switch_ = 0;
+        cfg.world = 1;
+        gw_test_worker_start(&workers[i], &cfg);
+    }
+    do
+        get(ports[4], "/metrics", answer, sizeof(answer));
+    while (!strstr(answer, "\ngradwire_server_jobs_workers 2\n"));
+    assert_null(strstr(answer, "job="));
+    assert_null(strstr(answer, "epoch "));
+    gw_test_workers_stop(workers, 1);
+    gw_test_workers_stop(workers + 1, 1);
     stop_all();
 }
 
@@ -513,12 +599,15 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "listen: nowhere\n", ":1: listen"},
         {"switch", "switch: nowhere\n", ":1: switch"},
         {"switch", "rate: fast\n", ":1: rate"},
-        {"switch", "metrics: 9\n", ":1: metrics"},
+        {"switch", "metrics: here\n", ":1: metrics"},
+        {"switch", "metrics: 9\nmetrics_token_file: /nonexistent/token\n",
+         ":2: metrics_token_file"},
         {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
         {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
         {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
         {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
         {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
+        {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
         {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
         {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
         {"switch", "window: 64\n", ":1: window"},
@@ -578,6 +667,8 @@ int main(int argc, char **argv)
         CASE(daemons_attach__needs_the_key),
         CASE(daemons_status__nobody_answers),
         CASE(daemons_metrics__follow_the_status),
+        CASE(daemons_metrics__tell_strangers_of_no_job),
+        CASE(daemons_status__is_not_for_others),
         CASE(daemons_stop__waits_for_neighbours),
         CASE(daemons_config__names_what_is_wrong),
     };

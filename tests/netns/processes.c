@@ -99,6 +99,8 @@ int gw_test_end_all(void **state)
             close(daemons[i]->log_fd);
         daemons[i]->pid = 0;
         unlink(daemons[i]->config);
+        strcat(daemons[i]->config, ".sock");
+        unlink(daemons[i]->config);
         daemons[i] = NULL;
     }
     return 0;
@@ -185,8 +187,14 @@ void gw_test_daemon_start(struct gw_test_daemon *daemon, const char *kind, uint1
     char text[GW_DAEMON_CONFIG_MAX];
     daemon->kind = kind;
     daemon->port = port;
-    snprintf(text, sizeof(text), "listen: 127.0.0.1:%u\n%s", port, more);
-    gw_test_write_file(daemon->config, text);
+    /* Ports of other tests may be the same in other namespaces, but paths are everybody's. */
+    gw_test_write_file(daemon->config, "");
+    snprintf(text, sizeof(text), "listen: 127.0.0.1:%u\nstatus: %s.sock\n%s", port, daemon->config,
+             more);
+    FILE *config = fopen(daemon->config, "w");
+    assert_non_null(config);
+    assert_true(fputs(text, config) >= 0);
+    assert_int_equal(fclose(config), 0);
     gw_test_daemon_restart(daemon);
 }
 

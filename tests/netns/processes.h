@@ -24,10 +24,10 @@ enum {
 
 /* A daemon, running or not. */
 struct gw_test_daemon {
-    const char *kind; /* "switch" or "server" */
-    char config[GW_TEST_PATH_MAX];
-    uint16_t port; /* that it listens at */
-    pid_t pid;     /* 0: it does not run */
+    const char *kind;                  /* "switch" or "server" */
+    char config[GW_TEST_PATH_MAX + 8]; /* room for the name of its socket */
+    uint16_t port;                     /* that it listens at */
+    pid_t pid;                         /* 0: it does not run */
     int log_fd;
     char log[GW_DAEMON_LOG_MAX]; /* what it has said in this life */
     uint32_t log_size, log_seen; /* up to where it was awaited */

@@ -189,9 +189,53 @@ static void ring__divides_the_bound_among_hops(void **state)
     }
 }
 
+/* How long workers take for a sum of 4 MB over links of 500 Mb/s, some packets of which are lost.
+ */
+static gw_time time_of_a_sum(const char *via, const char *loss, uint64_t seed)
+{
+    static const char scenario[] =
+        "topology: {kind: star, hosts: 4, rate: 500Mbps, latency: 10us, host_delay: 300us}\n"
+        "workload: {kind: training, device: none, workers: 4, iterations: 1, segment: 256KiB,"
+        " bound: 10%, bound_pull: 10%, model: " GW_SOURCE_DIR "/tests/sim/one_layer.csv}\n"
+        "host: {mtu: 1408, header: 72, train: 45, report_every: 8500us, hail_copies: 2}\n"
+        "queue: {kind: fifo, capacity: 1MB}\n"
+        "cc: dlcp\n"
+        "loss: {kind: timeout, rto: 4}\n"
+        "time_limit: 10s\n";
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(seed);
+    struct gw_test_sim run;
+    gw_test_sim_run(&run, &options, scenario,
+                    "workload.via=%s; faults=[{at: 0, link: [host0, sw0], loss: %s},"
+                    " {at: 0, link: [host1, sw0], loss: %s}, {at: 0, link: [host2, sw0], loss: %s},"
+                    " {at: 0, link: [host3, sw0], loss: %s}]",
+                    via, loss, loss, loss, loss);
+    assert_int_equal(run.totals.members_completed, 4);
+    gw_time took = run.totals.end;
+    gw_test_sim_close(&run);
+    return took;
+}
+
+/* With a bound of 10 %, 1 % of what is lost on the way costs no waiting for hails that are lost,
+ * nor data that is sent again. */
+static void bound__makes_loss_cost_little_time(void **state)
+{
+    static const struct {
+        const char *via;
+        uint32_t percent; /* that it takes longer at most */
+    } cases[] = {{"direct", 4}, {"ring", 8}};
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            gw_time whole = time_of_a_sum(cases[i].via, "0", seed);
+            gw_time lossy = time_of_a_sum(cases[i].via, "0.005", seed); /* of two links */
+            assert_in_range(lossy, whole - whole / 100, whole + whole * cases[i].percent / 100);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bound__makes_loss_cost_little_time),
         cmocka_unit_test(bound__ends_messages_over_every_transport),
         cmocka_unit_test(bound__of_zero_is_exact),
         cmocka_unit_test(bound__leaves_memory_of_what_is_missing_alone),

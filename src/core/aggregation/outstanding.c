@@ -58,11 +58,23 @@ void gw_outstanding_start_over(struct gw_outstanding *out)
     }
 }
 
+/* Takes out of the queue what has its result by now. Others are in it once. */
+static void forget_resent(struct gw_outstanding *out)
+{
+    for (uint32_t left = out->resend.count; left > 0; left--) {
+        uint32_t seq = out->resend_seqs[gw_index_queue_pop(&out->resend)];
+        if (!gw_seq_before(seq, out->expected) && *gw_outstanding_note(out, seq) & GW_NOTE_QUEUED)
+            out->resend_seqs[gw_index_queue_push(&out->resend)] = seq;
+    }
+}
+
 void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq)
 {
     uint8_t *note = gw_outstanding_note(out, seq);
     if (*note & (GW_NOTE_QUEUED | GW_NOTE_DONE))
         return;
+    if (gw_index_queue_is_full(&out->resend))
+        forget_resent(out);
     *note |= GW_NOTE_QUEUED;
     out->resend_seqs[gw_index_queue_push(&out->resend)] = seq;
 }

@@ -238,7 +238,8 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     struct gw_fragment *fragment = NULL;
     uint32_t lacks = take_lacks(server, pkt);
     if (!server->is_stopped && pkt->epoch == server->epoch && may_be_final(server, pkt) &&
-        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 && gw_agg_may_lack(lacks, server->cfg.world) &&
+        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 &&
+        gw_agg_may_lack(lacks, server->cfg.world) &&
         gw_contributors_of(&server->contributors, pkt, &from))
         fragment = fragment_of(server, pkt);
     if (!fragment) {

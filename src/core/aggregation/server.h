@@ -19,10 +19,10 @@
  * added in rank order, as doubles; raw int32 are added in 64 bits, and a sum that does not fit
  * fails the call on all workers.
  *
- * A fragment of a call with a bound may complete without stragglers (server_deadline.c): when there
- * was no result for `patience`, what switches hold was asked for, more than half of the workers are
- * in, and each that is missing was left out of no more than the bound of the call's fragments. The
- * result says how many it lacks. An average divides by those that are in it.
+ * A fragment of a call with a bound may complete without stragglers (server_deadline.c): when
+ * nothing new has come for a while, what switches hold was asked for, more than half of the workers
+ * are in, and each that is missing was left out of no more than the bound of the call's fragments.
+ * The result says how many it lacks. An average divides by those that are in it.
  *
  * A result goes to the first switch of the job's tree, which multiplies it; without a tree, or to a
  * worker that asks again, it goes to single workers.

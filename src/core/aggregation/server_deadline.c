@@ -1,12 +1,16 @@
 /*
  * When the server does without stragglers: fragments of calls with a bound.
  *
- * When there was no result for `patience`, the server asks one worker below each switch for what
- * that holds of a window, since it sees nothing of a fragment that a switch lacks a worker of. When
- * there was none for `patience` after that either, it completes what more than half of the workers
- * have sent. Who is missing then counts as late until it is heard of, and nobody waits for it any
- * more where the books allow it (left_out.h). Instead of a worker that was asked in vain, another
- * one below its switch is asked in the next round.
+ * When nothing new has come for the patience (patience.h), the server asks one worker below each
+ * switch for what that holds, since it sees nothing of a fragment that a switch lacks a worker of.
+ * When nothing came for the patience after that either, it completes what more than half of the
+ * workers have sent. Who is missing then counts as late until it is heard of, and nobody waits for
+ * it any more where the books allow it (left_out.h). Instead of a worker that was asked in vain,
+ * another one below its switch is asked in the next round.
+ *
+ * Who is late, is back, or sends one fragment after the other again, a round trip each, is invited
+ * to send all that it has out at once. So a gap costs a round trip, not one per fragment; and since
+ * the server knows who lacks what, nobody else repeats anything.
  *
  * What a call has for sure are its fragments up to the newest that a majority has sent; a minority
  * cannot make the books allow more. After an epoch has begun in the middle of calls, nobody knows

@@ -200,7 +200,8 @@ static bool is_stale(const struct gw_worker *worker, const struct gw_row_tensor 
 {
     if (pkt->epoch != worker->cfg.epoch)
         return true;
-    if (is_lacking(pkt) && !gw_agg_may_lack(gw_agg_result_lacks(pkt->agg.bitmap), worker->cfg.world))
+    if (is_lacking(pkt) &&
+        !gw_agg_may_lack(gw_agg_result_lacks(pkt->agg.bitmap), worker->cfg.world))
         return true;
     return work && pkt->key != work->key && !is_span(pkt);
 }

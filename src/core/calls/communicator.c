@@ -72,6 +72,7 @@ void gw_communicator_demand(const struct gw_communicator_cfg *cfg, struct gw_end
     endpoint->tx_flows_max += flows;
     endpoint->rx_flows_max += 2 * awaits + ANSWERED;
     endpoint->expect_max += awaits;
+    endpoint->tells_unexpected = true;
     endpoint->apps_max += APPS_EACH * stakes;
     /* A call has a part in each shard of one via; a member has one event at a time. */
     endpoint->app_events_max += limit * cfg->server_count + stakes;
@@ -305,6 +306,10 @@ int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *cal
 bool gw_communicator_event(struct gw_communicator *comm, const struct gw_event *event, gw_time now)
 {
     comm->is_touched = true;
+    if (event->kind == GW_EVENT_UNEXPECTED) {
+        gw_communicator_unexpected(comm, event, now);
+        return true;
+    }
     if (gw_communicator_stakes_event(comm, event, now))
         return true;
     bool is_known = false;

@@ -33,7 +33,7 @@
 #include "core/tensor.h"
 
 enum {
-    GW_COMMUNICATOR_SERVERS_MAX = 16,
+    GW_COMMUNICATOR_SERVERS_MAX = GW_JOB_SHARDS_MAX,
     GW_COMMUNICATOR_CALLS_MAX = 64,  /* in work at the same time */
     GW_COMMUNICATOR_DIRECT_MAX = 32, /* ranks that send to each other in collectives with parts */
 };
@@ -124,10 +124,13 @@ enum gw_communicator_event_kind {
 
 struct gw_communicator_event {
     enum gw_communicator_event_kind kind;
-    uint64_t call;             /* its number */
-    uint64_t bytes;            /* of a message received */
-    uint64_t missing;          /* fragments that call.parts->arrived has no bit for */
-    uint32_t rank;             /* that a way is wanted to */
+    uint64_t call;    /* its number */
+    uint64_t bytes;   /* of a message received; of a failure, of one that is longer than the
+                         `room` for it: at least so many */
+    uint64_t room;    /* of a failure, for that message; 0: it is none of that */
+    uint32_t tag;     /* likewise, of the message */
+    uint64_t missing; /* fragments that call.parts->arrived has no bit for */
+    uint32_t rank;    /* that a way is wanted to */
     enum gw_job_reason reason; /* of a failure */
     uint32_t about;            /* rank, or `world`: nobody that is known */
     uint32_t server;           /* that said so, or has been silent; server_count: a rank did */
@@ -174,8 +177,8 @@ struct gw_mesh *gw_communicator_mesh(struct gw_communicator *comm);
  * Starts a call, before GW_COMMUNICATOR_OPEN too; it ends with DONE, REFUSED or the job's failure.
  * Poll afterwards. Returns 0; GW_ERR_NO_ROOM (GW_COMMUNICATOR_CALLS_MAX are in work, or have an
  * event that was not polled); GW_ERR_INVALID (a type that the operation is not for, a rank out of
- * range, memory that is missing, too large, a second receive of a rank and tag); GW_ERR_NO_MEMORY; or GW_ERR_OUT (it is over, or
- * leaves).
+ * range, memory that is missing, too large, a second receive of a rank and tag); GW_ERR_NO_MEMORY;
+ * or GW_ERR_OUT (it is over, or leaves).
  */
 int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *call, gw_time now);
 

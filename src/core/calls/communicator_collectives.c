@@ -8,8 +8,8 @@
  *
  * Ranks that make different calls at the same turn must not combine what they bring. A message of
  * another length is refused; what lengths do not tell, is in the tags: where they begin depends on
- * kind, type, operation, root and number of segments. Such calls wait for each other in vain, until
- * they have stalled.
+ * kind, type, operation, root, number of segments and whether ranks agree on what is missing. Who
+ * gets a message of its call's number that has none of its tags knows that the calls differ.
  */
 #include <string.h>
 
@@ -188,6 +188,8 @@ static void begin(struct gw_communicator *comm, struct gw_communicator_run *run,
     call.tensor.tag = first_tag(comm, &comm->slots[run->slot].call, &call, run->number);
     gw_coll_run_set_path(run->run, &path);
     gw_coll_run_set_notice(run->run, &notice);
+    run->tag = call.tensor.tag;
+    run->tags = tags_of(comm, &call);
     if (comm->cfg.world > 1)
         gw_mesh_note_message(comm->mesh);
     int error = gw_coll_run_start(run->run, &call, now);
@@ -308,6 +310,34 @@ bool gw_communicator_runs_event(struct gw_communicator *comm, const struct gw_ev
     if (event->kind == GW_EVENT_RECEIVED && !gw_communicator_has_payload(comm))
         keep(comm, event, now);
     return true;
+}
+
+/* Whether a message, of the tags of collectives, is of a call that this rank makes otherwise. */
+static bool is_of_another(const struct gw_communicator *comm, const struct gw_event *event)
+{
+    for (uint32_t i = 0; i < comm->run_count; i++) {
+        const struct gw_communicator_run *run = &comm->runs[i];
+        if (run->is_running && event->tag >> GW_MESH_SEGMENT_BITS == run->number)
+            return event->room || event->tag - run->tag >= run->tags;
+    }
+    return false;
+}
+
+void gw_communicator_unexpected(struct gw_communicator *comm, const struct gw_event *event,
+                                gw_time now)
+{
+    struct gw_communicator_failure failure = {
+        .reason = GW_JOB_MISMATCH,
+        .about = gw_mesh_rank_of(comm->mesh, event->peer),
+        .server = comm->cfg.server_count,
+    };
+    bool is_message = event->tag - GW_MESH_TAG_MESSAGE <= GW_MESH_MESSAGE_TAG_MAX;
+    if (comm->state == GW_COMMUNICATOR_OVER || failure.about == comm->cfg.world)
+        return;
+    if (is_message && event->room)
+        failure.message = event;
+    if (failure.message || (event->tag < GW_MESH_TAG_MESSAGE && is_of_another(comm, event)))
+        gw_communicator_fail(comm, &failure, now);
 }
 
 gw_time gw_communicator_runs_deadline(const struct gw_communicator *comm)

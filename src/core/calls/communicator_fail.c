@@ -8,6 +8,7 @@
  */
 #include "base/stall.h"
 #include "core/calls/communicator_impl.h"
+#include "core/ranks/mesh_wire.h"
 
 static bool reaches_next(struct gw_communicator *comm, bool wants)
 {
@@ -44,12 +45,18 @@ void gw_communicator_fail(struct gw_communicator *comm,
     comm->state = GW_COMMUNICATOR_OVER;
     gw_communicator_drop_all(comm);
     gw_mesh_fail(comm->mesh, failure->reason, failure->about, now);
-    gw_communicator_post(comm, &(struct gw_communicator_event){
-                                   .kind = GW_COMMUNICATOR_FAILED,
-                                   .reason = failure->reason,
-                                   .about = failure->about,
-                                   .server = failure->server,
-                               });
+    struct gw_communicator_event event = {
+        .kind = GW_COMMUNICATOR_FAILED,
+        .reason = failure->reason,
+        .about = failure->about,
+        .server = failure->server,
+    };
+    if (failure->message) {
+        event.bytes = failure->message->bytes;
+        event.room = failure->message->room;
+        event.tag = failure->message->tag & GW_MESH_MESSAGE_TAG_MAX;
+    }
+    gw_communicator_post(comm, &event);
 }
 
 void gw_communicator_fail_ranks(struct gw_communicator *comm, enum gw_job_reason reason,

@@ -78,6 +78,8 @@ struct gw_communicator_run {
     void *memory; /* of it */
     uint32_t slot;
     uint32_t number; /* of the collective, as in its tags */
+    uint32_t tag;    /* its first one */
+    uint64_t tags;   /* how many there are */
     bool is_running;
 };
 
@@ -221,6 +223,10 @@ void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now);
 /* Hands a flow's event to runs; true: it is one's. */
 bool gw_communicator_runs_event(struct gw_communicator *comm, const struct gw_event *event,
                                 gw_time now);
+/* A message has come that nothing is posted for, or too little: fails the job if it cannot be of
+ * the calls that this rank makes. */
+void gw_communicator_unexpected(struct gw_communicator *comm, const struct gw_event *event,
+                                gw_time now);
 /* A rank that the next collective cannot reach yet; `world`: none. */
 uint32_t gw_communicator_unreached(struct gw_communicator *comm);
 gw_time gw_communicator_runs_deadline(const struct gw_communicator *comm);
@@ -237,8 +243,9 @@ void gw_communicator_drop_all(struct gw_communicator *comm);
 
 struct gw_communicator_failure {
     enum gw_job_reason reason;
-    uint32_t about;  /* as in struct gw_communicator_event */
-    uint32_t server; /* likewise */
+    uint32_t about;                 /* as in struct gw_communicator_event */
+    uint32_t server;                /* likewise */
+    const struct gw_event *message; /* that is too long; or NULL */
 };
 
 /* Ends the job, unless it is over. */

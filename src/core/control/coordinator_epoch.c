@@ -116,7 +116,8 @@ static void install_tree(struct gw_coordinator *co, gw_time now)
         const struct gw_seat *seat = &co->seats[rank];
         co->ways[rank] = (struct gw_job_way){.worker = seat->address, .count = seat->path_count};
         memcpy(co->ways[rank].switches, seat->path, sizeof(seat->path));
-        if ((int16_t)(seat->epoch - co->epoch) > 0)
+        bool has_epoch = seat->epoch != 0; /* none is not a newer one, whatever ours is */
+        if (has_epoch && (int16_t)(seat->epoch - co->epoch) > 0)
             co->epoch = seat->epoch;
     }
     if (++co->epoch == 0)

@@ -161,21 +161,30 @@ static void place_set(struct gw_job_tree *tree, uint32_t rank, uint32_t address,
         place->above[level - 1] = (uint8_t)(node->switch_count + leaf->index);
 }
 
-static void members_set(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world)
+/*
+ * Members have the order of positions, so that a switch knows who is where: those without one come
+ * behind. A worker stands for every switch below which it is the first.
+ */
+static void members_set(struct gw_job_tree *tree, const struct gw_job_way *ways, uint32_t world,
+                        bool is_racks)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i < tree->node_count; i++) {
-        tree->nodes[i].first_member = first;
-        first += tree->nodes[i].switch_count + tree->nodes[i].worker_count;
+        struct gw_job_node *node = &tree->nodes[i];
+        node->first_member = first;
+        node->member_count = (uint16_t)(node->switch_count + node->worker_count);
+        first += node->member_count;
     }
     for (uint32_t rank = 0; rank < world; rank++) {
-        struct gw_job_node *node = &tree->nodes[tree->leaves[rank].node];
-        tree->members[node->first_member + node->member_count++] = ways[rank].worker;
-        /* It stands for every switch below which it is the first. */
-        while (node->first_rank == rank && node->next != GW_JOB_NODE_NONE) {
-            node = &tree->nodes[node->next];
-            tree->members[node->first_member + node->member_count++] = ways[rank].worker;
-        }
+        const struct gw_job_leaf *leaf = &tree->leaves[rank];
+        const struct gw_job_node *node = &tree->nodes[leaf->node];
+        uint32_t before = is_racks ? 0 : node->switch_count;
+        tree->members[node->first_member + before + leaf->index] = ways[rank].worker;
+    }
+    for (uint32_t i = 1; i < tree->node_count; i++) {
+        const struct gw_job_node *node = &tree->nodes[i], *next = &tree->nodes[node->next];
+        uint32_t before = is_racks ? next->worker_count : 0;
+        tree->members[next->first_member + before + node->position] = node->via;
     }
 }
 
@@ -227,7 +236,7 @@ enum gw_job_reason gw_job_tree_make(struct gw_job_tree *tree, void *memory,
     }
     for (uint32_t rank = 0; rank < world; rank++)
         place_set(tree, rank, ways[rank].worker, levels == RACKS);
-    members_set(tree, ways, world);
+    members_set(tree, ways, world, levels == RACKS);
     workers_set(tree, world, levels == RACKS);
     return GW_JOB_OK;
 }

@@ -27,7 +27,8 @@ struct gw_job_node {
     uint32_t address;
     uint32_t via;  /* a worker below it: what is sent there passes the switch */
     uint32_t next; /* index of the next switch towards the server; GW_JOB_NODE_NONE: the root */
-    /* Where copies of a result go: its workers, and a worker below each switch right below it. */
+    /* Where copies of a result go: its workers, and a worker below each switch right below it. The
+     * first ones are those of its positions, in their order. */
     uint32_t first_member; /* index into the tree's members */
     uint16_t member_count;
     uint16_t first_rank;   /* lowest rank below it, whose address is `via` */
@@ -51,9 +52,7 @@ struct gw_job_tree {
     struct gw_job_node *nodes;  /* the root is the first */
     struct gw_job_leaf *leaves; /* by rank */
     uint32_t *members;          /* of all nodes */
-    /* Workers behind each position below a node, as far as it has positions, else 0; a node's begin
-     * where its members do, but in the order of positions. */
-    uint16_t *workers;
+    uint16_t *workers; /* likewise: how many are behind that position, 0 where there is none */
     uint32_t node_count;
     uint32_t levels; /* for gw_contributors_init(); 0: no switch adds up, there are no nodes */
     uint32_t about;  /* after a refusal: the rank or the address of the switch at fault */

@@ -84,6 +84,7 @@ struct gw_blast_tx {
     uint8_t importance; /* of the running train */
     uint8_t holds;      /* times that the receiver was not ready, up to a limit */
     bool is_bare;       /* without payload (simulation) */
+    bool is_refused;    /* the receiver will never take it */
     bool is_accepted;   /* the receiver has been heard of, and takes data */
     bool is_held;       /* it is not ready: nothing leaves until it is */
     bool is_stopped;    /* nothing is due: a STOP waits for its answer */
@@ -200,6 +201,12 @@ static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
 static inline uint32_t gw_blast_len(const struct gw_blast_tx *blast, uint32_t place)
 {
     return place + 1 == blast->total ? blast->last_len : blast->path.mtu;
+}
+
+/* Packets that leave at once of a hail which begins or ends a blast. */
+static inline uint32_t gw_blast_copies(const struct gw_endpoint *ep)
+{
+    return ep->cfg.hail_copies ? ep->cfg.hail_copies : 1;
 }
 
 /* blast_tx.c */

@@ -4,7 +4,7 @@
  * What arrives is put where it belongs, in any order, and marked. After each arrival the policy of
  * core/finish is asked whether that is enough, and the bound of the sender; the stricter one rules.
  * When it is, the flow lingers until its sender knows, since what is under way may as well be
- * taken, but for no more than a base round trip: its application waits, and may not for signals
+ * taken, but for no more than a base round trip: its application waits, and may not for hails
  * that are lost, or behind data. If all has arrived there is nothing to linger for. Then its place
  * is kept to answer a sender that has missed the end: until that has confirmed it or does not, and
  * from then on as long as no other flow needs it.
@@ -115,6 +115,12 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
     bool is_bare = pkt->hail.marks & GW_HAIL_BARE;
     struct gw_expect *posted =
         is_bare ? NULL : gw_endpoint_find_memory(ep, pkt->src, pkt->hail.word[1]);
+    if (!is_bare && (!posted || bytes_of(pkt) > posted->bytes))
+        gw_endpoint_tell_unexpected(ep, &(struct gw_event){.peer = pkt->src,
+                                                           .tag = pkt->hail.word[1],
+                                                           .bytes = bytes_of(pkt),
+                                                           .room = posted ? posted->bytes : 0,
+                                                           .at = now});
     if (pkt->hail.word[0] > ep->cfg.blast_packets_max || (posted && !is_for(ep, posted, pkt))) {
         ep->stats.rendezvous_refused++;
         return GW_HAIL_REFUSED;
@@ -226,7 +232,8 @@ static void be_enough(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time
         blast->is_stopped = false;
         blast->period_bytes = 0;
         gw_egress_leave(ep, &blast->sender);
-        gw_blast_rx_finish(ep, blast, now);
+        for (uint32_t i = 0; i < gw_blast_copies(ep); i++)
+            gw_blast_rx_finish(ep, blast, now);
         blast->finish_at = gw_blast_rx_finish_again(blast, now);
         blast->linger_at = gw_time_add(now, blast->rtt);
         gw_endpoint_arm(ep, gw_blast_rx_timer(ep, blast), blast->linger_at);

@@ -81,18 +81,20 @@ static void await(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now
 void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     gw_q16 bound = blast->bound < GW_HAIL_BOUND_MAX ? blast->bound : GW_HAIL_BOUND_MAX;
-    gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_HAIL_RENDEZVOUS,
-                         .peer = blast->peer,
-                         .flow = blast->id,
-                         .key = blast->key,
-                         .seq = rtt_us(blast) << GW_HAIL_RTT_SHIFT | (uint32_t)bound,
-                         .word = {blast->total, blast->tag},
-                         .number = (uint16_t)blast->path.mtu,
-                         .index = (uint16_t)blast->last_len,
-                         .marks = blast->is_bare ? GW_HAIL_BARE : 0,
-                         .time = now,
-                     });
+    const struct gw_blast_say rendezvous = {
+        .op = GW_HAIL_RENDEZVOUS,
+        .peer = blast->peer,
+        .flow = blast->id,
+        .key = blast->key,
+        .seq = rtt_us(blast) << GW_HAIL_RTT_SHIFT | (uint32_t)bound,
+        .word = {blast->total, blast->tag},
+        .number = (uint16_t)blast->path.mtu,
+        .index = (uint16_t)blast->last_len,
+        .marks = blast->is_bare ? GW_HAIL_BARE : 0,
+        .time = now,
+    };
+    for (uint32_t i = 0; i < gw_blast_copies(ep); i++)
+        gw_blast_say(ep, &rendezvous);
     await(ep, blast, now);
 }
 
@@ -384,6 +386,7 @@ static struct gw_event event_of(const struct gw_blast_tx *blast, enum gw_event_k
                              .tag = blast->tag,
                              .bytes = blast->bytes,
                              .mss = (uint16_t)blast->path.mtu,
+                             .is_refused = blast->is_refused,
                              .retransmits = blast->sent_packets - blast->sent_most,
                              .at = now};
 }

@@ -87,6 +87,7 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
 {
     take_rtt(blast, pkt, now);
     if (pkt->hail.marks & GW_HAIL_REFUSED && !blast->is_accepted) {
+        blast->is_refused = true;
         gw_blast_tx_fail(ep, blast, now);
         return;
     }

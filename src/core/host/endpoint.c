@@ -85,6 +85,7 @@ static bool blasts_are_valid(const struct gw_endpoint_cfg *cfg)
 {
     return cfg->blasts_max == 0 ||
            (cfg->blasts_max <= GW_BLASTS_MAX && cfg->report_every > 0 &&
+            cfg->hail_copies <= GW_HAIL_COPIES_MAX &&
             cfg->tx_flows_max + cfg->blasts_max <= GW_TX_FLOWS_MAX && cfg->blast_packets_max > 0 &&
             cfg->blast_packets_max <= GW_BLAST_PACKETS_MAX);
 }
@@ -150,7 +151,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        if (pkt->q.kind == GW_PKT_PAUSE) {
+        if (pkt->q.kind == GW_PKT_PAUSE && ep->cfg.is_lossless) {
             gw_egress_obey(ep, port, pkt->pause, now);
         } else if (pkt->dst == ep->cfg.address) {
             switch (pkt->q.kind) {
@@ -369,7 +370,16 @@ void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event)
 {
     GW_ASSERT(!gw_index_queue_is_full(&ep->event_queue));
     ep->events[gw_index_queue_push(&ep->event_queue)] = *event;
-    ep->node.event_count = ep->event_queue.count;
+    ep->node.event_count++;
+}
+
+void gw_endpoint_tell_unexpected(struct gw_endpoint *ep, const struct gw_event *event)
+{
+    if (!ep->cfg.tells_unexpected || ep->unexpected.bytes)
+        return;
+    ep->unexpected = *event;
+    ep->unexpected.kind = GW_EVENT_UNEXPECTED;
+    ep->node.event_count++;
 }
 
 uint32_t gw_endpoint_poll(struct gw_endpoint *ep, struct gw_event *events, uint32_t max)
@@ -377,7 +387,11 @@ uint32_t gw_endpoint_poll(struct gw_endpoint *ep, struct gw_event *events, uint3
     uint32_t count = 0;
     while (count < max && ep->event_queue.count > 0)
         events[count++] = ep->events[gw_index_queue_pop(&ep->event_queue)];
-    ep->node.event_count = ep->event_queue.count;
+    if (count < max && ep->unexpected.bytes) {
+        events[count++] = ep->unexpected;
+        ep->unexpected.bytes = 0;
+    }
+    ep->node.event_count -= count;
     return count;
 }
 

@@ -23,6 +23,7 @@
 enum {
     GW_BLASTS_MAX = 32768,
     GW_BLAST_PACKETS_MAX = 1 << 24,
+    GW_HAIL_COPIES_MAX = 4,
 };
 
 struct gw_endpoint_cfg {
@@ -42,6 +43,9 @@ struct gw_endpoint_cfg {
     uint32_t blast_packets_max; /* of the longest of these, up to GW_BLAST_PACKETS_MAX; a longer one
                                    is refused. Memory is set apart when the endpoint is made */
     gw_time report_every;       /* period of receivers' reports; equal on both ends */
+    uint32_t hail_copies;       /* that leave at once of a hail which begins or ends a blast, up to
+                                     GW_HAIL_COPIES_MAX; 0 is one. More where links lose packets for no
+                                     reason: one that is lost costs round trips */
     uint32_t announcers_max;    /* jobs and peers to which bursts are announced at the same time, at
                                    most 65536; may be 0 (announce.h) */
     uint32_t mtu;               /* payload bytes of a full packet, 1 to 65535 */
@@ -50,11 +54,14 @@ struct gw_endpoint_cfg {
     gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
     bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
                                    whatever ack_every says: for senders that infer losses from that */
+    bool is_lossless;           /* links hold data back when the other end says PAUSE (pause.h);
+                                   else that changes nothing, whoever sent it */
     uint32_t train;             /* packets per train, at least 1 */
     gw_time stall;              /* a flow without progress for this long fails; 0: never */
     uint64_t seed;              /* of this node's random stream */
     uint16_t generation;        /* of the first flow numbers: a host that starts again must not use
                                    those of its earlier flows, which peers may remember */
+    bool tells_unexpected; /* GW_EVENT_UNEXPECTED happens: of several before a poll, the first */
     struct gw_grant_plan grant; /* for flows that arrive and wait for credit; `first` is equal on
                                    both ends, and counts as span_max if it is larger */
     const struct gw_finish *finish; /* of messages that arrive without payload (simulation); as
@@ -104,14 +111,16 @@ struct gw_expect {
 };
 
 enum gw_event_kind {
-    GW_EVENT_SENT,     /* the peer has the message, as far as it wants it */
-    GW_EVENT_RECEIVED, /* this host has one, as far as it wants it */
-    GW_EVENT_REDUCED,  /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
-    GW_EVENT_FAILED,   /* a message: no progress for cfg.stall, it may or may not have arrived; a
-                          tensor: `reason` and `about` say why there is no sum */
-    GW_EVENT_JOINED,   /* a member is in its job, as `rank` */
-    GW_EVENT_REFUSED,  /* it is not, or no more; `reason` and `about` say why */
-    GW_EVENT_LEFT,     /* it has left on its own wish */
+    GW_EVENT_SENT,       /* the peer has the message, as far as it wants it */
+    GW_EVENT_RECEIVED,   /* this host has one, as far as it wants it */
+    GW_EVENT_REDUCED,    /* a worker's tensor has its sum; `flow` is the job, `peer` the server */
+    GW_EVENT_FAILED,     /* a message: no progress for cfg.stall, it may or may not have arrived; a
+                            tensor: `reason` and `about` say why there is no sum */
+    GW_EVENT_JOINED,     /* a member is in its job, as `rank` */
+    GW_EVENT_REFUSED,    /* it is not, or no more; `reason` and `about` say why */
+    GW_EVENT_LEFT,       /* it has left on its own wish */
+    GW_EVENT_UNEXPECTED, /* a message has come that no memory is posted for, or too little; it was
+                            dropped, and its sender asks again or has given up */
 };
 
 struct gw_event {
@@ -125,11 +134,14 @@ struct gw_event {
     uint64_t window;      /* bytes: with which the flow ended, for the path of the next one */
     uint64_t memory;      /* for that path, too; see core/path.h */
     gw_time at;
+    uint64_t room;    /* unexpected: bytes of the memory posted for it, which are less than the
+                         message has, `bytes` or more; 0: none is posted */
     uint32_t missing; /* sent, received: packets of the message that did not arrive and need not */
     uint32_t about;   /* rank or address that the reason is about */
     uint16_t rank;    /* of the member, or the one that it asked for */
     uint16_t mss;     /* payload bytes of every packet of the message but the last */
     uint8_t reason;   /* enum gw_job_reason */
+    bool is_refused;  /* a message has failed since its receiver will never take it */
 };
 
 /* Counters; all in packets. */

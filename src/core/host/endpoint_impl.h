@@ -75,10 +75,11 @@ struct gw_endpoint {
     uint32_t done_head; /* done and failed rx flows, oldest first */
     uint32_t done_tail;
     struct gw_event *events;
-    struct gw_index_queue event_queue; /* over them; its count is the node's event_count */
+    struct gw_index_queue event_queue; /* over them */
     struct gw_rx_flow *want_tail;      /* circular: flows that want credit; NULL: none */
     struct gw_pacer credit_pacer;      /* while granting */
     bool is_granting;               /* the time of the last credit is not over, or somebody waits */
+    struct gw_event unexpected;     /* the next to be polled, behind the others; bytes 0: none */
     struct gw_expect *expectations; /* data NULL: free */
     struct gw_past_flows past_flows;
     uint32_t expect_end; /* of these: all from here on are free. Few are in use where many are room
@@ -140,6 +141,10 @@ static inline bool gw_endpoint_has_event_room(const struct gw_endpoint *ep)
 }
 
 void gw_endpoint_post(struct gw_endpoint *ep, const struct gw_event *event);
+
+/* A message of at least so many bytes has come, and there is memory for `room`, or none. Its
+ * sender may say it again and again, so of those that nobody has polled one is kept. */
+void gw_endpoint_tell_unexpected(struct gw_endpoint *ep, const struct gw_event *event);
 
 /* The memory posted for a message, or NULL. */
 struct gw_expect *gw_endpoint_find_memory(const struct gw_endpoint *ep, uint32_t peer,

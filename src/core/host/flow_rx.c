@@ -68,15 +68,36 @@ bool gw_endpoint_expects(const struct gw_endpoint *ep, uint32_t peer, uint32_t t
     return gw_endpoint_find_memory(ep, peer, tag) != NULL;
 }
 
-/* Whether there is memory for the first packet of a message, if it needs any. */
-static bool is_expected(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+/* Bytes of a packet's message at the least: only the last packet tells how long that is. */
+static uint64_t least_bytes(const struct gw_pkt *pkt)
+{
+    bool is_last = pkt->seq + 1 == pkt->data.total;
+    return (uint64_t)(pkt->data.total - 1) * pkt->data.mss + (is_last ? pkt->data.len : 1);
+}
+
+static void tell_unexpected(struct gw_endpoint *ep, const struct gw_pkt *pkt, uint64_t room,
+                            gw_time now)
+{
+    gw_endpoint_tell_unexpected(ep, &(struct gw_event){.peer = pkt->src,
+                                                       .tag = pkt->data.tag,
+                                                       .bytes = least_bytes(pkt),
+                                                       .room = room,
+                                                       .at = now});
+}
+
+/* Whether there is memory for the message of an unknown flow, if it needs any. */
+static bool is_expected(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     /* A payload that was cut may have been one. */
     bool has_payload =
         pkt->q.flags & GW_PKT_TRIMMED ? ep->pool->bufs != NULL : pkt->buf != GW_BUF_NONE;
     const struct gw_expect *posted =
         has_payload ? gw_endpoint_find_memory(ep, pkt->src, pkt->data.tag) : NULL;
-    return !has_payload || (posted && !(posted->arrived && pkt->data.total > posted->packets_max));
+    bool is_short = posted && least_bytes(pkt) > posted->bytes;
+    if (has_payload && (!posted || is_short))
+        tell_unexpected(ep, pkt, posted ? posted->bytes : 0, now);
+    return !has_payload ||
+           (posted && !is_short && !(posted->arrived && pkt->data.total > posted->packets_max));
 }
 
 /* Opens a flow for a packet that can be stored: a flow without memory would hold its place idle. */
@@ -258,7 +279,7 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
         ep->stats.stray++;
         nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
-    } else if (!flow && !is_expected(ep, pkt)) {
+    } else if (!flow && !is_expected(ep, pkt, now)) {
         ep->stats.refused++;
         nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
@@ -307,12 +328,16 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         gw_flow_answer_ack(ep, flow, pkt);
         return;
     }
-    if (ahead > ep->span_mask || (!(pkt->q.flags & GW_PKT_TRIMMED) && !store(ep, flow, pkt))) {
+    bool is_whole = !(pkt->q.flags & GW_PKT_TRIMMED);
+    if (ahead > ep->span_mask || (is_whole && !store(ep, flow, pkt))) {
+        const struct gw_rx_memory *own = gw_rx_memory_of(ep, flow);
+        if (own->data && least_bytes(pkt) > own->room)
+            tell_unexpected(ep, pkt, own->room, now);
         ep->stats.refused++;
         gw_pkt_release(ep->pool, pkt);
         return;
     }
-    if (pkt->q.flags & GW_PKT_TRIMMED) {
+    if (!is_whole) {
         take_trimmed(ep, flow, pkt, now);
         return;
     }

@@ -280,7 +280,8 @@ static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw
 {
     run->progress_at = now;
     if (event->kind == GW_EVENT_FAILED)
-        gw_coll_run_fail(run, GW_JOB_LOST, rank_of(run, event->peer));
+        gw_coll_run_fail(run, event->is_refused ? GW_JOB_MISMATCH : GW_JOB_LOST,
+                         rank_of(run, event->peer));
     else if (event->kind == GW_EVENT_SENT)
         sent(run, event);
     else

@@ -252,7 +252,9 @@ static bool take_event_of_rank(struct gw_mesh *mesh, uint32_t rank, const struct
 {
     bool is_failure =
         mesh->cfg.is_bare ? gw_mesh_is_failure_tag(event->tag) : event->tag == GW_MESH_TAG_FAILURE;
-    if (event->kind == GW_EVENT_FAILED)
+    if (event->kind == GW_EVENT_FAILED && event->is_refused)
+        gw_mesh_fail(mesh, GW_JOB_MISMATCH, mesh->cfg.rank, now);
+    else if (event->kind == GW_EVENT_FAILED)
         gw_mesh_fail(mesh, GW_JOB_LOST, rank, now);
     else if (is_failure && event->kind == GW_EVENT_RECEIVED)
         gw_mesh_take_failure(mesh, rank, event, now);

@@ -29,6 +29,8 @@ enum {
 /* What a switch knows of a job that passes it; installed by job control. */
 struct gw_aggregate_job {
     uint32_t job;
+    uint32_t server; /* results come from there alone; GW_ADDRESS_NONE: from anybody, and members
+                        are in no order: of a job that came without job control */
     uint16_t epoch;
     uint8_t level;  /* of this switch in the job's tree: 0 adds up workers */
     uint8_t fan_in; /* positions below it, numbered from 0: 1 to GW_FAN_IN_MAX */
@@ -36,11 +38,10 @@ struct gw_aggregate_job {
     uint8_t above[GW_LEVELS_MAX - 1];
     enum gw_agg_partials partials;
     uint16_t member_count;
-    /* Where copies of a result go: hosts right below, and one host for each switch below. */
+    /* Where copies of a result go: hosts right below, and one host for each switch below. Entry i
+     * is at position i, of which there are fan_in, no more than members. */
     const uint32_t *members;
-    /* Entry i: workers behind position i, of which there are fan_in, no more than members; that is
-     * not the order of members. NULL: one behind each. */
-    const uint16_t *workers;
+    const uint16_t *workers; /* entry i: behind position i. NULL: one behind each */
 };
 
 struct gw_aggregate_cfg {

@@ -15,9 +15,6 @@ enum {
     GW_LEARNED_MAX = 1 << 20,
 };
 
-/* Nobody, where switches learn: who sends to it is learned on the way to the top. */
-#define GW_ADDRESS_NONE 0
-
 struct gw_learned_entry {
     uint32_t address;
     uint16_t port; /* GW_PORT_NONE: free */

@@ -144,12 +144,14 @@ static bool turn_round(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     return is_good;
 }
 
-/* Adds its address to a JOIN, if all of the worker's packets come by here. False: it was malformed,
- * and ends here. */
-static bool join(struct gw_switch *sw, struct gw_pkt *pkt, struct gw_switch_hop *hop)
+/* A worker asks its server. False: what it says was malformed, and ends here. */
+static bool pass(struct gw_switch *sw, struct gw_pkt *pkt, struct gw_switch_hop *hop, gw_time now)
 {
-    bool is_edge = gw_switch_route_allows(&sw->route, hop) && sw->links[hop->out].is_edge;
-    if (gw_switch_jobs_join(&sw->jobs, pkt, is_edge, hop->spreads))
+    const struct gw_switch_jobs_way way = {
+        .is_edge = gw_switch_route_allows(&sw->route, hop) && sw->links[hop->out].is_edge,
+        .spreads = hop->spreads,
+    };
+    if (gw_switch_jobs_pass(&sw->jobs, pkt, &way, now))
         return true;
     gw_switch_route_return(&sw->route, hop);
     drop(sw, pkt, &sw->stats.malformed);
@@ -196,6 +198,13 @@ static bool admits(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in, gw_tim
     return false;
 }
 
+/* Whether a packet of a job that is added up here has the place of whoever sent it. What comes from
+ * a switch below has been looked at there. */
+static bool is_at_home(const struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t in)
+{
+    return !sw->links[in].is_edge || gw_switch_aggregate_is_own(&sw->aggregate, pkt);
+}
+
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
@@ -218,13 +227,17 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
             }
             hop.is_own = true;
         }
+        if (traffic == GW_TRAFFIC_TENSOR && !is_at_home(sw, pkt, in)) {
+            drop(sw, pkt, &sw->stats.spoofed);
+            continue;
+        }
         if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
             if (!aggregate(sw, pkt, traffic, in, now))
                 continue;
             hop.has_begun = true;
         }
         gw_switch_route_find(&sw->route, pkt, &hop);
-        if (traffic != GW_TRAFFIC_JOIN || join(sw, pkt, &hop))
+        if (traffic != GW_TRAFFIC_WORKER || pass(sw, pkt, &hop, now))
             leave(sw, pkt, &hop, now);
     }
 }

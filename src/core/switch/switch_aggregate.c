@@ -10,18 +10,35 @@ static bool is_member(const struct gw_aggregate_job *job, uint32_t dst)
     return false;
 }
 
-/* A result frees its aggregator here and goes on to all members of its job below this switch. */
+/* A result frees its aggregator here and goes on to all members of its job below this switch. One
+ * that is not the server's changes nothing. */
 static enum gw_switch_verdict multiply(const struct gw_switch_aggregate *stage,
                                        const struct gw_pkt *pkt, struct gw_switch_copies *copies,
                                        gw_time now)
 {
-    gw_aggregate_parameter(stage->aggregators, pkt, now);
     const struct gw_aggregate_job *job = gw_aggregate_job(stage->aggregators, pkt->flow);
+    if (job && job->server != GW_ADDRESS_NONE && job->server != pkt->src)
+        return GW_SWITCH_PASS;
+    gw_aggregate_parameter(stage->aggregators, pkt, now);
     if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST ||
         !is_member(job, pkt->dst))
         return GW_SWITCH_PASS;
     *copies = (struct gw_switch_copies){job->members, job->member_count};
     return GW_SWITCH_COPY;
+}
+
+bool gw_switch_aggregate_is_own(const struct gw_switch_aggregate *stage, const struct gw_pkt *pkt)
+{
+    const struct gw_aggregate_job *job = gw_aggregate_job(stage->aggregators, pkt->flow);
+    if (!job || job->server == GW_ADDRESS_NONE)
+        return true;
+    if (pkt->q.kind == GW_PKT_PARAM)
+        return pkt->src == job->server;
+    uint32_t bit = pkt->agg.bitmap;
+    return job->epoch != pkt->epoch ||
+           (pkt->agg.level == job->level && bit && (bit & (bit - 1)) == 0 &&
+            (uint32_t)__builtin_ctz(bit) < job->fan_in &&
+            job->members[__builtin_ctz(bit)] == pkt->src);
 }
 
 /* While anything is held, the sweep looks after what nobody will come for. */

@@ -27,6 +27,13 @@ enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, st
                                            enum gw_switch_traffic traffic,
                                            struct gw_switch_copies *copies, gw_time now);
 
+/*
+ * Whether a packet of GW_TRAFFIC_TENSOR that a host right below has sent is that host's own: a
+ * gradient of the place that its job has for it here, or a result of the job's server. Of a job or
+ * epoch that is not installed nothing is known, so it is.
+ */
+bool gw_switch_aggregate_is_own(const struct gw_switch_aggregate *stage, const struct gw_pkt *pkt);
+
 /* Workers that a gradient stands for that leaves this switch, as gw_switch_notice_head takes them.
  */
 uint32_t gw_switch_aggregate_workers(const struct gw_switch_aggregate *stage,

@@ -7,8 +7,8 @@
 static enum gw_switch_traffic classify_job(const struct gw_switch_classify *stage,
                                            const struct gw_pkt *pkt)
 {
-    if (pkt->agg_flags == GW_JOB_JOIN)
-        return GW_TRAFFIC_JOIN;
+    if (pkt->agg_flags == GW_JOB_JOIN || pkt->agg_flags == GW_JOB_READY)
+        return GW_TRAFFIC_WORKER;
     bool is_for_switches = pkt->agg_flags == GW_JOB_INSTALL || pkt->agg_flags == GW_JOB_REMOVE;
     return is_for_switches && stage->has_aggregators && pkt->job.word[2] == stage->address
                ? GW_TRAFFIC_OWN

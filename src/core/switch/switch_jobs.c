@@ -7,6 +7,11 @@
 #include "base/error.h"
 #include "core/job.h"
 
+enum {
+    ASKED_EACH = 4, /* jobs that are asked for, of each that is installed: most pass other switches
+                       as well, and half of their sums are made past switches */
+};
+
 /* What is known of a job. It lives from the first INSTALL to REMOVE, replacement or silence. */
 struct gw_switch_job {
     gw_time heard; /* last INSTALL */
@@ -28,8 +33,12 @@ static void carve(struct gw_switch_jobs *jobs, uint32_t jobs_max, struct gw_aren
 {
     jobs->jobs = gw_arena_take(arena, jobs_max * sizeof(*jobs->jobs));
     void *map = gw_arena_take(arena, gw_map_size(jobs_max));
-    if (arena->base)
-        gw_map_init(&jobs->map, map, jobs_max);
+    void *asked = gw_arena_take(arena, gw_asked_size(ASKED_EACH * jobs_max));
+    if (!arena->base)
+        return;
+    gw_map_init(&jobs->map, map, jobs_max);
+    gw_asked_init(&jobs->asked, asked, ASKED_EACH * jobs_max,
+                  gw_aggregate_cfg(jobs->aggregate)->job_idle);
 }
 
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)
@@ -54,8 +63,7 @@ void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_ag
         carve(jobs, gw_aggregate_cfg(aggregate)->jobs_max, &arena);
 }
 
-bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge,
-                         bool spreads)
+static bool join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge, bool spreads)
 {
     uint32_t count = pkt->scale & GW_JOB_PATH_COUNT;
     if (pkt->scale & ~GW_JOB_PATH_FLAGS)
@@ -69,6 +77,16 @@ bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, 
     pkt->scale = (uint8_t)((pkt->scale & ~GW_JOB_PATH_COUNT) | count);
     if (spreads)
         pkt->scale |= GW_JOB_PATH_SPREAD;
+    return true;
+}
+
+bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
+                         const struct gw_switch_jobs_way *way, gw_time now)
+{
+    if (pkt->agg_flags == GW_JOB_JOIN && !join(jobs, pkt, way->is_edge, way->spreads))
+        return false;
+    if (jobs->aggregate)
+        gw_asked_note(&jobs->asked, pkt->flow, pkt->dst, now);
     return true;
 }
 
@@ -140,6 +158,7 @@ static bool job_activate(struct gw_switch_jobs *jobs, struct gw_switch_job *job)
     struct gw_job_spot spot = gw_job_spot_unpack(job->spot, &workers);
     struct gw_aggregate_job entry = {
         .job = job->job,
+        .server = job->server,
         .epoch = job->epoch,
         .level = spot.level,
         .fan_in = spot.fan_in,
@@ -205,7 +224,7 @@ static bool answer(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, enum g
 
 static bool install(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now)
 {
-    if (!is_possible(pkt))
+    if (!is_possible(pkt) || !gw_asked_is(&jobs->asked, pkt->flow, pkt->src))
         return false;
     struct gw_switch_job *job = job_find(jobs, pkt->flow);
     if (job && job->server != pkt->src)

@@ -2,10 +2,10 @@
  * Job control in a switch: what a switch does with packets of kind GW_PKT_JOB (job.h).
  *
  * It adds its address to JOINs that pass, if it is sure to see all packets of that worker. It
- * collects what a server INSTALLs, one member per packet in any order and any number of times; when
- * the members are complete, the job becomes active in the aggregation stage. A job belongs to the
- * server that came first, until this removes it or falls silent. A newer epoch or another life of
- * the same server replaces it.
+ * collects what the server INSTALLs that the job's workers ask in their JOINs and READYs, one
+ * member per packet in any order and any number of times; when the members are complete, the job
+ * becomes active in the aggregation stage. It belongs to that server until this removes it or falls
+ * silent. A newer epoch or another life of the same server replaces it.
  *
  * Invariant: while a job is active, what the stage has of it is what the packets of one epoch and
  * one incarnation said, all of them the same.
@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "core/switch/aggregate.h"
+#include "core/switch/asked.h"
 
 struct gw_switch_job;
 
@@ -22,6 +23,7 @@ struct gw_switch_jobs {
     struct gw_aggregate *aggregate; /* NULL: the switch adds up nothing and knows no jobs */
     struct gw_switch_job *jobs;     /* [0, count) are in use */
     struct gw_map map;              /* number of a job to its index */
+    struct gw_asked asked;          /* whoever may install one; with a stage */
     uint32_t count;
     uint32_t address; /* of the switch */
     gw_time deadline; /* when gw_switch_jobs_expire() must be called at the latest, or never */
@@ -34,17 +36,22 @@ size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate);
 void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_aggregate *aggregate,
                          uint32_t address);
 
+/* Where a worker's packet goes on to. */
+struct gw_switch_jobs_way {
+    bool is_edge; /* the next node is the server */
+    bool spreads; /* there are several ways on from here */
+};
+
 /*
- * A JOIN passes. `spreads`: there are several ways on from here; `is_edge`: the next node is the
- * server. False: its contents are impossible, drop it.
+ * A JOIN or READY passes on its way to the server. False: its contents are impossible, drop it.
  */
-bool gw_switch_jobs_join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge,
-                         bool spreads);
+bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
+                         const struct gw_switch_jobs_way *way, gw_time now);
 
 /*
  * Does what an INSTALL or REMOVE for this switch says, and turns it round into the answer: send it
- * on. False: its contents are impossible or contradict what is known of the same epoch; nothing was
- * done, drop it.
+ * on. False: its contents are impossible or contradict what is known of the same epoch, or no
+ * worker has asked that server; nothing was done, drop it.
  */
 bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
 

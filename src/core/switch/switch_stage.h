@@ -22,7 +22,7 @@ enum gw_switch_traffic {
     GW_TRAFFIC_PLAIN,  /* it goes on as it came */
     GW_TRAFFIC_PAUSE,  /* of the link that it came by, and goes no further */
     GW_TRAFFIC_OWN,    /* job control for this switch, which turns it round */
-    GW_TRAFFIC_JOIN,   /* job control that gathers the switches on its way */
+    GW_TRAFFIC_WORKER, /* job control of a worker, which says whom it asks */
     GW_TRAFFIC_TENSOR, /* values that an aggregator may add up, or a result */
     GW_TRAFFIC_SLOT,   /* values for a slot */
 };

@@ -8,11 +8,18 @@
  * remembered until the secret behind all proofs has changed. Both sides prove that they hold the
  * key, and the initiator that it receives at its address, before anything is stored.
  *
+ * A session has one cookie each way, for as long as it lives, so that what is derived from number
+ * and cookies is used once. Who has forgotten a session says so, and the initiator begins another.
+ * A question counts once, if its number is larger than that of all before it; an answer counts
+ * once, if it is one to a question of the last ones.
+ *
  * Each question is a measurement of the round trip, and both sides tell what they know of the
  * switches above them; so each beat refreshes what is known of a path.
  *
- * Who has no key never gets a session. On the way between two who have one he can hold theirs up,
- * as if he cut the line, until a beat after he stops.
+ * Who has no key never gets a session, and what he says is never kept: a challenge is answered, at
+ * most one to each question that was due, and a refusal slows the next question down by a second.
+ * On the way between two who have a key, faster than they are, he can hold up the beginning of a
+ * session, as if he cut the line, and none that is up.
  */
 #ifndef GW_NET_NEIGHBOURS_H
 #define GW_NET_NEIGHBOURS_H
@@ -31,9 +38,10 @@ struct gw_neighbours_cfg {
     uint32_t address;
     uint8_t role;       /* enum gw_attach_role */
     bool accepts;       /* others may dial us */
+    bool insists;       /* whom we have dialled is asked again whatever it refuses us for */
     bool authenticates; /* packets are authenticated; who does not want that is refused */
     uint16_t entropies;
-    uint32_t mtu;
+    uint16_t mtu;
     uint16_t peers_max;
     const struct gw_key
         *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
@@ -55,12 +63,10 @@ struct gw_greeting {
 };
 
 enum gw_neighbour_event_kind {
-    /* A session has begun: `peer` can be sent to. For one that is up: whom we dialled has
-     * restarted, and wants another cookie. */
-    GW_NEIGHBOUR_UP,
+    GW_NEIGHBOUR_UP,   /* a session has begun: `peer` can be sent to */
     GW_NEIGHBOUR_DOWN, /* it has ended; one that we dialled is dialled again */
-    /* Whom we dialled does not want us, for `reason`. A session that was up has ended; no more is
-     * tried. */
+    /* Whom we dialled does not want us, for `reason`, and has the key. A session that was up has
+     * ended; no more is tried. Not where cfg.insists. */
     GW_NEIGHBOUR_REFUSED,
     GW_NEIGHBOUR_GROUP, /* whom we dialled tells another group, or none: `said.group` */
     GW_NEIGHBOUR_HEARS, /* who dialled us now hears our group, or no longer: `said.flags` */
@@ -103,8 +109,9 @@ const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial);
 /* The address that we have said when we dialled. */
 uint32_t gw_neighbours_dial_address(const struct gw_neighbours *own, int dial);
 
-/* Why what was dialled has refused us last, though it may be tried again; GW_ATTACH_OK: it has not.
- */
+/* Why what was dialled has refused us last, though it may be tried again; GW_ATTACH_OK: it has not,
+ * or there was a session since, for longer than a beat. The reasons KEY and VERSION may be
+ * anybody's word. */
 enum gw_attach_reason gw_neighbours_dial_refusal(const struct gw_neighbours *own, int dial);
 
 /* Whether the dial has a session. */

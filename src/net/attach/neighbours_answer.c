@@ -7,7 +7,7 @@
 
 #include "net/attach/neighbours_impl.h"
 
-#define PERIOD (60 * GW_S) /* a proof is good within one */
+#define PERIOD (60 * GW_S) /* a proof is good in its own and the next one */
 
 /* A refusal repeats what was asked. With a key that both know it is signed. */
 uint32_t gw_neighbours_write_refusal(struct gw_neighbours *own, const struct gw_attach_msg *asked,
@@ -55,16 +55,28 @@ struct gw_session *gw_neighbours_find_session(const struct gw_neighbours *own,
     return NULL;
 }
 
-/* False: the message now has the proof that is wanted. */
+/* Whether the proof is that of this period or of the one before. In any case the message then has
+ * the proof that is wanted from now on: a session that beats needs no challenge. */
 static bool is_proven(const struct gw_neighbours *own, const struct gw_sock_addr *from,
                       struct gw_attach_msg *msg, gw_time now)
 {
-    uint8_t proof[GW_ATTACH_NONCE_SIZE];
-    gw_key_proof(own->secret, from, msg->session, now / PERIOD, proof);
-    if (memcmp(proof, msg->proof, sizeof(proof)) == 0)
-        return true;
+    uint8_t proof[GW_ATTACH_NONCE_SIZE], earlier[GW_ATTACH_NONCE_SIZE];
+    uint64_t period = 1 + now / PERIOD;
+    gw_key_proof(own->secret, from, msg->session, period, proof);
+    bool is_good = gw_key_is_same(proof, msg->proof, sizeof(proof));
+    if (!is_good) {
+        gw_key_proof(own->secret, from, msg->session, period - 1, earlier);
+        is_good = gw_key_is_same(earlier, msg->proof, sizeof(earlier));
+    }
     memcpy(msg->proof, proof, sizeof(proof));
-    return false;
+    return is_good;
+}
+
+/* Ends one of theirs; there is room for the event. */
+static void end(struct gw_neighbours *own, struct gw_session *session)
+{
+    gw_neighbours_post(own, GW_NEIGHBOUR_DOWN, (uint16_t)session->rx_cookie);
+    session->state = GW_SESSION_ENDED;
 }
 
 /*
@@ -80,8 +92,7 @@ static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *fr
             continue;
         if (!gw_neighbours_has_room(own))
             return false;
-        gw_neighbours_post(own, GW_NEIGHBOUR_DOWN, (uint16_t)i);
-        session->state = GW_SESSION_ENDED;
+        end(own, session);
     }
     return gw_neighbours_has_room(own);
 }
@@ -131,6 +142,34 @@ static uint32_t write_acceptance(struct gw_neighbours *own, const struct gw_sess
     return GW_ATTACH_SIZE;
 }
 
+/* Whether the question was asked after all others that counted: it may wrap, in 27 years of beats.
+ */
+static bool is_newer(const struct gw_session *session, const struct gw_attach_msg *msg)
+{
+    return (int32_t)(msg->number - session->number) > 0;
+}
+
+/* Whether they have a session of this number that we do not have, or no longer with that cookie:
+ * it is over, since a number is never used with two cookies. */
+static bool is_forgotten(const struct gw_session *session, const struct gw_attach_msg *msg)
+{
+    return msg->told_cookie != 0 && (!session || session->rx_cookie != msg->told_cookie);
+}
+
+/* Keeps what a question tells of the way to who asks, and of our group. */
+static void take_news(struct gw_neighbours *own, struct gw_session *session,
+                      const struct gw_attach_msg *msg, gw_time now)
+{
+    session->heard_at = now;
+    session->number = msg->number;
+    session->said.way = msg->way;
+    session->said.rtt = msg->rtt;
+    if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
+        session->said.flags ^= GW_ATTACH_HEARS;
+        gw_neighbours_post(own, GW_NEIGHBOUR_HEARS, (uint16_t)session->rx_cookie);
+    }
+}
+
 /* What comes before the answer is in the order of what it costs us. */
 uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_addr *from,
                              const uint8_t *bytes, struct gw_attach_msg *msg, uint8_t *answer,
@@ -149,7 +188,11 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
     if (reason != GW_ATTACH_OK)
         return gw_neighbours_write_refusal(own, msg, key, reason, answer);
     struct gw_session *session = gw_neighbours_find_session(own, from, msg->session);
-    if (session && session->state == GW_SESSION_ENDED)
+    if (session && session->state == GW_SESSION_UP && !is_newer(session, msg))
+        return own->stats.stale++, 0;
+    if (session && session->state == GW_SESSION_UP && is_forgotten(session, msg))
+        end(own, session);
+    if (is_forgotten(session, msg) || (session && session->state == GW_SESSION_ENDED))
         return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ENDED, answer);
     if (!session)
         session = begin(own, from, key, msg, now);
@@ -157,13 +200,7 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
         return own->stats.no_room++, 0;
     if (!session)
         return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ROOM, answer);
-    session->heard_at = now;
-    session->said.way = msg->way;
-    session->said.rtt = msg->rtt;
-    if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
-        session->said.flags ^= GW_ATTACH_HEARS;
-        gw_neighbours_post(own, GW_NEIGHBOUR_HEARS, (uint16_t)session->rx_cookie);
-    }
+    take_news(own, session, msg, now);
     return write_acceptance(own, session, msg, answer);
 }
 

@@ -14,13 +14,17 @@ enum {
 };
 
 #define PACE_FAST (20 * GW_MS)
+#define PACE_SLOW GW_S /* after a refusal that will hardly be another one soon */
 #define MISTRUST  (30 * GW_S)
 
-/* Begins a session of a dial: a new number that nobody has seen. */
+/* Begins a session of a dial: a new number that nobody has seen. False: there is no room for it
+ * now, and it is tried again later. */
 static bool begin(struct gw_neighbours *own, int number, gw_time now)
 {
     struct gw_dial *dial = &own->dials[number];
     int peer = gw_neighbours_claim(own, now);
+    dial->peer = GW_NEIGHBOURS_NONE;
+    dial->next_at = peer < 0 ? gw_time_add(now, own->cfg.beat) : now;
     if (peer < 0)
         return false;
     struct gw_session *session = &own->sessions[peer];
@@ -32,7 +36,7 @@ static bool begin(struct gw_neighbours *own, int number, gw_time now)
     memset(dial->proof, 0, sizeof(dial->proof));
     dial->peer = (uint16_t)peer;
     dial->tries = 0;
-    dial->next_at = now;
+    dial->has_proved = dial->is_slowed = false;
     for (uint32_t i = 0; i < GW_NEIGHBOURS_QUESTIONS; i++)
         dial->asked_at[i] = GW_TIME_NEVER;
     return true;
@@ -40,7 +44,7 @@ static bool begin(struct gw_neighbours *own, int number, gw_time now)
 
 void gw_neighbours_dial_again(struct gw_neighbours *own, int dial, gw_time now)
 {
-    own->dials[dial].is_over = !begin(own, dial, now);
+    begin(own, dial, now);
 }
 
 int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to, const char *name,
@@ -75,7 +79,8 @@ enum gw_attach_reason gw_neighbours_dial_refusal(const struct gw_neighbours *own
 
 bool gw_neighbours_is_up(const struct gw_neighbours *own, int dial)
 {
-    return own->sessions[own->dials[dial].peer].state == GW_SESSION_UP;
+    uint16_t peer = own->dials[dial].peer;
+    return peer != GW_NEIGHBOURS_NONE && own->sessions[peer].state == GW_SESSION_UP;
 }
 
 /* Whether what our neighbour sends to its group arrives here. */
@@ -92,12 +97,16 @@ static uint16_t units_of(gw_time rtt)
     return units < UINT16_MAX ? (uint16_t)units : UINT16_MAX;
 }
 
-static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes, gw_time now)
+/* Asks; a challenge's proof is tried once, and what ACCEPT has told is what counts. */
+static void ask(struct gw_neighbours *own, struct gw_dial *dial, const uint8_t *proof,
+                uint8_t *bytes, gw_time now)
 {
     const struct gw_session *session = &own->sessions[dial->peer];
+    bool is_up = session->state == GW_SESSION_UP;
     struct gw_attach_msg msg = {
         .step = GW_ATTACH_ASK,
         .life = own->life,
+        .told_cookie = is_up ? session->said.cookie : 0,
         .address = dial->greeting.address,
         .job = dial->greeting.job,
         .world = dial->greeting.world,
@@ -110,10 +119,10 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, uint8_t *bytes,
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),
     };
-    memcpy(msg.proof, dial->proof, sizeof(msg.proof));
+    memcpy(msg.proof, proof, sizeof(msg.proof));
     gw_neighbours_write(own, session, &msg, bytes);
     dial->asked_at[dial->number % GW_NEIGHBOURS_QUESTIONS] = now;
-    bool is_fast = session->state == GW_SESSION_TRYING && dial->tries++ < TRIES_FAST;
+    bool is_fast = !is_up && dial->tries < TRIES_FAST;
     dial->next_at = gw_time_add(now, is_fast ? PACE_FAST : own->cfg.beat);
 }
 
@@ -122,10 +131,13 @@ bool gw_neighbours_ask_next(struct gw_neighbours *own, struct gw_sock_addr *to, 
 {
     for (int i = 0; i < own->dial_count; i++) {
         struct gw_dial *dial = &own->dials[i];
-        if (dial->is_over || gw_time_before(now, dial->next_at))
+        bool is_due = !dial->is_over && !gw_time_before(now, dial->next_at);
+        if (!is_due || (dial->peer == GW_NEIGHBOURS_NONE && !begin(own, i, now)))
             continue;
         *to = dial->to;
-        ask(own, dial, bytes, now);
+        dial->has_proved = dial->is_slowed = false;
+        dial->tries++;
+        ask(own, dial, dial->proof, bytes, now);
         return true;
     }
     return false;
@@ -145,7 +157,8 @@ struct gw_dial *gw_neighbours_find_dial(struct gw_neighbours *own, const struct 
 {
     for (int i = 0; i < own->dial_count; i++) {
         struct gw_dial *dial = &own->dials[i];
-        if (!dial->is_over && gw_sock_addr_is_same(&dial->to, from) &&
+        bool has_session = !dial->is_over && dial->peer != GW_NEIGHBOURS_NONE;
+        if (has_session && gw_sock_addr_is_same(&dial->to, from) &&
             memcmp(own->sessions[dial->peer].id, id, GW_ATTACH_NONCE_SIZE) == 0)
             return dial;
     }
@@ -160,7 +173,7 @@ static void begin_again(struct gw_neighbours *own, struct gw_dial *dial, gw_time
     if (session->state == GW_SESSION_UP)
         gw_neighbours_post(own, GW_NEIGHBOUR_DOWN, dial->peer);
     session->state = GW_SESSION_FREE;
-    dial->is_over = !begin(own, (int)(dial - own->dials), now);
+    begin(own, (int)(dial - own->dials), now);
     dial->next_at = gw_time_add(now, pace);
 }
 
@@ -169,14 +182,25 @@ void gw_neighbours_dial_ended(struct gw_neighbours *own, struct gw_dial *dial, g
     begin_again(own, dial, PACE_FAST, now);
 }
 
+/* When the question was asked that a message answers; NULL: none was lately, or it is answered. */
+static gw_time *open_question(struct gw_dial *dial, const struct gw_attach_msg *msg)
+{
+    gw_time *asked_at = &dial->asked_at[msg->number % GW_NEIGHBOURS_QUESTIONS];
+    bool is_late = dial->number - msg->number >= GW_NEIGHBOURS_QUESTIONS;
+    return is_late || *asked_at == GW_TIME_NEVER ? NULL : asked_at;
+}
+
+/* A challenge has no code, so nothing of it is kept: it gets another question, once. */
 uint32_t gw_neighbours_challenged(struct gw_neighbours *own, const struct gw_sock_addr *from,
                                   const struct gw_attach_msg *msg, uint8_t *answer, gw_time now)
 {
     struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
-    if (!dial || memcmp(dial->proof, msg->proof, sizeof(msg->proof)) == 0)
+    if (!dial)
         return 0;
-    memcpy(dial->proof, msg->proof, sizeof(msg->proof));
-    ask(own, dial, answer, now);
+    if (!open_question(dial, msg) || dial->has_proved)
+        return own->stats.stale++, 0;
+    dial->has_proved = true;
+    ask(own, dial, msg->proof, answer, now);
     return GW_ATTACH_SIZE;
 }
 
@@ -199,84 +223,86 @@ static void tell_way(struct gw_neighbours *own, const struct gw_dial *known, gw_
             own->dials[i].next_at = now;
 }
 
-/* The answer to one of the last questions: a round trip. */
+/* The answer to a question that was asked at `asked_at`: a round trip. */
 static void measure(struct gw_neighbours *own, struct gw_dial *dial,
-                    const struct gw_attach_msg *msg, gw_time now)
+                    const struct gw_attach_msg *msg, gw_time asked_at, gw_time now)
 {
     struct gw_session *session = &own->sessions[dial->peer];
-    gw_time *asked_at = &dial->asked_at[msg->number % GW_NEIGHBOURS_QUESTIONS];
-    uint16_t age = (uint16_t)(dial->number - msg->number);
     session->said.way = msg->way;
-    if (age < GW_NEIGHBOURS_QUESTIONS && *asked_at != GW_TIME_NEVER) {
-        if (gw_rtt_meter_least(&session->rtt) == 0 && session->said.role == GW_ATTACH_SWITCH)
-            tell_way(own, dial, now);
-        gw_rtt_meter_take(&session->rtt, now - *asked_at, now);
-        *asked_at = GW_TIME_NEVER;
-    }
+    if (gw_rtt_meter_least(&session->rtt) == 0 && session->said.role == GW_ATTACH_SWITCH)
+        tell_way(own, dial, now);
+    gw_rtt_meter_take(&session->rtt, now - asked_at, now);
     if (session->said.role == GW_ATTACH_SWITCH)
         take_way(own, session);
 }
 
-/* What was dialled has accepted, or has said so again. */
-static void take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
-                            const struct gw_attach_msg *msg, gw_time now)
+/* The session of a dial is up. */
+static void come_up(struct gw_neighbours *own, struct gw_dial *dial,
+                    const struct gw_attach_msg *msg, gw_time now)
 {
     struct gw_session *session = &own->sessions[dial->peer];
-    bool is_new = session->state != GW_SESSION_UP || session->said.cookie != msg->cookie;
-    if (memcmp(dial->proof, msg->proof, sizeof(msg->proof)) != 0) {
-        own->stats.stale++; /* perhaps from before a restart */
-        return;
-    }
-    session->heard_at = now;
-    if (!is_new) {
-        measure(own, dial, msg, now);
-        if (!gw_attach_is_same_group(&session->said.group, &msg->group)) {
-            session->said.group = msg->group;
-            session->is_probed = false;
-            session->trusts_at = now;
-            gw_neighbours_post(own, GW_NEIGHBOUR_GROUP, dial->peer);
-        }
-        return;
-    }
     session->state = GW_SESSION_UP;
     session->said = *msg;
     session->is_probed = false;
     session->trusts_at = now;
     gw_neighbours_post(own, GW_NEIGHBOUR_UP, dial->peer);
     dial->next_at = gw_time_add(now, own->cfg.beat);
-    measure(own, dial, msg, now);
+}
+
+/* What was dialled tells another group, or none any longer. */
+static void take_group(struct gw_neighbours *own, struct gw_dial *dial,
+                       const struct gw_attach_group *group, gw_time now)
+{
+    struct gw_session *session = &own->sessions[dial->peer];
+    session->said.group = *group;
+    session->is_probed = false;
+    session->trusts_at = now;
+    gw_neighbours_post(own, GW_NEIGHBOUR_GROUP, dial->peer);
+}
+
+/* What was dialled has accepted, or has said so again. False: that is old, or has another cookie
+ * than a session that is up, which keeps the one that it has. */
+static bool take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
+                            const struct gw_attach_msg *msg, gw_time now)
+{
+    struct gw_session *session = &own->sessions[dial->peer];
+    bool is_up = session->state == GW_SESSION_UP;
+    gw_time *asked_at = open_question(dial, msg);
+    if (!asked_at || (is_up && session->said.cookie != msg->cookie))
+        return false;
+    session->heard_at = now;
+    memcpy(dial->proof, msg->proof, sizeof(dial->proof));
+    if (is_up) /* a caller of theirs may refuse what was accepted, but not as late as this */
+        dial->refusal = GW_ATTACH_OK;
+    if (!is_up)
+        come_up(own, dial, msg, now);
+    else if (!gw_attach_is_same_group(&session->said.group, &msg->group))
+        take_group(own, dial, &msg->group, now);
+    measure(own, dial, msg, *asked_at, now);
+    *asked_at = GW_TIME_NEVER;
+    return true;
 }
 
 void gw_neighbours_accepted(struct gw_neighbours *own, const struct gw_sock_addr *from,
                             const uint8_t *bytes, const struct gw_attach_msg *msg, gw_time now)
 {
     struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
-    if (dial && gw_key_is_genuine(own->cfg.keys, bytes))
-        take_acceptance(own, dial, msg, now);
-    else
-        own->stats.forged += dial != NULL;
+    if (dial && !gw_key_is_genuine(own->cfg.keys, bytes))
+        own->stats.forged++;
+    else if (dial && !take_acceptance(own, dial, msg, now))
+        own->stats.stale++;
 }
 
-/*
- * Who does not know our key cannot sign: that refusal counts only before the session is up. Later a
- * neighbour that has lost the key is silent, and then refuses the next session.
- */
-static bool is_refusal(const struct gw_neighbours *own, const struct gw_dial *dial,
-                       const uint8_t *bytes, const struct gw_attach_msg *msg)
-{
-    const struct gw_key *key = own->cfg.keys;
-    if (msg->reason == GW_ATTACH_KEY)
-        return own->sessions[dial->peer].state == GW_SESSION_TRYING && msg->key_id == key->id;
-    return msg->reason != GW_ATTACH_VERSION && gw_key_is_genuine(key, bytes);
-}
-
+/* A refusal that has a code ends the session, which nobody had before and nobody has after it: so
+ * it counts once. For the reasons that pass, and where we insist, another is begun. */
 static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
                          const struct gw_attach_msg *msg, gw_time now)
 {
     bool is_taken = msg->reason == GW_ATTACH_TAKEN || msg->reason == GW_ATTACH_RANK;
+    bool is_over = msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING;
     dial->refusal = msg->reason;
-    if (msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING || is_taken) {
-        begin_again(own, dial, is_taken ? own->cfg.beat : PACE_FAST, now);
+    if (is_taken || is_over || own->cfg.insists) {
+        begin_again(own, dial, is_taken ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);
         return;
     }
     own->sessions[dial->peer].said = *msg;
@@ -285,22 +311,43 @@ static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
     dial->is_over = true;
 }
 
+/*
+ * Who does not know our key, or speaks another version, has no code to show: that may be anybody's
+ * word. It is kept for people, and the next question can wait a little; not more than once until
+ * then, or a stream of refusals would put it off for ever. A session that is up shows that it is
+ * not true.
+ */
+static void take_word(struct gw_neighbours *own, struct gw_dial *dial, uint8_t reason, gw_time now)
+{
+    if (own->sessions[dial->peer].state != GW_SESSION_TRYING || dial->is_slowed) {
+        own->stats.stale++;
+        return;
+    }
+    dial->refusal = reason;
+    dial->is_slowed = true;
+    dial->next_at = gw_time_add(now, PACE_SLOW);
+}
+
 void gw_neighbours_refused(struct gw_neighbours *own, const struct gw_sock_addr *from,
                            const uint8_t *bytes, const struct gw_attach_msg *msg, gw_time now)
 {
     struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
-    if (dial && is_refusal(own, dial, bytes, msg))
+    if (!dial)
+        return;
+    if (msg->reason == GW_ATTACH_KEY && msg->key_id == own->cfg.keys->id)
+        take_word(own, dial, msg->reason, now);
+    else if (msg->reason != GW_ATTACH_VERSION && gw_key_is_genuine(own->cfg.keys, bytes))
         take_refusal(own, dial, msg, now);
     else
-        own->stats.forged += dial != NULL;
+        own->stats.forged++;
 }
 
 void gw_neighbours_refused_version(struct gw_neighbours *own, const struct gw_sock_addr *from,
                                    const struct gw_attach_msg *msg, gw_time now)
 {
     struct gw_dial *dial = gw_neighbours_find_dial(own, from, msg->session);
-    if (dial && own->sessions[dial->peer].state == GW_SESSION_TRYING)
-        take_refusal(own, dial, msg, now);
+    if (dial)
+        take_word(own, dial, GW_ATTACH_VERSION, now);
 }
 
 /* A probe of a group that we were told: at the first we say at once that we hear. */
@@ -309,9 +356,10 @@ void gw_neighbours_probed(struct gw_neighbours *own, const struct gw_sock_addr *
 {
     for (int i = 0; i < own->dial_count; i++) {
         struct gw_dial *dial = &own->dials[i];
+        if (!gw_neighbours_is_up(own, i))
+            continue;
         struct gw_session *session = &own->sessions[dial->peer];
-        if (dial->is_over || session->state != GW_SESSION_UP || session->said.group.port == 0 ||
-            session->said.group.cookie != msg->cookie ||
+        if (session->said.group.port == 0 || session->said.group.cookie != msg->cookie ||
             !gw_sock_addr_is_same_host(&session->addr, from))
             continue;
         if (!gw_key_is_genuine(session->key, bytes)) {

@@ -12,7 +12,8 @@
 
 enum {
     GW_NEIGHBOURS_EVENTS_MAX = 256,
-    GW_NEIGHBOURS_QUESTIONS = 8, /* of a dial, whose answers are still known: 1.6 s of beats */
+    GW_NEIGHBOURS_QUESTIONS = 8, /* of a dial, whose answers still count: 0.8 s of beats or more */
+    GW_NEIGHBOURS_NONE = UINT16_MAX,
 };
 
 enum gw_session_state {
@@ -34,6 +35,7 @@ struct gw_session {
     gw_time hears_since;          /* and without a long gap since then */
     gw_time trusts_at;            /* ours: probes that come earlier do not count */
     struct gw_attach_group group; /* theirs: the one that we tell them */
+    uint32_t number;              /* theirs: of the last question that counted */
     struct gw_rtt_meter rtt;      /* ours */
     struct gw_attach_msg said;    /* at first, but for what was measured: that is the latest */
     struct gw_sock_addr addr;
@@ -43,13 +45,14 @@ struct gw_dial {
     char name[GW_NEIGHBOURS_NAME_MAX];
     struct gw_sock_addr to;
     struct gw_greeting greeting;
-    uint8_t proof[GW_ATTACH_NONCE_SIZE];
-    uint16_t peer;   /* its session */
-    bool is_over;    /* refused */
-    uint8_t refusal; /* the last one, also where it is tried again */
+    uint8_t proof[GW_ATTACH_NONCE_SIZE]; /* as ACCEPT has told it; 0: not yet */
+    uint16_t peer;                       /* its session; GW_NEIGHBOURS_NONE: it waits for one */
+    bool is_over;                        /* refused */
+    bool has_proved, is_slowed;          /* what a message without a code did since it was due */
+    uint8_t refusal;                     /* the last one, also where it is tried again */
     uint32_t tries;
     gw_time next_at;
-    uint16_t number;                           /* of the last question */
+    uint32_t number;                           /* of the last question */
     gw_time asked_at[GW_NEIGHBOURS_QUESTIONS]; /* question n at n % 8; GW_TIME_NEVER: answered */
 };
 

@@ -363,11 +363,20 @@ uint32_t gw_ways_silent_server(const struct gw_ways *ways)
     return server;
 }
 
-enum gw_attach_reason gw_ways_refusal(const struct gw_ways *ways, uint32_t server)
+static enum gw_attach_reason refusal_of(const struct gw_ways *ways, int dial)
 {
-    int dial = ways->servers[server].dial;
     return dial == GW_WAYS_NONE ? GW_ATTACH_OK
                                 : gw_neighbours_dial_refusal(neighbours_of(ways), dial);
+}
+
+enum gw_attach_reason gw_ways_refusal(const struct gw_ways *ways, uint32_t server)
+{
+    return refusal_of(ways, ways->servers[server].dial);
+}
+
+enum gw_attach_reason gw_ways_switch_refusal(const struct gw_ways *ways)
+{
+    return refusal_of(ways, ways->switch_.dial);
 }
 
 bool gw_ways_has_lost(const struct gw_ways *ways, uint32_t rank)

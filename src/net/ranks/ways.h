@@ -69,6 +69,9 @@ uint32_t gw_ways_silent_server(const struct gw_ways *ways);
 /* Why that server has refused us last; GW_ATTACH_OK: it has not. */
 enum gw_attach_reason gw_ways_refusal(const struct gw_ways *ways, uint32_t server);
 
+/* The same of the switch. */
+enum gw_attach_reason gw_ways_switch_refusal(const struct gw_ways *ways);
+
 /* Whether there was a session with the rank, and it has ended. */
 bool gw_ways_has_lost(const struct gw_ways *ways, uint32_t rank);
 

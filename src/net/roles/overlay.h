@@ -87,7 +87,7 @@ uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);
 /*
  * What a rank lets leave by its port, in bits of our packets, or 0: no limit is known. All that it
  * sends shares one link: blasts that are sent at the same time, each at line rate, would fill the
- * queues behind its socket, in which signals cannot overtake.
+ * queues behind its socket, in which hails cannot overtake.
  */
 uint64_t gw_overlay_port_bps(const struct gw_overlay_links *links);
 

@@ -352,7 +352,8 @@ static void view_shard(const struct shard *shard, struct gw_overlay_job_view *vi
     const struct gw_server_stats *server = gw_server_stats(shard->server);
     const struct gw_coordinator_stats *coordinator = gw_coordinator_stats(shard->coordinator);
     uint16_t epoch = gw_coordinator_epoch(shard->coordinator);
-    view->epoch = epoch > view->epoch ? epoch : view->epoch;
+    if (view->epoch == 0 || (int16_t)(epoch - view->epoch) > 0)
+        view->epoch = epoch;
     view->server.received += server->received;
     view->server.complete += server->complete;
     view->server.partial += server->partial;

@@ -1,6 +1,6 @@
 /* Turns of the loop; see loop.h. */
 #define _GNU_SOURCE
-#include "net/station/loop.h"
+#include "net/station/loop_impl.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,55 +8,11 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/index_queue.h"
-#include "base/pacer.h"
 #include "net/clock.h"
-#include "net/station/directs.h"
 #include "wire/attach.h"
 
 enum {
-    /* Of one turn: feedback stays fresh in a long burst, and arrivals find their answers. */
-    RX_TRAINS_PER_TURN = 8,
     TX_TRAINS_PER_TURN = 32,
-    PEER_NONE = GW_DIRECTS_NO_PEER,
-    PORT_NONE = UINT32_MAX,
-};
-
-/* Where what leaves by a port goes: to a neighbour, else to another port, else nowhere. */
-struct link {
-    uint16_t peer;          /* or PEER_NONE */
-    uint32_t to;            /* number of the port at the other end, or PORT_NONE */
-    bool has_directs;       /* some addresses take another way */
-    gw_byte_time byte_time; /* 0: it has no rate */
-    struct gw_pacer pacer;  /* with a rate */
-    gw_time since;          /* with a rate: when what waits began to wait */
-};
-
-/* A datagram that is no packet, for the loop's owner. */
-struct foreign {
-    uint8_t bytes[GW_LOOP_FOREIGN_MAX];
-    uint32_t length;
-    struct gw_sock_addr from;
-};
-
-struct gw_loop {
-    struct gw_loop_cfg cfg;
-    gw_time opened_at; /* by the clock */
-    struct gw_node *nodes[GW_LOOP_NODES_MAX];
-    uint32_t first_port[GW_LOOP_NODES_MAX + 1]; /* number of a node's port 0 */
-    uint16_t node_count;
-    struct link *links;         /* of every port */
-    struct gw_loop_port *ports; /* number to node and port */
-    uint32_t *ready;            /* ports that have something to send */
-    struct gw_index_queue ready_queue;
-    uint32_t *arrives; /* of every neighbour: the port that its packets arrive at, or PORT_NONE */
-    struct gw_directs directs; /* of ports; of PORT_NONE: for what comes from neighbours */
-    struct gw_directs jobs;    /* of jobs, whatever the port */
-    bool has_locals;           /* neighbours send to addresses of this thread that have ways */
-    struct foreign foreign[RX_TRAINS_PER_TURN];
-    uint32_t foreign_count, foreign_taken;
-    bool has_input; /* at one of cfg.fds, in the last turn */
-    struct gw_loop_stats stats;
 };
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
@@ -70,7 +26,8 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     loop->opened_at = gw_clock_now();
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
     if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK ||
-        gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK || !loop->arrives) {
+        gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK ||
+        gw_permits_open(&loop->permits, cfg->peers_max) != GW_OK || !loop->arrives) {
         gw_loop_close(loop);
         return NULL;
     }
@@ -86,6 +43,7 @@ void gw_loop_close(struct gw_loop *loop)
     free(loop->ports);
     free(loop->ready);
     free(loop->arrives);
+    gw_permits_close(&loop->permits);
     gw_directs_close(&loop->directs);
     gw_directs_close(&loop->jobs);
     free(loop);
@@ -116,102 +74,10 @@ uint16_t gw_loop_add(struct gw_loop *loop, struct gw_node *node)
     loop->ready = grown(loop->ready, end, sizeof(*loop->ready));
     loop->ready_queue.room = end; /* what waits stays where it is: it begins at 0 */
     for (uint32_t i = first; i < end; i++) {
-        loop->links[i] = (struct link){.peer = PEER_NONE, .to = PORT_NONE};
+        loop->links[i] = (struct gw_loop_link){.peer = GW_DIRECTS_NO_PEER, .to = GW_LOOP_PORT_NONE};
         loop->ports[i] = (struct gw_loop_port){number, (uint16_t)(i - first)};
     }
     return number;
-}
-
-static uint32_t port_number(const struct gw_loop *loop, struct gw_loop_port at)
-{
-    GW_ASSERT(at.node < loop->node_count && at.port < loop->nodes[at.node]->port_count);
-    return loop->first_port[at.node] + at.port;
-}
-
-void gw_loop_join(struct gw_loop *loop, struct gw_loop_port a, struct gw_loop_port b)
-{
-    loop->links[port_number(loop, a)].to = port_number(loop, b);
-    loop->links[port_number(loop, b)].to = port_number(loop, a);
-}
-
-void gw_loop_link(struct gw_loop *loop, struct gw_loop_port at, uint16_t peer, bool is_way_out)
-{
-    uint32_t port = port_number(loop, at);
-    loop->arrives[peer] = port;
-    if (is_way_out)
-        loop->links[port].peer = peer;
-}
-
-static int add_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer,
-                      uint32_t to)
-{
-    uint32_t port = port_number(loop, at);
-    const struct gw_direct direct = {.of = port, .address = address, .peer = peer, .to = to};
-    loop->links[port].has_directs = true;
-    return gw_directs_put(&loop->directs, &direct);
-}
-
-int gw_loop_direct(struct gw_loop *loop, struct gw_loop_port at, uint32_t address, uint16_t peer)
-{
-    return add_direct(loop, at, address, peer, PORT_NONE);
-}
-
-int gw_loop_direct_join(struct gw_loop *loop, struct gw_loop_port at, uint32_t address,
-                        struct gw_loop_port to)
-{
-    return add_direct(loop, at, address, PEER_NONE, port_number(loop, to));
-}
-
-void gw_loop_undirect(struct gw_loop *loop, struct gw_loop_port at, uint32_t address)
-{
-    gw_directs_remove(&loop->directs, port_number(loop, at), address);
-}
-
-int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port at)
-{
-    const struct gw_direct direct = {
-        .of = PORT_NONE, .address = address, .peer = PEER_NONE, .to = port_number(loop, at)};
-    loop->has_locals = true;
-    return gw_directs_put(&loop->directs, &direct);
-}
-
-int gw_loop_direct_job(struct gw_loop *loop, struct gw_loop_port at, uint32_t job, uint32_t address,
-                       uint16_t peer)
-{
-    const struct gw_direct direct = {.of = job, .address = address, .peer = peer, .to = PORT_NONE};
-    loop->links[port_number(loop, at)].has_directs = true;
-    return gw_directs_put(&loop->jobs, &direct);
-}
-
-int gw_loop_receive_job(struct gw_loop *loop, uint32_t job, uint32_t address,
-                        struct gw_loop_port to)
-{
-    const struct gw_direct direct = {
-        .of = job, .address = address, .peer = PEER_NONE, .to = port_number(loop, to)};
-    loop->has_locals = true;
-    return gw_directs_put(&loop->jobs, &direct);
-}
-
-void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address)
-{
-    gw_directs_remove(&loop->jobs, job, address);
-}
-
-void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
-{
-    loop->arrives[peer] = PORT_NONE;
-    for (uint32_t i = 0; i < loop->first_port[loop->node_count]; i++)
-        if (loop->links[i].peer == peer)
-            loop->links[i].peer = PEER_NONE;
-    gw_directs_remove_peer(&loop->directs, peer);
-    gw_directs_remove_peer(&loop->jobs, peer);
-}
-
-void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port at, uint64_t rate_bps)
-{
-    struct link *link = &loop->links[port_number(loop, at)];
-    link->byte_time = rate_bps ? gw_byte_time_from_bps(rate_bps) : 0;
-    link->pacer = (struct gw_pacer){.free_at = gw_loop_now(loop)};
 }
 
 static void make_ready(struct gw_loop *loop, uint32_t port)
@@ -260,7 +126,7 @@ static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
 /* Keeps a datagram of the attach protocol for the owner. */
 static void take_foreign(struct gw_loop *loop, const struct gw_datapath_train *train)
 {
-    struct foreign *foreign = &loop->foreign[loop->foreign_count++];
+    struct gw_loop_foreign *foreign = &loop->foreign[loop->foreign_count++];
     memcpy(foreign->bytes, train->control, train->length);
     foreign->length = train->length;
     foreign->from = train->from;
@@ -271,7 +137,7 @@ uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
 {
     if (loop->foreign_taken == loop->foreign_count)
         return 0;
-    const struct foreign *foreign = &loop->foreign[loop->foreign_taken++];
+    const struct gw_loop_foreign *foreign = &loop->foreign[loop->foreign_taken++];
     *bytes = foreign->bytes;
     *from = foreign->from;
     return foreign->length;
@@ -286,11 +152,12 @@ static const struct gw_direct *direct_of(const struct gw_loop *loop, uint32_t po
     return direct ? direct : gw_directs_find(&loop->directs, port, pkt->dst);
 }
 
-/* The port at which a packet of a neighbour arrives, or PORT_NONE. */
+/* The port at which a packet of a neighbour arrives, or GW_LOOP_PORT_NONE. */
 static uint32_t way_in(const struct gw_loop *loop, uint16_t peer, const struct gw_pkt *pkt)
 {
-    const struct gw_direct *local = loop->has_locals ? direct_of(loop, PORT_NONE, pkt) : NULL;
-    return local && local->to != PORT_NONE ? local->to : loop->arrives[peer];
+    const struct gw_direct *local =
+        loop->has_locals ? direct_of(loop, GW_LOOP_PORT_NONE, pkt) : NULL;
+    return local && local->to != GW_LOOP_PORT_NONE ? local->to : loop->arrives[peer];
 }
 
 static bool is_alike(const struct gw_pkt *a, const struct gw_pkt *b)
@@ -306,7 +173,7 @@ static void take_in(struct gw_loop *loop, struct gw_datapath_train *train, gw_ti
         to = loop->has_locals ? from + 1 : train->count;
         while (to < train->count && is_alike(train->pkts[to], train->pkts[from]))
             to++;
-        if (port == PORT_NONE)
+        if (port == GW_LOOP_PORT_NONE)
             lose(loop, train->pkts + from, to - from);
         else
             deliver(loop, port, train->pkts + from, to - from, now);
@@ -321,7 +188,7 @@ static int receive(struct gw_loop *loop, char *error)
     loop->foreign_count = loop->foreign_taken = 0;
     if (!loop->cfg.datapath)
         return 0;
-    while (count < RX_TRAINS_PER_TURN) {
+    while (count < GW_LOOP_RX_TRAINS) {
         gw_time now = gw_loop_now(loop);
         int result = gw_datapath_receive(loop->cfg.datapath, now, &train, error);
         if (result < 0)
@@ -331,6 +198,7 @@ static int receive(struct gw_loop *loop, char *error)
         count++;
         if (train.length)
             take_foreign(loop, &train);
+        loop->stats.forbidden += gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
         take_in(loop, &train, now);
     }
     return count;
@@ -339,7 +207,7 @@ static int receive(struct gw_loop *loop, char *error)
 /* Where a train leaves for: a neighbour, else a port, else nowhere. */
 static struct gw_direct way_out(const struct gw_loop *loop, uint32_t port, const struct gw_pkt *pkt)
 {
-    const struct link *link = &loop->links[port];
+    const struct gw_loop_link *link = &loop->links[port];
     const struct gw_direct *direct = link->has_directs ? direct_of(loop, port, pkt) : NULL;
     return direct ? *direct : (struct gw_direct){.peer = link->peer, .to = link->to};
 }
@@ -347,7 +215,7 @@ static struct gw_direct way_out(const struct gw_loop *loop, uint32_t port, const
 static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
                      gw_time now, char *error)
 {
-    struct link *link = &loop->links[port];
+    struct gw_loop_link *link = &loop->links[port];
     struct gw_direct way = way_out(loop, port, pkts[0]);
     if (link->byte_time) {
         gw_pacer_wait(&link->pacer, link->since);
@@ -355,9 +223,9 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
         for (uint32_t i = 0; i < count; i++)
             gw_pacer_take(&link->pacer, gw_serialisation(link->byte_time, pkts[i]->q.size));
     }
-    if (way.peer != PEER_NONE)
+    if (way.peer != GW_DIRECTS_NO_PEER)
         return gw_datapath_send(loop->cfg.datapath, way.peer, pkts, count, error);
-    if (way.to != PORT_NONE)
+    if (way.to != GW_LOOP_PORT_NONE)
         deliver(loop, way.to, pkts, count, now);
     else
         lose(loop, pkts, count);
@@ -365,16 +233,16 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
 }
 
 /* Whether the link may need the datapath, which has no room. */
-static bool is_blocked(const struct gw_loop *loop, const struct link *link)
+static bool is_blocked(const struct gw_loop *loop, const struct gw_loop_link *link)
 {
-    bool needs_datapath = link->peer != PEER_NONE || link->has_directs;
+    bool needs_datapath = link->peer != GW_DIRECTS_NO_PEER || link->has_directs;
     return needs_datapath && !gw_datapath_can_send(loop->cfg.datapath);
 }
 
 /* Whether the port may send now: its link is free, and so is the datapath if it may need it. */
 static bool is_free(const struct gw_loop *loop, uint32_t port, gw_time now)
 {
-    const struct link *link = &loop->links[port];
+    const struct gw_loop_link *link = &loop->links[port];
     return !is_blocked(loop, link) && (!link->byte_time || gw_pacer_is_free(&link->pacer, now));
 }
 
@@ -422,7 +290,7 @@ static gw_time wake_time(const struct gw_loop *loop, gw_time until)
     }
     for (uint32_t i = 0; i < loop->ready_queue.count; i++) {
         uint32_t port = loop->ready[gw_index_queue_at(&loop->ready_queue, i)];
-        const struct link *link = &loop->links[port];
+        const struct gw_loop_link *link = &loop->links[port];
         gw_time free_at = link->pacer.free_at;
         if (link->byte_time && !is_blocked(loop, link) && gw_deadline_before(free_at, until))
             until = free_at;
@@ -480,7 +348,7 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
         return sent;
     /* A datapath that was looked at until nothing came needs no second look before the loop rests.
      */
-    bool is_done = received < RX_TRAINS_PER_TURN && sent < TX_TRAINS_PER_TURN;
+    bool is_done = received < GW_LOOP_RX_TRAINS && sent < TX_TRAINS_PER_TURN;
     if (!is_done || loop->foreign_count || has_events(loop))
         return GW_OK;
     return rest(loop, wake_time(loop, until), error);

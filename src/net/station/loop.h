@@ -14,6 +14,7 @@
 #define GW_NET_LOOP_H
 
 #include "core/node.h"
+#include "core/permit.h"
 #include "net/datapath.h"
 
 enum {
@@ -41,7 +42,8 @@ struct gw_loop_cfg {
 struct gw_loop_stats {
     uint64_t turns;
     uint64_t sleeps;
-    uint64_t unlinked; /* packets that left by a port without a link */
+    uint64_t unlinked;  /* packets that left by a port without a link */
+    uint64_t forbidden; /* packets of neighbours that may not send them: dropped */
 };
 
 struct gw_loop;
@@ -88,7 +90,10 @@ void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address);
  * linked to. Counts as a direct way. */
 int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port port);
 
-/* Takes back all links and direct ways to the neighbour. */
+/* The neighbour is a host, and may say no more than that: what else it sends is dropped. */
+void gw_loop_permit(struct gw_loop *loop, uint16_t peer, const struct gw_permit *permit);
+
+/* Takes back all links and direct ways to the neighbour, and its permit. */
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);
 
 /* Lets at most `rate_bps` leave by the port, over times of more than a few milliseconds; 0: as much

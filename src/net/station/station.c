@@ -79,10 +79,11 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .address = cfg->node_address,
         .role = cfg->role,
         .accepts = cfg->accepts,
+        .insists = cfg->insists,
         .authenticates = cfg->authenticates,
         .rate_bps = cfg->rate_bps,
         .entropies = cfg->entropies,
-        .mtu = cfg->mtu,
+        .mtu = (uint16_t)cfg->mtu,
         .peers_max = cfg->peers_max,
         .keys = station->keys,
         .key_count = cfg->key_count,
@@ -319,6 +320,14 @@ static void open_peer(struct gw_station *station, const struct gw_neighbour_even
     gw_datapath_set_peer(station->datapath, &peer);
 }
 
+/* Binds a host that has dialled us to what it said of itself. Whom we have dialled we believe. */
+static void bind_peer(struct gw_station *station, const struct gw_neighbour_event *event)
+{
+    const struct gw_permit permit = {.address = event->said.address, .job = event->said.job};
+    if (event->dial < 0 && event->said.role == GW_ATTACH_HOST)
+        gw_loop_permit(station->loop, event->peer, &permit);
+}
+
 /* Tells a worker that has dialled us the group of its job. */
 static void tell_group(struct gw_station *station, const struct gw_neighbour_event *event)
 {
@@ -348,6 +357,7 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
 static void came_up(struct gw_station *station, const struct gw_neighbour_event *event)
 {
     open_peer(station, event);
+    bind_peer(station, event);
     if (event->dial < 0)
         tell_group(station, event);
     else

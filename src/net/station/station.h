@@ -27,6 +27,7 @@ struct gw_station_cfg {
     uint32_t mtu;     /* payload bytes of a full packet */
     uint16_t peers_max;
     bool accepts;           /* others may dial us */
+    bool insists;           /* as in struct gw_neighbours_cfg */
     bool serves_many;       /* as in struct gw_datapath_cfg */
     bool authenticates;     /* packets between neighbours are authenticated */
     bool signals_by_option; /* as in struct gw_datapath_cfg */

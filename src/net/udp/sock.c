@@ -28,6 +28,8 @@ static int set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value));
 }
 
+/* PROBE forbids fragments, as DO does, but does not believe ICMP about the path: anybody could say
+ * that it is too narrow for our packets, and be believed for ten minutes. */
 static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_bytes)
 {
     int failed = set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
@@ -35,11 +37,11 @@ static int set_options(int fd, const struct gw_sock_addr *addr, uint32_t buffer_
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
         failed |= set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
         set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0); /* not every system knows it */
-        failed |= set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+        failed |= set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     } else {
         failed |= set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
         failed |= set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0); /* only groups that it joins */
-        failed |= set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+        failed |= set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     }
     if (buffer_bytes) {
         /* The system caps both at its own limit, unless we may go beyond; less is no error. */

@@ -32,8 +32,9 @@ enum {
 /*
  * Opens `count` non-blocking sockets on consecutive ports from `addr`'s port on, or on any free
  * ones when that is 0; `addr` then names the first. All report TOS and kernel drops on receive;
- * none fragments. `buffer_bytes` is asked for as send and receive buffer (0: the system's default).
- * Returns 0, or GW_ERR_SYSTEM with `error` filled and no socket left open.
+ * none fragments, whatever ICMP says of a path. `buffer_bytes` is asked for as send and receive
+ * buffer (0: the system's default). Returns 0, or GW_ERR_SYSTEM with `error` filled and no socket
+ * left open.
  */
 int gw_sock_open_row(struct gw_sock_addr *addr, uint32_t count, uint32_t buffer_bytes, int *fds,
                      char *error);

@@ -130,7 +130,8 @@ static uint32_t receive_fds(const struct gw_datapath *datapath, int *fds)
 bool gw_udp_is_transient(int reason)
 {
     return reason == ENOBUFS || reason == EPERM || reason == ECONNREFUSED ||
-           reason == ENETUNREACH || reason == EHOSTUNREACH || reason == ENETDOWN;
+           reason == ENETUNREACH || reason == EHOSTUNREACH || reason == ENETDOWN ||
+           reason == EMSGSIZE;
 }
 
 const struct gw_datapath_ops gw_datapath_udp = {

@@ -36,6 +36,8 @@ struct gw_udp_tx {
     struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];
     struct iovec iovs[GW_UDP_PLACES * GW_UDP_PIECES];
     uint32_t *batches; /* of every buffer of the pool: the last batch that it was in */
+    uint16_t *singles; /* of every neighbour: batches that still go one by one, since the way to it
+                          could not cut one */
 };
 
 /*
@@ -69,7 +71,7 @@ struct gw_udp_group {
 
 struct gw_udp {
     struct gw_datapath base;
-    bool segments; /* the kernel cuts our trains */
+    bool segments; /* the kernel cuts trains */
     struct gw_tx_faults faults;
     int fds[GW_DATAPATH_ENTROPIES_MAX];
     struct gw_udp_source sources[GW_DATAPATH_FDS_MAX]; /* fds[0], and the group's */

@@ -2,8 +2,9 @@
  * Sending of trains; see udp.h.
  *
  * The kernel cuts one buffer into datagrams of equal length, of which the last may be shorter: a
- * train is offered in runs of that form, or one datagram at a time where the kernel cannot cut. The
- * batch is kept until the kernel has taken all of it; while it waits, no other is taken.
+ * train is offered in runs of that form, or one datagram at a time where the kernel cannot cut: to
+ * one neighbour for a while where it has refused to, since ways out change. The batch is kept until
+ * the kernel has taken all of it; while it waits, no other is taken.
  */
 #include "net/udp/udp_impl.h"
 
@@ -15,10 +16,16 @@
 
 #include "base/error.h"
 
+enum {
+    SINGLES = 1024, /* batches: a refused try costs a system call, so they can be seldom */
+};
+
 bool gw_udp_tx_init(struct gw_udp *udp)
 {
-    udp->tx.batches = calloc(udp->base.cfg.pool->bufs->count, sizeof(*udp->tx.batches));
-    return udp->tx.batches != NULL;
+    struct gw_udp_tx *tx = &udp->tx;
+    tx->batches = calloc(udp->base.cfg.pool->bufs->count, sizeof(*tx->batches));
+    tx->singles = calloc(udp->base.peers_max, sizeof(*tx->singles));
+    return tx->batches && tx->singles;
 }
 
 /* Whether a header may be written before this payload: it has none yet in this batch. */
@@ -110,6 +117,7 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     tx->first = tx->count = 0;
     tx->batch++;
     tx->peer = number;
+    tx->singles[number] -= tx->singles[number] > 0;
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
         if (has_faults)
@@ -135,7 +143,7 @@ static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
     const struct gw_udp_tx *tx = &udp->tx;
     uint32_t segment = tx->frames[first].length, bytes = segment, end = first + 1;
     uint32_t room = GW_UDP_DATAGRAM_MAX - (udp->base.overhead - GW_WIRE_DATA_SIZE);
-    if (!udp->segments)
+    if (!udp->segments || tx->singles[tx->peer])
         return 1;
     while (end < tx->count && end - first < GW_DATAPATH_TRAIN_MAX &&
            tx->frames[end].length <= segment && bytes + tx->frames[end].length <= room &&
@@ -204,6 +212,13 @@ static ssize_t send_run(struct gw_udp *udp, uint32_t count)
                        gather(tx, count));
 }
 
+/* Whether a run was refused because it is one: this way out cannot cut trains, or not these. */
+static bool is_uncut(uint32_t count, bool is_group)
+{
+    bool is_refused = errno == EIO || errno == EMSGSIZE || (errno == EINVAL && !is_group);
+    return count > 1 && is_refused;
+}
+
 /* Offers the batch to the kernel. */
 static int flush(struct gw_udp *udp, char *error)
 {
@@ -221,13 +236,14 @@ static int flush(struct gw_udp *udp, char *error)
             tx->is_blocked = true;
             udp->base.stats.blocked++;
             return GW_OK;
-        } else if (count > 1 && (errno == EIO || (errno == EINVAL && !is_group))) {
-            udp->segments = false; /* this way out cannot cut trains */
+        } else if (is_uncut(count, is_group)) {
+            tx->singles[tx->peer] = SINGLES;
             continue;
         } else if (is_group) {
             udp->base.stats.send_errors += count; /* who hears nothing gets it otherwise */
         } else if (udp->base.cfg.serves_many || gw_udp_is_transient(errno)) {
             udp->base.stats.send_errors += count;
+            udp->base.stats.too_long += errno == EMSGSIZE ? count : 0;
         } else {
             char name[64];
             int reason = errno;
@@ -285,5 +301,6 @@ void gw_udp_tx_fini(struct gw_udp *udp)
 {
     drop_front(udp, udp->tx.count - udp->tx.first);
     gw_tx_faults_fini(&udp->faults, udp->base.cfg.pool);
+    free(udp->tx.singles);
     free(udp->tx.batches);
 }

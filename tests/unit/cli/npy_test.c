@@ -335,6 +335,33 @@ static void npy_write__replaces_files_only(void **state)
     assert_string_equal(f->error, "cannot write /nowhere/at/all.npy: No such file or directory");
 }
 
+/* A folder of many: somebody has put links where we may write our part, and gets nothing for it. */
+static void npy_write__follows_no_link_of_others(void **state)
+{
+    struct fixture *f = *state;
+    static const unsigned char theirs[] = "theirs";
+    unsigned char bytes[FILE_MAX];
+    char part[2][2 * PATH_SIZE], path[PATH_SIZE];
+    int32_t data[] = {1, 2, 3};
+    struct gw_npy array = {.type = GW_NPY_INT32, .dims = 1, .shape = {3}, .count = 3, .data = data};
+    strcpy(path, f->path);
+    put_file(f, theirs, sizeof(theirs)); /* a file of the victim's at `path` */
+    snprintf(f->path, sizeof(f->path), "%s/b.npy", f->folder);
+    for (int i = 0; i < 2; i++) {
+        snprintf(part[i], sizeof(part[i]), i ? "%s.part%ld.0" : "%s.part%ld", f->path,
+                 (long)getpid());
+        assert_int_equal(symlink(path, part[i]), 0);
+    }
+    assert_int_equal(gw_npy_write(f->path, &array, f->error), 0);
+    assert_true(get_file(f, bytes) > sizeof(data));
+    unlink(f->path);
+    for (int i = 0; i < 2; i++)
+        unlink(part[i]);
+    strcpy(f->path, path);
+    assert_int_equal(get_file(f, bytes), sizeof(theirs));
+    assert_memory_equal(bytes, theirs, sizeof(theirs));
+}
+
 /* A link goes on pointing where it did. */
 static void npy_write__follows_a_link(void **state)
 {
@@ -389,6 +416,7 @@ int main(void)
         TEST(npy_write__that_fails_changes_nothing),
         TEST(npy_write__replaces_files_only),
         TEST(npy_write__follows_a_link),
+        TEST(npy_write__follows_no_link_of_others),
         TEST(npy_is_alike__says_how_two_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,22 @@ static void open_with_flow(struct endpoint_fixture *f)
     assert_int_equal(fixture_pull(f, pkts, 2), 2);
 }
 
+/* Where links are not lossless, whoever sends a PAUSE. */
+static void endpoint_paused__only_where_links_are_lossless(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    struct gw_pkt pkts[3];
+    cfg.is_lossless = false;
+    fixture_open(&f, &cfg, "1000000");
+    input_pause(&f, 30 * GW_US);
+    fixture_send(&f, (uint64_t)3 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 3), 3);
+    assert_true(gw_endpoint_paused(f.endpoint) == 0);
+    fixture_close(&f);
+}
+
 static void endpoint_paused__sends_control_alone(void **state)
 {
     (void)state;
@@ -185,6 +201,7 @@ int main(void)
         cmocka_unit_test(pause_meter__has_hysteresis),
         cmocka_unit_test(pause_meter__forgets_what_has_passed),
         cmocka_unit_test(pause_gate__adds_up_its_time),
+        cmocka_unit_test(endpoint_paused__only_where_links_are_lossless),
         cmocka_unit_test(endpoint_paused__sends_control_alone),
         cmocka_unit_test(endpoint_paused__goes_on_when_the_time_is_over),
         cmocka_unit_test(endpoint_paused__counts_from_the_latest_pause),

@@ -264,13 +264,13 @@ static void options_plan__key_is_the_file(void **state)
     gw_test_write_file(path, "secret");
     options.key_file = path;
     struct gw_key first = plan_of(&options).key;
-    assert_memory_equal(plan_of(&options).key.bytes, first.bytes, sizeof(first.bytes));
+    assert_memory_equal(plan_of(&options).key.attach, first.attach, sizeof(first.attach));
     unlink(path);
     gw_test_write_file(path, "another");
     struct gw_key second = plan_of(&options).key;
     unlink(path);
-    assert_memory_not_equal(first.bytes, none.bytes, sizeof(none.bytes));
-    assert_memory_not_equal(first.bytes, second.bytes, sizeof(first.bytes));
+    assert_memory_not_equal(first.attach, none.attach, sizeof(none.attach));
+    assert_memory_not_equal(first.attach, second.attach, sizeof(first.attach));
 }
 
 static void assert_refused(const struct gradwire_options *options, int right, const char *word)
@@ -349,6 +349,7 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(job, long_name, "job");
     REFUSES(join, long_name, "join");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
+    REFUSES(authenticate, 1, "key_file is not given");
 }
 
 static void options_plan__refuses_other_sizes(void **state)

@@ -19,7 +19,7 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
         .key_id = gw_prng_next(prng),
         .address = (uint32_t)gw_prng_next(prng),
         .job = (uint32_t)gw_prng_next(prng),
-        .mtu = 1 + gw_prng_below(prng, GW_WIRE_PAYLOAD_MAX),
+        .mtu = (uint16_t)(1 + gw_prng_below(prng, GW_WIRE_PAYLOAD_MAX)),
         .world = (uint16_t)gw_prng_next(prng),
         .rank = (uint16_t)gw_prng_next(prng),
         .entropies = (uint16_t)(1 + gw_prng_below(prng, UINT16_MAX)),
@@ -27,14 +27,14 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
         .role = (uint8_t)gw_prng_below(prng, GW_ATTACH_ROLES),
         .flags = (uint8_t)gw_prng_below(prng, GW_ATTACH_FLAGS + 1),
         .notice = (uint8_t)gw_prng_below(prng, GW_ATTACH_NOTICES),
-        .number = (uint16_t)gw_prng_next(prng),
+        .number = (uint32_t)gw_prng_next(prng),
         .rtt = (uint16_t)gw_prng_next(prng),
         .way = {.rate_kbps = (uint32_t)gw_prng_next(prng), .rtt = (uint16_t)gw_prng_next(prng)},
     };
     if (msg.step == GW_ATTACH_REFUSE)
         msg.reason = (uint8_t)(1 + gw_prng_below(prng, GW_ATTACH_REASONS - 1));
     if (msg.step == GW_ATTACH_ASK)
-        msg.life = (uint32_t)gw_prng_next(prng);
+        msg.life = (uint32_t)gw_prng_next(prng), msg.told_cookie = gw_prng_next(prng);
     if (msg.step == GW_ATTACH_ACCEPT && gw_prng_below(prng, 2)) {
         msg.group.cookie = gw_prng_next(prng);
         msg.group.port = (uint16_t)(1 + gw_prng_below(prng, UINT16_MAX));
@@ -52,6 +52,7 @@ static void assert_equal(const struct gw_attach_msg *a, const struct gw_attach_m
 {
     assert_memory_equal(a->session, b->session, GW_ATTACH_NONCE_SIZE);
     assert_memory_equal(a->proof, b->proof, GW_ATTACH_NONCE_SIZE);
+    assert_true(a->told_cookie == b->told_cookie);
     assert_true(a->cookie == b->cookie && a->key_id == b->key_id);
     assert_true(a->address == b->address && a->job == b->job && a->mtu == b->mtu);
     assert_true(a->world == b->world && a->rank == b->rank && a->entropies == b->entropies);
@@ -110,17 +111,19 @@ static void attach_encode__keeps_its_places(void **state)
                                 .cookie = UINT64_C(0x1122334455667788),
                                 .job = 0x99aabbcc,
                                 .entropies = 1,
+                                .number = 0x12345678,
                                 .mtu = 1408,
                                 .flags = GW_ATTACH_AUTHENTICATED,
                                 .notice = 17,
                                 .reason = GW_ATTACH_VERSION};
     uint8_t bytes[GW_ATTACH_SIZE];
     gw_attach_encode(&msg, bytes);
-    assert_memory_equal(bytes, "GW\x77\x03\xab", 5);
+    assert_memory_equal(bytes, "GW\x87\x03\xab", 5);
     assert_memory_equal(bytes + 36, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
     assert_memory_equal(bytes + 48, "\x99\xaa\xbb\xcc", 4);
-    assert_memory_equal(bytes + 56, "\x02\x11\0\x01\0\0\x05\x80", 8);
+    assert_memory_equal(bytes + 56, "\x02\x11\0\x01\x12\x34\x56\x78", 8);
     assert_memory_equal(bytes + 72, "\0\0\0\x01", 4);
+    assert_memory_equal(bytes + 102, "\x05\x80", 2);
 }
 
 /* Only an answer tells a group, and a group has a port. */
@@ -161,13 +164,14 @@ static void attach_decode__refuses_nonsense(void **state)
         {"no such role", 56, GW_ATTACH_ROLES << 4, GW_ERR_MALFORMED},
         {"no such notice", 57, GW_ATTACH_NOTICES, GW_ERR_MALFORMED},
         {"no source port", 59, 0, GW_ERR_MALFORMED},
-        {"packets too long", 61, 1, GW_ERR_MALFORMED},
+        {"packets too long", 102, 255, GW_ERR_MALFORMED},
+        {"packets of nothing", 103, 0, GW_ERR_MALFORMED},
         {"reason without refusal", 75, GW_ATTACH_ROOM, GW_ERR_MALFORMED},
         {"no such reason", 72, 1, GW_ERR_MALFORMED},
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         struct gw_attach_msg msg = {
-            .step = GW_ATTACH_ACCEPT, .address = 1, .entropies = 1, .mtu = 1};
+            .step = GW_ATTACH_ACCEPT, .address = 1, .entropies = 1, .mtu = 255};
         uint8_t bytes[GW_ATTACH_SIZE];
         gw_attach_encode(&msg, bytes);
         assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &msg), 0);

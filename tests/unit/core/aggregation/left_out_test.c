@@ -95,6 +95,17 @@ static void agg_bound__is_rounded_down(void **state)
         assert_true((gw_q16)gw_agg_bound_of(bound) * GW_Q16_ONE <= bound * GW_AGG_BOUND_ONE);
 }
 
+static void agg_bound__a_sum_has_more_than_half_of_the_workers(void **state)
+{
+    (void)state;
+    assert_true(gw_agg_may_lack(0, 1));
+    assert_false(gw_agg_may_lack(1, 2));
+    assert_true(gw_agg_may_lack(1, 3));
+    assert_false(gw_agg_may_lack(4, 8));
+    assert_true(gw_agg_may_lack(3, 8));
+    assert_false(gw_agg_may_lack(UINT16_MAX, 8));
+}
+
 static void agg_bound__a_complete_result_says_nothing(void **state)
 {
     (void)state;
@@ -114,6 +125,7 @@ int main(void)
         cmocka_unit_test(left_out__goes_by_the_strictest_bound_of_a_call),
         cmocka_unit_test(left_out__calls_are_open_until_all_before_is_done),
         cmocka_unit_test(agg_bound__is_rounded_down),
+        cmocka_unit_test(agg_bound__a_sum_has_more_than_half_of_the_workers),
         cmocka_unit_test(agg_bound__a_complete_result_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

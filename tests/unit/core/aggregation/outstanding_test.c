@@ -115,6 +115,68 @@ static void detect_loss__sends_the_gap_again_if_wanted(void **state)
     fixture_close(&f);
 }
 
+/* A gap is found once: what was sent again with it is lost when what was sent later has overtaken
+ * that. */
+static void detect_loss__sends_a_gap_again_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    f.out.resends_gap = true;
+    for (uint32_t i = 4; i < 7; i++)
+        assert_int_equal(finish(&f, i, 1), i == 6);
+    expect_resends(&f, (uint32_t[]){0, 1, 2, 3}, 4);
+    assert_false(finish(&f, 7, 1));
+    assert_false(finish(&f, 0, 2));
+    for (uint32_t i = 8; i < 11; i++)
+        gw_outstanding_take_next(&f.out, 2);
+    for (uint32_t i = 8; i < 11; i++)
+        assert_int_equal(finish(&f, i, 3), i == 10);
+    expect_resends(&f, (uint32_t[]){1, 2, 3}, 3);
+    fixture_close(&f);
+}
+
+/* All that lacks its result, and it is no loss; one that is on its way again is no loss, either. */
+static void resend_before__sends_what_lacks_its_result(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    assert_false(finish(&f, 2, 1));
+    gw_outstanding_resend_before(&f.out, FIRST + 6);
+    expect_resends(&f, (uint32_t[]){0, 1, 3, 4, 5}, 5);
+    assert_false(*gw_outstanding_note(&f.out, FIRST) & GW_NOTE_LOST);
+    assert_false(finish(&f, 6, 2));
+    assert_false(finish(&f, 7, 2));
+    expect_resends(&f, NULL, 0);
+    for (uint32_t i = 8; i < 11; i++)
+        gw_outstanding_take_next(&f.out, 2);
+    for (uint32_t i = 8; i < 11; i++)
+        assert_int_equal(finish(&f, i, 3), i == 10);
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    fixture_close(&f);
+}
+
+/* Results may come, and fragments be taken from store, before any resend could leave. */
+static void resend__has_room_for_all_that_is_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, MAX);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < MAX; i++)
+            gw_outstanding_resend(&f.out, FIRST + round * MAX + i);
+        assert_int_equal(f.out.resend.count, MAX);
+        for (uint32_t i = 0; i < MAX; i++) {
+            gw_outstanding_finish(&f.out, FIRST + round * MAX + i, 1);
+            assert_true(gw_outstanding_advance(&f.out));
+            gw_outstanding_take_next(&f.out, 1);
+        }
+    }
+    expect_resends(&f, NULL, 0);
+    fixture_close(&f);
+}
+
 static void detect_loss__spares_what_the_server_asks_for(void **state)
 {
     (void)state;
@@ -242,6 +304,9 @@ int main(void)
         cmocka_unit_test(detect_loss__takes_three_later_results),
         cmocka_unit_test(detect_loss__finds_a_lost_resend),
         cmocka_unit_test(detect_loss__sends_the_gap_again_if_wanted),
+        cmocka_unit_test(detect_loss__sends_a_gap_again_once),
+        cmocka_unit_test(resend_before__sends_what_lacks_its_result),
+        cmocka_unit_test(resend__has_room_for_all_that_is_out),
         cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),
         cmocka_unit_test(take_resend__skips_what_has_its_result),
         cmocka_unit_test(expire__doubles_while_nothing_comes),

@@ -11,6 +11,7 @@ enum {
 
 struct pair {
     struct gw_call of_one, of_others;
+    bool is_silent; /* nobody sends anything: they differ until they have stalled */
 };
 
 static void start_with(struct net *net, uint32_t rank, const struct gw_call *call, int32_t *memory)
@@ -29,16 +30,20 @@ static void expect_nothing(const struct pair *pair, uint32_t world, uint32_t one
 {
     struct net net;
     int32_t *memory[RANKS_MAX];
-    net_start(&net,
-              &(struct plan){.world = world, .servers = 1, .via = GW_VIA_RING, .whole = 4096});
+    net_start(
+        &net,
+        &(struct plan){
+            .world = world, .servers = 1, .via = GW_VIA_RING, .whole = 4096, .takes_parts = true});
     for (uint32_t rank = 0; rank < world; rank++) {
         memory[rank] = gw_test_take(2 * COUNT_MAX * sizeof(int32_t));
         memset(memory[rank], 0, 2 * COUNT_MAX * sizeof(int32_t));
         start_with(&net, rank, rank == one ? &pair->of_one : &pair->of_others, memory[rank]);
     }
-    run_for(&net, 4 * STALL);
+    run_for(&net, pair->is_silent ? 4 * STALL : STALL / 2);
     for (uint32_t rank = 0; rank < world; rank++) {
-        assert_int_equal(last_event(&net.ranks[rank])->kind, GW_COMMUNICATOR_FAILED);
+        const struct gw_communicator_event *last = last_event(&net.ranks[rank]);
+        assert_int_equal(last->kind, GW_COMMUNICATOR_FAILED);
+        assert_int_equal(last->reason, pair->is_silent ? GW_JOB_LOST : GW_JOB_MISMATCH);
         assert_int_equal(events_of(&net.ranks[rank], GW_COMMUNICATOR_DONE), 0);
         free(memory[rank]);
     }
@@ -63,8 +68,8 @@ static void communicator_mismatch__by_whole_segments(void **state)
         const struct gw_call less = {.kind = kinds[i], .type = GW_DTYPE_I32, .count = each};
         struct gw_call more = less;
         more.count = 2 * each;
-        expect_nothing_of_any(&(struct pair){less, more}, RANKS_MAX);
-        expect_nothing_of_any(&(struct pair){more, less}, RANKS_MAX);
+        expect_nothing_of_any(&(struct pair){.of_one = less, .of_others = more}, RANKS_MAX);
+        expect_nothing_of_any(&(struct pair){.of_one = more, .of_others = less}, RANKS_MAX);
     }
 }
 
@@ -75,10 +80,10 @@ static void communicator_mismatch__by_type_or_operation(void **state)
         .kind = GW_CALL_ALLREDUCE, .type = GW_DTYPE_I32, .count = 100};
     struct gw_call other = sum;
     other.type = GW_DTYPE_F32;
-    expect_nothing_of_any(&(struct pair){sum, other}, RANKS_MAX);
+    expect_nothing_of_any(&(struct pair){.of_one = sum, .of_others = other}, RANKS_MAX);
     other = sum;
     other.op = GW_OP_MAX;
-    expect_nothing_of_any(&(struct pair){sum, other}, RANKS_MAX);
+    expect_nothing_of_any(&(struct pair){.of_one = sum, .of_others = other}, RANKS_MAX);
 }
 
 static void communicator_mismatch__by_kind_or_root(void **state)
@@ -88,14 +93,75 @@ static void communicator_mismatch__by_kind_or_root(void **state)
         .kind = GW_CALL_ALLGATHER, .type = GW_DTYPE_I32, .count = 100};
     struct gw_call other = gather;
     other.kind = GW_CALL_REDUCE_SCATTER;
-    expect_nothing_of_any(&(struct pair){gather, other}, RANKS_MAX);
+    expect_nothing_of_any(&(struct pair){.of_one = gather, .of_others = other}, RANKS_MAX);
     /* Of a longer chain those before whoever differs have what they are to have. */
     struct gw_call first = {.kind = GW_CALL_BROADCAST, .type = GW_DTYPE_I32, .count = 5000};
     struct gw_call second = first;
     second.peer = 1;
-    expect_nothing_of_any(&(struct pair){first, second}, 2);
-    first.kind = second.kind = GW_CALL_REDUCE;
-    expect_nothing_of_any(&(struct pair){first, second}, 2);
+    struct pair pair = {.of_one = first, .of_others = second};
+    expect_nothing(&pair, 2, 0);
+    pair.is_silent = true; /* both wait for the other one */
+    expect_nothing(&pair, 2, 1);
+    pair.of_one.kind = pair.of_others.kind = GW_CALL_REDUCE;
+    expect_nothing(&pair, 2, 0);
+    pair.is_silent = false;
+    expect_nothing(&pair, 2, 1);
+}
+
+/* Some ranks agree on what is missing of results, and others want all of them. */
+static void communicator_mismatch__by_bound_pull(void **state)
+{
+    (void)state;
+    static const struct gw_parts exact = {.bound = GW_Q16_ONE / 10};
+    static const struct gw_parts loses = {.bound = GW_Q16_ONE / 10, .bound_pull = GW_Q16_ONE / 10};
+    struct gw_call first = {
+        .kind = GW_CALL_ALLREDUCE, .type = GW_DTYPE_I32, .count = 5000, .parts = &exact};
+    struct gw_call second = first;
+    second.parts = &loses;
+    expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
+    first.kind = second.kind = GW_CALL_ALLGATHER;
+    first.count = second.count = 500;
+    expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
+}
+
+/* A message that is longer than the room for it ends at once, for both. */
+static void communicator_mismatch__by_length_of_a_message(void **state)
+{
+    (void)state;
+    static const struct gw_parts tenth = {.bound = GW_Q16_ONE / 10};
+    static const uint32_t sizes[][2] = {{2, 1}, {10000, 9999}, {10000, 1}, {60000, 10000}};
+    static char sent[60000], got[10000];
+    for (uint32_t i = 0; i < 2 * GW_COUNT_OF(sizes); i++) {
+        const uint32_t *size = sizes[i / 2];
+        const struct gw_parts *parts = i % 2 ? &tenth : NULL;
+        struct net net;
+        net_start(
+            &net,
+            &(struct plan){
+                .world = 2, .servers = 1, .via = GW_VIA_RING, .whole = 4096, .takes_parts = true});
+        start(&net, 1,
+              &(struct gw_call){
+                  .kind = GW_CALL_RECEIVE, .out = got, .count = size[1], .tag = 7, .parts = parts});
+        start(&net, 0,
+              &(struct gw_call){.kind = GW_CALL_SEND,
+                                .in = sent,
+                                .count = size[0],
+                                .peer = 1,
+                                .tag = 7,
+                                .parts = parts});
+        run_for(&net, STALL / 4);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            const struct gw_communicator_event *last = last_event(&net.ranks[rank]);
+            assert_int_equal(last->kind, GW_COMMUNICATOR_FAILED);
+            assert_int_equal(last->reason, GW_JOB_MISMATCH);
+            assert_int_equal(last->about, 0);
+            if (rank == 1) {
+                assert_true(last->room == size[1] && last->tag == 7);
+                assert_true(last->bytes > size[1] && last->bytes <= size[0]);
+            }
+        }
+        net_close(&net);
+    }
 }
 
 /* Lengths tell at once. */
@@ -128,6 +194,8 @@ int main(void)
         cmocka_unit_test(communicator_mismatch__by_whole_segments),
         cmocka_unit_test(communicator_mismatch__by_type_or_operation),
         cmocka_unit_test(communicator_mismatch__by_kind_or_root),
+        cmocka_unit_test(communicator_mismatch__by_bound_pull),
+        cmocka_unit_test(communicator_mismatch__by_length_of_a_message),
         cmocka_unit_test(communicator_mismatch__by_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -328,6 +328,46 @@ static void coordinator__asks_unknown_workers_to_report(void **state)
     bench_close(&b);
 }
 
+/* The next epoch: worker 1 has left the last one, and worker 2, which is asked, comes with what it
+ * knows of epochs; 0: nothing. */
+static uint16_t form_again(struct bench *b, uint16_t known)
+{
+    struct gw_pkt join = join_of(1, 11, 0), other = join_of(2, 22, 1), found;
+    join.scale = GW_JOB_PATH_UNTOUCHED | 1; /* so that who knows nothing may come */
+    join.epoch = gw_coordinator_epoch(b->coordinator);
+    other.scale = known ? join.scale : other.scale;
+    other.epoch = known;
+    feed(b, &join, 0);
+    feed(b, &other, 0);
+    assert_int_equal(collect(b, 1, GW_JOB_INSTALL, &found, 0), 2);
+    confirm(b, &found, 2, GW_JOB_OK, 0);
+    assert_int_equal(gw_coordinator_phase(b->coordinator), GW_COORDINATOR_RUNNING);
+    assert_int_equal(found.epoch, gw_coordinator_epoch(b->coordinator));
+    assert_int_equal(collect(b, 2, GW_JOB_WELCOME, &found, 0), 1);
+    return found.epoch;
+}
+
+/* Epochs go on past the middle and around: one that comes after another is newer for the switches,
+ * whoever comes without any. */
+static void coordinator__epochs_go_around(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    form(&b, 0);
+    for (uint32_t quarter = 0; quarter < 12; quarter++) {
+        uint16_t epoch = (uint16_t)(0x4000 * (quarter + 1) - 1);
+        assert_int_equal(form_again(&b, epoch - 1), epoch); /* a jump stands for many epochs */
+        for (uint32_t i = 0; i < 3; i++) {
+            uint16_t next = form_again(&b, 0);
+            assert_true((int16_t)(next - epoch) > 0);
+            assert_int_equal(next, epoch == UINT16_MAX ? 1 : epoch + 1);
+            epoch = next;
+        }
+    }
+    bench_close(&b);
+}
+
 /* Who is known to live is not lost, however long its packets find no way; later it is. */
 static void coordinator_hear__keeps_a_seat(void **state)
 {
@@ -593,6 +633,7 @@ int main(void)
         cmocka_unit_test(coordinator__says_the_threshold_of_the_option),
         cmocka_unit_test(coordinator__refuses_whoever_announces_differently),
         cmocka_unit_test(coordinator__forgets_the_option_of_workers_that_are_gone),
+        cmocka_unit_test(coordinator__epochs_go_around),
         cmocka_unit_test(coordinator__keeps_the_threshold_of_the_first_epoch),
         cmocka_unit_test(coordinator__refuses_all_when_there_is_no_threshold),
         cmocka_unit_test(coordinator__a_restart_keeps_announced_jobs),

@@ -147,7 +147,7 @@ static void two_levels(struct gw_job_way *ways)
 static void tree__of_two_levels(void **state)
 {
     (void)state;
-    static const uint32_t of_root[] = {0, 1, 2}, of_first[] = {0, 3}, of_second[] = {2, 4};
+    static const uint32_t of_root[] = {0, 2, 1}, of_first[] = {0, 3}, of_second[] = {2, 4};
     struct gw_job_way ways[5];
     struct gw_job_tree tree;
     two_levels(ways);
@@ -178,7 +178,7 @@ static void tree__of_two_levels(void **state)
 static void tree__of_racks_that_add_up_for_themselves(void **state)
 {
     (void)state;
-    static const uint32_t of_root[] = {0, 1, 2};
+    static const uint32_t of_root[] = {1, 0, 2}; /* the one that has a position, then the others */
     struct gw_job_way ways[5];
     struct gw_job_tree tree;
     two_levels(ways);
@@ -220,7 +220,7 @@ static void three_levels(struct gw_job_way *ways)
 static void tree__of_three_levels_and_workers_at_each(void **state)
 {
     (void)state;
-    static const uint32_t of_root[] = {0, 3, 4, 5}, of_10[] = {0, 2, 6};
+    static const uint32_t of_root[] = {0, 3, 5, 4}, of_10[] = {0, 2, 6};
     struct gw_job_way ways[7];
     struct gw_job_tree tree;
     three_levels(ways);
@@ -252,7 +252,7 @@ static void tree__of_three_levels_and_workers_at_each(void **state)
 static void tree__of_two_levels_where_there_are_three(void **state)
 {
     (void)state;
-    static const uint32_t of_root[] = {0, 2, 3, 4, 5, 6};
+    static const uint32_t of_root[] = {0, 2, 3, 5, 4, 6};
     struct gw_job_way ways[7];
     struct gw_job_tree tree;
     three_levels(ways);
@@ -364,18 +364,20 @@ static void expect_as_simulated(const struct gw_job_tree *tree, const uint32_t *
                                 uint32_t world, bool is_rack_scale)
 {
     uint32_t racks[SWITCHES_MAX], sizes[SWITCHES_MAX] = {0}, rack_count = 0, own = 0;
-    uint32_t members[32], member_count = 0;
+    uint32_t firsts[32], owns[32], own_count = 0;
     struct gw_place places[32] = {0};
     for (uint32_t rank = 0; rank < world; rank++) {
         uint32_t rack = 0;
         while (rack < rack_count && racks[rack] != homes[rank])
             rack++;
-        if (homes[rank] == ROOT || rack == rack_count)
-            members[member_count++] = rank;
-        if (homes[rank] == ROOT)
+        if (homes[rank] == ROOT) {
+            owns[own_count++] = rank;
             continue;
-        if (rack == rack_count)
+        }
+        if (rack == rack_count) {
+            firsts[rack_count] = rank;
             racks[rack_count++] = homes[rank];
+        }
         places[rank] = (struct gw_place){.bitmap = 1u << sizes[rack]++, .above = {(uint8_t)rack}};
     }
     bool is_rack = rack_count == 0 || is_rack_scale;
@@ -392,13 +394,17 @@ static void expect_as_simulated(const struct gw_job_tree *tree, const uint32_t *
     for (uint32_t rack = 0; rack < rack_count; rack++)
         expect_spot(tree, racks[rack],
                     (struct gw_job_spot){.fan_in = (uint8_t)sizes[rack], .above = {(uint8_t)rack}});
-    struct gw_job_spot root = {.level = 1, .fan_in = (uint8_t)member_count};
+    struct gw_job_spot root = {.level = 1, .fan_in = (uint8_t)(rack_count + own_count)};
     if (is_rack && own)
         root = (struct gw_job_spot){.fan_in = (uint8_t)own, .above = {(uint8_t)rack_count}};
     else if (is_rack)
         root = (struct gw_job_spot){.level = LEVEL_NONE, .fan_in = 1};
     expect_spot(tree, ROOT, root);
-    expect_members(tree, ROOT, member_count, members);
+    /* Whoever has a position comes first. */
+    uint32_t members[64];
+    memcpy(members + (is_rack ? own_count : 0), firsts, rack_count * sizeof(*firsts));
+    memcpy(members + (is_rack ? 0 : rack_count), owns, own_count * sizeof(*owns));
+    expect_members(tree, ROOT, rack_count + own_count, members);
 }
 
 static void tree__is_the_simulators(void **state)

@@ -17,13 +17,19 @@ enum {
 
 #define REPORT_EVERY (100 * GW_US)
 
-static inline void blast_open_stalling(struct endpoint_fixture *f, gw_time stall)
+static inline struct gw_endpoint_cfg blast_cfg(void)
 {
     struct gw_endpoint_cfg cfg = fixture_cfg();
     cfg.tx_flows_max = TX_FLOWS;
     cfg.blasts_max = BLASTS;
     cfg.blast_packets_max = BLAST_PACKETS;
     cfg.report_every = REPORT_EVERY;
+    return cfg;
+}
+
+static inline void blast_open_stalling(struct endpoint_fixture *f, gw_time stall)
+{
+    struct gw_endpoint_cfg cfg = blast_cfg();
     cfg.stall = stall;
     fixture_open(f, &cfg, "4000");
     f->transport = gw_test_transport("dlcp", "spray", "trim");

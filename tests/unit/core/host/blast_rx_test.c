@@ -61,6 +61,60 @@ static void blast_rx__finishes_with_enough_and_takes_the_rest(void **state)
     fixture_close(&f);
 }
 
+/* The application waits for a round trip, whatever becomes of the hails; the sender is told
+ * again all the same. */
+static void blast_rx__lingers_for_a_round_trip(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_flow(&f, 101, GW_Q16_ONE / 10);
+    for (uint32_t i = 0; i < 92; i++)
+        feed(&f, i, 101);
+    blast_hears(&f, GW_HAIL_FINISH);
+    blast_wait(&f, RTT_US * GW_US / 2);
+    feed(&f, 92, 101);
+    fixture_no_event(&f);
+    blast_wait(&f, RTT_US * GW_US / 2);
+    struct gw_event event = fixture_event(&f);
+    assert_int_equal(event.kind, GW_EVENT_RECEIVED);
+    assert_int_equal(event.missing, 8);
+    feed(&f, 93, 101);
+    assert_true(fixture_stats(&f)->duplicates == 1);
+    blast_hears_nothing(&f);
+    fixture_expire(&f);
+    assert_int_equal(blast_hears(&f, GW_HAIL_FINISH).seq, 93);
+    feed_hail(&f, GW_HAIL_CONFIRM, 0);
+    feed_hail(&f, GW_HAIL_CONFIRM, 0);
+    assert_true(gw_node_deadline(f.node) == GW_TIME_NEVER);
+    fixture_no_event(&f);
+    fixture_close(&f);
+}
+
+/* What begins and ends a blast leaves in copies, each of them answered; there is one message. */
+static void blast_rx__says_finish_in_copies(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[3];
+    struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.hail_copies = 2;
+    fixture_open(&f, &cfg, "4000");
+    struct gw_pkt rendezvous = blast_rendezvous(FLOW, 1, 0, f.now);
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        fixture_input(&f, &rendezvous);
+        assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, 0);
+    }
+    feed(&f, 0, 1);
+    assert_int_equal(fixture_pull(&f, pkts, 3), 2);
+    for (uint32_t copy = 0; copy < 2; copy++)
+        assert_int_equal(pkts[copy].hail.op, GW_HAIL_FINISH);
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_RECEIVED);
+    fixture_expire(&f);
+    blast_hears(&f, GW_HAIL_FINISH);
+    fixture_no_event(&f);
+    fixture_close(&f);
+}
+
 static void blast_rx__repeats_finish_and_gives_up(void **state)
 {
     (void)state;
@@ -326,7 +380,8 @@ static void blast_rx__refuses_rendezvous_beyond_its_memory(void **state)
         assert_true(fixture_stats(&f)->rendezvous_refused == refused + !cases[i].is_malformed);
         assert_true(fixture_stats(&f)->malformed == malformed + cases[i].is_malformed);
     }
-    /* As many as there is room for; then nobody is ready, until one has ended and its sender knows. */
+    /* As many as there is room for; then nobody is ready, until one has ended and its sender knows.
+     */
     for (uint32_t i = 0; i <= BLASTS; i++) {
         struct gw_pkt pkt = blast_rendezvous(100 + i, 1, 0, f.now);
         fixture_input(&f, &pkt);
@@ -500,7 +555,11 @@ static void blast_rx__takes_no_memory_for_what_has_ended(void **state)
         pkt = blast_data(FLOW + i, 0, 1, f.now);
         fixture_input(&f, &pkt);
         blast_hears(&f, GW_HAIL_FINISH);
+        pkt = blast_hail(GW_HAIL_CONFIRM, FLOW + i, f.now); /* its place is free for others */
+        fixture_input(&f, &pkt);
         assert_int_equal(fixture_event(&f).flow, FLOW + i);
+        pkt = blast_hail(GW_HAIL_CONFIRM, FLOW + i, f.now); /* its place may be another's */
+        fixture_input(&f, &pkt);
     }
     assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, TAG, next, MTU), GW_OK);
     struct gw_pkt late = blast_rendezvous(FLOW, 1, 0, f.now - GW_MS);
@@ -518,6 +577,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blast_rx__finishes_with_enough_and_takes_the_rest),
+        cmocka_unit_test(blast_rx__lingers_for_a_round_trip),
+        cmocka_unit_test(blast_rx__says_finish_in_copies),
         cmocka_unit_test(blast_rx__repeats_finish_and_gives_up),
         cmocka_unit_test(blast_rx__reports_each_period_once),
         cmocka_unit_test(blast_rx__reports_of_the_periods_of_its_sender),

@@ -352,6 +352,29 @@ enum event_while_waiting {
     WAITS,
 };
 
+/* Of two that say the same one opens the flow, and the other finds it open. */
+static void blast_tx__says_rendezvous_in_copies(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.hail_copies = 2;
+    fixture_open(&f, &cfg, "4000");
+    f.transport = gw_test_transport("dlcp", "spray", "trim");
+    uint32_t flow = fixture_send(&f, PACKETS * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 2), 2);
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        assert_int_equal(pkts[copy].hail.op, GW_HAIL_RENDEZVOUS);
+        assert_true(pkts[copy].sent_at == f.now);
+    }
+    answer(&f, flow, GW_HAIL_ACCEPT, 0);
+    answer(&f, flow, GW_HAIL_ACCEPT, 0);
+    assert_int_equal(pull_all(&f, PACKETS + 1), PACKETS + 1); /* all places, once, and a STOP */
+    assert_int_equal(pkts[PACKETS].hail.op, GW_HAIL_STOP);
+    assert_true(fixture_stats(&f)->data_sent == PACKETS);
+    fixture_close(&f);
+}
+
 /* Switches learn of the burst before its data leaves, and the rendezvous leaves at once. */
 static void blast_tx__announces_its_burst(void **state)
 {
@@ -427,6 +450,7 @@ int main(void)
         cmocka_unit_test(blast_tx__slows_down),
         cmocka_unit_test(blast_tx__says_what_it_is_doing),
         cmocka_unit_test(blast_tx__has_limits),
+        cmocka_unit_test(blast_tx__says_rendezvous_in_copies),
         cmocka_unit_test(blast_tx__announces_its_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -460,8 +460,10 @@ static void flow_rx_payload__stays_within_its_memory(void **state)
     pkt->buf = gw_buf_claim(&f.host.bufs);
     memset(gw_buf_bytes(&f.host.bufs, pkt->buf), 0xaa, MTU);
     gw_node_input(f.node, 0, &pkt, 1, f.now);
-    no_answer(&f);
+    fixture_take_ready(&f);
+    assert_int_equal(answer(&f).q.flags, GW_PKT_NOT_READY);
     assert_true(fixture_stats(&f)->refused == 1);
+    assert_true(gw_endpoint_expects(f.endpoint, THEIRS, FLOW));
     for (uint32_t i = 0; i < sizeof(other); i++)
         assert_int_equal(other[i], 0x55);
     fixture_close(&f);

@@ -287,10 +287,20 @@ static void expect_dropped(struct chain *c, const struct gw_pkt *pkt, uint32_t k
     assert_true(gw_switch_stats(c->sw[k])->malformed == before + 1);
 }
 
+/* A worker says whom it asks, on a way by all switches. */
+static void ask(struct chain *c, uint32_t job, uint32_t server)
+{
+    struct gw_pkt pkt = job_pkt(GW_JOB_READY, 0, server), arrived;
+    pkt.flow = job;
+    assert_int_equal(travel(c, &pkt, home_of(0), &arrived), server);
+    assert_memory_equal(&arrived.job, &pkt.job, sizeof(pkt.job));
+}
+
 static void install(struct chain *c, const struct wanted *w, uint32_t index,
                     enum gw_job_reason reason, uint32_t known)
 {
     struct gw_pkt pkt = install_pkt(w, index);
+    ask(c, w->job, w->server);
     expect_answer(c, &pkt, reason, known);
 }
 
@@ -386,6 +396,27 @@ static void install__of_another_server_finds_it_taken(void **state)
     assert_null(active(&c, &w));
     install_all(&c, &other);
     expect_active(&c, &other);
+    chain_close(&c);
+}
+
+static void install__counts_from_whom_workers_ask_alone(void **state)
+{
+    (void)state;
+    struct chain c;
+    struct wanted w = wanted_at(1), other = w;
+    chain_open(&c, &(struct shape){.idle = IDLE});
+    other.server = OTHER_SERVER;
+    struct gw_pkt early = install_pkt(&other, 0);
+    expect_dropped(&c, &early, 1);
+    ask(&c, JOB, SERVER);
+    ask(&c, JOB, OTHER_SERVER); /* too late: the other one is asked already */
+    expect_dropped(&c, &early, 1);
+    install_all(&c, &w);
+    expect_active(&c, &w);
+    c.now += IDLE;
+    ask(&c, JOB, OTHER_SERVER);
+    expect_answer(&c, &early, GW_JOB_TAKEN,
+                  0); /* until what is installed has been silent as well */
     chain_close(&c);
 }
 
@@ -688,6 +719,7 @@ int main(void)
         cmocka_unit_test(install__collects_members_in_any_order),
         cmocka_unit_test(install__for_others_goes_on),
         cmocka_unit_test(install__of_another_server_finds_it_taken),
+        cmocka_unit_test(install__counts_from_whom_workers_ask_alone),
         cmocka_unit_test(install__leaves_alone_what_it_did_not_install),
         cmocka_unit_test(install__has_room_for_so_many),
         cmocka_unit_test(install__of_a_new_epoch_replaces_the_old_one),

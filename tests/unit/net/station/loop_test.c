@@ -366,6 +366,34 @@ static void loop_direct_job__is_of_that_job_alone(void **state)
     assert_int_equal(f->nodes[1].arrived_count, 4);
 }
 
+static void loop_permit__drops_what_a_host_may_not_say(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_permit permit = {.address = TOLD, .job = JOB};
+    gw_loop_link(f->loop, (struct gw_loop_port){1, 0}, 2, true);
+    gw_loop_permit(f->loop, 2, &permit);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
+        *pkt = (struct gw_pkt){
+            .q = {.kind = GW_PKT_GRAD},
+            .src = i & 1 ? TOLD : TOLD + 1,
+            .flow = i & 2 ? JOB : JOB + 1,
+            .buf = GW_BUF_NONE,
+        };
+        f->datapath.arrives = pkt;
+        f->datapath.arrives_from = 2;
+        turn(f);
+        assert_int_equal(f->nodes[1].arrived_count, i == 3);
+    }
+    assert_int_equal(gw_loop_stats(f->loop)->forbidden, 3);
+    gw_loop_unlink(f->loop, 2); /* whoever gets the number next is somebody else */
+    gw_loop_link(f->loop, (struct gw_loop_port){1, 0}, 2, true);
+    f->datapath.arrives = f->nodes[1].arrived[0];
+    f->datapath.arrives->src = TOLD + 1;
+    turn(f);
+    assert_int_equal(f->nodes[1].arrived_count, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +409,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_direct__has_a_limit, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(loop_receive_at__goes_past_the_neighbours_port,
                                         open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_permit__drops_what_a_host_may_not_say, open_fixture,
+                                        close_fixture),
         cmocka_unit_test_setup_teardown(loop_direct_job__is_of_that_job_alone, open_fixture,
                                         close_fixture),
     };
