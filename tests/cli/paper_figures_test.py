@@ -29,7 +29,8 @@ FULL_SIZE_ONLY = {
         "fig20.mixed", "fig20.workers",
     },
     "dlcp": {
-        "fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail",
+        "fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail", "fig14a.follow-dctcp",
+        "fig14b.follow", "parts.bound", "parts.follow", "parts.follow-bound", "parts.follow-classes",
     },
     "pcn": {
         "fig03.fused", "fig04.faster", "fig09.drops-off", "fig09.kept-completion",
