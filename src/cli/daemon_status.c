@@ -82,18 +82,19 @@ static json_t *status_of(struct gw_daemon *daemon)
     const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(daemon->station));
     const struct gw_neighbours_stats *attach =
         gw_neighbours_stats(gw_station_neighbours(daemon->station));
+    const struct gw_loop_stats *loop = gw_loop_stats(gw_station_loop(daemon->station));
     json_t *status = json_pack(
-        "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
-        "s:I}}",
+        "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, "
+        "s:I, s:I}}",
         "daemon", daemon->kind->name, "listen", gw_daemon_common(daemon)->listen, "draining",
         daemon->is_draining, "neighbours", (int)gw_daemon_neighbour_count(daemon), "datagrams",
         "sent", (json_int_t)udp->sent, "not_sent", (json_int_t)udp->send_errors, "too_long",
         (json_int_t)udp->too_long, "received", (json_int_t)udp->received, "kernel_drops",
         (json_int_t)udp->kernel_drops, "wrong_cookie", (json_int_t)udp->wrong_cookie, "malformed",
         (json_int_t)(udp->malformed + udp->runts), "wrong_version", (json_int_t)udp->wrong_version,
-        "no_room", (json_int_t)udp->no_room, "attach", "forged", (json_int_t)attach->forged,
-        "stale", (json_int_t)attach->stale, "malformed", (json_int_t)attach->malformed, "refused",
-        (json_int_t)attach->refused);
+        "no_room", (json_int_t)udp->no_room, "forbidden", (json_int_t)loop->forbidden, "attach",
+        "forged", (json_int_t)attach->forged, "stale", (json_int_t)attach->stale, "malformed",
+        (json_int_t)attach->malformed, "refused", (json_int_t)attach->refused);
     daemon->kind->status(daemon->own, status);
     return status;
 }
