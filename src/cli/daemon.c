@@ -165,14 +165,40 @@ static int open_station(struct gw_daemon *daemon, char *error)
     return gw_station_open(&cfg, &daemon->station, error);
 }
 
+/* Whether who has dialled us says that it is a switch, and has no key of one: all that is said of
+ * host ports would not hold for it. */
+static bool poses_as_switch(const struct gw_daemon *daemon, const struct gw_neighbour_event *event)
+{
+    uint64_t id = gw_neighbours_key(gw_station_neighbours(daemon->station), event->peer)->id;
+    for (uint32_t i = 0; i < daemon->switch_key_count; i++)
+        if (daemon->keys[i].id == id)
+            return false;
+    return event->said.role == GW_ATTACH_SWITCH;
+}
+
+/* Turns away who has dialled us and may not be here. */
+static bool turns_away(struct gw_daemon *daemon, const struct gw_neighbour_event *event)
+{
+    char name[GW_SOCK_ADDR_NAME_MAX];
+    if (event->dial >= 0 || event->kind != GW_NEIGHBOUR_UP)
+        return false;
+    bool poses = poses_as_switch(daemon, event);
+    if (!poses && !daemon->is_draining)
+        return false;
+    gw_station_refuse(daemon->station, event->peer, poses ? GW_ATTACH_ROLE : GW_ATTACH_CLOSING);
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
+    if (poses)
+        gw_daemon_log(daemon, "refused %s: it says that it is a switch, without one of switch_keys",
+                      name);
+    return true;
+}
+
 static void take_neighbours(struct gw_daemon *daemon)
 {
     struct gw_neighbour_event event;
     bool is_any = false;
     while (gw_station_poll(daemon->station, &event)) {
-        if (daemon->is_draining && event.dial < 0 && event.kind == GW_NEIGHBOUR_UP)
-            gw_station_refuse(daemon->station, event.peer, GW_ATTACH_CLOSING);
-        else
+        if (!turns_away(daemon, &event))
             daemon->kind->neighbour(daemon, daemon->own, &event);
         is_any = true;
     }
@@ -261,7 +287,9 @@ static int serve(struct gw_daemon *daemon)
             gw_daemon_log(daemon, "metrics are at http://%s/metrics",
                           gw_daemon_common(daemon)->metrics);
         if (daemon->is_open)
-            gw_daemon_log(daemon, "no keys are given: anybody may attach");
+            gw_daemon_log(daemon, "no key_files are given: anybody may attach, %s",
+                          daemon->switch_key_count == daemon->key_count ? "also as a switch"
+                                                                        : "but not as a switch");
         status = run(daemon, error);
     }
     if (status != GW_EXIT_OK)

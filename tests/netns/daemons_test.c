@@ -402,6 +402,50 @@ static void daemons_attach__needs_the_key(void **state)
     unlink(theirs);
 }
 
+/* A tenant's key lets hosts in, and no switch: that one could say what it likes of all jobs. Where
+ * no key is named for switches, nobody is one. */
+static void daemons_attach__as_a_switch_needs_its_key(void **state)
+{
+    (void)state;
+    static const char named[] = "switch_keys: [%.128s]\nkey_files: [%.128s]\n";
+    char fabric[GW_TEST_PATH_MAX], tenant[GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX];
+    gw_test_write_file(fabric, "open sesame\n");
+    gw_test_write_file(tenant, "open barley\n");
+    snprintf(text, sizeof(text), named, fabric, tenant);
+    start_fabric(text); /* the server is let in with the first key of switches */
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nkey_files: [%.128s]\n", ports[0], tenant);
+    gw_test_daemon_start(&leaves[0], "switch", ports[2], text);
+    gw_test_daemon_await(&leaves[0], "refuses us: our key is not one of its switch_keys");
+    gw_test_daemon_await(&top, "it says that it is a switch, without one of switch_keys");
+    assert_int_equal(gw_test_daemon_stop(&leaves[0]), 0);
+    for (int i = 0; i < 2; i++) {
+        size_t used = (size_t)snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
+        snprintf(text + used, sizeof(text) - used, named, fabric, tenant);
+        gw_test_daemon_start(&leaves[i], "switch", ports[2 + i], text);
+        gw_test_daemon_await(&leaves[i], ": up");
+    }
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg("tenant", rank);
+        cfg.switch_ = ports[2 + 2 * rank / WORKERS];
+        cfg.key_file = tenant;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    assert_true(added_up(&top) > 0);
+    assert_int_equal(gw_test_daemon_stop(&leaves[0]), 0);
+    /* A leaf without switch_keys takes no switch at all, not even with the key that it has. */
+    snprintf(text, sizeof(text), "key_files: [%.128s]\n", fabric);
+    gw_test_daemon_start(&leaves[0], "switch", ports[2], text);
+    assert_int_equal(gw_test_daemon_stop(&leaves[1]), 0);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nkey_files: [%.128s]\n", ports[2], fabric);
+    gw_test_daemon_start(&leaves[1], "switch", ports[3], text);
+    gw_test_daemon_await(&leaves[1], "refuses us: our key is not one of its switch_keys");
+    stop_all();
+    unlink(fabric);
+    unlink(tenant);
+}
+
 static void daemons_status__nobody_answers(void **state)
 {
     (void)state;
@@ -610,6 +654,8 @@ static void daemons_config__names_what_is_wrong(void **state)
         {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
         {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
         {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
+        {"server", "switch_keys: [/nonexistent/key]\n", ":1: switch_keys"},
+        {"switch", "switch_keys: []\n", ":1: switch_keys: expected a list of 1 to 16 key files"},
         {"switch", "window: 64\n", ":1: window"},
         {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
         {"server", "switch: nowhere\n", ":1: switch"},
@@ -665,6 +711,7 @@ int main(int argc, char **argv)
         CASE(daemons_crash__all_of_them_at_once),
         CASE(daemons_crash__worker_ends_the_calls_of_all),
         CASE(daemons_attach__needs_the_key),
+        CASE(daemons_attach__as_a_switch_needs_its_key),
         CASE(daemons_status__nobody_answers),
         CASE(daemons_metrics__follow_the_status),
         CASE(daemons_metrics__tell_strangers_of_no_job),
