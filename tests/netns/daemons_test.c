@@ -619,67 +619,67 @@ static void daemons_stop__waits_for_neighbours(void **state)
 }
 
 /* Bad input: exit status 2, and one line that names what is wrong. */
+static const struct {
+    const char *kind, *text, *says;
+} bad_configs[] = {
+    {"switch", "lisent: 127.0.0.1:1\n", ":1: lisent"},
+    {"switch", "listen: 127.0.0.1:1\nports: many\n", ":2: ports"},
+    {"switch", "ports: 0\n", ":1: ports"},
+    {"switch", "queue: 64MiB\n", ":1: queue: unknown"},
+    {"switch", "listen: 127.0.0.1:1\nqueue: trim\n", ":2: queue: without a rate nothing waits"},
+    {"switch", "rate: 1Gbps\nqueue: {capacity: 1KiB}\n", ":2: queue.capacity: capacity is"},
+    {"switch", "rate: 1Gbps\nqueue: {capacity: 1bdp}\n", ":2: queue.capacity"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: red, kmax: much}\n", ":2: queue.kmax"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: red, lossless: yes}\n", ":2: queue.lossless"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, limits: [1KB, 1us]}\n", ":2: queue.limits"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, thresholds: [1, 1, 1, 1, 1, 1, 1, 1]}\n",
+     ":2: queue.thresholds: value out of range"},
+    {"switch", "values: 7\n", ":1: values"},
+    {"switch", "jobs: 65\n", ":1: jobs"},
+    {"switch", "aggregators: 0\n", ":1: aggregators"},
+    {"switch", "listen: nowhere\n", ":1: listen"},
+    {"switch", "switch: nowhere\n", ":1: switch"},
+    {"switch", "rate: fast\n", ":1: rate"},
+    {"switch", "metrics: here\n", ":1: metrics"},
+    {"switch", "metrics: 9\nmetrics_token_file: /nonexistent/token\n", ":2: metrics_token_file"},
+    {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
+    {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
+    {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
+    {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
+    {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
+    {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
+    {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
+    {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
+    {"server", "switch_keys: [/nonexistent/key]\n", ":1: switch_keys"},
+    {"switch", "switch_keys: []\n", ":1: switch_keys: expected a list of 1 to 16 key files"},
+    {"switch", "window: 64\n", ":1: window"},
+    {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
+    {"server", "switch: nowhere\n", ":1: switch"},
+    {"server", "queue: red\n", ":1: queue"},
+    {"server", "- a\n- b\n", ":1: expected a map of keys and values"},
+    {"switch", "", ":1: expected a map of keys and values"},
+    /* Names that keys had once. */
+    {"server", "keys: [a]\n", ":1: keys: is called key_files now"},
+    {"switch", "uplink: 127.0.0.1:1\n", ":1: uplink: is called switch now"},
+    {"switch", "queue_bytes: 1MiB\n", ":1: queue_bytes: is called queue.capacity now"},
+    {"switch", "pcn_floor: 5\n", ":1: pcn_floor: is called pcn.floor now"},
+    {"switch", "pcn_hold: 5ms\n", ":1: pcn_hold: is called pcn.hold now"},
+    {"switch", "pcn_share: 5%\n", ":1: pcn_share: is called pcn.share now"},
+};
+
 static void daemons_config__names_what_is_wrong(void **state)
 {
     (void)state;
-    static const struct {
-        const char *kind, *text, *says;
-    } cases[] = {
-        {"switch", "lisent: 127.0.0.1:1\n", ":1: lisent"},
-        {"switch", "listen: 127.0.0.1:1\nports: many\n", ":2: ports"},
-        {"switch", "ports: 0\n", ":1: ports"},
-        {"switch", "queue: 64MiB\n", ":1: queue: unknown"},
-        {"switch", "listen: 127.0.0.1:1\nqueue: trim\n", ":2: queue: without a rate nothing waits"},
-        {"switch", "rate: 1Gbps\nqueue: {capacity: 1KiB}\n", ":2: queue.capacity: capacity is"},
-        {"switch", "rate: 1Gbps\nqueue: {capacity: 1bdp}\n", ":2: queue.capacity"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: red, kmax: much}\n", ":2: queue.kmax"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: red, lossless: yes}\n", ":2: queue.lossless"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, limits: [1KB, 1us]}\n", ":2: queue.limits"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, thresholds: [1, 1, 1, 1, 1, 1, 1, 1]}\n",
-         ":2: queue.thresholds: value out of range"},
-        {"switch", "values: 7\n", ":1: values"},
-        {"switch", "jobs: 65\n", ":1: jobs"},
-        {"switch", "aggregators: 0\n", ":1: aggregators"},
-        {"switch", "listen: nowhere\n", ":1: listen"},
-        {"switch", "switch: nowhere\n", ":1: switch"},
-        {"switch", "rate: fast\n", ":1: rate"},
-        {"switch", "metrics: here\n", ":1: metrics"},
-        {"switch", "metrics: 9\nmetrics_token_file: /nonexistent/token\n",
-         ":2: metrics_token_file"},
-        {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
-        {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
-        {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
-        {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
-        {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
-        {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
-        {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
-        {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
-        {"server", "switch_keys: [/nonexistent/key]\n", ":1: switch_keys"},
-        {"switch", "switch_keys: []\n", ":1: switch_keys: expected a list of 1 to 16 key files"},
-        {"switch", "window: 64\n", ":1: window"},
-        {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
-        {"server", "switch: nowhere\n", ":1: switch"},
-        {"server", "queue: red\n", ":1: queue"},
-        {"server", "- a\n- b\n", ":1: expected a map of keys and values"},
-        {"switch", "", ":1: expected a map of keys and values"},
-        /* Names that keys had once. */
-        {"server", "keys: [a]\n", ":1: keys: is called key_files now"},
-        {"switch", "uplink: 127.0.0.1:1\n", ":1: uplink: is called switch now"},
-        {"switch", "queue_bytes: 1MiB\n", ":1: queue_bytes: is called queue.capacity now"},
-        {"switch", "pcn_floor: 5\n", ":1: pcn_floor: is called pcn.floor now"},
-        {"switch", "pcn_hold: 5ms\n", ":1: pcn_hold: is called pcn.hold now"},
-        {"switch", "pcn_share: 5%\n", ":1: pcn_share: is called pcn.share now"},
-    };
     static struct gw_test_run run;
     char path[GW_TEST_PATH_MAX], says[2 * GW_TEST_PATH_MAX];
-    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
-        const char *const arguments[] = {cases[i].kind, "--config", path, NULL};
-        gw_test_write_file(path, cases[i].text);
-        snprintf(says, sizeof(says), "%s%s", path, cases[i].says);
+    for (size_t i = 0; i < GW_COUNT_OF(bad_configs); i++) {
+        const char *const arguments[] = {bad_configs[i].kind, "--config", path, NULL};
+        gw_test_write_file(path, bad_configs[i].text);
+        snprintf(says, sizeof(says), "%s%s", path, bad_configs[i].says);
         gw_test_run(&run, arguments);
         if (run.status != 2 || !strstr(run.err, says))
-            fail_msg("%s with '%s': status %d: %s", cases[i].kind, cases[i].text, run.status,
-                     run.err);
+            fail_msg("%s with '%s': status %d: %s", bad_configs[i].kind, bad_configs[i].text,
+                     run.status, run.err);
         assert_ptr_equal(strchr(run.err, '\n'), run.err + strlen(run.err) - 1);
         unlink(path);
     }
