@@ -14,6 +14,7 @@
 
 #include "gradwire.h"
 #include "net/key.h"
+#include "net/station/station.h"
 
 enum {
     WORKERS = 4,
@@ -446,6 +447,53 @@ static void daemons_attach__as_a_switch_needs_its_key(void **state)
     unlink(tenant);
 }
 
+/* The server's address can be computed. With the key of a tenant nobody attaches with it, not even
+ * where the server has never been seen, and is not there. */
+static void daemons_attach__nobody_takes_a_servers_address(void **state)
+{
+    (void)state;
+    char fabric[GW_TEST_PATH_MAX], tenant[GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX];
+    char error[GW_NET_ERROR_MAX], name[32];
+    struct gw_station *hostile;
+    struct gw_neighbour_event event = {.kind = GW_NEIGHBOUR_UP};
+    struct gw_key key;
+    gw_test_write_file(fabric, "open sesame\n");
+    gw_test_write_file(tenant, "open barley\n");
+    snprintf(text, sizeof(text), "switch_keys: [%.128s]\nkey_files: [%.128s]\n", fabric, tenant);
+    start_fabric(text);
+    const char *said = strstr(server.log, "address ");
+    assert_non_null(said);
+    assert_int_equal(gw_test_daemon_stop(&server), 0);
+    assert_int_equal(gw_key_from_file(tenant, false, &key, error), 0);
+    struct gw_station_cfg cfg = {
+        .address = "127.0.0.1",
+        .entropies = 1,
+        .packets = 1024,
+        .mtu = 1024,
+        .peers_max = 4,
+        .role = GW_ATTACH_HOST,
+        .node_address = (uint32_t)strtoul(said + strlen("address "), NULL, 16),
+        .keys = &key,
+        .key_count = 1,
+    };
+    assert_int_equal(gw_station_open(&cfg, &hostile, error), 0);
+    snprintf(name, sizeof(name), "127.0.0.1:%u", ports[0]);
+    assert_true(gw_station_dial(hostile, name, &(struct gw_greeting){.job = 0}, error) >= 0);
+    for (uint32_t i = 0; i < 1000 && event.kind != GW_NEIGHBOUR_REFUSED; i++) {
+        gw_time now = gw_loop_now(gw_station_loop(hostile));
+        assert_int_equal(gw_station_turn(hostile, now + 20 * GW_MS, error), 0);
+        gw_station_poll(hostile, &event);
+    }
+    assert_int_equal(event.kind, GW_NEIGHBOUR_REFUSED);
+    assert_int_equal(event.said.reason, GW_ATTACH_ROLE);
+    gw_test_daemon_await(&top, "it says that it is of the fabric, without one of switch_keys");
+    gw_station_close(hostile);
+    gw_station_free(hostile);
+    stop_all();
+    unlink(fabric);
+    unlink(tenant);
+}
+
 static void daemons_status__nobody_answers(void **state)
 {
     (void)state;
@@ -712,6 +760,7 @@ int main(int argc, char **argv)
         CASE(daemons_crash__worker_ends_the_calls_of_all),
         CASE(daemons_attach__needs_the_key),
         CASE(daemons_attach__as_a_switch_needs_its_key),
+        CASE(daemons_attach__nobody_takes_a_servers_address),
         CASE(daemons_status__nobody_answers),
         CASE(daemons_metrics__follow_the_status),
         CASE(daemons_metrics__tell_strangers_of_no_job),
