@@ -78,7 +78,7 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
     struct gw_overlay_home_cfg home = {
         .station = station,
         .server_address = gw_daemon_address(daemon),
-        .switch_address = gw_key_address(own_switch),
+        .switch_address = gw_key_address(own_switch, true),
         .adds_up = !*cfg->switch_name,
         .ports = PORTS,
         .aggregators = cfg->common.aggregators,

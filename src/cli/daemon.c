@@ -54,14 +54,15 @@ const void *gw_daemon_cfg(const struct gw_daemon *daemon)
     return daemon->cfg;
 }
 
-/* Many machines have daemons of the same config: their names tell them apart. */
+/* Many machines have daemons of the same config: their names tell them apart. A daemon without a
+ * key of switches could not attach with an address of the fabric. */
 uint32_t gw_daemon_address(const struct gw_daemon *daemon)
 {
     char text[2 * GW_PARAM_TEXT_MAX], host[HOST_NAME_MAX + 1] = "";
     gethostname(host, sizeof(host) - 1);
     snprintf(text, sizeof(text), "%s %.*s of %s", daemon->kind->name, GW_PARAM_TEXT_MAX,
              gw_daemon_common(daemon)->listen, host);
-    return gw_key_address(text);
+    return gw_key_address(text, daemon->switch_key_count > 0);
 }
 
 void gw_daemon_log(const struct gw_daemon *daemon, const char *format, ...)
@@ -165,14 +166,40 @@ static int open_station(struct gw_daemon *daemon, char *error)
     return gw_station_open(&cfg, &daemon->station, error);
 }
 
+/* Whether who has dialled us says that it is a switch, or has an address of the fabric, and has no
+ * key of switches: all that is said of host ports would not hold for it. */
+static bool poses_as_fabric(const struct gw_daemon *daemon, const struct gw_neighbour_event *event)
+{
+    uint64_t id = gw_neighbours_key(gw_station_neighbours(daemon->station), event->peer)->id;
+    for (uint32_t i = 0; i < daemon->switch_key_count; i++)
+        if (daemon->keys[i].id == id)
+            return false;
+    return event->said.role == GW_ATTACH_SWITCH || event->said.address & GW_KEY_FABRIC;
+}
+
+/* Turns away who has dialled us and may not be here. */
+static bool turns_away(struct gw_daemon *daemon, const struct gw_neighbour_event *event)
+{
+    char name[GW_SOCK_ADDR_NAME_MAX];
+    if (event->dial >= 0 || event->kind != GW_NEIGHBOUR_UP)
+        return false;
+    bool poses = poses_as_fabric(daemon, event);
+    if (!poses && !daemon->is_draining)
+        return false;
+    gw_station_refuse(daemon->station, event->peer, poses ? GW_ATTACH_ROLE : GW_ATTACH_CLOSING);
+    gw_sock_addr_format(&event->addr, name, sizeof(name));
+    if (poses)
+        gw_daemon_log(daemon, "refused %s: it says that it is %s, without one of switch_keys", name,
+                      event->said.role == GW_ATTACH_SWITCH ? "a switch" : "of the fabric");
+    return true;
+}
+
 static void take_neighbours(struct gw_daemon *daemon)
 {
     struct gw_neighbour_event event;
     bool is_any = false;
     while (gw_station_poll(daemon->station, &event)) {
-        if (daemon->is_draining && event.dial < 0 && event.kind == GW_NEIGHBOUR_UP)
-            gw_station_refuse(daemon->station, event.peer, GW_ATTACH_CLOSING);
-        else
+        if (!turns_away(daemon, &event))
             daemon->kind->neighbour(daemon, daemon->own, &event);
         is_any = true;
     }
@@ -261,7 +288,9 @@ static int serve(struct gw_daemon *daemon)
             gw_daemon_log(daemon, "metrics are at http://%s/metrics",
                           gw_daemon_common(daemon)->metrics);
         if (daemon->is_open)
-            gw_daemon_log(daemon, "no keys are given: anybody may attach");
+            gw_daemon_log(daemon, "no key_files are given: anybody may attach, %s",
+                          daemon->switch_key_count == daemon->key_count ? "also as a switch"
+                                                                        : "but not as a switch");
         status = run(daemon, error);
     }
     if (status != GW_EXIT_OK)

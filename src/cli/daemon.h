@@ -26,7 +26,8 @@ enum gw_daemon_signals {
     GW_DAEMON_SIGNALS_OPTION,
 };
 
-/* Keys of every daemon's config, besides the list `key_files`. First member of each config. */
+/* Keys of every daemon's config, besides the lists `switch_keys` and `key_files`. First member of
+ * each config. */
 struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
     char metrics[GW_PARAM_TEXT_MAX];

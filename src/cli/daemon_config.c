@@ -53,6 +53,7 @@ static void list_others(const struct gw_daemon_kind *kind, const char *others[OT
 {
     uint32_t count = 0;
     others[count++] = "key_files";
+    others[count++] = "switch_keys";
     for (const char *const *section = kind->sections; section && *section; section++) {
         GW_ASSERT(count < OTHERS_MAX - 1);
         others[count++] = *section;
@@ -60,31 +61,44 @@ static void list_others(const struct gw_daemon_kind *kind, const char *others[OT
     others[count] = NULL;
 }
 
-/* Reads `key_files:`, a list; without it anybody may attach. */
-static int read_keys(struct gw_daemon *daemon, const struct gw_document *document)
+/* Adds the keys of a list of files. */
+static int read_list(struct gw_daemon *daemon, const struct gw_document *document,
+                     const struct gw_doc_value *list)
 {
-    const struct gw_doc_value *list = gw_doc_value_get(document->root, "key_files");
     char error[GW_NET_ERROR_MAX];
-    const struct gw_daemon_common *common = gw_daemon_common(daemon);
-    daemon->is_open = !list;
-    if (!list && common->authenticate)
-        return gw_document_error(document, gw_doc_value_get(document->root, "authenticate"),
-                                 GW_ERR_INVALID, "needs `key_files`");
-    if (!list) {
-        gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
-        return GW_OK;
-    }
-    if (list->kind != GW_DOC_VALUE_LIST || list->count == 0 || list->count > GW_NEIGHBOURS_KEYS_MAX)
+    if (list->kind != GW_DOC_VALUE_LIST || list->count == 0 || list->count > GW_DAEMON_KEYS_MAX)
         return gw_document_error(document, list, GW_ERR_INVALID,
-                                 "expected a list of 1 to %d key files", GW_NEIGHBOURS_KEYS_MAX);
+                                 "expected a list of 1 to %d key files", GW_DAEMON_KEYS_MAX);
     for (uint32_t i = 0; i < list->count; i++) {
         const char *path = gw_schema_text(document, list->items[i]);
         if (!path)
             return GW_ERR_INVALID;
-        if (gw_key_from_file(path, common->insecure_key_files, &daemon->keys[daemon->key_count++],
-                             error) != 0)
+        if (gw_key_from_file(path, gw_daemon_common(daemon)->insecure_key_files,
+                             &daemon->keys[daemon->key_count++], error) != 0)
             return gw_document_error(document, list->items[i], GW_ERR_INVALID, "%s", error);
     }
+    return GW_OK;
+}
+
+/*
+ * Reads `switch_keys` and `key_files`. Without keys of hosts anybody may attach as one; without
+ * those of switches nobody as a switch, unless there are no keys at all.
+ */
+static int read_keys(struct gw_daemon *daemon, const struct gw_document *document)
+{
+    const struct gw_doc_value *switches = gw_doc_value_get(document->root, "switch_keys");
+    const struct gw_doc_value *hosts = gw_doc_value_get(document->root, "key_files");
+    daemon->is_open = !hosts;
+    if (!hosts && gw_daemon_common(daemon)->authenticate)
+        return gw_document_error(document, gw_doc_value_get(document->root, "authenticate"),
+                                 GW_ERR_INVALID, "needs `key_files`");
+    int code = switches ? read_list(daemon, document, switches) : GW_OK;
+    daemon->switch_key_count = daemon->key_count;
+    if (code || hosts)
+        return code ? code : read_list(daemon, document, hosts);
+    gw_key_from_text("", 0, &daemon->keys[daemon->key_count++]);
+    if (!switches)
+        daemon->switch_key_count = daemon->key_count;
     return GW_OK;
 }
 

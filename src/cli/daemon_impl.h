@@ -10,6 +10,7 @@
 #include "cli/status_socket.h"
 
 enum {
+    GW_DAEMON_KEYS_MAX = 16, /* of one list */
     GW_DAEMON_TOKEN_MAX = 1024,
     GW_DAEMON_CFG_MAX = 2 * GW_ALGO_CFG_MAX, /* a table and a section */
 };
@@ -17,8 +18,8 @@ enum {
 struct gw_daemon {
     const struct gw_daemon_kind *kind;
     _Alignas(8) unsigned char cfg[GW_DAEMON_CFG_MAX]; /* as kind->table and the sections say */
-    struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
-    uint32_t key_count;
+    struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];       /* those of switches first */
+    uint32_t key_count, switch_key_count;
     bool is_open; /* anybody may attach */
     struct gw_station *station;
     void *own;

@@ -75,7 +75,7 @@ static int open_home(struct gw_io *io, uint32_t address, char *error)
     const struct gw_overlay_home_cfg home = {
         .station = io->station,
         .server_address = address,
-        .switch_address = gw_key_random32(),
+        .switch_address = gw_key_random_address(),
         .adds_up = !plan->switch_[0],
         .ports = (uint16_t)(plan->world + HOME_PORTS_MORE),
         .aggregators = GW_OVERLAY_AGGREGATORS,
@@ -234,7 +234,7 @@ static void take_servers(struct gw_io *io)
 
 int gw_io_open_job(struct gw_io *io, char *error)
 {
-    uint32_t address = gw_key_random32(), home_address = gw_key_random32();
+    uint32_t address = gw_key_random_address(), home_address = gw_key_random_address();
     io->job = gw_key_job(&io->plan.key, io->plan.job);
     take_servers(io);
     int code = open_station(io, is_home(&io->plan) ? home_address : address, error);

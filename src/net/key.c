@@ -110,11 +110,23 @@ uint32_t gw_key_job(const struct gw_key *key, const char *name)
     return numbers[0] ? numbers[0] : 1;
 }
 
-uint32_t gw_key_address(const char *text)
+/* The address of a half that a number stands for. */
+static uint32_t address_of(uint32_t number, bool is_fabric)
+{
+    number &= ~GW_KEY_FABRIC;
+    return is_fabric ? number | GW_KEY_FABRIC : number ? number : 1;
+}
+
+uint32_t gw_key_address(const char *text, bool is_fabric)
 {
     uint32_t numbers[4];
     hash(numbers, sizeof(numbers), text, strlen(text));
-    return numbers[0] ? numbers[0] : 1;
+    return address_of(numbers[0], is_fabric);
+}
+
+uint32_t gw_key_random_address(void)
+{
+    return address_of(gw_key_random32(), false);
 }
 
 static void code_of(const struct gw_key *key, const uint8_t *bytes, uint8_t *code)

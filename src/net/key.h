@@ -53,8 +53,17 @@ int gw_key_read(const char *path, bool is_shared, char *text, size_t size, char 
 /* The number of the job `name` among those with this key; never 0. */
 uint32_t gw_key_job(const struct gw_key *key, const char *name);
 
-/* An address that stays the same as long as `text` does; never 0. */
-uint32_t gw_key_address(const char *text);
+/*
+ * Addresses on the overlay; never 0. Those of the fabric's own switches and servers have a half of
+ * their own: anybody can compute them, so only who has a key of switches may attach with one.
+ */
+#define GW_KEY_FABRIC UINT32_C(0x80000000)
+
+/* An address that stays the same as long as `text` does; of the fabric's half, or of the other. */
+uint32_t gw_key_address(const char *text, bool is_fabric);
+
+/* A random one of the other half. */
+uint32_t gw_key_random_address(void);
 
 /* Writes the code of authentication into an encoded message. */
 void gw_key_sign(const struct gw_key *key, uint8_t bytes[GW_ATTACH_SIZE]);

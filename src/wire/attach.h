@@ -121,6 +121,7 @@ enum gw_attach_reason {
     GW_ATTACH_CLOSING,
     GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
     GW_ATTACH_RANK,   /* of the job is another's, perhaps for no longer: try again */
+    GW_ATTACH_ROLE,   /* the key is not one of a switch */
     GW_ATTACH_REASONS,
 };
 

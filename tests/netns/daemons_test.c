@@ -14,6 +14,7 @@
 
 #include "gradwire.h"
 #include "net/key.h"
+#include "net/station/station.h"
 
 enum {
     WORKERS = 4,
@@ -402,6 +403,97 @@ static void daemons_attach__needs_the_key(void **state)
     unlink(theirs);
 }
 
+/* A tenant's key lets hosts in, and no switch: that one could say what it likes of all jobs. Where
+ * no key is named for switches, nobody is one. */
+static void daemons_attach__as_a_switch_needs_its_key(void **state)
+{
+    (void)state;
+    static const char named[] = "switch_keys: [%.128s]\nkey_files: [%.128s]\n";
+    char fabric[GW_TEST_PATH_MAX], tenant[GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX];
+    gw_test_write_file(fabric, "open sesame\n");
+    gw_test_write_file(tenant, "open barley\n");
+    snprintf(text, sizeof(text), named, fabric, tenant);
+    start_fabric(text); /* the server is let in with the first key of switches */
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nkey_files: [%.128s]\n", ports[0], tenant);
+    gw_test_daemon_start(&leaves[0], "switch", ports[2], text);
+    gw_test_daemon_await(&leaves[0], "refuses us: our key is not one of its switch_keys");
+    gw_test_daemon_await(&top, "it says that it is a switch, without one of switch_keys");
+    assert_int_equal(gw_test_daemon_stop(&leaves[0]), 0);
+    for (int i = 0; i < 2; i++) {
+        size_t used = (size_t)snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
+        snprintf(text + used, sizeof(text) - used, named, fabric, tenant);
+        gw_test_daemon_start(&leaves[i], "switch", ports[2 + i], text);
+        gw_test_daemon_await(&leaves[i], ": up");
+    }
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg("tenant", rank);
+        cfg.switch_ = ports[2 + 2 * rank / WORKERS];
+        cfg.key_file = tenant;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORKERS, ROUNDS);
+    gw_test_workers_stop(workers, WORKERS);
+    assert_true(added_up(&top) > 0);
+    assert_int_equal(gw_test_daemon_stop(&leaves[0]), 0);
+    /* A leaf without switch_keys takes no switch at all, not even with the key that it has. */
+    snprintf(text, sizeof(text), "key_files: [%.128s]\n", fabric);
+    gw_test_daemon_start(&leaves[0], "switch", ports[2], text);
+    assert_int_equal(gw_test_daemon_stop(&leaves[1]), 0);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\nkey_files: [%.128s]\n", ports[2], fabric);
+    gw_test_daemon_start(&leaves[1], "switch", ports[3], text);
+    gw_test_daemon_await(&leaves[1], "refuses us: our key is not one of its switch_keys");
+    stop_all();
+    unlink(fabric);
+    unlink(tenant);
+}
+
+/* The server's address can be computed. With the key of a tenant nobody attaches with it, not even
+ * where the server has never been seen, and is not there. */
+static void daemons_attach__nobody_takes_a_servers_address(void **state)
+{
+    (void)state;
+    char fabric[GW_TEST_PATH_MAX], tenant[GW_TEST_PATH_MAX], text[GW_DAEMON_CONFIG_MAX];
+    char error[GW_NET_ERROR_MAX], name[32];
+    struct gw_station *hostile;
+    struct gw_neighbour_event event = {.kind = GW_NEIGHBOUR_UP};
+    struct gw_key key;
+    gw_test_write_file(fabric, "open sesame\n");
+    gw_test_write_file(tenant, "open barley\n");
+    snprintf(text, sizeof(text), "switch_keys: [%.128s]\nkey_files: [%.128s]\n", fabric, tenant);
+    start_fabric(text);
+    const char *said = strstr(server.log, "address ");
+    assert_non_null(said);
+    assert_int_equal(gw_test_daemon_stop(&server), 0);
+    assert_int_equal(gw_key_from_file(tenant, false, &key, error), 0);
+    struct gw_station_cfg cfg = {
+        .address = "127.0.0.1",
+        .entropies = 1,
+        .packets = 1024,
+        .mtu = 1024,
+        .peers_max = 4,
+        .role = GW_ATTACH_HOST,
+        .node_address = (uint32_t)strtoul(said + strlen("address "), NULL, 16),
+        .keys = &key,
+        .key_count = 1,
+    };
+    assert_int_equal(gw_station_open(&cfg, &hostile, error), 0);
+    snprintf(name, sizeof(name), "127.0.0.1:%u", ports[0]);
+    assert_true(gw_station_dial(hostile, name, &(struct gw_greeting){.job = 0}, error) >= 0);
+    for (uint32_t i = 0; i < 1000 && event.kind != GW_NEIGHBOUR_REFUSED; i++) {
+        gw_time now = gw_loop_now(gw_station_loop(hostile));
+        assert_int_equal(gw_station_turn(hostile, now + 20 * GW_MS, error), 0);
+        gw_station_poll(hostile, &event);
+    }
+    assert_int_equal(event.kind, GW_NEIGHBOUR_REFUSED);
+    assert_int_equal(event.said.reason, GW_ATTACH_ROLE);
+    gw_test_daemon_await(&top, "it says that it is of the fabric, without one of switch_keys");
+    gw_station_close(hostile);
+    gw_station_free(hostile);
+    stop_all();
+    unlink(fabric);
+    unlink(tenant);
+}
+
 static void daemons_status__nobody_answers(void **state)
 {
     (void)state;
@@ -575,65 +667,67 @@ static void daemons_stop__waits_for_neighbours(void **state)
 }
 
 /* Bad input: exit status 2, and one line that names what is wrong. */
+static const struct {
+    const char *kind, *text, *says;
+} bad_configs[] = {
+    {"switch", "lisent: 127.0.0.1:1\n", ":1: lisent"},
+    {"switch", "listen: 127.0.0.1:1\nports: many\n", ":2: ports"},
+    {"switch", "ports: 0\n", ":1: ports"},
+    {"switch", "queue: 64MiB\n", ":1: queue: unknown"},
+    {"switch", "listen: 127.0.0.1:1\nqueue: trim\n", ":2: queue: without a rate nothing waits"},
+    {"switch", "rate: 1Gbps\nqueue: {capacity: 1KiB}\n", ":2: queue.capacity: capacity is"},
+    {"switch", "rate: 1Gbps\nqueue: {capacity: 1bdp}\n", ":2: queue.capacity"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: red, kmax: much}\n", ":2: queue.kmax"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: red, lossless: yes}\n", ":2: queue.lossless"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, limits: [1KB, 1us]}\n", ":2: queue.limits"},
+    {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, thresholds: [1, 1, 1, 1, 1, 1, 1, 1]}\n",
+     ":2: queue.thresholds: value out of range"},
+    {"switch", "values: 7\n", ":1: values"},
+    {"switch", "jobs: 65\n", ":1: jobs"},
+    {"switch", "aggregators: 0\n", ":1: aggregators"},
+    {"switch", "listen: nowhere\n", ":1: listen"},
+    {"switch", "switch: nowhere\n", ":1: switch"},
+    {"switch", "rate: fast\n", ":1: rate"},
+    {"switch", "metrics: here\n", ":1: metrics"},
+    {"switch", "metrics: 9\nmetrics_token_file: /nonexistent/token\n", ":2: metrics_token_file"},
+    {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
+    {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
+    {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
+    {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
+    {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
+    {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
+    {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
+    {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
+    {"server", "switch_keys: [/nonexistent/key]\n", ":1: switch_keys"},
+    {"switch", "switch_keys: []\n", ":1: switch_keys: expected a list of 1 to 16 key files"},
+    {"switch", "window: 64\n", ":1: window"},
+    {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
+    {"server", "switch: nowhere\n", ":1: switch"},
+    {"server", "queue: red\n", ":1: queue"},
+    {"server", "- a\n- b\n", ":1: expected a map of keys and values"},
+    {"switch", "", ":1: expected a map of keys and values"},
+    /* Names that keys had once. */
+    {"server", "keys: [a]\n", ":1: keys: is called key_files now"},
+    {"switch", "uplink: 127.0.0.1:1\n", ":1: uplink: is called switch now"},
+    {"switch", "queue_bytes: 1MiB\n", ":1: queue_bytes: is called queue.capacity now"},
+    {"switch", "pcn_floor: 5\n", ":1: pcn_floor: is called pcn.floor now"},
+    {"switch", "pcn_hold: 5ms\n", ":1: pcn_hold: is called pcn.hold now"},
+    {"switch", "pcn_share: 5%\n", ":1: pcn_share: is called pcn.share now"},
+};
+
 static void daemons_config__names_what_is_wrong(void **state)
 {
     (void)state;
-    static const struct {
-        const char *kind, *text, *says;
-    } cases[] = {
-        {"switch", "lisent: 127.0.0.1:1\n", ":1: lisent"},
-        {"switch", "listen: 127.0.0.1:1\nports: many\n", ":2: ports"},
-        {"switch", "ports: 0\n", ":1: ports"},
-        {"switch", "queue: 64MiB\n", ":1: queue: unknown"},
-        {"switch", "listen: 127.0.0.1:1\nqueue: trim\n", ":2: queue: without a rate nothing waits"},
-        {"switch", "rate: 1Gbps\nqueue: {capacity: 1KiB}\n", ":2: queue.capacity: capacity is"},
-        {"switch", "rate: 1Gbps\nqueue: {capacity: 1bdp}\n", ":2: queue.capacity"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: red, kmax: much}\n", ":2: queue.kmax"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: red, lossless: yes}\n", ":2: queue.lossless"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, limits: [1KB, 1us]}\n", ":2: queue.limits"},
-        {"switch", "rate: 1Gbps\nqueue: {kind: dlcp, thresholds: [1, 1, 1, 1, 1, 1, 1, 1]}\n",
-         ":2: queue.thresholds: value out of range"},
-        {"switch", "values: 7\n", ":1: values"},
-        {"switch", "jobs: 65\n", ":1: jobs"},
-        {"switch", "aggregators: 0\n", ":1: aggregators"},
-        {"switch", "listen: nowhere\n", ":1: listen"},
-        {"switch", "switch: nowhere\n", ":1: switch"},
-        {"switch", "rate: fast\n", ":1: rate"},
-        {"switch", "metrics: here\n", ":1: metrics"},
-        {"switch", "metrics: 9\nmetrics_token_file: /nonexistent/token\n",
-         ":2: metrics_token_file"},
-        {"switch", "multicast: 10.0.0.1:9\n", ":1: multicast: 10.0.0.1:9 is no multicast address"},
-        {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
-        {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
-        {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
-        {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
-        {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
-        {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
-        {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
-        {"switch", "window: 64\n", ":1: window"},
-        {"server", "listen: 127.0.0.1:1\nwindow: 100\n", ":2: window"},
-        {"server", "switch: nowhere\n", ":1: switch"},
-        {"server", "queue: red\n", ":1: queue"},
-        {"server", "- a\n- b\n", ":1: expected a map of keys and values"},
-        {"switch", "", ":1: expected a map of keys and values"},
-        /* Names that keys had once. */
-        {"server", "keys: [a]\n", ":1: keys: is called key_files now"},
-        {"switch", "uplink: 127.0.0.1:1\n", ":1: uplink: is called switch now"},
-        {"switch", "queue_bytes: 1MiB\n", ":1: queue_bytes: is called queue.capacity now"},
-        {"switch", "pcn_floor: 5\n", ":1: pcn_floor: is called pcn.floor now"},
-        {"switch", "pcn_hold: 5ms\n", ":1: pcn_hold: is called pcn.hold now"},
-        {"switch", "pcn_share: 5%\n", ":1: pcn_share: is called pcn.share now"},
-    };
     static struct gw_test_run run;
     char path[GW_TEST_PATH_MAX], says[2 * GW_TEST_PATH_MAX];
-    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
-        const char *const arguments[] = {cases[i].kind, "--config", path, NULL};
-        gw_test_write_file(path, cases[i].text);
-        snprintf(says, sizeof(says), "%s%s", path, cases[i].says);
+    for (size_t i = 0; i < GW_COUNT_OF(bad_configs); i++) {
+        const char *const arguments[] = {bad_configs[i].kind, "--config", path, NULL};
+        gw_test_write_file(path, bad_configs[i].text);
+        snprintf(says, sizeof(says), "%s%s", path, bad_configs[i].says);
         gw_test_run(&run, arguments);
         if (run.status != 2 || !strstr(run.err, says))
-            fail_msg("%s with '%s': status %d: %s", cases[i].kind, cases[i].text, run.status,
-                     run.err);
+            fail_msg("%s with '%s': status %d: %s", bad_configs[i].kind, bad_configs[i].text,
+                     run.status, run.err);
         assert_ptr_equal(strchr(run.err, '\n'), run.err + strlen(run.err) - 1);
         unlink(path);
     }
@@ -665,6 +759,8 @@ int main(int argc, char **argv)
         CASE(daemons_crash__all_of_them_at_once),
         CASE(daemons_crash__worker_ends_the_calls_of_all),
         CASE(daemons_attach__needs_the_key),
+        CASE(daemons_attach__as_a_switch_needs_its_key),
+        CASE(daemons_attach__nobody_takes_a_servers_address),
         CASE(daemons_status__nobody_answers),
         CASE(daemons_metrics__follow_the_status),
         CASE(daemons_metrics__tell_strangers_of_no_job),

@@ -4,6 +4,12 @@
  *
  * An address belongs to the port that it came by first, until that port is forgotten: so nobody
  * takes the packets of another by sending in its name.
+ *
+ * Every port has an equal share of the table, and may have more while there is room. When there is
+ * none, a port below its share takes it from the one that went beyond its own last, so nobody who
+ * sends in ever new names takes what is due to others; any other port makes room by itself, for the
+ * address that has been silent longest, if that is long enough. Nothing that a packet causes scans
+ * the table.
  */
 #ifndef GW_CORE_LEARNED_H
 #define GW_CORE_LEARNED_H
@@ -11,28 +17,33 @@
 #include "base/map.h"
 #include "core/node.h"
 
-enum {
-    GW_LEARNED_MAX = 1 << 20,
-};
-
 struct gw_learned_entry {
     uint32_t address;
-    uint16_t port; /* GW_PORT_NONE: free */
-    gw_time seen;  /* last time that it sent, or about that */
+    uint16_t port;       /* GW_PORT_NONE: free */
+    gw_time seen;        /* last time that it sent, or about that */
+    uint32_t prev, next; /* on the list of its port, or of what is free */
+};
+
+/* The addresses of a port, on a list in the order in which they have sent. */
+struct gw_learned_port {
+    uint32_t count;
+    uint32_t latest;     /* the entry of what came last, so that a train costs one look */
+    uint32_t prev, next; /* on the list of those beyond their share, the last to grow last */
 };
 
 struct gw_learned {
-    struct gw_learned_entry *entries;
-    uint32_t *last;    /* per port: the entry of what came last, so that a train costs one look */
-    uint32_t recent;   /* the entry that was looked up last: likewise */
-    struct gw_map map; /* address to index of the entry */
-    uint32_t count;    /* entries [0, count) have been in use */
-    uint32_t max;
+    struct gw_learned_entry *entries; /* `max`, then a head of a list for each port, and for what
+                                         is free */
+    struct gw_learned_port *ports;    /* port_count, then the head of those beyond their share */
+    uint32_t recent;                  /* the entry that was looked up last */
+    struct gw_map map;                /* address to index of the entry */
+    uint32_t used;                    /* entries [0, used) have been in use */
+    uint32_t max, share;
     uint16_t port_count;
     gw_time idle; /* an address that has not sent for so long makes room for others */
 };
 
-/* Bytes of memory for `max` addresses on `port_count` ports. */
+/* Bytes of memory for `max` addresses on `port_count` ports, at least one for each. */
 size_t gw_learned_size(uint32_t max, uint16_t port_count);
 /* Makes an empty table in `memory`, aligned to 64. */
 void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uint16_t port_count,
@@ -40,7 +51,7 @@ void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uin
 
 /*
  * `address` sends by `port`. Returns 0; GW_ERR_INVALID when it hangs on another port; or
- * GW_ERR_NO_ROOM when it is new and nothing is idle.
+ * GW_ERR_NO_ROOM when it is new, the table is full, and the port has its share, none of it idle.
  */
 int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port, gw_time now);
 
@@ -51,9 +62,18 @@ uint16_t gw_learned_find(struct gw_learned *learned, uint32_t address);
 static inline uint16_t gw_learned_port(struct gw_learned *learned, uint32_t address)
 {
     const struct gw_learned_entry *recent = &learned->entries[learned->recent];
-    if (recent->address == address && recent->port != GW_PORT_NONE && learned->count)
+    if (recent->address == address && recent->port != GW_PORT_NONE)
         return recent->port;
     return gw_learned_find(learned, address);
+}
+
+/* Whether `address` hangs on `port`; of what came by it last that costs one look. */
+static inline bool gw_learned_is_at(struct gw_learned *learned, uint32_t address, uint16_t port)
+{
+    const struct gw_learned_entry *latest = &learned->entries[learned->ports[port].latest];
+    if (latest->address == address && latest->port == port)
+        return true;
+    return gw_learned_port(learned, address) == port;
 }
 
 /*

@@ -191,7 +191,9 @@ static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_t
 /* Whether the packet may come by `in`; else it is dropped. */
 static bool admits(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in, gw_time now)
 {
-    int code = sw->classify.learned ? gw_switch_classify_sender(&sw->classify, pkt, in, now) : 0;
+    if (!sw->classify.learned)
+        return true;
+    int code = gw_switch_classify_sender(&sw->classify, pkt, in, sw->links[in].is_edge, now);
     if (code == GW_OK)
         return true;
     drop(sw, pkt, code == GW_ERR_INVALID ? &sw->stats.spoofed : &sw->stats.unlearned);

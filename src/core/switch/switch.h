@@ -36,7 +36,8 @@ struct gw_switch_cfg {
     uint32_t trim_size;       /* bytes of a trimmed packet */
     struct gw_shared_buffer shared; /* by the ports, beside the capacity of each */
     struct gw_switch_routes routes; /* the arrays must outlive the switch or its next routes */
-    uint32_t learned_max;           /* addresses that it can learn; 0: it routes by `routes` */
+    uint32_t learned_max;           /* addresses that it can learn, at least one per port; 0: it
+                                       routes by `routes` */
     gw_time learned_idle;           /* an address silent for so long makes room for others */
     uint16_t uplink;                /* learning: port of all else, or GW_PORT_NONE */
     uint32_t train;                 /* packets per train, at most; 0: 1 */
@@ -58,7 +59,8 @@ struct gw_switch_stats {
     uint64_t copies_saved; /* copies of results that a group made unnecessary */
     uint64_t unroutable;   /* packets without a route: dropped. Those for nobody do not count */
     uint64_t malformed;    /* packets of job control with impossible contents: dropped */
-    uint64_t spoofed;      /* sent in the name of an address that hangs on another port: dropped */
+    uint64_t spoofed;      /* in the name of an address that hangs on another port, or from a host
+                              under one that is not its own: dropped */
     uint64_t unlearned;    /* no room for their sender's address: dropped */
     uint64_t jobs_idle;    /* jobs forgotten because their server fell silent */
     uint64_t heads;        /* bursts that were announced and came: with a stage of notices */

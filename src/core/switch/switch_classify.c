@@ -36,13 +36,14 @@ enum gw_switch_traffic gw_switch_classify_other(const struct gw_switch_classify 
 }
 
 int gw_switch_classify_sender(const struct gw_switch_classify *stage, const struct gw_pkt *pkt,
-                              uint16_t in, gw_time now)
+                              uint16_t in, bool is_edge, gw_time now)
 {
     /* Nobody's address is no sender's, and a PAUSE has none. */
     if (pkt->src == GW_ADDRESS_NONE || pkt->q.kind == GW_PKT_PAUSE)
         return GW_ERR_INVALID;
-    if (in != stage->uplink)
-        return gw_learned_note(stage->learned, pkt->src, in, now);
-    bool is_below = gw_learned_port(stage->learned, pkt->src) != GW_PORT_NONE;
-    return is_below ? GW_ERR_INVALID : GW_OK;
+    if (in == stage->uplink)
+        return gw_learned_port(stage->learned, pkt->src) == GW_PORT_NONE ? GW_OK : GW_ERR_INVALID;
+    if (is_edge)
+        return gw_learned_is_at(stage->learned, pkt->src, in) ? GW_OK : GW_ERR_INVALID;
+    return gw_learned_note(stage->learned, pkt->src, in, now);
 }

@@ -2,7 +2,8 @@
  * The first stage of a switch: whose packet it is, and what it is to this switch.
  *
  * A switch that learns believes of a packet that it is from where its sender's address has been
- * learned, and learns those that are new (learned.h).
+ * learned (learned.h). It learns those that are new below a switch below; a host has the address
+ * that it has attached with, and no other.
  */
 #ifndef GW_CORE_SWITCH_CLASSIFY_H
 #define GW_CORE_SWITCH_CLASSIFY_H
@@ -34,9 +35,10 @@ static inline enum gw_switch_traffic gw_switch_classify(const struct gw_switch_c
 
 /*
  * Whether a packet that came by `in` may come from there. Returns 0; GW_ERR_INVALID: its sender's
- * address hangs on another port; or GW_ERR_NO_ROOM: it is new, and there is no room for it.
+ * address hangs on another port, or is not the host's at an `is_edge` port; or GW_ERR_NO_ROOM: it
+ * is new, and there is no room for it.
  */
 int gw_switch_classify_sender(const struct gw_switch_classify *stage, const struct gw_pkt *pkt,
-                              uint16_t in, gw_time now);
+                              uint16_t in, bool is_edge, gw_time now);
 
 #endif

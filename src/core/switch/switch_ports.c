@@ -73,7 +73,8 @@ void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group, gw
 
 void gw_switch_close_port(struct gw_switch *sw, uint16_t port, gw_time now)
 {
-    gw_learned_forget(&sw->learned, port);
+    if (sw->classify.learned)
+        gw_learned_forget(&sw->learned, port);
     sw->links[port].is_edge = false;
     gw_switch_set_group(sw, port, GW_PORT_NONE, now);
     gw_switch_queue_clear(&sw->queue, port, now);

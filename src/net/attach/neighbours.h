@@ -29,7 +29,7 @@
 
 enum {
     GW_NEIGHBOURS_DIALS_MAX = 1024 + 32, /* all other ranks of the largest job, servers, switches */
-    GW_NEIGHBOURS_KEYS_MAX = 16,
+    GW_NEIGHBOURS_KEYS_MAX = 32,
     GW_NEIGHBOURS_NAME_MAX = 128,
 };
 

@@ -1,12 +1,14 @@
-/* Learned addresses: who comes first, room, silence, and ports that are forgotten. */
+/* Learned addresses: who comes first, room, shares, silence, and ports that are forgotten. */
 #include "support.h"
 
 #include "base/error.h"
+#include "base/prng.h"
 #include "core/switch/learned.h"
 
 enum {
-    MAX = 8,
+    EACH = 8,
     PORTS = 4,
+    MAX = EACH * PORTS,
 };
 
 #define IDLE (10 * GW_S)
@@ -63,14 +65,104 @@ static void learned__the_one_that_is_silent_longest_makes_room(void **state)
     struct gw_learned learned;
     open(&learned);
     for (uint32_t i = 0; i < MAX; i++)
-        assert_int_equal(gw_learned_note(&learned, 100 + i, 0, i), 0);
-    assert_int_equal(gw_learned_note(&learned, 100, 0, MAX), 0); /* sends again: 101 is oldest */
+        assert_int_equal(gw_learned_note(&learned, 100 + i, 1, i), 0);
+    assert_int_equal(gw_learned_note(&learned, 100, 1, MAX), 0); /* sends again: 101 is oldest */
     assert_int_equal(gw_learned_note(&learned, 500, 1, IDLE), GW_ERR_NO_ROOM);
     assert_int_equal(gw_learned_port(&learned, 500), GW_PORT_NONE);
     assert_int_equal(gw_learned_note(&learned, 500, 1, IDLE + 1), 0);
     assert_int_equal(gw_learned_port(&learned, 500), 1);
     assert_int_equal(gw_learned_port(&learned, 101), GW_PORT_NONE);
-    assert_int_equal(gw_learned_port(&learned, 100), 0);
+    assert_int_equal(gw_learned_port(&learned, 100), 1);
+    close(&learned);
+}
+
+/* Who sends in ever new names by one port takes what is free, and gives it back to others up to
+ * their shares; what they have he never takes, however long they are silent. */
+static void learned__every_port_has_its_share(void **state)
+{
+    (void)state;
+    struct gw_learned learned;
+    open(&learned);
+    for (uint32_t i = 0; i < EACH + 2; i++) /* beyond its share, but not the last to grow */
+        assert_int_equal(gw_learned_note(&learned, i, 3, 0), 0);
+    for (uint32_t i = 0; i < 10 * MAX; i++)
+        assert_int_equal(gw_learned_note(&learned, 1000 + i, 2, 0),
+                         i < MAX - EACH - 2 ? 0 : GW_ERR_NO_ROOM);
+    for (uint32_t i = 0; i < EACH; i++) {
+        assert_int_equal(gw_learned_note(&learned, 100 + i, 0, 1), 0);
+        assert_int_equal(gw_learned_port(&learned, 1000 + i), GW_PORT_NONE);
+    }
+    assert_int_equal(gw_learned_note(&learned, 200, 0, 1), GW_ERR_NO_ROOM);
+    for (uint32_t i = 0; i < 10 * MAX; i++)
+        gw_learned_note(&learned, 5000 + i, 2, 2 * IDLE);
+    for (uint32_t i = 0; i < EACH; i++)
+        assert_int_equal(gw_learned_port(&learned, 100 + i), 0);
+    for (uint32_t i = 0; i < EACH + 2; i++)
+        assert_int_equal(gw_learned_port(&learned, i), 3);
+    close(&learned);
+}
+
+/* What is known, by address. */
+struct known {
+    uint16_t port[3 * MAX];
+    uint32_t count[PORTS], all;
+};
+
+static void list(const struct gw_learned *learned, struct known *known)
+{
+    uint32_t at = 0;
+    *known = (struct known){.all = 0};
+    memset(known->port, 0xff, sizeof(known->port));
+    for (const struct gw_learned_entry *entry; (entry = gw_learned_next(learned, &at));) {
+        assert_int_equal(known->port[entry->address], GW_PORT_NONE);
+        known->port[entry->address] = entry->port;
+        known->count[entry->port]++;
+        known->all++;
+    }
+}
+
+/* Random addresses by random ports: nothing is lost that need not be, and nobody is turned away
+ * from his share. */
+static void learned__random_senders(void **state)
+{
+    (void)state;
+    struct gw_learned learned;
+    struct gw_prng prng = gw_prng_derive(18, 0);
+    gw_time seen[3 * MAX] = {0};
+    uint32_t lost = 0, refused = 0;
+    struct known before, after;
+    open(&learned);
+    for (uint32_t i = 0; i < 50000; i++) {
+        uint32_t address = gw_prng_below(&prng, 3 * MAX);
+        uint16_t port = (uint16_t)(gw_prng_below(&prng, 3) ? 1 : gw_prng_below(&prng, PORTS));
+        gw_time now = i * (IDLE / 100);
+        if (gw_prng_below(&prng, 200) == 0)
+            gw_learned_forget(&learned, port);
+        list(&learned, &before);
+        int code = gw_learned_note(&learned, address, port, now);
+        list(&learned, &after);
+        bool is_known = before.port[address] != GW_PORT_NONE;
+        bool is_elsewhere = is_known && before.port[address] != port;
+        assert_int_equal(code == GW_ERR_INVALID, is_elsewhere);
+        if (code == GW_ERR_NO_ROOM)
+            assert_true(!is_known && before.all == MAX && before.count[port] >= EACH);
+        if (code == 0)
+            seen[address] = now;
+        assert_int_equal(gw_learned_port(&learned, address),
+                         code == GW_ERR_NO_ROOM ? GW_PORT_NONE : after.port[address]);
+        assert_true(code != 0 || after.port[address] == port);
+        refused += code == GW_ERR_NO_ROOM;
+        for (uint32_t other = 0; other < 3 * MAX; other++) {
+            uint16_t was = before.port[other];
+            if (was == after.port[other] || other == address)
+                continue;
+            assert_true(code == 0 && before.all == MAX && after.port[other] == GW_PORT_NONE);
+            bool is_own = was == port && now - seen[other] >= IDLE;
+            assert_true(is_own || (before.count[port] < EACH && before.count[was] > EACH));
+            lost++;
+        }
+    }
+    assert_true(lost > 100 && refused > 100);
     close(&learned);
 }
 
@@ -80,6 +172,8 @@ int main(void)
         cmocka_unit_test(learned__an_address_belongs_to_its_first_port),
         cmocka_unit_test(learned__a_forgotten_port_gives_its_addresses_up),
         cmocka_unit_test(learned__the_one_that_is_silent_longest_makes_room),
+        cmocka_unit_test(learned__every_port_has_its_share),
+        cmocka_unit_test(learned__random_senders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ enum {
     PKTS = 4096,
     SIZE = 1000,
     CAPACITY = 64 * SIZE,
-    LEARNED_MAX = 4,
+    LEARNED_EACH = 4,
 };
 
 struct fixture {
@@ -27,7 +27,7 @@ static void open(struct fixture *f, const char *qdisc, uint32_t train)
 {
     struct gw_switch_cfg cfg = gw_test_switch_cfg(PORTS, qdisc, &f->pool);
     cfg.capacity = gw_test_capacity(CAPACITY);
-    cfg.learned_max = LEARNED_MAX;
+    cfg.learned_max = LEARNED_EACH * PORTS;
     cfg.learned_idle = GW_S;
     cfg.uplink = UPLINK;
     cfg.train = train;
@@ -131,6 +131,48 @@ static void switch__drops_what_is_sent_in_the_name_of_others(void **state)
     close(&f);
 }
 
+/* A host has the address that it has attached with; what it invents is nobody's. */
+static void switch__a_host_has_one_address(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 1);
+    assert_int_equal(gw_switch_open_port(f.sw, 1, 7, true, 0), 0);
+    assert_int_equal(gw_switch_open_port(f.sw, 2, 8, true, 0), 0);
+    assert_int_equal(count_out(&f, UPLINK), 2); /* announced */
+    for (uint32_t i = 0; i < 100; i++)
+        arrive(&f, 1, 100 + i, 8, SIZE, 0);
+    assert_int_equal(gw_switch_stats(f.sw)->spoofed, 100);
+    assert_int_equal(count_out(&f, 2), 0);
+    assert_int_equal(gw_switch_open_port(f.sw, 3, 100, true, 0), 0); /* it is free */
+    arrive(&f, 1, 7, 100, SIZE, 0);
+    assert_int_equal(count_out(&f, 3), 1);
+    gw_switch_close_port(f.sw, 1, 0);
+    arrive(&f, 1, 100, 8, SIZE, 0); /* from nobody's port: still not what hangs elsewhere */
+    assert_int_equal(gw_switch_stats(f.sw)->spoofed, 101);
+    close(&f);
+}
+
+/* A switch below that sends in ever new names leaves room for hosts, and for what is below others.
+ */
+static void switch__a_neighbour_fills_no_table(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open(&f, "fifo", 1);
+    assert_int_equal(gw_switch_open_port(f.sw, 1, 7, false, 0), 0);
+    for (uint32_t i = 0; i < 1000; i++)
+        arrive(&f, 1, 100 + i, 7, SIZE, 0);
+    assert_int_equal(gw_switch_stats(f.sw)->unlearned, 1000 - (LEARNED_EACH * PORTS - 1));
+    assert_int_equal(gw_switch_open_port(f.sw, 2, 8, true, 0), 0);
+    assert_int_equal(gw_switch_open_port(f.sw, 3, 9, false, 0), 0);
+    arrive(&f, 3, 10, 8, SIZE, 0);
+    arrive(&f, 2, 8, 10, SIZE, 0);
+    assert_int_equal(count_out(&f, 2), 1);
+    assert_int_equal(count_out(&f, 3), 1);
+    close(&f);
+}
+
 /* What the switch below announces, the one above learns; nobody else hears of it. */
 static void hear(struct fixture *above, struct fixture *below, uint16_t port)
 {
@@ -205,7 +247,7 @@ static void switch__a_closed_port_drops_what_waits(void **state)
     gw_switch_close_port(f.sw, 1, 0);
     assert_int_equal(gw_switch_backlog(f.sw, 1), 0);
     assert_int_equal(gw_switch_port_stats(f.sw, 1).drops, 4);
-    for (uint32_t i = 0; i < LEARNED_MAX; i++)
+    for (uint32_t i = 0; i < LEARNED_EACH * PORTS; i++)
         arrive(&f, 3, 100 + i, 8, SIZE, 0);
     assert_int_equal(gw_switch_stats(f.sw)->unlearned, 1); /* 8 has a place as well */
     close(&f);
@@ -262,6 +304,8 @@ int main(void)
         cmocka_unit_test(switch__sends_nothing_back_where_it_came_from),
         cmocka_unit_test(switch__drops_what_is_sent_in_the_name_of_others),
         cmocka_unit_test(switch__drops_what_nobody_can_have_sent),
+        cmocka_unit_test(switch__a_host_has_one_address),
+        cmocka_unit_test(switch__a_neighbour_fills_no_table),
         cmocka_unit_test(switch__announces_who_is_below),
         cmocka_unit_test(switch__a_closed_port_drops_what_waits),
         cmocka_unit_test(switch__trains_keep_every_packet_and_its_order),
