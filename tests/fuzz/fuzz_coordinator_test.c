@@ -116,7 +116,8 @@ static void feed(struct fuzz *f, struct gw_pkt *pkt)
 {
     bool is_strange = pkt->src == STRANGER, is_full = true;
     for (uint32_t rank = 0; rank < WORLD; rank++)
-        is_full &= f->coordinator->seats[rank].state == GW_SEAT_IN;
+        is_full &= f->coordinator->seats[rank].state == GW_SEAT_IN &&
+                   f->coordinator->seats[rank].address != STRANGER; /* who came first */
     bool is_steady = is_strange && is_full && f->coordinator->phase == GW_COORDINATOR_RUNNING;
     uint16_t epoch = f->coordinator->epoch;
     gw_node_input(f->node, 0, &pkt, 1, f->now);
@@ -226,6 +227,8 @@ static void spoil_word(struct fuzz *f, struct gw_pkt *pkt)
         pkt->src = STRANGER;
         if (pkt->agg_flags != GW_JOB_INSTALLED)
             pkt->key = with; /* no worker's: they are 32 bits, and secret */
+        if (pkt->agg_flags == GW_JOB_JOIN)
+            pkt->index = what >> 4 == 15 ? GW_RANK_NONE : what >> 4;
         break;
     default:
         break;
