@@ -159,12 +159,23 @@ static struct view look(const struct fuzz *f)
     return view;
 }
 
+static uint16_t epoch_of(const struct fuzz *f)
+{
+    struct gw_worker_cfg cfg = {0};
+    gw_member_worker_cfg(f->member, &cfg);
+    return cfg.epoch;
+}
+
 static void feed(struct fuzz *f, struct gw_pkt *pkt)
 {
     bool is_strange = pkt->src != SERVER;
     struct view before = look(f);
+    uint16_t epoch = epoch_of(f);
     gw_node_input(f->node, 0, &pkt, 1, f->now);
     struct view after = look(f);
+    /* With calls in work it goes on, never back. */
+    if (f->calls && before.state == GW_MEMBER_JOINING && after.state == GW_MEMBER_IN)
+        GW_ASSERT((int16_t)(epoch_of(f) - epoch) > 0);
     if (!is_strange)
         return;
     total_ignored++;
