@@ -10,7 +10,7 @@
 enum {
     PORTS = 1025,
     WINDOW_MIN = 2,
-    WINDOW_MAX = 16384,
+    WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     PHASE_NONE = -1,
 };
 

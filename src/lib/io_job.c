@@ -128,6 +128,7 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
                    .stall = plan->stall,
                    .congestion_control = true,
                    .keeps_results = true,
+                   .window_max = GW_OVERLAY_WINDOW_MAX,
                    .window_min = WINDOW_MIN,
                    .kernels = kernels},
         .retry = GW_OVERLAY_RETRY,

@@ -20,7 +20,7 @@ enum {
     VALUES_MIN = 16,
     VALUES_MAX = 16000,
     WINDOW_MIN = 2,
-    WINDOW_MAX = 16384,
+    WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     /* Of the options as they were when one of them last went away. */
     SIZE_MIN = offsetof(struct gradwire_options, signals) + sizeof(const char *),
 };

@@ -205,6 +205,8 @@ static void input_datagram(struct fuzz *f)
     for (uint32_t i = 0; i < hdr_size; i++)
         frame.hdr[i] = take8(f);
     if (gw_codec_decode(&codec, &frame, f->now, pkt) == 0) {
+        if (pkt->q.kind == GW_PKT_PARAM)
+            pkt->src = OURS_OUTSIDE;
         feed(f, pkt);
     } else {
         pkt->buf = GW_BUF_NONE;
@@ -246,7 +248,7 @@ static void change_pkt(struct fuzz *f, struct gw_pkt *pkt, uint8_t what)
         pkt->key ^= take8(f);
 }
 
-/* What the other worker, or a server that is not ours, could say in answer to a packet of ours. */
+/* What the other worker, or a server, could say in answer to a packet of ours. */
 static void input_packet(struct fuzz *f)
 {
     uint8_t which = take8(f), what = take8(f);
@@ -256,6 +258,8 @@ static void input_packet(struct fuzz *f)
     pkt->dst = OURS;
     pkt->agg.bitmap = 2;
     change_pkt(f, pkt, what);
+    if (pkt->q.kind == GW_PKT_PARAM || pkt->agg.bitmap == 1)
+        pkt->src = OURS_OUTSIDE; /* nobody else is believed */
     if (pkt->q.kind == GW_PKT_PARAM && pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED))
         pkt->agg.values = 0;
     else if (pkt->agg.values == 0)

@@ -230,17 +230,27 @@ static bool may_be_final(const struct gw_server *server, const struct gw_pkt *pk
     return !(pkt->agg_flags & GW_AGG_FINAL) || (int32_t)(server->finals_end - pkt->seq) > 0;
 }
 
+/* Whether a packet may carry the values that it claims to: without switches that add up, each
+ * worker speaks for itself. */
+static bool may_claim(const struct gw_server *server, const struct gw_rank_set *from,
+                      const struct gw_pkt *pkt)
+{
+    bool is_of_one = (pkt->agg.bitmap & (pkt->agg.bitmap - 1)) == 0;
+    return server->levels > 0 || (is_of_one && sender_of(server, from, pkt->src) != GW_RANK_NONE);
+}
+
 static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_rank_set from;
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct gw_fragment *fragment = NULL;
-    uint32_t lacks = take_lacks(server, pkt);
-    if (!server->is_stopped && pkt->epoch == server->epoch && may_be_final(server, pkt) &&
-        pkt->agg.values <= server->cfg.values && pkt->agg.values > 0 &&
-        gw_agg_may_lack(lacks, server->cfg.world) &&
-        gw_contributors_of(&server->contributors, pkt, &from))
+    bool is_current = !server->is_stopped && pkt->epoch == server->epoch;
+    /* Before the first epoch there is no map of aggregators either. */
+    uint32_t lacks = is_current ? take_lacks(server, pkt) : 0;
+    if (is_current && may_be_final(server, pkt) && pkt->agg.values <= server->cfg.values &&
+        pkt->agg.values > 0 && gw_agg_may_lack(lacks, server->cfg.world) &&
+        gw_contributors_of(&server->contributors, pkt, &from) && may_claim(server, &from, pkt))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;

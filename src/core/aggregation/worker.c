@@ -198,7 +198,7 @@ static bool is_lacking(const struct gw_pkt *pkt)
 static bool is_stale(const struct gw_worker *worker, const struct gw_row_tensor *work,
                      const struct gw_pkt *pkt)
 {
-    if (pkt->epoch != worker->cfg.epoch)
+    if (pkt->epoch != worker->cfg.epoch || pkt->src != worker->cfg.server)
         return true;
     if (is_lacking(pkt) &&
         !gw_agg_may_lack(gw_agg_result_lacks(pkt->agg.bitmap), worker->cfg.world))

@@ -103,7 +103,8 @@ struct gw_communicator_cfg {
                              is refused */
     uint32_t incarnation; /* random, not 0 */
     /* Of stakes. What the job's terms say is filled in, tensors_max, and kernels if it is NULL;
-     * window_initial (0: the job's window) and window_min count as the job's window at most. */
+     * window_initial (0: the job's window) and window_min count as the job's window at most. A job
+     * of a larger window than window_max (0: any) fails here, before memory is taken. */
     struct gw_worker_cfg worker;
     gw_time retry; /* as in struct gw_member_cfg */
     gw_time beat;

@@ -30,6 +30,9 @@ static int attach(struct gw_communicator *comm, struct gw_stake *stake)
         .beat = cfg->beat,
         .stall = cfg->stall,
         .notice = cfg->notice,
+        .limits = {.world = cfg->world,
+                   .values_max = cfg->mtu / sizeof(int32_t),
+                   .window_max = cfg->worker.window_max},
     };
     int error = gw_member_init(&stake->member, stake->memory, &member, cfg->endpoint);
     stake->is_attached = !error;
@@ -133,15 +136,6 @@ bool gw_communicator_has_stakes(const struct gw_communicator *comm, enum gw_via 
     return true;
 }
 
-/* Whether a worker can be made by these terms, on this endpoint and of this job. */
-static bool is_possible(const struct gw_communicator *comm, const struct gw_stake *stake,
-                        const struct gw_worker_cfg *worker)
-{
-    const struct gw_communicator_cfg *cfg = &comm->cfg;
-    return (uint64_t)worker->values * sizeof(int32_t) <= cfg->mtu && worker->world == cfg->world &&
-           worker->window_max <= GW_AGG_WINDOW_MAX && gw_member_rank(stake->member) == cfg->rank;
-}
-
 /* The first epoch has begun: makes the worker by the job's terms. */
 static bool make_worker(struct gw_communicator *comm, struct gw_stake *stake)
 {
@@ -155,8 +149,6 @@ static bool make_worker(struct gw_communicator *comm, struct gw_stake *stake)
         cfg.window_initial = cfg.window_max;
     if (cfg.window_min > cfg.window_max)
         cfg.window_min = cfg.window_max;
-    if (!is_possible(comm, stake, &cfg))
-        return false;
     void *memory = gw_allocator_take(&comm->cfg.allocator, gw_worker_size(&cfg));
     if (!memory)
         return false;

@@ -13,10 +13,31 @@ enum {
     CLOSING_TRIES = 5, /* switches that hear none of them forget the job when it is idle */
 };
 
+/* The one place where what a packet says is looked at before it is used: whether it can come from
+ * anybody who keeps to the protocol. What depends on the job is looked at where it is used. */
+static bool is_possible(const struct gw_pkt *pkt)
+{
+    bool is_fresh = pkt->scale & GW_JOB_PATH_FRESH;
+    switch ((enum gw_job_op)pkt->agg_flags) {
+    case GW_JOB_JOIN:
+        return pkt->key != 0 && !(pkt->scale & ~GW_JOB_PATH_FLAGS) &&
+               (is_fresh || pkt->epoch != 0) &&
+               (pkt->index < GW_WORLD_MAX || pkt->index == GW_RANK_NONE);
+    case GW_JOB_READY:
+    case GW_JOB_LEAVE:
+        return pkt->key != 0 && pkt->epoch != 0;
+    case GW_JOB_INSTALLED: /* a switch speaks for itself */
+        return pkt->src == pkt->job.word[2] && pkt->seq <= GW_FAN_IN_MAX &&
+               pkt->index < GW_JOB_REASONS;
+    default:
+        return false; /* meant for others */
+    }
+}
+
 static void coordinator_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_coordinator *co = (struct gw_coordinator *)app;
-    switch ((enum gw_job_op)pkt->agg_flags) {
+    switch (is_possible(pkt) ? (enum gw_job_op)pkt->agg_flags : GW_JOB_OPS) {
     case GW_JOB_JOIN:
         gw_coordinator_join(co, pkt, now);
         break;
@@ -30,7 +51,7 @@ static void coordinator_input(struct gw_app *app, struct gw_pkt *pkt, gw_time no
         gw_coordinator_installed(co, pkt, now);
         break;
     default:
-        co->stats.stray++; /* meant for others */
+        co->stats.stray++;
     }
     gw_pkt_release(app->pool, pkt);
 }

@@ -162,7 +162,8 @@ void gw_coordinator_installed(struct gw_coordinator *co, const struct gw_pkt *pk
     uint32_t i = 0;
     while (i < co->tree.node_count && co->tree.nodes[i].address != pkt->job.word[2])
         i++;
-    if (i == co->tree.node_count || pkt->key != co->cfg.incarnation || pkt->epoch != co->epoch) {
+    if (i == co->tree.node_count || pkt->key != co->cfg.incarnation || pkt->epoch != co->epoch ||
+        pkt->seq > co->tree.nodes[i].member_count) {
         co->stats.stray++;
         return;
     }

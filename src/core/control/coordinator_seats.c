@@ -53,7 +53,7 @@ static struct gw_seat *seat_for(struct gw_coordinator *co, const struct gw_pkt *
 
 static void take_seat(struct gw_seat *seat, const struct gw_pkt *pkt, gw_time now)
 {
-    uint32_t count = pkt->scale & GW_JOB_PATH_COUNT;
+    uint32_t count = pkt->scale & GW_JOB_PATH_COUNT; /* at most GW_LEVELS_MAX */
     *seat = (struct gw_seat){
         .address = pkt->src,
         .incarnation = pkt->key,

@@ -10,19 +10,21 @@ struct gw_member {
     struct gw_member_cfg cfg;
     struct gw_worker *worker; /* NULL before the first epoch */
     enum gw_member_state state;
-    uint16_t epoch;   /* the last; 0: none */
     bool is_fresh;    /* has nothing to go on with: its calls failed, or it never had any */
     bool is_to_leave; /* as soon as the next epoch has begun, which may need its results */
     uint32_t incarnation;
-    uint32_t first_seq;
-    uint32_t fresh_seq; /* first_seq of the last epoch that it entered fresh */
-    uint16_t share;
-    int8_t scale_exponent;
-    struct gw_job_terms terms;
+    uint32_t fresh_seq;        /* first fragment of the last epoch that it entered fresh */
+    struct gw_welcome welcome; /* to the last epoch; 0: none */
     enum gw_job_reason reason; /* of being out */
     uint32_t about;            /* rank or address that it is about */
     gw_time since;             /* beginning of the state */
 };
+
+/* The rank that it has, or wants to have. */
+static uint16_t own_rank(const struct gw_member *member)
+{
+    return member->welcome.epoch ? member->welcome.terms.rank : member->cfg.rank;
+}
 
 static void send(struct gw_member *member, enum gw_job_op op)
 {
@@ -30,8 +32,8 @@ static void send(struct gw_member *member, enum gw_job_op op)
     if (!pkt)
         return; /* the timer tries again */
     pkt->key = member->incarnation;
-    pkt->epoch = member->epoch;
-    pkt->index = member->epoch ? member->terms.rank : member->cfg.rank;
+    pkt->epoch = member->welcome.epoch;
+    pkt->index = own_rank(member);
     pkt->seq = member->worker ? gw_worker_expected(member->worker) : 0;
     if (op == GW_JOB_JOIN)
         pkt->q.flags = (uint8_t)(member->cfg.notice << GW_JOB_OPTION_SHIFT);
@@ -58,7 +60,7 @@ static void post(struct gw_member *member, enum gw_event_kind kind, enum gw_job_
                                   .kind = kind,
                                   .flow = member->cfg.job,
                                   .peer = member->cfg.server,
-                                  .rank = member->epoch ? member->terms.rank : member->cfg.rank,
+                                  .rank = own_rank(member),
                                   .reason = (uint8_t)reason,
                                   .about = about,
                                   .at = now,
@@ -95,24 +97,15 @@ static void ask_to_leave(struct gw_member *member, gw_time now)
 
 static struct gw_worker_place place_of(const struct gw_member *member)
 {
-    const struct gw_job_terms *terms = &member->terms;
+    const struct gw_job_terms *terms = &member->welcome.terms;
     return (struct gw_worker_place){
-        .epoch = member->epoch,
+        .epoch = member->welcome.epoch,
         .level = terms->level,
         .bitmap = terms->level == 0 ? UINT32_C(1) << terms->position : 0,
         .above = {terms->above[0], terms->above[1]},
-        .first_seq = member->first_seq,
+        .first_seq = member->welcome.first_seq,
         .is_fresh = member->is_fresh,
     };
-}
-
-/* Whether a worker can be made from what a WELCOME says. */
-static bool is_possible(const struct gw_pkt *pkt)
-{
-    struct gw_job_terms terms = gw_job_terms_unpack(pkt->job.word);
-    return pkt->epoch != 0 && terms.rank < terms.world && terms.values >= 1 &&
-           terms.level < GW_LEVELS_MAX && terms.indexing <= GW_AGG_INDEX_STATIC &&
-           gw_scale_exists((int8_t)pkt->scale);
 }
 
 /* Whether it says why there is no job, in words that we know. */
@@ -121,28 +114,50 @@ static bool has_reason(const struct gw_pkt *pkt)
     return pkt->index != GW_JOB_OK && pkt->index < GW_JOB_REASONS;
 }
 
-static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
+/*
+ * Whether a WELCOME can follow the last one in this life: it is none that comes twice, and begins
+ * with what the worker has a result of, or wants.
+ */
+static bool is_next(const struct gw_member *member, const struct gw_welcome *welcome)
 {
-    if (!is_possible(pkt))
+    if (member->is_fresh || !member->worker)
+        return true;
+    return (int16_t)(welcome->epoch - member->welcome.epoch) > 0 &&
+           (int32_t)(gw_worker_expected(member->worker) - welcome->first_seq) >= 0;
+}
+
+/* An epoch has begun. */
+static void go_in(struct gw_member *member, const struct gw_welcome *welcome, gw_time now)
+{
+    member->welcome = *welcome;
+    struct gw_worker_place place = place_of(member);
+    if (member->is_fresh)
+        member->fresh_seq = welcome->first_seq;
+    if (member->worker)
+        gw_worker_place(member->worker, &place, now);
+    member->is_fresh = false;
+    enter(member, GW_MEMBER_IN, now);
+    gw_app_arm(&member->app, gw_time_add(now, member->cfg.beat));
+    if (!member->is_to_leave)
+        post(member, GW_EVENT_JOINED, GW_JOB_OK, 0, now);
+}
+
+static void take_welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
+{
+    struct gw_welcome welcome;
+    enum gw_welcome_verdict verdict =
+        gw_welcome_read(&welcome, pkt, &member->cfg.limits, own_rank(member));
+    if (verdict == GW_WELCOME_MALFORMED)
         return;
-    if (member->state == GW_MEMBER_JOINING) {
-        member->epoch = pkt->epoch;
-        member->first_seq = pkt->seq;
-        member->share = pkt->index;
-        member->scale_exponent = (int8_t)pkt->scale;
-        member->terms = gw_job_terms_unpack(pkt->job.word);
-        struct gw_worker_place place = place_of(member);
-        if (member->is_fresh)
-            member->fresh_seq = member->first_seq;
-        if (member->worker)
-            gw_worker_place(member->worker, &place, now);
-        member->is_fresh = false;
-        enter(member, GW_MEMBER_IN, now);
-        gw_app_arm(&member->app, gw_time_add(now, member->cfg.beat));
-        if (!member->is_to_leave)
-            post(member, GW_EVENT_JOINED, GW_JOB_OK, 0, now);
+    if (member->state == GW_MEMBER_JOINING && is_next(member, &welcome)) {
+        bool agrees = !member->worker || gw_welcome_agrees(&member->welcome, &welcome);
+        if (verdict == GW_WELCOME_BEYOND || !agrees) {
+            go_out(member, GW_JOB_LIMIT, 0, now);
+            return;
+        }
+        go_in(member, &welcome, now);
     }
-    if (member->state == GW_MEMBER_IN && pkt->epoch == member->epoch)
+    if (member->state == GW_MEMBER_IN && welcome.epoch == member->welcome.epoch)
         send(member, GW_JOB_READY);
     if (member->state == GW_MEMBER_IN && member->is_to_leave) {
         member->is_to_leave = false;
@@ -153,7 +168,7 @@ static void welcome(struct gw_member *member, const struct gw_pkt *pkt, gw_time 
 
 static void report(struct gw_member *member, const struct gw_pkt *pkt, gw_time now)
 {
-    if (pkt->epoch != member->epoch || member->state != GW_MEMBER_IN || !member->worker)
+    if (pkt->epoch != member->welcome.epoch || member->state != GW_MEMBER_IN || !member->worker)
         return;
     gw_worker_pause(member->worker);
     enter(member, GW_MEMBER_JOINING, now);
@@ -167,7 +182,7 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
         return;
     switch ((enum gw_job_op)pkt->agg_flags) {
     case GW_JOB_WELCOME:
-        welcome(member, pkt, now);
+        take_welcome(member, pkt, now);
         break;
     case GW_JOB_REPORT:
         report(member, pkt, now);
@@ -177,7 +192,8 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
             go_out(member, (enum gw_job_reason)pkt->index, pkt->job.word[0], now);
         break;
     case GW_JOB_FAILED:
-        if (pkt->epoch == member->epoch && member->state != GW_MEMBER_LEAVING && has_reason(pkt))
+        if (pkt->epoch == member->welcome.epoch && !member->is_fresh &&
+            member->state != GW_MEMBER_LEAVING && has_reason(pkt))
             go_out(member, (enum gw_job_reason)pkt->index, pkt->job.word[0], now);
         break;
     case GW_JOB_LEFT:
@@ -284,7 +300,7 @@ int gw_member_join(struct gw_member *member, gw_time now)
     if (!gw_app_may_promise(&member->app))
         return GW_ERR_NO_ROOM;
     gw_app_promise(&member->app);
-    if (member->epoch)
+    if (member->welcome.epoch)
         member->incarnation++; /* another life, so that nothing of the last one is taken for it */
     enter(member, GW_MEMBER_JOINING, now);
     ask_to_join(member, now);
@@ -310,7 +326,7 @@ int gw_member_leave(struct gw_member *member, gw_time now)
 
 void gw_member_worker_cfg(const struct gw_member *member, struct gw_worker_cfg *cfg)
 {
-    const struct gw_job_terms *terms = &member->terms;
+    const struct gw_job_terms *terms = &member->welcome.terms;
     struct gw_worker_place place = place_of(member);
     cfg->job = member->cfg.job;
     cfg->server = member->cfg.server;
@@ -320,8 +336,8 @@ void gw_member_worker_cfg(const struct gw_member *member, struct gw_worker_cfg *
     cfg->aggregators = terms->aggregators + UINT32_C(1);
     cfg->indexing = (enum gw_agg_indexing)terms->indexing;
     cfg->hashing = (enum gw_agg_hashing)terms->hashing;
-    cfg->share = member->share;
-    cfg->scale_exponent = member->scale_exponent;
+    cfg->share = member->welcome.share;
+    cfg->scale_exponent = member->welcome.scale_exponent;
     cfg->epoch = place.epoch;
     cfg->level = place.level;
     cfg->bitmap = place.bitmap;
@@ -354,5 +370,5 @@ uint32_t gw_member_about(const struct gw_member *member)
 
 uint16_t gw_member_rank(const struct gw_member *member)
 {
-    return member->terms.rank;
+    return member->welcome.terms.rank;
 }

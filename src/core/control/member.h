@@ -9,8 +9,8 @@
 #ifndef GW_CORE_MEMBER_H
 #define GW_CORE_MEMBER_H
 
-#include "core/job.h"
 #include "core/aggregation/worker.h"
+#include "core/control/welcome.h"
 
 struct gw_member_cfg {
     uint32_t job;
@@ -22,6 +22,7 @@ struct gw_member_cfg {
     gw_time stall;        /* joining or leaving for so long fails; 0: never */
     uint8_t notice;       /* gw_notice_option: how it wants bursts announced; all workers of a job
                              bring the same */
+    struct gw_welcome_limits limits; /* of terms; beyond them it is out: GW_JOB_LIMIT */
 };
 
 enum gw_member_state {

@@ -46,6 +46,7 @@ static inline uint64_t gw_overlay_slower(uint64_t a, uint64_t b)
 enum {
     GW_OVERLAY_VALUES = 352,       /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
     GW_OVERLAY_WINDOW = 256,       /* fragments of a worker on their way */
+    GW_OVERLAY_WINDOW_MAX = 16384, /* the most that may be configured */
     GW_OVERLAY_AGGREGATORS = 4096, /* of a switch */
     GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
     GW_OVERLAY_ACK_EVERY = 16,     /* data packets that are answered at once */

@@ -30,14 +30,9 @@ struct bench {
     void *memory;
 };
 
-/* Workers 0 and 1 share a rack, worker 2 has one of its own; their addresses are 10 and on. */
-static void bench_open(struct bench *b, uint8_t levels)
+/* A server that has had no epoch. */
+static void bench_make(struct bench *b, uint8_t levels)
 {
-    static const struct gw_place workers[WORLD] = {
-        {.address = 10, .bitmap = 1},
-        {.address = 11, .bitmap = 2},
-        {.address = 12, .bitmap = 1, .above = {1}},
-    };
     struct gw_server_cfg cfg = {.job = JOB,
                                 .world = WORLD,
                                 .levels = levels,
@@ -54,6 +49,17 @@ static void bench_open(struct bench *b, uint8_t levels)
     b->node = gw_endpoint_node(b->host.endpoint);
     b->memory = gw_test_take(gw_server_size(&cfg));
     assert_int_equal(gw_server_init(&b->server, b->memory, &cfg, b->host.endpoint), 0);
+}
+
+/* Workers 0 and 1 share a rack, worker 2 has one of its own; their addresses are 10 and on. */
+static void bench_open(struct bench *b, uint8_t levels)
+{
+    static const struct gw_place workers[WORLD] = {
+        {.address = 10, .bitmap = 1},
+        {.address = 11, .bitmap = 2},
+        {.address = 12, .bitmap = 1, .above = {1}},
+    };
+    bench_make(b, levels);
     struct gw_server_epoch epoch = {
         .epoch = EPOCH, .levels = levels, .first_seq = first_seq, .places = workers};
     gw_server_begin(b->server, &epoch);
@@ -394,6 +400,43 @@ static void server__drops_what_no_worker_can_send(void **state)
     bench_close(&b);
 }
 
+/* There is no map of aggregators yet that a result could be looked up in. */
+static void server__without_an_epoch_takes_nothing(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_make(&b, 2);
+    for (uint32_t flags = 0; flags < GW_AGG_SLOT; flags++) {
+        struct gw_pkt *pkt = gradient(&b, 0, first_seq, 5);
+        pkt->epoch = 0;
+        pkt->agg_flags = (uint8_t)flags;
+        input(&b, pkt);
+        send(&b, 0, first_seq, 5, (uint8_t)flags);
+    }
+    assert_int_equal(gw_server_stats(b.server)->stale, 2 * GW_AGG_SLOT);
+    expect_silence(&b);
+    bench_close(&b);
+}
+
+/* No switch has added up anything, so nobody speaks for others. */
+static void server__without_a_tree_each_speaks_for_itself(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 0);
+    struct gw_pkt *other = gradient(&b, 0, first_seq, 100), *both = gradient(&b, 0, first_seq, 100);
+    other->src = 77;
+    both->agg.bitmap = 3;
+    input(&b, other);
+    input(&b, both);
+    assert_int_equal(gw_server_stats(b.server)->stale, 2);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        send(&b, rank, first_seq, 1 + rank, 0);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        expect_result(&b, first_seq, 10 + rank, GW_AGG_UNICAST, 6);
+    bench_close(&b);
+}
+
 static void server__a_disagreement_about_the_tensor_is_stale(void **state)
 {
     (void)state;
@@ -505,6 +548,8 @@ int main(void)
         cmocka_unit_test(server__asks_when_it_is_quiet),
         cmocka_unit_test(server__without_a_tree_asks_nobody),
         cmocka_unit_test(server__drops_what_no_worker_can_send),
+        cmocka_unit_test(server__without_an_epoch_takes_nothing),
+        cmocka_unit_test(server__without_a_tree_each_speaks_for_itself),
         cmocka_unit_test(server__a_disagreement_about_the_tensor_is_stale),
         cmocka_unit_test(server__collects_raw_values),
         cmocka_unit_test(server__an_integer_sum_that_does_not_fit_fails),

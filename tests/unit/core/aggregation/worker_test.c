@@ -537,6 +537,8 @@ static void worker__what_is_not_its_own_is_stale(void **state)
     drain(&b, &last, 0);
     struct gw_pkt *epoch = result_of(&b, 0, 0), *key = result_of(&b, 0, 0);
     struct gw_pkt *shorter = result_of(&b, 0, 0), *failed = result_of(&b, 0, GW_AGG_FAILED);
+    struct gw_pkt *strange = result_of(&b, 0, 0);
+    strange->src = SERVER + 1;
     epoch->epoch--;
     key->key++;
     shorter->agg.values--;
@@ -545,9 +547,10 @@ static void worker__what_is_not_its_own_is_stale(void **state)
     input(&b, key, 0);
     input(&b, shorter, 0);
     input(&b, failed, 0);
+    input(&b, strange, 0);
     result(&b, INITIAL, 0); /* never sent */
     result(&b, UINT32_MAX, 0);
-    assert_int_equal(gw_worker_stats(b.worker)->stale, 4);
+    assert_int_equal(gw_worker_stats(b.worker)->stale, 5);
     assert_int_equal(gw_worker_stats(b.worker)->duplicates, 2);
     assert_int_equal(gw_worker_stats(b.worker)->results, 0);
     assert_int_equal(gw_worker_expected(b.worker), first_seq);

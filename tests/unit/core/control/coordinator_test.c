@@ -142,7 +142,7 @@ static struct gw_pkt join_with(uint32_t address, uint16_t rank, uint8_t option)
 static void confirm(struct bench *b, const struct gw_pkt *install, uint32_t members,
                     enum gw_job_reason reason, gw_time now)
 {
-    struct gw_pkt answer = {.src = install->dst,
+    struct gw_pkt answer = {.src = install->job.word[2],
                             .key = install->key,
                             .epoch = install->epoch,
                             .seq = members,
@@ -401,7 +401,10 @@ static void coordinator__the_last_one_to_leave_closes_the_job(void **state)
     bench_open(&b);
     form(&b, 0);
     for (uint32_t worker = 1; worker <= 2; worker++) {
-        struct gw_pkt leave = {.src = worker, .key = 11 * worker, .agg_flags = GW_JOB_LEAVE};
+        struct gw_pkt leave = {.src = worker,
+                               .key = 11 * worker,
+                               .epoch = gw_coordinator_epoch(b.coordinator),
+                               .agg_flags = GW_JOB_LEAVE};
         collect(&b, 0, GW_JOB_JOIN, &found, 0);
         feed(&b, &leave, 0);
         assert_int_equal(gw_coordinator_phase(b.coordinator),
