@@ -351,8 +351,8 @@ GRADWIRE_API int gradwire_send_with(gradwire *job, const void *data, size_t byte
                                     uint32_t tag, const struct gradwire_call_options *options,
                                     gradwire_call *call);
 
-/* Ends when a message of at most `bytes` bytes has come from rank `from`. A longer one fails the job
- * at once; the line at the receiver names both sizes. */
+/* Ends when a message of at most `bytes` bytes has come from rank `from`. A longer one fails the
+ * job at once; the line at the receiver names both sizes. */
 GRADWIRE_API int gradwire_receive(gradwire *job, void *data, size_t bytes, int from, uint32_t tag);
 GRADWIRE_API int gradwire_receive_start(gradwire *job, void *data, size_t bytes, int from,
                                         uint32_t tag, gradwire_call *call);

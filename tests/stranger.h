@@ -1,7 +1,7 @@
 /*
- * A hostile neighbour: a node that has attached with an address of its own, as a server or as a rank
- * of another job, and sends well-formed packets of all kinds to the hosts of a job, of which it
- * knows all but the key: messages of any tag, answers to flows, and job control, gradients and
+ * A hostile neighbour: a node that has attached with an address of its own, as a server or as a
+ * rank of another job, and sends well-formed packets of all kinds to the hosts of a job, of which
+ * it knows all but the key: messages of any tag, answers to flows, and job control, gradients and
  * results of that job and of some that it makes up. What it may say is looked at by the first hop
  * (core/permit.h). Equal seeds send the same.
  */

@@ -164,8 +164,8 @@ struct gw_job_spec {
     gw_time leak;     /* of aggregators */
     gw_time patience; /* without a result, in sums that may lack workers; 0: they may not */
     gw_time patience_max;
-    gw_time beat;     /* between signs of life of a worker */
-    gw_time silence;  /* a worker that is silent for so long is given up */
+    gw_time beat;    /* between signs of life of a worker */
+    gw_time silence; /* a worker that is silent for so long is given up */
     gw_time start;
 };
 

@@ -54,7 +54,8 @@ static void gw_drop_plan_make__finds_the_best_by_the_paper(void **state)
     }
 }
 
-/* By ours they do, and the rounds of loads leave at most a little, also of what is compared with. */
+/* By ours they do, and the rounds of loads leave at most a little, also of what is compared with.
+ */
 static void gw_drop_plan_make__finds_the_best(void **state)
 {
     (void)state;
