@@ -27,12 +27,12 @@ static const char *server_name(const struct gw_io *io, uint32_t server)
     return io->home || server >= io->server_count ? "rank 0" : io->servers[server];
 }
 
-/* Whether it was found because nothing came, and not because a session has ended. */
-static bool is_silence(const struct gw_io *io, const struct gw_communicator_event *event)
+/* Whether it may come of a switch that is silent: nothing came, or a rank has left that noticed it
+ * first, and whose word of that was overtaken by its farewell. */
+static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_event *event)
 {
-    return event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
-           (event->reason == GW_JOB_LOST && event->about < io->plan.world &&
-            !gw_ways_has_lost(io->ways, event->about));
+    return gw_ways_is_cut_off(io->ways) && event->reason == GW_JOB_LOST &&
+           event->about < io->plan.world;
 }
 
 /* The ranks have met, but some wait for others in a sum that those do not come to. */
@@ -160,9 +160,8 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
 static int describe(const struct line *line, const struct gw_communicator_event *event)
 {
     const struct gw_io *io = line->io;
-    bool is_cut_off = gw_ways_is_cut_off(io->ways);
     if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
-        (is_cut_off && is_silence(io, event)))
+        is_of_switch(io, event))
         return say_silence(line, event);
     switch (event->reason) {
     case GW_JOB_LOST:

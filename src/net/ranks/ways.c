@@ -124,7 +124,7 @@ void gw_ways_close(struct gw_ways *ways)
 
 static void set_up(struct gw_ways_end *end, const struct gw_neighbour_event *event)
 {
-    end->is_up = end->was_up = true;
+    end->is_up = true;
     end->peer = event->peer;
     end->address = event->said.address;
 }
@@ -377,11 +377,4 @@ enum gw_attach_reason gw_ways_refusal(const struct gw_ways *ways, uint32_t serve
 enum gw_attach_reason gw_ways_switch_refusal(const struct gw_ways *ways)
 {
     return refusal_of(ways, ways->switch_.dial);
-}
-
-bool gw_ways_has_lost(const struct gw_ways *ways, uint32_t rank)
-{
-    bool is_server = ways->cfg.is_home_rank_0 && rank == 0;
-    const struct gw_ways_end *end = is_server ? &ways->servers[0] : &ways->ranks[rank];
-    return end->was_up && !end->is_up;
 }

@@ -72,7 +72,4 @@ enum gw_attach_reason gw_ways_refusal(const struct gw_ways *ways, uint32_t serve
 /* The same of the switch. */
 enum gw_attach_reason gw_ways_switch_refusal(const struct gw_ways *ways);
 
-/* Whether there was a session with the rank, and it has ended. */
-bool gw_ways_has_lost(const struct gw_ways *ways, uint32_t rank);
-
 #endif

@@ -13,7 +13,6 @@ enum {
 struct gw_ways_end {
     int dial;         /* or GW_WAYS_NONE: not dialled */
     bool is_up;       /* there is a session: */
-    bool was_up;      /* or there was one */
     uint16_t peer;    /* its number */
     uint32_t address; /* of the host there */
     /* Of ranks. */
