@@ -70,16 +70,12 @@ struct fuzz {
     uint8_t levels;
     uint32_t reductions;
     uint32_t ended;
-    const uint8_t *data;
-    size_t left;
+    struct gw_test_steps steps;
 };
 
 static uint8_t take8(struct fuzz *f)
 {
-    if (f->left == 0)
-        return 0;
-    f->left--;
-    return *f->data++;
+    return gw_test_step(&f->steps);
 }
 
 /* Values that all fit, that saturate, or that are no numbers. */
@@ -493,10 +489,10 @@ static void fuzz_close(struct fuzz *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct fuzz f = {.data = data, .left = size};
+    struct fuzz f = {.steps = {data, size}};
     fuzz_open(&f);
     reduce(&f);
-    while (f.left) {
+    while (f.steps.left) {
         switch (take8(&f) % 8) {
         case 0:
             input_datagram(&f);

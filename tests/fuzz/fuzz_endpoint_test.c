@@ -46,16 +46,12 @@ struct fuzz {
     gw_time now;
     uint32_t sends;
     uint32_t ended;
-    const uint8_t *data;
-    size_t left;
+    struct gw_test_steps steps;
 };
 
 static uint8_t take8(struct fuzz *f)
 {
-    if (f->left == 0)
-        return 0;
-    f->left--;
-    return *f->data++;
+    return gw_test_step(&f->steps);
 }
 
 /* Small, or close to where 32 bits wrap. */
@@ -334,10 +330,10 @@ static void fuzz_close(struct fuzz *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct fuzz f = {.data = data, .left = size};
+    struct fuzz f = {.steps = {data, size}};
     fuzz_open(&f);
     start_message(&f);
-    while (f.left) {
+    while (f.steps.left) {
         switch (take8(&f) % 10) {
         case 0:
             input_datagram(&f);

@@ -27,16 +27,12 @@ static uint64_t total_hears, total_mistrusted, total_ups, total_downs, total_ref
 struct fuzz {
     struct gw_test_attach *net;
     bool has_traitor; /* somebody has signed what he should not */
-    const uint8_t *data;
-    size_t left;
+    struct gw_test_steps steps;
 };
 
 static uint8_t take8(struct fuzz *f)
 {
-    if (f->left == 0)
-        return 0;
-    f->left--;
-    return *f->data++;
+    return gw_test_step(&f->steps);
 }
 
 static bool lose_all(void *context, uint32_t number, struct gw_test_message *message)
@@ -197,11 +193,11 @@ static void check_end(const struct fuzz *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct fuzz f = {.net = gw_test_attach_open(1), .data = data, .left = size};
+    struct fuzz f = {.net = gw_test_attach_open(1), .steps = {data, size}};
     f.net->sides[B].cfg.peers_max = B_ROOM;
     for (int i = SIDES - 1; i >= 0; i--)
         start(&f, i);
-    while (f.left && f.net->sent < SENT_MAX)
+    while (f.steps.left && f.net->sent < SENT_MAX)
         step(&f);
     f.net->fate = NULL;
     f.net->sides[B].is_deaf = false;

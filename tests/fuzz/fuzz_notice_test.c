@@ -44,16 +44,12 @@ struct fuzz {
     struct gw_slots *slots;
     gw_time now;
     gw_time passed;
-    const uint8_t *data;
-    size_t left;
+    struct gw_test_steps steps;
 };
 
 static uint8_t take8(struct fuzz *f)
 {
-    if (f->left == 0)
-        return 0;
-    f->left--;
-    return *f->data++;
+    return gw_test_step(&f->steps);
 }
 
 static struct gw_pkt *claim(struct fuzz *f)
@@ -278,9 +274,9 @@ static void fuzz_close(struct fuzz *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct fuzz f = {.data = data, .left = size};
+    struct fuzz f = {.steps = {data, size}};
     fuzz_open(&f);
-    while (f.left) {
+    while (f.steps.left) {
         switch (take8(&f) % 8) {
         case 0:
             input_datagram(&f);

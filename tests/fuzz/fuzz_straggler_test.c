@@ -61,16 +61,12 @@ struct fuzz {
     uint8_t bound;
     uint32_t sets[CALLS * CALL]; /* of the results; 0: there is none */
     uint32_t left_out[CALLS][WORLD];
-    const uint8_t *data;
-    size_t left;
+    struct gw_test_steps steps;
 };
 
 static uint8_t take8(struct fuzz *f)
 {
-    if (f->left == 0)
-        return 0;
-    f->left--;
-    return *f->data++;
+    return gw_test_step(&f->steps);
 }
 
 static void begin(struct fuzz *f, bool is_fresh)
@@ -229,14 +225,12 @@ static void send_most(struct fuzz *f)
     for (uint32_t i = 0; i <= span; i++)
         for (uint32_t rank = 0; rank < WORLD; rank++) {
             const uint8_t step[] = {(uint8_t)rank, (uint8_t)(1u << rank), 9, (uint8_t)i};
-            struct fuzz saved = {.data = f->data, .left = f->left};
+            struct gw_test_steps saved = f->steps;
             if (missing >> rank & 1 || f->expected + i - FIRST >= CALLS * CALL)
                 continue;
-            f->data = step;
-            f->left = sizeof(step);
+            f->steps = (struct gw_test_steps){step, sizeof(step)};
             input(f);
-            f->data = saved.data;
-            f->left = saved.left;
+            f->steps = saved;
             output(f);
         }
 }
@@ -257,9 +251,9 @@ static void pass_time(struct fuzz *f)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct fuzz f;
-    f = (struct fuzz){.data = data, .left = size};
+    f = (struct fuzz){.steps = {data, size}};
     fuzz_open(&f);
-    while (f.left) {
+    while (f.steps.left) {
         uint8_t step = take8(&f);
         if (step % 8 < 3)
             input(&f);

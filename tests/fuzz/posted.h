@@ -8,26 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/replay.h"
 #include "support.h"
 
 #include "base/align.h"
 #include "core/allocator.h"
 #include "core/host/endpoint_impl.h"
 #include "core/host/flow_tx.h"
-
-/* The steps of a run, byte by byte; 0 behind the end. */
-struct gw_test_steps {
-    const uint8_t *data;
-    size_t left;
-};
-
-static inline uint8_t gw_test_step(struct gw_test_steps *steps)
-{
-    if (steps->left == 0)
-        return 0;
-    steps->left--;
-    return *steps->data++;
-}
 
 /* Memory that peers can make the target take, at most `limit` bytes. */
 struct gw_test_budget {

@@ -24,4 +24,18 @@ struct gw_test_target {
 
 extern const struct gw_test_target gw_test_target;
 
+/* The steps of a run, byte by byte; 0 behind the end. */
+struct gw_test_steps {
+    const uint8_t *data;
+    size_t left;
+};
+
+static inline uint8_t gw_test_step(struct gw_test_steps *steps)
+{
+    if (steps->left == 0)
+        return 0;
+    steps->left--;
+    return *steps->data++;
+}
+
 #endif
