@@ -14,6 +14,8 @@
  */
 #include "core/host/blast.h"
 
+#include "core/cc/window.h"
+
 #include "base/bits.h"
 #include "base/stall.h"
 
@@ -105,12 +107,20 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
     gw_blast_tx_arm(ep, blast);
 }
 
+/* What may be on its way at the end of a period: a train leaves at once but arrives over its time
+ * on the links. */
+static uint64_t under_way(const struct gw_endpoint *ep, const struct gw_blast_tx *blast)
+{
+    return ep->cfg.train > 1 ? (uint64_t)ep->cfg.train * (blast->path.mtu + blast->path.hdr) : 0;
+}
+
 /* Tells congestion control what has come of what was sent in a period. */
 static void take_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, uint64_t sent,
                         uint64_t received, gw_time now)
 {
-    const struct gw_cc_report report = {
-        .period = ep->cfg.report_every, .sent = sent, .received = received};
+    const struct gw_cc_report report = {.period = ep->cfg.report_every,
+                                        .sent = sent - gw_min_u64(sent, under_way(ep, blast)),
+                                        .received = received};
     gw_blast_lane_report(blast->lane, blast->transport, &report, now);
 }
 
