@@ -134,6 +134,8 @@ struct gradwire_options {
                          what is known of its parts is made when the job opens, and a larger call is
                          refused. 256 MiB */
     int insecure_key_file; /* 1: others may read key_file, and that is meant; else it is refused */
+    int encrypt;           /* 1: packets are encrypted from one neighbour to the next, and carry a
+                              code; there must be a key, and `encrypt: yes` in all daemons */
 };
 
 /* A job that this process has opened. */

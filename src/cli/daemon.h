@@ -40,6 +40,7 @@ struct gw_daemon_common {
     uint32_t jobs;
     uint32_t signals; /* enum gw_daemon_signals */
     bool authenticate;
+    bool encrypt; /* and authenticate */
     bool insecure_key_files;
 };
 
@@ -94,6 +95,11 @@ struct gw_daemon_common {
          .offset = offsetof(config, common.authenticate),                                          \
          .initial = "no",                                                                          \
          .help = "packets carry a code that only holders of the key can make"},                    \
+        {.name = "encrypt",                                                                        \
+         .type = GW_PARAM_BOOL,                                                                    \
+         .offset = offsetof(config, common.encrypt),                                               \
+         .initial = "no",                                                                          \
+         .help = "packets are encrypted from neighbour to neighbour, and authenticated"},          \
         {.name = "insecure_key_files",                                                             \
          .type = GW_PARAM_BOOL,                                                                    \
          .offset = offsetof(config, common.insecure_key_files),                                    \

@@ -89,9 +89,12 @@ static int read_keys(struct gw_daemon *daemon, const struct gw_document *documen
     const struct gw_doc_value *switches = gw_doc_value_get(document->root, "switch_keys");
     const struct gw_doc_value *hosts = gw_doc_value_get(document->root, "key_files");
     daemon->is_open = !hosts;
-    if (!hosts && gw_daemon_common(daemon)->authenticate)
-        return gw_document_error(document, gw_doc_value_get(document->root, "authenticate"),
-                                 GW_ERR_INVALID, "needs `key_files`");
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
+    if (!hosts && (common->authenticate || common->encrypt))
+        return gw_document_error(
+            document,
+            gw_doc_value_get(document->root, common->encrypt ? "encrypt" : "authenticate"),
+            GW_ERR_INVALID, "needs `key_files`");
     int code = switches ? read_list(daemon, document, switches) : GW_OK;
     daemon->switch_key_count = daemon->key_count;
     if (code || hosts)
@@ -153,6 +156,10 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
     if (gw_sock_addr_port(&group) == gw_sock_addr_port(&listen))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: its port must not be that of `listen`");
+    if (common->encrypt)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "multicast: encryption is between two; with `encrypt` nothing can be "
+                           "multicast");
     return common->authenticate ? gw_net_fail(error, GW_ERR_INVALID,
                                               "multicast: authentication is between two; with "
                                               "`authenticate` nothing can be multicast")

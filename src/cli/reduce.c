@@ -24,6 +24,7 @@ enum {
     KEY_BIND,
     KEY_KEY,
     KEY_AUTHENTICATE,
+    KEY_ENCRYPT,
     KEY_INSECURE,
     KEY_DEADLINE,
     KEY_VALUES,
@@ -57,6 +58,7 @@ static const struct argp_option options[] = {
     {"insecure-key-file", KEY_INSECURE, 0, 0, "others may read the key file, and that is meant", 0},
     {"authenticate", KEY_AUTHENTICATE, 0, 0,
      "packets carry a code that only holders of the key can make", 0},
+    {"encrypt", KEY_ENCRYPT, 0, 0, "packets are encrypted on every link, and authenticated", 0},
     {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
     {"values", KEY_VALUES, "N", 0, "elements per fragment (352)", 0},
     {"window", KEY_WINDOW, "N", 0, "fragments on their way (256)", 0},
@@ -186,6 +188,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_via(text, args);
     case KEY_AUTHENTICATE:
         own->authenticate = 1;
+        return 0;
+    case KEY_ENCRYPT:
+        own->encrypt = 1;
         return 0;
     case KEY_INSECURE:
         own->insecure_key_file = 1;

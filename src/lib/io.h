@@ -35,6 +35,7 @@ struct gw_io_plan {
     gw_time stall;    /* without progress for so long, the job fails */
     struct gw_key key;
     bool authenticates;
+    bool encrypts;
     char job[GW_IO_NAME_MAX];
     char join[GW_IO_NAME_MAX]; /* of rank 0, which is the server if there is no other */
     char servers[GW_IO_SERVERS_MAX][GW_IO_NAME_MAX];

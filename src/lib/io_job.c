@@ -56,6 +56,7 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
         .peers_max = (uint16_t)(PEERS_EACH * plan->world + PEERS_MORE),
         .accepts = true,
         .authenticates = plan->authenticates,
+        .encrypts = plan->encrypts,
         .signals_by_option = plan->signals_by_option,
         .node_address = node_address,
         .role = GW_ATTACH_HOST,

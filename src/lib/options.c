@@ -237,7 +237,8 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return code;
     *plan = (struct gw_io_plan){
         .via = options.via,
-        .authenticates = options.authenticate != 0,
+        .authenticates = options.authenticate || options.encrypt,
+        .encrypts = options.encrypt != 0,
         .rank = (uint16_t)options.rank,
         .world = (uint16_t)options.world,
         .values = (uint16_t)options.values,
@@ -288,6 +289,9 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return GRADWIRE_ERR_INVALID;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
+    if (!options.key_file && options.encrypt)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                           "encrypt needs a key: key_file is not given");
     if (!options.key_file && options.authenticate)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
                            "authenticate needs a key: key_file is not given");

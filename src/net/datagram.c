@@ -48,12 +48,14 @@ static void count_refusal(struct gw_datapath_stats *stats, int code)
         stats->malformed++;
 }
 
-/* Judges it by its authentication, the last of its bytes. */
+/* Judges it by its authentication, the last of its bytes, and decrypts it if that is agreed. */
 static bool is_genuine(struct gw_datapath_stats *stats, const struct gw_datagram *datagram)
 {
+    struct gw_auth *auth = datagram->peer->auth;
     const struct iovec covered = {datagram->bytes, datagram->length - GW_AUTH_SIZE};
     enum gw_auth_verdict verdict =
-        gw_auth_open(datagram->peer->auth, &covered, 1, datagram->bytes + covered.iov_len);
+        auth->encrypts ? gw_auth_decrypt(auth, datagram->bytes, (uint32_t)covered.iov_len)
+                       : gw_auth_open(auth, &covered, 1, datagram->bytes + covered.iov_len);
     stats->forged += verdict == GW_AUTH_FORGED;
     stats->repeated += verdict == GW_AUTH_REPEATED || verdict == GW_AUTH_OLD;
     return verdict == GW_AUTH_GENUINE;

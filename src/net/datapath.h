@@ -55,6 +55,7 @@ struct gw_datapath_cfg {
     uint32_t buffer_bytes;    /* kernel buffers to ask for; 0: the system's default */
     uint16_t peers_max;       /* neighbours, 1 to GW_DATAPATH_PEERS_MAX */
     bool has_trains;          /* use the kernel's segmentation where it has it */
+    bool encrypts;            /* there may be neighbours whose `auth` encrypts */
     bool serves_many;         /* one that cannot be sent to is no reason to end: it is counted */
     bool signals_by_option;   /* signals of bursts travel as IPv4 options, not in the DSCP; those
                                  that come either way are understood. Needs CAP_NET_RAW */

@@ -37,6 +37,7 @@ static void derive(const uint8_t root[crypto_kdf_KEYBYTES], struct gw_key *key)
     crypto_kdf_derive_from_key(key->jobs, sizeof(key->jobs), 2, context, root);
     crypto_kdf_derive_from_key(key->packets, sizeof(key->packets), 3, context, root);
     crypto_kdf_derive_from_key(id, sizeof(id), 4, context, root);
+    crypto_kdf_derive_from_key(key->secrets, sizeof(key->secrets), 5, context, root);
     memcpy(&key->id, id, sizeof(key->id));
 }
 

@@ -27,7 +27,8 @@ enum {
 struct gw_key {
     uint8_t attach[GW_KEY_SIZE];  /* makes the codes of the attach protocol, */
     uint8_t jobs[GW_KEY_SIZE];    /* the numbers of jobs, */
-    uint8_t packets[GW_KEY_SIZE]; /* and the keys of a session's packets */
+    uint8_t packets[GW_KEY_SIZE]; /* the keys of a session's packets where they are authenticated */
+    uint8_t secrets[GW_KEY_SIZE]; /* and where they are encrypted */
     uint64_t id;                  /* names it without giving it away */
 };
 

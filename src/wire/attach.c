@@ -17,7 +17,7 @@ enum {
     OFFSET_WORLD = 52,
     OFFSET_RANK = 54,
     OFFSET_FLAGS = 56, /* and the role above them */
-    ROLE_SHIFT = 4,
+    ROLE_SHIFT = 5,
     OFFSET_NOTICE = 57,
     OFFSET_ENTROPIES = 58,
     OFFSET_NUMBER = 60,

@@ -20,7 +20,7 @@
  *     +-------------------------------+-------------------------------+
  *  52 |        workers of the job     |              rank             |
  *     +---------------+---------------+-------------------------------+
- *  56 | role  | flags |    notice     |   source ports that I send by |
+ *  56 |role |  flags  |    notice     |   source ports that I send by |
  *     +---------------+---------------+-------------------------------+
  *  60 |                    number of the question                     |
  *     +---------------------------------------------------------------+
@@ -104,7 +104,8 @@ enum gw_attach_flag {
     GW_ATTACH_AUTHENTICATED = 2, /* packets between us are authenticated */
     GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
     GW_ATTACH_TABLE = 8,         /* you are my job's registrar: send me the table of ranks */
-    GW_ATTACH_FLAGS = 15,        /* four bits */
+    GW_ATTACH_ENCRYPTED = 16,    /* and encrypted; never without AUTHENTICATED */
+    GW_ATTACH_FLAGS = 31,        /* five bits */
 };
 
 enum gw_attach_reason {
@@ -119,9 +120,10 @@ enum gw_attach_reason {
     GW_ATTACH_SELF,           /* the address is the responder's own */
     GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
     GW_ATTACH_CLOSING,
-    GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
-    GW_ATTACH_RANK,   /* of the job is another's, perhaps for no longer: try again */
-    GW_ATTACH_ROLE,   /* the key is not one of a switch */
+    GW_ATTACH_NOTICE,     /* of the job, but it announces bursts differently */
+    GW_ATTACH_RANK,       /* of the job is another's, perhaps for no longer: try again */
+    GW_ATTACH_ROLE,       /* the key is not one of a switch */
+    GW_ATTACH_ENCRYPTION, /* one of the two encrypts packets, the other does not */
     GW_ATTACH_REASONS,
 };
 

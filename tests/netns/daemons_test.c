@@ -696,6 +696,7 @@ static const struct {
     {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
     {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
     {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
+    {"switch", "encrypt: yes\n", ":1: encrypt: needs `key_files`"},
     {"switch", "key_files: [/nonexistent/key]\n", ":1: key_files"},
     {"switch", "key_files: /nonexistent/key\n", ":1: key_files"},
     {"server", "switch_keys: [/nonexistent/key]\n", ":1: switch_keys"},

@@ -40,6 +40,7 @@ struct gw_neighbours_cfg {
     bool accepts;       /* others may dial us */
     bool insists;       /* whom we have dialled is asked again whatever it refuses us for */
     bool authenticates; /* packets are authenticated; who does not want that is refused */
+    bool encrypts;      /* and encrypted, likewise; not without `authenticates` */
     uint16_t entropies;
     uint16_t mtu;
     uint16_t peers_max;

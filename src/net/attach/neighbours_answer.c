@@ -105,6 +105,8 @@ static enum gw_attach_reason why_not(const struct gw_neighbours *own,
         return GW_ATTACH_MTU;
     if (msg->address == own->cfg.address) /* our own question has come back, too */
         return GW_ATTACH_SELF;
+    if (((msg->flags & GW_ATTACH_ENCRYPTED) != 0) != own->cfg.encrypts)
+        return GW_ATTACH_ENCRYPTION;
     if (((msg->flags & GW_ATTACH_AUTHENTICATED) != 0) != own->cfg.authenticates)
         return GW_ATTACH_AUTHENTICATION;
     return GW_ATTACH_OK;

@@ -28,7 +28,8 @@ enum {
 struct memory {
     struct gw_datapath base;
     struct gw_inbox inbox;
-    uint32_t taken; /* of the inbox, by the last call: still in use */
+    uint32_t taken;  /* of the inbox, by the last call: still in use */
+    uint8_t *sealed; /* a datagram that is encrypted; NULL: none is */
     struct gw_tx_faults faults;
     struct memory *next; /* in the town */
 };
@@ -115,6 +116,7 @@ static struct memory *memory_of(struct gw_datapath *datapath)
 
 static void free_memory(struct memory *memory)
 {
+    free(memory->sealed);
     gw_datapath_fini(&memory->base);
     free(memory);
 }
@@ -133,6 +135,10 @@ static int open_memory(const struct gw_datapath_cfg *cfg, struct gw_datapath **o
     }
     uint32_t bytes = cfg->buffer_bytes ? cfg->buffer_bytes : INBOX_BYTES;
     uint32_t packet = GW_WIRE_HDR_MAX + cfg->mtu + GW_AUTH_SIZE;
+    if (cfg->encrypts && !(memory->sealed = malloc(packet))) {
+        free_memory(memory);
+        return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
+    }
     code = gw_inbox_init(&memory->inbox, packet > GW_ATTACH_SIZE_MAX ? packet : GW_ATTACH_SIZE_MAX,
                          bytes < INBOX_BYTES_MAX ? bytes : INBOX_BYTES_MAX);
     if (code) {
@@ -179,6 +185,22 @@ static struct gw_sock_addr source_of(const struct memory *memory, const struct g
     return from;
 }
 
+/* Encrypts a datagram that lies in pieces; returns how many it has then. */
+static uint32_t encrypt(struct departure *departure, struct iovec *pieces, uint32_t count)
+{
+    uint8_t *sealed = departure->from->sealed;
+    uint32_t size = 0;
+    GW_ASSERT(sealed);
+    for (uint32_t i = 0; i < count; i++) {
+        GW_ASSERT(size + pieces[i].iov_len <= GW_WIRE_HDR_MAX + departure->from->base.cfg.mtu);
+        memcpy(sealed + size, pieces[i].iov_base, pieces[i].iov_len);
+        size += (uint32_t)pieces[i].iov_len;
+    }
+    gw_auth_encrypt(departure->peer->auth, sealed, size, sealed);
+    pieces[0] = (struct iovec){sealed, size + GW_AUTH_SIZE};
+    return 1;
+}
+
 /* Hands one packet over; it stays the caller's. */
 static void put(struct departure *departure, const struct gw_pkt *pkt)
 {
@@ -195,7 +217,9 @@ static void put(struct departure *departure, const struct gw_pkt *pkt)
     if (payload)
         pieces[count++] =
             (struct iovec){gw_buf_bytes(memory->base.cfg.pool->bufs, pkt->buf), payload};
-    if (departure->peer->auth) {
+    if (departure->peer->auth && departure->peer->auth->encrypts) {
+        count = encrypt(departure, pieces, count);
+    } else if (departure->peer->auth) {
         gw_auth_seal(departure->peer->auth, pieces, count, code);
         pieces[count++] = (struct iovec){code, sizeof(code)};
     }

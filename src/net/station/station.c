@@ -17,6 +17,7 @@ struct gw_station {
     struct gw_loop *loop;
     struct gw_neighbours *neighbours;
     struct gw_auth *auths;    /* of every neighbour; NULL: packets are not authenticated */
+    bool encrypts;            /* them */
     struct gw_groups *groups; /* NULL: nothing is multicast */
     gw_time look_at;          /* next look at groups, ours and that we listen to */
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
@@ -58,6 +59,7 @@ static int open_datapath(struct gw_station *station, const struct gw_station_cfg
         .buffer_bytes = KERNEL_BUFFER,
         .peers_max = (uint16_t)(cfg->peers_max + group_count(cfg)),
         .has_trains = true,
+        .encrypts = cfg->encrypts,
         .serves_many = cfg->serves_many,
         .signals_by_option = cfg->signals_by_option,
         .faults = cfg->faults,
@@ -81,6 +83,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .accepts = cfg->accepts,
         .insists = cfg->insists,
         .authenticates = cfg->authenticates,
+        .encrypts = cfg->encrypts,
         .rate_bps = cfg->rate_bps,
         .entropies = cfg->entropies,
         .mtu = (uint16_t)cfg->mtu,
@@ -104,6 +107,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
 
 int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result, char *error)
 {
+    GW_ASSERT(cfg->authenticates || !cfg->encrypts);
     GW_ASSERT(cfg->key_count >= 1 && cfg->key_count <= GW_NEIGHBOURS_KEYS_MAX);
     struct gw_station *station = calloc(1, sizeof(*station));
     uint32_t buffer = cfg->mtu + (cfg->authenticates ? GW_AUTH_SIZE : 0);
@@ -111,6 +115,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
+    station->encrypts = cfg->encrypts;
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
     int code = gw_key_setup();
     if (code)
@@ -307,6 +312,7 @@ static void open_peer(struct gw_station *station, const struct gw_neighbour_even
         .initiators_cookie = event->dial >= 0 ? cookie : event->said.cookie,
         .responders_cookie = event->dial >= 0 ? event->said.cookie : cookie,
         .is_initiator = event->dial >= 0,
+        .encrypts = station->encrypts,
     };
     if (auth)
         gw_auth_init(auth, &auth_cfg);

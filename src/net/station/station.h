@@ -30,6 +30,7 @@ struct gw_station_cfg {
     bool insists;           /* as in struct gw_neighbours_cfg */
     bool serves_many;       /* as in struct gw_datapath_cfg */
     bool authenticates;     /* packets between neighbours are authenticated */
+    bool encrypts;          /* and encrypted; not without `authenticates` */
     bool signals_by_option; /* as in struct gw_datapath_cfg */
     uint64_t rate_bps;      /* of a switch's ports; 0: not known */
     uint32_t node_address;

@@ -25,7 +25,10 @@ bool gw_udp_tx_init(struct gw_udp *udp)
     struct gw_udp_tx *tx = &udp->tx;
     tx->batches = calloc(udp->base.cfg.pool->bufs->count, sizeof(*tx->batches));
     tx->singles = calloc(udp->base.peers_max, sizeof(*tx->singles));
-    return tx->batches && tx->singles;
+    if (udp->base.cfg.encrypts)
+        tx->sealed =
+            malloc((size_t)GW_UDP_PLACES * (GW_WIRE_HDR_MAX + udp->base.cfg.mtu + GW_AUTH_SIZE));
+    return tx->batches && tx->singles && (tx->sealed || !udp->base.cfg.encrypts);
 }
 
 /* Whether a header may be written before this payload: it has none yet in this batch. */
@@ -36,6 +39,31 @@ static bool claim_front(struct gw_udp *udp, uint32_t buf)
         return false;
     tx->batches[buf] = tx->batch;
     return true;
+}
+
+/*
+ * Encrypts the datagram, and says where it lies: behind the one before it, so that a train is one
+ * piece. Its payload stays as it is, for others and for another time; the header is before it for
+ * as long as this takes.
+ */
+static void place_encrypted(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt,
+                            struct gw_auth *auth)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    struct gw_frame *frame = &tx->frames[at];
+    uint8_t *bytes = frame->hdr, *out = tx->sealed + tx->sealed_size;
+    uint32_t payload = frame->length - frame->hdr_size;
+    GW_ASSERT(tx->sealed && payload <= udp->base.cfg.mtu);
+    if (payload) {
+        GW_ASSERT(pkt->buf != GW_BUF_NONE);
+        bytes = gw_udp_datagram(udp, pkt->buf, frame->hdr_size);
+        memcpy(bytes, frame->hdr, frame->hdr_size);
+    }
+    gw_auth_encrypt(auth, bytes, frame->length, out);
+    frame->length += GW_AUTH_SIZE;
+    tx->sealed_size += frame->length;
+    tx->pieces[at][0] = (struct iovec){out, frame->length};
+    tx->pieces[at][1].iov_len = 0;
 }
 
 /* Says where the datagram lies, with its authentication if there is one. */
@@ -86,7 +114,11 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
     gw_codec_encode(codec, pkt, &tx->frames[at]);
     tx->options[at] = udp->base.cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
     tx->pkts[at] = is_copy ? NULL : pkt;
-    place(udp, at, pkt, udp->base.peers[tx->peer].auth);
+    struct gw_auth *auth = udp->base.peers[tx->peer].auth;
+    if (auth && auth->encrypts)
+        place_encrypted(udp, at, pkt, auth);
+    else
+        place(udp, at, pkt, auth);
 }
 
 /* Adds a packet, or does to it what was asked for. */
@@ -114,7 +146,7 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     bool has_faults = gw_tx_faults_exist(&udp->faults);
     struct gw_codec codec = {.cookie = udp->base.peers[number].tx_cookie};
     struct gw_pkt *late = gw_tx_faults_take_late(&udp->faults, number);
-    tx->first = tx->count = 0;
+    tx->first = tx->count = tx->sealed_size = 0;
     tx->batch++;
     tx->peer = number;
     tx->singles[number] -= tx->singles[number] > 0;
@@ -301,6 +333,7 @@ void gw_udp_tx_fini(struct gw_udp *udp)
 {
     drop_front(udp, udp->tx.count - udp->tx.first);
     gw_tx_faults_fini(&udp->faults, udp->base.cfg.pool);
+    free(udp->tx.sealed);
     free(udp->tx.singles);
     free(udp->tx.batches);
 }

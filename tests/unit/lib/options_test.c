@@ -350,6 +350,7 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(join, long_name, "join");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
     REFUSES(authenticate, 1, "key_file is not given");
+    REFUSES(encrypt, 1, "encrypt needs a key: key_file is not given");
 }
 
 static void options_plan__refuses_other_sizes(void **state)

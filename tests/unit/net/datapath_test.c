@@ -377,7 +377,7 @@ static void survives_the_other(const struct gw_datapath_ops *ops)
     free(pair);
 }
 
-static struct gw_auth auth_of(const char *text, bool is_initiator)
+static struct gw_auth auth_of(const char *text, bool is_initiator, bool encrypts)
 {
     static const uint8_t session[GW_ATTACH_NONCE_SIZE] = {3};
     struct gw_key key;
@@ -387,24 +387,26 @@ static struct gw_auth auth_of(const char *text, bool is_initiator)
                                     .session = session,
                                     .initiators_cookie = 1,
                                     .responders_cookie = 2,
-                                    .is_initiator = is_initiator};
+                                    .is_initiator = is_initiator,
+                                    .encrypts = encrypts};
     gw_auth_init(&auth, &cfg);
     return auth;
 }
 
-static void authenticates(const struct gw_datapath_ops *ops)
+static void authenticates(const struct gw_datapath_ops *ops, bool encrypts)
 {
-    struct pair *pair = open_pair(ops, &plain);
+    struct pair *pair = open_pair(ops, &(struct gw_datapath_cfg){.encrypts = encrypts});
     struct side *a = &pair->sides[0], *b = &pair->sides[1];
     const struct gw_datapath_stats *stats = gw_datapath_stats(b->datapath);
-    struct gw_auth ours = auth_of("secret", true), theirs = auth_of("secret", false),
-                   other = auth_of("guess", true);
+    struct gw_auth ours = auth_of("secret", true, encrypts),
+                   theirs = auth_of("secret", false, encrypts),
+                   other = auth_of("guess", true, encrypts);
     befriend(b, a, &theirs);
     befriend(a, b, &ours);
     send_train(pair, a, 0, TRAIN, MTU);
     send_train(pair, a, 0, TRAIN, 0);
     assert_int_equal(receive_seqs(pair, b, NULL), 2 * TRAIN);
-    theirs = auth_of("secret", false); /* a new session: no number has been here */
+    theirs = auth_of("secret", false, encrypts); /* a new session: no number has been here */
     befriend(a, b, &other);
     send_train(pair, a, 0, 3, 100);
     assert_int_equal(receive_seqs(pair, b, NULL), 0);
@@ -414,13 +416,45 @@ static void authenticates(const struct gw_datapath_ops *ops)
     assert_int_equal(receive_seqs(pair, b, NULL), 0);
     assert_int_equal(stats->forged + stats->repeated, 7);
     uint64_t repeated = stats->repeated;
-    theirs = auth_of("secret", false), ours = auth_of("secret", true);
+    theirs = auth_of("secret", false, encrypts), ours = auth_of("secret", true, encrypts);
     befriend(a, b, &ours);
     send_train(pair, a, 0, 2, 100);
-    ours = auth_of("secret", true); /* the same numbers again */
+    ours = auth_of("secret", true, encrypts); /* the same numbers again */
     send_train(pair, a, 0, 2, 100);
     assert_int_equal(receive_seqs(pair, b, NULL), 2);
     assert_int_equal(stats->repeated, repeated + 2);
+    close_pair(pair);
+}
+
+/* What is encrypted stays as it is for who sends it twice, and for others: a payload that is in
+ * several packets of a train, to a neighbour with whom we encrypt and to one with whom we do not.
+ */
+static void encrypts_a_shared_payload(const struct gw_datapath_ops *ops)
+{
+    static const uint64_t certain = UINT64_C(1) << 32;
+    struct pair *pair = open_pair(
+        ops, &(struct gw_datapath_cfg){.encrypts = true, .faults.duplicate_q32 = certain});
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    struct gw_auth ours = auth_of("secret", true, true), theirs = auth_of("secret", false, true);
+    uint8_t expected[MTU];
+    gw_test_fill(expected, MTU, 5);
+    for (int i = 0; i < 2; i++) {
+        struct gw_pkt *pkts[4] = {make(a, 5, MTU), make(a, 5, 0)};
+        uint32_t buf = pkts[0]->buf;
+        *pkts[1] = *pkts[0];
+        gw_buf_share(&a->host.bufs, buf); /* the second packet's, */
+        gw_buf_share(&a->host.bufs, buf); /* and ours */
+        befriend(a, b, i == 0 ? &ours : NULL);
+        befriend(b, a, i == 0 ? &theirs : NULL);
+        assert_int_equal(gw_datapath_send(a->datapath, 1, pkts, 2, pair->error), 0);
+        assert_int_equal(receive(pair, b, pkts, 4), 4);
+        for (int k = 0; k < 4; k++) {
+            assert_memory_equal(gw_buf_bytes(&b->host.bufs, pkts[k]->buf), expected, MTU);
+            gw_pkt_release(&b->host.pool, pkts[k]);
+        }
+        assert_memory_equal(gw_buf_bytes(&a->host.bufs, buf), expected, MTU);
+        gw_buf_release(&a->host.bufs, buf);
+    }
     close_pair(pair);
 }
 
@@ -546,7 +580,9 @@ static void all_datapaths__keep_the_contract(void **state)
         tells_control_from_noise(ops);
         hears_neighbours_alone(ops);
         survives_the_other(ops);
-        authenticates(ops);
+        authenticates(ops, false);
+        authenticates(ops, true);
+        encrypts_a_shared_payload(ops);
         loses_doubles_and_delays(ops);
         survives_an_empty_pool(ops);
         counts_what_it_did_not_read(ops);
