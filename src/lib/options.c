@@ -227,6 +227,27 @@ static bool take_signals(const char *text, struct gw_io_plan *plan)
     return !text || plan->signals_by_option || strcmp(text, "dscp") == 0;
 }
 
+/* Reads the key, which what protects packets needs. */
+static int take_key(const struct gradwire_options *options, struct gw_io_plan *plan, char *error)
+{
+    plan->authenticates = options->authenticate || options->encrypt;
+    plan->encrypts = options->encrypt != 0;
+    if (gw_key_setup() != 0)
+        return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
+    if (!options->key_file && options->encrypt)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                           "encrypt needs a key: key_file is not given");
+    if (!options->key_file && options->authenticate)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                           "authenticate needs a key: key_file is not given");
+    if (!options->key_file)
+        gw_key_from_text("", 0, &plan->key);
+    else if (gw_key_from_file(options->key_file, options->insecure_key_file, &plan->key, error) !=
+             0)
+        return GRADWIRE_ERR_INVALID;
+    return GRADWIRE_OK;
+}
+
 int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *plan, char *error)
 {
     struct gradwire_options options;
@@ -237,8 +258,6 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         return code;
     *plan = (struct gw_io_plan){
         .via = options.via,
-        .authenticates = options.authenticate || options.encrypt,
-        .encrypts = options.encrypt != 0,
         .rank = (uint16_t)options.rank,
         .world = (uint16_t)options.world,
         .values = (uint16_t)options.values,
@@ -287,17 +306,5 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     plan->datapath = gw_datapath_choose(variable("GRADWIRE_DATAPATH"), error);
     if (!plan->datapath)
         return GRADWIRE_ERR_INVALID;
-    if (gw_key_setup() != 0)
-        return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
-    if (!options.key_file && options.encrypt)
-        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                           "encrypt needs a key: key_file is not given");
-    if (!options.key_file && options.authenticate)
-        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                           "authenticate needs a key: key_file is not given");
-    if (!options.key_file)
-        gw_key_from_text("", 0, &plan->key);
-    else if (gw_key_from_file(options.key_file, options.insecure_key_file, &plan->key, error) != 0)
-        return GRADWIRE_ERR_INVALID;
-    return GRADWIRE_OK;
+    return take_key(&options, plan, error);
 }
