@@ -27,12 +27,20 @@ static const char *server_name(const struct gw_io *io, uint32_t server)
     return io->home || server >= io->server_count ? "rank 0" : io->servers[server];
 }
 
-/* Whether it may come of a switch that is silent: nothing came, or a rank has left that noticed it
- * first, and whose word of that was overtaken by its farewell. */
-static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_event *event)
+/*
+ * Whether it may come of a switch that is silent: nothing came, or a rank has left that noticed it
+ * first, and whose word of that was overtaken by its farewell. A switch is to blame if it was
+ * silent for half of the time in which nothing moved, since what others tell of it is a little old.
+ */
+static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_event *event,
+                         char name[GW_NEIGHBOURS_NAME_MAX])
 {
-    return gw_ways_is_cut_off(io->ways) && event->reason == GW_JOB_LOST &&
-           event->about < io->plan.world;
+    gw_time least = io->plan.stall / 2;
+    if (io->plan.stall == 0 || least > GW_STATION_SILENCE)
+        least = GW_STATION_SILENCE;
+    return (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
+            (event->reason == GW_JOB_LOST && event->about < io->plan.world)) &&
+           gw_ways_finds_silent_switch(io->ways, least, name);
 }
 
 /* The ranks have met, but some wait for others in a sum that those do not come to. */
@@ -88,9 +96,6 @@ static int say_silence(const struct line *line, const struct gw_communicator_eve
     if (gw_ways_is_cut_off(io->ways) && refusal != GW_ATTACH_OK)
         return SAY(line, GRADWIRE_ERR_PEER, "the switch at %s refuses us: %s", io->plan.switch_,
                    gw_attach_reason_text(refusal));
-    if (gw_ways_is_cut_off(io->ways) && io->was_opened)
-        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer",
-                   io->plan.switch_);
     if (gw_ways_is_cut_off(io->ways))
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no answer from the switch at %s for %g s",
                    io->plan.switch_, seconds_of(io));
@@ -160,8 +165,10 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
 static int describe(const struct line *line, const struct gw_communicator_event *event)
 {
     const struct gw_io *io = line->io;
-    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
-        is_of_switch(io, event))
+    char name[GW_NEIGHBOURS_NAME_MAX];
+    if (is_of_switch(io, event, name))
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer", name);
+    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED)
         return say_silence(line, event);
     switch (event->reason) {
     case GW_JOB_LOST:

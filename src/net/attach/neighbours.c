@@ -112,7 +112,9 @@ void gw_neighbours_write(const struct gw_neighbours *own, const struct gw_sessio
     msg->role = own->cfg.role;
     msg->entropies = own->cfg.entropies;
     msg->mtu = own->cfg.mtu;
+    const struct gw_attach_silence silence = msg->way.silence;
     msg->way = own->way;
+    msg->way.silence = silence;
     gw_attach_encode(msg, bytes);
     gw_key_sign(session->key, bytes);
 }
