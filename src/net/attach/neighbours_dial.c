@@ -10,7 +10,7 @@
 
 enum {
     TRIES_FAST = 10, /* questions in a row at the fast pace */
-    DEAF_AFTER = 3,  /* beats without a probe */
+    DEAF_AFTER = 6,  /* beats without a probe */
 };
 
 #define PACE_FAST (20 * GW_MS)
