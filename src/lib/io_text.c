@@ -8,6 +8,10 @@
 
 #include "lib/io_impl.h"
 
+enum {
+    BEATS_SILENT = 10, /* of a switch that is not only late */
+};
+
 /* What the line is made of. */
 struct line {
     const struct gw_io *io;
@@ -29,17 +33,18 @@ static const char *server_name(const struct gw_io *io, uint32_t server)
 
 /*
  * Whether it may come of a switch that is silent: nothing came, or a rank has left that noticed it
- * first, and whose word of that was overtaken by its farewell. A switch is to blame if it was
- * silent for half of the time in which nothing moved, since what others tell of it is a little old.
+ * first, and whose word of that was overtaken by its farewell. To be to blame it must have been
+ * silent for half of the time in which nothing moved, as what others tell of it is a little old; or
+ * for ten beats, as others may have waited for less.
  */
 static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_event *event,
                          char name[GW_NEIGHBOURS_NAME_MAX])
 {
+    bool is_of_rank = event->reason == GW_JOB_LOST && event->about < io->plan.world;
     gw_time least = io->plan.stall / 2;
-    if (io->plan.stall == 0 || least > GW_STATION_SILENCE)
-        least = GW_STATION_SILENCE;
-    return (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
-            (event->reason == GW_JOB_LOST && event->about < io->plan.world)) &&
+    if (io->plan.stall == 0 || least > BEATS_SILENT * GW_STATION_BEAT)
+        least = BEATS_SILENT * GW_STATION_BEAT;
+    return (is_of_rank || event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED) &&
            gw_ways_finds_silent_switch(io->ways, least, name);
 }
 
@@ -179,8 +184,8 @@ static int describe(const struct line *line, const struct gw_communicator_event 
         return SAY(line, GRADWIRE_ERR_OVERFLOW,
                    "a result of integers does not fit their type (int32, int64 or uint8)");
     case GW_JOB_RANK:
-        return SAY(line, GRADWIRE_ERR_PEER, "rank %u is taken already, or not below %u",
-                   io->plan.rank, io->plan.world);
+        return SAY(line, GRADWIRE_ERR_PEER, "another process is rank %u of the job, and alive",
+                   io->plan.rank);
     case GW_JOB_NOTICE:
         return say_notice(line, event->about);
     default:

@@ -121,7 +121,7 @@ enum gw_attach_reason {
     GW_ATTACH_ROOM,
     GW_ATTACH_ENDED,          /* the session is over: begin another */
     GW_ATTACH_MTU,            /* packets too long */
-    GW_ATTACH_JOB,            /* another number of workers, or no room for the job */
+    GW_ATTACH_JOB,            /* no room for the job, or none of ours */
     GW_ATTACH_TAKEN,          /* the address is another's, perhaps for no longer: try again */
     GW_ATTACH_SELF,           /* the address is the responder's own */
     GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
@@ -129,6 +129,7 @@ enum gw_attach_reason {
     GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
     GW_ATTACH_RANK,   /* of the job is another's, perhaps for no longer: try again */
     GW_ATTACH_ROLE,   /* the key is not one of a switch */
+    GW_ATTACH_WORLD,  /* the job has another number of workers, perhaps for no longer: try again */
     GW_ATTACH_REASONS,
 };
 

@@ -67,7 +67,8 @@ enum gw_neighbour_event_kind {
     GW_NEIGHBOUR_UP,   /* a session has begun: `peer` can be sent to */
     GW_NEIGHBOUR_DOWN, /* it has ended; one that we dialled is dialled again */
     /* Whom we dialled does not want us, for `reason`, and has the key. A session that was up has
-     * ended; no more is tried. Not where cfg.insists. */
+     * ended; no more is tried. A rank or job that is others' is asked for again for cfg.silence and
+     * half of it, in which they are given up if they are dead. Not where cfg.insists. */
     GW_NEIGHBOUR_REFUSED,
     GW_NEIGHBOUR_GROUP, /* whom we dialled tells another group, or none: `said.group` */
     GW_NEIGHBOUR_HEARS, /* who dialled us now hears our group, or no longer: `said.flags` */

@@ -298,17 +298,30 @@ void gw_neighbours_accepted(struct gw_neighbours *own, const struct gw_sock_addr
         own->stats.stale++;
 }
 
+/*
+ * Whether the reason passes. An address is given back. Whoever has our rank, or another job of that
+ * name, is given up if he is dead, and is alive if that takes half as long again.
+ */
+static bool may_pass(const struct gw_neighbours *own, const struct gw_dial *dial, gw_time now)
+{
+    bool is_early = now - dial->refused_since < own->cfg.silence + own->cfg.silence / 2;
+    return dial->refusal == GW_ATTACH_TAKEN ||
+           (is_early && (dial->refusal == GW_ATTACH_RANK || dial->refusal == GW_ATTACH_WORLD));
+}
+
 /* A refusal that has a code ends the session, which nobody had before and nobody has after it: so
  * it counts once. For the reasons that pass, and where we insist, another is begun. */
 static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
                          const struct gw_attach_msg *msg, gw_time now)
 {
-    bool is_taken = msg->reason == GW_ATTACH_TAKEN || msg->reason == GW_ATTACH_RANK;
     bool is_over = msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING;
+    if (dial->refusal != msg->reason)
+        dial->refused_since = now;
     dial->refusal = msg->reason;
     dial->heard_at = now;
-    if (is_taken || is_over || own->cfg.insists) {
-        begin_again(own, dial, is_taken ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);
+    bool passes = may_pass(own, dial, now);
+    if (passes || is_over || own->cfg.insists) {
+        begin_again(own, dial, passes ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);
         return;
     }
     own->sessions[dial->peer].said = *msg;

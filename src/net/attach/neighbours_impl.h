@@ -49,7 +49,8 @@ struct gw_dial {
     uint16_t peer;                       /* its session; GW_NEIGHBOURS_NONE: it waits for one */
     bool is_over;                        /* refused */
     bool has_proved, is_slowed;          /* what a message without a code did since it was due */
-    uint8_t refusal;                     /* the last one, also where it is tried again */
+    uint8_t refusal;                     /* the last one, also where it is tried again, */
+    gw_time refused_since;               /* and the first of the same reason in a row */
     uint32_t tries;
     bool is_to_switch; /* as it has said, or as all of a switch's dials are */
     gw_time heard_at; /* last answer, in whatever session; before the first: the dial's beginning */
