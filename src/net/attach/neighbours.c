@@ -300,6 +300,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_NOTICE] = "it announces the bursts of the job differently",
         [GW_ATTACH_RANK] = "our rank is taken, or not below the number of ranks",
         [GW_ATTACH_ROLE] = "our key is not one of its switch_keys",
+        [GW_ATTACH_FOREIGN] = "the job is one of another key",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";
 }
