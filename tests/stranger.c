@@ -10,7 +10,8 @@
 
 enum {
     PKTS = 256,
-    JOBS = 4, /* that it makes up: more would fill the switches' tables, their owners' risk */
+    SEQ_SPAN = 256, /* fragments that may be under way */
+    JOBS = 4,       /* that it makes up: more would fill the switches' tables, their owners' risk */
 };
 
 /* Tags of all that ranks and their registrar say to each other. */
@@ -141,6 +142,30 @@ static struct gw_pkt_pool *pool_of(struct gw_stranger *s)
     return s->cfg.pool ? s->cfg.pool : &s->pool;
 }
 
+/* A gradient or result such as the job waits for, by all that it knows. */
+static void aim(struct gw_stranger *s, struct gw_pkt *pkt)
+{
+    struct gw_prng *prng = &s->prng;
+    uint32_t buf = pkt->buf;
+    *pkt = (struct gw_pkt){
+        .q = {.kind = gw_prng_below(prng, 4) ? GW_PKT_GRAD : GW_PKT_PARAM,
+              .class = 1,
+              .ecn = GW_ECN_ECT0},
+        .buf = buf,
+        .epoch = s->cfg.epoch,
+        .seq = s->cfg.seq + gw_prng_below(prng, SEQ_SPAN),
+        .index = (uint16_t)gw_prng_below(prng, 4096),
+        .flow = gw_prng_below(prng, 2) ? s->cfg.job : gw_job_shard_direct(s->cfg.job),
+        .agg = {.values = (uint16_t)(s->cfg.mtu / GW_WIRE_VALUE_SIZE),
+                .bitmap = 1u << gw_prng_below(prng, 2),
+                .level = (uint8_t)gw_prng_below(prng, 2)},
+    };
+    if (pkt->buf == GW_BUF_NONE)
+        pkt->buf = gw_buf_claim(pool_of(s)->bufs);
+    if (pkt->buf != GW_BUF_NONE)
+        memset(gw_buf_bytes(pool_of(s)->bufs, pkt->buf), 1, s->cfg.mtu);
+}
+
 static uint32_t random_target(struct gw_stranger *s)
 {
     return s->cfg.targets[gw_prng_below(&s->prng, s->cfg.target_count)];
@@ -157,13 +182,18 @@ static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts
     if (!pkt)
         return 0;
     gw_stranger_fill(&s->prng, pool, s->cfg.mtu, pkt);
+    bool is_aimed = s->cfg.epoch && gw_prng_below(&s->prng, 2);
+    if (is_aimed)
+        aim(s, pkt);
     pkt->src = s->cfg.address;
     if (s->cfg.is_unchecked && gw_prng_below(&s->prng, 4) == 0)
         pkt->src = random_target(s);
     pkt->dst = random_target(s);
-    if (pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
+    bool is_of_job =
+        pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
+    if (is_of_job && !is_aimed)
         choose_job(s, pkt);
-    else if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK)
+    if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK)
         pkt->sent_at = now;
     pkt->q.size = size_of(pkt);
     pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);

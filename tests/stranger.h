@@ -28,6 +28,7 @@ struct gw_stranger_cfg {
     uint32_t switches;
     uint32_t job;   /* that it disturbs */
     uint16_t epoch; /* of that, if it knows it; 0: it tries the first ones */
+    uint32_t seq;   /* with an epoch: about the first fragment without result */
     uint32_t mtu;
     gw_time pause;            /* between two packets, at most */
     struct gw_pkt_pool *pool; /* of its packets; NULL: it has its own */
