@@ -214,7 +214,7 @@ class Fabric:
         they are done, and killed, when the first one has printed so many. `last` is called at the end,
         while daemons still run.
         """
-        with tempfile.TemporaryFile("w+") as out, open("/var/tmp/follow.err","w+") as errors:
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
             for number, (end, command) in enumerate(commands):
                 self.processes.append(subprocess.Popen(
                     self.inside(end, command),
