@@ -91,6 +91,8 @@ static void join_new(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_tim
 {
     enum gw_job_reason reason;
     uint32_t about = pkt->index;
+    if (co->cfg.admits && !co->cfg.admits(co->cfg.context, pkt->src))
+        return;
     struct gw_seat *seat = seat_for(co, pkt, now, &reason);
     if (seat && !agrees(co, pkt)) {
         reason = GW_JOB_NOTICE;

@@ -42,11 +42,19 @@ struct bench {
     struct gw_server *server;
     struct gw_coordinator *coordinator;
     void *memory[2];
+    uint32_t barred; /* address that may have no seat */
 };
+
+static bool admits(const void *context, uint32_t address)
+{
+    const struct bench *b = context;
+    return address != b->barred;
+}
 
 static void bench_open(struct bench *b)
 {
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
+    b->barred = 0;
     host.apps_max = 2;
     host.control_max = 64;
     gw_test_host_open(&b->host, &host, PKTS);
@@ -73,6 +81,8 @@ static void bench_open(struct bench *b)
                                      .retry = RETRY,
                                      .beat = BEAT,
                                      .silence = LOST,
+                                     .admits = admits,
+                                     .context = b,
                                      .notice_path = narrow,
                                      .server = b->server};
     b->memory[1] = gw_test_take(gw_coordinator_size(&cfg));
@@ -222,6 +232,29 @@ static void coordinator__refuses_whom_it_has_no_seat_for(void **state)
 }
 
 /* Whoever wants a taken rank waits until it is clear whether its worker lives. */
+/* It has neither a seat nor a word that its job would end by, so it can ask again. */
+static void coordinator__does_not_answer_whom_it_does_not_admit(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found;
+    bench_open(&b);
+    b.barred = 1;
+    struct gw_pkt join = join_of(1, 11, 0), beyond = join_of(1, 11, WORLD),
+                  other = join_of(2, 22, 1);
+    feed(&b, &join, 0);
+    feed(&b, &beyond, 0);
+    assert_int_equal(collect(&b, 1, GW_JOB_REFUSED, &found, 0), 0);
+    feed(&b, &other, 0);
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_GATHERING);
+    b.barred = 0;
+    feed(&b, &join, 0);
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_INSTALLING);
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->refused, 0);
+    collect(&b, 1, GW_JOB_INSTALL, &found, 0);
+    bench_close(&b);
+}
+
 static void coordinator__keeps_a_rank_for_the_worker_that_lives(void **state)
 {
     (void)state;
@@ -626,6 +659,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coordinator__welcomes_when_all_switches_know),
         cmocka_unit_test(coordinator__refuses_whom_it_has_no_seat_for),
+        cmocka_unit_test(coordinator__does_not_answer_whom_it_does_not_admit),
         cmocka_unit_test(coordinator__keeps_a_rank_for_the_worker_that_lives),
         cmocka_unit_test(coordinator__a_silent_worker_ends_the_epoch),
         cmocka_unit_test(coordinator__a_switch_that_refuses_ends_the_job),

@@ -44,6 +44,44 @@ static void neighbours_dial__tries_again_when_its_rank_is_taken(void **state)
     gw_test_attach_close(net);
 }
 
+/* Lets time pass, while the home refuses whoever comes. */
+static void run_refusing(struct gw_test_attach *net, enum gw_attach_reason reason, gw_time duration)
+{
+    uint8_t bytes[GW_ATTACH_SIZE];
+    for (gw_time until = net->now + duration; gw_time_before(net->now, until);) {
+        uint16_t peer = net->sides[HOME].last_up.peer;
+        if (net->sides[HOME].is_up[peer]) {
+            gw_test_attach_refuse(net, HOME, peer, reason, bytes);
+            gw_test_attach_send(net, HOME, RANK, bytes);
+        }
+        gw_test_attach_run(net, 10 * GW_MS);
+    }
+}
+
+/* Who is dead would have been given up by then. */
+static void neighbours_dial__asks_until_the_dead_are_given_up(void **state)
+{
+    (void)state;
+    static const enum gw_attach_reason reasons[] = {GW_ATTACH_RANK, GW_ATTACH_WORLD};
+    for (size_t i = 0; i < GW_COUNT_OF(reasons); i++) {
+        struct gw_test_attach *net = open_session();
+        run_refusing(net, reasons[i], GW_TEST_SILENCE + 900 * GW_MS);
+        assert_int_equal(net->sides[RANK].refusals, 0);
+        assert_int_equal(gw_neighbours_dial_refusal(net->sides[RANK].own, 0), reasons[i]);
+        gw_test_attach_run(net, GW_S); /* there they have been */
+        assert_true(gw_neighbours_is_up(net->sides[RANK].own, 0));
+        run_refusing(net, reasons[i], GW_TEST_SILENCE + 900 * GW_MS);
+        assert_int_equal(net->sides[RANK].refusals, 0);
+        run_refusing(net, reasons[i], 400 * GW_MS); /* there they live */
+        assert_int_equal(net->sides[RANK].refusals, 1);
+        assert_int_equal(net->sides[RANK].last.said.reason, reasons[i]);
+        uint32_t sent = net->sent;
+        gw_test_attach_run(net, 10 * GW_S);
+        assert_int_equal(net->sent, sent);
+        gw_test_attach_close(net);
+    }
+}
+
 /* It also says which of them comes for the table of ranks. */
 static void neighbours_dial__says_which_host_it_is(void **state)
 {
@@ -67,6 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_dial__tries_again_when_its_rank_is_taken),
+        cmocka_unit_test(neighbours_dial__asks_until_the_dead_are_given_up),
         cmocka_unit_test(neighbours_dial__says_which_host_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
