@@ -126,10 +126,11 @@ enum gw_attach_reason {
     GW_ATTACH_SELF,           /* the address is the responder's own */
     GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
     GW_ATTACH_CLOSING,
-    GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
-    GW_ATTACH_RANK,   /* of the job is another's, perhaps for no longer: try again */
-    GW_ATTACH_ROLE,   /* the key is not one of a switch */
-    GW_ATTACH_WORLD,  /* the job has another number of workers, perhaps for no longer: try again */
+    GW_ATTACH_NOTICE,  /* of the job, but it announces bursts differently */
+    GW_ATTACH_RANK,    /* of the job is another's, perhaps for no longer: try again */
+    GW_ATTACH_ROLE,    /* the key is not one of a switch */
+    GW_ATTACH_WORLD,   /* the job has another number of workers, perhaps for no longer: try again */
+    GW_ATTACH_FOREIGN, /* the number is not one of a job with the key */
     GW_ATTACH_REASONS,
 };
 

@@ -303,6 +303,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_RANK] = "another process has our rank of the job",
         [GW_ATTACH_ROLE] = "our key is not one of its switch_keys",
         [GW_ATTACH_WORLD] = "a job of that name is there with another number of workers",
+        [GW_ATTACH_FOREIGN] = "the job is one of another key",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";
 }

@@ -13,6 +13,9 @@
  * A question counts once, if its number is larger than that of all before it; an answer counts
  * once, if it is one to a question of the last ones.
  *
+ * Whoever says that it is of a job has that job's key: numbers of jobs have bits of their key's
+ * name (core/job.h), and a question with the number of another key's job is refused.
+ *
  * Each question is a measurement of the round trip, and both sides tell what they know of the
  * switches above them; so each beat refreshes what is known of a path. Among that is who of them is
  * silent: so whoever waits in vain knows for whom before the session with it ends.

@@ -97,10 +97,12 @@ static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *fr
     return gw_neighbours_has_room(own);
 }
 
-/* Why we do not want who asks this, or GW_ATTACH_OK. */
-static enum gw_attach_reason why_not(const struct gw_neighbours *own,
+/* Why we do not want who asks this and has that key, or GW_ATTACH_OK. */
+static enum gw_attach_reason why_not(const struct gw_neighbours *own, const struct gw_key *key,
                                      const struct gw_attach_msg *msg)
 {
+    if (msg->job && !gw_key_has_job(key, msg->job))
+        return GW_ATTACH_FOREIGN;
     if (msg->mtu > own->cfg.mtu)
         return GW_ATTACH_MTU;
     if (msg->address == own->cfg.address) /* our own question has come back, too */
@@ -193,7 +195,7 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
         return challenge(msg, answer);
     if (!gw_key_is_genuine(key, bytes))
         return own->stats.forged++, 0;
-    enum gw_attach_reason reason = why_not(own, msg);
+    enum gw_attach_reason reason = why_not(own, key, msg);
     if (reason != GW_ATTACH_OK)
         return gw_neighbours_write_refusal(own, msg, key, reason, answer);
     struct gw_session *session = gw_neighbours_find_session(own, from, msg->session);

@@ -274,6 +274,34 @@ static void coordinator__keeps_a_rank_for_the_worker_that_lives(void **state)
     bench_close(&b);
 }
 
+/* Whoever has heard the numbers of the workers' lives says them from an address of his own. */
+static void coordinator__a_seat_is_of_one_address(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found, taken = join_of(5, 11, 0), own = join_of(1, 11, 0);
+    bench_open(&b);
+    feed(&b, &own, 0);
+    feed(&b, &taken, 0); /* before the epoch */
+    uint16_t epoch = form(&b, 0);
+    assert_int_equal(collect(&b, 5, GW_JOB_WELCOME, &found, 0), 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        static const uint8_t ops[] = {GW_JOB_JOIN, GW_JOB_READY, GW_JOB_LEAVE};
+        struct gw_pkt pkt = join_of(5, i < 3 ? 11 : 22, i < 3 ? 0 : 1);
+        pkt.agg_flags = ops[i % 3];
+        pkt.epoch = epoch;
+        pkt.scale = 1;
+        feed(&b, &pkt, LOST - GW_MS);
+        assert_int_equal(collect(&b, 1, GW_JOB_REPORT, &found, LOST - GW_MS), 0);
+        assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_RUNNING);
+        assert_int_equal(gw_coordinator_epoch(b.coordinator), epoch);
+    }
+    gw_node_expire(b.node, LOST); /* nor has it kept them alive */
+    assert_int_equal(collect(&b, 2, GW_JOB_FAILED, &found, LOST), 1);
+    assert_int_equal(found.index, GW_JOB_LOST);
+    bench_close(&b);
+}
+
 /* A worker that is silent ends the epoch; the others are told who. Then its rank is free. */
 static void coordinator__a_silent_worker_ends_the_epoch(void **state)
 {
@@ -661,6 +689,7 @@ int main(void)
         cmocka_unit_test(coordinator__refuses_whom_it_has_no_seat_for),
         cmocka_unit_test(coordinator__does_not_answer_whom_it_does_not_admit),
         cmocka_unit_test(coordinator__keeps_a_rank_for_the_worker_that_lives),
+        cmocka_unit_test(coordinator__a_seat_is_of_one_address),
         cmocka_unit_test(coordinator__a_silent_worker_ends_the_epoch),
         cmocka_unit_test(coordinator__a_switch_that_refuses_ends_the_job),
         cmocka_unit_test(coordinator__refuses_ways_without_a_common_end),
