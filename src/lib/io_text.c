@@ -90,8 +90,9 @@ static int say_no_beginning(const struct line *line)
                    "for one has not",
                    seconds_of(io), world, missing);
     return SAY(line, GRADWIRE_ERR_TIMED_OUT,
-               "the job did not begin within %g s: not all of its %u ranks have come to %s",
-               seconds_of(io), world, server_name(io, 0));
+               "the job did not begin within %g s: not all of its %u ranks have come to %s at %s",
+               seconds_of(io), world, io->plan.server_count ? "the server" : "rank 0",
+               server_name(io, 0));
 }
 
 static int say_silence(const struct line *line, const struct gw_communicator_event *event)
