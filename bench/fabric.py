@@ -128,6 +128,10 @@ class Fabric:
 
     def add_end(self, number):
         self.add_namespace(number)
+        self.add_link(number)
+
+    def add_link(self, number):
+        """The link of an end that has none."""
         hub, end, port = self.namespace(HUB), self.namespace(number), f"port{number}"
         link = within(hub, "ip", "link")
         ip = within(end, "ip")
@@ -148,6 +152,15 @@ class Fabric:
             setup(*tc, "qdisc", "add", "dev", END_INTERFACE, "clsact")
             setup(*tc, "filter", "add", "dev", END_INTERFACE, "ingress", "protocol", "ip", "bpf",
                   "bytecode", losing(self.loss), "direct-action")
+
+    def remove_link(self, number):
+        """Both its interfaces vanish."""
+        setup(*within(self.namespace(HUB), "ip", "link", "del", f"port{number}"))
+
+    def cut(self, number, is_cut):
+        """As if somebody had pulled the cable; the end's own interface and addresses stay."""
+        setup(*within(self.namespace(HUB), "ip", "link", "set", f"port{number}",
+                      "down" if is_cut else "up"))
 
     def namespace(self, end):
         return f"{self.prefix}{end}"
@@ -214,7 +227,7 @@ class Fabric:
         they are done, and killed, when the first one has printed so many. `last` is called at the end,
         while daemons still run.
         """
-        with tempfile.TemporaryFile("w+") as out, open("/var/tmp/follow.err","w+") as errors:
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
             for number, (end, command) in enumerate(commands):
                 self.processes.append(subprocess.Popen(
                     self.inside(end, command),

@@ -92,10 +92,18 @@ void gw_test_attach_stop(struct gw_test_attach *net, int side)
     net->sides[side].own = NULL;
 }
 
+uint32_t gw_test_attach_job(const struct gw_test_attach *net, int side)
+{
+    return gw_key_job(&net->sides[side].cfg.keys[0], "job");
+}
+
 int gw_test_attach_dial(struct gw_test_attach *net, int from, int to)
 {
-    struct gw_greeting greeting = {
-        .job = 7, .world = 4, .rank = 3, .notice = 17, .is_direct = true};
+    struct gw_greeting greeting = {.job = gw_test_attach_job(net, from),
+                                   .world = 4,
+                                   .rank = 3,
+                                   .notice = 17,
+                                   .is_direct = true};
     return gw_neighbours_dial(net->sides[from].own, &net->sides[to].addr, "the other", &greeting,
                               net->now);
 }

@@ -61,6 +61,9 @@ void gw_test_attach_start(struct gw_test_attach *net, int side);
 /* It is gone without a word. */
 void gw_test_attach_stop(struct gw_test_attach *net, int side);
 
+/* The job that a side says that it is of, when it dials: the same for all who have its key. */
+uint32_t gw_test_attach_job(const struct gw_test_attach *net, int side);
+
 /* Side `from` dials side `to`; returns the number of the dial. */
 int gw_test_attach_dial(struct gw_test_attach *net, int from, int to);
 

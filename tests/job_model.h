@@ -24,7 +24,7 @@ enum {
     GW_JOB_MODEL_SERVERS_MAX = 4,
     GW_JOB_MODEL_FAULTS_MAX = 4,
     GW_JOB_MODEL_CALLS_MAX = 256,
-    GW_JOB_MODEL_NUMBER = 7, /* of the job */
+    GW_JOB_MODEL_NUMBER = 9, /* of the job */
 };
 
 /* How the model's parts see each other. */

@@ -10,9 +10,8 @@
 
 enum {
     PKTS = 256,
-    JOBS =
-        4, /* that it makes up: more would fill the switches' tables, which is their owners' risk */
-    MADE_UP = 0x00bad000, /* and on: their numbers */
+    SEQ_SPAN = 256, /* fragments that may be under way */
+    JOBS = 4,       /* that it makes up: more would fill the switches' tables, their owners' risk */
 };
 
 /* Tags of all that ranks and their registrar say to each other. */
@@ -122,8 +121,10 @@ static void choose_job(struct gw_stranger *s, struct gw_pkt *pkt)
     if (gw_prng_below(&s->prng, 2))
         pkt->flow = gw_prng_below(&s->prng, 2) ? job : gw_job_shard_direct(job);
     else
-        pkt->flow = MADE_UP + gw_prng_below(&s->prng, JOBS);
-    if (pkt->q.kind == GW_PKT_JOB && gw_prng_below(&s->prng, 2))
+        pkt->flow = GW_STRANGER_JOBS + gw_prng_below(&s->prng, JOBS);
+    if (s->cfg.epoch && gw_prng_below(&s->prng, 2))
+        pkt->epoch = s->cfg.epoch;
+    if (pkt->q.kind == GW_PKT_JOB && s->cfg.switches && gw_prng_below(&s->prng, 2))
         pkt->job.word[2] = s->cfg.switch_address + gw_prng_below(&s->prng, s->cfg.switches);
 }
 
@@ -136,30 +137,72 @@ static uint32_t size_of(const struct gw_pkt *pkt)
     return GW_WIRE_JOB_SIZE;
 }
 
+static struct gw_pkt_pool *pool_of(struct gw_stranger *s)
+{
+    return s->cfg.pool ? s->cfg.pool : &s->pool;
+}
+
+/* A gradient or result such as the job waits for, by all that it knows. */
+static void aim(struct gw_stranger *s, struct gw_pkt *pkt)
+{
+    struct gw_prng *prng = &s->prng;
+    uint32_t buf = pkt->buf;
+    *pkt = (struct gw_pkt){
+        .q = {.kind = gw_prng_below(prng, 4) ? GW_PKT_GRAD : GW_PKT_PARAM,
+              .class = 1,
+              .ecn = GW_ECN_ECT0},
+        .buf = buf,
+        .epoch = s->cfg.epoch,
+        .seq = s->cfg.seq + gw_prng_below(prng, SEQ_SPAN),
+        .index = (uint16_t)gw_prng_below(prng, 4096),
+        .flow = gw_prng_below(prng, 2) ? s->cfg.job : gw_job_shard_direct(s->cfg.job),
+        .agg = {.values = (uint16_t)(s->cfg.mtu / GW_WIRE_VALUE_SIZE),
+                .bitmap = 1u << gw_prng_below(prng, 2),
+                .level = (uint8_t)gw_prng_below(prng, 2)},
+    };
+    if (pkt->buf == GW_BUF_NONE)
+        pkt->buf = gw_buf_claim(pool_of(s)->bufs);
+    if (pkt->buf != GW_BUF_NONE)
+        memset(gw_buf_bytes(pool_of(s)->bufs, pkt->buf), 1, s->cfg.mtu);
+}
+
+static uint32_t random_target(struct gw_stranger *s)
+{
+    return s->cfg.targets[gw_prng_below(&s->prng, s->cfg.target_count)];
+}
+
 static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
                        gw_time now)
 {
     struct gw_stranger *s = (struct gw_stranger *)node;
+    struct gw_pkt_pool *pool = pool_of(s);
     (void)port;
     s->is_ready = false;
-    struct gw_pkt *pkt = max ? gw_pkt_claim(&s->pool) : NULL;
+    struct gw_pkt *pkt = max ? gw_pkt_claim(pool) : NULL;
     if (!pkt)
         return 0;
-    gw_stranger_fill(&s->prng, &s->pool, s->cfg.mtu, pkt);
+    gw_stranger_fill(&s->prng, pool, s->cfg.mtu, pkt);
+    bool is_aimed = s->cfg.epoch && gw_prng_below(&s->prng, 2);
+    if (is_aimed)
+        aim(s, pkt);
     pkt->src = s->cfg.address;
-    pkt->dst = s->cfg.first_target + gw_prng_below(&s->prng, s->cfg.targets);
-    if (pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
+    if (s->cfg.is_unchecked && gw_prng_below(&s->prng, 4) == 0)
+        pkt->src = random_target(s);
+    pkt->dst = random_target(s);
+    bool is_of_job =
+        pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
+    if (is_of_job && !is_aimed)
         choose_job(s, pkt);
-    else if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK)
+    if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK)
         pkt->sent_at = now;
     pkt->q.size = size_of(pkt);
     pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
-    if (!gw_permit_allows(&s->permit, pkt)) {
-        s->held++; /* the first hop */
-        gw_pkt_release(&s->pool, pkt);
+    bool is_allowed = gw_permit_allows(&s->permit, pkt);
+    *(is_allowed ? &s->sent : &s->held) += 1;
+    if (!is_allowed && !s->cfg.is_unchecked) {
+        gw_pkt_release(pool, pkt);
         return 0;
     }
-    s->sent++;
     pkts[0] = pkt;
     return 1;
 }
@@ -171,7 +214,7 @@ static void input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uin
     (void)port;
     (void)now;
     for (uint32_t i = 0; i < count; i++)
-        gw_pkt_release(&s->pool, pkts[i]);
+        gw_pkt_release(pool_of(s), pkts[i]);
 }
 
 static void expire(struct gw_node *node, gw_time now)
@@ -189,10 +232,11 @@ void gw_stranger_open(struct gw_stranger *stranger, const struct gw_stranger_cfg
         .node = {.ops = &stranger_ops, .port_count = 1},
         .cfg = *cfg,
         .prng = gw_prng_derive(cfg->seed, 0x57a),
-        .permit = {.address = cfg->address, .job = cfg->seed & 1 ? MADE_UP : 0},
+        .permit = {.address = cfg->address, .job = cfg->own_job},
     };
     stranger->node.ready = stranger->ready;
-    gw_test_pool_open(&stranger->pool, &stranger->bufs, PKTS, cfg->mtu);
+    if (!cfg->pool)
+        gw_test_pool_open(&stranger->pool, &stranger->bufs, PKTS, cfg->mtu);
 }
 
 void gw_stranger_hush(struct gw_node *node)
@@ -202,5 +246,6 @@ void gw_stranger_hush(struct gw_node *node)
 
 void gw_stranger_close(struct gw_stranger *stranger)
 {
-    gw_test_pool_close(&stranger->pool);
+    if (!stranger->cfg.pool)
+        gw_test_pool_close(&stranger->pool);
 }

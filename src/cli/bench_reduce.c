@@ -24,6 +24,7 @@ struct run {
     const uint64_t *tensors;
     uint32_t count;
     double pause_s;
+    bool checks_all;
     uint64_t elements;
     float *data;
     struct gw_bench_parts *parts;
@@ -132,7 +133,7 @@ static int reduce_all(struct run *run, uint64_t iters, double *times)
             gw_bench_parts_count(run->parts);
         }
         if (!code)
-            code = check(run, i < iters);
+            code = check(run, i < iters && !run->checks_all);
     }
     free(calls);
     return code;
@@ -202,6 +203,7 @@ int gw_bench_reduce(gradwire *job, const struct gw_bench_reduce_cfg *cfg,
         .tensors = cfg->tensors,
         .count = count,
         .pause_s = cfg->pause_s,
+        .checks_all = cfg->checks_all,
     };
     for (uint32_t i = 0; i < count; i++)
         run.elements += cfg->tensors[i];

@@ -29,6 +29,7 @@ enum {
     KEY_ITERS,
     KEY_MODEL,
     KEY_PAUSE,
+    KEY_CHECK_ALL,
     KEY_RANK,
     KEY_WORLD,
     TENSORS_MAX = 1024, /* of a model */
@@ -45,7 +46,7 @@ struct bench_args {
     uint64_t tensors[TENSORS_MAX]; /* elements of each; the last comes first */
     uint32_t tensor_count;
     gw_time pause;
-    bool has_rank, has_world, has_workers;
+    bool has_rank, has_world, has_workers, checks_all;
 };
 
 /* What a rank tells the process that prints; in memory that they share. */
@@ -70,6 +71,8 @@ static const struct argp_option options[] = {
      0},
     {"model", KEY_MODEL, "NAME", 0, "instead of --size: the gradients of a model, layer by layer",
      0},
+    {"check-all", KEY_CHECK_ALL, NULL, 0,
+     "check every element of every sum, not only of the last one", 0},
     {"rank", KEY_RANK, "R", 0, "several machines: we are this rank", 0},
     {"world", KEY_WORLD, "N", 0, "of so many, of which rank 0 is at --join", 0},
     {0},
@@ -134,6 +137,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (gw_parse_time(text, &args->pause) == 0 && args->pause <= PAUSE_MAX)
             return 0;
         return gw_option_refuse("pause", text, "a time up to 10s");
+    case KEY_CHECK_ALL:
+        args->checks_all = true;
+        return 0;
     case KEY_RANK:
         args->has_rank = true;
         return gw_option_number("rank", text, 0, 1023, &args->rank);
@@ -164,6 +170,7 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
     const struct gw_bench_reduce_cfg reduce = {.tensors = args->tensors,
                                                .count = args->tensor_count,
                                                .iters = args->iters,
+                                               .checks_all = args->checks_all,
                                                .parts = &args->parts,
                                                .pause_s = (double)args->pause / GW_S};
     const struct gw_bench_send_cfg send = send_cfg(args);

@@ -28,7 +28,7 @@ enum {
     KEY_JSON,
 };
 
-#define LOOK_EVERY (500 * GW_MS)
+#define LOOK_EVERY (200 * GW_MS)
 
 struct daemon_args {
     const char *config;

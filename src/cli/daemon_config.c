@@ -61,6 +61,15 @@ static void list_others(const struct gw_daemon_kind *kind, const char *others[OT
     others[count] = NULL;
 }
 
+/* Whether jobs with the key could have the numbers of jobs with another one before it. */
+static bool is_mistakable(const struct gw_daemon *daemon, const struct gw_key *key)
+{
+    for (const struct gw_key *other = daemon->keys; other < key; other++)
+        if (other->id != key->id && gw_key_has_job(key, gw_key_job(other, "")))
+            return true;
+    return false;
+}
+
 /* Adds the keys of a list of files. */
 static int read_list(struct gw_daemon *daemon, const struct gw_document *document,
                      const struct gw_doc_value *list)
@@ -73,9 +82,14 @@ static int read_list(struct gw_daemon *daemon, const struct gw_document *documen
         const char *path = gw_schema_text(document, list->items[i]);
         if (!path)
             return GW_ERR_INVALID;
-        if (gw_key_from_file(path, gw_daemon_common(daemon)->insecure_key_files,
-                             &daemon->keys[daemon->key_count++], error) != 0)
+        struct gw_key *key = &daemon->keys[daemon->key_count++];
+        if (gw_key_from_file(path, gw_daemon_common(daemon)->insecure_key_files, key, error) != 0)
             return gw_document_error(document, list->items[i], GW_ERR_INVALID, "%s", error);
+        if (is_mistakable(daemon, key))
+            return gw_document_error(document, list->items[i], GW_ERR_INVALID,
+                                     "%s: by chance its jobs could have the numbers of jobs with "
+                                     "another key that is listed: make a new one",
+                                     path);
     }
     return GW_OK;
 }

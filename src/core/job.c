@@ -45,18 +45,31 @@ _Static_assert(GW_WORLD_MAX == 1 << RANK_BITS, "ranks, and the number of workers
 _Static_assert(GW_FAN_IN_MAX == 1 << POSITION_BITS, "positions below a switch");
 _Static_assert(GW_NOTICE_UNITS_MAX == (1 << NOTICE_BITS) - 1, "thresholds");
 
-/* Odd, so that no two shards of a job have one number. */
-#define SHARD_STEP  UINT32_C(0x9e3779b1)
-#define DIRECT_WORD UINT32_C(0x70735f31)
+/* How numbers of one key differ: names in all bits, shards in the low ones, twins in the one above.
+ */
+#define SHARD_MASK (DIRECT_BIT - 1)
+#define DIRECT_BIT (UINT32_C(1) << (GW_JOB_NAME_BITS - 1))
+#define SHARD_STEP UINT32_C(0x9e3779b1) /* odd, so that no two shards of a job have one number */
+
+uint32_t gw_job_number(uint32_t key, uint32_t name)
+{
+    uint32_t number = name & ((UINT32_C(1) << GW_JOB_NAME_BITS) - 1);
+    return key << GW_JOB_NAME_BITS | (number ? number : 1);
+}
+
+uint32_t gw_job_key(uint32_t number)
+{
+    return number >> GW_JOB_NAME_BITS;
+}
 
 uint32_t gw_job_shard(uint32_t job, uint32_t shard)
 {
-    return job + shard * SHARD_STEP;
+    return (job & ~SHARD_MASK) | ((job + shard * SHARD_STEP) & SHARD_MASK);
 }
 
 uint32_t gw_job_shard_direct(uint32_t shard_job)
 {
-    return shard_job ^ DIRECT_WORD;
+    return shard_job ^ DIRECT_BIT;
 }
 
 bool gw_job_has_shard(uint32_t job, uint32_t number)

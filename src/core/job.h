@@ -40,8 +40,24 @@ enum {
 };
 
 /*
+ * A job is its key and its name, and so is its number: who holds one key cannot say the number of
+ * another key's job, since whoever he attaches to compares (net/attach/neighbours.h). The bits of
+ * the key have no meaning here, and in simulations they are 0.
+ */
+enum {
+    GW_JOB_KEY_BITS = 12,
+    GW_JOB_NAME_BITS = 32 - GW_JOB_KEY_BITS,
+};
+
+/* The number of a job, never 0, of the low bits of both. */
+uint32_t gw_job_number(uint32_t key, uint32_t name);
+
+/* The bits of its key. */
+uint32_t gw_job_key(uint32_t number);
+
+/*
  * The sums of a job may be divided over several servers: each has a *shard*, which is a job of its
- * own to switches and job control. Its number; that of shard 0 is the job's.
+ * own to switches and job control. Its number, of the same key; that of shard 0 is the job's.
  */
 uint32_t gw_job_shard(uint32_t job, uint32_t shard);
 

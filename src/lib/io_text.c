@@ -8,6 +8,10 @@
 
 #include "lib/io_impl.h"
 
+enum {
+    BEATS_SILENT = 10, /* of a switch that is not only late */
+};
+
 /* What the line is made of. */
 struct line {
     const struct gw_io *io;
@@ -27,12 +31,21 @@ static const char *server_name(const struct gw_io *io, uint32_t server)
     return io->home || server >= io->server_count ? "rank 0" : io->servers[server];
 }
 
-/* Whether it may come of a switch that is silent: nothing came, or a rank has left that noticed it
- * first, and whose word of that was overtaken by its farewell. */
-static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_event *event)
+/*
+ * Whether it may come of a switch that is silent: nothing came, or a rank has left that noticed it
+ * first, and whose word of that was overtaken by its farewell. To be to blame it must have been
+ * silent for half of the time in which nothing moved, as what others tell of it is a little old; or
+ * for ten beats, as others may have waited for less.
+ */
+static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_event *event,
+                         char name[GW_NEIGHBOURS_NAME_MAX])
 {
-    return gw_ways_is_cut_off(io->ways) && event->reason == GW_JOB_LOST &&
-           event->about < io->plan.world;
+    bool is_of_rank = event->reason == GW_JOB_LOST && event->about < io->plan.world;
+    gw_time least = io->plan.stall / 2;
+    if (io->plan.stall == 0 || least > BEATS_SILENT * GW_STATION_BEAT)
+        least = BEATS_SILENT * GW_STATION_BEAT;
+    return (is_of_rank || event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED) &&
+           gw_ways_finds_silent_switch(io->ways, least, name);
 }
 
 /* The ranks have met, but some wait for others in a sum that those do not come to. */
@@ -77,8 +90,9 @@ static int say_no_beginning(const struct line *line)
                    "for one has not",
                    seconds_of(io), world, missing);
     return SAY(line, GRADWIRE_ERR_TIMED_OUT,
-               "the job did not begin within %g s: not all of its %u ranks have come to %s",
-               seconds_of(io), world, server_name(io, 0));
+               "the job did not begin within %g s: not all of its %u ranks have come to %s at %s",
+               seconds_of(io), world, io->plan.server_count ? "the server" : "rank 0",
+               server_name(io, 0));
 }
 
 static int say_silence(const struct line *line, const struct gw_communicator_event *event)
@@ -88,9 +102,6 @@ static int say_silence(const struct line *line, const struct gw_communicator_eve
     if (gw_ways_is_cut_off(io->ways) && refusal != GW_ATTACH_OK)
         return SAY(line, GRADWIRE_ERR_PEER, "the switch at %s refuses us: %s", io->plan.switch_,
                    gw_attach_reason_text(refusal));
-    if (gw_ways_is_cut_off(io->ways) && io->was_opened)
-        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer",
-                   io->plan.switch_);
     if (gw_ways_is_cut_off(io->ways))
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no answer from the switch at %s for %g s",
                    io->plan.switch_, seconds_of(io));
@@ -160,8 +171,10 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
 static int describe(const struct line *line, const struct gw_communicator_event *event)
 {
     const struct gw_io *io = line->io;
-    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED ||
-        is_of_switch(io, event))
+    char name[GW_NEIGHBOURS_NAME_MAX];
+    if (is_of_switch(io, event, name))
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer", name);
+    if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED)
         return say_silence(line, event);
     switch (event->reason) {
     case GW_JOB_LOST:
@@ -172,8 +185,8 @@ static int describe(const struct line *line, const struct gw_communicator_event 
         return SAY(line, GRADWIRE_ERR_OVERFLOW,
                    "a result of integers does not fit their type (int32, int64 or uint8)");
     case GW_JOB_RANK:
-        return SAY(line, GRADWIRE_ERR_PEER, "rank %u is taken already, or not below %u",
-                   io->plan.rank, io->plan.world);
+        return SAY(line, GRADWIRE_ERR_PEER, "another process is rank %u of the job, and alive",
+                   io->plan.rank);
     case GW_JOB_NOTICE:
         return say_notice(line, event->about);
     default:

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "core/job.h"
 
 enum {
     FILE_MAX = 65536,
@@ -107,7 +108,12 @@ uint32_t gw_key_job(const struct gw_key *key, const char *name)
     uint32_t numbers[4];
     crypto_generichash((uint8_t *)numbers, sizeof(numbers), (const uint8_t *)name, strlen(name),
                        key->jobs, sizeof(key->jobs));
-    return numbers[0] ? numbers[0] : 1;
+    return gw_job_number((uint32_t)key->id, numbers[0]);
+}
+
+bool gw_key_has_job(const struct gw_key *key, uint32_t number)
+{
+    return gw_job_key(number) == gw_job_key(gw_job_number((uint32_t)key->id, 0));
 }
 
 /* The address of a half that a number stands for. */

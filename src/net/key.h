@@ -50,8 +50,15 @@ int gw_key_from_file(const char *path, bool is_shared, struct gw_key *key, char 
  */
 int gw_key_read(const char *path, bool is_shared, char *text, size_t size, char *error);
 
-/* The number of the job `name` among those with this key; never 0. */
+/*
+ * The number of the job `name` with this key; never 0. Some of its bits are of the key's name
+ * (core/job.h), so that nobody can say it who has another key; the others nobody can guess.
+ */
 uint32_t gw_key_job(const struct gw_key *key, const char *name);
+
+/* Whether the number can be that of a job with this key. Of two keys for which this holds at the
+ * same time, the holder of one could say the numbers of the other's jobs. */
+bool gw_key_has_job(const struct gw_key *key, uint32_t number);
 
 /*
  * Addresses on the overlay; never 0. Those of the fabric's own switches and servers have a half of

@@ -30,6 +30,9 @@ enum {
     OFFSET_WAY_RATE = 104,
     OFFSET_WAY_RTT = 108,
     OFFSET_RTT = 110,
+    OFFSET_SILENCE = 112,
+    OFFSET_SILENCE_PORT = 128,
+    OFFSET_SILENCE_MS = 130,
 };
 
 bool gw_attach_is(const uint8_t *bytes, uint32_t length)
@@ -73,6 +76,16 @@ static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
     return is_group || gw_attach_is_same_group(group, &none);
 }
 
+/* Without a port there is none, and nothing else of it. */
+static bool read_silence(const uint8_t *bytes, struct gw_attach_silence *silence)
+{
+    static const struct gw_attach_silence none;
+    silence->port = (uint16_t)gw_octets_get(bytes + OFFSET_SILENCE_PORT, 2);
+    silence->ms = (uint16_t)gw_octets_get(bytes + OFFSET_SILENCE_MS, 2);
+    memcpy(silence->address, bytes + OFFSET_SILENCE, sizeof(silence->address));
+    return silence->port || memcmp(silence, &none, sizeof(none)) == 0;
+}
+
 int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg)
 {
     if (!gw_attach_is(bytes, length))
@@ -104,9 +117,9 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     };
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
-    bool is_good = read_group(bytes, &msg->group) && msg->step < GW_ATTACH_STEPS &&
-                   msg->role < GW_ATTACH_ROLES && msg->notice < GW_ATTACH_NOTICES &&
-                   reason < GW_ATTACH_REASONS &&
+    bool is_good = read_group(bytes, &msg->group) && read_silence(bytes, &msg->way.silence) &&
+                   msg->step < GW_ATTACH_STEPS && msg->role < GW_ATTACH_ROLES &&
+                   msg->notice < GW_ATTACH_NOTICES && reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
@@ -139,5 +152,8 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     gw_octets_put(bytes + OFFSET_WAY_RATE, msg->way.rate_kbps, 4);
     gw_octets_put(bytes + OFFSET_WAY_RTT, msg->way.rtt, 2);
     gw_octets_put(bytes + OFFSET_RTT, msg->rtt, 2);
+    memcpy(bytes + OFFSET_SILENCE, msg->way.silence.address, sizeof(msg->way.silence.address));
+    gw_octets_put(bytes + OFFSET_SILENCE_PORT, msg->way.silence.port, 2);
+    gw_octets_put(bytes + OFFSET_SILENCE_MS, msg->way.silence.ms, 2);
     gw_octets_put(bytes + OFFSET_REASON, msg->step == GW_ATTACH_ASK ? msg->life : msg->reason, 4);
 }

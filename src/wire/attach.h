@@ -1,7 +1,7 @@
 /*
  * The bytes of the attach protocol, by which two neighbours on the overlay agree on a session.
  *
- * All messages of a version are equally long, in this one 128 bytes, so that an answer is never
+ * All messages of a version are equally long, in this one 148 bytes, so that an answer is never
  * longer than the question. Numbers are big-endian.
  *
  *      0                   1                   2                   3
@@ -39,7 +39,11 @@
  *     +-------------------------------+-------------------------------+
  * 108 |  my way: round trip, 20 us    |  ASK: round trip to you, 20 us |
  *     +-------------------------------+-------------------------------+
- * 112 |                    code of authentication                     |
+ * 112 |       ASK, ACCEPT: the switch of my way that is silent        |
+ *     +-------------------------------+-------------------------------+
+ * 128 |      its port; 0: none is     |   for so long, milliseconds   |
+ *     +-------------------------------+-------------------------------+
+ * 132 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
  *
  * The initiator repeats ASK. The responder answers CHALLENGE and remembers nothing, until the
@@ -49,7 +53,9 @@
  * neither what was asked nor what was answered counts twice, and the initiator measures the round
  * trip, and tells it in its next question. ASK also repeats the responder's cookie, so that one who
  * has restarted sees that he has forgotten a session. Both tell their *way*: from them to the top
- * of the switches that their packets pass, hosts not included.
+ * of the switches that their packets pass, hosts not included. If a switch of it is silent, they
+ * tell its address (IPv4 as ::ffff:a.b.c.d), so that whoever waits in vain can say for whom. A host
+ * that answers also tells of the ways of others of the job that it is asked for.
  *
  * `notice` is how the job's bursts are announced, as in a JOIN (core/notice.h); who meets others of
  * its job refuses those that announce differently.
@@ -66,13 +72,14 @@
 #include "base/time.h"
 
 enum {
-    GW_ATTACH_SIZE = 128,
-    GW_ATTACH_SIGNED = 112,  /* bytes that the code covers; it is the rest */
+    GW_ATTACH_SIZE = 148,
+    GW_ATTACH_SIGNED = 132,  /* bytes that the code covers; it is the rest */
     GW_ATTACH_SIZE_MIN = 80, /* of a message of another version */
-    GW_ATTACH_SIZE_MAX = 128,
+    GW_ATTACH_SIZE_MAX = 148,
     GW_ATTACH_CODE_SIZE = 16,
     GW_ATTACH_NONCE_SIZE = 16,
     GW_ATTACH_GROUP_SIZE = 16,
+    GW_ATTACH_PLACE_SIZE = 16,
     GW_ATTACH_KIND = 7, /* beside those of packets */
 };
 
@@ -114,14 +121,16 @@ enum gw_attach_reason {
     GW_ATTACH_ROOM,
     GW_ATTACH_ENDED,          /* the session is over: begin another */
     GW_ATTACH_MTU,            /* packets too long */
-    GW_ATTACH_JOB,            /* another number of workers, or no room for the job */
+    GW_ATTACH_JOB,            /* no room for the job, or none of ours */
     GW_ATTACH_TAKEN,          /* the address is another's, perhaps for no longer: try again */
     GW_ATTACH_SELF,           /* the address is the responder's own */
     GW_ATTACH_AUTHENTICATION, /* one of the two authenticates packets, the other does not */
     GW_ATTACH_CLOSING,
-    GW_ATTACH_NOTICE, /* of the job, but it announces bursts differently */
-    GW_ATTACH_RANK,   /* of the job is another's, perhaps for no longer: try again */
-    GW_ATTACH_ROLE,   /* the key is not one of a switch */
+    GW_ATTACH_NOTICE,  /* of the job, but it announces bursts differently */
+    GW_ATTACH_RANK,    /* of the job is another's, perhaps for no longer: try again */
+    GW_ATTACH_ROLE,    /* the key is not one of a switch */
+    GW_ATTACH_WORLD,   /* the job has another number of workers, perhaps for no longer: try again */
+    GW_ATTACH_FOREIGN, /* the number is not one of a job with the key */
     GW_ATTACH_REASONS,
 };
 
@@ -132,10 +141,18 @@ struct gw_attach_group {
     uint8_t address[GW_ATTACH_GROUP_SIZE]; /* IPv6, or IPv4 mapped into it */
 };
 
+/* A switch that does not answer whoever has dialled it. */
+struct gw_attach_silence {
+    uint8_t address[GW_ATTACH_PLACE_SIZE]; /* where it was dialled: IPv6, or IPv4 mapped into it */
+    uint16_t port;                         /* 0: there is none */
+    uint16_t ms;                           /* at least so long */
+};
+
 /* From somebody to the top of the switches that its packets pass. */
 struct gw_attach_way {
     uint32_t rate_kbps; /* of its slowest link; 0: none of its links has a rate that is known */
     uint16_t rtt;       /* in GW_ATTACH_RTT_UNIT; 0: there are no switches, or it is the top */
+    struct gw_attach_silence silence; /* the longest on it */
 };
 
 struct gw_attach_msg {

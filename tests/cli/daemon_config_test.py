@@ -79,6 +79,26 @@ class DaemonConfigTest(unittest.TestCase):
             self.assertEqual(result.returncode, 2)
             self.assertIn("others may read it (mode 0644)", result.stderr)
 
+    def test_keys_whose_jobs_could_have_one_number_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = {}
+            for number in (1, 59, 97):  # of the second and third, the names begin alike by chance
+                paths[number] = os.path.join(folder, str(number))
+                with open(paths[number], "w", encoding="utf-8") as key:
+                    key.write(f"tenant {number}\n")
+                os.chmod(paths[number], 0o600)
+            text = "listen: 192.0.2.1:1\n"  # nobody's address
+            result = self.run_daemon(text + f"key_files: [{paths[59]}, {paths[1]}, {paths[97]}]\n")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{paths[97]}: by chance its jobs could have the numbers", result.stderr)
+            result = self.run_daemon(
+                text + f"switch_keys: [{paths[97]}]\nkey_files: [{paths[1]}, {paths[59]}]\n")
+            self.assertEqual(result.returncode, 2)
+            result = self.run_daemon(
+                text + f"switch_keys: [{paths[1]}]\nkey_files: [{paths[1]}, {paths[59]}]\n")
+            self.assertEqual(result.returncode, 1)  # one key in both lists is one key
+            self.assertIn("192.0.2.1:1", result.stderr)
+
     def test_a_key_that_is_none_is_refused(self):
         for kind in ("switch", "server"):
             result = self.ask(kind, "kye_files: [a]\n")

@@ -21,7 +21,7 @@ enum {
     COUNT = 60000, /* elements of a tensor */
     ROUNDS = 5,
     DEADLINE_MS = 20000,
-    SHORT_MS = 4000, /* longer than a session lasts without a sign of life */
+    SHORT_MS = 1500, /* less than a session lasts without a sign of life */
     GUARD_S = 60,
     MESSAGE = 1000003, /* bytes */
     TAG = 7,
@@ -93,9 +93,9 @@ static void communicator_switch_ring__sums_go_by_the_switch(void **state)
     stop_switches();
 }
 
-static void communicator_switch_ring__sums_go_by_a_tree(void **state)
+/* Starts a switch, and two below it. */
+static void start_tree(void)
 {
-    (void)state;
     char text[64];
     gw_test_daemon_start(&top, "switch", ports[0], "");
     snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
@@ -103,6 +103,12 @@ static void communicator_switch_ring__sums_go_by_a_tree(void **state)
         gw_test_daemon_start(&leaves[i], "switch", ports[1 + i], text);
         gw_test_daemon_await(&leaves[i], ": up");
     }
+}
+
+static void communicator_switch_ring__sums_go_by_a_tree(void **state)
+{
+    (void)state;
+    start_tree();
     for (int rank = 0; rank < WORLD; rank++) {
         struct gw_test_worker_cfg cfg = worker_cfg(rank);
         cfg.switch_ = ports[1 + rank % 2];
@@ -183,6 +189,26 @@ static void communicator_switch_crash__for_good_ends_the_job(void **state)
     gw_test_daemon_crash(&top);
     snprintf(text, sizeof(text), "the switch at 127.0.0.1:%u", ports[0]);
     all_say(GRADWIRE_ERR_TIMED_OUT, text);
+}
+
+/* Those who hang on the other leaf, and are well, name it too. */
+static void communicator_switch_crash__of_a_leaf_is_named_by_all(void **state)
+{
+    (void)state;
+    char text[64];
+    start_tree();
+    for (int rank = 0; rank < WORLD; rank++) {
+        struct gw_test_worker_cfg cfg = worker_cfg(rank);
+        cfg.switch_ = ports[1 + rank % 2];
+        cfg.sums_in_switches = true;
+        cfg.deadline_ms = SHORT_MS;
+        gw_test_worker_start(&workers[rank], &cfg);
+    }
+    gw_test_workers_await(workers, WORLD, ROUNDS);
+    gw_test_daemon_crash(&leaves[1]);
+    snprintf(text, sizeof(text), "the switch at 127.0.0.1:%u does not answer", ports[2]);
+    all_say(GRADWIRE_ERR_TIMED_OUT, text);
+    stop_switches();
 }
 
 /* Who knows of a death does not wait for the switch. */
@@ -371,6 +397,7 @@ int main(void)
         CASE(communicator_switch_ina__adds_up_without_another_server),
         CASE(communicator_switch_crash__costs_a_pause),
         CASE(communicator_switch_crash__for_good_ends_the_job),
+        CASE(communicator_switch_crash__of_a_leaf_is_named_by_all),
         CASE(communicator_switch_crash__of_a_rank_is_named),
         CASE(communicator_switch_open__names_a_switch_that_does_not_answer),
         CASE(communicator_switch_incast__trims_and_repairs),

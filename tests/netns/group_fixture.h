@@ -21,7 +21,6 @@ enum {
     PKTS = 1024,
     ADDRESS = 4711, /* of rank 0 */
     HOME = 815,     /* of the server in its process */
-    JOB = 5,
     TURNS_MAX = 20000, /* of a millisecond at most: what has not happened by then does not */
 };
 
@@ -42,6 +41,7 @@ struct rank {
 struct group {
     struct rank ranks[RANKS];
     struct gw_key key;
+    uint32_t job;
     struct gw_transport transport;
     char join[GW_SOCK_ADDR_NAME_MAX];
     const char *servers[1];
@@ -57,6 +57,7 @@ static inline void open_group(struct group *g)
     memset(g, 0, sizeof(*g));
     assert_int_equal(gw_key_setup(), 0);
     gw_key_from_text("secret", 6, &g->key);
+    g->job = gw_key_job(&g->key, "job");
     assert_int_equal(gw_sock_addr_parse("127.0.0.1", 0, &addr), 0);
     assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fd, error), 0);
     gw_sock_close_row(&fd, 1);
@@ -112,7 +113,7 @@ static inline void open_communicator(struct group *g, uint16_t number, uint8_t o
     };
     struct gw_communicator_cfg cfg = {
         .address = endpoint.address,
-        .job = JOB,
+        .job = g->job,
         .rank = number,
         .world = RANKS,
         .via = GW_VIA_RING,
@@ -173,7 +174,7 @@ static inline void open_rank(struct group *g, uint16_t number, uint8_t option,
         .home = rank->home,
         .home_address = HOME,
         .address = ADDRESS + number,
-        .job = JOB,
+        .job = g->job,
         .rank = number,
         .world = RANKS,
         .notice = option,

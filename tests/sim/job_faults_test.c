@@ -99,7 +99,7 @@ static void jobs__three_levels_add_up(void **state)
     (void)state;
 #define TREE                                                                                       \
     "topology={kind: tree, depth: 3, fanout: 3, hosts_per_leaf: 4, rate: 100Gbps}; faults=[]; "    \
-    "workers=27; workload.window=64; workload.window_initial=64; "
+    "workers=27; size=100KB; workload.window=64; workload.window_initial=64; "
     struct gw_job_result three = expect_all(TREE "workload.levels=3");
     assert_int_equal(three.server_packets, three.fragments);
     struct gw_job_result two = expect_all(TREE "workload.levels=2");

@@ -39,7 +39,7 @@ enum {
 
 static struct {
     uint64_t seed, first, count;
-    uint64_t done, refused, dropped, rerouted, left, failed, died, strange, faults[VICTIMS];
+    uint64_t done, refused, dropped, rerouted, left, failed, died, strange, near, faults[VICTIMS];
     uint64_t contributions_missing, results_missing; /* fragments of calls with parts */
 } swarm = {.first = FIRST_SEED, .count = WORLDS};
 
@@ -252,14 +252,18 @@ static void add_stranger(struct gw_job_model_cfg *cfg, struct gw_stranger *stran
     struct gw_stranger_cfg own = {
         .seed = cfg->seed,
         .address = gw_job_model_stranger_address(cfg),
-        .targets = cfg->world + cfg->servers,
+        .own_job = cfg->seed & 1 ? GW_STRANGER_JOBS : 0,
+        .target_count = cfg->world + cfg->servers,
         .switch_address = GW_TREE_NET_SWITCH_ADDRESS,
         .switches = cfg->racks + cfg->pods + 1,
         .job = GW_JOB_MODEL_NUMBER,
         .mtu = 4 * cfg->values,
         .pause = 40 * GW_US,
     };
-    own.first_target = own.address - own.targets;
+    for (uint32_t i = 0; i < own.target_count; i++)
+        own.targets[i] = own.address - own.target_count + i;
+    if (gw_mix64(cfg->seed) & 4) /* else anywhere, and so mostly elsewhere */
+        cfg->stranger_home = cfg->server_home[0];
     gw_stranger_open(stranger, &own);
     cfg->stranger = &stranger->node;
     cfg->stranger_pool = &stranger->pool;
@@ -289,6 +293,7 @@ static void run_world(uint64_t seed)
         swarm.faults[cfg.faults[i].victim] += cfg.faults[i].at != 0;
     if (has_stranger) {
         swarm.strange += stranger.sent;
+        swarm.near += cfg.stranger_home == cfg.server_home[0];
         gw_stranger_close(&stranger);
     }
 }
@@ -303,15 +308,16 @@ static void communicator_swarm__calls_end_right_or_the_job_fails(void **state)
     printf("communicator_swarm: %" PRIu64 " worlds from seed %" PRIu64 ": %" PRIu64
            " calls ended, %" PRIu64 " were refused, %" PRIu64 " dropped, %" PRIu64
            " rerouted; %" PRIu64 " ranks left, %" PRIu64 " failed, %" PRIu64 " died; %" PRIu64
-           " packets of strangers; of fragments %" PRIu64 " contributions and %" PRIu64
+           " packets of strangers, of whom %" PRIu64
+           " sat beside the servers; of fragments %" PRIu64 " contributions and %" PRIu64
            " results were missing\n",
            swarm.count, swarm.first, swarm.done, swarm.refused, swarm.dropped, swarm.rerouted,
-           swarm.left, swarm.failed, swarm.died, swarm.strange, swarm.contributions_missing,
-           swarm.results_missing);
+           swarm.left, swarm.failed, swarm.died, swarm.strange, swarm.near,
+           swarm.contributions_missing, swarm.results_missing);
     if (swarm.count == WORLDS) {
         assert_true(swarm.done && swarm.refused && swarm.dropped && swarm.rerouted && swarm.left &&
-                    swarm.failed && swarm.died && swarm.strange && swarm.contributions_missing &&
-                    swarm.results_missing);
+                    swarm.failed && swarm.died && swarm.strange && swarm.near &&
+                    swarm.contributions_missing && swarm.results_missing);
         for (uint32_t i = 0; i < VICTIMS; i++)
             assert_true(swarm.faults[i]);
     }

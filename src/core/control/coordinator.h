@@ -32,6 +32,10 @@ struct gw_coordinator_cfg {
                               workers' beats */
     bool agrees_exponents; /* as the server's: workers then hold what no newcomer has, so one that
                               leaves can only come back after the calls of all have failed */
+    /* Whether the worker at that address may have a seat now; one that may not yet is not answered.
+     * NULL: all may. */
+    bool (*admits)(const void *context, uint32_t address);
+    const void *context;
     struct gw_notice_path notice_path; /* for workers that announce bursts by the formula */
     struct gw_server *server;          /* of the same job, on the same endpoint */
 };

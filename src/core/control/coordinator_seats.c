@@ -1,18 +1,21 @@
 /*
  * The seats of a job: which worker has which rank, and what is known of it.
  *
- * Invariant: no two seats that are not free have the same incarnation, so a worker's packets find
- * its seat whatever its address is.
+ * Invariant: no two seats that are not free have the same address and incarnation, so a worker's
+ * packets find its seat. A number alone finds none: whoever has heard it sends in his own name.
  */
 #include "core/control/coordinator_impl.h"
 
 #include <string.h>
 
-static struct gw_seat *seat_of(const struct gw_coordinator *co, uint32_t incarnation)
+static struct gw_seat *seat_of(const struct gw_coordinator *co, const struct gw_pkt *pkt)
 {
-    for (uint32_t rank = 0; rank < co->cfg.world; rank++)
-        if (co->seats[rank].state != GW_SEAT_FREE && co->seats[rank].incarnation == incarnation)
-            return &co->seats[rank];
+    for (uint32_t rank = 0; rank < co->cfg.world; rank++) {
+        struct gw_seat *seat = &co->seats[rank];
+        if (seat->state != GW_SEAT_FREE && seat->address == pkt->src &&
+            seat->incarnation == pkt->key)
+            return seat;
+    }
     return NULL;
 }
 
@@ -91,6 +94,8 @@ static void join_new(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_tim
 {
     enum gw_job_reason reason;
     uint32_t about = pkt->index;
+    if (co->cfg.admits && !co->cfg.admits(co->cfg.context, pkt->src))
+        return;
     struct gw_seat *seat = seat_for(co, pkt, now, &reason);
     if (seat && !agrees(co, pkt)) {
         reason = GW_JOB_NOTICE;
@@ -116,7 +121,7 @@ static void join_new(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_tim
 void gw_coordinator_join(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now)
 {
     bool is_fresh = pkt->scale & GW_JOB_PATH_FRESH;
-    struct gw_seat *seat = seat_of(co, pkt->key);
+    struct gw_seat *seat = seat_of(co, pkt);
     if (seat && seat->state == GW_SEAT_LEFT)
         return; /* late */
     if (!seat && !is_fresh && pkt->epoch == co->failed_epoch) {
@@ -140,7 +145,7 @@ void gw_coordinator_join(struct gw_coordinator *co, const struct gw_pkt *pkt, gw
 
 void gw_coordinator_ready(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_seat *seat = seat_of(co, pkt->key);
+    struct gw_seat *seat = seat_of(co, pkt);
     if (!seat && pkt->epoch == co->failed_epoch) {
         gw_coordinator_tell_failed(co, pkt->src, pkt->key, pkt->epoch);
     } else if (!seat) {
@@ -154,7 +159,7 @@ void gw_coordinator_ready(struct gw_coordinator *co, const struct gw_pkt *pkt, g
 
 void gw_coordinator_leave(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_seat *seat = seat_of(co, pkt->key);
+    struct gw_seat *seat = seat_of(co, pkt);
     gw_coordinator_tell(co, pkt->src, GW_JOB_LEFT, pkt->key, pkt->epoch, GW_JOB_OK, 0);
     if (!seat || seat->state == GW_SEAT_LEFT)
         return;

@@ -14,10 +14,9 @@
  */
 #include "core/host/blast.h"
 
-#include "core/cc/window.h"
-
 #include "base/bits.h"
 #include "base/stall.h"
+#include "core/cc/window.h"
 
 enum {
     /* Between questions whether the receiver is ready: from an eighth of a base RTT, doubled each

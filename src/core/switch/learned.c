@@ -12,48 +12,48 @@ GW_INDEX_LIST(entries, struct gw_learned_entry)
 GW_INDEX_LIST(beyond, struct gw_learned_port)
 
 /* The same measures and builds. */
-static void carve(struct gw_learned *learned, uint32_t max, uint16_t port_count,
+static void carve(struct gw_learned *learned, const struct gw_learned_cfg *cfg,
                   struct gw_arena *arena)
 {
-    learned->entries = gw_arena_take(arena, (max + port_count + 1u) * sizeof(*learned->entries));
-    learned->ports = gw_arena_take(arena, (port_count + 1u) * sizeof(*learned->ports));
-    void *map = gw_arena_take(arena, gw_map_size(max));
+    size_t entries = (cfg->max + cfg->port_count + 1u) * sizeof(*learned->entries);
+    size_t ports = (cfg->port_count + 1u) * sizeof(*learned->ports);
+    learned->entries = gw_arena_take(arena, entries);
+    learned->ports = gw_arena_take(arena, ports);
+    void *map = gw_arena_take(arena, gw_map_size(cfg->max));
     if (!arena->base)
         return;
-    memset(learned->entries, 0, (max + port_count + 1u) * sizeof(*learned->entries));
-    memset(learned->ports, 0, (port_count + 1u) * sizeof(*learned->ports));
-    gw_map_init(&learned->map, map, max);
+    memset(learned->entries, 0, entries);
+    memset(learned->ports, 0, ports);
+    gw_map_init(&learned->map, map, cfg->max);
 }
 
-size_t gw_learned_size(uint32_t max, uint16_t port_count)
+size_t gw_learned_size(const struct gw_learned_cfg *cfg)
 {
     struct gw_learned learned;
     struct gw_arena arena = {.used = 0};
-    carve(&learned, max, port_count, &arena);
+    carve(&learned, cfg, &arena);
     return arena.used;
 }
 
 /* Where the list of a port begins, and behind all ports that of free entries. */
 static uint32_t head_of(const struct gw_learned *learned, uint16_t port)
 {
-    return learned->max + port;
+    return learned->cfg.max + port;
 }
 
-void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uint16_t port_count,
-                     gw_time idle)
+void gw_learned_init(struct gw_learned *learned, void *memory, const struct gw_learned_cfg *cfg)
 {
     struct gw_arena arena = {.base = memory};
-    GW_ASSERT(max >= port_count);
-    *learned = (struct gw_learned){
-        .max = max, .share = max / port_count, .port_count = port_count, .idle = idle};
-    carve(learned, max, port_count, &arena);
-    for (uint32_t i = 0; i < max + port_count + 1u; i++)
+    GW_ASSERT(cfg->max >= cfg->port_count);
+    *learned = (struct gw_learned){.cfg = *cfg, .share = cfg->max / cfg->port_count};
+    carve(learned, cfg, &arena);
+    for (uint32_t i = 0; i < cfg->max + cfg->port_count + 1u; i++)
         learned->entries[i].port = GW_PORT_NONE;
-    for (uint16_t port = 0; port <= port_count; port++) {
+    for (uint16_t port = 0; port <= cfg->port_count; port++) {
         entries_init(learned->entries, head_of(learned, port));
         learned->ports[port].latest = head_of(learned, port);
     }
-    beyond_init(learned->ports, port_count);
+    beyond_init(learned->ports, cfg->port_count);
 }
 
 /* Takes an entry off its port and out of the map. */
@@ -75,31 +75,53 @@ static void give(struct gw_learned *learned, uint32_t index, uint32_t address, u
     if (port->count > learned->share)
         beyond_remove(learned->ports, number);
     if (++port->count > learned->share)
-        beyond_append(learned->ports, learned->port_count, number);
+        beyond_append(learned->ports, learned->cfg.port_count, number);
     learned->entries[index].address = address;
     learned->entries[index].port = number;
     gw_map_put(&learned->map, address, index);
+}
+
+/* The port that gives an address up for a new one of `port`, which may be itself; GW_PORT_NONE:
+ * none does, since what is above takes nobody's place. */
+static uint16_t donor_for(const struct gw_learned *learned, uint16_t port)
+{
+    uint16_t uplink = learned->cfg.uplink;
+    if (uplink != GW_PORT_NONE && learned->ports[uplink].count > 0)
+        return uplink;
+    if (port == uplink)
+        return GW_PORT_NONE;
+    if (learned->ports[port].count >= learned->share)
+        return port;
+    return (uint16_t)learned->ports[learned->cfg.port_count].prev;
 }
 
 /* An entry for a new address of a port, on no list; GW_MAP_NONE: there is none. A table that is
  * full while a port is below its share has another that is beyond. */
 static uint32_t take_room(struct gw_learned *learned, uint16_t port, gw_time now)
 {
-    uint32_t free_head = head_of(learned, learned->port_count);
-    if (learned->used < learned->max)
+    uint32_t free_head = head_of(learned, learned->cfg.port_count);
+    if (learned->used < learned->cfg.max)
         return learned->used++;
     uint32_t index = entries_first(learned->entries, free_head);
     if (index != free_head) {
         entries_remove(learned->entries, index);
         return index;
     }
-    bool is_below = learned->ports[port].count < learned->share;
-    uint16_t from = is_below ? (uint16_t)learned->ports[learned->port_count].prev : port;
+    uint16_t from = donor_for(learned, port);
+    if (from == GW_PORT_NONE)
+        return GW_MAP_NONE;
     index = entries_first(learned->entries, head_of(learned, from));
-    if (!is_below && !gw_learned_is_idle(learned, &learned->entries[index], now))
+    if (from == port && !gw_learned_is_idle(learned, &learned->entries[index], now))
         return GW_MAP_NONE;
     forget(learned, index);
     return index;
+}
+
+/* Whether an address that hangs on another port may turn up at one: it was above, long ago. */
+static bool is_to_be_had(const struct gw_learned *learned, uint32_t index, gw_time now)
+{
+    const struct gw_learned_entry *entry = &learned->entries[index];
+    return entry->port == learned->cfg.uplink && gw_learned_is_idle(learned, entry, now);
 }
 
 int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port, gw_time now)
@@ -110,14 +132,17 @@ int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port,
         return GW_OK;
     }
     uint32_t index = gw_map_get(&learned->map, address);
-    if (index == GW_MAP_NONE) {
+    if (index != GW_MAP_NONE && learned->entries[index].port != port) {
+        if (!is_to_be_had(learned, index, now))
+            return GW_ERR_INVALID;
+        forget(learned, index);
+        give(learned, index, address, port);
+    } else if (index == GW_MAP_NONE) {
         index = take_room(learned, port, now);
         if (index == GW_MAP_NONE)
             return GW_ERR_NO_ROOM;
         give(learned, index, address, port);
     } else {
-        if (learned->entries[index].port != port)
-            return GW_ERR_INVALID;
         entries_remove(learned->entries, index);
     }
     entries_append(learned->entries, head_of(learned, port), index);
@@ -148,7 +173,7 @@ const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned,
 bool gw_learned_is_idle(const struct gw_learned *learned, const struct gw_learned_entry *entry,
                         gw_time now)
 {
-    return now - entry->seen >= learned->idle;
+    return now - entry->seen >= learned->cfg.idle;
 }
 
 void gw_learned_forget(struct gw_learned *learned, uint16_t port)
@@ -157,6 +182,6 @@ void gw_learned_forget(struct gw_learned *learned, uint16_t port)
     while (!entries_is_empty(learned->entries, head)) {
         uint32_t index = entries_first(learned->entries, head);
         forget(learned, index);
-        entries_append(learned->entries, head_of(learned, learned->port_count), index);
+        entries_append(learned->entries, head_of(learned, learned->cfg.port_count), index);
     }
 }

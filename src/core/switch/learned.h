@@ -3,13 +3,15 @@
  * bridge (IEEE 802.1D). For fabrics whose host addresses are random numbers.
  *
  * An address belongs to the port that it came by first, until that port is forgotten: so nobody
- * takes the packets of another by sending in its name.
+ * takes the packets of another by sending in its name. What is above, behind the uplink, is noted
+ * for that alone: packets to it would go there anyway. So it is given up first where room is
+ * wanted, and an address that has not been heard from above for long may turn up below.
  *
- * Every port has an equal share of the table, and may have more while there is room. When there is
- * none, a port below its share takes it from the one that went beyond its own last, so nobody who
- * sends in ever new names takes what is due to others; any other port makes room by itself, for the
- * address that has been silent longest, if that is long enough. Nothing that a packet causes scans
- * the table.
+ * Every other port has an equal share of the table, and may have more while there is room. When
+ * there is none, a port below its share takes it from the one that went beyond its own last, so
+ * nobody who sends in ever new names takes what is due to others; any other port makes room by
+ * itself, for the address that has been silent longest, if that is long enough. Nothing that a
+ * packet causes scans the table.
  */
 #ifndef GW_CORE_LEARNED_H
 #define GW_CORE_LEARNED_H
@@ -31,23 +33,29 @@ struct gw_learned_port {
     uint32_t prev, next; /* on the list of those beyond their share, the last to grow last */
 };
 
+struct gw_learned_cfg {
+    uint32_t max; /* addresses, at least one for each port */
+    uint16_t port_count;
+    uint16_t uplink; /* or GW_PORT_NONE */
+    gw_time idle;    /* an address that has not sent for so long makes room for others */
+};
+
 struct gw_learned {
+    struct gw_learned_cfg cfg;
     struct gw_learned_entry *entries; /* `max`, then a head of a list for each port, and for what
                                          is free */
     struct gw_learned_port *ports;    /* port_count, then the head of those beyond their share */
     uint32_t recent;                  /* the entry that was looked up last */
     struct gw_map map;                /* address to index of the entry */
     uint32_t used;                    /* entries [0, used) have been in use */
-    uint32_t max, share;
-    uint16_t port_count;
-    gw_time idle; /* an address that has not sent for so long makes room for others */
+    uint32_t share;
 };
 
-/* Bytes of memory for `max` addresses on `port_count` ports, at least one for each. */
-size_t gw_learned_size(uint32_t max, uint16_t port_count);
+/* Bytes of memory for a table. */
+size_t gw_learned_size(const struct gw_learned_cfg *cfg);
+
 /* Makes an empty table in `memory`, aligned to 64. */
-void gw_learned_init(struct gw_learned *learned, void *memory, uint32_t max, uint16_t port_count,
-                     gw_time idle);
+void gw_learned_init(struct gw_learned *learned, void *memory, const struct gw_learned_cfg *cfg);
 
 /*
  * `address` sends by `port`. Returns 0; GW_ERR_INVALID when it hangs on another port; or

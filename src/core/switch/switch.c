@@ -310,6 +310,16 @@ static struct gw_switch_queue_cfg queue_cfg(const struct gw_switch_cfg *cfg)
     };
 }
 
+static struct gw_learned_cfg learned_cfg(const struct gw_switch_cfg *cfg)
+{
+    return (struct gw_learned_cfg){
+        .max = cfg->learned_max,
+        .port_count = cfg->port_count,
+        .uplink = cfg->uplink,
+        .idle = cfg->learned_idle,
+    };
+}
+
 /* Where the tables of stages that have init functions of their own lie. */
 struct tables {
     void *jobs;
@@ -329,8 +339,10 @@ static struct tables carve(struct gw_switch *sw, const struct gw_switch_cfg *cfg
     sw->links = gw_arena_take(arena, cfg->port_count * sizeof(*sw->links));
     tables.timers = gw_arena_take(arena, gw_heap_size(gw_switch_timer_count(cfg->port_count)));
     tables.jobs = gw_arena_take(arena, gw_switch_jobs_size(cfg->aggregate));
-    if (cfg->learned_max)
-        tables.learned = gw_arena_take(arena, gw_learned_size(cfg->learned_max, cfg->port_count));
+    if (cfg->learned_max) {
+        const struct gw_learned_cfg learned = learned_cfg(cfg);
+        tables.learned = gw_arena_take(arena, gw_learned_size(&learned));
+    }
     if (cfg->notice)
         tables.notice = gw_arena_take(arena, gw_switch_notice_size(cfg->notice, cfg->port_count));
     return tables;
@@ -362,9 +374,9 @@ static void start_routing(struct gw_switch *sw, const struct gw_switch_cfg *cfg,
         .uplink = cfg->uplink,
         .salt = (uint32_t)gw_prng_next(&sw->prng),
     };
+    const struct gw_learned_cfg table = learned_cfg(cfg);
     if (learned)
-        gw_learned_init(&sw->learned, learned, cfg->learned_max, cfg->port_count,
-                        cfg->learned_idle);
+        gw_learned_init(&sw->learned, learned, &table);
 }
 
 struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)

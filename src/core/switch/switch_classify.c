@@ -41,9 +41,9 @@ int gw_switch_classify_sender(const struct gw_switch_classify *stage, const stru
     /* Nobody's address is no sender's, and a PAUSE has none. */
     if (pkt->src == GW_ADDRESS_NONE || pkt->q.kind == GW_PKT_PAUSE)
         return GW_ERR_INVALID;
-    if (in == stage->uplink)
-        return gw_learned_port(stage->learned, pkt->src) == GW_PORT_NONE ? GW_OK : GW_ERR_INVALID;
-    if (is_edge)
+    if (is_edge && in != stage->uplink)
         return gw_learned_is_at(stage->learned, pkt->src, in) ? GW_OK : GW_ERR_INVALID;
-    return gw_learned_note(stage->learned, pkt->src, in, now);
+    int code = gw_learned_note(stage->learned, pkt->src, in, now);
+    /* What is above is known without a place, too. */
+    return code == GW_ERR_NO_ROOM && in == stage->uplink ? GW_OK : code;
 }

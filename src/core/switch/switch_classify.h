@@ -2,8 +2,8 @@
  * The first stage of a switch: whose packet it is, and what it is to this switch.
  *
  * A switch that learns believes of a packet that it is from where its sender's address has been
- * learned (learned.h). It learns those that are new below a switch below; a host has the address
- * that it has attached with, and no other.
+ * learned (learned.h). It learns those that are new below a switch below, and those above, which
+ * therefore nobody below can claim; a host has the address that it has attached with, and no other.
  */
 #ifndef GW_CORE_SWITCH_CLASSIFY_H
 #define GW_CORE_SWITCH_CLASSIFY_H
@@ -14,7 +14,7 @@
 
 struct gw_switch_classify {
     struct gw_learned *learned; /* NULL: senders are not looked at */
-    uint16_t uplink;            /* what comes from there is not learned */
+    uint16_t uplink;            /* what comes from there needs no place in the table */
     uint32_t address;           /* of the switch */
     bool is_lossless;
     bool has_aggregators;

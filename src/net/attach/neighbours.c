@@ -112,7 +112,9 @@ void gw_neighbours_write(const struct gw_neighbours *own, const struct gw_sessio
     msg->role = own->cfg.role;
     msg->entropies = own->cfg.entropies;
     msg->mtu = own->cfg.mtu;
+    const struct gw_attach_silence silence = msg->way.silence;
     msg->way = own->way;
+    msg->way.silence = silence;
     gw_attach_encode(msg, bytes);
     gw_key_sign(session->key, bytes);
 }
@@ -292,14 +294,16 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_ROOM] = "it has no room for another neighbour",
         [GW_ATTACH_ENDED] = "the session is over",
         [GW_ATTACH_MTU] = "our packets are too long for it",
-        [GW_ATTACH_JOB] = "it has no room for the job, or knows it with another number of workers",
+        [GW_ATTACH_JOB] = "it has no room for the job",
         [GW_ATTACH_TAKEN] = "our address is taken",
         [GW_ATTACH_SELF] = "it is ourselves",
         [GW_ATTACH_AUTHENTICATION] = "one of us authenticates packets, the other does not",
         [GW_ATTACH_CLOSING] = "it is closing",
         [GW_ATTACH_NOTICE] = "it announces the bursts of the job differently",
-        [GW_ATTACH_RANK] = "our rank is taken, or not below the number of ranks",
+        [GW_ATTACH_RANK] = "another process has our rank of the job",
         [GW_ATTACH_ROLE] = "our key is not one of its switch_keys",
+        [GW_ATTACH_WORLD] = "a job of that name is there with another number of workers",
+        [GW_ATTACH_FOREIGN] = "the job is one of another key",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";
 }

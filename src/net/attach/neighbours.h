@@ -13,8 +13,12 @@
  * A question counts once, if its number is larger than that of all before it; an answer counts
  * once, if it is one to a question of the last ones.
  *
+ * Whoever says that it is of a job has that job's key: numbers of jobs have bits of their key's
+ * name (core/job.h), and a question with the number of another key's job is refused.
+ *
  * Each question is a measurement of the round trip, and both sides tell what they know of the
- * switches above them; so each beat refreshes what is known of a path.
+ * switches above them; so each beat refreshes what is known of a path. Among that is who of them is
+ * silent: so whoever waits in vain knows for whom before the session with it ends.
  *
  * Who has no key never gets a session, and what he says is never kept: a challenge is answered, at
  * most one to each question that was due, and a refusal slows the next question down by a second.
@@ -66,7 +70,8 @@ enum gw_neighbour_event_kind {
     GW_NEIGHBOUR_UP,   /* a session has begun: `peer` can be sent to */
     GW_NEIGHBOUR_DOWN, /* it has ended; one that we dialled is dialled again */
     /* Whom we dialled does not want us, for `reason`, and has the key. A session that was up has
-     * ended; no more is tried. Not where cfg.insists. */
+     * ended; no more is tried. A rank or job that is others' is asked for again for cfg.silence and
+     * half of it, in which they are given up if they are dead. Not where cfg.insists. */
     GW_NEIGHBOUR_REFUSED,
     GW_NEIGHBOUR_GROUP, /* whom we dialled tells another group, or none: `said.group` */
     GW_NEIGHBOUR_HEARS, /* who dialled us now hears our group, or no longer: `said.flags` */
@@ -179,6 +184,14 @@ struct gw_neighbour_way gw_neighbours_way(const struct gw_neighbours *own);
 
 /* That of session `peer`, as it says. */
 struct gw_neighbour_way gw_neighbours_way_of(const struct gw_neighbours *own, uint16_t peer);
+
+/*
+ * For how long a switch has been silent that packets of the job pass, as far as anybody has told
+ * us; 0: none is, or not for two beats. `name` says where it was dialled. What others tell may be
+ * old by a beat for each of them.
+ */
+gw_time gw_neighbours_silence(const struct gw_neighbours *own, uint32_t job, gw_time now,
+                              char name[GW_NEIGHBOURS_NAME_MAX]);
 
 /* The key of session `peer`. */
 const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t peer);

@@ -97,10 +97,12 @@ static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *fr
     return gw_neighbours_has_room(own);
 }
 
-/* Why we do not want who asks this, or GW_ATTACH_OK. */
-static enum gw_attach_reason why_not(const struct gw_neighbours *own,
+/* Why we do not want who asks this and has that key, or GW_ATTACH_OK. */
+static enum gw_attach_reason why_not(const struct gw_neighbours *own, const struct gw_key *key,
                                      const struct gw_attach_msg *msg)
 {
+    if (msg->job && !gw_key_has_job(key, msg->job))
+        return GW_ATTACH_FOREIGN;
     if (msg->mtu > own->cfg.mtu)
         return GW_ATTACH_MTU;
     if (msg->address == own->cfg.address) /* our own question has come back, too */
@@ -132,11 +134,18 @@ static struct gw_session *begin(struct gw_neighbours *own, const struct gw_sock_
     return session;
 }
 
+/* A switch is asked about its own way, a host about those of its job. */
 static uint32_t write_acceptance(struct gw_neighbours *own, const struct gw_session *session,
-                                 const struct gw_attach_msg *asked, uint8_t *answer)
+                                 const struct gw_attach_msg *asked, uint8_t *answer, gw_time now)
 {
+    bool is_host = own->cfg.role == GW_ATTACH_HOST;
     struct gw_attach_msg msg = {
-        .step = GW_ATTACH_ACCEPT, .group = session->group, .number = asked->number};
+        .step = GW_ATTACH_ACCEPT,
+        .group = session->group,
+        .number = asked->number,
+        .way.silence =
+            gw_neighbours_silence_of_job(own, is_host ? session->said.job : 0, session->key, now),
+    };
     memcpy(msg.proof, asked->proof, sizeof(msg.proof));
     gw_neighbours_write(own, session, &msg, answer);
     return GW_ATTACH_SIZE;
@@ -164,6 +173,8 @@ static void take_news(struct gw_neighbours *own, struct gw_session *session,
     session->number = msg->number;
     session->said.way = msg->way;
     session->said.rtt = msg->rtt;
+    if (msg->way.silence.port)
+        gw_neighbours_heard_of_silence(own, now);
     if (session->group.port && (session->said.flags ^ msg->flags) & GW_ATTACH_HEARS) {
         session->said.flags ^= GW_ATTACH_HEARS;
         gw_neighbours_post(own, GW_NEIGHBOUR_HEARS, (uint16_t)session->rx_cookie);
@@ -184,7 +195,7 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
         return challenge(msg, answer);
     if (!gw_key_is_genuine(key, bytes))
         return own->stats.forged++, 0;
-    enum gw_attach_reason reason = why_not(own, msg);
+    enum gw_attach_reason reason = why_not(own, key, msg);
     if (reason != GW_ATTACH_OK)
         return gw_neighbours_write_refusal(own, msg, key, reason, answer);
     struct gw_session *session = gw_neighbours_find_session(own, from, msg->session);
@@ -201,7 +212,7 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
     if (!session)
         return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ROOM, answer);
     take_news(own, session, msg, now);
-    return write_acceptance(own, session, msg, answer);
+    return write_acceptance(own, session, msg, answer, now);
 }
 
 void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,

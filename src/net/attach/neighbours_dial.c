@@ -10,7 +10,7 @@
 
 enum {
     TRIES_FAST = 10, /* questions in a row at the fast pace */
-    DEAF_AFTER = 3,  /* beats without a probe */
+    DEAF_AFTER = 6,  /* beats without a probe */
 };
 
 #define PACE_FAST (20 * GW_MS)
@@ -53,7 +53,10 @@ int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to,
     if (own->dial_count == GW_NEIGHBOURS_DIALS_MAX)
         return GW_ERR_NO_ROOM;
     struct gw_dial *dial = &own->dials[own->dial_count];
-    *dial = (struct gw_dial){.to = *to, .greeting = *greeting};
+    *dial = (struct gw_dial){.to = *to,
+                             .greeting = *greeting,
+                             .is_to_switch = own->cfg.role == GW_ATTACH_SWITCH,
+                             .heard_at = now};
     snprintf(dial->name, sizeof(dial->name), "%s", name);
     if (!begin(own, own->dial_count, now))
         return GW_ERR_NO_ROOM;
@@ -114,6 +117,7 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, const uint8_t *
         .notice = dial->greeting.notice,
         .number = ++dial->number,
         .rtt = units_of(gw_rtt_meter_least(&session->rtt)),
+        .way.silence = gw_neighbours_silence_above(own, now),
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
                            (dial->greeting.wants_table ? GW_ATTACH_TABLE : 0) |
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
@@ -270,7 +274,8 @@ static bool take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
     gw_time *asked_at = open_question(dial, msg);
     if (!asked_at || (is_up && session->said.cookie != msg->cookie))
         return false;
-    session->heard_at = now;
+    session->heard_at = dial->heard_at = now;
+    dial->is_to_switch = msg->role == GW_ATTACH_SWITCH;
     memcpy(dial->proof, msg->proof, sizeof(dial->proof));
     if (is_up) /* a caller of theirs may refuse what was accepted, but not as late as this */
         dial->refusal = GW_ATTACH_OK;
@@ -293,16 +298,30 @@ void gw_neighbours_accepted(struct gw_neighbours *own, const struct gw_sock_addr
         own->stats.stale++;
 }
 
+/*
+ * Whether the reason passes. An address is given back. Whoever has our rank, or another job of that
+ * name, is given up if he is dead, and is alive if that takes half as long again.
+ */
+static bool may_pass(const struct gw_neighbours *own, const struct gw_dial *dial, gw_time now)
+{
+    bool is_early = now - dial->refused_since < own->cfg.silence + own->cfg.silence / 2;
+    return dial->refusal == GW_ATTACH_TAKEN ||
+           (is_early && (dial->refusal == GW_ATTACH_RANK || dial->refusal == GW_ATTACH_WORLD));
+}
+
 /* A refusal that has a code ends the session, which nobody had before and nobody has after it: so
  * it counts once. For the reasons that pass, and where we insist, another is begun. */
 static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
                          const struct gw_attach_msg *msg, gw_time now)
 {
-    bool is_taken = msg->reason == GW_ATTACH_TAKEN || msg->reason == GW_ATTACH_RANK;
     bool is_over = msg->reason == GW_ATTACH_ENDED || msg->reason == GW_ATTACH_CLOSING;
+    if (dial->refusal != msg->reason)
+        dial->refused_since = now;
     dial->refusal = msg->reason;
-    if (is_taken || is_over || own->cfg.insists) {
-        begin_again(own, dial, is_taken ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);
+    dial->heard_at = now;
+    bool passes = may_pass(own, dial, now);
+    if (passes || is_over || own->cfg.insists) {
+        begin_again(own, dial, passes ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);
         return;
     }
     own->sessions[dial->peer].said = *msg;

@@ -1,7 +1,7 @@
 /*
  * Inside of the sessions with neighbours, shared by neighbours.c (the table of sessions),
- * neighbours_dial.c (those that we have dialled) and neighbours_answer.c (those who have dialled
- * us), and by nobody else.
+ * neighbours_dial.c (those that we have dialled), neighbours_answer.c (those who have dialled us)
+ * and neighbours_silence.c (switches that are silent), and by nobody else.
  */
 #ifndef GW_NET_NEIGHBOURS_IMPL_H
 #define GW_NET_NEIGHBOURS_IMPL_H
@@ -12,7 +12,7 @@
 
 enum {
     GW_NEIGHBOURS_EVENTS_MAX = 256,
-    GW_NEIGHBOURS_QUESTIONS = 8, /* of a dial, whose answers still count: 0.8 s of beats or more */
+    GW_NEIGHBOURS_QUESTIONS = 16, /* of a dial, whose answers still count: 1.6 s of beats */
     GW_NEIGHBOURS_NONE = UINT16_MAX,
 };
 
@@ -49,11 +49,14 @@ struct gw_dial {
     uint16_t peer;                       /* its session; GW_NEIGHBOURS_NONE: it waits for one */
     bool is_over;                        /* refused */
     bool has_proved, is_slowed;          /* what a message without a code did since it was due */
-    uint8_t refusal;                     /* the last one, also where it is tried again */
+    uint8_t refusal;                     /* the last one, also where it is tried again, */
+    gw_time refused_since;               /* and the first of the same reason in a row */
     uint32_t tries;
+    bool is_to_switch; /* as it has said, or as all of a switch's dials are */
+    gw_time heard_at; /* last answer, in whatever session; before the first: the dial's beginning */
     gw_time next_at;
     uint32_t number;                           /* of the last question */
-    gw_time asked_at[GW_NEIGHBOURS_QUESTIONS]; /* question n at n % 8; GW_TIME_NEVER: answered */
+    gw_time asked_at[GW_NEIGHBOURS_QUESTIONS]; /* question n at n % 16; GW_TIME_NEVER: answered */
 };
 
 struct gw_neighbours {
@@ -63,7 +66,8 @@ struct gw_neighbours {
     int dial_count;
     uint8_t secret[32];
     uint32_t rate_kbps;       /* cfg.rate_bps, as it travels */
-    struct gw_attach_way way; /* ours */
+    struct gw_attach_way way; /* ours, but for the silence on it */
+    gw_time silence_until;    /* theirs may have told of one until then */
     uint32_t life;            /* random: tells us from one that was here before a restart */
     gw_time look_at;          /* when silence is looked for next */
     struct gw_neighbour_event events[GW_NEIGHBOURS_EVENTS_MAX];
@@ -78,7 +82,8 @@ void gw_neighbours_post(struct gw_neighbours *own, enum gw_neighbour_event_kind 
                         uint16_t peer);
 /* A free number for a session, with a fresh cookie; -1: none is free. */
 int gw_neighbours_claim(struct gw_neighbours *own, gw_time now);
-/* Encodes a message of ours about a session, and signs it. */
+/* Encodes a message of ours about a session, and signs it. The silence on our way is the
+ * message's. */
 void gw_neighbours_write(const struct gw_neighbours *own, const struct gw_session *session,
                          struct gw_attach_msg *msg, uint8_t *bytes);
 
@@ -119,5 +124,14 @@ uint32_t gw_neighbours_write_refusal(struct gw_neighbours *own, const struct gw_
 uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_addr *from,
                              const uint8_t *bytes, struct gw_attach_msg *msg, uint8_t *answer,
                              gw_time now);
+
+/* neighbours_silence.c */
+/* The longest on our own way. */
+struct gw_attach_silence gw_neighbours_silence_above(const struct gw_neighbours *own, gw_time now);
+/* The same, and on the ways of those who have dialled us for the job with that key; 0: none. */
+struct gw_attach_silence gw_neighbours_silence_of_job(const struct gw_neighbours *own, uint32_t job,
+                                                      const struct gw_key *key, gw_time now);
+/* Somebody who has dialled us tells of one. */
+void gw_neighbours_heard_of_silence(struct gw_neighbours *own, gw_time now);
 
 #endif

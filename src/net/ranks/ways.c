@@ -355,6 +355,13 @@ bool gw_ways_is_cut_off(const struct gw_ways *ways)
     return ways->cfg.switch_ && !ways->switch_.is_up;
 }
 
+bool gw_ways_finds_silent_switch(const struct gw_ways *ways, gw_time least,
+                                 char name[GW_NEIGHBOURS_NAME_MAX])
+{
+    gw_time lasts = gw_neighbours_silence(neighbours_of(ways), ways->cfg.job, now_of(ways), name);
+    return lasts && lasts >= least;
+}
+
 uint32_t gw_ways_silent_server(const struct gw_ways *ways)
 {
     uint32_t server = 0;

@@ -63,6 +63,11 @@ void gw_ways_go_straight(struct gw_ways *ways);
 /* Whether a switch is given, and is silent. */
 bool gw_ways_is_cut_off(const struct gw_ways *ways);
 
+/* Whether a switch on the way of any rank has been silent for so long, as far as that is known;
+ * `name` says where it is. */
+bool gw_ways_finds_silent_switch(const struct gw_ways *ways, gw_time least,
+                                 char name[GW_NEIGHBOURS_NAME_MAX]);
+
 /* The first server without a session; server_count: all have one, or the home is here. */
 uint32_t gw_ways_silent_server(const struct gw_ways *ways);
 

@@ -43,6 +43,28 @@ static struct gw_loop_port server_port(const struct gw_overlay_home *home)
     return (struct gw_loop_port){gw_overlay_server_node(home->server), 0};
 }
 
+/* The next session of a worker from *peer on, which is moved on; false: there is none. */
+static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
+                        struct gw_neighbour_event *view)
+{
+    while (*peer < GW_DATAPATH_PEERS_MAX)
+        if (gw_neighbours_view(neighbours_of(home), (*peer)++, view) && view->dial < 0 &&
+            view->said.job)
+            return true;
+    return false;
+}
+
+/* Whether a worker is here, or has a session. */
+static bool has_worker(const void *context, uint32_t job, uint32_t address)
+{
+    const struct gw_overlay_home *home = context;
+    struct gw_neighbour_event worker;
+    bool has = home->worker.is_there && home->worker.address == address;
+    for (uint16_t peer = 0; !has && next_worker(home, &peer, &worker);)
+        has = worker.said.job == job && worker.said.address == address;
+    return has;
+}
+
 static int open_switch(struct gw_overlay_home *home)
 {
     const struct gw_overlay_home_cfg *cfg = &home->cfg;
@@ -83,6 +105,8 @@ int gw_overlay_home_open(const struct gw_overlay_home_cfg *cfg, struct gw_overla
         .has_switches = !cfg->adds_up,
         .stall = cfg->stall,
         .seed = gw_key_random32(),
+        .has_come = has_worker,
+        .context = home,
     };
     home->links = (struct gw_overlay_links){
         .hdr = server.hdr, .mtu = cfg->mtu, .rate_bps = cfg->rate_bps, .trims = !cfg->adds_up};
@@ -118,7 +142,7 @@ static int add_job(struct gw_overlay_home *home, const struct gw_greeting *greet
         .is_home = greeting->wants_table,
     };
     if (job.world < 1 || job.world > GW_OVERLAY_WORLD_MAX)
-        return GW_ERR_INVALID;
+        return GW_ERR_NO_ROOM;
     int code = gw_overlay_server_add(home->server, &job);
     if (!code && home->sw) /* sums that are made here alone need not pass our switch */
         code = gw_loop_receive_job(loop_of(home), gw_job_shard_direct(job.job), cfg->server_address,
@@ -158,17 +182,6 @@ static int link_worker(struct gw_overlay_home *home, const struct gw_neighbour_e
 static enum gw_attach_reason reason_of(int code)
 {
     return code == GW_ERR_INVALID ? GW_ATTACH_TAKEN : GW_ATTACH_ROOM;
-}
-
-/* The next session of a worker from *peer on, which is moved on; false: there is none. */
-static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
-                        struct gw_neighbour_event *view)
-{
-    while (*peer < GW_DATAPATH_PEERS_MAX)
-        if (gw_neighbours_view(neighbours_of(home), (*peer)++, view) && view->dial < 0 &&
-            view->said.job)
-            return true;
-    return false;
 }
 
 /* The round trip between the server and a worker by the way that the job's packets take; what a
@@ -234,9 +247,9 @@ static enum gw_attach_reason take_in(struct gw_overlay_home *home,
 {
     const struct gw_attach_msg *said = &event->said;
     struct gw_greeting greeting = greeting_of(said);
-    int code = GW_OK;
-    if (said->job && add_job(home, &greeting) != GW_OK)
-        return GW_ATTACH_JOB;
+    int code = said->job ? add_job(home, &greeting) : GW_OK;
+    if (code)
+        return code == GW_ERR_INVALID ? GW_ATTACH_WORLD : GW_ATTACH_JOB;
     if (said->role == GW_ATTACH_HOST)
         code = link_worker(home, event);
     else if (home->sw)

@@ -29,6 +29,7 @@ struct shard {
 };
 
 struct served {
+    const struct gw_overlay_server *own;
     struct gw_overlay_job job; /* world 0: free */
     struct shard shards[TWINS];
     struct gw_registrar *registrar; /* NULL: the job has another home */
@@ -151,6 +152,14 @@ static int make_server(struct gw_overlay_server *own, struct served *served, enu
     return gw_server_init(&served->shards[twin].server, memory, &cfg, own->endpoint);
 }
 
+/* Who was not taken in must not be taken for one of the job by what comes by way of switches. */
+static bool admits(const void *context, uint32_t address)
+{
+    const struct served *served = context;
+    const struct gw_overlay_server_cfg *cfg = &served->own->cfg;
+    return !cfg->has_come || cfg->has_come(cfg->context, served->job.job, address);
+}
+
 static int make_coordinator(struct gw_overlay_server *own, struct served *served, enum twin twin)
 {
     const struct gw_overlay_job *job = &served->job;
@@ -171,6 +180,8 @@ static int make_coordinator(struct gw_overlay_server *own, struct served *served
                         .rate_bps = GW_OVERLAY_RATE_BPS,
                         .packet = own->cfg.hdr + GW_WIRE_VALUE_SIZE * job->values},
         .server = served->shards[twin].server,
+        .admits = admits,
+        .context = served,
     };
     cfg.incarnation += cfg.incarnation == 0;
     void *memory = gw_node_memory_take(gw_coordinator_size(&cfg));
@@ -261,6 +272,7 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
         served = find(server, 0);
         if (!served)
             return GW_ERR_NO_ROOM;
+        served->own = server;
         served->job = *job;
         code = serve(server, served);
     }

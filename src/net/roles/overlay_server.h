@@ -29,6 +29,9 @@ struct gw_overlay_server_cfg {
     bool has_switches;    /* others than its own may be on the way to ranks */
     gw_time stall;        /* a rank that takes no message for so long is lost */
     uint64_t seed;
+    /* Whether the worker at that address has come for the job. NULL: all have. */
+    bool (*has_come)(const void *context, uint32_t job, uint32_t address);
+    const void *context;
 };
 
 /* A job as its workers must know it. */

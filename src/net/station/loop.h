@@ -20,7 +20,7 @@
 enum {
     GW_LOOP_NODES_MAX = 8,
     GW_LOOP_FDS_MAX = 4,
-    GW_LOOP_FOREIGN_MAX = 128, /* bytes of a datagram that is kept for its owner */
+    GW_LOOP_FOREIGN_MAX = 148, /* bytes of a datagram that is kept for its owner */
 };
 
 /* A port of a node. */

@@ -14,7 +14,7 @@
 #include "net/node_memory.h"
 
 /* Signs of life, of sessions and of jobs. */
-#define GW_STATION_BEAT    (200 * GW_MS) /* between signs of life */
+#define GW_STATION_BEAT    (100 * GW_MS) /* between signs of life */
 #define GW_STATION_SILENCE (2 * GW_S)    /* silent for so long is dead */
 
 struct gw_station_cfg {

@@ -96,9 +96,34 @@ static void reason_text__differs_for_every_reason(void **state)
     }
 }
 
+/* Of a job's parts no two have one number, and all are of its key; two keys never have one. */
+static void job_number__is_of_one_key(void **state)
+{
+    (void)state;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    struct gw_prng prng = gw_prng_derive(seed, 2);
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        uint32_t key = (uint32_t)gw_prng_next(&prng), name = (uint32_t)gw_prng_next(&prng);
+        uint32_t numbers[2 * GW_JOB_SHARDS_MAX], job = gw_job_number(key, name);
+        for (uint32_t i = 0; i < 2 * GW_JOB_SHARDS_MAX; i++) {
+            uint32_t number = gw_job_shard(job, i / 2);
+            numbers[i] = i % 2 ? gw_job_shard_direct(number) : number;
+            assert_true(gw_job_has_shard(job, numbers[i]));
+            assert_int_equal(gw_job_key(numbers[i]), gw_job_key(job));
+            for (uint32_t k = 0; k < i; k++)
+                assert_int_not_equal(numbers[i], numbers[k]);
+            assert_false(gw_job_has_shard(gw_job_number(key + 1, name), numbers[i]));
+        }
+        assert_int_equal(numbers[0], job);
+    }
+    assert_int_not_equal(gw_job_number(0, 0), 0);
+    assert_int_not_equal(gw_job_number(0, UINT32_C(1) << GW_JOB_NAME_BITS), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(job_number__is_of_one_key),
         cmocka_unit_test(spot_unpack__returns_what_was_packed),
         cmocka_unit_test(terms_unpack__returns_what_was_packed),
         cmocka_unit_test(terms_unpack__stays_in_range),

@@ -45,6 +45,21 @@ static void key_from_file__is_stretched_and_divided(void **state)
     unlink(path);
 }
 
+/* The number of a job begins with bits of its key's name: those whose names differ there have no
+ * number in common, and all ends come to the same one. */
+static void key_job__is_of_the_key(void **state)
+{
+    (void)state;
+    struct gw_key key, other;
+    gw_key_from_text("secret", 6, &key);
+    gw_key_from_text("tenant", 6, &other);
+    assert_int_equal(gw_key_job(&key, "job"), 0xfc50c7eb);
+    assert_int_equal((uint32_t)key.id & 0xfff, 0xfc5);
+    assert_true(gw_key_has_job(&key, gw_key_job(&key, "another")));
+    assert_false(gw_key_has_job(&other, gw_key_job(&key, "job")));
+    assert_false(gw_key_has_job(&key, gw_key_job(&other, "job")));
+}
+
 static void key_from_file__refuses_what_others_may_read(void **state)
 {
     (void)state;
@@ -101,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(key_from_file__is_stretched_and_divided),
+        cmocka_unit_test(key_job__is_of_the_key),
         cmocka_unit_test(key_from_file__refuses_what_others_may_read),
         cmocka_unit_test(key_from_file__takes_what_was_handed_over),
         cmocka_unit_test(key_read__has_a_limit),

@@ -31,6 +31,12 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
         .rtt = (uint16_t)gw_prng_next(prng),
         .way = {.rate_kbps = (uint32_t)gw_prng_next(prng), .rtt = (uint16_t)gw_prng_next(prng)},
     };
+    if (gw_prng_below(prng, 2)) {
+        msg.way.silence.port = (uint16_t)(1 + gw_prng_below(prng, UINT16_MAX));
+        msg.way.silence.ms = (uint16_t)gw_prng_next(prng);
+        for (int i = 0; i < GW_ATTACH_PLACE_SIZE; i++)
+            msg.way.silence.address[i] = (uint8_t)gw_prng_next(prng);
+    }
     if (msg.step == GW_ATTACH_REFUSE)
         msg.reason = (uint8_t)(1 + gw_prng_below(prng, GW_ATTACH_REASONS - 1));
     if (msg.step == GW_ATTACH_ASK)
@@ -61,6 +67,7 @@ static void assert_equal(const struct gw_attach_msg *a, const struct gw_attach_m
     assert_true(a->reason == b->reason && a->life == b->life);
     assert_true(a->number == b->number && a->rtt == b->rtt);
     assert_true(a->way.rate_kbps == b->way.rate_kbps && a->way.rtt == b->way.rtt);
+    assert_memory_equal(&a->way.silence, &b->way.silence, sizeof(a->way.silence));
     assert_true(a->group.cookie == b->group.cookie && a->group.port == b->group.port);
     assert_memory_equal(a->group.address, b->group.address, GW_ATTACH_GROUP_SIZE);
 }
@@ -118,7 +125,7 @@ static void attach_encode__keeps_its_places(void **state)
                                 .reason = GW_ATTACH_VERSION};
     uint8_t bytes[GW_ATTACH_SIZE];
     gw_attach_encode(&msg, bytes);
-    assert_memory_equal(bytes, "GW\x87\x03\xab", 5);
+    assert_memory_equal(bytes, "GW\x97\x03\xab", 5);
     assert_memory_equal(bytes + 36, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
     assert_memory_equal(bytes + 48, "\x99\xaa\xbb\xcc", 4);
     assert_memory_equal(bytes + 56, "\x02\x11\0\x01\x12\x34\x56\x78", 8);
@@ -168,6 +175,8 @@ static void attach_decode__refuses_nonsense(void **state)
         {"packets of nothing", 103, 0, GW_ERR_MALFORMED},
         {"reason without refusal", 75, GW_ATTACH_ROOM, GW_ERR_MALFORMED},
         {"no such reason", 72, 1, GW_ERR_MALFORMED},
+        {"silence of nobody", 131, 1, GW_ERR_MALFORMED},
+        {"silent nobody", 112, 1, GW_ERR_MALFORMED},
     };
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
         struct gw_attach_msg msg = {

@@ -42,11 +42,19 @@ struct bench {
     struct gw_server *server;
     struct gw_coordinator *coordinator;
     void *memory[2];
+    uint32_t barred; /* address that may have no seat */
 };
+
+static bool admits(const void *context, uint32_t address)
+{
+    const struct bench *b = context;
+    return address != b->barred;
+}
 
 static void bench_open(struct bench *b)
 {
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
+    b->barred = 0;
     host.apps_max = 2;
     host.control_max = 64;
     gw_test_host_open(&b->host, &host, PKTS);
@@ -73,6 +81,8 @@ static void bench_open(struct bench *b)
                                      .retry = RETRY,
                                      .beat = BEAT,
                                      .silence = LOST,
+                                     .admits = admits,
+                                     .context = b,
                                      .notice_path = narrow,
                                      .server = b->server};
     b->memory[1] = gw_test_take(gw_coordinator_size(&cfg));
@@ -222,6 +232,29 @@ static void coordinator__refuses_whom_it_has_no_seat_for(void **state)
 }
 
 /* Whoever wants a taken rank waits until it is clear whether its worker lives. */
+/* It has neither a seat nor a word that its job would end by, so it can ask again. */
+static void coordinator__does_not_answer_whom_it_does_not_admit(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found;
+    bench_open(&b);
+    b.barred = 1;
+    struct gw_pkt join = join_of(1, 11, 0), beyond = join_of(1, 11, WORLD),
+                  other = join_of(2, 22, 1);
+    feed(&b, &join, 0);
+    feed(&b, &beyond, 0);
+    assert_int_equal(collect(&b, 1, GW_JOB_REFUSED, &found, 0), 0);
+    feed(&b, &other, 0);
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_GATHERING);
+    b.barred = 0;
+    feed(&b, &join, 0);
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_INSTALLING);
+    assert_int_equal(gw_coordinator_stats(b.coordinator)->refused, 0);
+    collect(&b, 1, GW_JOB_INSTALL, &found, 0);
+    bench_close(&b);
+}
+
 static void coordinator__keeps_a_rank_for_the_worker_that_lives(void **state)
 {
     (void)state;
@@ -238,6 +271,34 @@ static void coordinator__keeps_a_rank_for_the_worker_that_lives(void **state)
     feed(&b, &claim, 3 * GW_MS);
     assert_int_equal(collect(&b, 5, GW_JOB_REFUSED, &answer, 3 * GW_MS), 1);
     assert_int_equal(answer.index, GW_JOB_RANK);
+    bench_close(&b);
+}
+
+/* Whoever has heard the numbers of the workers' lives says them from an address of his own. */
+static void coordinator__a_seat_is_of_one_address(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found, taken = join_of(5, 11, 0), own = join_of(1, 11, 0);
+    bench_open(&b);
+    feed(&b, &own, 0);
+    feed(&b, &taken, 0); /* before the epoch */
+    uint16_t epoch = form(&b, 0);
+    assert_int_equal(collect(&b, 5, GW_JOB_WELCOME, &found, 0), 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        static const uint8_t ops[] = {GW_JOB_JOIN, GW_JOB_READY, GW_JOB_LEAVE};
+        struct gw_pkt pkt = join_of(5, i < 3 ? 11 : 22, i < 3 ? 0 : 1);
+        pkt.agg_flags = ops[i % 3];
+        pkt.epoch = epoch;
+        pkt.scale = 1;
+        feed(&b, &pkt, LOST - GW_MS);
+        assert_int_equal(collect(&b, 1, GW_JOB_REPORT, &found, LOST - GW_MS), 0);
+        assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_RUNNING);
+        assert_int_equal(gw_coordinator_epoch(b.coordinator), epoch);
+    }
+    gw_node_expire(b.node, LOST); /* nor has it kept them alive */
+    assert_int_equal(collect(&b, 2, GW_JOB_FAILED, &found, LOST), 1);
+    assert_int_equal(found.index, GW_JOB_LOST);
     bench_close(&b);
 }
 
@@ -626,7 +687,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coordinator__welcomes_when_all_switches_know),
         cmocka_unit_test(coordinator__refuses_whom_it_has_no_seat_for),
+        cmocka_unit_test(coordinator__does_not_answer_whom_it_does_not_admit),
         cmocka_unit_test(coordinator__keeps_a_rank_for_the_worker_that_lives),
+        cmocka_unit_test(coordinator__a_seat_is_of_one_address),
         cmocka_unit_test(coordinator__a_silent_worker_ends_the_epoch),
         cmocka_unit_test(coordinator__a_switch_that_refuses_ends_the_job),
         cmocka_unit_test(coordinator__refuses_ways_without_a_common_end),

@@ -4,6 +4,7 @@
 enum {
     PACKETS = 100,
     MANY = 256,
+    TRAIN = 4,
 };
 
 #define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
@@ -308,6 +309,42 @@ static void blast_tx__slows_down(void **state)
     }
 }
 
+/* The packets that leave in the period after one of which `late` less than half, and a train, had
+ * arrived. */
+static uint64_t sent_after(uint32_t train, uint32_t late)
+{
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.train = train;
+    fixture_open(&f, &cfg, "4000");
+    f.transport = gw_test_transport("dlcp", "spray", "trim");
+    uint32_t flow = fixture_send(&f, 990 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 1), 1);
+    answer(&f, flow, GW_HAIL_ACCEPT, 0);
+    gw_time began = f.now;
+    while (f.now - began < REPORT_EVERY)
+        pull_all(&f, 1);
+    const uint64_t sent = fixture_stats(&f)->data_sent;
+    struct gw_pkt report = blast_hail(GW_HAIL_REPORT, flow, f.now);
+    report.hail.word[0] = (uint32_t)(sent - TRAIN) / 2 * (MTU + HDR) - late;
+    fixture_input(&f, &report);
+    while (f.now - began < 2 * REPORT_EVERY)
+        pull_all(&f, 1);
+    const uint64_t after = fixture_stats(&f)->data_sent - sent;
+    fixture_close(&f);
+    return after;
+}
+
+/* A train that is under way at the end of a period arrives in the next one. */
+static void blast_tx__waits_for_trains_under_way(void **state)
+{
+    (void)state;
+    const uint64_t at_line_rate = REPORT_EVERY / GAP;
+    assert_in_range(sent_after(TRAIN, 0), at_line_rate - TRAIN, at_line_rate + TRAIN);
+    assert_in_range(sent_after(TRAIN, 2 * (MTU + HDR)), 1, at_line_rate / 2 + TRAIN);
+    assert_in_range(sent_after(1, 0), 1, at_line_rate / 2 + TRAIN);
+}
+
 static void blast_tx__says_what_it_is_doing(void **state)
 {
     (void)state;
@@ -448,6 +485,7 @@ int main(void)
         cmocka_unit_test(blast_tx__refuses_places_outside),
         cmocka_unit_test(blast_tx__repeats_rendezvous_and_stop),
         cmocka_unit_test(blast_tx__slows_down),
+        cmocka_unit_test(blast_tx__waits_for_trains_under_way),
         cmocka_unit_test(blast_tx__says_what_it_is_doing),
         cmocka_unit_test(blast_tx__has_limits),
         cmocka_unit_test(blast_tx__says_rendezvous_in_copies),

@@ -13,9 +13,16 @@ enum {
 
 #define IDLE (10 * GW_S)
 
+static void open_below(struct gw_learned *learned, uint16_t uplink)
+{
+    const struct gw_learned_cfg cfg = {
+        .max = MAX, .port_count = PORTS, .uplink = uplink, .idle = IDLE};
+    gw_learned_init(learned, malloc(gw_learned_size(&cfg)), &cfg);
+}
+
 static void open(struct gw_learned *learned)
 {
-    gw_learned_init(learned, malloc(gw_learned_size(MAX, PORTS)), MAX, PORTS, IDLE);
+    open_below(learned, GW_PORT_NONE);
 }
 
 static void close(struct gw_learned *learned)
@@ -102,6 +109,30 @@ static void learned__every_port_has_its_share(void **state)
     close(&learned);
 }
 
+/* What is above is noted while there is room, and takes nobody's place. */
+static void learned__what_is_above_makes_room(void **state)
+{
+    (void)state;
+    struct gw_learned learned;
+    open_below(&learned, 0);
+    assert_int_equal(gw_learned_note(&learned, 7, 0, 0), 0);
+    assert_int_equal(gw_learned_note(&learned, 7, 1, IDLE - 1), GW_ERR_INVALID);
+    assert_int_equal(gw_learned_note(&learned, 7, 1, IDLE), 0);                  /* it has moved */
+    assert_int_equal(gw_learned_note(&learned, 7, 0, 3 * IDLE), GW_ERR_INVALID); /* for good */
+    assert_int_equal(gw_learned_port(&learned, 7), 1);
+    for (uint32_t i = 0; i < 2 * MAX; i++)
+        assert_int_equal(gw_learned_note(&learned, 100 + i, 0, IDLE + 1),
+                         i < MAX - 1 ? 0 : GW_ERR_NO_ROOM);
+    for (uint32_t i = 0; i < 2 * MAX; i++) { /* far beyond its share */
+        assert_int_equal(gw_learned_note(&learned, 1000 + i, 1, IDLE + 1),
+                         i < MAX - 1 ? 0 : GW_ERR_NO_ROOM);
+        assert_int_equal(gw_learned_port(&learned, 100 + i), GW_PORT_NONE);
+    }
+    assert_int_equal(gw_learned_note(&learned, 5000, 0, 2 * IDLE), GW_ERR_NO_ROOM);
+    assert_int_equal(gw_learned_port(&learned, 7), 1);
+    close(&learned);
+}
+
 /* What is known, by address. */
 struct known {
     uint16_t port[3 * MAX];
@@ -173,6 +204,7 @@ int main(void)
         cmocka_unit_test(learned__a_forgotten_port_gives_its_addresses_up),
         cmocka_unit_test(learned__the_one_that_is_silent_longest_makes_room),
         cmocka_unit_test(learned__every_port_has_its_share),
+        cmocka_unit_test(learned__what_is_above_makes_room),
         cmocka_unit_test(learned__random_senders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

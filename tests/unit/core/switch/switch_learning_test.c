@@ -87,10 +87,10 @@ static void switch__learns_where_addresses_are(void **state)
     assert_int_equal(count_out(&f, UPLINK), 1);
     arrive(&f, 2, 0xbbbbbbbb, 0xaaaaaaaa, SIZE, 0);
     assert_int_equal(count_out(&f, 1), 1);
-    arrive(&f, UPLINK, 0xcccccccc, 0xbbbbbbbb, SIZE, 0); /* from above: not learned */
+    arrive(&f, UPLINK, 0xcccccccc, 0xbbbbbbbb, SIZE, 0); /* from above */
     assert_int_equal(count_out(&f, 2), 1);
-    arrive(&f, 3, 0xcccccccc, 0xbbbbbbbb, SIZE, 0); /* so it may turn up below */
-    assert_int_equal(count_out(&f, 2), 1);
+    arrive(&f, 1, 0xaaaaaaaa, 0xcccccccc, SIZE, 0);
+    assert_int_equal(count_out(&f, UPLINK), 1);
     assert_int_equal(gw_switch_stats(f.sw)->unroutable, 0);
     assert_int_equal(gw_switch_stats(f.sw)->spoofed, 0);
     close(&f);
@@ -209,6 +209,59 @@ static void switch__drops_what_nobody_can_have_sent(void **state)
     close(&f);
 }
 
+/* All that waits at a port of one switch arrives at a port of another. */
+static void carry(struct fixture *from, uint16_t out, struct fixture *to, uint16_t in)
+{
+    struct gw_pkt *pkt;
+    while (gw_node_output(from->node, out, &pkt, 1, 0) & ~GW_OUTPUT_MORE) {
+        arrive(to, in, pkt->src, pkt->dst, pkt->q.size, pkt->entropy);
+        gw_pkt_release(&from->pool, pkt);
+    }
+}
+
+/*
+ * Two racks: a rank in the first is heard in the second, and from then on nobody takes its address
+ * there, whether he attaches with it or hangs below a switch below; and what he sends in its name
+ * before that does not pass the switch above, which has heard where the rank is.
+ */
+static void switch__what_is_above_cannot_be_claimed_below(void **state)
+{
+    (void)state;
+    struct fixture top, rack, other;
+    open(&top, "fifo", 1);
+    open(&rack, "fifo", 1);
+    open(&other, "fifo", 1);
+    assert_int_equal(gw_switch_open_port(rack.sw, 1, 7, true, 0), 0);
+    carry(&rack, UPLINK, &top, 1);
+    assert_int_equal(gw_switch_open_port(other.sw, 1, 9, true, 0), 0);
+    carry(&other, UPLINK, &top, 2);
+    arrive(&other, 3, 7, 9, SIZE, 0); /* below a switch there, before it has heard of 7 */
+    arrive(&other, 3, 7, 8, SIZE, 0);
+    carry(&other, UPLINK, &top, 2);
+    assert_int_equal(gw_switch_stats(top.sw)->spoofed, 1);
+    gw_switch_close_port(other.sw, 3, 0);
+    assert_int_equal(count_out(&other, 1), 1);
+
+    arrive(&rack, 1, 7, 9, SIZE, 0);
+    carry(&rack, UPLINK, &top, 1);
+    carry(&top, 2, &other, UPLINK);
+    assert_int_equal(count_out(&other, 1), 1);
+    assert_int_equal(gw_switch_open_port(other.sw, 2, 7, true, 0), GW_ERR_INVALID);
+    assert_int_equal(gw_switch_open_port(other.sw, 2, 7, false, 0), GW_ERR_INVALID);
+    arrive(&other, 3, 7, 9, SIZE, 0);
+    assert_int_equal(gw_switch_stats(other.sw)->spoofed, 1);
+    arrive(&other, 1, 9, 7, SIZE, 0); /* what is for it goes up, and arrives */
+    carry(&other, UPLINK, &top, 2);
+    carry(&top, 1, &rack, UPLINK);
+    assert_int_equal(count_out(&rack, 1), 1);
+
+    gw_switch_close_port(other.sw, UPLINK, 0); /* another uplink may have others above it */
+    assert_int_equal(gw_switch_open_port(other.sw, 2, 7, true, 0), 0);
+    close(&other);
+    close(&rack);
+    close(&top);
+}
+
 static void switch__announces_who_is_below(void **state)
 {
     (void)state;
@@ -306,6 +359,7 @@ int main(void)
         cmocka_unit_test(switch__drops_what_nobody_can_have_sent),
         cmocka_unit_test(switch__a_host_has_one_address),
         cmocka_unit_test(switch__a_neighbour_fills_no_table),
+        cmocka_unit_test(switch__what_is_above_cannot_be_claimed_below),
         cmocka_unit_test(switch__announces_who_is_below),
         cmocka_unit_test(switch__a_closed_port_drops_what_waits),
         cmocka_unit_test(switch__trains_keep_every_packet_and_its_order),

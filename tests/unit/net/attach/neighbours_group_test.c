@@ -87,7 +87,7 @@ static void probe__is_answered_at_once(void **state)
     gw_test_attach_close(net);
 }
 
-/* As long as probes come nothing changes; three beats after the last it is over. */
+/* As long as probes come nothing changes; six beats after the last it is over. */
 static void hearing__lasts_as_long_as_the_probes(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void hearing__lasts_as_long_as_the_probes(void **state)
         gw_test_attach_run(net, GW_TEST_BEAT);
         assert_true(is_hearing(net));
     }
-    gw_test_attach_run(net, 4 * GW_TEST_BEAT);
+    gw_test_attach_run(net, 7 * GW_TEST_BEAT);
     assert_int_equal(net->sides[B].last.kind, GW_NEIGHBOUR_HEARS);
     assert_false(is_hearing(net));
     probe(net, B, false);

@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include "attach_net.h"
+#include "core/job.h"
 
 enum {
     RANK,
@@ -44,12 +45,51 @@ static void neighbours_dial__tries_again_when_its_rank_is_taken(void **state)
     gw_test_attach_close(net);
 }
 
+/* Lets time pass, while the home refuses whoever comes. */
+static void run_refusing(struct gw_test_attach *net, enum gw_attach_reason reason, gw_time duration)
+{
+    uint8_t bytes[GW_ATTACH_SIZE];
+    for (gw_time until = net->now + duration; gw_time_before(net->now, until);) {
+        uint16_t peer = net->sides[HOME].last_up.peer;
+        if (net->sides[HOME].is_up[peer]) {
+            gw_test_attach_refuse(net, HOME, peer, reason, bytes);
+            gw_test_attach_send(net, HOME, RANK, bytes);
+        }
+        gw_test_attach_run(net, 10 * GW_MS);
+    }
+}
+
+/* Who is dead would have been given up by then. */
+static void neighbours_dial__asks_until_the_dead_are_given_up(void **state)
+{
+    (void)state;
+    static const enum gw_attach_reason reasons[] = {GW_ATTACH_RANK, GW_ATTACH_WORLD};
+    for (size_t i = 0; i < GW_COUNT_OF(reasons); i++) {
+        struct gw_test_attach *net = open_session();
+        run_refusing(net, reasons[i], GW_TEST_SILENCE + 900 * GW_MS);
+        assert_int_equal(net->sides[RANK].refusals, 0);
+        assert_int_equal(gw_neighbours_dial_refusal(net->sides[RANK].own, 0), reasons[i]);
+        gw_test_attach_run(net, GW_S); /* there they have been */
+        assert_true(gw_neighbours_is_up(net->sides[RANK].own, 0));
+        run_refusing(net, reasons[i], GW_TEST_SILENCE + 900 * GW_MS);
+        assert_int_equal(net->sides[RANK].refusals, 0);
+        run_refusing(net, reasons[i], 400 * GW_MS); /* there they live */
+        assert_int_equal(net->sides[RANK].refusals, 1);
+        assert_int_equal(net->sides[RANK].last.said.reason, reasons[i]);
+        uint32_t sent = net->sent;
+        gw_test_attach_run(net, 10 * GW_S);
+        assert_int_equal(net->sent, sent);
+        gw_test_attach_close(net);
+    }
+}
+
 /* It also says which of them comes for the table of ranks. */
 static void neighbours_dial__says_which_host_it_is(void **state)
 {
     (void)state;
     struct gw_test_attach *net = open_session();
-    const struct gw_greeting other = {.job = 7, .address = 4711, .wants_table = true};
+    const struct gw_greeting other = {
+        .job = gw_test_attach_job(net, RANK), .address = 4711, .wants_table = true};
     struct gw_neighbours *own = net->sides[RANK].own;
     assert_int_equal(net->sides[HOME].last.said.address, net->sides[RANK].cfg.address);
     assert_false(net->sides[HOME].last.said.flags & GW_ATTACH_TABLE);
@@ -63,11 +103,42 @@ static void neighbours_dial__says_which_host_it_is(void **state)
     gw_test_attach_close(net);
 }
 
+/* A job is its key and its name: who has another key that is listed does not say its number, nor
+ * that of any part of it, and has a session with that of his own. */
+static void neighbours_asked__a_job_is_of_the_askers_key(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = gw_test_attach_open(seed);
+    struct gw_test_side *hostile = &net->sides[RANK], *home = &net->sides[HOME];
+    uint32_t job = gw_test_attach_job(net, RANK);
+    gw_key_from_text("tenant", 6, &hostile->keys[0]);
+    home->keys[1] = hostile->keys[0];
+    home->cfg.key_count = 2;
+    gw_test_attach_start(net, RANK);
+    gw_test_attach_start(net, HOME);
+    for (uint32_t i = 0; i < 2 * GW_JOB_SHARDS_MAX; i++) {
+        uint32_t number = gw_job_shard(job, i / 2);
+        struct gw_greeting claim = {.job = i % 2 ? gw_job_shard_direct(number) : number};
+        int dial = gw_neighbours_dial(hostile->own, &home->addr, "home", &claim, net->now);
+        gw_test_attach_run(net, 0);
+        assert_false(gw_neighbours_is_up(hostile->own, dial));
+        assert_int_equal(hostile->refusals, i + 1);
+        assert_int_equal(hostile->last.said.reason, GW_ATTACH_FOREIGN);
+    }
+    assert_int_equal(home->ups, 0);
+    int dial = gw_test_attach_dial(net, RANK, HOME);
+    gw_test_attach_run(net, 0);
+    assert_true(gw_neighbours_is_up(hostile->own, dial));
+    gw_test_attach_close(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_dial__tries_again_when_its_rank_is_taken),
+        cmocka_unit_test(neighbours_dial__asks_until_the_dead_are_given_up),
         cmocka_unit_test(neighbours_dial__says_which_host_it_is),
+        cmocka_unit_test(neighbours_asked__a_job_is_of_the_askers_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ enum {
     B, /* the responder */
     LIVES = 4,
     UPS_MAX = 64,
-    OTHER_VERSION = 9,
+    OTHER_VERSION = GW_WIRE_VERSION + 1,
 };
 
 static const uint64_t seed = 2027;

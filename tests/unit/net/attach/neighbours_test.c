@@ -72,7 +72,8 @@ static void neighbours_dial__makes_a_session_in_two_rounds(void **state)
     assert_int_equal(gw_sock_addr_port(&a->addr), gw_sock_addr_port(&net->sides[B].addr));
     assert_int_equal(b->dial, -1);
     assert_true(b->said.address == 100 && b->said.entropies == 1);
-    assert_true(b->said.job == 7 && b->said.world == 4 && b->said.rank == 3);
+    assert_int_equal(b->said.job, gw_test_attach_job(net, A));
+    assert_true(b->said.world == 4 && b->said.rank == 3);
     assert_int_equal(b->said.notice, 17);
     assert_int_equal(b->said.flags, GW_ATTACH_DIRECT);
     assert_int_equal(gw_sock_addr_port(&b->addr), gw_sock_addr_port(&net->sides[A].addr));
@@ -371,7 +372,7 @@ static void neighbours__a_flipped_bit_is_a_loss(void **state)
             assert_events(&net->sides[B], 1, 0, 0);
             assert_agreed(net, A, B);
             assert_int_equal(net->sides[A].last_up.said.address, 101);
-            assert_int_equal(net->sides[B].last_up.said.job, 7);
+            assert_int_equal(net->sides[B].last_up.said.job, gw_test_attach_job(net, A));
             gw_test_attach_close(net);
         }
 }
@@ -488,7 +489,7 @@ static bool other_version(void *context, uint32_t number, struct gw_test_message
 {
     (void)number;
     if (message->from == *(int *)context)
-        message->bytes[VERSION_AT] = 9 << 4 | GW_ATTACH_KIND;
+        message->bytes[VERSION_AT] = (GW_WIRE_VERSION + 1) << 4 | GW_ATTACH_KIND;
     return true;
 }
 
@@ -501,7 +502,7 @@ static void neighbours__answer_another_version_at_its_length(void **state)
     for (uint32_t length = GW_ATTACH_SIZE_MIN; length <= GW_ATTACH_SIZE_MAX; length++) {
         uint8_t asked[GW_ATTACH_SIZE_MAX] = {0}, answer[GW_ATTACH_SIZE];
         memcpy(asked, net->messages[0].bytes, GW_ATTACH_SIZE_MIN);
-        asked[VERSION_AT] = 9 << 4 | GW_ATTACH_KIND;
+        asked[VERSION_AT] = (GW_WIRE_VERSION + 1) << 4 | GW_ATTACH_KIND;
         uint32_t size = gw_neighbours_input(net->sides[B].own, &net->sides[A].addr, asked, length,
                                             answer, net->now);
         assert_int_equal(size, length < GW_ATTACH_SIZE ? length : GW_ATTACH_SIZE);
@@ -510,7 +511,7 @@ static void neighbours__answer_another_version_at_its_length(void **state)
     gw_test_attach_close(net);
 }
 
-/* The initiator is of version 9: the answer is of ours, and names both. */
+/* The initiator is of the next version: the answer is of ours, and names both. */
 static void neighbours__initiator_of_another_version(void **state)
 {
     (void)state;
@@ -527,7 +528,7 @@ static void neighbours__initiator_of_another_version(void **state)
     assert_int_equal(gw_attach_decode(answer, GW_ATTACH_SIZE, &msg), 0);
     assert_int_equal(msg.step, GW_ATTACH_REFUSE);
     assert_int_equal(msg.reason, GW_ATTACH_VERSION);
-    assert_int_equal(msg.job, 9);
+    assert_int_equal(msg.job, GW_WIRE_VERSION + 1);
     assert_memory_equal(msg.session, session, sizeof(session));
     assert_events(&net->sides[B], 0, 0, 0);
     /* As A speaks our version, it does not believe that we refuse that. */
@@ -535,7 +536,7 @@ static void neighbours__initiator_of_another_version(void **state)
     gw_test_attach_close(net);
 }
 
-/* The responder is of version 9. */
+/* The responder is of the next version. */
 static void neighbours__responder_of_another_version(void **state)
 {
     (void)state;
@@ -545,7 +546,7 @@ static void neighbours__responder_of_another_version(void **state)
     gw_test_attach_run(net, 0);
     memcpy(bytes, net->messages[0].bytes, 4 + GW_ATTACH_NONCE_SIZE);
     memset(bytes + 40, 0xff, 20); /* whatever it means there */
-    bytes[VERSION_AT] = 9 << 4 | GW_ATTACH_KIND;
+    bytes[VERSION_AT] = (GW_WIRE_VERSION + 1) << 4 | GW_ATTACH_KIND;
     bytes[3] = GW_ATTACH_CHALLENGE;
     gw_test_attach_send(net, B, A, bytes);
     gw_test_attach_run(net, 0);
