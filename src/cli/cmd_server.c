@@ -83,6 +83,7 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
         .ports = PORTS,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
+        .job_share = cfg->common.job_share,
         .ranks_max = GW_DAEMON_PEERS_MAX,
         .stall = RANK_STALL,
         .mtu = 4 * cfg->common.values,

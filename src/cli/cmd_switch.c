@@ -90,6 +90,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .mtu = 4 * cfg->common.values,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
+        .job_share = cfg->common.job_share,
         .qdisc = cfg->queue.qdisc,
         .qdisc_cfg = &cfg->queue.cfg,
         .queue_bytes = gw_daemon_queue_bytes(&cfg->queue, cfg->rate),
@@ -185,13 +186,13 @@ static void status(void *pointer, json_t *status)
                         json_integer(gw_switch_job_count(gw_overlay_switch_core(own->sw))));
     json_object_set_new(
         status, "aggregation",
-        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",
+        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",
                   (int)gw_aggregate_taken(gw_overlay_switch_aggregate(own->sw)), "gradients",
                   (json_int_t)stats->gradients, "held", (json_int_t)stats->held, "completed",
                   (json_int_t)stats->completed, "collisions", (json_int_t)stats->collisions,
-                  "duplicates", (json_int_t)stats->duplicates, "leaked", (json_int_t)stats->leaked,
-                  "foreign", (json_int_t)stats->foreign, "copies_saved",
-                  (json_int_t)sw->copies_saved));
+                  "yielded", (json_int_t)stats->yielded, "duplicates",
+                  (json_int_t)stats->duplicates, "leaked", (json_int_t)stats->leaked, "foreign",
+                  (json_int_t)stats->foreign, "copies_saved", (json_int_t)sw->copies_saved));
     json_object_set_new(
         status, "queues",
         json_pack("{s:I, s:I, s:I, s:I, s:o}", "packets", (json_int_t)queues.out_packets, "marks",

@@ -37,6 +37,7 @@ struct gw_daemon_common {
     gw_time drain;
     uint32_t values;
     uint32_t aggregators;
+    uint32_t job_share;
     uint32_t jobs;
     uint32_t signals; /* enum gw_daemon_signals */
     bool authenticate;
@@ -83,6 +84,12 @@ struct gw_daemon_common {
          .offset = offsetof(config, common.aggregators),                                           \
          .initial = "4096",                                                                        \
          .help = "fragments that a switch can hold at the same time"},                             \
+        {.name = "job_share",                                                                      \
+         .type = GW_PARAM_COUNT,                                                                   \
+         .offset = offsetof(config, common.job_share),                                             \
+         .initial = "0",                                                                           \
+         .help =                                                                                   \
+             "aggregators that each job is guaranteed; 0: those there are, divided by `jobs`"},    \
         {.name = "signals",                                                                        \
          .type = GW_PARAM_ENUM,                                                                    \
          .offset = offsetof(config, common.signals),                                               \

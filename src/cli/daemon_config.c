@@ -202,6 +202,9 @@ static int check_common(const struct gw_daemon_common *common, char *error)
     if (!code)
         code = gw_daemon_check_range("jobs", common->jobs, 1, GW_OVERLAY_JOBS_MAX, error);
     if (!code)
+        code = gw_daemon_check_range("job_share", common->job_share, 0,
+                                     common->aggregators / common->jobs, error);
+    if (!code)
         code = gw_daemon_check_address("listen", common->listen, error);
     if (!code)
         code = gw_daemon_check_address("metrics", common->metrics, error);

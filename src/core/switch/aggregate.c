@@ -23,6 +23,7 @@ enum aggregator_state {
 struct aggregator {
     gw_time touched;
     uint32_t job;
+    uint32_t owner; /* index of the job, while the state is TAKEN */
     uint32_t seq;
     uint32_t key; /* of the tensor: only fragments of one are added */
     uint32_t bitmap;
@@ -41,6 +42,7 @@ struct gw_aggregate {
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
     uint16_t *workers;             /* the same of its workers, at the same place */
+    uint32_t *owned;               /* jobs_max; aggregators TAKEN by each */
     struct gw_map job_map;
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
@@ -58,6 +60,7 @@ static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg 
     aggregate->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->jobs));
     aggregate->members = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->members));
     aggregate->workers = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->workers));
+    aggregate->owned = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->owned));
     void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
     if (arena->base)
         gw_map_init(&aggregate->job_map, map, cfg->jobs_max);
@@ -88,6 +91,8 @@ static void aggregator_free(struct gw_aggregate *aggregate, struct aggregator *a
 {
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_release(aggregate->cfg.pool->bufs, aggregator->buf);
+    if (aggregator->state == AGGREGATOR_TAKEN)
+        aggregate->owned[aggregator->owner]--;
     aggregator->state = AGGREGATOR_FREE;
     aggregate->taken--;
 }
@@ -99,10 +104,12 @@ static void aggregators_leave(struct gw_aggregate *aggregate, uint32_t job)
         struct aggregator *aggregator = &aggregate->aggregators[i];
         if (aggregator->state != AGGREGATOR_TAKEN || aggregator->job != job)
             continue;
-        if (aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
-            aggregator->state = AGGREGATOR_LEFT;
-        else
+        if (aggregate->cfg.reclaim != GW_AGG_RECLAIM_RESULTS) {
             aggregator_free(aggregate, aggregator);
+            continue;
+        }
+        aggregate->owned[aggregator->owner]--;
+        aggregator->state = AGGREGATOR_LEFT;
     }
 }
 
@@ -209,16 +216,35 @@ static uint8_t signs_of(const struct gw_pkt *pkt)
     return (uint8_t)((pkt->agg_flags & GATHERED) | (pkt->q.flags & GW_PKT_HEAD));
 }
 
-/* The first contribution: the packet's buffer becomes the sum. */
+static uint32_t index_of(const struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
+{
+    return (uint32_t)(job - aggregate->jobs);
+}
+
+/* Frees an aggregator that a job above its share has and `job` has a right to. */
+static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator,
+                   const struct gw_aggregate_job *job)
+{
+    uint32_t share = aggregate->cfg.share;
+    if (aggregator->state != AGGREGATOR_TAKEN || aggregate->owned[aggregator->owner] <= share ||
+        aggregate->owned[index_of(aggregate, job)] >= share)
+        return false;
+    aggregate->stats.yielded++;
+    aggregator_free(aggregate, aggregator);
+    return true;
+}
+
+/* The first contribution, from a position of `job`: the packet's buffer becomes the sum. */
 static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *aggregator,
-                            struct gw_pkt *pkt, uint32_t bit, gw_time now)
+                            const struct gw_aggregate_job *job, struct gw_pkt *pkt, gw_time now)
 {
     *aggregator = (struct aggregator){
         .touched = now,
         .job = pkt->flow,
+        .owner = index_of(aggregate, job),
         .seq = pkt->seq,
         .key = pkt->key,
-        .bitmap = bit,
+        .bitmap = pkt->agg.bitmap,
         .buf = pkt->buf,
         .epoch = pkt->epoch,
         .values = pkt->agg.values,
@@ -228,11 +254,11 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .signs = signs_of(pkt),
     };
     pkt->buf = GW_BUF_NONE;
+    aggregate->owned[aggregator->owner]++;
     aggregate->taken++;
 }
 
-/* Sees to it that nobody else holds the aggregator's sum; false when there is no buffer to copy to.
- */
+/* Sees to it that nobody else holds the sum; false when there is no buffer to copy to. */
 static bool aggregator_own_sum(struct gw_aggregate *aggregate, struct aggregator *aggregator)
 {
     struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
@@ -386,13 +412,14 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     if (pkt->agg.level != job->level)
         return true; /* another switch of the tree on its way */
     uint32_t bit = pkt->agg.bitmap;
-    if (aggregator->state == AGGREGATOR_FREE) {
-        aggregator_take(aggregate, aggregator, pkt, bit, now);
+    bool is_match = aggregator_matches(aggregator, pkt);
+    if (aggregator->state == AGGREGATOR_FREE || (!is_match && yields(aggregate, aggregator, job))) {
+        aggregator_take(aggregate, aggregator, job, pkt, now);
         if (is_complete(job, aggregator)) {
             complete(aggregate, job, aggregator, pkt);
             return true;
         }
-    } else if (!aggregator_matches(aggregator, pkt)) {
+    } else if (!is_match) {
         aggregate->stats.collisions++;
         pkt->agg_flags |= GW_AGG_COLLISION | GW_AGG_RESEND;
         return true;
@@ -411,36 +438,6 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     }
     gw_pkt_release(aggregate->cfg.pool, pkt);
     return false;
-}
-
-uint32_t gw_aggregate_workers_unknown(const struct gw_pkt *pkt)
-{
-    bool is_slot = pkt->agg_flags & GW_AGG_SLOT;
-    if (pkt->agg.level > 0 && !is_slot)
-        return GW_AGGREGATE_WORKERS_ALL;
-    uint32_t workers = 0;
-    for (uint32_t rest = pkt->agg.bitmap; rest; rest &= rest - 1)
-        workers++;
-    return workers ? workers : 1;
-}
-
-/* Workers behind those of a job's positions that are in the bitmap. */
-static uint32_t workers_of(const struct gw_aggregate_job *job, uint32_t bitmap)
-{
-    uint32_t workers = 0;
-    for (bitmap &= positions_of(job); bitmap; bitmap &= bitmap - 1)
-        workers += job->workers ? job->workers[__builtin_ctz(bitmap)] : 1;
-    return workers ? workers : 1;
-}
-
-uint32_t gw_aggregate_workers(struct gw_aggregate *aggregate, const struct gw_pkt *pkt)
-{
-    const struct gw_aggregate_job *job = job_find(aggregate, pkt->flow);
-    if (job && job->epoch == pkt->epoch && pkt->agg.level == job->level)
-        return workers_of(job, pkt->agg.bitmap);
-    if (job && job->epoch == pkt->epoch && pkt->agg.level == job->level + 1)
-        return workers_of(job, UINT32_MAX);
-    return gw_aggregate_workers_unknown(pkt);
 }
 
 void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt *pkt, gw_time now)
@@ -489,6 +486,12 @@ void gw_aggregate_fini(struct gw_aggregate *aggregate)
 uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate)
 {
     return aggregate->taken;
+}
+
+uint32_t gw_aggregate_taken_by(const struct gw_aggregate *aggregate, uint32_t job)
+{
+    uint32_t index = gw_map_get(&aggregate->job_map, job);
+    return index == GW_MAP_NONE ? 0 : aggregate->owned[index];
 }
 
 const struct gw_aggregate_stats *gw_aggregate_stats(const struct gw_aggregate *aggregate)

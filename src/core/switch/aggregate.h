@@ -8,6 +8,11 @@
  * switch takes off the server, never whether a sum is right. A sum leaves when all positions below
  * this switch have contributed; the aggregator stays taken until the result comes back.
  *
+ * A job may be guaranteed a share of the aggregators. As long as it has fewer, a fragment of it
+ * that finds an aggregator taken by a job with more than the share takes it over, whatever that job
+ * does: to its workers the sum is lost like a packet, and they send it again. A job at its share
+ * takes nothing from anybody, so that two that want more do not rob each other.
+ *
  * Invariant: a worker's contribution is in an aggregator at most once, and every packet that leaves
  * names exactly the contributors whose values it carries.
  *
@@ -48,6 +53,8 @@ struct gw_aggregate_cfg {
     uint32_t aggregators; /* 1 to GW_AGGREGATORS_MAX */
     uint32_t jobs_max;    /* jobs known at the same time */
     uint32_t members_max; /* of all jobs together */
+    uint32_t share;       /* aggregators that each job is guaranteed, at most aggregators / jobs_max
+                             for all to have them at once; 0: none, as published */
     gw_time leak;         /* an aggregator untouched for this long may be taken over by
                              a result or the sweep; above the largest skew of workers */
     enum gw_agg_reclaim reclaim;
@@ -63,6 +70,7 @@ struct gw_aggregate_stats {
     uint64_t held;       /* added and consumed */
     uint64_t completed;  /* left as the sum of all positions */
     uint64_t collisions; /* found the aggregator taken by another fragment */
+    uint64_t yielded;    /* taken over from a job above its share by one below */
     uint64_t duplicates; /* were there already */
     uint64_t partials;   /* resent ones that took a partial sum along */
     uint64_t passed;     /* resent ones that had to leave a partial sum where it was */
@@ -124,6 +132,9 @@ void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time 
 
 /* Aggregators taken now. */
 uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate);
+
+/* Those of one job; 0 if it is unknown. */
+uint32_t gw_aggregate_taken_by(const struct gw_aggregate *aggregate, uint32_t job);
 
 const struct gw_aggregate_stats *gw_aggregate_stats(const struct gw_aggregate *aggregate);
 

@@ -77,6 +77,7 @@ static int open_switch(struct gw_overlay_home *home)
         .mtu = cfg->mtu,
         .aggregators = cfg->aggregators,
         .jobs_max = cfg->jobs_max,
+        .job_share = cfg->job_share,
         .queue_bytes = QUEUE_BYTES,
         .seed = gw_key_random32(),
     };

@@ -24,6 +24,7 @@ struct gw_overlay_home_cfg {
     uint16_t ports; /* of it */
     uint32_t aggregators;
     uint32_t jobs_max;
+    uint32_t job_share;                /* as of the switch */
     uint32_t ranks_max;                /* of all jobs together */
     gw_time stall;                     /* of a rank that takes no message */
     uint64_t rate_bps;                 /* of the links, as this process was told; 0: as measured */

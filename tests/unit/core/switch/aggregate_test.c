@@ -44,6 +44,7 @@ static void stage_open_with(struct stage *s, uint8_t level, uint8_t fan_in,
     struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
                                    .jobs_max = 3,
                                    .members_max = 9,
+                                   .share = AGGREGATORS / 3, /* 2 of 8 */
                                    .leak = LEAK,
                                    .reclaim = reclaim,
                                    .kernels = gw_kernels_best(gw_cpu_features()),
@@ -378,6 +379,87 @@ static void leak__a_result_or_the_sweep_reclaims(void **state)
     stage_close(&s);
 }
 
+/* A fragment of `job` for an aggregator; whether it got one. */
+static bool takes(struct stage *s, uint32_t job, uint16_t index)
+{
+    struct gw_pkt *pkt = gradient(s, 1, 1);
+    pkt->flow = job;
+    pkt->index = index;
+    pkt->seq = index;
+    if (!feed(s, pkt))
+        return true;
+    assert_int_equal(pkt->agg_flags, GW_AGG_COLLISION | GW_AGG_RESEND);
+    gw_pkt_release(&s->pool, pkt);
+    return false;
+}
+
+/* It takes all, never completes any, and keeps on sending. */
+static void share__a_greedy_job_leaves_a_polite_one_its_aggregators(void **state)
+{
+    enum { GREEDY = JOB + 1 };
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 3);
+    install(&s, GREEDY, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_true(takes(&s, GREEDY, i));
+    assert_true(takes(&s, JOB, 3));
+    assert_true(takes(&s, JOB, 6));
+    assert_false(takes(&s, JOB, 7)); /* more than its share is whoever comes first */
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_int_equal(takes(&s, GREEDY, i), i != 3 && i != 6);
+    assert_int_equal(gw_aggregate_taken_by(s.aggregate, JOB), 2);
+    assert_int_equal(gw_aggregate_taken_by(s.aggregate, GREEDY), 6);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->yielded, 2);
+    gw_aggregate_remove(s.aggregate, GREEDY);
+    stage_close(&s);
+}
+
+/* A partial sum that is taken over is lost as a whole: what comes of it later is not added up. */
+static void share__what_is_taken_over_is_in_no_sum(void **state)
+{
+    enum { GREEDY = JOB + 1 };
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 3);
+    install(&s, GREEDY, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < 3; i++)
+        assert_true(takes(&s, GREEDY, i));
+    struct gw_pkt *own = gradient(&s, 1, 7), *late = gradient(&s, 2, 1);
+    own->index = 2;
+    assert_false(feed(&s, own));
+    late->flow = GREEDY;
+    late->index = 2;
+    late->seq = 2;
+    expect_passed(&s, late, 2, GW_AGG_COLLISION | GW_AGG_RESEND, 1);
+    struct gw_pkt *again = resend(&s, 2, 20);
+    again->index = 2;
+    expect_passed(&s, again, 3, GW_AGG_RESEND, 27);
+    assert_int_equal(gw_aggregate_taken_by(s.aggregate, JOB), 0);
+    gw_aggregate_remove(s.aggregate, GREEDY);
+    stage_close(&s);
+}
+
+/* Below its share nobody has to give, and a job is not robbed for one that has enough. */
+static void share__is_not_taken_from_those_within_it(void **state)
+{
+    enum { OTHER = JOB + 1 };
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 3);
+    install(&s, OTHER, EPOCH, 0, 3);
+    assert_true(takes(&s, OTHER, 0));
+    assert_true(takes(&s, OTHER, 1));
+    assert_false(takes(&s, JOB, 0));
+    assert_true(takes(&s, OTHER, 2));
+    assert_true(takes(&s, JOB, 4));
+    assert_true(takes(&s, JOB, 5));
+    assert_false(takes(&s, JOB, 2));
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->yielded, 0);
+    gw_aggregate_remove(s.aggregate, OTHER);
+    stage_close(&s);
+}
+
 /* As published: whatever becomes of its job, a result on the index finds it leaked, and only that.
  */
 static void leak__results_alone_reclaim_if_they_are_to(void **state)
@@ -524,6 +606,9 @@ int main(void)
         cmocka_unit_test(gradient__copies_a_sum_that_others_hold),
         cmocka_unit_test(gradient__without_a_buffer_goes_on),
         cmocka_unit_test(leak__a_result_or_the_sweep_reclaims),
+        cmocka_unit_test(share__a_greedy_job_leaves_a_polite_one_its_aggregators),
+        cmocka_unit_test(share__what_is_taken_over_is_in_no_sum),
+        cmocka_unit_test(share__is_not_taken_from_those_within_it),
         cmocka_unit_test(leak__results_alone_reclaim_if_they_are_to),
         cmocka_unit_test(resend__discards_a_partial_sum_above_the_first_level),
         cmocka_unit_test(gradient__gathers_the_parities_of_cuts),
