@@ -88,8 +88,7 @@ struct gw_daemon_common {
          .type = GW_PARAM_COUNT,                                                                   \
          .offset = offsetof(config, common.job_share),                                             \
          .initial = "0",                                                                           \
-         .help =                                                                                   \
-             "aggregators that each job is guaranteed; 0: those there are, divided by `jobs`"},    \
+         .help = "aggregators that each job is guaranteed; 0: an equal part"},                     \
         {.name = "signals",                                                                        \
          .type = GW_PARAM_ENUM,                                                                    \
          .offset = offsetof(config, common.signals),                                               \

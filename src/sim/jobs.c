@@ -439,6 +439,8 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
             cfg.aggregators = spec->aggregators;
         if (spec->rules.reclaim == GW_AGG_RECLAIM_RESULTS)
             cfg.reclaim = GW_AGG_RECLAIM_RESULTS;
+        if (spec->rules.shares)
+            cfg.share = GW_AGGREGATE_SHARE_EQUAL;
         if (spec->leak > cfg.leak)
             cfg.leak = spec->leak;
         if (IDLE_SILENCES * spec->silence > cfg.job_idle)

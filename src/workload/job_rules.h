@@ -19,6 +19,7 @@ struct gw_job_rules {
     uint32_t remap;
     uint32_t partials;
     uint32_t reclaim;
+    uint32_t shares; /* 0: none is guaranteed, 1: equal ones */
 };
 
 enum {
@@ -56,7 +57,10 @@ enum {
                     "3.7)"),                                                                       \
         GW_JOB_RULE(cfg_type, reclaim, "sweep|results",                                            \
                     "how forgotten aggregators are found: switches look, or when a result names "  \
-                    "them (ATP section 3.7); results if any job of the run says so")
+                    "them (ATP section 3.7); results if any job of the run says so"),              \
+        GW_JOB_RULE(cfg_type, shares, "none|equal",                                                \
+                    "of aggregators that each job is guaranteed, whatever others take; equal if "  \
+                    "any job of the run says so")
 
 /* The presets of a kind with these rules. */
 #define GW_JOB_PRESETS                                                                             \

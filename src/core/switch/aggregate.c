@@ -216,18 +216,15 @@ static uint8_t signs_of(const struct gw_pkt *pkt)
     return (uint8_t)((pkt->agg_flags & GATHERED) | (pkt->q.flags & GW_PKT_HEAD));
 }
 
-static uint32_t index_of(const struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
-{
-    return (uint32_t)(job - aggregate->jobs);
-}
-
 /* Frees an aggregator that a job above its share has and `job` has a right to. */
 static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator,
                    const struct gw_aggregate_job *job)
 {
     uint32_t share = aggregate->cfg.share;
+    if (share == GW_AGGREGATE_SHARE_EQUAL)
+        share = aggregate->cfg.aggregators / aggregate->job_map.count;
     if (aggregator->state != AGGREGATOR_TAKEN || aggregate->owned[aggregator->owner] <= share ||
-        aggregate->owned[index_of(aggregate, job)] >= share)
+        aggregate->owned[job - aggregate->jobs] >= share)
         return false;
     aggregate->stats.yielded++;
     aggregator_free(aggregate, aggregator);
@@ -241,7 +238,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
     *aggregator = (struct aggregator){
         .touched = now,
         .job = pkt->flow,
-        .owner = index_of(aggregate, job),
+        .owner = (uint32_t)(job - aggregate->jobs),
         .seq = pkt->seq,
         .key = pkt->key,
         .bitmap = pkt->agg.bitmap,

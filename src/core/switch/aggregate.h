@@ -49,12 +49,15 @@ struct gw_aggregate_job {
     const uint16_t *workers; /* entry i: behind position i. NULL: one behind each */
 };
 
+/* Each job is guaranteed an equal part of the aggregators, so more while there are fewer jobs. */
+#define GW_AGGREGATE_SHARE_EQUAL UINT32_MAX
+
 struct gw_aggregate_cfg {
     uint32_t aggregators; /* 1 to GW_AGGREGATORS_MAX */
     uint32_t jobs_max;    /* jobs known at the same time */
     uint32_t members_max; /* of all jobs together */
     uint32_t share;       /* aggregators that each job is guaranteed, at most aggregators / jobs_max
-                             for all to have them at once; 0: none, as published */
+                             for all to have them at once; 0: none, as published; or: */
     gw_time leak;         /* an aggregator untouched for this long may be taken over by
                              a result or the sweep; above the largest skew of workers */
     enum gw_agg_reclaim reclaim;

@@ -35,7 +35,7 @@ static int open_aggregate(struct gw_overlay_switch *own)
         .aggregators = cfg->aggregators,
         .jobs_max = cfg->jobs_max,
         .members_max = cfg->jobs_max * GW_FAN_IN_MAX,
-        .share = cfg->job_share,
+        .share = cfg->job_share ? cfg->job_share : GW_AGGREGATE_SHARE_EQUAL,
         .leak = GW_OVERLAY_LEAK,
         .job_idle = GW_OVERLAY_JOB_IDLE,
         .kernels = gw_kernels_best(gw_cpu_features()),
@@ -43,8 +43,6 @@ static int open_aggregate(struct gw_overlay_switch *own)
     };
     if (cfg->aggregators == 0)
         return GW_OK;
-    if (aggregate.share == 0)
-        aggregate.share = cfg->aggregators / cfg->jobs_max;
     void *memory = gw_node_memory_take(gw_aggregate_size(&aggregate));
     if (!memory)
         return GW_ERR_NO_MEMORY;

@@ -36,20 +36,25 @@ static void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level
     assert_int_equal(gw_aggregate_install(s->aggregate, &entry), 0);
 }
 
-/* The rules of the stage and its job are those of the paper, or 0. */
-static void stage_open_with(struct stage *s, uint8_t level, uint8_t fan_in,
-                            enum gw_agg_reclaim reclaim)
+static void stage_make(struct stage *s, uint32_t share, enum gw_agg_reclaim reclaim)
 {
     gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * VALUES);
     struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
                                    .jobs_max = 3,
                                    .members_max = 9,
-                                   .share = AGGREGATORS / 3, /* 2 of 8 */
+                                   .share = share,
                                    .leak = LEAK,
                                    .reclaim = reclaim,
                                    .kernels = gw_kernels_best(gw_cpu_features()),
                                    .pool = &s->pool};
     s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&cfg)), &cfg);
+}
+
+/* The rules of the stage and its job are those of the paper, or 0. */
+static void stage_open_with(struct stage *s, uint8_t level, uint8_t fan_in,
+                            enum gw_agg_reclaim reclaim)
+{
+    stage_make(s, AGGREGATORS / 3, reclaim); /* 2 of 8 */
     install(s, JOB, EPOCH, level, fan_in);
 }
 
@@ -415,6 +420,29 @@ static void share__a_greedy_job_leaves_a_polite_one_its_aggregators(void **state
     stage_close(&s);
 }
 
+/* Two of two jobs get a half each, of three a third. */
+static void share__equal_parts_are_of_the_jobs_there_are(void **state)
+{
+    enum { GREEDY = JOB + 1, THIRD = JOB + 2 };
+    (void)state;
+    struct stage s;
+    stage_make(&s, GW_AGGREGATE_SHARE_EQUAL, GW_AGG_RECLAIM_SWEEP);
+    install(&s, GREEDY, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_true(takes(&s, GREEDY, i));
+    install(&s, JOB, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_int_equal(takes(&s, JOB, i), i < AGGREGATORS / 2);
+    install(&s, THIRD, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_int_equal(takes(&s, THIRD, i), i < AGGREGATORS / 3);
+    assert_int_equal(gw_aggregate_taken_by(s.aggregate, JOB), 2);
+    assert_int_equal(gw_aggregate_taken_by(s.aggregate, GREEDY), 4);
+    gw_aggregate_remove(s.aggregate, GREEDY);
+    gw_aggregate_remove(s.aggregate, THIRD);
+    stage_close(&s);
+}
+
 /* A partial sum that is taken over is lost as a whole: what comes of it later is not added up. */
 static void share__what_is_taken_over_is_in_no_sum(void **state)
 {
@@ -607,6 +635,7 @@ int main(void)
         cmocka_unit_test(gradient__without_a_buffer_goes_on),
         cmocka_unit_test(leak__a_result_or_the_sweep_reclaims),
         cmocka_unit_test(share__a_greedy_job_leaves_a_polite_one_its_aggregators),
+        cmocka_unit_test(share__equal_parts_are_of_the_jobs_there_are),
         cmocka_unit_test(share__what_is_taken_over_is_in_no_sum),
         cmocka_unit_test(share__is_not_taken_from_those_within_it),
         cmocka_unit_test(leak__results_alone_reclaim_if_they_are_to),

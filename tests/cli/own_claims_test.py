@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One straggler of eight, at a small size: what scenarios/straggler.yaml claims of bounds whatever
-the size is, and that a part of its sweep is no error. Called with the program."""
+"""Scenarios of our own with claims: what scenarios/straggler.yaml claims of bounds whatever the size is,
+and that a part of its sweep is no error; and all of scenarios/fairness.yaml. Called with the program."""
 import json
 import os
 import sys
@@ -11,6 +11,7 @@ from command_case import CommandCase
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 STRAGGLER = os.path.join(ROOT, "scenarios", "straggler.yaml")
+FAIRNESS = os.path.join(ROOT, "scenarios", "fairness.yaml")
 SMALL = ("--set", "workload.size=2MB", "--set", "workload.iterations=2")
 
 
@@ -28,6 +29,14 @@ class StragglerTest(CommandCase):
         claims = self.claims("--set", "loss=0", "--set", "until=401us")
         self.assertIsNone(claims["straggler.loss"])
         self.assertTrue(claims["straggler.exact"])
+
+
+class FairnessTest(CommandCase):
+    def test_claims__hold(self):
+        results = json.loads(self.call(PROGRAM, "sim", FAIRNESS, "--json").stdout)
+        self.assertEqual(len(results), 6)
+        for claim in results[0]["claims"]:
+            self.assertTrue(claim["holds"], claim)
 
 
 if __name__ == "__main__":
