@@ -21,7 +21,7 @@ struct gw_bench_reduce_cfg {
     const uint64_t *tensors; /* elements of each; the last comes first, as in training */
     uint32_t count;
     uint64_t iters;
-    bool checks_all; /* sums each time, not a sample of them */
+    bool checks_all;                        /* sums each time, not a sample of them */
     const struct gw_bench_parts_cfg *parts; /* what they may lose */
     double pause_s; /* between the barrier that all ranks pass and the all-reduces */
 };

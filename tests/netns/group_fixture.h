@@ -19,8 +19,8 @@ enum {
     MTU = 1400,
     PEERS = 16,
     PKTS = 1024,
-    ADDRESS = 4711, /* of rank 0 */
-    HOME = 815,     /* of the server in its process */
+    ADDRESS = 4711,    /* of rank 0 */
+    HOME = 815,        /* of the server in its process */
     TURNS_MAX = 20000, /* of a millisecond at most: what has not happened by then does not */
 };
 
