@@ -114,12 +114,37 @@ static enum gw_attach_reason why_not(const struct gw_neighbours *own, const stru
     return GW_ATTACH_OK;
 }
 
+/*
+ * Whether another session with the key leaves all other keys their share: one half of the places is
+ * for all keys alike, the other for who comes first. Below its own share a key always does.
+ * Sessions that have ended are forgotten for it.
+ */
+static bool leaves_room(const struct gw_neighbours *own, const struct gw_key *key)
+{
+    const uint32_t share = own->cfg.peers_max / 2 / own->cfg.key_count;
+    uint32_t counts[GW_NEIGHBOURS_KEYS_MAX] = {0};
+    uint32_t left = own->cfg.peers_max, wanted = 0;
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
+        uint8_t state = own->sessions[i].state;
+        if (state == GW_SESSION_FREE || state == GW_SESSION_ENDED)
+            continue;
+        counts[own->sessions[i].key - own->cfg.keys]++;
+        left--;
+    }
+    if (counts[key - own->cfg.keys] < share)
+        return true;
+    for (uint32_t i = 0; i < own->cfg.key_count; i++)
+        wanted += counts[i] < share ? share - counts[i] : 0;
+    return left > wanted;
+}
+
 /* Begins a session of theirs; NULL: there is no number for it, at least until events are polled. */
 static struct gw_session *begin(struct gw_neighbours *own, const struct gw_sock_addr *from,
                                 const struct gw_key *key, const struct gw_attach_msg *msg,
                                 gw_time now)
 {
-    int peer = end_earlier(own, from, msg->life) ? gw_neighbours_claim(own, now) : -1;
+    bool may = end_earlier(own, from, msg->life) && leaves_room(own, key);
+    int peer = may ? gw_neighbours_claim(own, now) : -1;
     if (peer < 0)
         return NULL;
     struct gw_session *session = &own->sessions[peer];

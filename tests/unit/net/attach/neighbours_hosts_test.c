@@ -132,6 +132,34 @@ static void neighbours_asked__a_job_is_of_the_askers_key(void **state)
     gw_test_attach_close(net);
 }
 
+/* Of two keys the holders of one come first, and are as many as they like: they get what is for
+ * anybody, and their own share. */
+static void neighbours_asked__each_key_has_its_share_of_sessions(void **state)
+{
+    enum { GREEDY = 2, PLACES = 6, SHARE = PLACES / 4 };
+    (void)state;
+    struct gw_test_attach *net = gw_test_attach_open(seed);
+    struct gw_test_side *home = &net->sides[HOME];
+    home->cfg.peers_max = PLACES;
+    home->cfg.key_count = 2;
+    gw_key_from_text("tenant", 6, &home->keys[1]);
+    gw_test_attach_start(net, HOME);
+    for (int side = GREEDY; side < GREEDY + PLACES; side++) {
+        net->sides[side].keys[0] = home->keys[1];
+        gw_test_attach_start(net, side);
+        gw_test_attach_dial(net, side, HOME);
+        gw_test_attach_run(net, 0);
+        assert_int_equal(net->sides[side].ups, side < GREEDY + PLACES - SHARE);
+    }
+    assert_int_equal(gw_neighbours_dial_refusal(net->sides[GREEDY + PLACES - SHARE].own, 0),
+                     GW_ATTACH_ROOM);
+    gw_test_attach_start(net, RANK);
+    gw_test_attach_dial(net, RANK, HOME);
+    gw_test_attach_run(net, 0);
+    assert_int_equal(net->sides[RANK].ups, 1);
+    gw_test_attach_close(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +167,7 @@ int main(void)
         cmocka_unit_test(neighbours_dial__asks_until_the_dead_are_given_up),
         cmocka_unit_test(neighbours_dial__says_which_host_it_is),
         cmocka_unit_test(neighbours_asked__a_job_is_of_the_askers_key),
+        cmocka_unit_test(neighbours_asked__each_key_has_its_share_of_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
