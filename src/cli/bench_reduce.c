@@ -26,6 +26,7 @@ struct run {
     double pause_s;
     bool checks_all;
     uint64_t elements;
+    uint64_t first; /* element of this iteration: with the same values an old sum would do */
     float *data;
     struct gw_bench_parts *parts;
     double max_abs_error, cpu_s, prepare_cpu_s;
@@ -41,7 +42,7 @@ static void fill(struct run *run)
 {
     double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i++)
-        run->data[i] = gw_bench_element(run->rank, i);
+        run->data[i] = gw_bench_element(run->rank, run->first + i);
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
@@ -54,11 +55,12 @@ static void note_error(struct run *run, double error)
 /* Where each tensor lies, the last one first in time. */
 static void check_parts(struct run *run, bool is_sample)
 {
-    uint64_t first = 0;
+    const float *sums = run->data;
     double begin = gw_cpu_seconds();
     for (uint32_t i = 0; i < run->count; i++) {
-        note_error(run, gw_bench_parts_check(run->parts, i, run->data + first, first, is_sample));
-        first += run->tensors[i];
+        uint64_t first = run->first + (uint64_t)(sums - run->data);
+        note_error(run, gw_bench_parts_check(run->parts, i, sums, first, is_sample));
+        sums += run->tensors[i];
     }
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
@@ -70,7 +72,7 @@ static void check_all(struct run *run, uint64_t step)
     for (uint64_t i = 0; i < run->elements; i += step) {
         double sum = 0;
         for (uint32_t rank = 0; rank < run->world; rank++)
-            sum += gw_bench_element(rank, i);
+            sum += gw_bench_element(rank, run->first + i);
         note_error(run, fabs(sum - run->data[i]));
     }
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
@@ -121,6 +123,7 @@ static int reduce_all(struct run *run, uint64_t iters, double *times)
     gradwire_call *calls = calloc(run->count, sizeof(*calls));
     int code = calls ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
     for (uint64_t i = 0; i <= iters && !code; i++) {
+        run->first = i * run->elements;
         fill(run);
         code = gw_bench_parts_meet(run->job, run->parts);
         gw_pause(run->pause_s);
@@ -172,12 +175,14 @@ static int gather_number(struct run *run, double number, double *largest, double
     memset(table, 0, run->world * sizeof(*table));
     table[run->rank] = (float)number;
     int code = gather(run, table, 1);
+    if (code)
+        return code;
     *largest = *sum = 0;
     for (uint32_t rank = 0; rank < run->world; rank++) {
         *largest = fmax(*largest, table[rank]);
         *sum += table[rank];
     }
-    return code;
+    return GRADWIRE_OK;
 }
 
 static int gather_totals(struct run *run, struct gw_bench_reduce *result, float *table)
@@ -213,7 +218,8 @@ int gw_bench_reduce(gradwire *job, const struct gw_bench_reduce_cfg *cfg,
     int code = run.data && run.parts && table ? GRADWIRE_OK : GRADWIRE_ERR_NO_MEMORY;
     if (!code)
         code = reduce_all(&run, iters, times);
-    *result = (struct gw_bench_reduce){.stats = {.size = sizeof(result->stats)}};
+    *result = (struct gw_bench_reduce){.max_abs_error = run.max_abs_error,
+                                       .stats = {.size = sizeof(result->stats)}};
     if (!code)
         code = gradwire_get_stats(job, &result->stats);
     if (!code)

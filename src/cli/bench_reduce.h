@@ -10,7 +10,8 @@
 
 /* The same on every rank, but for the statistics, which are its own. */
 struct gw_bench_reduce {
-    double max_abs_error; /* of all ranks; 1e6 stands for all that is larger, and for no number */
+    double max_abs_error; /* 1e6 stands for all that is larger, and for no number. Of all ranks;
+                             after an error of this one alone, up to the error. */
     double cpu_s;         /* CPU seconds of all ranks in the timed all-reduces */
     double prepare_cpu_s; /* in making tensors and checking sums, timed or not */
     struct gw_bench_missing missing; /* as every rank is told */
@@ -26,7 +27,7 @@ struct gw_bench_reduce_cfg {
     double pause_s; /* between the barrier that all ranks pass and the all-reduces */
 };
 
-/* Element `i` of rank's tensors: between -1 and 1. */
+/* Element `i` of rank's tensors, which go on from one iteration to the next: between -1 and 1. */
 float gw_bench_element(uint32_t rank, uint64_t i);
 
 /*

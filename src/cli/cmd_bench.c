@@ -163,6 +163,39 @@ static struct gw_bench_send_cfg send_cfg(const struct bench_args *args)
     return (struct gw_bench_send_cfg){args->size, args->iters, &args->parts};
 }
 
+/* Whether anything may be missing, or is more important than the rest. */
+static bool has_parts(const struct gw_bench_parts_cfg *parts)
+{
+    return parts->bound > 0 || parts->bound_pull > 0 ||
+           parts->importance != GRADWIRE_IMPORTANCE_ALL;
+}
+
+/* How floats are added: by the ranks as they are, or by switches and server as integers. */
+static enum gradwire_via adds_as(const struct bench_args *args)
+{
+    enum gradwire_via via = args->common.options.via;
+    return via == GRADWIRE_VIA_PS && has_parts(&args->parts) ? GRADWIRE_VIA_RING : via;
+}
+
+static double bound_of(const struct bench_args *args)
+{
+    uint32_t workers = (uint32_t)args->common.options.world;
+    return gw_reduce_bound(adds_as(args), workers, workers, GRADWIRE_FLOAT32);
+}
+
+/* A sum that was wrong before the rank failed matters more than why it failed. */
+static void say_why(const struct bench_args *args, int code, struct rank_report *report)
+{
+    const char *why = code == GRADWIRE_ERR_NO_MEMORY ? "out of memory" : gradwire_last_error();
+    int rank = args->common.options.rank;
+    if (report->reduce.max_abs_error <= bound_of(args))
+        snprintf(report->text, sizeof(report->text), "rank %d: %s", rank, why);
+    else
+        snprintf(report->text, sizeof(report->text),
+                 "rank %d: a sum is wrong by %g, more than the bound of %g; and then: %s", rank,
+                 report->reduce.max_abs_error, bound_of(args), why);
+}
+
 /* One rank's whole life. */
 static void run_rank(const struct bench_args *args, struct rank_report *report, double *times)
 {
@@ -180,8 +213,7 @@ static void run_rank(const struct bench_args *args, struct rank_report *report, 
     else if (!code)
         code = gw_bench_reduce(job, &reduce, &report->reduce, times);
     if (code)
-        snprintf(report->text, sizeof(report->text), "rank %d: %s", args->common.options.rank,
-                 code == GRADWIRE_ERR_NO_MEMORY ? "out of memory" : gradwire_last_error());
+        say_why(args, code, report);
     gradwire_close(job);
     report->error = code;
     report->is_done = code == GRADWIRE_OK;
@@ -192,20 +224,6 @@ static int complain(const struct rank_report *rank)
 {
     gw_complain("bench: %s", rank->text);
     return rank->error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : GW_EXIT_FAILURE;
-}
-
-/* Whether anything may be missing, or is more important than the rest. */
-static bool has_parts(const struct gw_bench_parts_cfg *parts)
-{
-    return parts->bound > 0 || parts->bound_pull > 0 ||
-           parts->importance != GRADWIRE_IMPORTANCE_ALL;
-}
-
-/* How floats are added: by the ranks as they are, or by switches and server as integers. */
-static enum gradwire_via adds_as(const struct bench_args *args)
-{
-    enum gradwire_via via = args->common.options.via;
-    return via == GRADWIRE_VIA_PS && has_parts(&args->parts) ? GRADWIRE_VIA_RING : via;
 }
 
 /* Prints what rank 0 knows. */
@@ -226,7 +244,7 @@ static int print(const struct bench_args *args, const struct rank_report *rank, 
         .cpu_s = reduce->cpu_s,
         .prepare_cpu_s = reduce->prepare_cpu_s,
         .max_abs_error = reduce->max_abs_error,
-        .exact_bound = gw_reduce_bound(adds_as(args), workers, workers, GRADWIRE_FLOAT32),
+        .exact_bound = bound_of(args),
         .stats = reduce->stats,
         .may_lose = args->parts.bound > 0 || args->parts.bound_pull > 0,
         .missing = {reduce->missing.contributions, reduce->missing.results},
