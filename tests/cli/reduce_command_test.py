@@ -79,6 +79,8 @@ class CommandTest(CommandCase):
         self.refuse("bench", "--bound", "10%", "--important-first", names="--important-first")
         for option in ("join", "server", "switch"):
             self.refuse("bench", f"--{option}", "pigeon", names=f"{option} is pigeon")
+        for protection in ("authenticate", "encrypt"):
+            self.refuse("bench", f"--{protection}", names=f"{protection} needs a key")
         self.refuse("bench", "--rank", "1", names="--world")
         self.refuse("bench", "something", names="something")
         self.refuse("bench", "--workers", "1", "--window", "3", names="window")

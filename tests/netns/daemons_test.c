@@ -694,6 +694,7 @@ static const struct {
     {"switch", "multicast: '[ff02::5]:9'\n", ":1: multicast: [ff02::5]:9 is no multicast"},
     {"switch", "multicast: 239.1.1.1\n", ":1: multicast: not HOST:PORT"},
     {"switch", "authenticate: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: authentication"},
+    {"switch", "encrypt: yes\nmulticast: 239.1.1.1:9\n", ":2: multicast: encryption"},
     {"server", "switch: 127.0.0.1:1\nmulticast: 239.1.1.1:9\n", ":2: multicast: this server"},
     {"switch", "authenticate: yes\n", ":1: authenticate: needs `key_files`"},
     {"switch", "encrypt: yes\n", ":1: encrypt: needs `key_files`"},
