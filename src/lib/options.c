@@ -234,12 +234,9 @@ static int take_key(const struct gradwire_options *options, struct gw_io_plan *p
     plan->encrypts = options->encrypt != 0;
     if (gw_key_setup() != 0)
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the system gives no random numbers");
-    if (!options->key_file && options->encrypt)
-        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                           "encrypt needs a key: key_file is not given");
-    if (!options->key_file && options->authenticate)
-        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                           "authenticate needs a key: key_file is not given");
+    if (!options->key_file && plan->authenticates)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s needs a key: key_file is not given",
+                           plan->encrypts ? "encrypt" : "authenticate");
     if (!options->key_file)
         gw_key_from_text("", 0, &plan->key);
     else if (gw_key_from_file(options->key_file, options->insecure_key_file, &plan->key, error) !=

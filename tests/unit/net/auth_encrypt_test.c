@@ -1,52 +1,11 @@
 /* The encryption of packets: who has the session's key gets back what was sent, once; nobody else
  * reads it, and nothing else is taken. What is said of numbers alone is in auth_test.c. */
-#include "support.h"
-
-#include "net/auth.h"
+#include "unit/net/auth_ends.h"
 
 enum {
     PKT = 200,
     SEALED = PKT + GW_AUTH_SIZE,
 };
-
-static const uint64_t turn = UINT64_C(1) << 32; /* where the low bits of a number wrap */
-
-struct ends {
-    struct gw_key key;
-    uint8_t session[GW_ATTACH_NONCE_SIZE];
-    struct gw_auth_cfg cfg;
-    struct gw_auth initiator, responder;
-};
-
-static void agree(struct ends *ends)
-{
-    ends->cfg.key = &ends->key;
-    ends->cfg.session = ends->session;
-    ends->cfg.is_initiator = true;
-    gw_auth_init(&ends->initiator, &ends->cfg);
-    ends->cfg.is_initiator = false;
-    gw_auth_init(&ends->responder, &ends->cfg);
-}
-
-static void open_ends(struct ends *ends)
-{
-    assert_int_equal(gw_key_setup(), 0);
-    gw_key_from_text("secret", 6, &ends->key);
-    for (uint8_t i = 0; i < GW_ATTACH_NONCE_SIZE; i++)
-        ends->session[i] = i;
-    ends->cfg = (struct gw_auth_cfg){
-        .initiators_cookie = UINT64_C(0x1122334455667788),
-        .responders_cookie = UINT64_C(0x99aabbccddeeff00),
-        .encrypts = true,
-    };
-    agree(ends);
-}
-
-/* As if so many packets had been sent, and had arrived. */
-static void skip_to(struct ends *ends, uint64_t number)
-{
-    ends->initiator.tx_last = ends->responder.rx_last = number;
-}
 
 static void fill(uint8_t *bytes)
 {
@@ -77,11 +36,11 @@ static void encrypt__is_as_the_standards_say(void **state)
     const uint32_t size = sizeof(text) - 1, hidden = sizeof(first) - 1;
     struct ends ends;
     uint8_t out[SEALED];
-    open_ends(&ends);
+    ends_open(&ends, true);
     gw_auth_encrypt(&ends.initiator, (const uint8_t *)text, size, out);
     assert_memory_equal(out, text, GW_AUTH_CLEAR);
     assert_memory_equal(out + GW_AUTH_CLEAR, first, hidden);
-    skip_to(&ends, turn);
+    ends_skip_to(&ends, turn);
     memcpy(out, text, size); /* where it lies does not matter */
     gw_auth_encrypt(&ends.initiator, out, size, out);
     assert_memory_equal(out, text, GW_AUTH_CLEAR);
@@ -94,7 +53,7 @@ static void decrypt__gives_back_what_was_sent_once(void **state)
     struct ends ends;
     uint8_t bytes[PKT], out[SEALED], again[SEALED];
     fill(bytes);
-    open_ends(&ends);
+    ends_open(&ends, true);
     for (uint32_t size = GW_AUTH_CLEAR; size <= PKT; size++) {
         bool is_back = size % 2;
         struct gw_auth *from = is_back ? &ends.responder : &ends.initiator;
@@ -116,7 +75,7 @@ static void encrypt__hides_what_is_behind_the_cookie(void **state)
     struct ends ends;
     uint8_t bytes[PKT], one[SEALED], other[SEALED];
     fill(bytes);
-    open_ends(&ends);
+    ends_open(&ends, true);
     gw_auth_encrypt(&ends.initiator, bytes, PKT, one);
     gw_auth_encrypt(&ends.initiator, bytes, PKT, other);
     for (uint32_t i = GW_AUTH_CLEAR; i + 4 <= PKT; i++) {
@@ -131,8 +90,8 @@ static void decrypt__refuses_each_flipped_bit_and_each_cut(void **state)
     struct ends ends;
     uint8_t bytes[PKT], out[SEALED];
     fill(bytes);
-    open_ends(&ends);
-    skip_to(&ends, 12345);
+    ends_open(&ends, true);
+    ends_skip_to(&ends, 12345);
     gw_auth_encrypt(&ends.initiator, bytes, PKT, out);
     struct gw_auth before = ends.responder;
     for (uint32_t bit = 0; bit < 8 * SEALED; bit++) {
@@ -158,14 +117,14 @@ static void init__every_session_has_its_own_keys(void **state)
     fill(bytes);
     for (int what = 0; what < 6; what++) {
         struct ends ends, others;
-        open_ends(&ends);
-        open_ends(&others);
+        ends_open(&ends, true);
+        ends_open(&others, true);
         others.key.secrets[31] ^= what == 1;
         others.session[15] ^= what == 2;
         others.cfg.initiators_cookie ^= what == 3;
         others.cfg.responders_cookie ^= what == 4;
         others.cfg.encrypts = what != 5;
-        agree(&others);
+        ends_begin(&others);
         enum gw_auth_verdict expected = what == 0 ? GW_AUTH_GENUINE : GW_AUTH_FORGED;
         gw_auth_encrypt(&ends.initiator, bytes, PKT, out);
         others.responder.encrypts = true; /* it would take it, if it could */
@@ -185,8 +144,8 @@ static void number__goes_up_to_its_limit(void **state)
     fill(bytes);
     for (size_t i = 0; i < GW_COUNT_OF(starts); i++) {
         struct ends ends;
-        open_ends(&ends);
-        skip_to(&ends, starts[i]);
+        ends_open(&ends, true);
+        ends_skip_to(&ends, starts[i]);
         for (uint32_t n = 0; n < 32; n++)
             gw_auth_encrypt(&ends.initiator, bytes, PKT, out[n]);
         assert_true(ends.initiator.tx_last == starts[i] + 32);
@@ -205,7 +164,7 @@ static void number__none_is_before_the_first(void **state)
     struct ends ends;
     uint8_t bytes[PKT], out[SEALED];
     fill(bytes);
-    open_ends(&ends);
+    ends_open(&ends, true);
     ends.initiator.tx_last = UINT32_MAX - 1;
     gw_auth_encrypt(&ends.initiator, bytes, PKT, out);
     assert_int_equal(judge(&ends.responder, out, SEALED), GW_AUTH_FORGED);

@@ -1,9 +1,8 @@
 /* The authentication of packets: what is genuine comes through once, in any order, and nothing else
  * does. */
-#include "support.h"
+#include "unit/net/auth_ends.h"
 
 #include "base/prng.h"
-#include "net/auth.h"
 
 enum {
     HDR = 44,
@@ -14,38 +13,6 @@ enum {
 };
 
 static const uint64_t seed = 2026;
-static const uint64_t turn = UINT64_C(1) << 32; /* where the low bits of a number wrap */
-
-struct ends {
-    struct gw_key key;
-    uint8_t session[GW_ATTACH_NONCE_SIZE];
-    struct gw_auth_cfg cfg;
-    struct gw_auth initiator, responder;
-};
-
-static void open_ends(struct ends *ends)
-{
-    assert_int_equal(gw_key_setup(), 0);
-    gw_key_from_text("secret", 6, &ends->key);
-    for (uint8_t i = 0; i < GW_ATTACH_NONCE_SIZE; i++)
-        ends->session[i] = i;
-    ends->cfg = (struct gw_auth_cfg){
-        .key = &ends->key,
-        .session = ends->session,
-        .initiators_cookie = UINT64_C(0x1122334455667788),
-        .responders_cookie = UINT64_C(0x99aabbccddeeff00),
-        .is_initiator = true,
-    };
-    gw_auth_init(&ends->initiator, &ends->cfg);
-    ends->cfg.is_initiator = false;
-    gw_auth_init(&ends->responder, &ends->cfg);
-}
-
-/* As if so many packets had been sent, and had arrived. */
-static void skip_to(struct ends *ends, uint64_t number)
-{
-    ends->initiator.tx_last = ends->responder.rx_last = number;
-}
 
 static void seal(struct gw_auth *auth, const void *bytes, size_t size, uint8_t *out)
 {
@@ -70,10 +37,10 @@ static void tag_seal__is_as_the_standards_say(void **state)
                                     "\x04\x3a\xe4\x7e\x91\xa4\xb1\xd9\x44\xfd";
     struct ends ends;
     uint8_t out[GW_AUTH_SIZE];
-    open_ends(&ends);
+    ends_open(&ends, false);
     seal(&ends.initiator, "Header, then payload.", 21, out);
     assert_memory_equal(out, first, GW_AUTH_SIZE);
-    skip_to(&ends, turn);
+    ends_skip_to(&ends, turn);
     seal(&ends.initiator, "Header, then payload.", 21, out);
     assert_memory_equal(out, second, GW_AUTH_SIZE);
 }
@@ -84,11 +51,11 @@ static void tag_seal__pieces_do_not_matter(void **state)
     uint8_t bytes[PKT], whole[GW_AUTH_SIZE], out[GW_AUTH_SIZE];
     struct ends ends;
     memset(bytes, 0x5a, sizeof(bytes));
-    open_ends(&ends);
+    ends_open(&ends, false);
     seal(&ends.initiator, bytes, PKT, whole);
     for (size_t cut = 0; cut <= PKT; cut++) {
         struct iovec pieces[] = {{bytes, cut}, {bytes + cut, PKT - cut}};
-        skip_to(&ends, 0);
+        ends_skip_to(&ends, 0);
         gw_auth_seal(&ends.initiator, pieces, 2, out);
         assert_memory_equal(out, whole, GW_AUTH_SIZE);
     }
@@ -99,7 +66,7 @@ static void tag_open__takes_both_ways(void **state)
     (void)state;
     struct ends ends;
     uint8_t out[GW_AUTH_SIZE];
-    open_ends(&ends);
+    ends_open(&ends, false);
     for (int i = 0; i < 10; i++) {
         seal(&ends.initiator, "ping", 4, out);
         assert_int_equal(open_packet(&ends.responder, "ping", 4, out), GW_AUTH_GENUINE);
@@ -116,8 +83,8 @@ static void tag_open__refuses_each_flipped_bit(void **state)
     (void)state;
     struct ends ends;
     uint8_t bytes[PKT + GW_AUTH_SIZE] = {1, 2, 3};
-    open_ends(&ends);
-    skip_to(&ends, 12345);
+    ends_open(&ends, false);
+    ends_skip_to(&ends, 12345);
     seal(&ends.initiator, bytes, PKT, bytes + PKT);
     for (uint32_t bit = 0; bit < 8 * sizeof(bytes); bit++) {
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -137,8 +104,8 @@ static void tag_init__every_session_has_its_own_keys(void **state)
     for (int what = 0; what < 5; what++) {
         struct ends ends, others;
         uint8_t out[GW_AUTH_SIZE];
-        open_ends(&ends);
-        open_ends(&others);
+        ends_open(&ends, false);
+        ends_open(&others, false);
         others.key.packets[31] ^= what == 1;
         others.session[15] ^= what == 2;
         others.cfg.initiators_cookie ^= what == 3;
@@ -171,8 +138,8 @@ static void tag_open__knows_a_window(void **state)
     assert_non_null(out);
     for (size_t i = 0; i < GW_COUNT_OF(starts); i++) {
         struct ends ends;
-        open_ends(&ends);
-        skip_to(&ends, starts[i]);
+        ends_open(&ends, false);
+        ends_skip_to(&ends, starts[i]);
         for (uint32_t n = 1; n <= GW_AUTH_WINDOW + 1; n++)
             seal(&ends.initiator, &n, sizeof(n), out[n]);
         for (uint32_t n = GW_AUTH_WINDOW + 1; n > 0; n--)
@@ -191,7 +158,7 @@ static void tag_open__forgery_changes_nothing(void **state)
     (void)state;
     struct ends ends;
     uint8_t out[GW_AUTH_SIZE], forged[GW_AUTH_SIZE];
-    open_ends(&ends);
+    ends_open(&ends, false);
     seal(&ends.initiator, "one", 3, out);
     struct gw_auth before = ends.responder;
     memset(forged, 0xab, sizeof(forged));
@@ -209,8 +176,8 @@ static void tag_open__survives_a_long_loss(void **state)
     (void)state;
     struct ends ends;
     uint8_t out[GW_AUTH_SIZE], old[GW_AUTH_SIZE];
-    open_ends(&ends);
-    skip_to(&ends, turn - 10);
+    ends_open(&ends, false);
+    ends_skip_to(&ends, turn - 10);
     for (int i = 0; i < 10; i++) {
         seal(&ends.initiator, "x", 1, old);
         assert_int_equal(open_packet(&ends.responder, "x", 1, old), GW_AUTH_GENUINE);
@@ -236,9 +203,9 @@ static void tag_open__agrees_with_a_model(void **state)
     uint64_t newest, verdicts[GW_AUTH_OLD + 1] = {0};
     assert_true(out && came);
     print_message("seed %llu\n", (unsigned long long)seed);
-    open_ends(&ends);
+    ends_open(&ends, false);
     newest = turn - ROUNDS / 4;
-    skip_to(&ends, newest);
+    ends_skip_to(&ends, newest);
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t last = ends.initiator.tx_last, first = turn - ROUNDS / 4 + 1;
         for (uint32_t sent = gw_prng_below(&prng, 3); sent > 0; sent--) {
