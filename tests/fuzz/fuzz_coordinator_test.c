@@ -10,6 +10,7 @@
  * lost; output and expire come to an end.
  */
 #include "fuzz/posted.h"
+#include "fuzz/node_time.h"
 #include "fuzz/replay.h"
 #include "host.h"
 #include "support.h"
@@ -339,14 +340,7 @@ static void send_all(struct fuzz *f)
 static void pass_time(struct fuzz *f)
 {
     uint8_t step = take8(f);
-    gw_time deadline = gw_node_deadline(f->node);
-    if (step & 1 && deadline != GW_TIME_NEVER && gw_time_before(f->now, deadline))
-        f->now = deadline;
-    else
-        f->now += (gw_time)step * 100 * GW_US;
-    gw_node_expire(f->node, f->now);
-    deadline = gw_node_deadline(f->node);
-    GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
+    gw_test_pass_time(f->node, &f->now, step, (gw_time)step * 100 * GW_US);
 }
 
 static void fuzz_open(struct fuzz *f)

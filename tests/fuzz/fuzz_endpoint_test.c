@@ -6,6 +6,7 @@
  * buffer is lost or freed twice, output and expire come to an end, memory posted for a message is
  * not overrun (the sanitizer sees it), and each flow ends at most once.
  */
+#include "fuzz/node_time.h"
 #include "fuzz/replay.h"
 #include "host.h"
 #include "percent_policy.h"
@@ -217,14 +218,7 @@ static void input_notice(struct fuzz *f)
 static void pass_time(struct fuzz *f)
 {
     uint8_t step = take8(f);
-    gw_time deadline = gw_node_deadline(f->node);
-    if (step & 1 && deadline != GW_TIME_NEVER && gw_time_before(f->now, deadline))
-        f->now = deadline;
-    else
-        f->now += (gw_time)step * step * GW_US;
-    gw_node_expire(f->node, f->now);
-    deadline = gw_node_deadline(f->node);
-    GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
+    gw_test_pass_time(f->node, &f->now, step, (gw_time)step * step * GW_US);
 }
 
 /* Lets at most `max` packets leave; true when nothing more wants to. */

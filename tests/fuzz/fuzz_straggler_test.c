@@ -8,6 +8,7 @@
  * worker's fragments of a call no more than the bound are left out; no packet or buffer is lost;
  * output and expire come to an end.
  */
+#include "fuzz/node_time.h"
 #include "fuzz/replay.h"
 #include "host.h"
 #include "support.h"
@@ -238,14 +239,7 @@ static void send_most(struct fuzz *f)
 static void pass_time(struct fuzz *f)
 {
     uint8_t step = take8(f);
-    gw_time deadline = gw_node_deadline(f->node);
-    if (step & 1 && deadline != GW_TIME_NEVER && gw_time_before(f->now, deadline))
-        f->now = deadline;
-    else
-        f->now += (gw_time)step * step * 100 * GW_NS;
-    gw_node_expire(f->node, f->now);
-    deadline = gw_node_deadline(f->node);
-    GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
+    gw_test_pass_time(f->node, &f->now, step, (gw_time)step * step * 100 * GW_NS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
