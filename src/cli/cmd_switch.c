@@ -90,6 +90,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .mtu = 4 * cfg->common.values,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
+        .tenants = gw_station_tenants(station),
         .job_share = cfg->common.job_share,
         .qdisc = cfg->queue.qdisc,
         .qdisc_cfg = &cfg->queue.cfg,
