@@ -138,6 +138,7 @@ static void look_for_silence(struct gw_neighbours *own, gw_time now)
 bool gw_neighbours_output(struct gw_neighbours *own, struct gw_sock_addr *to,
                           uint8_t bytes[GW_ATTACH_SIZE], gw_time now)
 {
+    gw_neighbours_spare(own, now);
     if (own->look_at != GW_TIME_NEVER && !gw_time_before(now, own->look_at))
         look_for_silence(own, now);
     return gw_neighbours_ask_next(own, to, bytes, now);
