@@ -54,6 +54,11 @@ gw_time gw_loop_now(struct gw_loop *loop)
     return gw_own_time_at(&loop->time, gw_clock_now());
 }
 
+gw_time gw_loop_away(struct gw_loop *loop, gw_time ago)
+{
+    return gw_loop_now(loop) - loop->time.back_at < ago ? loop->time.away : 0;
+}
+
 /* A table that grew to `count` entries; there is no way on without it. */
 static void *grown(void *table, uint32_t count, size_t size)
 {

@@ -17,6 +17,8 @@
 struct gw_own_time {
     gw_time origin;  /* where the process's own time is 0; moves on while it does not run */
     gw_time seen_at; /* the last look */
+    gw_time away;    /* for how long it did not run, the last time, */
+    gw_time back_at; /* and its own time then */
 };
 
 static inline struct gw_own_time gw_own_time_from(gw_time clock)
@@ -28,9 +30,12 @@ static inline struct gw_own_time gw_own_time_from(gw_time clock)
 static inline gw_time gw_own_time_at(struct gw_own_time *own, gw_time clock)
 {
     gw_time passed = clock - own->seen_at;
-    if (passed > GW_OWN_TIME_STEP)
-        own->origin += passed - GW_OWN_TIME_STEP;
     own->seen_at = clock;
+    if (passed > GW_OWN_TIME_STEP) {
+        own->origin += passed - GW_OWN_TIME_STEP;
+        own->away = passed;
+        own->back_at = clock - own->origin;
+    }
     return clock - own->origin;
 }
 

@@ -21,6 +21,7 @@ enum {
 };
 
 #define DEADLINE (600 * GW_MS) /* the least for which switches are named */
+#define DEAFNESS (10 * GW_S)   /* of processes GW_STATION_DEAF; this many messages can be kept */
 
 static const uint64_t seed = 2026;
 
@@ -44,7 +45,7 @@ static struct gw_test_attach *open_fabric(struct gw_prng *prng)
         net->sides[side].cfg.role = is_host ? GW_ATTACH_HOST : GW_ATTACH_SWITCH;
         net->sides[side].cfg.beat = GW_STATION_BEAT;
         net->sides[side].cfg.silence = GW_STATION_SILENCE;
-        net->sides[side].cfg.deafness = GW_STATION_DEAF;
+        net->sides[side].cfg.deafness = DEAFNESS;
         gw_test_attach_start(net, side);
     }
     for (size_t i = 0; i < GW_COUNT_OF(dials); i++) {
@@ -181,7 +182,7 @@ static void neighbours_silence__of_all_is_ours(void **state)
     struct gw_prng prng = gw_prng_derive(seed, 3);
     struct gw_test_attach *net = open_fabric(&prng);
     struct gw_test_side *server = &net->sides[SERVER];
-    const gw_time cut = GW_STATION_DEAF - GW_S;
+    const gw_time cut = DEAFNESS - GW_S;
     uint32_t downs = server->downs, ups = server->ups;
     net->fate = is_not_of_the_server;
     for (gw_time at = 0; at < cut; at += GW_S) {
@@ -205,7 +206,7 @@ static void neighbours_silence__of_all_ends_in_time(void **state)
     struct gw_test_attach *net = open_fabric(&prng);
     uint32_t downs = net->sides[SERVER].downs;
     net->fate = is_not_of_the_server;
-    gw_test_attach_run(net, GW_STATION_DEAF + 2 * GW_STATION_SILENCE);
+    gw_test_attach_run(net, DEAFNESS + 2 * GW_STATION_SILENCE);
     assert_int_equal(net->sides[SERVER].downs, downs + 4);
     gw_test_attach_close(net);
 }

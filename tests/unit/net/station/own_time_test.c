@@ -21,6 +21,8 @@ static void own_time__stands_while_the_process_does(void **state)
     assert_int_equal(gw_own_time_at(&own, begin + GW_MS + 5 * GW_S), GW_MS + GW_OWN_TIME_STEP);
     assert_int_equal(gw_own_time_at(&own, begin + 2 * GW_MS + 5 * GW_S),
                      2 * GW_MS + GW_OWN_TIME_STEP);
+    assert_int_equal(own.away, 5 * GW_S);
+    assert_int_equal(own.back_at, GW_MS + GW_OWN_TIME_STEP);
 }
 
 /* It sleeps as long as it wants to, and what it oversleeps is no more than any other step. */
