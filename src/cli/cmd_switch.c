@@ -186,6 +186,9 @@ static void status(void *pointer, json_t *status)
     json_object_set_new(status, "jobs",
                         json_integer(gw_switch_job_count(gw_overlay_switch_core(own->sw))));
     json_object_set_new(
+        status, "jobs_refused",
+        json_integer((json_int_t)gw_switch_jobs_refused(gw_overlay_switch_core(own->sw))));
+    json_object_set_new(
         status, "aggregation",
         json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",
                   (int)gw_aggregate_taken(gw_overlay_switch_aggregate(own->sw)), "gradients",

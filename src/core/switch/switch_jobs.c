@@ -145,8 +145,10 @@ static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct g
     if (gw_aggregate_job(jobs->aggregate, pkt->flow))
         return NULL; /* somebody has installed it without job control */
     *reason = GW_JOB_ROOM;
-    if (!has_place(jobs, pkt->flow) || gw_map_put(&jobs->map, pkt->flow, jobs->count) != GW_OK)
+    if (!has_place(jobs, pkt->flow) || gw_map_put(&jobs->map, pkt->flow, jobs->count) != GW_OK) {
+        jobs->refused++;
         return NULL;
+    }
     struct gw_switch_job *job = &jobs->jobs[jobs->count++];
     *job = (struct gw_switch_job){
         .job = pkt->flow,
