@@ -200,6 +200,15 @@ static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct g
     return begins;
 }
 
+/* Which samples a rule of importance takes: the same of equal messages. */
+#define GW_IMPORTANCE_SEED 0
+
+/* Whether a message's packets are weighed by a rule as they leave. */
+static inline bool gw_send_is_weighed(const struct gw_send *send)
+{
+    return send->data && !send->important && send->importance.rule != GW_IMPORTANCE_ALL;
+}
+
 /* What a packet travels with whose sender knows which are important (struct gw_send). */
 static inline uint8_t gw_ecn_by_importance(const uint64_t *important, uint32_t place)
 {
