@@ -350,26 +350,37 @@ static void *take_room(size_t size)
     return storage[next++ % 5];
 }
 
-static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
+/* The stage, which knows both jobs if it adds up. */
+static void open_stage(struct fuzz *f, uint32_t rules)
 {
     static const uint32_t members[] = {OURS_OUTSIDE, THEIRS};
-    const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
-    /* Ours, or any that the paper has in their place. */
-    uint32_t rules = first_seq & 1 ? (uint32_t)gw_mix64(first_seq) : 0;
-    struct gw_aggregate_cfg aggregate = {.aggregators = AGGREGATORS,
-                                         .jobs_max = 2,
-                                         .members_max = 2 * GW_COUNT_OF(members),
-                                         .share = rules >> 9 & 1 ? 0 : 1,
-                                         .leak = GW_MS,
-                                         .reclaim = (enum gw_agg_reclaim)(rules & 1),
-                                         .kernels = kernels,
-                                         .pool = &f->host.pool};
+    struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
+                                   .jobs_max = 2,
+                                   .members_max = 2 * GW_COUNT_OF(members),
+                                   .share = rules >> 9 & 1 ? 0 : 1,
+                                   .leak = GW_MS,
+                                   .reclaim = (enum gw_agg_reclaim)(rules & 1),
+                                   .kernels = gw_kernels_best(gw_cpu_features()),
+                                   .pool = &f->host.pool};
     struct gw_aggregate_job job = {.job = JOB,
                                    .epoch = EPOCH,
                                    .fan_in = GW_COUNT_OF(members),
                                    .partials = (enum gw_agg_partials)(rules >> 1 & 1),
                                    .member_count = GW_COUNT_OF(members),
                                    .members = members};
+    f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&cfg)), &cfg);
+    if (f->levels == 0)
+        return;
+    GW_ASSERT(gw_aggregate_install(f->aggregate, &job) == 0);
+    job.job = OTHER_JOB;
+    GW_ASSERT(gw_aggregate_install(f->aggregate, &job) == 0);
+}
+
+static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
+{
+    const struct gw_kernels *kernels = gw_kernels_best(gw_cpu_features());
+    /* Ours, or any that the paper has in their place. */
+    uint32_t rules = first_seq & 1 ? (uint32_t)gw_mix64(first_seq) : 0;
     struct gw_worker_cfg worker = {.job = JOB,
                                    .epoch = EPOCH,
                                    .world = GW_COUNT_OF(workers),
@@ -409,12 +420,7 @@ static void open_job(struct fuzz *f, uint8_t shape, uint32_t first_seq)
                                    .agrees_exponents = shape & 128,
                                    .proactive = shape & 2,
                                    .kernels = kernels};
-    f->aggregate = gw_aggregate_init(take_room(gw_aggregate_size(&aggregate)), &aggregate);
-    if (server.levels) {
-        GW_ASSERT(gw_aggregate_install(f->aggregate, &job) == 0);
-        job.job = OTHER_JOB;
-        GW_ASSERT(gw_aggregate_install(f->aggregate, &job) == 0);
-    }
+    open_stage(f, rules);
     GW_ASSERT(gw_worker_init(&f->worker, take_room(gw_worker_size(&worker)), &worker,
                              f->host.endpoint) == 0);
     GW_ASSERT(gw_server_init(&f->server, take_room(gw_server_size(&server)), &server,
