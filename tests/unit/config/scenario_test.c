@@ -48,7 +48,7 @@ static void scenario_load__reads_every_section(void **state)
                   "workload:\n"
                   "  - {kind: incast, degree: 3, size: 1KiB}\n"
                   "  - background\n"
-                  "cc: {kind: smartt, preset: author800, fd: 0.5}\n"
+                  "cc: {kind: smartt, preset: drafts, fd: 0.5}\n"
                   "lb: {kind: spray}\n"
                   "loss: timeout\n"
                   "queue: {kind: dlcp, thresholds: [9KB], capacity: 0.5bdp, shared: 1MiB,\n"
@@ -154,6 +154,9 @@ static void scenario_load__names_file_line_and_key(void **state)
         {SCENARIO "host: {header: 0}\n", ":3: host.header: header must be"},
         {SCENARIO "host: {payload: maybe}\n", ":3: host.payload: not understood: maybe"},
         {SCENARIO "host: {ack_every: 33}\n", ":3: host.ack_every: ack_every must be"},
+        {SCENARIO "host: {ack_entropies: 65537}\n",
+         ":3: host.ack_entropies: ack_entropies must be at most 65536"},
+        {SCENARIO "host: {bdp: 4GiB}\n", ":3: host.bdp: bdp must be below 4 GiB"},
         {SCENARIO "host: {train: 0}\n", ":3: host.train: train must be"},
         {SCENARIO "host: {jitter: -1}\n", ":3: host.jitter: jitter must not be negative"},
         {SCENARIO "host: [1]\n", ":3: host: expected a map, not a list"},
@@ -286,20 +289,20 @@ static void scenario_load__reads_the_shipped_files(void **state)
     }
 }
 
-/* "a+b" has the keys of both, and b's presets. */
+/* "a+b" has the keys of both, and b's presets; a grant alone has its own. */
 static void scenario_load__combines_a_grant_with_a_congestion_control(void **state)
 {
     (void)state;
-    static const char *const good[] = {"{kind: eqds+smartt, md: 3, credit_pace: 0.9}",
-                                       "{kind: eqds+smartt, preset: author800}",
-                                       "{kind: eqds, credit_first: 2}"};
+    static const char *const good[] = {
+        "{kind: eqds+smartt, md: 3, credit_pace: 0.9}", "{kind: eqds+smartt, preset: drafts}",
+        "{kind: eqds, preset: drafts}", "{kind: eqds, credit_first: 2}"};
     static const char *const bad[] = {"eqds+",
                                       "smartt+eqds",
                                       "+smartt",
                                       "eqds+nobody",
                                       "{kind: smartt, credit_pace: 0.9}",
                                       "{kind: eqds, md: 3}",
-                                      "{kind: eqds, preset: author800}"};
+                                      "{kind: eqds, preset: paper}"};
     char why[GW_WHY_MAX];
     const char *file = GW_SOURCE_DIR "/scenarios/incast.yaml";
     for (size_t i = 0; i < GW_COUNT_OF(good) + GW_COUNT_OF(bad); i++) {

@@ -217,6 +217,8 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
     memset(windows, 0xff, sizeof(windows));         /* init sets every field */
     gw_time now = (gw_time)0 - 20 * path->brtt_max; /* wraps on the way */
     for (int i = 0; i < 2; i++)
+        windows[i].is_silent = false;
+    for (int i = 0; i < 2; i++)
         ops->init(memories[i].bytes, cfg, path, &windows[i], now);
     const uint64_t limit = ops->exceeds_bdp ? UINT32_MAX : 2 * (uint64_t)path->bdp + path->mtu;
     for (int step = 0; step < STEPS; step++) {
@@ -229,6 +231,10 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
                                         : 100 * path->brtt_max;
         bool ce = gw_prng_below(&prng, 2);
         for (int i = 0; i < 2; i++) {
+            if (windows[i].is_silent && !gw_time_before(now, windows[i].silent_until)) {
+                windows[i].is_silent = false;
+                ops->on_silence_end(memories[i].bytes, cfg, path, in_flight, &windows[i], now);
+            }
             if (ops->on_report && kind == 7) {
                 ops->on_round(memories[i].bytes, cfg, path, &windows[i], now);
             } else if (ops->on_report && kind % 2) {
@@ -251,6 +257,8 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
         assert_in_range(windows[0].cwnd, 1, limit);
         assert_int_equal(windows[0].cwnd, windows[1].cwnd);
         assert_int_equal(windows[0].pace, windows[1].pace);
+        if (windows[0].is_silent)
+            assert_true(ops->on_silence_end && gw_time_before(now, windows[0].silent_until));
         if (ops->on_report)
             assert_in_range(windows[0].pace, gw_byte_time_from_bps(path->rate_bps),
                             gw_byte_time_from_bps(GW_RATE_BPS_MIN));
@@ -414,6 +422,15 @@ static gw_time loss_base(const struct gw_loss_ops *ops, const struct memory *mem
     return base;
 }
 
+/* Whether periods grow: always, where no option says otherwise. */
+static bool backs_off(const struct gw_algo *algo, const union gw_algo_cfg *cfg)
+{
+    for (uint32_t i = 0; i < algo->param_count; i++)
+        if (strcmp(algo->params[i].name, "back_off") == 0)
+            return *(const bool *)(cfg->bytes + algo->params[i].offset);
+    return true;
+}
+
 static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg, const char *what)
 {
     const struct gw_loss_ops *ops = (const void *)algo;
@@ -432,7 +449,7 @@ static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
         assert_in_range(base, 1, INT64_MAX / 64);
 
         /* Every packet is lost: the period grows, never shrinks, and ends at 64 times the base. Or
-         * it stays, and in the end nothing but headers leaves. */
+         * it stays, and in the end nothing but headers leaves, or it is told to stay. */
         gw_time now = (gw_time)0 - 10 * base;
         gw_time last = least;
         enum gw_loss_verdict verdict = GW_LOSS_OLDEST;
@@ -451,7 +468,8 @@ static void check_loss(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
             assert_true(next <= 64 * base);
             last = next;
         }
-        assert_int_equal(last, verdict == GW_LOSS_ASK ? base : 64 * base);
+        bool stays = verdict == GW_LOSS_ASK || !backs_off(algo, cfg);
+        assert_int_equal(last, stays ? base : 64 * base);
         /* A new packet that arrives brings the base back. */
         loss_arrive(ops, &memory, cfg, now, now);
         assert_int_equal(ops->period(memory.bytes, cfg), least);
