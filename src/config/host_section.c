@@ -17,7 +17,7 @@ struct host_options {
     gw_q16 jitter;
     gw_time ack_delay, stall, report_every;
     uint32_t ack_every, ack_entropies, train, hail_copies;
-    bool resend_over, payload;
+    bool payload;
 };
 
 static const struct gw_param host_params[] = {
@@ -52,12 +52,6 @@ static const struct gw_param host_params[] = {
      .initial = "0",
      .help = "ACKs and NACKs of a flow carry so many entropies in turn, at most 65536; 0: random "
              "ones (the authors' simulator of SMaRTT-REPS: 256)"},
-    {.name = "resend_over",
-     .type = GW_PARAM_BOOL,
-     .offset = offsetof(struct host_options, resend_over),
-     .initial = "no",
-     .help = "a lost packet leaves while less than the window is in flight, even if it does not "
-             "fit in what is left of it (the authors' simulator of SMaRTT-REPS: yes)"},
     {.name = "bdp",
      .type = GW_PARAM_BYTES,
      .offset = offsetof(struct host_options, bdp),
@@ -97,7 +91,7 @@ static const struct gw_preset host_presets[] = {
     {.name = "paper", .settings = "", .help = "the text of SMaRTT-REPS: the defaults"},
     {
         .name = "drafts",
-        .settings = "jitter=0 ack_entropies=256 resend_over=yes bdp=864000",
+        .settings = "jitter=0 ack_entropies=256 bdp=864000",
         .help = "as the authors of SMaRTT-REPS ran it, at 800 Gb/s",
     },
 };
@@ -158,7 +152,6 @@ int gw_loader_host(struct gw_loader *loader)
         .ack_every = options.ack_every,
         .ack_delay = options.ack_delay,
         .ack_entropies = options.ack_entropies,
-        .resend_over = options.resend_over,
         .bdp = (uint32_t)options.bdp,
         .train = options.train,
         .stall = options.stall,

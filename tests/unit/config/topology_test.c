@@ -114,7 +114,6 @@ static void topology_load__has_the_authors_tree(void **state)
     assert_int_equal(scenario.queue.capacity, 864000);
     assert_int_equal(scenario.host.jitter, 0);
     assert_int_equal(scenario.host.ack_entropies, 256);
-    assert_true(scenario.host.resend_over);
     gw_scenario_free(&scenario);
 }
 
