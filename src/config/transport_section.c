@@ -4,6 +4,8 @@
  *
  * `loss:` chooses how senders detect losses; how many packets links lose is a fault (fault_list.c).
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/error.h"
 #include "config/loader.h"
@@ -29,7 +31,8 @@ static const struct gw_algo *load_algorithm(struct gw_loader *loader,
     return algo;
 }
 
-/* `cc:`, where "eqds+smartt" has the keys of both, and the presets of the latter. */
+/* `cc:`, where "eqds+smartt" has the keys of both, and the presets of the latter; "eqds" alone has
+ * its own. */
 static int load_cc(struct gw_loader *loader)
 {
     struct gw_transport *transport = &loader->scenario->transport;
@@ -40,14 +43,15 @@ static int load_cc(struct gw_loader *loader)
     if (gw_transport_choose(transport, name) != GW_OK)
         return gw_schema_unknown(&loader->document, section, name, &gw_cc_registry,
                                  &gw_grant_registry);
+    bool is_grant = transport->grant && strcmp(name, transport->grant->algo.name) == 0;
     struct gw_schema schema = {
-        .parts = {{&transport->cc->algo, &transport->cc_cfg, "preset"}},
+        .parts = {{&transport->cc->algo, &transport->cc_cfg, is_grant ? NULL : "preset"}},
         .part_count = 1,
         .others = kind_others,
     };
     if (transport->grant)
-        schema.parts[schema.part_count++] =
-            (struct gw_schema_part){.algo = &transport->grant->algo, .cfg = &transport->grant_cfg};
+        schema.parts[schema.part_count++] = (struct gw_schema_part){
+            &transport->grant->algo, &transport->grant_cfg, is_grant ? "preset" : NULL};
     int error = gw_schema_read(&loader->document, section, &schema);
     if (!error)
         gw_loader_write(loader, "cc", name, &schema);

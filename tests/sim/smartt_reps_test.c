@@ -56,7 +56,7 @@ static void watch_adapts(void *arg, uint32_t done, uint32_t total, gw_time now)
         if (!gw_endpoint_flow_info(node->endpoint, sim->flow_numbers[i], &info))
             continue;
         const struct gw_smartt *smartt = info.cc_state;
-        adapts->count[i] = smartt->quick_adapts;
+        adapts->count[i] = smartt->qa.count;
     }
 }
 

@@ -9,9 +9,12 @@
  * A window of data is what is sent from one update of alpha to the next: it ends with the
  * acknowledgement of something that was sent after it began.
  *
+ * QuickAdapt (quick_adapt.h) can come first; its window begins an episode, and is the threshold.
+ *
  * Invariant: 0 <= alpha <= 1; one cut per episode (tcp.h).
  */
 #include "base/assert.h"
+#include "core/cc/quick_adapt.h"
 #include "core/cc/tcp.h"
 
 /* alpha of 1. Finer than gains are, so that small shares do not vanish in rounding. */
@@ -21,6 +24,7 @@ struct dctcp_cfg {
     struct gw_tcp_cfg tcp;
     gw_q16 g;
     gw_q16 alpha_initial;
+    struct gw_quick_adapt_cfg qa;
 };
 
 struct dctcp {
@@ -29,6 +33,7 @@ struct dctcp {
     uint32_t alpha;    /* of ALPHA_ONE */
     uint32_t acked;    /* bytes of this window of data */
     uint32_t marked;   /* of these, bytes whose ACK told of a mark */
+    struct gw_quick_adapt qa;
 };
 
 _Static_assert(sizeof(struct dctcp) <= GW_CC_STATE_MAX, "state fits");
@@ -51,6 +56,7 @@ static void dctcp_init(void *state, const void *config, const struct gw_path *pa
     if (path->window && gw_tcp_memory(path)) /* one more, since 0 is nothing */
         d->alpha = (uint32_t)gw_min_u64(gw_tcp_memory(path) - 1, ALPHA_ONE);
     d->acked = d->marked = 0;
+    gw_quick_adapt_init(&d->qa, &cfg->qa, path->brtt, path->brtt);
     *window = (struct gw_cc_window){.cwnd = d->tcp.cwnd >> 16};
 }
 
@@ -70,6 +76,18 @@ static void dctcp_count(struct dctcp *d, const struct dctcp_cfg *cfg, const stru
     d->window_at = now;
 }
 
+/* Takes QuickAdapt's advice: a cut at once, without a limit below but a packet. */
+static void dctcp_adapt(struct dctcp *d, const struct gw_path *path, uint64_t cwnd, gw_time now)
+{
+    struct gw_tcp *tcp = &d->tcp;
+    if (cwnd == 0)
+        return;
+    tcp->cwnd = gw_cwnd_clamp(cwnd, (uint64_t)path->mtu << 16, tcp->cwnd_max);
+    tcp->ssthresh = tcp->cwnd;
+    tcp->cut_at = now;
+    tcp->is_reducing = false;
+}
+
 static void dctcp_on_ack(void *state, const void *config, const struct gw_path *path,
                          const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
 {
@@ -78,8 +96,10 @@ static void dctcp_on_ack(void *state, const void *config, const struct gw_path *
     struct gw_tcp *tcp = &d->tcp;
     gw_time sent_at = now - ack->rtt;
     dctcp_count(d, cfg, ack, sent_at, now);
-    bool grows = gw_tcp_may_grow(tcp, ack, sent_at);
-    if (ack->ce && gw_tcp_is_new(tcp, sent_at))
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_on_ack(&d->qa, &cfg->qa, path, ack, now);
+    dctcp_adapt(d, path, advice.cwnd, now);
+    bool grows = gw_tcp_may_grow(tcp, ack, sent_at) && !advice.is_done;
+    if (ack->ce && !advice.is_done && gw_tcp_is_new(tcp, sent_at))
         gw_tcp_cut(tcp, &cfg->tcp, path, tcp->cwnd - gw_mul_shift(tcp->cwnd, d->alpha, 31), now);
     else if (grows)
         gw_tcp_reno_grow(tcp, &cfg->tcp, path, ack->bytes);
@@ -91,7 +111,10 @@ static void dctcp_on_loss(void *state, const void *config, const struct gw_path 
 {
     struct dctcp *d = state;
     const struct dctcp_cfg *cfg = config;
-    gw_tcp_reno_lose(&d->tcp, &cfg->tcp, path, loss, now);
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_on_loss(&d->qa, &cfg->qa, path, loss, now);
+    dctcp_adapt(d, path, advice.cwnd, now);
+    if (!advice.is_done)
+        gw_tcp_reno_lose(&d->tcp, &cfg->tcp, path, loss, now);
     gw_tcp_report_loss(&d->tcp, path, loss, window);
 }
 
@@ -108,6 +131,7 @@ static const struct gw_param params[] = {
              "weight of the latest window of data in alpha (RFC 8257, section 4.2)"),
     GW_PARAM(struct dctcp_cfg, Q16, alpha_initial, "1",
              "alpha before the first window of data has ended (RFC 8257, section 3.3)"),
+    GW_QUICK_ADAPT_PARAMS(struct dctcp_cfg, qa, "no", "1.5"),
 };
 
 static const struct gw_preset presets[] = {

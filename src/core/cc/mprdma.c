@@ -8,23 +8,28 @@
  * trimming (the authors of SMaRTT-REPS do so in their simulator).
  *
  * With marks on a share p of the packets the window settles where p / 2 = (1 - p) / W, at
- * W = 2 (1 - p) / p packets.
+ * W = 2 (1 - p) / p packets. QuickAdapt (quick_adapt.h) can come first.
  *
  * Invariant: mtu <= cwnd <= cwnd_max.
  */
 #include "base/assert.h"
-#include "core/cc/cc.h"
+#include "core/cc/quick_adapt.h"
 #include "core/cc/window.h"
 
 struct mprdma_cfg {
     gw_q16 cwnd_max;
     gw_q16 cwnd_initial;
+    gw_q16 loss_cut;
+    struct gw_quick_adapt_cfg qa;
 };
 
 struct mprdma {
     uint64_t cwnd;     /* 1/65536 byte */
     uint64_t cwnd_max; /* 1/65536 byte */
+    struct gw_quick_adapt qa;
 };
+
+_Static_assert(sizeof(struct mprdma) <= GW_CC_STATE_MAX, "state fits");
 
 static void mprdma_init(void *state, const void *config, const struct gw_path *path,
                         struct gw_cc_window *window, gw_time now)
@@ -35,12 +40,19 @@ static void mprdma_init(void *state, const void *config, const struct gw_path *p
     GW_ASSERT(path->mtu > 0);
     m->cwnd_max = gw_cwnd_of_bdp(cfg->cwnd_max, path);
     m->cwnd = gw_min_u64(gw_cwnd_of_bdp(cfg->cwnd_initial, path), m->cwnd_max);
+    gw_quick_adapt_init(&m->qa, &cfg->qa, path->brtt, path->brtt);
     *window = (struct gw_cc_window){.cwnd = m->cwnd >> 16};
 }
 
-static void mprdma_move(struct mprdma *m, const struct gw_path *path, int64_t change,
+/* Does what QuickAdapt advises, and changes the window besides unless that is all. */
+static void mprdma_move(struct mprdma *m, const struct gw_path *path,
+                        struct gw_quick_adapt_advice advice, int64_t change,
                         struct gw_cc_window *window)
 {
+    if (advice.cwnd)
+        m->cwnd = advice.cwnd;
+    if (advice.is_done)
+        change = 0;
     m->cwnd = gw_cwnd_move(m->cwnd, change, path, m->cwnd_max);
     window->cwnd = m->cwnd >> 16;
 }
@@ -49,20 +61,22 @@ static void mprdma_on_ack(void *state, const void *config, const struct gw_path 
                           const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
 {
     struct mprdma *m = state;
-    (void)config;
-    (void)now;
+    const struct mprdma_cfg *cfg = config;
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_on_ack(&m->qa, &cfg->qa, path, ack, now);
     int64_t change = (int64_t)gw_mul_shift(gw_cwnd_share(ack->bytes, m->cwnd), path->mtu, 16);
     if (ack->ce)
         change = -((int64_t)ack->bytes << 15);
-    mprdma_move(m, path, change, window);
+    mprdma_move(m, path, advice, change, window);
 }
 
 static void mprdma_on_loss(void *state, const void *config, const struct gw_path *path,
                            const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
 {
-    (void)config;
-    (void)now;
-    mprdma_move(state, path, -((int64_t)loss->bytes << 16), window);
+    struct mprdma *m = state;
+    const struct mprdma_cfg *cfg = config;
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_on_loss(&m->qa, &cfg->qa, path, loss, now);
+    uint64_t cut = gw_mul_shift(loss->bytes, gw_gain(cfg->loss_cut), 0);
+    mprdma_move(m, path, advice, -(int64_t)gw_min_u64(cut, m->cwnd_max), window);
 }
 
 static const struct gw_param params[] = {
@@ -70,6 +84,9 @@ static const struct gw_param params[] = {
              "largest window, multiple of the bdp (the simulator of SMaRTT-REPS)"),
     GW_PARAM(struct mprdma_cfg, Q16, cwnd_initial, "1",
              "first window, multiple of the bdp, at most cwnd_max (the simulator of SMaRTT-REPS)"),
+    GW_PARAM(struct mprdma_cfg, Q16, loss_cut, "1",
+             "share of a lost packet that is taken off the window (the simulator of SMaRTT-REPS)"),
+    GW_QUICK_ADAPT_PARAMS(struct mprdma_cfg, qa, "no", "1.5"),
 };
 
 static const struct gw_preset presets[] = {

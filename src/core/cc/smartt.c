@@ -3,23 +3,28 @@
  * Algorithms 1 to 3).
  *
  * Every ACK moves the window by one of four rules: fair or multiplicative decrease when it is
- * marked, fair or multiplicative increase when not. QuickAdapt sets the window to what arrived
- * within one target RTT when packets were lost; FastIncrease reclaims bandwidth when the path is
- * empty; Wait-To-Decrease leaves rare marks to load balancing.
+ * marked, fair or multiplicative increase when not. QuickAdapt (quick_adapt.h) sets the window to
+ * what arrived within one target RTT when packets were lost; FastIncrease reclaims bandwidth when
+ * the path is empty; Wait-To-Decrease leaves rare marks to load balancing.
  *
- * Where the printed algorithm is ambiguous:
- *   - a trimmed packet credits its header to `acked`, a timed out one nothing; else QuickAdapt
- * would measure what was offered instead of what arrived;
- *   - a loss inside the phase that QuickAdapt ignores changes nothing, so that one burst of losses
- *     causes one QuickAdapt (the option strict_alg1 restores the printed text in both points);
- *   - the window is clamped on every path through the algorithm.
+ * Where the printed algorithm is ambiguous, or its authors' simulator differs, there is a
+ * parameter. The defaults are the text, but for two points that the preset `alg1` restores
+ * (quick_adapt.h), and one without effect on any other: the window is bounded on every path through
+ * the algorithm. The ACK that QuickAdapt takes is one that FastIncrease measures (Algorithm 1, line
+ * 14), but adds nothing by it.
  *
- * Invariant: mtu <= cwnd <= cwnd_max, and between a QuickAdapt and the end of its ignore phase cwnd
- * is constant.
+ * A window below a packet is not in the algorithm. With cwnd_min below 1 the flow is paced then,
+ * one packet per trtt * mtu / cwnd (section 3.5; Swift, section 3); no decrease below a packet
+ * takes more than half of the window, and no increase is larger than that of a window of one
+ * packet.
  *
- * State per flow: 40 bytes that change, of which 2 serve reports only, against the paper's 19; and
- * 48 bytes of constants that all flows of equal path length share in principle, against the paper's
- * 28 bytes globally. The window has 8 bytes here (16 fractional bits) and time has 8 (picoseconds).
+ * Invariant: cwnd_min <= cwnd <= cwnd_max; with the defaults, between a QuickAdapt and the end of
+ * the phase that it ignores cwnd is constant.
+ *
+ * State per flow: 56 bytes that change, of which 2 serve reports only, against the paper's 19; and
+ * 64 bytes of constants that all flows of equal path length share in principle, against the paper's
+ * 28 bytes globally. The window has 8 bytes here (16 fractional bits) and time has 8 (picoseconds);
+ * 12 bytes serve rules of its authors' simulator.
  */
 #include "core/cc/smartt.h"
 
@@ -30,6 +35,12 @@ enum smartt_signals {
     SIGNALS_BOTH,
     SIGNALS_ECN, /* ablation: no delay, no QuickAdapt, no FastIncrease, no Wait-To-Decrease */
     SIGNALS_RTT, /* ablation: no ECN, likewise */
+};
+
+/* How many calm bytes make FastIncrease active. */
+enum smartt_fast_after {
+    FAST_AFTER_WINDOW,    /* more than the window holds now */
+    FAST_AFTER_CONGESTED, /* more than it held at the last ACK that was not calm */
 };
 
 enum {
@@ -43,23 +54,43 @@ struct smartt_cfg {
     gw_q16 md;
     gw_q16 md_timeout;
     gw_q16 k;
-    gw_q16 qa_scaling;
     gw_q16 wtd_threshold;
     gw_q16 wtd_alpha;
     gw_q16 trtt;
     gw_q16 cwnd_max;
     gw_q16 cwnd_initial;
+    gw_q16 cwnd_min;
     gw_q16 fi_slack;
+    gw_q16 fi_cap;
+    gw_q16 loss_cut;
+    uint32_t fast_after; /* enum smartt_fast_after */
     uint32_t react_every;
     uint32_t signals; /* enum smartt_signals */
+    struct gw_quick_adapt_cfg qa;
     bool gain_scaling;
     bool trtt_fabric;
     bool fast_increase;
-    bool quick_adapt;
     bool wait_to_decrease;
-    bool strict_alg1;
-    bool qa_normalise;
+    bool measure_all;
 };
+
+/* Bounds the window and reports it. */
+static void smartt_report(struct gw_smartt *s, const struct gw_path *path,
+                          struct gw_cc_window *window)
+{
+    s->cwnd = gw_cwnd_clamp(s->cwnd, s->gains.cwnd_min, s->gains.cwnd_max);
+    window->cwnd = s->cwnd >> 16 ? s->cwnd >> 16 : 1;
+    bool fits = window->cwnd >= path->mtu;
+    window->pace = fits ? 0 : gw_window_pace(path, s->gains.trtt, window->cwnd);
+}
+
+/* fi or mi times gamma and the packet, in 1/65536 byte. */
+static uint64_t scaled_gain(const struct smartt_cfg *cfg, const struct gw_path *path, gw_q16 gain)
+{
+    uint64_t bdp = path->bdp ? path->bdp : 1;
+    uint64_t gamma = cfg->gain_scaling ? (bdp << 16) / GW_REFERENCE_BDP : (uint64_t)GW_Q16_ONE;
+    return gw_gain((gw_q16)gw_mul_shift(gw_gain(gain), gamma, 16)) * path->mtu;
+}
 
 static void smartt_init(void *state, const void *config, const struct gw_path *path,
                         struct gw_cc_window *window, gw_time now)
@@ -69,74 +100,51 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
     (void)now;
     GW_ASSERT(path->mtu > 0 && path->rate_bps >= GW_RATE_BPS_MIN);
     uint64_t bdp = path->bdp ? path->bdp : 1;
-    uint64_t gamma = cfg->gain_scaling ? (bdp << 16) / GW_REFERENCE_BDP : (uint64_t)GW_Q16_ONE;
-    gw_time target = cfg->trtt_fabric ? path->brtt_max : path->brtt;
+    gw_time base = cfg->trtt_fabric ? path->brtt_max : path->brtt;
+    uint64_t most = gw_cwnd_of_bdp(cfg->cwnd_max, path);
 
     *s = (struct gw_smartt){
         .gains =
             {
-                .trtt = gw_mul_shift(target, gw_gain(cfg->trtt), 16),
+                .trtt = gw_mul_shift(base, gw_gain(cfg->trtt), 16),
                 .near = path->brtt +
                         gw_mul_shift(gw_path_packet_time(path), gw_gain(cfg->fi_slack), 16),
-                .cwnd_max = gw_cwnd_of_bdp(cfg->cwnd_max, path),
+                .cwnd_min = gw_cwnd_clamp(gw_gain(cfg->cwnd_min) * path->mtu, 1 << 16, most),
+                .cwnd_max = most,
                 .fd = (gw_gain(cfg->fd) << 32) / bdp,
-                .fi = gw_gain((gw_q16)gw_mul_shift(gw_gain(cfg->fi), gamma, 16)) * path->mtu,
-                .mi = gw_gain((gw_q16)gw_mul_shift(gw_gain(cfg->mi), gamma, 16)) * path->mtu,
+                .fi = scaled_gain(cfg, path, cfg->fi),
+                .mi = scaled_gain(cfg, path, cfg->mi),
             },
     };
-    s->cwnd = gw_min_u64(gw_cwnd_of_bdp(cfg->cwnd_initial, path), s->gains.cwnd_max);
+    gw_quick_adapt_init(&s->qa, &cfg->qa, base, s->gains.trtt);
+    s->cwnd = gw_cwnd_of_bdp(cfg->cwnd_initial, path);
     if (path->window) /* a flow before this one has found out what the path bears */
-        s->cwnd = gw_cwnd_clamp(gw_min_u64(path->window, UINT32_MAX) << 16,
-                                (uint64_t)path->mtu << 16, s->cwnd);
-    *window = (struct gw_cc_window){.cwnd = s->cwnd >> 16};
+        s->cwnd = gw_min_u64(s->cwnd, gw_min_u64(path->window, UINT32_MAX) << 16);
+    smartt_report(s, path, window);
+    s->calm_goal = (uint32_t)(s->cwnd >> 16);
 }
 
-/* True when the window was set anew; call once per feedback that is not ignored (Algorithm 2). */
-static bool smartt_quick_adapt(struct gw_smartt *s, const struct smartt_cfg *cfg,
-                               const struct gw_path *path, uint32_t in_flight, gw_time now)
+/* Counts calm bytes, and so finds out whether FastIncrease is active (Algorithm 3). */
+static void measure_calm(struct gw_smartt *s, const struct smartt_cfg *cfg,
+                         const struct gw_cc_ack *ack)
 {
-    if (s->started && gw_time_before(now, s->end))
-        return false;
-    bool adapt = s->started && s->lossy;
-    if (adapt) {
-        uint64_t acked = s->acked;
-        gw_time elapsed = now - (s->end - s->gains.trtt);
-        if (cfg->qa_normalise && elapsed > s->gains.trtt)
-            acked = gw_mul_shift(acked, gw_time_ratio(s->gains.trtt, elapsed), 24);
-        acked = acked > path->mtu ? acked : path->mtu;
-        s->cwnd = gw_min_u64(gw_mul_shift(acked, gw_gain(cfg->qa_scaling), 0), s->gains.cwnd_max);
-        s->ignore = in_flight;
-        s->lossy = false;
-        s->quick_adapts += s->quick_adapts < UINT16_MAX;
-    }
-    s->started = true;
-    s->end = now + s->gains.trtt;
-    s->acked = 0;
-    return adapt;
-}
-
-/* Counts calm bytes; true while FastIncrease is active (Algorithm 3). */
-static bool smartt_is_fast(struct gw_smartt *s, const struct gw_cc_ack *ack)
-{
+    uint32_t cwnd = (uint32_t)(s->cwnd >> 16);
     if (ack->rtt > s->gains.near || ack->ce) {
         s->calm = 0;
+        s->calm_goal = cwnd;
         s->fast = false;
     } else if (!s->fast) {
         s->calm = gw_add_u32(s->calm, ack->bytes);
-        s->fast = s->calm > s->cwnd >> 16;
+        s->fast = s->calm > (cfg->fast_after == FAST_AFTER_CONGESTED ? s->calm_goal : cwnd);
     }
-    return s->fast;
 }
 
-/* True when the average of marks allows to decrease (section 3.6.1). */
-static bool smartt_may_decrease(struct gw_smartt *s, const struct smartt_cfg *cfg, bool ce)
+/* Averages marks, for Wait-To-Decrease (section 3.6.1). */
+static void measure_marks(struct gw_smartt *s, const struct smartt_cfg *cfg, bool ce)
 {
-    if (!cfg->wait_to_decrease)
-        return true;
     uint64_t alpha = gw_min_u64(gw_gain(cfg->wtd_alpha), (uint64_t)GW_Q16_ONE);
     uint64_t kept = ((uint64_t)GW_Q16_ONE - alpha) * s->marked;
     s->marked = (uint32_t)((kept + (ce ? alpha << 16 : 0)) >> 16);
-    return s->marked >= cfg->wtd_threshold;
 }
 
 /* By how much fair increase raises the window for an ACK whose share of it is `share`. */
@@ -145,9 +153,8 @@ static int64_t fair_increase(const struct gw_smartt *s, uint64_t share)
     return (int64_t)gw_min_u64(gw_mul_shift(s->gains.fi, share, 32), s->gains.cwnd_max);
 }
 
-static int64_t increase(const struct gw_smartt *s, const struct gw_cc_ack *ack)
+static int64_t increase(const struct gw_smartt *s, const struct gw_cc_ack *ack, uint64_t share)
 {
-    uint64_t share = gw_cwnd_share(ack->bytes, s->cwnd);
     int64_t change = fair_increase(s, share);
     if (ack->rtt <= s->gains.trtt) {
         uint64_t headroom = gw_time_ratio(s->gains.trtt - ack->rtt, ack->rtt);
@@ -175,47 +182,64 @@ static int64_t decrease(const struct gw_smartt *s, const struct gw_cc_ack *ack, 
 
 /* The ablations of Figure 2: one signal alone, and at most half of the packet per decrease. */
 static int64_t single_signal(const struct gw_smartt *s, const struct smartt_cfg *cfg,
-                             const struct gw_cc_ack *ack, uint64_t md)
+                             const struct gw_cc_ack *ack, uint64_t share, uint64_t md)
 {
     int64_t half = (int64_t)ack->bytes << 15;
     if (cfg->signals == SIGNALS_ECN)
-        return ack->ce ? -half : fair_increase(s, gw_cwnd_share(ack->bytes, s->cwnd));
+        return ack->ce ? -half : fair_increase(s, share);
     if (ack->rtt < s->gains.trtt)
-        return increase(s, ack);
+        return increase(s, ack, share);
     return -(int64_t)gw_min_u64(delay_excess(s, ack, md), (uint64_t)half);
 }
 
-/* The change that one ACK asks for, in 1/65536 byte. */
-static int64_t smartt_change(struct gw_smartt *s, const struct smartt_cfg *cfg,
-                             const struct gw_path *path, const struct gw_cc_ack *ack, bool fast,
-                             bool may_decrease)
+/* FastIncrease: k packets per ACK; an ACK that covers several packets counts for all of them. */
+static int64_t fast_increase(const struct gw_smartt *s, const struct smartt_cfg *cfg,
+                             const struct gw_path *path, const struct gw_cc_ack *ack)
 {
+    if (s->qa.ignore > 0)
+        return 0;
+    uint32_t bytes = ack->bytes > path->mtu ? ack->bytes : path->mtu;
+    return (int64_t)gw_min_u64(gw_mul_shift(gw_gain(cfg->k), bytes, 0), s->gains.cwnd_max);
+}
+
+/* The change that one ACK asks for, in 1/65536 byte. */
+static int64_t smartt_change(const struct gw_smartt *s, const struct smartt_cfg *cfg,
+                             const struct gw_path *path, const struct gw_cc_ack *ack)
+{
+    uint64_t packet = (uint64_t)path->mtu << 16;
+    uint64_t share = gw_cwnd_share(ack->bytes, s->cwnd > packet ? s->cwnd : packet);
     uint64_t md = gw_gain(path->trims ? cfg->md : cfg->md_timeout);
     if (cfg->signals != SIGNALS_BOTH)
-        return single_signal(s, cfg, ack, md);
-    if (fast) {
-        /* k packets per ACK; an ACK that covers several packets counts for all of them. */
-        uint32_t bytes = ack->bytes > path->mtu ? ack->bytes : path->mtu;
-        return (int64_t)gw_min_u64(gw_mul_shift(gw_gain(cfg->k), bytes, 0), s->gains.cwnd_max);
-    }
+        return single_signal(s, cfg, ack, share, md);
+    if (cfg->fast_increase && s->fast)
+        return fast_increase(s, cfg, path, ack);
     if (!ack->ce)
-        return increase(s, ack);
+        return increase(s, ack, share);
+    bool may_decrease = !cfg->wait_to_decrease || s->marked >= cfg->wtd_threshold;
     return may_decrease ? decrease(s, ack, md) : 0;
 }
 
-/* Applies a change, bounds the window and reports it. */
-static void smartt_move(struct gw_smartt *s, const struct gw_path *path, int64_t change,
-                        struct gw_cc_window *window)
+/* Applies a change; below a packet the window falls by no more than half. */
+static void smartt_move(struct gw_smartt *s, const struct gw_path *path, int64_t change)
 {
-    s->cwnd = gw_cwnd_move(s->cwnd, change, path, s->gains.cwnd_max);
-    window->cwnd = s->cwnd >> 16;
+    const uint64_t packet = (uint64_t)path->mtu << 16;
+    int64_t moved = (int64_t)s->cwnd + change;
+    uint64_t cwnd = moved < 0 ? 0 : (uint64_t)moved;
+    if (s->gains.cwnd_min < packet && cwnd < packet && cwnd < s->cwnd / 2)
+        cwnd = s->cwnd / 2;
+    s->cwnd = cwnd;
 }
 
-/* Takes `bytes` of feedback off the ignore phase; true while that lasts. */
-static bool smartt_ignores(struct gw_smartt *s, uint32_t bytes)
+/* Takes QuickAdapt's advice. */
+static void smartt_adapt(struct gw_smartt *s, const struct smartt_cfg *cfg,
+                         const struct gw_path *path, uint64_t cwnd)
 {
-    s->ignore -= bytes < s->ignore ? bytes : s->ignore;
-    return s->ignore > 0;
+    if (cwnd == 0)
+        return;
+    s->cwnd = gw_cwnd_clamp(cwnd, s->gains.cwnd_min, s->gains.cwnd_max);
+    uint64_t cap = gw_mul_shift(s->cwnd, gw_gain(cfg->fi_cap), 16);
+    if (cap)
+        s->gains.fi = gw_min_u64(scaled_gain(cfg, path, cfg->fi), cap);
 }
 
 static void smartt_on_ack(void *state, const void *config, const struct gw_path *path,
@@ -223,23 +247,20 @@ static void smartt_on_ack(void *state, const void *config, const struct gw_path 
 {
     struct gw_smartt *s = state;
     const struct smartt_cfg *cfg = config;
-    bool complete = cfg->signals == SIGNALS_BOTH;
-
-    s->acked = gw_add_u32(s->acked, ack->bytes);
-    if (smartt_ignores(s, ack->bytes))
-        return;
-    bool may_decrease = smartt_may_decrease(s, cfg, ack->ce);
-    if (complete && cfg->quick_adapt && smartt_quick_adapt(s, cfg, path, ack->in_flight, now)) {
-        smartt_move(s, path, 0, window);
-        return;
+    struct gw_quick_adapt_advice advice = {.cwnd = 0};
+    if (cfg->signals == SIGNALS_BOTH)
+        advice = gw_quick_adapt_on_ack(&s->qa, &cfg->qa, path, ack, now);
+    smartt_adapt(s, cfg, path, advice.cwnd);
+    if (advice.cwnd || !advice.is_done || cfg->measure_all) {
+        measure_marks(s, cfg, ack->ce);
+        measure_calm(s, cfg, ack);
     }
-    bool fast = complete && cfg->fast_increase && smartt_is_fast(s, ack);
     uint32_t every = cfg->react_every < REACT_EVERY_MAX ? cfg->react_every : REACT_EVERY_MAX;
-    if (++s->waited < every)
-        return;
-    int64_t change = smartt_change(s, cfg, path, ack, fast, may_decrease);
-    smartt_move(s, path, change * s->waited, window);
-    s->waited = 0;
+    if (!advice.is_done && ++s->waited >= every) {
+        smartt_move(s, path, smartt_change(s, cfg, path, ack) * s->waited);
+        s->waited = 0;
+    }
+    smartt_report(s, path, window);
 }
 
 static void smartt_on_loss(void *state, const void *config, const struct gw_path *path,
@@ -247,18 +268,15 @@ static void smartt_on_loss(void *state, const void *config, const struct gw_path
 {
     struct gw_smartt *s = state;
     const struct smartt_cfg *cfg = config;
-
-    uint32_t arrived = loss->trimmed ? path->hdr : 0;
-    s->acked = gw_add_u32(s->acked, cfg->strict_alg1 ? loss->bytes : arrived);
-    bool ignores = smartt_ignores(s, loss->bytes);
-    if (ignores && !cfg->strict_alg1)
-        return;
-    /* Bounded first: QuickAdapt then replaces the result or leaves it. */
-    smartt_move(s, path, -((int64_t)loss->bytes << 16), window);
-    s->lossy = true;
-    if (!ignores && cfg->signals == SIGNALS_BOTH && cfg->quick_adapt &&
-        smartt_quick_adapt(s, cfg, path, loss->in_flight, now))
-        smartt_move(s, path, 0, window);
+    struct gw_quick_adapt_advice advice = {.cwnd = 0};
+    if (cfg->signals == SIGNALS_BOTH)
+        advice = gw_quick_adapt_on_loss(&s->qa, &cfg->qa, path, loss, now);
+    smartt_adapt(s, cfg, path, advice.cwnd);
+    if (!advice.is_done) {
+        uint64_t cut = gw_mul_shift(loss->bytes, gw_gain(cfg->loss_cut), 0);
+        smartt_move(s, path, -(int64_t)gw_min_u64(cut, s->gains.cwnd_max));
+    }
+    smartt_report(s, path, window);
 }
 
 #define SMARTT_PARAM(kind, field, initial_text, help_text)                                         \
@@ -277,8 +295,6 @@ static const struct gw_param params[] = {
     SMARTT_PARAM(BOOL, gain_scaling, "yes",
                  "multiply fi and mi by bdp / 150000 bytes (section 3.5)"),
     SMARTT_PARAM(Q16, k, "2", "packets per ACK that FastIncrease adds (section 3.4)"),
-    SMARTT_PARAM(Q16, qa_scaling, "0.8",
-                 "share of the measured bytes that QuickAdapt takes as window (section 3.5)"),
     SMARTT_PARAM(Q16, wtd_threshold, "0.25",
                  "average share of marked ACKs from which the window may decrease "
                  "(section 3.6.1)"),
@@ -292,14 +308,35 @@ static const struct gw_param params[] = {
                  "largest window, multiple of the bdp (section 3.5; Algorithm 1 line 36 has 1)"),
     SMARTT_PARAM(Q16, cwnd_initial, "1.25",
                  "first window, multiple of the bdp, at most cwnd_max (Figure 2)"),
+    SMARTT_PARAM(
+        Q16, cwnd_min, "1",
+        "smallest window, packets; below one the flow is paced (section 3.5; Swift: 0.01)"),
+    SMARTT_PARAM(Q16, loss_cut, "1",
+                 "share of a lost packet that is taken off the window (Algorithm 1 line 29; the "
+                 "authors' simulator of 2023: 0.5)"),
     SMARTT_PARAM(Q16, fi_slack, "5",
                  "packet times above the base RTT that still count as uncongested (not in the "
-                 "paper; the authors' simulator)"),
+                 "paper; the authors' simulator: 3 in 2023, 5 in 2024)"),
+    SMARTT_PARAM(
+        Q16, fi_cap, "0",
+        "most that a window of ACKs adds by fair increase after a QuickAdapt, share of the "
+        "window that it left; 0: no limit (not in the paper; the authors' simulator of "
+        "2023: 0.2, for all flows at once)"),
+    {
+        .name = "fast_after",
+        .type = GW_PARAM_ENUM,
+        .offset = offsetof(struct smartt_cfg, fast_after),
+        .choices = "window|congested",
+        .help = "FastIncrease begins after more calm bytes than the window has, or had at the last "
+                "ACK that was not calm (Algorithm 3; the authors' simulator: congested)",
+    },
+    SMARTT_PARAM(BOOL, measure_all, "no",
+                 "FastIncrease and Wait-To-Decrease measure also the ACKs that QuickAdapt ignores "
+                 "(Algorithm 1 line 8: no; the authors' simulator: yes)"),
     SMARTT_PARAM(COUNT, react_every, "1",
                  "ACKs per reaction, each then multiplied by this; at most 4096 (section 3.1, "
                  "Figure 3b)"),
     SMARTT_PARAM(BOOL, fast_increase, "yes", "FastIncrease (section 3.4)"),
-    SMARTT_PARAM(BOOL, quick_adapt, "yes", "QuickAdapt (section 3.3)"),
     SMARTT_PARAM(BOOL, wait_to_decrease, "yes", "Wait-To-Decrease (section 3.6.1)"),
     {
         .name = "signals",
@@ -310,21 +347,36 @@ static const struct gw_param params[] = {
         .help = "congestion signals; one alone is an ablation without QuickAdapt, FastIncrease and "
                 "Wait-To-Decrease (Figure 2)",
     },
-    SMARTT_PARAM(BOOL, strict_alg1, "no",
-                 "credit losses in full and react to them in the ignore phase, as printed "
-                 "(Algorithm 1, lines 4 and 29)"),
-    SMARTT_PARAM(BOOL, qa_normalise, "no",
-                 "scale QuickAdapt's bytes down to one target RTT after a silence (not in the "
-                 "paper; the Ultra Ethernet simulator)"),
+    GW_QUICK_ADAPT_PARAMS(struct smartt_cfg, qa, "yes", "0"),
 };
 
 static const struct gw_preset presets[] = {
     {.name = "paper", .settings = "", .help = "the text of the paper: the defaults"},
     {
+        .name = "alg1",
+        .settings = "qa_credit=packet qa_ignores=acks",
+        .help = "Algorithm 1 as printed, where the default corrects it",
+    },
+    {
         .name = "author800",
         .settings = "fi=1.25 mi=5 gain_scaling=no cwnd_max=1 cwnd_initial=1 trtt=1.51 "
                     "trtt_fabric=yes",
         .help = "what the authors' scripts set at 800 Gb/s",
+    },
+    {
+        .name = "drafts",
+        .settings = "fi=1.25 mi=5 md_timeout=2 gain_scaling=no k=32 fi_slack=3 fi_cap=0.2 "
+                    "fast_after=congested measure_all=yes cwnd_max=1 cwnd_initial=1 loss_cut=0.5 "
+                    "trtt=1.51 trtt_fabric=yes wait_to_decrease=no qa_normalise=yes "
+                    "qa_ignore_length=1.25 qa_ignores=marked",
+        .help = "rules and gains of the authors' simulator of September 2023, at 800 Gb/s",
+    },
+    {
+        .name = "2024",
+        .settings = "fi=2 mi=2.5 gain_scaling=no k=1.2 fast_after=congested measure_all=yes "
+                    "cwnd_max=1 cwnd_initial=1 trtt=1.51 trtt_fabric=yes wait_to_decrease=no "
+                    "wtd_threshold=0.3 qa_interval=1 qa_gap=3 qa_scaling=1 qa_ignores=marked",
+        .help = "rules and gains of the authors' simulator of March 2024, at 800 Gb/s",
     },
     {.name = "ecn-only", .settings = "signals=ecn", .help = "ablation of Figure 2: ECN alone"},
     {.name = "rtt-only", .settings = "signals=rtt", .help = "ablation of Figure 2: delay alone"},

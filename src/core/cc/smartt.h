@@ -4,30 +4,27 @@
 #ifndef GW_CORE_SMARTT_H
 #define GW_CORE_SMARTT_H
 
-#include "core/cc/cc.h"
+#include "core/cc/quick_adapt.h"
 
 /* What a flow's path makes of the options; the same for all flows of one path length. */
 struct gw_smartt_gains {
     gw_time trtt;      /* target RTT */
     gw_time near;      /* an RTT up to this is close to the base RTT */
+    uint64_t cwnd_min; /* 1/65536 byte */
     uint64_t cwnd_max; /* 1/65536 byte */
     uint64_t fd;       /* fd / bdp, in 1/2^48 per byte */
-    uint64_t fi;       /* fi * gamma * mtu, in 1/65536 byte */
+    uint64_t fi;       /* fi * gamma * mtu, in 1/65536 byte; less after a QuickAdapt with fi_cap */
     uint64_t mi;       /* mi * gamma * mtu, in 1/65536 byte */
 };
 
 struct gw_smartt {
-    uint64_t cwnd;         /* 1/65536 byte */
-    gw_time end;           /* of the QuickAdapt interval; meaningless until `started` */
-    uint32_t acked;        /* bytes that reached the peer in this interval */
-    uint32_t ignore;       /* bytes of feedback still to be ignored after a QuickAdapt */
-    uint32_t calm;         /* FastIncrease: consecutive bytes without congestion */
-    uint32_t marked;       /* moving average of CE, 1/65536 */
-    uint16_t waited;       /* ACKs since the last reaction */
-    uint16_t quick_adapts; /* how many there were, for reports; stops at UINT16_MAX */
-    bool started;          /* the first interval has begun */
-    bool lossy;            /* a loss waits for the end of the interval */
-    bool fast;             /* FastIncrease is active */
+    uint64_t cwnd; /* 1/65536 byte */
+    struct gw_quick_adapt qa;
+    uint32_t calm;      /* FastIncrease: consecutive bytes without congestion */
+    uint32_t calm_goal; /* window in bytes at the last ACK that was not calm */
+    uint32_t marked;    /* moving average of CE, 1/65536 */
+    uint16_t waited;    /* ACKs since the last reaction */
+    bool fast;          /* FastIncrease is active */
     struct gw_smartt_gains gains;
 };
 

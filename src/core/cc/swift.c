@@ -8,14 +8,19 @@
  * per RTT. Below one packet it is kept by pacing, one packet per rtt * mtu / cwnd.
  *
  * Only the delay of the fabric is controlled; the paper's second window, for the delay inside
- * hosts, has no counterpart without host delay. A packet that was trimmed is a fast retransmission;
- * a packet that loss detection gave up is a timeout, and those of one RTT are one.
+ * hosts, has no counterpart without host delay. A packet that loss detection gave up is a timeout,
+ * and those of one RTT are one.
  *
- * Invariant: cwnd_min <= cwnd <= cwnd_max; cwnd falls no more than once per smoothed RTT, except
- * when timeouts in a row reset it.
+ * Swift knows nothing of trimming, and SMaRTT-REPS, which compares itself with Swift over switches
+ * that trim, does not say what a NACK costs. As in its authors' simulator it costs a packet, each
+ * time, but never more than a timeout does; with nack_cut=0 it is a fast retransmission, which
+ * halves the window once per RTT. QuickAdapt (quick_adapt.h) can come before either.
+ *
+ * Invariant: cwnd_min <= cwnd <= cwnd_max; for delay and timeouts cwnd falls no more than once per
+ * smoothed RTT, except when timeouts in a row reset it.
  */
 #include "base/assert.h"
-#include "core/cc/cc.h"
+#include "core/cc/quick_adapt.h"
 #include "core/cc/window.h"
 
 struct swift_cfg {
@@ -30,7 +35,9 @@ struct swift_cfg {
     gw_q16 cwnd_min;
     gw_q16 cwnd_max;
     gw_q16 cwnd_initial;
+    gw_q16 nack_cut;
     uint32_t reset_after;
+    struct gw_quick_adapt_cfg qa;
 };
 
 struct swift {
@@ -45,6 +52,7 @@ struct swift {
     gw_time fs_alpha;       /* flow scaling of a window of one packet, with fs_beta */
     gw_time fs_beta;        /* subtracted */
     uint32_t timeout_count; /* in a row; at most reset_after */
+    struct gw_quick_adapt qa;
 };
 
 _Static_assert(sizeof(struct swift) <= GW_CC_STATE_MAX, "state fits");
@@ -102,6 +110,7 @@ static void swift_init(void *state, const void *config, const struct gw_path *pa
     s->cwnd = gw_cwnd_of_bdp(cfg->cwnd_initial, path);
     s->rtt = path->brtt;
     s->decreased_at = now - path->brtt;
+    gw_quick_adapt_init(&s->qa, &cfg->qa, path->brtt, path->brtt);
     swift_init_target(s, cfg, path);
     swift_report(s, path, window);
 }
@@ -128,15 +137,36 @@ static bool swift_may_decrease(const struct swift *s, gw_time now)
     return now - s->decreased_at >= s->rtt;
 }
 
+/* The largest share of the window that may be taken at once, in 1/2^24. */
+static uint64_t largest_share(const struct swift_cfg *cfg)
+{
+    return gw_min_u64(gw_gain(cfg->max_mdf), (uint64_t)GW_Q16_ONE) << 8;
+}
+
 /* Takes a share of the window, in 1/2^24, but no more than max_mdf. */
 static void swift_decrease(struct swift *s, const struct swift_cfg *cfg, uint64_t share,
                            gw_time now)
 {
-    uint64_t most = gw_min_u64(gw_gain(cfg->max_mdf), (uint64_t)GW_Q16_ONE) << 8;
-    uint64_t cut = gw_mul_shift(s->cwnd, gw_min_u64(share, most), 24);
+    uint64_t cut = gw_mul_shift(s->cwnd, gw_min_u64(share, largest_share(cfg)), 24);
     if (cut == 0)
         return;
     s->cwnd -= cut;
+    s->decreased_at = now;
+}
+
+/* A NACK takes a packet, but no more than max_mdf of the window. */
+static void swift_lose_packet(struct swift *s, const struct swift_cfg *cfg, uint32_t bytes)
+{
+    uint64_t cut = gw_mul_shift(bytes, gw_gain(cfg->nack_cut), 0);
+    s->cwnd -= gw_min_u64(cut, gw_mul_shift(s->cwnd, largest_share(cfg), 24));
+}
+
+/* Takes QuickAdapt's advice. */
+static void swift_adapt(struct swift *s, uint64_t cwnd, gw_time now)
+{
+    if (cwnd == 0)
+        return;
+    s->cwnd = cwnd;
     s->decreased_at = now;
 }
 
@@ -148,9 +178,11 @@ static void swift_on_ack(void *state, const void *config, const struct gw_path *
     gw_time target = swift_target(s, path);
     s->rtt = s->rtt - s->rtt / 8 + ack->rtt / 8;
     s->timeout_count = 0;
-    if (ack->rtt < target) {
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_on_ack(&s->qa, &cfg->qa, path, ack, now);
+    swift_adapt(s, advice.cwnd, now);
+    if (ack->rtt < target && !advice.is_done) {
         swift_increase(s, cfg, path, ack->bytes);
-    } else if (swift_may_decrease(s, now)) {
+    } else if (ack->rtt >= target && !advice.is_done && swift_may_decrease(s, now)) {
         uint64_t excess = gw_time_ratio(ack->rtt - target, ack->rtt);
         swift_decrease(s, cfg, gw_mul_shift(gw_gain(cfg->beta), excess, 16), now);
     }
@@ -172,10 +204,14 @@ static void swift_on_loss(void *state, const void *config, const struct gw_path 
 {
     struct swift *s = state;
     const struct swift_cfg *cfg = config;
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_on_loss(&s->qa, &cfg->qa, path, loss, now);
+    swift_adapt(s, advice.cwnd, now);
     if (!loss->trimmed && swift_timed_out(s, cfg, now)) {
         s->cwnd = s->cwnd_min;
         s->decreased_at = now;
-    } else if (swift_may_decrease(s, now)) {
+    } else if (loss->trimmed && cfg->nack_cut > 0 && !advice.is_done) {
+        swift_lose_packet(s, cfg, loss->bytes);
+    } else if (!advice.is_done && swift_may_decrease(s, now)) {
         swift_decrease(s, cfg, UINT64_MAX, now);
     }
     swift_report(s, path, window);
@@ -204,16 +240,27 @@ static const struct gw_param params[] = {
     SWIFT_PARAM(Q16, cwnd_initial, "1",
                 "first window, multiple of the bdp, at most cwnd_max (the simulator of "
                 "SMaRTT-REPS)"),
+    SWIFT_PARAM(Q16, nack_cut, "1",
+                "packets that a NACK takes off the window, but no more than max_mdf of it; 0: as a "
+                "fast retransmission, max_mdf once per RTT (the simulator of SMaRTT-REPS)"),
     SWIFT_PARAM(COUNT, reset_after, "5",
                 "timeouts in a row after which the window is cwnd_min (htsim)"),
+    GW_QUICK_ADAPT_PARAMS(struct swift_cfg, qa, "no", "1.5"),
 };
 
 static const struct gw_preset presets[] = {
     {.name = "htsim", .settings = "", .help = "gains of the public htsim model: the defaults"},
     {
         .name = "smartt",
-        .settings = "ai=2 beta=1 hop=0.02545 hops=1 fs_cwnd_max=0",
-        .help = "as the authors of SMaRTT-REPS ran it",
+        .settings = "ai=2 beta=1 hop=0.02545 hops=1 fs_cwnd_max=0 cwnd_min=1",
+        .help = "as the authors of SMaRTT-REPS ran it in all-to-alls",
+    },
+    {
+        .name = "drafts",
+        .settings = "ai=2 beta=1 hop=0.02545 hops=1 fs_cwnd_max=0 cwnd_min=1 quick_adapt=yes "
+                    "qa_interval=1.51 qa_normalise=yes qa_ignore_length=1.25 qa_ignores=losses "
+                    "qa_on=losses",
+        .help = "as they ran it in incasts and permutations, with QuickAdapt",
     },
 };
 

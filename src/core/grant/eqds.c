@@ -62,6 +62,14 @@ static const struct gw_param params[] = {
      .help = "rate of granting, share of the receiver's link (htsim's implementation)"},
 };
 
+static const struct gw_preset presets[] = {
+    {
+        .name = "drafts",
+        .settings = "credit_ahead=1 credit_pace=0.99",
+        .help = "as the authors of SMaRTT-REPS ran it in 2023: NDP's rules",
+    },
+};
+
 const struct gw_grant_ops gw_grant_eqds = {
     .algo =
         {
@@ -70,7 +78,9 @@ const struct gw_grant_ops gw_grant_eqds = {
                        "keep a window besides",
             .source = "EQDS, section 4",
             .params = params,
+            .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .preset_count = sizeof(presets) / sizeof(presets[0]),
             .cfg_size = sizeof(struct eqds_cfg),
         },
     .plan = eqds_plan,

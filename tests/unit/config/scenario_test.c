@@ -48,7 +48,7 @@ static void scenario_load__reads_every_section(void **state)
                   "workload:\n"
                   "  - {kind: incast, degree: 3, size: 1KiB}\n"
                   "  - background\n"
-                  "cc: {kind: smartt, preset: author800, fd: 0.5}\n"
+                  "cc: {kind: smartt, preset: drafts, fd: 0.5}\n"
                   "lb: {kind: spray}\n"
                   "loss: timeout\n"
                   "queue: {kind: dlcp, thresholds: [9KB], capacity: 0.5bdp, shared: 1MiB,\n"
@@ -283,20 +283,20 @@ static void scenario_load__reads_the_shipped_files(void **state)
     }
 }
 
-/* "a+b" has the keys of both, and b's presets. */
+/* "a+b" has the keys of both, and b's presets; a grant alone has its own. */
 static void scenario_load__combines_a_grant_with_a_congestion_control(void **state)
 {
     (void)state;
-    static const char *const good[] = {"{kind: eqds+smartt, md: 3, credit_pace: 0.9}",
-                                       "{kind: eqds+smartt, preset: author800}",
-                                       "{kind: eqds, credit_first: 2}"};
+    static const char *const good[] = {
+        "{kind: eqds+smartt, md: 3, credit_pace: 0.9}", "{kind: eqds+smartt, preset: drafts}",
+        "{kind: eqds, preset: drafts}", "{kind: eqds, credit_first: 2}"};
     static const char *const bad[] = {"eqds+",
                                       "smartt+eqds",
                                       "+smartt",
                                       "eqds+nobody",
                                       "{kind: smartt, credit_pace: 0.9}",
                                       "{kind: eqds, md: 3}",
-                                      "{kind: eqds, preset: author800}"};
+                                      "{kind: eqds, preset: paper}"};
     char why[GW_WHY_MAX];
     const char *file = GW_SOURCE_DIR "/scenarios/incast.yaml";
     for (size_t i = 0; i < GW_COUNT_OF(good) + GW_COUNT_OF(bad); i++) {

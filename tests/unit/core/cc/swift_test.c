@@ -114,6 +114,7 @@ static void swift_window__falls_once_per_rtt(void **state)
     struct flow f = flow_make("swift");
     f.path.bdp = 1000 * MTU;
     flow_start(&f);
+    flow_set(&f, "nack_cut", "0"); /* a NACK counts as a fast retransmission */
     struct gw_prng prng = gw_prng_derive(11, 0);
     gw_time fell_at = 0;
     double smoothed = BRTT;
@@ -159,18 +160,70 @@ static void swift_window__paces_below_a_packet(void **state)
     assert_true(is_close(gap, expected, 0.001 * expected));
 }
 
+/* Timeouts; NACKs likewise if they are fast retransmissions. */
 static void swift_on_loss__halves_once_per_rtt(void **state)
+{
+    (void)state;
+    for (int trimmed = 0; trimmed <= 1; trimmed++) {
+        struct flow f = flow_make("swift");
+        flow_set(&f, "nack_cut", "0");
+        flow_start(&f);
+        assert_int_equal(f.window.cwnd, BDP);
+        assert_int_equal(flow_lose(&f, trimmed, 0), -BDP / 2);
+        assert_int_equal(flow_lose(&f, trimmed, 0), 0);
+        f.now += BRTT - 1;
+        assert_int_equal(flow_lose(&f, trimmed, 0), 0);
+        f.now += 1;
+        assert_int_equal(flow_lose(&f, trimmed, 0), -BDP / 4);
+    }
+}
+
+/* A NACK costs a packet, however many there are, but not more than half of the window; delay may
+ * still cut it. */
+static void swift_on_loss__takes_a_packet_per_nack(void **state)
 {
     (void)state;
     struct flow f = flow_make("swift");
     flow_start(&f);
-    assert_int_equal(f.window.cwnd, BDP);
-    assert_int_equal(flow_lose(&f, true, 0), -BDP / 2);
-    assert_int_equal(flow_lose(&f, true, 0), 0);
-    f.now += BRTT - 1;
-    assert_int_equal(flow_lose(&f, true, 0), 0);
-    f.now += 1;
-    assert_int_equal(flow_lose(&f, true, 0), -BDP / 4);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(flow_lose(&f, true, 0), -MTU);
+    uint64_t before = f.window.cwnd;
+    f.now += 100 * BRTT; /* the sample itself raises the RTT that lies between decreases */
+    flow_ack(&f, 100 * BRTT, false);
+    assert_in_range(f.window.cwnd, before / 2 - 1, before / 2 + 1);
+    while (f.window.cwnd >= 2 * MTU)
+        flow_lose(&f, true, 0);
+    before = f.window.cwnd;
+    flow_lose(&f, true, 0);
+    assert_in_range(f.window.cwnd, before / 2 - 1, before / 2 + 1);
+}
+
+/* As its competitors ran it, Swift has QuickAdapt first, ended by NACKs, and a floor of a packet.
+ */
+static void swift_quick_adapt__comes_before_nacks(void **state)
+{
+    (void)state;
+    for (int drafts = 0; drafts <= 1; drafts++) {
+        struct flow f = flow_make("swift");
+        flow_preset(&f, drafts ? "drafts" : "smartt");
+        flow_start(&f);
+        flow_lose(&f, true, 0);
+        f.now += BRTT * 151 / 100 + GW_US;
+        for (int i = 0; i < 10; i++)
+            flow_ack(&f, BRTT, true);
+        int64_t change = flow_lose(&f, true, 4 * MTU);
+        assert_int_equal(change == -MTU, !drafts);
+        /* Ten packets and a header came within 19.12 us; the interval is 1.51 * 12 us. */
+        if (drafts)
+            assert_true(is_close((double)f.window.cwnd, 0.8 * (10 * MTU + HDR) * 18.12 / 19.12, 9));
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(flow_lose(&f, true, 4 * MTU), drafts ? 0 : -MTU);
+        assert_true(flow_ack(&f, BRTT, false) > 0); /* the fifth packet of the phase */
+        assert_int_equal(flow_lose(&f, true, 4 * MTU), -MTU);
+        for (int i = 0; i < 100; i++)
+            flow_lose(&f, true, 0);
+        assert_int_equal(f.window.cwnd, MTU);
+    }
 }
 
 /* Five timeouts in a row reset the window; those of one RTT are one, and an ACK ends the row. */
@@ -213,11 +266,11 @@ static void swift_window__falls_across_the_wrap_of_time(void **state)
     struct flow f = flow_make("swift");
     f.now = (gw_time)0 - BRTT / 2;
     flow_start(&f);
-    assert_int_equal(flow_lose(&f, true, 0), -BDP / 2);
+    assert_int_equal(flow_lose(&f, false, 0), -BDP / 2);
     f.now += BRTT - 1;
-    assert_int_equal(flow_lose(&f, true, 0), 0);
+    assert_int_equal(flow_lose(&f, false, 0), 0);
     f.now += 1;
-    assert_int_equal(flow_lose(&f, true, 0), -BDP / 4);
+    assert_int_equal(flow_lose(&f, false, 0), -BDP / 4);
 }
 
 int main(void)
@@ -230,6 +283,8 @@ int main(void)
         cmocka_unit_test(swift_window__falls_once_per_rtt),
         cmocka_unit_test(swift_window__paces_below_a_packet),
         cmocka_unit_test(swift_on_loss__halves_once_per_rtt),
+        cmocka_unit_test(swift_on_loss__takes_a_packet_per_nack),
+        cmocka_unit_test(swift_quick_adapt__comes_before_nacks),
         cmocka_unit_test(swift_on_loss__resets_after_five_timeouts),
         cmocka_unit_test(swift_window__stays_within_its_bounds),
         cmocka_unit_test(swift_window__falls_across_the_wrap_of_time),
