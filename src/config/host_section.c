@@ -13,10 +13,10 @@ enum {
 
 /* `host:` as text says it; checked and copied to gw_host_cfg. */
 struct host_options {
-    uint64_t mtu, header;
+    uint64_t mtu, header, bdp;
     gw_q16 jitter;
     gw_time ack_delay, stall, report_every;
-    uint32_t ack_every, train, hail_copies;
+    uint32_t ack_every, ack_entropies, train, hail_copies;
     bool payload;
 };
 
@@ -46,6 +46,19 @@ static const struct gw_param host_params[] = {
      .offset = offsetof(struct host_options, ack_delay),
      .initial = "1us",
      .help = "longest time that an ACK is held back when ack_every is above 1"},
+    {.name = "ack_entropies",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct host_options, ack_entropies),
+     .initial = "0",
+     .help = "ACKs and NACKs of a flow carry so many entropies in turn, at most 65536; 0: random "
+             "ones (the authors' simulator of SMaRTT-REPS: 256)"},
+    {.name = "bdp",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct host_options, bdp),
+     .initial = "0",
+     .help = "bytes that count as the bandwidth-delay product, of which windows and queues are "
+             "multiples; 0: rate times base RTT of the longest path (the authors' scripts of "
+             "SMaRTT-REPS: 864000)"},
     {.name = "train",
      .type = GW_PARAM_COUNT,
      .offset = offsetof(struct host_options, train),
@@ -74,10 +87,21 @@ static const struct gw_param host_params[] = {
      .help = "messages have contents, which are checked on arrival; the run takes one thread"},
 };
 
+static const struct gw_preset host_presets[] = {
+    {.name = "paper", .settings = "", .help = "the text of SMaRTT-REPS: the defaults"},
+    {
+        .name = "drafts",
+        .settings = "jitter=0 ack_entropies=256 bdp=864000",
+        .help = "as the authors of SMaRTT-REPS ran it, at 800 Gb/s",
+    },
+};
+
 static const struct gw_algo host_table = {
     .name = "host",
     .params = host_params,
+    .presets = host_presets,
     .param_count = sizeof(host_params) / sizeof(host_params[0]),
+    .preset_count = sizeof(host_presets) / sizeof(host_presets[0]),
     .cfg_size = sizeof(struct host_options),
 };
 
@@ -88,7 +112,7 @@ int gw_loader_host(struct gw_loader *loader)
     struct host_options options;
     struct gw_host_cost_cfg cost = {0};
     const struct gw_schema schema = {
-        .parts = {{.algo = &host_table, .cfg = &options}, {&gw_loader_packet_cost, &cost, "cost"}},
+        .parts = {{&host_table, &options, "preset"}, {&gw_loader_packet_cost, &cost, "cost"}},
         .part_count = 2};
     int error = gw_schema_read(document, section, &schema);
     if (error)
@@ -103,6 +127,12 @@ int gw_loader_host(struct gw_loader *loader)
     if (options.ack_every == 0 || options.ack_every > ACK_EVERY_MAX)
         return gw_document_error(document, gw_loader_place(section, "ack_every"), GW_ERR_RANGE,
                                  "ack_every must be from 1 to %d", ACK_EVERY_MAX);
+    if (options.ack_entropies > GW_ACK_ENTROPIES_MAX)
+        return gw_document_error(document, gw_loader_place(section, "ack_entropies"), GW_ERR_RANGE,
+                                 "ack_entropies must be at most %d", GW_ACK_ENTROPIES_MAX);
+    if (options.bdp > UINT32_MAX)
+        return gw_document_error(document, gw_loader_place(section, "bdp"), GW_ERR_RANGE,
+                                 "bdp must be below 4 GiB");
     if (options.train == 0)
         return gw_document_error(document, gw_loader_place(section, "train"), GW_ERR_RANGE,
                                  "train must be at least 1");
@@ -121,6 +151,8 @@ int gw_loader_host(struct gw_loader *loader)
         .jitter = options.jitter,
         .ack_every = options.ack_every,
         .ack_delay = options.ack_delay,
+        .ack_entropies = options.ack_entropies,
+        .bdp = (uint32_t)options.bdp,
         .train = options.train,
         .stall = options.stall,
         .report_every = options.report_every,

@@ -45,7 +45,7 @@ static int measure(struct gw_loader *loader)
     if (bdp == 0 || bdp > UINT32_MAX)
         return gw_document_error(&loader->document, section, GW_ERR_RANGE,
                                  "rate times base RTT must be from 1 byte to 4 GiB");
-    scenario->bdp = (uint32_t)bdp;
+    scenario->bdp = scenario->host.bdp ? scenario->host.bdp : (uint32_t)bdp;
     return GW_OK;
 }
 

@@ -50,14 +50,16 @@ static inline bool gw_host_has_cost(const struct gw_host_cost_cfg *cost)
 
 /* The end host, in the scenario's `host:`. */
 struct gw_host_cfg {
-    uint32_t mtu;         /* payload bytes of a full packet */
-    uint32_t header;      /* header bytes; the size of ACKs and trimmed packets */
-    gw_q16 jitter;        /* each packet leaves up to this many of its own packet times late */
-    uint32_t ack_every;   /* packets per ACK */
-    gw_time ack_delay;    /* longest time that an ACK is held back when ack_every > 1 */
-    uint32_t train;       /* packets per train */
-    gw_time stall;        /* a flow without progress for this long fails; 0: never */
-    gw_time report_every; /* period of the reports about blasts */
+    uint32_t mtu;           /* payload bytes of a full packet */
+    uint32_t header;        /* header bytes; the size of ACKs and trimmed packets */
+    gw_q16 jitter;          /* each packet leaves up to this many of its own packet times late */
+    uint32_t ack_every;     /* packets per ACK */
+    gw_time ack_delay;      /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t ack_entropies; /* that the ACKs of a flow carry in turn; 0: random ones */
+    uint32_t bdp;           /* bytes that count as the bandwidth-delay product; 0: what it is */
+    uint32_t train;         /* packets per train */
+    gw_time stall;          /* a flow without progress for this long fails; 0: never */
+    gw_time report_every;   /* period of the reports about blasts */
     uint32_t hail_copies;
     struct gw_host_cost_cfg cost;
     bool payload; /* messages have contents, which are checked on arrival */
@@ -141,7 +143,7 @@ struct gw_scenario {
     gw_time time_limit;
     gw_time brtt_max;       /* base RTT of the fabric's longest path */
     uint64_t host_rate_bps; /* fastest host link */
-    uint32_t bdp;           /* host_rate_bps * brtt_max in bytes */
+    uint32_t bdp;           /* host_rate_bps * brtt_max in bytes, or as `host:` says */
 };
 
 /* Bytes of the longest packet that hosts send, of a message or of a training job. */

@@ -294,7 +294,7 @@ int gw_loader_topology(struct gw_loader *loader)
     bool has_lists = strcmp(algo->name, "links") == 0;
     union gw_algo_cfg cfg;
     const struct gw_schema schema = {
-        .parts = {{algo, &cfg}}, .part_count = 1, .others = has_lists ? lists : others};
+        .parts = {{algo, &cfg, "preset"}}, .part_count = 1, .others = has_lists ? lists : others};
     int error = gw_schema_read(&loader->document, section, &schema);
     if (!error)
         error = has_lists ? build_links(loader, section, kind, (struct gw_topo_links *)&cfg)

@@ -20,7 +20,7 @@ struct gw_path {
     gw_time brtt;      /* base RTT of this pair: full packet out, ACK back, empty network */
     gw_time brtt_max;  /* the same for the longest path of the fabric */
     uint64_t rate_bps; /* line rate of the sender's port */
-    uint32_t bdp;      /* rate * brtt_max, bytes */
+    uint32_t bdp;      /* rate * brtt_max, or what is to count as that; bytes */
     uint32_t mtu;      /* payload bytes of a full data packet */
     uint32_t hdr;      /* header bytes of a packet; also the size of an ACK or a trimmed packet */
     uint16_t hops;     /* links one way */

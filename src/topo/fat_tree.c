@@ -157,12 +157,24 @@ static const struct gw_param params[] = {
     GW_TOPO_FABRIC_PARAMS(struct fat_tree),
 };
 
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the text of SMaRTT-REPS: the defaults"},
+    {
+        .name = "drafts",
+        .settings = "latency=700ns switch_latency=0",
+        .help = "as the authors of SMaRTT-REPS ran it; their ratio of 2 in a tree with k = 16 is "
+                "oversubscription 4 here, and 4 is 8",
+    },
+};
+
 const struct gw_topo_kind gw_topo_fat_tree = {
     .algo = {.name = "fat-tree",
              .summary = "fat tree of k-port switches with two or three tiers",
              .source = "Al-Fares et al., SIGCOMM 2008; SMaRTT section 4",
              .params = params,
+             .presets = presets,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct fat_tree)},
     .build = build,
 };

@@ -106,9 +106,8 @@ int gw_workload_announce(const char *text, uint8_t *option, struct gw_workload_c
                               text);
 }
 
-uint32_t *gw_workload_groups(const struct gw_topo *topo)
+uint32_t *gw_workload_groups(const struct gw_topo *topo, uint32_t host_count)
 {
-    uint32_t host_count = topo->host_count;
     uint32_t *group = gw_memory_zeroed(host_count, sizeof(*group));
     uint32_t *size = gw_memory_zeroed(topo->node_count, sizeof(*size));
     bool crossable = true;
@@ -123,6 +122,16 @@ uint32_t *gw_workload_groups(const struct gw_topo *topo)
             group[h] = topo->node_count + h;
     free(size);
     return group;
+}
+
+void gw_workload_shuffle(uint32_t *list, uint32_t count, struct gw_prng *prng)
+{
+    for (uint32_t i = count; i > 1; i--) {
+        uint32_t other = gw_prng_below(prng, i);
+        uint32_t kept = list[i - 1];
+        list[i - 1] = list[other];
+        list[other] = kept;
+    }
 }
 
 /* The path of a file that is named relative to the scenario's folder; to be freed. */

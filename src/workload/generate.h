@@ -65,10 +65,14 @@ int gw_workload_announce(const char *text, uint8_t *option, struct gw_workload_c
     }
 
 /*
- * The group (pod, rack) of every host, to be freed by the caller; every host is a group of its own
- * when some group holds more than half of the hosts, so that not all traffic could cross groups.
+ * The group (pod, rack) of each of the first `host_count` hosts, to be freed by the caller; every
+ * host is a group of its own when some group holds more than half of them, so that not all traffic
+ * could cross groups.
  */
-uint32_t *gw_workload_groups(const struct gw_topo *topo);
+uint32_t *gw_workload_groups(const struct gw_topo *topo, uint32_t host_count);
+
+/* Puts the list into a random order. */
+void gw_workload_shuffle(uint32_t *list, uint32_t count, struct gw_prng *prng);
 
 /* A text file that is read line by line. */
 struct gw_workload_file {

@@ -1,8 +1,8 @@
 /*
  * Incast: `degree` hosts send one message each to the same receiver.
  *
- * Invariant: senders are distinct and random, and come from other groups than the receiver's as
- * long as these have hosts left.
+ * Invariant: senders are distinct. They are random, and come from other groups than the receiver's
+ * as long as these have hosts left; or they are the first hosts.
  */
 #include <stdlib.h>
 
@@ -10,12 +10,18 @@
 #include "topo/memory.h"
 #include "workload/generate.h"
 
+enum senders {
+    SENDERS_RANDOM,
+    SENDERS_FIRST,
+};
+
 struct incast {
     uint64_t size;
     gw_time start;
     gw_time start_spread;
     uint32_t degree;
     uint32_t receiver;
+    uint32_t senders; /* enum senders */
     struct gw_message_worth worth;
 };
 
@@ -46,6 +52,23 @@ static uint32_t list_hosts(const struct gw_topo *topo, uint32_t receiver, uint32
     return far;
 }
 
+/* Lists all hosts but the receiver, the senders first. */
+static void choose_senders(const struct incast *cfg, const struct gw_topo *topo, uint32_t *hosts,
+                           struct gw_prng *prng)
+{
+    uint32_t count = topo->host_count - 1;
+    if (cfg->senders == SENDERS_FIRST) {
+        for (uint32_t i = 0; i < count; i++)
+            hosts[i] = i < cfg->receiver ? i : i + 1;
+        return;
+    }
+    uint32_t far = list_hosts(topo, cfg->receiver, hosts);
+    if (cfg->degree <= far)
+        choose(hosts, far, cfg->degree, prng);
+    else
+        choose(hosts + far, count - far, cfg->degree - far, prng);
+}
+
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
 {
     const struct incast *cfg = options;
@@ -60,11 +83,7 @@ static int generate(struct gw_workload *workload, const void *options, struct gw
                                   other_count, cfg->degree);
     uint32_t first_flow = workload->flow_count;
     uint32_t *hosts = gw_memory_zeroed(other_count, sizeof(*hosts));
-    uint32_t far = list_hosts(ctx->topo, cfg->receiver, hosts);
-    if (cfg->degree <= far)
-        choose(hosts, far, cfg->degree, &ctx->prng);
-    else
-        choose(hosts + far, other_count - far, cfg->degree - far, &ctx->prng);
+    choose_senders(cfg, ctx->topo, hosts, &ctx->prng);
     for (uint32_t i = 0; i < cfg->degree; i++)
         gw_workload_add_plain(workload, hosts[i], cfg->receiver, cfg->size,
                               gw_workload_start(ctx, cfg->start, cfg->start_spread));
@@ -88,6 +107,13 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct incast, receiver),
      .initial = "0",
      .help = "number of the receiving host"},
+    {.name = "senders",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct incast, senders),
+     .initial = "random",
+     .choices = "random|first",
+     .help = "random hosts, of other groups than the receiver's if there are enough, or the first "
+             "hosts by number (the authors' simulator: first)"},
     {.name = "start",
      .type = GW_PARAM_TIME,
      .offset = offsetof(struct incast, start),
@@ -101,12 +127,21 @@ static const struct gw_param params[] = {
     GW_MESSAGE_WORTH_PARAMS(struct incast),
 };
 
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the text of the paper: the defaults"},
+    {.name = "drafts",
+     .settings = "senders=first receiver=512",
+     .help = "as the authors of SMaRTT-REPS ran it, with 1024 hosts"},
+};
+
 const struct gw_workload_kind gw_workload_incast = {
     .algo = {.name = "incast",
              .summary = "many hosts send to one",
              .source = "SMaRTT section 4",
              .params = params,
+             .presets = presets,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct incast)},
     .generate = generate,
 };

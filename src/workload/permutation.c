@@ -2,8 +2,9 @@
  * Permutation: every host sends one message and receives one, `count` times over; the first few
  * messages may be longer than the others.
  *
- * Invariant: no host sends to itself, and every flow crosses the core, that is, source and
- * destination are in different groups, unless one group holds more than half of the hosts.
+ * Invariant: no host sends to itself. Every flow crosses the core, that is, source and destination
+ * are in different groups, unless one group holds more than half of the hosts; or every flow goes
+ * from one half of the hosts to the other.
  */
 #include <stdlib.h>
 
@@ -11,12 +12,19 @@
 #include "topo/memory.h"
 #include "workload/generate.h"
 
+enum across {
+    ACROSS_GROUPS,
+    ACROSS_HALVES,
+};
+
 struct permutation {
     uint64_t size;
     uint64_t long_size;
     gw_time start;
     gw_time start_spread;
     uint32_t count;
+    uint32_t hosts;  /* 0: all */
+    uint32_t across; /* enum across */
     uint32_t long_count;
     struct gw_message_worth worth;
 };
@@ -37,8 +45,7 @@ static void draw(const uint32_t *group, uint32_t *to, uint32_t count, struct gw_
 {
     for (uint32_t i = 0; i < count; i++)
         to[i] = i;
-    for (uint32_t i = count; i > 1; i--)
-        swap(&to[i - 1], &to[gw_prng_below(prng, i)]);
+    gw_workload_shuffle(to, count, prng);
     for (uint32_t i = 0; i < count; i++) {
         if (group[to[i]] != group[i])
             continue;
@@ -49,20 +56,47 @@ static void draw(const uint32_t *group, uint32_t *to, uint32_t count, struct gw_
     }
 }
 
+/* Draws one in which each half of the hosts sends to the other. */
+static void draw_halves(uint32_t *to, uint32_t count, struct gw_prng *prng)
+{
+    uint32_t half = count / 2;
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = i < half ? half + i : i - half;
+    gw_workload_shuffle(to, half, prng);
+    gw_workload_shuffle(to + half, half, prng);
+}
+
+/* How many hosts take part. Returns 0, or a negative error with ctx->why set. */
+static int count_hosts(const struct permutation *cfg, struct gw_workload_ctx *ctx, uint32_t *count)
+{
+    *count = cfg->hosts ? cfg->hosts : ctx->topo->host_count;
+    if (ctx->topo->host_count < 2)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID, "a permutation needs two hosts");
+    if (*count < 2 || *count > ctx->topo->host_count)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE,
+                                  "hosts must be from 2 to %u, the size of the topology, not %u",
+                                  ctx->topo->host_count, *count);
+    if (cfg->across == ACROSS_HALVES && *count % 2 != 0)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "across: halves needs an even number of hosts, not %u", *count);
+    return gw_workload_check_count(ctx, "count", (uint64_t)cfg->count * *count);
+}
+
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
 {
     const struct permutation *cfg = options;
-    uint32_t host_count = ctx->topo->host_count;
-    if (host_count < 2)
-        return gw_workload_refuse(ctx, GW_ERR_INVALID, "a permutation needs two hosts");
-    int error = gw_workload_check_count(ctx, "count", (uint64_t)cfg->count * host_count);
+    uint32_t host_count;
+    int error = count_hosts(cfg, ctx, &host_count);
     if (error)
         return error;
     uint32_t first_flow = workload->flow_count;
-    uint32_t *group = gw_workload_groups(ctx->topo);
+    uint32_t *group = gw_workload_groups(ctx->topo, host_count);
     uint32_t *to = gw_memory_zeroed(host_count, sizeof(*to));
     for (uint32_t n = 0; n < cfg->count; n++) {
-        draw(group, to, host_count, &ctx->prng);
+        if (cfg->across == ACROSS_HALVES)
+            draw_halves(to, host_count, &ctx->prng);
+        else
+            draw(group, to, host_count, &ctx->prng);
         for (uint32_t h = 0; h < host_count; h++) {
             bool is_long = (uint64_t)n * host_count + h < cfg->long_count;
             gw_workload_add_plain(workload, h, to[h], is_long ? cfg->long_size : cfg->size,
@@ -85,6 +119,18 @@ static const struct gw_param params[] = {
      .offset = offsetof(struct permutation, count),
      .initial = "1",
      .help = "permutations at once"},
+    {.name = "hosts",
+     .type = GW_PARAM_COUNT,
+     .offset = offsetof(struct permutation, hosts),
+     .initial = "0",
+     .help = "the first so many hosts take part; 0: all"},
+    {.name = "across",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct permutation, across),
+     .initial = "groups",
+     .choices = "groups|halves",
+     .help = "every flow leaves its pod or rack, or the half of the hosts, by number, that it "
+             "starts in (the authors' simulator: halves)"},
     {.name = "long_count",
      .type = GW_PARAM_COUNT,
      .offset = offsetof(struct permutation, long_count),
@@ -108,12 +154,19 @@ static const struct gw_param params[] = {
     GW_MESSAGE_WORTH_PARAMS(struct permutation),
 };
 
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the text of the paper: the defaults"},
+    {.name = "drafts", .settings = "across=halves", .help = "as the authors of SMaRTT-REPS ran it"},
+};
+
 const struct gw_workload_kind gw_workload_permutation = {
     .algo = {.name = "permutation",
              .summary = "every host sends to one other across the core",
              .source = "SMaRTT section 4",
              .params = params,
+             .presets = presets,
              .param_count = sizeof(params) / sizeof(params[0]),
+             .preset_count = sizeof(presets) / sizeof(presets[0]),
              .cfg_size = sizeof(struct permutation)},
     .generate = generate,
 };

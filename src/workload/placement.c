@@ -13,7 +13,7 @@
 
 void gw_racks_init(struct gw_racks *racks, const struct gw_topo *topo)
 {
-    uint32_t *group = gw_workload_groups(topo);
+    uint32_t *group = gw_workload_groups(topo, topo->host_count);
     uint32_t *number = gw_memory_zeroed(topo->node_count + topo->host_count, sizeof(*number));
     *racks = (struct gw_racks){
         .rack = gw_memory_zeroed(topo->host_count, sizeof(uint32_t)),

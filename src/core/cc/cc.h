@@ -16,9 +16,11 @@ enum {
 
 /* The decision. */
 struct gw_cc_window {
-    uint64_t cwnd;     /* bytes of payload that may be in flight; one packet is always allowed
-                          when nothing is in flight */
-    gw_byte_time pace; /* least time per wire byte between packets; 0: not paced */
+    uint64_t cwnd;        /* bytes of payload that may be in flight; one packet is always allowed
+                             when nothing is in flight */
+    gw_byte_time pace;    /* least time per wire byte between packets; 0: not paced */
+    gw_time silent_until; /* while is_silent: when on_silence_end is called, later than now */
+    bool is_silent;       /* nothing at all is sent until then */
 };
 
 /* Data was acknowledged for the first time. */
@@ -58,6 +60,10 @@ struct gw_cc_ops {
                    const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now);
     void (*on_loss)(void *state, const void *cfg, const struct gw_path *path,
                     const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now);
+    /* The silence is over that the algorithm asked for, and `in_flight` bytes are out; NULL: it
+     * never asks. */
+    void (*on_silence_end)(void *state, const void *cfg, const struct gw_path *path,
+                           uint32_t in_flight, struct gw_cc_window *window, gw_time now);
     /* A flow ends: what the next one to the same peer gets as its path's `memory`, not 0. NULL:
      * there is nothing to remember but the window. */
     uint64_t (*remember)(const void *state, const void *cfg);

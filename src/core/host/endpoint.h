@@ -24,6 +24,7 @@ enum {
     GW_BLASTS_MAX = 32768,
     GW_BLAST_PACKETS_MAX = 1 << 24,
     GW_HAIL_COPIES_MAX = 4,
+    GW_ACK_ENTROPIES_MAX = 65536,
 };
 
 struct gw_endpoint_cfg {
@@ -52,6 +53,8 @@ struct gw_endpoint_cfg {
     uint32_t hdr;               /* header bytes of every packet; the size of ACKs */
     uint32_t ack_every;         /* data packets per ACK, 1 to 32 */
     gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
+    uint32_t ack_entropies;     /* ACKs and NACKs of a flow carry so many in turn, up to
+                                   GW_ACK_ENTROPIES_MAX; 0: random ones */
     bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
                                    whatever ack_every says: for senders that infer losses from that */
     bool is_lossless;           /* links hold data back when the other end says PAUSE (pause.h);

@@ -8,8 +8,20 @@
  */
 #include "core/host/flow_rx.h"
 
+#include "core/lb/entropy.h"
+
+/* The way back has entropies of its own. */
+static uint16_t next_entropy(struct gw_endpoint *ep, struct gw_rx_flow *flow)
+{
+    if (ep->cfg.ack_entropies == 0)
+        return (uint16_t)gw_prng_next(&ep->prng);
+    uint16_t entropy = flow->ack_entropy;
+    flow->ack_entropy = gw_entropy_next(entropy, ep->cfg.ack_entropies);
+    return entropy;
+}
+
 /* Turns a packet into an ACK or NACK on its way back, without the ACK's own fields. */
-static void turn_around(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt,
+static void turn_around(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
                         enum gw_pkt_kind kind)
 {
     bool ce = pkt->q.ecn == GW_ECN_CE;
@@ -25,7 +37,7 @@ static void turn_around(struct gw_endpoint *ep, const struct gw_rx_flow *flow, s
         .kind = (uint8_t)kind,
     };
     pkt->echo_entropy = pkt->entropy;
-    pkt->entropy = (uint16_t)gw_prng_next(&ep->prng);
+    pkt->entropy = next_entropy(ep, flow);
     pkt->ack.cum = flow->cum;
     pkt->ack.mask[0] = pkt->ack.mask[1] = 0;
 }
@@ -121,7 +133,7 @@ void gw_flow_answer_coalesce(struct gw_endpoint *ep, struct gw_rx_flow *flow, st
                            gw_time_add(flow->held_since, ep->cfg.ack_delay));
 }
 
-void gw_flow_answer_nack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt,
+void gw_flow_answer_nack(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
                          uint8_t flags)
 {
     turn_around(ep, flow, pkt, GW_PKT_NACK);

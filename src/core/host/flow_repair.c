@@ -238,6 +238,15 @@ static void time_out(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t o
     transport->lb->on_timeout(flow->lb_state, transport->lb_cfg.bytes, sent_at, now);
 }
 
+static void end_silence(struct gw_tx_flow *flow, gw_time now)
+{
+    const struct gw_transport *transport = flow->transport;
+    flow->window.is_silent = false;
+    transport->cc->on_silence_end(flow->cc_state, transport->cc_cfg.bytes, &flow->path,
+                                  flow->in_flight, &flow->window, now);
+    flow->pace = flow->window.pace;
+}
+
 void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
     uint32_t index = gw_tx_index(ep, flow);
@@ -245,6 +254,8 @@ void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time 
         gw_flow_tx_fail(ep, flow, now);
         return;
     }
+    if (flow->window.is_silent && !gw_time_before(now, flow->window.silent_until))
+        end_silence(flow, now);
     uint32_t oldest;
     while ((oldest = gw_tx_list_first(flow->records, gw_tx_flight_head(ep))) !=
            gw_tx_flight_head(ep)) {

@@ -248,7 +248,7 @@ static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32
 /* Answers a packet of a flow that is not open, of which there is nothing to remember. */
 static void nack_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t flags)
 {
-    const struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)};
+    struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)};
     gw_flow_answer_nack(ep, &none, pkt, flags);
 }
 

@@ -56,7 +56,8 @@ struct gw_rx_flow {
     uint32_t due;                 /* packets under way, or granted and not sent yet */
     uint32_t granted;             /* packets, since the flow began */
     bool wants_credit;
-    bool has_let_go; /* the next ACK says that cum has passed a packet that never arrived */
+    bool has_let_go;      /* the next ACK says that cum has passed a packet that never arrived */
+    uint16_t ack_entropy; /* of the next answer, where these take turns */
     /* The packet that causes the ACK now held back, and the others relative to it. */
     uint32_t held_seq;
     uint16_t held_entropy;
@@ -98,7 +99,7 @@ void gw_flow_answer_coalesce(struct gw_endpoint *ep, struct gw_rx_flow *flow, st
 /* Sends the ACK that is held back, if any, from a fresh packet. */
 void gw_flow_answer_flush(struct gw_endpoint *ep, struct gw_rx_flow *flow);
 /* `flags` say more than that it was trimmed. */
-void gw_flow_answer_nack(struct gw_endpoint *ep, const struct gw_rx_flow *flow, struct gw_pkt *pkt,
+void gw_flow_answer_nack(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
                          uint8_t flags);
 
 #endif

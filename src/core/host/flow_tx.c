@@ -31,7 +31,7 @@ static uint32_t next_payload(const struct gw_endpoint *ep, const struct gw_tx_fl
 
 static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
-    return gw_tx_has_work(ep, flow) && gw_tx_credit_allows(flow) &&
+    return gw_tx_has_work(ep, flow) && gw_tx_credit_allows(flow) && !flow->window.is_silent &&
            (flow->in_flight == 0 ||
             (!flow->is_held &&
              ((uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd ||
@@ -127,6 +127,8 @@ static void urge_next(const struct gw_endpoint *ep, struct gw_tx_flow *flow)
  * timer. */
 void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
+    if (flow->window.is_silent)
+        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->window.silent_until);
     bool waits = is_early(flow, now);
     if (waits)
         gw_egress_leave(ep, &flow->sender);

@@ -9,14 +9,15 @@
  *
  * The signal `delay` is the simpler rule of the htsim simulator (swift.cpp), which SMaRTT-REPS is
  * compared with: the flow moves when no packet has met Swift's target delay for a random time of
- * `interval` to interval + 2 smoothed RTTs. Beyond that simulator: a trim looks at the clock too,
- * since there may be no ACK that does.
+ * `interval` to interval + 2 smoothed RTTs; before the first such packet, which can be long in
+ * coming where all flows start at once, for `first`. Beyond that simulator: a trim looks at the
+ * clock too, since there may be no ACK that does.
  *
  * With either, a timeout moves the flow at once; a window that is lost times out packet by packet,
  * and is one reason to move.
  *
- * Invariant: but for timeouts, two moves are at least `interval` (delay) or `rounds` (ecn) RTTs
- * apart.
+ * Invariant: but for timeouts, two moves are at least `interval` RTTs, or `first` (delay), or
+ * `rounds` RTTs (ecn) apart.
  */
 #include "core/lb/lb.h"
 
@@ -33,6 +34,7 @@ struct plb_cfg {
     uint32_t signal; /* enum plb_signal */
     gw_q16 target;
     uint32_t interval;
+    gw_time first;
     gw_q16 threshold;
     uint32_t rounds;
     uint32_t idle_rounds;
@@ -62,9 +64,6 @@ struct plb {
 
 _Static_assert(sizeof(struct plb) <= GW_LB_STATE_MAX, "state fits");
 
-/* Before the first good packet, which can be long in coming where all flows start at once. */
-#define PATIENCE_INITIAL GW_S
-
 static void plb_init(void *state, const void *config, const struct gw_path *path,
                      struct gw_prng prng)
 {
@@ -73,7 +72,7 @@ static void plb_init(void *state, const void *config, const struct gw_path *path
     *plb = (struct plb){.prng = prng, .brtt = path->brtt};
     plb->entropy = gw_entropy_random(&plb->prng, cfg->entropies);
     if (cfg->signal == SIGNAL_DELAY)
-        plb->delay.patience = PATIENCE_INITIAL;
+        plb->delay.patience = cfg->first;
 }
 
 /* The flow is on a path from now on. */
@@ -205,6 +204,9 @@ static const struct gw_param params[] = {
              "its window term, as in the authors' simulator of SMaRTT)"),
     GW_PARAM(struct plb_cfg, COUNT, interval, "5",
              "delay: RTTs without a good packet before a move; up to two more at random (htsim)"),
+    GW_PARAM(struct plb_cfg, TIME, first, "1s",
+             "delay: time without a good packet before a move as long as there has been none "
+             "(htsim: no moves before there is traffic)"),
     GW_PARAM(struct plb_cfg, Q16, threshold, "50%",
              "ecn: a round is congested when at least this share was marked (Linux)"),
     GW_PARAM(struct plb_cfg, COUNT, rounds, "12",

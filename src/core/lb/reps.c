@@ -11,8 +11,10 @@
  * Beyond the printed algorithm: a trimmed packet and a timeout count as a marked ACK; the walk
  * starts at a random entropy; and until the first feedback the walk goes on, so that a small bdp
  * does not put all flows on one constant entropy. The variant `author` is the authors' simulator:
- * it explores 1.25 bdp, and after bad feedback draws every entropy at random until a clean ACK
- * arrives.
+ * it explores until it has sent one packet per entropy, or one bdp, the larger of the two, and
+ * after bad feedback draws every entropy at random until a clean ACK arrives. There a timeout says
+ * nothing of the path, so a flow all of whose packets are on a broken one does not leave it; here
+ * that takes `heed_timeouts: no`.
  *
  * Invariant: every entropy is below the option `entropies`, which need not be a power of two.
  */
@@ -28,6 +30,7 @@ enum reps_variant {
 struct reps_cfg {
     uint32_t entropies;
     uint32_t variant; /* enum reps_variant */
+    bool heed_timeouts;
 };
 
 struct reps {
@@ -50,6 +53,13 @@ static uint16_t reps_walk(struct reps *reps, const struct reps_cfg *cfg)
     return entropy;
 }
 
+/* Bytes of a flow that go to entropies of the walk. */
+static uint64_t explored(const struct reps_cfg *cfg, const struct gw_path *path)
+{
+    uint64_t all = (uint64_t)gw_entropy_count(cfg->entropies) * path->mtu;
+    return cfg->variant == VARIANT_AUTHOR && all > path->bdp ? all : path->bdp;
+}
+
 static void reps_init(void *state, const void *config, const struct gw_path *path,
                       struct gw_prng prng)
 {
@@ -58,12 +68,12 @@ static void reps_init(void *state, const void *config, const struct gw_path *pat
     bool author = cfg->variant == VARIANT_AUTHOR;
     *reps = (struct reps){
         .prng = prng,
-        /* The authors explore until their largest window, 5/4 bdp, has been sent. */
-        .explore = author ? (uint64_t)path->bdp * 5 / 4 : path->bdp,
+        .explore = explored(cfg, path),
         .untried = author ? UINT32_MAX : gw_entropy_count(cfg->entropies),
         .is_sampled = path->is_sampled,
     };
-    reps->next = gw_entropy_random(&reps->prng, cfg->entropies);
+    reps->next = author ? gw_entropy_next(0, cfg->entropies)
+                        : gw_entropy_random(&reps->prng, cfg->entropies);
 }
 
 static uint16_t reps_pick(void *state, const void *config, uint32_t bytes, gw_time now)
@@ -116,9 +126,11 @@ static void reps_on_trim(void *state, const void *config, const struct gw_lb_ech
 
 static void reps_on_timeout(void *state, const void *config, gw_time sent_at, gw_time now)
 {
+    const struct reps_cfg *cfg = config;
     (void)sent_at;
     (void)now;
-    reps_avoid(state, config);
+    if (cfg->heed_timeouts)
+        reps_avoid(state, cfg);
 }
 
 static const struct gw_param params[] = {
@@ -133,11 +145,18 @@ static const struct gw_param params[] = {
         .help = "after bad feedback the next entropy, or random ones until a clean ACK "
                 "(Algorithm 4; the authors' simulator)",
     },
+    GW_PARAM(struct reps_cfg, BOOL, heed_timeouts, "yes",
+             "a timeout counts as a marked ACK (own choice; the authors' simulator: no)"),
 };
 
 static const struct gw_preset presets[] = {
     {.name = "paper", .settings = "", .help = "Algorithm 4: the defaults"},
     {.name = "author", .settings = "variant=author", .help = "the authors' simulator"},
+    {
+        .name = "drafts",
+        .settings = "variant=author heed_timeouts=no",
+        .help = "the same, where timeouts change no entropy: as the authors ran it",
+    },
 };
 
 const struct gw_lb_ops gw_lb_reps = {

@@ -1,6 +1,6 @@
 /*
- * Oblivious packet spraying: a new random entropy for every packet or train (Dixit et al., INFOCOM
- * 2013).
+ * Oblivious packet spraying: a new entropy for every packet or train, at random (Dixit et al.,
+ * INFOCOM 2013) or in turn, from a random one on.
  *
  * Invariant: feedback never changes a choice.
  */
@@ -8,12 +8,19 @@
 
 #include "core/lb/entropy.h"
 
+enum spray_order {
+    ORDER_RANDOM,
+    ORDER_TURNS,
+};
+
 struct spray_cfg {
     uint32_t entropies;
+    uint32_t order; /* enum spray_order */
 };
 
 struct spray {
     struct gw_prng prng;
+    uint16_t next; /* in turn: for the next packet */
 };
 
 _Static_assert(sizeof(struct spray) <= GW_LB_STATE_MAX, "state fits");
@@ -22,9 +29,11 @@ static void spray_init(void *state, const void *config, const struct gw_path *pa
                        struct gw_prng prng)
 {
     struct spray *spray = state;
-    (void)config;
+    const struct spray_cfg *cfg = config;
     (void)path;
-    spray->prng = prng;
+    *spray = (struct spray){.prng = prng};
+    if (cfg->order == ORDER_TURNS)
+        spray->next = gw_entropy_random(&spray->prng, cfg->entropies);
 }
 
 static uint16_t spray_pick(void *state, const void *config, uint32_t bytes, gw_time now)
@@ -33,7 +42,11 @@ static uint16_t spray_pick(void *state, const void *config, uint32_t bytes, gw_t
     const struct spray_cfg *cfg = config;
     (void)bytes;
     (void)now;
-    return gw_entropy_random(&spray->prng, cfg->entropies);
+    if (cfg->order == ORDER_RANDOM)
+        return gw_entropy_random(&spray->prng, cfg->entropies);
+    uint16_t entropy = spray->next;
+    spray->next = gw_entropy_next(entropy, cfg->entropies);
+    return entropy;
 }
 
 static void spray_on_ack(void *state, const void *config, const struct gw_lb_echo *echo,
@@ -65,16 +78,35 @@ static void spray_on_timeout(void *state, const void *config, gw_time sent_at, g
 static const struct gw_param params[] = {
     GW_PARAM(struct spray_cfg, COUNT, entropies, "65536",
              "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)"),
+    {
+        .name = "order",
+        .type = GW_PARAM_ENUM,
+        .offset = offsetof(struct spray_cfg, order),
+        .initial = "random",
+        .choices = "random|turns",
+        .help = "entropies are drawn, or taken one after the other (the authors' simulator of "
+                "SMaRTT-REPS: turns)",
+    },
+};
+
+static const struct gw_preset presets[] = {
+    {
+        .name = "drafts",
+        .settings = "entropies=256 order=turns",
+        .help = "as the authors of SMaRTT-REPS ran it",
+    },
 };
 
 const struct gw_lb_ops gw_lb_spray = {
     .algo =
         {
             .name = "spray",
-            .summary = "a random path per packet",
+            .summary = "another path per packet, whatever is heard of them",
             .source = "Dixit et al., INFOCOM 2013",
             .params = params,
+            .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .preset_count = sizeof(presets) / sizeof(presets[0]),
             .cfg_size = sizeof(struct spray_cfg),
             .state_size = sizeof(struct spray),
         },

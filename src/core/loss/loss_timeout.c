@@ -10,6 +10,7 @@
 
 struct timeout_cfg {
     gw_q16 rto;
+    bool back_off;
 };
 
 static void timeout_init(void *state, const void *config, const struct gw_path *path)
@@ -41,8 +42,9 @@ static gw_time timeout_period(const void *state, const void *config)
 static enum gw_loss_verdict timeout_on_timeout(void *state, const void *config, gw_time sent_at,
                                                gw_time now)
 {
-    (void)config;
-    gw_rto_on_timeout(state, sent_at, now);
+    const struct timeout_cfg *cfg = config;
+    if (cfg->back_off)
+        gw_rto_on_timeout(state, sent_at, now);
     return GW_LOSS_OLDEST;
 }
 
@@ -50,6 +52,14 @@ static const struct gw_param params[] = {
     GW_PARAM(
         struct timeout_cfg, Q16, rto, "2.2",
         "timeout, multiple of the longest base RTT (not in the paper; the authors' simulator)"),
+    GW_PARAM(struct timeout_cfg, BOOL, back_off, "yes",
+             "the period doubles while what was sent after a timeout times out too (own choice; "
+             "the authors' simulator: no)"),
+};
+
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the defaults"},
+    {.name = "drafts", .settings = "rto=2.1 back_off=no", .help = "as the authors ran it"},
 };
 
 const struct gw_loss_ops gw_loss_timeout = {
@@ -59,7 +69,9 @@ const struct gw_loss_ops gw_loss_timeout = {
             .summary = "an aggressive timer; NACKs are ignored",
             .source = "SMaRTT-REPS, section 3.3",
             .params = params,
+            .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .preset_count = sizeof(presets) / sizeof(presets[0]),
             .cfg_size = sizeof(struct timeout_cfg),
             .state_size = sizeof(struct gw_rto),
         },

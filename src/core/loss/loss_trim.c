@@ -59,6 +59,15 @@ static const struct gw_param params[] = {
              "one bdp: SMaRTT-REPS, section 3)"),
 };
 
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the defaults"},
+    {
+        .name = "drafts",
+        .settings = "rto=90000 rto_queue=0",
+        .help = "as the authors ran it: a timer that never expires in a run",
+    },
+};
+
 const struct gw_loss_ops gw_loss_trim = {
     .algo =
         {
@@ -66,7 +75,9 @@ const struct gw_loss_ops gw_loss_trim = {
             .summary = "believe NACKs; a late timer for what switches cannot report",
             .source = "SMaRTT-REPS, section 3.3",
             .params = params,
+            .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .preset_count = sizeof(presets) / sizeof(presets[0]),
             .cfg_size = sizeof(struct trim_cfg),
             .state_size = sizeof(struct gw_rto),
         },

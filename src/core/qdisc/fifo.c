@@ -1,24 +1,24 @@
 /*
- * First in, first out with tail drop and no marking; control packets have their own queue, served
- * first.
+ * First in, first out with tail drop and no marking; control packets have their own queue, which
+ * goes before.
  *
  * Invariant: see lanes.h.
  */
 #include "core/qdisc/lanes.h"
 
 struct fifo_cfg {
-    gw_q16 control;
+    struct gw_lanes_cfg lanes; /* without marks */
 };
 
 static void fifo_init(void *state, const void *config, uint32_t capacity)
 {
-    static const struct gw_red_cfg off = {.mark = GW_RED_OFF};
-    const struct fifo_cfg *cfg = config;
-    gw_lanes_init(state, &off, cfg->control, capacity);
+    struct gw_lanes_cfg cfg = ((const struct fifo_cfg *)config)->lanes;
+    cfg.red.mark = GW_RED_OFF;
+    gw_lanes_init(state, &cfg, capacity);
 }
 
 static const struct gw_param params[] = {
-    GW_CONTROL_PARAM(struct fifo_cfg),
+    GW_LANES_PARAMS(struct fifo_cfg, lanes),
 };
 
 const struct gw_qdisc_ops gw_qdisc_fifo = {

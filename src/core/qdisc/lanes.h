@@ -14,12 +14,22 @@ enum {
     GW_CONTROL_CAPACITY_MIN = 4096,
 };
 
+/* The options of a discipline with two lanes. */
+struct gw_lanes_cfg {
+    struct gw_red_cfg red;
+    gw_q16 control;
+    uint32_t control_weight; /* 0: data waits while there is control */
+};
+
 struct gw_lanes {
     struct gw_qdisc_state base;
     struct gw_pkt_fifo control;
     struct gw_pkt_fifo data;
     uint32_t control_capacity; /* bytes */
     uint32_t capacity;         /* bytes */
+    uint32_t control_weight;   /* of the options */
+    uint32_t control_row;      /* packets that have gone before data that waited, since the last
+                                  time that data had its turn */
     struct gw_red red;
 };
 
@@ -32,6 +42,19 @@ _Static_assert(sizeof(struct gw_lanes) <= GW_QDISC_STATE_MAX, "state fits");
         "size of the control queue, multiple of the capacity, at least 4096 bytes (the Ultra "     \
         "Ethernet simulator)")
 
+/* Rows for the options of both lanes but for marks; `member` is the struct gw_lanes_cfg. */
+#define GW_LANES_PARAMS(cfg_type, member)                                                          \
+    GW_PARAM_IN(                                                                                   \
+        cfg_type, member, Q16, control, "2",                                                       \
+        "size of the control queue, multiple of the capacity, at least 4096 bytes (the Ultra "     \
+        "Ethernet simulator)"),                                                                    \
+        GW_PARAM_IN(cfg_type, member, COUNT, control_weight, "0",                                  \
+                    "control packets that leave for each one of data while both wait; 0: all of "  \
+                    "them (the authors' simulator of SMaRTT-REPS: 1000)")
+
+/* What both lanes are in that simulator. */
+#define GW_LANES_DRAFTS "control=200 control_weight=1000"
+
 /* Bytes that the control queue may hold. */
 static inline uint32_t gw_control_capacity(gw_q16 multiple, uint32_t capacity)
 {
@@ -39,14 +62,15 @@ static inline uint32_t gw_control_capacity(gw_q16 multiple, uint32_t capacity)
     return bytes > GW_CONTROL_CAPACITY_MIN ? bytes : GW_CONTROL_CAPACITY_MIN;
 }
 
-static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_red_cfg *red,
-                                 gw_q16 control, uint32_t capacity)
+static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_lanes_cfg *cfg,
+                                 uint32_t capacity)
 {
     *lanes = (struct gw_lanes){
         .capacity = capacity,
-        .control_capacity = gw_control_capacity(control, capacity),
+        .control_capacity = gw_control_capacity(cfg->control, capacity),
+        .control_weight = cfg->control_weight,
     };
-    gw_red_init(&lanes->red, red, capacity, UINT32_MAX);
+    gw_red_init(&lanes->red, &cfg->red, capacity, UINT32_MAX);
 }
 
 static inline bool gw_lanes_fits_control(const struct gw_lanes *lanes, uint32_t size,
@@ -93,11 +117,21 @@ static inline bool gw_lanes_push(struct gw_lanes *lanes, const struct gw_qdisc_p
     return true;
 }
 
-/* The next packet, control first; NULL when both lanes are empty. */
+/* Whether control goes next, which is there; counts what goes before data. */
+static inline bool gw_lanes_take_control(struct gw_lanes *lanes)
+{
+    if (lanes->control_weight == 0 || lanes->data.count == 0)
+        return true;
+    bool is_turn = lanes->control_row < lanes->control_weight;
+    lanes->control_row = is_turn ? lanes->control_row + 1 : 0;
+    return is_turn;
+}
+
+/* The next packet, control first unless it is the turn of data; NULL when both lanes are empty. */
 static inline struct gw_pkt *gw_lanes_pop(struct gw_lanes *lanes, const struct gw_qdisc_port *port)
 {
     struct gw_pkt *pkt;
-    if (lanes->control.count > 0) {
+    if (lanes->control.count > 0 && gw_lanes_take_control(lanes)) {
         pkt = gw_pkt_fifo_pop(&lanes->control, port->pool);
     } else if (lanes->data.count > 0) {
         pkt = gw_pkt_fifo_pop(&lanes->data, port->pool);
@@ -123,7 +157,7 @@ static inline enum gw_qdisc_verdict gw_lanes_enqueue(void *state, const void *co
     return GW_QDISC_DROPPED;
 }
 
-/* Control first: the dequeue of all disciplines with two lanes. */
+/* The dequeue of all disciplines with two lanes. */
 static inline struct gw_pkt *gw_lanes_dequeue(void *state, const void *config,
                                               const struct gw_qdisc_port *port)
 {

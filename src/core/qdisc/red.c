@@ -6,27 +6,31 @@
 #include "core/qdisc/lanes.h"
 
 struct red_cfg {
-    struct gw_red_cfg red;
-    gw_q16 control;
+    struct gw_lanes_cfg lanes;
 };
 
 static void red_init(void *state, const void *config, uint32_t capacity)
 {
     const struct red_cfg *cfg = config;
-    gw_lanes_init(state, &cfg->red, cfg->control, capacity);
+    gw_lanes_init(state, &cfg->lanes, capacity);
 }
 
 static bool red_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct gw_lanes *lanes = state;
     const struct red_cfg *cfg = config;
-    gw_red_init(&lanes->red, &cfg->red, lanes->capacity, bytes);
-    return cfg->red.mark != GW_RED_OFF;
+    gw_red_init(&lanes->red, &cfg->lanes.red, lanes->capacity, bytes);
+    return cfg->lanes.red.mark != GW_RED_OFF;
 }
 
 static const struct gw_param params[] = {
-    GW_RED_PARAMS(struct red_cfg, red),
-    GW_CONTROL_PARAM(struct red_cfg),
+    GW_RED_PARAMS(struct red_cfg, lanes.red),
+    GW_LANES_PARAMS(struct red_cfg, lanes),
+};
+
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the text of SMaRTT-REPS: the defaults"},
+    {.name = "drafts", .settings = GW_LANES_DRAFTS, .help = "as the authors of SMaRTT-REPS ran it"},
 };
 
 const struct gw_qdisc_ops gw_qdisc_red = {
@@ -36,7 +40,9 @@ const struct gw_qdisc_ops gw_qdisc_red = {
             .summary = "tail drop, marks with CE between two thresholds",
             .source = "SMaRTT-REPS, section 3.5; Floyd and Jacobson, 1993",
             .params = params,
+            .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .preset_count = sizeof(presets) / sizeof(presets[0]),
             .cfg_size = sizeof(struct red_cfg),
             .state_size = sizeof(struct gw_lanes),
         },

@@ -16,15 +16,14 @@ enum trim_victim {
 };
 
 struct trim_cfg {
-    struct gw_red_cfg red;
-    gw_q16 control;
+    struct gw_lanes_cfg lanes;
     uint32_t victim; /* enum trim_victim */
 };
 
 static void trim_init(void *state, const void *config, uint32_t capacity)
 {
     const struct trim_cfg *cfg = config;
-    gw_lanes_init(state, &cfg->red, cfg->control, capacity);
+    gw_lanes_init(state, &cfg->lanes, capacity);
 }
 
 static uint32_t cut_size(const struct gw_qdisc_port *port, const struct gw_pkt *pkt)
@@ -93,13 +92,13 @@ static bool trim_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct gw_lanes *lanes = state;
     const struct trim_cfg *cfg = config;
-    gw_red_init(&lanes->red, &cfg->red, lanes->capacity, bytes);
-    return cfg->red.mark != GW_RED_OFF;
+    gw_red_init(&lanes->red, &cfg->lanes.red, lanes->capacity, bytes);
+    return cfg->lanes.red.mark != GW_RED_OFF;
 }
 
 static const struct gw_param params[] = {
-    GW_RED_PARAMS(struct trim_cfg, red),
-    GW_CONTROL_PARAM(struct trim_cfg),
+    GW_RED_PARAMS(struct trim_cfg, lanes.red),
+    GW_LANES_PARAMS(struct trim_cfg, lanes),
     {
         .name = "victim",
         .type = GW_PARAM_ENUM,
@@ -111,6 +110,15 @@ static const struct gw_param params[] = {
     },
 };
 
+static const struct gw_preset presets[] = {
+    {.name = "paper", .settings = "", .help = "the text of SMaRTT-REPS: the defaults"},
+    {
+        .name = "drafts",
+        .settings = "victim=random_tail " GW_LANES_DRAFTS,
+        .help = "as the authors of SMaRTT-REPS ran it",
+    },
+};
+
 const struct gw_qdisc_ops gw_qdisc_trim = {
     .algo =
         {
@@ -118,7 +126,9 @@ const struct gw_qdisc_ops gw_qdisc_trim = {
             .summary = "trims instead of dropping, marks with CE between two thresholds",
             .source = "SMaRTT-REPS, section 3.3; NDP (SIGCOMM 2017), section 3.1",
             .params = params,
+            .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .preset_count = sizeof(presets) / sizeof(presets[0]),
             .cfg_size = sizeof(struct trim_cfg),
             .state_size = sizeof(struct gw_lanes),
         },

@@ -54,6 +54,7 @@ static void scenario_describe__round_trips_the_shipped_files(void **state)
     } cases[] = {
         {"permutation-1024", NULL},
         {"permutation-1024", "cc.preset=drafts"},
+        {"permutation-1024", "host.preset=drafts"},
         {"incast", "workload.start_spread=1500ps"},
         {"link-failure", "convergence=30ms"},
         {"incast", "queue.lossless=yes"},

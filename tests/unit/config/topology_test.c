@@ -98,6 +98,25 @@ static void topology_load__measures_after_overrides(void **state)
     gw_scenario_free(&slower);
 }
 
+/* As the authors of SMaRTT-REPS ran it: 700 ns per link and no time in switches, so six links make
+ * 6 * (2 * 700 ns + a packet and its ACK), while their scripts call 864000 bytes a bdp. */
+static void topology_load__has_the_authors_tree(void **state)
+{
+    (void)state;
+    struct gw_scenario scenario;
+    static const char text[] = "topology: {kind: fat-tree, preset: drafts, k: 8}\n" WORKLOAD;
+    scenario_load(&scenario, text, NULL);
+    assert_int_equal(scenario.brtt_max, 6 * (1400 * GW_NS + 41600 + 640));
+    assert_int_equal(scenario.bdp, 865344);
+    gw_scenario_free(&scenario);
+    scenario_load(&scenario, text, "host.preset=drafts");
+    assert_int_equal(scenario.bdp, 864000);
+    assert_int_equal(scenario.queue.capacity, 864000);
+    assert_int_equal(scenario.host.jitter, 0);
+    assert_int_equal(scenario.host.ack_entropies, 256);
+    gw_scenario_free(&scenario);
+}
+
 static void topology_load__names_what_is_wrong(void **state)
 {
     static const struct {
@@ -110,6 +129,8 @@ static void topology_load__names_what_is_wrong(void **state)
          ":4: topology.oversubscription: must divide the 4 uplinks"},
         {"topology: {kind: fat-tree, tiers: 2,\n  oversubscription: 2}\n",
          ":2: topology.oversubscription: must be 1 with two tiers"},
+        {"topology: {kind: fat-tree, preset: huge}\n",
+         ":1: topology.preset: unknown preset: huge; the presets of fat-tree are: paper, drafts"},
         {"topology: {kind: star, hosts: 0}\n", ":1: topology.hosts: must be from 1"},
         {"topology: {kind: star, hosts: 1}\n", ":1: topology: no two hosts are connected"},
         {"topology: {kind: star, leaves: 3}\n", ":1: topology.leaves: unknown key \"leaves\""},
@@ -164,6 +185,7 @@ int main(void)
         cmocka_unit_test(topology_load__builds_lists),
         cmocka_unit_test(topology_load__applies_overrides),
         cmocka_unit_test(topology_load__measures_after_overrides),
+        cmocka_unit_test(topology_load__has_the_authors_tree),
         cmocka_unit_test(topology_load__names_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,27 @@ static void incast__takes_distinct_senders_from_other_groups_first(void **state)
     gw_topo_fini(&topo);
 }
 
+/* As the authors of SMaRTT-REPS ran it; the receiver does not send to itself. */
+static void incast__takes_the_first_hosts(void **state)
+{
+    (void)state;
+    struct gw_topo topo;
+    build(&topo, "fat-tree", "k=4");
+    for (uint32_t receiver = 0; receiver < 16; receiver++) {
+        char settings[64];
+        struct generated made;
+        snprintf(settings, sizeof(settings), "senders=first degree=7 receiver=%u", receiver);
+        generate(&made, &topo, "incast", settings, 1);
+        assert_int_equal(made.workload.flow_count, 7);
+        for (uint32_t f = 0; f < 7; f++) {
+            assert_int_equal(made.workload.flows[f].src, f < receiver ? f : f + 1);
+            assert_int_equal(made.workload.flows[f].dst, receiver);
+        }
+        gw_workload_fini(&made.workload);
+    }
+    gw_topo_fini(&topo);
+}
+
 static void incast__spreads_starts(void **state)
 {
     (void)state;
@@ -67,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(incast__takes_distinct_senders_from_other_groups_first),
+        cmocka_unit_test(incast__takes_the_first_hosts),
         cmocka_unit_test(incast__spreads_starts),
         cmocka_unit_test(incast__refuses_what_it_cannot_do),
     };

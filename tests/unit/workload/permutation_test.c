@@ -110,6 +110,58 @@ static void permutation__has_some_longer_messages(void **state)
     gw_topo_fini(&topo);
 }
 
+/* As the authors of SMaRTT-REPS ran it: the hosts of each half share out those of the other. */
+static void permutation__crosses_halves(void **state)
+{
+    enum { HOSTS = 32 }; /* two pods of the tree */
+    (void)state;
+    struct gw_topo topo;
+    build(&topo, "fat-tree", "k=8");
+    bool met[HOSTS][HOSTS] = {{false}};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct generated made;
+        generate(&made, &topo, "permutation", "across=halves hosts=32 count=3", seed);
+        assert_int_equal(made.error, GW_OK);
+        assert_int_equal(made.workload.flow_count, 3 * HOSTS);
+        for (uint32_t n = 0; n < 3; n++)
+            check_derangement(made.workload.flows + n * HOSTS, HOSTS);
+        for (uint32_t f = 0; f < 3 * HOSTS; f++) {
+            const struct gw_flow_spec *flow = &made.workload.flows[f];
+            assert_int_not_equal(flow->src < HOSTS / 2, flow->dst < HOSTS / 2);
+            met[flow->src][flow->dst] = true;
+        }
+        gw_workload_fini(&made.workload);
+    }
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < HOSTS * HOSTS; i++)
+        pairs += met[i / HOSTS][i % HOSTS];
+    assert_int_equal(pairs, HOSTS * HOSTS / 2); /* none of them is drawn less than the others */
+    gw_topo_fini(&topo);
+}
+
+/* Among the first hosts alone; a pod that has more than half of these does not count. */
+static void permutation__is_among_the_first_hosts(void **state)
+{
+    static const uint32_t counts[] = {2, 5, 8, 9, 16};
+    (void)state;
+    struct gw_topo topo;
+    build(&topo, "fat-tree", "k=4"); /* four pods of four hosts */
+    for (size_t i = 0; i < GW_COUNT_OF(counts); i++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            char settings[32];
+            struct generated made;
+            snprintf(settings, sizeof(settings), "hosts=%u", counts[i]);
+            generate(&made, &topo, "permutation", settings, seed);
+            assert_int_equal(made.workload.flow_count, counts[i]);
+            check_derangement(made.workload.flows, counts[i]);
+            for (uint32_t f = 0; counts[i] >= 8 && f < counts[i]; f++)
+                assert_int_not_equal(made.workload.flows[f].src / 4,
+                                     made.workload.flows[f].dst / 4);
+            gw_workload_fini(&made.workload);
+        }
+    gw_topo_fini(&topo);
+}
+
 static void permutation__refuses_what_it_cannot_do(void **state)
 {
     (void)state;
@@ -119,6 +171,12 @@ static void permutation__refuses_what_it_cannot_do(void **state)
     gw_topo_fini(&topo);
     build(&topo, "star", "hosts=2");
     generate_refused(&topo, "permutation", "count=4294967295", "count gives 8589934590 flows");
+    generate_refused(&topo, "permutation", "hosts=1", "hosts must be from 2 to 2");
+    generate_refused(&topo, "permutation", "hosts=3", "hosts must be from 2 to 2");
+    gw_topo_fini(&topo);
+    build(&topo, "star", "hosts=3");
+    generate_refused(&topo, "permutation", "across=halves",
+                     "across: halves needs an even number of hosts, not 3");
     gw_topo_fini(&topo);
 }
 
@@ -129,6 +187,8 @@ int main(void)
         cmocka_unit_test(permutation__is_a_derangement_within_one_group),
         cmocka_unit_test(permutation__depends_on_the_seed_alone),
         cmocka_unit_test(permutation__has_some_longer_messages),
+        cmocka_unit_test(permutation__crosses_halves),
+        cmocka_unit_test(permutation__is_among_the_first_hosts),
         cmocka_unit_test(permutation__refuses_what_it_cannot_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

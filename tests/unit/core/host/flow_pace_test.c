@@ -1,4 +1,4 @@
-/* The pace of a flow, and its timer. */
+/* The pace of a flow, its silence, and the timer of both. */
 #include "unit/core/host/endpoint_fixture.h"
 
 /* A paced flow keeps the distance of its packets, and asks to be woken for the next one. */
@@ -28,8 +28,10 @@ static void flow_pace__keeps_the_distance(void **state)
     fixture_close(&f);
 }
 
-/* Congestion control whose pace the test chooses. */
+/* Congestion control whose pace the test chooses, and the silence that follows a loss. */
 static gw_byte_time chosen_pace;
+static gw_time chosen_silence;
+static uint32_t silence_ends, silence_in_flight;
 
 static void chosen_init(void *state, const void *cfg, const struct gw_path *path,
                         struct gw_cc_window *window, gw_time now)
@@ -45,13 +47,24 @@ static void chosen_on_ack(void *state, const void *cfg, const struct gw_path *pa
                           const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
 {
     (void)ack;
-    chosen_init(state, cfg, path, window, now);
+    if (!window->is_silent)
+        chosen_init(state, cfg, path, window, now);
 }
 
 static void chosen_on_loss(void *state, const void *cfg, const struct gw_path *path,
                            const struct gw_cc_loss *loss, struct gw_cc_window *window, gw_time now)
 {
     (void)loss;
+    chosen_init(state, cfg, path, window, now);
+    window->is_silent = chosen_silence > 0;
+    window->silent_until = now + chosen_silence;
+}
+
+static void chosen_on_silence_end(void *state, const void *cfg, const struct gw_path *path,
+                                  uint32_t in_flight, struct gw_cc_window *window, gw_time now)
+{
+    silence_ends++;
+    silence_in_flight = in_flight;
     chosen_init(state, cfg, path, window, now);
 }
 
@@ -60,6 +73,7 @@ static const struct gw_cc_ops chosen = {
     .init = chosen_init,
     .on_ack = chosen_on_ack,
     .on_loss = chosen_on_loss,
+    .on_silence_end = chosen_on_silence_end,
 };
 
 /*
@@ -97,11 +111,46 @@ static void flow_pace__that_falls_before_sending_arms_the_timer(void **state)
     fixture_close(&f);
 }
 
+/* Neither what is lost nor what is new leaves, even with nothing in flight, until its end; that is
+ * told on time. */
+static void flow_silence__holds_everything_back(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[4];
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "64000");
+    f.transport.cc = &chosen;
+    chosen_pace = 0;
+    chosen_silence = 3 * GW_US + 1;
+    silence_ends = 0;
+    fixture_send(&f, 5 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 4), 2);
+    gw_time end = f.now + chosen_silence;
+    fixture_nack(&f, &pkts[0]);
+    assert_int_equal(fixture_pull(&f, &pkts[2], 1), 0);
+    fixture_ack(&f, &pkts[1], 0);
+    assert_int_equal(fixture_pull(&f, &pkts[2], 1), 0);
+    while (silence_ends == 0) {
+        assert_true(f.now < end);
+        assert_int_equal(fixture_pull(&f, &pkts[2], 1), 0);
+        fixture_expire(&f);
+    }
+    assert_true(f.now == end);
+    assert_int_equal(silence_in_flight, 0);
+    assert_int_equal(fixture_pull(&f, &pkts[2], 2), 2);
+    assert_int_equal(pkts[2].seq, 0);
+    assert_int_equal(pkts[3].seq, 2);
+    chosen_silence = 0;
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_pace__keeps_the_distance),
         cmocka_unit_test(flow_pace__that_falls_before_sending_arms_the_timer),
+        cmocka_unit_test(flow_silence__holds_everything_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,31 @@ static void flow_rx_ack__draws_its_own_entropy(void **state)
     fixture_close(&f);
 }
 
+/* Per flow, ACKs and NACKs alike, whatever is sent to others. */
+static void flow_rx_ack__takes_entropies_in_turn(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    cfg.ack_entropies = 5;
+    fixture_open(&f, &cfg, "1000");
+    for (uint32_t i = 0; i < 12; i++) {
+        struct gw_pkt data = fixture_data(FLOW, i, 13);
+        data.q.flags |= i % 3 == 1 ? GW_PKT_TRIMMED : 0;
+        data.q.size = i % 3 == 1 ? HDR : data.q.size;
+        fixture_input(&f, &data);
+        struct gw_pkt back = answer(&f);
+        assert_int_equal(back.q.kind, i % 3 == 1 ? GW_PKT_NACK : GW_PKT_ACK);
+        assert_int_equal(back.entropy, i % 5);
+        if (i < 4) {
+            data = fixture_data(FLOW + 1, i, 13);
+            fixture_input(&f, &data);
+            assert_int_equal(answer(&f).entropy, i);
+        }
+    }
+    fixture_close(&f);
+}
+
 static void flow_rx_trimmed__is_answered_by_a_nack(void **state)
 {
     (void)state;
@@ -672,6 +697,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_rx_data__is_acknowledged_with_an_echo),
         cmocka_unit_test(flow_rx_ack__draws_its_own_entropy),
+        cmocka_unit_test(flow_rx_ack__takes_entropies_in_turn),
         cmocka_unit_test(flow_rx_trimmed__is_answered_by_a_nack),
         cmocka_unit_test(flow_rx_hole__is_told_of_at_once),
         cmocka_unit_test(flow_rx_duplicate__is_acknowledged_again),

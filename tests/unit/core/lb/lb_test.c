@@ -104,6 +104,27 @@ static void spray_pick__loads_paths_evenly(void **state)
     }
 }
 
+/* All of them one after the other, from a place that differs by flow. */
+static void spray_pick__takes_turns(void **state)
+{
+    (void)state;
+    uint32_t first = 0;
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        struct balancer b = balancer_make("spray", NULL, seed);
+        assert_int_equal(gw_algo_preset(&b.ops->algo, &b.cfg, "drafts"), 0);
+        b.ops->init(b.state, &b.cfg, &PATH, gw_prng_derive(seed, 1));
+        uint16_t last = pick(&b);
+        first += last == 1;
+        for (int i = 0; i < 600; i++) {
+            disturb(&b, (uint16_t)i);
+            uint16_t entropy = pick(&b);
+            assert_int_equal(entropy, (last + 1) % 256);
+            last = entropy;
+        }
+    }
+    assert_true(first < 4);
+}
+
 /* Source routing among the paths that a controller lists. */
 static struct balancer routed_make(const struct gw_path_labels *labels, uint64_t seed)
 {
@@ -173,6 +194,7 @@ int main(void)
         cmocka_unit_test(ecmp_pick__is_uniform_over_flows),
         cmocka_unit_test(spray_pick__ignores_feedback),
         cmocka_unit_test(spray_pick__loads_paths_evenly),
+        cmocka_unit_test(spray_pick__takes_turns),
         cmocka_unit_test(source_routed_pick__follows_the_list),
         cmocka_unit_test(source_routed_pick__leaves_withdrawn_paths_at_once),
     };

@@ -263,7 +263,19 @@ static void plb_delay__needs_all_packets_late(void **state)
     }
 }
 
-/* htsim moves no flow that never had a good packet, for a second. */
+/* A flow that never had a good packet has a time of its own, and after it no other. */
+static void plb_delay__moves_without_a_good_packet(void **state)
+{
+    (void)state;
+    struct balancer b = make("plb", NULL, "first", "60us", 1); /* three RTTs */
+    pick(&b);
+    assert_int_equal(rtts_until_move(&b, 300), 3);
+    assert_int_equal(rtts_until_move(&b, 300), 3);
+    on_ack(&b, pick(&b), false);
+    assert_in_range(rtts_until_move(&b, 300), 5, 100);
+}
+
+/* By default, as in htsim, that is a second. */
 static void plb_delay__waits_for_the_first_good_packet(void **state)
 {
     (void)state;
@@ -430,6 +442,7 @@ int main(void)
         cmocka_unit_test(plb_linux__moves_at_most_once_per_twelve_rtts),
         cmocka_unit_test(plb_delay__stays_on_a_path_within_the_target),
         cmocka_unit_test(plb_delay__needs_all_packets_late),
+        cmocka_unit_test(plb_delay__moves_without_a_good_packet),
         cmocka_unit_test(plb_delay__waits_for_the_first_good_packet),
         cmocka_unit_test(plb_delay__moves_at_most_once_per_five_rtts),
         cmocka_unit_test(plb_delay__hears_trims),

@@ -105,19 +105,59 @@ static void reps_on_ack__recycles_clean_and_replaces_marked(void **state)
     assert_int_equal(pick(&b), 8);
 }
 
+/* `count` packets explore, from entropy 1 on and whatever is heard of them. */
+static void authors_explore(struct balancer *b, uint32_t count)
+{
+    for (uint32_t i = 1; i <= count; i++) {
+        assert_int_equal(pick(b), i % ENTROPIES);
+        on_ack(b, 77, i % 3 == 0);
+    }
+}
+
+/* One packet per entropy, or a bdp if that is more: then once more around. */
+static void reps_pick__authors_explore_all_entropies(void **state)
+{
+    static const uint32_t bdps[] = {8, ENTROPIES, ENTROPIES + 40, 3 * ENTROPIES};
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(bdps); i++) {
+        struct balancer b = balancer_make("reps", "drafts", bdps[i] * MTU, i);
+        authors_explore(&b, bdps[i] > ENTROPIES ? bdps[i] : ENTROPIES);
+        on_ack(&b, 200, false);
+        assert_int_equal(pick(&b), 200);
+        assert_int_equal(pick(&b), 200);
+    }
+}
+
+/* A timeout leaves the entropy as it is; a trim does not. */
+static void reps_on_timeout__authors_go_on(void **state)
+{
+    (void)state;
+    for (int heeds = 0; heeds <= 1; heeds++) {
+        struct balancer b = balancer_make("reps", heeds ? "author" : "drafts", 8 * MTU, 1);
+        uint32_t same = 0;
+        authors_explore(&b, ENTROPIES);
+        on_ack(&b, 200, false);
+        on_timeout(&b);
+        for (int i = 0; i < 100; i++)
+            same += pick(&b) == 200;
+        assert_true(heeds ? same < 10 : same == 100);
+        on_ack(&b, 200, false);
+        on_trim(&b, 9);
+        same = 0;
+        for (int i = 0; i < 100; i++)
+            same += pick(&b) == 200;
+        assert_true(same < 10);
+    }
+}
+
 static void reps_on_ack__authors_draw_at_random_until_a_clean_ack(void **state)
 {
     (void)state;
     struct balancer b = balancer_make("reps", "author", 8 * MTU, 1);
-    uint16_t last = pick(&b);
-    for (int i = 1; i < 10; i++) { /* 5/4 of the bdp */
-        uint16_t entropy = pick(&b);
-        assert_int_equal(entropy, after(last));
-        last = entropy;
-    }
+    authors_explore(&b, ENTROPIES);
     on_ack(&b, 3, false);
     assert_int_equal(pick(&b), 3);
-    on_ack(&b, 3, true);
+    on_ack(&b, 5, true);
     bool seen[ENTROPIES] = {false};
     uint32_t distinct = 0;
     for (int i = 0; i < 1000; i++) {
@@ -232,6 +272,8 @@ int main(void)
         cmocka_unit_test(reps_pick__stops_exploring_when_all_entropies_were_tried),
         cmocka_unit_test(reps_pick__walks_until_the_first_feedback),
         cmocka_unit_test(reps_pick__uses_a_sample_once),
+        cmocka_unit_test(reps_pick__authors_explore_all_entropies),
+        cmocka_unit_test(reps_on_timeout__authors_go_on),
         cmocka_unit_test(reps_init__starts_flows_at_different_entropies),
         cmocka_unit_test(reps_on_ack__recycles_clean_and_replaces_marked),
         cmocka_unit_test(reps_on_ack__authors_draw_at_random_until_a_clean_ack),

@@ -11,7 +11,7 @@ struct detector {
     uint64_t state[GW_LOSS_STATE_MAX / 8];
 };
 
-static struct detector detector_make(const char *name, uint16_t hops)
+static struct detector detector_preset(const char *name, const char *preset, uint16_t hops)
 {
     struct detector d = {.ops = (const void *)gw_registry_find(&gw_loss_registry, name)};
     const struct gw_path path = {.brtt = BRTT / 3,
@@ -22,8 +22,14 @@ static struct detector detector_make(const char *name, uint16_t hops)
                                  .hdr = 64,
                                  .hops = hops};
     gw_algo_defaults(&d.ops->algo, &d.cfg);
+    assert_int_equal(gw_algo_preset(&d.ops->algo, &d.cfg, preset), 0);
     d.ops->init(d.state, &d.cfg, &path);
     return d;
+}
+
+static struct detector detector_make(const char *name, uint16_t hops)
+{
+    return detector_preset(name, "paper", hops);
 }
 
 static gw_time period(const struct detector *d)
@@ -90,6 +96,23 @@ static void loss_on_timeout__doubles_for_what_was_sent_after_it(void **state)
     assert_int_equal(period(&d), base);
 }
 
+/* As the authors of SMaRTT-REPS ran it: 2.1 base RTTs, however often that was too short. */
+static void loss_on_timeout__leaves_a_fixed_period(void **state)
+{
+    (void)state;
+    struct detector d = detector_preset("timeout", "drafts", 6);
+    gw_time base = period(&d), now = GW_S;
+    assert_in_range(base, BRTT * 21 / 10 - GW_NS, BRTT * 21 / 10 + GW_NS);
+    for (unsigned step = 1; step <= 10; step++) {
+        gw_time sent = now;
+        now += base;
+        expire(&d, sent, now);
+        assert_int_equal(period(&d), base);
+    }
+    struct detector trim = detector_preset("trim", "drafts", 6);
+    assert_in_range(period(&trim), 89999 * BRTT, 90000 * BRTT);
+}
+
 static void loss_on_timeout__works_across_the_wrap_of_time(void **state)
 {
     (void)state;
@@ -109,6 +132,7 @@ int main(void)
         cmocka_unit_test(loss_period__outlasts_full_queues),
         cmocka_unit_test(loss_on_timeout__spares_the_rest_of_a_burst),
         cmocka_unit_test(loss_on_timeout__doubles_for_what_was_sent_after_it),
+        cmocka_unit_test(loss_on_timeout__leaves_a_fixed_period),
         cmocka_unit_test(loss_on_timeout__works_across_the_wrap_of_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

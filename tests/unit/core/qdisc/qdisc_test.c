@@ -72,6 +72,42 @@ static void qdisc_dequeue__serves_control_first(void **state)
     }
 }
 
+static const char *const two_lanes[] = {"fifo", "red", "trim"};
+
+/* Three of control for one of data while both wait; who waits alone does not use up its turns. */
+static void lanes_dequeue__gives_data_its_turns(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(two_lanes); i++) {
+        struct port port;
+        port_open(&port, two_lanes[i], "control_weight", "3", CAPACITY);
+        for (uint32_t seq = 10; seq < 30; seq++)
+            put_class(&port, GW_CLASS_CONTROL, seq);
+        for (uint32_t seq = 10; seq < 20; seq++)
+            expect(&port, seq, TRIM_SIZE);
+        for (uint32_t seq = 0; seq < 4; seq++)
+            put_data(&port, seq);
+        for (uint32_t round = 0; round < 3; round++) {
+            for (uint32_t n = 0; n < 3; n++)
+                expect(&port, 20 + 3 * round + n, TRIM_SIZE);
+            expect(&port, round, SIZE);
+        }
+        expect(&port, 29, TRIM_SIZE); /* the last of control: one of three turns */
+        expect(&port, 3, SIZE);
+        for (uint32_t seq = 4; seq < 6; seq++)
+            put_data(&port, seq);
+        for (uint32_t seq = 30; seq < 34; seq++)
+            put_class(&port, GW_CLASS_CONTROL, seq);
+        expect(&port, 30, TRIM_SIZE);
+        expect(&port, 31, TRIM_SIZE);
+        expect(&port, 4, SIZE);
+        expect(&port, 32, TRIM_SIZE);
+        expect(&port, 33, TRIM_SIZE);
+        expect(&port, 5, SIZE);
+        expect_empty(&port);
+    }
+}
+
 /* Default room for control: twice the capacity, here 20000 bytes and so 312 headers of 64. */
 static void qdisc_enqueue__limits_control(void **state)
 {
@@ -303,6 +339,7 @@ int main(void)
         cmocka_unit_test(qdisc_enqueue__refuses_what_exceeds_the_capacity),
         cmocka_unit_test(qdisc_enqueue__stays_within_the_shared_pool),
         cmocka_unit_test(qdisc_dequeue__serves_control_first),
+        cmocka_unit_test(lanes_dequeue__gives_data_its_turns),
         cmocka_unit_test(qdisc_enqueue__limits_control),
         cmocka_unit_test(trim_enqueue__cuts_the_arrival),
         cmocka_unit_test(trim_enqueue__cuts_the_tail_at_random),
