@@ -20,7 +20,7 @@ struct gw_cc_window {
                              when nothing is in flight */
     gw_byte_time pace;    /* least time per wire byte between packets; 0: not paced */
     gw_time silent_until; /* while is_silent: when on_silence_end is called, later than now */
-    bool is_silent;       /* nothing at all is sent until then */
+    bool is_silent;       /* nothing at all is sent until then; false when a flow starts */
 };
 
 /* Data was acknowledged for the first time. */
@@ -38,6 +38,7 @@ struct gw_cc_loss {
     gw_time sent_at;    /* when it was last sent */
     bool trimmed;       /* a NACK told of it; else it was inferred */
     bool is_timeout;    /* from its age; else from answers to other packets, or by a NACK */
+    bool is_again;      /* it had been lost before */
 };
 
 /*

@@ -38,7 +38,8 @@ static uint64_t adapt(struct gw_quick_adapt *qa, const struct gw_quick_adapt_cfg
     if (qa->started && qa->lossy) {
         cwnd = gw_mul_shift(measured(qa, cfg, path, now), gw_gain(cfg->qa_scaling), 0);
         cwnd = gw_cwnd_clamp(cwnd, 1, (uint64_t)UINT32_MAX << 16);
-        uint64_t ignore = gw_mul_shift(in_flight, gw_gain(cfg->qa_ignore_length), 16);
+        uint64_t ahead = in_flight + (cfg->qa_silence ? cwnd >> 16 : 0);
+        uint64_t ignore = gw_mul_shift(ahead, gw_gain(cfg->qa_ignore_length), 16);
         qa->ignore = (uint32_t)gw_min_u64(ignore, UINT32_MAX);
         qa->rest_end = now + gw_mul_shift(qa->interval, gw_gain(cfg->qa_gap), 16);
         qa->lossy = false;
@@ -48,6 +49,17 @@ static uint64_t adapt(struct gw_quick_adapt *qa, const struct gw_quick_adapt_cfg
     qa->end = now + qa->interval;
     qa->acked = 0;
     return cwnd;
+}
+
+/* With silence, intervals follow one another, whatever is heard; the one at whose end the window is
+ * to be set stays until then. */
+static void catch_up(struct gw_quick_adapt *qa, gw_time now)
+{
+    if (qa->lossy || gw_time_before(now, qa->end))
+        return;
+    gw_time length = qa->interval ? qa->interval : 1;
+    qa->end += ((now - qa->end) / length + 1) * length;
+    qa->acked = 0;
 }
 
 struct gw_quick_adapt_advice gw_quick_adapt_on_ack(struct gw_quick_adapt *qa,
@@ -61,10 +73,12 @@ struct gw_quick_adapt_advice gw_quick_adapt_on_ack(struct gw_quick_adapt *qa,
     bool is_ignorable = cfg->qa_ignores == GW_QUICK_ADAPT_IGNORES_MARKED
                             ? ack->ce
                             : cfg->qa_ignores != GW_QUICK_ADAPT_IGNORES_LOSSES;
+    if (cfg->qa_silence)
+        catch_up(qa, now);
     qa->acked = gw_add_u32(qa->acked, ack->bytes);
     if (phase_lasts(qa, ack->bytes)) {
         advice.is_done = is_ignorable;
-    } else if (cfg->qa_on == GW_QUICK_ADAPT_ON_FEEDBACK) {
+    } else if (cfg->qa_on == GW_QUICK_ADAPT_ON_FEEDBACK && !cfg->qa_silence) {
         advice.cwnd = adapt(qa, cfg, path, ack->in_flight, now);
         advice.is_done = advice.cwnd > 0 && is_ignorable;
     }
@@ -88,6 +102,8 @@ struct gw_quick_adapt_advice gw_quick_adapt_on_loss(struct gw_quick_adapt *qa,
     struct gw_quick_adapt_advice advice = {.cwnd = 0};
     if (!cfg->quick_adapt)
         return advice;
+    if (cfg->qa_silence)
+        catch_up(qa, now);
     if (cfg->qa_credit == GW_QUICK_ADAPT_CREDITS_PACKET)
         qa->acked = gw_add_u32(qa->acked, loss->bytes);
     else if (cfg->qa_credit == GW_QUICK_ADAPT_CREDITS_HEADER && loss->trimmed)
@@ -96,8 +112,33 @@ struct gw_quick_adapt_advice gw_quick_adapt_on_loss(struct gw_quick_adapt *qa,
         advice.is_done = true;
         return advice;
     }
+    if (cfg->qa_silence) {
+        qa->lossy = qa->lossy || (!loss->is_again && may_ask(qa, cfg, now));
+        advice.is_done = true;
+        return advice;
+    }
     qa->lossy = qa->lossy || may_ask(qa, cfg, now);
     advice.cwnd = adapt(qa, cfg, path, loss->in_flight, now);
     advice.is_done = advice.cwnd > 0;
     return advice;
+}
+
+void gw_quick_adapt_start(struct gw_quick_adapt *qa, gw_time now)
+{
+    qa->started = true;
+    qa->end = now + qa->interval;
+}
+
+void gw_quick_adapt_say_silence(const struct gw_quick_adapt *qa,
+                                const struct gw_quick_adapt_cfg *cfg, struct gw_cc_window *window)
+{
+    window->is_silent = cfg->qa_silence && qa->lossy;
+    window->silent_until = qa->end;
+}
+
+uint64_t gw_quick_adapt_on_silence_end(struct gw_quick_adapt *qa,
+                                       const struct gw_quick_adapt_cfg *cfg,
+                                       const struct gw_path *path, uint32_t in_flight, gw_time now)
+{
+    return adapt(qa, cfg, path, in_flight, now);
 }

@@ -11,6 +11,11 @@
  * measured, not what arrived. The printed algorithm counts both in full, and lets losses within the
  * phase ask for the next QuickAdapt: qa_credit=packet qa_ignores=acks.
  *
+ * Where switches do not trim, nothing may come back for long, and what is sent meanwhile is lost as
+ * well. With qa_silence intervals follow one another from the flow's beginning, and a loss that
+ * asks for a QuickAdapt silences the sender until the end of the interval, which then sets the
+ * window.
+ *
  * Invariant: between two QuickAdapts lie an interval, and the phase of the first.
  */
 #ifndef GW_CORE_QUICK_ADAPT_H
@@ -49,6 +54,7 @@ struct gw_quick_adapt_cfg {
     bool quick_adapt;
     bool qa_normalise;
     bool qa_once;
+    bool qa_silence; /* for owners with on_silence_end */
 };
 
 /* Rows of a parameter table: `member` is the struct gw_quick_adapt_cfg within `cfg_type`; whether
@@ -86,6 +92,14 @@ struct gw_quick_adapt_cfg {
                     "at most one QuickAdapt per flow (not in the paper; the authors' simulator "   \
                     "of December 2023: yes)")
 
+/* One more row, for owners with on_silence_end. */
+#define GW_QUICK_ADAPT_SILENCE_PARAM(cfg_type, member)                                             \
+    GW_PARAM_IN(                                                                                   \
+        cfg_type, member, BOOL, qa_silence, "no",                                                  \
+        "after a loss nothing is sent until the end of the interval, which sets the "              \
+        "window; what is ignored then counts the new window as in flight, and losses cut "         \
+        "nothing else (not in the paper; the authors' simulator where switches drop: yes)")
+
 struct gw_quick_adapt {
     gw_time interval;
     gw_time end;      /* of the interval; meaningless until `started` */
@@ -115,5 +129,17 @@ struct gw_quick_adapt_advice gw_quick_adapt_on_loss(struct gw_quick_adapt *qa,
                                                     const struct gw_quick_adapt_cfg *cfg,
                                                     const struct gw_path *path,
                                                     const struct gw_cc_loss *loss, gw_time now);
+
+/* With qa_silence: the flow begins. */
+void gw_quick_adapt_start(struct gw_quick_adapt *qa, gw_time now);
+
+/* With qa_silence, after what may have begun a silence or ended one: says so in the window. */
+void gw_quick_adapt_say_silence(const struct gw_quick_adapt *qa,
+                                const struct gw_quick_adapt_cfg *cfg, struct gw_cc_window *window);
+
+/* The silence is over: the new window. */
+uint64_t gw_quick_adapt_on_silence_end(struct gw_quick_adapt *qa,
+                                       const struct gw_quick_adapt_cfg *cfg,
+                                       const struct gw_path *path, uint32_t in_flight, gw_time now);
 
 #endif

@@ -97,7 +97,6 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
 {
     struct gw_smartt *s = state;
     const struct smartt_cfg *cfg = config;
-    (void)now;
     GW_ASSERT(path->mtu > 0 && path->rate_bps >= GW_RATE_BPS_MIN);
     uint64_t bdp = path->bdp ? path->bdp : 1;
     gw_time base = cfg->trtt_fabric ? path->brtt_max : path->brtt;
@@ -117,6 +116,8 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
             },
     };
     gw_quick_adapt_init(&s->qa, &cfg->qa, base, s->gains.trtt);
+    if (cfg->qa.qa_silence)
+        gw_quick_adapt_start(&s->qa, now);
     s->cwnd = gw_cwnd_of_bdp(cfg->cwnd_initial, path);
     if (path->window) /* a flow before this one has found out what the path bears */
         s->cwnd = gw_min_u64(s->cwnd, gw_min_u64(path->window, UINT32_MAX) << 16);
@@ -276,6 +277,18 @@ static void smartt_on_loss(void *state, const void *config, const struct gw_path
         uint64_t cut = gw_mul_shift(loss->bytes, gw_gain(cfg->loss_cut), 0);
         smartt_move(s, path, -(int64_t)gw_min_u64(cut, s->gains.cwnd_max));
     }
+    gw_quick_adapt_say_silence(&s->qa, &cfg->qa, window);
+    smartt_report(s, path, window);
+}
+
+static void smartt_on_silence_end(void *state, const void *config, const struct gw_path *path,
+                                  uint32_t in_flight, struct gw_cc_window *window, gw_time now)
+{
+    struct gw_smartt *s = state;
+    const struct smartt_cfg *cfg = config;
+    uint64_t cwnd = gw_quick_adapt_on_silence_end(&s->qa, &cfg->qa, path, in_flight, now);
+    smartt_adapt(s, cfg, path, cwnd);
+    gw_quick_adapt_say_silence(&s->qa, &cfg->qa, window);
     smartt_report(s, path, window);
 }
 
@@ -348,7 +361,13 @@ static const struct gw_param params[] = {
                 "Wait-To-Decrease (Figure 2)",
     },
     GW_QUICK_ADAPT_PARAMS(struct smartt_cfg, qa, "yes", "0"),
+    GW_QUICK_ADAPT_SILENCE_PARAM(struct smartt_cfg, qa),
 };
+
+#define DRAFTS                                                                                     \
+    "fi=1.25 mi=5 md_timeout=2 gain_scaling=no k=32 fi_slack=3 fi_cap=0.2 fast_after=congested "   \
+    "measure_all=yes cwnd_max=1 cwnd_initial=1 loss_cut=0.5 trtt=1.51 trtt_fabric=yes "            \
+    "wait_to_decrease=no qa_normalise=yes qa_ignore_length=1.25"
 
 static const struct gw_preset presets[] = {
     {.name = "paper", .settings = "", .help = "the text of the paper: the defaults"},
@@ -365,11 +384,14 @@ static const struct gw_preset presets[] = {
     },
     {
         .name = "drafts",
-        .settings = "fi=1.25 mi=5 md_timeout=2 gain_scaling=no k=32 fi_slack=3 fi_cap=0.2 "
-                    "fast_after=congested measure_all=yes cwnd_max=1 cwnd_initial=1 loss_cut=0.5 "
-                    "trtt=1.51 trtt_fabric=yes wait_to_decrease=no qa_normalise=yes "
-                    "qa_ignore_length=1.25 qa_ignores=marked",
+        .settings = DRAFTS " qa_ignores=marked",
         .help = "rules and gains of the authors' simulator of September 2023, at 800 Gb/s",
+    },
+    {
+        .name = "drafts-drop",
+        .settings = DRAFTS " qa_silence=yes",
+        .help =
+            "the same where switches drop: the timer's silence, and QuickAdapt ignores all ACKs",
     },
     {
         .name = "2024",
@@ -398,6 +420,7 @@ const struct gw_cc_ops gw_cc_smartt = {
     .init = smartt_init,
     .on_ack = smartt_on_ack,
     .on_loss = smartt_on_loss,
+    .on_silence_end = smartt_on_silence_end,
 };
 
 _Static_assert(sizeof(struct smartt_cfg) <= GW_ALGO_CFG_MAX, "options fit");

@@ -91,6 +91,7 @@ void gw_flow_tx_lose(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t a
         .sent_at = sent_at,
         .trimmed = cause == GW_TX_TRIMMED,
         .is_timeout = cause == GW_TX_TIMEOUT,
+        .is_again = flow->records[at].resent,
     };
     transport->cc->on_loss(flow->cc_state, transport->cc_cfg.bytes, &flow->path, &loss,
                            &flow->window, now);

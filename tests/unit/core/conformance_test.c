@@ -217,6 +217,8 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
     memset(windows, 0xff, sizeof(windows));         /* init sets every field */
     gw_time now = (gw_time)0 - 20 * path->brtt_max; /* wraps on the way */
     for (int i = 0; i < 2; i++)
+        windows[i].is_silent = false;
+    for (int i = 0; i < 2; i++)
         ops->init(memories[i].bytes, cfg, path, &windows[i], now);
     const uint64_t limit = ops->exceeds_bdp ? UINT32_MAX : 2 * (uint64_t)path->bdp + path->mtu;
     for (int step = 0; step < STEPS; step++) {
@@ -229,6 +231,10 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
                                         : 100 * path->brtt_max;
         bool ce = gw_prng_below(&prng, 2);
         for (int i = 0; i < 2; i++) {
+            if (windows[i].is_silent && !gw_time_before(now, windows[i].silent_until)) {
+                windows[i].is_silent = false;
+                ops->on_silence_end(memories[i].bytes, cfg, path, in_flight, &windows[i], now);
+            }
             if (ops->on_report && kind == 7) {
                 ops->on_round(memories[i].bytes, cfg, path, &windows[i], now);
             } else if (ops->on_report && kind % 2) {
@@ -251,6 +257,8 @@ static void cc_run(const struct gw_cc_ops *ops, const union gw_algo_cfg *cfg,
         assert_in_range(windows[0].cwnd, 1, limit);
         assert_int_equal(windows[0].cwnd, windows[1].cwnd);
         assert_int_equal(windows[0].pace, windows[1].pace);
+        if (windows[0].is_silent)
+            assert_true(ops->on_silence_end && gw_time_before(now, windows[0].silent_until));
         if (ops->on_report)
             assert_in_range(windows[0].pace, gw_byte_time_from_bps(path->rate_bps),
                             gw_byte_time_from_bps(GW_RATE_BPS_MIN));

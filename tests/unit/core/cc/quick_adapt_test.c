@@ -295,6 +295,81 @@ static void quick_adapt__works_in_every_owner(void **state)
     assert_int_equal(owners, 4);
 }
 
+/* ---- Silence, where switches drop. ---- */
+
+static struct gw_cc_window silence_of(const struct owner *o)
+{
+    struct gw_cc_window window = {0};
+    gw_quick_adapt_say_silence(&o->qa, &o->cfg, &window);
+    return window;
+}
+
+/* One that began at o.now. */
+static struct owner silent_make(gw_time start)
+{
+    struct owner o = owner_make(&PAPER);
+    o.cfg.qa_silence = true;
+    o.now = start;
+    gw_quick_adapt_start(&o.qa, o.now);
+    return o;
+}
+
+/* Intervals lie one behind the other from the start, also when nothing is heard for some of them;
+ * no ACK ends one, and the window is what arrived in the one that the loss was in. */
+static void quick_adapt_silence__lasts_to_the_end_of_the_interval(void **state)
+{
+    (void)state;
+    for (uint64_t skipped = 0; skipped < 4; skipped++) {
+        const gw_time start = (gw_time)0 - 2 * INTERVAL; /* time wraps */
+        struct owner o = silent_make(start);
+        ack(&o, false, TEN);
+        o.now = start + skipped * INTERVAL + 5;
+        for (int i = 0; i < 3; i++)
+            ack(&o, true, TEN);
+        assert_false(silence_of(&o).is_silent);
+        o.now = start + (skipped + 1) * INTERVAL - 7;
+        struct gw_quick_adapt_advice advice = lose(&o, false, TEN);
+        assert_true(advice.is_done && advice.cwnd == 0);
+        assert_true(silence_of(&o).is_silent);
+        assert_true(silence_of(&o).silent_until == start + (skipped + 1) * INTERVAL);
+        assert_true(ack(&o, false, TEN).cwnd == 0);
+        o.now = silence_of(&o).silent_until;
+        uint64_t cwnd = gw_quick_adapt_on_silence_end(&o.qa, &o.cfg, &PATH, TEN, o.now);
+        assert_true(cwnd == PACKETS(4 + (skipped == 0)));
+        assert_false(silence_of(&o).is_silent);
+    }
+}
+
+/* What was in flight and what the new window adds is ignored; then losses are heeded again. */
+static void quick_adapt_silence__ignores_the_new_window_too(void **state)
+{
+    (void)state;
+    struct owner o = silent_make(GW_US);
+    for (int i = 0; i < 4; i++)
+        ack(&o, false, TEN);
+    lose(&o, false, TEN);
+    o.now += INTERVAL;
+    gw_quick_adapt_on_silence_end(&o.qa, &o.cfg, &PATH, TEN, o.now);
+    for (int i = 0; i < 13; i++) {
+        assert_true(ack(&o, i % 2, TEN).is_done);
+        o.now += i == 6 ? INTERVAL : 0;
+    }
+    assert_true(lose(&o, false, TEN).is_done); /* the last of fourteen */
+    assert_int_equal(silence_of(&o).is_silent, true);
+}
+
+/* One that was sent again and lost again asks for nothing. */
+static void quick_adapt_silence__begins_with_first_losses_alone(void **state)
+{
+    (void)state;
+    struct owner o = silent_make(GW_US);
+    const struct gw_cc_loss again = {.bytes = MTU, .in_flight = TEN, .is_again = true};
+    assert_true(gw_quick_adapt_on_loss(&o.qa, &o.cfg, &PATH, &again, o.now).is_done);
+    assert_false(silence_of(&o).is_silent);
+    assert_true(lose(&o, false, TEN).is_done);
+    assert_true(silence_of(&o).is_silent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +386,9 @@ int main(void)
         cmocka_unit_test(quick_adapt__happens_once_on_request),
         cmocka_unit_test(quick_adapt__can_leave_intervals_to_losses),
         cmocka_unit_test(quick_adapt__works_in_every_owner),
+        cmocka_unit_test(quick_adapt_silence__lasts_to_the_end_of_the_interval),
+        cmocka_unit_test(quick_adapt_silence__ignores_the_new_window_too),
+        cmocka_unit_test(quick_adapt_silence__begins_with_first_losses_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
