@@ -229,9 +229,11 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
                             uint8_t bytes[GW_ATTACH_SIZE])
 {
-    if (peer >= own->cfg.peers_max || own->sessions[peer].state != GW_SESSION_UP)
-        return false;
     const struct gw_session *session = &own->sessions[peer];
+    bool has_session = peer < own->cfg.peers_max &&
+                       (session->state == GW_SESSION_UP || session->state == GW_SESSION_TRYING);
+    if (!has_session)
+        return false;
     struct gw_attach_msg msg = {.step = GW_ATTACH_DETACH};
     gw_neighbours_write(own, session, &msg, bytes);
     *to = session->addr;

@@ -143,7 +143,8 @@ gw_time gw_neighbours_deadline(const struct gw_neighbours *own);
 void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
                           struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE]);
 
-/* For the end: fills the message that ends session `peer`; false when there is no such session. */
+/* For the end: fills the message that ends session `peer`, also one of which only the other side
+ * knows that it is up; false when there is no such session. */
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
                             uint8_t bytes[GW_ATTACH_SIZE]);
 
