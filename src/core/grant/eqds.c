@@ -9,7 +9,12 @@
  *
  * The paper's sender tells in each packet how much credit it wants. Here the receiver reckons it:
  * every packet says how long its message is, and what has neither arrived nor been trimmed is under
- * way. So `ahead` takes the place of the paper's limit on a sender's unused credit.
+ * way. So `ahead` takes the place of the paper's limit, one bdp of credit that a sender has and
+ * does not use; that one counts nothing in flight, and no flow that was tried reaches two bdp of
+ * both. NDP, whose receiver answers each arrival by one credit, has one bdp of both.
+ *
+ * Credit goes out in turn, whatever it is for. The paper's receiver serves flows with trimmed
+ * packets first; the sender sends these before new ones in either case.
  */
 #include "core/grant/grant.h"
 
@@ -53,8 +58,8 @@ static const struct gw_param params[] = {
      .type = GW_PARAM_Q16,
      .offset = offsetof(struct eqds_cfg, ahead),
      .initial = "2",
-     .help = "most that a flow has under way or granted and not sent, multiple of the bdp: one in "
-             "flight and one unused (htsim's implementation)"},
+     .help = "most that a flow has under way or granted and not sent, multiple of the bdp; NDP: 1 "
+             "(own choice: one in flight, and one unused as in htsim's implementation)"},
     {.name = "credit_pace",
      .type = GW_PARAM_Q16,
      .offset = offsetof(struct eqds_cfg, pace),

@@ -67,6 +67,7 @@ struct model {
     uint32_t running;
     uint64_t link_bps;
     uint64_t trims;
+    bool quick_adapt; /* senders have QuickAdapt besides; set it before they start */
     gw_time now;
     /* Called after the algorithm had its feedback, with the state from before; may be NULL. */
     void (*check)(struct model *m, struct sender *s, const void *before, gw_time rtt);
@@ -111,6 +112,8 @@ static void sender_start(struct model *m, uint32_t index, const char *preset, co
         assert_int_equal(gw_algo_preset(&m->cc->algo, &s->cfg, preset), 0);
     if (initial)
         assert_int_equal(gw_algo_set(&m->cc->algo, &s->cfg, "cwnd_initial", initial), 0);
+    if (m->quick_adapt)
+        assert_int_equal(gw_algo_set(&m->cc->algo, &s->cfg, "quick_adapt", "yes"), 0);
     m->cc->init(s->cc, &s->cfg, &PATH, &s->window, 0);
     gw_heap_set(&m->heap, PACKETS + index, 0);
 }
