@@ -29,12 +29,18 @@ static uint32_t next_payload(const struct gw_endpoint *ep, const struct gw_tx_fl
     return gw_tx_payload(flow, next_seq(ep, flow));
 }
 
+/* Bytes that must fit into the window besides what is in flight for the next packet to leave. */
+static uint32_t next_room(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
+{
+    return ep->cfg.resend_over && resends(flow) ? 1 : next_payload(ep, flow);
+}
+
 static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
     return gw_tx_has_work(ep, flow) && gw_tx_credit_allows(flow) && !flow->window.is_silent &&
            (flow->in_flight == 0 ||
             (!flow->is_held &&
-             ((uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd ||
+             ((uint64_t)flow->in_flight + next_room(ep, flow) <= flow->window.cwnd ||
               flow->is_urged)));
 }
 
