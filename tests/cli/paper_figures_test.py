@@ -1,24 +1,18 @@
 #!/usr/bin/env python3
-"""Figures whose claims are computed: every scenario of scenarios/atp, dlcp and pcn runs at its
-small size, and the pages about them are what the stored results give. Called with the program.
-
-A sanitizer sees what a run does, not what it finds, and costs five times as long: with
-GRADWIRE_TEST_BRIEF in the environment a sweep keeps two values of its longest key alone, and claims are
-not compared, as they need the other points. Those of figures_test.py, all claims, then run here."""
-import glob
+"""The figures of atp, dlcp and pcn at their small size (figure_case.py), and the rules of the pages about
+figures. Called with the program."""
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
+from figure_case import FigureCase, call, figures, read
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 PAPERS = ("atp", "dlcp", "pcn")
-IS_BRIEF = "GRADWIRE_TEST_BRIEF" in os.environ
-FOLDERS = (*PAPERS, "smartt") if IS_BRIEF else PAPERS
 
 # Claims that need the full size: to be computed, since the small sweep lacks their points, or to hold.
 FULL_SIZE_ONLY = {
@@ -41,74 +35,18 @@ FULL_SIZE_ONLY = {
 }  # fmt: skip
 
 
-def read(*names):
-    with open(os.path.join(*names), encoding="utf-8") as file:
-        return file.read()
-
-
-def call(*words):
-    return subprocess.run(
-        words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
-
-
-def figures(root, *words):
-    return call(sys.executable, "-B", os.path.join("bench", "figures"), "--root", root, *words)
-
-
-def narrowed(scenario, paper):
-    """Settings that leave of each key of a sweep one value: what the paper is about if it says so,
-    else the first; and of the longest another one, the last."""
-    sweep = re.search(r"^sweep:\n((?:  .*\n)+)", scenario, re.MULTILINE)
-    keys = re.findall(r"^  (\S+): \[([^][{}]*)\]", sweep[1], re.MULTILINE) if sweep else []
-    keys.sort(key=lambda key: key[1].count(","))
-    words = []
-    for key, text in keys:
-        values = text.split(", ")
-        own = [value for value in values if value in (paper, "yes")] or values
-        kept = {own[0]: None, values[-1]: None} if key == keys[-1][0] else own[:1]
-        words += ["--set", f"sweep.{key}=[{','.join(kept)}]"]
-    return words
-
-
-class ScenarioTest(unittest.TestCase):
-    def check_claims(self, paper, stored, claims):
-        """The same claims as in the full run; what holds there holds here too."""
-        for full, small in zip(stored["claims"], claims, strict=True):
-            for key in ("id", "text", "source", "expected"):
-                self.assertEqual(full[key], small[key], "the scenario has changed since it was run")
-            if IS_BRIEF or small["id"] in FULL_SIZE_ONLY[paper]:
-                continue
-            self.assertIsNotNone(small["holds"], f"{small['id']} is not computed")
-            self.assertGreaterEqual(small["holds"], full["holds"], small)
-
+class ScenarioTest(FigureCase):
     def test_scenarios__run_at_their_small_size(self):
-        for paper in FOLDERS:
-            for name in sorted(glob.glob(os.path.join("scenarios", paper, "*.yaml"))):
-                with self.subTest(name):
-                    brief = narrowed(read(name), paper) if IS_BRIEF else []
-                    done = call(PROGRAM, "sim", name, "--set", "scale=small", *brief, "--json")
-                    self.assertEqual((done.returncode, done.stderr), (0, ""))
-                    if paper not in PAPERS:
-                        continue
-                    results = json.loads(done.stdout)
-                    figure = os.path.basename(name)[:-5]
-                    stored = json.loads(read("docs", "figures", paper, figure + ".json"))
-                    first = results[0] if isinstance(results, list) else results
-                    self.check_claims(paper, stored, first["claims"])
+        for paper in PAPERS:
+            self.check_scenarios(PROGRAM, paper, FULL_SIZE_ONLY[paper])
 
     def test_pages__are_what_the_stored_results_give(self):
         for paper in PAPERS:
-            done = figures(".", paper, "--check")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.check_page(paper)
 
     def test_results__are_of_a_commit_and_of_no_machine(self):
         for paper in PAPERS:
-            for name in glob.glob(os.path.join("docs", "figures", paper, "*.json")):
-                stored = json.loads(read(name))
-                self.assertRegex(stored["commit"], "^[0-9a-f]{10}$")
-                self.assertTrue(stored["command"].startswith("gradwire sim scenarios/"))
-                self.assertNotIn("wall_s", json.dumps(stored))
+            self.check_results(paper)
 
 
 class PageTest(unittest.TestCase):
@@ -147,6 +85,10 @@ class PageTest(unittest.TestCase):
         page = self.page()
         self.assertIn("measured 1.25, over 3 seeds together.", page)
         self.assertIn("| at least 2 | 1.25 | together |", page)
+
+    def test_page__counts_values_of_drafts_by_themselves(self):
+        self.store("2", {**self.claim("three", True), "source": "draft"})
+        self.assertIn("**1 of 2 claims hold, and 1 of 1 values of drafts.**", self.page())
 
     def page(self):
         done = figures(self.root, "atp", "--page")

@@ -377,12 +377,6 @@ static const struct gw_preset presets[] = {
         .help = "Algorithm 1 as printed, where the default corrects it",
     },
     {
-        .name = "author800",
-        .settings = "fi=1.25 mi=5 gain_scaling=no cwnd_max=1 cwnd_initial=1 trtt=1.51 "
-                    "trtt_fabric=yes",
-        .help = "what the authors' scripts set at 800 Gb/s",
-    },
-    {
         .name = "drafts",
         .settings = DRAFTS " qa_ignores=marked",
         .help = "rules and gains of the authors' simulator of September 2023, at 800 Gb/s",

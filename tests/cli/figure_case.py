@@ -1,0 +1,86 @@
+"""Figures whose claims are computed: every scenario of a paper runs at its small size, and the page about them
+is what the stored results give.
+
+A sanitizer sees what a run does, not what it finds, and costs five times as long: with
+GRADWIRE_TEST_BRIEF in the environment a sweep keeps two values of its longest key alone, and claims are
+not compared, as they need the other points."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+IS_BRIEF = "GRADWIRE_TEST_BRIEF" in os.environ
+
+
+def read(*names):
+    with open(os.path.join(*names), encoding="utf-8") as file:
+        return file.read()
+
+
+def call(*words):
+    return subprocess.run(
+        words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+
+
+def figures(root, *words):
+    return call(sys.executable, "-B", os.path.join("bench", "figures"), "--root", root, *words)
+
+
+def narrowed(scenario, paper):
+    """Settings that leave of each key of a sweep one value: what the paper is about if it says so,
+    else the first; and of the longest another one, the last."""
+    sweep = re.search(r"^sweep:\n((?:  .*\n)+)", scenario, re.MULTILINE)
+    keys = re.findall(r"^  (\S+): \[([^][{}]*)\]", sweep[1], re.MULTILINE) if sweep else []
+    keys.sort(key=lambda key: key[1].count(","))
+    words = []
+    for key, text in keys:
+        values = text.split(", ")
+        own = [value for value in values if value in (paper, "yes")] or values
+        kept = {own[0]: None, values[-1]: None} if key == keys[-1][0] else own[:1]
+        words += ["--set", f"sweep.{key}=[{','.join(kept)}]"]
+    return words
+
+
+class FigureCase(unittest.TestCase):
+    def check_claims(self, stored, claims, full_size_only):
+        """The same claims as in the full run; what holds there holds here too, but for those that need
+        the full size, and values of drafts, which are of the full size."""
+        for full, small in zip(stored["claims"], claims, strict=True):
+            for key in ("id", "text", "source", "expected"):
+                self.assertEqual(full[key], small[key], "the scenario has changed since it was run")
+            if IS_BRIEF or small["id"] in full_size_only or small["source"] == "draft":
+                continue
+            self.assertIsNotNone(small["holds"], f"{small['id']} is not computed")
+            self.assertGreaterEqual(small["holds"], full["holds"], small)
+
+    def check_scenarios(self, program, paper, full_size_only):
+        """All run, and full_size_only has no claim that is not there."""
+        seen = set()
+        for name in sorted(glob.glob(os.path.join("scenarios", paper, "*.yaml"))):
+            with self.subTest(name):
+                brief = narrowed(read(name), paper) if IS_BRIEF else []
+                done = call(program, "sim", name, "--set", "scale=small", *brief, "--json")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                results = json.loads(done.stdout)
+                figure = os.path.basename(name)[:-5]
+                stored = json.loads(read("docs", "figures", paper, figure + ".json"))
+                claims = (results[0] if isinstance(results, list) else results)["claims"]
+                seen |= {claim["id"] for claim in claims}
+                self.check_claims(stored, claims, full_size_only)
+        self.assertEqual(set(full_size_only) - seen, set())
+
+    def check_page(self, paper):
+        done = figures(".", paper, "--check")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def check_results(self, paper):
+        """They are of a commit and of no machine."""
+        for name in glob.glob(os.path.join("docs", "figures", paper, "*.json")):
+            stored = json.loads(read(name))
+            self.assertRegex(stored["commit"], "^[0-9a-f]{10}$")
+            self.assertTrue(stored["command"].startswith("gradwire sim scenarios/"))
+            self.assertNotIn("wall_s", json.dumps(stored))
