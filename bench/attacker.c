@@ -3,7 +3,8 @@
  * well-formed packets with arbitrary contents, in its own name and in others', to the addresses and
  * about the jobs that it is told. For bench/soak, which checks that nobody else notices.
  *
- *     gw_bench_attacker SEED PER_SECOND KEY_FILE HOST:PORT... -- ADDRESS... -- JOB...
+ *     gw_bench_attacker [--authenticate|--encrypt] SEED PER_SECOND KEY_FILE HOST:PORT...
+ *                       -- ADDRESS... -- JOB...
  *
  * It attaches at one HOST:PORT after the other, as somebody else every few seconds: as a rank of a
  * job of its own, or as a host without a job, as a server is. Addresses on the overlay and numbers
@@ -41,8 +42,9 @@ struct attacker {
     uint32_t addresses[TARGETS_MAX], jobs[TARGETS_MAX];
     uint32_t place_count, address_count, job_count;
     uint32_t own_address, own_job;
-    uint32_t left; /* of a burst */
-    gw_time pause; /* between bursts */
+    bool authenticates, encrypts; /* as the daemons do */
+    uint32_t left;                /* of a burst */
+    gw_time pause;                /* between bursts */
 };
 
 static void give_up(const char *why)
@@ -134,6 +136,8 @@ static void live(struct attacker *a, const struct gw_key *key)
         .mtu = MTU,
         .peers_max = TARGETS_MAX,
         .insists = true,
+        .authenticates = a->authenticates,
+        .encrypts = a->encrypts,
         .role = GW_ATTACH_HOST,
         .node_address = a->own_address,
         .keys = key,
@@ -193,8 +197,13 @@ int main(int argc, char **argv)
     static struct attacker a;
     struct gw_key key;
     char error[GW_NET_ERROR_MAX];
+    a.encrypts = argc > 1 && strcmp(argv[1], "--encrypt") == 0;
+    a.authenticates = a.encrypts || (argc > 1 && strcmp(argv[1], "--authenticate") == 0);
+    argc -= a.authenticates;
+    argv += a.authenticates;
     if (argc < 5 || atoi(argv[2]) < 1)
-        give_up("expected SEED PER_SECOND KEY_FILE HOST:PORT... -- ADDRESS... -- JOB...");
+        give_up("expected [--authenticate|--encrypt] SEED PER_SECOND KEY_FILE HOST:PORT... -- "
+                "ADDRESS... -- JOB...");
     a.prng = gw_prng_derive(strtoull(argv[1], NULL, 10), 0);
     a.pause = GW_S / (gw_time)atoi(argv[2]) * BURST;
     char **words = take(argv + 4, a.places, &a.place_count);

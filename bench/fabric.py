@@ -115,7 +115,8 @@ class Fabric:
     def open(self):
         self.add_namespace(HUB)
         hub = within(self.namespace(HUB), "ip")
-        setup(*hub, "link", "add", "name", HUB_INTERFACE, "mtu", str(MTU), "type", "bridge")
+        setup(*hub, "link", "add", "name", HUB_INTERFACE, "address", self.hardware_address(HUB),
+              "mtu", str(MTU), "type", "bridge")  # fmt: skip
         setup(*hub, "addr", "add", f"{self.address(HUB)}/24", "dev", HUB_INTERFACE)
         setup(*hub, "link", "set", HUB_INTERFACE, "up")
         for end in range(self.count):
@@ -136,7 +137,8 @@ class Fabric:
         link = within(hub, "ip", "link")
         ip = within(end, "ip")
         setup(*link, "add", port, "mtu", str(MTU), "type", "veth",
-              "peer", "name", END_INTERFACE, "mtu", str(MTU), "netns", end)
+              "peer", "name", END_INTERFACE, "address", self.hardware_address(number),
+              "mtu", str(MTU), "netns", end)  # fmt: skip
         setup(*link, "set", port, "master", HUB_INTERFACE, "up")
         setup(*ip, "addr", "add", f"{self.address(number)}/24", "dev", END_INTERFACE)
         setup(*ip, "link", "set", END_INTERFACE, "up")
@@ -167,6 +169,11 @@ class Fabric:
 
     def address(self, end):
         return f"{NETWORK}.{254 if end == HUB else end + 1}"
+
+    def hardware_address(self, end):
+        """Of its own, and the same when a link is made again: a bridge without one takes a port's, and
+        whoever had learned it loses its way for half a minute when that port goes."""
+        return f"02:00:00:00:00:{254 if end == HUB else end + 1:02x}"
 
     def close(self):
         handle_signals(signal.SIG_IGN)  # in the tools called here as well

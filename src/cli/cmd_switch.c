@@ -46,7 +46,7 @@ struct own {
     struct gw_overlay_switch *sw;
     int uplink;          /* dial, or -1 */
     const char *why_not; /* no room is made for bursts; NULL: it is */
-    const struct gw_loop *loop;
+    struct gw_loop *loop;
 };
 
 /* Sections of the config. */

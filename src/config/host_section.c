@@ -17,7 +17,7 @@ struct host_options {
     gw_q16 jitter;
     gw_time ack_delay, stall, report_every;
     uint32_t ack_every, ack_entropies, train, hail_copies;
-    bool payload;
+    bool resend_over, payload;
 };
 
 static const struct gw_param host_params[] = {
@@ -59,6 +59,12 @@ static const struct gw_param host_params[] = {
      .help = "bytes that count as the bandwidth-delay product, of which windows and queues are "
              "multiples; 0: rate times base RTT of the longest path (the authors' scripts of "
              "SMaRTT-REPS: 864000)"},
+    {.name = "resend_over",
+     .type = GW_PARAM_BOOL,
+     .offset = offsetof(struct host_options, resend_over),
+     .initial = "no",
+     .help = "a lost packet is sent again while less than the window is in flight, else only when "
+             "it fits into that (the authors' simulator of SMaRTT-REPS: yes)"},
     {.name = "train",
      .type = GW_PARAM_COUNT,
      .offset = offsetof(struct host_options, train),
@@ -91,8 +97,10 @@ static const struct gw_preset host_presets[] = {
     {.name = "paper", .settings = "", .help = "the text of SMaRTT-REPS: the defaults"},
     {
         .name = "drafts",
-        .settings = "jitter=0 ack_entropies=256 bdp=864000",
-        .help = "as the authors of SMaRTT-REPS ran it, at 800 Gb/s",
+        .settings = "jitter=0.001 ack_entropies=256 resend_over=yes bdp=864000",
+        .help =
+            "as the authors of SMaRTT-REPS ran it, at 800 Gb/s; their hosts have no jitter, but "
+            "what arrives at the same time has no fixed order there",
     },
 };
 
@@ -158,6 +166,7 @@ int gw_loader_host(struct gw_loader *loader)
         .report_every = options.report_every,
         .hail_copies = options.hail_copies,
         .cost = cost,
+        .resend_over = options.resend_over,
         .payload = options.payload,
     };
     gw_loader_write(loader, "host", NULL, &schema);

@@ -56,6 +56,7 @@ struct gw_host_cfg {
     uint32_t ack_every;     /* packets per ACK */
     gw_time ack_delay;      /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t ack_entropies; /* that the ACKs of a flow carry in turn; 0: random ones */
+    bool resend_over;       /* lost packets leave while less than the window is in flight */
     uint32_t bdp;           /* bytes that count as the bandwidth-delay product; 0: what it is */
     uint32_t train;         /* packets per train */
     gw_time stall;          /* a flow without progress for this long fails; 0: never */

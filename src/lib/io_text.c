@@ -12,6 +12,11 @@ enum {
     BEATS_SILENT = 10, /* of a switch that is not only late */
 };
 
+/* Who did not run for nearly as long as a silence may be given up, and notices what came of it when
+ * it runs again. */
+#define AWAY       (GW_STATION_SILENCE - 5 * GW_STATION_BEAT)
+#define AWAY_SHOWS GW_S
+
 /* What the line is made of. */
 struct line {
     const struct gw_io *io;
@@ -46,6 +51,18 @@ static bool is_of_switch(const struct gw_io *io, const struct gw_communicator_ev
         least = BEATS_SILENT * GW_STATION_BEAT;
     return (is_of_rank || event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED) &&
            gw_ways_finds_silent_switch(io->ways, least, name);
+}
+
+/*
+ * Whether it comes of this process, which did not run: the others have given it up, and what they
+ * said to that, or that they have left, is what it read first.
+ */
+static bool is_own_absence(const struct gw_io *io, const struct gw_communicator_event *event,
+                           gw_time *away)
+{
+    *away = gw_loop_away(gw_station_loop(io->station), AWAY_SHOWS);
+    return *away > AWAY && (event->reason == GW_JOB_LOST || event->reason == GW_JOB_SILENT ||
+                            event->reason == GW_JOB_STALLED);
 }
 
 /* The ranks have met, but some wait for others in a sum that those do not come to. */
@@ -172,6 +189,12 @@ static int describe(const struct line *line, const struct gw_communicator_event 
 {
     const struct gw_io *io = line->io;
     char name[GW_NEIGHBOURS_NAME_MAX];
+    gw_time away;
+    if (is_own_absence(io, event, &away))
+        return SAY(
+            line, GRADWIRE_ERR_PEER,
+            "rank %u, which is this one, did not run for %.1f s, and the job ended meanwhile",
+            io->plan.rank, (double)away / GW_S);
     if (is_of_switch(io, event, name))
         return SAY(line, GRADWIRE_ERR_TIMED_OUT, "the switch at %s does not answer", name);
     if (event->reason == GW_JOB_SILENT || event->reason == GW_JOB_STALLED)

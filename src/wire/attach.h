@@ -133,6 +133,7 @@ enum gw_attach_reason {
     GW_ATTACH_WORLD,   /* the job has another number of workers, perhaps for no longer: try again */
     GW_ATTACH_FOREIGN, /* the number is not one of a job with the key */
     GW_ATTACH_ENCRYPTION, /* one of the two encrypts packets, the other does not */
+    GW_ATTACH_OVER,       /* the job of which it was a rank has ended, which it may not know */
     GW_ATTACH_REASONS,
 };
 

@@ -20,6 +20,13 @@ queue: {kind: dlcp, capacity: 64KB, thresholds: %s, limits: %s}
 
 
 class ThresholdsTest(CommandCase):
+    found = None  # for PORT, by several tests
+
+    def default(self):
+        if not ThresholdsTest.found:
+            ThresholdsTest.found = json.loads(self.find(*PORT, "--json").stdout)
+        return ThresholdsTest.found
+
     def find(self, *words, status=0):
         done = self.call(PROGRAM, "thresholds", *words, status=status)
         self.assertEqual(done.stderr == "", status == 0)
@@ -32,7 +39,7 @@ class ThresholdsTest(CommandCase):
         self.assertTrue(done.stderr.startswith("gradwire: " + line), done.stderr)
 
     def test_json__keeps_to_the_buffer(self):
-        found = json.loads(self.find(*PORT, "--json").stdout)
+        found = self.default()
         self.assertEqual([row["queue"] for row in found["queues"]], [1, 2, 3, 4, 5, 6, 7])
         self.assertAlmostEqual(sum(row["load"] for row in found["queues"]), 0.95, places=5)
         self.assertLessEqual(sum(found["limits"]) + 7 * 1500, 64000)
@@ -59,14 +66,13 @@ class ThresholdsTest(CommandCase):
             lost = row["small_loss"] + row["large_loss"]
             self.assertAlmostEqual(row["cost"], lost / 0.01, delta=1e-3 * row["cost"] + 1e-9)
         # Then nothing is gained by telling small from large.
-        default = json.loads(self.find(*PORT, "--json").stdout)
+        default = self.default()
         self.assertLess(sum(found["limits"]) - sum(found["thresholds"]),
                         sum(default["limits"]) - sum(default["thresholds"]))
 
     def test_formula__of_the_paper_is_another(self):
-        ours = json.loads(self.find(*PORT, "--json").stdout)
         paper = json.loads(self.find(*PORT, "--formula", "paper", "--json").stdout)
-        self.assertNotEqual(ours["thresholds"], paper["thresholds"])
+        self.assertNotEqual(self.default()["thresholds"], paper["thresholds"])
 
     def test_simulate__sees_what_is_expected(self):
         words = ["resnet50", "--arrival", "120Gbps", "--buffer", "32KB", "--queues", "1"]

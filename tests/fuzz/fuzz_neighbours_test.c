@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 enum {
-    ROUNDS = 20000,
+    ROUNDS = 20000 / GW_TEST_EVERY(2),
 };
 
 static void check_reached(void)

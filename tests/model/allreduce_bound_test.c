@@ -14,14 +14,9 @@ enum {
     VALUES = 8,
     WINDOW = 64,
     WORLD = 8,
+    SEEDS = 24 / GW_TEST_EVERY(4), /* random networks, without faults and with */
+    FAULT_SEEDS = 10 / GW_TEST_EVERY(4),
 };
-
-/* Random networks, with faults and without; a sanitizer looks at the first of them. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 10, FAULT_SEEDS = 4 };
-#else
-enum { SEEDS = 24, FAULT_SEEDS = 10 };
-#endif
 
 static uint32_t bits_of(float x)
 {
@@ -249,8 +244,8 @@ static void bound__holds_whatever_links_do(void **state)
         skipped += result.workers.skipped;
         gw_model_result_free(&result);
     }
-    assert_true(left_out > 1000);
-    assert_true(skipped > 1000);
+    assert_true(left_out > 40 * SEEDS);
+    assert_true(skipped > 40 * SEEDS);
 }
 
 /* A server that restarts has lost its books, and takes back results that lack workers. */

@@ -19,6 +19,7 @@ enum {
 
 static struct gw_test_daemon top, server;
 static struct gw_test_worker dying[MORE], living[WORKERS], strangers[2];
+static struct gw_test_worker bereaved[WORKERS], again[WORKERS];
 static uint16_t ports[2]; /* of switch and server */
 
 static int set_up(void **state)
@@ -53,7 +54,7 @@ static void start_job(struct gw_test_worker *team, const char *job, int world)
         start(&team[rank], job, rank, world);
 }
 
-static void assert_refused(struct gw_test_worker *worker, const char *why)
+static void assert_failed(struct gw_test_worker *worker, const char *why)
 {
     gw_test_worker_join(worker);
     assert_int_equal(worker->error, GRADWIRE_ERR_PEER);
@@ -61,25 +62,33 @@ static void assert_refused(struct gw_test_worker *worker, const char *why)
         fail_msg("%s", worker->text);
 }
 
-/* At once, and of another size, which no seat of the dead is for. */
+/* At once, and of another size, which no seat of the dead is for; or all, since one has died. */
 static void same_name__waits_for_the_dead_alone(void **state)
 {
     (void)state;
     start_job(dying, "dying", WORKERS);
     start_job(living, "living", WORKERS);
+    start_job(bereaved, "bereaved", WORKERS);
     gw_test_workers_await(dying, WORKERS, ROUNDS);
     gw_test_workers_await(living, WORKERS, ROUNDS);
+    gw_test_workers_await(bereaved, WORKERS, ROUNDS);
+    gw_test_worker_crash(&bereaved[1]);
+    start_job(again, "bereaved", WORKERS);
     start(&strangers[0], "living", 1, WORKERS);
     start(&strangers[1], "living", 1, MORE);
     for (int rank = 0; rank < WORKERS; rank++)
         gw_test_worker_crash(&dying[rank]);
     start_job(dying, "dying", MORE);
     gw_test_workers_await(dying, MORE, ROUNDS);
-    assert_refused(&strangers[0], "another process has our rank of the job");
-    assert_refused(&strangers[1], "a job of that name is there with another number of workers");
+    gw_test_workers_await(again, WORKERS, ROUNDS);
+    assert_failed(&bereaved[0], "rank 1 is lost");
+    assert_failed(&bereaved[2], "rank 1 is lost");
+    assert_failed(&strangers[0], "another process has our rank of the job");
+    assert_failed(&strangers[1], "a job of that name is there with another number of workers");
     gw_test_workers_await(living, WORKERS, ROUNDS); /* which has noticed nothing */
     gw_test_workers_stop(dying, MORE);
     gw_test_workers_stop(living, WORKERS);
+    gw_test_workers_stop(again, WORKERS);
     assert_int_equal(gw_test_daemon_stop(&server), 0);
     assert_int_equal(gw_test_daemon_stop(&top), 0);
 }

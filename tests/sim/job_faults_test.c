@@ -52,7 +52,7 @@ static void jobs__every_way_is_exact(void **state)
         "via=ina; faults=[{at: 0, link: [host0, leaf0], duplicate: 5%},"
         " {at: 0, link: [host1, leaf0], reorder: 5%, delay: 20us}]",
     };
-    for (uint32_t i = 0; i < GW_COUNT_OF(sets); i++)
+    for (uint32_t i = 0; i < GW_COUNT_OF(sets); i += GW_TEST_EVERY(2))
         expect_all(sets[i]);
 }
 

@@ -21,13 +21,8 @@
 
 #define FIRST_SEED UINT64_C(20261122)
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WORLDS = 60 };
-#else
-enum { WORLDS = 500 };
-#endif
-
 enum {
+    WORLDS = 500 / GW_TEST_EVERY(8),
     CALLS_MAX = 60,
     ELEMENTS_MAX = 1500,
     DEATHS_MAX = 2,

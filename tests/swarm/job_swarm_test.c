@@ -18,13 +18,8 @@
 
 #define FIRST_SEED UINT64_C(20261121)
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WORLDS = 60 };
-#else
-enum { WORLDS = 600 };
-#endif
-
 enum {
+    WORLDS = 600 / GW_TEST_EVERY(10),
     VALUES_MAX = 62,
     BYTES_MAX = 4 * VALUES_MAX,
 };

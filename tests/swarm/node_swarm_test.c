@@ -23,13 +23,8 @@
 
 #define FIRST_SEED UINT64_C(20240801)
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { WORLDS = 1000 };
-#else
-enum { WORLDS = 4000 };
-#endif
-
 enum {
+    WORLDS = 4000 / GW_TEST_EVERY(4),
     HOSTS_MAX = 4,
     HOST_PORTS_MAX = 2,
     PORTS_MAX = HOSTS_MAX * HOST_PORTS_MAX, /* of the switch */

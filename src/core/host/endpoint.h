@@ -57,6 +57,8 @@ struct gw_endpoint_cfg {
                                    GW_ACK_ENTROPIES_MAX; 0: random ones */
     bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
                                    whatever ack_every says: for senders that infer losses from that */
+    bool resend_over;           /* a lost packet leaves while less than the window is in flight,
+                                   even if it does not fit in what is left of it */
     bool is_lossless;           /* links hold data back when the other end says PAUSE (pause.h);
                                    else that changes nothing, whoever sent it */
     uint32_t train;             /* packets per train, at least 1 */

@@ -29,13 +29,18 @@ static uint32_t next_payload(const struct gw_endpoint *ep, const struct gw_tx_fl
     return gw_tx_payload(flow, next_seq(ep, flow));
 }
 
+/* Whether the next packet fits in the window beside what is in flight. */
+static bool next_fits(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
+{
+    if (ep->cfg.resend_over && resends(flow))
+        return flow->in_flight < flow->window.cwnd;
+    return (uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd;
+}
+
 static bool window_allows(const struct gw_endpoint *ep, const struct gw_tx_flow *flow)
 {
     return gw_tx_has_work(ep, flow) && gw_tx_credit_allows(flow) && !flow->window.is_silent &&
-           (flow->in_flight == 0 ||
-            (!flow->is_held &&
-             ((uint64_t)flow->in_flight + next_payload(ep, flow) <= flow->window.cwnd ||
-              flow->is_urged)));
+           (flow->in_flight == 0 || (!flow->is_held && (next_fits(ep, flow) || flow->is_urged)));
 }
 
 void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow)

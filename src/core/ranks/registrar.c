@@ -347,25 +347,27 @@ enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t ra
     return GW_JOB_OK;
 }
 
-void gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now)
+bool gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now)
 {
     uint32_t rank = seat_of(registrar, address);
     if (address == 0 || rank == registrar->cfg.world || !registrar->seats[rank].is_here)
-        return;
+        return false;
     struct seat *seat = &registrar->seats[rank];
     bool is_running = registrar->phase == GW_REGISTRAR_RUNNING && !seat->is_old;
+    bool is_over = seat->is_old || registrar->phase != GW_REGISTRAR_COLLECTING;
     if (is_running && seat->has_said_bye) {
         owe(registrar, rank, 0);
         gw_outbox_disown(&registrar->outbox, rank);
         seat->is_here = false;
         registrar->present--;
-        return;
+        return false;
     }
     if (is_running)
         fail_for(registrar, GW_JOB_LOST, rank);
     registrar->byes -= seat->has_said_bye && !seat->is_old;
     clear(registrar, rank);
     tell_all(registrar, now);
+    return is_over;
 }
 
 void gw_registrar_set_notice_path(struct gw_registrar *registrar, const struct gw_notice_path *path)

@@ -73,8 +73,12 @@ enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t ra
                                      const struct gw_rank_place *place, uint8_t notice,
                                      const struct gw_path *path, gw_time now);
 
-/* The session of whoever had this address has ended; not if another one took its place. */
-void gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now);
+/*
+ * The session of whoever had this address has ended; not if another one took its place. Returns
+ * whether the job is over for it, whatever it thinks: should it come again, it is not the one that
+ * is collected then.
+ */
+bool gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now);
 
 /* What is known of the paths between ranks: the threshold of the job's bursts follows from what was
  * known when the last rank came; without a word of it, from the farthest of the ranks' paths. */

@@ -138,6 +138,7 @@ static void look_for_silence(struct gw_neighbours *own, gw_time now)
 bool gw_neighbours_output(struct gw_neighbours *own, struct gw_sock_addr *to,
                           uint8_t bytes[GW_ATTACH_SIZE], gw_time now)
 {
+    gw_neighbours_spare(own, now);
     if (own->look_at != GW_TIME_NEVER && !gw_time_before(now, own->look_at))
         look_for_silence(own, now);
     return gw_neighbours_ask_next(own, to, bytes, now);
@@ -229,9 +230,11 @@ uint32_t gw_neighbours_input(struct gw_neighbours *own, const struct gw_sock_add
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
                             uint8_t bytes[GW_ATTACH_SIZE])
 {
-    if (peer >= own->cfg.peers_max || own->sessions[peer].state != GW_SESSION_UP)
-        return false;
     const struct gw_session *session = &own->sessions[peer];
+    bool has_session = peer < own->cfg.peers_max &&
+                       (session->state == GW_SESSION_UP || session->state == GW_SESSION_TRYING);
+    if (!has_session)
+        return false;
     struct gw_attach_msg msg = {.step = GW_ATTACH_DETACH};
     gw_neighbours_write(own, session, &msg, bytes);
     *to = session->addr;
@@ -305,6 +308,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_WORLD] = "a job of that name is there with another number of workers",
         [GW_ATTACH_FOREIGN] = "the job is one of another key",
         [GW_ATTACH_ENCRYPTION] = "one of us encrypts packets, the other does not",
+        [GW_ATTACH_OVER] = "the job that it was a rank of has ended",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";
 }

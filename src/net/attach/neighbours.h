@@ -20,6 +20,9 @@
  * switches above them; so each beat refreshes what is known of a path. Among that is who of them is
  * silent: so whoever waits in vain knows for whom before the session with it ends.
  *
+ * Who hears nobody, not even a switch that it has dialled, is cut off itself: as far as it can tell
+ * everybody lives. It keeps its sessions; others may end them meanwhile.
+ *
  * Who has no key never gets a session, and what he says is never kept: a challenge is answered, at
  * most one to each question that was due, and a refusal slows the next question down by a second.
  * On the way between two who have a key, faster than they are, he can hold up the beginning of a
@@ -54,6 +57,8 @@ struct gw_neighbours_cfg {
     gw_time beat;      /* between our signs of life, and between probes of a group */
     uint64_t rate_bps; /* of a switch's ports; 0: not known */
     gw_time silence;   /* after so long without a sign of life it is gone; several beats */
+    gw_time deafness;  /* who has dialled a switch and hears nobody at all is cut off itself, and
+                          gives nobody up for so long; 0: gives up all */
 };
 
 /* What else we say when we dial. */
@@ -143,7 +148,8 @@ gw_time gw_neighbours_deadline(const struct gw_neighbours *own);
 void gw_neighbours_refuse(struct gw_neighbours *own, uint16_t peer, enum gw_attach_reason reason,
                           struct gw_sock_addr *to, uint8_t bytes[GW_ATTACH_SIZE]);
 
-/* For the end: fills the message that ends session `peer`; false when there is no such session. */
+/* For the end: fills the message that ends session `peer`, also one of which only the other side
+ * knows that it is up; false when there is no such session. */
 bool gw_neighbours_farewell(struct gw_neighbours *own, uint16_t peer, struct gw_sock_addr *to,
                             uint8_t bytes[GW_ATTACH_SIZE]);
 

@@ -196,7 +196,7 @@ static bool is_forgotten(const struct gw_session *session, const struct gw_attac
 static void take_news(struct gw_neighbours *own, struct gw_session *session,
                       const struct gw_attach_msg *msg, gw_time now)
 {
-    session->heard_at = now;
+    gw_neighbours_heard(own, session, now);
     session->number = msg->number;
     session->said.way = msg->way;
     session->said.rtt = msg->rtt;

@@ -275,7 +275,8 @@ static bool take_acceptance(struct gw_neighbours *own, struct gw_dial *dial,
     gw_time *asked_at = open_question(dial, msg);
     if (!asked_at || (is_up && session->said.cookie != msg->cookie))
         return false;
-    session->heard_at = dial->heard_at = now;
+    gw_neighbours_heard(own, session, now);
+    dial->heard_at = now;
     dial->is_to_switch = msg->role == GW_ATTACH_SWITCH;
     memcpy(dial->proof, msg->proof, sizeof(dial->proof));
     if (is_up) /* a caller of theirs may refuse what was accepted, but not as late as this */
@@ -319,7 +320,7 @@ static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
     if (dial->refusal != msg->reason)
         dial->refused_since = now;
     dial->refusal = msg->reason;
-    dial->heard_at = now;
+    dial->heard_at = own->heard_at = now;
     bool passes = may_pass(own, dial, now);
     if (passes || is_over || own->cfg.insists) {
         begin_again(own, dial, passes ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);

@@ -68,6 +68,8 @@ struct gw_neighbours {
     uint32_t rate_kbps;       /* cfg.rate_bps, as it travels */
     struct gw_attach_way way; /* ours, but for the silence on it */
     gw_time silence_until;    /* theirs may have told of one until then */
+    gw_time heard_at;         /* the last sign of life of anybody */
+    gw_time spared_until;     /* while deaf: the silence up to then counts against nobody */
     uint32_t life;            /* random: tells us from one that was here before a restart */
     gw_time look_at;          /* when silence is looked for next */
     struct gw_neighbour_event events[GW_NEIGHBOURS_EVENTS_MAX];
@@ -133,5 +135,9 @@ struct gw_attach_silence gw_neighbours_silence_of_job(const struct gw_neighbours
                                                       const struct gw_key *key, gw_time now);
 /* Somebody who has dialled us tells of one. */
 void gw_neighbours_heard_of_silence(struct gw_neighbours *own, gw_time now);
+/* A sign of life of that session. */
+void gw_neighbours_heard(struct gw_neighbours *own, struct gw_session *session, gw_time now);
+/* Sessions do not age while we hear nobody. */
+void gw_neighbours_spare(struct gw_neighbours *own, gw_time now);
 
 #endif

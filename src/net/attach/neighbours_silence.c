@@ -4,13 +4,17 @@
  *
  * A question tells of our own way alone, and an answer of others' ways too; so nothing is told that
  * was heard in an answer of a host, and no silence outlives what it was seen by.
+ *
+ * And the silence that is our own: we hear nobody at all.
  */
 #include <stdio.h>
 
+#include "base/stall.h"
 #include "net/attach/neighbours_impl.h"
 
 enum {
     BEATS_LEAST = 2, /* one question in a row that was lost is no silence */
+    BEATS_DEAF = 3,  /* without a word of anybody: it is our link, or our switch */
 };
 
 static struct gw_attach_silence longer(struct gw_attach_silence a, struct gw_attach_silence b)
@@ -69,6 +73,35 @@ struct gw_attach_silence gw_neighbours_silence_of_job(const struct gw_neighbours
 void gw_neighbours_heard_of_silence(struct gw_neighbours *own, gw_time now)
 {
     own->silence_until = gw_time_add(now, own->cfg.silence);
+}
+
+void gw_neighbours_heard(struct gw_neighbours *own, struct gw_session *session, gw_time now)
+{
+    session->heard_at = own->heard_at = now;
+}
+
+/* Without one, nobody else would be heard when all ranks of a job have died. */
+static bool has_switch(const struct gw_neighbours *own)
+{
+    for (int i = 0; i < own->dial_count; i++)
+        if (own->dials[i].is_to_switch && !own->dials[i].is_over)
+            return true;
+    return false;
+}
+
+void gw_neighbours_spare(struct gw_neighbours *own, gw_time now)
+{
+    gw_time from = gw_time_add(own->heard_at, BEATS_DEAF * own->cfg.beat);
+    if (gw_time_before(from, own->spared_until))
+        from = own->spared_until;
+    bool may_be_over =
+        own->cfg.deafness == 0 || gw_stall_is_over(own->heard_at, own->cfg.deafness, now);
+    if (may_be_over || !gw_time_before(from, now) || !has_switch(own))
+        return;
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++)
+        if (own->sessions[i].state == GW_SESSION_UP)
+            own->sessions[i].heard_at += now - from;
+    own->spared_until = now;
 }
 
 /* As it was dialled here, or as numbers. */

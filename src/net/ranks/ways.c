@@ -252,8 +252,13 @@ static bool server_event(struct gw_ways *ways, uint32_t server,
         server_down(ways, server);
     if (event->kind != GW_NEIGHBOUR_REFUSED)
         return true;
-    gw_net_fail(error, GW_ERR_OUT, "%s refuses us: %s", ways->cfg.servers[server],
-                gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
+    if (event->said.reason == GW_ATTACH_OVER)
+        gw_net_fail(error, GW_ERR_OUT,
+                    "the job ended while nothing was heard of rank %u, which is this one",
+                    ways->cfg.rank);
+    else
+        gw_net_fail(error, GW_ERR_OUT, "%s refuses us: %s", ways->cfg.servers[server],
+                    gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
     return false;
 }
 

@@ -281,6 +281,21 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
     }
 }
 
+/* Whoever had the rank in an earlier job is told that it is over, whatever he thinks. */
+static void dismiss_earlier(struct gw_overlay_home *home, const struct gw_neighbour_event *event)
+{
+    struct gw_neighbour_event other;
+    for (uint16_t peer = 0; next_worker(home, &peer, &other);) {
+        if (other.said.job != event->said.job || other.said.rank != event->said.rank ||
+            other.said.address == event->said.address || !(other.said.flags & GW_ATTACH_TABLE))
+            continue;
+        gw_overlay_server_dismiss(home->server, other.said.job, other.said.address);
+        if (home->sw)
+            gw_overlay_switch_detach(home->sw, other.peer);
+        gw_station_refuse(home->cfg.station, other.peer, GW_ATTACH_OVER);
+    }
+}
+
 /* A session has ended: its rank has gone, unless it has another one by now. */
 static void unregister_rank(struct gw_overlay_home *home, const struct gw_neighbour_event *event)
 {
@@ -295,16 +310,21 @@ static void unregister_rank(struct gw_overlay_home *home, const struct gw_neighb
 static void came_up(struct gw_overlay_home *home, const struct gw_neighbour_event *event, char *why)
 {
     char name[GW_SOCK_ADDR_NAME_MAX];
-    enum gw_attach_reason reason = take_in(home, event);
+    const struct gw_attach_msg *said = &event->said;
+    bool is_over = gw_overlay_server_is_over(home->server, said->job, said->address);
+    enum gw_attach_reason reason = is_over ? GW_ATTACH_OVER : take_in(home, event);
     if (reason == GW_ATTACH_OK) {
-        if (event->said.job)
-            tell_path(home, event->said.job);
+        if (said->job)
+            tell_path(home, said->job);
         reason = register_rank(home, event);
         if (reason != GW_ATTACH_OK && home->sw)
             gw_overlay_switch_detach(home->sw, event->peer);
     }
-    if (reason == GW_ATTACH_OK)
+    if (reason == GW_ATTACH_OK) {
+        if (said->flags & GW_ATTACH_TABLE)
+            dismiss_earlier(home, event);
         return;
+    }
     gw_station_refuse(home->cfg.station, event->peer, reason);
     gw_sock_addr_format(&event->addr, name, sizeof(name));
     gw_net_fail(why, 0, "refused %s (job %u, rank %u of %u): %s", name, event->said.job,

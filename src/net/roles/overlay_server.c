@@ -8,6 +8,7 @@
 #include "wire/wire.h"
 #include "core/aggregation/patience.h"
 #include "core/quant/scale.h"
+#include "net/roles/past_ranks.h"
 
 enum {
     FLOWS_MAX = 64,
@@ -42,6 +43,7 @@ struct gw_overlay_server {
     struct gw_overlay_totals past; /* of jobs that are forgotten */
     uint32_t count;                /* jobs served since the beginning: makes incarnations differ */
     struct gw_transport transport; /* of registrars */
+    struct gw_past_ranks past_ranks;
     struct served served[GW_OVERLAY_JOBS_MAX];
 };
 
@@ -296,8 +298,19 @@ void gw_overlay_server_gone(struct gw_overlay_server *server, uint32_t job, uint
                             gw_time now)
 {
     struct served *served = find(server, job);
-    if (served && served->registrar)
-        gw_registrar_gone(served->registrar, address, now);
+    if (served && served->registrar && gw_registrar_gone(served->registrar, address, now))
+        gw_past_ranks_add(&server->past_ranks, job, address);
+}
+
+void gw_overlay_server_dismiss(struct gw_overlay_server *server, uint32_t job, uint32_t address)
+{
+    gw_past_ranks_add(&server->past_ranks, job, address);
+}
+
+bool gw_overlay_server_is_over(const struct gw_overlay_server *server, uint32_t job,
+                               uint32_t address)
+{
+    return gw_past_ranks_has(&server->past_ranks, job, address);
 }
 
 void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now)

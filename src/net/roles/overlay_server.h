@@ -80,6 +80,14 @@ enum gw_job_reason gw_overlay_server_come(struct gw_overlay_server *server, uint
 void gw_overlay_server_gone(struct gw_overlay_server *server, uint32_t job, uint32_t address,
                             gw_time now);
 
+/* Another process has its rank now. */
+void gw_overlay_server_dismiss(struct gw_overlay_server *server, uint32_t job, uint32_t address);
+
+/* Whether the job that the process at this address was a rank of is over, also for one that has not
+ * heard of it: it is not to come again. */
+bool gw_overlay_server_is_over(const struct gw_overlay_server *server, uint32_t job,
+                               uint32_t address);
+
 /* Takes the events of its endpoint. */
 void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now);
 

@@ -23,7 +23,7 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     if (!loop)
         return NULL;
     loop->cfg = *cfg;
-    loop->opened_at = gw_clock_now();
+    loop->time = gw_own_time_from(gw_clock_now());
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
     if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK ||
         gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK ||
@@ -49,9 +49,14 @@ void gw_loop_close(struct gw_loop *loop)
     free(loop);
 }
 
-gw_time gw_loop_now(const struct gw_loop *loop)
+gw_time gw_loop_now(struct gw_loop *loop)
 {
-    return gw_clock_now() - loop->opened_at;
+    return gw_own_time_at(&loop->time, gw_clock_now());
+}
+
+gw_time gw_loop_away(struct gw_loop *loop, gw_time ago)
+{
+    return gw_loop_now(loop) - loop->time.back_at < ago ? loop->time.away : 0;
 }
 
 /* A table that grew to `count` entries; there is no way on without it. */
@@ -322,6 +327,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
     loop->stats.sleeps++;
     if (ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL) < 0 && errno != EINTR)
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for packets: %s", strerror(errno));
+    gw_own_time_slept(&loop->time, wake == GW_TIME_NEVER ? GW_TIME_NEVER : left, gw_clock_now());
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         loop->has_input |= fds[i].revents != 0;
     return GW_OK;

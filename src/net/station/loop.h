@@ -52,8 +52,13 @@ struct gw_loop;
 struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg);
 void gw_loop_close(struct gw_loop *loop);
 
-/* Picoseconds since the loop was opened: the time of its nodes. */
-gw_time gw_loop_now(const struct gw_loop *loop);
+/* Picoseconds since the loop was opened: the time of its nodes, in which it does not count when the
+ * process did not run (own_time.h). */
+gw_time gw_loop_now(struct gw_loop *loop);
+
+/* For how long the process did not run, the last time, if that was less than `ago` before now; 0:
+ * it has run. */
+gw_time gw_loop_away(struct gw_loop *loop, gw_time ago);
 
 /* Adds a node; it must outlive the loop. Returns its number. */
 uint16_t gw_loop_add(struct gw_loop *loop, struct gw_node *node);

@@ -9,6 +9,7 @@
 #include "base/pacer.h"
 #include "net/station/directs.h"
 #include "net/station/loop.h"
+#include "net/station/own_time.h"
 #include "net/station/permits.h"
 
 enum {
@@ -36,7 +37,7 @@ struct gw_loop_foreign {
 
 struct gw_loop {
     struct gw_loop_cfg cfg;
-    gw_time opened_at; /* by the clock */
+    struct gw_own_time time;
     struct gw_node *nodes[GW_LOOP_NODES_MAX];
     uint32_t first_port[GW_LOOP_NODES_MAX + 1]; /* number of a node's port 0 */
     uint16_t node_count;

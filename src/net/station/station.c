@@ -92,6 +92,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .key_count = cfg->key_count,
         .beat = GW_STATION_BEAT,
         .silence = GW_STATION_SILENCE,
+        .deafness = GW_STATION_DEAF,
     };
     memcpy(loop.fds, cfg->fds, sizeof(loop.fds));
     if (cfg->authenticates && !(station->auths = calloc(cfg->peers_max, sizeof(*station->auths))))

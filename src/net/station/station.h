@@ -16,6 +16,7 @@
 /* Signs of life, of sessions and of jobs. */
 #define GW_STATION_BEAT    (100 * GW_MS) /* between signs of life */
 #define GW_STATION_SILENCE (2 * GW_S)    /* silent for so long is dead */
+#define GW_STATION_DEAF    (60 * GW_S)   /* cut off for so long: perhaps all others are dead */
 
 struct gw_station_cfg {
     const struct gw_datapath_ops *datapath; /* NULL: the first of datapath.def */

@@ -112,8 +112,9 @@ static void topology_load__has_the_authors_tree(void **state)
     scenario_load(&scenario, text, "host.preset=drafts");
     assert_int_equal(scenario.bdp, 864000);
     assert_int_equal(scenario.queue.capacity, 864000);
-    assert_int_equal(scenario.host.jitter, 0);
+    assert_int_equal(scenario.host.jitter, 66); /* 1/65536 */
     assert_int_equal(scenario.host.ack_entropies, 256);
+    assert_true(scenario.host.resend_over);
     gw_scenario_free(&scenario);
 }
 

@@ -309,6 +309,20 @@ static void smartt_quick_adapt__ignores_marks_alone_in_drafts(void **state)
     assert_true(f.cc.cwnd == cwnd - ((uint64_t)MTU << 15));
 }
 
+/* FastIncrease hears of marks that QuickAdapt ignores, on request; of the others in either case. */
+static void smartt_quick_adapt__lets_fast_increase_measure_all(void **state)
+{
+    (void)state;
+    for (int all = 0; all <= 1; all++) {
+        struct flow f = flow_adapted("paper", 4 * MTU);
+        set(&f, "measure_all", all ? "yes" : "no");
+        f.cc.fast = true;
+        ack(&f, BRTT, true);
+        assert_int_equal(f.cc.fast, !all);
+        assert_int_equal(f.cc.marked > 0, all);
+    }
+}
+
 /* The fair increase is a fifth of a small window, of one packet here. */
 static void smartt_quick_adapt__caps_the_fair_increase_on_request(void **state)
 {
@@ -540,6 +554,7 @@ int main(void)
         cmocka_unit_test(smartt_quick_adapt__reacts_to_losses_while_ignoring_as_printed),
         cmocka_unit_test(smartt_quick_adapt__lets_fast_increase_measure),
         cmocka_unit_test(smartt_quick_adapt__ignores_marks_alone_in_drafts),
+        cmocka_unit_test(smartt_quick_adapt__lets_fast_increase_measure_all),
         cmocka_unit_test(smartt_quick_adapt__caps_the_fair_increase_on_request),
         cmocka_unit_test(smartt_fast_increase__remembers_the_congested_window),
         cmocka_unit_test(smartt_window__is_paced_below_a_packet_on_request),

@@ -129,6 +129,26 @@ static void flow_tx_window__counts_payload(void **state)
     fixture_close(&f);
 }
 
+/* Twelve packets and a half are the first window, one bdp; ten NACKs leave two and a half. */
+static void flow_tx_window__may_be_exceeded_by_a_lost_packet(void **state)
+{
+    (void)state;
+    for (int over = 0; over <= 1; over++) {
+        struct endpoint_fixture f;
+        struct gw_pkt pkts[16];
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.resend_over = over;
+        fixture_open(&f, &cfg, "1MB");
+        assert_int_equal(gw_transport_choose(&f.transport, "mprdma"), 0);
+        fixture_send(&f, 100 * MTU);
+        assert_int_equal(fixture_pull(&f, pkts, 16), 12);
+        for (uint32_t i = 0; i < 10; i++)
+            fixture_nack(&f, &pkts[i]);
+        assert_int_equal(fixture_pull(&f, pkts, 16), over);
+        fixture_close(&f);
+    }
+}
+
 /* No further ahead of the oldest missing packet than the span, whatever the window. */
 static void flow_tx_window__is_limited_by_the_span(void **state)
 {
@@ -722,6 +742,7 @@ int main(void)
         cmocka_unit_test(flow_tx_emit__fills_in_the_packet),
         cmocka_unit_test(flow_tx_window__of_one_packet),
         cmocka_unit_test(flow_tx_window__counts_payload),
+        cmocka_unit_test(flow_tx_window__may_be_exceeded_by_a_lost_packet),
         cmocka_unit_test(flow_tx_window__is_limited_by_the_span),
         cmocka_unit_test(flow_tx_ack__is_cumulative),
         cmocka_unit_test(flow_tx_ack__reads_the_mask),

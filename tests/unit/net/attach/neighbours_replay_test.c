@@ -333,6 +333,40 @@ static void neighbours__a_dial_waits_for_room(void **state)
     gw_test_attach_close(net);
 }
 
+static bool is_no_acceptance(void *context, uint32_t number, struct gw_test_message *message)
+{
+    (void)context;
+    (void)number;
+    return gw_attach_step_of(message->bytes) != GW_ATTACH_ACCEPT;
+}
+
+/* Who ends before he hears that he was accepted leaves nobody behind who seems to live. */
+static void neighbours_farewell__ends_a_session_that_was_accepted_unheard(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = gw_test_attach_open(seed);
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_sock_addr to;
+    uint32_t farewells = 0;
+    gw_test_attach_start(net, B);
+    gw_test_attach_start(net, A);
+    net->fate = is_no_acceptance;
+    gw_test_attach_dial(net, A, B);
+    gw_test_attach_run(net, 0);
+    assert_false(gw_neighbours_is_up(net->sides[A].own, 0));
+    assert_int_equal(net->sides[B].ups, 1);
+    for (uint16_t peer = 0; peer < net->sides[A].cfg.peers_max; peer++)
+        if (gw_neighbours_farewell(net->sides[A].own, peer, &to, bytes)) {
+            gw_test_attach_send(net, A, B, bytes);
+            farewells++;
+        }
+    gw_test_attach_stop(net, A);
+    gw_test_attach_run(net, 0);
+    assert_int_equal(farewells, 1);
+    assert_int_equal(net->sides[B].downs, 1);
+    gw_test_attach_close(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +379,7 @@ int main(void)
         cmocka_unit_test(neighbours__who_insists_asks_again),
         cmocka_unit_test(neighbours__questions_count_in_order),
         cmocka_unit_test(neighbours__a_dial_waits_for_room),
+        cmocka_unit_test(neighbours_farewell__ends_a_session_that_was_accepted_unheard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

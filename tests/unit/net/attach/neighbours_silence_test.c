@@ -1,6 +1,6 @@
 /*
- * Who knows of a switch that is silent, and how soon: two racks below a top, a rank in each, and a
- * server that all ranks have dialled, as a job has it.
+ * Who knows of a switch that is silent, and how soon, and who is to blame when all are: two racks
+ * below a top, a rank in each, and a server that all ranks have dialled, as a job has it.
  */
 #include "support.h"
 
@@ -21,6 +21,7 @@ enum {
 };
 
 #define DEADLINE (600 * GW_MS) /* the least for which switches are named */
+#define DEAFNESS (10 * GW_S)   /* of processes GW_STATION_DEAF; this many messages can be kept */
 
 static const uint64_t seed = 2026;
 
@@ -44,6 +45,7 @@ static struct gw_test_attach *open_fabric(struct gw_prng *prng)
         net->sides[side].cfg.role = is_host ? GW_ATTACH_HOST : GW_ATTACH_SWITCH;
         net->sides[side].cfg.beat = GW_STATION_BEAT;
         net->sides[side].cfg.silence = GW_STATION_SILENCE;
+        net->sides[side].cfg.deafness = DEAFNESS;
         gw_test_attach_start(net, side);
     }
     for (size_t i = 0; i < GW_COUNT_OF(dials); i++) {
@@ -155,6 +157,75 @@ static void neighbours_silence__is_told_to_the_job_alone(void **state)
     gw_test_attach_close(net);
 }
 
+static bool is_not_of_the_server(void *context, uint32_t number, struct gw_test_message *message)
+{
+    (void)context, (void)number;
+    return message->from != SERVER && message->to != SERVER;
+}
+
+/* The longest silence of a session of the server, as its owner sees it. */
+static gw_time longest_silence(const struct gw_test_attach *net)
+{
+    struct gw_neighbour_event view;
+    gw_time longest = 0;
+    for (uint16_t peer = 0; peer < net->sides[SERVER].cfg.peers_max; peer++)
+        if (gw_neighbours_view(net->sides[SERVER].own, peer, &view) &&
+            net->now - view.heard_at > longest)
+            longest = net->now - view.heard_at;
+    return longest;
+}
+
+/* Its link is gone, and all others live; then it is back, and all attach again. */
+static void neighbours_silence__of_all_is_ours(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 3);
+    struct gw_test_attach *net = open_fabric(&prng);
+    struct gw_test_side *server = &net->sides[SERVER];
+    const gw_time cut = DEAFNESS - GW_S;
+    uint32_t downs = server->downs, ups = server->ups;
+    net->fate = is_not_of_the_server;
+    for (gw_time at = 0; at < cut; at += GW_S) {
+        gw_test_attach_run(net, GW_S);
+        assert_int_equal(server->downs, downs);
+        assert_true(longest_silence(net) < GW_STATION_SILENCE / 2);
+    }
+    net->fate = NULL;
+    gw_test_attach_run(net, GW_S);
+    assert_int_equal(server->ups, ups + 4); /* its switch, two ranks, and the stranger */
+    gw_test_attach_run(net, 4 * GW_S);
+    assert_int_equal(server->downs, downs + 4); /* the sessions that these have ended */
+    gw_test_attach_close(net);
+}
+
+/* It hears nobody for too long: they may be dead after all. */
+static void neighbours_silence__of_all_ends_in_time(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 4);
+    struct gw_test_attach *net = open_fabric(&prng);
+    uint32_t downs = net->sides[SERVER].downs;
+    net->fate = is_not_of_the_server;
+    gw_test_attach_run(net, DEAFNESS + 2 * GW_STATION_SILENCE);
+    assert_int_equal(net->sides[SERVER].downs, downs + 4);
+    gw_test_attach_close(net);
+}
+
+/* All who have dialled it are dead: its switch answers, so the link is not to blame. */
+static void neighbours_silence__of_the_dead_is_theirs(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 5);
+    struct gw_test_attach *net = open_fabric(&prng);
+    uint32_t downs = net->sides[SERVER].downs;
+    gw_test_attach_stop(net, 0);
+    gw_test_attach_stop(net, 1);
+    gw_test_attach_stop(net, STRANGER);
+    gw_test_attach_run(net, GW_STATION_SILENCE + GW_STATION_SILENCE / 4);
+    assert_int_equal(net->sides[SERVER].downs, downs + 3);
+    gw_test_attach_close(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +233,9 @@ int main(void)
         cmocka_unit_test(neighbours_silence__lasts_until_it_is_back),
         cmocka_unit_test(neighbours_silence__is_known_of_a_top_that_never_was),
         cmocka_unit_test(neighbours_silence__is_told_to_the_job_alone),
+        cmocka_unit_test(neighbours_silence__of_all_is_ours),
+        cmocka_unit_test(neighbours_silence__of_all_ends_in_time),
+        cmocka_unit_test(neighbours_silence__of_the_dead_is_theirs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

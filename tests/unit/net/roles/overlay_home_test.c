@@ -1,4 +1,7 @@
-/* The home of a job in the process of one of its ranks, which others may find before that rank. */
+/*
+ * The home of a job: in the process of one of its ranks, which others may find before that rank;
+ * and as others see it, who attach to it over a network that is memory.
+ */
 #include "support.h"
 
 #include "base/error.h"
@@ -10,31 +13,50 @@ enum {
     WORLD = 2,
     OWN = 50,   /* address of the rank here */
     OTHER = 60, /* of another process */
+    PEERS = 8,
+    GUESTS_MAX = 4,
+    TURNS_MAX = 100000,
+};
+
+static const struct gw_key key = {.id = 1};
+
+/* A process that attaches to the home as a rank. */
+struct guest {
+    struct gw_station *station;
+    bool is_up, is_refused;
+    enum gw_attach_reason reason;
 };
 
 struct fixture {
     struct gw_station *station;
     struct gw_overlay_home *home;
+    struct guest guests[GUESTS_MAX];
 };
 
-static void fixture_open(struct fixture *f)
+static struct gw_station *open_station(uint32_t address)
 {
     char error[GW_NET_ERROR_MAX];
-    const struct gw_key key = {.id = 1};
-    const struct gw_station_cfg station = {
+    struct gw_station *station = NULL;
+    const struct gw_station_cfg cfg = {
         .datapath = &gw_datapath_memory,
         .address = "127.0.0.1",
         .entropies = 1,
         .packets = 256,
         .mtu = 1408,
-        .peers_max = 4,
+        .peers_max = PEERS,
         .accepts = true,
-        .node_address = 1,
+        .node_address = address,
         .role = GW_ATTACH_HOST,
         .keys = &key,
         .key_count = 1,
     };
-    assert_int_equal(gw_station_open(&station, &f->station, error), 0);
+    assert_int_equal(gw_station_open(&cfg, &station, error), 0);
+    return station;
+}
+
+static void fixture_open(struct fixture *f)
+{
+    *f = (struct fixture){.station = open_station(1)};
     const struct gw_overlay_home_cfg home = {
         .station = f->station,
         .server_address = 1,
@@ -49,8 +71,19 @@ static void fixture_open(struct fixture *f)
     assert_int_equal(gw_overlay_home_open(&home, &f->home), 0);
 }
 
+/* It tells the home, and ends. */
+static void close_guest(struct guest *guest)
+{
+    gw_station_close(guest->station);
+    gw_station_free(guest->station);
+    *guest = (struct guest){.station = NULL};
+}
+
 static void fixture_close(struct fixture *f)
 {
+    for (int i = 0; i < GUESTS_MAX; i++)
+        if (f->guests[i].station)
+            close_guest(&f->guests[i]);
     gw_station_close(f->station);
     gw_overlay_home_close(f->home);
     gw_station_free(f->station);
@@ -89,10 +122,83 @@ static void overlay_home_join__behind_others(void **state)
     assert_int_equal(join_behind(WORLD + 1, 1, 0), GW_ERR_INVALID);
 }
 
+static void open_guest(struct fixture *f, int number, uint32_t address, uint16_t rank)
+{
+    char error[GW_NET_ERROR_MAX], name[GW_SOCK_ADDR_NAME_MAX];
+    const struct gw_greeting greeting = {
+        .job = gw_key_job(&key, "job"),
+        .world = WORLD,
+        .rank = rank,
+        .is_direct = true,
+        .wants_table = true,
+    };
+    f->guests[number] = (struct guest){.station = open_station(address)};
+    gw_sock_addr_format(gw_datapath_address(gw_station_datapath(f->station)), name, sizeof(name));
+    assert_true(gw_station_dial(f->guests[number].station, name, &greeting, error) >= 0);
+}
+
+static void turn(struct gw_station *station)
+{
+    char error[GW_NET_ERROR_MAX];
+    gw_time now = gw_loop_now(gw_station_loop(station));
+    assert_int_equal(gw_station_turn(station, now, error), 0);
+}
+
+static void turn_guest(struct guest *guest)
+{
+    struct gw_neighbour_event event;
+    turn(guest->station);
+    while (gw_station_poll(guest->station, &event)) {
+        guest->is_up = event.kind == GW_NEIGHBOUR_UP;
+        guest->is_refused = event.kind == GW_NEIGHBOUR_REFUSED;
+        guest->reason = (enum gw_attach_reason)event.said.reason;
+    }
+}
+
+/* Lets everybody go on until that is true, or for ever as good as. */
+static void await(struct fixture *f, const bool *is_true)
+{
+    char why[GW_NET_ERROR_MAX];
+    struct gw_neighbour_event event;
+    for (int turns = 0; turns < TURNS_MAX && !*is_true; turns++) {
+        turn(f->station);
+        while (gw_station_poll(f->station, &event))
+            gw_overlay_home_neighbour(f->home, &event, why);
+        for (int i = 0; i < GUESTS_MAX; i++)
+            if (f->guests[i].station)
+                turn_guest(&f->guests[i]);
+    }
+    assert_true(*is_true);
+}
+
+/* One that the others have given up speaks again; and one that has not heard that the job is over,
+ * when its rank is another's in the next. */
+static void overlay_home__tells_whose_job_is_over(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    open_guest(&f, 0, OTHER, 0);
+    open_guest(&f, 1, OTHER + 1, 1);
+    await(&f, &f.guests[0].is_up);
+    await(&f, &f.guests[1].is_up);
+    close_guest(&f.guests[1]);
+    open_guest(&f, 1, OTHER + 1, 1);
+    await(&f, &f.guests[1].is_refused);
+    assert_int_equal(f.guests[1].reason, GW_ATTACH_OVER);
+    assert_true(f.guests[0].is_up);
+    open_guest(&f, 2, OTHER + 2, 0);
+    await(&f, &f.guests[0].is_refused);
+    assert_int_equal(f.guests[0].reason, GW_ATTACH_OVER);
+    assert_true(f.guests[2].is_up);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_home_join__behind_others),
+        cmocka_unit_test(overlay_home__tells_whose_job_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

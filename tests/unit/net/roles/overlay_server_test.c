@@ -105,10 +105,71 @@ static void overlay_server__tells_a_job_whatever_others_do(void **state)
     fixture_close(&f);
 }
 
+static bool is_over(const struct fixture *f, uint32_t job, uint32_t address)
+{
+    return gw_overlay_server_is_over(f->server, job, address);
+}
+
+/* Also when the job is forgotten: who was stopped or cut off must not begin the next one. */
+static void overlay_server_gone__is_remembered_of_a_job_that_ran(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    come_all(&f, 1, FEW, FIRST_ADDRESS);
+    assert_false(is_over(&f, 1, FIRST_ADDRESS));
+    gw_overlay_server_gone(f.server, 1, FIRST_ADDRESS, 0); /* it is lost, and the job fails */
+    gw_overlay_server_gone(f.server, 1, FIRST_ADDRESS + 1, 0);
+    assert_true(gw_overlay_server_forget(f.server, 1));
+    assert_true(is_over(&f, 1, FIRST_ADDRESS));
+    assert_true(is_over(&f, 1, FIRST_ADDRESS + 1));
+    assert_false(is_over(&f, 2, FIRST_ADDRESS));
+    assert_false(is_over(&f, 1, FIRST_ADDRESS + 2));
+    fixture_close(&f);
+}
+
+/* Until all have come a rank may go and come back. */
+static void overlay_server_gone__before_the_job_runs_is_nothing(void **state)
+{
+    struct fixture f;
+    (void)state;
+    const struct gw_overlay_links links = {.hdr = HDR, .mtu = MTU};
+    const struct gw_overlay_job job = {
+        .job = 1, .world = FEW, .values = 352, .window = 64, .is_home = true};
+    const struct gw_overlay_rank come = {
+        .place = {.address = FIRST_ADDRESS},
+        .path = gw_overlay_path(&links, 0, GW_OVERLAY_RATE_BPS),
+    };
+    fixture_open(&f);
+    assert_int_equal(gw_overlay_server_add(f.server, &job), 0);
+    assert_int_equal(gw_overlay_server_come(f.server, 1, &come, 0), GW_JOB_OK);
+    gw_overlay_server_gone(f.server, 1, FIRST_ADDRESS, 0);
+    assert_false(is_over(&f, 1, FIRST_ADDRESS));
+    fixture_close(&f);
+}
+
+/* However many ranks of another key are given up. */
+static void overlay_server_dismiss__of_others_lets_none_of_ours_be_forgotten(void **state)
+{
+    struct fixture f;
+    const uint32_t ours = gw_job_number(1, 1), others = gw_job_number(2, 1);
+    (void)state;
+    fixture_open(&f);
+    gw_overlay_server_dismiss(f.server, ours, FIRST_ADDRESS);
+    for (uint32_t i = 0; i < 100000; i++)
+        gw_overlay_server_dismiss(f.server, others, i);
+    assert_true(is_over(&f, ours, FIRST_ADDRESS));
+    assert_true(is_over(&f, others, 99999));
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_server__tells_a_job_whatever_others_do),
+        cmocka_unit_test(overlay_server_gone__is_remembered_of_a_job_that_ran),
+        cmocka_unit_test(overlay_server_gone__before_the_job_runs_is_nothing),
+        cmocka_unit_test(overlay_server_dismiss__of_others_lets_none_of_ours_be_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
