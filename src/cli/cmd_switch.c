@@ -90,6 +90,7 @@ static int open_switch(struct gw_daemon *daemon, void **result, char *error)
         .mtu = 4 * cfg->common.values,
         .aggregators = cfg->common.aggregators,
         .jobs_max = cfg->common.jobs,
+        .tenants = gw_station_tenants(station),
         .job_share = cfg->common.job_share,
         .qdisc = cfg->queue.qdisc,
         .qdisc_cfg = &cfg->queue.cfg,
@@ -184,6 +185,9 @@ static void status(void *pointer, json_t *status)
     json_object_set_new(status, "ports", json_integer(gw_overlay_switch_open_ports(own->sw)));
     json_object_set_new(status, "jobs",
                         json_integer(gw_switch_job_count(gw_overlay_switch_core(own->sw))));
+    json_object_set_new(
+        status, "jobs_refused",
+        json_integer((json_int_t)gw_switch_jobs_refused(gw_overlay_switch_core(own->sw))));
     json_object_set_new(
         status, "aggregation",
         json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",

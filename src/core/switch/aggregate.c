@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "core/switch/aggregate_shares.h"
 
 enum {
     GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
@@ -42,7 +43,7 @@ struct gw_aggregate {
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
     uint16_t *workers;             /* the same of its workers, at the same place */
-    uint32_t *owned;               /* jobs_max; aggregators TAKEN by each */
+    struct gw_aggregate_shares shares; /* of aggregators TAKEN */
     struct gw_map job_map;
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
@@ -60,7 +61,7 @@ static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg 
     aggregate->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->jobs));
     aggregate->members = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->members));
     aggregate->workers = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->workers));
-    aggregate->owned = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->owned));
+    gw_aggregate_shares_carve(&aggregate->shares, cfg->jobs_max, arena);
     void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
     if (arena->base)
         gw_map_init(&aggregate->job_map, map, cfg->jobs_max);
@@ -83,6 +84,8 @@ struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_c
     memset(memory, 0, gw_aggregate_size(cfg));
     struct gw_aggregate *aggregate = gw_arena_take(&arena, sizeof(*aggregate));
     aggregate->cfg = *cfg;
+    aggregate->shares.aggregators = cfg->aggregators;
+    aggregate->shares.fixed = cfg->share;
     carve(aggregate, cfg, &arena);
     return aggregate;
 }
@@ -92,7 +95,7 @@ static void aggregator_free(struct gw_aggregate *aggregate, struct aggregator *a
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_release(aggregate->cfg.pool->bufs, aggregator->buf);
     if (aggregator->state == AGGREGATOR_TAKEN)
-        aggregate->owned[aggregator->owner]--;
+        aggregate->shares.jobs[aggregator->owner].held--;
     aggregator->state = AGGREGATOR_FREE;
     aggregate->taken--;
 }
@@ -108,7 +111,7 @@ static void aggregators_leave(struct gw_aggregate *aggregate, uint32_t job)
             aggregator_free(aggregate, aggregator);
             continue;
         }
-        aggregate->owned[aggregator->owner]--;
+        aggregate->shares.jobs[aggregator->owner].held--;
         aggregator->state = AGGREGATOR_LEFT;
     }
 }
@@ -163,6 +166,7 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
             gw_map_put(&aggregate->job_map, job->job, free) != GW_OK)
             return GW_ERR_NO_ROOM;
         known = &aggregate->jobs[free];
+        gw_aggregate_shares_enter(&aggregate->shares, free, job->job);
     }
     uint32_t *members = aggregate->members + aggregate->member_count;
     uint16_t *workers = aggregate->workers + aggregate->member_count;
@@ -184,6 +188,7 @@ void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job)
     aggregators_leave(aggregate, job);
     members_remove(aggregate, known);
     gw_map_remove(&aggregate->job_map, job);
+    gw_aggregate_shares_leave(&aggregate->shares, (uint32_t)(known - aggregate->jobs));
 }
 
 const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, uint32_t job)
@@ -220,11 +225,9 @@ static uint8_t signs_of(const struct gw_pkt *pkt)
 static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator,
                    const struct gw_aggregate_job *job)
 {
-    uint32_t share = aggregate->cfg.share;
-    if (share == GW_AGGREGATE_SHARE_EQUAL)
-        share = aggregate->cfg.aggregators / aggregate->job_map.count;
-    if (aggregator->state != AGGREGATOR_TAKEN || aggregate->owned[aggregator->owner] <= share ||
-        aggregate->owned[job - aggregate->jobs] >= share)
+    uint32_t to = (uint32_t)(job - aggregate->jobs);
+    if (aggregator->state != AGGREGATOR_TAKEN ||
+        !gw_aggregate_shares_yields(&aggregate->shares, aggregator->owner, to))
         return false;
     aggregate->stats.yielded++;
     aggregator_free(aggregate, aggregator);
@@ -251,7 +254,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .signs = signs_of(pkt),
     };
     pkt->buf = GW_BUF_NONE;
-    aggregate->owned[aggregator->owner]++;
+    aggregate->shares.jobs[aggregator->owner].held++;
     aggregate->taken++;
 }
 
@@ -488,7 +491,7 @@ uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate)
 uint32_t gw_aggregate_taken_by(const struct gw_aggregate *aggregate, uint32_t job)
 {
     uint32_t index = gw_map_get(&aggregate->job_map, job);
-    return index == GW_MAP_NONE ? 0 : aggregate->owned[index];
+    return index == GW_MAP_NONE ? 0 : aggregate->shares.jobs[index].held;
 }
 
 const struct gw_aggregate_stats *gw_aggregate_stats(const struct gw_aggregate *aggregate)

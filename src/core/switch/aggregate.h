@@ -25,6 +25,7 @@
 #include "core/agg_rules.h"
 #include "core/job.h"
 #include "core/quant/kernels.h"
+#include "core/tenants.h"
 
 enum {
     GW_AGGREGATORS_MAX = 65536, /* what a packet's index can name */
@@ -49,17 +50,19 @@ struct gw_aggregate_job {
     const uint16_t *workers; /* entry i: behind position i. NULL: one behind each */
 };
 
-/* Each job is guaranteed an equal part of the aggregators, so more while there are fewer jobs. */
+/* Each key that has jobs is guaranteed an equal part of the aggregators, and each of its jobs an
+ * equal part of that; so more while there are fewer. */
 #define GW_AGGREGATE_SHARE_EQUAL UINT32_MAX
 
 struct gw_aggregate_cfg {
-    uint32_t aggregators; /* 1 to GW_AGGREGATORS_MAX */
-    uint32_t jobs_max;    /* jobs known at the same time */
-    uint32_t members_max; /* of all jobs together */
-    uint32_t share;       /* aggregators that each job is guaranteed, at most aggregators / jobs_max
-                             for all to have them at once; 0: none, as published; or: */
-    gw_time leak;         /* an aggregator untouched for this long may be taken over by
-                             a result or the sweep; above the largest skew of workers */
+    uint32_t aggregators;      /* 1 to GW_AGGREGATORS_MAX */
+    uint32_t jobs_max;         /* jobs known at the same time */
+    struct gw_tenants tenants; /* among whom job control divides the places of jobs */
+    uint32_t members_max;      /* of all jobs together */
+    uint32_t share; /* aggregators that each job is guaranteed, at most aggregators / jobs_max
+                       for all to have them at once; 0: none, as published; or: */
+    gw_time leak;   /* an aggregator untouched for this long may be taken over by
+                       a result or the sweep; above the largest skew of workers */
     enum gw_agg_reclaim reclaim;
     gw_time job_idle; /* a job that its server has not INSTALLed again for this long is
                          forgotten; 0: never; above several of the server's repetitions */

@@ -134,6 +134,9 @@ void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time save,
 /* Jobs that servers have installed here. */
 uint32_t gw_switch_job_count(const struct gw_switch *sw);
 
+/* INSTALLs of jobs for which there was no place, or none for their tenant. */
+uint64_t gw_switch_jobs_refused(const struct gw_switch *sw);
+
 /* Bytes queued at a port now. */
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port);
 

@@ -38,7 +38,8 @@ static void carve(struct gw_switch_jobs *jobs, uint32_t jobs_max, struct gw_aren
         return;
     gw_map_init(&jobs->map, map, jobs_max);
     gw_asked_init(&jobs->asked, asked, ASKED_EACH * jobs_max,
-                  gw_aggregate_cfg(jobs->aggregate)->job_idle);
+                  gw_aggregate_cfg(jobs->aggregate)->job_idle,
+                  &gw_aggregate_cfg(jobs->aggregate)->tenants);
 }
 
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)
@@ -126,6 +127,17 @@ static uint16_t workers_of(const struct gw_pkt *pkt)
     return (uint16_t)workers;
 }
 
+/* Whether there is a place for another job of that key. */
+static bool has_place(const struct gw_switch_jobs *jobs, uint32_t number)
+{
+    const struct gw_aggregate_cfg *cfg = gw_aggregate_cfg(jobs->aggregate);
+    uint32_t held[GW_TENANTS_MAX + 1] = {0};
+    for (uint32_t i = 0; i < jobs->count; i++)
+        held[gw_tenants_of(&cfg->tenants, jobs->jobs[i].job)]++;
+    return gw_tenants_have_place(held, cfg->tenants.count, gw_tenants_of(&cfg->tenants, number),
+                                 cfg->jobs_max, cfg->jobs_max - jobs->count);
+}
+
 /* A job of which no member is known; NULL with the reason when that cannot be. */
 static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct gw_pkt *pkt,
                                      gw_time now, enum gw_job_reason *reason)
@@ -134,8 +146,10 @@ static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct g
     if (gw_aggregate_job(jobs->aggregate, pkt->flow))
         return NULL; /* somebody has installed it without job control */
     *reason = GW_JOB_ROOM;
-    if (gw_map_put(&jobs->map, pkt->flow, jobs->count) != GW_OK)
+    if (!has_place(jobs, pkt->flow) || gw_map_put(&jobs->map, pkt->flow, jobs->count) != GW_OK) {
+        jobs->refused++;
         return NULL;
+    }
     struct gw_switch_job *job = &jobs->jobs[jobs->count++];
     *job = (struct gw_switch_job){
         .job = pkt->flow,

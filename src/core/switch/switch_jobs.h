@@ -5,7 +5,8 @@
  * collects what the server INSTALLs that the job's workers ask in their JOINs and READYs, one
  * member per packet in any order and any number of times; when the members are complete, the job
  * becomes active in the aggregation stage. It belongs to that server until this removes it or falls
- * silent. A newer epoch or another life of the same server replaces it.
+ * silent. A newer epoch or another life of the same server replaces it. Tenants share the places
+ * (core/tenants.h).
  *
  * Invariant: while a job is active, what the stage has of it is what the packets of one epoch and
  * one incarnation said, all of them the same.
@@ -25,6 +26,7 @@ struct gw_switch_jobs {
     struct gw_map map;              /* number of a job to its index */
     struct gw_asked asked;          /* whoever may install one; with a stage */
     uint32_t count;
+    uint64_t refused; /* INSTALLs that found no place */
     uint32_t address; /* of the switch */
     gw_time deadline; /* when gw_switch_jobs_expire() must be called at the latest, or never */
 };

@@ -120,6 +120,11 @@ uint32_t gw_switch_job_count(const struct gw_switch *sw)
     return sw->jobs.count;
 }
 
+uint64_t gw_switch_jobs_refused(const struct gw_switch *sw)
+{
+    return sw->jobs.refused;
+}
+
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port)
 {
     return gw_switch_queue_backlog(&sw->queue, port);

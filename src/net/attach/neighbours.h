@@ -32,11 +32,12 @@
 #define GW_NET_NEIGHBOURS_H
 
 #include "base/time.h"
+#include "core/tenants.h"
 #include "net/key.h"
 
 enum {
     GW_NEIGHBOURS_DIALS_MAX = 1024 + 32, /* all other ranks of the largest job, servers, switches */
-    GW_NEIGHBOURS_KEYS_MAX = 32,
+    GW_NEIGHBOURS_KEYS_MAX = GW_TENANTS_MAX,
     GW_NEIGHBOURS_NAME_MAX = 128,
 };
 

@@ -114,28 +114,21 @@ static enum gw_attach_reason why_not(const struct gw_neighbours *own, const stru
     return GW_ATTACH_OK;
 }
 
-/*
- * Whether another session with the key leaves all other keys their share: one half of the places is
- * for all keys alike, the other for who comes first. Below its own share a key always does.
- * Sessions that have ended are forgotten for it.
- */
+/* Whether another session with the key leaves all other keys their part (core/tenants.h). Sessions
+ * that have ended are forgotten for it. */
 static bool leaves_room(const struct gw_neighbours *own, const struct gw_key *key)
 {
-    const uint32_t share = own->cfg.peers_max / 2 / own->cfg.key_count;
-    uint32_t counts[GW_NEIGHBOURS_KEYS_MAX] = {0};
-    uint32_t left = own->cfg.peers_max, wanted = 0;
+    uint32_t held[GW_NEIGHBOURS_KEYS_MAX] = {0};
+    uint32_t left = own->cfg.peers_max;
     for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
         uint8_t state = own->sessions[i].state;
         if (state == GW_SESSION_FREE || state == GW_SESSION_ENDED)
             continue;
-        counts[own->sessions[i].key - own->cfg.keys]++;
+        held[own->sessions[i].key - own->cfg.keys]++;
         left--;
     }
-    if (counts[key - own->cfg.keys] < share)
-        return true;
-    for (uint32_t i = 0; i < own->cfg.key_count; i++)
-        wanted += counts[i] < share ? share - counts[i] : 0;
-    return left > wanted;
+    return gw_tenants_have_place(held, own->cfg.key_count, (uint32_t)(key - own->cfg.keys),
+                                 own->cfg.peers_max, left);
 }
 
 /* Begins a session of theirs; NULL: there is no number for it, at least until events are polled. */

@@ -253,6 +253,22 @@ static struct served *find(struct gw_overlay_server *server, uint32_t job)
     return NULL;
 }
 
+/* A free place, for a job of that number; NULL: there is none, or what is free is for others. */
+static struct served *find_place(struct gw_overlay_server *server, uint32_t job)
+{
+    const struct gw_tenants *tenants = &server->cfg.tenants;
+    uint32_t held[GW_TENANTS_MAX + 1] = {0}, left = 0;
+    for (uint32_t i = 0; i < server->cfg.jobs_max; i++) {
+        const struct gw_overlay_job *other = &server->served[i].job;
+        if (other->world)
+            held[gw_tenants_of(tenants, other->job)]++;
+        left += other->world == 0;
+    }
+    bool has_place = gw_tenants_have_place(held, tenants->count, gw_tenants_of(tenants, job),
+                                           server->cfg.jobs_max, left);
+    return has_place ? find(server, 0) : NULL;
+}
+
 static int serve(struct gw_overlay_server *server, struct served *served)
 {
     int code = GW_OK;
@@ -271,7 +287,7 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
     if (served && served->job.world != job->world)
         return GW_ERR_INVALID;
     if (!served) {
-        served = find(server, 0);
+        served = find_place(server, job->job);
         if (!served)
             return GW_ERR_NO_ROOM;
         served->own = server;

@@ -21,13 +21,14 @@ struct gw_overlay_server_cfg {
     struct gw_loop *loop;
     struct gw_pkt_pool *pool;
     uint32_t address;
-    uint32_t incarnation; /* random, not 0 */
-    uint32_t hdr;         /* bytes of IP, UDP and our header */
-    uint32_t mtu;         /* payload bytes of a full packet */
-    uint32_t jobs_max;    /* 1 to GW_OVERLAY_JOBS_MAX */
-    uint32_t ranks_max;   /* of all jobs whose home this is, together */
-    bool has_switches;    /* others than its own may be on the way to ranks */
-    gw_time stall;        /* a rank that takes no message for so long is lost */
+    uint32_t incarnation;      /* random, not 0 */
+    uint32_t hdr;              /* bytes of IP, UDP and our header */
+    uint32_t mtu;              /* payload bytes of a full packet */
+    uint32_t jobs_max;         /* 1 to GW_OVERLAY_JOBS_MAX */
+    struct gw_tenants tenants; /* who share them */
+    uint32_t ranks_max;        /* of all jobs whose home this is, together */
+    bool has_switches;         /* others than its own may be on the way to ranks */
+    gw_time stall;             /* a rank that takes no message for so long is lost */
     uint64_t seed;
     /* Whether the worker at that address has come for the job. NULL: all have. */
     bool (*has_come)(const void *context, uint32_t job, uint32_t address);
@@ -60,7 +61,8 @@ struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server)
 
 /*
  * Serves the job from now on; a job that is served already is no error if it is the same. Returns
- * 0, GW_ERR_INVALID (another world), GW_ERR_NO_ROOM (jobs_max), or GW_ERR_NO_MEMORY.
+ * 0, GW_ERR_INVALID (another world), GW_ERR_NO_ROOM (jobs_max, or what is left is for
+ * other tenants), or GW_ERR_NO_MEMORY.
  */
 int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
 

@@ -43,6 +43,8 @@ static int open_aggregate(struct gw_overlay_switch *own)
     };
     if (cfg->aggregators == 0)
         return GW_OK;
+    if (cfg->tenants)
+        aggregate.tenants = *cfg->tenants;
     void *memory = gw_node_memory_take(gw_aggregate_size(&aggregate));
     if (!memory)
         return GW_ERR_NO_MEMORY;

@@ -40,6 +40,7 @@ struct gw_overlay_switch_cfg {
     uint32_t mtu;         /* payload bytes of a full packet */
     uint32_t aggregators; /* 0: it adds up nothing */
     uint32_t jobs_max;
+    const struct gw_tenants *tenants; /* who share the places of jobs; NULL: nobody; copied */
     uint32_t job_share; /* aggregators that each job is guaranteed; 0: an equal part */
     const struct gw_qdisc_ops *qdisc;   /* of each port; NULL: fifo */
     const union gw_algo_cfg *qdisc_cfg; /* of the discipline; NULL: its defaults; copied */

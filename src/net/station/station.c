@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/job.h"
 
 enum {
     DIRECTS_EACH = 2,        /* of a neighbour: a process may have two hosts */
@@ -21,6 +22,7 @@ struct gw_station {
     struct gw_groups *groups; /* NULL: nothing is multicast */
     gw_time look_at;          /* next look at groups, ours and that we listen to */
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
+    struct gw_tenants tenants; /* who have them */
 };
 
 /* The text of our own address. */
@@ -118,6 +120,9 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
     }
     station->encrypts = cfg->encrypts;
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
+    station->tenants.count = cfg->key_count;
+    for (uint32_t i = 0; i < cfg->key_count; i++)
+        station->tenants.keys[i] = gw_job_key(gw_job_number((uint32_t)cfg->keys[i].id, 0));
     int code = gw_key_setup();
     if (code)
         gw_net_fail(error, code, "the system gives no random numbers");
@@ -167,6 +172,11 @@ void gw_station_free(struct gw_station *station)
     gw_node_memory_close(&station->memory);
     free(station->auths);
     free(station);
+}
+
+const struct gw_tenants *gw_station_tenants(const struct gw_station *station)
+{
+    return &station->tenants;
 }
 
 struct gw_loop *gw_station_loop(struct gw_station *station)

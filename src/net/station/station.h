@@ -57,6 +57,9 @@ void gw_station_close(struct gw_station *station);
 /* Frees what is left of a closed station: the packets. */
 void gw_station_free(struct gw_station *station);
 
+/* Those whose keys it knows. */
+const struct gw_tenants *gw_station_tenants(const struct gw_station *station);
+
 struct gw_loop *gw_station_loop(struct gw_station *station);
 struct gw_pkt_pool *gw_station_pool(struct gw_station *station);
 const struct gw_datapath *gw_station_datapath(const struct gw_station *station);

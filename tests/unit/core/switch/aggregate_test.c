@@ -443,6 +443,27 @@ static void share__equal_parts_are_of_the_jobs_there_are(void **state)
     stage_close(&s);
 }
 
+/* Who opens many jobs divides his own part. */
+static void share__many_jobs_of_a_key_have_the_part_of_one(void **state)
+{
+    (void)state;
+    const uint32_t greedy = gw_job_number(1, 1), other = gw_job_number(1, 2);
+    struct stage s;
+    stage_make(&s, GW_AGGREGATE_SHARE_EQUAL, GW_AGG_RECLAIM_SWEEP);
+    install(&s, greedy, EPOCH, 0, 3);
+    install(&s, other, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_true(takes(&s, i % 2 ? greedy : other, i));
+    install(&s, JOB, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_int_equal(takes(&s, JOB, i), i < AGGREGATORS / 2);
+    assert_false(takes(&s, greedy, 1)); /* each of the two has a quarter */
+    assert_int_equal(gw_aggregate_taken_by(s.aggregate, greedy), AGGREGATORS / 4);
+    gw_aggregate_remove(s.aggregate, greedy);
+    gw_aggregate_remove(s.aggregate, other);
+    stage_close(&s);
+}
+
 /* A partial sum that is taken over is lost as a whole: what comes of it later is not added up. */
 static void share__what_is_taken_over_is_in_no_sum(void **state)
 {
@@ -636,6 +657,7 @@ int main(void)
         cmocka_unit_test(leak__a_result_or_the_sweep_reclaims),
         cmocka_unit_test(share__a_greedy_job_leaves_a_polite_one_its_aggregators),
         cmocka_unit_test(share__equal_parts_are_of_the_jobs_there_are),
+        cmocka_unit_test(share__many_jobs_of_a_key_have_the_part_of_one),
         cmocka_unit_test(share__what_is_taken_over_is_in_no_sum),
         cmocka_unit_test(share__is_not_taken_from_those_within_it),
         cmocka_unit_test(leak__results_alone_reclaim_if_they_are_to),

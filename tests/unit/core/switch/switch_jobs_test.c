@@ -49,6 +49,7 @@ struct shape {
     bool has_no_stage[SWITCHES];
     bool spreads[SWITCHES]; /* has two ways on */
     gw_time idle;
+    struct gw_tenants tenants; /* with two of them there is a place for each, and two more */
 };
 
 static uint32_t home_of(uint32_t host)
@@ -72,7 +73,8 @@ static void open_switch(struct chain *c, const struct shape *shape, uint32_t k)
                              : shape->spreads[k] ? GW_ROUTE_SET
                                                  : ONWARD;
     struct gw_aggregate_cfg aggregate = {.aggregators = 4,
-                                         .jobs_max = JOBS_MAX,
+                                         .jobs_max = shape->tenants.count ? 4 : JOBS_MAX,
+                                         .tenants = shape->tenants,
                                          .members_max = MEMBERS_MAX,
                                          .leak = LEAK,
                                          .job_idle = shape->idle,
@@ -485,6 +487,54 @@ static void hold_gradient(struct chain *c, const struct wanted *w)
     assert_int_equal(gw_aggregate_taken(c->stages[w->k]), 1);
 }
 
+/* Of four places a tenant can have three, whatever jobs he opens; a stranger the two that are
+ * nobody's. */
+static void install__leaves_a_place_to_every_tenant(void **state)
+{
+    enum { GREEDY, POLITE, STRANGER };
+    (void)state;
+    for (uint32_t who = GREEDY; who <= STRANGER; who += STRANGER) {
+        struct chain c;
+        struct wanted w = wanted_at(2);
+        const uint32_t places = who == GREEDY ? 3 : 2;
+        chain_open(&c, &(struct shape){.tenants = {.keys = {GREEDY, POLITE}, .count = 2}});
+        for (uint32_t i = 0; i <= places; i++) {
+            w.job = gw_job_number(who, 1 + i);
+            if (i < places)
+                install_all(&c, &w);
+            else
+                install(&c, &w, 0, GW_JOB_ROOM, 0);
+        }
+        assert_int_equal(gw_switch_jobs_refused(c.sw[2]), 1);
+        w.job = gw_job_number(POLITE, 1);
+        install_all(&c, &w);
+        expect_active(&c, &w);
+        chain_close(&c);
+    }
+}
+
+/* A tenant whose workers ask for jobs without end makes a switch forget his own alone. */
+static void install__whatever_others_ask_for(void **state)
+{
+    enum { GREEDY, POLITE, MANY = 100 };
+    (void)state;
+    struct chain c;
+    struct wanted w = wanted_at(2);
+    chain_open(&c, &(struct shape){.tenants = {.keys = {GREEDY, POLITE}, .count = 2}});
+    w.job = gw_job_number(POLITE, 1);
+    ask(&c, w.job, SERVER);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        c.now += GW_US;
+        ask(&c, gw_job_number(GREEDY, i), SERVER);
+    }
+    for (uint32_t i = 0; i < w.count; i++) {
+        struct gw_pkt pkt = install_pkt(&w, i);
+        expect_answer(&c, &pkt, GW_JOB_OK, i + 1);
+    }
+    expect_active(&c, &w);
+    chain_close(&c);
+}
+
 static void install__of_a_new_epoch_replaces_the_old_one(void **state)
 {
     (void)state;
@@ -722,6 +772,8 @@ int main(void)
         cmocka_unit_test(install__counts_from_whom_workers_ask_alone),
         cmocka_unit_test(install__leaves_alone_what_it_did_not_install),
         cmocka_unit_test(install__has_room_for_so_many),
+        cmocka_unit_test(install__leaves_a_place_to_every_tenant),
+        cmocka_unit_test(install__whatever_others_ask_for),
         cmocka_unit_test(install__of_a_new_epoch_replaces_the_old_one),
         cmocka_unit_test(install__never_changes_an_epoch),
         cmocka_unit_test(install__drops_what_cannot_be),

@@ -2,6 +2,7 @@
 #include "pool_fixture.h"
 #include "support.h"
 
+#include "base/error.h"
 #include "net/roles/overlay_server.h"
 
 enum {
@@ -21,7 +22,7 @@ struct fixture {
     struct gw_overlay_server *server;
 };
 
-static void fixture_open(struct fixture *f)
+static void fixture_open_for(struct fixture *f, const struct gw_tenants *tenants)
 {
     gw_test_pool_open(&f->pool, &f->bufs, PKTS, MTU);
     f->loop = gw_loop_open(&(struct gw_loop_cfg){.pool = &f->pool, .peers_max = 1});
@@ -34,11 +35,17 @@ static void fixture_open(struct fixture *f)
         .hdr = HDR,
         .mtu = MTU,
         .jobs_max = JOBS,
+        .tenants = *tenants,
         .ranks_max = JOBS * MANY,
         .stall = GW_S,
         .seed = 6,
     };
     assert_int_equal(gw_overlay_server_open(&cfg, &f->server), 0);
+}
+
+static void fixture_open(struct fixture *f)
+{
+    fixture_open_for(f, &(struct gw_tenants){.count = 0});
 }
 
 static void fixture_close(struct fixture *f)
@@ -105,6 +112,24 @@ static void overlay_server__tells_a_job_whatever_others_do(void **state)
     fixture_close(&f);
 }
 
+/* Whoever opens jobs without end leaves the others their part of the places. */
+static void overlay_server_add__leaves_places_to_every_tenant(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open_for(&f, &(struct gw_tenants){.keys = {0, 1}, .count = 2});
+    struct gw_overlay_job job = {.world = FEW, .values = 352, .window = 64, .aggregators = 64};
+    const uint32_t part = JOBS / 2 / 2;
+    for (job.job = 1; job.job <= JOBS - part; job.job++)
+        assert_int_equal(gw_overlay_server_add(f.server, &job), 0);
+    assert_int_equal(gw_overlay_server_add(f.server, &job), GW_ERR_NO_ROOM);
+    for (uint32_t i = 0; i < part; i++) {
+        job.job = gw_job_number(1, 1 + i);
+        assert_int_equal(gw_overlay_server_add(f.server, &job), 0);
+    }
+    fixture_close(&f);
+}
+
 static bool is_over(const struct fixture *f, uint32_t job, uint32_t address)
 {
     return gw_overlay_server_is_over(f->server, job, address);
@@ -167,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_server__tells_a_job_whatever_others_do),
+        cmocka_unit_test(overlay_server_add__leaves_places_to_every_tenant),
         cmocka_unit_test(overlay_server_gone__is_remembered_of_a_job_that_ran),
         cmocka_unit_test(overlay_server_gone__before_the_job_runs_is_nothing),
         cmocka_unit_test(overlay_server_dismiss__of_others_lets_none_of_ours_be_forgotten),

@@ -1,0 +1,34 @@
+/*
+ * Tenants, and the places that they share.
+ *
+ * A tenant is a key. A table with places for sessions or jobs belongs to all keys that are listed:
+ * of one half of its places each key has an equal part for itself, the other half is for who comes
+ * first. So whatever others do, a key finds as many places as its part of the half.
+ */
+#ifndef GW_CORE_TENANTS_H
+#define GW_CORE_TENANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    GW_TENANTS_MAX = 32,
+};
+
+/* The keys that are listed, as job numbers have them (gw_job_key()). */
+struct gw_tenants {
+    uint32_t keys[GW_TENANTS_MAX];
+    uint32_t count; /* 0: all jobs are of one tenant */
+};
+
+/* Which of them has a job of that number; `count`: none. */
+uint32_t gw_tenants_of(const struct gw_tenants *tenants, uint32_t job);
+
+/*
+ * Whether tenant `who` may take one more of `places`, of which `left` are free; held[i] is how many
+ * tenant i has, of `count`. Who is none of them takes what is left by all others' parts.
+ */
+bool gw_tenants_have_place(const uint32_t *held, uint32_t count, uint32_t who, uint32_t places,
+                           uint32_t left);
+
+#endif
