@@ -62,7 +62,8 @@ struct gw_host_cfg {
     gw_time report_every;   /* period of the reports about blasts */
     uint32_t hail_copies;
     struct gw_host_cost_cfg cost;
-    bool payload; /* messages have contents, which are checked on arrival */
+    bool resend_over; /* lost packets need not fit into what is left of the window */
+    bool payload;     /* messages have contents, which are checked on arrival */
 };
 
 /* Egress queues, in `queue:`. */

@@ -189,6 +189,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .ack_every = scenario->host.ack_every,
         .ack_delay = scenario->host.ack_delay,
         .ack_entropies = scenario->host.ack_entropies,
+        .resend_over = scenario->host.resend_over,
         .ack_holes = scenario->transport.loss->on_delivery != NULL,
         .is_lossless = scenario->queue.lossless,
         .train = scenario->host.train,

@@ -55,6 +55,8 @@ struct gw_endpoint_cfg {
     gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t ack_entropies;     /* ACKs and NACKs of a flow carry so many in turn, up to
                                    GW_ACK_ENTROPIES_MAX; 0: random ones */
+    bool resend_over;           /* a lost packet is sent again while less than the window is in
+                                   flight; else it must fit into it, as a new one must */
     bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once
                                    whatever ack_every says: for senders that infer losses from that */
     bool is_lossless;           /* links hold data back when the other end says PAUSE (pause.h);

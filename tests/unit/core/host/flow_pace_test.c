@@ -1,4 +1,4 @@
-/* The pace of a flow, its silence, and the timer of both. */
+/* The window of a flow, its pace, its silence, and the timer of both. */
 #include "unit/core/host/endpoint_fixture.h"
 
 /* A paced flow keeps the distance of its packets, and asks to be woken for the next one. */
@@ -28,8 +28,10 @@ static void flow_pace__keeps_the_distance(void **state)
     fixture_close(&f);
 }
 
-/* Congestion control whose pace the test chooses, and the silence that follows a loss. */
+/* Congestion control whose window and pace the test chooses, and the silence that follows a loss.
+ */
 static gw_byte_time chosen_pace;
+static uint64_t chosen_cwnd = 2 * MTU;
 static gw_time chosen_silence;
 static uint32_t silence_ends, silence_in_flight;
 
@@ -40,7 +42,7 @@ static void chosen_init(void *state, const void *cfg, const struct gw_path *path
     (void)cfg;
     (void)path;
     (void)now;
-    *window = (struct gw_cc_window){.cwnd = 2 * MTU, .pace = chosen_pace};
+    *window = (struct gw_cc_window){.cwnd = chosen_cwnd, .pace = chosen_pace};
 }
 
 static void chosen_on_ack(void *state, const void *cfg, const struct gw_path *path,
@@ -145,11 +147,51 @@ static void flow_silence__holds_everything_back(void **state)
     fixture_close(&f);
 }
 
+/* The window falls below what is in flight and a lost packet: that waits, or goes over it; a new
+ * one waits in any case. */
+static void flow_window__lets_lost_packets_over_on_request(void **state)
+{
+    (void)state;
+    for (int over = 0; over <= 1; over++) {
+        struct endpoint_fixture f;
+        struct gw_pkt pkts[4];
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.resend_over = over;
+        fixture_open(&f, &cfg, "64000");
+        f.transport.cc = &chosen;
+        chosen_pace = 0;
+        chosen_cwnd = 3 * MTU;
+        fixture_send(&f, 6 * MTU);
+        assert_int_equal(fixture_pull(&f, pkts, 4), 3);
+        chosen_cwnd = 2 * MTU - 1;
+        fixture_nack(&f, &pkts[0]);
+        assert_int_equal(fixture_pull(&f, &pkts[3], 1), 0); /* two are in flight */
+        fixture_nack(&f, &pkts[1]);
+        assert_int_equal(fixture_pull(&f, pkts, 2), over); /* one is */
+        if (!over)
+            fixture_ack(&f, &pkts[2], 0);
+        assert_int_equal(fixture_pull(&f, pkts, 1), !over);
+        assert_int_equal(pkts[0].seq, 0);
+        if (over)
+            fixture_ack(&f, &pkts[2], 0);
+        assert_int_equal(fixture_pull(&f, &pkts[1], 1), over);
+        fixture_ack(&f, &pkts[0], 1);
+        assert_int_equal(fixture_pull(&f, &pkts[1], 2), !over);
+        assert_int_equal(pkts[1].seq, 1);
+        fixture_ack(&f, &pkts[1], 3);
+        assert_int_equal(fixture_pull(&f, &pkts[2], 2), 1);
+        assert_int_equal(pkts[2].seq, 3);
+        fixture_close(&f);
+    }
+    chosen_cwnd = 2 * MTU;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_pace__keeps_the_distance),
         cmocka_unit_test(flow_pace__that_falls_before_sending_arms_the_timer),
+        cmocka_unit_test(flow_window__lets_lost_packets_over_on_request),
         cmocka_unit_test(flow_silence__holds_everything_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
