@@ -61,6 +61,7 @@ struct gw_job_model_cfg {
     uint32_t depth;   /* collectives that a rank has in work, at most */
     gw_time pause;    /* between two starts of calls of a rank, at most */
     gw_time apart;    /* between the ranks' beginnings, and their ends, at most */
+    gw_time patience; /* of servers, with calls that may lose a part; 0: they wait for all */
     gw_time leave_after[GW_JOB_MODEL_RANKS_MAX]; /* its last call a rank leaves; 0: at random */
     uint32_t queue_bytes, aggregators, lose_of_64, double_of_64, delay_of_64;
     const struct gw_model_call *calls;
@@ -100,6 +101,7 @@ struct gw_job_model_result {
     struct gw_job_model_server servers[GW_JOB_MODEL_SERVERS_MAX];
     struct gw_aggregate_stats switches;              /* summed, of last lives */
     uint64_t contributions_missing, results_missing; /* fragments of calls with parts */
+    uint64_t left_out;                               /* of these, by servers */
     uint64_t memory_most;                            /* bytes that one rank's allocator had out */
     gw_time time;
 };

@@ -99,10 +99,17 @@ void gw_job_model_bury_calls(struct gw_job_model *m, struct gw_job_model_actor *
     actor->next[OTHERS] = actor->count[OTHERS];
 }
 
+/* Whether stragglers may be left out of it. */
+static bool is_by_servers(const struct gw_model_call *call)
+{
+    return call->kind == GW_CALL_ALLREDUCE && call->via == GW_VIA_INA &&
+           gw_op_by_switch(call->op, call->type);
+}
+
 static uint32_t fragment_of(const struct gw_job_model *m, const struct gw_model_call *call)
 {
     uint32_t size = call->kind == GW_CALL_SEND ? 1 : gw_dtype_size(call->type);
-    return m->net.cfg.mtu / size;
+    return is_by_servers(call) ? m->cfg->values : m->net.cfg.mtu / size;
 }
 
 /* Terms of a call, and memory for what becomes of it where there is a result. */
@@ -320,9 +327,11 @@ static void check_parts(struct gw_job_model *m, const struct gw_job_model_actor 
         fail_msg("call %u (kind %u, via %u): rank %u has other results", work->index, call->kind,
                  call->via, actor->rank);
     *known = digest;
+    uint64_t lacking = 0;
     for (uint64_t i = 0; call->kind == GW_CALL_ALLREDUCE && i < work->fragments; i++)
-        m->result->contributions_missing +=
-            work->parts.counts[i] ? m->cfg->world - work->parts.counts[i] : 0;
+        lacking += work->parts.counts[i] ? m->cfg->world - work->parts.counts[i] : 0;
+    m->result->contributions_missing += lacking;
+    m->result->left_out += is_by_servers(call) ? lacking : 0;
 }
 
 /* A refusal is right: of what was to be refused, or of a pull that came first. */

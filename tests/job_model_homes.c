@@ -50,6 +50,8 @@ static void shard_start(struct gw_job_model *m, uint32_t number, uint32_t shard)
         .raw_max = RAW_MAX,
         .retry = 50 * GW_US,
         .quiet = 40 * GW_US,
+        .patience = cfg->patience,
+        .patience_max = 2 * cfg->patience,
         .scale_exponent = GW_SCALE_EXPONENT,
         .kernels = gw_kernels_best(gw_cpu_features()),
     };

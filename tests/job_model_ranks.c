@@ -157,17 +157,6 @@ static void end(struct gw_job_model *m, struct gw_job_model_actor *actor,
         assert_in_range(event->about, 0, m->cfg->world);
         assert_in_range(event->server, 0, m->cfg->servers);
     }
-    if (getenv("T_DBG") && !has_left) {
-        print_message("rank %u fails at %lu us: %s about %u server %u\n", actor->rank,
-                      (gw_job_model_now(m) - m->begin) / GW_US, gw_job_reason_text(event->reason),
-                      event->about, event->server);
-        for (uint32_t i = 0; atoi(getenv("T_DBG")) > 1 && i < GW_COMMUNICATOR_CALLS_MAX; i++)
-            if (actor->works[i].index) {
-                const struct gw_model_call *c = &m->cfg->calls[actor->works[i].index - 1];
-                print_message("   call %u kind %u via %u from %u to %u count %lu\n",
-                              actor->works[i].index, c->kind, c->via, c->from, c->to, c->count);
-            }
-    }
     result->end = has_left ? GW_JOB_MODEL_LEFT : GW_JOB_MODEL_FAILED;
     result->ended = gw_job_model_now(m) - m->begin;
     result->dropped = actor->in_work;

@@ -5,7 +5,7 @@
 
 enum {
     KEYS = 4,
-    KEY_OF_PARTS = 1, /* its pushes and pulls may lose a part */
+    KEYS_OF_PARTS = 2, /* the first: their pushes and pulls may lose a part */
 };
 
 /* What is known of the keys while a program is drawn. */
@@ -40,10 +40,11 @@ static void draw_sum(struct gw_prng *prng, struct gw_model_call *call)
     } while (!gw_op_exists(call->op, call->type));
 }
 
-/* Lets the call lose a part, if such a call may. Via ina it is the servers' matter. What it draws
- * is its own, so that it shifts nothing. */
-static void draw_parts(struct gw_model_call *call)
+/* Lets the call lose a part, if such a call may. What it draws is its own, so that it shifts
+ * nothing. Switches add up some types, and of few fragments nobody can be left out. */
+static void draw_parts(struct gw_model_call *call, uint64_t elements_max)
 {
+    static const enum gw_via vias[] = {GW_VIA_PS, GW_VIA_RING, GW_VIA_INA, GW_VIA_INA};
     struct gw_prng own = gw_prng_derive(call->seed, 1);
     if (call->kind == GW_CALL_BARRIER)
         return;
@@ -52,7 +53,19 @@ static void draw_parts(struct gw_model_call *call)
     call->bound_pull = gw_prng_below(&own, 3) ? gw_prng_below(&own, GW_Q16_ONE / 2) : 0;
     call->op = GW_OP_SUM;
     if (call->kind == GW_CALL_ALLREDUCE)
-        call->via = gw_prng_below(&own, 2) ? GW_VIA_PS : GW_VIA_RING;
+        call->via = vias[gw_prng_below(&own, 4)];
+    if (call->kind != GW_CALL_ALLREDUCE || call->via != GW_VIA_INA)
+        return;
+    call->type = (enum gw_dtype)(call->type % GW_DTYPE_SUMMABLE);
+    call->count = elements_max - call->count / 2;
+}
+
+static bool is_of_parts(uint64_t key)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < KEYS_OF_PARTS; i++)
+        is |= key == gw_mix64(i);
+    return is;
 }
 
 static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_max,
@@ -79,8 +92,8 @@ static void draw_call(struct gw_prng *prng, uint32_t world, uint64_t elements_ma
     else
         draw_sum(prng, call); /* type, and what else the kind has */
     bool is_of_value = call->kind == GW_CALL_PUSH || call->kind == GW_CALL_PULL;
-    if (is_of_value ? call->key == gw_mix64(KEY_OF_PARTS) : gw_mix64(call->seed) % 4 == 0)
-        draw_parts(call);
+    if (is_of_value ? is_of_parts(call->key) : gw_mix64(call->seed) % 4 == 0)
+        draw_parts(call, elements_max);
     call->is_in_place = call->kind == GW_CALL_ALLREDUCE && gw_prng_below(prng, 2);
 }
 

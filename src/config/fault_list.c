@@ -9,6 +9,7 @@
  *     - {at: 0, link: [tor0, agg1], reorder: 0.01, delay: 5us}
  *     - {at: 50us, node: core0, down: yes}
  *     - {at: 50us, until: 1ms, node: host3, crash: yes}
+ *     - {at: 50us, until: 1ms, node: host3, sleep: yes}
  */
 #include <string.h>
 
@@ -18,8 +19,9 @@
 #include "topo/memory.h"
 
 static const struct gw_schema fault_schema = {
-    .others = (const char *const[]){"at", "until", "link", "node", "down", "rate", "loss",
-                                    "corrupt", "duplicate", "reorder", "delay", "crash", NULL},
+    .others =
+        (const char *const[]){"at", "until", "link", "node", "down", "rate", "loss", "corrupt",
+                              "duplicate", "reorder", "delay", "crash", "sleep", NULL},
 };
 
 /* Reads the time `key` of a fault; "never" is allowed where `otherwise` is GW_TIME_NEVER. */
@@ -57,6 +59,12 @@ static int read_delay(const struct gw_document *document, const struct gw_doc_va
     return error;
 }
 
+/* Whether no link can have the fault. */
+static bool is_of_node(const struct gw_fault *fault)
+{
+    return fault->kind == GW_FAULT_NODE_CRASH || fault->kind == GW_FAULT_HOST_SLEEP;
+}
+
 /* What happens: the one key that names a kind of fault. */
 static int read_kind(const struct gw_document *document, const struct gw_doc_value *item,
                      struct gw_fault *fault)
@@ -67,7 +75,7 @@ static int read_kind(const struct gw_document *document, const struct gw_doc_val
     } kinds[] = {{"down", GW_FAULT_LINK_DOWN},           {"rate", GW_FAULT_LINK_RATE},
                  {"loss", GW_FAULT_LINK_LOSS},           {"corrupt", GW_FAULT_LINK_CORRUPT},
                  {"duplicate", GW_FAULT_LINK_DUPLICATE}, {"reorder", GW_FAULT_LINK_REORDER},
-                 {"crash", GW_FAULT_NODE_CRASH}};
+                 {"crash", GW_FAULT_NODE_CRASH},         {"sleep", GW_FAULT_HOST_SLEEP}};
     const struct gw_doc_value *value = NULL;
     for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const struct gw_doc_value *found = gw_doc_value_get(item, kinds[i].key);
@@ -81,13 +89,13 @@ static int read_kind(const struct gw_document *document, const struct gw_doc_val
     }
     if (!value)
         return gw_document_error(document, item, GW_ERR_INVALID,
-                                 "one of down, rate, loss, corrupt, duplicate, reorder and crash "
-                                 "is missing");
+                                 "one of down, rate, loss, corrupt, duplicate, reorder, crash and "
+                                 "sleep is missing");
     const char *text = gw_schema_text(document, value);
     bool yes = false;
     if (!text)
         return GW_ERR_INVALID;
-    if (fault->kind == GW_FAULT_LINK_DOWN || fault->kind == GW_FAULT_NODE_CRASH)
+    if (fault->kind == GW_FAULT_LINK_DOWN || is_of_node(fault))
         return gw_parse_bool(text, &yes) == GW_OK && yes
                    ? GW_OK
                    : gw_schema_refuse(document, value, GW_ERR_INVALID, "yes");
@@ -119,12 +127,17 @@ static int add_node_fault(struct gw_loader *loader, const struct gw_doc_value *n
         return GW_ERR_INVALID;
     if (fault->kind == GW_FAULT_LINK_DOWN)
         fault->kind = GW_FAULT_NODE_DOWN;
-    if (fault->kind != GW_FAULT_NODE_DOWN && fault->kind != GW_FAULT_NODE_CRASH)
+    if (fault->kind != GW_FAULT_NODE_DOWN && !is_of_node(fault))
         return gw_document_error(document, node, GW_ERR_INVALID,
-                                 "a node can only be down or crash");
+                                 "a node can only be down, crash or sleep");
     fault->node = gw_topo_find(&loader->scenario->topo, name);
     if (fault->node == UINT32_MAX)
         return gw_document_error(document, node, GW_ERR_UNKNOWN, "no node is called %s", name);
+    if (fault->kind == GW_FAULT_HOST_SLEEP && fault->node >= loader->scenario->topo.host_count)
+        return gw_document_error(document, node, GW_ERR_INVALID, "only a host can sleep");
+    if (fault->kind == GW_FAULT_HOST_SLEEP && fault->until == GW_TIME_NEVER)
+        return gw_document_error(document, node, GW_ERR_INVALID,
+                                 "sleep needs until: when the host wakes");
     add_fault(loader->scenario, fault, room);
     return GW_OK;
 }
@@ -135,9 +148,10 @@ static int add_link_faults(struct gw_loader *loader, const struct gw_doc_value *
 {
     const struct gw_topo *topo = &loader->scenario->topo;
     struct gw_link_pick pick;
-    if (fault->kind == GW_FAULT_NODE_CRASH)
+    if (is_of_node(fault))
         return gw_document_error(&loader->document, value, GW_ERR_INVALID,
-                                 "a link cannot crash; a node can");
+                                 "a link cannot %s; a node can",
+                                 fault->kind == GW_FAULT_NODE_CRASH ? "crash" : "sleep");
     int error = gw_loader_pick_links(loader, value, &pick);
     if (error)
         return error;

@@ -98,6 +98,7 @@ enum gw_fault_kind {
     GW_FAULT_LINK_REORDER,   /* each packet arrives `delay` late with that probability */
     GW_FAULT_NODE_DOWN,      /* all links of the node are down; a host loses nothing it knew */
     GW_FAULT_NODE_CRASH,     /* the node loses all it knew and held, and its links are down */
+    GW_FAULT_HOST_SLEEP,     /* the host does not run: what arrives waits, and nothing leaves */
 };
 
 struct gw_fault {

@@ -77,5 +77,13 @@ int gw_loader_transport(struct gw_loader *loader)
     /* What flows do of themselves costs less. */
     transport->urgency =
         urgency == &gw_urgency_message.algo ? NULL : (const struct gw_urgency_ops *)urgency;
-    return urgency ? GW_OK : GW_ERR_INVALID;
+    if (!urgency)
+        return GW_ERR_INVALID;
+    if (transport->cc->on_report && transport->urgency && transport->urgency->ranks_by_place)
+        return gw_document_error(&loader->document,
+                                 gw_doc_value_get(loader->document.root, "urgency"), GW_ERR_INVALID,
+                                 "urgency %s ranks packets by their place, and with cc %s they "
+                                 "leave in no order",
+                                 urgency->name, transport->cc->algo.name);
+    return GW_OK;
 }

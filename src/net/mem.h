@@ -17,7 +17,7 @@
 #include "core/node.h"
 
 enum {
-    GW_MEM_NODES_MAX = 64,
+    GW_MEM_NODES_MAX = 128,
     GW_MEM_LINKS_MAX = 256,
     GW_MEM_BATCH_MAX = 32,
 };

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "sim/crash.h"
+#include "sim/host_cost.h"
 #include "sim/routes.h"
 #include "topo/memory.h"
 
@@ -122,6 +123,8 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
             change_chance(&faults->reorder_q32, fault, begins);
             faults->delay = link_delay(sim, link_id, now);
             break;
+        case GW_FAULT_HOST_SLEEP:
+            break; /* links are as they were */
         }
         port->is_faulty =
             faults->down || faults->lose_q32 || faults->duplicate_q32 || faults->reorder_q32;
@@ -133,6 +136,11 @@ static void change_network(struct gw_sim *sim, const struct gw_fault *fault, boo
                            gw_time now)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
+    if (fault->kind == GW_FAULT_HOST_SLEEP) {
+        if (begins) /* it wakes by itself */
+            gw_sim_host_sleep(sim->nodes[sim->place[fault->node]].cost, fault->until);
+        return;
+    }
     if (fault->kind != GW_FAULT_NODE_DOWN && fault->kind != GW_FAULT_NODE_CRASH) {
         change_link(sim, fault, fault->link, begins, now);
         return;

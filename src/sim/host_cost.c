@@ -6,19 +6,22 @@
  * counted or, in a lossless network, the host pauses its links in time, by the rules of the core's
  * pause.h. A PAUSE that arrives passes by the queue, as in a network adapter.
  *
+ * A host that sleeps, as a process does that gets no processor, leaves in the queue what comes, and
+ * goes on with it when it wakes.
+ *
  * A packet in the queue carries the port of its arrival in q.in.
  */
 #include "sim/host_cost.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/sim_impl.h"
 #include "topo/memory.h"
 
-struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_scenario *scenario,
+struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_host_cost_cfg *cfg, bool is_lossless,
                                                uint16_t port_count)
 {
-    const struct gw_host_cost_cfg *cfg = &scenario->host.cost;
     struct gw_sim_host_cost *cost = gw_memory_aligned(sizeof(*cost));
     *cost = (struct gw_sim_host_cost){
         .rx_cost = cfg->rx_cost,
@@ -30,7 +33,7 @@ struct gw_sim_host_cost *gw_sim_host_cost_open(const struct gw_scenario *scenari
         .tell_at = GW_TIME_NEVER,
         .port_count = port_count,
     };
-    if (scenario->queue.lossless && cfg->rx_queue) {
+    if (is_lossless && cfg->rx_queue) {
         cost->meters = gw_memory_aligned(port_count * sizeof(*cost->meters));
         cost->pause = cfg->pause;
     }
@@ -46,13 +49,16 @@ void gw_sim_host_cost_close(struct gw_sim_host_cost *cost)
 
 uint64_t gw_sim_host_cost_crash(struct gw_sim *sim, struct gw_sim_node *node)
 {
-    struct gw_sim_host_cost *old = node->cost;
+    struct gw_sim_host_cost *cost = node->cost;
     struct gw_pkt_pool *pool = &gw_sim_part_of(sim, sim->place[node->id])->pool;
-    uint64_t lost = old->queue.count;
-    while (old->queue.count)
-        gw_pkt_release(pool, gw_pkt_fifo_pop(&old->queue, pool));
-    node->cost = gw_sim_host_cost_open(sim->scenario, old->port_count);
-    gw_sim_host_cost_close(old); /* its drops are in the books already */
+    uint64_t lost = cost->queue.count;
+    while (cost->queue.count)
+        gw_pkt_release(pool, gw_pkt_fifo_pop(&cost->queue, pool));
+    if (cost->meters)
+        memset(cost->meters, 0, cost->port_count * sizeof(*cost->meters));
+    cost->done_at = cost->tell_at = GW_TIME_NEVER;
+    cost->asleep_until = 0;
+    cost->data_bytes = cost->drops = 0; /* its drops are in the books already */
     return lost;
 }
 
@@ -97,6 +103,12 @@ static void tell(struct gw_sim_node *node, gw_time now)
     }
 }
 
+void gw_sim_host_sleep(struct gw_sim_host_cost *cost, gw_time until)
+{
+    cost->asleep_until = gw_sim_host_awake(cost, until);
+    cost->done_at = gw_sim_host_awake(cost, cost->done_at);
+}
+
 void gw_sim_host_put(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t port,
                      struct gw_pkt *pkt, gw_time now)
 {
@@ -116,7 +128,7 @@ void gw_sim_host_put(struct gw_sim_part *part, struct gw_sim_node *node, uint16_
             cost->tell_at = now;
     }
     if (cost->queue.count == 0)
-        cost->done_at = now + time_of(cost, pkt);
+        cost->done_at = gw_time_add(gw_sim_host_awake(cost, now), time_of(cost, pkt));
     pkt->q.in = port;
     gw_pkt_fifo_push(&cost->queue, &part->pool, pkt);
 }

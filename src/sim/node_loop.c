@@ -194,6 +194,12 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
     }
 }
 
+/* When a host that may sleep does what is due at `at`. */
+static inline gw_time awake(const struct gw_sim_node *node, bool has_cost, gw_time at)
+{
+    return has_cost ? gw_sim_host_awake(node->cost, at) : at;
+}
+
 /*
  * The merge of a host, with timers and the application. `has_cost` is known where this is called,
  * so that hosts without a cost do not pay for it.
@@ -208,11 +214,11 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
     const uint32_t max = sim->scenario->host.train;
     uint32_t next = 0;
     for (;;) {
-        gw_time departure = departure_next(sim, node);
+        gw_time departure = awake(node, has_cost, departure_next(sim, node));
         gw_time arrival =
             next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
-        gw_time timer = gw_node_deadline(node->core);
-        gw_time start = gw_sim_app_next(&node->app);
+        gw_time timer = awake(node, has_cost, gw_node_deadline(node->core));
+        gw_time start = awake(node, has_cost, gw_sim_app_next(&node->app));
         gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
         gw_time served = has_cost ? gw_sim_host_next(node->cost) : GW_TIME_NEVER;
         if (has_cost)

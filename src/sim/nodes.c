@@ -145,6 +145,27 @@ static void add_blasts(const struct gw_sim *sim, const struct gw_sim_demand *dem
     cfg->hail_copies = sim->scenario->host.hail_copies;
 }
 
+/* Whether the host sleeps at times. */
+static bool sleeps(const struct gw_scenario *scenario, uint32_t host)
+{
+    bool does = false;
+    for (uint32_t i = 0; i < scenario->fault_count; i++)
+        does |= scenario->faults[i].kind == GW_FAULT_HOST_SLEEP && scenario->faults[i].node == host;
+    return does;
+}
+
+/* What a host needs where packets cost it something, or where it sleeps. */
+static void open_cost(const struct gw_sim *sim, struct gw_sim_node *node, bool is_server)
+{
+    static const struct gw_host_cost_cfg none = {0};
+    const struct gw_scenario *scenario = sim->scenario;
+    const struct gw_host_cost_cfg *cfg = &scenario->host.cost;
+    bool pays = gw_host_has_cost(cfg) && (cfg->hosts == GW_COST_ALL || is_server);
+    if (pays || sleeps(scenario, node->id))
+        node->cost = gw_sim_host_cost_open(pays ? cfg : &none, scenario->queue.lossless,
+                                           node->cfg->port_count);
+}
+
 static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_sim_node *node,
                       const struct gw_sim_demand *demand, uint32_t span, char *why)
 {
@@ -186,9 +207,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
     node->memory = gw_memory_aligned(size);
     node->memory_size = size;
     node->jitter = scenario->host.jitter;
-    if (gw_host_has_cost(&scenario->host.cost) &&
-        (scenario->host.cost.hosts == GW_COST_ALL || demand->servers))
-        node->cost = gw_sim_host_cost_open(scenario, node->cfg->port_count);
+    open_cost(sim, node, demand->servers != 0);
     return GW_OK;
 }
 

@@ -1,6 +1,7 @@
 /*
- * Up to 8 workers for tests of coll_run.h: each has an endpoint with a run, and one switch joins
- * them. An all-reduce is checked against the schedule played step by step.
+ * Up to 8 workers, or as many as COLL_RUN_WORLD_MAX says, for tests of coll_run.h: each has an
+ * endpoint with a run, and one switch joins them. An all-reduce is checked against the schedule
+ * played step by step.
  */
 #ifndef GW_TESTS_COLL_RUN_FIXTURE_H
 #define GW_TESTS_COLL_RUN_FIXTURE_H
@@ -15,8 +16,12 @@
 #include "core/ranks/coll_run.h"
 #include "net/mem.h"
 
+#ifndef COLL_RUN_WORLD_MAX
+#define COLL_RUN_WORLD_MAX 8
+#endif
+
 enum {
-    WORLD_MAX = 8,
+    WORLD_MAX = COLL_RUN_WORLD_MAX,
     FIRST_ADDRESS = 3, /* of rank 0, so that ranks are no addresses */
     ADDRESSES = FIRST_ADDRESS + WORLD_MAX,
     MTU = 1000,
@@ -42,6 +47,7 @@ struct setup {
     uint64_t queue_max;    /* bytes of a switch port; 0: enough */
     uint64_t rate_bps;     /* of links; 0: RATE_BPS */
     gw_time latency;       /* of links; 0: LATENCY */
+    gw_time stall;         /* of runs; 0: PATIENCE, and longer with slower links */
     bool is_bare;          /* messages carry no payload */
     bool takes_parts;      /* of calls */
 };
@@ -136,7 +142,7 @@ static inline void model_open(struct model *m, const struct setup *setup)
         .path = {.rate_bps = RATE_BPS},
         .segment = setup->segment,
         .flows = setup->flows,
-        .stall = PATIENCE * (RATE_BPS / m->setup.rate_bps),
+        .stall = setup->stall ? setup->stall : PATIENCE * (RATE_BPS / m->setup.rate_bps),
         .parts_transport = setup->takes_parts ? &m->parts_transport : NULL,
         .mtu = MTU,
         .kernels = setup->is_bare ? NULL : gw_kernels_best(0),

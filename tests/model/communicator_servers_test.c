@@ -1,7 +1,7 @@
 /*
  * Sums over several servers (ATP, sections 2.1 and A.5): small tensors go to the servers in turn,
  * large ones are divided, so that of |U| bytes each of m servers takes in |U|/m and gives out
- * |U|/m; and a server that restarts goes on where it was.
+ * |U|/m; sums for one rank reach that one; and a server that restarts goes on where it was.
  */
 #include "job_model.h"
 #include "support.h"
@@ -128,6 +128,37 @@ static void servers__of_via_ps_share_what_all_ranks_send(void **state)
     }
 }
 
+/* Each rank is the root of sums, small and divided; where there is no root nothing is written, and
+ * what a rank takes to sum in it gives back. */
+static void servers__give_a_sum_to_its_root(void **state)
+{
+    static const uint64_t counts[] = {1, WHOLE / GW_WIRE_VALUE_SIZE, 25 * VALUES + 7};
+    (void)state;
+    for (uint32_t via = GW_VIA_INA; via <= GW_VIA_PS; via++)
+        for (uint32_t servers = 1; servers <= GW_JOB_MODEL_SERVERS_MAX;
+             servers += 1 + servers % 2) {
+            struct gw_job_model_cfg cfg = basic(servers);
+            struct gw_job_model_result result;
+            struct gw_model_call calls[MORE_CALLS];
+            uint64_t fragments = 0, results = 0;
+            fill_calls(calls, (enum gw_via)via, 0);
+            cfg.calls = calls;
+            cfg.call_count = 3 * cfg.world;
+            for (uint32_t i = 0; i < cfg.call_count; i++) {
+                calls[i].kind = GW_CALL_REDUCE;
+                calls[i].from = i / 3;
+                calls[i].count = counts[i % 3];
+                fragments += (calls[i].count + VALUES - 1) / VALUES;
+            }
+            run_well(&cfg, &result);
+            for (uint32_t rank = 0; rank < cfg.world; rank++)
+                assert_int_equal(result.ranks[rank].done, cfg.call_count);
+            for (uint32_t i = 0; i < servers; i++)
+                results += result.servers[i].sums[via == GW_VIA_PS].results;
+            assert_true(results == fragments);
+        }
+}
+
 /* Each of the servers in turn, the home too, at several moments; sums are checked by the model. */
 static void servers__that_restart_go_on(void **state)
 {
@@ -162,6 +193,7 @@ int main(void)
         cmocka_unit_test(servers__take_whole_tensors_in_turn),
         cmocka_unit_test(servers__divide_large_tensors),
         cmocka_unit_test(servers__of_via_ps_share_what_all_ranks_send),
+        cmocka_unit_test(servers__give_a_sum_to_its_root),
         cmocka_unit_test(servers__that_restart_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
  * What messages and jobs can do without, in the simulator: as much arrives as must, over every
  * transport, and the sender says of each packet what it is worth.
  */
+#include <stdio.h>
+
 #include "sim_support.h"
 #include "support.h"
 
@@ -189,9 +191,9 @@ static void ring__divides_the_bound_among_hops(void **state)
     }
 }
 
-/* How long workers take for a sum of 4 MB over links of 500 Mb/s, some packets of which are lost.
- */
-static gw_time time_of_a_sum(const char *via, const char *loss, uint64_t seed)
+/* How long workers take for a sum of 4 MB over links of 500 Mb/s, some packets of which are lost,
+ * with one more fault or none. */
+static gw_time time_of_a_sum(const char *via, const char *loss, const char *fault, uint64_t seed)
 {
     static const char scenario[] =
         "topology: {kind: star, hosts: 4, rate: 500Mbps, latency: 10us, host_delay: 300us}\n"
@@ -207,8 +209,8 @@ static gw_time time_of_a_sum(const char *via, const char *loss, uint64_t seed)
     gw_test_sim_run(&run, &options, scenario,
                     "workload.via=%s; faults=[{at: 0, link: [host0, sw0], loss: %s},"
                     " {at: 0, link: [host1, sw0], loss: %s}, {at: 0, link: [host2, sw0], loss: %s},"
-                    " {at: 0, link: [host3, sw0], loss: %s}]",
-                    via, loss, loss, loss, loss);
+                    " {at: 0, link: [host3, sw0], loss: %s}%s]",
+                    via, loss, loss, loss, loss, fault);
     assert_int_equal(run.totals.members_completed, 4);
     gw_time took = run.totals.end;
     gw_test_sim_close(&run);
@@ -226,16 +228,35 @@ static void bound__makes_loss_cost_little_time(void **state)
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
         for (uint64_t seed = 1; seed <= 6; seed++) {
-            gw_time whole = time_of_a_sum(cases[i].via, "0", seed);
-            gw_time lossy = time_of_a_sum(cases[i].via, "0.005", seed); /* of two links */
+            gw_time whole = time_of_a_sum(cases[i].via, "0", "", seed);
+            gw_time lossy = time_of_a_sum(cases[i].via, "0.005", "", seed); /* of two links */
             assert_in_range(lossy, whole - whole / 100, whole + whole * cases[i].percent / 100);
         }
+}
+
+/* A rank that does nothing for a while holds a sum up for about as long, whenever that is: nobody
+ * else waits for its turn, and it meets nobody at a link that is not its own. */
+static void direct__waits_for_a_rank_that_sleeps_and_no_longer(void **state)
+{
+    enum { SLEEP_MS = 20, MORE_MS = 6 };
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        gw_time awake = time_of_a_sum("direct", "0.005", "", seed);
+        for (uint32_t at = 10; at <= 90; at += 20) {
+            char fault[96];
+            snprintf(fault, sizeof(fault), ", {at: %ums, until: %ums, node: host%u, sleep: yes}",
+                     at, at + SLEEP_MS, (uint32_t)seed % 4);
+            gw_time asleep = time_of_a_sum("direct", "0.005", fault, seed);
+            assert_in_range(asleep, awake, awake + (SLEEP_MS + MORE_MS) * GW_MS);
+        }
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bound__makes_loss_cost_little_time),
+        cmocka_unit_test(direct__waits_for_a_rank_that_sleeps_and_no_longer),
         cmocka_unit_test(bound__ends_messages_over_every_transport),
         cmocka_unit_test(bound__of_zero_is_exact),
         cmocka_unit_test(bound__leaves_memory_of_what_is_missing_alone),

@@ -222,6 +222,38 @@ static void cost_hosts__can_be_the_servers_alone(void **state)
     }
 }
 
+/* Nothing leaves a sender that sleeps, and what comes to a receiver that does waits for it. */
+static void sleep__holds_up_a_host_and_loses_nothing(void **state)
+{
+    (void)state;
+    gw_time wakes = 100 * GW_US;
+    gw_time awake = lone_flow_time("seed=1");
+    gw_time sender = lone_flow_time("faults=[{at: 5us, until: 100us, node: host1, sleep: yes}]");
+    assert_true(sender > awake + 94 * GW_US && sender <= awake + 95 * GW_US);
+    /* All packets have come when it wakes, and their ACKs leave at once. */
+    assert_true(lone_flow_time("faults=[{at: 1us, until: 100us, node: host0, sleep: yes}]") ==
+                wakes + PACKETS * ack + ack + one_way);
+    /* Longer than another sleep that ends first. */
+    assert_true(lone_flow_time("faults=[{at: 1us, until: 100us, node: host0, sleep: yes},"
+                               " {at: 2us, until: 50us, node: host0, sleep: yes}]") ==
+                wakes + PACKETS * ack + ack + one_way);
+}
+
+/* No more waits than the host has room for. */
+static void sleep__overflows_the_queue_of_a_host(void **state)
+{
+    (void)state;
+    const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(1);
+    struct gw_test_sim run;
+    gw_test_sim_run(&run, &options, lone,
+                    "host.rx_queue=41600B; loss.rto=4; "
+                    "faults=[{at: 0, until: 100us, node: host0, sleep: yes}]");
+    assert_int_equal(run.totals.completed, 1);
+    assert_in_range(run.totals.host_drops, PACKETS - 10, UINT32_MAX);
+    assert_true(run.flows[0].end > 100 * GW_US);
+    gw_test_sim_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +265,8 @@ int main(void)
         cmocka_unit_test(cost__has_the_steps_of_atp),
         cmocka_unit_test(cost__of_tcp_is_one_core),
         cmocka_unit_test(rx_queue__drops_what_is_too_much),
+        cmocka_unit_test(sleep__holds_up_a_host_and_loses_nothing),
+        cmocka_unit_test(sleep__overflows_the_queue_of_a_host),
         cmocka_unit_test(rx_queue__pauses_a_lossless_link),
         cmocka_unit_test(cost_hosts__can_be_the_servers_alone),
     };

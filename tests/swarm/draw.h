@@ -3,6 +3,7 @@
 #define GW_TESTS_DRAW_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/prng.h"
 
@@ -24,6 +25,17 @@ static inline uint64_t gw_draw_log(struct gw_prng *prng, uint64_t low, uint64_t 
 static inline bool gw_draw_once_in(struct gw_prng *prng, uint32_t of)
 {
     return gw_prng_below(prng, of) == 0;
+}
+
+/* One of the words of "a|b|c": where it begins. */
+static inline const char *gw_draw_word(struct gw_prng *prng, const char *words)
+{
+    uint32_t count = 1;
+    for (const char *c = words; *c; c++)
+        count += *c == '|';
+    for (uint32_t skip = gw_prng_below(prng, count); skip > 0; skip--)
+        words = strchr(words, '|') + 1;
+    return words;
 }
 
 #endif

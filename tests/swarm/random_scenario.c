@@ -80,6 +80,7 @@ struct writer {
     gw_time latency;                   /* of most links; others are longer */
     const struct gw_scenario *network; /* the loaded first part */
     gw_time horizon;                   /* about how long the run takes */
+    bool sends_blasts;                 /* what has been written of the transport */
 };
 
 static uint64_t between(struct writer *w, uint64_t low, uint64_t high)
@@ -119,11 +120,7 @@ static void write_time(struct writer *w, const char *key, gw_time time)
 /* The word number `index` of "a|b|c". */
 static void write_choice(struct writer *w, const char *choices)
 {
-    uint32_t count = 1;
-    for (const char *c = choices; *c; c++)
-        count += *c == '|';
-    for (uint32_t skip = gw_prng_below(&w->prng, count); skip > 0; skip--)
-        choices = strchr(choices, '|') + 1;
+    choices = gw_draw_word(&w->prng, choices);
     fprintf(w->out, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
@@ -184,14 +181,17 @@ static bool is_timeout(const struct gw_param *param)
     return param->type == GW_PARAM_TIME && strncmp(param->name, "rto", 3) == 0;
 }
 
-/* Lossless queues have no use for a discipline that drops while there is room. */
+/* Lossless queues have no use for a discipline that drops while there is room, and blasts none for
+ * ranks by place. */
 static const struct gw_algo *draw_algorithm(struct writer *w, const struct gw_registry *registry)
 {
     const struct gw_algo *algo = NULL;
     do
         algo = registry->algos[gw_prng_below(&w->prng, registry->count)];
-    while (registry == &gw_qdisc_registry && has(w, HAS_LOSSLESS) &&
-           ((const struct gw_qdisc_ops *)(const void *)algo)->drops_early);
+    while ((registry == &gw_qdisc_registry && has(w, HAS_LOSSLESS) &&
+            ((const struct gw_qdisc_ops *)(const void *)algo)->drops_early) ||
+           (registry == &gw_urgency_registry && w->sends_blasts &&
+            ((const struct gw_urgency_ops *)(const void *)algo)->ranks_by_place));
     return algo;
 }
 
@@ -202,6 +202,8 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
 {
     const struct gw_algo *algo = draw_algorithm(w, registry);
     const struct gw_cc_ops *cc = (const void *)algo; /* where there is a `before` */
+    if (registry == &gw_cc_registry)
+        w->sends_blasts = cc->on_report != NULL;
     fprintf(w->out, "  kind: %s%s\n", *before && cc->on_report ? "" : before, algo->name);
     if (algo->preset_count && once_in(w, 3))
         fprintf(w->out, "  preset: %s\n",

@@ -11,10 +11,11 @@
  *   broadcast       the root: all values          all values
  *   reduce          own values of all elements    the root: the results of all elements
  *
- * A result is made of the values of all workers. A worker makes its steps one after the other; in
- * each it receives one range of the vector and sends one, of which either may be empty. What it
- * sends is what it had before the step, and it may begin when what the steps before bring has come.
- * What arrives is combined with what it has, or is what it has from then on.
+ * A result is made of the values of all workers. A worker makes its steps one after the other, or
+ * piece by piece those that need nothing of each other; in each it receives one range of the vector
+ * and sends one, of which either may be empty. What it sends is what it had before the step, and it
+ * may begin when what the steps before bring has come. What arrives is combined with what it has,
+ * or is what it has from then on.
  *
  * A worker's messages to another are known by their round: one sends in a step of this round what
  * the other receives in a step of it, and a round is one step of each at the most. Rounds follow
@@ -73,6 +74,9 @@ struct gw_coll_ops {
     bool (*allows)(uint32_t n);     /* n workers, at least 2 */
     uint32_t (*steps)(uint32_t n);  /* equal for all workers */
     uint32_t (*rounds)(uint32_t n); /* at most as many */
+    /* So many steps in a row, from the first and from each behind such a row, send nothing that
+     * another of them brings: their segments can be moved in turn. NULL: nobody asks. */
+    uint32_t (*apart)(uint32_t n);
     uint32_t (*relays)(uint32_t n); /* how many wait for one another, with nothing to send, when it
                                        begins; NULL: none */
     /* Messages that a value passes at the most until it is in its result and, of an all-reduce, as

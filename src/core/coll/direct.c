@@ -8,6 +8,11 @@
  * the one s + 1 places before it, so that in each step everybody sends to another. In the first
  * half what it sends belongs to the receiver and what it receives to itself, in the second the
  * other way round.
+ *
+ * The steps of a half need nothing of each other. So who moves their segments in turn sends to all
+ * others at the same rate, and is held up by none: were one step made after the other, a worker
+ * that lags would keep who sends to it from its next step, where that sender's receiver waits, and
+ * would itself come to a step's receiver together with the next sender.
  */
 #include "core/coll/coll.h"
 
@@ -19,6 +24,11 @@ static bool allows(uint32_t n)
 static uint32_t steps(uint32_t n)
 {
     return 2 * (n - 1);
+}
+
+static uint32_t half(uint32_t n)
+{
+    return n - 1;
 }
 
 static uint32_t hops(uint32_t n)
@@ -65,6 +75,7 @@ const struct gw_coll_ops gw_coll_direct = {
     .allows = allows,
     .steps = steps,
     .rounds = steps,
+    .apart = half,
     .hops = hops,
     .step = step,
     .largest = largest,

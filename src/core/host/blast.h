@@ -82,6 +82,7 @@ struct gw_blast_tx {
     uint16_t generation;
     uint16_t round;
     uint8_t importance; /* of the running train */
+    uint8_t class;      /* that the message was given; the sender's is that of the next train */
     uint8_t holds;      /* times that the receiver was not ready, up to a limit */
     bool is_bare;       /* without payload (simulation) */
     bool is_refused;    /* the receiver will never take it */

@@ -26,9 +26,6 @@ enum {
     FETCH_MAX = 2048,
 };
 
-/* Which samples a rule takes: the same of equal messages. */
-#define SAMPLE_SEED 0
-
 static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
 {
     if (!blast->important)
@@ -84,11 +81,11 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
 {
     blast->weighed = blast->total;
     blast->important = send->important;
-    if (send->important || !send->data || send->importance.rule == GW_IMPORTANCE_ALL)
+    if (!gw_send_is_weighed(send))
         return;
     const struct gw_importance_tensor tensor = {
         .values = send->data, .size = send->bytes, .fragment_size = blast->path.mtu};
-    gw_importance_init(&blast->rule, &tensor, &send->importance, SAMPLE_SEED);
+    gw_importance_init(&blast->rule, &tensor, &send->importance, GW_IMPORTANCE_SEED);
     memset(blast->found, 0, gw_bit_words(blast->total) * sizeof(*blast->found));
     blast->important = blast->found;
     blast->weighed = 0;

@@ -319,15 +319,24 @@ static void count(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struc
                        gw_time_add(blast->round_at, (gw_time)(period + 1) * ep->cfg.report_every));
 }
 
+/* Of a delay up to now, what was over before the host's last nap, or came after it: a packet that
+ * has waited here for the host to wake is not late. */
+static gw_time less_nap(const struct gw_endpoint *ep, gw_time delay, gw_time now)
+{
+    gw_time since = now - delay;
+    if (gw_time_before(ep->nap_until, since))
+        return delay;
+    return gw_time_before(since, ep->nap_from) ? ep->nap_from - since : 0;
+}
+
 /* How much longer than the fastest hail the packet was under way. Of times of another clock only
  * the lower 48 bits are known (core/codec.h). */
 static void measure_lag(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
     int64_t lag = (int64_t)((now - pkt->sent_at - blast->hail_delay) << 16) >> 16;
-    if (lag < 0)
-        lag = 0;
-    gw_time most = (gw_time)lag < GW_BLAST_LAG_MAX ? (gw_time)lag : GW_BLAST_LAG_MAX;
+    gw_time own = lag < 0 ? 0 : less_nap(ep, (gw_time)lag, now);
+    gw_time most = own < GW_BLAST_LAG_MAX ? own : GW_BLAST_LAG_MAX;
     if (most > blast->lag)
         blast->lag = most;
     if (most > ep->blast_lag)

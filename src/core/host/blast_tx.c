@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
+#include "core/cc/window.h"
 #include "core/host/announce.h"
 
 void gw_blast_tx_begin_round(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
@@ -124,6 +125,22 @@ static void run_dry(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time n
 
 /* ---- Sending. ---- */
 
+/* How urgent what leaves next is: by how much has left so far, since places leave in no order. A
+ * train has one class. */
+static void urge_next(struct gw_blast_tx *blast)
+{
+    const struct gw_transport *transport = blast->transport;
+    if (!transport->urgency)
+        return;
+    uint64_t sent = gw_min_u64((uint64_t)blast->sent_most * blast->path.mtu, blast->bytes);
+    const struct gw_urgency_sample sample = {
+        .bytes = blast->bytes, .sent = sent, .remains = blast->bytes - sent, .class = blast->class};
+    struct gw_urgency urgency = transport->urgency->pick(transport->urgency_cfg.bytes, &sample);
+    if (urgency.class != blast->sender.class)
+        blast->sender.train_left = 0;
+    blast->sender.class = urgency.class;
+}
+
 static bool is_early(const struct gw_blast_tx *blast, gw_time now)
 {
     return !blast->sender.train_left && gw_time_before(now, blast->pace_at);
@@ -220,6 +237,7 @@ static void end_packet(struct gw_endpoint *ep, struct gw_blast_tx *blast, const 
     blast->pace_at = gw_blast_lane_take(blast->lane, pkt->q.size);
     if (blast->due[blast->importance].count == 0 || pkt->data.len < blast->path.mtu)
         blast->sender.train_left = 0;
+    urge_next(blast);
     if (gw_blast_tx_due(blast) == 0)
         run_dry(ep, blast, now);
     else if (is_early(blast, now))
@@ -314,6 +332,7 @@ static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const st
         .total = (uint32_t)((send->bytes + mtu - 1) / mtu),
         .is_bare = !send->data,
         .important_first = send->important_first,
+        .class = send->class,
         .ecn = {GW_ECN_NOT_ECT,
                 send->is_unimportant && !send->important ? GW_ECN_NOT_ECT : GW_ECN_ECT0},
         .bound = send->bound > 0 ? send->bound : 0,
@@ -354,6 +373,7 @@ int gw_blast_tx_start(struct gw_endpoint *ep, const struct gw_send *send, uint32
     blast->order = gw_blast_order_draw(blast->total, &prng);
     gw_blast_tx_appraise(blast, send);
     gw_blast_tx_renew(ep, blast);
+    urge_next(blast);
     start_algorithms(ep, blast, now);
     gw_blast_tx_announce(ep, blast, now);
     gw_blast_tx_arm(ep, blast);

@@ -150,6 +150,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                            uint32_t count, gw_time now)
 {
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    gw_endpoint_look(ep, now);
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
         if (pkt->q.kind == GW_PKT_PAUSE && ep->cfg.is_lossless) {
@@ -199,6 +200,7 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
 static void endpoint_expire(struct gw_node *node, gw_time now)
 {
     struct gw_endpoint *ep = (struct gw_endpoint *)node;
+    gw_endpoint_look(ep, now);
     /* Each timer that fires is moved behind `now` or disarmed, so this ends. */
     while (ep->timers.count && !gw_time_before(now, gw_heap_next(&ep->timers))) {
         uint32_t id = gw_heap_first(&ep->timers);

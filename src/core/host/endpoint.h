@@ -89,8 +89,8 @@ struct gw_send {
     const uint64_t *important; /* NULL, or a bit for each packet, unchanged until the flow ended:
                                   which leave as ECT(0), and the others as Not-ECT, whatever
                                   is_unimportant says */
-    struct gw_importance_terms importance; /* of a blast with payload, without `important`: how that
-                                              is found for each packet shortly before it leaves */
+    struct gw_importance_terms importance; /* with payload, without `important`: how that is found
+                                              for each packet shortly before it leaves */
     const uint16_t *notes; /* of a blast: NULL, or a number for each packet that travels with it */
     bool important_first;  /* of a blast: the important ones before the others; else all in an
                               order drawn anew for each message */

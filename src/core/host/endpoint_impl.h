@@ -64,7 +64,11 @@ struct gw_endpoint {
     uint32_t blast_rx_free;   /* chain through list_next */
     uint32_t blast_done_head; /* done and failed ones, oldest first */
     uint32_t blast_done_tail;
-    gw_time blast_lag;     /* how far data came behind hails lately, at the worst */
+    gw_time blast_lag; /* how far data came behind hails lately, at the worst */
+    gw_time looked_at; /* when something last came, or was due */
+    gw_time nap_from;  /* the last time that nobody looked for GW_NAP or longer: ... */
+    gw_time nap_until; /* ... what came in it has waited here until its end */
+    bool has_looked;
     struct gw_heap timers; /* ids: tx flows, rx flows, apps, ports, credit, announcers, blasts:
                               sent, received */
     struct gw_prng prng;
@@ -89,6 +93,23 @@ struct gw_endpoint {
 };
 
 #define GW_FLOW_NONE UINT32_MAX /* index of no flow */
+
+/* What a host that does not get to its packets for a shorter time adds to their delay matters to
+ * nobody (own choice). */
+#define GW_NAP GW_MS
+
+/* The host looks for what has come. */
+static inline void gw_endpoint_look(struct gw_endpoint *ep, gw_time now)
+{
+    if (!ep->has_looked)
+        ep->looked_at = now;
+    if (!ep->has_looked || now - ep->looked_at >= GW_NAP) {
+        ep->nap_from = ep->looked_at;
+        ep->nap_until = now;
+    }
+    ep->looked_at = now;
+    ep->has_looked = true;
+}
 
 /* Posted memory has been taken or forgotten. */
 static inline void gw_endpoint_trim(struct gw_endpoint *ep)
@@ -177,6 +198,15 @@ static inline bool gw_sender_begins_train(const struct gw_endpoint *ep, struct g
     bool begins = sender->train_left == 0;
     sender->train_left = (begins ? ep->cfg.train : sender->train_left) - 1;
     return begins;
+}
+
+/* Which samples a rule of importance takes: the same of equal messages. */
+#define GW_IMPORTANCE_SEED 0
+
+/* Whether a message's packets are weighed by a rule as they leave. */
+static inline bool gw_send_is_weighed(const struct gw_send *send)
+{
+    return send->data && !send->important && send->importance.rule != GW_IMPORTANCE_ALL;
 }
 
 /* What a packet travels with whose sender knows which are important (struct gw_send). */

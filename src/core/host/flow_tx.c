@@ -187,9 +187,23 @@ static uint16_t pick_entropy(struct gw_tx_flow *flow, uint32_t len, gw_time now)
     return transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
 }
 
-static uint8_t ecn_of(const struct gw_tx_flow *flow, uint32_t seq)
+/* A packet is weighed when it is known to be the next, and again when it is sent again. */
+static uint8_t weigh(struct gw_tx_flow *flow, uint32_t seq)
 {
-    return flow->important ? gw_ecn_by_importance(flow->important, seq) : flow->ecn;
+    uint64_t offset = (uint64_t)seq * flow->path.mtu;
+    if (flow->weighed == seq)
+        return flow->weighed_ecn;
+    bool is_important =
+        gw_importance_is(&flow->rule, flow->data + offset, offset, gw_tx_payload(flow, seq));
+    flow->weighed = seq;
+    return flow->weighed_ecn = is_important ? flow->ecn : GW_ECN_NOT_ECT;
+}
+
+static uint8_t ecn_of(struct gw_tx_flow *flow, uint32_t seq)
+{
+    if (flow->important)
+        return gw_ecn_by_importance(flow->important, seq);
+    return flow->weighs ? weigh(flow, seq) : flow->ecn;
 }
 
 /* A train shares its ECN: it ends if the next packet differs from the one that was sent. */
@@ -201,7 +215,7 @@ static void end_mixed_train(const struct gw_endpoint *ep, struct gw_tx_flow *flo
 }
 
 /* Packet `seq` as it leaves now, without its payload. */
-static void fill_pkt(const struct gw_endpoint *ep, const struct gw_tx_flow *flow, uint32_t seq,
+static void fill_pkt(const struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t seq,
                      struct gw_pkt *pkt, gw_time now)
 {
     uint32_t len = gw_tx_payload(flow, seq);
@@ -267,7 +281,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     /* Nothing more may follow for now: the receiver must not hold this ACK back. */
     if (ep->cfg.ack_every > 1 && !window_allows(ep, flow))
         pkt->q.flags |= GW_PKT_ACK_NOW;
-    if (flow->important)
+    if (flow->important || flow->weighs)
         end_mixed_train(ep, flow, pkt->q.ecn);
     ep->stats.data_sent++;
     urge_next(ep, flow);
@@ -345,6 +359,19 @@ static bool announce(struct gw_endpoint *ep, struct gw_tx_flow *flow,
     return waits;
 }
 
+/* How it is known which packets are important. */
+static void appraise(struct gw_tx_flow *flow, const struct gw_send *send)
+{
+    const struct gw_importance_tensor tensor = {
+        .values = send->data, .size = send->bytes, .fragment_size = flow->path.mtu};
+    flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
+    flow->important = send->important;
+    flow->weighs = gw_send_is_weighed(send);
+    flow->weighed = UINT32_MAX;
+    if (flow->weighs)
+        gw_importance_init(&flow->rule, &tensor, &send->importance, GW_IMPORTANCE_SEED);
+}
+
 void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const struct gw_send *send,
                       gw_time now)
 {
@@ -368,8 +395,7 @@ void gw_flow_tx_start(struct gw_endpoint *ep, struct gw_tx_flow *flow, const str
     flow->bytes = send->bytes;
     flow->data = send->data;
     flow->class = send->class;
-    flow->ecn = send->is_unimportant ? GW_ECN_NOT_ECT : GW_ECN_ECT0;
-    flow->important = send->important;
+    appraise(flow, send);
     flow->bound = send->bound;
     flow->given_up = 0;
     flow->acked_bytes = flow->resent_packets = 0;

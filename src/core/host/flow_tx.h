@@ -81,10 +81,14 @@ struct gw_tx_flow {
     uint64_t acked_bytes;
     uint64_t resent_packets;
     const unsigned char *data;
-    uint8_t class; /* that the message was given; the sender's is that of the next packet */
-    uint8_t ecn;   /* enum gw_ecn; of its data packets, if `important` does not tell */
+    uint8_t class;       /* that the message was given; the sender's is that of the next packet */
+    uint8_t ecn;         /* enum gw_ecn; of its data packets, if `important` does not tell */
+    uint8_t weighed_ecn; /* that of the packet `weighed` */
+    bool weighs;         /* its packets, by `rule` */
     const uint64_t *important; /* see struct gw_send, as is the next */
     gw_q16 bound;
+    uint32_t weighed; /* the packet that was last; UINT32_MAX: none */
+    struct gw_importance rule;
     uint32_t given_up; /* packets that the receiver has let go one by one */
     bool is_held;      /* the receiver is not ready, or silent: one packet at a time */
     bool is_urged;     /* one packet leaves whatever the window says: a probe, or the first that is

@@ -200,12 +200,14 @@ int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, 
     if (gw_coll_call_tags(call, seat.world, segment, flows) > UINT32_MAX)
         return GW_ERR_INVALID;
     uint64_t segments = segments_of(call, seat.world, values);
+    const struct gw_coll_ops *coll = call->coll;
+    uint32_t steps = seat.world > 1 ? coll->steps(seat.world) : 0;
     *row = (struct gw_coll_row){
-        .coll = call->coll,
+        .coll = coll,
         .rank = seat.rank,
         .world = seat.world,
         .root = call->root,
-        .steps = seat.world > 1 ? call->coll->steps(seat.world) : 0,
+        .steps = steps,
         .units = vector_of(call, seat.world),
         .part_units = units_of(call),
         .part = call->tensor.count,
@@ -213,9 +215,16 @@ int gw_coll_call_row(const struct gw_coll_call *call, struct gw_coll_seat seat, 
         .element_size = gw_dtype_size(call->tensor.type),
         .segment_values = values,
         .segments = (uint32_t)segments,
-        .lap = gw_coll_keeps_own(call->coll->kind) ? GW_COLL_LAP * flows : (uint32_t)segments,
+        .lap = gw_coll_keeps_own(coll->kind) ? GW_COLL_LAP * flows : (uint32_t)segments,
+        .stretch = steps,
+        .stretches = segments && steps ? 1 : 0,
         .tag = call->tensor.tag,
     };
+    if (coll->apart && row->stretches) {
+        row->lap = 1;
+        row->stretch = coll->apart(seat.world);
+        row->stretches = steps / row->stretch;
+    }
     return GW_OK;
 }
 

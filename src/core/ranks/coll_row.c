@@ -56,16 +56,18 @@ uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t w
 static struct gw_coll_cursor step_behind(const struct gw_coll_row *row,
                                          struct gw_coll_cursor cursor)
 {
-    if (cursor.step + 1 < row->steps)
-        return (struct gw_coll_cursor){.lap = cursor.lap, .step = cursor.step + 1};
-    uint32_t left = row->segments - cursor.lap;
-    return (struct gw_coll_cursor){.lap = cursor.lap + (left < row->lap ? left : row->lap)};
+    uint32_t first = cursor.stretch * row->stretch, end = first + row->stretch;
+    if (cursor.step + 1 < end)
+        return (struct gw_coll_cursor){cursor.stretch, cursor.lap, cursor.step + 1, 0};
+    if (row->segments - cursor.lap > row->lap)
+        return (struct gw_coll_cursor){cursor.stretch, cursor.lap + row->lap, first, 0};
+    return (struct gw_coll_cursor){.stretch = cursor.stretch + 1, .step = end};
 }
 
 bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
                       struct gw_coll_cursor *cursor, struct gw_coll_message *message)
 {
-    for (; cursor->lap < row->segments; *cursor = step_behind(row, *cursor)) {
+    for (; cursor->stretch < row->stretches; *cursor = step_behind(row, *cursor)) {
         struct gw_coll_step step = gw_coll_row_step(row, cursor->step);
         uint64_t segment = (uint64_t)cursor->lap + cursor->segment;
         uint64_t before = segment * row->segment_values;
@@ -86,15 +88,26 @@ bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
     return false;
 }
 
+/* The first segment of a step that is at or behind the cursor. */
+static uint64_t segment_at(const struct gw_coll_row *row, struct gw_coll_cursor cursor,
+                           uint32_t step)
+{
+    if (step >= (cursor.stretch + 1) * row->stretch)
+        return 0;
+    if (step < cursor.step)
+        return (uint64_t)cursor.lap + row->lap;
+    return (uint64_t)cursor.lap + (step == cursor.step ? cursor.segment : 0);
+}
+
 bool gw_coll_row_brings(const struct gw_coll_row *row, struct gw_coll_cursor cursor, uint32_t end,
                         const struct gw_coll_message *message)
 {
-    if (cursor.lap == row->segments)
+    if (cursor.stretch == row->stretches)
         return false;
-    uint64_t before = (uint64_t)cursor.segment * row->segment_values;
-    for (uint32_t i = cursor.step; i < end; i++, before = 0) {
+    for (uint32_t i = cursor.stretch * row->stretch; i < end; i++) {
         struct gw_coll_step step = gw_coll_row_step(row, i);
-        uint64_t from = step.recv_first + before, to = step.recv_first + step.recv_count;
+        uint64_t from = step.recv_first + segment_at(row, cursor, i) * row->segment_values;
+        uint64_t to = step.recv_first + step.recv_count;
         from = from > message->first ? from : message->first;
         to = to < message->first + message->count ? to : message->first + message->count;
         if (from < to)

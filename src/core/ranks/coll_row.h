@@ -1,10 +1,13 @@
 /*
  * The messages of one call of coll_run.h, as a row: what each worker sends and receives is ordered
- * by lap, then step of the schedule, then segment. Pure functions of the call; the inside of
- * coll_run.c.
+ * by stretch, then lap, then step of the schedule, then segment. Pure functions of the call; the
+ * inside of coll_run.c.
  *
- * A lap is all steps with some segments of each. Where what is combined takes memory until it has
- * been sent on, laps are short, so that it is sent on soon; else one lap has all segments.
+ * A stretch is some steps in a row, with all of their segments; a lap is the steps of a stretch
+ * with some segments of each. Where what is combined takes memory until it has been sent on, laps
+ * are short, so that it is sent on soon; where steps need nothing of each other they are a stretch,
+ * with one segment of each in a lap, so that no peer waits for another one's turn. Else one stretch
+ * has all steps, and one lap all segments.
  *
  * A lane is a worker that sends to this one. Of a lane without payload it is counted what has
  * arrived: all messages before `next`, and some of the following. Of these there are less than
@@ -37,15 +40,18 @@ struct gw_coll_row {
     uint32_t unit;       /* elements of a unit, but for the last of a part */
     uint32_t element_size; /* bytes */
     uint32_t segment_values;
-    uint32_t segments; /* of the largest step: so far apart are the tags of two rounds */
-    uint32_t lap;      /* segments of a step in one lap; at least 1 */
-    uint32_t tag;      /* the first */
+    uint32_t segments;  /* of the largest step: so far apart are the tags of two rounds */
+    uint32_t lap;       /* segments of a step in one lap; at least 1 */
+    uint32_t stretch;   /* steps of one stretch; at least 1 */
+    uint32_t stretches; /* 0: there are no messages */
+    uint32_t tag;       /* the first */
 };
 
 /* A place in the row. */
 struct gw_coll_cursor {
-    uint32_t lap; /* the first segment of it; row->segments: behind all messages */
-    uint32_t step;
+    uint32_t stretch; /* row->stretches: behind all messages */
+    uint32_t lap;     /* the first segment of it */
+    uint32_t step;    /* of all */
     uint32_t segment; /* beyond `lap` */
 };
 
@@ -94,8 +100,7 @@ uint32_t gw_coll_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32_t w
 bool gw_coll_row_next(const struct gw_coll_row *row, enum gw_coll_way way,
                       struct gw_coll_cursor *cursor, struct gw_coll_message *message);
 
-/* Of a row of one lap: does a step from `cursor` on, before step `end`, bring any of the message's
- * elements? */
+/* Does a message from `cursor` on, of a step before `end`, bring any of the message's elements? */
 bool gw_coll_row_brings(const struct gw_coll_row *row, struct gw_coll_cursor cursor, uint32_t end,
                         const struct gw_coll_message *message);
 
@@ -113,6 +118,8 @@ void gw_coll_lane_count(const struct gw_coll_row *row, struct gw_coll_lane *lane
 
 static inline bool gw_coll_cursor_before(struct gw_coll_cursor a, struct gw_coll_cursor b)
 {
+    if (a.stretch != b.stretch)
+        return a.stretch < b.stretch;
     if (a.lap != b.lap)
         return a.lap < b.lap;
     return a.step < b.step || (a.step == b.step && a.segment < b.segment);

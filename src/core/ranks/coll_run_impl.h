@@ -108,7 +108,7 @@ struct gw_coll_run {
 static inline bool gw_coll_run_is_through(const struct gw_coll_run *run,
                                           struct gw_coll_cursor cursor)
 {
-    return cursor.lap == run->row.segments;
+    return cursor.stretch == run->row.stretches;
 }
 
 /* coll_run.c */

@@ -22,10 +22,11 @@ size_t gw_asked_size(uint32_t max)
     return arena.used;
 }
 
-void gw_asked_init(struct gw_asked *asked, void *memory, uint32_t max, gw_time idle)
+void gw_asked_init(struct gw_asked *asked, void *memory, uint32_t max, gw_time idle,
+                   const struct gw_tenants *tenants)
 {
     struct gw_arena arena = {.base = memory};
-    *asked = (struct gw_asked){.max = max, .idle = idle};
+    *asked = (struct gw_asked){.tenants = tenants, .max = max, .idle = idle};
     carve(asked, max, &arena);
 }
 
@@ -35,16 +36,32 @@ static struct gw_asked_entry *find(const struct gw_asked *asked, uint32_t job)
     return index == GW_MAP_NONE ? NULL : &asked->entries[index];
 }
 
-/* A place for another job: that of the one that has been silent for longest if there is no other.
- */
+/* The entry that has been silent for longest, of those whose tenant has more than its part. When
+ * all are in use there is one, since the parts are half of them; strangers have none. */
+static struct gw_asked_entry *find_oldest(const struct gw_asked *asked)
+{
+    const uint32_t tenants = asked->tenants->count;
+    const uint32_t part = tenants ? asked->max / 2 / tenants : 0;
+    uint32_t held[GW_TENANTS_MAX + 1] = {0};
+    struct gw_asked_entry *oldest = NULL;
+    for (uint32_t i = 0; i < asked->count; i++)
+        held[asked->entries[i].tenant]++;
+    for (uint32_t i = 0; i < asked->count; i++) {
+        struct gw_asked_entry *entry = &asked->entries[i];
+        if (held[entry->tenant] > (entry->tenant < tenants ? part : 0) &&
+            (!oldest || gw_time_before(entry->heard, oldest->heard)))
+            oldest = entry;
+    }
+    GW_ASSERT(oldest);
+    return oldest;
+}
+
+/* A place for another job. */
 static struct gw_asked_entry *claim(struct gw_asked *asked)
 {
     if (asked->count < asked->max)
         return &asked->entries[asked->count++];
-    struct gw_asked_entry *oldest = &asked->entries[0];
-    for (uint32_t i = 1; i < asked->count; i++)
-        if (gw_time_before(asked->entries[i].heard, oldest->heard))
-            oldest = &asked->entries[i];
+    struct gw_asked_entry *oldest = find_oldest(asked);
     gw_map_remove(&asked->map, oldest->job);
     return oldest;
 }
@@ -56,10 +73,13 @@ void gw_asked_note(struct gw_asked *asked, uint32_t job, uint32_t server, gw_tim
         entry = claim(asked);
         int code = gw_map_put(&asked->map, job, (uint32_t)(entry - asked->entries));
         GW_ASSERT(code == GW_OK); /* it has room for as many as the table */
+        entry->tenant = gw_tenants_of(asked->tenants, job);
     } else if (entry->server != server && now - entry->heard < asked->idle) {
         return;
     }
-    *entry = (struct gw_asked_entry){.heard = now, .job = job, .server = server};
+    entry->heard = now;
+    entry->job = job;
+    entry->server = server;
 }
 
 bool gw_asked_is(const struct gw_asked *asked, uint32_t job, uint32_t server)

@@ -4,23 +4,28 @@
  * is the job's, and nobody else may install it in the switch.
  *
  * An entry stays while its workers report; one that nobody has refreshed for `idle` may name
- * another server, and when all are in use the one that has been silent for longest goes.
+ * another server, and when all are in use the one that has been silent for longest goes, of
+ * a tenant that has more than its part of half of them: who asks for jobs without end forgets his
+ * own.
  */
 #ifndef GW_CORE_ASKED_H
 #define GW_CORE_ASKED_H
 
 #include "base/map.h"
 #include "base/time.h"
+#include "core/tenants.h"
 
 struct gw_asked_entry {
     gw_time heard;
     uint32_t job;
     uint32_t server;
+    uint32_t tenant; /* gw_tenants_of() the job */
 };
 
 struct gw_asked {
     struct gw_asked_entry *entries; /* [0, count) are in use */
     struct gw_map map;              /* number of a job to its index */
+    const struct gw_tenants *tenants;
     uint32_t count;
     uint32_t max;
     gw_time idle;
@@ -29,8 +34,9 @@ struct gw_asked {
 /* Bytes of memory for `max` jobs. */
 size_t gw_asked_size(uint32_t max);
 
-/* Makes an empty table in `memory`, aligned to 64. */
-void gw_asked_init(struct gw_asked *asked, void *memory, uint32_t max, gw_time idle);
+/* Makes an empty table in `memory`, aligned to 64; the tenants must outlive it. */
+void gw_asked_init(struct gw_asked *asked, void *memory, uint32_t max, gw_time idle,
+                   const struct gw_tenants *tenants);
 
 /* A worker of `job` asks `server`. */
 void gw_asked_note(struct gw_asked *asked, uint32_t job, uint32_t server, gw_time now);

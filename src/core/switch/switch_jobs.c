@@ -38,7 +38,8 @@ static void carve(struct gw_switch_jobs *jobs, uint32_t jobs_max, struct gw_aren
         return;
     gw_map_init(&jobs->map, map, jobs_max);
     gw_asked_init(&jobs->asked, asked, ASKED_EACH * jobs_max,
-                  gw_aggregate_cfg(jobs->aggregate)->job_idle);
+                  gw_aggregate_cfg(jobs->aggregate)->job_idle,
+                  &gw_aggregate_cfg(jobs->aggregate)->tenants);
 }
 
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)

@@ -9,6 +9,8 @@
 #ifndef GW_CORE_URGENCY_H
 #define GW_CORE_URGENCY_H
 
+#include <stdbool.h>
+
 #include "core/algo.h"
 
 /* Of a packet that is about to leave. */
@@ -27,6 +29,8 @@ struct gw_urgency {
 
 struct gw_urgency_ops {
     struct gw_algo algo; /* it has no private memory */
+    bool ranks_by_place; /* the rank depends on which packet it is: not for blasts, whose packets
+                            leave in no order */
     struct gw_urgency (*pick)(const void *cfg, const struct gw_urgency_sample *sample);
 };
 

@@ -22,5 +22,6 @@ const struct gw_urgency_ops gw_urgency_pfabric = {
             .summary = "rank: the bytes of the message that remain",
             .source = "pFabric, SIGCOMM 2013, section 4.1",
         },
+    .ranks_by_place = true,
     .pick = pfabric_pick,
 };

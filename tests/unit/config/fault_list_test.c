@@ -19,9 +19,10 @@ static void faults_load__reads_every_kind(void **state)
                            "  - {at: 0, link: [leaf0, host0], duplicate: 25%}\n"
                            "  - {at: 0, link: [leaf0, host0], reorder: 0.5, delay: 3us}\n"
                            "  - {at: 5us, until: 6us, node: host3, crash: yes}\n"
-                           "  - {at: 5us, node: leaf1, crash: yes}\n",
+                           "  - {at: 5us, node: leaf1, crash: yes}\n"
+                           "  - {at: 5us, until: 9us, node: host2, sleep: yes}\n",
                   NULL);
-    assert_int_equal(scenario.fault_count, 9);
+    assert_int_equal(scenario.fault_count, 10);
     const struct gw_fault *faults = scenario.faults;
     const struct gw_topo *topo = &scenario.topo;
     assert_int_equal(faults[0].kind, GW_FAULT_LINK_DOWN);
@@ -54,6 +55,8 @@ static void faults_load__reads_every_kind(void **state)
     assert_int_equal(faults[8].kind, GW_FAULT_NODE_CRASH);
     assert_int_equal(faults[8].node, gw_topo_find(topo, "leaf1"));
     assert_int_equal(faults[8].until, GW_TIME_NEVER);
+    assert_int_equal(faults[9].kind, GW_FAULT_HOST_SLEEP);
+    assert_int_equal(faults[9].node, 2);
     gw_scenario_free(&scenario);
 }
 
@@ -81,7 +84,7 @@ static void faults_load__names_what_is_wrong(void **state)
         {"{at: 0, link: leaf0, down: yes}", "link: expected two nodes that are linked"},
         {"{at: 0, link: [leaf0, spine0, 2], down: yes}", "the number of one of 2 links"},
         {"{at: 0, link: [leaf0, spine0]}",
-         "one of down, rate, loss, corrupt, duplicate, reorder and crash is missing"},
+         "one of down, rate, loss, corrupt, duplicate, reorder, crash and sleep is missing"},
         {"{at: 0, link: [leaf0, spine0], down: yes, loss: 1%}", "loss: down is already said"},
         {"{at: 0, link: [leaf0, spine0], down: no}", "down: not understood: no; expected yes"},
         {"{at: 0, link: [leaf0, spine0], rate: 0}", "rate: value out of range: 0"},
@@ -90,8 +93,12 @@ static void faults_load__names_what_is_wrong(void **state)
         {"{at: 0, link: [leaf0, spine0], loss: 101%}", "loss: value out of range: 101%"},
         {"{at: 0, link: [leaf0, spine0], corrupt: -1}", "corrupt: value out of range: -1"},
         {"{at: 0, node: spine9, down: yes}", "node: no node is called spine9"},
-        {"{at: 0, node: spine0, loss: 1%}", "node: a node can only be down or crash"},
-        {"{at: 0, node: spine0, reorder: 1%, delay: 1us}", "node: a node can only be down or cr"},
+        {"{at: 0, node: spine0, loss: 1%}", "node: a node can only be down, crash or sleep"},
+        {"{at: 0, node: spine0, reorder: 1%, delay: 1us}", "node: a node can only be down, crash"},
+        {"{at: 0, until: 1us, node: spine0, sleep: yes}", "node: only a host can sleep"},
+        {"{at: 0, node: host1, sleep: yes}", "node: sleep needs until: when the host wakes"},
+        {"{at: 0, until: 1us, node: host1, sleep: no}", "sleep: not understood: no; expected yes"},
+        {"{at: 0, until: 1us, link: [leaf0, host0], sleep: yes}", "link: a link cannot sleep; a"},
         {"{at: 0, node: host99, crash: yes}", "node: no node is called host99"},
         {"{at: 2us, until: 1us, node: host0, crash: yes}", "until: must be later than at"},
         {"{at: 2us, node: host0, crash: no}", "crash: not understood: no; expected yes"},

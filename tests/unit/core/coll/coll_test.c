@@ -278,6 +278,30 @@ static void coll__steps_are_as_many_as_stated(void **state)
     assert_int_equal(gw_coll_for(GW_COLL_REDUCE)->relays(8), 6);
 }
 
+/* Steps that may be moved side by side send nothing that another of them brings. */
+static void coll__steps_apart_need_nothing_of_each_other(void **state)
+{
+    (void)state;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < gw_coll_registry.count; i++) {
+        const struct gw_coll_ops *coll = (const struct gw_coll_ops *)gw_coll_registry.algos[i];
+        for (uint32_t n = 2; n <= N_MAX && coll->apart; n++) {
+            uint32_t apart = coll->apart(n), count = 3 * n + 1;
+            assert_int_equal(coll->steps(n) % apart, 0);
+            found++;
+            for (uint32_t a = 0; a < coll->steps(n) * coll->steps(n); a++) {
+                uint32_t at = a / coll->steps(n), other = a % coll->steps(n);
+                struct gw_coll_step sends = coll->step(n / 2, n, 0, at, count);
+                struct gw_coll_step brings = coll->step(n / 2, n, 0, other, count);
+                if (at / apart == other / apart)
+                    assert_true(sends.send_first + sends.send_count <= brings.recv_first ||
+                                brings.recv_first + brings.recv_count <= sends.send_first);
+            }
+        }
+    }
+    assert_true(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +309,7 @@ int main(void)
         cmocka_unit_test(coll__every_kind_does_what_it_is_called),
         cmocka_unit_test(coll__every_kind_goes_up_the_ranks),
         cmocka_unit_test(coll__steps_are_as_many_as_stated),
+        cmocka_unit_test(coll__steps_apart_need_nothing_of_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -322,6 +322,40 @@ static void blast_rx__waits_for_late_data(void **state)
     fixture_close(&f);
 }
 
+/* REQUESTs among what leaves now. */
+static uint32_t requests(struct endpoint_fixture *f)
+{
+    struct gw_pkt pkts[128];
+    uint32_t count = fixture_pull(f, pkts, 128), found = 0;
+    for (uint32_t i = 0; i < count; i++)
+        found += pkts[i].hail.op == GW_HAIL_REQUEST;
+    return found;
+}
+
+/* A host that did not look for a while: what came meanwhile was not late for that, but what had
+ * left long before is. */
+static void blast_rx__does_not_take_its_nap_for_lag(void **state)
+{
+    (void)state;
+    for (uint32_t late_us = 0; late_us <= 30; late_us += 30) {
+        struct endpoint_fixture f;
+        open_flow(&f, 100, 0);
+        gw_time nap_from = f.now;
+        f.now += 8 * GW_MS;
+        for (uint32_t i = 0; i < 50; i++) {
+            struct gw_pkt pkt = blast_data(FLOW, i, 100, nap_from + i * 100 * GW_US);
+            pkt.sent_at -= (i == 0) * (late_us + 1) * GW_US;
+            fixture_input(&f, &pkt);
+        }
+        feed_hail(&f, GW_HAIL_STOP, 0);
+        blast_wait(&f, (2 * late_us + RTT_US / 2) * GW_US);
+        assert_int_equal(requests(&f), 0);
+        blast_wait(&f, 2 * GW_US);
+        assert_int_equal(requests(&f), 2);
+        fixture_close(&f);
+    }
+}
+
 /* ---- Senders that do not keep to the rules. ---- */
 
 static void blast_rx__drops_what_is_early_or_outside(void **state)
@@ -588,6 +622,7 @@ int main(void)
         cmocka_unit_test(blast_rx__answers_seldom_for_few),
         cmocka_unit_test(blast_rx__answers_the_latest_round),
         cmocka_unit_test(blast_rx__waits_for_late_data),
+        cmocka_unit_test(blast_rx__does_not_take_its_nap_for_lag),
         cmocka_unit_test(blast_rx__drops_what_is_early_or_outside),
         cmocka_unit_test(blast_rx__refuses_rendezvous_beyond_its_memory),
         cmocka_unit_test(blast_rx__refuses_packets_of_another_size),

@@ -412,6 +412,40 @@ static void blast_tx__says_rendezvous_in_copies(void **state)
     fixture_close(&f);
 }
 
+/* By PIAS a blast falls by what has left of it, not by which places that are: no train reaches over
+ * a threshold, and what is sent again is as old as its message. */
+static void blast_tx__falls_as_the_message_ages(void **state)
+{
+    (void)state;
+    for (uint32_t train = 1; train <= 7; train += 3) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = blast_cfg();
+        cfg.train = train;
+        fixture_open(&f, &cfg, "4000");
+        f.transport = gw_test_transport("dlcp", "spray", "trim");
+        const struct gw_algo *pias = gw_registry_find(&gw_urgency_registry, "pias");
+        f.transport.urgency = (const void *)pias;
+        gw_algo_defaults(pias, f.transport.urgency_cfg.bytes);
+        static const char *const thresholds[][2] = {
+            {"th0", "30000"}, {"th1", "80000"}, {"th2", "0"}};
+        for (uint32_t i = 0; i < GW_COUNT_OF(thresholds); i++)
+            assert_int_equal(gw_algo_set(pias, f.transport.urgency_cfg.bytes, thresholds[i][0],
+                                         thresholds[i][1]),
+                             GW_OK);
+        uint32_t flow = fixture_send(&f, PACKETS * MTU);
+        assert_int_equal(fixture_pull(&f, pkts, 1), 1);
+        send_and_stop(&f, flow);
+        for (uint32_t i = 0; i < PACKETS; i++)
+            assert_int_equal(pkts[i].q.class, i < 30 ? 6 : i < 80 ? 5 : 4);
+        request(&f, flow, 0, 0, 1, true);
+        assert_int_equal(pull_all(&f, 2), 2);
+        assert_int_equal(pkts[0].seq, 0);
+        assert_int_equal(pkts[0].q.class, 4);
+        assert_int_equal(pkts[1].hail.op, GW_HAIL_STOP);
+        fixture_close(&f);
+    }
+}
+
 /* Switches learn of the burst before its data leaves, and the rendezvous leaves at once. */
 static void blast_tx__announces_its_burst(void **state)
 {
@@ -489,6 +523,7 @@ int main(void)
         cmocka_unit_test(blast_tx__says_what_it_is_doing),
         cmocka_unit_test(blast_tx__has_limits),
         cmocka_unit_test(blast_tx__says_rendezvous_in_copies),
+        cmocka_unit_test(blast_tx__falls_as_the_message_ages),
         cmocka_unit_test(blast_tx__announces_its_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

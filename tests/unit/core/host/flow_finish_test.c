@@ -712,6 +712,51 @@ static void flow_finish_tx__carries_importance_per_packet(void **state)
     fixture_close(&f);
 }
 
+/* Packets are weighed by a rule as they leave, and alike when they are sent again. */
+static void flow_finish_tx__weighs_packets_as_they_leave(void **state)
+{
+    enum { PACKETS = 60, VALUES = MTU / sizeof(float), AGAIN = 31 };
+    static float values[PACKETS * VALUES];
+    (void)state;
+    for (uint32_t i = 0; i < PACKETS * VALUES; i++) /* packets differ, in no order */
+        values[i] = (float)(1 + i / VALUES * 37 % PACKETS);
+    for (uint32_t rule = 0; rule < GW_IMPORTANCE_RULES; rule++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = part_cfg();
+        struct gw_pkt pkts[PACKETS];
+        uint32_t flow, important = 0;
+        cfg.train = 16;
+        fixture_open(&f, &cfg, "1MB");
+        struct gw_send send = {.peer = THEIRS,
+                               .bytes = sizeof(values),
+                               .data = values,
+                               .bound = GW_Q16_ONE / 10,
+                               .importance = {.rule = (enum gw_importance_rule)rule,
+                                              .type = GW_DTYPE_F32,
+                                              .kernels = gw_kernels_best(0)},
+                               .transport = &f.transport,
+                               .path = gw_test_path(&cfg, RATE_BPS, BRTT)};
+        assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);
+        assert_int_equal(fixture_pull(&f, pkts, PACKETS), PACKETS);
+        for (uint32_t i = 0; i < PACKETS; i++) {
+            bool is_important = pkts[i].q.ecn == GW_ECN_ECT0;
+            important += is_important;
+            if (rule == GW_IMPORTANCE_MEDIAN_OF_MEANS) /* the greater half */
+                assert_int_equal(is_important, values[i * VALUES] > PACKETS / 2);
+        }
+        assert_in_range(important, rule == GW_IMPORTANCE_ALL ? PACKETS : 0,
+                        rule == GW_IMPORTANCE_NONE ? 0 : PACKETS);
+        for (uint32_t i = AGAIN; i < AGAIN + 2; i++) {
+            struct gw_pkt again;
+            fixture_nack(&f, &pkts[i]);
+            assert_int_equal(fixture_pull(&f, &again, 1), 1);
+            assert_int_equal(again.seq, i);
+            assert_int_equal(again.q.ecn, pkts[i].q.ecn);
+        }
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -736,6 +781,7 @@ int main(void)
         cmocka_unit_test(flow_finish_tx__loses_only_what_is_far_behind),
         cmocka_unit_test(flow_finish_tx__carries_class_and_importance),
         cmocka_unit_test(flow_finish_tx__carries_importance_per_packet),
+        cmocka_unit_test(flow_finish_tx__weighs_packets_as_they_leave),
         cmocka_unit_test(flow_finish_tx__believes_its_receiver_up_to_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,6 +170,42 @@ static void coll_row__goes_round_in_laps(void **state)
     }
 }
 
+/* Of steps that need nothing of each other the peers take turns, segment by segment. */
+static void coll_row__takes_turns_where_steps_are_apart(void **state)
+{
+    (void)state;
+    for (uint32_t count = 1; count <= 40; count++) {
+        struct gw_coll_call call = call_of(GW_COLL_ALLREDUCE, WORLD * count, GW_DTYPE_I64);
+        call.coll = &gw_coll_direct;
+        struct gw_coll_row row;
+        const struct gw_coll_seat seat = {1, WORLD};
+        assert_int_equal(gw_coll_call_row(&call, seat, 8, FLOWS, &row), GW_OK);
+        struct gw_coll_cursor cursor = {0}, before = {0};
+        struct gw_coll_message message;
+        for (uint32_t half = 0; half < 2; half++)
+            for (uint32_t i = 0; i < count; i++)
+                for (uint32_t apart = 1; apart < WORLD; apart++) {
+                    uint32_t peer = (1 + apart) % WORLD;
+                    assert_true(gw_coll_row_next(&row, GW_COLL_SENT, &cursor, &message));
+                    assert_true(gw_coll_cursor_before(before, cursor) == (half + i + apart > 1));
+                    assert_int_equal(message.peer, peer);
+                    assert_int_equal(message.first, (half ? 1 : peer) * count + i);
+                    /* A result waits for what all others bring of it, and for nothing else. */
+                    bool brings = half == 1;
+                    assert_int_equal(
+                        gw_coll_row_brings(&row, (struct gw_coll_cursor){0}, cursor.step, &message),
+                        brings);
+                    struct gw_coll_cursor last = {.lap = i, .step = WORLD - 2};
+                    assert_int_equal(gw_coll_row_brings(&row, last, cursor.step, &message), brings);
+                    last.segment = 1;
+                    assert_false(gw_coll_row_brings(&row, last, cursor.step, &message));
+                    before = cursor;
+                    cursor.segment++;
+                }
+        assert_false(gw_coll_row_next(&row, GW_COLL_SENT, &cursor, &message));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +214,7 @@ int main(void)
         cmocka_unit_test(coll_call__may_work_in_place),
         cmocka_unit_test(coll_call__is_of_a_kind_that_exists),
         cmocka_unit_test(coll_row__goes_round_in_laps),
+        cmocka_unit_test(coll_row__takes_turns_where_steps_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,8 @@ enum {
 static struct gw_asked *open_asked(gw_time idle)
 {
     static struct gw_asked asked;
-    gw_asked_init(&asked, gw_test_take(gw_asked_size(ROOM)), ROOM, idle);
+    static const struct gw_tenants nobody = {.count = 0};
+    gw_asked_init(&asked, gw_test_take(gw_asked_size(ROOM)), ROOM, idle, &nobody);
     return &asked;
 }
 

@@ -513,6 +513,28 @@ static void install__leaves_a_place_to_every_tenant(void **state)
     }
 }
 
+/* A tenant whose workers ask for jobs without end makes a switch forget his own alone. */
+static void install__whatever_others_ask_for(void **state)
+{
+    enum { GREEDY, POLITE, MANY = 100 };
+    (void)state;
+    struct chain c;
+    struct wanted w = wanted_at(2);
+    chain_open(&c, &(struct shape){.tenants = {.keys = {GREEDY, POLITE}, .count = 2}});
+    w.job = gw_job_number(POLITE, 1);
+    ask(&c, w.job, SERVER);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        c.now += GW_US;
+        ask(&c, gw_job_number(GREEDY, i), SERVER);
+    }
+    for (uint32_t i = 0; i < w.count; i++) {
+        struct gw_pkt pkt = install_pkt(&w, i);
+        expect_answer(&c, &pkt, GW_JOB_OK, i + 1);
+    }
+    expect_active(&c, &w);
+    chain_close(&c);
+}
+
 static void install__of_a_new_epoch_replaces_the_old_one(void **state)
 {
     (void)state;
@@ -751,6 +773,7 @@ int main(void)
         cmocka_unit_test(install__leaves_alone_what_it_did_not_install),
         cmocka_unit_test(install__has_room_for_so_many),
         cmocka_unit_test(install__leaves_a_place_to_every_tenant),
+        cmocka_unit_test(install__whatever_others_ask_for),
         cmocka_unit_test(install__of_a_new_epoch_replaces_the_old_one),
         cmocka_unit_test(install__never_changes_an_epoch),
         cmocka_unit_test(install__drops_what_cannot_be),
