@@ -220,6 +220,10 @@ int gw_loader_queue(struct gw_loader *loader)
     if (queue.qdisc->drops_early && options.pause.lossless)
         return gw_document_error(document, gw_loader_place(section, "lossless"), GW_ERR_INVALID,
                                  "%s drops data before a queue is full", queue.qdisc->algo.name);
+    if (options.pause.lossless && queue.qdisc->delays_control &&
+        queue.qdisc->delays_control(scenario->queue.cfg.bytes))
+        return gw_document_error(document, gw_loader_place(section, "lossless"), GW_ERR_INVALID,
+                                 "control_weight needs lossless: no; control is never held back");
     error = check_link_queues(loader, full);
     if (error)
         return error;

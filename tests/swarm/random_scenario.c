@@ -195,6 +195,12 @@ static const struct gw_algo *draw_algorithm(struct writer *w, const struct gw_re
     return algo;
 }
 
+/* Where links hold data back, control leaves first whatever a preset says. */
+static bool is_lossless_weight(const struct writer *w, const struct gw_param *param)
+{
+    return has(w, HAS_LOSSLESS) && strcmp(param->name, "control_weight") == 0;
+}
+
 /* Kind, preset and parameters of one of the registry's entries, as the inside of a section. Before
  * the name of what goes with credit is `before`. */
 static void write_algorithm(struct writer *w, const struct gw_registry *registry,
@@ -209,13 +215,17 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
         fprintf(w->out, "  preset: %s\n",
                 algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
     for (uint32_t i = 0; has(w, HAS_ALGORITHM_PARAMS) && i < algo->param_count; i++)
-        if (once_in(w, 3) && !is_timeout(&algo->params[i]))
+        if (once_in(w, 3) && !is_timeout(&algo->params[i]) &&
+            !is_lossless_weight(w, &algo->params[i]))
             write_param(w, algo, &algo->params[i]);
-    for (uint32_t i = 0; i < algo->param_count; i++)
+    for (uint32_t i = 0; i < algo->param_count; i++) {
         if (is_timeout(&algo->params[i])) {
             fprintf(w->out, "  %s: ", algo->params[i].name);
             fprintf(w->out, "%" PRIu64 "ps\n", between(w, 0, 4 * w->network->brtt_max));
         }
+        if (is_lossless_weight(w, &algo->params[i]))
+            fputs("  control_weight: 0\n", w->out);
+    }
 }
 
 /* Bounds of what decides the size of a network. Kinds that are not listed keep their defaults. */

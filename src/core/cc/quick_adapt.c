@@ -140,5 +140,6 @@ uint64_t gw_quick_adapt_on_silence_end(struct gw_quick_adapt *qa,
                                        const struct gw_quick_adapt_cfg *cfg,
                                        const struct gw_path *path, uint32_t in_flight, gw_time now)
 {
+    qa->ignore = 0; /* while nothing is sent nothing may come that would end the phase */
     return adapt(qa, cfg, path, in_flight, now);
 }

@@ -35,4 +35,5 @@ const struct gw_qdisc_ops gw_qdisc_fifo = {
     .init = fifo_init,
     .enqueue = gw_lanes_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .delays_control = gw_lanes_delay_control,
 };

@@ -157,6 +157,12 @@ static inline enum gw_qdisc_verdict gw_lanes_enqueue(void *state, const void *co
     return GW_QDISC_DROPPED;
 }
 
+/* Of all disciplines with two lanes: their options begin with those of the lanes. */
+static inline bool gw_lanes_delay_control(const void *config)
+{
+    return ((const struct gw_lanes_cfg *)config)->control_weight > 0;
+}
+
 /* The dequeue of all disciplines with two lanes. */
 static inline struct gw_pkt *gw_lanes_dequeue(void *state, const void *config,
                                               const struct gw_qdisc_port *port)

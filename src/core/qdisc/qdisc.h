@@ -64,7 +64,10 @@ struct gw_qdisc_ops {
      * NULL: none of its kind does.
      */
     bool (*mark_at)(void *state, const void *cfg, uint32_t bytes);
-    bool drops_early; /* data, while there is room: not to be used where links hold data back */
+    /* Whether data may leave while control waits: not to be used where links hold data back. NULL:
+     * it never may. */
+    bool (*delays_control)(const void *cfg);
+    bool drops_early; /* data, while there is room: not to be used there either */
 };
 
 /* Cuts the payload off: the packet becomes a control packet of at most `trim_size` bytes. */

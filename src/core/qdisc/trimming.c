@@ -135,5 +135,6 @@ const struct gw_qdisc_ops gw_qdisc_trim = {
     .init = trim_init,
     .enqueue = trim_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .delays_control = gw_lanes_delay_control,
     .mark_at = trim_mark_at,
 };

@@ -138,6 +138,7 @@ static void queue_lossless__refuses_what_would_lose(void **state)
         {LOSSLESS ", capacity: 1bdp}\n",
          ":3: queue.capacity: is 70948 bytes; to be lossless it needs 104228 for each of 4 "},
         {LOSSLESS ", shared: 1MB}\n", ":3: queue.shared: shared needs lossless: no"},
+        {LOSSLESS ", control_weight: 3}\n", "queue.lossless: control_weight needs lossless: no"},
         {LOSSLESS ", xoff: 8320}\n", ":3: queue.xoff: must be above two packets, 8320 bytes"},
         {LOSSLESS ", xoff: 20KB, xon: 20KB}\n", ":3: queue.xon: must be below xoff"},
         {LOSSLESS ", xoff: 2GiB}\n", ":3: queue: capacity is "},

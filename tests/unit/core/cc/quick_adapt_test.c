@@ -385,6 +385,22 @@ static void quick_adapt_silence__begins_with_first_losses_alone(void **state)
     assert_true(silence_of(&o).is_silent);
 }
 
+/* Where losses count in the phase that ignores ACKs, silence ends although that phase lasts:
+ * nothing that is not sent can end it. */
+static void quick_adapt_silence__ends_in_any_phase(void **state)
+{
+    (void)state;
+    struct owner o = silent_make(GW_US);
+    o.cfg.qa_ignores = GW_QUICK_ADAPT_IGNORES_ACKS;
+    for (int i = 0; i < 4; i++) {
+        lose(&o, false, TEN); /* the first sets the phase, the others are in it */
+        assert_true(silence_of(&o).is_silent);
+        o.now = silence_of(&o).silent_until;
+        assert_true(gw_quick_adapt_on_silence_end(&o.qa, &o.cfg, &PATH, TEN, o.now) > 0);
+        assert_false(silence_of(&o).is_silent);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +420,7 @@ int main(void)
         cmocka_unit_test(quick_adapt_silence__lasts_to_the_end_of_the_interval),
         cmocka_unit_test(quick_adapt_silence__ignores_the_new_window_too),
         cmocka_unit_test(quick_adapt_silence__begins_with_first_losses_alone),
+        cmocka_unit_test(quick_adapt_silence__ends_in_any_phase),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
