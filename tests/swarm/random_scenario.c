@@ -211,9 +211,12 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
     if (registry == &gw_cc_registry)
         w->sends_blasts = cc->on_report != NULL;
     fprintf(w->out, "  kind: %s%s\n", *before && cc->on_report ? "" : before, algo->name);
-    if (algo->preset_count && once_in(w, 3))
-        fprintf(w->out, "  preset: %s\n",
-                algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name);
+    if (algo->preset_count && once_in(w, 3)) {
+        const char *preset = algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name;
+        if (registry != &gw_loss_registry || strcmp(algo->name, "trim") != 0 ||
+            strcmp(preset, "drafts") != 0) /* without a timer what faults lose is never repaired */
+            fprintf(w->out, "  preset: %s\n", preset);
+    }
     for (uint32_t i = 0; has(w, HAS_ALGORITHM_PARAMS) && i < algo->param_count; i++)
         if (once_in(w, 3) && !is_timeout(&algo->params[i]) &&
             !is_lossless_weight(w, &algo->params[i]))
