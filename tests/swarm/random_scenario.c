@@ -16,6 +16,7 @@
 #include "swarm/draw.h"
 #include "swarm/random_call_jobs.h"
 #include "swarm/random_jobs.h"
+#include "swarm/random_pcn.h"
 #include "swarm/random_worth.h"
 
 enum {
@@ -696,23 +697,6 @@ static bool queues_mark(const char *file)
     return marks;
 }
 
-/* Small tables are full at times, and little time is used up. */
-static void write_pcn(struct writer *w, struct gw_prng *prng)
-{
-    const gw_time brtt = w->network->brtt_max;
-    fprintf(w->out, "pcn:\n  enable: yes\n  floor: %" PRIu64 "\n", gw_draw_log(prng, 1, 75));
-    fprintf(w->out, "  jobs: %" PRIu64 "\n", gw_draw_log(prng, 1, 16));
-    fprintf(w->out, "  announcements: %" PRIu64 "\n", gw_draw_log(prng, 1, 64));
-    if (gw_draw_once_in(prng, 2))
-        fprintf(w->out, "  share: 0.%03" PRIu64 "\n", gw_draw_between(prng, 0, 999));
-    if (gw_draw_once_in(prng, 2))
-        fprintf(w->out, "  hold: %" PRIu64 "ps\n", gw_draw_log(prng, brtt / 4, 16 * brtt));
-    if (gw_draw_once_in(prng, 2))
-        fprintf(w->out, "  save: %" PRIu64 "ps\n", gw_draw_log(prng, 1, 16 * brtt));
-    if (gw_draw_once_in(prng, 4))
-        fprintf(w->out, "  lead: %" PRIu64 "ps\n", gw_draw_log(prng, 1, 2 * brtt));
-}
-
 /* One or two jobs or groups of jobs, on the same hosts, or one that makes calls, and perhaps flows
  * besides. */
 static void write_jobs(struct writer *w)
@@ -792,7 +776,7 @@ void gw_random_scenario_write(struct gw_random_scenario *random, const char *dir
     fflush(w.out);
     prng = gw_prng_derive(seed, PCN_STREAM);
     if (gw_draw_once_in(&prng, PCN_ONCE_IN) && queues_mark(random->file))
-        write_pcn(&w, &prng);
+        gw_random_pcn_write(w.out, w.network->brtt_max, &prng);
     write_algorithms(&w);
     write_workload(&w);
     write_faults(&w);
