@@ -169,8 +169,9 @@ static bool blast_can_send(const struct gw_endpoint *ep, const struct gw_sender 
 static void pick_entropy(struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
+    const struct gw_lb_next next = {.bytes = blast->path.mtu, .is_resent = blast->round > 0};
     blast->sender.entropy =
-        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, blast->path.mtu, now);
+        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, &next, now);
 }
 
 /* Whether the next packet is the first of a burst that was announced. */
