@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/stall.h"
 #include "core/ranks/mesh_wire.h"
 #include "core/ranks/outbox.h"
 
@@ -27,8 +28,9 @@ enum owed {
 
 struct seat {
     struct gw_path path;
-    bool is_here; /* has come and has not gone */
-    bool is_old;  /* of a job that has ended */
+    gw_time heard; /* the last time that it was known to live */
+    bool is_here;  /* has come and has not gone */
+    bool is_old;   /* of a job that has ended */
     bool has_said_bye;
     bool awaits_failure, awaits_bye;              /* memory for what it may say is posted */
     uint8_t owed;                                 /* enum owed */
@@ -259,10 +261,21 @@ static struct gw_notice_path notice_path_of(const struct gw_registrar *registrar
     return least;
 }
 
-/* All have come. */
-static void begin(struct gw_registrar *registrar)
+static bool all_live(const struct gw_registrar *registrar, gw_time now)
+{
+    for (uint32_t rank = 0; rank < registrar->cfg.world; rank++)
+        if (gw_stall_is_over(registrar->seats[rank].heard, registrar->cfg.doubt, now))
+            return false;
+    return true;
+}
+
+/* Begins when all have come: not with one that was killed, and whose successor is on its way. */
+static void begin_if_complete(struct gw_registrar *registrar, gw_time now)
 {
     const struct gw_registrar_cfg *cfg = &registrar->cfg;
+    if (registrar->phase != GW_REGISTRAR_COLLECTING || registrar->present != cfg->world ||
+        !all_live(registrar, now))
+        return;
     const struct gw_notice_path path = notice_path_of(registrar);
     uint8_t units;
     if (gw_notice_units(registrar->notice, &path, &units) != GW_OK) {
@@ -339,12 +352,24 @@ enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t ra
     registrar->notice = notice;
     registrar->places[rank] = *place;
     seat->path = *path;
+    seat->heard = now;
     come_again(registrar, rank);
     await(registrar, rank);
-    if (registrar->phase == GW_REGISTRAR_COLLECTING && registrar->present == registrar->cfg.world)
-        begin(registrar);
+    begin_if_complete(registrar, now);
     tell_all(registrar, now);
     return GW_JOB_OK;
+}
+
+void gw_registrar_hear(struct gw_registrar *registrar, uint32_t address, gw_time at, gw_time now)
+{
+    uint32_t rank = seat_of(registrar, address);
+    if (address == 0 || rank == registrar->cfg.world)
+        return;
+    struct seat *seat = &registrar->seats[rank];
+    if (gw_time_before(seat->heard, at))
+        seat->heard = at;
+    begin_if_complete(registrar, now);
+    tell_all(registrar, now);
 }
 
 bool gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now)

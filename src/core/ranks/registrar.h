@@ -21,7 +21,9 @@
  * nobody needs him. A job that has ended may begin again, with other processes.
  *
  * A rank that takes no message for as long as the endpoint tries is lost, too. Until all have come,
- * a rank may go without a word, and another process may take its place.
+ * a rank may go without a word, and another process may take its place. All ranks of a job that
+ * were killed and started again at once find their predecessors' seats taken, which are given up
+ * one by one: so a job does not begin while it is in doubt whether one of its ranks is alive.
  *
  * It keeps no state that must outlive it: one that restarts sends the table again when all ranks
  * have found it again, and ranks that have it take no notice.
@@ -39,7 +41,9 @@ struct gw_registrar_cfg {
     struct gw_endpoint *endpoint; /* of the home; see gw_registrar_flows() */
     uint32_t job;
     uint16_t world;
-    bool is_bare;                         /* messages carry no payload (simulation) */
+    gw_time doubt; /* who was not heard for so long may be dead, and no job begins with it; 0: all
+                      that have not gone are alive */
+    bool is_bare;  /* messages carry no payload (simulation) */
     const struct gw_transport *transport; /* must outlive it */
 };
 
@@ -72,6 +76,10 @@ void gw_registrar_fini(struct gw_registrar *registrar);
 enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t rank,
                                      const struct gw_rank_place *place, uint8_t notice,
                                      const struct gw_path *path, gw_time now);
+
+/* The rank at this address was alive at `at`. With cfg.doubt this is to be said from time to time.
+ */
+void gw_registrar_hear(struct gw_registrar *registrar, uint32_t address, gw_time at, gw_time now);
 
 /*
  * The session of whoever had this address has ended; not if another one took its place. Returns

@@ -15,6 +15,7 @@ enum {
 struct worker {
     bool is_there;
     struct gw_loop_port port;
+    uint32_t job;
     uint32_t address;
     uint16_t rank;
 };
@@ -359,7 +360,7 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
         .path = gw_overlay_path(&home->links, 0,
                                 home->cfg.rate_bps ? home->cfg.rate_bps : GW_OVERLAY_RATE_BPS),
     };
-    home->worker = (struct worker){true, worker, address, greeting->rank};
+    home->worker = (struct worker){true, worker, greeting->job, address, greeting->rank};
     int code = add_job(home, greeting);
     if (!code && home->sw)
         code = gw_overlay_switch_join(home->sw, worker, address, false);
@@ -456,8 +457,12 @@ void gw_overlay_home_look(struct gw_overlay_home *home)
     uint32_t idle[GW_OVERLAY_JOBS_MAX], count = 0;
     struct gw_neighbour_event worker;
     struct gw_overlay_job_view view;
+    gw_time now = gw_loop_now(loop_of(home));
     for (uint16_t peer = 0; next_worker(home, &peer, &worker);)
-        gw_overlay_server_hear(home->server, worker.said.job, worker.said.address, worker.heard_at);
+        gw_overlay_server_hear(home->server, worker.said.job, worker.said.address, worker.heard_at,
+                               now);
+    if (home->worker.is_there)
+        gw_overlay_server_hear(home->server, home->worker.job, home->worker.address, now, now);
     for (uint32_t i = 0; gw_overlay_server_view(home->server, i, &view); i++) {
         if (view.phase == GW_COORDINATOR_GATHERING && !is_attended(home, view.job.job))
             idle[count++] = view.job.job;

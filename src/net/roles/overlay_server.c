@@ -198,6 +198,7 @@ static int make_registrar(struct gw_overlay_server *own, struct served *served)
         .endpoint = own->endpoint,
         .job = served->job.job,
         .world = served->job.world,
+        .doubt = GW_STATION_SILENCE / 2,
         .transport = &own->transport,
     };
     void *memory = gw_node_memory_take(gw_registrar_size(cfg.world));
@@ -341,11 +342,13 @@ void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now)
 }
 
 void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
-                            gw_time at)
+                            gw_time at, gw_time now)
 {
     struct served *served = find(server, job);
     for (int i = 0; i < TWINS && served; i++)
         gw_coordinator_hear(served->shards[i].coordinator, address, at);
+    if (served && served->registrar)
+        gw_registrar_hear(served->registrar, address, at, now);
 }
 
 void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,

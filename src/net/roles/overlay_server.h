@@ -95,7 +95,7 @@ void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now);
 
 /* The job's worker at this address was alive at that time. */
 void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
-                            gw_time at);
+                            gw_time at, gw_time now);
 
 /* What is known of the path between this server and the workers of the job now. */
 void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,

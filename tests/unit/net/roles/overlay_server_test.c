@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "net/roles/overlay_server.h"
+#include "net/station/station.h"
 
 enum {
     PKTS = 4096,
@@ -55,10 +56,8 @@ static void fixture_close(struct fixture *f)
     gw_test_pool_abandon(&f->pool);
 }
 
-/* All ranks of a job come, from `address` on. */
-static void come_all(struct fixture *f, uint32_t job, uint16_t world, uint32_t address)
+static void open_job(struct fixture *f, uint32_t job, uint16_t world)
 {
-    const struct gw_overlay_links links = {.hdr = HDR, .mtu = MTU};
     const struct gw_overlay_job served = {.job = job,
                                           .world = world,
                                           .values = 352,
@@ -66,14 +65,25 @@ static void come_all(struct fixture *f, uint32_t job, uint16_t world, uint32_t a
                                           .aggregators = 64,
                                           .is_home = true};
     assert_int_equal(gw_overlay_server_add(f->server, &served), 0);
-    for (uint16_t rank = 0; rank < world; rank++) {
-        const struct gw_overlay_rank come = {
-            .place = {.address = address + rank},
-            .rank = rank,
-            .path = gw_overlay_path(&links, 0, GW_OVERLAY_RATE_BPS),
-        };
-        assert_int_equal(gw_overlay_server_come(f->server, job, &come, 0), GW_JOB_OK);
-    }
+}
+
+static void come(struct fixture *f, uint32_t job, uint16_t rank, uint32_t address, gw_time now)
+{
+    const struct gw_overlay_links links = {.hdr = HDR, .mtu = MTU};
+    const struct gw_overlay_rank who = {
+        .place = {.address = address},
+        .rank = rank,
+        .path = gw_overlay_path(&links, 0, GW_OVERLAY_RATE_BPS),
+    };
+    assert_int_equal(gw_overlay_server_come(f->server, job, &who, now), GW_JOB_OK);
+}
+
+/* All ranks of a job come, from `address` on. */
+static void come_all(struct fixture *f, uint32_t job, uint16_t world, uint32_t address)
+{
+    open_job(f, job, world);
+    for (uint16_t rank = 0; rank < world; rank++)
+        come(f, job, rank, address + rank, 0);
 }
 
 /* Lets everything leave that the server has to say to nobody in particular; returns how many of
@@ -158,18 +168,52 @@ static void overlay_server_gone__before_the_job_runs_is_nothing(void **state)
 {
     struct fixture f;
     (void)state;
-    const struct gw_overlay_links links = {.hdr = HDR, .mtu = MTU};
-    const struct gw_overlay_job job = {
-        .job = 1, .world = FEW, .values = 352, .window = 64, .is_home = true};
-    const struct gw_overlay_rank come = {
-        .place = {.address = FIRST_ADDRESS},
-        .path = gw_overlay_path(&links, 0, GW_OVERLAY_RATE_BPS),
-    };
     fixture_open(&f);
-    assert_int_equal(gw_overlay_server_add(f.server, &job), 0);
-    assert_int_equal(gw_overlay_server_come(f.server, 1, &come, 0), GW_JOB_OK);
+    open_job(&f, 1, FEW);
+    come(&f, 1, 0, FIRST_ADDRESS, 0);
     gw_overlay_server_gone(f.server, 1, FIRST_ADDRESS, 0);
     assert_false(is_over(&f, 1, FIRST_ADDRESS));
+    fixture_close(&f);
+}
+
+/*
+ * All ranks were killed and started again at once, before their job ran. The first is found dead
+ * and its successor has its seat while the other one's session still lasts.
+ */
+static void overlay_server_come__does_not_begin_with_one_that_may_be_dead(void **state)
+{
+    struct fixture f;
+    const uint32_t ghosts = FIRST_ADDRESS, ranks = FIRST_ADDRESS + FEW;
+    const gw_time late = GW_STATION_SILENCE;
+    (void)state;
+    fixture_open(&f);
+    open_job(&f, 1, FEW);
+    for (uint16_t rank = 1; rank < FEW; rank++)
+        come(&f, 1, rank, ghosts + rank, 0);
+    come(&f, 1, 0, ranks, late);
+    for (uint16_t rank = 1; rank < FEW; rank++) {
+        gw_overlay_server_hear(f.server, 1, ghosts + rank, 0, late);
+        gw_overlay_server_gone(f.server, 1, ghosts + rank, late);
+        assert_int_equal(count_told(&f, ranks, FEW), 0);
+        come(&f, 1, rank, ranks + rank, late);
+    }
+    assert_int_equal(count_told(&f, ranks, FEW), FEW);
+    fixture_close(&f);
+}
+
+/* One that was only late is heard again. */
+static void overlay_server_hear__begins_what_was_in_doubt(void **state)
+{
+    struct fixture f;
+    const gw_time late = GW_STATION_SILENCE;
+    (void)state;
+    fixture_open(&f);
+    open_job(&f, 1, FEW);
+    for (uint16_t rank = 0; rank < FEW; rank++)
+        come(&f, 1, rank, FIRST_ADDRESS + rank, rank * late);
+    assert_int_equal(count_told(&f, FIRST_ADDRESS, FEW), 0);
+    gw_overlay_server_hear(f.server, 1, FIRST_ADDRESS, late, late);
+    assert_int_equal(count_told(&f, FIRST_ADDRESS, FEW), FEW);
     fixture_close(&f);
 }
 
@@ -195,6 +239,8 @@ int main(void)
         cmocka_unit_test(overlay_server_add__leaves_places_to_every_tenant),
         cmocka_unit_test(overlay_server_gone__is_remembered_of_a_job_that_ran),
         cmocka_unit_test(overlay_server_gone__before_the_job_runs_is_nothing),
+        cmocka_unit_test(overlay_server_come__does_not_begin_with_one_that_may_be_dead),
+        cmocka_unit_test(overlay_server_hear__begins_what_was_in_doubt),
         cmocka_unit_test(overlay_server_dismiss__of_others_lets_none_of_ours_be_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
