@@ -104,9 +104,7 @@ struct gw_quick_adapt_advice gw_quick_adapt_on_ack(struct gw_quick_adapt *qa,
 static bool may_ask(const struct gw_quick_adapt *qa, const struct gw_quick_adapt_cfg *cfg,
                     gw_time now)
 {
-    if (qa->count == 0)
-        return true;
-    return !cfg->qa_once && (cfg->qa_gap <= 0 || !gw_time_before(now, qa->rest_end));
+    return qa->count == 0 || cfg->qa_gap <= 0 || !gw_time_before(now, qa->rest_end);
 }
 
 struct gw_quick_adapt_advice gw_quick_adapt_on_loss(struct gw_quick_adapt *qa,

@@ -54,7 +54,6 @@ struct gw_quick_adapt_cfg {
     bool quick_adapt;
     bool qa_normalise;
     bool qa_late;
-    bool qa_once;
     bool qa_silence; /* for owners with on_silence_end */
 };
 
@@ -91,10 +90,7 @@ struct gw_quick_adapt_cfg {
                      "Algorithm 1; the authors' simulator has losses for Swift)"),                 \
         GW_CHOICE_IN(cfg_type, member, qa_credit, "header|nothing|packet",                         \
                      "what of a trimmed packet counts as arrived (the authors' simulator; "        \
-                     "SMaRTT-REPS, Algorithm 1 line 4: packet, of a timed out one too)"),          \
-        GW_PARAM_IN(cfg_type, member, BOOL, qa_once, "no",                                         \
-                    "at most one QuickAdapt per flow (not in the paper; the authors' simulator "   \
-                    "of December 2023: yes)")
+                     "SMaRTT-REPS, Algorithm 1 line 4: packet, of a timed out one too)")
 
 /* One more row, for owners with on_silence_end. */
 #define GW_QUICK_ADAPT_SILENCE_PARAM(cfg_type, member)                                             \

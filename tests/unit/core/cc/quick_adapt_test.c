@@ -226,19 +226,6 @@ static void quick_adapt__rests_for_the_gap(void **state)
     assert_true(ack(&o, false, 0).cwnd > 0);
 }
 
-static void quick_adapt__happens_once_on_request(void **state)
-{
-    (void)state;
-    for (int once = 0; once <= 1; once++) {
-        struct owner o = owner_make(&PAPER);
-        o.cfg.qa_once = once;
-        adapt(&o, 0);
-        o.now += INTERVAL;
-        assert_int_equal(lose(&o, true, 0).is_done, !once);
-        assert_int_equal(o.qa.count, once ? 1 : 2);
-    }
-}
-
 /* As for Swift: ACKs count, but only a loss begins or ends an interval. */
 static void quick_adapt__can_leave_intervals_to_losses(void **state)
 {
@@ -453,7 +440,6 @@ int main(void)
         cmocka_unit_test(quick_adapt__normalises_on_request),
         cmocka_unit_test(quick_adapt__measures_the_interval_that_is_asked_for),
         cmocka_unit_test(quick_adapt__rests_for_the_gap),
-        cmocka_unit_test(quick_adapt__happens_once_on_request),
         cmocka_unit_test(quick_adapt__can_leave_intervals_to_losses),
         cmocka_unit_test(quick_adapt__can_count_the_last_ack_in_the_next_interval),
         cmocka_unit_test(quick_adapt_count__ends_no_interval),
