@@ -212,6 +212,26 @@ bool gw_invariants_is_starved(const struct gw_scenario *scenario,
            totals->trims * 100 > totals->data_packets * STARVED_PERCENT;
 }
 
+/* A parameter among the options of an algorithm, or NULL. */
+static const void *find_param(const struct gw_algo *algo, const unsigned char *cfg,
+                              enum gw_param_type type, const char *name)
+{
+    for (uint32_t i = 0; i < algo->param_count; i++)
+        if (algo->params[i].type == type && strcmp(algo->params[i].name, name) == 0)
+            return cfg + algo->params[i].offset;
+    return NULL;
+}
+
+/* Whether neither windows nor timers give way, as simulators of others can be told: what does not
+ * fit is sent again as fast as it was lost, and trimmed headers go before it. */
+static bool gives_no_way(const struct gw_scenario *scenario)
+{
+    const struct gw_transport *transport = &scenario->transport;
+    const bool *backs_off =
+        find_param(&transport->loss->algo, transport->loss_cfg.bytes, GW_PARAM_BOOL, "back_off");
+    return strcmp(transport->cc->algo.name, "fixed") == 0 && backs_off && !*backs_off;
+}
+
 /* Why a flow may be unfinished at the end of the run; NULL: for no reason. */
 static const char *excuse(const struct facts *facts, uint32_t flow)
 {
@@ -223,6 +243,8 @@ static const char *excuse(const struct facts *facts, uint32_t flow)
         return "its receiver, or that of a flow that it waits for, has forgotten a part";
     if (gw_invariants_is_starved(facts->scenario, &facts->totals))
         return "trimmed headers take all of a link";
+    if (gives_no_way(facts->scenario) && facts->totals.drops)
+        return "no flow gives way";
     if (!facts->any_dead)
         return NULL;
     if (facts->scenario->convergence != GW_TIME_NEVER && facts->any_down)
@@ -362,11 +384,11 @@ static void check_sums(const struct facts *facts)
 /* A parameter of the queue discipline, by name; 0 when it has none. */
 static gw_q16 queue_q16(const struct gw_scenario *scenario, const char *name)
 {
-    const struct gw_algo *algo = &scenario->queue.qdisc->algo;
+    const void *at =
+        find_param(&scenario->queue.qdisc->algo, scenario->queue.cfg.bytes, GW_PARAM_Q16, name);
     gw_q16 value = 0;
-    for (uint32_t i = 0; i < algo->param_count; i++)
-        if (algo->params[i].type == GW_PARAM_Q16 && strcmp(algo->params[i].name, name) == 0)
-            memcpy(&value, scenario->queue.cfg.bytes + algo->params[i].offset, sizeof(value));
+    if (at)
+        memcpy(&value, at, sizeof(value));
     return value;
 }
 

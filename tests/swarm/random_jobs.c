@@ -200,7 +200,7 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
         fprintf(out, "    size: %" PRIu64 "\n", shape.size);
     if (strcmp(via, "ina") == 0) {
         struct gw_prng own = gw_prng_derive(prng->state, BOUND_STREAM);
-        gw_random_worth_sum(out, &own);
+        gw_random_worth_sum(out, jobs->network->brtt_max, &own);
     }
     uint32_t window = (uint32_t)gw_draw_log(prng, 1, WINDOW_MAX);
     fprintf(out, "    window: %u\n    window_initial: %" PRIu64 "\n", window,

@@ -40,12 +40,13 @@ void gw_random_worth_job(FILE *out, bool may_lose, struct gw_prng *prng)
             gw_draw_once_in(prng, 2) ? "yes" : "no");
 }
 
-/* How late a worker must be to be left out is as short as a round trip, or as measured. */
-void gw_random_worth_sum(FILE *out, struct gw_prng *prng)
+/* How late a worker must be to be left out is about as long as a round trip, or as measured. A
+ * server whose patience is fixed far below it asks far too often. */
+void gw_random_worth_sum(FILE *out, gw_time brtt, struct gw_prng *prng)
 {
     if (gw_draw_once_in(prng, 2))
         return;
     fprintf(out, "    bound: 0.%03" PRIu64 "\n", gw_draw_log(prng, 1, 999));
     if (gw_draw_once_in(prng, 2))
-        fprintf(out, "    patience: %" PRIu64 "us\n", gw_draw_log(prng, 1, 2000));
+        fprintf(out, "    patience: %" PRIu64 "ps\n", gw_draw_log(prng, brtt / 16 + 1, 16 * brtt));
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/prng.h"
+#include "base/time.h"
 
 /* A line of an entry of messages for the parameter `name`, or none; false: it is none of these. */
 bool gw_random_worth_message(FILE *out, const char *name, struct gw_prng *prng);
@@ -17,6 +18,6 @@ bool gw_random_worth_message(FILE *out, const char *name, struct gw_prng *prng);
 void gw_random_worth_job(FILE *out, bool may_lose, struct gw_prng *prng);
 
 /* Lines of a job whose sums may lack stragglers. */
-void gw_random_worth_sum(FILE *out, struct gw_prng *prng);
+void gw_random_worth_sum(FILE *out, gw_time brtt, struct gw_prng *prng);
 
 #endif

@@ -172,7 +172,7 @@ void gw_store_advance(struct gw_store *store, gw_time now)
 
 bool gw_store_has_work(const struct gw_store *store)
 {
-    return store->tasks.count != 0;
+    return store->tasks.count != 0 && gw_mesh_state(store->cfg.mesh) != GW_MESH_OVER;
 }
 
 bool gw_store_poll(struct gw_store *store, struct gw_store_done *done)

@@ -666,6 +666,25 @@ static void communicator_leave__without_a_server(void **state)
     net_close(&net);
 }
 
+/* A push that comes when the others have let a rank go is in vain, and keeps nobody awake. */
+static void communicator_leave__rests_whatever_still_comes(void **state)
+{
+    (void)state;
+    struct net net;
+    float values[4] = {1, 2, 3, 4};
+    net_start(&net, &two_by_two);
+    gw_mem_replace(net.mem, 2 + 1, NULL, NULL); /* a server that does not answer its LEAVE */
+    gw_communicator_leave(net.ranks[1].comm, gw_mem_now(net.mem));
+    run_for(&net, GW_MS);
+    for (uint64_t key = 0; key < 8; key++)
+        start(&net, 0,
+              &(struct gw_call){.kind = GW_CALL_PUSH, .in = values, .count = 4, .key = key});
+    run_for(&net, GW_MS);
+    assert_int_equal(net.ranks[1].event_count, 0);
+    assert_false(gw_communicator_has_work(net.ranks[1].comm));
+    net_close(&net);
+}
+
 static void via_can__what_servers_can(void **state)
 {
     (void)state;
@@ -711,6 +730,7 @@ int main(void)
         cmocka_unit_test(communicator_fail__sum_that_others_do_not_begin),
         cmocka_unit_test(communicator_fail__overflow),
         cmocka_unit_test(communicator_leave__without_a_server),
+        cmocka_unit_test(communicator_leave__rests_whatever_still_comes),
         cmocka_unit_test(via_can__what_servers_can),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
