@@ -15,6 +15,9 @@
  * what arrives: its mu_i = mu prod_{k<i} (1 - rho_k) is what arrives for the queues before i taken
  * off mu, since rho_k = lambda_k / mu_k.
  *
+ * While all pairs are tried, packets end at the head of a queue's work as densely as at S
+ * (gw_loss_cross()); of the thresholds that are found, as queue_heads.h has it.
+ *
  * A queue that holds L bytes still takes a packet, so each is given a packet of the buffer besides.
  */
 #include "workload/model/drop_plan.h"
@@ -26,6 +29,7 @@
 #include "base/error.h"
 #include "topo/memory.h"
 #include "workload/model/queue_completion.h"
+#include "workload/model/queue_heads.h"
 
 enum {
     GRID_MAX = 1024, /* steps of the buffer */
@@ -93,19 +97,18 @@ static struct gw_loss losses_of(struct search *search, uint32_t q)
 {
     struct gw_drop_queue queue = queue_of(search, q);
     struct gw_loss_walk walk;
+    double threshold = search->threshold[q] * search->step, limit = search->limit[q] * search->step;
     if (search->port->paper)
-        return paper_loss(search, q, search->threshold[q] * search->step,
-                          search->limit[q] * search->step);
+        return paper_loss(search, q, threshold, limit);
     gw_loss_prepare(&search->maps, &queue, search->step);
     gw_loss_begin(&walk, &search->maps);
     for (uint32_t s = 0; s < search->threshold[q]; s++)
         gw_loss_raise(&walk, &search->maps);
-    gw_loss_cross(&walk, &search->maps, 0);
+    gw_queue_heads(&search->maps, threshold, limit);
     for (uint32_t l = search->threshold[q]; l < search->limit[q]; l++)
         gw_loss_raise_limit(&walk, &search->maps);
     if (queue.above + queue.own < 1)
-        search->completion[q + 1] = gw_completion_behind(
-            &search->maps, search->threshold[q] * search->step, search->limit[q] * search->step);
+        search->completion[q + 1] = gw_completion_behind(&search->maps, threshold, limit);
     return gw_loss_read(&walk, &search->maps);
 }
 

@@ -13,9 +13,10 @@
  *
  * where a is the load that is taken at x, P the sum of all densities and p that of one kind.
  *
- * Where packets end: n packets come to x with the density x^(n-1) exp(-x) / (n-1)!, so if each
- * number is k times as probable as the one before, the ends lie at random, k to a mean packet, and
- * P' = (k - 1) P. Thus k is found at S, from the P of all states in which a packet is in part sent.
+ * Where packets end is found by queue_heads.h, or at less cost by gw_loss_cross(): n packets come
+ * to x with the density x^(n-1) exp(-x) / (n-1)!, so if each number is k times as probable as the
+ * one before, the ends lie at random, k to a mean packet, and P' = (k - 1) P. Thus k is found at S,
+ * from the P of all states in which a packet is in part sent.
  */
 #include "workload/model/queue_loss.h"
 
@@ -136,8 +137,8 @@ static void exponential(double map[DIM][DIM], double slope[DIM][DIM], double len
 struct gw_loss_rates gw_loss_rates(const struct gw_loss_maps *maps, double over, double beyond)
 {
     double small = maps->queue.small * maps->queue.own, large = maps->queue.own - small;
-    double small_taken = over > 0 ? gw_loss_decay(maps->packets * over) : 1;
-    double large_taken = beyond > 0 ? gw_loss_decay(maps->packets * beyond) : 1;
+    double small_taken = over > 0 ? gw_loss_decay(maps->small_packets * over) : 1;
+    double large_taken = beyond > 0 ? gw_loss_decay(maps->large_packets * beyond) : 1;
     return (struct gw_loss_rates){
         .served = small * small_taken + large * large_taken,
         .first = small * (over <= 0) + large * (beyond <= 0),
@@ -256,28 +257,35 @@ void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queu
     maps->step = step;
     maps->has_large = maps->has_tails = 0;
     double load = queue->above + queue->own;
-    maps->packets = load < 1 ? load : 1;
+    maps->small_packets = maps->large_packets = load < 1 ? load : 1;
     set_periods(maps, queue);
     struct gw_loss_rates rates = gw_loss_rates(maps, -1, -1);
     set_slope(slope, maps, &rates);
     exponential(maps->both, slope, step);
 }
 
-void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+struct gw_loss_empty gw_loss_empty(const struct gw_loss_maps *maps)
 {
     const struct gw_drop_queue *queue = &maps->queue;
-    double own = queue->own;
-    double room = 1 - queue->above - own, below = queue->below < room ? queue->below : room;
-    /* Of the time in which the port does nothing, and of the rate at which that ends. */
-    double idle = below > 0 ? room - below : 1;
-    double enter = queue->arrives * idle + (below > 0 ? below : 0);
-    *walk = (struct gw_loss_walk){.below = idle};
+    double room = 1 - queue->above - queue->own;
+    double below = queue->below < room ? queue->below : room;
+    struct gw_loss_empty empty = {.idle = below > 0 ? room - below : 1};
+    /* The rate at which that ends. */
+    double enter = queue->arrives * empty.idle + (below > 0 ? below : 0);
+    for (int k = 0; k < KINDS; k++)
+        empty.periods[k] = enter * maps->first_chances[k] / (maps->first_ends[k] + queue->own);
+    return empty;
+}
+
+void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps)
+{
+    const struct gw_loss_empty empty = gw_loss_empty(maps);
+    *walk = (struct gw_loss_walk){.below = empty.idle};
     for (int k = 0; k < KINDS; k++) {
-        double period = enter * maps->first_chances[k] / (maps->first_ends[k] + own);
-        walk->below += period;
-        walk->state[FIRST + k] = own * period;
+        walk->below += empty.periods[k];
+        walk->state[FIRST + k] = maps->queue.own * empty.periods[k];
     }
-    walk->state[FLOW] = own * walk->below;
+    walk->state[FLOW] = maps->queue.own * walk->below;
 }
 
 static void advance(struct gw_loss_walk *walk, const double (*map)[DIM])
@@ -324,10 +332,10 @@ void gw_loss_cross(const struct gw_loss_walk *walk, struct gw_loss_maps *maps, d
     }
     if (sum < NOTHING)
         return;
-    double packets = 1 + rise / sum, off = packets - maps->packets;
+    double packets = 1 + rise / sum, off = packets - maps->small_packets;
     if ((off < 0 ? -off : off) < part * packets)
         return;
-    maps->packets = packets;
+    maps->small_packets = maps->large_packets = packets;
     maps->has_large = maps->has_tails = 0;
 }
 

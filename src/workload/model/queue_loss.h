@@ -17,8 +17,9 @@
  * one walk upwards gives the losses for all thresholds.
  *
  * It is not exact: of the busy periods of what goes before three moments are right, and the packets
- * in a given amount of work are taken to lie at random. docs/thresholds.md compares with
- * simulation. Results are made of the four operations alone, hence the same on every machine.
+ * at the head of the work are taken to lie at random, as densely as queue_heads.h finds.
+ * docs/thresholds.md compares with simulation. Results are made of the four operations alone, hence
+ * the same on every machine.
  */
 #ifndef GW_WORKLOAD_QUEUE_LOSS_H
 #define GW_WORKLOAD_QUEUE_LOSS_H
@@ -62,7 +63,9 @@ struct gw_loss_maps {
     double ends[GW_LOSS_KINDS];    /* and end */
     double first_chances[GW_LOSS_KINDS]; /* of the kinds that find the queue empty */
     double first_ends[GW_LOSS_KINDS];
-    double packets; /* that end in work of the mean size; at first the load up to this queue */
+    /* Packets that end in work of the mean size, at its head, above the threshold and above the
+     * limit; at first the load up to this queue. */
+    double small_packets, large_packets;
     double both[GW_LOSS_DIM][GW_LOSS_DIM];                    /* a step up below the threshold */
     double large[GW_LOSS_NEAR + 1][GW_LOSS_DIM][GW_LOSS_DIM]; /* the i-th step above it */
     /* Rows that make of the state at the limit, i steps above the threshold, all that is passed */
@@ -92,12 +95,21 @@ struct gw_loss_rates gw_loss_rates(const struct gw_loss_maps *maps, double over,
 /* Prepares walks of one queue, by steps of `step` >= 1 packets. */
 void gw_loss_prepare(struct gw_loss_maps *maps, const struct gw_drop_queue *queue, double step);
 
+/* Without work: the time in which the port does nothing, and that in periods of each kind. */
+struct gw_loss_empty {
+    double idle;
+    double periods[GW_LOSS_KINDS];
+};
+
+struct gw_loss_empty gw_loss_empty(const struct gw_loss_maps *maps);
+
 /* A walk with threshold and limit 0. */
 void gw_loss_begin(struct gw_loss_walk *walk, const struct gw_loss_maps *maps);
 
 /*
  * Takes the packets near the threshold as they are for all above it, unless what was taken last is
- * off by less than this part. Costs as much as a preparation.
+ * off by less than this part. Costs as much as a preparation, far less than gw_queue_heads(), and
+ * says too much of the head where few packets are large.
  */
 void gw_loss_cross(const struct gw_loss_walk *walk, struct gw_loss_maps *maps, double part);
 

@@ -2,6 +2,8 @@
  * first. */
 #include "unit/core/host/endpoint_fixture.h"
 
+#include <stdio.h>
+
 enum {
     SENT_MAX = 64,
 };
@@ -61,6 +63,28 @@ static void flow_urgency__falls_as_the_message_ages(void **state)
         settle(&f, pkts, 12);
         fixture_close(&f);
     }
+}
+
+/* With all thresholds a message passes through every class of data, one after the other. */
+static void flow_urgency__falls_through_all_classes(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[SENT_MAX];
+    open_urgent(&f, "pias", 3);
+    for (uint32_t i = 0; i < GW_CLASS_DATA_MAX; i++) {
+        char name[] = {'t', 'h', (char)('0' + i), 0}, text[16];
+        snprintf(text, sizeof(text), "%u", (i + 1) * 2 * MTU);
+        set_tag(&f, name, text);
+    }
+    uint32_t count = 2 * (GW_CLASS_DATA_MAX + 1) + 1;
+    fixture_send(&f, count * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, SENT_MAX), count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(pkts[i].q.class, i / 2 < GW_CLASS_DATA_MAX ? GW_CLASS_DATA_MAX - i / 2
+                                                                    : GW_CLASS_BEST_EFFORT);
+    settle(&f, pkts, count);
+    fixture_close(&f);
 }
 
 /* What is sent again is as old as its message. */
@@ -230,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_urgency__falls_as_the_message_ages),
+        cmocka_unit_test(flow_urgency__falls_through_all_classes),
         cmocka_unit_test(flow_urgency__never_rises_again),
         cmocka_unit_test(flow_urgency__lets_young_messages_pass),
         cmocka_unit_test(flow_urgency__ranks_by_what_remains),

@@ -92,12 +92,35 @@ static void pias_preset__divides_a_models_bytes_evenly(void **state)
     }
 }
 
+/* Every preset uses as many classes as it says, one after the other: none is passed by. */
+static void pias_preset__uses_its_classes_in_turn(void **state)
+{
+    (void)state;
+    const struct gw_algo *algo = gw_registry_find(&gw_urgency_registry, "pias");
+    assert_true(algo->preset_count > 0);
+    for (uint32_t p = 0; p < algo->preset_count; p++) {
+        union gw_algo_cfg cfg;
+        const char *name = algo->presets[p].name;
+        uint8_t last = strcmp(name, "kernel") == 0 ? GW_CLASS_DATA_MAX - 1 : GW_CLASS_BEST_EFFORT;
+        open_pias(&cfg, name);
+        uint8_t class = class_at(&cfg, 0);
+        assert_int_equal(class, GW_CLASS_DATA_MAX);
+        for (uint64_t sent = 0; sent < 10000000; sent += 1000) {
+            uint8_t next = class_at(&cfg, sent);
+            assert_in_range(next, class > 0 ? class - 1 : 0, class);
+            class = next;
+        }
+        assert_int_equal(class, last);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pias_pick__falls_by_one_at_each_threshold),
         cmocka_unit_test(pias_pick__stops_at_the_last_threshold),
         cmocka_unit_test(pias_preset__divides_a_models_bytes_evenly),
+        cmocka_unit_test(pias_preset__uses_its_classes_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

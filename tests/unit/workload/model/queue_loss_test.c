@@ -103,6 +103,22 @@ static void queue_loss__is_that_of_the_discipline_behind_losses(void **state)
         compare(&cases[i]);
 }
 
+/*
+ * And where few packets are large and L is far above S: what is at the head of the work came, in
+ * part, when nothing but large ones did. With S = 0 next to nothing else is there.
+ */
+static void queue_loss__is_that_of_the_discipline_with_few_large(void **state)
+{
+    static const struct expectation cases[] = {
+        {1, 300000, 0.5, {0.8}, {0}, {3}, {0}},
+        {1, 700000, 0.8, {0.95}, {0}, {2}, {0}},
+        {2, 2500000, 0.7, {0.5, 0.4}, {60, 4}, {60, 7}, {0}},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
+        compare(&cases[i]);
+}
+
 /* Known values of M/M/1/m, also where powers neither grow nor fall. */
 static void gw_loss_paper__is_that_of_a_finite_queue(void **state)
 {
@@ -131,6 +147,7 @@ int main(void)
         cmocka_unit_test(queue_loss__is_that_of_the_discipline_alone),
         cmocka_unit_test(queue_loss__is_that_of_the_discipline_among_others),
         cmocka_unit_test(queue_loss__is_that_of_the_discipline_behind_losses),
+        cmocka_unit_test(queue_loss__is_that_of_the_discipline_with_few_large),
         cmocka_unit_test(gw_loss_paper__is_that_of_a_finite_queue),
         cmocka_unit_test(gw_loss_decay__is_the_exponential),
     };
