@@ -58,19 +58,6 @@ static uint32_t any(struct attacker *a, const uint32_t *from, uint32_t count)
     return count ? from[gw_prng_below(&a->prng, count)] : (uint32_t)gw_prng_next(&a->prng);
 }
 
-static uint32_t size_of(const struct gw_pkt *pkt)
-{
-    switch (pkt->q.kind) {
-    case GW_PKT_DATA:
-        return GW_WIRE_DATA_SIZE + pkt->data.len;
-    case GW_PKT_GRAD:
-    case GW_PKT_PARAM:
-        return GW_WIRE_AGG_SIZE + GW_WIRE_VALUE_SIZE * pkt->agg.values;
-    default:
-        return GW_WIRE_JOB_SIZE;
-    }
-}
-
 static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts, uint32_t max,
                        gw_time now)
 {
@@ -83,18 +70,15 @@ static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts
         a->is_ready = false;
         return 0;
     }
-    gw_stranger_fill(&a->prng, a->pool, MTU, pkt);
+    gw_stranger_fill(&a->prng, a->pool, MTU, now, pkt);
     bool is_honest = gw_prng_below(&a->prng, 2);
     pkt->src = is_honest ? a->own_address : any(a, a->addresses, a->address_count);
     pkt->dst = any(a, a->addresses, a->address_count);
-    if (pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM) {
+    if (gw_stranger_names_job(pkt)) {
         uint32_t job =
             gw_prng_below(&a->prng, TARGET_JOBS) ? any(a, a->jobs, a->job_count) : a->own_job;
-        pkt->flow = gw_job_shard(job, gw_prng_below(&a->prng, 2));
-    } else if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK) {
-        pkt->sent_at = now;
+        gw_stranger_name_job(pkt, gw_job_shard(job, gw_prng_below(&a->prng, 2)));
     }
-    pkt->q.size = size_of(pkt);
     pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
     pkts[0] = pkt;
     a->left--;

@@ -78,6 +78,7 @@ static void lb_run(void *state, uint64_t count)
 {
     struct lb_bench *b = state;
     const gw_time packet_time = gw_path_packet_time(&gw_bench_path);
+    const struct gw_lb_next next = {.bytes = GW_BENCH_MTU};
     for (uint64_t i = 0; i < count; i++) {
         b->now += packet_time;
         struct gw_lb_echo echo = {
@@ -87,7 +88,7 @@ static void lb_run(void *state, uint64_t count)
             .ce = b->ce[i % GW_BENCH_INPUTS],
         };
         b->ops->on_ack(b->state, &b->cfg, &echo, b->now);
-        b->picked[i % GW_BENCH_BATCH] = b->ops->pick(b->state, &b->cfg, GW_BENCH_MTU, b->now);
+        b->picked[i % GW_BENCH_BATCH] = b->ops->pick(b->state, &b->cfg, &next, b->now);
     }
     gw_bench_sink += b->picked[0];
 }

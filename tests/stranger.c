@@ -2,8 +2,10 @@
 #include "stranger.h"
 
 #include "pool_fixture.h"
+#include "random_pkt.h"
 #include "support.h"
 
+#include "core/codec.h"
 #include "core/job.h"
 #include "core/ranks/mesh_wire.h"
 #include "wire/wire.h"
@@ -36,8 +38,8 @@ static uint32_t random_tag(struct gw_prng *prng)
     }
 }
 
-static void fill_data(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu,
-                      struct gw_pkt *pkt)
+/* What ranks send each other is short, and comes in few packets. */
+static void guess_data(struct gw_prng *prng, uint32_t mtu, struct gw_pkt *pkt)
 {
     static const uint16_t lengths[] = {1, 12, 24, 48, 100};
     uint32_t length = lengths[gw_prng_below(prng, 5)];
@@ -48,49 +50,22 @@ static void fill_data(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t m
     pkt->data.mss =
         (uint16_t)(pkt->seq + 1 < pkt->data.total || gw_prng_below(prng, 2) ? length : mtu);
     pkt->data.tag = random_tag(prng);
-    pkt->buf = gw_buf_claim(pool->bufs);
-    if (pkt->buf == GW_BUF_NONE)
-        return;
-    for (uint32_t i = 0; i < length; i++)
-        gw_buf_bytes(pool->bufs, pkt->buf)[i] =
-            (unsigned char)(gw_prng_next(prng) >> (gw_prng_below(prng, 2) ? 60 : 0));
+    pkt->flow = (uint32_t)gw_prng_next(prng) & 0xffff0007;
 }
 
-static void fill_answer(struct gw_prng *prng, struct gw_pkt *pkt)
+static void guess_values(struct gw_prng *prng, struct gw_pkt *pkt)
 {
-    static const uint8_t kinds[] = {GW_PKT_ACK, GW_PKT_NACK, GW_PKT_CREDIT};
-    pkt->q.kind = kinds[gw_prng_below(prng, 3)];
-    pkt->q.class = GW_CLASS_CONTROL;
-    pkt->flow = gw_prng_below(prng, 8);
-    pkt->seq = gw_prng_below(prng, 8);
-    if (pkt->q.kind == GW_PKT_ACK)
-        pkt->ack.cum = gw_prng_below(prng, 8);
-}
-
-static void fill_values(struct gw_prng *prng, struct gw_pkt_pool *pool, struct gw_pkt *pkt)
-{
-    pkt->q.kind = gw_prng_below(prng, 2) ? GW_PKT_GRAD : GW_PKT_PARAM;
-    pkt->agg.values = (uint16_t)(1 + gw_prng_below(prng, 16));
+    if (pkt->agg.values > 16)
+        pkt->agg.values = (uint16_t)(1 + gw_prng_below(prng, 16));
     pkt->agg.bitmap = 1u << gw_prng_below(prng, 8);
     pkt->agg.level = (uint8_t)gw_prng_below(prng, 2);
-    pkt->agg_flags = gw_prng_below(prng, 2) ? GW_AGG_RESEND : 0;
-    if (pkt->q.kind == GW_PKT_PARAM)
-        pkt->agg_flags = gw_prng_below(prng, 2) ? GW_AGG_UNICAST : 0;
     pkt->epoch = (uint16_t)gw_prng_below(prng, 3);
     pkt->seq = gw_prng_below(prng, 64);
     pkt->index = (uint16_t)gw_prng_below(prng, 1024);
-    pkt->buf = gw_buf_claim(pool->bufs);
-    if (pkt->buf != GW_BUF_NONE)
-        memset(gw_buf_bytes(pool->bufs, pkt->buf), (int)gw_prng_below(prng, 256),
-               (size_t)pkt->agg.values * GW_WIRE_VALUE_SIZE);
 }
 
-static void fill_job(struct gw_prng *prng, struct gw_pkt *pkt)
+static void guess_job(struct gw_prng *prng, struct gw_pkt *pkt)
 {
-    pkt->q.kind = GW_PKT_JOB;
-    pkt->q.class = GW_CLASS_CONTROL;
-    pkt->agg_flags = (uint8_t)gw_prng_below(prng, GW_JOB_OPS);
-    pkt->key = (uint32_t)gw_prng_next(prng);
     pkt->epoch = (uint16_t)gw_prng_below(prng, 3);
     pkt->seq = gw_prng_below(prng, 8);
     pkt->index = (uint16_t)gw_prng_below(prng, 8);
@@ -98,20 +73,82 @@ static void fill_job(struct gw_prng *prng, struct gw_pkt *pkt)
         pkt->job.word[i] = gw_prng_below(prng, 64);
 }
 
-void gw_stranger_fill(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu,
+/* What two ends of a flow say: their flows have small numbers. */
+static void guess_answer(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    pkt->flow = gw_prng_below(prng, 8);
+    pkt->seq = gw_prng_below(prng, 8);
+    if (pkt->q.kind == GW_PKT_ACK || pkt->q.kind == GW_PKT_NACK)
+        pkt->ack.cum = gw_prng_below(prng, 8);
+    if (pkt->q.kind != GW_PKT_HAIL)
+        return;
+    pkt->hail.number = (uint16_t)gw_prng_below(prng, 4);
+    for (uint32_t i = 0; i < 2; i++)
+        pkt->hail.word[i] = gw_prng_below(prng, 2) ? gw_prng_below(prng, 8) : random_tag(prng);
+}
+
+/* Makes it such as somebody may wait for. */
+static void guess(struct gw_prng *prng, uint32_t mtu, struct gw_pkt *pkt)
+{
+    switch ((enum gw_pkt_kind)pkt->q.kind) {
+    case GW_PKT_DATA:
+        guess_data(prng, mtu, pkt);
+        break;
+    case GW_PKT_GRAD:
+    case GW_PKT_PARAM:
+        guess_values(prng, pkt);
+        break;
+    case GW_PKT_JOB:
+        guess_job(prng, pkt);
+        break;
+    case GW_PKT_NOTICE:
+        pkt->seq = gw_prng_below(prng, 4);
+        break;
+    case GW_PKT_PAUSE:
+    case GW_PKT_KINDS:
+        break;
+    default:
+        guess_answer(prng, pkt);
+    }
+}
+
+static uint32_t size_of(const struct gw_pkt *pkt)
+{
+    static const struct gw_codec codec = {.cookie = 0};
+    struct gw_frame frame;
+    gw_codec_encode(&codec, pkt, &frame);
+    return frame.length;
+}
+
+void gw_stranger_fill(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu, gw_time now,
                       struct gw_pkt *pkt)
 {
-    uint32_t choice = gw_prng_below(prng, 8), buf = pkt->buf;
-    *pkt = (struct gw_pkt){.q = {.kind = GW_PKT_DATA, .class = 1, .ecn = GW_ECN_ECT0}, .buf = buf};
-    pkt->flow = (uint32_t)gw_prng_next(prng) & 0xffff0007;
-    if (choice < 4)
-        fill_data(prng, pool, mtu, pkt);
-    else if (choice == 4)
-        fill_answer(prng, pkt);
-    else if (choice == 5)
-        fill_values(prng, pool, pkt);
+    *pkt = gw_random_pkt(prng, mtu, now);
+    if (gw_prng_below(prng, 4))
+        guess(prng, mtu, pkt);
+    pkt->q.size = size_of(pkt);
+    uint32_t length = gw_codec_payload(pkt);
+    if (length)
+        pkt->buf = gw_buf_claim(pool->bufs);
+    if (pkt->buf == GW_BUF_NONE)
+        return;
+    uint8_t *bytes = gw_buf_bytes(pool->bufs, pkt->buf);
+    for (uint32_t i = 0; i < length; i++)
+        bytes[i] = (uint8_t)(gw_prng_next(prng) >> (gw_prng_below(prng, 2) ? 60 : 0));
+}
+
+bool gw_stranger_names_job(const struct gw_pkt *pkt)
+{
+    return pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM ||
+           pkt->q.kind == GW_PKT_NOTICE;
+}
+
+void gw_stranger_name_job(struct gw_pkt *pkt, uint32_t job)
+{
+    if (pkt->q.kind == GW_PKT_NOTICE)
+        pkt->notice.job = job;
     else
-        fill_job(prng, pkt);
+        pkt->flow = job;
 }
 
 /* It knows the number of the job, though only they should who have its key. */
@@ -119,22 +156,14 @@ static void choose_job(struct gw_stranger *s, struct gw_pkt *pkt)
 {
     uint32_t job = gw_job_shard(s->cfg.job, gw_prng_below(&s->prng, 3));
     if (gw_prng_below(&s->prng, 2))
-        pkt->flow = gw_prng_below(&s->prng, 2) ? job : gw_job_shard_direct(job);
-    else
-        pkt->flow = GW_STRANGER_JOBS + gw_prng_below(&s->prng, JOBS);
-    if (s->cfg.epoch && gw_prng_below(&s->prng, 2))
+        job = GW_STRANGER_JOBS + gw_prng_below(&s->prng, JOBS);
+    else if (gw_prng_below(&s->prng, 2))
+        job = gw_job_shard_direct(job);
+    gw_stranger_name_job(pkt, job);
+    if (s->cfg.epoch && pkt->q.kind != GW_PKT_NOTICE && gw_prng_below(&s->prng, 2))
         pkt->epoch = s->cfg.epoch;
     if (pkt->q.kind == GW_PKT_JOB && s->cfg.switches && gw_prng_below(&s->prng, 2))
         pkt->job.word[2] = s->cfg.switch_address + gw_prng_below(&s->prng, s->cfg.switches);
-}
-
-static uint32_t size_of(const struct gw_pkt *pkt)
-{
-    if (pkt->q.kind == GW_PKT_DATA)
-        return GW_WIRE_DATA_SIZE + pkt->data.len;
-    if (pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM)
-        return GW_WIRE_AGG_SIZE + GW_WIRE_VALUE_SIZE * pkt->agg.values;
-    return GW_WIRE_JOB_SIZE;
 }
 
 static struct gw_pkt_pool *pool_of(struct gw_stranger *s)
@@ -164,6 +193,7 @@ static void aim(struct gw_stranger *s, struct gw_pkt *pkt)
         pkt->buf = gw_buf_claim(pool_of(s)->bufs);
     if (pkt->buf != GW_BUF_NONE)
         memset(gw_buf_bytes(pool_of(s)->bufs, pkt->buf), 1, s->cfg.mtu);
+    pkt->q.size = size_of(pkt);
 }
 
 static uint32_t random_target(struct gw_stranger *s)
@@ -181,7 +211,7 @@ static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts
     struct gw_pkt *pkt = max ? gw_pkt_claim(pool) : NULL;
     if (!pkt)
         return 0;
-    gw_stranger_fill(&s->prng, pool, s->cfg.mtu, pkt);
+    gw_stranger_fill(&s->prng, pool, s->cfg.mtu, now, pkt);
     bool is_aimed = s->cfg.epoch && gw_prng_below(&s->prng, 2);
     if (is_aimed)
         aim(s, pkt);
@@ -189,13 +219,8 @@ static uint32_t output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts
     if (s->cfg.is_unchecked && gw_prng_below(&s->prng, 4) == 0)
         pkt->src = random_target(s);
     pkt->dst = random_target(s);
-    bool is_of_job =
-        pkt->q.kind == GW_PKT_JOB || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
-    if (is_of_job && !is_aimed)
+    if (gw_stranger_names_job(pkt) && !is_aimed)
         choose_job(s, pkt);
-    if (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_ACK)
-        pkt->sent_at = now;
-    pkt->q.size = size_of(pkt);
     pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
     bool is_allowed = gw_permit_allows(&s->permit, pkt);
     *(is_allowed ? &s->sent : &s->held) += 1;

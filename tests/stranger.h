@@ -1,10 +1,10 @@
 /*
  * A hostile neighbour: a node that has attached with an address of its own, as a server or as a
  * rank of another job, and sends well-formed packets of all kinds to the hosts of a job, of which
- * it knows all but the key: messages of any tag, answers to flows, and job control, gradients and
- * results of that job and of some that it makes up. What it may say is looked at by the first hop
- * (core/permit.h), which is here, or with `is_unchecked` another process; then it also sends in the
- * name of others. Equal seeds send the same.
+ * it knows all but the key: messages of any tag, answers to flows, and job control, gradients,
+ * results and notices of that job and of some that it makes up. What it may say is looked at by the
+ * first hop (core/permit.h), which is here, or with `is_unchecked` another process; then it also
+ * sends in the name of others. Equal seeds send the same.
  */
 #ifndef GW_TESTS_STRANGER_H
 #define GW_TESTS_STRANGER_H
@@ -57,9 +57,16 @@ void gw_stranger_hush(struct gw_node *node);
 /* Fails the test when a packet is missing. */
 void gw_stranger_close(struct gw_stranger *stranger);
 
-/* Fills a packet that the codec takes, but for source and destination; the payload's buffer comes
- * out of the pool. */
-void gw_stranger_fill(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu,
+/*
+ * Fills a packet of any kind that the codec takes (random_pkt.h), of which most are such as
+ * somebody may wait for; the payload's buffer, of `mtu` bytes at most, comes out of the pool.
+ * Source, destination, key, and the job that it names are for the caller to choose.
+ */
+void gw_stranger_fill(struct gw_prng *prng, struct gw_pkt_pool *pool, uint32_t mtu, gw_time now,
                       struct gw_pkt *pkt);
+
+/* Whether it names a job, and which it names then. */
+bool gw_stranger_names_job(const struct gw_pkt *pkt);
+void gw_stranger_name_job(struct gw_pkt *pkt, uint32_t job);
 
 #endif

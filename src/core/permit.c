@@ -28,6 +28,8 @@ bool gw_permit_allows(const struct gw_permit *permit, const struct gw_pkt *pkt)
     case GW_PKT_JOB:
         return is_rank ? is_workers(pkt->agg_flags) && gw_job_has_shard(permit->job, pkt->flow)
                        : is_servers(pkt->agg_flags);
+    case GW_PKT_NOTICE:
+        return pkt->notice.is_answer || (is_rank && gw_job_has_shard(permit->job, pkt->notice.job));
     case GW_PKT_PAUSE:
         return false; /* of a link that is configured lossless, of which there is none here */
     default:

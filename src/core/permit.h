@@ -3,10 +3,10 @@
  * nothing in a packet ties it to the process that sent it, so the first hop looks, which knows who
  * attached there and for which job. What has passed it is believed by the switches behind it.
  *
- * A host sends in its own name. A rank of a job sends gradients, and what workers say of job
- * control, of that job alone. A host of no job may be a server: it sends results, and what servers
- * say. Of which jobs, the switches know that have heard ranks ask it (switch/switch_jobs.h). What
- * flows carry is between the two hosts.
+ * A host sends in its own name. A rank of a job sends gradients, announces bursts, and says what
+ * workers say of job control, of that job alone. A host of no job may be a server: it sends
+ * results, and what servers say. Of which jobs, the switches know that have heard ranks ask it
+ * (switch/switch_jobs.h). What flows carry is between the two hosts.
  */
 #ifndef GW_CORE_PERMIT_H
 #define GW_CORE_PERMIT_H

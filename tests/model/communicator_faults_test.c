@@ -119,8 +119,7 @@ static void job__whose_server_stays_away_fails_and_names_it(void **state)
     check_server(1);
 }
 
-/* One that comes back in time is not missed, whichever it is. Nobody leaves meanwhile: who has left
- * gives a server no results back that it forgot, and others may lack. */
+/* One that comes back in time is not missed, whichever it is. */
 static void job__whose_server_or_switch_comes_back_goes_on(void **state)
 {
     (void)state;
@@ -137,12 +136,41 @@ static void job__whose_server_or_switch_comes_back_goes_on(void **state)
             struct gw_job_model_fault fault = faults[i];
             fault.at = moment_of(moment);
             fault.back = fault.at + (1 + moment) * GW_MS;
-            for (uint32_t rank = 0; rank < cfg.world; rank++)
-                cfg.leave_after[rank] = 20 * GW_MS;
             run(&cfg, &fault, &result);
             for (uint32_t rank = 0; rank < cfg.world; rank++)
                 check(&cfg, &result, rank, false);
         }
+}
+
+/* Also as ranks leave that have spoken with nobody else: each has results that a server which
+ * restarts has forgotten, and others may lack. */
+static void job__of_sums_whose_server_restarts_as_ranks_leave_goes_on(void **state)
+{
+    (void)state;
+    static const struct gw_model_call sums[] = {
+        {.kind = GW_CALL_ALLREDUCE, .via = GW_VIA_PS, .count = 1000, .seed = 1},
+        {.kind = GW_CALL_ALLREDUCE, .via = GW_VIA_PS, .count = 1000, .seed = 2},
+    };
+    uint32_t restored = 0;
+    for (uint32_t moment = 0; moment < 10 * MOMENTS; moment++) {
+        struct gw_job_model_cfg cfg = basic(moment);
+        struct gw_job_model_result result;
+        cfg.via = GW_VIA_PS;
+        cfg.servers = 1;
+        cfg.lose_of_64 = 3;
+        cfg.calls = sums;
+        cfg.call_count = GW_COUNT_OF(sums);
+        cfg.faults[0] = (struct gw_job_model_fault){
+            .at = (500 + 20 * moment) * GW_US,
+            .back = (600 + 20 * moment) * GW_US,
+            .victim = GW_JOB_MODEL_SERVER,
+        };
+        gw_job_model_run(&cfg, &result);
+        for (uint32_t rank = 0; rank < cfg.world; rank++)
+            check(&cfg, &result, rank, false);
+        restored += result.servers[0].sums[1].restored > 0;
+    }
+    assert_true(restored);
 }
 
 /* Somebody misses the rack's ranks; who waits for him may be missed by others. */
@@ -191,6 +219,7 @@ int main(void)
         cmocka_unit_test(job__of_a_rank_that_dies_fails_and_names_it),
         cmocka_unit_test(job__whose_server_stays_away_fails_and_names_it),
         cmocka_unit_test(job__whose_server_or_switch_comes_back_goes_on),
+        cmocka_unit_test(job__of_sums_whose_server_restarts_as_ranks_leave_goes_on),
         cmocka_unit_test(job__whose_rack_is_cut_off_fails),
         cmocka_unit_test(job__that_a_rank_gives_up_fails_for_all),
     };

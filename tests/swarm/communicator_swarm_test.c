@@ -113,6 +113,24 @@ static void random_world(uint64_t seed, struct gw_job_model_cfg *cfg, struct gw_
     random_faults(&prng, cfg);
 }
 
+/*
+ * Whether a rank dies while nobody is there to see it: the home is down, or the rank has not come
+ * to it again. A home that restarts waits for such a rank in vain. If its first life has sent the
+ * table to some, these wait for others that have none, until they miss them.
+ */
+static bool hides_a_death(const struct gw_job_model_cfg *cfg,
+                          const struct gw_job_model_fault *fault)
+{
+    bool hides = false;
+    for (uint32_t i = 0; i < DEATHS_MAX && fault->which == 0; i++) {
+        const struct gw_job_model_fault *other = &cfg->faults[i];
+        hides |= other->victim == GW_JOB_MODEL_RANK && other->at &&
+                 other->at + GW_JOB_MODEL_SILENCE >= fault->at &&
+                 other->at <= fault->back + 2 * GW_JOB_MODEL_SILENCE;
+    }
+    return hides;
+}
+
 /* Whether the job may fail for it at all. */
 static bool is_grave(const struct gw_job_model_cfg *cfg, const struct gw_job_model_fault *fault)
 {
@@ -123,6 +141,8 @@ static bool is_grave(const struct gw_job_model_cfg *cfg, const struct gw_job_mod
         return fault->at != 0;
     case GW_JOB_MODEL_WAY:
         return false;
+    case GW_JOB_MODEL_SERVER:
+        return fault->at != 0 && (!is_short || hides_a_death(cfg, fault));
     default:
         return fault->at != 0 && !is_short && cfg->world > 0;
     }

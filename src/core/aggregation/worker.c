@@ -222,7 +222,8 @@ static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
         take_early(worker, pkt);
     } else if (!work || *gw_outstanding_note(&worker->out, pkt->seq) & GW_NOTE_DONE) {
         worker->stats.duplicates++;
-        gw_result_log_confirm(&worker->log, pkt->seq);
+        if (!(pkt->agg_flags & GW_AGG_REQUEST)) /* else the server lacks what we give back */
+            gw_result_log_confirm(&worker->log, pkt->seq);
     } else if (pkt->agg_flags & GW_AGG_FAILED) {
         gw_worker_fail(worker, GW_JOB_OVERFLOW, 0, now);
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {

@@ -443,7 +443,6 @@ void gw_communicator_leave(struct gw_communicator *comm, gw_time now)
     GW_ASSERT(comm->in_work == 0);
     comm->state = GW_COMMUNICATOR_LEAVING;
     comm->is_touched = true;
-    gw_communicator_tend_stakes(comm, now);
     gw_mesh_leave(comm->mesh, now);
 }
 

@@ -29,14 +29,14 @@ enum {
 enum gw_communicator_state {
     GW_COMMUNICATOR_OPENING, /* all whom calls by the default need: running */
     GW_COMMUNICATOR_RUNNING, /* gw_communicator_leave(): leaving */
-    GW_COMMUNICATOR_LEAVING, /* mesh and stakes have left: over */
+    GW_COMMUNICATOR_LEAVING, /* the mesh has left, then the stakes: over */
     GW_COMMUNICATOR_OVER,
 };
 
 enum gw_stake_state {
     GW_STAKE_OUT,     /* a call that needs it, and the server's address: joining */
     GW_STAKE_JOINING, /* GW_EVENT_JOINED: in */
-    GW_STAKE_IN,      /* gw_communicator_leave(): leaving */
+    GW_STAKE_IN,      /* when the mesh has left: leaving */
     GW_STAKE_LEAVING, /* GW_EVENT_LEFT, or that nobody answers: gone */
     GW_STAKE_GONE,
 };

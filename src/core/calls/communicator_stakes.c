@@ -3,6 +3,9 @@
  *
  * All members are attached from the start; one joins when a call needs it and its server's address
  * is known. Its worker is made when the job's terms are.
+ *
+ * Stakes are in until all ranks leave. A server that restarts takes back from their workers what
+ * another rank may lack; and one that does not know a worker that leaves lets it go.
  */
 #include "base/error.h"
 #include "core/calls/communicator_impl.h"
@@ -188,7 +191,7 @@ static void take_event(struct gw_communicator *comm, struct gw_stake *stake,
         stake->state = GW_STAKE_GONE;
         break;
     default: /* failed, or refused */
-        if (stake->state == GW_STAKE_LEAVING)
+        if (comm->state == GW_COMMUNICATOR_LEAVING)
             stake->state = GW_STAKE_GONE;
         else
             fail(comm, stake, (enum gw_job_reason)event->reason, event->about, now);
@@ -212,15 +215,15 @@ bool gw_communicator_stakes_event(struct gw_communicator *comm, const struct gw_
     return stake != NULL;
 }
 
-/* Begins to leave, or goes on with it. Of a stake that is not in nobody knows, and a server that
- * has gone does not answer. */
+/* Begins to leave, or goes on with it. Of a stake that is not in nobody knows, one between two
+ * epochs is in no sum any more, and a server that has gone does not answer. */
 static void leave(const struct gw_communicator *comm, struct gw_stake *stake, gw_time now)
 {
     bool is_heard = !comm->is_down[stake->server];
     if (stake->state == GW_STAKE_LEAVING && is_heard)
         return;
     int error = GW_ERR_INVALID;
-    if (stake->state == GW_STAKE_IN && is_heard)
+    if (stake->state == GW_STAKE_IN && is_heard && gw_member_state(stake->member) == GW_MEMBER_IN)
         error = gw_member_leave(stake->member, now);
     if (error == GW_OK)
         stake->state = GW_STAKE_LEAVING;
@@ -240,9 +243,9 @@ static void tend(struct gw_communicator *comm, struct gw_stake *stake, gw_time n
 void gw_communicator_tend_stakes(struct gw_communicator *comm, gw_time now)
 {
     for (uint32_t i = 0; i < stake_count(comm) && comm->state != GW_COMMUNICATOR_OVER; i++)
-        if (comm->state == GW_COMMUNICATOR_LEAVING)
+        if (comm->has_left)
             leave(comm, &comm->stakes[i], now);
-        else
+        else if (comm->state != GW_COMMUNICATOR_LEAVING)
             tend(comm, &comm->stakes[i], now);
 }
 

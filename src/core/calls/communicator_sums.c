@@ -76,6 +76,8 @@ static int begin_part(struct gw_communicator *comm, const struct gw_stake *first
     }
     int error = gw_worker_reduce(first[slot->next].worker, &tensor, now);
     slot->parts += error == GW_OK;
+    if (comm->cfg.world > 1) /* what we have of its result a server that restarts may want back */
+        gw_mesh_note_message(comm->mesh);
     return error;
 }
 

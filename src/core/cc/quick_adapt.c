@@ -62,26 +62,41 @@ static void catch_up(struct gw_quick_adapt *qa, gw_time now)
     qa->acked = 0;
 }
 
+/* Whether the phase is about this ACK. */
+static bool is_ignorable(const struct gw_quick_adapt_cfg *cfg, const struct gw_cc_ack *ack)
+{
+    return cfg->qa_ignores == GW_QUICK_ADAPT_IGNORES_MARKED
+               ? ack->ce
+               : cfg->qa_ignores != GW_QUICK_ADAPT_IGNORES_LOSSES;
+}
+
+struct gw_quick_adapt_advice gw_quick_adapt_count(struct gw_quick_adapt *qa,
+                                                  const struct gw_quick_adapt_cfg *cfg,
+                                                  const struct gw_cc_ack *ack, gw_time now)
+{
+    struct gw_quick_adapt_advice advice = {.cwnd = 0};
+    if (!cfg->quick_adapt)
+        return advice;
+    if (cfg->qa_silence)
+        catch_up(qa, now);
+    qa->acked = gw_add_u32(qa->acked, ack->bytes);
+    advice.is_done = phase_lasts(qa, ack->bytes) && is_ignorable(cfg, ack);
+    return advice;
+}
+
 struct gw_quick_adapt_advice gw_quick_adapt_on_ack(struct gw_quick_adapt *qa,
                                                    const struct gw_quick_adapt_cfg *cfg,
                                                    const struct gw_path *path,
                                                    const struct gw_cc_ack *ack, gw_time now)
 {
-    struct gw_quick_adapt_advice advice = {.cwnd = 0};
-    if (!cfg->quick_adapt)
+    struct gw_quick_adapt_advice advice = gw_quick_adapt_count(qa, cfg, ack, now);
+    if (!cfg->quick_adapt || cfg->qa_on != GW_QUICK_ADAPT_ON_FEEDBACK || cfg->qa_silence)
         return advice;
-    bool is_ignorable = cfg->qa_ignores == GW_QUICK_ADAPT_IGNORES_MARKED
-                            ? ack->ce
-                            : cfg->qa_ignores != GW_QUICK_ADAPT_IGNORES_LOSSES;
-    if (cfg->qa_silence)
-        catch_up(qa, now);
-    qa->acked = gw_add_u32(qa->acked, ack->bytes);
-    if (phase_lasts(qa, ack->bytes)) {
-        advice.is_done = is_ignorable;
-    } else if (cfg->qa_on == GW_QUICK_ADAPT_ON_FEEDBACK && !cfg->qa_silence) {
-        advice.cwnd = adapt(qa, cfg, path, ack->in_flight, now);
-        advice.is_done = advice.cwnd > 0 && is_ignorable;
-    }
+    uint32_t late = cfg->qa_late ? ack->bytes : 0;
+    qa->acked -= late;
+    advice.cwnd = adapt(qa, cfg, path, ack->in_flight, now);
+    qa->acked += late;
+    advice.is_done = advice.is_done || (advice.cwnd > 0 && is_ignorable(cfg, ack));
     return advice;
 }
 
@@ -89,9 +104,7 @@ struct gw_quick_adapt_advice gw_quick_adapt_on_ack(struct gw_quick_adapt *qa,
 static bool may_ask(const struct gw_quick_adapt *qa, const struct gw_quick_adapt_cfg *cfg,
                     gw_time now)
 {
-    if (qa->count == 0)
-        return true;
-    return !cfg->qa_once && (cfg->qa_gap <= 0 || !gw_time_before(now, qa->rest_end));
+    return qa->count == 0 || cfg->qa_gap <= 0 || !gw_time_before(now, qa->rest_end);
 }
 
 struct gw_quick_adapt_advice gw_quick_adapt_on_loss(struct gw_quick_adapt *qa,

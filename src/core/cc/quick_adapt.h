@@ -53,7 +53,7 @@ struct gw_quick_adapt_cfg {
     uint32_t qa_credit;  /* enum gw_quick_adapt_credit */
     bool quick_adapt;
     bool qa_normalise;
-    bool qa_once;
+    bool qa_late;
     bool qa_silence; /* for owners with on_silence_end */
 };
 
@@ -75,6 +75,9 @@ struct gw_quick_adapt_cfg {
         GW_PARAM_IN(cfg_type, member, BOOL, qa_normalise, "no",                                    \
                     "scale the measured bytes down to one interval after a silence (not in the "   \
                     "paper; the authors' simulator of 2023: yes)"),                                \
+        GW_PARAM_IN(cfg_type, member, BOOL, qa_late, "no",                                         \
+                    "the ACK that ends an interval counts in the next one (SMaRTT-REPS, "          \
+                    "Algorithm 1 line 4: no; the authors' simulator: yes)"),                       \
         GW_PARAM_IN(cfg_type, member, Q16, qa_ignore_length, "1",                                  \
                     "bytes of feedback that are ignored, multiple of what is in flight "           \
                     "(SMaRTT-REPS, Algorithm 2; the authors' simulator of 2023: 1.25)"),           \
@@ -87,10 +90,7 @@ struct gw_quick_adapt_cfg {
                      "Algorithm 1; the authors' simulator has losses for Swift)"),                 \
         GW_CHOICE_IN(cfg_type, member, qa_credit, "header|nothing|packet",                         \
                      "what of a trimmed packet counts as arrived (the authors' simulator; "        \
-                     "SMaRTT-REPS, Algorithm 1 line 4: packet, of a timed out one too)"),          \
-        GW_PARAM_IN(cfg_type, member, BOOL, qa_once, "no",                                         \
-                    "at most one QuickAdapt per flow (not in the paper; the authors' simulator "   \
-                    "of December 2023: yes)")
+                     "SMaRTT-REPS, Algorithm 1 line 4: packet, of a timed out one too)")
 
 /* One more row, for owners with on_silence_end. */
 #define GW_QUICK_ADAPT_SILENCE_PARAM(cfg_type, member)                                             \
@@ -119,6 +119,11 @@ struct gw_quick_adapt_advice {
 /* `target`: the RTT that the owner aims at, or the base RTT. */
 void gw_quick_adapt_init(struct gw_quick_adapt *qa, const struct gw_quick_adapt_cfg *cfg,
                          gw_time base, gw_time target);
+
+/* An ACK to which its owner does not react, and which ends no interval: only counts it. */
+struct gw_quick_adapt_advice gw_quick_adapt_count(struct gw_quick_adapt *qa,
+                                                  const struct gw_quick_adapt_cfg *cfg,
+                                                  const struct gw_cc_ack *ack, gw_time now);
 
 struct gw_quick_adapt_advice gw_quick_adapt_on_ack(struct gw_quick_adapt *qa,
                                                    const struct gw_quick_adapt_cfg *cfg,

@@ -68,10 +68,10 @@ struct smartt_cfg {
     uint32_t signals; /* enum smartt_signals */
     struct gw_quick_adapt_cfg qa;
     bool gain_scaling;
-    bool trtt_fabric;
     bool fast_increase;
     bool wait_to_decrease;
     bool measure_all;
+    bool react_all;
 };
 
 /* Bounds the window and reports it. */
@@ -99,13 +99,12 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
     const struct smartt_cfg *cfg = config;
     GW_ASSERT(path->mtu > 0 && path->rate_bps >= GW_RATE_BPS_MIN);
     uint64_t bdp = path->bdp ? path->bdp : 1;
-    gw_time base = cfg->trtt_fabric ? path->brtt_max : path->brtt;
     uint64_t most = gw_cwnd_of_bdp(cfg->cwnd_max, path);
 
     *s = (struct gw_smartt){
         .gains =
             {
-                .trtt = gw_mul_shift(base, gw_gain(cfg->trtt), 16),
+                .trtt = gw_mul_shift(path->brtt, gw_gain(cfg->trtt), 16),
                 .near = path->brtt +
                         gw_mul_shift(gw_path_packet_time(path), gw_gain(cfg->fi_slack), 16),
                 .cwnd_min = gw_cwnd_clamp(gw_gain(cfg->cwnd_min) * path->mtu, 1 << 16, most),
@@ -115,7 +114,7 @@ static void smartt_init(void *state, const void *config, const struct gw_path *p
                 .mi = scaled_gain(cfg, path, cfg->mi),
             },
     };
-    gw_quick_adapt_init(&s->qa, &cfg->qa, base, s->gains.trtt);
+    gw_quick_adapt_init(&s->qa, &cfg->qa, path->brtt, s->gains.trtt);
     if (cfg->qa.qa_silence)
         gw_quick_adapt_start(&s->qa, now);
     s->cwnd = gw_cwnd_of_bdp(cfg->cwnd_initial, path);
@@ -243,22 +242,33 @@ static void smartt_adapt(struct gw_smartt *s, const struct smartt_cfg *cfg,
         s->gains.fi = gw_min_u64(scaled_gain(cfg, path, cfg->fi), cap);
 }
 
+/* Counts an ACK; whether it is one to react to. */
+static bool takes_turn(struct gw_smartt *s, const struct smartt_cfg *cfg)
+{
+    uint32_t every = cfg->react_every < REACT_EVERY_MAX ? cfg->react_every : REACT_EVERY_MAX;
+    return ++s->waited >= every;
+}
+
 static void smartt_on_ack(void *state, const void *config, const struct gw_path *path,
                           const struct gw_cc_ack *ack, struct gw_cc_window *window, gw_time now)
 {
     struct gw_smartt *s = state;
     const struct smartt_cfg *cfg = config;
     struct gw_quick_adapt_advice advice = {.cwnd = 0};
+    bool waits = cfg->react_all && !takes_turn(s, cfg);
     if (cfg->signals == SIGNALS_BOTH)
-        advice = gw_quick_adapt_on_ack(&s->qa, &cfg->qa, path, ack, now);
+        advice = waits ? gw_quick_adapt_count(&s->qa, &cfg->qa, ack, now)
+                       : gw_quick_adapt_on_ack(&s->qa, &cfg->qa, path, ack, now);
     smartt_adapt(s, cfg, path, advice.cwnd);
     if (advice.cwnd || !advice.is_done || cfg->measure_all) {
         measure_marks(s, cfg, ack->ce);
         measure_calm(s, cfg, ack);
     }
-    uint32_t every = cfg->react_every < REACT_EVERY_MAX ? cfg->react_every : REACT_EVERY_MAX;
-    if (!advice.is_done && ++s->waited >= every) {
-        smartt_move(s, path, smartt_change(s, cfg, path, ack) * s->waited);
+    if (!cfg->react_all)
+        waits = advice.is_done || !takes_turn(s, cfg);
+    if (!waits) {
+        if (!advice.is_done)
+            smartt_move(s, path, smartt_change(s, cfg, path, ack) * s->waited);
         s->waited = 0;
     }
     smartt_report(s, path, window);
@@ -314,9 +324,6 @@ static const struct gw_param params[] = {
     SMARTT_PARAM(Q16, wtd_alpha, "0.125",
                  "weight of a new ACK in that average (not in the paper; the authors' simulator)"),
     SMARTT_PARAM(Q16, trtt, "1.5", "target RTT, multiple of the base RTT (section 3.5)"),
-    SMARTT_PARAM(BOOL, trtt_fabric, "no",
-                 "target RTT from the longest path of the fabric, not from the flow's own "
-                 "(the authors' simulator: yes)"),
     SMARTT_PARAM(Q16, cwnd_max, "1.25",
                  "largest window, multiple of the bdp (section 3.5; Algorithm 1 line 36 has 1)"),
     SMARTT_PARAM(Q16, cwnd_initial, "1.25",
@@ -349,6 +356,9 @@ static const struct gw_param params[] = {
     SMARTT_PARAM(COUNT, react_every, "1",
                  "ACKs per reaction, each then multiplied by this; at most 4096 (section 3.1, "
                  "Figure 3b)"),
+    SMARTT_PARAM(BOOL, react_all, "no",
+                 "ACKs that QuickAdapt ignores count among these as well, and only the last of "
+                 "them may end its interval (not in the paper; the authors' simulator: yes)"),
     SMARTT_PARAM(BOOL, fast_increase, "yes", "FastIncrease (section 3.4)"),
     SMARTT_PARAM(BOOL, wait_to_decrease, "yes", "Wait-To-Decrease (section 3.6.1)"),
     {
@@ -366,8 +376,8 @@ static const struct gw_param params[] = {
 
 #define DRAFTS                                                                                     \
     "fi=1.25 mi=5 md_timeout=2 gain_scaling=no k=32 fi_slack=3 fi_cap=0.2 fast_after=congested "   \
-    "measure_all=yes cwnd_max=1 cwnd_initial=1 loss_cut=0.5 trtt=1.51 trtt_fabric=yes "            \
-    "wait_to_decrease=no qa_normalise=yes qa_ignore_length=1.25"
+    "measure_all=yes cwnd_max=1 cwnd_initial=1 loss_cut=0.5 trtt=1.51 "                            \
+    "react_all=yes wait_to_decrease=no qa_normalise=yes qa_late=yes qa_ignore_length=1.25"
 
 static const struct gw_preset presets[] = {
     {.name = "paper", .settings = "", .help = "the text of the paper: the defaults"},
@@ -390,8 +400,9 @@ static const struct gw_preset presets[] = {
     {
         .name = "2024",
         .settings = "fi=2 mi=2.5 gain_scaling=no k=1.2 fast_after=congested measure_all=yes "
-                    "cwnd_max=1 cwnd_initial=1 trtt=1.51 trtt_fabric=yes wait_to_decrease=no "
-                    "wtd_threshold=0.3 qa_interval=1 qa_gap=3 qa_scaling=1 qa_ignores=marked",
+                    "cwnd_max=1 cwnd_initial=1 trtt=1.51 wait_to_decrease=no "
+                    "wtd_threshold=0.3 react_all=yes qa_interval=1 qa_gap=3 qa_scaling=1 "
+                    "qa_late=yes qa_ignores=marked",
         .help = "rules and gains of the authors' simulator of March 2024, at 800 Gb/s",
     },
     {.name = "ecn-only", .settings = "signals=ecn", .help = "ablation of Figure 2: ECN alone"},

@@ -37,6 +37,7 @@ struct swift_cfg {
     gw_q16 cwnd_initial;
     gw_q16 nack_cut;
     uint32_t reset_after;
+    bool qa_is_cut;
     struct gw_quick_adapt_cfg qa;
 };
 
@@ -162,12 +163,13 @@ static void swift_lose_packet(struct swift *s, const struct swift_cfg *cfg, uint
 }
 
 /* Takes QuickAdapt's advice. */
-static void swift_adapt(struct swift *s, uint64_t cwnd, gw_time now)
+static void swift_adapt(struct swift *s, const struct swift_cfg *cfg, uint64_t cwnd, gw_time now)
 {
     if (cwnd == 0)
         return;
     s->cwnd = cwnd;
-    s->decreased_at = now;
+    if (cfg->qa_is_cut)
+        s->decreased_at = now;
 }
 
 static void swift_on_ack(void *state, const void *config, const struct gw_path *path,
@@ -179,7 +181,7 @@ static void swift_on_ack(void *state, const void *config, const struct gw_path *
     s->rtt = s->rtt - s->rtt / 8 + ack->rtt / 8;
     s->timeout_count = 0;
     struct gw_quick_adapt_advice advice = gw_quick_adapt_on_ack(&s->qa, &cfg->qa, path, ack, now);
-    swift_adapt(s, advice.cwnd, now);
+    swift_adapt(s, cfg, advice.cwnd, now);
     if (ack->rtt < target && !advice.is_done) {
         swift_increase(s, cfg, path, ack->bytes);
     } else if (ack->rtt >= target && !advice.is_done && swift_may_decrease(s, now)) {
@@ -205,7 +207,7 @@ static void swift_on_loss(void *state, const void *config, const struct gw_path 
     struct swift *s = state;
     const struct swift_cfg *cfg = config;
     struct gw_quick_adapt_advice advice = gw_quick_adapt_on_loss(&s->qa, &cfg->qa, path, loss, now);
-    swift_adapt(s, advice.cwnd, now);
+    swift_adapt(s, cfg, advice.cwnd, now);
     if (!loss->trimmed && swift_timed_out(s, cfg, now)) {
         s->cwnd = s->cwnd_min;
         s->decreased_at = now;
@@ -245,6 +247,9 @@ static const struct gw_param params[] = {
                 "fast retransmission, max_mdf once per RTT (the simulator of SMaRTT-REPS)"),
     SWIFT_PARAM(COUNT, reset_after, "5",
                 "timeouts in a row after which the window is cwnd_min (htsim)"),
+    SWIFT_PARAM(BOOL, qa_is_cut, "yes",
+                "QuickAdapt is a decrease, so none for delay follows within an RTT (own choice; "
+                "the simulator of SMaRTT-REPS: no)"),
     GW_QUICK_ADAPT_PARAMS(struct swift_cfg, qa, "no", "1.5"),
 };
 
@@ -259,7 +264,7 @@ static const struct gw_preset presets[] = {
         .name = "drafts",
         .settings = "ai=2 beta=1 hop=0.02545 hops=1 fs_cwnd_max=0 cwnd_min=1 quick_adapt=yes "
                     "qa_interval=1.51 qa_normalise=yes qa_ignore_length=1.25 qa_ignores=losses "
-                    "qa_on=losses",
+                    "qa_on=losses qa_is_cut=no",
         .help = "as they ran it in incasts and permutations, with QuickAdapt",
     },
 };

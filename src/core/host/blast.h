@@ -20,8 +20,10 @@
  * data has come for a while: twice the largest delay of data over hails that it has seen. Both
  * delays are by the clock of the sender, so that clocks need not agree.
  *
- * Hails may be lost: the sender repeats RENDEZVOUS and STOP, in the periods of its loss
- * detection, until they are answered, and the receiver FINISH, a few times. Nothing that is
+ * Hails may be lost: the sender repeats RENDEZVOUS and STOP until they are answered, first after
+ * the period of its loss detection, then at distances that double (core/loss/rto.h), whatever that
+ * detection does: hails go before data, so that many senders whose hails never became more seldom
+ * could fill a slow link for ever. The receiver repeats FINISH, a few times. Nothing that is
  * received is answered by more than one hail, but a STOP, by as many as there are words of places
  * with something missing: at most once per round trip, whatever rounds it names, and more seldom
  * the less of what was asked for comes. So who only says STOP gets little for it.
@@ -40,6 +42,7 @@
 #include "core/host/blast_lane.h"
 #include "core/host/blast_order.h"
 #include "core/host/endpoint_impl.h"
+#include "core/loss/rto.h"
 
 enum {
     GW_BLAST_PERIODS = 8,      /* that the sender remembers */
@@ -103,7 +106,7 @@ struct gw_blast_tx {
     struct gw_blast_lane *lane;
     gw_time pace_at;   /* when the next train may leave */
     gw_time joined_at; /* when it could have, had it been its turn */
-    gw_time rto;
+    struct gw_rto rto; /* of hails that wait for an answer */
     gw_time progress_at;
     gw_time rendezvous_at; /* when the first left */
     gw_time hail_at;       /* when a hail is repeated; GW_TIME_NEVER: none waits for an answer */
@@ -117,7 +120,6 @@ struct gw_blast_tx {
     uint64_t received;               /* payload that reports told of, roughly */
     struct gw_path path;
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
-    uint64_t loss_state[GW_LOSS_STATE_MAX / 8];
 };
 
 enum gw_blast_state {
@@ -196,6 +198,15 @@ static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
 {
     return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count +
            (blast->total - blast->weighed);
+}
+
+/* How long a hail waits for its answer; never longer than this, whatever the loss detection. */
+#define GW_BLAST_RTO_MAX (8 * GW_S)
+
+static inline gw_time gw_blast_rto(const struct gw_blast_tx *blast)
+{
+    gw_time rto = gw_rto_period(&blast->rto);
+    return rto < GW_BLAST_RTO_MAX ? rto : GW_BLAST_RTO_MAX;
 }
 
 /* Payload bytes of a place. */

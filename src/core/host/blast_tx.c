@@ -75,7 +75,7 @@ static uint32_t rtt_us(const struct gw_blast_tx *blast)
 static void await(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     blast->hailed_at = now;
-    blast->hail_at = gw_time_add(now, blast->rto);
+    blast->hail_at = gw_time_add(now, gw_blast_rto(blast));
     gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->hail_at);
 }
 
@@ -169,8 +169,9 @@ static bool blast_can_send(const struct gw_endpoint *ep, const struct gw_sender 
 static void pick_entropy(struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
+    const struct gw_lb_next next = {.bytes = blast->path.mtu, .is_resent = blast->round > 0};
     blast->sender.entropy =
-        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, blast->path.mtu, now);
+        transport->lb->pick(blast->lb_state, transport->lb_cfg.bytes, &next, now);
 }
 
 /* Whether the next packet is the first of a burst that was announced. */
@@ -249,7 +250,7 @@ static struct gw_pkt *blast_emit(struct gw_endpoint *ep, struct gw_sender *sende
     struct gw_blast_tx *blast = (struct gw_blast_tx *)sender;
     struct gw_pkt *pkt = gw_sender_claim(ep, blast->data != NULL);
     if (!pkt) {
-        blast->pace_at = gw_time_add(now, blast->rto);
+        blast->pace_at = gw_time_add(now, gw_blast_rto(blast));
         sender->train_left = 0;
         gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
         return NULL;
@@ -277,15 +278,15 @@ static const struct gw_sender_ops blast_sender_ops = {
 static void start_algorithms(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     const struct gw_transport *transport = blast->transport;
-    memset(blast->loss_state, 0, sizeof(blast->loss_state));
+    uint64_t loss_state[GW_LOSS_STATE_MAX / 8] = {0};
     memset(blast->lb_state, 0, sizeof(blast->lb_state));
     blast->lane = gw_blast_lane_join(ep, transport, blast->peer, &blast->path, now);
     if (gw_time_before(blast->pace_at, blast->lane->free_at))
         blast->pace_at = blast->lane->free_at;
     transport->lb->init(blast->lb_state, transport->lb_cfg.bytes, &blast->path,
                         gw_prng_derive(ep->cfg.seed, (uint64_t)blast->id + 1));
-    transport->loss->init(blast->loss_state, transport->loss_cfg.bytes, &blast->path);
-    blast->rto = transport->loss->period(blast->loss_state, transport->loss_cfg.bytes);
+    transport->loss->init(loss_state, transport->loss_cfg.bytes, &blast->path);
+    gw_rto_init(&blast->rto, transport->loss->period(loss_state, transport->loss_cfg.bytes));
 }
 
 /* Announces the burst that the blast begins, if switches are to know of it. True: data waits. */

@@ -26,16 +26,6 @@ enum {
     TIMES_MAX = 64, /* that a message is sent while its receiver only asks for more (own choice) */
 };
 
-/* Hails that are lost are repeated no later than this, whatever loss detection thinks. */
-#define RTO_MAX (8 * GW_S)
-
-static void refresh_rto(struct gw_blast_tx *blast)
-{
-    const struct gw_transport *transport = blast->transport;
-    gw_time rto = transport->loss->period(blast->loss_state, transport->loss_cfg.bytes);
-    blast->rto = rto < RTO_MAX ? rto : RTO_MAX;
-}
-
 /* Something has come of what was sent, or will be sent, unless that is too often. */
 static void note_progress(struct gw_blast_tx *blast, gw_time now)
 {
@@ -44,14 +34,10 @@ static void note_progress(struct gw_blast_tx *blast, gw_time now)
 }
 
 /* A hail was answered that left at the time that the answer echoes. */
-static void take_rtt(struct gw_blast_tx *blast, const struct gw_pkt *pkt, gw_time now)
+static void take_answer(struct gw_blast_tx *blast, const struct gw_pkt *pkt, gw_time now)
 {
-    const struct gw_transport *transport = blast->transport;
-    if (gw_time_before(now, pkt->sent_at) || gw_time_before(pkt->sent_at, blast->rendezvous_at))
-        return; /* of no hail of ours */
-    transport->loss->on_ack(blast->loss_state, transport->loss_cfg.bytes, pkt->sent_at,
-                            now - pkt->sent_at);
-    refresh_rto(blast);
+    if (!gw_time_before(now, pkt->sent_at)) /* else it is to no hail of ours */
+        gw_rto_on_ack(&blast->rto, pkt->sent_at);
 }
 
 /* The receiver has been heard of, and takes data. */
@@ -86,7 +72,7 @@ static void hold(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_tim
 static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                         gw_time now)
 {
-    take_rtt(blast, pkt, now);
+    take_answer(blast, pkt, now);
     if (pkt->hail.marks & GW_HAIL_REFUSED && !blast->is_accepted) {
         blast->is_refused = true;
         gw_blast_tx_fail(ep, blast, now);
@@ -207,7 +193,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     ep->stats.requests_received++;
     be_accepted(ep, blast, now);
     if (begins) {
-        take_rtt(blast, pkt, now);
+        take_answer(blast, pkt, now);
         if (gw_hail_words(pkt))
             note_progress(blast, now);
         suspect_paths(blast, now);
@@ -283,11 +269,8 @@ void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const s
 /* A hail has waited for its answer for long enough. */
 static void say_again(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    const struct gw_transport *transport = blast->transport;
     ep->stats.timeouts++;
-    (void)transport->loss->on_timeout(blast->loss_state, transport->loss_cfg.bytes,
-                                      blast->hailed_at, now);
-    refresh_rto(blast);
+    gw_rto_on_timeout(&blast->rto, blast->hailed_at, now);
     blast->hail_at = GW_TIME_NEVER;
     if (!blast->is_accepted)
         gw_blast_tx_announce(ep, blast, now);

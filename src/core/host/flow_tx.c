@@ -179,11 +179,12 @@ static uint32_t take_seq(struct gw_endpoint *ep, struct gw_tx_flow *flow)
     return gw_tx_seq(ep, flow, at);
 }
 
-/* Of a train whose first packet has `len` bytes. */
-static uint16_t pick_entropy(struct gw_tx_flow *flow, uint32_t len, gw_time now)
+/* Of a train whose first packet has `bytes`. */
+static uint16_t pick_entropy(struct gw_tx_flow *flow, uint32_t bytes, bool is_resent, gw_time now)
 {
     const struct gw_transport *transport = flow->transport;
-    return transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, len, now);
+    const struct gw_lb_next next = {.bytes = bytes, .is_resent = is_resent};
+    return transport->lb->pick(flow->lb_state, transport->lb_cfg.bytes, &next, now);
 }
 
 /* A packet is weighed when it is known to be the next, and again when it is sent again. */
@@ -253,10 +254,10 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     }
     uint32_t seq = take_seq(ep, flow);
     uint32_t len = gw_tx_payload(flow, seq);
-    if (gw_sender_begins_train(ep, sender))
-        sender->entropy = pick_entropy(flow, len, now);
-
     struct gw_tx_record *record = &flow->records[seq & ep->span_mask];
+    if (gw_sender_begins_train(ep, sender))
+        sender->entropy = pick_entropy(flow, len, record->resent, now);
+
     record->sent = gw_tx_tick(now);
     record->state = GW_TX_FLIGHT;
     gw_tx_list_append(flow->records, gw_tx_flight_head(ep), seq & ep->span_mask);
@@ -302,7 +303,7 @@ void gw_flow_tx_ask(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at
     }
     ep->stats.probes++;
     fill_pkt(ep, flow, seq, pkt, now);
-    pkt->entropy = pick_entropy(flow, ep->cfg.hdr, now);
+    pkt->entropy = pick_entropy(flow, ep->cfg.hdr, true, now);
     pkt->q.size = ep->cfg.hdr;
     pkt->q.class = GW_CLASS_CONTROL;
     pkt->q.flags |= GW_PKT_TRIMMED;
@@ -354,7 +355,7 @@ static bool announce(struct gw_endpoint *ep, struct gw_tx_flow *flow,
         burst.terms.rtt = flow->path.brtt;
     bool waits = gw_announce_begin(ep, &flow->sender, &burst, now);
     if (waits && flow->sender.leads)
-        flow->sender.entropy = pick_entropy(flow, gw_tx_payload(flow, 0), now);
+        flow->sender.entropy = pick_entropy(flow, gw_tx_payload(flow, 0), false, now);
     return waits;
 }
 

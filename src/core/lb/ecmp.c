@@ -20,11 +20,12 @@ static void ecmp_init(void *state, const void *config, const struct gw_path *pat
     ecmp->entropy = (uint16_t)gw_prng_below(&prng, UINT32_C(1) << 16);
 }
 
-static uint16_t ecmp_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t ecmp_pick(void *state, const void *config, const struct gw_lb_next *next,
+                          gw_time now)
 {
     const struct ecmp *ecmp = state;
     (void)config;
-    (void)bytes;
+    (void)next;
     (void)now;
     return ecmp->entropy;
 }

@@ -37,11 +37,12 @@ static void flowbender_init(void *state, const void *config, const struct gw_pat
     *flow = (struct flowbender){.entropy = gw_entropy_random(&prng, cfg->entropies)};
 }
 
-static uint16_t flowbender_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t flowbender_pick(void *state, const void *config, const struct gw_lb_next *next,
+                                gw_time now)
 {
     const struct flowbender *flow = state;
     (void)config;
-    (void)bytes;
+    (void)next;
     (void)now;
     return flow->entropy;
 }

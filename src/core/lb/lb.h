@@ -31,13 +31,18 @@ struct gw_lb_echo {
     bool ce;            /* it arrived with CE */
 };
 
+/* What an entropy is asked for: a packet, or a train that begins with it. */
+struct gw_lb_next {
+    uint32_t bytes; /* payload */
+    bool is_resent; /* it was sent before */
+};
+
 struct gw_lb_ops {
     struct gw_algo algo;
     enum gw_spread spread; /* what it asks of the switches on the way */
     /* A flow starts; `prng` is its own stream, to be copied into the state if needed later. */
     void (*init)(void *state, const void *cfg, const struct gw_path *path, struct gw_prng prng);
-    /* The entropy for the next `bytes` of payload. */
-    uint16_t (*pick)(void *state, const void *cfg, uint32_t bytes, gw_time now);
+    uint16_t (*pick)(void *state, const void *cfg, const struct gw_lb_next *next, gw_time now);
     /* A packet was acknowledged. */
     void (*on_ack)(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now);
     /* A packet was trimmed. */

@@ -85,11 +85,12 @@ static void plb_settle(struct plb *plb, const struct plb_cfg *cfg, gw_time now)
         plb->congested = 0;
 }
 
-static uint16_t plb_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t plb_pick(void *state, const void *config, const struct gw_lb_next *next,
+                         gw_time now)
 {
     struct plb *plb = state;
     const struct plb_cfg *cfg = config;
-    (void)bytes;
+    (void)next;
     if (!plb->has_begun)
         plb_settle(plb, cfg, now);
     plb->has_begun = true;

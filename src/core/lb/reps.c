@@ -11,10 +11,10 @@
  * Beyond the printed algorithm: a trimmed packet and a timeout count as a marked ACK; the walk
  * starts at a random entropy; and until the first feedback the walk goes on, so that a small bdp
  * does not put all flows on one constant entropy. The variant `author` is the authors' simulator:
- * it explores until it has sent one packet per entropy, or one bdp, the larger of the two, and
- * after bad feedback draws every entropy at random until a clean ACK arrives. There a timeout says
- * nothing of the path, so a flow all of whose packets are on a broken one does not leave it; here
- * that takes `heed_timeouts: no`.
+ * it explores until it has sent one packet per entropy, or one bdp, the larger of the two, without
+ * those that are sent again, and after bad feedback draws every entropy at random until a clean ACK
+ * arrives. There a timeout says nothing of the path, so a flow all of whose packets are on a broken
+ * one does not leave it; here that takes `heed_timeouts: no`.
  *
  * Invariant: every entropy is below the option `entropies`, which need not be a power of two.
  */
@@ -76,13 +76,15 @@ static void reps_init(void *state, const void *config, const struct gw_path *pat
                         : gw_entropy_random(&reps->prng, cfg->entropies);
 }
 
-static uint16_t reps_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t reps_pick(void *state, const void *config, const struct gw_lb_next *next,
+                          gw_time now)
 {
     struct reps *reps = state;
     const struct reps_cfg *cfg = config;
     (void)now;
     bool explores = reps->explore > 0 && reps->untried > 0;
-    reps->explore -= bytes < reps->explore ? bytes : reps->explore;
+    if (cfg->variant == VARIANT_PAPER || !next->is_resent)
+        reps->explore -= next->bytes < reps->explore ? next->bytes : reps->explore;
     if (explores)
         return reps_walk(reps, cfg);
     if (reps->has_cached) {

@@ -72,11 +72,12 @@ static uint16_t take_oldest(struct cache *cache, const struct cache_cfg *cfg)
     return entropy;
 }
 
-static uint16_t cache_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t cache_pick(void *state, const void *config, const struct gw_lb_next *next,
+                           gw_time now)
 {
     struct cache *cache = state;
     const struct cache_cfg *cfg = config;
-    (void)bytes;
+    (void)next;
     (void)now;
     if (cache->explore > 0) {
         cache->explore--;

@@ -15,11 +15,12 @@ static void round_robin_init(void *state, const void *config, const struct gw_pa
     (void)prng;
 }
 
-static uint16_t round_robin_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t round_robin_pick(void *state, const void *config, const struct gw_lb_next *next,
+                                 gw_time now)
 {
     (void)state;
     (void)config;
-    (void)bytes;
+    (void)next;
     (void)now;
     return 0;
 }

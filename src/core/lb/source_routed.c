@@ -26,11 +26,12 @@ static void source_routed_init(void *state, const void *config, const struct gw_
     flow->at = gw_prng_below(&prng, flow->paths ? flow->paths->count : UINT32_C(1) << 16);
 }
 
-static uint16_t source_routed_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t source_routed_pick(void *state, const void *config, const struct gw_lb_next *next,
+                                   gw_time now)
 {
     struct source_routed *flow = state;
     (void)config;
-    (void)bytes;
+    (void)next;
     (void)now;
     if (!flow->paths || flow->paths->count == 0)
         return (uint16_t)flow->at++;

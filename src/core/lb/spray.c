@@ -36,11 +36,12 @@ static void spray_init(void *state, const void *config, const struct gw_path *pa
         spray->next = gw_entropy_random(&spray->prng, cfg->entropies);
 }
 
-static uint16_t spray_pick(void *state, const void *config, uint32_t bytes, gw_time now)
+static uint16_t spray_pick(void *state, const void *config, const struct gw_lb_next *next,
+                           gw_time now)
 {
     struct spray *spray = state;
     const struct spray_cfg *cfg = config;
-    (void)bytes;
+    (void)next;
     (void)now;
     if (cfg->order == ORDER_RANDOM)
         return gw_entropy_random(&spray->prng, cfg->entropies);

@@ -136,15 +136,15 @@ int gw_mesh_expect_part(struct gw_mesh *mesh, uint32_t rank, const struct gw_exp
 /* Drops the flows that read or write this memory: it is the caller's again. */
 void gw_mesh_forget(struct gw_mesh *mesh, const void *data, uint64_t bytes);
 
-/* A message went to or came from another rank past gw_mesh_send(), gw_messages_event() and
- * gw_store_event(): then others may need us until they leave, too. */
+/* Others may need us until they leave, too: a message went to or came from another rank past
+ * gw_mesh_send(), gw_messages_event() and gw_store_event(), or we have results of sums. */
 void gw_mesh_note_message(struct gw_mesh *mesh);
 
 /* Ends the job for this rank, and tells the others. The first failure counts. */
 void gw_mesh_fail(struct gw_mesh *mesh, enum gw_job_reason reason, uint32_t about, gw_time now);
 
-/* Says BYE, from stall to stall. GW_MESH_EVENT_LEFT follows when everybody has; if no message went
- * to or came from another rank, and there was no way to one, as soon as the registrar has ours, or
+/* Says BYE, from stall to stall. GW_MESH_EVENT_LEFT follows when everybody has; if nothing
+ * was noted as above, and there was no way to another rank, as soon as the registrar has ours, or
  * is gone: then nobody can need us. */
 void gw_mesh_leave(struct gw_mesh *mesh, gw_time now);
 

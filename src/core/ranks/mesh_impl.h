@@ -49,7 +49,7 @@ struct gw_mesh {
     struct gw_mesh_rank *ranks;
 
     /* Leaving, and failing. */
-    bool has_talked;    /* another rank may miss us: there was a message or a way */
+    bool has_talked;    /* another rank may miss us: there was a message, a way or a sum */
     gw_time leave_by;   /* nobody is waited for longer */
     gw_time bye_at;     /* when BYE is said again, to find out whether there is a registrar */
     gw_time tell_until; /* who has not been told of the failure by then, finds out alone */

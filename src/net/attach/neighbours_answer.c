@@ -80,15 +80,16 @@ static void end(struct gw_neighbours *own, struct gw_session *session)
 }
 
 /*
- * Ends the sessions of an earlier life of the process at this address. False: not all of them yet,
- * since the caller has too many events to hear of.
+ * Ends the sessions of an earlier life of the process at this address, which has the same key.
+ * False: not all of them yet, since the caller has too many events to hear of.
  */
-static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from, uint32_t life)
+static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from,
+                        const struct gw_key *key, uint32_t life)
 {
     for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
         struct gw_session *session = &own->sessions[i];
-        if (session->dial >= 0 || session->state != GW_SESSION_UP || session->said.life == life ||
-            !gw_sock_addr_is_same(&session->addr, from))
+        if (session->dial >= 0 || session->state != GW_SESSION_UP || session->key != key ||
+            session->said.life == life || !gw_sock_addr_is_same(&session->addr, from))
             continue;
         if (!gw_neighbours_has_room(own))
             return false;
@@ -136,7 +137,7 @@ static struct gw_session *begin(struct gw_neighbours *own, const struct gw_sock_
                                 const struct gw_key *key, const struct gw_attach_msg *msg,
                                 gw_time now)
 {
-    bool may = end_earlier(own, from, msg->life) && leaves_room(own, key);
+    bool may = end_earlier(own, from, key, msg->life) && leaves_room(own, key);
     int peer = may ? gw_neighbours_claim(own, now) : -1;
     if (peer < 0)
         return NULL;
@@ -219,6 +220,8 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
     if (reason != GW_ATTACH_OK)
         return gw_neighbours_write_refusal(own, msg, key, reason, answer);
     struct gw_session *session = gw_neighbours_find_session(own, from, msg->session);
+    if (session && session->key != key)
+        return own->stats.forged++, 0; /* who can see it, and has another key */
     if (session && session->state == GW_SESSION_UP && !is_newer(session, msg))
         return own->stats.stale++, 0;
     if (session && session->state == GW_SESSION_UP && is_forgotten(session, msg))

@@ -1,128 +1,21 @@
 /* Packets survive the way through bytes, field by field. */
+#include "random_pkt.h"
 #include "support.h"
 
 #include "base/error.h"
 #include "base/prng.h"
-#include "core/blast_hail.h"
 #include "core/codec.h"
 #include "core/job.h"
-#include "core/notice.h"
 #include "wire/attach.h"
 
 enum {
     ROUNDS = 20000,
     OVERHEAD = 28,
+    PAYLOAD_MAX = 9000,
 };
 
 static const uint64_t seed = 31;
 static const struct gw_codec codec = {.cookie = UINT64_C(0xfeedface12345678), .overhead = OVERHEAD};
-
-static void fill_agg(struct gw_prng *prng, struct gw_pkt *pkt)
-{
-    static const uint8_t common = GW_AGG_COLLISION | GW_AGG_RAW | GW_AGG_ECN;
-    static const uint8_t of_param = GW_AGG_REQUEST | GW_AGG_UNICAST | GW_AGG_FAILED;
-    bool is_grad = pkt->q.kind == GW_PKT_GRAD;
-    pkt->key = gw_prng_below(prng, UINT32_MAX);
-    pkt->epoch = (uint16_t)gw_prng_next(prng);
-    pkt->scale = (uint8_t)gw_prng_next(prng);
-    pkt->agg_flags = (uint8_t)gw_prng_next(prng) & (common | (is_grad ? GW_AGG_RESEND : of_param));
-    pkt->seq = gw_prng_below(prng, UINT32_MAX);
-    pkt->index = (uint16_t)gw_prng_next(prng);
-    pkt->agg.bitmap = gw_prng_below(prng, UINT32_MAX);
-    if (!(pkt->agg_flags & (GW_AGG_REQUEST | GW_AGG_FAILED)))
-        pkt->agg.values = (uint16_t)(1 + gw_prng_below(prng, 2048));
-    pkt->agg.level = (uint8_t)gw_prng_below(prng, 4);
-    pkt->agg.above[0] = (uint8_t)gw_prng_below(prng, 32);
-    pkt->agg.above[1] = (uint8_t)gw_prng_below(prng, 32);
-}
-
-static void fill_job(struct gw_prng *prng, struct gw_pkt *pkt)
-{
-    pkt->key = gw_prng_below(prng, UINT32_MAX);
-    pkt->epoch = (uint16_t)gw_prng_next(prng);
-    pkt->scale = (uint8_t)gw_prng_next(prng);
-    pkt->agg_flags = (uint8_t)gw_prng_below(prng, GW_JOB_OPS);
-    if (pkt->agg_flags == GW_JOB_JOIN)
-        pkt->q.flags = (uint8_t)(gw_prng_below(prng, GW_NOTICE_OPTIONS) << 3);
-    pkt->seq = gw_prng_below(prng, UINT32_MAX);
-    pkt->index = (uint16_t)gw_prng_next(prng);
-    for (uint32_t i = 0; i < GW_COUNT_OF(pkt->job.word); i++)
-        pkt->job.word[i] = gw_prng_below(prng, UINT32_MAX);
-}
-
-/*
- * A packet as an endpoint or a switch may emit it at `now` or up to two minutes earlier. Bytes that
- * its kind does not use are 0.
- */
-static struct gw_pkt random_pkt(struct gw_prng *prng, gw_time now)
-{
-    struct gw_pkt pkt;
-    memset(&pkt, 0, sizeof(pkt));
-    pkt.src = gw_prng_below(prng, UINT32_MAX);
-    pkt.dst = gw_prng_below(prng, UINT32_MAX);
-    pkt.flow = gw_prng_below(prng, UINT32_MAX);
-    pkt.sent_at = now - gw_prng_next(prng) % (120 * GW_S);
-    pkt.entropy = (uint16_t)gw_prng_next(prng);
-    pkt.buf = GW_BUF_NONE;
-    do
-        pkt.q.kind = (uint8_t)gw_prng_below(prng, GW_PKT_KINDS);
-    while (pkt.q.kind == GW_ATTACH_KIND);
-    pkt.q.class = (uint8_t)gw_prng_below(prng, GW_CLASSES);
-    pkt.q.ecn = (uint8_t)gw_prng_below(prng, 4);
-    pkt.q.key = gw_flow_key(pkt.src, pkt.dst, pkt.flow);
-    if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM) {
-        fill_agg(prng, &pkt);
-    } else if (pkt.q.kind == GW_PKT_JOB) {
-        fill_job(prng, &pkt);
-    } else if (pkt.q.kind == GW_PKT_DATA) {
-        static const uint8_t choices[] = {0,
-                                          GW_PKT_TRIMMABLE,
-                                          GW_PKT_TRIMMABLE | GW_PKT_TRIMMED,
-                                          GW_PKT_TRIMMABLE | GW_PKT_ACK_NOW,
-                                          GW_PKT_BLAST,
-                                          GW_PKT_ON_CREDIT,
-                                          GW_PKT_ON_CREDIT | GW_PKT_LAST_FREE,
-                                          GW_PKT_ON_CREDIT | GW_PKT_STARVED};
-        pkt.q.flags = choices[gw_prng_below(prng, GW_COUNT_OF(choices))];
-        pkt.data.total = 1 + gw_prng_below(prng, 1000);
-        pkt.seq = gw_prng_below(prng, pkt.data.total);
-        pkt.data.mss = (uint16_t)(1 + gw_prng_below(prng, 9000));
-        pkt.data.len = pkt.data.mss;
-        if (pkt.seq + 1 == pkt.data.total)
-            pkt.data.len = (uint16_t)(1 + gw_prng_below(prng, pkt.data.mss));
-        pkt.data.tag = gw_prng_below(prng, UINT32_MAX);
-        pkt.q.rank = (pkt.data.total - pkt.seq) * pkt.data.mss; /* what remains of the message */
-    } else if (pkt.q.kind == GW_PKT_PAUSE) {
-        pkt.pause = gw_prng_next(prng) >> (64 - GW_WIRE_TIME_BITS);
-    } else if (pkt.q.kind == GW_PKT_NOTICE) {
-        pkt.sent_at = 0;
-        pkt.seq = gw_prng_below(prng, UINT32_MAX);
-        pkt.notice.job = gw_prng_below(prng, UINT32_MAX);
-        pkt.notice.units = (uint8_t)gw_prng_below(prng, GW_NOTICE_UNITS_MAX + 1);
-        pkt.notice.is_answer = pkt.q.class == GW_CLASS_CONTROL;
-    } else if (pkt.q.kind == GW_PKT_HAIL) {
-        pkt.seq = gw_prng_below(prng, UINT32_MAX);
-        pkt.index = (uint16_t)gw_prng_next(prng);
-        for (int i = 0; i < 2; i++)
-            pkt.hail.word[i] = gw_prng_below(prng, UINT32_MAX);
-        pkt.hail.op = (uint8_t)gw_prng_below(prng, GW_HAIL_OPS);
-        pkt.hail.marks = (uint8_t)gw_prng_next(prng);
-        pkt.hail.number = (uint16_t)gw_prng_next(prng);
-    } else if (pkt.q.kind == GW_PKT_CREDIT) {
-        pkt.sent_at = 0;
-        pkt.seq = gw_prng_below(prng, UINT32_MAX);
-    } else {
-        pkt.q.flags = (uint8_t)gw_prng_next(prng) & (GW_PKT_ECHO_CE | GW_PKT_GIVEN_UP);
-        pkt.seq = gw_prng_below(prng, 100000);
-        pkt.echo_entropy = (uint16_t)gw_prng_next(prng);
-        pkt.ack.cum = gw_prng_below(prng, 100000);
-        if (pkt.q.kind == GW_PKT_ACK && gw_prng_below(prng, 2))
-            pkt.ack.mask[gw_prng_below(prng, 2)] = gw_prng_below(prng, UINT32_MAX);
-    }
-    if ((pkt.q.kind == GW_PKT_DATA || pkt.q.kind == GW_PKT_GRAD) && gw_prng_below(prng, 2))
-        pkt.q.flags |= GW_PKT_HEAD;
-    return pkt;
-}
 
 static void assert_same(const struct gw_pkt *a, const struct gw_pkt *b)
 {
@@ -152,8 +45,9 @@ static void codec_decode__returns_what_was_encoded(void **state)
     print_message("seed %llu\n", (unsigned long long)seed);
     struct gw_prng prng = gw_prng_derive(seed, 0);
     gw_time now = (gw_time)0 - 3600 * GW_S;
+    uint32_t kinds = 0;
     for (int i = 0; i < ROUNDS; i++, now += 7200 * GW_S / ROUNDS) {
-        struct gw_pkt in = random_pkt(&prng, now), out;
+        struct gw_pkt in = gw_random_pkt(&prng, PAYLOAD_MAX, now), out;
         struct gw_frame frame;
         memset(&out, 0xaa, sizeof(out));
         out.q.next = 77;
@@ -167,7 +61,9 @@ static void codec_decode__returns_what_was_encoded(void **state)
         assert_int_equal(out.q.size, frame.length + OVERHEAD);
         assert_int_equal(out.q.next, 77);
         assert_int_equal(out.buf, GW_BUF_NONE);
+        kinds |= 1u << in.q.kind;
     }
+    assert_int_equal(kinds, (1u << GW_PKT_KINDS) - 1 - (1u << GW_ATTACH_KIND));
 }
 
 static void codec_encode__sizes_follow_from_kind_and_payload(void **state)

@@ -352,13 +352,16 @@ static void lb_run(const struct gw_algo *algo, const union gw_algo_cfg *cfg,
             .entropy = (uint16_t)gw_prng_next(&prng), /* also ones that were never sent */
             .ce = gw_prng_below(&prng, 2),
         };
-        uint32_t bytes = 1 + gw_prng_below(&prng, 4 * path->mtu);
+        const struct gw_lb_next next = {
+            .bytes = 1 + gw_prng_below(&prng, 4 * path->mtu),
+            .is_resent = gw_prng_below(&prng, 2),
+        };
         uint16_t picked[2] = {0, 0};
         now += gw_prng_next(&prng) % (path->brtt / 8);
         for (int i = 0; i < 2; i++) {
             void *memory = memories[i].bytes;
             if (kind < 4)
-                picked[i] = ops->pick(memory, cfg, bytes, now);
+                picked[i] = ops->pick(memory, cfg, &next, now);
             else if (kind < 6)
                 ops->on_ack(memory, cfg, &echo, now);
             else if (kind == 6)

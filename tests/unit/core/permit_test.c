@@ -70,11 +70,28 @@ static void permit__tells_workers_from_servers(void **state)
     assert_true(allows(&server, GW_PKT_PARAM, JOB, 0));
 }
 
+/* Switches keep an account for each job: nobody draws on that of others. */
+static void permit__announces_bursts_of_its_job(void **state)
+{
+    (void)state;
+    struct gw_pkt pkt = pkt_of(&rank, GW_PKT_NOTICE, 0, 0);
+    pkt.notice.job = JOB;
+    assert_true(gw_permit_allows(&rank, &pkt));
+    pkt.notice.job = OTHER_JOB;
+    assert_false(gw_permit_allows(&rank, &pkt));
+    pkt.notice.is_answer = true; /* to who announced */
+    assert_true(gw_permit_allows(&rank, &pkt));
+    pkt.src = SERVER;
+    assert_true(gw_permit_allows(&server, &pkt));
+    pkt.notice.is_answer = false;
+    assert_false(gw_permit_allows(&server, &pkt));
+}
+
 static void permit__leaves_flows_alone_and_links_to_none(void **state)
 {
     (void)state;
-    static const enum gw_pkt_kind flows[] = {GW_PKT_DATA,   GW_PKT_ACK,    GW_PKT_NACK,
-                                             GW_PKT_CREDIT, GW_PKT_NOTICE, GW_PKT_HAIL};
+    static const enum gw_pkt_kind flows[] = {GW_PKT_DATA, GW_PKT_ACK, GW_PKT_NACK, GW_PKT_CREDIT,
+                                             GW_PKT_HAIL};
     for (size_t i = 0; i < sizeof(flows) / sizeof(flows[0]); i++) {
         assert_true(allows(&rank, flows[i], 7, 0));
         assert_true(allows(&server, flows[i], 7, 0));
@@ -89,6 +106,7 @@ int main(void)
         cmocka_unit_test(permit__is_for_one_name),
         cmocka_unit_test(permit__of_a_rank_is_for_its_job),
         cmocka_unit_test(permit__tells_workers_from_servers),
+        cmocka_unit_test(permit__announces_bursts_of_its_job),
         cmocka_unit_test(permit__leaves_flows_alone_and_links_to_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

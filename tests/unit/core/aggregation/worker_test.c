@@ -288,6 +288,33 @@ static void worker__a_request_is_met_raw(void **state)
     bench_close(&b);
 }
 
+/* A server that has restarted asks for a fragment whose result this worker gives back: then it
+ * lacks that still. */
+static void worker__a_request_confirms_no_result_that_is_owed(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.keeps_results = true;
+    bench_open_with(&b, 1, &cfg);
+    drain(&b, &last, 0);
+    result(&b, 0, 0);
+    const struct gw_worker_place place = {
+        .epoch = EPOCH, .bitmap = 2, .above = {3, 1}, .first_seq = first_seq};
+    gw_worker_place(b.worker, &place, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(gw_worker_owes(b.worker));
+        assert_int_equal(drain(&b, &last, 0), 1);
+        assert_true(last.agg_flags & GW_AGG_FINAL);
+        result(&b, 0, GW_AGG_REQUEST | GW_AGG_RAW);
+        gw_node_expire(b.node, gw_node_deadline(b.node));
+    }
+    result(&b, 0, 0);
+    assert_false(gw_worker_owes(b.worker));
+    bench_close(&b);
+}
+
 /* The server asks for what a collision left behind: that is no loss, and the window stays. */
 static void worker__what_collided_is_sent_again_by_those_who_are_asked(void **state)
 {
@@ -619,6 +646,7 @@ int main(void)
         cmocka_unit_test(worker__three_overtaking_results_mean_a_loss),
         cmocka_unit_test(worker__silence_sends_the_expected_one_again),
         cmocka_unit_test(worker__a_request_is_met_raw),
+        cmocka_unit_test(worker__a_request_confirms_no_result_that_is_owed),
         cmocka_unit_test(worker__what_collided_is_sent_again_by_those_who_are_asked),
         cmocka_unit_test(worker__a_resend_is_lost_when_later_ones_overtake_it),
         cmocka_unit_test(worker__a_mark_on_the_way_down_goes_up_with_the_next_gradient),

@@ -226,19 +226,6 @@ static void quick_adapt__rests_for_the_gap(void **state)
     assert_true(ack(&o, false, 0).cwnd > 0);
 }
 
-static void quick_adapt__happens_once_on_request(void **state)
-{
-    (void)state;
-    for (int once = 0; once <= 1; once++) {
-        struct owner o = owner_make(&PAPER);
-        o.cfg.qa_once = once;
-        adapt(&o, 0);
-        o.now += INTERVAL;
-        assert_int_equal(lose(&o, true, 0).is_done, !once);
-        assert_int_equal(o.qa.count, once ? 1 : 2);
-    }
-}
-
 /* As for Swift: ACKs count, but only a loss begins or ends an interval. */
 static void quick_adapt__can_leave_intervals_to_losses(void **state)
 {
@@ -253,6 +240,45 @@ static void quick_adapt__can_leave_intervals_to_losses(void **state)
     assert_true(ack(&o, true, TEN).cwnd == 0);
     assert_true(ack(&o, true, TEN).cwnd == 0);
     assert_true(lose(&o, false, TEN).cwnd == PACKETS(2));
+}
+
+/* The authors' order: what ends an interval reads its bytes before an ACK at hand is added. */
+static void quick_adapt__can_count_the_last_ack_in_the_next_interval(void **state)
+{
+    (void)state;
+    for (int late = 0; late <= 1; late++) {
+        struct owner o = owner_make(&PAPER);
+        o.cfg.qa_late = late;
+        ack(&o, false, TEN); /* begins the interval */
+        lose(&o, true, TEN);
+        for (int i = 0; i < 3; i++)
+            ack(&o, false, TEN);
+        o.now += INTERVAL;
+        assert_true(ack(&o, false, 0).cwnd == PACKETS(4) + (HDR << 16));
+        assert_int_equal(o.qa.acked, late ? MTU : 0);
+        lose(&o, true, TEN);
+        for (int i = 0; i < 3; i++)
+            ack(&o, false, TEN);
+        o.now += INTERVAL;
+        assert_true(lose(&o, true, 0).cwnd == PACKETS(late ? 4 : 3) + (2 * HDR << 16));
+    }
+}
+
+/* An ACK to which its owner does not react counts, also for the phase, but ends no interval. */
+static void quick_adapt_count__ends_no_interval(void **state)
+{
+    (void)state;
+    struct owner o = owner_make(&PAPER);
+    const struct gw_cc_ack counted = {.bytes = MTU, .rtt = BRTT};
+    assert_false(gw_quick_adapt_count(&o.qa, &o.cfg, &counted, o.now).is_done);
+    assert_false(o.qa.started);
+    lose(&o, true, TEN);
+    o.now += INTERVAL;
+    assert_false(gw_quick_adapt_count(&o.qa, &o.cfg, &counted, o.now).is_done);
+    assert_int_equal(o.qa.count, 0);
+    assert_true(ack(&o, false, 2 * MTU).cwnd == PACKETS(2));
+    assert_true(gw_quick_adapt_count(&o.qa, &o.cfg, &counted, o.now).is_done);
+    assert_false(gw_quick_adapt_count(&o.qa, &o.cfg, &counted, o.now).is_done);
 }
 
 static bool has_quick_adapt(const struct gw_algo *algo)
@@ -414,8 +440,9 @@ int main(void)
         cmocka_unit_test(quick_adapt__normalises_on_request),
         cmocka_unit_test(quick_adapt__measures_the_interval_that_is_asked_for),
         cmocka_unit_test(quick_adapt__rests_for_the_gap),
-        cmocka_unit_test(quick_adapt__happens_once_on_request),
         cmocka_unit_test(quick_adapt__can_leave_intervals_to_losses),
+        cmocka_unit_test(quick_adapt__can_count_the_last_ack_in_the_next_interval),
+        cmocka_unit_test(quick_adapt_count__ends_no_interval),
         cmocka_unit_test(quick_adapt__works_in_every_owner),
         cmocka_unit_test(quick_adapt_silence__lasts_to_the_end_of_the_interval),
         cmocka_unit_test(quick_adapt_silence__ignores_the_new_window_too),

@@ -447,16 +447,13 @@ static void smartt_init__scales_the_gains_with_the_bdp(void **state)
     assert_int_equal(f.cc.gains.mi, (uint64_t)MTU << 17);
 }
 
-static void smartt_init__takes_the_target_from_the_flow_or_the_fabric(void **state)
+static void smartt_init__takes_the_target_from_the_flows_own_path(void **state)
 {
     (void)state;
     struct flow f = flow_make();
     f.path.brtt_max = 2 * BRTT;
     start(&f);
     assert_int_equal(f.cc.gains.trtt, TRTT);
-    set(&f, "trtt_fabric", "yes");
-    start(&f);
-    assert_int_equal(f.cc.gains.trtt, 2 * TRTT);
 }
 
 static void smartt_init__knows_the_authors_preset(void **state)
@@ -507,6 +504,24 @@ static void smartt_on_ack__reacts_every_nth_time(void **state)
         assert_true(cwnd_of(&eighth) == BDP / 2.0 + (i == 8 ? 8 * single : 0));
     }
     assert_int_equal(eighth.cc.qa.acked, 8 * MTU);
+}
+
+/* With react_all QuickAdapt too is a reaction, and what it ignores takes turns as well. */
+static void smartt_on_ack__may_adapt_every_nth_time_only(void **state)
+{
+    (void)state;
+    for (int all = 0; all <= 1; all++) {
+        struct flow f = flow_bare();
+        set(&f, "quick_adapt", "yes");
+        set(&f, "react_every", "8");
+        set(&f, "react_all", all ? "yes" : "no");
+        lose(&f, true, 0); /* opens the interval */
+        f.now += TRTT;
+        for (int i = 1; i <= 8; i++) {
+            ack(&f, BRTT, false);
+            assert_int_equal(f.cc.qa.count, !all || i == 8);
+        }
+    }
 }
 
 static void smartt_on_ack__obeys_a_single_signal(void **state)
@@ -562,10 +577,11 @@ int main(void)
         cmocka_unit_test(smartt_window__stays_within_its_bounds),
         cmocka_unit_test(smartt_window__holds_a_packet_on_a_tiny_path),
         cmocka_unit_test(smartt_init__scales_the_gains_with_the_bdp),
-        cmocka_unit_test(smartt_init__takes_the_target_from_the_flow_or_the_fabric),
+        cmocka_unit_test(smartt_init__takes_the_target_from_the_flows_own_path),
         cmocka_unit_test(smartt_init__knows_the_authors_preset),
         cmocka_unit_test(smartt_on_ack__is_stricter_without_trimming),
         cmocka_unit_test(smartt_on_ack__reacts_every_nth_time),
+        cmocka_unit_test(smartt_on_ack__may_adapt_every_nth_time_only),
         cmocka_unit_test(smartt_on_ack__obeys_a_single_signal),
         cmocka_unit_test(smartt_state__is_as_small_as_documented),
     };

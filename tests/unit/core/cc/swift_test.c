@@ -227,6 +227,27 @@ static void swift_quick_adapt__comes_before_nacks(void **state)
 }
 
 /* Five timeouts in a row reset the window; those of one RTT are one, and an ACK ends the row. */
+/* With the drafts' rules delay may cut the window right after QuickAdapt has set it. */
+static void swift_quick_adapt__is_a_cut_unless_told_otherwise(void **state)
+{
+    (void)state;
+    for (int is_cut = 0; is_cut <= 1; is_cut++) {
+        struct flow f = flow_make("swift");
+        flow_preset(&f, "drafts");
+        flow_set(&f, "qa_is_cut", is_cut ? "yes" : "no");
+        flow_start(&f);
+        flow_lose(&f, true, 0);
+        flow_ack(&f, 9 * BRTT, true); /* the decrease of this RTT */
+        f.now += 2 * BRTT;
+        for (int i = 0; i < 10; i++)
+            flow_ack(&f, BRTT, false);
+        flow_lose(&f, true, 4 * MTU);
+        uint64_t cwnd = f.window.cwnd;
+        flow_ack(&f, 9 * BRTT, true);
+        assert_true(is_cut ? f.window.cwnd == cwnd : f.window.cwnd <= cwnd / 2 + 1);
+    }
+}
+
 static void swift_on_loss__resets_after_five_timeouts(void **state)
 {
     (void)state;
@@ -285,6 +306,7 @@ int main(void)
         cmocka_unit_test(swift_on_loss__halves_once_per_rtt),
         cmocka_unit_test(swift_on_loss__takes_a_packet_per_nack),
         cmocka_unit_test(swift_quick_adapt__comes_before_nacks),
+        cmocka_unit_test(swift_quick_adapt__is_a_cut_unless_told_otherwise),
         cmocka_unit_test(swift_on_loss__resets_after_five_timeouts),
         cmocka_unit_test(swift_window__stays_within_its_bounds),
         cmocka_unit_test(swift_window__falls_across_the_wrap_of_time),

@@ -1,6 +1,8 @@
 /* The sender half of a blast, against a receiver that keeps to the rules, or does not. */
 #include "unit/core/host/blast_fixture.h"
 
+#include "core/loss/rto.h"
+
 enum {
     PACKETS = 100,
     MANY = 256,
@@ -273,6 +275,41 @@ static void blast_tx__repeats_rendezvous_and_stop(void **state)
     fixture_close(&f);
 }
 
+/* How long it takes until so many leave. */
+static gw_time until_hails(struct endpoint_fixture *f, uint32_t count)
+{
+    gw_time since = f->now;
+    uint32_t left;
+    while (!(left = fixture_pull(f, pkts, MANY)))
+        fixture_expire(f);
+    assert_int_equal(left, count);
+    return f->now - since;
+}
+
+/* Hails go before data: they become more seldom while nobody answers, whatever the loss detection,
+ * and as they were when somebody does. */
+static void blast_tx__repeats_more_and_more_seldom(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"trim", "timeout", "sack", "pfabric"};
+    for (uint32_t i = 0; i < GW_COUNT_OF(kinds); i++) {
+        struct endpoint_fixture f;
+        blast_open(&f);
+        f.transport = gw_test_transport("dlcp", "spray", kinds[i]);
+        uint32_t flow = fixture_send(&f, MTU);
+        assert_int_equal(fixture_pull(&f, pkts, MANY), 3); /* RENDEZVOUS, data, STOP */
+        const gw_time first = until_hails(&f, 2);
+        for (uint32_t shift = 0; shift <= GW_RTO_SHIFT_MAX; shift++)
+            assert_true(until_hails(&f, 2) == first << shift);
+        struct gw_pkt accept = blast_hail(GW_HAIL_ACCEPT, flow, f.now);
+        accept.seq = 1;
+        fixture_input(&f, &accept);
+        assert_true(until_hails(&f, 1) == first << GW_RTO_SHIFT_MAX);
+        assert_true(until_hails(&f, 1) == first);
+        fixture_close(&f);
+    }
+}
+
 /* Reports of less than half: the pace falls; without any report as well. */
 static void blast_tx__slows_down(void **state)
 {
@@ -518,6 +555,7 @@ int main(void)
         cmocka_unit_test(blast_tx__does_not_send_for_ever),
         cmocka_unit_test(blast_tx__refuses_places_outside),
         cmocka_unit_test(blast_tx__repeats_rendezvous_and_stop),
+        cmocka_unit_test(blast_tx__repeats_more_and_more_seldom),
         cmocka_unit_test(blast_tx__slows_down),
         cmocka_unit_test(blast_tx__waits_for_trains_under_way),
         cmocka_unit_test(blast_tx__says_what_it_is_doing),

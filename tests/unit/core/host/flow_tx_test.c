@@ -533,16 +533,18 @@ static void counting_init(void *state, const void *cfg, const struct gw_path *pa
     *(uint16_t *)state = 100;
 }
 
-static uint16_t counting_pick(void *state, const void *cfg, uint32_t bytes, gw_time now)
+/* What the load balancer was asked last, and what it was told. */
+static struct gw_lb_next last_next;
+static struct gw_lb_echo last_echo;
+
+static uint16_t counting_pick(void *state, const void *cfg, const struct gw_lb_next *next,
+                              gw_time now)
 {
     (void)cfg;
-    (void)bytes;
     (void)now;
+    last_next = *next;
     return (*(uint16_t *)state)++;
 }
-
-/* What the load balancer was told last. */
-static struct gw_lb_echo last_echo;
 
 static void keep_echo(void *state, const void *cfg, const struct gw_lb_echo *echo, gw_time now)
 {
@@ -588,6 +590,12 @@ static void flow_tx_echo__tells_of_the_packet(void **state)
     assert_int_equal(last_echo.in_flight, 3 * MTU);
     assert_int_equal(last_echo.entropy, 103);
     assert_false(last_echo.ce);
+
+    assert_int_equal(last_next.bytes, MTU);
+    assert_false(last_next.is_resent);
+    assert_int_equal(fixture_pull(&f, pkts, 4), 1);
+    assert_int_equal(last_next.bytes, MTU);
+    assert_true(last_next.is_resent);
     fixture_close(&f);
 }
 

@@ -66,7 +66,15 @@ static inline struct balancer balancer_make(const char *name, const char *preset
 
 static inline uint16_t pick(struct balancer *b)
 {
-    return b->ops->pick(b->state, &b->cfg, MTU, b->now);
+    const struct gw_lb_next next = {.bytes = MTU};
+    return b->ops->pick(b->state, &b->cfg, &next, b->now);
+}
+
+/* The entropy of a packet that is sent again. */
+static inline uint16_t pick_again(struct balancer *b)
+{
+    const struct gw_lb_next next = {.bytes = MTU, .is_resent = true};
+    return b->ops->pick(b->state, &b->cfg, &next, b->now);
 }
 
 static inline void on_ack_after(struct balancer *b, uint16_t entropy, bool ce, gw_time rtt)

@@ -24,7 +24,8 @@ static struct balancer balancer_make(const char *name, const char *entropies, ui
 
 static uint16_t pick(struct balancer *b)
 {
-    return b->ops->pick(b->state, &b->cfg, 4096, 0);
+    const struct gw_lb_next next = {.bytes = 4096};
+    return b->ops->pick(b->state, &b->cfg, &next, 0);
 }
 
 /* Feedback of every kind about `entropy`. */

@@ -160,9 +160,77 @@ static void neighbours_asked__each_key_has_its_share_of_sessions(void **state)
     gw_test_attach_close(net);
 }
 
+/* The last question that the rank has asked. */
+static struct gw_attach_msg last_question(const struct gw_test_attach *net)
+{
+    struct gw_attach_msg msg, last = {.step = GW_ATTACH_ASK};
+    for (uint32_t i = 0; i < net->sent; i++) {
+        const struct gw_test_message *message = &net->messages[i];
+        if (message->from == RANK && gw_attach_decode(message->bytes, GW_ATTACH_SIZE, &msg) == 0 &&
+            msg.step == GW_ATTACH_ASK)
+            last = msg;
+    }
+    return last;
+}
+
+/* A tenant asks in the rank's name, who sees the proof that it takes. */
+static void ask_as_tenant(struct gw_test_attach *net, struct gw_attach_msg msg)
+{
+    const struct gw_test_side *home = &net->sides[HOME];
+    uint8_t bytes[GW_ATTACH_SIZE], answer[GW_ATTACH_SIZE];
+    struct gw_attach_msg answered = {.step = GW_ATTACH_CHALLENGE};
+    msg.job = 0;
+    msg.key_id = home->keys[1].id;
+    for (int i = 0; i < 2 && answered.step == GW_ATTACH_CHALLENGE; i++) {
+        gw_attach_encode(&msg, bytes);
+        gw_key_sign(&home->keys[1], bytes);
+        if (!gw_neighbours_input(home->own, &net->sides[RANK].addr, bytes, GW_ATTACH_SIZE, answer,
+                                 net->now))
+            break;
+        assert_int_equal(gw_attach_decode(answer, GW_ATTACH_SIZE, &answered), 0);
+        memcpy(msg.proof, answered.proof, sizeof(msg.proof));
+    }
+}
+
+/* Who sees the links, can send as anybody and has another listed key: he begins sessions of his own
+ * in the name of others, and does nothing to theirs. */
+static void neighbours_asked__a_session_is_of_its_key(void **state)
+{
+    (void)state;
+    for (int attack = 0; attack < 3; attack++) {
+        struct gw_test_attach *net = gw_test_attach_open(seed);
+        gw_key_from_text("tenant", 6, &net->sides[HOME].keys[1]);
+        net->sides[HOME].cfg.key_count = 2;
+        gw_test_attach_start(net, RANK);
+        gw_test_attach_start(net, HOME);
+        gw_test_attach_dial(net, RANK, HOME);
+        gw_test_attach_run(net, GW_S);
+        struct gw_attach_msg msg = last_question(net);
+        assert_int_not_equal(msg.told_cookie, 0);
+        msg.number += 1000; /* those of the rank would be stale */
+        if (attack == 1)
+            msg.told_cookie ^= 1; /* its session would be over */
+        if (attack == 2) {        /* another life of its process */
+            msg.session[0] ^= 1;
+            msg.told_cookie = 0;
+            msg.life++;
+        }
+        uint32_t ups = net->sides[HOME].ups;
+        ask_as_tenant(net, msg);
+        gw_test_attach_run(net, 0);
+        assert_int_equal(net->sides[HOME].ups - ups, attack == 2);
+        gw_test_attach_run(net, GW_TEST_SILENCE + GW_TEST_BEAT);
+        assert_true(gw_neighbours_is_up(net->sides[RANK].own, 0));
+        assert_int_equal(net->sides[RANK].ups, 1);
+        assert_int_equal(net->sides[HOME].downs, attack == 2); /* his own */
+        gw_test_attach_close(net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(neighbours_asked__a_session_is_of_its_key),
         cmocka_unit_test(neighbours_dial__tries_again_when_its_rank_is_taken),
         cmocka_unit_test(neighbours_dial__asks_until_the_dead_are_given_up),
         cmocka_unit_test(neighbours_dial__says_which_host_it_is),
