@@ -227,6 +227,19 @@ class Fabric:
             self.daemons.append(subprocess.Popen(self.inside(end, command), stderr=log,
                                                  stdin=subprocess.DEVNULL, start_new_session=True))
 
+    def await_port(self, end, port):
+        """Until a daemon there has opened a UDP socket at the port."""
+        wanted = f":{port:04X} "
+        deadline = time.monotonic() + 5
+        while wanted not in self.udp_sockets(end):
+            if time.monotonic() > deadline:
+                raise Failure(f"nobody opens UDP port {port}")
+            time.sleep(0.01)
+
+    def udp_sockets(self, end):
+        return subprocess.run(self.inside(end, ["cat", "/proc/net/udp"]),
+                              capture_output=True, text=True).stdout
+
     def run(self, name, commands, deadline_s, lines=None, last=None):
         """Runs commands [(end, arguments)] to their ends; what the first one printed.
 

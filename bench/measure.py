@@ -71,10 +71,11 @@ def machine():
 
 
 def machine_cpu_s():
-    """CPU seconds of the whole machine since boot, without idle, I/O wait and stolen time."""
+    """CPU seconds of the whole machine since boot, without idle, I/O wait and stolen time, and without
+    what programs of a lower priority (nice) compute meanwhile."""
     with open("/proc/stat", encoding="utf-8") as file:
-        user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+        user, _, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
+    return (user + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def table(header, rows):

@@ -19,7 +19,7 @@ BENCH = os.path.join(ROOT, "bench")
 UNLIMITED_BPS = 10**10  # what a ring is told of links without a rate
 PORT = 29500
 GROUP = "239.77.0.1:29700"
-MULTICAST_WINDOW = 512  # one copy of each result is under way, not one for each worker
+FLOOR = os.path.join(ROOT, "build", "release", "bench", "gw_bench_floor")
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
 
@@ -180,52 +180,85 @@ class Mpich(Mpi):
         return options
 
 
-class Gradwire:
-    """Ours: a process for each worker, and whatever aggregates in the hub."""
+class Hub:
+    """Peers with a process for each worker and one in the hub, which is a daemon of the fabric."""
 
     is_yardstick = False
-
-    def __init__(self, binary, via, multicast=False):
-        self.binary = binary
-        self.via = via
-        self.multicast = multicast
-        self.name = f"gradwire {via}{'+m' if multicast else ''}"
-
-    def about(self):
-        if ask([self.binary, "bench", "--help"]) is None:
-            raise Missing(f"not built: {self.binary} has no command bench")
-        return ask([self.binary, "version"])
 
     def run(self, fabric, sizes, deadline_s):
         found = []
         for size, iterations in sizes:
             # The CPU of a run with one iteration is that of starting, joining and leaving.
             _, cpu_one_s = self.bench(fabric, size, 1, deadline_s)
-            result, cpu_s = self.bench(fabric, size, iterations + 1, deadline_s)
+            times, cpu_s = self.bench(fabric, size, iterations + 1, deadline_s)
             found.append({
-                "min_s": result["time_ms"]["min"] / 1e3,
-                "p50_s": result["time_ms"]["p50"] / 1e3,
+                "min_s": times[0],
+                "p50_s": times[1],
                 "cpu_s": resolved((cpu_s - cpu_one_s) / iterations, iterations),
             })
         return found
 
+
+class Floor(Hub):
+    """What the crossings of the kernel and the arithmetic of ours cost without any protocol."""
+
+    is_yardstick = True
+
+    def __init__(self, multicast):
+        self.multicast = multicast
+        self.name = f"floor{'+m' if multicast else ''}"
+
+    def about(self):
+        if not os.access(FLOOR, os.X_OK):
+            raise Missing(f"not built: {FLOOR}")
+        return f"bench/floor.c, sums {'to a multicast group' if self.multicast else 'to each'}"
+
     def bench(self, fabric, size, iterations, deadline_s):
-        """What rank 0 printed, and the CPU seconds of the machine but for making and checking."""
+        """Fastest and median time of rank 0, and the CPU seconds of the machine."""
+        where = f"{fabric.address(HUB)}:{PORT}"
+        group = [GROUP] if self.multicast else []
+        what = [str(fabric.count), str(size)]
+        begin_s = machine_cpu_s()
+        fabric.start(HUB, [FLOOR, "hub", where, *what, *group])
+        fabric.await_port(HUB, PORT)
+        ranks = [(end, [FLOOR, "worker", where, str(end), *what, str(iterations), *group])
+                 for end in range(fabric.count)]  # fmt: skip
+        result = json.loads(fabric.run(self.name, ranks, deadline_s))
+        times = result["times_s"]
+        return (min(times), median(times)), machine_cpu_s() - begin_s
+
+
+class Gradwire(Hub):
+    """Ours: whatever aggregates is in the hub. Results are multicast, as by default, or not."""
+
+    def __init__(self, binary, via, multicast=True):
+        self.binary = binary
+        self.via = via
+        self.multicast = multicast
+        self.name = f"gradwire {via}{'' if multicast else ' alone'}"
+
+    def about(self):
+        if ask([self.binary, "bench", "--help"]) is None:
+            raise Missing(f"not built: {self.binary} has no command bench")
+        return ask([self.binary, "version"])
+
+    def bench(self, fabric, size, iterations, deadline_s):
+        """Fastest and median time, and the CPU seconds of the machine but for making and checking."""
         command = [self.binary, "bench", "--via", self.via, "--json", "--size", str(size)]
         command += ["--iters", str(iterations), "--world", str(fabric.count)]
+        begin_s = machine_cpu_s()
         if self.via == "ring":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
             command += ["--rate", f"{fabric.rate_bps or UNLIMITED_BPS}bps"]
         else:
             command += ["--server", self.start_server(fabric)]
         ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]
-        begin_s = machine_cpu_s()
         result = json.loads(fabric.run(self.name, ranks, deadline_s))
         cpu_s = machine_cpu_s() - begin_s - result["prepare_cpu_s"]
         if result["max_abs_error"] > result["exact_bound"]:
             raise Failure(f"{self.name}: sums are off by {result['max_abs_error']}")
-        return result, cpu_s
-
+        times = result["time_ms"]
+        return (times["min"] / 1e3, times["p50"] / 1e3), cpu_s
 
     def start_server(self, fabric):
         """Starts the server, with a switch of its own, where a switch is: in the hub."""
@@ -233,8 +266,8 @@ class Gradwire:
         config = os.path.join(fabric.folder, "server.yaml")
         with open(config, "w", encoding="utf-8") as file:
             print(f"listen: {address}", file=file)
-            if self.multicast:
-                print(f"multicast: {GROUP}\nwindow: {MULTICAST_WINDOW}", file=file)
+            if not self.multicast:
+                print("multicast: none", file=file)
         fabric.start(HUB, [self.binary, "server", "--config", config])
         return address
 

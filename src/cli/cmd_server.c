@@ -12,6 +12,7 @@ enum {
     WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     PHASE_NONE = -1,
+    WINDOW_MULTICAST = 512, /* one copy of each result is under way, not one for each worker */
 };
 
 #define RANK_STALL (30 * GW_S) /* as jobs have it, unless they say otherwise */
@@ -28,8 +29,10 @@ static const struct gw_param params[] = {
      .type = GW_PARAM_TEXT,
      .offset = offsetof(struct server_cfg, switch_name),
      .help = "HOST:PORT of the top switch; none: the server has a switch of its own"},
-    GW_PARAM(struct server_cfg, COUNT, window, "256",
-             "fragments of a worker on their way; a power of two"),
+    GW_PARAM(
+        struct server_cfg, COUNT, window, "0",
+        "fragments of a worker on their way; a power of two; 0: 512 if its own switch multicasts, "
+        "else 256"),
 };
 
 static const struct gw_algo table = {
@@ -54,7 +57,9 @@ struct own {
 static int check(const void *pointer, char *error)
 {
     const struct server_cfg *cfg = pointer;
-    if (cfg->window < WINDOW_MIN || cfg->window > WINDOW_MAX || cfg->window & (cfg->window - 1))
+    bool is_chosen = cfg->window != 0;
+    if (is_chosen &&
+        (cfg->window < WINDOW_MIN || cfg->window > WINDOW_MAX || cfg->window & (cfg->window - 1)))
         return gw_net_fail(error, GW_ERR_RANGE, "window: expected a power of two, %d to %d",
                            WINDOW_MIN, WINDOW_MAX);
     if (*cfg->common.multicast && *cfg->switch_name)
@@ -62,6 +67,18 @@ static int check(const void *pointer, char *error)
                            "multicast: this server's results leave by the switch %s: say it there",
                            cfg->switch_name);
     return gw_daemon_check_address("switch", cfg->switch_name, error);
+}
+
+static bool may_multicast(const void *cfg)
+{
+    return !*((const struct server_cfg *)cfg)->switch_name;
+}
+
+static uint16_t window_of(const struct server_cfg *cfg)
+{
+    if (cfg->window)
+        return (uint16_t)cfg->window;
+    return *cfg->common.multicast ? WINDOW_MULTICAST : GW_OVERLAY_WINDOW;
 }
 
 static int open_server(struct gw_daemon *daemon, void **result, char *error)
@@ -88,8 +105,11 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
         .stall = RANK_STALL,
         .mtu = 4 * cfg->common.values,
         .values = (uint16_t)cfg->common.values,
-        .window = (uint16_t)cfg->window,
+        .window = window_of(cfg),
     };
+    if (*cfg->common.multicast)
+        gw_daemon_log(daemon, "results are multicast to %s and the groups behind it",
+                      cfg->common.multicast);
     int code = gw_overlay_home_open(&home, &own->home);
     if (code)
         return gw_net_fail(error, code, "%s", gw_error_message(code));
@@ -245,6 +265,7 @@ int gw_cmd_server(int argc, char **argv)
         .neighbour = neighbour,
         .turn = turn,
         .look = look,
+        .may_multicast = may_multicast,
         .status = status,
     };
     return gw_daemon_main(&kind, argc, argv);

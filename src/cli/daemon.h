@@ -31,7 +31,7 @@ enum gw_daemon_signals {
 struct gw_daemon_common {
     char listen[GW_PARAM_TEXT_MAX];
     char metrics[GW_PARAM_TEXT_MAX];
-    char multicast[GW_PARAM_TEXT_MAX];
+    char multicast[GW_PARAM_TEXT_MAX]; /* of the first group; empty: there are none */
     char status[GW_PARAM_TEXT_MAX];
     char metrics_token_file[GW_PARAM_TEXT_MAX];
     gw_time drain;
@@ -68,7 +68,8 @@ struct gw_daemon_common {
         {.name = "multicast",                                                                      \
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.multicast),                                             \
-         .help = "ADDRESS:PORT of a multicast group for results, of as many as `jobs`, in a row"}, \
+         .help = "ADDRESS:PORT of a multicast group for results, of as many as `jobs`, in a row; " \
+                 "or none"},                                                                       \
         {.name = "drain",                                                                          \
          .type = GW_PARAM_TIME,                                                                    \
          .offset = offsetof(config, common.drain),                                                 \
@@ -140,6 +141,8 @@ struct gw_daemon_kind {
     void (*turn)(void *own);
     /* Once in a while: logs what has changed. */
     void (*look)(struct gw_daemon *daemon, void *own);
+    /* Whether results may be multicast, although the config does not say so. */
+    bool (*may_multicast)(const void *cfg);
     /* Of its links, for those who ask; NULL: not known. */
     uint64_t (*rate_bps)(const void *cfg);
     /* Adds what it knows to the status. */

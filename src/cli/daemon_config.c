@@ -11,7 +11,16 @@
 
 enum {
     OTHERS_MAX = 8,
+    GROUP_PORT = 4794, /* of groups that nobody chose; one more where we listen at it */
 };
+
+/* Groups that nobody chose are some of these: of an organisation (RFC 2365), and of a link. */
+#define GROUPS_V4      "239.192.0.0"
+#define GROUPS_V4_MASK UINT32_C(0x3ffff)
+#define GROUPS_V6      "ff12::8000:0"
+#define GROUPS_V6_MASK UINT32_C(0x3fffffff)
+
+#define NO_GROUPS "none" /* as a config says it */
 
 int gw_daemon_check_range(const char *key, uint64_t value, uint64_t low, uint64_t high, char *error)
 {
@@ -150,9 +159,11 @@ static int read_token(struct gw_daemon *daemon, const struct gw_document *docume
 static int check_multicast(const struct gw_daemon_common *common, char *error)
 {
     struct gw_sock_addr group, listen, last;
-    if (!*common->multicast)
+    if (!*common->multicast || strcmp(common->multicast, NO_GROUPS) == 0)
         return GW_OK;
-    int code = gw_sock_addr_resolve(common->multicast, &group, error);
+    int code = gw_daemon_check_address("multicast", common->multicast, error);
+    if (!code)
+        code = gw_sock_addr_resolve(common->multicast, &group, error);
     if (!code)
         code = gw_sock_addr_resolve(common->listen, &listen, error);
     if (code)
@@ -178,6 +189,32 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
                                               "multicast: authentication is between two; with "
                                               "`authenticate` nothing can be multicast")
                                 : GW_OK;
+}
+
+/*
+ * Chooses groups where the config says nothing of them: where no code is asked for and all hosts
+ * have one key or none, so that a result tells no tenant what is another's. Daemons have different
+ * ones, by chance; where they are the same, cookies tell results apart.
+ */
+static void choose_groups(struct gw_daemon *daemon)
+{
+    struct gw_daemon_common *common = (struct gw_daemon_common *)(void *)daemon->cfg;
+    struct gw_sock_addr group, listen;
+    char error[GW_NET_ERROR_MAX];
+    bool is_one_tenant = daemon->key_count - daemon->switch_key_count <= 1;
+    bool may = is_one_tenant && !common->authenticate && !common->encrypt &&
+               daemon->kind->may_multicast(daemon->cfg);
+    bool is_chosen = *common->multicast != '\0';
+    if (strcmp(common->multicast, NO_GROUPS) == 0)
+        *common->multicast = '\0';
+    if (is_chosen || !may || gw_sock_addr_resolve(common->listen, &listen, error) != GW_OK)
+        return;
+    bool is_v6 = gw_sock_addr_is_v6(&listen);
+    uint16_t port = GROUP_PORT + (gw_sock_addr_port(&listen) == GROUP_PORT);
+    uint32_t room = (is_v6 ? GROUPS_V6_MASK : GROUPS_V4_MASK) - common->jobs;
+    gw_sock_addr_parse(is_v6 ? GROUPS_V6 : GROUPS_V4, port, &group);
+    gw_sock_addr_advance(&group, gw_daemon_address(daemon) % room);
+    gw_sock_addr_format(&group, common->multicast, sizeof(common->multicast));
 }
 
 /* An option of the IPv4 header needs one. */
@@ -208,8 +245,6 @@ static int check_common(const struct gw_daemon_common *common, char *error)
         code = gw_daemon_check_address("listen", common->listen, error);
     if (!code)
         code = gw_daemon_check_address("metrics", common->metrics, error);
-    if (!code)
-        code = gw_daemon_check_address("multicast", common->multicast, error);
     if (!code)
         code = check_signals(common, error);
     return code ? code : check_multicast(common, error);
@@ -256,6 +291,8 @@ int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks)
         code = check(daemon, &document);
     if (!code && !asks)
         code = read_secrets(daemon, &document);
+    if (!code && !asks)
+        choose_groups(daemon);
     gw_document_free(&document);
     if (code)
         gw_complain("%s", why);

@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,14 +59,21 @@ static int set_up(void **state)
     return 0;
 }
 
+/* `more`: of the switch's config. */
+static void start_fabric_with(const char *more)
+{
+    char text[GW_DAEMON_CONFIG_MAX];
+    gw_test_daemon_start(&sw, "switch", ports[0], more);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
+    gw_test_daemon_start(&server, "server", ports[1], text);
+    gw_test_daemon_await(&server, ": up");
+}
+
 static void start_fabric(void)
 {
     char text[GW_DAEMON_CONFIG_MAX];
     snprintf(text, sizeof(text), "multicast: 239.77.1.254:%u\njobs: %d\n", ports[2], GROUPS);
-    gw_test_daemon_start(&sw, "switch", ports[0], text);
-    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
-    gw_test_daemon_start(&server, "server", ports[1], text);
-    gw_test_daemon_await(&server, ": up");
+    start_fabric_with(text);
 }
 
 static void start_job(const char *job, struct gw_test_worker *team)
@@ -214,6 +222,45 @@ static void multicast__comes_back_with_the_switch(void **state)
     stop_all();
 }
 
+/* Groups that the config does not name are chosen, unless it says that there are to be none. */
+static void multicast__needs_no_word_in_the_config(void **state)
+{
+    (void)state;
+    start_fabric_with("");
+    start_job("default", workers[0]);
+    await_hearing("default");
+    assert_true(saved_in(workers[0], ROUNDS) > 0);
+    gw_test_workers_stop(workers[0], WORKERS);
+    stop_all();
+}
+
+/* Whether a switch with these lines in its config begins to multicast. */
+static bool multicasts(const char *more)
+{
+    gw_test_daemon_start(&sw, "switch", ports[0], more);
+    assert_int_equal(gw_test_daemon_stop(&sw), 0);
+    return strstr(sw.log, "results are multicast") != NULL;
+}
+
+static void multicast__is_not_for_all(void **state)
+{
+    (void)state;
+    char text[GW_DAEMON_CONFIG_MAX], keys[2][GW_TEST_PATH_MAX];
+    gw_test_write_file(keys[0], "the key of one tenant, long enough");
+    gw_test_write_file(keys[1], "and that of somebody else, as long");
+    assert_true(multicasts(""));
+    assert_false(multicasts("multicast: none\n"));
+    assert_false(multicasts("rate: 10Gbps\n"));
+    snprintf(text, sizeof(text), "key_files: [%.128s]\n", keys[0]);
+    assert_true(multicasts(text));
+    snprintf(text, sizeof(text), "key_files: [%.128s]\nauthenticate: yes\n", keys[0]);
+    assert_false(multicasts(text));
+    snprintf(text, sizeof(text), "key_files: [%.128s, %.128s]\n", keys[0], keys[1]);
+    assert_false(multicasts(text));
+    unlink(keys[0]);
+    unlink(keys[1]);
+}
+
 /* Somebody else has the ports of all groups for himself: no worker can listen. */
 static void multicast__is_not_needed(void **state)
 {
@@ -252,6 +299,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(multicast__saves_copies_for_each_job),
         CASE(multicast__comes_back_with_the_switch),
+        CASE(multicast__needs_no_word_in_the_config),
+        CASE(multicast__is_not_for_all),
         CASE(multicast__is_not_needed),
         CASE(multicast__is_given_up_when_results_do_not_come),
     };
