@@ -78,7 +78,6 @@ static void give(struct gw_learned *learned, uint32_t index, uint32_t address, u
         beyond_append(learned->ports, learned->cfg.port_count, number);
     learned->entries[index].address = address;
     learned->entries[index].port = number;
-    learned->entries[index].key = 0;
     gw_map_put(&learned->map, address, index);
 }
 
@@ -159,19 +158,6 @@ uint16_t gw_learned_find(struct gw_learned *learned, uint32_t address)
         return GW_PORT_NONE;
     learned->recent = index;
     return learned->entries[index].port;
-}
-
-void gw_learned_ask(struct gw_learned *learned, uint32_t address, uint32_t key)
-{
-    uint32_t index = gw_map_get(&learned->map, address);
-    if (index != GW_MAP_NONE)
-        learned->entries[index].key = (uint16_t)(key + 1);
-}
-
-bool gw_learned_has_asked(const struct gw_learned *learned, uint32_t address, uint32_t key)
-{
-    uint32_t index = gw_map_get(&learned->map, address);
-    return index != GW_MAP_NONE && learned->entries[index].key == key + 1;
 }
 
 const struct gw_learned_entry *gw_learned_next(const struct gw_learned *learned, uint32_t *at)

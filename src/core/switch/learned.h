@@ -22,7 +22,6 @@
 struct gw_learned_entry {
     uint32_t address;
     uint16_t port;       /* GW_PORT_NONE: free */
-    uint16_t key;        /* 1 + the key of the job that it asked for last; 0: it asked for none */
     gw_time seen;        /* last time that it sent, or about that */
     uint32_t prev, next; /* on the list of its port, or of what is free */
 };
@@ -84,12 +83,6 @@ static inline bool gw_learned_is_at(struct gw_learned *learned, uint32_t address
         return true;
     return gw_learned_port(learned, address) == port;
 }
-
-/* `address`, if it is known, asks for a job of `key` (gw_job_key()). */
-void gw_learned_ask(struct gw_learned *learned, uint32_t address, uint32_t key);
-
-/* Whether it has, and for none of another key since. */
-bool gw_learned_has_asked(const struct gw_learned *learned, uint32_t address, uint32_t key);
 
 /*
  * The entry at `*at` or the next one behind it that is in use, and moves `*at` behind it; NULL: no

@@ -399,7 +399,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     start_routing(sw, cfg, tables.learned);
     sw->aggregate = (struct gw_switch_aggregate){
         .aggregators = cfg->aggregate, .slots = cfg->slots, .timers = &sw->timers};
-    gw_switch_jobs_init(&sw->jobs, tables.jobs, cfg->aggregate, sw->classify.learned, cfg->address);
+    gw_switch_jobs_init(&sw->jobs, tables.jobs, cfg->aggregate, cfg->address);
     gw_switch_queue_init(&sw->queue, &queue, &sw->prng, &sw->timers);
     if (cfg->notice)
         sw->notice = gw_switch_notice_init(tables.notice, cfg->notice, cfg->port_count, cfg->seed);

@@ -52,12 +52,11 @@ size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)
 }
 
 void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_aggregate *aggregate,
-                         struct gw_learned *learned, uint32_t address)
+                         uint32_t address)
 {
     struct gw_arena arena = {.base = memory};
     *jobs = (struct gw_switch_jobs){
         .aggregate = aggregate,
-        .learned = learned,
         .address = address,
         .deadline = GW_TIME_NEVER,
     };
@@ -89,8 +88,6 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
         return false;
     if (jobs->aggregate)
         gw_asked_note(&jobs->asked, pkt->flow, pkt->dst, now);
-    if (jobs->aggregate && jobs->learned)
-        gw_learned_ask(jobs->learned, pkt->src, gw_job_key(pkt->flow));
     return true;
 }
 
@@ -215,20 +212,6 @@ static bool contradicts(const struct gw_switch_job *job, const struct gw_pkt *pk
                         job->workers[pkt->index] != workers_of(pkt));
 }
 
-/* Whether copies of results may go to the member; NULL: of the job nothing is known yet. */
-static bool may_be_member(const struct gw_switch_jobs *jobs, const struct gw_switch_job *job,
-                          const struct gw_pkt *pkt)
-{
-    uint32_t address = pkt->job.word[0];
-    for (uint32_t rest = job ? job->known : 0; rest; rest &= rest - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(rest);
-        if (job->members[i] == address)
-            return i == pkt->index; /* it has been looked at */
-    }
-    return address != pkt->src &&
-           (!jobs->learned || gw_learned_has_asked(jobs->learned, address, gw_job_key(pkt->flow)));
-}
-
 static void member_enter(struct gw_switch_job *job, const struct gw_pkt *pkt)
 {
     uint32_t bit = UINT32_C(1) << pkt->index;
@@ -262,10 +245,7 @@ static bool install(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now
         return answer(jobs, pkt, GW_JOB_TAKEN, 0);
     if (job && is_stale(job, pkt))
         return answer(jobs, pkt, GW_JOB_OK, 0);
-    bool is_over = job && (job->incarnation != pkt->key || job->epoch != pkt->epoch);
-    if (!may_be_member(jobs, is_over ? NULL : job, pkt))
-        return false;
-    if (is_over) {
+    if (job && (job->incarnation != pkt->key || job->epoch != pkt->epoch)) {
         job_drop(jobs, job);
         job = NULL;
     }

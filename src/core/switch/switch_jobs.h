@@ -8,10 +8,6 @@
  * silent. A newer epoch or another life of the same server replaces it. Tenants share the places
  * (core/tenants.h).
  *
- * Results are multiplied for the members, so nobody is one twice, nor is the server; and a switch
- * that learns addresses takes those alone that were heard to JOIN or be READY for a job of the same
- * key. Workers repeat that, so a switch that has forgotten all hears it again.
- *
  * Invariant: while a job is active, what the stage has of it is what the packets of one epoch and
  * one incarnation said, all of them the same.
  */
@@ -21,7 +17,6 @@
 #include "base/map.h"
 #include "core/switch/aggregate.h"
 #include "core/switch/asked.h"
-#include "core/switch/learned.h"
 
 struct gw_switch_job;
 
@@ -30,7 +25,6 @@ struct gw_switch_jobs {
     struct gw_switch_job *jobs;     /* [0, count) are in use */
     struct gw_map map;              /* number of a job to its index */
     struct gw_asked asked;          /* whoever may install one; with a stage */
-    struct gw_learned *learned;     /* knows who asks, and may be a member; NULL: anybody may */
     uint32_t count;
     uint64_t refused; /* INSTALLs that found no place */
     uint32_t address; /* of the switch */
@@ -40,10 +34,9 @@ struct gw_switch_jobs {
 /* Bytes of memory for the jobs that the stage has room for; `aggregate` may be NULL. */
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate);
 
-/* Makes an empty table in `memory`, aligned to 64; NULL when there is no stage. `learned` may be
- * NULL, and must outlive it. */
+/* Makes an empty table in `memory`, aligned to 64; NULL when there is no stage. */
 void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_aggregate *aggregate,
-                         struct gw_learned *learned, uint32_t address);
+                         uint32_t address);
 
 /* Where a worker's packet goes on to. */
 struct gw_switch_jobs_way {
@@ -59,8 +52,8 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
 
 /*
  * Does what an INSTALL or REMOVE for this switch says, and turns it round into the answer: send it
- * on. False: its contents are impossible or contradict what is known of the same epoch, no worker
- * has asked that server, or the member may not be one; nothing was done, drop it.
+ * on. False: its contents are impossible or contradict what is known of the same epoch, or no
+ * worker has asked that server; nothing was done, drop it.
  */
 bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
 

@@ -117,10 +117,8 @@ static int open_fixture(void **state)
     for (uint16_t i = 0; i < RANKS; i++)
         assert_int_equal(gw_switch_open_port(f->sw, 1 + i, RANK + i, true, 0), 0);
     assert_int_equal(gw_switch_open_port(f->sw, HOSTILE, OUTSIDER, true, 0), 0);
-    for (uint32_t i = 0; i < RANKS; i++) {
-        struct gw_pkt ask = job_pkt(GW_JOB_JOIN, RANK + i, SERVER);
-        feed(f, (uint16_t)(1 + i), &ask);
-    }
+    struct gw_pkt ask = job_pkt(GW_JOB_JOIN, RANK, SERVER);
+    feed(f, 1, &ask);
     *state = f;
     return 0;
 }
@@ -220,62 +218,6 @@ static void hostile__server_installs_no_other_job(void **state)
     expect_sum(f, install_it);
 }
 
-/* The outsider's server installs his job with `count` members, the first of them `member` and each
- * next one `step` further on, and sends one result: returns how many leave. */
-static uint32_t results_for(struct fixture *f, uint32_t member, uint32_t step, uint32_t count)
-{
-    const uint32_t job = gw_job_number(5, 77), server = SERVER + 50;
-    struct gw_pkt pkt = job_pkt(GW_JOB_JOIN, OUTSIDER, server);
-    pkt.flow = job;
-    feed(f, HOSTILE, &pkt);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gw_job_spot spot = {.fan_in = 1};
-        pkt = job_pkt(GW_JOB_INSTALL, server, OUTSIDER);
-        pkt.flow = job;
-        pkt.index = (uint16_t)i;
-        pkt.seq = count;
-        pkt.job.word[0] = member + i * step;
-        pkt.job.word[1] = gw_job_spot_pack(&spot, i == 0);
-        pkt.job.word[2] = SERVER + 1;
-        feed(f, UPLINK, &pkt);
-    }
-    pkt = gradient(server, 0);
-    pkt.q.kind = GW_PKT_PARAM;
-    pkt.flow = job;
-    pkt.dst = member;
-    uint32_t left = feed(f, UPLINK, &pkt);
-    pkt = job_pkt(GW_JOB_REMOVE, server, OUTSIDER);
-    pkt.flow = job;
-    pkt.job.word[2] = SERVER + 1;
-    feed(f, UPLINK, &pkt);
-    return left;
-}
-
-static void hostile__copies_go_to_who_asked(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(results_for(f, RANK, 0, 32), 1);     /* a rank of another key's job */
-    assert_int_equal(results_for(f, RANK, 1, RANKS), 1);  /* all of them */
-    assert_int_equal(results_for(f, OUTSIDER, 0, 32), 1); /* himself, again and again */
-    assert_int_equal(results_for(f, OUTSIDER, 0, 1), 1);  /* as it should be */
-    install(f, UPLINK, SERVER, 1);
-    expect_sum(f, send_results);
-}
-
-/* A switch that has forgotten all learns from what ranks repeat while a job runs. */
-static void hostile__a_rank_that_reports_is_a_member(void **state)
-{
-    struct fixture *f = *state;
-    gw_switch_close_port(f->sw, 2, 0);
-    assert_int_equal(gw_switch_open_port(f->sw, 2, RANK + 1, true, 0), 0);
-    install(f, UPLINK, SERVER, 1);
-    assert_null(gw_aggregate_job(f->aggregate, JOB));
-    struct gw_pkt pkt = job_pkt(GW_JOB_READY, RANK + 1, SERVER);
-    feed(f, 2, &pkt);
-    install(f, UPLINK, SERVER, 1);
-    expect_sum(f, send_results);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,10 +226,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(hostile__results_are_the_servers, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(hostile__server_installs_no_other_job, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(hostile__copies_go_to_who_asked, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(hostile__a_rank_that_reports_is_a_member, open_fixture,
                                         close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
