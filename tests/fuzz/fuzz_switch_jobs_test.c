@@ -186,12 +186,12 @@ static struct gw_pkt *claim_pkt(struct fuzz *f, enum gw_pkt_kind kind)
     return pkt;
 }
 
-/* A worker says that it asks whoever sent `pkt`. */
+/* The worker that `pkt` names says that it asks whoever sent it. */
 static void ask(struct fuzz *f, const struct gw_pkt *pkt)
 {
     struct gw_pkt *asks = claim(f);
     *asks = *pkt;
-    asks->src = 2;
+    asks->src = pkt->job.word[0];
     asks->dst = pkt->src;
     asks->agg_flags = GW_JOB_READY;
     asks->q.key = gw_flow_key(asks->src, asks->dst, asks->flow);

@@ -29,17 +29,19 @@ struct gw_switch_job {
 };
 
 /* The same measures and builds. */
-static void carve(struct gw_switch_jobs *jobs, uint32_t jobs_max, struct gw_arena *arena)
+static void carve(struct gw_switch_jobs *jobs, const struct gw_aggregate_cfg *cfg,
+                  struct gw_arena *arena)
 {
+    const uint32_t jobs_max = cfg->jobs_max;
     jobs->jobs = gw_arena_take(arena, jobs_max * sizeof(*jobs->jobs));
     void *map = gw_arena_take(arena, gw_map_size(jobs_max));
     void *asked = gw_arena_take(arena, gw_asked_size(ASKED_EACH * jobs_max));
+    void *askers = gw_arena_take(arena, gw_askers_size(jobs_max, &cfg->tenants));
     if (!arena->base)
         return;
     gw_map_init(&jobs->map, map, jobs_max);
-    gw_asked_init(&jobs->asked, asked, ASKED_EACH * jobs_max,
-                  gw_aggregate_cfg(jobs->aggregate)->job_idle,
-                  &gw_aggregate_cfg(jobs->aggregate)->tenants);
+    gw_asked_init(&jobs->asked, asked, ASKED_EACH * jobs_max, cfg->job_idle, &cfg->tenants);
+    gw_askers_init(&jobs->askers, askers, jobs_max, &cfg->tenants);
 }
 
 size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)
@@ -47,7 +49,7 @@ size_t gw_switch_jobs_size(const struct gw_aggregate *aggregate)
     struct gw_switch_jobs jobs;
     struct gw_arena arena = {.used = 0};
     if (aggregate)
-        carve(&jobs, gw_aggregate_cfg(aggregate)->jobs_max, &arena);
+        carve(&jobs, gw_aggregate_cfg(aggregate), &arena);
     return arena.used;
 }
 
@@ -61,7 +63,7 @@ void gw_switch_jobs_init(struct gw_switch_jobs *jobs, void *memory, struct gw_ag
         .deadline = GW_TIME_NEVER,
     };
     if (aggregate)
-        carve(jobs, gw_aggregate_cfg(aggregate)->jobs_max, &arena);
+        carve(jobs, gw_aggregate_cfg(aggregate), &arena);
 }
 
 static bool join(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, bool is_edge, bool spreads)
@@ -86,8 +88,10 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
 {
     if (pkt->agg_flags == GW_JOB_JOIN && !join(jobs, pkt, way->is_edge, way->spreads))
         return false;
-    if (jobs->aggregate)
+    if (jobs->aggregate) {
         gw_asked_note(&jobs->asked, pkt->flow, pkt->dst, now);
+        gw_askers_note(&jobs->askers, pkt->flow, pkt->src);
+    }
     return true;
 }
 
@@ -207,9 +211,13 @@ static bool contradicts(const struct gw_switch_job *job, const struct gw_pkt *pk
 {
     if (job->member_count != pkt->seq || job->spot != spot_of(pkt))
         return true;
+    for (uint32_t i = 0; i < job->member_count; i++) {
+        bool is_known = job->known >> i & 1;
+        if (is_known && (job->members[i] == pkt->job.word[0]) != (i == pkt->index))
+            return true;
+    }
     bool is_known = job->known >> pkt->index & 1;
-    return is_known && (job->members[pkt->index] != pkt->job.word[0] ||
-                        job->workers[pkt->index] != workers_of(pkt));
+    return is_known && job->workers[pkt->index] != workers_of(pkt);
 }
 
 static void member_enter(struct gw_switch_job *job, const struct gw_pkt *pkt)
@@ -238,7 +246,8 @@ static bool answer(const struct gw_switch_jobs *jobs, struct gw_pkt *pkt, enum g
 
 static bool install(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now)
 {
-    if (!is_possible(pkt) || !gw_asked_is(&jobs->asked, pkt->flow, pkt->src))
+    if (!is_possible(pkt) || !gw_asked_is(&jobs->asked, pkt->flow, pkt->src) ||
+        !gw_askers_has(&jobs->askers, pkt->flow, pkt->job.word[0]))
         return false;
     struct gw_switch_job *job = job_find(jobs, pkt->flow);
     if (job && job->server != pkt->src)

@@ -3,10 +3,10 @@
  *
  * It adds its address to JOINs that pass, if it is sure to see all packets of that worker. It
  * collects what the server INSTALLs that the job's workers ask in their JOINs and READYs, one
- * member per packet in any order and any number of times; when the members are complete, the job
- * becomes active in the aggregation stage. It belongs to that server until this removes it or falls
- * silent. A newer epoch or another life of the same server replaces it. Tenants share the places
- * (core/tenants.h).
+ * member per packet in any order and any number of times; a member is a worker that was heard to
+ * ask, and each is one once. When the members are complete, the job becomes active in the
+ * aggregation stage. It belongs to that server until this removes it or falls silent. A newer epoch
+ * or another life of the same server replaces it. Tenants share the places (core/tenants.h).
  *
  * Invariant: while a job is active, what the stage has of it is what the packets of one epoch and
  * one incarnation said, all of them the same.
@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "core/switch/aggregate.h"
 #include "core/switch/asked.h"
+#include "core/switch/askers.h"
 
 struct gw_switch_job;
 
@@ -25,6 +26,7 @@ struct gw_switch_jobs {
     struct gw_switch_job *jobs;     /* [0, count) are in use */
     struct gw_map map;              /* number of a job to its index */
     struct gw_asked asked;          /* whoever may install one; with a stage */
+    struct gw_askers askers;        /* and whoever may be a member */
     uint32_t count;
     uint64_t refused; /* INSTALLs that found no place */
     uint32_t address; /* of the switch */
@@ -52,8 +54,8 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
 
 /*
  * Does what an INSTALL or REMOVE for this switch says, and turns it round into the answer: send it
- * on. False: its contents are impossible or contradict what is known of the same epoch, or no
- * worker has asked that server; nothing was done, drop it.
+ * on. False: its contents are impossible or contradict what is known of the same epoch, no worker
+ * has asked that server, or the member was not heard to; nothing was done, drop it.
  */
 bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
 

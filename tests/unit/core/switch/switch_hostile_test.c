@@ -19,7 +19,9 @@ enum {
     RANK = 100,
     OUTSIDER = 200,
     SERVER = 7, /* above */
+    OTHER_SERVER = 57,
     JOB = 9,
+    OTHER_JOB = 10,
     EPOCH = 1,
 };
 
@@ -117,8 +119,10 @@ static int open_fixture(void **state)
     for (uint16_t i = 0; i < RANKS; i++)
         assert_int_equal(gw_switch_open_port(f->sw, 1 + i, RANK + i, true, 0), 0);
     assert_int_equal(gw_switch_open_port(f->sw, HOSTILE, OUTSIDER, true, 0), 0);
-    struct gw_pkt ask = job_pkt(GW_JOB_JOIN, RANK, SERVER);
-    feed(f, 1, &ask);
+    for (uint16_t i = 0; i < RANKS; i++) {
+        struct gw_pkt ask = job_pkt(GW_JOB_JOIN, RANK + i, SERVER);
+        feed(f, 1 + i, &ask);
+    }
     *state = f;
     return 0;
 }
@@ -218,6 +222,37 @@ static void hostile__server_installs_no_other_job(void **state)
     expect_sum(f, install_it);
 }
 
+/*
+ * A tenant has a job and a server of its own, and installs it with ranks of others as members, or
+ * with one of its own several times. Each result would be sent to all of them.
+ */
+static void hostile__results_are_multiplied_to_who_asks_alone(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_job_spot spot = {.fan_in = 1};
+    struct gw_pkt ask = job_pkt(GW_JOB_JOIN, OUTSIDER, OTHER_SERVER);
+    ask.flow = OTHER_JOB;
+    feed(f, HOSTILE, &ask);
+    for (uint32_t own = 0; own < 2; own++)
+        for (uint32_t i = 0; i < GW_FAN_IN_MAX; i++) {
+            struct gw_pkt pkt = job_pkt(GW_JOB_INSTALL, OTHER_SERVER, OUTSIDER);
+            pkt.flow = OTHER_JOB;
+            pkt.epoch = (uint16_t)(EPOCH + own);
+            pkt.index = (uint16_t)i;
+            pkt.seq = GW_FAN_IN_MAX;
+            pkt.job.word[0] = own ? OUTSIDER : RANK;
+            pkt.job.word[1] = gw_job_spot_pack(&spot, i == 0);
+            pkt.job.word[2] = SERVER + 1;
+            assert_int_equal(feed(f, UPLINK, &pkt), own && i == 0); /* an answer */
+        }
+    assert_null(gw_aggregate_job(f->aggregate, OTHER_JOB));
+    struct gw_pkt result = gradient(OTHER_SERVER, 0);
+    result.q.kind = GW_PKT_PARAM;
+    result.flow = OTHER_JOB;
+    result.dst = RANK;
+    assert_int_equal(feed(f, UPLINK, &result), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +260,8 @@ int main(void)
                                         close_fixture),
         cmocka_unit_test_setup_teardown(hostile__results_are_the_servers, open_fixture,
                                         close_fixture),
+        cmocka_unit_test_setup_teardown(hostile__results_are_multiplied_to_who_asks_alone,
+                                        open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(hostile__server_installs_no_other_job, open_fixture,
                                         close_fixture),
     };

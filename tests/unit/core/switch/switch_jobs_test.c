@@ -238,16 +238,18 @@ struct wanted {
 
 static struct wanted wanted_at(uint32_t k)
 {
-    return (struct wanted){.k = k,
-                           .server = SERVER,
-                           .via = 0,
-                           .life = LIFE,
-                           .job = JOB,
-                           .epoch = EPOCH,
-                           .spot = {.level = 1, .fan_in = 2, .above = {0, 5}},
-                           .count = 3,
-                           .members = {0, 1, 2},
-                           .workers = {1, GW_WORLD_MAX}};
+    struct wanted w = {.k = k,
+                       .server = SERVER,
+                       .via = 0,
+                       .life = LIFE,
+                       .job = JOB,
+                       .epoch = EPOCH,
+                       .spot = {.level = 1, .fan_in = 2, .above = {0, 5}},
+                       .count = 3,
+                       .workers = {1, GW_WORLD_MAX}};
+    for (uint32_t i = 0; i < GW_FAN_IN_MAX; i++)
+        w.members[i] = i;
+    return w;
 }
 
 static struct gw_pkt install_pkt(const struct wanted *w, uint32_t index)
@@ -290,19 +292,24 @@ static void expect_dropped(struct chain *c, const struct gw_pkt *pkt, uint32_t k
 }
 
 /* A worker says whom it asks, on a way by all switches. */
-static void ask(struct chain *c, uint32_t job, uint32_t server)
+static void ask_as(struct chain *c, uint32_t worker, uint32_t job, uint32_t server)
 {
-    struct gw_pkt pkt = job_pkt(GW_JOB_READY, 0, server), arrived;
+    struct gw_pkt pkt = job_pkt(GW_JOB_READY, worker, server), arrived;
     pkt.flow = job;
     assert_int_equal(travel(c, &pkt, home_of(0), &arrived), server);
     assert_memory_equal(&arrived.job, &pkt.job, sizeof(pkt.job));
+}
+
+static void ask(struct chain *c, uint32_t job, uint32_t server)
+{
+    ask_as(c, 0, job, server);
 }
 
 static void install(struct chain *c, const struct wanted *w, uint32_t index,
                     enum gw_job_reason reason, uint32_t known)
 {
     struct gw_pkt pkt = install_pkt(w, index);
-    ask(c, w->job, w->server);
+    ask_as(c, w->members[index], w->job, w->server);
     expect_answer(c, &pkt, reason, known);
 }
 
@@ -522,7 +529,8 @@ static void install__whatever_others_ask_for(void **state)
     struct wanted w = wanted_at(2);
     chain_open(&c, &(struct shape){.tenants = {.keys = {GREEDY, POLITE}, .count = 2}});
     w.job = gw_job_number(POLITE, 1);
-    ask(&c, w.job, SERVER);
+    for (uint32_t i = 0; i < w.count; i++)
+        ask_as(&c, w.members[i], w.job, SERVER);
     for (uint32_t i = 1; i <= MANY; i++) {
         c.now += GW_US;
         ask(&c, gw_job_number(GREEDY, i), SERVER);
@@ -544,7 +552,7 @@ static void install__of_a_new_epoch_replaces_the_old_one(void **state)
     new.epoch++;
     new.spot.level = 2;
     new.count = 2;
-    new.members[0] = 1;
+    new.members[0] = 2;
     install_all(&c, &old);
     hold_gradient(&c, &old);
     install(&c, &new, 1, GW_JOB_OK, 1);
