@@ -21,7 +21,7 @@ enum {
     PARTS = 8,    /* of a packet: the step of the grid */
     FELT = 16,    /* packets above the limit after which nothing is left */
     ROUNDS = 6,   /* until losses change by less than 1 % */
-    FAR_MAX = 64, /* packets: a threshold or limit farther up makes no difference */
+    FAR_MAX = 32, /* packets: a threshold or limit farther up makes no difference that shows */
     ROWS = 6,     /* doubles of a node */
 };
 
