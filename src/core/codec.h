@@ -6,7 +6,8 @@
  * the datagram, right behind the header.
  *
  * Every field that the two endpoints and the switches use survives the journey. Not on the wire are
- * the queue link, the buffer, q.in, and q.rank, which no discipline outside the simulator reads.
+ * the queue link, the buffer, q.in, and q.rank, which follows from the rest of a data header: what
+ * remained of the message in whole packets.
  */
 #ifndef GW_CORE_CODEC_H
 #define GW_CORE_CODEC_H
