@@ -248,6 +248,12 @@ static void status(void *pointer, json_t *status)
             json_integer((json_int_t)gw_switch_stats(gw_overlay_switch_core(sw))->copies_saved));
 }
 
+static void use(const void *pointer, uint32_t who, struct gw_tenant_use *use)
+{
+    const struct own *own = pointer;
+    gw_overlay_home_use(own->home, who, use);
+}
+
 int gw_cmd_server(int argc, char **argv)
 {
     static const struct gw_daemon_kind kind = {
@@ -267,6 +273,7 @@ int gw_cmd_server(int argc, char **argv)
         .look = look,
         .may_multicast = may_multicast,
         .status = status,
+        .use = use,
     };
     return gw_daemon_main(&kind, argc, argv);
 }

@@ -192,9 +192,6 @@ static void status(void *pointer, json_t *status)
     json_object_set_new(status, "jobs",
                         json_integer(gw_switch_job_count(gw_overlay_switch_core(own->sw))));
     json_object_set_new(
-        status, "jobs_refused",
-        json_integer((json_int_t)gw_switch_jobs_refused(gw_overlay_switch_core(own->sw))));
-    json_object_set_new(
         status, "aggregation",
         json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "aggregators_taken",
                   (int)gw_aggregate_taken(gw_overlay_switch_aggregate(own->sw)), "gradients",
@@ -215,6 +212,12 @@ static void status(void *pointer, json_t *status)
                                   "spoofed", (json_int_t)sw->spoofed, "unlearned",
                                   (json_int_t)sw->unlearned, "malformed",
                                   (json_int_t)sw->malformed));
+}
+
+static void use(const void *pointer, uint32_t who, struct gw_tenant_use *use)
+{
+    const struct own *own = pointer;
+    gw_switch_use(gw_overlay_switch_core(own->sw), who, use);
 }
 
 int gw_cmd_switch(int argc, char **argv)
@@ -238,6 +241,7 @@ int gw_cmd_switch(int argc, char **argv)
         .may_multicast = may_multicast,
         .rate_bps = rate_of,
         .status = status,
+        .use = use,
     };
     return gw_daemon_main(&kind, argc, argv);
 }

@@ -147,6 +147,8 @@ struct gw_daemon_kind {
     uint64_t (*rate_bps)(const void *cfg);
     /* Adds what it knows to the status. */
     void (*status)(void *own, json_t *status);
+    /* Adds what a tenant has of it (core/tenants.h). */
+    void (*use)(const void *own, uint32_t who, struct gw_tenant_use *use);
 };
 
 /* Runs the command. Returns an exit status. */

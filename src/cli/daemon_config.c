@@ -99,6 +99,7 @@ static int read_list(struct gw_daemon *daemon, const struct gw_document *documen
                                      "%s: by chance its jobs could have the numbers of jobs with "
                                      "another key that is listed: make a new one",
                                      path);
+        gw_daemon_log(daemon, "key %016llx is that of %s", (unsigned long long)key->id, path);
     }
     return GW_OK;
 }

@@ -53,6 +53,38 @@ uint32_t gw_daemon_neighbour_count(const struct gw_daemon *daemon)
     return count;
 }
 
+/* The public name of a key. */
+static json_t *key_name(const struct gw_key *key)
+{
+    char name[20];
+    snprintf(name, sizeof(name), "%016llx", (unsigned long long)key->id);
+    return json_string(name);
+}
+
+/* What each tenant has and was refused, and those of no listed key; *sum is that of all. */
+static json_t *tenants_of(const struct gw_daemon *daemon, struct gw_tenant_use *sum)
+{
+    const uint32_t count = gw_station_tenants(daemon->station)->count;
+    json_t *tenants = json_array();
+    for (uint32_t who = 0; who <= count; who++) {
+        struct gw_tenant_use use = {.jobs = 0};
+        gw_station_use(daemon->station, who, &use);
+        daemon->kind->use(daemon->own, who, &use);
+        json_array_append_new(
+            tenants,
+            json_pack("{s:o, s:i, s:I, s:i, s:I, s:i, s:I, s:I}", "key",
+                      who < count ? key_name(&daemon->keys[who]) : json_string("none of these"),
+                      "sessions", (int)use.sessions, "sessions_refused",
+                      (json_int_t)use.sessions_refused, "jobs", (int)use.jobs, "jobs_refused",
+                      (json_int_t)use.jobs_refused, "aggregators", (int)use.aggregators, "yielded",
+                      (json_int_t)use.yielded, "forbidden", (json_int_t)use.forbidden));
+        sum->sessions_refused += use.sessions_refused;
+        sum->jobs_refused += use.jobs_refused;
+        sum->forbidden += use.forbidden;
+    }
+    return tenants;
+}
+
 /* Everybody who has a session with us. */
 static json_t *sessions_of(const struct gw_daemon *daemon)
 {
@@ -64,9 +96,11 @@ static json_t *sessions_of(const struct gw_daemon *daemon)
             continue;
         gw_sock_addr_format(&view.addr, name, sizeof(name));
         snprintf(address, sizeof(address), "%08x", view.said.address);
-        json_t *session = json_pack("{s:s, s:s, s:s, s:b}", "at", name, "address", address, "role",
-                                    view.said.role == GW_ATTACH_HOST ? "host" : "switch", "dialled",
-                                    view.dial >= 0);
+        const struct gw_key *key = gw_neighbours_key(gw_station_neighbours(daemon->station), peer);
+        json_t *session =
+            json_pack("{s:s, s:s, s:o, s:s, s:b}", "at", name, "address", address, "key",
+                      key_name(key), "role", view.said.role == GW_ATTACH_HOST ? "host" : "switch",
+                      "dialled", view.dial >= 0);
         if (view.dial < 0 && view.said.job) {
             snprintf(job, sizeof(job), "%08x", view.said.job);
             json_object_set_new(session, "job", json_string(job));
@@ -82,19 +116,22 @@ static json_t *status_of(struct gw_daemon *daemon)
     const struct gw_datapath_stats *udp = gw_datapath_stats(gw_station_datapath(daemon->station));
     const struct gw_neighbours_stats *attach =
         gw_neighbours_stats(gw_station_neighbours(daemon->station));
-    const struct gw_loop_stats *loop = gw_loop_stats(gw_station_loop(daemon->station));
+    struct gw_tenant_use sum = {.jobs = 0};
+    json_t *tenants = tenants_of(daemon, &sum);
     json_t *status = json_pack(
         "{s:s, s:s, s:b, s:i, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, "
-        "s:I, s:I}}",
+        "s:I, s:I}, s:I, s:I, s:o}",
         "daemon", daemon->kind->name, "listen", gw_daemon_common(daemon)->listen, "draining",
         daemon->is_draining, "neighbours", (int)gw_daemon_neighbour_count(daemon), "datagrams",
         "sent", (json_int_t)udp->sent, "not_sent", (json_int_t)udp->send_errors, "too_long",
         (json_int_t)udp->too_long, "received", (json_int_t)udp->received, "kernel_drops",
         (json_int_t)udp->kernel_drops, "wrong_cookie", (json_int_t)udp->wrong_cookie, "malformed",
         (json_int_t)(udp->malformed + udp->runts), "wrong_version", (json_int_t)udp->wrong_version,
-        "no_room", (json_int_t)udp->no_room, "forbidden", (json_int_t)loop->forbidden, "attach",
+        "no_room", (json_int_t)udp->no_room, "forbidden", (json_int_t)sum.forbidden, "attach",
         "forged", (json_int_t)attach->forged, "stale", (json_int_t)attach->stale, "malformed",
-        (json_int_t)attach->malformed, "refused", (json_int_t)attach->refused);
+        (json_int_t)attach->malformed, "refused", (json_int_t)attach->refused, "sessions_refused",
+        (json_int_t)sum.sessions_refused, "jobs_refused", (json_int_t)sum.jobs_refused, "tenants",
+        tenants);
     daemon->kind->status(daemon->own, status);
     return status;
 }

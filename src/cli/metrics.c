@@ -133,7 +133,7 @@ static bool number_of(const json_t *value, json_int_t *number)
 /* What is written, and how. */
 struct writer {
     FILE *out;
-    bool has_jobs; /* each job's numbers, with its own */
+    bool has_names; /* numbers of each job and tenant, with its own */
 };
 
 static void write_number(const struct writer *writer, const char *name, const char *label,
@@ -145,37 +145,37 @@ static void write_number(const struct writer *writer, const char *name, const ch
         fprintf(writer->out, "%s %lld\n", name, (long long)number);
 }
 
-/* One number of all jobs: each job's, or their sum. */
-static void write_jobs_number(const struct writer *writer, const char *name, const char *key,
-                              json_t *jobs)
+/* One number of all objects of a list: each one's, or their sum. */
+static void write_member(const struct writer *writer, const char *name, const char *key,
+                         const char *label, json_t *list)
 {
-    json_t *job;
+    json_t *object;
     size_t i;
     json_int_t number, sum = 0;
-    json_array_foreach(jobs, i, job)
+    json_array_foreach(list, i, object)
     {
-        if (!number_of(json_object_get(job, key), &number))
+        if (!number_of(json_object_get(object, key), &number))
             return;
         sum += number;
-        if (writer->has_jobs)
-            write_number(writer, name, "job", json_string_value(json_object_get(job, "job")),
+        if (writer->has_names)
+            write_number(writer, name, label, json_string_value(json_object_get(object, label)),
                          number);
     }
-    if (!writer->has_jobs)
+    if (!writer->has_names)
         write_number(writer, name, NULL, NULL, sum);
 }
 
-/* The numbers of all jobs, name by name. */
-static void write_jobs(const struct writer *writer, const char *prefix, json_t *jobs)
+/* The numbers of all objects of a list, name by name; the first member says whose they are. */
+static void write_list(const struct writer *writer, const char *prefix, json_t *list)
 {
-    json_t *first = json_array_get(jobs, 0), *value;
-    const char *key;
+    json_t *first = json_array_get(list, 0), *value;
+    const char *key, *label = json_object_iter_key(json_object_iter(first));
     json_object_foreach(first, key, value)
     {
         char name[2 * NAME_MAX_BYTES];
         snprintf(name, sizeof(name), "%s_%s", prefix, key);
-        if (writer->has_jobs || strcmp(key, "epoch") != 0) /* a sum of epochs is none */
-            write_jobs_number(writer, name, key, jobs);
+        if (writer->has_names || strcmp(key, "epoch") != 0) /* a sum of epochs is none */
+            write_member(writer, name, key, label, list);
     }
 }
 
@@ -205,8 +205,8 @@ static void write_object(const struct writer *writer, const char *prefix, json_t
         snprintf(name, sizeof(name), "%s_%s", prefix, key);
         if (json_is_object(value))
             write_object(writer, name, value);
-        else if (json_is_array(value) && strcmp(key, "jobs") == 0)
-            write_jobs(writer, name, value);
+        else if (json_is_object(json_array_get(value, 0)))
+            write_list(writer, name, value);
         else if (json_is_array(value))
             write_classes(writer, name, value);
         else if (number_of(value, &number))

@@ -3,7 +3,8 @@
  *
  * A thread of its own answers, from a snapshot that the daemon's loop sets now and then, so that
  * whoever asks never holds up a packet. With a token only those who show it are answered
- * (Authorization: Bearer, RFC 6750). Others learn of no job: what jobs count is added up over all.
+ * (Authorization: Bearer, RFC 6750). Others learn of no job and no key: what jobs and tenants count
+ * is added up over all.
  */
 #ifndef GW_CLI_METRICS_H
 #define GW_CLI_METRICS_H
@@ -21,8 +22,9 @@ void gw_metrics_close(struct gw_metrics *metrics);
 
 /*
  * The snapshot from now on. Every number at a path a, b of `status` is called prefix_a_b; those of
- * the objects in a list `jobs` have the label `job`, or, where there is no token, are added up
- * without `epoch`; those of any other list have the label `class`. Texts are left out.
+ * the objects in a list have their first member, a text, as a label, or, where there is no token,
+ * are added up without `epoch`; those of a list of numbers have the label `class`. Other texts are
+ * left out.
  */
 void gw_metrics_set(struct gw_metrics *metrics, const char *prefix, json_t *status);
 

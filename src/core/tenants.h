@@ -21,6 +21,18 @@ struct gw_tenants {
     uint32_t count; /* 0: all jobs are of one tenant */
 };
 
+/* What a tenant has of a switch or server now, and what it was refused since that began. Each part
+ * of the daemon adds what it knows. */
+struct gw_tenant_use {
+    uint32_t sessions;
+    uint32_t jobs;
+    uint32_t aggregators;
+    uint64_t sessions_refused; /* questions of those for whom there was no place */
+    uint64_t jobs_refused;     /* likewise */
+    uint64_t yielded;          /* aggregators that jobs below their share took over from its jobs */
+    uint64_t forbidden;        /* packets of its hosts that they may not send */
+};
+
 /* Which of them has a job of that number; `count`: none. */
 uint32_t gw_tenants_of(const struct gw_tenants *tenants, uint32_t job);
 

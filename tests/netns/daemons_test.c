@@ -592,7 +592,7 @@ static void daemons_metrics__follow_the_status(void **state)
     (void)state;
     static const char token[] = "Authorization: Bearer sesame\r\n";
     static char answer[GW_DAEMON_LOG_MAX];
-    char text[GW_DAEMON_CONFIG_MAX], secret[GW_TEST_PATH_MAX];
+    char text[GW_DAEMON_CONFIG_MAX], own[80], secret[GW_TEST_PATH_MAX];
     gw_test_write_file(secret, "sesame\n");
     snprintf(text, sizeof(text), "metrics: %u\n", ports[5]); /* of the loopback */
     gw_test_daemon_start(&top, "switch", ports[0], text);
@@ -610,6 +610,9 @@ static void daemons_metrics__follow_the_status(void **state)
     const json_t *job = json_array_get(json_object_get(status, "jobs"), 0);
     snprintf(text, sizeof(text), "\ngradwire_server_jobs_workers{job=\"%s\"} %d\n",
              json_string_value(json_object_get(job, "job")), WORKERS);
+    const json_t *tenant = json_array_get(json_object_get(status, "tenants"), 0);
+    snprintf(own, sizeof(own), "\ngradwire_server_tenants_jobs{key=\"%s\"} 1\n",
+             json_string_value(json_object_get(tenant, "key")));
     json_decref(status);
     /* The snapshot is renewed now and then: the job is in one of them, with all workers. */
     do
@@ -617,6 +620,7 @@ static void daemons_metrics__follow_the_status(void **state)
     while (!strstr(answer, text) || !strstr(answer, "\ngradwire_server_neighbours 4\n"));
     assert_non_null(strstr(answer, " 200 "));
     assert_non_null(strstr(answer, "\ngradwire_server_datagrams_received "));
+    assert_non_null(strstr(answer, own));
     do
         get(ports[5], "/metrics", answer, sizeof(answer));
     while (!strstr(answer, "\ngradwire_switch_queues_losses_shed{class=\"7\"} 0\n"));
@@ -626,8 +630,8 @@ static void daemons_metrics__follow_the_status(void **state)
     unlink(secret);
 }
 
-/* Without a token they tell of no job: not its number, not its epoch, not how many workers of which
- * it has. */
+/* Without a token they tell of no key and no job: not its number, not its epoch, not how many
+ * workers of which it has. */
 static void daemons_metrics__tell_strangers_of_no_job(void **state)
 {
     (void)state;
@@ -644,7 +648,9 @@ static void daemons_metrics__tell_strangers_of_no_job(void **state)
     do
         get(ports[4], "/metrics", answer, sizeof(answer));
     while (!strstr(answer, "\ngradwire_server_jobs_workers 2\n"));
+    assert_non_null(strstr(answer, "\ngradwire_server_tenants_jobs 2\n"));
     assert_null(strstr(answer, "job="));
+    assert_null(strstr(answer, "key="));
     assert_null(strstr(answer, "epoch "));
     gw_test_workers_stop(workers, 1);
     gw_test_workers_stop(workers + 1, 1);

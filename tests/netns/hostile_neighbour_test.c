@@ -280,8 +280,22 @@ static void attack(uint32_t packets)
     }
 }
 
-/* Every packet that a host may not say is counted by the daemon, but for what its socket lost, and
- * messages without payload, which are malformed in datagrams. */
+/* What the daemon says of a key, borrowed. */
+static const json_t *use_of(const json_t *status, const struct gw_key *key)
+{
+    char text[20];
+    size_t i;
+    const json_t *use;
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)key->id);
+    json_array_foreach(json_object_get(status, "tenants"), i,
+                       use) if (strcmp(json_string_value(json_object_get(use, "key")), text) ==
+                                0) return use;
+    fail_msg("the daemon does not list key %s", text);
+    return NULL;
+}
+
+/* Every packet that a host may not say is counted by the daemon, for its key, but for what its
+ * socket lost, and messages without payload, which are malformed in datagrams. */
 static void expect_forbidden(const struct gw_test_daemon *daemon, bool is_server)
 {
     json_int_t forbidden = 0, lost = 0, held = 0;
@@ -291,11 +305,27 @@ static void expect_forbidden(const struct gw_test_daemon *daemon, bool is_server
     for (uint32_t i = 0; i < LOOKS_MAX && forbidden + lost < held; i++) {
         json_t *status = gw_test_daemon_status(daemon);
         const json_t *datagrams = json_object_get(status, "datagrams");
-        forbidden = number(datagrams, "forbidden");
+        forbidden = number(use_of(status, &theirs), "forbidden");
+        assert_int_equal(number(datagrams, "forbidden"), forbidden);
         lost = number(datagrams, "kernel_drops") + number(datagrams, "malformed");
         json_decref(status);
     }
     assert_true(forbidden <= held && forbidden + lost >= held);
+}
+
+/* Who has what of the daemon: ranks, a rank and a host of the tenant, and the fabric's switch or
+ * server. */
+static void expect_use(const struct gw_test_daemon *daemon)
+{
+    json_t *status = gw_test_daemon_status(daemon);
+    const json_t *own = use_of(status, &ours), *his = use_of(status, &theirs);
+    assert_int_equal(number(own, "sessions"), RANKS);
+    assert_int_equal(number(own, "jobs"), 1);
+    assert_int_equal(number(own, "forbidden"), 0);
+    assert_int_equal(number(his, "sessions"), 2);
+    assert_int_equal(number(his, "jobs") > 0, daemon == &server); /* no switch is told of it */
+    assert_int_equal(number(his, "sessions_refused"), 0);
+    json_decref(status);
 }
 
 static void hostile_neighbour__a_job_reduces_beside_him(void **state)
@@ -316,6 +346,8 @@ static void hostile_neighbour__a_job_reduces_beside_him(void **state)
     }
     expect_forbidden(&top, false);
     expect_forbidden(&server, true);
+    expect_use(&top);
+    expect_use(&server);
     json_t *status = gw_test_daemon_status(&server);
     const json_t *job = job_of(status);
     assert_int_equal(number(job, "workers"), RANKS);

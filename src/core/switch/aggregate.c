@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
-#include "core/switch/aggregate_shares.h"
 
 enum {
     GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
@@ -61,7 +60,7 @@ static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg 
     aggregate->jobs = gw_arena_take(arena, cfg->jobs_max * sizeof(*aggregate->jobs));
     aggregate->members = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->members));
     aggregate->workers = gw_arena_take(arena, cfg->members_max * sizeof(*aggregate->workers));
-    gw_aggregate_shares_carve(&aggregate->shares, cfg->jobs_max, arena);
+    gw_aggregate_shares_carve(&aggregate->shares, cfg->jobs_max, &aggregate->cfg.tenants, arena);
     void *map = gw_arena_take(arena, gw_map_size(cfg->jobs_max));
     if (arena->base)
         gw_map_init(&aggregate->job_map, map, cfg->jobs_max);
@@ -230,6 +229,7 @@ static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator
         !gw_aggregate_shares_yields(&aggregate->shares, aggregator->owner, to))
         return false;
     aggregate->stats.yielded++;
+    aggregate->shares.yielded[aggregate->shares.jobs[aggregator->owner].tenant]++;
     aggregator_free(aggregate, aggregator);
     return true;
 }
@@ -488,10 +488,9 @@ uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate)
     return aggregate->taken;
 }
 
-uint32_t gw_aggregate_taken_by(const struct gw_aggregate *aggregate, uint32_t job)
+const struct gw_aggregate_shares *gw_aggregate_shares(const struct gw_aggregate *aggregate)
 {
-    uint32_t index = gw_map_get(&aggregate->job_map, job);
-    return index == GW_MAP_NONE ? 0 : aggregate->shares.jobs[index].held;
+    return &aggregate->shares;
 }
 
 const struct gw_aggregate_stats *gw_aggregate_stats(const struct gw_aggregate *aggregate)

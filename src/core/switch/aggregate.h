@@ -25,6 +25,7 @@
 #include "core/agg_rules.h"
 #include "core/job.h"
 #include "core/quant/kernels.h"
+#include "core/switch/aggregate_shares.h"
 #include "core/tenants.h"
 
 enum {
@@ -139,8 +140,8 @@ void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time 
 /* Aggregators taken now. */
 uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate);
 
-/* Those of one job; 0 if it is unknown. */
-uint32_t gw_aggregate_taken_by(const struct gw_aggregate *aggregate, uint32_t job);
+/* Which job and tenant has them. */
+const struct gw_aggregate_shares *gw_aggregate_shares(const struct gw_aggregate *aggregate);
 
 const struct gw_aggregate_stats *gw_aggregate_stats(const struct gw_aggregate *aggregate);
 

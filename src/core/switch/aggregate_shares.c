@@ -5,9 +5,10 @@
 #include "core/switch/aggregate.h"
 
 void gw_aggregate_shares_carve(struct gw_aggregate_shares *shares, uint32_t jobs_max,
-                               struct gw_arena *arena)
+                               const struct gw_tenants *tenants, struct gw_arena *arena)
 {
     shares->jobs_max = jobs_max;
+    shares->tenants = tenants;
     shares->jobs = gw_arena_take(arena, jobs_max * sizeof(*shares->jobs));
 }
 
@@ -42,7 +43,11 @@ static void divide(struct gw_aggregate_shares *shares)
 void gw_aggregate_shares_enter(struct gw_aggregate_shares *shares, uint32_t index, uint32_t job)
 {
     shares->jobs[index] = (struct gw_aggregate_share){
-        .key = gw_job_key(job), .guaranteed = shares->fixed, .is_there = true};
+        .key = gw_job_key(job),
+        .tenant = gw_tenants_of(shares->tenants, job),
+        .guaranteed = shares->fixed,
+        .is_there = true,
+    };
     if (shares->fixed == GW_AGGREGATE_SHARE_EQUAL)
         divide(shares);
 }
@@ -52,4 +57,13 @@ void gw_aggregate_shares_leave(struct gw_aggregate_shares *shares, uint32_t inde
     shares->jobs[index] = (struct gw_aggregate_share){.is_there = false};
     if (shares->fixed == GW_AGGREGATE_SHARE_EQUAL)
         divide(shares);
+}
+
+void gw_aggregate_shares_use(const struct gw_aggregate_shares *shares, uint32_t who,
+                             struct gw_tenant_use *use)
+{
+    for (uint32_t i = 0; i < shares->jobs_max; i++)
+        if (shares->jobs[i].is_there && shares->jobs[i].tenant == who)
+            use->aggregators += shares->jobs[i].held;
+    use->yielded += shares->yielded[who];
 }

@@ -134,8 +134,8 @@ void gw_switch_set_notice_hold(struct gw_switch *sw, gw_time hold, gw_time save,
 /* Jobs that servers have installed here. */
 uint32_t gw_switch_job_count(const struct gw_switch *sw);
 
-/* INSTALLs of jobs for which there was no place, or none for their tenant. */
-uint64_t gw_switch_jobs_refused(const struct gw_switch *sw);
+/* Adds what a tenant has of the switch. */
+void gw_switch_use(const struct gw_switch *sw, uint32_t who, struct gw_tenant_use *use);
 
 /* Bytes queued at a port now. */
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port);

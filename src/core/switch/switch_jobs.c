@@ -131,15 +131,26 @@ static uint16_t workers_of(const struct gw_pkt *pkt)
     return (uint16_t)workers;
 }
 
-/* Whether there is a place for another job of that key. */
-static bool has_place(const struct gw_switch_jobs *jobs, uint32_t number)
+/* Whether there is a place for another job of that tenant. */
+static bool has_place(const struct gw_switch_jobs *jobs, uint32_t who)
 {
     const struct gw_aggregate_cfg *cfg = gw_aggregate_cfg(jobs->aggregate);
     uint32_t held[GW_TENANTS_MAX + 1] = {0};
     for (uint32_t i = 0; i < jobs->count; i++)
         held[gw_tenants_of(&cfg->tenants, jobs->jobs[i].job)]++;
-    return gw_tenants_have_place(held, cfg->tenants.count, gw_tenants_of(&cfg->tenants, number),
-                                 cfg->jobs_max, cfg->jobs_max - jobs->count);
+    return gw_tenants_have_place(held, cfg->tenants.count, who, cfg->jobs_max,
+                                 cfg->jobs_max - jobs->count);
+}
+
+void gw_switch_jobs_use(const struct gw_switch_jobs *jobs, uint32_t who, struct gw_tenant_use *use)
+{
+    if (!jobs->aggregate)
+        return;
+    for (uint32_t i = 0; i < jobs->count; i++)
+        use->jobs +=
+            gw_tenants_of(&gw_aggregate_cfg(jobs->aggregate)->tenants, jobs->jobs[i].job) == who;
+    use->jobs_refused += jobs->refused[who];
+    gw_aggregate_shares_use(gw_aggregate_shares(jobs->aggregate), who, use);
 }
 
 /* A job of which no member is known; NULL with the reason when that cannot be. */
@@ -150,8 +161,9 @@ static struct gw_switch_job *job_add(struct gw_switch_jobs *jobs, const struct g
     if (gw_aggregate_job(jobs->aggregate, pkt->flow))
         return NULL; /* somebody has installed it without job control */
     *reason = GW_JOB_ROOM;
-    if (!has_place(jobs, pkt->flow) || gw_map_put(&jobs->map, pkt->flow, jobs->count) != GW_OK) {
-        jobs->refused++;
+    uint32_t who = gw_tenants_of(&gw_aggregate_cfg(jobs->aggregate)->tenants, pkt->flow);
+    if (!has_place(jobs, who) || gw_map_put(&jobs->map, pkt->flow, jobs->count) != GW_OK) {
+        jobs->refused[who]++;
         return NULL;
     }
     struct gw_switch_job *job = &jobs->jobs[jobs->count++];

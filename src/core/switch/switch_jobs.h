@@ -28,8 +28,9 @@ struct gw_switch_jobs {
     struct gw_asked asked;          /* whoever may install one; with a stage */
     struct gw_askers askers;        /* and whoever may be a member */
     uint32_t count;
-    uint64_t refused; /* INSTALLs that found no place */
-    uint32_t address; /* of the switch */
+    uint64_t refused[GW_TENANTS_MAX + 1]; /* INSTALLs of each tenant that found no place; the last
+                                             is of strangers */
+    uint32_t address;                     /* of the switch */
     gw_time deadline; /* when gw_switch_jobs_expire() must be called at the latest, or never */
 };
 
@@ -58,6 +59,9 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
  * has asked that server, or the member was not heard to; nothing was done, drop it.
  */
 bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
+
+/* Adds what a tenant has of the places for jobs, and of the stage. */
+void gw_switch_jobs_use(const struct gw_switch_jobs *jobs, uint32_t who, struct gw_tenant_use *use);
 
 /* Forgets jobs that nobody has refreshed for the stage's cfg.job_idle; returns how many. */
 uint32_t gw_switch_jobs_expire(struct gw_switch_jobs *jobs, gw_time now);

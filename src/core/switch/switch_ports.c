@@ -120,9 +120,9 @@ uint32_t gw_switch_job_count(const struct gw_switch *sw)
     return sw->jobs.count;
 }
 
-uint64_t gw_switch_jobs_refused(const struct gw_switch *sw)
+void gw_switch_use(const struct gw_switch *sw, uint32_t who, struct gw_tenant_use *use)
 {
-    return sw->jobs.refused;
+    gw_switch_jobs_use(&sw->jobs, who, use);
 }
 
 uint32_t gw_switch_backlog(const struct gw_switch *sw, uint16_t port)

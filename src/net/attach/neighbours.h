@@ -207,6 +207,9 @@ const struct gw_key *gw_neighbours_key(const struct gw_neighbours *own, uint16_t
 /* Our cookie for session `peer`. */
 uint64_t gw_neighbours_cookie(const struct gw_neighbours *own, uint16_t peer);
 
+/* Adds the sessions of those who have dialled us with the key of that number. */
+void gw_neighbours_use(const struct gw_neighbours *own, uint32_t who, struct gw_tenant_use *use);
+
 const struct gw_neighbours_stats *gw_neighbours_stats(const struct gw_neighbours *own);
 
 /* Sentence for a reason, without full stop. */

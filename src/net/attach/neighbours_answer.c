@@ -20,6 +20,8 @@ uint32_t gw_neighbours_write_refusal(struct gw_neighbours *own, const struct gw_
     gw_attach_encode(&msg, answer);
     if (key)
         gw_key_sign(key, answer);
+    if (key && reason == GW_ATTACH_ROOM)
+        own->no_place[key - own->cfg.keys]++;
     own->stats.refused++;
     return GW_ATTACH_SIZE;
 }
@@ -130,6 +132,16 @@ static bool leaves_room(const struct gw_neighbours *own, const struct gw_key *ke
     }
     return gw_tenants_have_place(held, own->cfg.key_count, (uint32_t)(key - own->cfg.keys),
                                  own->cfg.peers_max, left);
+}
+
+void gw_neighbours_use(const struct gw_neighbours *own, uint32_t who, struct gw_tenant_use *use)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
+        const struct gw_session *session = &own->sessions[i];
+        use->sessions += session->dial < 0 && session->state == GW_SESSION_UP &&
+                         session->key == &own->cfg.keys[who];
+    }
+    use->sessions_refused += own->no_place[who];
 }
 
 /* Begins a session of theirs; NULL: there is no number for it, at least until events are polled. */

@@ -75,6 +75,7 @@ struct gw_neighbours {
     struct gw_neighbour_event events[GW_NEIGHBOURS_EVENTS_MAX];
     struct gw_index_queue waiting; /* of these, the ones that have not been polled */
     struct gw_neighbours_stats stats;
+    uint64_t no_place[GW_NEIGHBOURS_KEYS_MAX]; /* refusals of those with each key for that */
 };
 
 /* neighbours.c */

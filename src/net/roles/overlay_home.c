@@ -475,6 +475,15 @@ void gw_overlay_home_look(struct gw_overlay_home *home)
                                home->cfg.server_address);
 }
 
+void gw_overlay_home_use(const struct gw_overlay_home *home, uint32_t who,
+                         struct gw_tenant_use *use)
+{
+    gw_overlay_server_use(home->server, who, use);
+    if (home->sw)
+        gw_aggregate_shares_use(gw_aggregate_shares(gw_overlay_switch_aggregate(home->sw)), who,
+                                use);
+}
+
 struct gw_overlay_server *gw_overlay_home_server(struct gw_overlay_home *home)
 {
     return home->server;

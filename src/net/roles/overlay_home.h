@@ -75,6 +75,10 @@ void gw_overlay_home_poll(struct gw_overlay_home *home);
  */
 void gw_overlay_home_look(struct gw_overlay_home *home);
 
+/* Adds what a tenant has of the server's places for jobs, and of its own switch's aggregators. */
+void gw_overlay_home_use(const struct gw_overlay_home *home, uint32_t who,
+                         struct gw_tenant_use *use);
+
 struct gw_overlay_server *gw_overlay_home_server(struct gw_overlay_home *home);
 
 /* NULL: it has none. */

@@ -44,6 +44,7 @@ struct gw_overlay_server {
     uint32_t count;                /* jobs served since the beginning: makes incarnations differ */
     struct gw_transport transport; /* of registrars */
     struct gw_past_ranks past_ranks;
+    uint64_t refused[GW_TENANTS_MAX + 1]; /* jobs of each tenant, each time that a rank asks */
     struct served served[GW_OVERLAY_JOBS_MAX];
 };
 
@@ -265,9 +266,21 @@ static struct served *find_place(struct gw_overlay_server *server, uint32_t job)
             held[gw_tenants_of(tenants, other->job)]++;
         left += other->world == 0;
     }
-    bool has_place = gw_tenants_have_place(held, tenants->count, gw_tenants_of(tenants, job),
-                                           server->cfg.jobs_max, left);
-    return has_place ? find(server, 0) : NULL;
+    uint32_t who = gw_tenants_of(tenants, job);
+    if (gw_tenants_have_place(held, tenants->count, who, server->cfg.jobs_max, left))
+        return find(server, 0);
+    server->refused[who]++;
+    return NULL;
+}
+
+void gw_overlay_server_use(const struct gw_overlay_server *server, uint32_t who,
+                           struct gw_tenant_use *use)
+{
+    for (uint32_t i = 0; i < server->cfg.jobs_max; i++) {
+        const struct gw_overlay_job *job = &server->served[i].job;
+        use->jobs += job->world && gw_tenants_of(&server->cfg.tenants, job->job) == who;
+    }
+    use->jobs_refused += server->refused[who];
 }
 
 static int serve(struct gw_overlay_server *server, struct served *served)

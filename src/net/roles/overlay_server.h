@@ -105,6 +105,10 @@ void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,
  * Of a job whose home this is, no rank may have a session any more. False: it is at work. */
 bool gw_overlay_server_forget(struct gw_overlay_server *server, uint32_t job);
 
+/* Adds what a tenant has of the places for jobs. */
+void gw_overlay_server_use(const struct gw_overlay_server *server, uint32_t who,
+                           struct gw_tenant_use *use);
+
 /* Sums over all jobs since it was opened, those that are forgotten included. */
 struct gw_overlay_totals {
     uint64_t received; /* gradient packets */

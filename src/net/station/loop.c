@@ -203,7 +203,7 @@ static int receive(struct gw_loop *loop, char *error)
         count++;
         if (train.length)
             take_foreign(loop, &train);
-        loop->stats.forbidden += gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
+        gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
         take_in(loop, &train, now);
     }
     return count;

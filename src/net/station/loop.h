@@ -42,8 +42,7 @@ struct gw_loop_cfg {
 struct gw_loop_stats {
     uint64_t turns;
     uint64_t sleeps;
-    uint64_t unlinked;  /* packets that left by a port without a link */
-    uint64_t forbidden; /* packets of neighbours that may not send them: dropped */
+    uint64_t unlinked; /* packets that left by a port without a link */
 };
 
 struct gw_loop;
@@ -95,8 +94,13 @@ void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address);
  * linked to. Counts as a direct way. */
 int gw_loop_receive_at(struct gw_loop *loop, uint32_t address, struct gw_loop_port port);
 
-/* The neighbour is a host, and may say no more than that: what else it sends is dropped. */
-void gw_loop_permit(struct gw_loop *loop, uint16_t peer, const struct gw_permit *permit);
+/* The neighbour is a host of this tenant, and may say no more than that: what else it sends is
+ * dropped. */
+void gw_loop_permit(struct gw_loop *loop, uint16_t peer, const struct gw_permit *permit,
+                    uint32_t tenant);
+
+/* Packets of the tenant's hosts that were dropped for that. */
+uint64_t gw_loop_forbidden(const struct gw_loop *loop, uint32_t tenant);
 
 /* Takes back all links and direct ways to the neighbour, and its permit. */
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer);

@@ -81,15 +81,21 @@ void gw_loop_forget_job(struct gw_loop *loop, uint32_t job, uint32_t address)
     gw_directs_remove(&loop->jobs, job, address);
 }
 
-void gw_loop_permit(struct gw_loop *loop, uint16_t peer, const struct gw_permit *permit)
+void gw_loop_permit(struct gw_loop *loop, uint16_t peer, const struct gw_permit *permit,
+                    uint32_t tenant)
 {
-    gw_permits_set(&loop->permits, peer, permit);
+    gw_permits_set(&loop->permits, peer, permit, tenant);
+}
+
+uint64_t gw_loop_forbidden(const struct gw_loop *loop, uint32_t tenant)
+{
+    return loop->permits.forbidden[tenant];
 }
 
 void gw_loop_unlink(struct gw_loop *loop, uint16_t peer)
 {
     loop->arrives[peer] = GW_LOOP_PORT_NONE;
-    gw_permits_set(&loop->permits, peer, NULL);
+    gw_permits_set(&loop->permits, peer, NULL, 0);
     for (uint32_t i = 0; i < loop->first_port[loop->node_count]; i++)
         if (loop->links[i].peer == peer)
             loop->links[i].peer = GW_DIRECTS_NO_PEER;

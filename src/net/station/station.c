@@ -179,6 +179,14 @@ const struct gw_tenants *gw_station_tenants(const struct gw_station *station)
     return &station->tenants;
 }
 
+void gw_station_use(const struct gw_station *station, uint32_t who, struct gw_tenant_use *use)
+{
+    if (who == station->tenants.count)
+        return;
+    gw_neighbours_use(station->neighbours, who, use);
+    use->forbidden += gw_loop_forbidden(station->loop, who);
+}
+
 struct gw_loop *gw_station_loop(struct gw_station *station)
 {
     return station->loop;
@@ -341,8 +349,9 @@ static void open_peer(struct gw_station *station, const struct gw_neighbour_even
 static void bind_peer(struct gw_station *station, const struct gw_neighbour_event *event)
 {
     const struct gw_permit permit = {.address = event->said.address, .job = event->said.job};
+    const struct gw_key *key = gw_neighbours_key(station->neighbours, event->peer);
     if (event->dial < 0 && event->said.role == GW_ATTACH_HOST)
-        gw_loop_permit(station->loop, event->peer, &permit);
+        gw_loop_permit(station->loop, event->peer, &permit, (uint32_t)(key - station->keys));
 }
 
 /* Tells a worker that has dialled us the group of its job. */

@@ -57,8 +57,11 @@ void gw_station_close(struct gw_station *station);
 /* Frees what is left of a closed station: the packets. */
 void gw_station_free(struct gw_station *station);
 
-/* Those whose keys it knows. */
+/* Those whose keys it knows, in their order. */
 const struct gw_tenants *gw_station_tenants(const struct gw_station *station);
+
+/* Adds what a tenant has of the station; nobody else has anything of it. */
+void gw_station_use(const struct gw_station *station, uint32_t who, struct gw_tenant_use *use);
 
 struct gw_loop *gw_station_loop(struct gw_station *station);
 struct gw_pkt_pool *gw_station_pool(struct gw_station *station);

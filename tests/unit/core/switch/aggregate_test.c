@@ -41,6 +41,7 @@ static void stage_make(struct stage *s, uint32_t share, enum gw_agg_reclaim recl
     gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * VALUES);
     struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
                                    .jobs_max = 3,
+                                   .tenants = {.keys = {0, 1}, .count = 2},
                                    .members_max = 9,
                                    .share = share,
                                    .leak = LEAK,
@@ -398,6 +399,21 @@ static bool takes(struct stage *s, uint32_t job, uint16_t index)
     return false;
 }
 
+/* Aggregators of the job that was installed as number `index`. */
+static uint32_t taken_by(const struct stage *s, uint32_t index)
+{
+    return gw_aggregate_shares(s->aggregate)->jobs[index].held;
+}
+
+/* What the tenant's jobs have, and had to give to others. */
+static void expect_use(const struct stage *s, uint32_t who, uint32_t aggregators, uint32_t yielded)
+{
+    struct gw_tenant_use use = {.jobs = 0};
+    gw_aggregate_shares_use(gw_aggregate_shares(s->aggregate), who, &use);
+    assert_int_equal(use.aggregators, aggregators);
+    assert_int_equal(use.yielded, yielded);
+}
+
 /* It takes all, never completes any, and keeps on sending. */
 static void share__a_greedy_job_leaves_a_polite_one_its_aggregators(void **state)
 {
@@ -413,8 +429,8 @@ static void share__a_greedy_job_leaves_a_polite_one_its_aggregators(void **state
     assert_false(takes(&s, JOB, 7)); /* more than its share is whoever comes first */
     for (uint16_t i = 0; i < AGGREGATORS; i++)
         assert_int_equal(takes(&s, GREEDY, i), i != 3 && i != 6);
-    assert_int_equal(gw_aggregate_taken_by(s.aggregate, JOB), 2);
-    assert_int_equal(gw_aggregate_taken_by(s.aggregate, GREEDY), 6);
+    assert_int_equal(taken_by(&s, 0), 2);
+    assert_int_equal(taken_by(&s, 1), 6);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->yielded, 2);
     gw_aggregate_remove(s.aggregate, GREEDY);
     stage_close(&s);
@@ -436,8 +452,8 @@ static void share__equal_parts_are_of_the_jobs_there_are(void **state)
     install(&s, THIRD, EPOCH, 0, 3);
     for (uint16_t i = 0; i < AGGREGATORS; i++)
         assert_int_equal(takes(&s, THIRD, i), i < AGGREGATORS / 3);
-    assert_int_equal(gw_aggregate_taken_by(s.aggregate, JOB), 2);
-    assert_int_equal(gw_aggregate_taken_by(s.aggregate, GREEDY), 4);
+    assert_int_equal(taken_by(&s, 0), 4);
+    assert_int_equal(taken_by(&s, 1), 2);
     gw_aggregate_remove(s.aggregate, GREEDY);
     gw_aggregate_remove(s.aggregate, THIRD);
     stage_close(&s);
@@ -458,7 +474,10 @@ static void share__many_jobs_of_a_key_have_the_part_of_one(void **state)
     for (uint16_t i = 0; i < AGGREGATORS; i++)
         assert_int_equal(takes(&s, JOB, i), i < AGGREGATORS / 2);
     assert_false(takes(&s, greedy, 1)); /* each of the two has a quarter */
-    assert_int_equal(gw_aggregate_taken_by(s.aggregate, greedy), AGGREGATORS / 4);
+    assert_int_equal(taken_by(&s, 0), AGGREGATORS / 4);
+    expect_use(&s, 0, AGGREGATORS / 2, 0);
+    expect_use(&s, 1, AGGREGATORS / 2, AGGREGATORS / 2);
+    expect_use(&s, 2, 0, 0);
     gw_aggregate_remove(s.aggregate, greedy);
     gw_aggregate_remove(s.aggregate, other);
     stage_close(&s);
@@ -484,7 +503,7 @@ static void share__what_is_taken_over_is_in_no_sum(void **state)
     struct gw_pkt *again = resend(&s, 2, 20);
     again->index = 2;
     expect_passed(&s, again, 3, GW_AGG_RESEND, 27);
-    assert_int_equal(gw_aggregate_taken_by(s.aggregate, JOB), 0);
+    assert_int_equal(taken_by(&s, 0), 0);
     gw_aggregate_remove(s.aggregate, GREEDY);
     stage_close(&s);
 }

@@ -512,10 +512,13 @@ static void install__leaves_a_place_to_every_tenant(void **state)
             else
                 install(&c, &w, 0, GW_JOB_ROOM, 0);
         }
-        assert_int_equal(gw_switch_jobs_refused(c.sw[2]), 1);
         w.job = gw_job_number(POLITE, 1);
         install_all(&c, &w);
         expect_active(&c, &w);
+        struct gw_tenant_use use = {.jobs = 0};
+        gw_switch_use(c.sw[2], who, &use);
+        assert_int_equal(use.jobs, places);
+        assert_int_equal(use.jobs_refused, 1);
         chain_close(&c);
     }
 }

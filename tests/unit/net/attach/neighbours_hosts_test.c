@@ -157,6 +157,12 @@ static void neighbours_asked__each_key_has_its_share_of_sessions(void **state)
     gw_test_attach_dial(net, RANK, HOME);
     gw_test_attach_run(net, 0);
     assert_int_equal(net->sides[RANK].ups, 1);
+    for (uint32_t who = 0; who < 2; who++) {
+        struct gw_tenant_use use = {.sessions = 0};
+        gw_neighbours_use(home->own, who, &use);
+        assert_int_equal(use.sessions, who ? PLACES - SHARE : SHARE);
+        assert_int_equal(use.sessions_refused > 0, who);
+    }
     gw_test_attach_close(net);
 }
 

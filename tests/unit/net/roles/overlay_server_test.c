@@ -137,6 +137,12 @@ static void overlay_server_add__leaves_places_to_every_tenant(void **state)
         job.job = gw_job_number(1, 1 + i);
         assert_int_equal(gw_overlay_server_add(f.server, &job), 0);
     }
+    for (uint32_t who = 0; who < 2; who++) {
+        struct gw_tenant_use use = {.jobs = 0};
+        gw_overlay_server_use(f.server, who, &use);
+        assert_int_equal(use.jobs, who ? part : JOBS - part);
+        assert_int_equal(use.jobs_refused, !who);
+    }
     fixture_close(&f);
 }
 

@@ -368,10 +368,11 @@ static void loop_direct_job__is_of_that_job_alone(void **state)
 
 static void loop_permit__drops_what_a_host_may_not_say(void **state)
 {
+    enum { TENANT = 1 };
     struct fixture *f = *state;
     const struct gw_permit permit = {.address = TOLD, .job = JOB};
     gw_loop_link(f->loop, (struct gw_loop_port){1, 0}, 2, true);
-    gw_loop_permit(f->loop, 2, &permit);
+    gw_loop_permit(f->loop, 2, &permit, TENANT);
     for (uint32_t i = 0; i < 4; i++) {
         struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
         *pkt = (struct gw_pkt){
@@ -385,7 +386,8 @@ static void loop_permit__drops_what_a_host_may_not_say(void **state)
         turn(f);
         assert_int_equal(f->nodes[1].arrived_count, i == 3);
     }
-    assert_int_equal(gw_loop_stats(f->loop)->forbidden, 3);
+    assert_int_equal(gw_loop_forbidden(f->loop, TENANT), 3);
+    assert_int_equal(gw_loop_forbidden(f->loop, 0), 0);
     gw_loop_unlink(f->loop, 2); /* whoever gets the number next is somebody else */
     gw_loop_link(f->loop, (struct gw_loop_port){1, 0}, 2, true);
     f->datapath.arrives = f->nodes[1].arrived[0];
