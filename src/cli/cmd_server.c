@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 enum {
-    PORTS = 1025,
+    PORTS = GW_DAEMON_PEERS_MAX, /* of its own switch, the server's among them */
     WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     PHASE_NONE = -1,
@@ -72,6 +72,12 @@ static int check(const void *pointer, char *error)
 static bool may_multicast(const void *cfg)
 {
     return !*((const struct server_cfg *)cfg)->switch_name;
+}
+
+static uint16_t places(const void *cfg)
+{
+    (void)cfg;
+    return PORTS - 1;
 }
 
 static uint16_t window_of(const struct server_cfg *cfg)
@@ -272,6 +278,7 @@ int gw_cmd_server(int argc, char **argv)
         .turn = turn,
         .look = look,
         .may_multicast = may_multicast,
+        .places = places,
         .status = status,
         .use = use,
     };

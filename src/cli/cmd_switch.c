@@ -175,6 +175,11 @@ static void look(struct gw_daemon *daemon, void *pointer)
     gw_overlay_switch_set_rtt(own->sw, gw_switch_pcn_rtt(neighbours, GW_DAEMON_PEERS_MAX));
 }
 
+static uint16_t places(const void *cfg)
+{
+    return (uint16_t)((const struct switch_cfg *)cfg)->ports;
+}
+
 static uint64_t rate_of(const void *pointer)
 {
     const struct switch_cfg *cfg = pointer;
@@ -239,6 +244,7 @@ int gw_cmd_switch(int argc, char **argv)
         .neighbour = neighbour,
         .look = look,
         .may_multicast = may_multicast,
+        .places = places,
         .rate_bps = rate_of,
         .status = status,
         .use = use,

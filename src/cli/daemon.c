@@ -147,6 +147,7 @@ static int open_station(struct gw_daemon *daemon, char *error)
         .packets = PACKETS,
         .mtu = mtu > MTU_MIN ? mtu : MTU_MIN,
         .peers_max = GW_DAEMON_PEERS_MAX,
+        .places = daemon->kind->places(daemon->cfg),
         .accepts = true,
         .insists = true,
         .serves_many = true,

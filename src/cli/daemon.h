@@ -17,7 +17,7 @@
 #include "net/station/station.h"
 
 enum {
-    GW_DAEMON_PEERS_MAX = 2048, /* sessions */
+    GW_DAEMON_PEERS_MAX = 2048, /* sessions, our own dial among them */
 };
 
 /* The words of `signals`, in their order. */
@@ -143,6 +143,8 @@ struct gw_daemon_kind {
     void (*look)(struct gw_daemon *daemon, void *own);
     /* Whether results may be multicast, although the config does not say so. */
     bool (*may_multicast)(const void *cfg);
+    /* Sessions of those who dial it, below GW_DAEMON_PEERS_MAX: as many as it has ports for. */
+    uint16_t (*places)(const void *cfg);
     /* Of its links, for those who ask; NULL: not known. */
     uint64_t (*rate_bps)(const void *cfg);
     /* Adds what it knows to the status. */

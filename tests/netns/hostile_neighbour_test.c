@@ -36,6 +36,7 @@ enum {
     RANK_AT_SERVER,
     HOST_AT_SERVER,
     SESSIONS,
+    PLACES = SESSIONS, /* of a switch with few of them */
 };
 
 struct tenant {
@@ -47,14 +48,14 @@ struct tenant {
 
 static struct gw_test_daemon top, server;
 static struct gw_test_worker ranks[RANKS];
-static struct tenant tenants[SESSIONS];
+static struct tenant tenants[PLACES + 1];
 static uint16_t ports[2];
 static char fabric[GW_TEST_PATH_MAX], blue[GW_TEST_PATH_MAX], green[GW_TEST_PATH_MAX];
 static struct gw_key ours, theirs; /* of the job, and of the tenant */
 
 static int set_up(void **state)
 {
-    char text[GW_DAEMON_CONFIG_MAX], keys[GW_DAEMON_CONFIG_MAX / 2], error[GW_NET_ERROR_MAX];
+    char error[GW_NET_ERROR_MAX];
     (void)state;
     gw_test_free_ports(ports, GW_COUNT_OF(ports));
     gw_test_write_file(fabric, "the fabric's\n");
@@ -63,18 +64,23 @@ static int set_up(void **state)
     assert_int_equal(gw_key_setup(), 0);
     assert_int_equal(gw_key_from_file(blue, false, &ours, error), 0);
     assert_int_equal(gw_key_from_file(green, false, &theirs, error), 0);
+    return 0;
+}
+
+static void start_fabric(void)
+{
+    char text[GW_DAEMON_CONFIG_MAX], keys[GW_DAEMON_CONFIG_MAX / 2];
     snprintf(keys, sizeof(keys), "switch_keys: [%.128s]\nkey_files: [%.128s, %.128s]\n", fabric,
              blue, green);
     gw_test_daemon_start(&top, "switch", ports[0], keys);
     snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n%s", ports[0], keys);
     gw_test_daemon_start(&server, "server", ports[1], text);
     gw_test_daemon_await(&server, ": up");
-    return 0;
 }
 
 static int tear_down(void **state)
 {
-    for (int i = 0; i < SESSIONS; i++)
+    for (size_t i = 0; i < GW_COUNT_OF(tenants); i++)
         if (tenants[i].station) {
             gw_station_close(tenants[i].station);
             gw_station_free(tenants[i].station);
@@ -96,8 +102,9 @@ static bool is_rank(int session)
     return session == RANK_AT_SWITCH || session == RANK_AT_SERVER;
 }
 
-/* Opens a process of the tenant that says that it is of this job. */
-static void dial(int session, uint32_t job)
+/* Opens a process with that key, which attaches with this greeting. */
+static void dial_at(int session, const struct gw_key *key, uint16_t port,
+                    const struct gw_greeting *greeting)
 {
     struct tenant *t = &tenants[session];
     char error[GW_NET_ERROR_MAX], name[32];
@@ -109,19 +116,17 @@ static void dial(int session, uint32_t job)
         .peers_max = 4,
         .role = GW_ATTACH_HOST,
         .node_address = gw_key_random_address(),
-        .keys = &theirs,
+        .keys = key,
         .key_count = 1,
     };
-    const struct gw_greeting greeting = {
-        .job = job, .world = job ? 7 : 0, .is_direct = is_at_server(session)};
     *t = (struct tenant){.station = NULL};
     assert_int_equal(gw_station_open(&cfg, &t->station, error), 0);
-    snprintf(name, sizeof(name), "127.0.0.1:%u", ports[is_at_server(session)]);
-    assert_true(gw_station_dial(t->station, name, &greeting, error) >= 0);
+    snprintf(name, sizeof(name), "127.0.0.1:%u", port);
+    assert_true(gw_station_dial(t->station, name, greeting, error) >= 0);
     const struct gw_stranger_cfg own = {
         .seed = 18 + (uint64_t)session,
         .address = cfg.node_address,
-        .own_job = job,
+        .own_job = greeting->job,
         .job = gw_key_job(&ours, "job"),
         .mtu = MTU,
         .pause = GW_MS / 4,
@@ -131,6 +136,14 @@ static void dial(int session, uint32_t job)
     gw_stranger_open(&t->stranger, &own);
     gw_stranger_hush(&t->stranger.node);
     gw_loop_add(gw_station_loop(t->station), &t->stranger.node);
+}
+
+/* The tenant attaches, and says that it is of this job. */
+static void dial(int session, uint32_t job)
+{
+    const struct gw_greeting greeting = {
+        .job = job, .world = job ? 7 : 0, .is_direct = is_at_server(session)};
+    dial_at(session, &theirs, ports[is_at_server(session)], &greeting);
 }
 
 static void turn(struct tenant *t)
@@ -331,6 +344,7 @@ static void expect_use(const struct gw_test_daemon *daemon)
 static void hostile_neighbour__a_job_reduces_beside_him(void **state)
 {
     (void)state;
+    start_fabric();
     come_first();
     start_job();
     for (int session = 0; session < SESSIONS; session++) {
@@ -362,11 +376,37 @@ static void hostile_neighbour__a_job_reduces_beside_him(void **state)
     assert_int_equal(gw_test_daemon_stop(&top), 0);
 }
 
+/* At a switch of four ports he gets what is for anybody, and his own part; the port of the other
+ * key is free when it comes. */
+static void hostile_neighbour__leaves_a_port(void **state)
+{
+    char text[GW_DAEMON_CONFIG_MAX];
+    (void)state;
+    snprintf(text, sizeof(text), "ports: %d\nkey_files: [%.128s, %.128s]\n", PLACES, blue, green);
+    gw_test_daemon_start(&top, "switch", ports[0], text);
+    for (int i = 0; i <= PLACES; i++) {
+        bool is_his = i < PLACES;
+        dial_at(i, is_his ? &theirs : &ours, ports[0], &(struct gw_greeting){.job = 0});
+        await_news(&tenants[i]);
+        assert_int_equal(tenants[i].last.kind,
+                         i == PLACES - 1 ? GW_NEIGHBOUR_REFUSED : GW_NEIGHBOUR_UP);
+    }
+    assert_int_equal(tenants[PLACES - 1].last.said.reason, GW_ATTACH_ROOM);
+    json_t *status = gw_test_daemon_status(&top);
+    assert_true(number(use_of(status, &theirs), "sessions_refused") > 0);
+    assert_int_equal(number(use_of(status, &ours), "sessions_refused"), 0);
+    json_decref(status);
+    for (int i = 0; i <= PLACES; i++)
+        hang_up(&tenants[i]);
+    assert_int_equal(gw_test_daemon_stop(&top), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hostile_neighbour__a_job_reduces_beside_him, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(hostile_neighbour__leaves_a_port, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

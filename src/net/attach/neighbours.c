@@ -19,6 +19,7 @@ struct gw_neighbours *gw_neighbours_open(const struct gw_neighbours_cfg *cfg)
     if (!own)
         return NULL;
     own->cfg = *cfg;
+    own->cfg.places = cfg->places ? cfg->places : cfg->peers_max;
     own->look_at = GW_TIME_NEVER;
     own->rate_kbps = own->way.rate_kbps = kbps_of(cfg->rate_bps);
     gw_index_queue_init(&own->waiting, GW_NEIGHBOURS_EVENTS_MAX);

@@ -52,6 +52,7 @@ struct gw_neighbours_cfg {
     uint16_t entropies;
     uint16_t mtu;
     uint16_t peers_max;
+    uint16_t places; /* sessions of those who dial us, which are divided among the keys; 0: all */
     const struct gw_key
         *keys; /* key_count of them, 1 to GW_NEIGHBOURS_KEYS_MAX; we dial by the first */
     uint32_t key_count;

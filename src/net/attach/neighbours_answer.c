@@ -117,21 +117,20 @@ static enum gw_attach_reason why_not(const struct gw_neighbours *own, const stru
     return GW_ATTACH_OK;
 }
 
-/* Whether another session with the key leaves all other keys their part (core/tenants.h). Sessions
- * that have ended are forgotten for it. */
+/* Whether another session with the key leaves all other keys their part (core/tenants.h). */
 static bool leaves_room(const struct gw_neighbours *own, const struct gw_key *key)
 {
     uint32_t held[GW_NEIGHBOURS_KEYS_MAX] = {0};
-    uint32_t left = own->cfg.peers_max;
+    uint32_t left = own->cfg.places;
     for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
-        uint8_t state = own->sessions[i].state;
-        if (state == GW_SESSION_FREE || state == GW_SESSION_ENDED)
+        const struct gw_session *session = &own->sessions[i];
+        if (session->dial >= 0 || session->state != GW_SESSION_UP)
             continue;
-        held[own->sessions[i].key - own->cfg.keys]++;
+        held[session->key - own->cfg.keys]++;
         left--;
     }
     return gw_tenants_have_place(held, own->cfg.key_count, (uint32_t)(key - own->cfg.keys),
-                                 own->cfg.peers_max, left);
+                                 own->cfg.places, left);
 }
 
 void gw_neighbours_use(const struct gw_neighbours *own, uint32_t who, struct gw_tenant_use *use)

@@ -90,6 +90,7 @@ static int open_loop(struct gw_station *station, const struct gw_station_cfg *cf
         .entropies = cfg->entropies,
         .mtu = (uint16_t)cfg->mtu,
         .peers_max = cfg->peers_max,
+        .places = cfg->places,
         .keys = station->keys,
         .key_count = cfg->key_count,
         .beat = GW_STATION_BEAT,

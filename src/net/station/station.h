@@ -27,6 +27,7 @@ struct gw_station_cfg {
     uint32_t packets; /* and as many buffers */
     uint32_t mtu;     /* payload bytes of a full packet */
     uint16_t peers_max;
+    uint16_t places;        /* as in struct gw_neighbours_cfg */
     bool accepts;           /* others may dial us */
     bool insists;           /* as in struct gw_neighbours_cfg */
     bool serves_many;       /* as in struct gw_datapath_cfg */
