@@ -17,7 +17,7 @@ static struct gw_registrar_cfg registrar_cfg(const struct gw_sim *sim,
 {
     return (struct gw_registrar_cfg){
         .endpoint = sim->nodes[sim->place[gw_sim_calls_home(sim, spec)]].endpoint,
-        .job = spec->first_server,
+        .job = gw_sim_shard_number(spec, 0),
         .world = (uint16_t)spec->worker_count,
         .transport = &sim->scenario->transport,
     };

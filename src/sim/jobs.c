@@ -291,8 +291,14 @@ void gw_sim_member_news(struct gw_sim *sim, struct gw_sim_member *member, gw_tim
 
 uint32_t gw_sim_shard_number(const struct gw_job_spec *spec, uint32_t server)
 {
-    uint32_t index = spec->first_server + server;
-    return spec->via == GW_JOB_VIA_CALLS ? gw_job_shard(spec->first_server, server) : index;
+    uint32_t first = spec->key << GW_JOB_NAME_BITS | spec->first_server;
+    return spec->via == GW_JOB_VIA_CALLS ? gw_job_shard(first, server) : first + server;
+}
+
+/* A number without its key. */
+static uint32_t index_of(uint32_t number)
+{
+    return number & ((UINT32_C(1) << GW_JOB_NAME_BITS) - 1);
 }
 
 /* The last job that does not begin behind a tag, or a shard. */
@@ -352,7 +358,7 @@ static bool is_of_communicator(const struct gw_sim *sim, const struct gw_event *
 static const struct gw_sim_job *job_of_event(const struct gw_sim *sim, const struct gw_event *event)
 {
     if (is_control(event))
-        return find_job(sim, event->flow, true);
+        return find_job(sim, index_of(event->flow), true);
     return gw_sim_flow_of_tag(sim, event->tag) == UINT32_MAX ? find_job(sim, event->tag, false)
                                                              : NULL;
 }
@@ -380,9 +386,9 @@ uint32_t gw_sim_job_of_packet(const struct gw_sim *sim, const struct gw_pkt *pkt
     if (caller != UINT32_MAX)
         return caller;
     /* Slots have numbers behind those of shards. */
-    return pkt->flow < workload->job_server_count
-               ? (uint32_t)(find_job(sim, pkt->flow, true) - sim->jobs)
-               : pkt->flow - workload->job_server_count;
+    uint32_t index = index_of(pkt->flow);
+    return index < workload->job_server_count ? (uint32_t)(find_job(sim, index, true) - sim->jobs)
+                                              : index - workload->job_server_count;
 }
 
 bool gw_sim_job_event(struct gw_sim_part *part, struct gw_sim_node *node,

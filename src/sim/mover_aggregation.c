@@ -83,7 +83,7 @@ static int hold_open(struct gw_sim *sim, struct gw_sim_member *member)
         struct stake *stake = &hold->stakes[i];
         uint32_t shard = spec->first_server + i;
         struct gw_member_cfg cfg = {
-            .job = shard,
+            .job = gw_sim_shard_number(spec, i),
             .server = gw_sim_servers_of(sim, spec)[i],
             .rank = (uint16_t)member->rank,
             .incarnation = gw_sim_incarnation(sim, shard << 10 | member->rank, UINT16_MAX),
@@ -113,7 +113,7 @@ static int open_job(struct gw_sim *sim, uint32_t job, char *why)
     for (uint32_t i = 0; i < spec->server_count && !error; i++) {
         crew->shards[i] = (struct gw_sim_shard){
             .host = gw_sim_servers_of(sim, spec)[i],
-            .number = spec->first_server + i,
+            .number = gw_sim_shard_number(spec, i),
             .levels = spec->levels,
         };
         error = gw_sim_shard_open(sim, spec, &crew->shards[i]);
@@ -229,7 +229,7 @@ static void take_event(struct gw_sim_part *part, struct gw_sim_node *node, uint3
     switch (event->kind) {
     case GW_EVENT_JOINED:
         joined(part, gw_sim_member_of(part->sim, spec, event->rank),
-               event->flow - spec->first_server, now);
+               event->flow - gw_sim_shard_number(spec, 0), now);
         break;
     case GW_EVENT_REFUSED:
         gw_sim_member_failed(part, gw_sim_member_of(part->sim, spec, event->rank),

@@ -40,7 +40,7 @@ static struct gw_communicator_cfg cfg_of(const struct gw_sim *sim, const struct 
     return (struct gw_communicator_cfg){
         .endpoint = sim->nodes[sim->place[host]].endpoint,
         .address = host,
-        .job = spec->first_server,
+        .job = gw_sim_shard_number(spec, 0),
         .rank = (uint16_t)rank,
         .world = (uint16_t)spec->worker_count,
         .via = spec->calls_via,

@@ -19,6 +19,7 @@ enum {
     SLOTS_WORLD_MAX = 32,
     VALUES_MAX = 16000,
     PPM = 1000000,
+    KEY_MAX = (1 << GW_JOB_KEY_BITS) - 1,
     STACK_MAX = 64, /* jobs on the same hosts: more than anybody shares a GPU between */
     AGGREGATORS_MAX = 65536,
     PIECES_MAX = 1 << 24, /* of an iteration: a job keeps two of them in memory */
@@ -188,6 +189,9 @@ int gw_job_options_check(const struct gw_job_options *options, enum gw_job_via v
     if (options->rules.header > GW_JOB_HEADER_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "header must be at most %d bytes",
                                   GW_JOB_HEADER_MAX);
+    if (options->key > KEY_MAX)
+        return gw_workload_refuse(ctx, GW_ERR_RANGE, "key must be at most %d, not %u", KEY_MAX,
+                                  options->key);
     if (options->overflow_ppm > PPM)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "overflow_ppm must be at most %d, not %u", PPM,
                                   options->overflow_ppm);
@@ -329,6 +333,7 @@ struct gw_job_spec gw_job_options_spec(const struct gw_job_draft *draft)
         .rules = options->rules,
         .worth = options->worth,
         .share = draft->number,
+        .key = options->key,
         .congestion_control = options->congestion_control,
         .resend_gap = options->resend_gap,
         .proactive = options->proactive,

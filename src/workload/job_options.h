@@ -34,6 +34,7 @@ struct gw_job_options {
     uint32_t aggregators;
     uint32_t indexing;
     uint32_t servers;
+    uint32_t key;
     uint32_t levels;
     uint32_t magnitude;
     uint32_t overflow_ppm;
@@ -148,6 +149,8 @@ void gw_job_options_add(struct gw_workload *workload, const struct gw_job_draft 
                      "(placement: spread)"),                                                       \
         GW_JOB_PARAM(cfg_type, BOOL, stacked, "no",                                                \
                      "all jobs have the same hosts, for workers and for servers"),                 \
+        GW_JOB_PARAM(cfg_type, COUNT, key, "0",                                                    \
+                     "whose jobs these are: shares of aggregators are of keys first"),             \
         GW_JOB_PARAM(cfg_type, COUNT, levels, "2", "of switches that add up, at most (via: ina)"), \
         GW_JOB_PARAM(cfg_type, TIME, beat, "5ms", "between signs of life of a worker"),            \
         GW_JOB_PARAM(cfg_type, TIME, lost, "25ms", "a worker silent for so long ends the job"),    \

@@ -154,6 +154,7 @@ struct gw_job_spec {
     struct gw_job_rules rules;
     struct gw_job_worth worth;
     uint32_t share; /* number of the job's range for static indexing */
+    uint32_t key;   /* whose it is: upper bits of the numbers of its shards */
     bool congestion_control;
     bool resend_gap;
     bool proactive;        /* fragments that might saturate travel raw */
@@ -195,7 +196,8 @@ struct gw_workload {
     struct gw_call_spec *calls; /* grouped by job */
     uint32_t call_count, call_room;
     uint32_t *job_hosts;   /* workers, grouped by job, by rank */
-    uint32_t *job_servers; /* hosts, grouped by job; the index is the shard's job number */
+    uint32_t *job_servers; /* hosts, grouped by job; the index is the shard's job number,
+                              but for the key */
     uint32_t job_count, job_room;
     uint32_t job_server_count, job_server_room;
     uint32_t job_host_count, job_host_room;

@@ -34,7 +34,7 @@ class StragglerTest(CommandCase):
 class FairnessTest(CommandCase):
     def test_claims__hold(self):
         results = json.loads(self.call(PROGRAM, "sim", FAIRNESS, "--json").stdout)
-        self.assertEqual(len(results), 6)
+        self.assertEqual(len(results), 8)
         for claim in results[0]["claims"]:
             self.assertTrue(claim["holds"], claim)
 

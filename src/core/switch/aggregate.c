@@ -23,7 +23,7 @@ enum aggregator_state {
 struct aggregator {
     gw_time touched;
     uint32_t job;
-    uint32_t owner; /* index of the job, while the state is TAKEN */
+    uint32_t owner; /* the job that has it, or had it last: its index + 1; 0: none that is known */
     uint32_t seq;
     uint32_t key; /* of the tensor: only fragments of one are added */
     uint32_t bitmap;
@@ -42,7 +42,7 @@ struct gw_aggregate {
     struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
     uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
     uint16_t *workers;             /* the same of its workers, at the same place */
-    struct gw_aggregate_shares shares; /* of aggregators TAKEN */
+    struct gw_aggregate_shares shares;
     struct gw_map job_map;
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
@@ -93,25 +93,25 @@ static void aggregator_free(struct gw_aggregate *aggregate, struct aggregator *a
 {
     if (aggregator->buf != GW_BUF_NONE)
         gw_buf_release(aggregate->cfg.pool->bufs, aggregator->buf);
-    if (aggregator->state == AGGREGATOR_TAKEN)
-        aggregate->shares.jobs[aggregator->owner].held--;
     aggregator->state = AGGREGATOR_FREE;
     aggregate->taken--;
 }
 
 /* A job ends, or an epoch of it: its numbers may come again, and mean something else. */
-static void aggregators_leave(struct gw_aggregate *aggregate, uint32_t job)
+static void aggregators_leave(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
 {
+    const uint32_t owner = (uint32_t)(job - aggregate->jobs) + 1;
     for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++) {
         struct aggregator *aggregator = &aggregate->aggregators[i];
-        if (aggregator->state != AGGREGATOR_TAKEN || aggregator->job != job)
+        if (aggregator->owner != owner)
             continue;
-        if (aggregate->cfg.reclaim != GW_AGG_RECLAIM_RESULTS) {
+        gw_aggregate_shares_pass(&aggregate->shares, owner, 0);
+        aggregator->owner = 0;
+        if (aggregator->state == AGGREGATOR_TAKEN &&
+            aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
+            aggregator->state = AGGREGATOR_LEFT;
+        else if (aggregator->state == AGGREGATOR_TAKEN)
             aggregator_free(aggregate, aggregator);
-            continue;
-        }
-        aggregate->shares.jobs[aggregator->owner].held--;
-        aggregator->state = AGGREGATOR_LEFT;
     }
 }
 
@@ -155,7 +155,7 @@ int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggrega
     if (aggregate->member_count - reclaimed + job->member_count > aggregate->cfg.members_max)
         return GW_ERR_NO_ROOM;
     if (known) {
-        aggregators_leave(aggregate, job->job);
+        aggregators_leave(aggregate, known);
         members_remove(aggregate, known);
     } else {
         uint32_t free = 0;
@@ -184,7 +184,7 @@ void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job)
     struct gw_aggregate_job *known = job_find(aggregate, job);
     if (!known)
         return;
-    aggregators_leave(aggregate, job);
+    aggregators_leave(aggregate, known);
     members_remove(aggregate, known);
     gw_map_remove(&aggregate->job_map, job);
     gw_aggregate_shares_leave(&aggregate->shares, (uint32_t)(known - aggregate->jobs));
@@ -226,10 +226,9 @@ static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator
 {
     uint32_t to = (uint32_t)(job - aggregate->jobs);
     if (aggregator->state != AGGREGATOR_TAKEN ||
-        !gw_aggregate_shares_yields(&aggregate->shares, aggregator->owner, to))
+        !gw_aggregate_shares_take_over(&aggregate->shares, aggregator->owner - 1, to))
         return false;
     aggregate->stats.yielded++;
-    aggregate->shares.yielded[aggregate->shares.jobs[aggregator->owner].tenant]++;
     aggregator_free(aggregate, aggregator);
     return true;
 }
@@ -238,10 +237,12 @@ static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator
 static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *aggregator,
                             const struct gw_aggregate_job *job, struct gw_pkt *pkt, gw_time now)
 {
+    uint32_t owner = (uint32_t)(job - aggregate->jobs) + 1;
+    gw_aggregate_shares_pass(&aggregate->shares, aggregator->owner, owner);
     *aggregator = (struct aggregator){
         .touched = now,
         .job = pkt->flow,
-        .owner = (uint32_t)(job - aggregate->jobs),
+        .owner = owner,
         .seq = pkt->seq,
         .key = pkt->key,
         .bitmap = pkt->agg.bitmap,
@@ -254,7 +255,6 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .signs = signs_of(pkt),
     };
     pkt->buf = GW_BUF_NONE;
-    aggregate->shares.jobs[aggregator->owner].held++;
     aggregate->taken++;
 }
 

@@ -59,6 +59,22 @@ void gw_aggregate_shares_leave(struct gw_aggregate_shares *shares, uint32_t inde
         divide(shares);
 }
 
+bool gw_aggregate_shares_take_over(struct gw_aggregate_shares *shares, uint32_t from, uint32_t to)
+{
+    const struct gw_aggregate_share *has = &shares->jobs[from], *wants = &shares->jobs[to];
+    uint32_t held = has->held, guaranteed = has->guaranteed;
+    if (wants->held >= wants->guaranteed)
+        return false;
+    bool is_of_keys = shares->fixed == GW_AGGREGATE_SHARE_EQUAL && has->key != wants->key;
+    for (uint32_t i = 0; is_of_keys && i < shares->jobs_max; i++)
+        if (i != from && shares->jobs[i].is_there && shares->jobs[i].key == has->key) {
+            held += shares->jobs[i].held;
+            guaranteed += shares->jobs[i].guaranteed;
+        }
+    shares->yielded[has->tenant] += held > guaranteed;
+    return held > guaranteed;
+}
+
 void gw_aggregate_shares_use(const struct gw_aggregate_shares *shares, uint32_t who,
                              struct gw_tenant_use *use)
 {

@@ -1,8 +1,13 @@
 /*
  * Shares of the aggregators of a switch: how many each job has, and how many it is guaranteed.
  *
+ * A job has those that it used last, also while they are free, and then anybody may use them next:
+ * a window that is under way keeps each of its aggregators only some of the time, and at any moment
+ * even a greedy job would have less than its share. Who has less takes over from who has more.
+ *
  * Equal shares are of the keys that have jobs first, and then of the jobs of each: who opens many
- * jobs divides his own part.
+ * jobs divides his own part. How, matters to no other key: that takes over from any job of a key
+ * whose jobs have more than their part together.
  *
  * Invariant: with equal shares, what all jobs are guaranteed together is at most all there are.
  */
@@ -19,7 +24,7 @@
 struct gw_aggregate_share {
     uint32_t key;    /* of its number */
     uint32_t tenant; /* whose it is: gw_tenants_of() */
-    uint32_t held;
+    uint32_t held;   /* that it used last */
     uint32_t guaranteed;
     bool is_there;
 };
@@ -45,13 +50,17 @@ void gw_aggregate_shares_leave(struct gw_aggregate_shares *shares, uint32_t inde
 void gw_aggregate_shares_use(const struct gw_aggregate_shares *shares, uint32_t who,
                              struct gw_tenant_use *use);
 
-/* Whether job `to` may take over an aggregator that job `from` has: `from` is above its share, and
- * `to` below. */
-static inline bool gw_aggregate_shares_yields(const struct gw_aggregate_shares *shares,
-                                              uint32_t from, uint32_t to)
+/* An aggregator passes from one job to another: their indices + 1; 0: none. */
+static inline void gw_aggregate_shares_pass(struct gw_aggregate_shares *shares, uint32_t from,
+                                            uint32_t to)
 {
-    const struct gw_aggregate_share *has = &shares->jobs[from], *wants = &shares->jobs[to];
-    return has->held > has->guaranteed && wants->held < wants->guaranteed;
+    if (from)
+        shares->jobs[from - 1].held--;
+    if (to)
+        shares->jobs[to - 1].held++;
 }
+
+/* Whether job `to` may take over an aggregator in which job `from` has a sum; it is counted. */
+bool gw_aggregate_shares_take_over(struct gw_aggregate_shares *shares, uint32_t from, uint32_t to);
 
 #endif

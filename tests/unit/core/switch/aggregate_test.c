@@ -399,7 +399,7 @@ static bool takes(struct stage *s, uint32_t job, uint16_t index)
     return false;
 }
 
-/* Aggregators of the job that was installed as number `index`. */
+/* Aggregators that the job that was installed as number `index` used last. */
 static uint32_t taken_by(const struct stage *s, uint32_t index)
 {
     return gw_aggregate_shares(s->aggregate)->jobs[index].held;
@@ -483,6 +483,46 @@ static void share__many_jobs_of_a_key_have_the_part_of_one(void **state)
     stage_close(&s);
 }
 
+/* To others a key is one: also of its job that is within its part something is taken over. */
+static void share__how_a_key_divides_its_part_is_no_matter_of_others(void **state)
+{
+    (void)state;
+    const uint32_t greedy = gw_job_number(1, 1), other = gw_job_number(1, 2);
+    struct stage s;
+    stage_make(&s, GW_AGGREGATE_SHARE_EQUAL, GW_AGG_RECLAIM_SWEEP);
+    install(&s, greedy, EPOCH, 0, 3);
+    install(&s, other, EPOCH, 0, 3);
+    for (uint16_t i = 0; i < AGGREGATORS; i++)
+        assert_true(takes(&s, i ? greedy : other, i));
+    install(&s, JOB, EPOCH, 0, 3);
+    assert_true(takes(&s, JOB, 0));
+    assert_int_equal(taken_by(&s, 1), 0);
+    assert_true(takes(&s, other, 1)); /* among themselves each has a quarter */
+    assert_false(takes(&s, greedy, 1));
+    gw_aggregate_remove(s.aggregate, greedy);
+    gw_aggregate_remove(s.aggregate, other);
+    stage_close(&s);
+}
+
+/* An aggregator of a window under way is free between two fragments, and yet of its share. */
+static void share__is_of_what_was_used_last(void **state)
+{
+    enum { OTHER = JOB + 1 };
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 3);
+    install(&s, OTHER, EPOCH, 0, 3);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    result(&s, SEQ, 0, 0);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    assert_int_equal(taken_by(&s, 0), 1);
+    assert_true(takes(&s, OTHER, INDEX)); /* what is free is anybody's */
+    assert_int_equal(taken_by(&s, 0), 0);
+    assert_int_equal(taken_by(&s, 1), 1);
+    gw_aggregate_remove(s.aggregate, OTHER);
+    stage_close(&s);
+}
+
 /* A partial sum that is taken over is lost as a whole: what comes of it later is not added up. */
 static void share__what_is_taken_over_is_in_no_sum(void **state)
 {
@@ -503,7 +543,7 @@ static void share__what_is_taken_over_is_in_no_sum(void **state)
     struct gw_pkt *again = resend(&s, 2, 20);
     again->index = 2;
     expect_passed(&s, again, 3, GW_AGG_RESEND, 27);
-    assert_int_equal(taken_by(&s, 0), 0);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 2);
     gw_aggregate_remove(s.aggregate, GREEDY);
     stage_close(&s);
 }
@@ -677,6 +717,8 @@ int main(void)
         cmocka_unit_test(share__a_greedy_job_leaves_a_polite_one_its_aggregators),
         cmocka_unit_test(share__equal_parts_are_of_the_jobs_there_are),
         cmocka_unit_test(share__many_jobs_of_a_key_have_the_part_of_one),
+        cmocka_unit_test(share__how_a_key_divides_its_part_is_no_matter_of_others),
+        cmocka_unit_test(share__is_of_what_was_used_last),
         cmocka_unit_test(share__what_is_taken_over_is_in_no_sum),
         cmocka_unit_test(share__is_not_taken_from_those_within_it),
         cmocka_unit_test(leak__results_alone_reclaim_if_they_are_to),
