@@ -101,6 +101,7 @@ int gw_test_end_all(void **state)
         unlink(daemons[i]->config);
         strcat(daemons[i]->config, ".sock");
         unlink(daemons[i]->config);
+        daemons[i]->config[0] = '\0';
         daemons[i] = NULL;
     }
     return 0;
@@ -187,6 +188,8 @@ void gw_test_daemon_start(struct gw_test_daemon *daemon, const char *kind, uint1
     char text[GW_DAEMON_CONFIG_MAX];
     daemon->kind = kind;
     daemon->port = port;
+    if (daemon->config[0])
+        unlink(daemon->config); /* of its last life */
     /* Ports of other tests may be the same in other namespaces, but paths are everybody's. */
     gw_test_write_file(daemon->config, "");
     snprintf(text, sizeof(text), "listen: 127.0.0.1:%u\nstatus: %s.sock\n%s", port, daemon->config,
