@@ -114,9 +114,10 @@ static void random_world(uint64_t seed, struct gw_job_model_cfg *cfg, struct gw_
 }
 
 /*
- * Whether a rank dies while nobody is there to see it: the home is down, or the rank has not come
- * to it again. A home that restarts waits for such a rank in vain. If its first life has sent the
- * table to some, these wait for others that have none, until they miss them.
+ * Whether a rank dies, or gives the job up, while not all hear of it: the home is down, or ranks
+ * have not come to it again. A home that restarts waits for such a rank in vain, and so do those
+ * who come to it later. If its first life has sent the table to some, these wait for others that
+ * have none, until they miss them.
  */
 static bool hides_a_death(const struct gw_job_model_cfg *cfg,
                           const struct gw_job_model_fault *fault)
@@ -124,8 +125,8 @@ static bool hides_a_death(const struct gw_job_model_cfg *cfg,
     bool hides = false;
     for (uint32_t i = 0; i < DEATHS_MAX && fault->which == 0; i++) {
         const struct gw_job_model_fault *other = &cfg->faults[i];
-        hides |= other->victim == GW_JOB_MODEL_RANK && other->at &&
-                 other->at + GW_JOB_MODEL_SILENCE >= fault->at &&
+        bool goes = other->victim == GW_JOB_MODEL_RANK || other->victim == GW_JOB_MODEL_ABORT;
+        hides |= goes && other->at && other->at + GW_JOB_MODEL_SILENCE >= fault->at &&
                  other->at <= fault->back + 2 * GW_JOB_MODEL_SILENCE;
     }
     return hides;
