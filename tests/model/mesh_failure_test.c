@@ -67,6 +67,26 @@ static void mesh_fail__is_told_without_the_registrar(void **state)
     }
 }
 
+/* Who has no table yet tells those with whom it has a way: they would see the session end. */
+static void mesh_fail__is_told_before_the_table_has_come(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 2});
+    assert_int_equal(gw_registrar_come(m.registrar, 1, &m.places[1], 0, &m.path, gw_mem_now(m.mem)),
+                     GW_JOB_OK);
+    come(&m, 0);
+    model_run_for(&m, 100 * GW_US);
+    assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_MET);
+    assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MEETING);
+    way_up(&m, 0, 1);
+    gw_mesh_set_path(m.ranks[1].mesh, 0, &m.path);
+    give_up(&m, 1, GW_JOB_OVERFLOW, 1);
+    model_run_for(&m, 100 * GW_US);
+    expect_all(&m, &(struct gw_mesh_failure){GW_JOB_OVERFLOW, 1, 1});
+    model_close(&m);
+}
+
 /* A registrar that comes back in time hears of it, and tells those who have no ways. */
 static void mesh_fail__is_told_to_a_registrar_that_comes_back(void **state)
 {
@@ -369,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mesh_fail__is_told_to_all),
         cmocka_unit_test(mesh_fail__is_told_without_the_registrar),
+        cmocka_unit_test(mesh_fail__is_told_before_the_table_has_come),
         cmocka_unit_test(mesh_fail__is_told_to_a_registrar_that_comes_back),
         cmocka_unit_test(mesh__fails_when_a_rank_is_lost),
         cmocka_unit_test(mesh__fails_when_it_does_not_meet),

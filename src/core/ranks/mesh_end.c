@@ -92,14 +92,16 @@ void gw_mesh_take_bye(struct gw_mesh *mesh)
 
 /*
  * Whom a failure is told straight. Also what the registrar has told us, where ways are sessions: if
- * ours ended before the others have heard of it, they would think that we are lost.
+ * ours ended before the others have heard of it, they would think that we are lost; those with whom
+ * we have one although we have no table yet, too.
  */
 static bool is_told(const struct gw_mesh *mesh, uint32_t rank, uint32_t teller)
 {
     bool is_lost = mesh->failure.reason == GW_JOB_LOST && rank == mesh->failure.about;
     bool is_due = teller != mesh->cfg.world || !mesh->cfg.has_ways;
-    return is_due && gw_mesh_is_reached(mesh, rank) && rank != mesh->cfg.rank && rank != teller &&
-           !is_lost;
+    bool is_known = mesh->ranks[rank].is_up && gw_mesh_path_of(mesh, rank)->rate_bps;
+    bool is_reached = is_known || gw_mesh_is_reached(mesh, rank);
+    return is_due && is_reached && rank != mesh->cfg.rank && rank != teller && !is_lost;
 }
 
 void gw_mesh_end(struct gw_mesh *mesh, const struct gw_mesh_failure *failure, uint32_t teller,
@@ -179,13 +181,18 @@ void gw_mesh_take_outcome(struct gw_mesh *mesh, const struct gw_outbox_message *
         mesh->bye_at = gw_stall_at(now, mesh->cfg.stall);
 }
 
+static uint32_t address_of(const struct gw_mesh *mesh, uint32_t rank)
+{
+    return mesh->has_met ? mesh->addresses[rank] : mesh->ranks[rank].believed;
+}
+
 /* Sends FAILURE, or BYE, to a rank or the registrar. False: there is no room. */
 static bool tell(struct gw_mesh *mesh, uint32_t to, bool is_bye, gw_time now)
 {
     const struct gw_mesh_cfg *cfg = &mesh->cfg;
     bool is_rank = to < cfg->world;
     struct gw_send send = {
-        .peer = is_rank ? mesh->addresses[to] : mesh->registrar,
+        .peer = is_rank ? address_of(mesh, to) : mesh->registrar,
         .bytes = is_bye ? sizeof(mesh->told_bye) : sizeof(mesh->told),
         .data = is_bye ? &mesh->told_bye : mesh->told,
         .tag = is_bye ? GW_MESH_TAG_BYE : failure_tag(mesh),
