@@ -97,8 +97,8 @@ enum gradwire_via {
 };
 
 /*
- * What a process brings to the job. Equal on all ranks, but for `rank` and `bind`. Texts are copied
- * by gradwire_open(). NULL or 0 is the default of what may be left out.
+ * What a process brings to the job. Equal on all ranks, but for `rank`, `bind` and `spin_us`. Texts
+ * are copied by gradwire_open(). NULL or 0 is the default of what may be left out.
  */
 struct gradwire_options {
     size_t size;           /* of this structure, as gradwire_options_init() was told */
@@ -136,6 +136,9 @@ struct gradwire_options {
     int insecure_key_file; /* 1: others may read key_file, and that is meant; else it is refused */
     int encrypt;           /* 1: packets are encrypted from one neighbour to the next, and carry a
                               code; there must be a key, and `encrypt: yes` in all daemons */
+    uint32_t spin_us;      /* who waits for a call looks for so long, at most a second, before it
+                              sleeps, and so does the I/O thread: sooner where cores are idle, and
+                              much later where none is. 0 */
 };
 
 /* A job that this process has opened. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "base/align.h"
 #include "base/error.h"
+#include "net/clock.h"
 
 #define TURN (100 * GW_MS)
 
@@ -145,11 +147,16 @@ static void take_events(struct gw_io *io)
     }
 }
 
+static bool is_awaited(const struct gw_io *io)
+{
+    return atomic_load_explicit(&io->is_awaited, memory_order_relaxed);
+}
+
 /* When the thread has to look at the job again, without anything arriving. */
 static gw_time wake_time(const struct gw_io *io)
 {
     gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
-    if (gw_communicator_has_work(io->comm))
+    if (gw_communicator_has_work(io->comm) || is_awaited(io))
         return now;
     gw_time at = gw_time_add(now, TURN);
     return gw_deadline_before(deadline, at) ? deadline : at;
@@ -170,6 +177,8 @@ static void *io_main(void *argument)
         gw_io_take_commands(io);
         step(io);
         int code = gw_station_turn(io->station, wake_time(io), error);
+        if (is_awaited(io))
+            sched_yield();
         if (gw_loop_has_input(gw_station_loop(io->station)))
             drain(io->to_thread);
         expire(io);
@@ -292,6 +301,20 @@ void gw_io_recall(const struct gw_io *io)
     gw_io_wake(io->to_app);
 }
 
+/* Looks for a completion without sleeping; others may have the core. */
+static bool spin(struct gw_io *io, struct gw_completion *completion)
+{
+    gw_time end = gw_time_add(gw_clock_now(), io->plan.spin);
+    bool has_come = false;
+    atomic_store_explicit(&io->is_awaited, true, memory_order_relaxed);
+    while (!has_come && gw_time_before(gw_clock_now(), end)) {
+        sched_yield();
+        has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+    }
+    atomic_store_explicit(&io->is_awaited, false, memory_order_relaxed);
+    return has_come;
+}
+
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms)
 {
     struct pollfd fd = {.fd = io->to_app, .events = POLLIN};
@@ -299,6 +322,8 @@ bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_
         return true;
     if (wait_ms == 0)
         return false;
+    if (io->plan.spin && spin(io, completion))
+        return true;
     while (poll(&fd, 1, wait_ms) < 0 && errno == EINTR)
         continue;
     drain(io->to_app);

@@ -33,6 +33,7 @@ struct gw_io_plan {
     uint32_t mtu;     /* payload bytes of a packet between ranks */
     uint64_t largest; /* bytes of a call with a bound */
     gw_time stall;    /* without progress for so long, the job fails */
+    gw_time spin;     /* who waits sleeps only after so long */
     struct gw_key key;
     bool authenticates;
     bool encrypts;

@@ -32,6 +32,8 @@ struct gw_io {
     struct gw_io_plan plan;
     struct gw_spsc commands, completions; /* shared with the application */
     int to_thread, to_app;                /* eventfds */
+    atomic_bool is_awaited;               /* the application looks for completions and does not
+                                             sleep: nor does the thread */
     pthread_t thread;
     char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;

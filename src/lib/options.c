@@ -21,6 +21,7 @@ enum {
     VALUES_MAX = 16000,
     WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
+    SPIN_MAX_US = 1000000,
     /* Of the options as they were when one of them last went away. */
     SIZE_MIN = offsetof(struct gradwire_options, signals) + sizeof(const char *),
 };
@@ -85,7 +86,7 @@ static const char *join_of_launcher(void)
 
 void gradwire_options_init(struct gradwire_options *options, size_t size)
 {
-    const char *via = variable("GRADWIRE_VIA");
+    const char *via = variable("GRADWIRE_VIA"), *spin = variable("GRADWIRE_SPIN");
     struct gradwire_options defaults = {
         .size = size,
         .job = variable("GRADWIRE_JOB"),
@@ -104,6 +105,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .signals = variable("GRADWIRE_SIGNALS"),
         .largest = LARGEST,
         .insecure_key_file = variable("GRADWIRE_INSECURE_KEY_FILE") != NULL,
+        .spin_us = spin ? (uint32_t)number_of(spin) : 0,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -151,6 +153,9 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
+    snprintf(value, sizeof(value), "%d", (int)options->spin_us);
+    if (options->spin_us > SPIN_MAX_US)
+        return refuse(error, "spin_us is %s: 0 to 1000000", value);
     return GRADWIRE_OK;
 }
 
@@ -264,6 +269,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .paths = (uint16_t)options.paths,
         .rate_bps = options.rate_bps,
         .stall = options.deadline_ms * GW_MS,
+        .spin = options.spin_us * GW_US,
     };
     if (!take_text(plan->job, options.job ? options.job : "default") ||
         !take_text(plan->join, options.join) || !take_text(plan->switch_, options.switch_) ||

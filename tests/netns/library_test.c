@@ -532,6 +532,7 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(lb, "luck", "luck");
     REFUSES(lb, "round-robin", "switches");
     REFUSES(paths, 257, "paths");
+    REFUSES(spin_us, 1000001, "spin_us");
     REFUSES(rate_bps, 1000, "rate_bps is 1000");
     REFUSES(rate_bps, UINT64_C(400000000001), "rate_bps");
     REFUSES(bind, "not-an-address", "not-an-address");
