@@ -36,6 +36,7 @@ struct gw_bench_parts {
     uint32_t world;
     uint32_t count;
     uint64_t fragments, contributions, results; /* counted: all, and those missing */
+    double most_left_out, most_results;         /* as in struct gw_bench_missing */
     struct tensor tensors[];
 };
 
@@ -277,11 +278,33 @@ void gw_bench_parts_count(struct gw_bench_parts *parts)
 {
     for (uint32_t at = 0; at < parts->count && !parts->is_exact; at++) {
         const struct gradwire_parts *told = &parts->tensors[at].parts;
+        uint64_t contributions = 0;
+        for (size_t i = 0; i < told->count; i++)
+            contributions += parts->world - told->contributors[i];
+        uint64_t left_out = contributions - told->missing * parts->world; /* these have none */
+        double count = (double)told->count;
         parts->fragments += told->count;
         parts->results += told->missing;
-        for (size_t i = 0; i < told->count; i++)
-            parts->contributions += parts->world - told->contributors[i];
+        parts->contributions += contributions;
+        parts->most_results = fmax(parts->most_results, (double)told->missing / count);
+        parts->most_left_out = fmax(parts->most_left_out, (double)left_out / count / parts->world);
     }
+}
+
+static bool is_kept(double most, double bound, const char *what)
+{
+    if (most <= bound)
+        return true;
+    gw_complain("bench: %g of %s is missing in one all-reduce, more than the bound of %g", most,
+                what, bound);
+    return false;
+}
+
+bool gw_bench_parts_kept(const struct gw_bench_missing *missing,
+                         const struct gw_bench_parts_cfg *cfg)
+{
+    return is_kept(missing->most_left_out, cfg->bound, "the workers' tensors") &&
+           is_kept(missing->most_results, cfg->bound_pull, "the sums");
 }
 
 struct gw_bench_missing gw_bench_parts_missing(const struct gw_bench_parts *parts)
@@ -290,5 +313,7 @@ struct gw_bench_missing gw_bench_parts_missing(const struct gw_bench_parts *part
     return (struct gw_bench_missing){
         .contributions = (double)parts->contributions / fragments / parts->world,
         .results = (double)parts->results / fragments,
+        .most_left_out = parts->most_left_out,
+        .most_results = parts->most_results,
     };
 }

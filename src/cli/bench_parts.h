@@ -25,11 +25,18 @@ extern const struct argp gw_bench_parts_argp;
  */
 bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send);
 
-/* What is missing of all all-reduces that are timed; a share of the ranks' fragments. */
+/* What is missing of all all-reduces that are timed, and in any one of the most; shares of the
+ * ranks' fragments. */
 struct gw_bench_missing {
-    double contributions; /* that results do without */
+    double contributions; /* that results do without, or no rank has a result of */
     double results;       /* that no rank has */
+    double most_left_out; /* of one all-reduce: contributions that results do without */
+    double most_results;  /* and results that no rank has */
 };
+
+/* Whether each all-reduce has kept to the bounds; else complains. */
+bool gw_bench_parts_kept(const struct gw_bench_missing *missing,
+                         const struct gw_bench_parts_cfg *cfg);
 
 struct gw_bench_parts;
 

@@ -256,6 +256,8 @@ static int print(const struct bench_args *args, const struct rank_report *rank, 
                     report.exact_bound);
         return GW_EXIT_FAILURE;
     }
+    if (status == GW_EXIT_OK && !gw_bench_parts_kept(&reduce->missing, &args->parts))
+        return GW_EXIT_FAILURE;
     return status;
 }
 
