@@ -174,6 +174,7 @@ static int open_rank(struct gw_io *io, uint32_t address)
         .control_max = CONTROL_MAX,
         .mtu = io->plan.mtu,
         .hdr = hdr,
+        .ack_entropies = io->plan.paths,
         .stall = io->plan.stall,
         .seed = gw_key_random32(),
         .report_every = gw_overlay_report_every(&links),

@@ -1,6 +1,7 @@
 /*
- * The endpoint's egress: what leaves next by a port. Control first, then the highest class, then
- * round robin over the senders of the lowest rank in that class, one train each.
+ * The endpoint's egress: what leaves next by a port. Control first, in trains where it can, then
+ * the highest class, then round robin over the senders of the lowest rank in that class, one train
+ * each.
  *
  * A sender is in its ring while it may have something to send. Whether it really may is asked when
  * its turn comes, so a window that shrinks costs nothing here.
@@ -121,6 +122,26 @@ static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, ui
     return count;
 }
 
+/* Whether a packet may be of the same train as one before it. */
+static bool joins(const struct gw_pkt *pkt, const struct gw_pkt *before)
+{
+    return pkt->dst == before->dst && pkt->entropy == before->entropy &&
+           pkt->q.kind == before->q.kind && pkt->q.ecn == before->q.ecn &&
+           pkt->q.class == before->q.class;
+}
+
+/* One train of control, or the part of it that `max` allows. */
+static uint32_t control_output(struct gw_endpoint *ep, struct gw_egress *egress,
+                               struct gw_pkt **pkts, uint32_t max)
+{
+    struct gw_pkt_fifo *control = &egress->control;
+    uint32_t count = 0;
+    do
+        pkts[count++] = gw_pkt_fifo_pop(control, ep->pool);
+    while (count < max && control->count && joins(gw_pkt_at(ep->pool, control->head), pkts[0]));
+    return count;
+}
+
 /* For this host; gradients for slots are for the switch, whatever their address, and only they are
  * announced to ourselves. */
 static bool stays_here(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
@@ -181,7 +202,7 @@ uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **p
     }
     while (max > 0 && count == 0 && has_more(egress)) {
         if (egress->control.count) {
-            pkts[count++] = gw_pkt_fifo_pop(&egress->control, ep->pool);
+            count = control_output(ep, egress, pkts, max);
         } else {
             uint32_t class = 31 - (uint32_t)__builtin_clz(egress->classes);
             count = ring_output(ep, egress, class, pkts, max, now);

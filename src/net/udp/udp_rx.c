@@ -58,10 +58,11 @@ static void lay_out(struct gw_udp *udp, uint32_t stride)
     point_at_places(udp);
 }
 
-/* A layout must have room for the end of a long header, and fit the buffers. */
+/* A layout must have room for the end of a long header, and fit the buffers. None is made for what
+ * may be a header alone: answers come between trains of data, which would be copied then. */
 static bool fits_places(const struct gw_udp *udp, uint32_t length)
 {
-    return length >= GW_WIRE_HDR_MAX &&
+    return length > GW_WIRE_HDR_MAX + GW_AUTH_SIZE &&
            length - GW_WIRE_DATA_SIZE <= udp->base.cfg.pool->bufs->size;
 }
 

@@ -50,6 +50,39 @@ static void egress_output__sends_control_first(void **state)
     fixture_close(&f);
 }
 
+/* Answers to one host that have one entropy leave as one, as far as the caller wants; those of
+ * another kind, or to somebody else, begin the next. */
+static void egress_output__sends_control_in_trains(void **state)
+{
+    (void)state;
+    static const uint32_t maxima[] = {8, 2}, trains[][5] = {{3, 1, 1, 1}, {2, 1, 1, 1, 1}};
+    for (uint32_t i = 0; i < GW_COUNT_OF(maxima); i++) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        struct gw_pkt *pkts[8], data = fixture_data(3, 0, 9);
+        cfg.ack_entropies = 1;
+        fixture_open(&f, &cfg, "1000000");
+        for (data.seq = 0; data.seq < 6; data.seq++) {
+            data.src = data.seq == 5 ? THEIRS + 1 : THEIRS;
+            data.q.flags = data.seq == 3 ? GW_PKT_TRIMMABLE | GW_PKT_TRIMMED : GW_PKT_TRIMMABLE;
+            data.q.size = data.seq == 3 ? HDR : HDR + MTU;
+            fixture_input(&f, &data);
+        }
+        for (uint32_t k = 0, more = GW_OUTPUT_MORE; more; k++) {
+            uint32_t result = gw_node_output(f.node, 0, pkts, maxima[i], f.now);
+            more = result & GW_OUTPUT_MORE;
+            assert_int_equal(result & ~GW_OUTPUT_MORE, trains[i][k]);
+            for (uint32_t n = 0; n < trains[i][k]; n++) {
+                assert_int_equal(pkts[n]->q.kind, pkts[0]->q.kind);
+                assert_int_equal(pkts[n]->dst, pkts[0]->dst);
+                gw_pkt_release(&f.host.pool, pkts[n]);
+            }
+            assert_true((k == 4 || trains[i][k + 1] == 0) == !more);
+        }
+        fixture_close(&f);
+    }
+}
+
 /* Higher classes leave first, whichever was there before. */
 static void egress_output__serves_classes_in_order(void **state)
 {
@@ -272,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(egress_output__sends_control_first),
+        cmocka_unit_test(egress_output__sends_control_in_trains),
         cmocka_unit_test(egress_output__serves_classes_in_order),
         cmocka_unit_test(egress_output__takes_turns),
         cmocka_unit_test(egress_output__skips_who_may_not_send),
