@@ -122,12 +122,22 @@ static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, ui
     return count;
 }
 
+/* For this host; gradients for slots are for the switch, whatever their address, and only they are
+ * announced to ourselves. */
+static bool stays_here(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    return pkt->dst == ep->cfg.address &&
+           !(pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT) &&
+           !(pkt->q.kind == GW_PKT_NOTICE && !pkt->notice.is_answer);
+}
+
 /* Whether a packet may be of the same train as one before it. */
-static bool joins(const struct gw_pkt *pkt, const struct gw_pkt *before)
+static bool joins(const struct gw_endpoint *ep, const struct gw_pkt *pkt,
+                  const struct gw_pkt *before)
 {
     return pkt->dst == before->dst && pkt->entropy == before->entropy &&
            pkt->q.kind == before->q.kind && pkt->q.ecn == before->q.ecn &&
-           pkt->q.class == before->q.class;
+           pkt->q.class == before->q.class && stays_here(ep, pkt) == stays_here(ep, before);
 }
 
 /* One train of control, or the part of it that `max` allows. */
@@ -138,17 +148,8 @@ static uint32_t control_output(struct gw_endpoint *ep, struct gw_egress *egress,
     uint32_t count = 0;
     do
         pkts[count++] = gw_pkt_fifo_pop(control, ep->pool);
-    while (count < max && control->count && joins(gw_pkt_at(ep->pool, control->head), pkts[0]));
+    while (count < max && control->count && joins(ep, gw_pkt_at(ep->pool, control->head), pkts[0]));
     return count;
-}
-
-/* For this host; gradients for slots are for the switch, whatever their address, and only they are
- * announced to ourselves. */
-static bool stays_here(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
-{
-    return pkt->dst == ep->cfg.address &&
-           !(pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT) &&
-           !(pkt->q.kind == GW_PKT_NOTICE && !pkt->notice.is_answer);
 }
 
 bool gw_endpoint_pause(struct gw_endpoint *ep, uint16_t port, gw_time time)
