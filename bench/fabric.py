@@ -16,7 +16,6 @@ import time
 
 from measure import die
 
-MTU = 1500
 NETWORK = "10.77.0"
 SUBNET = f"{NETWORK}.0/24"
 ENDS_MAX = 250
@@ -89,13 +88,14 @@ def losing(part):
 
 class Fabric:
     """`count` ends, numbered from 0. `rate_bps` is that of a link in each direction, or None; `loss`
-    the part of the packets to each end that get lost on its link."""
+    the part of the packets to each end that get lost on its link; `mtu` that of all links."""
 
-    def __init__(self, count, rate_bps, loss=0):
+    def __init__(self, count, rate_bps, loss=0, mtu=1500):
         self.prefix = f"gwcompare{os.getpid()}-"
         self.count = count
         self.rate_bps = rate_bps
         self.loss = loss
+        self.mtu = mtu
         self.folder = tempfile.mkdtemp(prefix=self.prefix)
         self.namespaces = []
         self.processes = []
@@ -116,7 +116,7 @@ class Fabric:
         self.add_namespace(HUB)
         hub = within(self.namespace(HUB), "ip")
         setup(*hub, "link", "add", "name", HUB_INTERFACE, "address", self.hardware_address(HUB),
-              "mtu", str(MTU), "type", "bridge")  # fmt: skip
+              "mtu", str(self.mtu), "type", "bridge")  # fmt: skip
         setup(*hub, "addr", "add", f"{self.address(HUB)}/24", "dev", HUB_INTERFACE)
         setup(*hub, "link", "set", HUB_INTERFACE, "up")
         for end in range(self.count):
@@ -136,9 +136,9 @@ class Fabric:
         hub, end, port = self.namespace(HUB), self.namespace(number), f"port{number}"
         link = within(hub, "ip", "link")
         ip = within(end, "ip")
-        setup(*link, "add", port, "mtu", str(MTU), "type", "veth",
+        setup(*link, "add", port, "mtu", str(self.mtu), "type", "veth",
               "peer", "name", END_INTERFACE, "address", self.hardware_address(number),
-              "mtu", str(MTU), "netns", end)  # fmt: skip
+              "mtu", str(self.mtu), "netns", end)  # fmt: skip
         setup(*link, "set", port, "master", HUB_INTERFACE, "up")
         setup(*ip, "addr", "add", f"{self.address(number)}/24", "dev", END_INTERFACE)
         setup(*ip, "link", "set", END_INTERFACE, "up")

@@ -1,15 +1,16 @@
 /*
  * gw_bench_floor: what an all-reduce through a host in the middle costs without any protocol.
  *
- *     gw_bench_floor hub ADDRESS:PORT WORKERS BYTES [GROUP:PORT]
- *     gw_bench_floor worker ADDRESS:PORT RANK WORKERS BYTES ITERATIONS [GROUP:PORT]
+ *     gw_bench_floor hub ADDRESS:PORT WORKERS BYTES VALUES [GROUP:PORT]
+ *     gw_bench_floor worker ADDRESS:PORT RANK WORKERS BYTES VALUES ITERATIONS [GROUP:PORT]
  *
- * The same trains of datagrams, crossings of the kernel and arithmetic as `gradwire bench --via
- * ina` has: a worker quantises its tensor into trains, the hub adds those of all workers and sends
- * the sum to each, or once to the group, and workers write it over the tensor. Nobody checks what
- * comes, answers, repeats or keeps anything; so nothing may be lost, and what is ends the program.
- * Sums are averages, so that tensors, which are equal, stay what they are, and worker 0 checks
- * that. It prints {"times_s": [...]} of its iterations. Workers begin one at most a window apart.
+ * The same trains of datagrams (with so many values each), crossings of the kernel and arithmetic
+ * as `gradwire bench --via ina` has: a worker quantises its tensor into trains, the hub adds those
+ * of all workers and sends the sum to each, or once to the group, and workers write it over the
+ * tensor. Nobody checks what comes, answers, repeats or keeps anything; so nothing may be lost, and
+ * what is ends the program. Sums are averages, so that tensors, which are equal, stay what they
+ * are, and worker 0 checks that. It prints {"times_s": [...]} of its iterations. Workers begin one
+ * at most a window apart.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -29,11 +30,9 @@
 #include "wire/wire.h"
 
 enum {
-    VALUES = 352, /* of a datagram */
-    DATAGRAM = GW_WIRE_DATA_SIZE + 4 * VALUES,
-    TRAIN = 45,  /* datagrams: 64 KB */
-    WINDOW = 11, /* trains of a worker on their way: as 512 fragments */
-    SLOTS = 32,  /* trains that the hub adds up: workers are at most a window apart */
+    TRAIN_MAX = 65507, /* bytes: a UDP datagram, before it is cut */
+    WINDOW = 11,       /* trains of a worker on their way: as 512 fragments of 352 values */
+    SLOTS = 32,        /* trains that the hub adds up: workers are at most a window apart */
     WORKERS_MAX = 64,
     BUFFER = 32 << 20, /* of sockets */
     PATIENCE_S = 5,    /* then something is lost */
@@ -61,6 +60,9 @@ struct floor {
     const struct gw_kernels *kernels;
     struct gw_scale scale;
     uint32_t workers;
+    uint32_t each;            /* values of a datagram */
+    uint32_t datagram;        /* bytes of it */
+    uint32_t train;           /* datagrams of it */
     uint64_t values;          /* of the tensor */
     uint32_t trains;          /* that it takes */
     struct sockaddr_in hub;   /* where it listens */
@@ -115,12 +117,14 @@ static void *memory_of(size_t size)
 /* Bytes of train `number`, whose last datagram may be shorter than the others. */
 static size_t train_size(const struct floor *floor, uint32_t number)
 {
-    uint64_t left = floor->values - (uint64_t)number * TRAIN * VALUES;
-    uint64_t values = left < TRAIN * VALUES ? left : TRAIN * VALUES;
-    return (values + VALUES - 1) / VALUES * GW_WIRE_DATA_SIZE + 4 * values;
+    uint64_t full = (uint64_t)floor->train * floor->each;
+    uint64_t left = floor->values - number * full;
+    uint64_t values = left < full ? left : full;
+    return (values + floor->each - 1) / floor->each * GW_WIRE_DATA_SIZE + 4 * values;
 }
 
-static void send_train(int fd, const struct sockaddr_in *to, void *bytes, size_t size)
+static void send_train(const struct floor *floor, const struct sockaddr_in *to, void *bytes,
+                       size_t size)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(uint16_t))];
@@ -128,7 +132,7 @@ static void send_train(int fd, const struct sockaddr_in *to, void *bytes, size_t
     } control = {.align = {.cmsg_level = IPPROTO_UDP,
                            .cmsg_type = UDP_SEGMENT,
                            .cmsg_len = CMSG_LEN(sizeof(uint16_t))}};
-    const uint16_t segment = DATAGRAM;
+    const uint16_t segment = (uint16_t)floor->datagram;
     struct iovec iov = {bytes, size};
     struct msghdr msg = {.msg_name = (void *)to,
                          .msg_namelen = sizeof(*to),
@@ -137,7 +141,7 @@ static void send_train(int fd, const struct sockaddr_in *to, void *bytes, size_t
                          .msg_control = control.bytes,
                          .msg_controllen = sizeof(control)};
     memcpy(CMSG_DATA(&control.align), &segment, sizeof(segment));
-    if (sendmsg(fd, &msg, 0) != (ssize_t)size)
+    if (sendmsg(floor->fd, &msg, 0) != (ssize_t)size)
         fail("sendmsg");
 }
 
@@ -146,7 +150,7 @@ static uint32_t receive_train(int fd, unsigned char *bytes, struct sockaddr_in *
 {
     socklen_t length = sizeof(*from);
     uint32_t number;
-    ssize_t got = recvfrom(fd, bytes, TRAIN * DATAGRAM, 0, (struct sockaddr *)from, &length);
+    ssize_t got = recvfrom(fd, bytes, TRAIN_MAX, 0, (struct sockaddr *)from, &length);
     if (got < (ssize_t)sizeof(number))
         fail("recvfrom");
     memcpy(&number, bytes, sizeof(number));
@@ -155,9 +159,9 @@ static uint32_t receive_train(int fd, unsigned char *bytes, struct sockaddr_in *
 }
 
 /* Where the values of a train begin that are `at` bytes behind its own, and how many there are. */
-static uint32_t values_at(size_t size, size_t at)
+static uint32_t values_at(const struct floor *floor, size_t size, size_t at)
 {
-    size_t left = size - at < DATAGRAM ? size - at : DATAGRAM;
+    size_t left = size - at < floor->datagram ? size - at : floor->datagram;
     return (uint32_t)(left - GW_WIRE_DATA_SIZE) / 4;
 }
 
@@ -170,9 +174,9 @@ struct slot {
 static void add_train(const struct floor *floor, unsigned char *sum, const unsigned char *bytes,
                       size_t size)
 {
-    for (size_t at = 0; at < size; at += DATAGRAM)
+    for (size_t at = 0; at < size; at += floor->datagram)
         floor->kernels->add(sum + at + GW_WIRE_DATA_SIZE, bytes + at + GW_WIRE_DATA_SIZE,
-                            values_at(size, at));
+                            values_at(floor, size, at));
 }
 
 static void run_hub(struct floor *floor)
@@ -180,10 +184,10 @@ static void run_hub(struct floor *floor)
     struct slot slots[SLOTS] = {0};
     struct sockaddr_in workers[WORKERS_MAX], from;
     uint32_t known = 0;
-    unsigned char *memory = memory_of((SLOTS + 1) * (size_t)TRAIN * DATAGRAM);
-    unsigned char *spare = memory + SLOTS * (size_t)TRAIN * DATAGRAM;
+    unsigned char *memory = memory_of((SLOTS + 1) * (size_t)TRAIN_MAX);
+    unsigned char *spare = memory + SLOTS * (size_t)TRAIN_MAX;
     for (uint32_t i = 0; i < SLOTS; i++)
-        slots[i].bytes = memory + i * (size_t)TRAIN * DATAGRAM;
+        slots[i].bytes = memory + i * (size_t)TRAIN_MAX;
     const struct timeval for_ever = {0};
     set(floor->fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
     set(floor->fd, IPPROTO_IP, IP_MULTICAST_IF, &floor->hub.sin_addr, sizeof(floor->hub.sin_addr));
@@ -207,10 +211,10 @@ static void run_hub(struct floor *floor)
             continue;
         slot->count = 0;
         if (floor->group.sin_port)
-            send_train(floor->fd, &floor->group, slot->bytes, size);
+            send_train(floor, &floor->group, slot->bytes, size);
         else
             for (i = 0; i < known; i++)
-                send_train(floor->fd, &workers[i], slot->bytes, size);
+                send_train(floor, &workers[i], slot->bytes, size);
     }
 }
 
@@ -219,13 +223,13 @@ static void emit(const struct floor *floor, const float *tensor, uint32_t number
 {
     size_t size = train_size(floor, number);
     uint32_t id = first + number;
-    tensor += (uint64_t)number * TRAIN * VALUES;
-    for (size_t at = 0; at < size; at += DATAGRAM, tensor += VALUES) {
+    tensor += (uint64_t)number * floor->train * floor->each;
+    for (size_t at = 0; at < size; at += floor->datagram, tensor += floor->each) {
         memcpy(bytes + at, &id, sizeof(id));
         floor->kernels->quantise[GW_DTYPE_F32](bytes + at + GW_WIRE_DATA_SIZE, tensor,
-                                               values_at(size, at), &floor->scale);
+                                               values_at(floor, size, at), &floor->scale);
     }
-    send_train(floor->fd, &floor->hub, bytes, size);
+    send_train(floor, &floor->hub, bytes, size);
 }
 
 /* One all-reduce, whose first train has the number `first` among all; `in` is what sums come by. */
@@ -241,10 +245,10 @@ static void reduce(const struct floor *floor, int in, float *tensor, uint32_t fi
         uint32_t number = receive_train(in, bytes, &from, &size) - first;
         if (number != received)
             fail("a train is lost");
-        float *out = tensor + (uint64_t)number * TRAIN * VALUES;
-        for (size_t at = 0; at < size; at += DATAGRAM, out += VALUES)
+        float *out = tensor + (uint64_t)number * floor->train * floor->each;
+        for (size_t at = 0; at < size; at += floor->datagram, out += floor->each)
             floor->kernels->dequantise[GW_DTYPE_F32](out, bytes + at + GW_WIRE_DATA_SIZE,
-                                                     values_at(size, at), &floor->scale);
+                                                     values_at(floor, size, at), &floor->scale);
         received++;
     }
 }
@@ -274,7 +278,7 @@ static double now_s(void)
 /* The first iteration finds out who is there, and is not printed. */
 static void run_worker(struct floor *floor, uint32_t rank, uint32_t iterations)
 {
-    unsigned char *bytes = memory_of((size_t)TRAIN * DATAGRAM);
+    unsigned char *bytes = memory_of(TRAIN_MAX);
     float *tensor = memory_of(floor->values * sizeof(*tensor));
     int in = join(floor);
     for (uint64_t i = 0; i < floor->values; i++)
@@ -294,9 +298,9 @@ static void run_worker(struct floor *floor, uint32_t rank, uint32_t iterations)
 
 int main(int argc, char **argv)
 {
-    bool is_hub = argc >= 5 && strcmp(argv[1], "hub") == 0;
+    bool is_hub = argc >= 6 && strcmp(argv[1], "hub") == 0;
     char **rest = argv + (is_hub ? 3 : 4); /* WORKERS BYTES and so on */
-    if (!is_hub && (argc < 7 || strcmp(argv[1], "worker") != 0)) {
+    if (!is_hub && (argc < 8 || strcmp(argv[1], "worker") != 0)) {
         fprintf(stderr, "gw_bench_floor: see the head of bench/floor.c\n");
         return 2;
     }
@@ -305,17 +309,20 @@ int main(int argc, char **argv)
         .kernels = gw_kernels_best(gw_cpu_features()),
         .scale = gw_scale_named(SCALE, workers),
         .workers = workers,
+        .each = (uint32_t)atoi(rest[2]),
         .values = strtoull(rest[1], NULL, 10) / sizeof(float),
         .hub = address_of(argv[2]),
     };
-    const char *group = is_hub ? rest[2] : rest[3];
+    const char *group = is_hub ? rest[3] : rest[4];
     if (group)
         floor.group = address_of(group);
-    floor.trains = (uint32_t)((floor.values - 1) / (TRAIN * VALUES) + 1);
+    floor.datagram = GW_WIRE_DATA_SIZE + 4 * floor.each;
+    floor.train = TRAIN_MAX / floor.datagram;
+    floor.trains = (uint32_t)((floor.values - 1) / (floor.train * floor.each) + 1);
     floor.fd = open_socket(is_hub ? &floor.hub : NULL);
     if (is_hub)
         run_hub(&floor);
     else
-        run_worker(&floor, (uint32_t)atoi(argv[3]), (uint32_t)atoi(rest[2]));
+        run_worker(&floor, (uint32_t)atoi(argv[3]), (uint32_t)atoi(rest[3]));
     return 0;
 }

@@ -20,6 +20,7 @@ UNLIMITED_BPS = 10**10  # what a ring is told of links without a rate
 PORT = 29500
 GROUP = "239.77.0.1:29700"
 FLOOR = os.path.join(ROOT, "build", "release", "bench", "gw_bench_floor")
+VALUES = {1500: 352, 9000: 2048}  # of a packet of ours, by the MTU of the links
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
 
@@ -217,7 +218,7 @@ class Floor(Hub):
         """Fastest and median time of rank 0, and the CPU seconds of the machine."""
         where = f"{fabric.address(HUB)}:{PORT}"
         group = [GROUP] if self.multicast else []
-        what = [str(fabric.count), str(size)]
+        what = [str(fabric.count), str(size), str(VALUES[fabric.mtu])]
         begin_s = machine_cpu_s()
         fabric.start(HUB, [FLOOR, "hub", where, *what, *group])
         fabric.await_port(HUB, PORT)
@@ -246,6 +247,7 @@ class Gradwire(Hub):
         """Fastest and median time, and the CPU seconds of the machine but for making and checking."""
         command = [self.binary, "bench", "--via", self.via, "--json", "--size", str(size)]
         command += ["--iters", str(iterations), "--world", str(fabric.count)]
+        command += ["--values", str(VALUES[fabric.mtu])]
         begin_s = machine_cpu_s()
         if self.via == "ring":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
@@ -265,7 +267,7 @@ class Gradwire(Hub):
         address = f"{fabric.address(HUB)}:{PORT}"
         config = os.path.join(fabric.folder, "server.yaml")
         with open(config, "w", encoding="utf-8") as file:
-            print(f"listen: {address}", file=file)
+            print(f"listen: {address}\nvalues: {VALUES[fabric.mtu]}", file=file)
             if not self.multicast:
                 print("multicast: none", file=file)
         fabric.start(HUB, [self.binary, "server", "--config", config])
