@@ -16,7 +16,6 @@ from fabric import END_INTERFACE, HUB, HUB_INTERFACE, SUBNET, Failure
 from measure import ROOT, machine_cpu_s, median
 
 BENCH = os.path.join(ROOT, "bench")
-UNLIMITED_BPS = 10**10  # what a ring is told of links without a rate
 PORT = 29500
 GROUP = "239.77.0.1:29700"
 FLOOR = os.path.join(ROOT, "build", "release", "bench", "gw_bench_floor")
@@ -245,14 +244,9 @@ class Gradwire(Hub):
 
     def bench(self, fabric, size, iterations, deadline_s):
         """Fastest and median time, and the CPU seconds of the machine but for making and checking."""
-        command = [self.binary, "bench", "--via", self.via, "--json", "--size", str(size)]
-        command += ["--iters", str(iterations), "--world", str(fabric.count)]
-        command += ["--values", str(VALUES[fabric.mtu])]
+        command = self.command(fabric, self.via, size, iterations, fabric.count)
         begin_s = machine_cpu_s()
-        if self.via == "ring":
-            command += ["--join", f"{fabric.address(0)}:{PORT}"]
-            command += ["--rate", f"{fabric.rate_bps or UNLIMITED_BPS}bps"]
-        else:
+        if self.via != "ring":
             command += ["--server", self.start_server(fabric)]
         ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]
         result = json.loads(fabric.run(self.name, ranks, deadline_s))
@@ -261,6 +255,24 @@ class Gradwire(Hub):
             raise Failure(f"{self.name}: sums are off by {result['max_abs_error']}")
         times = result["time_ms"]
         return (times["min"] / 1e3, times["p50"] / 1e3), cpu_s
+
+    def command(self, fabric, via, size, iterations, world):
+        command = [self.binary, "bench", "--via", via, "--json", "--size", str(size)]
+        command += ["--iters", str(iterations), "--world", str(world)]
+        command += ["--values", str(VALUES[fabric.mtu])]
+        if via in ("ring", "send"):
+            command += ["--join", f"{fabric.address(0)}:{PORT}"]
+            if fabric.rate_bps:
+                command += ["--rate", f"{fabric.rate_bps}bps"]
+        return command
+
+    def stream_bps(self, fabric, deadline_s):
+        """The rate of messages from one end to another."""
+        size = int((fabric.rate_bps or 16e9) / 16)
+        command = self.command(fabric, "send", size, 9, 2)
+        ranks = [(end, [*command, "--rank", str(end)]) for end in (0, 1)]
+        result = json.loads(fabric.run("gradwire send", ranks, deadline_s))
+        return 8 * size / (result["time_ms"]["p50"] / 1e3)
 
     def start_server(self, fabric):
         """Starts the server, with a switch of its own, where a switch is: in the hub."""
