@@ -9,8 +9,9 @@
  * of all workers and sends the sum to each, or once to the group, and workers write it over the
  * tensor. Nobody checks what comes, answers, repeats or keeps anything; so nothing may be lost, and
  * what is ends the program. Sums are averages, so that tensors, which are equal, stay what they
- * are, and worker 0 checks that. It prints {"times_s": [...]} of its iterations. Workers begin one
- * at most a window apart.
+ * are, and worker 0 checks that. It prints {"cpu_s": X, "times_s": [...]}: CPU seconds of the whole
+ * machine for one iteration, as measure.py counts them, and the times of all. Workers begin one at
+ * most a window apart.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/cpu.h"
@@ -275,7 +277,19 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The first iteration finds out who is there, and is not printed. */
+/* CPU seconds of the whole machine, but of niced programs, since it was started. */
+static double machine_cpu_s(void)
+{
+    long long user, system, irq, softirq;
+    FILE *file = fopen("/proc/stat", "r");
+    if (!file ||
+        fscanf(file, "cpu %lld %*d %lld %*d %*d %lld %lld", &user, &system, &irq, &softirq) != 4)
+        fail("/proc/stat");
+    fclose(file);
+    return (double)(user + system + irq + softirq) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* The first iteration finds out who is there, and does not count. */
 static void run_worker(struct floor *floor, uint32_t rank, uint32_t iterations)
 {
     unsigned char *bytes = memory_of(TRAIN_MAX);
@@ -283,17 +297,23 @@ static void run_worker(struct floor *floor, uint32_t rank, uint32_t iterations)
     int in = join(floor);
     for (uint64_t i = 0; i < floor->values; i++)
         tensor[i] = (float)(i % PERIOD);
+    double *times = memory_of((iterations + 1) * sizeof(*times)), cpu = 0;
     for (uint32_t i = 0; i <= iterations; i++) {
+        cpu = i == 1 ? machine_cpu_s() : cpu;
         double begin = now_s();
         reduce(floor, in, tensor, i * floor->trains, bytes);
-        if (rank == 0 && i > 0)
-            printf("%s%.6f", i == 1 ? "{\"times_s\": [" : ", ", now_s() - begin);
+        times[i] = now_s() - begin;
     }
+    cpu = (machine_cpu_s() - cpu) / iterations;
     for (uint64_t i = 0; i < floor->values; i++)
         if (tensor[i] != (float)(i % PERIOD))
             fail("a sum is wrong");
-    if (rank == 0)
+    if (rank == 0) {
+        printf("{\"cpu_s\": %.4f, \"times_s\": [%.6f", cpu, times[1]);
+        for (uint32_t i = 2; i <= iterations; i++)
+            printf(", %.6f", times[i]);
         printf("]}\n");
+    }
 }
 
 int main(int argc, char **argv)

@@ -180,26 +180,7 @@ class Mpich(Mpi):
         return options
 
 
-class Hub:
-    """Peers with a process for each worker and one in the hub, which is a daemon of the fabric."""
-
-    is_yardstick = False
-
-    def run(self, fabric, sizes, deadline_s):
-        found = []
-        for size, iterations in sizes:
-            # The CPU of a run with one iteration is that of starting, joining and leaving.
-            _, cpu_one_s = self.bench(fabric, size, 1, deadline_s)
-            times, cpu_s = self.bench(fabric, size, iterations + 1, deadline_s)
-            found.append({
-                "min_s": times[0],
-                "p50_s": times[1],
-                "cpu_s": resolved((cpu_s - cpu_one_s) / iterations, iterations),
-            })
-        return found
-
-
-class Floor(Hub):
+class Floor:
     """What the crossings of the kernel and the arithmetic of ours cost without any protocol."""
 
     is_yardstick = True
@@ -213,23 +194,25 @@ class Floor(Hub):
             raise Missing(f"not built: {FLOOR}")
         return f"bench/floor.c, sums {'to a multicast group' if self.multicast else 'to each'}"
 
+    def run(self, fabric, sizes, deadline_s):
+        return [self.bench(fabric, *size, deadline_s) for size in sizes]
+
     def bench(self, fabric, size, iterations, deadline_s):
-        """Fastest and median time of rank 0, and the CPU seconds of the machine."""
+        """The times are rank 0's."""
         where = f"{fabric.address(HUB)}:{PORT}"
         group = [GROUP] if self.multicast else []
         what = [str(fabric.count), str(size), str(VALUES[fabric.mtu])]
-        begin_s = machine_cpu_s()
         fabric.start(HUB, [FLOOR, "hub", where, *what, *group])
         fabric.await_port(HUB, PORT)
         ranks = [(end, [FLOOR, "worker", where, str(end), *what, str(iterations), *group])
                  for end in range(fabric.count)]  # fmt: skip
-        result = json.loads(fabric.run(self.name, ranks, deadline_s))
-        times = result["times_s"]
-        return (min(times), median(times)), machine_cpu_s() - begin_s
+        return next(results(fabric.run(self.name, ranks, deadline_s)))
 
 
-class Gradwire(Hub):
-    """Ours: whatever aggregates is in the hub. Results are multicast, as by default, or not."""
+class Gradwire:
+    """Ours: whatever aggregates is a daemon in the hub. Results are multicast, as by default, or not."""
+
+    is_yardstick = False
 
     def __init__(self, binary, via, multicast=True):
         self.binary = binary
@@ -241,6 +224,19 @@ class Gradwire(Hub):
         if ask([self.binary, "bench", "--help"]) is None:
             raise Missing(f"not built: {self.binary} has no command bench")
         return ask([self.binary, "version"])
+
+    def run(self, fabric, sizes, deadline_s):
+        found = []
+        for size, iterations in sizes:
+            # The CPU of a run with one iteration is that of starting, joining and leaving.
+            _, cpu_one_s = self.bench(fabric, size, 1, deadline_s)
+            times, cpu_s = self.bench(fabric, size, iterations + 1, deadline_s)
+            found.append({
+                "min_s": times[0],
+                "p50_s": times[1],
+                "cpu_s": resolved((cpu_s - cpu_one_s) / iterations, iterations),
+            })
+        return found
 
     def bench(self, fabric, size, iterations, deadline_s):
         """Fastest and median time, and the CPU seconds of the machine but for making and checking."""
