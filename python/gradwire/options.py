@@ -43,6 +43,7 @@ class JobOptions(TypedDict, total=False):
     largest: int | None
     insecure_key_file: bool | None
     encrypt: bool | None
+    spin_us: int | None
 
 
 class CallOptions(TypedDict, total=False):
