@@ -6,7 +6,11 @@
         job.allreduce(gradients, op="average")
 
 Job is everything that a process can ask of the others; docs/python.md begins from nothing.
+gradwire.torch is a backend of torch.distributed, ddp_hook carries the gradients of one model
+(docs/pytorch.md); what needs PyTorch is imported when it is asked for.
 """
+
+from typing import Any
 
 from .errors import (
     BusyError,
@@ -51,3 +55,11 @@ __all__ = [
     "UnsupportedError",
     "Via",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("HookState", "ddp_hook"):
+        from . import hook  # noqa: PLC0415 - needs PyTorch
+
+        return getattr(hook, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -93,7 +93,7 @@ class StyleTest(unittest.TestCase):
             self.tool("mypy", "--config-file", CONFIG, "--strict", *paths)
 
     def test_style__is_the_project_s(self):
-        paths = ("python", "tests/python", "examples")
+        paths = ("python", "tests/python", "tests/torch", "examples")
         self.tool("ruff", "check", "--config", CONFIG, *paths)
         self.tool("ruff", "format", "--check", "--config", CONFIG, *paths)
 
