@@ -15,6 +15,7 @@ DIFFERING = {
     "fig06a.spray", "fig06a.plb-fair", "fig06b.target",
     # of points that the small size leaves out: half load, 32:1, 32 MiB, 8:1, eight permutations
     "fig07c.half", "fig10a.large", "fig10b.bbr", "fig10b.dip", "fig10b.eqds", "fig10b.large",
+    "fig11.march-32MiB",
     "fig10b.mprdma", "fig10b.small", "fig10c.large", "fig11a.less", "fig11b.less", "fig11c.fastest-8",
     # by less than seeds differ
     "fig10a.mprdma", "fig10c.mprdma",
