@@ -17,7 +17,7 @@ from .errors import InvalidError
 from .job import Job
 from .options import CallOptions, Importance, JobOptions, Via
 from .parts import Parts
-from .works import Finisher, Work, meet, meeting_place
+from .works import Finisher, Work, meet, meeting_place, tell_where
 
 
 class HookState:
@@ -33,7 +33,7 @@ class HookState:
         self,
         group: Any = None,
         *,
-        via: Via = "default",
+        via: Via | None = None,
         bound: float = 0.0,
         bound_pull: float = 0.0,
         importance: Importance = "means",
@@ -42,7 +42,7 @@ class HookState:
         self.fragments = 0  # in the buckets that were reduced with a bound
         self.left_out = 0  # of these at all ranks: what averages do without
         self.missing = 0  # averages that no rank has
-        self._call: CallOptions = {"via": via}
+        self._call: CallOptions = {}
         self._is_bounded = bound > 0 or bound_pull > 0
         if self._is_bounded:
             self._call |= {"bound": bound, "bound_pull": bound_pull, "importance": importance}
@@ -51,8 +51,11 @@ class HookState:
         place = [meeting_place() if rank == 0 else ""]
         root = 0 if group is None else dist.get_global_rank(group, 0)
         dist.broadcast_object_list(place, root, group)
-        job: JobOptions = {"rank": rank, "world": dist.get_world_size(group), **options}  # type: ignore[typeddict-item]
-        self.job = Job(**meet(place[0], job))
+        ranks = {"rank": rank, "world": dist.get_world_size(group)}
+        job: JobOptions = {**options, **ranks, "via": via}  # type: ignore[typeddict-item]
+        job = meet(place[0], job)
+        self.job = Job(**job)
+        tell_where(self.job, job)
         self._finisher = Finisher(self.job)
         atexit.register(self.close)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -24,9 +23,7 @@ import torch.distributed as dist
 from .errors import InvalidError
 from .job import Call, Job
 from .options import JobOptions, Op
-from .works import Finisher, Work, deadline_ms, meet, meeting_place
-
-_log = logging.getLogger(__name__)
+from .works import Finisher, Work, deadline_ms, meet, meeting_place, say_once, tell_where
 
 _OPS: dict[Op, Any] = {
     "sum": dist.ReduceOp.SUM,
@@ -138,7 +135,7 @@ class ProcessGroupGradwire(dist.ProcessGroup):
             self._store.set("gradwire", meeting_place())
         options = meet(self._store.get("gradwire").decode(), options)
         job = Job(**options)
-        _log.info("group %s of %d ranks: job %s", self._name, self._size, options)
+        tell_where(job, options)
         return job
 
     def shutdown(self) -> None:
@@ -175,7 +172,7 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         return self._gloo_group
 
     def _delegate(self, name: str, *arguments: Any, **more: Any) -> Any:
-        _say_once(name)
+        say_once(f"{name} goes to Gloo")
         return getattr(self._gloo, name)(*arguments, **more)
 
     # Collectives.
@@ -323,11 +320,6 @@ def _delegated(name: str) -> Callable[..., Any]:
 
 for _name in _DELEGATED:
     setattr(ProcessGroupGradwire, _name, _delegated(_name))
-
-
-@functools.cache
-def _say_once(name: str) -> None:
-    _log.warning("%s goes to Gloo", name)
 
 
 def _op_of(opts: Any, tensors: list[torch.Tensor]) -> Op | None:

@@ -3,13 +3,15 @@ place where the ranks of a group meet."""
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import socket
 import threading
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch._C._distributed_c10d import Work as _Work
@@ -17,6 +19,7 @@ from torch._C._distributed_c10d import Work as _Work
 from .job import Call, Job
 from .options import JobOptions
 
+_log = logging.getLogger("gradwire")
 _DEADLINE_MAX_MS = 3600 * 1000
 
 
@@ -152,6 +155,25 @@ def meet(place: str, options: JobOptions) -> JobOptions:
     if not os.environ.get("GRADWIRE_SERVER"):
         options.setdefault("join", join)
     return options
+
+
+@functools.cache
+def say_once(text: str) -> None:
+    """A line that a user should see, but not twice."""
+    _log.warning(text)
+
+
+def tell_where(job: Job, options: JobOptions) -> None:
+    """Says once, by one rank, what was chosen."""
+
+    def chosen(name: Literal["server", "switch", "via"], otherwise: str) -> str:
+        return options.get(name) or os.environ.get(f"GRADWIRE_{name.upper()}") or otherwise
+
+    server = chosen("server", f"in rank 0, at {options.get('join')}")
+    switch = chosen("switch", "the server's own")
+    if job.rank == 0:
+        way = chosen("via", "ina")
+        say_once(f"{job.world} ranks; server: {server}; switch: {switch}; sums via {way}")
 
 
 def deadline_ms(timeout: timedelta) -> int:
