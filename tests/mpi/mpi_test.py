@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Programs for MPI with the library preloaded: their sums are MPI's own, and errors of a job are
+errors of MPI. Called with an MPI's launcher, the library, the program mpi_cases and gradwire."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LAUNCHER, LIBRARY, PROGRAM, GRADWIRE = sys.argv[1:5]
+IS_OPENMPI = LAUNCHER.endswith("openmpi")
+WAIT_S = 100  # guards against hanging only
+# More ranks than cores. MPICH polls without a pause, which costs each call a turn of the scheduler.
+RANKS = 4 if IS_OPENMPI else 3
+RING = rf"gradwire: sums of {RANKS} ranks on 1 host via ring, rank 0 at 127\.0\.0\.1:\d+\n"
+
+
+def launch(what, ranks=RANKS, preload=LIBRARY, survive=False, **variables):
+    """Runs ranks of the program; returns what the launcher does, and what each rank says. `survive`:
+    the launcher lets the others be when one dies, of which it must not hear: MPICH's would tell them
+    by a signal, and leave."""
+    shell = ["sh", "-c", 'trap "" USR1; "$@"; exit', "sh"] if survive else []
+    command = [LAUNCHER]
+    if IS_OPENMPI:
+        command += ["--allow-run-as-root", "--oversubscribe", "-x", f"LD_PRELOAD={preload}"]
+        command += ["--enable-recovery"] if survive else []
+    else:
+        command += ["-disable-auto-cleanup"] if survive else []
+        command += ["-genv", "LD_PRELOAD", preload]
+    names = r"GRADWIRE_|RANK$|WORLD_SIZE$|MASTER_"
+    kept = {name: text for name, text in os.environ.items() if not re.match(names, name)}
+    with tempfile.TemporaryDirectory(prefix="gradwire_mpi_") as folder:
+        done = subprocess.run(
+            [*command, "-n", str(ranks), *shell, PROGRAM, folder, what], env={**kept, **variables},
+            timeout=WAIT_S, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+        said = {}
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                said[int(name)] = file.read()
+    return done, said
+
+
+class MpiTest(unittest.TestCase):
+    def assert_sums(self, launched, chosen):
+        done, said = launched
+        self.assertEqual((done.returncode, said), (0, {}), done.stderr)
+        self.assertEqual(len(re.findall("gradwire: ", done.stderr)), 1, done.stderr)
+        self.assertRegex(done.stderr, chosen)
+
+    def assert_errors(self, launched, ranks, error):
+        done, said = launched
+        self.assertEqual(sorted(said), list(range(ranks)), done.stderr)
+        for text in said.values():
+            self.assertRegex(text, f"^gradwire: {error}")
+
+    def test_sums__are_those_of_mpi(self):
+        self.assert_sums(launch("sums", GRADWIRE_MPI_DOUBLE="yes"), RING)
+
+    def test_sums__by_a_server(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            name = f"127.0.0.1:{probe.getsockname()[1]}"
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            config.write(f"listen: {name}\nmulticast: none\n")
+            config.flush()
+            command = [GRADWIRE, "server", "--config", config.name]
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+                try:
+                    launched = launch("sums", ranks=2, GRADWIRE_SERVER=name)
+                finally:
+                    server.send_signal(signal.SIGKILL)
+        self.assert_sums(launched, f"via ina, server {name}\n")
+
+    def test_sums__without_the_library_are_missed(self):
+        done, said = launch("sums", ranks=2, preload="")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("sum 2, 0 given", said.values())
+
+    def test_killed_rank__is_an_error_of_the_others(self):
+        launched = launch("killed", survive=True)
+        self.assert_errors(launched, RANKS - 1, f"rank {RANKS - 1} is lost$")
+
+    def test_wrong_setting__is_an_error_of_all(self):
+        for name, value, error in (
+            ("GRADWIRE_VIA", "sideways", "GRADWIRE_VIA is sideways: ina, ps or ring$"),
+            ("GRADWIRE_JOIN", "127.0.0.256:4790", r"no way to 127\.0\.0\.256 \("),
+        ):
+            self.assert_errors(launch("error", **{name: value}), RANKS, error)
+
+    def test_wrong_setting__goes_to_the_error_handler(self):
+        done, said = launch("handler", GRADWIRE_VIA="sideways")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("gradwire: GRADWIRE_VIA is sideways: ina, ps or ring", said.values())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
