@@ -15,26 +15,28 @@ IS_OPENMPI = LAUNCHER.endswith("openmpi")
 WAIT_S = 100  # guards against hanging only
 # More ranks than cores. MPICH polls without a pause, which costs each call a turn of the scheduler.
 RANKS = 4 if IS_OPENMPI else 3
-RING = rf"gradwire: sums of {RANKS} ranks on 1 host via ring, rank 0 at 127\.0\.0\.1:\d+\n"
+# What MPI takes for a host has the name of the machine; these have one each, which is an address.
+HOSTS = ["unshare", "--uts", *([] if os.geteuid() == 0 else ["--map-root-user"]), "sh", "-c"]
+HOSTS += ['hostname 127.0.0.$((${PMI_RANK:-$OMPI_COMM_WORLD_RANK} + 1)); exec "$@"', "sh"]
+# The launcher must not hear that a rank dies: MPICH's would tell the others by a signal, and leave.
+UNHEARD = ["sh", "-c", 'trap "" USR1; "$@"; exit', "sh"]
 
 
-def launch(what, ranks=RANKS, preload=LIBRARY, survive=False, **variables):
-    """Runs ranks of the program; returns what the launcher does, and what each rank says. `survive`:
-    the launcher lets the others be when one dies, of which it must not hear: MPICH's would tell them
-    by a signal, and leave."""
-    shell = ["sh", "-c", 'trap "" USR1; "$@"; exit', "sh"] if survive else []
+def launch(what, ranks=RANKS, preload=LIBRARY, inside=(), **variables):
+    """Runs ranks of the program, `inside` of a command; returns what the launcher does, and what
+    each rank says."""
     command = [LAUNCHER]
     if IS_OPENMPI:
         command += ["--allow-run-as-root", "--oversubscribe", "-x", f"LD_PRELOAD={preload}"]
-        command += ["--enable-recovery"] if survive else []
+        command += ["--enable-recovery"] if inside is UNHEARD else []
     else:
-        command += ["-disable-auto-cleanup"] if survive else []
+        command += ["-disable-auto-cleanup"] if inside is UNHEARD else []
         command += ["-genv", "LD_PRELOAD", preload]
     names = r"GRADWIRE_|RANK$|WORLD_SIZE$|MASTER_"
     kept = {name: text for name, text in os.environ.items() if not re.match(names, name)}
     with tempfile.TemporaryDirectory(prefix="gradwire_mpi_") as folder:
         done = subprocess.run(
-            [*command, "-n", str(ranks), *shell, PROGRAM, folder, what], env={**kept, **variables},
+            [*command, "-n", str(ranks), *inside, PROGRAM, folder, what], env={**kept, **variables},
             timeout=WAIT_S, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
         said = {}
@@ -58,7 +60,8 @@ class MpiTest(unittest.TestCase):
             self.assertRegex(text, f"^gradwire: {error}")
 
     def test_sums__are_those_of_mpi(self):
-        self.assert_sums(launch("sums", GRADWIRE_MPI_DOUBLE="yes"), RING)
+        chosen = rf"sums of {RANKS} ranks on {RANKS} hosts via ring, rank 0 at 127\.0\.0\.1:\d+\n"
+        self.assert_sums(launch("sums", inside=HOSTS, GRADWIRE_MPI_DOUBLE="yes"), chosen)
 
     def test_sums__by_a_server(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -73,7 +76,7 @@ class MpiTest(unittest.TestCase):
                     launched = launch("sums", ranks=2, GRADWIRE_SERVER=name)
                 finally:
                     server.send_signal(signal.SIGKILL)
-        self.assert_sums(launched, f"via ina, server {name}\n")
+        self.assert_sums(launched, f"sums of 2 ranks on 1 host via ina, server {name}\n")
 
     def test_sums__without_the_library_are_missed(self):
         done, said = launch("sums", ranks=2, preload="")
@@ -81,7 +84,7 @@ class MpiTest(unittest.TestCase):
         self.assertIn("sum 2, 0 given", said.values())
 
     def test_killed_rank__is_an_error_of_the_others(self):
-        launched = launch("killed", survive=True)
+        launched = launch("killed", inside=UNHEARD)
         self.assert_errors(launched, RANKS - 1, f"rank {RANKS - 1} is lost$")
 
     def test_wrong_setting__is_an_error_of_all(self):
