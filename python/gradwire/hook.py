@@ -1,0 +1,95 @@
+"""A communication hook for DistributedDataParallel: its gradients go by a job of their own, beside
+whatever backend the group has.
+
+    model.register_comm_hook(gradwire.HookState(bound=0.1), gradwire.ddp_hook)
+
+Every bucket is one all-reduce that gives the average, and says of which layers it is. With a bound
+some of it may be missing: the average is of what arrived, the same on all ranks.
+"""
+
+import atexit
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .errors import InvalidError
+from .job import Job
+from .options import CallOptions, Importance, JobOptions, Via
+from .parts import Parts
+from .works import Finisher, Work, meet, meeting_place
+
+
+class HookState:
+    """The job of the ranks of a group, which open it together, and how its gradients go.
+
+    `bound` is the part of each rank's gradients that averages may do without, `bound_pull` the part
+    of the averages that may be missing, and then is 0; `importance` says which packets are lost
+    last. Further keywords are options of the job, such as server, switch or announce. The counters
+    are of the buckets that have ended.
+    """
+
+    def __init__(
+        self,
+        group: Any = None,
+        *,
+        via: Via = "default",
+        bound: float = 0.0,
+        bound_pull: float = 0.0,
+        importance: Importance = "means",
+        **options: Any,
+    ) -> None:
+        self.fragments = 0  # in the buckets that were reduced with a bound
+        self.left_out = 0  # of these at all ranks: what averages do without
+        self.missing = 0  # averages that no rank has
+        self._call: CallOptions = {"via": via}
+        self._is_bounded = bound > 0 or bound_pull > 0
+        if self._is_bounded:
+            self._call |= {"bound": bound, "bound_pull": bound_pull, "importance": importance}
+        self._layers = 0  # buckets of a step, once one has ended
+        rank = dist.get_rank(group)
+        place = [meeting_place() if rank == 0 else ""]
+        root = 0 if group is None else dist.get_global_rank(group, 0)
+        dist.broadcast_object_list(place, root, group)
+        job: JobOptions = {"rank": rank, "world": dist.get_world_size(group), **options}  # type: ignore[typeddict-item]
+        self.job = Job(**meet(place[0], job))
+        self._finisher = Finisher(self.job)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Leaves the job, after what is in work."""
+        atexit.unregister(self.close)
+        self._finisher.close()
+        self.job.close()
+
+    def start(self, bucket: Any) -> Any:
+        """Begins the average of a bucket; its future has the bucket's tensor."""
+        flat = bucket.buffer()
+        if flat.device.type != "cpu":
+            raise InvalidError(f"rank {self.job.rank}: gradients are on {flat.device}, not the CPU")
+        call: CallOptions = {**self._call}
+        parts = Parts() if self._is_bounded else None
+        if parts is not None:
+            call["parts"] = parts
+        if self._layers:  # the first buckets are of the last layers
+            call |= {"layer": max(0, self._layers - 1 - bucket.index()), "layers": self._layers}
+
+        def count() -> None:
+            if parts is not None:
+                self.fragments += parts.count
+                self.left_out += parts.count * self.job.world - sum(parts.contributors)
+                self.missing += parts.missing
+
+        def begin() -> Work:
+            return Work([self.job.start_allreduce(flat, op="average", **call)], flat, count)
+
+        future = self._finisher.start(begin).get_future()
+        if bucket.is_last():
+            self._layers = bucket.index() + 1
+        return future
+
+
+def ddp_hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """What register_comm_hook() takes; the ranks of `state` are those of the model's group."""
+    future: torch.futures.Future[torch.Tensor] = state.start(bucket)
+    return future

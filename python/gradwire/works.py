@@ -1,0 +1,159 @@
+"""What the backend and the communication hook share: works, which end with their calls, and the
+place where the ranks of a group meet."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch._C._distributed_c10d import Work as _Work
+
+from .job import Call, Job
+from .options import JobOptions
+
+_DEADLINE_MAX_MS = 3600 * 1000
+
+
+class Work(_Work):
+    """Calls of the library that are one call of PyTorch's, and what to do when they have ended."""
+
+    def __init__(self, calls: Sequence[Call], tensors: Any, finish: Callable[[], None]) -> None:
+        super().__init__()
+        self.calls = calls
+        self._tensors = tensors
+        self._finish = finish
+        self._error: BaseException | None = None
+        self._is_over = threading.Event()
+        self._ended: torch.futures.Future[None] = torch.futures.Future()
+        # A future fails for C++ too when what makes its value raises.
+        self._future = self._ended.then(self._value)
+
+    def end(self) -> None:
+        """Finishes, now that all calls have ended, and tells everybody."""
+        try:
+            for call in self.calls:
+                call.wait()
+            self._finish()
+        except Exception as error:
+            self._error = error
+        self._is_over.set()
+        self._ended.set_result(None)
+
+    def _value(self, _: Any) -> Any:
+        if self._error:
+            raise self._error
+        return self._tensors
+
+    def wait(self, timeout: Any = None) -> bool:
+        self._is_over.wait()
+        if self._error:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        return self._is_over.is_set()
+
+    def is_success(self) -> bool:
+        return self._is_over.is_set() and self._error is None
+
+    def get_future(self) -> Any:
+        return self._future
+
+    def result(self) -> Any:
+        return self._tensors
+
+
+class Finisher:
+    """The thread that ends works of a job as soon as their calls have ended."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._works: list[Work] = []
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="gradwire", daemon=True)
+        self._thread.start()
+
+    def start(self, begin: Callable[[], Work]) -> Work:
+        """Starts calls. None of them is seen to have ended before the thread knows the work."""
+        with self._job._turn:
+            work = begin()
+            self._works.append(work)
+            self._job._turn.notify_all()
+        return work
+
+    def close(self) -> None:
+        with self._job._turn:
+            self._is_closed = True
+            self._job._turn.notify_all()
+        self._thread.join()
+
+    def _take(self) -> list[Work]:
+        """Works whose calls have all ended."""
+        with self._job._turn:
+            ended = [each for each in self._works if all(call._has_ended for call in each.calls)]
+            self._works = [each for each in self._works if each not in ended]
+        return ended
+
+    def _has_any(self) -> bool:
+        return any(all(call._has_ended for call in each.calls) for each in self._works)
+
+    def _run(self) -> None:
+        while True:
+            with self._job._turn:
+                self._job._turn.wait_for(lambda: self._works or self._is_closed)
+                if not self._works:
+                    return
+            self._job._wait_until(self._has_any)
+            for work in self._take():
+                work.end()
+
+
+def _own_address() -> str:
+    """An address of this machine by which the others reach it."""
+    named = os.environ.get("GRADWIRE_BIND")
+    if named:
+        return named
+    is_alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    outside = "192.0.2.1"  # of nobody: only the route to it is asked for, and nothing is sent
+    for other in (os.environ.get("MASTER_ADDR", "127.0.0.1"), outside):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((other, 9))
+            except OSError:
+                continue
+            own = str(probe.getsockname()[0])
+        if is_alone or not own.startswith("127."):
+            return own
+    return "127.0.0.1"
+
+
+def _free_port(address: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def meeting_place() -> str:
+    """Of a new job, which this rank begins: its name, and where the others join it."""
+    address = _own_address()
+    return f"{uuid.uuid4().hex} {address}:{_free_port(address)}"
+
+
+def meet(place: str, options: JobOptions) -> JobOptions:
+    """The options of a job that is there."""
+    job, join = place.split()
+    options = {**options, "job": job}
+    if not os.environ.get("GRADWIRE_SERVER"):
+        options.setdefault("join", join)
+    return options
+
+
+def deadline_ms(timeout: timedelta) -> int:
+    """What the library takes for a deadline of PyTorch."""
+    return max(100, min(int(timeout.total_seconds() * 1000), _DEADLINE_MAX_MS))

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Every call of the package, with ranks that are threads: results, memory, handles and errors.
+Called with the path of the program, as all are."""
+
+import array
+import ctypes
+import gc
+import sys
+import threading
+import unittest
+import weakref
+
+import numpy as np
+from ranks import free_port, in_threads
+
+import gradwire
+
+WORLD = 3
+TYPES = ("float32", "float16", "float64", "int32", "int64", "uint8")
+OPS = {
+    "sum": lambda ranks: ranks.sum(0),
+    "average": lambda ranks: ranks.mean(0),
+    "min": lambda ranks: ranks.min(0),
+    "max": lambda ranks: ranks.max(0),
+    "product": lambda ranks: ranks.prod(0),
+}
+
+
+def values(kind, count=500):
+    """Of all ranks: small enough that every type has every result exactly, and every third."""
+    places = np.arange(WORLD * count).reshape(WORLD, count)
+    return (3 * (places * 7 % 2 + 1)).astype(kind)
+
+
+class Tensor:
+    """Memory that is known by DLPack alone, as type `code` of so many bits."""
+
+    def __init__(self, memory, code=None, device=1):
+        self.memory = memory
+        self.code = code
+        self.device = device
+
+    def __dlpack_device__(self):
+        return (self.device, 0)
+
+    def __dlpack__(self):
+        capsule = self.memory.__dlpack__()
+        if self.code is not None:
+            pointer = ctypes.pythonapi.PyCapsule_GetPointer
+            pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            after_ndim = ctypes.sizeof(ctypes.c_void_p) + 3 * ctypes.sizeof(ctypes.c_int32)
+            ctypes.c_uint8.from_address(
+                pointer(capsule, b"dltensor") + after_ndim
+            ).value = self.code
+        return capsule
+
+
+class CallsTest(unittest.TestCase):
+    def test_reductions__are_those_of_numpy(self):
+        def body(job):
+            for kind in TYPES:
+                for op, expected in OPS.items():
+                    if op == "average" and not kind.startswith("float"):
+                        continue
+                    given = values(kind)
+                    every = expected(given).astype(kind)
+                    for via in ("ina", "ps", "ring"):
+                        out = np.empty_like(every)
+                        job.allreduce(given[job.rank], out, op=op, via=via)
+                        np.testing.assert_array_equal(out, every)
+                    own = given[job.rank].copy()
+                    job.allreduce(own, op=op)
+                    np.testing.assert_array_equal(own, every)
+                    own = given[job.rank].copy()
+                    job.reduce(own, root=1, op=op)
+                    np.testing.assert_array_equal(own, every if job.rank == 1 else given[job.rank])
+                    wide = np.tile(given[job.rank], WORLD)
+                    part = np.empty_like(every)
+                    job.reduce_scatter(wide, part, op=op)
+                    np.testing.assert_array_equal(part, every)
+            return job.stats()
+
+        for stats in in_threads(WORLD, body):
+            self.assertGreater(stats["fragments"], 0)
+            self.assertGreater(stats["rerouted"], 0)
+
+    def test_what_is_only_moved__may_be_of_any_type(self):
+        def body(job):
+            job.barrier()
+            for given in (values("float32"), values("complex64"), values("bool"), values(">i2")):
+                own = given[job.rank].copy()
+                job.broadcast(own, root=2)
+                np.testing.assert_array_equal(own, given[2])
+                every = np.empty_like(given)
+                job.allgather(given[job.rank], every)
+                np.testing.assert_array_equal(every, given)
+            to, source = (job.rank + 1) % WORLD, (job.rank - 1) % WORLD
+            room = bytearray(10)
+            sent = job.start_send(b"from %d" % job.rank, to, tag=7)
+            job.receive(room, source, tag=7)
+            sent.wait()
+            self.assertEqual(room, b"from %d\0\0\0\0" % source)
+
+        in_threads(WORLD, body)
+
+    def test_values__are_pushed_and_pulled(self):
+        def body(job):
+            job.push(5, np.full(1000, job.rank + 1, "f4"))
+            job.barrier()
+            value = np.empty(1000, "f4")
+            job.pull(5, value)
+            np.testing.assert_array_equal(value, 6)
+            with self.assertRaisesRegex(gradwire.InvalidError, f"^rank {job.rank}: .*12"):
+                job.pull(12, value)
+            with self.assertRaises(ValueError):
+                job.push(5, np.zeros(999, "f4"))
+            job.barrier()
+
+        in_threads(WORLD, body)
+
+    def test_started_calls__are_more_than_fit(self):
+        def body(job):
+            rows = np.full((200, 10), job.rank, "i4")
+            calls = [job.start_allreduce(row) for row in rows]
+            for call in reversed(calls):
+                call.wait()
+                call.wait()
+                self.assertTrue(call.done())
+            np.testing.assert_array_equal(rows, 3)
+
+        in_threads(WORLD, body)
+
+    def test_threads__share_a_job(self):
+        def body(job):
+            other = 1 - job.rank
+            room = bytearray(1)
+            receiver = threading.Thread(target=lambda: job.receive(room, other, tag=1))
+            receiver.start()
+            with self.assertRaises(gradwire.InvalidError):
+                job.start_send(b"", other)
+            call = job.start_receive(bytearray(1), other, tag=2)
+            self.assertFalse(call.done())
+            job.send(b"x", other, tag=1)
+            receiver.join()
+            job.send(b"y", other, tag=2)
+            call.wait()
+            self.assertEqual(room, b"x")
+            self.assertGreaterEqual(job.fileno(), 0)
+
+        in_threads(2, body)
+
+    def test_memory__comes_in_many_forms(self):
+        def body(job):
+            for made in (
+                lambda: array.array("f", [1, 2]),
+                lambda: memoryview(array.array("d", [1, 2])),
+                lambda: np.array([[1], [2]], "<i8"),
+                lambda: (ctypes.c_int32 * 2)(1, 2),
+            ):
+                memory = made()
+                job.allreduce(memory)
+                np.testing.assert_array_equal(np.asarray(memory).ravel(), [2, 4])
+            numbers = np.array([1, 2], "f4")
+            job.allreduce(Tensor(numbers))
+            np.testing.assert_array_equal(numbers, [2, 4])
+            halves = np.array([0x3F80, 0x4000], "u2")  # 1 and 2, as bfloat16
+            job.allreduce(Tensor(halves, code=4))
+            np.testing.assert_array_equal(halves, [0x4000, 0x4080])
+            for empty in (np.empty(0, "f4"), bytearray()):
+                job.allreduce(empty)
+                self.assertTrue(job.start_broadcast(empty).done())
+
+        in_threads(2, body)
+
+    def test_memory__that_does_not_do_is_refused(self):
+        grid = np.zeros((4, 4), "f4")
+        fixed = grid.copy()
+        fixed.flags.writeable = False
+        wrong = {
+            "read-only": lambda job: job.allreduce(fixed),
+            "data is read-only": lambda job: job.receive(b"abc", 0),
+            "not contiguous": lambda job: job.allreduce(grid[:, 1]),
+            "is not contiguous: copy": lambda job: job.push(1, Tensor(grid.T)),
+            "elements 'g'": lambda job: job.allreduce(np.zeros(3, "g")),
+            "elements '>f'": lambda job: job.allreduce(np.zeros(3, ">f4")),
+            "out has 15 elements of float32: 16 of": lambda job: job.allreduce(
+                grid, grid.ravel()[:15]
+            ),
+            "16 of float32 are": lambda job: job.reduce(grid, grid.astype("i4"), root=job.rank),
+            "out has 16 .*: 32 of": lambda job: job.allgather(grid, grid),
+            "data has 4 .*: 32 of": lambda job: job.reduce_scatter(grid[0], grid),
+            "list: neither": lambda job: job.allreduce([1, 2]),
+            "device 2": lambda job: job.allreduce(Tensor(grid, device=2)),
+            "worth is of 2 fragments: .* 1": lambda job: job.allreduce(grid, worth=[1, 2]),
+            "op is .mean.: one of sum, av": lambda job: job.allreduce(grid, op="mean"),
+            "via is 'road': one of ina": lambda job: job.allreduce(grid, via="road"),
+            "bound is 0.7": lambda job: job.allreduce(grid, bound=0.7),
+            "layer is -1": lambda job: job.allreduce(grid, layer=-1),
+            "send: can't convert": lambda job: job.send(grid, 1, tag=-1),
+            "root is 2": lambda job: job.broadcast(grid, root=2),
+        }
+
+        def body(job):
+            for text, call in wrong.items():
+                with self.assertRaisesRegex(gradwire.InvalidError, text):
+                    call(job)
+            with self.assertRaisesRegex(TypeError, "no option 'bond'.* bound,"):
+                job.allreduce(grid, bond=0.1)
+            job.allreduce(grid)
+
+        in_threads(2, body)
+
+    def test_memory__is_kept_until_the_call_has_ended(self):
+        def body(job):
+            room = np.zeros(4, "f4")
+            alive = weakref.ref(room)
+            call = job.start_receive(room, 1 - job.rank)
+            room = None
+            gc.collect()
+            self.assertIsNotNone(alive())
+            job.send(np.ones(4, "f4"), 1 - job.rank)
+            call.wait()
+            self.assertIsNone(alive())
+
+        in_threads(2, body)
+
+    def test_memory__in_a_cycle_is_given_back_first(self):
+        def body(job):
+            def fails():
+                view = memoryview(bytearray(8))
+                try:
+                    job.broadcast(view, root=2)
+                except gradwire.InvalidError as error:
+                    self.kept = error  # its traceback has the view, and what was lent of it
+                    error.itself = error
+
+            fails()
+            self.kept = None
+            gc.collect()
+
+        in_threads(1, body)
+
+    def test_calls_with_a_bound__tell_what_is_missing(self):
+        def body(job):
+            numbers = np.ones(3520, "f4")
+            self.assertEqual(job.fragments(numbers), 10)
+            parts = gradwire.Parts()
+            job.allreduce(
+                numbers, via="ring", bound=0.5, bound_pull=0.5, layer=1, layers=2, parts=parts,
+                importance="means", important_first=True,
+            )  # fmt: skip
+            self.assertEqual((parts.fragment, parts.count), (352, 10))
+            self.assertEqual(parts.arrived.count(False), parts.missing)
+            there = np.repeat(parts.contributors, 352)
+            np.testing.assert_array_equal(numbers, there)
+            job.allreduce(numbers, worth=list(range(10)), bound=0.1)
+            wide, part = np.ones(7040, "f4"), np.empty(3520, "f4")
+            job.reduce_scatter(wide, part, worth=range(20), parts=parts)
+            self.assertEqual(parts.contributors, [2] * 10)
+            job.allgather(part, wide, parts=parts)
+            self.assertEqual(parts.arrived, [True] * 20)
+
+        in_threads(2, body)
+
+    def test_failure__ends_the_job(self):
+        def body(job):
+            with self.assertRaisesRegex(gradwire.ResultOverflowError, f"^rank {job.rank}: "):
+                job.allreduce(np.full(3, 2**31 - 1, "i4"))
+            with self.assertRaises(gradwire.ClosedError):
+                job.barrier()
+
+        in_threads(2, body)
+
+    def test_closed_job__says_so(self):
+        def body(job):
+            job.barrier()
+            call = job.start_receive(bytearray(1), 1 - job.rank)
+            job.close()
+            job.close()
+            for late in (
+                call.wait,
+                job.barrier,
+                job.stats,
+                lambda: job.allreduce(np.empty(0, "f4")),
+            ):
+                with self.assertRaisesRegex(gradwire.ClosedError, "was closed"):
+                    late()
+
+        in_threads(2, body)
+
+    def test_options_of_a_job__are_checked(self):
+        for text, options in {
+            "rank 0: world is 0": {"world": 0},
+            "via is 'road'": {"via": "road"},
+            "join is 4: ": {"join": 4},
+            "rank is 'one'": {"rank": "one"},
+            "congestion": {"cc": "none of them"},
+        }.items():
+            with self.assertRaisesRegex(gradwire.InvalidError, text):
+                gradwire.Job(**options)
+        with self.assertRaisesRegex(TypeError, "'ranks'; there are job, rank, world"):
+            gradwire.Job(ranks=3)
+        with self.assertRaisesRegex(gradwire.TimedOutError, "^rank 0: .* rank 1 for one has not"):
+            gradwire.Job(world=2, join=f"127.0.0.1:{free_port()}", deadline_ms=100)
+
+
+if __name__ == "__main__":
+    sys.argv.pop(1)  # the program, which it can do without
+    unittest.main()

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Training over the backend: wrappers of PyTorch give the parameters that one process gives, and a
+rank that dies is named."""
+
+import itertools
+import os
+import unittest
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from groups import WAIT_S, GroupCase
+from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+import gradwire
+
+WORLD = 2
+HAS_SHARDS = not torch.__version__.startswith("1.")  # before, FSDP does not import on Python 3.11
+STEPS = 5
+BATCH = 8
+
+
+def network():
+    torch.manual_seed(7)
+    widths = (20, 50, 30)
+    layers = [nn.Sequential(nn.Linear(*pair), nn.ReLU()) for pair in itertools.pairwise(widths)]
+    return nn.Sequential(*layers, nn.Linear(widths[-1], 5))
+
+
+def samples(step):
+    drawn = torch.Generator().manual_seed(step)
+    return torch.randn(BATCH, 20, generator=drawn), torch.randn(BATCH, 5, generator=drawn)
+
+
+def train(model, optimizer, part=slice(None)):
+    for step in range(STEPS):
+        given, wanted = (each[part] for each in samples(step))
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(given), wanted).backward()
+        optimizer.step()
+
+
+def alone():
+    model = network()
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01))
+    return [value.detach().clone() for value in model.parameters()]
+
+
+def own_part():
+    each = BATCH // dist.get_world_size()
+    return slice(dist.get_rank() * each, (dist.get_rank() + 1) * each)
+
+
+def assert_as_alone(values):
+    for value, expected in zip(values, alone(), strict=True):
+        torch.testing.assert_close(value.detach(), expected)
+
+
+def data_parallel():
+    model = DistributedDataParallel(network(), bucket_cap_mb=0.005)  # several buckets
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01), own_part())
+    assert_as_alone(model.parameters())
+
+
+def sharded_optimizer():
+    model = DistributedDataParallel(network())
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
+    train(model, optimizer, own_part())
+    assert_as_alone(model.parameters())
+
+
+def sharded_model():
+    from torch.distributed.fsdp import fully_shard  # noqa: PLC0415 - old versions have none
+
+    model = network()
+    for layer in model:
+        fully_shard(layer)
+    fully_shard(model)
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01), own_part())
+    assert_as_alone([value.full_tensor() for value in model.parameters()])
+
+
+def hook(bound, **options):
+    """Trains by the hook, beside a group of Gloo's; returns what was missing."""
+    group = dist.new_group(backend="gloo")
+    model = DistributedDataParallel(network(), process_group=group, bucket_cap_mb=0.005)
+    state = gradwire.HookState(bound=bound, **options)
+    model.register_comm_hook(state, gradwire.ddp_hook)
+    train(model, torch.optim.Adam(model.parameters(), lr=0.01), own_part())
+    if not bound:
+        assert_as_alone(model.parameters())
+    every = [None] * WORLD
+    dist.all_gather_object(every, [value.tolist() for value in model.parameters()])
+    assert all(each == every[0] for each in every), "replicas differ"
+    state.close()
+    return state.fragments, state.left_out, state.missing
+
+
+def dies():
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os._exit(1)
+    try:
+        dist.all_reduce(torch.ones(3))
+    except gradwire.Error as error:
+        os._exit(0 if isinstance(error, gradwire.PeerError) and "rank 1" in str(error) else 2)
+
+
+def dies_while_training():
+    model = DistributedDataParallel(network())
+    loss = model(torch.ones(1, 20)).sum()
+    if dist.get_rank() == 1:
+        os._exit(1)
+    try:
+        loss.backward()
+    except Exception as error:
+        os._exit(0 if "rank 1" in str(error) else 2)
+
+
+class TrainingTest(GroupCase):
+    def test_wrappers__train_as_one_process(self):
+        for body in (data_parallel, sharded_optimizer, *[sharded_model] * HAS_SHARDS):
+            with self.subTest(body.__name__):
+                self.run_ranks(WORLD, body)
+
+    def test_hook__trains_as_one_process(self):
+        self.assertEqual(self.run_ranks(WORLD, partial(hook, 0.0)), [(0, 0, 0)] * WORLD)
+
+    def test_hook__keeps_to_its_bound(self):
+        bound = 0.2
+        for said in self.run_ranks(WORLD, partial(hook, bound, via="ring", values=16)):
+            fragments, left_out, missing = said
+            self.assertGreater(fragments, 100)
+            self.assertLessEqual(left_out, bound * fragments * WORLD)
+            self.assertEqual(missing, 0)
+
+    def test_dead_rank__is_named(self):
+        for body in (dies, dies_while_training):
+            with self.subTest(body.__name__):
+                ranks, _ = self.start(WORLD, body)
+                for process in ranks:
+                    process.join(WAIT_S)
+                self.assertEqual([process.exitcode for process in ranks], [0, 1])
+
+
+if __name__ == "__main__":
+    unittest.main()
