@@ -349,8 +349,8 @@ static void sum_with_handler(void)
 static void all_cases(void)
 {
     requests_before_the_job();
-    message_across();
     compare_sizes(MPI_COMM_WORLD, true);
+    message_across();
     derived_types();
     communicators();
     for (int way = 0; way < 9; way++)
