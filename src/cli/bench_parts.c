@@ -94,14 +94,22 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send)
+bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, enum gradwire_via via,
+                              bool is_send)
 {
+    bool is_ina = !is_send && via == GRADWIRE_VIA_INA;
     bool has_rule = cfg->importance != GRADWIRE_IMPORTANCE_ALL;
     if (is_send && cfg->bound_pull > 0)
         gw_complain("bench: --bound-pull is of sums, and --via=send has none");
     else if (is_send && (has_rule || cfg->important_first))
         gw_complain("bench: --importance and --important-first are of tensors, and --via=send has "
                     "none");
+    else if (is_ina && cfg->bound_pull > 0)
+        gw_complain("bench: --bound-pull is of messages; via ina all ranks get every sum: expected "
+                    "--via ps or ring");
+    else if (is_ina && has_rule)
+        gw_complain("bench: --importance is of messages; via ina no packet is dropped before "
+                    "others: expected --via ps or ring");
     else if (cfg->important_first && !has_rule)
         gw_complain("bench: --important-first needs --importance=means or values: all is alike");
     else
