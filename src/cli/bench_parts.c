@@ -17,7 +17,9 @@ enum {
     KEY_BOUND_PULL,
     KEY_IMPORTANCE,
     KEY_IMPORTANT_FIRST,
-    SUBSETS_MAX_WORLD = 16, /* of more ranks only complete fragments are checked */
+    SUBSETS_MAX_WORLD = 16, /* of more ranks not all subsets are tried */
+    PURSUIT_MAX_WORLD = 64, /* ranks that likeness tells apart, ... */
+    PURSUIT_ELEMENTS = 256, /* ... of fragments with so many elements */
     PROBES = 4,             /* elements that tell which ranks have contributed */
     SAMPLE_FRAGMENTS = 3,   /* a sample looks at one of so many */
 };
@@ -41,7 +43,11 @@ struct gw_bench_parts {
 };
 
 static const struct argp_option options[] = {
-    {"bound", KEY_BOUND, "P", 0, "this part of each worker's tensor may be missing (0)", 0},
+    {"bound", KEY_BOUND, "P", 0,
+     "this part of each worker's tensor may be missing (0); what lacks a rank of more than 64, or "
+     "of "
+     "more than 16 and has below 256 elements, is not checked",
+     0},
     {"bound-pull", KEY_BOUND_PULL, "P", 0, "and this part of the sums, at all workers alike (0)",
      0},
     {"importance", KEY_IMPORTANCE, "RULE", 0,
@@ -94,14 +100,22 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send)
+bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, enum gradwire_via via,
+                              bool is_send)
 {
+    bool is_ina = !is_send && via == GRADWIRE_VIA_INA;
     bool has_rule = cfg->importance != GRADWIRE_IMPORTANCE_ALL;
     if (is_send && cfg->bound_pull > 0)
         gw_complain("bench: --bound-pull is of sums, and --via=send has none");
     else if (is_send && (has_rule || cfg->important_first))
         gw_complain("bench: --importance and --important-first are of tensors, and --via=send has "
                     "none");
+    else if (is_ina && cfg->bound_pull > 0)
+        gw_complain("bench: --bound-pull is of messages; via ina all ranks get every sum: expected "
+                    "--via ps or ring");
+    else if (is_ina && has_rule)
+        gw_complain("bench: --importance is of messages; via ina no packet is dropped before "
+                    "others: expected --via ps or ring");
     else if (cfg->important_first && !has_rule)
         gw_complain("bench: --important-first needs --importance=means or values: all is alike");
     else
@@ -172,17 +186,17 @@ const struct gradwire_call_options *gw_bench_parts_options(const struct gw_bench
 }
 
 /* The sum of the ranks in `set` of an element. */
-static double sum_of(uint32_t set, uint64_t element)
+static double sum_of(uint64_t set, uint64_t element)
 {
     double sum = 0;
-    for (uint32_t rank = 0; set >> rank; rank++)
-        if (set >> rank & 1)
+    for (uint32_t rank = 0; set; rank++, set >>= 1)
+        if (set & 1)
             sum += gw_bench_element(rank, element);
     return sum;
 }
 
 /* The largest error of `count` sums, if the ranks in `set` have contributed. */
-static double error_of(uint32_t set, const float *sums, uint64_t first, uint64_t count)
+static double error_of(uint64_t set, const float *sums, uint64_t first, uint64_t count)
 {
     double largest = 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -210,6 +224,56 @@ static uint32_t find_set(uint32_t world, uint32_t size, const float *sums, uint6
     return best;
 }
 
+/*
+ * The same of many ranks: of those that the sums may be of, the one that is most like what they
+ * lack is taken out, until `size` are left. The ranks' values are random, so that of enough
+ * elements the likeness tells who is lacking, and if it ever did not, the error would be large.
+ */
+static uint64_t pursue_set(uint32_t world, uint32_t size, const float *sums, uint64_t first,
+                           uint64_t count)
+{
+    uint64_t set = UINT64_MAX >> (PURSUIT_MAX_WORLD - world);
+    for (uint32_t left = world; left > size; left--) {
+        double likeness[PURSUIT_MAX_WORLD] = {0}, values[PURSUIT_MAX_WORLD];
+        uint32_t most = world;
+        for (uint64_t i = 0; i < count; i++) {
+            double lacks = -sums[i];
+            for (uint32_t rank = 0; rank < world; rank++) {
+                values[rank] = gw_bench_element(rank, first + i);
+                lacks += set >> rank & 1 ? values[rank] : 0;
+            }
+            for (uint32_t rank = 0; rank < world; rank++)
+                likeness[rank] += lacks * values[rank];
+        }
+        for (uint32_t rank = 0; rank < world; rank++)
+            if (set >> rank & 1 && (most == world || likeness[rank] > likeness[most]))
+                most = rank;
+        set &= ~(UINT64_C(1) << most);
+    }
+    return set;
+}
+
+/* The largest error of a fragment's sums of `size` ranks; `probed` elements are looked at. */
+static double fragment_error(uint32_t world, uint32_t size, const float *sums, uint64_t first,
+                             uint64_t count, uint64_t probed)
+{
+    double largest = 0;
+    if (size == world) {
+        for (uint64_t i = 0; i < probed; i++) {
+            double sum = 0;
+            for (uint32_t rank = 0; rank < world; rank++)
+                sum += gw_bench_element(rank, first + i);
+            largest = fmax(largest, fabs(sum - sums[i]));
+        }
+        return largest;
+    }
+    if (world <= PURSUIT_MAX_WORLD && count >= PURSUIT_ELEMENTS)
+        return error_of(pursue_set(world, size, sums, first, count), sums, first, probed);
+    if (world <= SUBSETS_MAX_WORLD)
+        return error_of(find_set(world, size, sums, first, count), sums, first, probed);
+    return 0;
+}
+
 double gw_bench_parts_check(struct gw_bench_parts *parts, uint32_t at, const float *sums,
                             uint64_t first, bool is_sample)
 {
@@ -220,17 +284,10 @@ double gw_bench_parts_check(struct gw_bench_parts *parts, uint32_t at, const flo
         uint64_t begin = i * tensor->parts.fragment, left = tensor->elements - begin;
         uint64_t count = left < tensor->parts.fragment ? left : tensor->parts.fragment;
         uint32_t size = tensor->parts.contributors[i];
-        double error = INFINITY;
         if (size > world)
-            return error;
-        if (world <= SUBSETS_MAX_WORLD) {
-            uint32_t all = (UINT32_C(1) << world) - 1;
-            uint32_t set =
-                size == world ? all : find_set(world, size, sums + begin, first + begin, count);
-            error = error_of(set, sums + begin, first + begin, is_sample ? 1 : count);
-        } else {
-            error = 0;
-        }
+            return INFINITY;
+        double error =
+            fragment_error(world, size, sums + begin, first + begin, count, is_sample ? 1 : count);
         largest = error <= largest ? largest : error;
     }
     return largest;

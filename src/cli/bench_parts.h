@@ -21,9 +21,10 @@ struct gw_bench_parts_cfg {
 /* An argp child that parses into a struct gw_bench_parts_cfg as its input. */
 extern const struct argp gw_bench_parts_argp;
 
-/* Whether the options say something together, of messages (`is_send`) or tensors; else complains.
- */
-bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, bool is_send);
+/* Whether the options say something together, of messages (`is_send`) or of tensors that go `via`;
+ * else complains. */
+bool gw_bench_parts_check_cfg(const struct gw_bench_parts_cfg *cfg, enum gradwire_via via,
+                              bool is_send);
 
 /* What is missing of all all-reduces that are timed, and in any one of the most; shares of the
  * ranks' fragments. */

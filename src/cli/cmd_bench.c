@@ -359,7 +359,7 @@ int gw_cmd_bench(int argc, char **argv)
         gw_complain("bench: --workers are local processes; several machines need --world");
         return GW_EXIT_USAGE;
     }
-    if (!gw_bench_parts_check_cfg(&args.parts, args.common.is_send))
+    if (!gw_bench_parts_check_cfg(&args.parts, args.common.options.via, args.common.is_send))
         return GW_EXIT_USAGE;
     return args.has_rank ? run_one(&args) : run_local(&args);
 }

@@ -116,8 +116,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_QUEUES:
         return parse_size(key, text, &args->port);
     case KEY_SMALL:
-        if (gw_parse_chance(text, &chance_q32) != 0)
-            return gw_option_refuse("small", text, "a part from 0 to 1, or a percentage");
+        if (gw_parse_chance(text, &chance_q32) != 0 || chance_q32 == 0 ||
+            chance_q32 >= UINT64_C(1) << 32)
+            return gw_option_refuse("small", text, "a part between 0 and 1, or a percentage");
         args->port.small = (double)chance_q32 / 4294967296.0;
         return 0;
     case KEY_COSTS:

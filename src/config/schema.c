@@ -207,6 +207,34 @@ static int read_item(const struct gw_document *document, const struct gw_doc_val
     return unknown_key(document, item, schema);
 }
 
+/* The list beside which a parameter says nothing, if that is set; else NULL. */
+static const char *replaced_by(const struct gw_schema_part *part, const struct gw_param *param)
+{
+    for (uint32_t i = 0; param->unless && i < part->algo->param_count; i++) {
+        const struct gw_param *list = &part->algo->params[i];
+        const char *field = (const char *)part->cfg + list->offset;
+        if (strcmp(list->name, param->unless) == 0)
+            return ((const struct gw_size_list *)(const void *)field)->count ? list->name : NULL;
+    }
+    return NULL;
+}
+
+/* What no single value tells: keys and options that do not go together. */
+static int check_part(const struct gw_document *document, const struct gw_doc_value *value,
+                      const struct gw_schema_part *part)
+{
+    for (uint32_t i = 0; i < part->algo->param_count; i++) {
+        const struct gw_param *param = &part->algo->params[i];
+        const struct gw_doc_value *item = gw_doc_value_get(value, param->name);
+        const char *list = item ? replaced_by(part, param) : NULL;
+        if (list)
+            return gw_document_error(document, item, GW_ERR_INVALID,
+                                     "says nothing beside %s; one of the two", list);
+    }
+    const char *why = part->algo->check ? part->algo->check(part->cfg) : NULL;
+    return why ? gw_schema_blame(document, value, GW_ERR_RANGE, why) : GW_OK;
+}
+
 static int read_preset(const struct gw_document *document, const struct gw_doc_value *value,
                        const struct gw_schema_part *part)
 {
@@ -242,6 +270,8 @@ int gw_schema_read(const struct gw_document *document, const struct gw_doc_value
         error = read_preset(document, value, &schema->parts[p]);
     for (uint32_t i = 0; i < value->count && !error; i++)
         error = read_item(document, value->items[i], schema);
+    for (uint32_t p = 0; p < schema->part_count && !error; p++)
+        error = check_part(document, value, &schema->parts[p]);
     return error;
 }
 
@@ -413,6 +443,8 @@ void gw_schema_write(const struct gw_schema *schema, const char *indent, FILE *o
             /* A rate without default that was not set cannot be written: 0 is no rate. */
             if (!param->initial && param->type == GW_PARAM_RATE &&
                 *(const uint64_t *)(const void *)field == 0)
+                continue;
+            if (replaced_by(part, param))
                 continue;
             fprintf(out, "%s%s: ", indent, param->name);
             write_param(param, field, out);

@@ -45,6 +45,7 @@ struct gw_param {
         *initial; /* default, as text; NULL: the field is 0, and `help` says what that means */
     const char *choices; /* GW_PARAM_ENUM: words separated by '|' */
     const char *help;    /* meaning, unit, and in parentheses at the end the default's source */
+    const char *unless;  /* a list of the same table, beside which this says nothing; NULL: none */
 };
 
 /* A row of a parameter table for a field that is called as the parameter. */
@@ -83,6 +84,9 @@ struct gw_algo {
     const struct gw_preset *presets;
     uint32_t param_count;
     uint32_t preset_count;
+    /* What is wrong with options together: a sentence that begins with a parameter's name; NULL:
+     * nothing. May be NULL itself. */
+    const char *(*check)(const void *cfg);
     uint32_t cfg_size;   /* bytes of the options struct; at most GW_ALGO_CFG_MAX */
     uint32_t state_size; /* bytes of private memory per flow or port */
 };

@@ -120,6 +120,11 @@ static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
                                   "or a schedule of --list coll)",
                                   worth->priority != GW_JOB_PRIORITY_NONE ? "priority"
                                                                           : "importance");
+    bool tells_apart =
+        worth->importance != GW_IMPORTANCE_ALL && worth->importance != GW_IMPORTANCE_NONE;
+    if (worth->important_first && !tells_apart)
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "important_first: needs an importance by which packets differ");
     return GW_OK;
 }
 

@@ -76,6 +76,8 @@ class CommandTest(CommandCase):
         self.refuse("bench", "--via", "send", "--bound-pull", "10%", names="--bound-pull")
         self.refuse("bench", "--via", "send", "--importance", "means", names="--importance")
         self.refuse("bench", "--important-first", names="--important-first")
+        self.refuse("bench", "--bound", "10%", "--bound-pull", "10%", names="--bound-pull")
+        self.refuse("bench", "--via", "ina", "--importance", "means", names="--importance")
         self.refuse("bench", "--bound", "10%", "--important-first", names="--important-first")
         for option in ("join", "server", "switch"):
             self.refuse("bench", f"--{option}", "pigeon", names=f"{option} is pigeon")

@@ -102,6 +102,8 @@ class ThresholdsTest(CommandCase):
         self.refuse("--queues=8: expected a whole number", "--queues", "8")
         self.refuse("--simulate=0: expected a whole number from 1", "--simulate", "0")
         self.refuse("--small=2: expected a part", "--small", "2")
+        for part in ("0", "1", "100%"):
+            self.refuse(f"--small={part}: expected a part between 0 and 1", "--small", part)
         self.refuse("--formula=ours: expected joint or paper", "--formula", "ours")
         self.refuse("thresholds: the buffer must hold", *PORT[:3], "--buffer", "10KB")
         self.refuse("thresholds: queue 7 is starved: those before it take 13", *PORT[:1],

@@ -21,6 +21,12 @@ static inline uint64_t gw_draw_log(struct gw_prng *prng, uint64_t low, uint64_t 
     return value < low ? low : value > high ? high : value;
 }
 
+/* `value` times a factor from 1/4 to 4. */
+static inline uint64_t gw_draw_around(struct gw_prng *prng, uint64_t value)
+{
+    return value / 4 + gw_draw_between(prng, 0, value / 4 * 15);
+}
+
 /* True once in `of` times. */
 static inline bool gw_draw_once_in(struct gw_prng *prng, uint32_t of)
 {

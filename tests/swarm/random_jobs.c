@@ -18,6 +18,7 @@ enum {
     WINDOW_MAX = 256,
     TINY_BYTES = 4 * (320 + 4000 + 128 + 12100), /* of the gradients of tiny.csv */
     PERCENT_MIN = 7,                             /* compression is at most 16-fold */
+    RATE_FAULT_MAX = 10,                         /* times slower is a link at most */
     AGGREGATORS_FEW = 64,
     AGGREGATORS_MAX = 1024, /* each has a packet's buffer, in runs with payload */
 };
@@ -80,11 +81,30 @@ static void draw_shape(const struct gw_random_jobs *jobs, struct shape *shape)
     shape->size = sizeof(float) * (elements < SERVERS_MAX ? SERVERS_MAX : elements);
 }
 
-static void write_times(const struct gw_random_jobs *jobs)
+/*
+ * The least time between the reports of workers. Reports are control, which goes before data: if
+ * those that cross one link filled it, no gradient would ever leave. So even two entries leave half
+ * of the slowest link to others, slowed by a fault.
+ */
+static gw_time beat_min(const struct gw_random_jobs *jobs, const struct shape *shape)
+{
+    const struct gw_topo *topo = &jobs->network->topo;
+    uint64_t slowest = UINT64_MAX;
+    for (uint32_t i = 0; i < topo->link_count; i++)
+        for (uint32_t side = 0; side < 2; side++)
+            if (topo->links[i].side[side].rate_bps < slowest)
+                slowest = topo->links[i].side[side].rate_bps;
+    gw_time report = gw_serialisation(gw_byte_time_from_bps(slowest), jobs->network->host.header);
+    uint32_t ends = shape->workers > shape->servers ? shape->workers : shape->servers;
+    return (gw_time)4 * RATE_FAULT_MAX * ends * shape->jobs * report;
+}
+
+static void write_times(const struct gw_random_jobs *jobs, const struct shape *shape)
 {
     struct gw_prng *prng = jobs->prng;
-    gw_time stall = jobs->network->host.stall;
+    gw_time stall = jobs->network->host.stall, least = beat_min(jobs, shape);
     gw_time beat = gw_draw_between(prng, stall / 100, stall / 5);
+    beat = beat > least ? beat : least;
     fprintf(jobs->out, "    timeout: %" PRIu64 "ps\n",
             gw_draw_between(prng, stall / 100, stall / 10));
     fprintf(jobs->out, "    leak: %" PRIu64 "ps\n", gw_draw_between(prng, stall / 10, stall));
@@ -212,7 +232,7 @@ void gw_random_jobs_write(const struct gw_random_jobs *jobs)
     fprintf(out, "    levels: %" PRIu64 "\n", gw_draw_between(prng, 1, 3));
     fprintf(out, "    congestion_control: %s\n", gw_draw_once_in(prng, 4) ? "no" : "yes");
     fprintf(out, "    resend_gap: %s\n", gw_draw_once_in(prng, 2) ? "yes" : "no");
-    write_times(jobs);
+    write_times(jobs, &shape);
     write_rules(jobs);
     if (!gw_draw_once_in(prng, 4)) /* it counts where switches make room */
         fprintf(out, "    announce: %" PRIu64 "\n", 5 * gw_draw_between(prng, 1, 15));

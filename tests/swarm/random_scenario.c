@@ -16,6 +16,7 @@
 #include "swarm/draw.h"
 #include "swarm/random_call_jobs.h"
 #include "swarm/random_jobs.h"
+#include "swarm/random_options.h"
 #include "swarm/random_pcn.h"
 #include "swarm/random_worth.h"
 
@@ -104,12 +105,6 @@ static bool has(const struct writer *w, enum feature feature)
     return w->features >> feature & 1;
 }
 
-/* `value` times a factor from 1/4 to 4. */
-static uint64_t around(struct writer *w, uint64_t value)
-{
-    return value / 4 + between(w, 0, value / 4 * 15);
-}
-
 static void write_time(struct writer *w, const char *key, gw_time time)
 {
     if (time == GW_TIME_NEVER)
@@ -123,56 +118,6 @@ static void write_choice(struct writer *w, const char *choices)
 {
     choices = gw_draw_word(&w->prng, choices);
     fprintf(w->out, "%.*s", (int)strcspn(choices, "|"), choices);
-}
-
-/* One parameter by its type, around its default. Nothing is written for what has no scale. */
-static void write_param(struct writer *w, const struct gw_algo *algo, const struct gw_param *param)
-{
-    union gw_algo_cfg defaults;
-    gw_algo_defaults(algo, &defaults);
-    const void *field = defaults.bytes + param->offset;
-    const uint64_t bdp = w->network->bdp;
-    if (param->type == GW_PARAM_TEXT)
-        return;
-    fprintf(w->out, "  %s: ", param->name);
-    switch (param->type) {
-    case GW_PARAM_BOOL:
-        fputs(once_in(w, 2) ? "yes" : "no", w->out);
-        break;
-    case GW_PARAM_COUNT:
-        fprintf(w->out, "%" PRIu64,
-                between_log(w, 1, 2 * (uint64_t) * (const uint32_t *)field + 2));
-        break;
-    case GW_PARAM_Q16: {
-        uint64_t value = (uint64_t) * (const gw_q16 *)field;
-        uint64_t milli = (value ? around(w, value) : between(w, 0, GW_Q16_ONE)) * 1000 / GW_Q16_ONE;
-        fprintf(w->out, "%" PRIu64 ".%03" PRIu64, milli / 1000, milli % 1000);
-        break;
-    }
-    case GW_PARAM_TIME:
-        fprintf(w->out, "%" PRIu64 "ps", around(w, *(const gw_time *)field));
-        break;
-    case GW_PARAM_BYTES: {
-        uint64_t value = *(const uint64_t *)field;
-        fprintf(w->out, "%" PRIu64, value ? around(w, value) : between(w, w->mtu / 2 + 1, 2 * bdp));
-        break;
-    }
-    case GW_PARAM_SIZES:
-        fputc('[', w->out);
-        for (uint64_t count = between(w, 0, GW_SIZES_MAX); count > 0; count--)
-            fprintf(w->out, "%" PRIu64 "%s", between_log(w, 1, 2 * bdp), count > 1 ? ", " : "");
-        fputc(']', w->out);
-        break;
-    case GW_PARAM_RATE:
-        fprintf(w->out, "%" PRIu64 "bps", between(w, w->rate_bps / 8, w->rate_bps));
-        break;
-    case GW_PARAM_ENUM:
-        write_choice(w, param->choices);
-        break;
-    case GW_PARAM_TEXT:
-        break;
-    }
-    fputc('\n', w->out);
 }
 
 /* A time that is waited for, and does not follow from the network: the limit of a run is a number
@@ -212,16 +157,20 @@ static void write_algorithm(struct writer *w, const struct gw_registry *registry
     if (registry == &gw_cc_registry)
         w->sends_blasts = cc->on_report != NULL;
     fprintf(w->out, "  kind: %s%s\n", *before && cc->on_report ? "" : before, algo->name);
-    if (algo->preset_count && once_in(w, 3)) {
-        const char *preset = algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name;
-        if (registry != &gw_loss_registry || strcmp(algo->name, "trim") != 0 ||
-            strcmp(preset, "drafts") != 0) /* without a timer what faults lose is never repaired */
-            fprintf(w->out, "  preset: %s\n", preset);
-    }
+    const char *preset = NULL;
+    if (algo->preset_count && once_in(w, 3))
+        preset = algo->presets[gw_prng_below(&w->prng, algo->preset_count)].name;
+    if (preset && registry == &gw_loss_registry && strcmp(algo->name, "trim") == 0 &&
+        strcmp(preset, "drafts") == 0)
+        preset = NULL; /* without a timer what faults lose is never repaired */
+    if (preset)
+        fprintf(w->out, "  preset: %s\n", preset);
+    struct gw_random_options options = gw_random_options_of(algo, preset);
+    const struct gw_random_scale scale = {w->mtu, w->network->bdp, w->rate_bps};
     for (uint32_t i = 0; has(w, HAS_ALGORITHM_PARAMS) && i < algo->param_count; i++)
         if (once_in(w, 3) && !is_timeout(&algo->params[i]) &&
             !is_lossless_weight(w, &algo->params[i]))
-            write_param(w, algo, &algo->params[i]);
+            gw_random_options_write(&options, i, &scale, w->out, &w->prng);
     for (uint32_t i = 0; i < algo->param_count; i++) {
         if (is_timeout(&algo->params[i])) {
             fprintf(w->out, "  %s: ", algo->params[i].name);

@@ -35,9 +35,11 @@ void gw_random_worth_job(FILE *out, bool may_lose, struct gw_prng *prng)
     fprintf(out, "    owner: %s\n    priority: %s\n    classes: %" PRIu64 "\n",
             gw_draw_once_in(prng, 2) ? "random" : "turn",
             gw_draw_once_in(prng, 2) ? "layer" : "none", gw_draw_between(prng, 1, 7));
+    uint64_t rule = gw_prng_below(prng, GW_COUNT_OF(rules));
+    uint64_t spread = gw_draw_between(prng, 0, 4);
+    bool tells_apart = rule < 2, goes_first = gw_draw_once_in(prng, 2);
     fprintf(out, "    importance: %s\n    spread: %" PRIu64 "\n    important_first: %s\n",
-            rules[gw_prng_below(prng, GW_COUNT_OF(rules))], gw_draw_between(prng, 0, 4),
-            gw_draw_once_in(prng, 2) ? "yes" : "no");
+            rules[rule], spread, tells_apart && goes_first ? "yes" : "no");
 }
 
 /* How late a worker must be to be left out is about as long as a round trip, or as measured. A

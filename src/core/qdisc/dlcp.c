@@ -6,8 +6,8 @@
  * queue have all the room beyond S, and control is never dropped by worth. By default the threshold
  * of class 6, the front-most layers, is the lowest: what is served first is dropped first.
  *
- * A queue may have a limit, L (appendix B): it takes nothing while it holds more than L bytes, and
- * has no threshold above that. Without one, only the capacity and the pool bound what is important.
+ * A queue may have a limit, L (appendix B), not below S: it takes nothing while it holds more than
+ * L bytes. Without one, only the capacity and the pool bound what is important.
  *
  * Lists name queues in the order of service: the first value is of class 6, the seventh of best
  * effort. The last value holds for the queues behind it.
@@ -61,16 +61,30 @@ static uint32_t arithmetic(const struct dlcp_cfg *cfg, uint32_t class)
     return gw_red_share(factor, clamp(cfg->threshold));
 }
 
+static uint32_t threshold_of(const struct dlcp_cfg *cfg, uint32_t class)
+{
+    return listed(&cfg->thresholds, class, arithmetic(cfg, class));
+}
+
+static const char *dlcp_check(const void *config)
+{
+    const struct dlcp_cfg *cfg = config;
+    if (GW_Q16_ONE + GW_CLASS_DATA_MAX * cfg->step < 0)
+        return "step: below -1/6 the threshold of best effort would be below 0";
+    for (uint32_t class = 0; class < GW_CLASS_CONTROL; class ++)
+        if (limit_of(cfg, class) < threshold_of(cfg, class))
+            return "limits: no queue's limit may be below its threshold, from which on it drops "
+                   "what is unimportant";
+    return gw_control_check(cfg->control);
+}
+
 static void dlcp_init(void *state, const void *config, uint32_t capacity)
 {
     struct dlcp *dlcp = state;
     const struct dlcp_cfg *cfg = config;
     gw_strict_init(&dlcp->queues, cfg->control, capacity);
-    for (uint32_t class = 0; class < GW_CLASS_CONTROL; class ++) {
-        uint32_t threshold = listed(&cfg->thresholds, class, arithmetic(cfg, class));
-        uint32_t limit = limit_of(cfg, class);
-        dlcp->thresholds[class] = threshold < limit ? threshold : limit;
-    }
+    for (uint32_t class = 0; class < GW_CLASS_CONTROL; class ++)
+        dlcp->thresholds[class] = threshold_of(cfg, class);
 }
 
 /* What becomes of a packet that fits, and meets more than its threshold. */
@@ -112,14 +126,20 @@ static struct gw_pkt *dlcp_dequeue(void *state, const void *config,
     return gw_strict_pop(&((struct dlcp *)state)->queues, port);
 }
 
+/* Of the sequence that holds where there is no list. */
+#define SEQUENCE_PARAM(kind, field, initial_text, help_text)                                       \
+    {                                                                                              \
+        .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(struct dlcp_cfg, field),       \
+        .initial = initial_text, .help = help_text, .unless = "thresholds"                         \
+    }
+
 static const struct gw_param params[] = {
-    GW_PARAM(
-        struct dlcp_cfg, BYTES, threshold, "32KB",
-        "T: what class 6 may hold until unimportant packets are dropped (own: with the default "
-        "step, best effort has a quarter of 512 KB per port)"),
-    GW_PARAM(struct dlcp_cfg, Q16, step, "0.5",
-             "d: from class to class down to best effort, T more of T (own; the sequence is DLCP, "
-             "section 4.2)"),
+    SEQUENCE_PARAM(BYTES, threshold, "32KB",
+                   "T: what class 6 may hold until unimportant packets are dropped (own: with the "
+                   "default step, best effort has a quarter of 512 KB per port)"),
+    SEQUENCE_PARAM(Q16, step, "0.5",
+                   "d: from class to class down to best effort, T more of T (own; the sequence is "
+                   "DLCP, section 4.2)"),
     GW_PARAM(struct dlcp_cfg, SIZES, thresholds, NULL,
              "S of each queue, from class 6 down to best effort, the last one for all behind; "
              "none: by threshold and step (DLCP, appendix B)"),
@@ -137,6 +157,7 @@ const struct gw_qdisc_ops gw_qdisc_dlcp = {
             .source = "DLCP, sections 3.2.2 and 4.2, appendix B",
             .params = params,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .check = dlcp_check,
             .cfg_size = sizeof(struct dlcp_cfg),
             .state_size = sizeof(struct dlcp),
         },

@@ -29,6 +29,7 @@ const struct gw_qdisc_ops gw_qdisc_fifo = {
             .source = "own",
             .params = params,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .check = gw_lanes_check,
             .cfg_size = sizeof(struct fifo_cfg),
             .state_size = sizeof(struct gw_lanes),
         },

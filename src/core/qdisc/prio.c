@@ -18,6 +18,13 @@ struct prio {
 
 _Static_assert(sizeof(struct prio) <= GW_QDISC_STATE_MAX, "state fits");
 
+static const char *prio_check(const void *config)
+{
+    const struct prio_cfg *cfg = config;
+    const char *why = gw_red_check(&cfg->red);
+    return why ? why : gw_control_check(cfg->control);
+}
+
 static void prio_init(void *state, const void *config, uint32_t capacity)
 {
     struct prio *prio = state;
@@ -80,6 +87,7 @@ const struct gw_qdisc_ops gw_qdisc_prio = {
             .source = "DLCP, section 3.2.2",
             .params = params,
             .param_count = sizeof(params) / sizeof(params[0]),
+            .check = prio_check,
             .cfg_size = sizeof(struct prio_cfg),
             .state_size = sizeof(struct prio),
         },

@@ -43,6 +43,7 @@ const struct gw_qdisc_ops gw_qdisc_red = {
             .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
             .preset_count = sizeof(presets) / sizeof(presets[0]),
+            .check = gw_lanes_check,
             .cfg_size = sizeof(struct red_cfg),
             .state_size = sizeof(struct gw_lanes),
         },

@@ -69,6 +69,13 @@ static inline uint32_t gw_red_share(gw_q16 share, uint32_t capacity)
     return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
+static inline const char *gw_red_check(const struct gw_red_cfg *cfg)
+{
+    if (cfg->kmin < 0)
+        return "kmin: must not be below 0";
+    return cfg->kmax < cfg->kmin ? "kmax: must not be below kmin" : NULL;
+}
+
 /* Marks as configured for a queue of `capacity`, and everything above `bytes`. */
 static inline void gw_red_init(struct gw_red *red, const struct gw_red_cfg *cfg, uint32_t capacity,
                                uint32_t bytes)

@@ -129,6 +129,7 @@ const struct gw_qdisc_ops gw_qdisc_trim = {
             .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
             .preset_count = sizeof(presets) / sizeof(presets[0]),
+            .check = gw_lanes_check,
             .cfg_size = sizeof(struct trim_cfg),
             .state_size = sizeof(struct gw_lanes),
         },

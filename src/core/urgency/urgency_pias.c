@@ -32,6 +32,23 @@ static struct gw_urgency pias_pick(const void *config, const struct gw_urgency_s
     return (struct gw_urgency){.class = (uint8_t)(GW_CLASS_DATA_MAX - fallen)};
 }
 
+static const char *pias_check(const void *config)
+{
+    static const char *const names[THRESHOLDS] = {
+        NULL,
+        "th1: must not be below th0",
+        "th2: must not be below th1",
+        "th3: must not be below th2",
+        "th4: must not be below th3",
+        "th5: must not be below th4",
+    };
+    const struct pias_cfg *cfg = config;
+    for (uint32_t i = 1; i < THRESHOLDS && cfg->threshold[i - 1] && cfg->threshold[i]; i++)
+        if (cfg->threshold[i] < cfg->threshold[i - 1])
+            return names[i];
+    return NULL;
+}
+
 #define THRESHOLD_PARAM(i, initial_text)                                                           \
     {                                                                                              \
         .name = "th" #i, .type = GW_PARAM_BYTES,                                                   \
@@ -82,6 +99,7 @@ const struct gw_urgency_ops gw_urgency_pias = {
             .presets = presets,
             .param_count = sizeof(params) / sizeof(params[0]),
             .preset_count = sizeof(presets) / sizeof(presets[0]),
+            .check = pias_check,
             .cfg_size = sizeof(struct pias_cfg),
         },
     .pick = pias_pick,

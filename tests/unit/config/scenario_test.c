@@ -195,6 +195,20 @@ static void scenario_load__names_what_is_wrong_with_queues(void **state)
         {SCENARIO "queue: {shared_alpha: 0}\n", ":3: queue.shared_alpha: shared_alpha must be"},
         {SCENARIO "queue: {shared_alpha_important: -1}\n", ":3: queue.shared_alpha_important: "},
         {SCENARIO "queue: {kind: dlcp, limits: [1KB, x]}\n", ":3: queue.limits: not understood"},
+        {SCENARIO "queue: {kind: dlcp, step: -0.2}\n", ":3: queue.step: below -1/6 the"},
+        {SCENARIO "queue: {kind: dlcp, limits: [16KB, 8KB], thresholds: [12KB]}\n",
+         ":3: queue.limits: no queue's limit may be below its threshold"},
+        {SCENARIO "queue: {kind: dlcp, limits: [100KB]}\n", ":3: queue.limits: no queue's limit"},
+        {SCENARIO "queue: {kind: dlcp, thresholds: [9KB], threshold: 32KB}\n",
+         ":3: queue.threshold: says nothing beside thresholds"},
+        {SCENARIO "queue: {kind: dlcp, thresholds: [9KB], step: 0}\n", ":3: queue.step: says"},
+        {SCENARIO "queue: {kind: dlcp, control: -1}\n", ":3: queue.control: no queue is"},
+        {SCENARIO "queue: {kind: pfabric, control: -1}\n", ":3: queue.control: no queue is"},
+        {SCENARIO "queue: {kind: prio, control: -1}\n", ":3: queue.control: no queue is"},
+        {SCENARIO "queue: {kind: prio, kmin: 90%}\n", ":3: queue: kmax: must not be below kmin"},
+        {SCENARIO "queue: {kind: prio, kmin: -1}\n", ":3: queue.kmin: must not be below 0"},
+        {SCENARIO "queue: {kind: fifo, control: -1}\n", ":3: queue.control: no queue is"},
+        {SCENARIO "queue: {kind: trim, kmax: 10%}\n", ":3: queue.kmax: must not be below kmin"},
         {SCENARIO "queue: {kind: dlcp, lossless: yes}\n", ":3: queue.lossless: dlcp drops"},
         {SCENARIO "queue: {shared: 1KB}\n", ":3: queue.shared: one port's part of the pool must"},
         {SCENARIO "queue: {shared: 8KiB, shared_alpha: 0.5}\n", "queue.shared: one port's part"},
@@ -222,6 +236,8 @@ static void scenario_load__names_the_override_at_fault(void **state)
     (void)state;
     for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
         scenario_refused(SCENARIO, cases[i].set, cases[i].why);
+    scenario_refused(SCENARIO "urgency: {kind: pias, th2: 10KB}\n", NULL,
+                     ":3: urgency.th2: must not be below th1");
     scenario_refused("topology: star\nworkload: permutation\ncc: dlcp\nurgency: pfabric\n", NULL,
                      ":4: urgency: urgency pfabric ranks packets by their place, and with cc dlcp "
                      "they leave in no order");

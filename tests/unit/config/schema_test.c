@@ -14,25 +14,45 @@ struct options {
     char text[GW_PARAM_TEXT_MAX];
     uint64_t other_rate;
     struct gw_size_list sizes;
+    struct gw_size_list list; /* instead of bytes */
 };
 
 static const struct gw_param params[] = {
-    {"flag", GW_PARAM_BOOL, offsetof(struct options, flag), "no", NULL, ""},
-    {"count", GW_PARAM_COUNT, offsetof(struct options, count), "3", NULL, ""},
-    {"ratio", GW_PARAM_Q16, offsetof(struct options, ratio), "0.8", NULL, ""},
-    {"time", GW_PARAM_TIME, offsetof(struct options, time), "1500ns", NULL, ""},
-    {"bytes", GW_PARAM_BYTES, offsetof(struct options, bytes), "3MiB", NULL, ""},
-    {"rate", GW_PARAM_RATE, offsetof(struct options, rate), "800Gbps", NULL, ""},
-    {"choice", GW_PARAM_ENUM, offsetof(struct options, choice), "two", "one|two|three", ""},
-    {"text", GW_PARAM_TEXT, offsetof(struct options, text), "", NULL, ""},
-    {"other_rate", GW_PARAM_RATE, offsetof(struct options, other_rate), NULL, NULL, ""},
-    {"sizes", GW_PARAM_SIZES, offsetof(struct options, sizes), "1KiB, 1025", NULL, ""},
+    GW_PARAM(struct options, BOOL, flag, "no", ""),
+    GW_PARAM(struct options, COUNT, count, "3", ""),
+    GW_PARAM(struct options, Q16, ratio, "0.8", ""),
+    GW_PARAM(struct options, TIME, time, "1500ns", ""),
+    {.name = "bytes",
+     .type = GW_PARAM_BYTES,
+     .offset = offsetof(struct options, bytes),
+     .initial = "3MiB",
+     .help = "",
+     .unless = "list"},
+    GW_PARAM(struct options, RATE, rate, "800Gbps", ""),
+    {.name = "choice",
+     .type = GW_PARAM_ENUM,
+     .offset = offsetof(struct options, choice),
+     .initial = "two",
+     .choices = "one|two|three",
+     .help = ""},
+    GW_PARAM(struct options, TEXT, text, "", ""),
+    GW_PARAM(struct options, RATE, other_rate, NULL, ""),
+    GW_PARAM(struct options, SIZES, sizes, "1KiB, 1025", ""),
+    GW_PARAM(struct options, SIZES, list, NULL, ""),
 };
 
 static const struct gw_preset presets[] = {{"big", "count=99 choice=three", ""}};
 
+/* A flag needs a count. */
+static const char *check_options(const void *cfg)
+{
+    const struct options *options = cfg;
+    return options->flag && options->count == 0 ? "count: a flag needs one" : NULL;
+}
+
 static const struct gw_algo table = {
     .name = "thing",
+    .check = check_options,
     .params = params,
     .presets = presets,
     .param_count = GW_COUNT_OF(params),
@@ -96,6 +116,8 @@ static void schema_read__says_what_was_expected(void **state)
         {"count: [1]\n", ":1: count: expected a single value, not a list"},
         {"count: {a: 1}\n", ":1: count: expected a single value, not a map"},
         {"cuont: 1\n", ":1: cuont: unknown key \"cuont\"; the nearest known are: count, "},
+        {"count: 0\nflag: yes\n", ":1: count: a flag needs one"},
+        {"list: [1KB]\nbytes: 3MiB\n", ":2: bytes: says nothing beside list"},
         {"preset: small\n", ":1: preset: unknown preset: small; the presets of thing are: big"},
     };
     (void)state;
@@ -131,6 +153,18 @@ static void schema_write__gives_what_reads_back(void **state)
     }
 }
 
+static void schema_write__leaves_out_what_says_nothing(void **state)
+{
+    (void)state;
+    struct options options;
+    char written[1024] = "", why[GW_WHY_MAX];
+    FILE *out = fmemopen(written, sizeof(written), "w");
+    assert_int_equal(read_text(&options, "list: [1KB]\n", why, out), GW_OK);
+    fclose(out);
+    assert_non_null(strstr(written, "list: [1000B]\n"));
+    assert_null(strstr(written, "bytes:"));
+}
+
 static void schema_write__is_easy_to_read(void **state)
 {
     (void)state;
@@ -141,7 +175,7 @@ static void schema_write__is_easy_to_read(void **state)
     fclose(out);
     assert_string_equal(written, "flag: no\ncount: 3\nratio: 0.8\ntime: 1500ns\nbytes: 3MiB\n"
                                  "rate: 800Gbps\nchoice: two\ntext: \"\"\n"
-                                 "sizes: [1KiB, 1025B]\n");
+                                 "sizes: [1KiB, 1025B]\nlist: []\n");
 }
 
 int main(void)
@@ -150,6 +184,7 @@ int main(void)
         cmocka_unit_test(schema_read__sets_defaults_then_preset_then_keys),
         cmocka_unit_test(schema_read__says_what_was_expected),
         cmocka_unit_test(schema_write__gives_what_reads_back),
+        cmocka_unit_test(schema_write__leaves_out_what_says_nothing),
         cmocka_unit_test(schema_write__is_easy_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

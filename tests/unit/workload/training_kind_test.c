@@ -177,6 +177,8 @@ static void generate__refuses_what_makes_no_sense(void **state)
         {"via=ps bound=0.1 fusion=1MB", "fusion: with a bound"},
         {"via=switchml priority=layer", "priority: needs gradients that travel as messages"},
         {"via=switchml importance=none", "importance: needs gradients that travel"},
+        {"via=ps important_first=yes", "important_first: needs an importance by which packets"},
+        {"via=ps important_first=yes importance=none", "important_first: needs an importance"},
         {"via=ps classes=0", "classes must be from 1 to 7, not 0"},
         {"via=ps spread=4.1", "spread must be from 0 to 4"},
         {"jobs=2 workers=8", "jobs: 2 of 8 workers"},

@@ -103,10 +103,51 @@ static void contributors_missing__asks_one_below_every_switch(void **state)
     free(b.memory);
 }
 
+/* Of 40 ranks, in two racks of 20, those beyond the 32nd are told apart as those before. */
+static void contributors__tells_many_ranks_apart(void **state)
+{
+    enum {
+        MANY = 40,
+        RACK = MANY / 2,
+    };
+    (void)state;
+    struct gw_contributors tree;
+    void *memory = gw_test_take(gw_contributors_size(MANY, 2));
+    gw_contributors_init(&tree, memory, MANY, 2);
+    for (uint32_t rank = 0; rank < MANY; rank++)
+        gw_contributors_enter(&tree, rank,
+                              &(struct gw_place){.level = 0,
+                                                 .bitmap = UINT32_C(1) << rank % RACK,
+                                                 .above = {(uint8_t)(rank / RACK), 0}});
+    struct gw_rank_set all = {0};
+    for (uint32_t rank = 0; rank < MANY; rank++) {
+        const struct gw_pkt pkt = {
+            .agg = {.bitmap = UINT32_C(1) << rank % RACK, .above = {(uint8_t)(rank / RACK), 0}}};
+        struct gw_rank_set set, missing;
+        assert_true(gw_contributors_of(&tree, &pkt, &set));
+        assert_int_equal(gw_rank_set_next(&set, 0), rank);
+        assert_int_equal(gw_rank_set_count(&set), 1);
+        assert_false(gw_rank_set_overlaps(&set, &all));
+        missing = tree.everybody;
+        gw_rank_set_remove(&missing, &all);
+        assert_int_equal(gw_rank_set_completes(&missing, &all, &tree.everybody), true);
+        gw_rank_set_join(&all, &set);
+        assert_int_equal(gw_rank_set_count(&all), rank + 1);
+        /* One below each switch that lacks somebody is asked. */
+        assert_int_equal(gw_contributors_missing(&tree, &all, NULL),
+                         rank < RACK - 1   ? UINT32_C(1) << (rank + 1) | 1
+                         : rank < MANY - 1 ? UINT32_C(1) << (rank + 1) % RACK
+                                           : 0);
+    }
+    assert_true(gw_rank_set_equals(&all, &tree.everybody));
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contributors__are_named_by_positions_below_a_switch),
+        cmocka_unit_test(contributors__tells_many_ranks_apart),
         cmocka_unit_test(contributors_missing__asks_one_below_every_switch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
