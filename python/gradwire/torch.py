@@ -23,7 +23,7 @@ import torch.distributed as dist
 from .errors import InvalidError
 from .job import Call, Job
 from .options import JobOptions, Op
-from .works import Finisher, Work, deadline_ms, meet, meeting_place, say_once, tell_where
+from .works import Finisher, Work, agree, deadline_ms, meet, say_once, tell_where
 
 _OPS: dict[Op, Any] = {
     "sum": dist.ReduceOp.SUM,
@@ -131,9 +131,8 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         """Opened at the first call, where the group's rank 0 says in the store."""
         options: JobOptions = {"rank": self._rank, "world": self._size}
         options["deadline_ms"] = deadline_ms(self._timeout)
-        if self._rank == 0:
-            self._store.set("gradwire", meeting_place())
-        options = meet(self._store.get("gradwire").decode(), options)
+        place = agree(self._store, self._rank, self._size, self._timeout)
+        options = meet(place, options)
         job = Job(**options)
         tell_where(job, options)
         return job

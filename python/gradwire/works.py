@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -16,11 +17,13 @@ from typing import Any, Literal
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
+from .errors import TimedOutError
 from .job import Call, Job
 from .options import JobOptions
 
 _log = logging.getLogger("gradwire")
 _DEADLINE_MAX_MS = 3600 * 1000
+_LOOK_S = 0.005
 
 
 class Work(_Work):
@@ -146,6 +149,39 @@ def meeting_place() -> str:
     """Of a new job, which this rank begins: its name, and where the others join it."""
     address = _own_address()
     return f"{uuid.uuid4().hex} {address}:{_free_port(address)}"
+
+
+def agree(store: Any, rank: int, world: int, timeout: timedelta) -> str:
+    """The place of a new job, which all ranks have, in a store that may still hold an older one's.
+
+    Each rank asks with a word of its own; rank 0 says the place together with the words that it has
+    heard, until every rank has answered with the job's name. Raises TimedOutError.
+    """
+    own = uuid.uuid4().hex
+    place = meeting_place() if rank == 0 else ""
+    job, before = place.split(" ")[0], ""
+    end = time.monotonic() + timeout.total_seconds()
+    if rank:
+        store.set(f"gradwire/{rank}", own)
+    while time.monotonic() < end:
+        if rank:
+            said = _get(store, "gradwire").split()
+            if own in said[2:]:
+                store.set(f"gradwire/{rank}", said[0])
+                return " ".join(said[:2])
+        else:
+            words = [_get(store, f"gradwire/{other}") for other in range(1, world)]
+            if all(word == job for word in words):
+                return place
+            if (say := " ".join([place, *words])) != before:
+                store.set("gradwire", before := say)
+        time.sleep(_LOOK_S)
+    missing = [other for other in range(1, world) if rank == 0 and words[other - 1] != job]
+    raise TimedOutError(f"rank {rank}: no word of {f'ranks {missing}' if missing else 'rank 0'}")
+
+
+def _get(store: Any, key: str) -> str:
+    return str(store.get(key).decode()) if store.check([key]) else ""
 
 
 def meet(place: str, options: JobOptions) -> JobOptions:

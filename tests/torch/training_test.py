@@ -2,9 +2,11 @@
 """Training over the backend: wrappers of PyTorch give the parameters that one process gives, and a
 rank that dies is named."""
 
+import datetime
 import itertools
 import os
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import torch
@@ -15,6 +17,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 import gradwire
+from gradwire.works import agree
 
 WORLD = 2
 HAS_SHARDS = not torch.__version__.startswith("1.")  # before, FSDP does not import on Python 3.11
@@ -117,6 +120,25 @@ def dies_while_training():
         loss.backward()
     except Exception as error:
         os._exit(0 if "rank 1" in str(error) else 2)
+
+
+class MeetingTest(unittest.TestCase):
+    def test_ranks__do_not_meet_where_they_met_before(self):
+        """A store outlives the ranks that torchrun starts again."""
+        store = dist.HashStore()
+        store.set("gradwire", "old 127.0.0.1:1 word another")
+        store.set("gradwire/1", "old")
+        patience = datetime.timedelta(seconds=WAIT_S)
+        with ThreadPoolExecutor() as pool:
+            said = list(pool.map(lambda rank: agree(store, rank, 3, patience), range(3)))
+        self.assertNotIn("old", said[0])
+        self.assertEqual(said, [said[0]] * 3)
+
+    def test_ranks__that_do_not_come_are_named(self):
+        store = dist.HashStore()
+        store.set("gradwire/1", "old")
+        with self.assertRaisesRegex(gradwire.TimedOutError, r"ranks \[1, 2\]"):
+            agree(store, 0, 3, datetime.timedelta(seconds=0.2))
 
 
 class TrainingTest(GroupCase):
