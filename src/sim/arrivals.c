@@ -62,9 +62,9 @@ void gw_sim_deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
 static inline void sort_by_insertion(uint64_t *keys, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
-        uint64_t key = keys[i];
+        uint64_t key = keys[i], last_equal = key | ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1);
         uint32_t j = i;
-        for (; j > 0 && keys[j - 1] >> GW_SIM_INDEX_BITS > key >> GW_SIM_INDEX_BITS; j--)
+        for (; j > 0 && keys[j - 1] > last_equal; j--)
             keys[j] = keys[j - 1];
         keys[j] = key;
     }
