@@ -70,11 +70,12 @@ static inline void sort_by_insertion(uint64_t *keys, uint32_t count)
     }
 }
 
-/* Scatters `keys` into about as many buckets as there are keys, then finishes by insertion. */
+/* Scatters `keys` into two to four times as many buckets as there are keys, then finishes by
+ * insertion. */
 static uint64_t *sort_by_buckets(uint64_t *keys, uint64_t *room, uint32_t count, uint32_t key_bits)
 {
     uint32_t ends[1 << BUCKET_BITS_MAX];
-    uint32_t bits = 32 - (uint32_t)__builtin_clz(count);
+    uint32_t bits = 33 - (uint32_t)__builtin_clz(count);
     if (bits > BUCKET_BITS_MAX)
         bits = BUCKET_BITS_MAX;
     uint32_t shift = key_bits - bits;

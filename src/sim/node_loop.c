@@ -17,7 +17,7 @@
 
 enum {
     PREFETCH_AHEAD = 8,    /* arrivals; a few times the latency of memory at our speed */
-    PREFETCH_BYTES = 4096, /* of a node's memory */
+    PREFETCH_BYTES = 1024, /* of a node's memory: more costs more than it saves */
 };
 
 /* Keeps the departures in order: nearly all of them are the latest. */
@@ -117,6 +117,14 @@ static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_s
                : GW_TIME_NEVER;
 }
 
+/* When arrival `next` of `count` is due. */
+static inline gw_time arrival_next(const struct gw_sim_part *part, const uint64_t *keys,
+                                   uint32_t next, uint32_t count)
+{
+    return next < count ? part->window_start + gw_sim_key_time(part->sim, keys[next])
+                        : GW_TIME_NEVER;
+}
+
 static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                           gw_time now)
 {
@@ -178,10 +186,9 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
     const struct gw_sim *sim = part->sim;
     const gw_time end = part->window_start + sim->window;
     uint32_t next = 0;
+    gw_time arrival = arrival_next(part, keys, next, count);
     for (;;) {
         gw_time departure = departure_next(sim, node);
-        gw_time arrival =
-            next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
         gw_time timer = gw_node_deadline(node->core);
         gw_time now = earlier(earlier(departure, arrival), timer);
         if (now >= end)
@@ -194,6 +201,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
         if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
             arrive(part, node, keys[next++], false, now);
+            arrival = arrival_next(part, keys, next, count);
         } else {
             gw_node_expire(node->core, now);
         }
@@ -222,8 +230,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
     uint32_t next = 0;
     for (;;) {
         gw_time departure = awake(node, has_cost, departure_next(sim, node));
-        gw_time arrival =
-            next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
+        gw_time arrival = arrival_next(part, keys, next, count);
         gw_time timer = awake(node, has_cost, gw_node_deadline(node->core));
         gw_time start = awake(node, has_cost, gw_sim_app_next(&node->app));
         gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
