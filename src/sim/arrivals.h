@@ -43,17 +43,12 @@ static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *
         port->last_arrival = arrival;
     }
     gw_time offset = arrival - part->window_start;
-    uint32_t ahead = 0;
-    if (offset < 4 * sim->window) {
-        /* Without branches: how far it is changes from packet to packet. */
-        for (uint32_t i = 0; i < 3; i++) {
-            uint32_t is_later = offset >= sim->window;
-            offset -= sim->window & -(gw_time)is_later;
-            ahead += is_later;
-        }
-    } else {
-        ahead = (uint32_t)(offset / sim->window);
-        offset %= sim->window;
+    /* The quotient and the remainder by sim->window; a division would take far longer. */
+    uint32_t ahead = (uint32_t)((unsigned __int128)offset * sim->window_inverse >> 64);
+    offset -= ahead * sim->window;
+    if (offset >= sim->window) { /* the inverse is rounded down */
+        offset -= sim->window;
+        ahead++;
     }
     GW_ASSERT(ahead >= 1 && ahead <= sim->row_mask);
     struct gw_sim_inbox *inbox =

@@ -150,7 +150,8 @@ struct gw_sim {
     uint32_t *place;           /* of each node of the topology */
     struct gw_sim_part *parts;
     uint32_t part_count;
-    gw_time window; /* length */
+    gw_time window;          /* length */
+    uint64_t window_inverse; /* 2^64 / window */
     uint64_t window_index;
     uint32_t row_mask; /* rows of the calendar - 1 */
     uint32_t words;    /* of one row's bitmap */
