@@ -40,12 +40,6 @@ static inline uint32_t gw_index_queue_at(const struct gw_index_queue *queue, uin
     return element < queue->room ? element : element - queue->room;
 }
 
-/* The element of the entry that came right before that of `element`. */
-static inline uint32_t gw_index_queue_before(const struct gw_index_queue *queue, uint32_t element)
-{
-    return (element ? element : queue->room) - 1;
-}
-
 /* Appends an entry, for which there must be room; returns the element to write. */
 static inline uint32_t gw_index_queue_push(struct gw_index_queue *queue)
 {

@@ -62,19 +62,20 @@ void gw_sim_deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
 static inline void sort_by_insertion(uint64_t *keys, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
-        uint64_t key = keys[i];
+        uint64_t key = keys[i], last_equal = key | ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1);
         uint32_t j = i;
-        for (; j > 0 && keys[j - 1] >> GW_SIM_INDEX_BITS > key >> GW_SIM_INDEX_BITS; j--)
+        for (; j > 0 && keys[j - 1] > last_equal; j--)
             keys[j] = keys[j - 1];
         keys[j] = key;
     }
 }
 
-/* Scatters `keys` into about as many buckets as there are keys, then finishes by insertion. */
+/* Scatters `keys` into two to four times as many buckets as there are keys, then finishes by
+ * insertion. */
 static uint64_t *sort_by_buckets(uint64_t *keys, uint64_t *room, uint32_t count, uint32_t key_bits)
 {
     uint32_t ends[1 << BUCKET_BITS_MAX];
-    uint32_t bits = 32 - (uint32_t)__builtin_clz(count);
+    uint32_t bits = 33 - (uint32_t)__builtin_clz(count);
     if (bits > BUCKET_BITS_MAX)
         bits = BUCKET_BITS_MAX;
     uint32_t shift = key_bits - bits;

@@ -43,13 +43,12 @@ static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *
         port->last_arrival = arrival;
     }
     gw_time offset = arrival - part->window_start;
-    uint32_t ahead = 0;
-    if (offset < 4 * sim->window) {
-        for (; offset >= sim->window; ahead++)
-            offset -= sim->window;
-    } else {
-        ahead = (uint32_t)(offset / sim->window);
-        offset %= sim->window;
+    /* The quotient and the remainder by sim->window; a division would take far longer. */
+    uint32_t ahead = (uint32_t)((unsigned __int128)offset * sim->window_inverse >> 64);
+    offset -= ahead * sim->window;
+    if (offset >= sim->window) { /* the inverse is rounded down */
+        offset -= sim->window;
+        ahead++;
     }
     GW_ASSERT(ahead >= 1 && ahead <= sim->row_mask);
     struct gw_sim_inbox *inbox =

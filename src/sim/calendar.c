@@ -64,6 +64,7 @@ int gw_sim_calendar_open(struct gw_sim *sim, char *why)
                  "topology: the smallest link latency must be at least 1 ns to simulate");
         return GW_ERR_RANGE;
     }
+    sim->window_inverse = UINT64_MAX / sim->window;
     uint64_t rows = UINT64_C(1) << gw_sim_bits(longest_flight(sim) / sim->window + 3);
     size_t headers = rows * sim->node_count * sizeof(struct gw_sim_inbox) * sim->part_count;
     if (rows > ROWS_MAX || headers > INBOX_BYTES_MAX) {

@@ -69,7 +69,7 @@ int gw_capture_open(struct gw_sim *sim, char *why)
     sim->capture->file = file;
     for (uint32_t i = 0; i < 2; i++) {
         const struct gw_link_side *side = &link->side[i];
-        sim->nodes[sim->place[side->node]].ports[side->port].is_captured = true;
+        sim->nodes[sim->place[side->node]].ports[side->port].extras |= GW_SIM_PORT_CAPTURED;
     }
     return GW_OK;
 }

@@ -126,8 +126,9 @@ static void change_link(struct gw_sim *sim, const struct gw_fault *fault, uint32
         case GW_FAULT_HOST_SLEEP:
             break; /* links are as they were */
         }
-        port->is_faulty =
-            faults->down || faults->lose_q32 || faults->duplicate_q32 || faults->reorder_q32;
+        port->extras &= (uint8_t)~GW_SIM_PORT_FAULTY;
+        if (faults->down || faults->lose_q32 || faults->duplicate_q32 || faults->reorder_q32)
+            port->extras |= GW_SIM_PORT_FAULTY;
         link->down = faults->down != 0;
     }
 }

@@ -58,7 +58,7 @@ static void destroy(struct gw_sim *sim, uint32_t place, gw_time now)
         node->ports[i].busy_until = now;
         node->ports[i].is_scheduled = false;
     }
-    gw_index_queue_clear(&node->departing);
+    node->departure_head = node->departure_end;
 }
 
 void gw_sim_crash(struct gw_sim *sim, uint32_t place, gw_time now, gw_time until)

@@ -436,7 +436,6 @@ static struct gw_aggregate_cfg aggregate_cfg(const struct gw_sim *sim, struct gw
     struct gw_aggregate_cfg cfg = {
         .jobs_max = workload->job_server_count,
         .members_max = workload->job_server_count * GW_FAN_IN_MAX,
-        .kernels = gw_kernels_best(gw_cpu_features()),
         .pool = pool,
     };
     for (uint32_t i = 0; i < workload->job_count; i++) {
@@ -477,5 +476,6 @@ struct gw_aggregate *gw_sim_aggregate(const struct gw_sim *sim, struct gw_pkt_po
     struct gw_aggregate_cfg cfg = aggregate_cfg(sim, pool);
     if (cfg.aggregators == 0 || !can_add_up(sim, id))
         return NULL;
+    cfg.kernels = gw_kernels_best(gw_cpu_features()); /* to ask the processor takes long */
     return gw_aggregate_init(gw_memory_aligned(gw_aggregate_size(&cfg)), &cfg);
 }

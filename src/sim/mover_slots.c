@@ -58,7 +58,7 @@ static int check(const struct gw_sim *sim, const struct gw_job_spec *spec, char 
 struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool, uint32_t id)
 {
     const struct gw_workload *workload = &sim->scenario->workload;
-    struct gw_slots_cfg cfg = {.kernels = gw_kernels_best(gw_cpu_features()), .pool = pool};
+    struct gw_slots_cfg cfg = {.pool = pool};
     for (uint32_t i = 0; i < workload->job_count; i++) {
         const struct gw_job_spec *spec = &workload->jobs[i];
         if (spec->via != GW_JOB_VIA_SWITCHML ||
@@ -69,6 +69,7 @@ struct gw_slots *gw_sim_slots(const struct gw_sim *sim, struct gw_pkt_pool *pool
     }
     if (cfg.jobs_max == 0)
         return NULL;
+    cfg.kernels = gw_kernels_best(gw_cpu_features());
     struct gw_slots *slots = gw_slots_init(gw_memory_aligned(gw_slots_size(&cfg)), &cfg);
     gw_sim_slots_install(sim, slots, id);
     return slots;

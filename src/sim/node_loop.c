@@ -17,24 +17,18 @@
 
 enum {
     PREFETCH_AHEAD = 8,    /* arrivals; a few times the latency of memory at our speed */
-    PREFETCH_BYTES = 4096, /* of a node's memory */
+    PREFETCH_BYTES = 1024, /* of a node's memory: more costs more than it saves */
 };
 
 /* Keeps the departures in order: nearly all of them are the latest. */
-static void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node, uint16_t port,
-                               gw_time at)
+static inline void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node,
+                                      uint16_t port, gw_time at)
 {
     uint64_t key = at << sim->port_bits | port, *departures = node->departures;
-    struct gw_index_queue *queue = &node->departing;
-    uint32_t free_at = gw_index_queue_push(queue);
-    while (free_at != queue->head) {
-        uint32_t before = gw_index_queue_before(queue, free_at);
-        if (departures[before] <= key)
-            break;
-        departures[free_at] = departures[before];
-        free_at = before;
-    }
-    departures[free_at] = key;
+    uint32_t mask = node->departure_mask, i = node->departure_end++;
+    for (; i != node->departure_head && departures[(i - 1) & mask] > key; i--)
+        departures[i & mask] = departures[(i - 1) & mask];
+    departures[i & mask] = key;
 }
 
 static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
@@ -44,11 +38,30 @@ static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
     return hash ^ hash >> 32;
 }
 
+/* Puts a packet on its way that left an unusual port completely `at`, `now` being the time of the
+ * train's first bit. */
+static __attribute__((noinline)) void send_with_extras(struct gw_sim_part *part,
+                                                       struct gw_sim_node *node, uint16_t index,
+                                                       struct gw_pkt *pkt, gw_time now, gw_time at)
+{
+    struct gw_sim_port *port = &node->ports[index];
+    gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
+    if (port->extras & GW_SIM_PORT_WIRE && !gw_sim_survives_wire(part, pkt, at))
+        part->changed_by_wire++;
+    if (port->extras & GW_SIM_PORT_WATCHED)
+        gw_sim_watch_left(part->sim, pkt, now);
+    if (port->extras & GW_SIM_PORT_CAPTURED)
+        gw_capture_packet(part->sim, node, index, pkt, at);
+    if (port->extras & GW_SIM_PORT_FAULTY)
+        gw_sim_deliver_faulty(part, node, port, pkt, serialisation, at);
+    else
+        gw_sim_deliver(part, node, port, pkt, serialisation, at);
+}
+
 /* An idle port sends: what it gives is serialised and put on its way. */
 static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
                              uint32_t max, gw_time now)
 {
-    struct gw_sim *sim = part->sim;
     struct gw_sim_port *port = &node->ports[index];
     struct gw_pkt *pkts[GW_SIM_TRAIN_MAX];
     uint32_t result = gw_node_output(node->core, index, pkts, max, now);
@@ -58,19 +71,12 @@ static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node,
     if (__builtin_expect(node->cost != NULL, 0))
         free_at = now + gw_sim_host_tx_time(node->cost, pkts, count);
     for (uint32_t i = 0; i < count; i++) {
-        struct gw_pkt *pkt = pkts[i];
-        gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
+        gw_time serialisation = gw_serialisation(port->byte_time, pkts[i]->q.size);
         at += serialisation;
-        if (__builtin_expect(sim->options.wire, 0) && !gw_sim_survives_wire(part, pkt, at))
-            part->changed_by_wire++;
-        if (__builtin_expect(port->is_watched, 0))
-            gw_sim_watch_left(sim, pkt, now);
-        if (__builtin_expect(port->is_captured, 0))
-            gw_capture_packet(sim, node, index, pkt, at);
-        if (__builtin_expect(port->is_faulty, 0))
-            gw_sim_deliver_faulty(part, node, port, pkt, serialisation, at);
+        if (__builtin_expect(port->extras, 0))
+            send_with_extras(part, node, index, pkts[i], now, at);
         else
-            gw_sim_deliver(part, node, port, pkt, serialisation, at);
+            gw_sim_deliver(part, node, port, pkts[i], serialisation, at);
     }
     part->hops += count;
     if (at < free_at)
@@ -79,7 +85,7 @@ static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node,
     if (result & GW_OUTPUT_MORE) {
         GW_DEBUG_ASSERT(count > 0);
         port->is_scheduled = true;
-        schedule_departure(sim, node, index, at);
+        schedule_departure(part->sim, node, index, at);
     }
 }
 
@@ -106,14 +112,23 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
 /* The earliest of a node's own departures. */
 static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
 {
-    return node->departing.count ? node->departures[node->departing.head] >> sim->port_bits
-                                 : GW_TIME_NEVER;
+    return node->departure_head != node->departure_end
+               ? node->departures[node->departure_head & node->departure_mask] >> sim->port_bits
+               : GW_TIME_NEVER;
+}
+
+/* When arrival `next` of `count` is due. */
+static inline gw_time arrival_next(const struct gw_sim_part *part, const uint64_t *keys,
+                                   uint32_t next, uint32_t count)
+{
+    return next < count ? part->window_start + gw_sim_key_time(part->sim, keys[next])
+                        : GW_TIME_NEVER;
 }
 
 static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                           gw_time now)
 {
-    uint64_t key = node->departures[gw_index_queue_pop(&node->departing)];
+    uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
     uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
     node->ports[index].is_scheduled = false;
     send_from(part, node, index, max, now);
@@ -123,8 +138,8 @@ static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, ui
 static inline void prefetch_ahead(const struct gw_sim_part *part, const uint64_t *keys,
                                   uint32_t next, uint32_t count)
 {
-    if (next + PREFETCH_AHEAD < count)
-        __builtin_prefetch(gw_sim_key_pkt(part, keys[next + PREFETCH_AHEAD]), 1);
+    uint32_t ahead = next + PREFETCH_AHEAD < count ? next + PREFETCH_AHEAD : next;
+    __builtin_prefetch(gw_sim_key_pkt(part, keys[ahead]), 1);
 }
 
 static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
@@ -171,10 +186,9 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
     const struct gw_sim *sim = part->sim;
     const gw_time end = part->window_start + sim->window;
     uint32_t next = 0;
+    gw_time arrival = arrival_next(part, keys, next, count);
     for (;;) {
         gw_time departure = departure_next(sim, node);
-        gw_time arrival =
-            next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
         gw_time timer = gw_node_deadline(node->core);
         gw_time now = earlier(earlier(departure, arrival), timer);
         if (now >= end)
@@ -187,6 +201,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
         if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
             arrive(part, node, keys[next++], false, now);
+            arrival = arrival_next(part, keys, next, count);
         } else {
             gw_node_expire(node->core, now);
         }
@@ -215,8 +230,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
     uint32_t next = 0;
     for (;;) {
         gw_time departure = awake(node, has_cost, departure_next(sim, node));
-        gw_time arrival =
-            next < count ? part->window_start + gw_sim_key_time(sim, keys[next]) : GW_TIME_NEVER;
+        gw_time arrival = arrival_next(part, keys, next, count);
         gw_time timer = awake(node, has_cost, gw_node_deadline(node->core));
         gw_time start = awake(node, has_cost, gw_sim_app_next(&node->app));
         gw_time now = earlier(earlier(departure, arrival), earlier(timer, start));
@@ -283,9 +297,9 @@ static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
         const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
         prefetch_range(inbox->keys, inbox->count * sizeof(*inbox->keys));
     }
-    uint32_t ports = node->departing.room;
-    prefetch_range(node->departures, ports * sizeof(*node->departures));
-    prefetch_range(node->ports, ports * sizeof(*node->ports));
+    uint32_t room = node->departure_mask + 1;
+    prefetch_range(node->departures, room * sizeof(*node->departures));
+    prefetch_range(node->ports, node->core->port_count * sizeof(*node->ports));
     prefetch_range(node->memory,
                    node->memory_size < PREFETCH_BYTES ? node->memory_size : PREFETCH_BYTES);
     prefetch_range(node->routes, node->routes_size < PREFETCH_BYTES ? node->routes_size : 0);

@@ -32,8 +32,9 @@ static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
     const struct gw_topo *topo = &sim->scenario->topo;
     const struct gw_topo_node *from = &topo->nodes[node->id];
     node->ports = gw_memory_aligned(from->port_count * sizeof(*node->ports));
-    node->departures = gw_memory_aligned(from->port_count * sizeof(*node->departures));
-    gw_index_queue_init(&node->departing, from->port_count);
+    uint32_t room = 1u << gw_sim_bits(from->port_count);
+    node->departures = gw_memory_aligned(room * sizeof(*node->departures));
+    node->departure_mask = room - 1;
     for (uint16_t i = 0; i < from->port_count; i++) {
         const struct gw_topo_port *port = &topo->ports[from->first_port + i];
         const struct gw_link *link = &topo->links[port->link];
@@ -43,6 +44,7 @@ static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
             .peer = sim->place[port->peer],
             .peer_port = port->peer_port,
             .link = port->link,
+            .extras = sim->options.wire ? GW_SIM_PORT_WIRE : 0,
         };
     }
 }

@@ -25,7 +25,6 @@
 #include <stdatomic.h>
 
 #include "base/heap.h"
-#include "base/index_queue.h"
 #include "core/host/endpoint.h"
 #include "core/switch/switch.h"
 #include "sim/host_app.h"
@@ -44,6 +43,14 @@ struct gw_sim_port_faults {
     gw_time delay;                                 /* of a packet that is reordered */
 };
 
+/* What is done with the packets that leave a port besides serialising them; nothing on most. */
+enum gw_sim_port_extra {
+    GW_SIM_PORT_FAULTY = 1,   /* they must ask `faults` */
+    GW_SIM_PORT_CAPTURED = 2, /* pcap writes them */
+    GW_SIM_PORT_WATCHED = 4,  /* watch.h counts them */
+    GW_SIM_PORT_WIRE = 8,     /* they are encoded and decoded, see wire_check.h */
+};
+
 /* One direction of a link, seen from its sender. */
 struct gw_sim_port {
     gw_time busy_until; /* end of the last packet's serialisation */
@@ -53,9 +60,7 @@ struct gw_sim_port {
     uint32_t peer;        /* place of the receiving node */
     uint16_t peer_port;
     bool is_scheduled; /* a departure event is pending */
-    bool is_faulty;    /* packets must ask `faults` */
-    bool is_captured;  /* pcap writes what leaves here */
-    bool is_watched;   /* watch.h counts what leaves here */
+    uint8_t extras;    /* enum gw_sim_port_extra */
     uint32_t link;
     struct gw_sim_port_faults *faults; /* NULL: no fault has begun here */
 };
@@ -70,9 +75,13 @@ struct gw_sim_inbox {
 struct gw_sim_node {
     struct gw_node *core;
     struct gw_sim_port *ports;
-    uint64_t *departures; /* (time << port_bits | port), ascending; room for every port */
-    struct gw_index_queue departing; /* says which of them are pending */
-    uint32_t id;                     /* in the topology */
+    /* Pending departures, (time << port_bits | port), ascending, in a circle with room for every
+     * port: entry i is departures[i & departure_mask]. */
+    uint64_t *departures;
+    uint32_t departure_mask;
+    uint32_t departure_head; /* the earliest */
+    uint32_t departure_end;  /* behind the latest; head and end wrap */
+    uint32_t id;             /* in the topology */
     uint64_t hash;
     gw_q16 jitter;                 /* of packets that leave here; 0 on switches */
     struct gw_sim_host_cost *cost; /* NULL: packets cost a host nothing */
@@ -141,7 +150,8 @@ struct gw_sim {
     uint32_t *place;           /* of each node of the topology */
     struct gw_sim_part *parts;
     uint32_t part_count;
-    gw_time window; /* length */
+    gw_time window;          /* length */
+    uint64_t window_inverse; /* 2^64 / window */
     uint64_t window_index;
     uint32_t row_mask; /* rows of the calendar - 1 */
     uint32_t words;    /* of one row's bitmap */

@@ -168,7 +168,7 @@ int gw_sim_watch_open(struct gw_sim *sim, char *why)
     sim->watch = watch;
     struct gw_sim_node *node = &sim->nodes[sim->place[watch->node]];
     node->is_watched = true;
-    node->ports[watch->port].is_watched = true;
+    node->ports[watch->port].extras |= GW_SIM_PORT_WATCHED;
     return GW_OK;
 }
 

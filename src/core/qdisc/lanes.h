@@ -1,8 +1,7 @@
 /*
  * Two lanes: the control queue and one data queue. What fifo, red and trim have in common.
  *
- * Invariant: data.bytes <= capacity, control.bytes <= control_capacity, and the backlog is the sum
- * of the two.
+ * Invariant: no lane holds more bytes than its capacity, and the backlog is the sum of the two.
  */
 #ifndef GW_CORE_LANES_H
 #define GW_CORE_LANES_H
@@ -14,6 +13,14 @@ enum {
     GW_CONTROL_CAPACITY_MIN = 4096,
 };
 
+/* A packet's lane is an index and not a branch: data and control come in no order that a processor
+ * could guess. */
+enum gw_lane {
+    GW_LANE_DATA = 0,
+    GW_LANE_CONTROL = 1,
+    GW_LANES,
+};
+
 /* The options of a discipline with two lanes. */
 struct gw_lanes_cfg {
     struct gw_red_cfg red;
@@ -23,13 +30,11 @@ struct gw_lanes_cfg {
 
 struct gw_lanes {
     struct gw_qdisc_state base;
-    struct gw_pkt_fifo control;
-    struct gw_pkt_fifo data;
-    uint32_t control_capacity; /* bytes */
-    uint32_t capacity;         /* bytes */
-    uint32_t control_weight;   /* of the options */
-    uint32_t control_row;      /* packets that have gone before data that waited, since the last
-                                  time that data had its turn */
+    struct gw_pkt_fifo queues[GW_LANES];
+    uint32_t capacity[GW_LANES]; /* bytes */
+    uint32_t control_weight;     /* of the options */
+    uint32_t control_row;        /* packets that have gone before data that waited, since the last
+                                    time that data had its turn */
     struct gw_red red;
 };
 
@@ -79,61 +84,43 @@ static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_lanes_c
                                  uint32_t capacity)
 {
     *lanes = (struct gw_lanes){
-        .capacity = capacity,
-        .control_capacity = gw_control_capacity(cfg->control, capacity),
+        .capacity = {capacity, gw_control_capacity(cfg->control, capacity)},
         .control_weight = cfg->control_weight,
     };
     gw_red_init(&lanes->red, &cfg->red, capacity, UINT32_MAX);
 }
 
-static inline bool gw_lanes_fits_control(const struct gw_lanes *lanes, uint32_t size,
-                                         uint64_t pool_free)
+static inline bool gw_lanes_fits(const struct gw_lanes *lanes, enum gw_lane lane, uint32_t size,
+                                 uint64_t pool_free)
 {
-    return size <= lanes->control_capacity - lanes->control.bytes && size <= pool_free;
-}
-
-static inline bool gw_lanes_fits_data(const struct gw_lanes *lanes, uint32_t size,
-                                      uint64_t pool_free)
-{
-    return size <= lanes->capacity - lanes->data.bytes && size <= pool_free;
+    return size <= lanes->capacity[lane] - lanes->queues[lane].bytes && size <= pool_free;
 }
 
 static inline void gw_lanes_push_control(struct gw_lanes *lanes, const struct gw_qdisc_port *port,
                                          struct gw_pkt *pkt)
 {
-    gw_pkt_fifo_push(&lanes->control, port->pool, pkt);
+    gw_pkt_fifo_push(&lanes->queues[GW_LANE_CONTROL], port->pool, pkt);
     lanes->base.backlog += pkt->q.size;
-}
-
-static inline void gw_lanes_push_data(struct gw_lanes *lanes, const struct gw_qdisc_port *port,
-                                      struct gw_pkt *pkt)
-{
-    gw_pkt_fifo_push(&lanes->data, port->pool, pkt);
-    lanes->base.backlog += pkt->q.size;
-    if (lanes->red.mark == GW_RED_ENQUEUE)
-        gw_red_mark(&lanes->red, &lanes->base, port->prng, pkt, lanes->data.bytes);
 }
 
 /* Queues the packet in its lane. False when it does not fit; it is then untouched. */
 static inline bool gw_lanes_push(struct gw_lanes *lanes, const struct gw_qdisc_port *port,
                                  struct gw_pkt *pkt, uint64_t pool_free)
 {
-    if (pkt->q.class == GW_CLASS_CONTROL) {
-        if (!gw_lanes_fits_control(lanes, pkt->q.size, pool_free))
-            return false;
-        gw_lanes_push_control(lanes, port, pkt);
-    } else {
-        if (!gw_lanes_fits_data(lanes, pkt->q.size, pool_free))
-            return false;
-        gw_lanes_push_data(lanes, port, pkt);
-    }
+    enum gw_lane lane = pkt->q.class == GW_CLASS_CONTROL;
+    if (!gw_lanes_fits(lanes, lane, pkt->q.size, pool_free))
+        return false;
+    gw_pkt_fifo_push(&lanes->queues[lane], port->pool, pkt);
+    lanes->base.backlog += pkt->q.size;
+    if (lanes->red.mark == GW_RED_ENQUEUE && lane == GW_LANE_DATA)
+        gw_red_mark(&lanes->red, &lanes->base, port->prng, pkt, lanes->queues[lane].bytes);
     return true;
 }
 
-/* Whether control goes next, which is there; counts what goes before data. */
-static inline bool gw_lanes_take_control(struct gw_lanes *lanes)
+/* Whether control, which is there, goes before data; counts what does while data waits. */
+static inline bool gw_lanes_is_turn_of_control(struct gw_lanes *lanes)
 {
-    if (lanes->control_weight == 0 || lanes->data.count == 0)
+    if (lanes->queues[GW_LANE_DATA].count == 0)
         return true;
     bool is_turn = lanes->control_row < lanes->control_weight;
     lanes->control_row = is_turn ? lanes->control_row + 1 : 0;
@@ -143,17 +130,16 @@ static inline bool gw_lanes_take_control(struct gw_lanes *lanes)
 /* The next packet, control first unless it is the turn of data; NULL when both lanes are empty. */
 static inline struct gw_pkt *gw_lanes_pop(struct gw_lanes *lanes, const struct gw_qdisc_port *port)
 {
-    struct gw_pkt *pkt;
-    if (lanes->control.count > 0 && gw_lanes_take_control(lanes)) {
-        pkt = gw_pkt_fifo_pop(&lanes->control, port->pool);
-    } else if (lanes->data.count > 0) {
-        pkt = gw_pkt_fifo_pop(&lanes->data, port->pool);
-        if (lanes->red.mark == GW_RED_DEQUEUE)
-            gw_red_mark(&lanes->red, &lanes->base, port->prng, pkt, lanes->data.bytes);
-    } else {
+    enum gw_lane lane = lanes->queues[GW_LANE_CONTROL].count > 0;
+    if (lanes->control_weight > 0 && lane == GW_LANE_CONTROL)
+        lane = gw_lanes_is_turn_of_control(lanes);
+    if (lanes->queues[lane].count == 0)
         return NULL;
-    }
+    struct gw_pkt *pkt = gw_pkt_fifo_pop(&lanes->queues[lane], port->pool);
     lanes->base.backlog -= pkt->q.size;
+    if (lanes->queues[GW_LANE_DATA].bytes > lanes->red.kmin && lanes->red.mark == GW_RED_DEQUEUE &&
+        lane == GW_LANE_DATA)
+        gw_red_mark(&lanes->red, &lanes->base, port->prng, pkt, lanes->queues[lane].bytes);
     return pkt;
 }
 

@@ -19,7 +19,7 @@ static bool red_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct gw_lanes *lanes = state;
     const struct red_cfg *cfg = config;
-    gw_red_init(&lanes->red, &cfg->lanes.red, lanes->capacity, bytes);
+    gw_red_init(&lanes->red, &cfg->lanes.red, lanes->capacity[GW_LANE_DATA], bytes);
     return cfg->lanes.red.mark != GW_RED_OFF;
 }
 

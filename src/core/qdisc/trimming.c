@@ -44,25 +44,27 @@ static void trim_push(struct gw_lanes *lanes, const struct gw_qdisc_port *port, 
 static bool trim_tail(struct gw_lanes *lanes, const struct gw_qdisc_port *port, struct gw_pkt *pkt,
                       uint64_t pool_free)
 {
-    if (lanes->data.count == 0)
+    struct gw_pkt_fifo *data = &lanes->queues[GW_LANE_DATA];
+    if (data->count == 0)
         return false;
-    struct gw_pkt *tail = gw_pkt_at(port->pool, lanes->data.tail);
+    struct gw_pkt *tail = gw_pkt_at(port->pool, data->tail);
     uint32_t cut = cut_size(port, tail);
-    uint32_t others = lanes->data.bytes - tail->q.size;
+    uint32_t others = data->bytes - tail->q.size;
     uint64_t growth = (uint64_t)pkt->q.size + cut;
     growth -= growth < tail->q.size ? growth : tail->q.size;
-    if (!(tail->q.flags & GW_PKT_TRIMMABLE) || pkt->q.size > lanes->capacity - others ||
-        growth > pool_free || cut > lanes->control_capacity - lanes->control.bytes)
+    if (!(tail->q.flags & GW_PKT_TRIMMABLE) ||
+        pkt->q.size > lanes->capacity[GW_LANE_DATA] - others || growth > pool_free ||
+        !gw_lanes_fits(lanes, GW_LANE_CONTROL, cut, UINT64_MAX))
         return false;
 
     struct gw_pkt arrival = *pkt;
     *pkt = *tail;
     *tail = arrival;
-    lanes->data.bytes = others + tail->q.size;
+    data->bytes = others + tail->q.size;
     lanes->base.backlog += tail->q.size;
     lanes->base.backlog -= pkt->q.size;
     if (lanes->red.mark == GW_RED_ENQUEUE)
-        gw_red_mark(&lanes->red, &lanes->base, port->prng, tail, lanes->data.bytes);
+        gw_red_mark(&lanes->red, &lanes->base, port->prng, tail, data->bytes);
     trim_push(lanes, port, pkt);
     return true;
 }
@@ -82,7 +84,7 @@ static enum gw_qdisc_verdict trim_enqueue(void *state, const void *config,
         trim_tail(lanes, port, pkt, pool_free))
         return GW_QDISC_TRIMMED;
     if (!(pkt->q.flags & GW_PKT_TRIMMABLE) ||
-        !gw_lanes_fits_control(lanes, cut_size(port, pkt), pool_free))
+        !gw_lanes_fits(lanes, GW_LANE_CONTROL, cut_size(port, pkt), pool_free))
         return GW_QDISC_DROPPED;
     trim_push(lanes, port, pkt);
     return GW_QDISC_TRIMMED;
@@ -92,7 +94,7 @@ static bool trim_mark_at(void *state, const void *config, uint32_t bytes)
 {
     struct gw_lanes *lanes = state;
     const struct trim_cfg *cfg = config;
-    gw_red_init(&lanes->red, &cfg->lanes.red, lanes->capacity, bytes);
+    gw_red_init(&lanes->red, &cfg->lanes.red, lanes->capacity[GW_LANE_DATA], bytes);
     return cfg->lanes.red.mark != GW_RED_OFF;
 }
 

@@ -12,17 +12,17 @@ struct port {
     uint64_t out_packets;
     struct gw_pkt *kept; /* the first of the next train, out of the queue already */
     bool is_ready;       /* see core/node.h */
-    bool has_classes;    /* of its own, in `classes` */
-    uint8_t classes[GW_CLASSES];
+    bool has_classes;    /* of its own, in struct gw_port_rest */
     uint64_t qdisc_state[];
 };
 
-/* What only losses touch. */
-struct gw_port_losses {
+/* What few packets touch: losses, and those that are served as of another class. */
+struct gw_port_rest {
+    uint8_t classes[GW_CLASSES]; /* as which each is served, if the port has its own */
     uint64_t trimmed_bytes;
     uint64_t dropped_bytes;
     uint64_t trims;
-    struct gw_class_losses classes[GW_CLASSES];
+    struct gw_class_losses losses[GW_CLASSES];
 };
 
 static struct port *port_at(const struct gw_switch_queue *queue, uint16_t index)
@@ -47,7 +47,7 @@ void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch
     GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
     queue->port_stride = gw_aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
     queue->ports = gw_arena_take(arena, cfg->port_count * queue->port_stride);
-    queue->losses = gw_arena_take(arena, cfg->port_count * sizeof(*queue->losses));
+    queue->rest = gw_arena_take(arena, cfg->port_count * sizeof(*queue->rest));
     if (cfg->lossless)
         queue->lossless = gw_arena_take(arena, gw_lossless_size(cfg->port_count));
 }
@@ -73,12 +73,12 @@ void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_
 static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, bool is_shed,
                  gw_time now)
 {
-    struct gw_port_losses *losses = &queue->losses[out];
-    struct gw_class_losses *class = &losses->classes[victim->q.class];
+    struct gw_port_rest *rest = &queue->rest[out];
+    struct gw_class_losses *class = &rest->losses[victim->q.class];
     class->drops++;
     class->unimportant += victim->q.ecn == GW_ECN_NOT_ECT;
     class->shed += is_shed;
-    losses->dropped_bytes += victim->q.size;
+    rest->dropped_bytes += victim->q.size;
     if (queue->lossless)
         gw_lossless_left(queue->lossless, out, victim, now);
     gw_pkt_release(queue->pool, victim);
@@ -88,9 +88,9 @@ static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *vic
 static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
                  gw_time now)
 {
-    struct gw_port_losses *losses = &queue->losses[out];
-    losses->trims++;
-    losses->trimmed_bytes += bytes;
+    struct gw_port_rest *rest = &queue->rest[out];
+    rest->trims++;
+    rest->trimmed_bytes += bytes;
     if (queue->lossless)
         gw_lossless_trimmed(queue->lossless, out, victim, bytes + victim->q.size, now);
     gw_pkt_drop_payload(queue->pool, victim);
@@ -104,7 +104,7 @@ void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t o
     struct gw_pkt *victim = NULL;
     port->in_bytes += size;
     if (port->has_classes)
-        pkt->q.class = port->classes[pkt->q.class];
+        pkt->q.class = queue->rest[out].classes[pkt->q.class];
     if (queue->lossless) {
         pkt->q.in = in;
         gw_lossless_queued(queue->lossless, out, pkt, now);
@@ -291,7 +291,7 @@ void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t index,
         GW_ASSERT((i == GW_CLASS_CONTROL) == (classes[i] == GW_CLASS_CONTROL));
         GW_ASSERT(classes[i] < GW_CLASSES);
         port->has_classes |= classes[i] != i;
-        port->classes[i] = classes[i];
+        queue->rest[index].classes[i] = classes[i];
     }
 }
 
@@ -307,20 +307,20 @@ uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw
 struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, uint16_t index)
 {
     const struct port *port = port_at(queue, index);
-    const struct gw_port_losses *losses = &queue->losses[index];
+    const struct gw_port_rest *rest = &queue->rest[index];
     struct gw_port_stats stats = {
         .in_bytes = port->in_bytes,
         .out_bytes = port->out_bytes,
-        .trimmed_bytes = losses->trimmed_bytes,
-        .dropped_bytes = losses->dropped_bytes,
+        .trimmed_bytes = rest->trimmed_bytes,
+        .dropped_bytes = rest->dropped_bytes,
         .out_packets = port->out_packets,
         .marks = ((const struct gw_qdisc_state *)port->qdisc_state)->marks,
-        .trims = losses->trims,
-        .control_drops = losses->classes[GW_CLASS_CONTROL].drops,
+        .trims = rest->trims,
+        .control_drops = rest->losses[GW_CLASS_CONTROL].drops,
     };
-    gw_class_losses_add(stats.losses, losses->classes);
+    gw_class_losses_add(stats.losses, rest->losses);
     for (uint32_t i = 0; i < GW_CLASSES; i++)
-        stats.drops += losses->classes[i].drops;
+        stats.drops += rest->losses[i].drops;
     if (queue->lossless) {
         stats.pauses = gw_lossless_meter(queue->lossless, index)->pauses;
         stats.paused = gw_lossless_gate(queue->lossless, index)->total;

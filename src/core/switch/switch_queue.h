@@ -43,7 +43,7 @@ struct gw_switch_queue {
     struct gw_qdisc_port discipline; /* what a discipline may use */
     unsigned char *ports;            /* one after the other, port_stride apart */
     size_t port_stride;
-    struct gw_port_losses *losses; /* per port */
+    struct gw_port_rest *rest; /* per port */
     uint32_t train;
     struct gw_shared_buffer shared;
     uint64_t shared_used;
