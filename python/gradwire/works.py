@@ -159,29 +159,34 @@ def agree(store: Any, rank: int, world: int, timeout: timedelta) -> str:
     """
     own = uuid.uuid4().hex
     place = meeting_place() if rank == 0 else ""
-    job, before = place.split(" ")[0], ""
+    job, before, missing = place.split(" ")[0], "", "rank 0"
     end = time.monotonic() + timeout.total_seconds()
     if rank:
         store.set(f"gradwire/{rank}", own)
     while time.monotonic() < end:
         if rank:
-            said = _get(store, "gradwire").split()
+            said = _get(store, "gradwire", rank, "rank 0").split()
             if own in said[2:]:
                 store.set(f"gradwire/{rank}", said[0])
                 return " ".join(said[:2])
         else:
-            words = [_get(store, f"gradwire/{other}") for other in range(1, world)]
-            if all(word == job for word in words):
+            words = [_get(store, f"gradwire/{i}", 0, f"rank {i}") for i in range(1, world)]
+            late = [i for i, word in enumerate(words, 1) if word != job]
+            missing = f"ranks {late}"
+            if not late:
                 return place
             if (say := " ".join([place, *words])) != before:
                 store.set("gradwire", before := say)
         time.sleep(_LOOK_S)
-    missing = [other for other in range(1, world) if rank == 0 and words[other - 1] != job]
-    raise TimedOutError(f"rank {rank}: no word of {f'ranks {missing}' if missing else 'rank 0'}")
+    raise TimedOutError(f"rank {rank}: no word of {missing}")
 
 
-def _get(store: Any, key: str) -> str:
-    return str(store.get(key).decode()) if store.check([key]) else ""
+def _get(store: Any, key: str, rank: int, whose: str) -> str:
+    """What is there, or will be within the time that the store waits."""
+    try:
+        return str(store.get(key).decode())
+    except RuntimeError as error:
+        raise TimedOutError(f"rank {rank}: no word of {whose}") from error
 
 
 def meet(place: str, options: JobOptions) -> JobOptions:

@@ -135,10 +135,14 @@ class MeetingTest(unittest.TestCase):
         self.assertEqual(said, [said[0]] * 3)
 
     def test_ranks__that_do_not_come_are_named(self):
-        store = dist.HashStore()
+        store, patience = dist.HashStore(), datetime.timedelta(seconds=0.2)
+        store.set_timeout(patience)
         store.set("gradwire/1", "old")
-        with self.assertRaisesRegex(gradwire.TimedOutError, r"ranks \[1, 2\]"):
-            agree(store, 0, 3, datetime.timedelta(seconds=0.2))
+        with self.assertRaisesRegex(gradwire.TimedOutError, "no word of rank 2"):
+            agree(store, 0, 3, patience)
+        store.set("gradwire/2", "old")
+        with self.assertRaisesRegex(gradwire.TimedOutError, r"no word of ranks \[1, 2\]"):
+            agree(store, 0, 3, patience)
 
 
 class TrainingTest(GroupCase):
