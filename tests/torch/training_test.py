@@ -86,7 +86,8 @@ def sharded_model():
 
 
 def hook(bound, **options):
-    """Trains by the hook, beside a group of Gloo's; returns what was missing."""
+    """Trains by the hook, beside a group of Gloo's; returns what was missing. Packets get lost."""
+    os.environ["GRADWIRE_FAULTS"] = "lose=0.05,seed=7"
     group = dist.new_group(backend="gloo")
     model = DistributedDataParallel(network(), process_group=group, bucket_cap_mb=0.005)
     state = gradwire.HookState(bound=bound, **options)
@@ -158,7 +159,7 @@ class TrainingTest(GroupCase):
         bound = 0.2
         for said in self.run_ranks(WORLD, partial(hook, bound, via="ring", values=16)):
             fragments, left_out, missing = said
-            self.assertGreater(fragments, 100)
+            self.assertGreater(left_out, 0)
             self.assertLessEqual(left_out, bound * fragments * WORLD)
             self.assertEqual(missing, 0)
 
