@@ -192,6 +192,8 @@ def main():
     except Exception as error:  # one that is there may not load
         fail(f"needs PyTorch: {words_of(error)}")
     model = make_model(args.module)
+    if getattr(torch, "__version__", "2").startswith("1."):
+        fail(f"needs PyTorch 2 or later, and this is {torch.__version__}")
     try:
         rows, missed = table_of(torch, model, args.input, args.train)
     except Exception as error:  # whatever a user's code does

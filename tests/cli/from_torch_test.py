@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """The script that writes the table of a torch module: what it says when it cannot, and that its
 tables are those of the project. It runs with a stand-in for PyTorch (torch_shapes.py), and where
-PyTorch itself is installed also with that. Called with the path of the program."""
-import importlib.util
+PyTorch 2 itself is installed also with that. Called with the path of the program."""
 import json
 import os
 import sys
@@ -13,7 +12,12 @@ from command_case import CommandCase
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "from_torch.py")
 STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_shapes.py")
-HAS_TORCH = importlib.util.find_spec("torch") is not None
+try:
+    import torch
+
+    HAS_TORCH = not torch.__version__.startswith("1.")
+except ImportError:
+    HAS_TORCH = False
 
 # AlexNet, as in models/alexnet.csv; and what a table cannot see by its parameters alone.
 MODULES = """\
@@ -71,6 +75,12 @@ class FromTorchTest(CommandCase):
         done = self.write_table("torchvision.models:resnet50", "--input", "3,224,224", status=2)
         self.assertEqual(done.stderr, "from_torch: needs PyTorch: No module named torch\n")
         self.assertEqual(done.stdout, "")
+
+    def test_old_torch__is_named(self):
+        self.file("torch.py", "__version__ = '1.13.1'\n")
+        self.file("mine.py", "net = object\n")
+        done = self.write_table("mine:net", "--input", "3,224,224", status=2)
+        self.assertEqual(done.stderr, "from_torch: needs PyTorch 2 or later, and this is 1.13.1\n")
 
     def test_arguments__are_checked(self):
         for shape in ("3,x", "0,2", "", "int:3"):
