@@ -39,7 +39,8 @@ def _declarations(header: str) -> str:
 _FOLDER = Path(__file__).parent
 ffi: Any = FFI()
 ffi.cdef(_declarations((_FOLDER / "gradwire.h").read_text(encoding="utf-8")) + _DLPACK)
-lib: Any = ffi.dlopen(str(_FOLDER / "libgradwire.so"))
+# It stays when the interpreter ends: threads of jobs that nobody closed still run in it.
+lib: Any = ffi.dlopen(str(_FOLDER / "libgradwire.so"), ffi.RTLD_NOW | ffi.RTLD_NODELETE)
 
 
 def text_of(pointer: Any) -> str:

@@ -3,6 +3,7 @@ place where the ranks of a group meet."""
 
 from __future__ import annotations
 
+import atexit
 import functools
 import logging
 import os
@@ -24,6 +25,7 @@ from .options import JobOptions
 _log = logging.getLogger("gradwire")
 _DEADLINE_MAX_MS = 3600 * 1000
 _LOOK_S = 0.005
+_EXIT_S = 5.0
 
 
 class Work(_Work):
@@ -84,6 +86,8 @@ class Finisher:
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="gradwire", daemon=True)
         self._thread.start()
+        # A thread that Python stops where PyTorch has called it ends the process by SIGABRT.
+        atexit.register(self.close, _EXIT_S)
 
     def start(self, begin: Callable[[], Work]) -> Work:
         """Starts calls. None of them is seen to have ended before the thread knows the work."""
@@ -93,11 +97,13 @@ class Finisher:
             self._job._turn.notify_all()
         return work
 
-    def close(self) -> None:
+    def close(self, patience_s: float | None = None) -> None:
+        """Ends the thread, once the works that are under way have ended."""
+        atexit.unregister(self.close)
         with self._job._turn:
             self._is_closed = True
             self._job._turn.notify_all()
-        self._thread.join()
+        self._thread.join(patience_s)
 
     def _take(self) -> list[Work]:
         """Works whose calls have all ended."""
