@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
-from .errors import TimedOutError
+from .errors import InvalidError, TimedOutError
 from .job import Call, Job
 from .options import JobOptions
 
@@ -147,7 +147,10 @@ def _own_address() -> str:
 
 def _free_port(address: str) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((address, 0))
+        try:
+            probe.bind((address, 0))
+        except OSError as error:
+            raise InvalidError(f"rank 0: our address is {address}: {error.strerror}") from error
         return int(probe.getsockname()[1])
 
 

@@ -8,6 +8,7 @@ import os
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -17,7 +18,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 import gradwire
-from gradwire.works import agree
+from gradwire.works import agree, meeting_place
 
 WORLD = 2
 HAS_SHARDS = not torch.__version__.startswith("1.")  # before, FSDP does not import on Python 3.11
@@ -144,6 +145,13 @@ class MeetingTest(unittest.TestCase):
         store.set("gradwire/2", "old")
         with self.assertRaisesRegex(gradwire.TimedOutError, r"no word of ranks \[1, 2\]"):
             agree(store, 0, 3, patience)
+
+    def test_address__that_is_not_ours_is_named(self):
+        with (
+            mock.patch.dict(os.environ, GRADWIRE_BIND="192.0.2.77"),
+            self.assertRaisesRegex(gradwire.InvalidError, "192.0.2.77"),
+        ):
+            meeting_place()
 
 
 class TrainingTest(GroupCase):
