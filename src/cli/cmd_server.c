@@ -69,6 +69,8 @@ static int check(const void *pointer, char *error)
     return gw_daemon_check_address("switch", cfg->switch_name, error);
 }
 
+/* Its results then leave by its own link alone; a switch's might fill the link of the server above.
+ */
 static bool may_multicast(const void *cfg)
 {
     return !*((const struct server_cfg *)cfg)->switch_name;

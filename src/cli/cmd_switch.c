@@ -68,12 +68,6 @@ static int check(const void *pointer, char *error)
     return code ? code : gw_daemon_check_address("switch", cfg->above, error);
 }
 
-/* A port with a rate is to show what it does with the results that pass it. */
-static bool may_multicast(const void *cfg)
-{
-    return ((const struct switch_cfg *)cfg)->rate == 0;
-}
-
 static int open_switch(struct gw_daemon *daemon, void **result, char *error)
 {
     const struct switch_cfg *cfg = gw_daemon_cfg(daemon);
@@ -243,7 +237,6 @@ int gw_cmd_switch(int argc, char **argv)
         .close = close_switch,
         .neighbour = neighbour,
         .look = look,
-        .may_multicast = may_multicast,
         .places = places,
         .rate_bps = rate_of,
         .status = status,

@@ -141,7 +141,7 @@ struct gw_daemon_kind {
     void (*turn)(void *own);
     /* Once in a while: logs what has changed. */
     void (*look)(struct gw_daemon *daemon, void *own);
-    /* Whether results may be multicast, although the config does not say so. */
+    /* Whether results may be multicast, although the config does not say so; NULL: no. */
     bool (*may_multicast)(const void *cfg);
     /* Sessions of those who dial it, below GW_DAEMON_PEERS_MAX: as many as it has ports for. */
     uint16_t (*places)(const void *cfg);

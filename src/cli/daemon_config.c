@@ -204,7 +204,7 @@ static void choose_groups(struct gw_daemon *daemon)
     char error[GW_NET_ERROR_MAX];
     bool is_one_tenant = daemon->key_count - daemon->switch_key_count <= 1;
     bool may = is_one_tenant && !common->authenticate && !common->encrypt &&
-               daemon->kind->may_multicast(daemon->cfg);
+               daemon->kind->may_multicast && daemon->kind->may_multicast(daemon->cfg);
     bool is_chosen = *common->multicast != '\0';
     if (strcmp(common->multicast, NO_GROUPS) == 0)
         *common->multicast = '\0';

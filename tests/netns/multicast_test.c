@@ -27,6 +27,7 @@ enum {
 };
 
 static struct gw_test_daemon sw, server;
+static struct gw_test_daemon *adder; /* whichever adds up, and multicasts */
 static struct gw_test_worker workers[2][WORKERS];
 static uint16_t ports[3]; /* of the switch, the server and the groups */
 
@@ -59,21 +60,15 @@ static int set_up(void **state)
     return 0;
 }
 
-/* `more`: of the switch's config. */
-static void start_fabric_with(const char *more)
-{
-    char text[GW_DAEMON_CONFIG_MAX];
-    gw_test_daemon_start(&sw, "switch", ports[0], more);
-    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
-    gw_test_daemon_start(&server, "server", ports[1], text);
-    gw_test_daemon_await(&server, ": up");
-}
-
 static void start_fabric(void)
 {
     char text[GW_DAEMON_CONFIG_MAX];
     snprintf(text, sizeof(text), "multicast: 239.77.1.254:%u\njobs: %d\n", ports[2], GROUPS);
-    start_fabric_with(text);
+    gw_test_daemon_start(&sw, "switch", ports[0], text);
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
+    gw_test_daemon_start(&server, "server", ports[1], text);
+    gw_test_daemon_await(&server, ": up");
+    adder = &sw;
 }
 
 static void start_job(const char *job, struct gw_test_worker *team)
@@ -84,7 +79,7 @@ static void start_job(const char *job, struct gw_test_worker *team)
             .rank = rank,
             .world = WORKERS,
             .server = ports[1],
-            .switch_ = ports[0],
+            .switch_ = adder == &sw ? ports[0] : 0,
             .count = COUNT,
             .deadline_ms = DEADLINE_MS,
         };
@@ -105,8 +100,8 @@ static void await_hearing(const char *job)
     char text[64];
     snprintf(text, sizeof(text), "job %08x rank", number_of(job));
     for (int i = 0; i < WORKERS; i++) {
-        gw_test_daemon_await(&sw, text);
-        gw_test_daemon_await(&sw, "results come by multicast");
+        gw_test_daemon_await(adder, text);
+        gw_test_daemon_await(adder, "results come by multicast");
     }
 }
 
@@ -165,15 +160,16 @@ static uint32_t heard_of(int spy, const char *job)
 
 static json_int_t copies_saved(void)
 {
-    json_t *status = gw_test_daemon_status(&sw);
-    const json_t *saved = json_object_get(json_object_get(status, "aggregation"), "copies_saved");
+    json_t *status = gw_test_daemon_status(adder);
+    const json_t *said_by = adder == &sw ? json_object_get(status, "aggregation") : status;
+    const json_t *saved = json_object_get(said_by, "copies_saved");
     assert_true(json_is_integer(saved));
     json_int_t count = json_integer_value(saved);
     json_decref(status);
     return count;
 }
 
-/* Copies that the switch saves in so many rounds of all-reduce. */
+/* Copies that whoever adds up saves in so many rounds of all-reduce. */
 static json_int_t saved_in(struct gw_test_worker *team, uint32_t rounds)
 {
     json_int_t before = copies_saved();
@@ -226,20 +222,21 @@ static void multicast__comes_back_with_the_switch(void **state)
 static void multicast__needs_no_word_in_the_config(void **state)
 {
     (void)state;
-    start_fabric_with("");
+    gw_test_daemon_start(&server, "server", ports[1], "");
+    adder = &server;
     start_job("default", workers[0]);
     await_hearing("default");
     assert_true(saved_in(workers[0], ROUNDS) > 0);
     gw_test_workers_stop(workers[0], WORKERS);
-    stop_all();
+    assert_int_equal(gw_test_daemon_stop(&server), 0);
 }
 
-/* Whether a switch with these lines in its config begins to multicast. */
-static bool multicasts(const char *more)
+/* Whether such a daemon with these lines in its config begins to multicast. */
+static bool multicasts(const char *kind, const char *more)
 {
-    gw_test_daemon_start(&sw, "switch", ports[0], more);
-    assert_int_equal(gw_test_daemon_stop(&sw), 0);
-    return strstr(sw.log, "results are multicast") != NULL;
+    gw_test_daemon_start(&server, kind, ports[1], more);
+    assert_int_equal(gw_test_daemon_stop(&server), 0);
+    return strstr(server.log, "results are multicast") != NULL;
 }
 
 static void multicast__is_not_for_all(void **state)
@@ -248,15 +245,17 @@ static void multicast__is_not_for_all(void **state)
     char text[GW_DAEMON_CONFIG_MAX], keys[2][GW_TEST_PATH_MAX];
     gw_test_write_file(keys[0], "the key of one tenant, long enough");
     gw_test_write_file(keys[1], "and that of somebody else, as long");
-    assert_true(multicasts(""));
-    assert_false(multicasts("multicast: none\n"));
-    assert_false(multicasts("rate: 10Gbps\n"));
+    assert_true(multicasts("server", ""));
+    assert_false(multicasts("server", "multicast: none\n"));
+    snprintf(text, sizeof(text), "switch: 127.0.0.1:%u\n", ports[0]);
+    assert_false(multicasts("server", text));
+    assert_false(multicasts("switch", ""));
     snprintf(text, sizeof(text), "key_files: [%.128s]\n", keys[0]);
-    assert_true(multicasts(text));
+    assert_true(multicasts("server", text));
     snprintf(text, sizeof(text), "key_files: [%.128s]\nauthenticate: yes\n", keys[0]);
-    assert_false(multicasts(text));
+    assert_false(multicasts("server", text));
     snprintf(text, sizeof(text), "key_files: [%.128s, %.128s]\n", keys[0], keys[1]);
-    assert_false(multicasts(text));
+    assert_false(multicasts("server", text));
     unlink(keys[0]);
     unlink(keys[1]);
 }
