@@ -22,7 +22,7 @@ enum {
     /* Trains of places that are weighed, and wait: 64 KB each, as the kernel takes them, so L2 has
      * all. Of two kinds that are alike each finds a full train (own choice). */
     TRAINS_AHEAD = 4,
-    FETCH_AHEAD = 2,
+    FETCH_AHEAD = 6,
     FETCH_MAX = 2048,
 };
 
@@ -45,8 +45,8 @@ void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
     put(blast, place, gw_blast_order_turn(&blast->order, place));
 }
 
-/* Has the values of a turn brought from memory, which takes longer than to sum a fragment: those of
- * random places come before nobody guesses. */
+/* Has the values of a turn brought from memory to L2, which takes longer than to sum a fragment:
+ * those of random places come before nobody guesses. */
 static inline __attribute__((always_inline)) void fetch(const struct gw_blast_tx *blast,
                                                         uint32_t turn)
 {
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void fetch(const struct gw_blast_tx
     uint32_t place = gw_blast_order_place(&blast->order, turn), len = gw_blast_len(blast, place);
     const unsigned char *from = blast->data + (uint64_t)place * blast->path.mtu;
     for (uint32_t i = 0; i < len && i < FETCH_MAX; i += GW_CACHE_LINE)
-        __builtin_prefetch(from + i);
+        __builtin_prefetch(from + i, 0, 2);
 }
 
 /* Weighs the place of the next turn, which becomes due in its set. */

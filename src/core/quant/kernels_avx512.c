@@ -8,7 +8,8 @@
     __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 #define GW_LOOP_F16C
-#define GW_LOOP_VECTOR 32 /* of float16 numbers no more are converted at a time */
+#define GW_LOOP_AVX512F
+#define GW_LOOP_VECTOR 64
 
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"

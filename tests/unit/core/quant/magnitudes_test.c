@@ -79,10 +79,11 @@ static double magnitude_at(const unsigned char *x, size_t i, enum gw_dtype type)
 static double reference(const unsigned char *x, uint32_t count, enum gw_dtype type)
 {
     volatile double lanes[LANES] = {0};
-    bool is_f64 = type == GW_DTYPE_F64;
+    bool is_f64 = type == GW_DTYPE_F64, is_paired = type == GW_DTYPE_BF16;
     for (uint32_t i = 0; i < count; i++) {
-        double sum = lanes[i % LANES] + magnitude_at(x, i, type);
-        lanes[i % LANES] = is_f64 ? sum : (double)(float)sum;
+        uint32_t lane = is_paired ? i / 2 % LANES : i % LANES;
+        double sum = lanes[lane] + magnitude_at(x, i, type);
+        lanes[lane] = is_f64 ? sum : (double)(float)sum;
     }
     for (uint32_t half = LANES / 2; half; half /= 2)
         for (uint32_t i = 0; i < half; i++) {
