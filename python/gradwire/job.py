@@ -57,11 +57,12 @@ def _close_late(opened: Future[Any]) -> None:
 
 
 class Call:
-    """A call that was started. Its memory is the job's until it has ended."""
+    """A call that was started, of this name. Its memory is the job's until it has ended."""
 
     def __init__(
-        self, job: Job, memories: list[Memory], kept: list[Any], parts: Parts | None
+        self, job: Job, name: str, memories: list[Memory], kept: list[Any], parts: Parts | None
     ) -> None:
+        self.name = name
         self._job = job
         self._memories = memories
         self._kept = kept
@@ -290,7 +291,7 @@ class Job:
         if given.bytes > 0:
             return self._start(name, options, given, *arguments)
         self._opened()
-        call = Call(self, [], [], None)
+        call = Call(self, name, [], [], None)
         call._end(None)
         return call
 
@@ -298,7 +299,7 @@ class Job:
         """Starts gradwire_NAME_with(); while as many calls are in work as can be, it waits."""
         memories = [each for each in arguments if isinstance(each, Memory)]
         kept, how = self._how(name, options, memories)
-        call = Call(self, memories, kept, options.get("parts"))
+        call = Call(self, name, memories, kept, options.get("parts"))
         values = [each.pointer if isinstance(each, Memory) else each for each in arguments]
         function = getattr(lib, f"gradwire_{name}_with")
         while True:

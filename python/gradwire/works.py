@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import torch
 from torch._C._distributed_c10d import Work as _Work
+from torch.profiler import record_function
 
 from .errors import InvalidError, TimedOutError
 from .job import Call, Job
@@ -40,7 +41,11 @@ class Work(_Work):
         self._is_over = threading.Event()
         self._ended: torch.futures.Future[None] = torch.futures.Future()
         # A future fails for C++ too when what makes its value raises.
-        self._future = self._ended.then(self._value)
+        self._future: Any = self._ended.then(self._value)
+        self._is_profiled = bool(calls) and torch.autograd._profiler_enabled()
+        if self._is_profiled:
+            with record_function(f"gradwire:{calls[0].name}") as span:
+                self._future = span._call_end_callbacks_on_future(self._future)
 
     def end(self) -> None:
         """Finishes, now that all calls have ended, and tells everybody."""
@@ -62,6 +67,8 @@ class Work(_Work):
         self._is_over.wait()
         if self._error:
             raise self._error
+        if self._is_profiled:
+            self._future.wait()  # the profile then has the end of the call, too
         return True
 
     def is_completed(self) -> bool:

@@ -175,9 +175,9 @@ def others():
 
 class CollectivesTest(GroupCase):
     def test_calls__are_those_of_gloo(self):
-        for world in (1, 2, 3):
-            done = self.run_ranks(world, partial(compare, TYPES))
-            self.assertGreater(min(done), 500)
+        for world, kinds in ((1, TYPES), (2, TYPES), (3, TYPES), (5, TYPES[4:5]), (8, TYPES[:1])):
+            done = self.run_ranks(world, partial(compare, kinds))
+            self.assertGreater(min(done), 50 * len(kinds))
 
     def test_calls__of_its_own(self):
         self.assertEqual(self.run_ranks(4, others), [2, 4, 2, 4])
