@@ -1,6 +1,6 @@
 """Trains a small network on all ranks that torchrun starts, and says how well it does.
 
-torchrun --nproc-per-node 2 examples/train.py
+torchrun --nproc_per_node 2 examples/train.py
 
 The images are made up: each is one of ten shapes, somewhere, in noise.
 """

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import tasks
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,8 +32,13 @@ def parser(doc, seeds=3):
     return found
 
 
-def begin(args):
-    """Looks whether what is needed is there, before hours are spent."""
+def begin(args, names=()):
+    """Looks whether what is needed is there, these tasks among it, before hours are spent."""
+    for name in names:
+        try:
+            tasks.find(name)
+        except (ValueError, tasks.MissingData) as error:
+            die(str(error))
     if args.seeds < 1:
         die(f"--seeds {args.seeds}: expected at least 1")
     if not args.no_plot:

@@ -17,6 +17,7 @@ import sysconfig
 from pathlib import Path
 
 import torch
+from gradwire.profile import find_task
 from gradwire.training import Task
 from torch import nn
 from torch.nn import functional
@@ -198,6 +199,10 @@ def score_of_text(outputs, labels):
     return -loss_of_text(outputs, labels).item() / math.log(2)
 
 
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.02, momentum=0.9)
+
+
 def adam(parameters):
     return torch.optim.Adam(parameters, lr=0.005)
 
@@ -217,11 +222,18 @@ NAMES = [f"{network}/{data}" for network, (_, sets) in NETWORKS.items() for data
 
 
 def find(name):
-    """The task of this name, as `resnet/digits`; KeyError if there is none."""
+    """The task of this name, as `resnet/digits`, or of a user's own, as `FILE.py:NAME`.
+
+    Raises ValueError if there is none, or MissingData.
+    """
+    if ":" in name:
+        return find_task(name)
+    if name not in NAMES:
+        raise ValueError(f"{name}: there are {', '.join(NAMES)}, and FILE.py:NAME")
     network, _, data = name.partition("/")
     model, sets = NETWORKS[network]
     source, epochs = sets[data]
-    more = {}
+    more = {"optimizer": sgd}
     if sets is TEXTS:
         more = {"loss": loss_of_text, "score": score_of_text, "optimizer": adam}
     return Task(model, *source(), epochs=epochs, **more)
