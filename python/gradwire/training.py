@@ -8,6 +8,7 @@ model bears; other rules than Losing are functions as well.
 from __future__ import annotations
 
 import statistics
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -190,19 +191,28 @@ def curve_of(task: Task, workers: int, seed: int) -> Curve:
     return curve
 
 
+def smooth(points: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """With the mean of the last scores, of an epoch, since single ones jump."""
+    last: deque[float] = deque(maxlen=LOOKS)
+    for epochs, score in points:
+        last.append(score)
+        yield epochs, sum(last) / len(last)
+
+
 def target_of(curves: Sequence[Curve], part: float = 0.95) -> float:
     """A score to reach: so much of the way from no training to the best (the median of all)."""
     ways = []
     for curve in curves:
-        first, best = curve[0][1], max(score for _, score in curve)
+        first, best = curve[0][1], max(score for _, score in smooth(curve))
         ways.append(first + part * (best - first))
     return statistics.median(ways)
 
 
 def epochs_to(target: float, points: Iterable[tuple[float, float]], most: float) -> float:
-    """Epochs until the score is reached, between looks by a straight line; inf: more than most."""
+    """Epochs until the mean of the last scores is this, between looks by a straight line; inf: more
+    than most."""
     last = (0.0, target)
-    for epochs, score in points:
+    for epochs, score in smooth(points):
         if score >= target:
             before, below = last
             return before + (epochs - before) * (target - below) / max(score - below, 1e-12)

@@ -2,6 +2,7 @@
 """The experiments on a task of a test's own, small enough for seconds; and the example."""
 
 import csv
+import itertools
 import os
 import subprocess
 import sys
@@ -43,6 +44,9 @@ class ExperimentsTest(unittest.TestCase):
         self.assertEqual(list(rows[0]), ["queue", "gradients", "loss", "rounds"])
         self.assertEqual({row["queue"] for row in rows}, {"1", "4", "7"})
         self.assertEqual({row["loss"] for row in rows}, {"50%", "100%"})
+        for half, whole in itertools.pairwise(rows):
+            if half["loss"] == "50%":
+                self.assertLessEqual(float(half["rounds"]), float(whole["rounds"]))
 
     def test_replicas__stay_equal_by_our_rule_alone(self):
         rows = self.rows("pull", "--task", TASK, "--epochs", "1")

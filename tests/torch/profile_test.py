@@ -90,10 +90,11 @@ class LossTest(unittest.TestCase):
         self.assertAlmostEqual(one.look(model), last, delta=0.011)  # one of 100 samples
 
     def test_epochs__are_read_between_looks(self):
-        points = [(0.0, 0.1), (0.5, 0.4), (1.0, 0.8), (1.5, 0.9)]
-        self.assertAlmostEqual(training.epochs_to(0.6, points, 2), 0.75)
-        self.assertEqual(training.epochs_to(0.95, points, 1.5), float("inf"))
-        self.assertAlmostEqual(training.target_of([points], part=0.5), 0.5)
+        points = [(0.0, 0.0), (0.5, 0.4), (1.0, 0.8), (1.5, 0.8), (2.0, 0.8)]
+        # Means of the last four: 0, 0.2, 0.4, 0.5, 0.7.
+        self.assertAlmostEqual(training.epochs_to(0.3, points, 2), 0.75)
+        self.assertEqual(training.epochs_to(0.6, points, 1.5), float("inf"))
+        self.assertAlmostEqual(training.target_of([points], part=0.5), 0.35)
 
     def test_bound__ends_before_the_first_that_is_slower(self):
         found = {0.0: [1.0, 1.0], 0.01: [1.04, 1.0], 0.1: [1.2, 1.2], 0.2: [1.0, 1.0]}
