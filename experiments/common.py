@@ -3,6 +3,7 @@ import argparse
 import csv
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -34,13 +35,13 @@ def parser(doc, seeds=3):
 
 def begin(args, names=()):
     """Looks whether what is needed is there, these tasks among it, before hours are spent."""
+    if args.seeds < 1:
+        die(f"--seeds {args.seeds}: expected at least 1")
     for name in names:
         try:
             tasks.find(name)
         except (ValueError, tasks.MissingData) as error:
             die(str(error))
-    if args.seeds < 1:
-        die(f"--seeds {args.seeds}: expected at least 1")
     if not args.no_plot:
         try:
             import matplotlib  # noqa: F401
@@ -53,21 +54,26 @@ def begin(args, names=()):
 
 
 def alone():
-    """Each process has a core; parents go by Ctrl-C."""
+    """Of each process: it has a core, and leaves Ctrl-C to its parent."""
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def spread(function, items):
     """The results for all items, in their order, computed by as many processes as there are cores."""
     torch.set_num_threads(1)  # or a forked process waits for threads that it does not have
     results, start = [], time.monotonic()
-    with multiprocessing.get_context("fork").Pool(os.cpu_count(), alone) as pool:
-        for result in pool.imap(function, items):
-            results.append(result)
-            spent = time.monotonic() - start
-            left = spent / len(results) * (len(items) - len(results))
-            print(f"\r{len(results)} of {len(items)}, {spent:.0f} s, about {left:.0f} s left  ",
-                  end="", file=sys.stderr, flush=True)
+    try:
+        with multiprocessing.get_context("fork").Pool(os.cpu_count(), alone) as pool:
+            for result in pool.imap(function, items):
+                results.append(result)
+                spent = time.monotonic() - start
+                left = spent / len(results) * (len(items) - len(results))
+                print(f"\r{len(results)} of {len(items)}, {spent:.0f} s, about {left:.0f} s left  ",
+                      end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        die("interrupted", 130)
     print(file=sys.stderr)
     return results
 
