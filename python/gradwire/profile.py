@@ -28,11 +28,12 @@ RATES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def bound_of(epochs: Mapping[float, Sequence[float]]) -> float:
-    """The largest rate up to which the medians of all rates are that of rate 0, but for SLACK."""
-    limit = SLACK * statistics.median(epochs[0.0])
+    """The largest rate up to which runs take as long as without loss, but for SLACK: the median of
+    all seeds, each beside its own run without loss, which began alike."""
     bound = 0.0
     for rate in sorted(epochs):
-        if statistics.median(epochs[rate]) > limit:
+        pairs = zip(epochs[rate], epochs[0.0], strict=True)
+        if statistics.median(lossy / whole for lossy, whole in pairs) > SLACK:
             break
         bound = rate
     return bound

@@ -97,8 +97,9 @@ class LossTest(unittest.TestCase):
         self.assertAlmostEqual(training.target_of([points], part=0.5), 0.35)
 
     def test_bound__ends_before_the_first_that_is_slower(self):
-        found = {0.0: [1.0, 1.0], 0.01: [1.04, 1.0], 0.1: [1.2, 1.2], 0.2: [1.0, 1.0]}
+        found = {0.0: [1.0, 2.0], 0.01: [1.04, 2.0], 0.1: [1.0, 2.3], 0.2: [1.0, 2.0]}
         self.assertEqual(profile.bound_of(found), 0.01)
+        self.assertEqual(profile.bound_of({0.0: [1.0, 2.0], 0.1: [2.0, 1.0]}), 0)
 
 
 class CommandTest(unittest.TestCase):
