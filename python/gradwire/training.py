@@ -47,6 +47,14 @@ class Task:
     batch: int = 16
     epochs: int = 10
 
+    def __post_init__(self) -> None:
+        """Raises ValueError if there is nothing to learn, or to test."""
+        sets = ((self.inputs, self.labels), (self.test_inputs, self.test_labels))
+        if any(not 0 < len(inputs) == len(labels) for inputs, labels in sets):
+            raise ValueError("a task needs samples to learn from and to test, each with a label")
+        if self.batch < 1 or self.epochs < 1:
+            raise ValueError("a task needs a batch and epochs of at least 1")
+
     def sample(self, part: float, seed: int = 0) -> Task:
         """The same with a part of the data to learn from, drawn at random, and as many rounds."""
         count = max(1, round(part * len(self.inputs)))
@@ -95,7 +103,7 @@ class Packets:
 
 def mean_of(gradients: Tensor, arrived: Tensor) -> Tensor:
     """The average of what arrived, by value; what nobody's arrived of is 0."""
-    return (gradients * arrived).sum(0) / arrived.sum(0).clamp(min=1)
+    return gradients.masked_fill(~arrived, 0).sum(0) / arrived.sum(0).clamp(min=1)
 
 
 class Losing:

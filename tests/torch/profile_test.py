@@ -63,8 +63,16 @@ class LossTest(unittest.TestCase):
         self.assertTrue(torch.equal(arrived[:, 0], arrived[:, 349]))
         self.assertFalse(torch.equal(arrived[:, 349], arrived[:, 350]))
 
+    def test_task__needs_samples(self):
+        given = [torch.zeros(4, 20), torch.zeros(4), torch.zeros(2, 20), torch.zeros(2)]
+        for wrong in ({1: torch.zeros(3)}, {0: given[0][:0], 1: given[1][:0]}, {3: torch.zeros(1)}):
+            parts = [wrong.get(place, part) for place, part in enumerate(given)]
+            self.assertRaisesRegex(ValueError, "samples", training.Task, network, *parts)
+        self.assertRaisesRegex(ValueError, "batch", training.Task, network, *given, batch=0)
+
     def test_mean__of_nothing_is_zero(self):
         arrived = torch.ones_like(self.gradients, dtype=torch.bool)
+        self.gradients[1, 8] = float("inf")
         arrived[:, 7] = False
         arrived[1:, 8] = False
         average = training.mean_of(self.gradients, arrived)
