@@ -23,7 +23,11 @@
 #include "topo/memory.h"
 
 enum {
+#if defined(__SANITIZE_THREAD__) /* then a spin takes fifty times as long */
+    SPINS_BEFORE_YIELD = 40,
+#else
     SPINS_BEFORE_YIELD = 2000, /* a window is longer than a spin unless threads outnumber cores */
+#endif
     YIELDS_BEFORE_SLEEP = 100, /* so long only where others need the cores: they are left to them */
     WINDOWS_PER_PROGRESS = 64,
     WINDOWS_PER_BALANCE = 64,
