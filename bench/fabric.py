@@ -227,6 +227,15 @@ class Fabric:
             self.daemons.append(subprocess.Popen(self.inside(end, command), stderr=log,
                                                  stdin=subprocess.DEVNULL, start_new_session=True))
 
+    def start_server(self, binary, port, *lines):
+        """Starts a server with a switch of its own, where a switch is, in the hub; its address."""
+        address = f"{self.address(HUB)}:{port}"
+        config = os.path.join(self.folder, "server.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            print(f"listen: {address}", *lines, sep="\n", file=file)
+        self.start(HUB, [binary, "server", "--config", config])
+        return address
+
     def await_port(self, end, port):
         """Until a daemon there has opened a UDP socket at the port."""
         wanted = f":{port:04X} "

@@ -92,6 +92,18 @@ def check_replicas(model, rank, world):
         sys.exit(f"rank {rank}: replicas differ: {digests}")
 
 
+def finish(rank, world, result, state=None):
+    """Closes the hook's job, if there is one, and leaves; rank 0 prints what was found."""
+    if state:
+        if state.fragments:  # there was a bound
+            result["left_out"] = state.left_out / state.fragments / world
+        state.close()
+    if rank == 0:
+        print(json.dumps(result))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def middle(values):
     return sorted(values)[len(values) // 2]
 
@@ -107,7 +119,7 @@ def main():
         backend, init_method=f"tcp://{address}:{PORT}", rank=rank, world_size=world, timeout=TIMEOUT
     )
     plain = make_model()
-    model = DistributedDataParallel(plain)
+    model, state = DistributedDataParallel(plain), None
     if bound > 0:
         state = gradwire.HookState(bound=bound)
         model.register_comm_hook(state, gradwire.ddp_hook)
@@ -128,13 +140,7 @@ def main():
         result["compute_s"] = slowest([train(model, optimiser, data)[0]])[0] / steps
     result["communicate_s"] = middle(reduced(parameters, 3))
     result["small_s"] = {size: middle(reduced(size // 4, n)) for size, n in SMALL.items()}
-    if bound > 0:
-        result["left_out"] = state.left_out / state.fragments / world
-        state.close()
-    if rank == 0:
-        print(json.dumps(result))
-    dist.barrier()
-    dist.destroy_process_group()
+    finish(rank, world, result, state)
 
 
 if __name__ == "__main__":

@@ -271,15 +271,8 @@ class Gradwire:
         return 8 * size / (result["time_ms"]["p50"] / 1e3)
 
     def start_server(self, fabric):
-        """Starts the server, with a switch of its own, where a switch is: in the hub."""
-        address = f"{fabric.address(HUB)}:{PORT}"
-        config = os.path.join(fabric.folder, "server.yaml")
-        with open(config, "w", encoding="utf-8") as file:
-            print(f"listen: {address}\nvalues: {VALUES[fabric.mtu]}", file=file)
-            if not self.multicast:
-                print("multicast: none", file=file)
-        fabric.start(HUB, [self.binary, "server", "--config", config])
-        return address
+        alone = [] if self.multicast else ["multicast: none"]
+        return fabric.start_server(self.binary, PORT, f"values: {VALUES[fabric.mtu]}", *alone)
 
 
 def ask(command):

@@ -87,7 +87,7 @@ def write_csv(args, header, rows, suffix=""):
     print(f"wrote {path}")
 
 
-def write_plot(args, panels, x_label, y_label, log_x=False):
+def write_plot(args, panels, x_label, y_label):
     """Panels by name, in each curves by name, each a list of points; where infinite, they end."""
     if args.no_plot:
         return
@@ -106,8 +106,6 @@ def write_plot(args, panels, x_label, y_label, log_x=False):
     for place, (name, curves) in zip(places.flat, panels.items()):
         for label, points in curves.items():
             place.plot(*zip(*points), marker=".", label=label)
-        if log_x:
-            place.set_xscale("log")
         place.set(title=name, xlabel=x_label, ylabel=y_label)
         place.grid(alpha=0.3)
         if len(curves) > 1:

@@ -6,8 +6,6 @@ The network is that of bench/train, with 10.7 million parameters; it learns the 
 Time stops while the score is looked at. Rank 0 prints one object. All ranks must have the same
 parameters at the end.
 """
-import datetime
-import json
 import os
 import sys
 import time
@@ -24,7 +22,6 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 EVERY = 5  # steps between looks
-BATCH = 16
 
 
 def images():
@@ -38,8 +35,9 @@ def batches(rank, world, count, seed):
     drawn = torch.Generator().manual_seed(seed)
     while True:
         order = torch.randperm(count, generator=drawn)
-        for at in range(0, count - world * BATCH + 1, world * BATCH):
-            yield order[at + rank * BATCH : at + (rank + 1) * BATCH]
+        size = peer_train.BATCH
+        for at in range(0, count - world * size + 1, world * size):
+            yield order[at + rank * size : at + (rank + 1) * size]
 
 
 def main():
@@ -49,10 +47,10 @@ def main():
     torch.manual_seed(seed)
     dist.init_process_group(
         "gloo", init_method=f"tcp://{address}:{peer_train.PORT}", rank=rank, world_size=world,
-        timeout=datetime.timedelta(seconds=120),
+        timeout=peer_train.TIMEOUT,
     )
     plain = peer_train.make_model()
-    model = DistributedDataParallel(plain)
+    model, state = DistributedDataParallel(plain), None
     if backend == "gradwire":
         import gradwire
 
@@ -77,15 +75,7 @@ def main():
             points.append((step, spent, score))
             dist.barrier()
     peer_train.check_replicas(plain, rank, world)
-    result = {"points": points}
-    if backend == "gradwire":
-        if bound > 0:
-            result["left_out"] = state.left_out / state.fragments / world
-        state.close()
-    if rank == 0:
-        print(json.dumps(result))
-    dist.barrier()
-    dist.destroy_process_group()
+    peer_train.finish(rank, world, {"points": points}, state)
 
 
 if __name__ == "__main__":
