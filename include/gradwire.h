@@ -137,8 +137,8 @@ struct gradwire_options {
     int encrypt;           /* 1: packets are encrypted from one neighbour to the next, and carry a
                               code; there must be a key, and `encrypt: yes` in all daemons */
     uint32_t spin_us;      /* who waits for a call looks for so long, at most a second, before it
-                              sleeps, and so does the I/O thread: sooner where cores are idle, and
-                              much later where none is. 0 */
+                              sleeps, and so does the I/O thread; where others need the cores both
+                              sleep at once. 100 */
 };
 
 /* A job that this process has opened. */

@@ -15,7 +15,9 @@
 #include "base/error.h"
 #include "net/clock.h"
 
-#define TURN (100 * GW_MS)
+#define TURN    (100 * GW_MS)
+#define CROWDED (200 * GW_US) /* who yields his core for so long is not alone there */
+#define REST    (100 * GW_MS) /* and then nobody looks without sleeping */
 
 void gw_io_wake(int fd)
 {
@@ -147,6 +149,23 @@ static void take_events(struct gw_io *io)
     }
 }
 
+/* Lets others have the core. By either side, while it looks for something without sleeping: who
+ * does that beside those who compute spends his share of the core, and is late when it counts. */
+static void yield(struct gw_io *io)
+{
+    gw_time before = gw_clock_now();
+    sched_yield();
+    gw_time now = gw_clock_now();
+    if (now - before > CROWDED)
+        atomic_store_explicit(&io->crowded_until, gw_time_add(now, REST), memory_order_relaxed);
+}
+
+static bool is_crowded(const struct gw_io *io, gw_time clock)
+{
+    return gw_time_before(clock,
+                          atomic_load_explicit(&io->crowded_until, memory_order_relaxed));
+}
+
 static bool is_awaited(const struct gw_io *io)
 {
     return atomic_load_explicit(&io->is_awaited, memory_order_relaxed);
@@ -178,7 +197,7 @@ static void *io_main(void *argument)
         step(io);
         int code = gw_station_turn(io->station, wake_time(io), error);
         if (is_awaited(io))
-            sched_yield();
+            yield(io);
         if (gw_loop_has_input(gw_station_loop(io->station)))
             drain(io->to_thread);
         expire(io);
@@ -240,6 +259,7 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
         return gw_net_fail(error, GRADWIRE_ERR_NO_MEMORY, "out of memory");
     memset(io, 0, sizeof(*io));
     io->plan = *plan;
+    atomic_init(&io->crowded_until, gw_clock_now());
     pthread_mutex_init(&io->stats_lock, NULL);
     io->to_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     io->to_app = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -301,15 +321,18 @@ void gw_io_recall(const struct gw_io *io)
     gw_io_wake(io->to_app);
 }
 
-/* Looks for a completion without sleeping; others may have the core. */
+/* Looks for a completion without sleeping, unless others need the core. */
 static bool spin(struct gw_io *io, struct gw_completion *completion)
 {
-    gw_time end = gw_time_add(gw_clock_now(), io->plan.spin);
+    gw_time now = gw_clock_now(), end = gw_time_add(now, io->plan.spin);
     bool has_come = false;
+    if (is_crowded(io, now))
+        return false;
     atomic_store_explicit(&io->is_awaited, true, memory_order_relaxed);
-    while (!has_come && gw_time_before(gw_clock_now(), end)) {
-        sched_yield();
+    while (!has_come && gw_time_before(now, end) && !is_crowded(io, now)) {
+        yield(io);
         has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+        now = gw_clock_now();
     }
     atomic_store_explicit(&io->is_awaited, false, memory_order_relaxed);
     return has_come;

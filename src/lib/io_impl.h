@@ -34,6 +34,7 @@ struct gw_io {
     int to_thread, to_app;                /* eventfds */
     atomic_bool is_awaited;               /* the application looks for completions and does not
                                              sleep: nor does the thread */
+    _Atomic gw_time crowded_until;        /* until then both do */
     pthread_t thread;
     char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;

@@ -21,6 +21,7 @@ enum {
     VALUES_MAX = 16000,
     WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
+    SPIN_US = 100,
     SPIN_MAX_US = 1000000,
     /* Of the options as they were when one of them last went away. */
     SIZE_MIN = offsetof(struct gradwire_options, signals) + sizeof(const char *),
@@ -105,7 +106,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .signals = variable("GRADWIRE_SIGNALS"),
         .largest = LARGEST,
         .insecure_key_file = variable("GRADWIRE_INSECURE_KEY_FILE") != NULL,
-        .spin_us = spin ? (uint32_t)number_of(spin) : 0,
+        .spin_us = spin ? (uint32_t)number_of(spin) : SPIN_US,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
