@@ -8,16 +8,17 @@ some of it may be missing: the average is of what arrived, the same on all ranks
 """
 
 import atexit
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from .errors import InvalidError
 from .job import Job
 from .options import CallOptions, Importance, JobOptions, Via
 from .parts import Parts
-from .works import Finisher, Work, meet, meeting_place, tell_where
+from .staging import Staging
+from .works import Finisher, Outcome, Work, meet, meeting_place, tell_where
 
 
 class HookState:
@@ -47,6 +48,7 @@ class HookState:
         if self._is_bounded:
             self._call |= {"bound": bound, "bound_pull": bound_pull, "importance": importance}
         self._layers = 0  # buckets of a step, once one has ended
+        self._staging = Staging()
         rank = dist.get_rank(group)
         place = [meeting_place() if rank == 0 else ""]
         root = 0 if group is None else dist.get_global_rank(group, 0)
@@ -62,20 +64,21 @@ class HookState:
     def close(self) -> None:
         """Leaves the job, after what is in work."""
         atexit.unregister(self.close)
+        self._staging.close()
         self._finisher.close()
         self.job.close()
 
     def start(self, bucket: Any) -> Any:
         """Begins the average of a bucket; its future has the bucket's tensor."""
         flat = bucket.buffer()
-        if flat.device.type != "cpu":
-            raise InvalidError(f"rank {self.job.rank}: gradients are on {flat.device}, not the CPU")
         call: CallOptions = {**self._call}
         parts = Parts() if self._is_bounded else None
         if parts is not None:
             call["parts"] = parts
         if self._layers:  # the first buckets are of the last layers
             call |= {"layer": max(0, self._layers - 1 - bucket.index()), "layers": self._layers}
+        if bucket.is_last():
+            self._layers = bucket.index() + 1
 
         def count() -> None:
             if parts is not None:
@@ -83,13 +86,14 @@ class HookState:
                 self.left_out += parts.count * self.job.world - sum(parts.contributors)
                 self.missing += parts.missing
 
-        def begin() -> Work:
-            return Work([self.job.start_allreduce(flat, op="average", **call)], flat, count)
+        def begin(values: torch.Tensor, outcome: Outcome, finish: Callable[[], None]) -> None:
+            def start() -> Work:
+                started = self.job.start_allreduce(values, op="average", **call)
+                return Work([started], outcome, finish)
 
-        future = self._finisher.start(begin).get_future()
-        if bucket.is_last():
-            self._layers = bucket.index() + 1
-        return future
+            self._finisher.start(start)
+
+        return self._staging.run("allreduce", flat, begin, count).future
 
 
 def ddp_hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from .errors import InvalidError
 from .job import Call, Job
 from .options import JobOptions, Op
-from .works import Finisher, Work, agree, deadline_ms, meet, say_once, tell_where
+from .works import Finisher, Outcome, Work, agree, deadline_ms, meet, say_once, tell_where
 
 _OPS: dict[Op, Any] = {
     "sum": dist.ReduceOp.SUM,
@@ -161,7 +161,13 @@ class ProcessGroupGradwire(dist.ProcessGroup):
     ) -> Work:
         if not self._finisher:
             self._finisher = Finisher(self.job)
-        return self._finisher.start(lambda: Work(calls(), tensors, finish))
+
+        def begin() -> Work:
+            started = calls()
+            name = started[0].name if started else ""
+            return Work(started, Outcome(name, tensors), finish)
+
+        return self._finisher.start(begin)
 
     @property
     def _gloo(self) -> Any:

@@ -29,59 +29,72 @@ _LOOK_S = 0.005
 _EXIT_S = 5.0
 
 
+class Outcome:
+    """How a call of PyTorch's ends: a future of its tensors, which may be on some devices."""
+
+    def __init__(self, name: str, tensors: Any, devices: Sequence[torch.device] = ()) -> None:
+        self.tensors = tensors
+        self.error: BaseException | None = None
+        self.is_over = threading.Event()
+        self._ended: torch.futures.Future[None] = torch.futures.Future(devices=list(devices))
+        # A future fails for C++ too when what makes its value raises.
+        self.future: Any = self._ended.then(self._value)
+        self.is_profiled = bool(name) and torch.autograd._profiler_enabled()
+        if self.is_profiled:
+            with record_function(f"gradwire:{name}") as span:
+                self.future = span._call_end_callbacks_on_future(self.future)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Tells everybody."""
+        self.error = error
+        self.is_over.set()
+        self._ended.set_result(None)
+
+    def _value(self, _: Any) -> Any:
+        if self.error:
+            raise self.error
+        return self.tensors
+
+
 class Work(_Work):
     """Calls of the library that are one call of PyTorch's, and what to do when they have ended."""
 
-    def __init__(self, calls: Sequence[Call], tensors: Any, finish: Callable[[], None]) -> None:
+    def __init__(self, calls: Sequence[Call], outcome: Outcome, finish: Callable[[], None]) -> None:
         super().__init__()
         self.calls = calls
-        self._tensors = tensors
+        self._outcome = outcome
         self._finish = finish
-        self._error: BaseException | None = None
-        self._is_over = threading.Event()
-        self._ended: torch.futures.Future[None] = torch.futures.Future()
-        # A future fails for C++ too when what makes its value raises.
-        self._future: Any = self._ended.then(self._value)
-        self._is_profiled = bool(calls) and torch.autograd._profiler_enabled()
-        if self._is_profiled:
-            with record_function(f"gradwire:{calls[0].name}") as span:
-                self._future = span._call_end_callbacks_on_future(self._future)
 
     def end(self) -> None:
         """Finishes, now that all calls have ended, and tells everybody."""
+        error = None
         try:
             for call in self.calls:
                 call.wait()
             self._finish()
-        except Exception as error:
-            self._error = error
-        self._is_over.set()
-        self._ended.set_result(None)
-
-    def _value(self, _: Any) -> Any:
-        if self._error:
-            raise self._error
-        return self._tensors
+        except Exception as raised:
+            error = raised
+        self._outcome.end(error)
 
     def wait(self, timeout: Any = None) -> bool:
-        self._is_over.wait()
-        if self._error:
-            raise self._error
-        if self._is_profiled:
-            self._future.wait()  # the profile then has the end of the call, too
+        self._outcome.is_over.wait()
+        if self._outcome.error:
+            raise self._outcome.error
+        if self._outcome.is_profiled:
+            self._outcome.future.wait()  # the profile then has the end of the call, too
         return True
 
     def is_completed(self) -> bool:
-        return self._is_over.is_set()
+        return self._outcome.is_over.is_set()
 
     def is_success(self) -> bool:
-        return self._is_over.is_set() and self._error is None
+        return self._outcome.is_over.is_set() and self._outcome.error is None
 
     def get_future(self) -> Any:
-        return self._future
+        return self._outcome.future
 
     def result(self) -> Any:
-        return self._tensors
+        return self._outcome.tensors
 
 
 class Finisher:

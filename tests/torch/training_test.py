@@ -4,7 +4,10 @@ rank that dies is named."""
 
 import datetime
 import itertools
+import math
 import os
+import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,12 +21,14 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 import gradwire
-from gradwire.works import agree, meeting_place
+from gradwire import staging
+from gradwire.works import Outcome, agree, meeting_place
 
 WORLD = 2
 HAS_SHARDS = not torch.__version__.startswith("1.")  # before, FSDP does not import on Python 3.11
 STEPS = 5
 BATCH = 8
+DEVICE = os.environ.get("GRADWIRE_TEST_DEVICE", "cpu")  # of the hook's gradients
 
 
 def network():
@@ -40,7 +45,8 @@ def samples(step):
 
 def train(model, optimizer, part=slice(None)):
     for step in range(STEPS):
-        given, wanted = (each[part] for each in samples(step))
+        device = next(model.parameters()).device
+        given, wanted = (each[part].to(device) for each in samples(step))
         optimizer.zero_grad()
         nn.functional.mse_loss(model(given), wanted).backward()
         optimizer.step()
@@ -59,7 +65,7 @@ def own_part():
 
 def assert_as_alone(values):
     for value, expected in zip(values, alone(), strict=True):
-        torch.testing.assert_close(value.detach(), expected)
+        torch.testing.assert_close(value.detach().cpu(), expected)
 
 
 def data_parallel():
@@ -90,7 +96,8 @@ def hook(bound, **options):
     """Trains by the hook, beside a group of Gloo's; returns what was missing. Packets get lost."""
     os.environ["GRADWIRE_FAULTS"] = "lose=0.05,seed=7"
     group = dist.new_group(backend="gloo")
-    model = DistributedDataParallel(network(), process_group=group, bucket_cap_mb=0.005)
+    model = network().to(DEVICE)
+    model = DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.005)
     state = gradwire.HookState(bound=bound, **options)
     model.register_comm_hook(state, gradwire.ddp_hook)
     train(model, torch.optim.Adam(model.parameters(), lr=0.01), own_part())
@@ -103,6 +110,42 @@ def hook(bound, **options):
     return state.fragments, state.left_out, state.missing
 
 
+class Late:
+    """Stands in for staging.Device where there is none: its copies end long after they began."""
+
+    after_s = 0.005
+
+    def __init__(self, device):
+        pass
+
+    def outcome(self, name, tensor):
+        return Outcome(name, tensor)
+
+    def memory(self, tensor):
+        return torch.full_like(tensor, math.nan)
+
+    def fetch(self, tensor, host):
+        host.fill_(math.nan)
+        copy = threading.Timer(self.after_s, host.copy_, (tensor,))
+        copy.start()
+        return copy.join
+
+    def put(self, host, tensor):
+        tensor.fill_(math.nan)
+        time.sleep(self.after_s)
+        tensor.copy_(host)
+
+
+def on_device(body):
+    """Runs body() as if every second bucket were on a device."""
+    turns = itertools.count()
+    with (
+        mock.patch.object(staging, "Device", Late),
+        mock.patch.object(staging, "is_on_host", lambda _: next(turns) % 2 == 1),
+    ):
+        return body()
+
+
 def dies():
     dist.barrier()
     if dist.get_rank() == 1:
@@ -113,8 +156,10 @@ def dies():
         os._exit(0 if isinstance(error, gradwire.PeerError) and "rank 1" in str(error) else 2)
 
 
-def dies_while_training():
+def dies_while_training(has_hook=False):
     model = DistributedDataParallel(network())
+    if has_hook:
+        model.register_comm_hook(gradwire.HookState(), gradwire.ddp_hook)
     loss = model(torch.ones(1, 20)).sum()
     if dist.get_rank() == 1:
         os._exit(1)
@@ -161,7 +206,10 @@ class TrainingTest(GroupCase):
                 self.run_ranks(WORLD, body)
 
     def test_hook__trains_as_one_process(self):
-        self.assertEqual(self.run_ranks(WORLD, partial(hook, 0.0)), [(0, 0, 0)] * WORLD)
+        exact = partial(hook, 0.0)
+        for body in (exact, partial(on_device, exact)):
+            with self.subTest(body.func.__name__):
+                self.assertEqual(self.run_ranks(WORLD, body), [(0, 0, 0)] * WORLD)
 
     def test_hook__keeps_to_its_bound(self):
         bound = 0.2
@@ -171,9 +219,14 @@ class TrainingTest(GroupCase):
             self.assertLessEqual(left_out, bound * fragments * WORLD)
             self.assertEqual(missing, 0)
 
+    def test_device__without_streams_is_refused(self):
+        with self.assertRaisesRegex(gradwire.InvalidError, "are on meta"):
+            staging.Device(torch.device("meta"))
+
     def test_dead_rank__is_named(self):
-        for body in (dies, dies_while_training):
-            with self.subTest(body.__name__):
+        with_hook = partial(dies_while_training, True)
+        for body in (dies, dies_while_training, with_hook, partial(on_device, with_hook)):
+            with self.subTest(body):
                 ranks, _ = self.start(WORLD, body)
                 for process in ranks:
                     process.join(WAIT_S)
