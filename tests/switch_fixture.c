@@ -1,6 +1,9 @@
 /* Switches for tests; see switch_fixture.h. */
 #include "switch_fixture.h"
 
+#include <stdlib.h>
+
+#include "pool_fixture.h"
 #include "support.h"
 
 enum {
@@ -67,4 +70,12 @@ void gw_test_switch_check(const struct gw_switch *sw, uint16_t port_count)
         assert_true(stats.in_bytes == stats.out_bytes + stats.trimmed_bytes + stats.dropped_bytes +
                                           gw_switch_backlog(sw, port));
     }
+}
+
+void gw_test_switch_close(struct gw_switch *sw, uint16_t port_count, struct gw_pkt_pool *pool)
+{
+    gw_test_switch_check(sw, port_count);
+    gw_switch_fini(sw);
+    gw_test_pool_close(pool);
+    free(sw);
 }

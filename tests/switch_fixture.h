@@ -27,10 +27,13 @@ const uint32_t *gw_test_capacity(uint32_t bytes);
 /* A flat table: destination d leaves by leaves[d], the caller's. Sets are added to it. */
 struct gw_switch_routes gw_test_routes(const uint16_t *leaves, uint32_t destination_count);
 
-/* Makes the switch, in memory that the caller frees. */
+/* Makes the switch, in memory that gw_test_switch_close() or the caller frees. */
 struct gw_switch *gw_test_switch_open(const struct gw_switch_cfg *cfg);
 
 /* Fails the test when bytes are missing in the books of a port. */
 void gw_test_switch_check(const struct gw_switch *sw, uint16_t port_count);
+
+/* Checks the books a last time, and frees the switch; fails the test when it keeps a packet. */
+void gw_test_switch_close(struct gw_switch *sw, uint16_t port_count, struct gw_pkt_pool *pool);
 
 #endif

@@ -39,10 +39,7 @@ static void open(struct fixture *f, const char *qdisc, uint32_t train)
 
 static void close(struct fixture *f)
 {
-    gw_test_switch_check(f->sw, PORTS);
-    gw_switch_fini(f->sw);
-    gw_test_pool_close(&f->pool);
-    free(f->sw);
+    gw_test_switch_close(f->sw, PORTS, &f->pool);
 }
 
 /* A data packet as it arrives; its number is in seq. */

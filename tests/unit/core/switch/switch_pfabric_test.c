@@ -38,10 +38,7 @@ static void fixture_open(struct fixture *f)
 
 static void fixture_close(struct fixture *f)
 {
-    gw_test_switch_check(f->sw, PORTS);
-    gw_switch_fini(f->sw);
-    gw_test_pool_close(&f->pool);
-    free(f->sw);
+    gw_test_switch_close(f->sw, PORTS, &f->pool);
 }
 
 /* A packet of a message of which so many bytes remain, through any port but the last. */

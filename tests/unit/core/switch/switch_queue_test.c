@@ -45,10 +45,7 @@ static void fixture_open(struct fixture *f, const struct gw_switch_cfg *cfg)
 
 static void fixture_close(struct fixture *f)
 {
-    gw_test_switch_check(f->sw, PORTS);
-    gw_switch_fini(f->sw);
-    gw_test_pool_close(&f->pool);
-    free(f->sw);
+    gw_test_switch_close(f->sw, PORTS, &f->pool);
 }
 
 static struct gw_pkt packet(uint32_t dst, uint8_t class)
