@@ -13,14 +13,20 @@ import functools
 import gzip
 import math
 import os
+import sys
 import sysconfig
 from pathlib import Path
 
-import torch
-from gradwire.profile import find_task
-from gradwire.training import Task
-from torch import nn
-from torch.nn import functional
+try:
+    import torch
+    from gradwire.profile import find_task
+    from gradwire.training import Task
+    from torch import nn
+    from torch.nn import functional
+except ImportError as error:
+    print(f"{Path(sys.argv[0]).name}: {error}: docs/convergence.md says what Python is needed",
+          file=sys.stderr)
+    sys.exit(2)
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 SEQUENCE = 32  # characters that a network sees

@@ -107,7 +107,10 @@ def mean_of(gradients: Tensor, arrived: Tensor) -> Tensor:
 
 
 class Losing:
-    """The exchange that loses packets at random, each worker its own."""
+    """The exchange that loses packets at random, each worker its own.
+
+    `among` says of these gradients which packets, by worker, may be lost; by default all.
+    """
 
     def __init__(
         self,
@@ -115,15 +118,20 @@ class Losing:
         rate: float,
         seed: int,
         average: Callable[[Tensor, Tensor], Tensor] = mean_of,
+        among: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self._packets = packets
         self._rate = rate
         self._average = average
+        self._among = among
         self._drawn = torch.Generator().manual_seed(seed)
 
     def __call__(self, gradients: Tensor) -> Tensor:
         chances = torch.rand(len(gradients), len(self._packets), generator=self._drawn)
-        return self._average(gradients, (chances >= self._rate)[:, self._packets.of_value])
+        arrived = chances >= self._rate
+        if self._among:
+            arrived |= ~self._among(gradients)
+        return self._average(gradients, arrived[:, self._packets.of_value])
 
 
 def gradients_of(model: nn.Module, task: Task, batches: Sequence[Tensor]) -> Tensor:

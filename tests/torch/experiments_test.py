@@ -78,6 +78,12 @@ class ExperimentsTest(unittest.TestCase):
             self.assertIn(wrong, ended.stderr)
             self.assertNotIn("Traceback", ended.stderr)
 
+    def test_python_without_packages__is_told_what_it_needs(self):
+        ended = run("-S", ROOT / "experiments" / "bounds")
+        self.assertEqual(ended.returncode, 2, ended)
+        self.assertIn("docs/convergence.md", ended.stderr)
+        self.assertNotIn("Traceback", ended.stderr)
+
 
 class ExampleTest(unittest.TestCase):
     def test_example__learns(self):
