@@ -126,6 +126,7 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
         .flows = FLOWS,
         .incarnation = gw_key_random32() | 1,
         .worker = {.timeout = GW_OVERLAY_TIMEOUT,
+                   .probe = GW_OVERLAY_PROBE,
                    .stall = plan->stall,
                    .congestion_control = true,
                    .keeps_results = true,

@@ -296,7 +296,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     if (!take_signals(options.signals, plan))
         return refuse(error, "signals is %s: dscp or option", options.signals);
     if (gw_overlay_transport(options.cc ? options.cc : "smartt", options.lb ? options.lb : "reps",
-                             plan->switch_[0], &plan->transport, error) != 0)
+                             plan->switch_[0], plan->paths, &plan->transport, error) != 0)
         return GRADWIRE_ERR_INVALID;
     if (gw_transport_is_blast(&plan->transport))
         return refuse(error, "cc is %s: that is of calls with a bound, which have no other",

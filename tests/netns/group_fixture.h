@@ -64,7 +64,7 @@ static inline void open_group(struct group *g)
     g->port = gw_sock_addr_port(&addr);
     g->servers[0] = g->join;
     gw_sock_addr_format(&addr, g->join, sizeof(g->join));
-    assert_int_equal(gw_overlay_transport("smartt", "reps", false, &g->transport, error), 0);
+    assert_int_equal(gw_overlay_transport("smartt", "reps", false, 1, &g->transport, error), 0);
 }
 
 static inline void open_home(struct rank *rank, const struct gw_notice_path *path)

@@ -133,6 +133,8 @@ void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
 
 static gw_time timeout_of(const struct gw_outstanding *out)
 {
+    if (out->may_probe)
+        return out->cfg.probe;
     return out->cfg.timeout << out->timeouts;
 }
 
@@ -149,6 +151,11 @@ bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
 {
     if (out->expected == out->next || now - out->progress_at < timeout_of(out))
         return false;
+    if (out->may_probe) {
+        out->may_probe = false;
+        gw_outstanding_resend(out, out->expected);
+        return false;
+    }
     out->progress_at = now;
     resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
     out->had_timeout = true;
@@ -160,5 +167,7 @@ bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
 gw_time gw_outstanding_deadline(const struct gw_outstanding *out, gw_time now)
 {
     gw_time since = out->expected == out->next ? now : out->progress_at;
-    return gw_time_add(since, timeout_of(out));
+    gw_time at = gw_time_add(since, timeout_of(out));
+    gw_time look_at = gw_time_add(now, out->cfg.probe); /* a result may come at any time */
+    return out->cfg.probe && gw_time_before(look_at, at) ? look_at : at;
 }

@@ -8,6 +8,11 @@
  * all: then it is others that the worker waits for, not packets. One that the server has asked for
  * is held up by a collision, which is no loss.
  *
+ * The last fragments have nothing behind them that could overtake them. Once a result has come, and
+ * then nothing for a probe's time, the expected fragment is sent again without being called lost:
+ * as TCP's tail-loss probe (RFC 8985, section 7), once until the next result. As published there is
+ * none.
+ *
  * A loss means congestion (NOTE_LOST) unless the owner forgives it. Where the owner wants it, all
  * that is overdue is sent again with the expected fragment; else a gap costs a round trip for each.
  *
@@ -46,6 +51,7 @@ struct gw_outstanding_cfg {
     uint32_t max; /* fragments out at the same time: a power of two */
     uint32_t first_seq;
     gw_time timeout; /* the first one */
+    gw_time probe;   /* less than that; 0: no probes */
     enum gw_agg_overtaking overtaking;
 };
 
@@ -64,9 +70,10 @@ struct gw_outstanding {
     uint32_t behind;       /* `next` at that time: the resends left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
-    bool resends_gap;       /* every overdue fragment is sent again, not only the expected one; up
-                               to the owner, as is the next */
-    bool forgives;          /* a loss is not to mean congestion */
+    bool may_probe;   /* a result has come since work began, and no probe or timeout was since */
+    bool resends_gap; /* every overdue fragment is sent again, not only the expected one; up
+                         to the owner, as is the next */
+    bool forgives;    /* a loss is not to mean congestion */
     uint64_t results_since; /* of the last timeout */
     uint8_t timeouts;       /* since the last result */
     gw_time progress_at;    /* last result, last resend by timeout, or begin of work */
@@ -125,8 +132,10 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq);
  * begins to wait now. */
 static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_time now)
 {
-    if (out->expected == out->next)
+    if (out->expected == out->next) {
         out->progress_at = now;
+        out->may_probe = false;
+    }
     *gw_outstanding_note(out, out->next) = 0;
     return out->next++;
 }
@@ -141,6 +150,7 @@ static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t se
     out->results_since++;
     out->progress_at = now;
     out->timeouts = 0;
+    out->may_probe = out->cfg.probe != 0;
 }
 
 /* Moves `expected` on by one if that fragment has its result; false: it has not. */
@@ -177,7 +187,7 @@ static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32
     return true;
 }
 
-/* Looks for a timeout. True: something is lost, and will be sent again. */
+/* Looks for a timeout. True: something is lost, and will be sent again. A probe is no loss. */
 bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now);
 
 /* When to look again. */

@@ -307,6 +307,7 @@ static void worker_carve(struct gw_worker *worker, const struct gw_worker_cfg *c
                             .max = positions,
                             .first_seq = cfg->first_seq,
                             .timeout = cfg->timeout,
+                            .probe = cfg->probe,
                             .overtaking = cfg->overtaking,
                         });
     gw_result_log_init(&worker->log, log, log_count(cfg), worker->app.pool);

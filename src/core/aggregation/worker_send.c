@@ -113,7 +113,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     worker->stats.sent++;
     worker->stats.resent += again;
     if (worker->app.timer_at == GW_TIME_NEVER)
-        gw_app_arm(&worker->app, gw_time_add(now, worker->cfg.timeout));
+        gw_app_arm(&worker->app, gw_outstanding_deadline(&worker->out, now));
     return pkt;
 }
 

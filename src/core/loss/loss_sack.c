@@ -2,7 +2,7 @@
  * Loss detection as TCP has it: a packet is lost when `dup_thresh` packets that were sent later
  * have arrived (RFC 6675, section 4, IsLost), and all in flight are when nothing has been heard for
  * a retransmission timeout (RFC 6298). Before that, one packet asks: a tail-loss probe (RFC 8985,
- * section 7). A NACK is not believed, since TCP has none.
+ * section 7). TCP has no NACKs; those of switches that trim are believed if `nacks` says so.
  *
  * Order is that of sending, not of sequence numbers, so a packet that was resent and lost again is
  * found like any other, where RFC 6675 alone would wait for the timeout. With as many arrivals
@@ -28,6 +28,7 @@ struct sack_cfg {
     gw_time rto_min;
     gw_time rto_initial;
     gw_q16 probe;
+    bool nacks;
 };
 
 struct sack {
@@ -85,9 +86,9 @@ static void sack_init(void *state, const void *config, const struct gw_path *pat
 
 static bool sack_on_nack(void *state, const void *config)
 {
+    const struct sack_cfg *cfg = config;
     (void)state;
-    (void)config;
-    return false;
+    return cfg->nacks;
 }
 
 /* RFC 6298, (2.3). */
@@ -188,6 +189,8 @@ static const struct gw_param params[] = {
     GW_PARAM(struct sack_cfg, Q16, probe, "2",
              "smoothed RTTs without an answer after which a tail-loss probe leaves; 0: no probes "
              "(RFC 8985, section 7.2)"),
+    GW_PARAM(struct sack_cfg, BOOL, nacks, "no",
+             "a packet of which a switch kept the header alone is lost (own choice; TCP: no)"),
 };
 
 static const struct gw_preset presets[] = {

@@ -16,23 +16,30 @@ enum {
 /* Of a packet, header and check sum, as the kernel's shapers count it. */
 #define ETHERNET_BYTES 18
 
-#define RTO_TEXT      "20" /* base RTTs: GW_OVERLAY_TIMEOUT */
-#define HAIL_RTO_TEXT "2"  /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
+#define RTO_MIN_TEXT  "20ms" /* GW_OVERLAY_TIMEOUT */
+#define RTO_TEXT      "20"   /* base RTTs, as much */
+#define HAIL_RTO_TEXT "2"    /* of which GW_OVERLAY_HOST_TIME is enough for both processes */
 
 /* A train leaves at once but arrives over its time on the link, so at the end of a period up to one
  * counts as sent alone. With eight in a period that is no loss of a half, at which rates fall. */
 #define REPORT_TRAINS    8
 #define REPORT_EVERY_MAX (100 * GW_MS) /* of slow links: signs of progress are to come */
 
-static void set_rto(struct gw_transport *transport, const char *text)
+static void set(struct gw_transport *transport, const char *name, const char *text)
 {
     const struct gw_algo *algo = &transport->loss->algo;
-    int code = gw_algo_set(algo, transport->loss_cfg.bytes, "rto", text);
+    int code = gw_algo_set(algo, transport->loss_cfg.bytes, name, text);
     GW_ASSERT(code == GW_OK);
 }
 
-int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
-                         struct gw_transport *transport, char *error)
+static void detect_by(struct gw_transport *transport, const char *name)
+{
+    const struct gw_algo *algo = gw_registry_find(&gw_loss_registry, name);
+    transport->loss = (const struct gw_loss_ops *)algo;
+    gw_algo_defaults(algo, transport->loss_cfg.bytes);
+}
+
+static int choose(const char *cc, const char *lb, struct gw_transport *transport, char *error)
 {
     const struct gw_algo *algo;
     if (gw_transport_choose(transport, cc) != GW_OK)
@@ -43,19 +50,34 @@ int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
     if (transport->lb->spread != GW_SPREAD_HASH)
         return gw_net_fail(error, GW_ERR_INVALID, "%s needs switches that work with it", lb);
     gw_algo_defaults(algo, transport->lb_cfg.bytes);
-    algo = gw_registry_find(&gw_loss_registry, by_switch ? "trim" : "timeout");
-    transport->loss = (const struct gw_loss_ops *)algo;
-    gw_algo_defaults(algo, transport->loss_cfg.bytes);
-    set_rto(transport, RTO_TEXT);
+    return GW_OK;
+}
+
+int gw_overlay_transport(const char *cc, const char *lb, bool by_switch, uint32_t paths,
+                         struct gw_transport *transport, char *error)
+{
+    int code = choose(cc, lb, transport, error);
+    if (code)
+        return code;
+    if (paths == 1) {
+        detect_by(transport, "sack");
+        set(transport, "rto_min", RTO_MIN_TEXT);
+        set(transport, "nacks", by_switch ? "yes" : "no");
+    } else {
+        detect_by(transport, by_switch ? "trim" : "timeout");
+        set(transport, "rto", RTO_TEXT);
+    }
     return GW_OK;
 }
 
 int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error)
 {
-    int code = gw_overlay_transport("dlcp", lb, false, transport, error);
-    if (code == GW_OK)
-        set_rto(transport, HAIL_RTO_TEXT);
-    return code;
+    int code = choose("dlcp", lb, transport, error);
+    if (code)
+        return code;
+    detect_by(transport, "timeout");
+    set(transport, "rto", HAIL_RTO_TEXT);
+    return GW_OK;
 }
 
 gw_time gw_overlay_report_every(const struct gw_overlay_links *links)
@@ -110,6 +132,7 @@ int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **e
     cfg->span_max = SPAN_MAX;
     cfg->ack_every = GW_OVERLAY_ACK_EVERY;
     cfg->ack_delay = GW_OVERLAY_HOST_TIME;
+    cfg->ack_holes = cfg->ack_entropies <= 1; /* what is sent by one path comes in its order */
     cfg->train = gw_overlay_train(cfg->hdr, cfg->mtu);
     cfg->generation = (uint16_t)cfg->seed;
     size_t size = gw_endpoint_size(cfg);

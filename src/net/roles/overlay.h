@@ -12,6 +12,7 @@
 
 #define GW_OVERLAY_RETRY    (20 * GW_MS) /* an unanswered packet of job control is sent again */
 #define GW_OVERLAY_TIMEOUT  (20 * GW_MS) /* a fragment without a result is sent again */
+#define GW_OVERLAY_PROBE    (4 * GW_MS)  /* the last fragments of a sum are, if others had theirs */
 #define GW_OVERLAY_QUIET    (5 * GW_MS)  /* the server asks for what collisions left */
 #define GW_OVERLAY_LEAK     (1 * GW_S)   /* a switch gives up an aggregator that nobody comes for */
 #define GW_OVERLAY_JOB_IDLE (10 * GW_S)  /* a switch forgets a job whose server is silent */
@@ -66,10 +67,11 @@ struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hop
 
 /*
  * Sets a transport up with defaults for sockets: processes are slow to answer, and real paths do
- * not trim unless our switches are on them. Returns 0, or GW_ERR_UNKNOWN or GW_ERR_INVALID (load
- * balancing that switches do) with `error` filled.
+ * not trim unless our switches are on them. Over one path packets stay in their order, so what
+ * arrives tells what was lost; over several, time alone does. Returns 0, or GW_ERR_UNKNOWN or
+ * GW_ERR_INVALID (load balancing that switches do) with `error` filled.
  */
-int gw_overlay_transport(const char *cc, const char *lb, bool by_switch,
+int gw_overlay_transport(const char *cc, const char *lb, bool by_switch, uint32_t paths,
                          struct gw_transport *transport, char *error);
 
 /*

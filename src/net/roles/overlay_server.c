@@ -79,7 +79,9 @@ int gw_overlay_server_open(const struct gw_overlay_server_cfg *cfg,
         return GW_ERR_NO_MEMORY;
     server->cfg = *cfg;
     char error[GW_NET_ERROR_MAX];
-    int code = gw_overlay_transport("smartt", "reps", cfg->has_switches, &server->transport, error);
+    /* By one path, as if there were no others: messages of registrars are short. */
+    int code =
+        gw_overlay_transport("smartt", "reps", cfg->has_switches, 1, &server->transport, error);
     if (!code)
         code = open_endpoint(server);
     if (code) {

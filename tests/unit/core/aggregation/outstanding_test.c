@@ -297,6 +297,33 @@ static void start_over__sends_again_what_has_no_result(void **state)
     fixture_close(&f);
 }
 
+/* Once a result has come, the rest of a tensor waits for less than a timeout, and once. */
+static void expire__probes_for_the_last_fragments(void **state)
+{
+    enum { PROBE = TIMEOUT / 5 };
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 4);
+    f.out.cfg.probe = PROBE;
+    assert_false(gw_outstanding_expire(&f.out, TIMEOUT - 1)); /* others may not have begun */
+    expect_resends(&f, NULL, 0);
+    assert_false(finish(&f, 0, TIMEOUT));
+    assert_int_equal(gw_outstanding_deadline(&f.out, TIMEOUT), TIMEOUT + PROBE);
+    assert_false(gw_outstanding_expire(&f.out, TIMEOUT + PROBE - 1));
+    expect_resends(&f, NULL, 0);
+    assert_false(gw_outstanding_expire(&f.out, TIMEOUT + PROBE)); /* no loss */
+    expect_resends(&f, (uint32_t[]){1}, 1);
+    assert_int_equal(*gw_outstanding_note(&f.out, FIRST + 1) & GW_NOTE_LOST, 0);
+    assert_false(gw_outstanding_expire(&f.out, 2 * TIMEOUT - 1));
+    expect_resends(&f, NULL, 0);
+    assert_true(gw_outstanding_expire(&f.out, 2 * TIMEOUT));
+    expect_resends(&f, (uint32_t[]){1}, 1);
+    assert_false(finish(&f, 1, 2 * TIMEOUT + 1));
+    assert_false(gw_outstanding_expire(&f.out, 2 * TIMEOUT + 1 + PROBE));
+    expect_resends(&f, (uint32_t[]){2}, 1);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +342,7 @@ int main(void)
         cmocka_unit_test(expire__waits_for_nothing_that_is_not_out),
         cmocka_unit_test(expire__waits_from_the_first_that_is_out),
         cmocka_unit_test(start_over__sends_again_what_has_no_result),
+        cmocka_unit_test(expire__probes_for_the_last_fragments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

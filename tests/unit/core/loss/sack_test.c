@@ -170,11 +170,14 @@ static void sack_on_loss__suspends_probes(void **state)
     assert_int_equal(expire(&d, 3 * GW_S), GW_LOSS_ALL);
 }
 
-static void sack_on_nack__is_not_believed(void **state)
+/* TCP has none. */
+static void sack_on_nack__is_believed_on_demand(void **state)
 {
+    static const char *const settings[][2] = {{"nacks", "yes"}, {NULL}};
     (void)state;
-    struct detector d = detector_make(NULL);
-    assert_false(d.ops->on_nack(d.state, &d.cfg));
+    struct detector tcp = detector_make(NULL), d = detector_make(settings);
+    assert_false(tcp.ops->on_nack(tcp.state, &tcp.cfg));
+    assert_true(d.ops->on_nack(d.state, &d.cfg));
 }
 
 int main(void)
@@ -188,7 +191,7 @@ int main(void)
         cmocka_unit_test(sack_on_timeout__probes_then_backs_off),
         cmocka_unit_test(sack_on_delivery__takes_a_probes_answer_for_news),
         cmocka_unit_test(sack_on_loss__suspends_probes),
-        cmocka_unit_test(sack_on_nack__is_not_believed),
+        cmocka_unit_test(sack_on_nack__is_believed_on_demand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,10 +20,40 @@ static void overlay_port_bps__leaves_room_for_what_ethernet_adds(void **state)
         assert_true(gw_overlay_port_bps(&cases[i].links) == cases[i].port_bps);
 }
 
+/* Over one path what arrives tells what was lost; over several it may have been overtaken. */
+static void overlay_transport__infers_losses_where_packets_keep_their_order(void **state)
+{
+    static const struct {
+        bool by_switch;
+        uint32_t paths;
+        const char *loss;
+        bool believes;
+    } cases[] = {
+        {false, 1, "sack", false},
+        {true, 1, "sack", true},
+        {false, 2, "timeout", false},
+        {true, 256, "trim", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct gw_transport t;
+        char error[GW_NET_ERROR_MAX];
+        uint64_t detector[GW_LOSS_STATE_MAX / 8];
+        const struct gw_path path = {.brtt = GW_MS, .brtt_max = GW_MS, .hops = 2};
+        assert_int_equal(
+            gw_overlay_transport("smartt", "reps", cases[i].by_switch, cases[i].paths, &t, error),
+            0);
+        assert_string_equal(t.loss->algo.name, cases[i].loss);
+        t.loss->init(detector, &t.loss_cfg, &path);
+        assert_int_equal(t.loss->on_nack(detector, &t.loss_cfg), cases[i].believes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_port_bps__leaves_room_for_what_ethernet_adds),
+        cmocka_unit_test(overlay_transport__infers_losses_where_packets_keep_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
