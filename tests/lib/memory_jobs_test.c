@@ -6,6 +6,7 @@
 #include "lib/thread_ranks.h"
 
 #include <dirent.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -14,6 +15,7 @@ enum {
     JOBS = 2,
     ROUNDS = 2,
     MESSAGE = 30000,
+    LOSSY_JOBS = 4,
     TAG = 5,
 };
 
@@ -125,6 +127,25 @@ static void memory_jobs__run_beside_each_other(void **state)
     run_jobs(sums, GRADWIRE_VIA_RING, JOBS, "");
 }
 
+static int one_sum(gradwire *job, int rank)
+{
+    float x = (float)rank;
+    CHECK(gradwire_allreduce(job, &x, &x, 1, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+    CHECK(x == 6);
+    return 0;
+}
+
+/* Who leaves, and whose answer is lost with the server that gave it last of all, need not wait. */
+static void memory_jobs__end_with_their_server(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LOSSY_JOBS; i++) {
+        time_t began = time(NULL);
+        run_jobs(one_sum, GRADWIRE_VIA_PS, 1, "lose=0.33,seed=7");
+        assert_true(time(NULL) - began < DEADLINE_MS / 1000);
+    }
+}
+
 /* Two ranks 0 at one address, as with sockets. */
 static void memory_jobs__need_an_address_each(void **state)
 {
@@ -149,6 +170,7 @@ int main(void)
         cmocka_unit_test(memory_jobs__add_up_at_a_server),
         cmocka_unit_test(memory_jobs__add_up_around_a_ring),
         cmocka_unit_test(memory_jobs__run_beside_each_other),
+        cmocka_unit_test(memory_jobs__end_with_their_server),
         cmocka_unit_test(memory_jobs__need_an_address_each),
     };
     sockets_before = count_sockets();

@@ -8,6 +8,8 @@
 
 #include "rank_check.h"
 
+enum { DEADLINE_MS = 20000 };
+
 struct thread_rank {
     struct gradwire_options options;
     rank_fn *fn;
@@ -23,7 +25,7 @@ static inline void prepare(struct gradwire_options *options, int rank, int world
     options->rank = rank;
     options->world = world;
     options->join = "127.0.0.1:7";
-    options->deadline_ms = 20000;
+    options->deadline_ms = DEADLINE_MS;
 }
 
 static inline int open_and_run(const struct thread_rank *own)

@@ -149,11 +149,9 @@ static void server_up(struct gw_ways *ways, uint32_t server, const struct gw_nei
 static void server_down(struct gw_ways *ways, uint32_t server)
 {
     ways->servers[server].is_up = false;
-    if (server > 0)
-        return;
-    if (ways->cfg.is_home_rank_0)
+    if (server == 0 && ways->cfg.is_home_rank_0)
         gw_mesh_way_down(mesh_of(ways), 0, true, now_of(ways));
-    gw_mesh_registrar_down(mesh_of(ways), now_of(ways));
+    gw_communicator_server_down(ways->cfg.comm, server, now_of(ways));
 }
 
 /* When the switch is there the first time, others can reach us: we come to the home. */
