@@ -162,8 +162,7 @@ static void yield(struct gw_io *io)
 
 static bool is_crowded(const struct gw_io *io, gw_time clock)
 {
-    return gw_time_before(clock,
-                          atomic_load_explicit(&io->crowded_until, memory_order_relaxed));
+    return gw_time_before(clock, atomic_load_explicit(&io->crowded_until, memory_order_relaxed));
 }
 
 static bool is_awaited(const struct gw_io *io)
