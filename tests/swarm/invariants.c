@@ -222,6 +222,15 @@ static const void *find_param(const struct gw_algo *algo, const unsigned char *c
     return NULL;
 }
 
+/* Whether flows take a NACK for a loss. One that asks believes the answer, also if it is to data
+ * that was trimmed since. */
+static bool believes_nacks(const struct gw_transport *transport)
+{
+    const struct gw_algo *algo = &transport->loss->algo;
+    const bool *nacks = find_param(algo, transport->loss_cfg.bytes, GW_PARAM_BOOL, "nacks");
+    return nacks ? *nacks : strcmp(algo->name, "trim") == 0 || strcmp(algo->name, "pfabric") == 0;
+}
+
 /* Whether neither windows nor timers give way, as simulators of others can be told: what does not
  * fit is sent again as fast as it was lost, and trimmed headers go before it. */
 static bool gives_no_way(const struct gw_scenario *scenario)
@@ -495,9 +504,8 @@ static void check_losses(const struct facts *facts)
     const struct gw_scenario *scenario = facts->scenario;
     const struct gw_sim_totals *totals = &facts->totals;
     bool trims = strcmp(scenario->queue.qdisc->algo.name, "trim") == 0;
-    /* A flow that asks believes the answer, also if it is to data that was trimmed since. */
     bool asks = strcmp(scenario->transport.loss->algo.name, "pfabric") == 0;
-    bool believes = asks || strcmp(scenario->transport.loss->algo.name, "trim") == 0;
+    bool believes = believes_nacks(&scenario->transport);
     check_classes(facts);
     if (!trims)
         assert_true(totals->trims == 0);
